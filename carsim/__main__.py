@@ -1,0 +1,5 @@
+"""``python -m carsim``."""
+
+from carsim.cli import main
+
+main()

@@ -1,0 +1,67 @@
+"""Command line: arguments in, tables out; the only place that prints.
+
+Each subcommand lives in the module of its name and is imported when it is called, so that
+``carsim --help`` starts without NumPy, pandas or SimPy.
+"""
+
+import importlib
+import sys
+
+import click
+
+from carsim.errors import CarsimError
+
+COMMANDS = {
+    "run": "Simulate one design on a trace and compare it with the alternatives.",
+    "capture": "Decode a video with the reference decoder and write its trace.",
+    "trace": "Inspect trace files.",
+    "decode": "Run the reference decoder against golden vectors.",
+    "config": "Show resolved designs and the schema of the YAML.",
+}
+"""Subcommand -> its one-line help. The command is ``carsim.cli.NAME:NAME``."""
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported only when they are called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names in the order in which a user meets them."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import ``carsim.cli.<name>`` and return its command of the same name."""
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = getattr(
+            importlib.import_module(f"carsim.cli.{cmd_name}"), cmd_name
+        )
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of commands from the table, without importing any."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.command(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="carsim")
+def carsim() -> None:
+    """Simulate and explore FastCar accelerators of auto-regressive video generation."""
+
+
+def main() -> None:
+    """Entry point: one clear line and a non-zero exit status for every error a user can cause."""
+    try:
+        status = carsim.main(standalone_mode=False)
+    except CarsimError as error:
+        click.echo(f"carsim: {error}", err=True)
+        sys.exit(error.exit_status)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(2)
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("carsim: interrupted; nothing was half-written", err=True)
+        sys.exit(130)
+    except BrokenPipeError:
+        sys.exit(0)
+    sys.exit(status if isinstance(status, int) else 0)

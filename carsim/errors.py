@@ -1,0 +1,41 @@
+"""Everything that carsim refuses, as one tree of exceptions.
+
+* :class:`CarsimError` - root; the command line prints its one line and exits with ``exit_status``.
+
+  * :class:`InputError` - bad input: a spec, a trace, an option, an output folder (exit status 2).
+  * :class:`MisfitError` - a design that does not fit its board (exit status 3).
+
+A message names the place, the offending value and the cure, in one line.
+"""
+
+
+class CarsimError(Exception):
+    """Root of all errors that a user can cause and cure."""
+
+    exit_status = 2
+
+
+class InputError(CarsimError):
+    """Input that cannot be used.
+
+    Args:
+        place: Where the value stands, such as ``configs/a.yaml: $.machine.cores``.
+        problem: What is wrong with it, quoting the value.
+        cure: What to do about it; left out only where the problem says it all.
+    """
+
+    def __init__(self, place: str, problem: str, cure: str = "") -> None:
+        self.place = place
+        self.problem = problem
+        self.cure = cure
+        super().__init__(f"{place}: {problem}" + (f"; {cure}" if cure else ""))
+
+    def __reduce__(self) -> tuple[type["InputError"], tuple[str, str, str]]:
+        """Survive the way back from a worker process."""
+        return type(self), (self.place, self.problem, self.cure)
+
+
+class MisfitError(InputError):
+    """A design that does not fit its board; the problem says by how much."""
+
+    exit_status = 3
