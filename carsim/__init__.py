@@ -1,0 +1,1 @@
+"""carsim: a cycle-approximate simulator of FastCar accelerators for auto-regressive video."""

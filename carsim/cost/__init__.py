@@ -1,0 +1,1 @@
+"""Energy, FPGA resources and memory capacity."""

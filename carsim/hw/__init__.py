@@ -1,0 +1,1 @@
+"""Hardware models: arrays, buffers, memories, cores, the Dynamic Resource Scheduler."""

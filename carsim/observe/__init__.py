@@ -1,0 +1,1 @@
+"""Observers: what was busy, what waited, and when."""

@@ -1,0 +1,1 @@
+"""Figures: numbers in, pictures out."""

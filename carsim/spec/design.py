@@ -1,0 +1,57 @@
+"""A whole design: what ``carsim run`` is given."""
+
+import hashlib
+
+from pydantic import Field, model_validator
+
+from carsim.spec.base import Section
+from carsim.spec.board import Board
+from carsim.spec.energy import Energy
+from carsim.spec.machine import Machine
+from carsim.spec.model import Model
+from carsim.spec.policy import Policy
+
+
+class Design(Section):
+    """Board, machine, model, policy and energy constants; nothing else is needed but a trace."""
+
+    name: str
+    description: str = Field("", description="one sentence on what this design is for")
+    board: Board
+    machine: Machine
+    model: Model
+    policy: Policy
+    energy: Energy
+
+    @model_validator(mode="after")
+    def _sections_agree(self) -> "Design":
+        machine, memories = self.machine, self.board.memories
+        for what, memory in machine.placement:
+            if memory not in memories:
+                raise ValueError(
+                    f"machine.placement.{what} names the memory {memory!r}; "
+                    f"the board has {', '.join(sorted(memories))}"
+                )
+        for buffer in ("weight", "kv"):
+            kib = getattr(machine, f"{buffer}_buffer_kib")
+            if kib < 2 * machine.tile_kib:
+                raise ValueError(
+                    f"machine.{buffer}_buffer_kib {kib} holds fewer than two tiles of "
+                    f"{machine.tile_kib} KiB; enlarge it or shrink machine.tile_kib"
+                )
+        if machine.mapping == "tensor" and machine.weight_sharing != "broadcast":
+            raise ValueError(
+                f"machine.weight_sharing {machine.weight_sharing!r} has no meaning under "
+                "machine.mapping 'tensor', where each core owns its columns; use 'broadcast'"
+            )
+        if isinstance(self.policy.tau, tuple) and len(self.policy.tau) != self.model.body.n_layers:
+            raise ValueError(
+                f"policy.tau lists {len(self.policy.tau)} values for "
+                f"{self.model.body.n_layers} layers; give one number or one per layer"
+            )
+        return self
+
+    @property
+    def sha256(self) -> str:
+        """Hash of the resolved design, defaults included."""
+        return hashlib.sha256(self.model_dump_json().encode()).hexdigest()

@@ -1,0 +1,127 @@
+"""The accelerator: cores, buffers, how weights travel, how work is mapped and dispatched."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from carsim.spec.base import NonNegativeInt, PositiveInt, Section
+from carsim.units import KIB
+
+Dataflow = Literal["dot_product", "weight_stationary", "output_stationary"]
+WeightLoad = Literal["none", "rows", "full_fold"]
+Arithmetic = Literal["int4", "int8", "int16", "fp16"]
+WeightSharing = Literal["broadcast", "private", "private_per_sequence"]
+Mapping = Literal["batch", "tensor"]
+Prefetch = Literal["none", "gated", "speculative"]
+DecisionAt = Literal["q", "attention", "residual"]
+
+
+class Array(Section):
+    """The multiply-accumulate array of one core."""
+
+    rows: PositiveInt = Field(description="lanes along the reduction dimension")
+    cols: PositiveInt = Field(description="outputs computed side by side")
+    dataflow: Dataflow = "dot_product"
+    weight_load: WeightLoad = Field(
+        "none", description="what it costs to bring a tile of weights into the array"
+    )
+    arithmetic: Arithmetic = "int8"
+    pipeline_cycles: NonNegativeInt = Field(16, description="fill and drain of one matrix product")
+
+    @property
+    def macs_per_cycle(self) -> int:
+        """Multiply-accumulates that the array can start in one cycle."""
+        return self.rows * self.cols
+
+
+class Vector(Section):
+    """The vector unit of one core: norms, rotary embedding, softmax, SiLU, residual sums."""
+
+    lanes: PositiveInt
+    pipeline_cycles: NonNegativeInt = Field(
+        24, description="fill and drain of one vector operation"
+    )
+
+
+class Drs(Section):
+    """The Dynamic Resource Scheduler (FastCar section 5) and the instruction dispatch it steers."""
+
+    index_register_bits: PositiveInt = Field(
+        32, description="sequences it can hold; larger batches run in groups of this size"
+    )
+    latch_cycles: NonNegativeInt = Field(8, description="to latch the decisions of a layer")
+    scan_cycles_per_sequence: NonNegativeInt = Field(
+        1, description="round robin over the Index Register, one Mapping Register at a time"
+    )
+    instructions_per_sequence: PositiveInt = Field(
+        64, description="precompiled instructions of one sequence's MLP"
+    )
+    cycles_per_instruction: NonNegativeInt = Field(
+        4, description="to check one instruction and discard it or send it to a core"
+    )
+
+
+class Placement(Section):
+    """Which memory of the board holds what, by name."""
+
+    weights: str
+    kv: str
+    replay: str
+    head: str
+
+
+class Machine(Section):
+    """A multi-core accelerator as FastCar section 5 describes it, and its design choices."""
+
+    cores: PositiveInt
+    array: Array
+    vector: Vector
+    weight_buffer_kib: PositiveInt = Field(description="per core, all tiles of the double buffer")
+    kv_buffer_kib: PositiveInt = Field(description="per core, all tiles of the double buffer")
+    activation_buffer_kib: PositiveInt = Field(description="per core")
+    tile_kib: PositiveInt = Field(64, description="unit in which weights and KV enter a buffer")
+    weight_sharing: WeightSharing = Field(
+        "broadcast",
+        description="one fetch feeds all cores, or each core streams the weights of its own work: "
+        "once for all its sequences (private) or once for each (private_per_sequence)",
+    )
+    mapping: Mapping = Field(
+        "batch", description="a sequence per core, or every matrix split by columns over the cores"
+    )
+    prefetch: Prefetch = Field(
+        "gated", description="when MLP weights may be fetched: once dispatched, decided, or before"
+    )
+    decision_at: DecisionAt = Field(
+        "attention", description="when the replay decision of a layer is known"
+    )
+    include_head: bool = Field(True, description="run the head; leaving it out is reported")
+    exchange_bytes_per_cycle: PositiveInt = Field(
+        64, description="core-to-core network that carries activations"
+    )
+    drs: Drs = Drs()
+    placement: Placement
+
+    @property
+    def tile_bytes(self) -> int:
+        """Bytes of one tile."""
+        return self.tile_kib * KIB
+
+    @property
+    def weight_buffer_bytes(self) -> int:
+        """Bytes of one core's weight buffer."""
+        return self.weight_buffer_kib * KIB
+
+    @property
+    def kv_buffer_bytes(self) -> int:
+        """Bytes of one core's KV buffer."""
+        return self.kv_buffer_kib * KIB
+
+    @property
+    def activation_buffer_bytes(self) -> int:
+        """Bytes of one core's activation buffer."""
+        return self.activation_buffer_kib * KIB
+
+    @property
+    def macs_per_cycle(self) -> int:
+        """Multiply-accumulates per cycle of all cores."""
+        return self.cores * self.array.macs_per_cycle

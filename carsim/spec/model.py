@@ -1,0 +1,153 @@
+"""The model that is decoded: body, head, and the precision of what is stored and moved."""
+
+from fractions import Fraction
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from carsim.spec.base import NonNegativeInt, PositiveInt, Section
+
+
+class Precision(Section):
+    """Bits per element with the scales and zero points of its quantisation groups."""
+
+    bits: PositiveInt
+    group: PositiveInt | None = Field(None, description="elements that share a scale; absent: none")
+    scale_bits: NonNegativeInt = 0
+    zero_bits: NonNegativeInt = 0
+
+    @model_validator(mode="after")
+    def _scales_need_a_group(self) -> "Precision":
+        if self.group is None and (self.scale_bits or self.zero_bits):
+            raise ValueError("scale_bits and zero_bits need a group; add 'group', say 128")
+        return self
+
+    @property
+    def bits_per_element(self) -> Fraction:
+        """Stored bits per element, scales and zero points included.
+
+        >>> float(Precision(bits=4, group=128, scale_bits=16, zero_bits=4).bits_per_element)
+        4.15625
+        """
+        overhead = Fraction(self.scale_bits + self.zero_bits, self.group) if self.group else 0
+        return self.bits + Fraction(overhead)
+
+    def bytes_of(self, elements: int) -> int:
+        """Bytes of ``elements`` stored elements, rounded up."""
+        return -(-elements * self.bits_per_element // 8)
+
+
+class Body(Section):
+    """A LLaMA-style transformer: RMSNorm, rotary attention, SwiGLU, no biases."""
+
+    n_layers: PositiveInt
+    hidden_size: PositiveInt
+    n_heads: PositiveInt
+    n_kv_heads: PositiveInt
+    ffn_size: PositiveInt
+
+    @model_validator(mode="after")
+    def _heads_divide(self) -> "Body":
+        if self.hidden_size % self.n_heads:
+            raise ValueError(
+                f"hidden_size {self.hidden_size} is no multiple of n_heads {self.n_heads}"
+            )
+        if self.n_heads % self.n_kv_heads:
+            raise ValueError(
+                f"n_heads {self.n_heads} is no multiple of n_kv_heads {self.n_kv_heads}"
+            )
+        return self
+
+    @property
+    def head_dim(self) -> int:
+        """Elements of one attention head."""
+        return self.hidden_size // self.n_heads
+
+    @property
+    def kv_size(self) -> int:
+        """Elements of one token's K (or V) in one layer."""
+        return self.n_kv_heads * self.head_dim
+
+    @property
+    def attention_weights(self) -> int:
+        """Weights of the Q, K, V and output projections of one layer."""
+        return 2 * self.hidden_size * (self.hidden_size + self.kv_size)
+
+    @property
+    def mlp_weights(self) -> int:
+        """Weights of gate, up and down of one layer."""
+        return 3 * self.hidden_size * self.ffn_size
+
+    @property
+    def weights(self) -> int:
+        """Weights of all layers.
+
+        >>> Body(n_layers=32, hidden_size=4096, n_heads=32, n_kv_heads=32, ffn_size=11008).weights
+        6476005376
+        """
+        return self.n_layers * (self.attention_weights + self.mlp_weights)
+
+
+class DepthTransformer(Section):
+    """VILA-U's depth transformer: emits the codes of one position one after the other.
+
+    The passes are dependent: code ``i + 1`` starts when code ``i`` has been sampled. Keys and
+    values of the few codes of one position stay on chip.
+    """
+
+    kind: Literal["depth_transformer"] = "depth_transformer"
+    n_layers: PositiveInt
+    hidden_size: PositiveInt
+    n_heads: PositiveInt
+    ffn_size: PositiveInt
+    n_codes: PositiveInt = Field(description="dependent passes per step")
+    codebook_size: PositiveInt
+
+    def stored_weights(self, body: Body) -> int:
+        """Weights held in memory: input projection, layers, classifier."""
+        return (
+            body.hidden_size * self.hidden_size
+            + self.layer_weights
+            + self.hidden_size * self.codebook_size
+        )
+
+    def streamed_weights(self, body: Body) -> int:
+        """Weights read per step: layers and classifier once per code."""
+        return body.hidden_size * self.hidden_size + self.n_codes * (
+            self.layer_weights + self.hidden_size * self.codebook_size
+        )
+
+    @property
+    def layer_weights(self) -> int:
+        """Weights of all its layers: four projections and a two-matrix MLP each."""
+        return self.n_layers * (4 * self.hidden_size**2 + 2 * self.hidden_size * self.ffn_size)
+
+
+class LinearHead(Section):
+    """A classifier over a vocabulary, as language models have it."""
+
+    kind: Literal["linear"] = "linear"
+    vocabulary: PositiveInt
+
+    def stored_weights(self, body: Body) -> int:
+        """Weights held in memory."""
+        return body.hidden_size * self.vocabulary
+
+    def streamed_weights(self, body: Body) -> int:
+        """Weights read per step."""
+        return self.stored_weights(body)
+
+
+Head = Annotated[DepthTransformer | LinearHead, Field(discriminator="kind")]
+
+
+class Model(Section):
+    """What is decoded, and in which precision it is stored, moved and computed."""
+
+    name: str
+    body: Body
+    head: Head
+    weights: Precision
+    kv: Precision
+    activations: Precision
+    replay: Precision

@@ -1,0 +1,43 @@
+"""Traces: replay decisions captured from a decoder, validated, summarised and re-used."""
+
+from carsim.trace.decisions import (
+    Decisions,
+    captured,
+    dense,
+    independent,
+    replay_ratio,
+    resample,
+    rescope,
+    rethreshold,
+)
+from carsim.trace.file import Trace, load_trace, save_trace
+from carsim.trace.meta import (
+    VILA_U_7B,
+    DenseAttention,
+    Geometry,
+    StreamingAttention,
+    TraceMeta,
+)
+from carsim.trace.stats import TraceStats, phi, trace_stats
+
+__all__ = [
+    "VILA_U_7B",
+    "Decisions",
+    "DenseAttention",
+    "Geometry",
+    "StreamingAttention",
+    "Trace",
+    "TraceMeta",
+    "TraceStats",
+    "captured",
+    "dense",
+    "independent",
+    "load_trace",
+    "phi",
+    "replay_ratio",
+    "resample",
+    "rescope",
+    "rethreshold",
+    "save_trace",
+    "trace_stats",
+]

@@ -1,0 +1,272 @@
+"""Replay decisions as the simulator consumes them, each with the name of where it came from.
+
+Only ``captured`` decisions are what a decoder really did. All others are approximations of it, and
+their label says which.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from carsim.errors import InputError
+from carsim.trace.file import Trace, would_replay
+from carsim.trace.scope import Pairs, Scope, decision_units, unanimous
+
+Source = Literal[
+    "captured",
+    "re-thresholded (open loop)",
+    "re-scoped (open loop)",
+    "resampled",
+    "independent",
+    "dense",
+]
+
+_COARSENESS: dict[Scope, int] = {"row": 0, "pair": 1, "batch": 2}
+
+
+@dataclass(frozen=True, eq=False)
+class Decisions:
+    """Which steps replay. S steps, L layers, B rows.
+
+    Attributes:
+        replay: bool[S, L, B].
+        source: Where the decisions came from: the last thing that was done to them.
+        label: One phrase for people, naming everything that was done to them.
+        pairs: Guidance pairs, (conditional, blank) row indices.
+        scope: Which rows decided together.
+    """
+
+    replay: NDArray[np.bool_]
+    source: Source
+    label: str
+    pairs: Pairs = ()
+    scope: Scope = "row"
+
+    @property
+    def n_steps(self) -> int:
+        """S."""
+        return self.replay.shape[0]
+
+    @property
+    def n_layers(self) -> int:
+        """L."""
+        return self.replay.shape[1]
+
+    @property
+    def n_rows(self) -> int:
+        """B."""
+        return self.replay.shape[2]
+
+
+def captured(trace: Trace) -> Decisions:
+    """The decisions of a trace as they were made: exact for its own tau, attention and scope."""
+    return Decisions(
+        replay=trace.replay,
+        source="captured",
+        label=f"captured in {trace.name} at {trace.meta.tau_text}",
+        pairs=trace.meta.guidance_pairs,
+        scope=trace.meta.decision_scope,
+    )
+
+
+def rethreshold(trace: Trace, tau: float | Sequence[float]) -> Decisions:
+    """Apply another threshold to the stored scores.
+
+    Open loop: a replay changes the residual stream and so the later scores, which stay as they were
+    captured. The trace's own tau gives the captured decisions.
+
+    Args:
+        trace: A trace with scores.
+        tau: One threshold, or one per layer.
+
+    Raises:
+        InputError: The number of thresholds is not the number of layers, a threshold is NaN, or
+            the trace holds no scores.
+    """
+    taus = tuple(map(float, tau)) if isinstance(tau, Sequence) else (float(tau),) * trace.n_layers
+    if len(taus) != trace.n_layers or any(np.isnan(taus)):
+        raise InputError(
+            "tau",
+            f"expected one number, or {trace.n_layers} (one per layer), got {tau!r}",
+            "pass as many as the trace has layers",
+        )
+    if taus == trace.meta.tau_per_layer:
+        return captured(trace)
+    if any(own is None for own in trace.meta.tau_per_layer):
+        raise InputError(
+            trace.name,
+            "some of its layers hold no scores: they were decoded without tau",
+            "capture a trace with a tau in every layer",
+        )
+    new_meta = trace.meta.model_copy(update={"tau": taus if len(set(taus)) > 1 else taus[0]})
+    units = decision_units(trace.meta.decision_scope, trace.meta.guidance_pairs, trace.n_rows)
+    return Decisions(
+        replay=unanimous(would_replay(trace.tas, new_meta), units),
+        source="re-thresholded (open loop)",
+        label=f"scores of {trace.name} (captured at {trace.meta.tau_text}) "
+        f"re-thresholded at {new_meta.tau_text} (open loop)",
+        pairs=trace.meta.guidance_pairs,
+        scope=trace.meta.decision_scope,
+    )
+
+
+def rescope(
+    decisions: Decisions,
+    pairs: Sequence[tuple[int, int]],
+    scope: Scope,
+    batch: int | None = None,
+) -> Decisions:
+    """Let rows decide together: a unit replays only if all its rows would.
+
+    Open loop, as the scores were made under the finer scope.
+
+    Args:
+        decisions: Decisions of the same or a finer scope.
+        pairs: Guidance pairs.
+        scope: The coarser scope; the scope they have already returns them as they are.
+        batch: Rows that run as one batch, for scope ``batch``; all rows when left out.
+
+    Raises:
+        InputError: The decisions were made under a coarser scope, which cannot be undone.
+    """
+    if _COARSENESS[scope] < _COARSENESS[decisions.scope]:
+        raise InputError(
+            "decision scope",
+            f"{scope!r} is finer than {decisions.scope!r}, under which the decisions were made",
+            "capture a trace with the finer scope",
+        )
+    if scope == decisions.scope:
+        return decisions
+    units = decision_units(scope, pairs, decisions.n_rows, batch)
+    return replace(
+        decisions,
+        replay=unanimous(decisions.replay, units),
+        source="re-scoped (open loop)",
+        label=f"{decisions.label}, re-scoped to {scope} (open loop)",
+        pairs=tuple(pairs),
+        scope=scope,
+    )
+
+
+def resample(
+    decisions: Decisions,
+    rng: np.random.Generator,
+    *,
+    tokens_per_frame: int,
+    n_rows: int | None = None,
+    n_frames: int | None = None,
+) -> Decisions:
+    """Extend decisions to a larger batch or a longer video than was captured.
+
+    Extra rows are copies of existing rows, drawn with replacement and whole guidance pairs at a
+    time. Extra frames are copies of existing frames other than the first (which always computes),
+    drawn with replacement and the same for all rows and layers. Copies are as correlated with
+    their originals as can be, which real extra content would not be.
+
+    Args:
+        decisions: What to extend.
+        rng: Source of randomness.
+        tokens_per_frame: N.
+        n_rows: Rows wanted, at least the rows there are.
+        n_frames: Frames wanted, at least the frames there are.
+
+    Raises:
+        InputError: Fewer rows or frames than there are, rows that are no whole number of pairs,
+            or more frames from a single one.
+    """
+    have_frames = decisions.n_steps // tokens_per_frame
+    n_rows = decisions.n_rows if n_rows is None else n_rows
+    n_frames = have_frames if n_frames is None else n_frames
+    if n_rows < decisions.n_rows or n_frames < have_frames:
+        raise InputError(
+            "resampling",
+            f"{n_rows} rows and {n_frames} frames are fewer than the {decisions.n_rows} rows and "
+            f"{have_frames} frames there are",
+            "leave out resampling to use a part of the trace",
+        )
+    if (n_rows, n_frames) == (decisions.n_rows, have_frames):
+        return decisions
+    if n_frames > have_frames == 1:
+        raise InputError("resampling", "the only frame is the first, which never replays")
+    rows, pairs = _drawn_rows(decisions, n_rows, rng)
+    extra = rng.integers(1, max(have_frames, 2), n_frames - have_frames)
+    frames = np.concatenate([np.arange(have_frames), extra])
+    steps = (frames[:, None] * tokens_per_frame + np.arange(tokens_per_frame)).ravel()
+    return replace(
+        decisions,
+        replay=decisions.replay[steps][:, :, rows],
+        source="resampled",
+        label=f"{decisions.label}, resampled from {decisions.n_rows} rows of {have_frames} frames "
+        f"to {n_rows} rows of {n_frames} frames",
+        pairs=pairs,
+    )
+
+
+def _drawn_rows(
+    decisions: Decisions, n_rows: int, rng: np.random.Generator
+) -> tuple[list[int], Pairs]:
+    """Indices of the original rows, those there are first, and the pairs among the result."""
+    rows = list(range(decisions.n_rows))
+    pairs = list(decisions.pairs)
+    extra = n_rows - decisions.n_rows
+    if not pairs:
+        return rows + rng.integers(0, decisions.n_rows, extra).tolist(), ()
+    if extra % 2:
+        raise InputError(
+            "resampling",
+            f"{extra} extra rows are no whole number of guidance pairs",
+            "ask for an even number of rows",
+        )
+    for drawn in rng.integers(0, len(pairs), extra // 2):
+        pairs.append((len(rows), len(rows) + 1))
+        rows.extend(decisions.pairs[drawn])
+    return rows, tuple(pairs)
+
+
+def independent(
+    shape: tuple[int, int, int],
+    ratio: float,
+    rng: np.random.Generator,
+    *,
+    tokens_per_frame: int,
+    pairs: Pairs = (),
+) -> Decisions:
+    """Decisions drawn independently, for studies only: real ones are correlated.
+
+    Args:
+        shape: (S, L, B).
+        ratio: Probability of a replay at each eligible step (the first frame never replays).
+        rng: Source of randomness.
+        tokens_per_frame: N.
+        pairs: Guidance pairs.
+
+    Raises:
+        InputError: The ratio is outside of 0 to 1.
+    """
+    if not 0 <= ratio <= 1:
+        raise InputError("replay ratio", f"expected 0 to 1, got {ratio!r}")
+    replay = rng.random(shape) < ratio
+    replay[:tokens_per_frame] = False
+    return Decisions(
+        replay, "independent", f"independent draws at eligible ratio {ratio:.4g}", pairs
+    )
+
+
+def dense(n_steps: int, n_layers: int, n_rows: int, pairs: Pairs = ()) -> Decisions:
+    """No replay at all, bool[S, L, B] of False."""
+    return Decisions(
+        np.zeros((n_steps, n_layers, n_rows), bool), "dense", "dense: no replay", pairs
+    )
+
+
+def replay_ratio(decisions: Decisions, tokens_per_frame: int) -> tuple[float, float]:
+    """Replay ratio over all steps, and over eligible steps (the first frame left out; 0 if none).
+
+    >>> replay_ratio(independent((4, 1, 1), 1.0, np.random.default_rng(0), tokens_per_frame=1), 1)
+    (0.75, 1.0)
+    """
+    eligible = decisions.replay[tokens_per_frame:]
+    return float(decisions.replay.mean()), float(eligible.mean()) if eligible.size else 0.0

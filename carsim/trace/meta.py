@@ -1,0 +1,220 @@
+"""Metadata of a trace: one strict, frozen schema, stored as one JSON string in the file."""
+
+import math
+from typing import Annotated, Literal, Self
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    NonNegativeInt,
+    PositiveInt,
+    StringConstraints,
+    ValidationError,
+    model_validator,
+)
+
+from carsim.errors import InputError
+from carsim.trace.scope import Pairs, Scope
+
+SCHEMA_VERSION = 1
+"""Version of the schema below; a file of another version is refused."""
+
+
+def _not_nan(value: float) -> float:
+    if math.isnan(value):
+        raise ValueError("a threshold is a number or null, not NaN")
+    return value
+
+
+Tau = Annotated[float, AfterValidator(_not_nan)]
+"""A threshold on TAS; infinity evaluates TAS and never replays."""
+
+_Text = Annotated[str, StringConstraints(min_length=1)]
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(
+        frozen=True, strict=True, extra="forbid", ser_json_inf_nan="constants"
+    )
+
+
+class Geometry(_Model):
+    """Shape of a LLaMA-style decoder body."""
+
+    name: _Text
+    n_layers: PositiveInt
+    hidden_size: PositiveInt
+    n_heads: PositiveInt
+    n_kv_heads: PositiveInt
+    head_dim: PositiveInt
+    ffn_size: PositiveInt
+
+    @model_validator(mode="after")
+    def _heads_share_keys_evenly(self) -> Self:
+        if self.n_heads % self.n_kv_heads:
+            raise ValueError(f"n_heads {self.n_heads} is no multiple of {self.n_kv_heads} kv heads")
+        return self
+
+
+VILA_U_7B = Geometry(
+    name="VILA-U-7B",
+    n_layers=32,
+    hidden_size=4096,
+    n_heads=32,
+    n_kv_heads=32,
+    head_dim=128,
+    ffn_size=11008,
+)
+"""The body that FastCar was published on: LLaMA-2-7B, arXiv 2307.09288, inside VILA-U."""
+
+
+class DenseAttention(_Model):
+    """Every step attends to all tokens before it and to itself."""
+
+    kind: Literal["dense"] = "dense"
+
+    def kv_len(self, context: int) -> int:
+        """Keys attended to by a token with ``context`` valid tokens, itself included."""
+        return context
+
+
+class StreamingAttention(_Model):
+    """StreamingLLM (arXiv 2309.17453): the first tokens (sinks) and a local window.
+
+    Positions are absolute. The window includes the current token; sinks are the first valid tokens
+    of a row, padding left out.
+    """
+
+    kind: Literal["streaming"] = "streaming"
+    sinks: NonNegativeInt = 4
+    window: PositiveInt
+
+    def kv_len(self, context: int) -> int:
+        """Keys attended to by a token with ``context`` valid tokens, itself included."""
+        return min(context, self.sinks + self.window)
+
+
+Attention = Annotated[DenseAttention | StreamingAttention, Field(discriminator="kind")]
+
+
+class TraceMeta(_Model):
+    """What a trace says of itself. Shapes: S steps = n_frames * tokens_per_frame, L layers, B rows.
+
+    Attributes:
+        schema_version: :data:`SCHEMA_VERSION`.
+        producer: Program that wrote the trace.
+        producer_version: Its version.
+        decoded: Geometry that was really decoded.
+        simulated: Geometry that the decisions are meant to stand for; a trace carries decisions,
+            not weights, so that it may be larger than the decoded one.
+        n_frames: T.
+        tokens_per_frame: N.
+        prompt_tokens: P, the length to which every prompt is left-padded.
+        prompt_lengths: Valid prompt tokens of each row; its length is B.
+        tau: Replay threshold: one, one per layer (None: layer never evaluates TAS), or None.
+        tas_form: ``released`` (query before rotary) or ``paper`` (query after rotary).
+        attention: Which keys were attended to.
+        seed: Seed of everything drawn.
+        guidance_pairs: (conditional, blank) row indices.
+        decision_scope: Which rows decided together.
+        dtype: Arithmetic of the decoder.
+        mode: Whether visual tokens came from a clip or were sampled.
+        weights: Where the weights came from: ``random``, or a checkpoint and its hash.
+        sampling: Temperature, guidance scale and the like where tokens were sampled.
+        content: What was decoded: clips, photographs, motion, codebook.
+        quality: What was measured of quality, if anything.
+        command: Command that makes this trace.
+    """
+
+    schema_version: Literal[1] = 1
+    producer: _Text
+    producer_version: _Text
+    decoded: Geometry
+    simulated: Geometry = VILA_U_7B
+    n_frames: PositiveInt
+    tokens_per_frame: PositiveInt
+    prompt_tokens: PositiveInt
+    prompt_lengths: Annotated[tuple[PositiveInt, ...], Field(min_length=1)]
+    tau: Tau | tuple[Tau | None, ...] | None
+    tas_form: Literal["released", "paper"] = "released"
+    attention: Attention
+    seed: NonNegativeInt
+    guidance_pairs: Pairs = ()
+    decision_scope: Scope = "row"
+    dtype: Literal["float32", "float64"] = "float32"
+    mode: Literal["teacher_forced", "sampled"]
+    weights: _Text
+    sampling: dict[str, JsonValue] | None = None
+    content: dict[str, JsonValue]
+    quality: dict[str, JsonValue] | None = None
+    command: _Text
+
+    @property
+    def n_rows(self) -> int:
+        """B."""
+        return len(self.prompt_lengths)
+
+    @property
+    def n_steps(self) -> int:
+        """S, decode steps of one row."""
+        return self.n_frames * self.tokens_per_frame
+
+    @property
+    def tau_per_layer(self) -> tuple[float | None, ...]:
+        """One threshold per layer; None where a layer never evaluates TAS."""
+        if isinstance(self.tau, tuple):
+            return self.tau
+        return (self.tau,) * self.decoded.n_layers
+
+    @property
+    def tau_text(self) -> str:
+        """The threshold as a phrase for labels."""
+        if self.tau is None:
+            return "no replay"
+        if isinstance(self.tau, tuple):
+            finite = [tau for tau in self.tau if tau is not None]
+            span = f"{min(finite):.4g} to {max(finite):.4g}" if finite else "none"
+            return f"tau per layer ({span})"
+        return f"tau {self.tau:.6g}"
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if isinstance(self.tau, tuple) and len(self.tau) != self.decoded.n_layers:
+            raise ValueError(f"{len(self.tau)} taus for {self.decoded.n_layers} layers")
+        longest = max(self.prompt_lengths)
+        if longest > self.prompt_tokens:
+            raise ValueError(f"a prompt of {longest} tokens exceeds prompt_tokens")
+        rows = [row for pair in self.guidance_pairs for row in pair]
+        if len(set(rows)) < len(rows) or not all(0 <= row < self.n_rows for row in rows):
+            raise ValueError(f"guidance_pairs must be distinct rows below {self.n_rows}")
+        return self
+
+
+def parse_meta(text: str, place: str) -> TraceMeta:
+    """Metadata from its JSON.
+
+    Raises:
+        InputError: Unparsable JSON, another schema version, or a field that is missing, unknown
+            or wrong; the message names the first bad field and how many more there are.
+    """
+    try:
+        return TraceMeta.model_validate_json(text)
+    except ValidationError as error:
+        first = error.errors()[0]
+        more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
+        field = ".".join(["$", *(str(part) for part in first["loc"])])
+        if first["loc"] == ("schema_version",):
+            raise InputError(
+                f"{place}: {field}",
+                f"schema version {first['input']!r}, this carsim reads version {SCHEMA_VERSION}",
+                "capture the trace again, or use the carsim that wrote it",
+            ) from error
+        given = "" if first["type"] in ("missing", "json_invalid") else f", got {first['input']!r}"
+        raise InputError(
+            f"{place}: {field}",
+            f"{first['msg']}{given[:120]}{more}",
+            "capture the trace again, or correct its metadata",
+        ) from error

@@ -1,0 +1,33 @@
+"""Conversions, in one place; behind the YAML edge all is bytes, cycles, seconds, joules."""
+
+from fractions import Fraction
+
+KIB = 1024
+MIB = 1024**2
+GIB = 1024**3
+GB = 1_000_000_000
+
+
+def bytes_per_cycle(gbps: float, clock_mhz: float) -> Fraction:
+    """Bandwidth as an exact rational of bytes per fabric cycle.
+
+    Bandwidths are taken to the kB/s and clocks to the kHz, which makes the ratio of the two clock
+    domains a rational number of small terms instead of a rounded float.
+
+    Args:
+        gbps: Bandwidth in 1e9 bytes per second.
+        clock_mhz: Fabric clock in MHz.
+
+    >>> bytes_per_cycle(19.2, 300.0)
+    Fraction(64, 1)
+    """
+    return Fraction(round(gbps * 1_000_000), round(clock_mhz * 1_000))
+
+
+def ns_to_cycles(latency_ns: float, clock_mhz: float) -> int:
+    """Latency in whole fabric cycles, rounded up.
+
+    >>> ns_to_cycles(100.0, 250.0)
+    25
+    """
+    return -(-round(latency_ns * 1_000) * round(clock_mhz * 1_000) // 1_000_000_000)

@@ -1,0 +1,1 @@
+"""Model, trace and policy turned into operations: bytes, MACs, vector operations."""
