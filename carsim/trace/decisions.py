@@ -48,17 +48,17 @@ class Decisions:
     @property
     def n_steps(self) -> int:
         """S."""
-        return self.replay.shape[0]
+        return int(self.replay.shape[0])
 
     @property
     def n_layers(self) -> int:
         """L."""
-        return self.replay.shape[1]
+        return int(self.replay.shape[1])
 
     @property
     def n_rows(self) -> int:
         """B."""
-        return self.replay.shape[2]
+        return int(self.replay.shape[2])
 
 
 def captured(trace: Trace) -> Decisions:
@@ -257,9 +257,8 @@ def independent(
 
 def dense(n_steps: int, n_layers: int, n_rows: int, pairs: Pairs = ()) -> Decisions:
     """No replay at all, bool[S, L, B] of False."""
-    return Decisions(
-        np.zeros((n_steps, n_layers, n_rows), bool), "dense", "dense: no replay", pairs
-    )
+    replay = np.zeros((n_steps, n_layers, n_rows), bool)
+    return Decisions(replay, "dense", "dense: no replay", pairs)
 
 
 def replay_ratio(decisions: Decisions, tokens_per_frame: int) -> tuple[float, float]:

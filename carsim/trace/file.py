@@ -94,7 +94,8 @@ def evaluated(meta: TraceMeta) -> NDArray[np.bool_]:
     """bool[S, L]: where TAS is evaluated, that is outside frame 0 in layers with a tau."""
     has_tau = np.array([tau is not None for tau in meta.tau_per_layer])
     beyond_first_frame = np.arange(meta.n_steps) >= meta.tokens_per_frame
-    return beyond_first_frame[:, None] & has_tau
+    scored: NDArray[np.bool_] = beyond_first_frame[:, None] & has_tau
+    return scored
 
 
 def would_replay(tas: NDArray[np.floating], meta: TraceMeta) -> NDArray[np.bool_]:

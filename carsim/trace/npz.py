@@ -117,7 +117,7 @@ class NpzArchive:
         if header.dtype.hasobject or header.dtype.names:
             raise InputError(
                 f"{self.path}: array {name!r}",
-                f"holds Python objects or records (dtype {header.dtype}), which are never unpickled",
+                f"holds Python objects or records (dtype {header.dtype}), which are refused",
                 "store plain numbers only",
             )
         return header

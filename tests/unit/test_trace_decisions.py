@@ -1,0 +1,184 @@
+"""Decisions and statistics: every approximation says that it is one."""
+
+import numpy as np
+import pytest
+from trace_maker import make_trace
+
+from carsim.errors import InputError
+from carsim.trace import (
+    Decisions,
+    captured,
+    dense,
+    independent,
+    phi,
+    replay_ratio,
+    resample,
+    rescope,
+    rethreshold,
+    trace_stats,
+)
+from carsim.trace.scope import decision_units, unanimous
+
+
+def test_captured_decisions_are_the_trace() -> None:
+    trace = make_trace()
+    decisions = captured(trace)
+    assert decisions.replay is trace.replay
+    assert decisions.source == "captured"
+    assert decisions.label == "captured in unsaved trace at tau 0.1"
+    assert (decisions.n_steps, decisions.n_layers, decisions.n_rows) == (12, 2, 4)
+    assert decisions.pairs == ((0, 1), (2, 3))
+
+
+def test_own_tau_is_captured_and_any_other_is_open_loop() -> None:
+    trace = make_trace()
+    assert rethreshold(trace, 0.1).source == "captured"
+    assert rethreshold(trace, [0.1, 0.1]).source == "captured"
+    other = rethreshold(trace, -0.5)
+    assert other.source == "re-thresholded (open loop)"
+    assert "tau 0.1" in other.label
+    assert "tau -0.5 (open loop)" in other.label
+    np.testing.assert_array_equal(other.replay, np.nan_to_num(trace.tas, nan=-9) > -0.5)
+    by_layer = rethreshold(trace, [-0.5, 9.0])
+    np.testing.assert_array_equal(by_layer.replay[:, 0], other.replay[:, 0])
+    assert not by_layer.replay[:, 1].any()
+
+
+def test_rethresholding_is_monotonic() -> None:
+    trace = make_trace()
+    looser, tighter = rethreshold(trace, -1.0).replay, rethreshold(trace, 0.6).replay
+    assert not (tighter & ~looser).any()
+    assert looser.sum() > tighter.sum() > 0
+
+
+def test_rethresholding_keeps_the_scope() -> None:
+    trace = make_trace(decision_scope="pair")
+    lower = rethreshold(trace, -0.5)
+    assert lower.scope == "pair"
+    np.testing.assert_array_equal(lower.replay[..., 0], lower.replay[..., 1])
+
+
+def test_rethresholding_refuses_what_it_cannot_do() -> None:
+    with pytest.raises(InputError, match=r"tau: expected one number, or 2 \(one per layer\)"):
+        rethreshold(make_trace(), [0.1, 0.2, 0.3])
+    with pytest.raises(InputError, match="tau: expected"):
+        rethreshold(make_trace(), float("nan"))
+    with pytest.raises(InputError, match="hold no scores"):
+        rethreshold(make_trace(tau=(0.1, None)), 0.3)
+
+
+def test_units_partition_the_rows() -> None:
+    assert decision_units("row", [(0, 1)], 2) == ((0,), (1,))
+    assert decision_units("pair", [(3, 1), (0, 4)], 5) == ((0, 4), (1, 3), (2,))
+    assert decision_units("batch", [], 5) == ((0, 1, 2, 3, 4),)
+    assert decision_units("batch", [], 5, batch=2) == ((0, 1), (2, 3), (4,))
+
+
+def test_a_unit_replays_only_if_all_its_rows_would() -> None:
+    would = np.array([[True, True, False, True]])
+    assert unanimous(would, [(0, 1), (2, 3)]).tolist() == [[True, True, False, False]]
+
+
+def test_rescoping_is_open_loop_and_only_coarsens() -> None:
+    trace = make_trace()
+    rows = captured(trace)
+    pairs = rescope(rows, trace.meta.guidance_pairs, "pair")
+    batch = rescope(pairs, trace.meta.guidance_pairs, "batch", batch=4)
+    assert pairs.source == batch.source == "re-scoped (open loop)"
+    assert pairs.label == f"{rows.label}, re-scoped to pair (open loop)"
+    both = rows.replay[..., 0] & rows.replay[..., 1]
+    np.testing.assert_array_equal(pairs.replay[..., 0], both)
+    everyone = np.broadcast_to(rows.replay.all(-1, keepdims=True), rows.replay.shape)
+    np.testing.assert_array_equal(batch.replay, everyone)
+    assert rescope(rows, (), "row") is rows
+    with pytest.raises(InputError, match="'row' is finer than 'pair'"):
+        rescope(pairs, (), "row")
+
+
+def test_resampling_keeps_pairs_whole_and_the_first_frame_dense() -> None:
+    decisions = captured(make_trace())
+    more = resample(decisions, np.random.default_rng(1), tokens_per_frame=4, n_rows=12, n_frames=7)
+    assert more.replay.shape == (28, 2, 12)
+    assert more.source == "resampled"
+    assert more.label.endswith("resampled from 4 rows of 3 frames to 12 rows of 7 frames")
+    np.testing.assert_array_equal(more.replay[:12, :, :4], decisions.replay)
+    assert more.pairs == tuple((row, row + 1) for row in range(0, 12, 2))
+    originals = [decisions.replay[..., list(pair)] for pair in decisions.pairs]
+    for pair in more.pairs:
+        copy = more.replay[:12][..., list(pair)]
+        assert any(np.array_equal(copy, original) for original in originals)
+    frames = decisions.replay.reshape(3, 4, 2, 4)
+    for frame in more.replay[12:, :, :4].reshape(4, 4, 2, 4):
+        assert any(np.array_equal(frame, original) for original in frames[1:])
+
+
+def test_resampling_single_rows_and_nothing_at_all() -> None:
+    decisions = captured(make_trace(guidance_pairs=()))
+    rng = np.random.default_rng(0)
+    assert resample(decisions, rng, tokens_per_frame=4).source == "captured"
+    assert resample(decisions, rng, tokens_per_frame=4, n_rows=7).replay.shape == (12, 2, 7)
+
+
+def test_resampling_refuses_what_it_cannot_do() -> None:
+    rng = np.random.default_rng(0)
+    with pytest.raises(InputError, match="fewer than the 4 rows"):
+        resample(captured(make_trace()), rng, tokens_per_frame=4, n_rows=2)
+    with pytest.raises(InputError, match="3 extra rows are no whole number of guidance pairs"):
+        resample(captured(make_trace()), rng, tokens_per_frame=4, n_rows=7)
+    with pytest.raises(InputError, match="never replays"):
+        resample(dense(4, 1, 1), rng, tokens_per_frame=4, n_frames=2)
+
+
+def test_independent_draws_leave_the_first_frame_out() -> None:
+    rng = np.random.default_rng(0)
+    decisions = independent((800, 10, 4), 0.3, rng, tokens_per_frame=100)
+    overall, eligible = replay_ratio(decisions, 100)
+    assert eligible == pytest.approx(0.3, abs=0.01)
+    assert overall == pytest.approx(eligible * 7 / 8)
+    assert decisions.source == "independent"
+    with pytest.raises(InputError, match=r"expected 0 to 1, got 1\.5"):
+        independent((4, 1, 1), 1.5, rng, tokens_per_frame=1)
+
+
+def test_dense_replays_nothing_and_has_no_eligible_step_in_one_frame() -> None:
+    assert replay_ratio(dense(4, 2, 2), 4) == (0.0, 0.0)
+    assert dense(4, 2, 2).source == "dense"
+
+
+def test_statistics_of_a_pattern_made_by_hand() -> None:
+    """Rows 0 and 1 agree, row 2 does the opposite, row 3 never replays; layer 1 always computes."""
+    trace = make_trace()
+    tas = np.full_like(trace.tas, -1.0)
+    tas[:4] = np.nan
+    tas[4:8, 0, :2] = 1.0
+    tas[8:, 0, 2] = 1.0
+    stats = trace_stats(type(trace)(np.nan_to_num(tas) > 0.1, tas, trace.meta))
+    assert stats.ratio.over_eligible == pytest.approx(12 / 64)
+    assert stats.ratio.over_all == pytest.approx(12 / 96)
+    assert [layer.over_eligible for layer in stats.by_layer] == [12 / 32, 0.0]
+    assert [row.over_eligible for row in stats.by_row] == [4 / 16, 4 / 16, 4 / 16, 0.0]
+    assert stats.by_frame.tolist() == [0.0, 8 / 32, 4 / 32]
+    assert stats.eligible_by_layer_frame.tolist() == [[0.0, 0.5, 0.25], [0.0, 0.0, 0.0]]
+    assert stats.pair_phi[0] == pytest.approx(1.0)
+    assert np.isnan(stats.pair_phi[1])
+    assert stats.clip_phi == pytest.approx(-1 / 3)
+    assert stats.within_layer_pair_phi == pytest.approx(1.0)
+    assert stats.within_layer_clip_phi == pytest.approx(-1.0)
+    assert stats.tas_quantiles[[0, -1]].tolist() == [-1.0, 1.0]
+
+
+def test_statistics_of_a_dense_trace() -> None:
+    stats = trace_stats(make_trace(tau=None))
+    assert stats.ratio.over_all == 0.0
+    assert not stats.tas_quantiles.size
+    assert np.isnan(stats.clip_phi)
+
+
+def test_phi_of_nothing_is_unknown() -> None:
+    assert np.isnan(phi(np.zeros(0, bool), np.zeros(0, bool)))
+
+
+def test_decisions_are_frozen() -> None:
+    with pytest.raises(AttributeError):
+        dense(4, 1, 1).label = "other"  # type: ignore[misc]
+    assert isinstance(dense(4, 1, 1), Decisions)

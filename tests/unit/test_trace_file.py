@@ -1,0 +1,329 @@
+"""The trace file: what is written comes back, and every bad file gives one clear line."""
+
+import io
+import json
+import zipfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from trace_maker import make_meta, make_trace
+
+from carsim.errors import InputError
+from carsim.trace import StreamingAttention, Trace, load_trace, save_trace
+from carsim.trace.file import narrow_tas, would_replay
+from carsim.trace.npz import npz_bytes
+
+
+def stored(trace: Trace) -> dict[str, Any]:
+    """The arrays of a trace file, to be tampered with."""
+    return {
+        "replay": trace.replay.copy(),
+        "tas": trace.tas.astype(np.float16),
+        "meta": json.loads(trace.meta.model_dump_json()),
+    }
+
+
+def write(path: Path, arrays: dict[str, Any]) -> Path:
+    arrays = dict(arrays)
+    if isinstance(arrays.get("meta"), dict):
+        arrays["meta"] = np.array(json.dumps(arrays["meta"]))
+    path.write_bytes(npz_bytes(arrays))
+    return path
+
+
+def refusal(path: Path) -> str:
+    """The one line that opening this file gives."""
+    with pytest.raises(InputError) as caught:
+        load_trace(path)
+    line = str(caught.value)
+    assert str(path) in line
+    assert "\n" not in line
+    assert caught.value.cure
+    return line
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"tau": (0.2, None)},
+        {"tau": None},
+        {"tau": float("inf")},
+        {"decision_scope": "pair"},
+        {"decision_scope": "batch"},
+        {"attention": StreamingAttention(window=3)},
+        {"quality": {"psnr_db": 31.5, "held_out": ["rocket"]}},
+    ],
+)
+def test_a_trace_comes_back_as_it_was_saved(tmp_path: Path, changes: dict[str, Any]) -> None:
+    trace = make_trace(**changes)
+    saved = save_trace(tmp_path / "a.npz", trace)
+    loaded = load_trace(tmp_path / "a.npz")
+    assert loaded.meta == trace.meta
+    assert loaded.sha256 == saved.sha256
+    assert loaded.tas.dtype == np.float16
+    np.testing.assert_array_equal(loaded.replay, trace.replay)
+    np.testing.assert_array_equal(loaded.tas, saved.tas)
+    np.testing.assert_allclose(loaded.tas, trace.tas, rtol=1.1e-3, atol=1e-7)
+    assert not loaded.replay.flags.writeable
+    assert list(tmp_path.iterdir()) == [tmp_path / "a.npz"]
+
+
+def test_equal_traces_give_equal_bytes(tmp_path: Path) -> None:
+    first = save_trace(tmp_path / "a.npz", make_trace())
+    second = save_trace(tmp_path / "b.npz", make_trace())
+    other = save_trace(tmp_path / "c.npz", make_trace(seed=1))
+    assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()
+    assert first.sha256 == second.sha256 != other.sha256
+
+
+def test_scores_too_large_for_half_precision_stay_single(tmp_path: Path) -> None:
+    trace = make_trace()
+    tas = trace.tas.copy()
+    tas[-1, 0, 0] = 1e6
+    trace = replace(trace, tas=tas, replay=would_replay(tas, trace.meta))
+    assert save_trace(tmp_path / "a.npz", trace).tas.dtype == np.float32
+    assert load_trace(tmp_path / "a.npz").tas[-1, 0, 0] == 1e6
+
+
+@given(
+    tau=st.floats(-4, 4),
+    offsets=st.lists(st.floats(-1e-3, 1e-3), min_size=16, max_size=16),
+)
+def test_narrowing_contradicts_no_decision(tau: float, offsets: list[float]) -> None:
+    """Scores as near to tau as they can be stay on their side of it."""
+    meta = make_meta(tau=tau)
+    tas = np.full((12, 2, 4), np.nan, np.float32)
+    tas[4:6] = (tau + np.array(offsets)).reshape(2, 2, 4)
+    tas[6:8] = np.nextafter(np.float32(tau), np.float32(9))
+    tas[8:10] = np.nextafter(np.float32(tau), np.float32(-9))
+    tas[10:] = np.float32(tau)
+    half = narrow_tas(tas, meta)
+    assert half.dtype == np.float16
+    np.testing.assert_array_equal(would_replay(half, meta), would_replay(tas, meta))
+
+
+def test_kv_len_counts_valid_tokens_and_stays_in_the_window() -> None:
+    assert make_trace().kv_len()[[0, -1], :2].tolist() == [[6, 3], [17, 14]]
+    sparse = make_trace(attention=StreamingAttention(sinks=2, window=3))
+    assert sparse.kv_len()[[0, -1], :2].tolist() == [[5, 3], [5, 5]]
+
+
+def test_an_existing_file_is_kept_unless_told_otherwise(tmp_path: Path) -> None:
+    path = tmp_path / "a.npz"
+    save_trace(path, make_trace())
+    before = path.read_bytes()
+    with pytest.raises(InputError, match=r"a\.npz: exists already; .*--overwrite"):
+        save_trace(path, make_trace(seed=1))
+    assert path.read_bytes() == before
+    save_trace(path, make_trace(seed=1), overwrite=True)
+    assert path.read_bytes() != before
+
+
+def test_saving_needs_a_folder_and_a_consistent_trace(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="missing or cannot be written; name a folder"):
+        save_trace(tmp_path / "nowhere" / "a.npz", make_trace())
+    with pytest.raises(InputError, match="is a folder"):
+        save_trace(tmp_path, make_trace())
+    trace = make_trace()
+    with pytest.raises(InputError, match="contradicts tas > tau"):
+        save_trace(tmp_path / "a.npz", replace(trace, replay=~trace.replay & ~np.isnan(trace.tas)))
+    assert not list(tmp_path.iterdir())
+
+
+def test_missing_and_foreign_files(tmp_path: Path) -> None:
+    assert "no such file" in refusal(tmp_path / "none.npz")
+    assert "not a regular file" in refusal(tmp_path)
+    text = tmp_path / "text.npz"
+    text.write_text("not a zip")
+    assert "not a readable .npz archive" in refusal(text)
+    empty = tmp_path / "empty.npz"
+    empty.write_bytes(b"")
+    assert "not a readable .npz archive" in refusal(empty)
+    foreign = write(tmp_path / "foreign.npz", {"x": np.zeros(3)})
+    assert "not a trace: holds arrays ['x']" in refusal(foreign)
+
+
+@pytest.mark.parametrize("keep", [0.3, 0.6, 0.98])
+def test_truncated_files(tmp_path: Path, keep: float) -> None:
+    path = write(tmp_path / "a.npz", stored(make_trace()))
+    data = path.read_bytes()
+    path.write_bytes(data[: int(len(data) * keep)])
+    assert "not a readable .npz archive" in refusal(path)
+
+
+def test_every_flipped_byte_is_noticed_or_harmless(tmp_path: Path) -> None:
+    """No damage of one byte gives anything but the same trace or one clear line."""
+    trace = make_trace()
+    path = write(tmp_path / "a.npz", stored(trace))
+    data = bytearray(path.read_bytes())
+    noticed = 0
+    for position in range(0, len(data), 7):
+        damaged = data.copy()
+        damaged[position] ^= 0x55
+        path.write_bytes(damaged)
+        try:
+            np.testing.assert_array_equal(load_trace(path).replay, trace.replay)
+        except InputError:
+            noticed += 1
+    assert noticed > len(data) // 14
+
+
+def test_pickled_arrays_are_never_opened(tmp_path: Path) -> None:
+    path = tmp_path / "a.npz"
+    arrays = stored(make_trace())
+    np.savez(path, replay=np.array([{}], object), tas=arrays["tas"], meta=np.array("{}"))
+    assert "array 'replay': holds Python objects" in refusal(path)
+
+
+def with_header(path: Path, name: str, header: bytes) -> Path:
+    """Replace the header of one array by a crafted one, keeping its data."""
+    arrays = stored(make_trace())
+    write(path, arrays)
+    with zipfile.ZipFile(io.BytesIO(path.read_bytes())) as archive:
+        members = {info.filename: archive.read(info) for info in archive.infolist()}
+    old = members[f"{name}.npy"]
+    length = int.from_bytes(old[8:10], "little")
+    members[f"{name}.npy"] = (
+        old[:8] + len(header).to_bytes(2, "little") + header + old[10 + length :]
+    )
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for member, data in members.items():
+            archive.writestr(member, data)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("header", "words"),
+    [
+        (b"{'descr': '<f4', 'fortran_order': False, 'shape': (4611686018427387904, 9)}\n", "limit"),
+        (b"{'descr': '<f4', 'fortran_order': False, 'shape': (-4, 2, 4)}\n", "unreadable header"),
+        (b"{'descr': '<f4', 'fortran_order': False, 'shape': 5}\n", "unreadable header"),
+        (b"{'descr': '|O', 'fortran_order': False, 'shape': (12, 2, 4)}\n", "Python objects"),
+        (b"(((((" * 40 + b"\n", "unreadable header"),
+        (b"{'descr': '<f2', 'fortran_order': False, 'shape': (0, 2, 4)}\n", "of shape (0, 2, 4)"),
+        (b"{'descr': '<f2', 'fortran_order': False, 'shape': (24, 2, 4)}\n", "of shape (24, 2, 4)"),
+        (b"{'descr': '<f4', 'fortran_order': False, 'shape': (12, 2, 4)}\n", "damaged"),
+        (b"{'descr': '<c8', 'fortran_order': False, 'shape': (12, 2, 4)}\n", "got complex64"),
+    ],
+)
+def test_crafted_headers(tmp_path: Path, header: bytes, words: str) -> None:
+    """A header that asks for exabytes is refused before any memory is."""
+    assert words in refusal(with_header(tmp_path / "a.npz", "tas", header))
+
+
+def test_bombs_are_refused_unopened(tmp_path: Path) -> None:
+    path = tmp_path / "a.npz"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for index in range(300):
+            archive.writestr(f"{index}.npy", b"")
+    assert "holds 300 arrays" in refusal(path)
+
+
+def tamper_nan(arrays: dict[str, Any]) -> None:
+    arrays["tas"][7, 1, 3] = np.nan
+
+
+def tamper_infinite(arrays: dict[str, Any]) -> None:
+    arrays["tas"][7, 1, 3] = -np.inf
+
+
+def tamper_score_in_first_frame(arrays: dict[str, Any]) -> None:
+    arrays["tas"][3, 0, 0] = 0.0
+
+
+def tamper_replay_in_first_frame(arrays: dict[str, Any]) -> None:
+    arrays["replay"][3, 0, 2] = True
+
+
+def tamper_decision(arrays: dict[str, Any]) -> None:
+    arrays["replay"][9, 1, 0] ^= True
+
+
+def tamper_bool(arrays: dict[str, Any]) -> None:
+    arrays["replay"].view(np.uint8)[9, 1, 0] = 7
+
+
+def tamper_extra(arrays: dict[str, Any]) -> None:
+    arrays["weights"] = np.zeros(3)
+
+
+def tamper_dtype(arrays: dict[str, Any]) -> None:
+    arrays["replay"] = arrays["replay"].astype(np.int8)
+
+
+def tamper_shape(arrays: dict[str, Any]) -> None:
+    arrays["tas"] = arrays["tas"][:, :, :3]
+
+
+def tamper_meta_type(arrays: dict[str, Any]) -> None:
+    arrays["meta"] = np.array([1, 2])
+
+
+def tamper_json(arrays: dict[str, Any]) -> None:
+    arrays["meta"] = np.array('{"producer": ')
+
+
+def change(**fields: Any) -> Callable[[dict[str, Any]], None]:
+    def tamper(arrays: dict[str, Any]) -> None:
+        arrays["meta"].update(fields)
+
+    return tamper
+
+
+@pytest.mark.parametrize(
+    ("tamper", "words"),
+    [
+        (tamper_nan, "'tas': NaN or infinite where it was evaluated at step 7, layer 1, row 3"),
+        (tamper_infinite, "'tas': NaN or infinite where it was evaluated at step 7"),
+        (tamper_score_in_first_frame, "never evaluated (first frame, or a layer without tau) at"),
+        (tamper_replay_in_first_frame, "'replay': a replay where TAS is never evaluated"),
+        (tamper_decision, "contradicts tas > tau under decision scope 'row' at step 9, layer 1"),
+        (tamper_bool, "holds bytes other than 0 and 1"),
+        (tamper_extra, "not a trace: holds arrays"),
+        (tamper_dtype, "expected bool of shape (12, 2, 4) as its metadata says, got int8"),
+        (tamper_shape, "got float16 of shape (12, 2, 3)"),
+        (tamper_meta_type, "expected one string, got int64 of shape (2,)"),
+        (tamper_json, "meta: $: Invalid JSON"),
+        (change(schema_version=2), "schema version 2, this carsim reads version 1"),
+        (change(colour="red"), "$.colour: Extra inputs are not permitted, got 'red'"),
+        (change(n_frames=2.5), "$.n_frames: Input should be a valid integer"),
+        (change(n_frames="3"), "$.n_frames: Input should be a valid integer, got '3'"),
+        (change(n_frames=0), "$.n_frames: Input should be greater than 0"),
+        (change(n_frames=10**30), "expected bool of shape (4000000000"),
+        (change(tau=float("nan")), "not NaN"),
+        (change(tau=[0.1]), "1 taus for 2 layers"),
+        (change(tau=0.11, decision_scope="all"), "$.decision_scope"),
+        (change(prompt_lengths=[6, 2, 4, 2]), "exceeds prompt_tokens"),
+        (change(prompt_lengths=[]), "$.prompt_lengths"),
+        (change(guidance_pairs=[[0, 4]]), "distinct rows below 4"),
+        (change(guidance_pairs=[[1, 1]]), "distinct rows below 4"),
+        (change(attention={"kind": "sliding"}), "$.attention"),
+        (change(attention={"kind": "streaming", "window": 0}), "window"),
+        (change(decoded={"name": "x"}), "$.decoded.n_layers: Field required (and 5 more)"),
+    ],
+)
+def test_contradictions_and_odd_metadata(
+    tmp_path: Path, tamper: Callable[[dict[str, Any]], None], words: str
+) -> None:
+    arrays = stored(make_trace())
+    tamper(arrays)
+    assert words in refusal(write(tmp_path / "a.npz", arrays))
+
+
+def test_a_missing_field_is_named(tmp_path: Path) -> None:
+    arrays = stored(make_trace())
+    del arrays["meta"]["seed"]
+    assert "$.seed: Field required" in refusal(write(tmp_path / "a.npz", arrays))
+
+
+def test_heads_must_share_keys_evenly(tmp_path: Path) -> None:
+    arrays = stored(make_trace())
+    arrays["meta"]["decoded"]["n_kv_heads"] = 3
+    assert "n_heads 2 is no multiple of 3" in refusal(write(tmp_path / "a.npz", arrays))
