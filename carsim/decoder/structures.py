@@ -1,0 +1,178 @@
+"""The decoder's data as plain structures: Config, Policy, Weights and State.
+
+Letters in shapes: B rows, L layers, d hidden size, H query heads, KV key/value heads, g = H / KV
+query heads per key head, hd head size, F feed-forward size, N tokens per frame, T frames, S = N * T
+decode steps, P prompt slots, C = P + S cache slots.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from carsim.trace import DenseAttention, Geometry, StreamingAttention
+from carsim.trace.scope import Pairs, Scope
+
+Array = NDArray[np.floating[Any]]
+TasForm = Literal["released", "paper"]
+
+
+@dataclass(frozen=True)
+class Config:
+    """What is decoded: the body's geometry, the shape of a video, and the arithmetic."""
+
+    geometry: Geometry
+    tokens_per_frame: int
+    n_frames: int
+    rms_eps: float = 1e-5
+    rope_theta: float = 10000.0
+    dtype: Literal["float32", "float64"] = "float32"
+
+    @property
+    def n_steps(self) -> int:
+        """S."""
+        return self.n_frames * self.tokens_per_frame
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What is skipped: the replay threshold, the form of its score, and sparse attention.
+
+    Attributes:
+        tau: One threshold per layer; a layer with None neither scores nor replays.
+        tas_form: ``released``: query before the rotary embedding (the authors' code); ``paper``:
+            query after it, so that the score is the mean attention logit (the paper's formula).
+        attention: Which keys are attended to.
+        scope: Which rows decide together.
+        pairs: Guidance pairs, for scope ``pair``.
+    """
+
+    tau: tuple[float | None, ...]
+    tas_form: TasForm = "released"
+    attention: DenseAttention | StreamingAttention = field(default_factory=DenseAttention)
+    scope: Scope = "row"
+    pairs: Pairs = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Weights:
+    """Matrices of the body, stacked by layer and laid out for ``x @ w``."""
+
+    w_qkv: Array  # [L, d, (H + 2 KV) * hd]: query, key and value side by side
+    w_out: Array  # [L, H * hd, d]
+    w_gate_up: Array  # [L, d, 2 F]: gate and up side by side
+    w_down: Array  # [L, F, d]
+    ln_attn: Array  # [L, d]
+    ln_mlp: Array  # [L, d]
+    ln_final: Array  # [d]
+
+
+@dataclass(eq=False)
+class State:
+    """What decoding remembers. Preallocated, and written in place by every step."""
+
+    k: Array  # [L, B, KV, C, hd], rotated
+    v: Array  # [L, B, KV, C, hd]
+    held: Array  # [L, B, N, d]: the MLP output that stands at each place of the frame
+    padding: NDArray[np.int64]  # [B]: left-padding slots of each row
+    cos: Array  # [positions, hd]
+    sin: Array  # [positions, hd]
+    scores: Array  # [B, KV, g, C]: scratch
+    prompt_slots: int  # P
+    step: int = 0  # decode steps done
+
+    @property
+    def n_slots(self) -> int:
+        """Cache slots in use: the prompt's and one per step."""
+        return self.prompt_slots + self.step
+
+
+@dataclass(frozen=True, eq=False)
+class LayerRecord:
+    """What one layer did in one decode step, as shown to a recorder. Arrays are the decoder's own.
+
+    Attributes:
+        step: Decode step.
+        layer: Layer.
+        q: Query before the rotary embedding, [B, H, hd].
+        q_rotated: Query after it, [B, H, hd].
+        k_aligned: Cached key of the same place in the previous frame, [B, KV, hd]; None where the
+            score is not evaluated.
+        tas: The score that decides, [B]; None where it is not evaluated.
+        replay: bool[B].
+        mlp: What the MLP branch added, fresh or replayed, [B, d].
+        residual: Residual stream after the layer, [B, d].
+    """
+
+    step: int
+    layer: int
+    q: Array
+    q_rotated: Array
+    k_aligned: Array | None
+    tas: Array | None
+    replay: NDArray[np.bool_]
+    mlp: Array
+    residual: Array
+
+
+def stack_weights(config: Config, arrays: dict[str, NDArray[Any]]) -> Weights:
+    """Weights from per-matrix arrays with rows = output (y = x @ W.T), cast to the config's dtype.
+
+    Args:
+        config: Gives the dtype.
+        arrays: ``wq wk wv wo w_gate w_up w_down``, each [L, out, in]; ``ln_attn ln_mlp`` [L, d];
+            ``ln_final`` [d].
+    """
+
+    def side_by_side(*names: str) -> Array:
+        rows = np.concatenate([arrays[name] for name in names], axis=1).astype(config.dtype)
+        return np.ascontiguousarray(rows.transpose(0, 2, 1))
+
+    return Weights(
+        w_qkv=side_by_side("wq", "wk", "wv"),
+        w_out=side_by_side("wo"),
+        w_gate_up=side_by_side("w_gate", "w_up"),
+        w_down=side_by_side("w_down"),
+        ln_attn=arrays["ln_attn"].astype(config.dtype),
+        ln_mlp=arrays["ln_mlp"].astype(config.dtype),
+        ln_final=arrays["ln_final"].astype(config.dtype),
+    )
+
+
+def new_state(config: Config, prompt_mask: NDArray[np.bool_]) -> State:
+    """Empty caches for the rows of a prompt.
+
+    Args:
+        config: Shapes and dtype.
+        prompt_mask: bool[B, P], False for left padding; every row has at least one True.
+    """
+    shape = config.geometry
+    batch, prompt_slots = prompt_mask.shape
+    slots = prompt_slots + config.n_steps
+    dtype = np.dtype(config.dtype)
+    cache = (shape.n_layers, batch, shape.n_kv_heads, slots, shape.head_dim)
+    cos, sin = rotary_table(max(slots, 2), shape.head_dim, config.rope_theta, dtype)
+    return State(
+        k=np.zeros(cache, dtype),
+        v=np.zeros(cache, dtype),
+        held=np.zeros((shape.n_layers, batch, config.tokens_per_frame, shape.hidden_size), dtype),
+        padding=prompt_slots - prompt_mask.sum(axis=1),
+        cos=cos,
+        sin=sin,
+        scores=np.empty((batch, shape.n_kv_heads, shape.n_heads // shape.n_kv_heads, slots), dtype),
+        prompt_slots=prompt_slots,
+    )
+
+
+def rotary_table(
+    n_positions: int, head_dim: int, theta: float, dtype: np.dtype[Any]
+) -> tuple[Array, Array]:
+    """Cosine and sine of the rotary embedding (arXiv 2104.09864), [positions, hd] each.
+
+    Angles are position * theta^(-2 i / hd) for i < hd / 2, and both halves of a head share them.
+    """
+    inverse = (theta ** -(np.arange(0, head_dim, 2) / head_dim)).astype(dtype)
+    angles = np.arange(n_positions, dtype=dtype)[:, None] * inverse
+    both = np.concatenate([angles, angles], axis=1)
+    return np.cos(both), np.sin(both)

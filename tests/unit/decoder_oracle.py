@@ -1,0 +1,152 @@
+"""A naive FastCar decoder to judge the real one: no caches, no batches, no masks, no padding.
+
+Every row is a list of tokens, its prompt without padding; keys and values of all tokens are
+computed anew at every step from remembered layer inputs, and visible tokens are listed one by one.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from carsim.decoder.structures import Config, Policy, Weights
+from carsim.trace import DenseAttention
+
+Vector = NDArray[np.float64]
+
+
+@dataclass
+class Oracle:
+    """Results of :func:`oracle_decode`, as lists by step."""
+
+    replay: NDArray[np.bool_]  # [S, L, B]
+    tas: NDArray[np.float64]  # [S, L, B]
+    mlp: NDArray[np.float64]  # [S, L, B, d]
+    residual: NDArray[np.float64]  # [S, L, B, d]
+    hidden: NDArray[np.float64]  # [S, B, d]
+    inputs: list[list[list[Vector]]] = field(default_factory=list)  # [L][B][token]
+
+
+def _norm(x: Vector, weight: Vector, eps: float) -> Vector:
+    return weight * x / np.sqrt((x**2).mean() + eps)
+
+
+def _turn(x: Vector, position: int, theta: float) -> Vector:
+    """Rotate each pair (i, i + half) of a head by position * theta^(-2i/hd)."""
+    half = len(x) // 2
+    out = x.copy()
+    for i in range(half):
+        angle = position * theta ** (-2 * i / len(x))
+        out[i] = x[i] * np.cos(angle) - x[i + half] * np.sin(angle)
+        out[i + half] = x[i + half] * np.cos(angle) + x[i] * np.sin(angle)
+    return out
+
+
+class _Row:
+    """One row: its layer inputs so far."""
+
+    def __init__(self, config: Config, policy: Policy, weights: Weights) -> None:
+        self.config, self.policy, self.weights = config, policy, weights
+        self.inputs: list[list[Vector]] = [[] for _ in policy.tau]
+
+    def project(self, layer: int, token: int) -> tuple[list[Vector], list[Vector], list[Vector]]:
+        shape = self.config.geometry
+        x = self.inputs[layer][token]
+        normed = _norm(x, self.weights.ln_attn[layer], self.config.rms_eps)
+        heads = list((normed @ self.weights.w_qkv[layer]).reshape(-1, shape.head_dim))
+        keys_end = shape.n_heads + shape.n_kv_heads
+        return heads[: shape.n_heads], heads[shape.n_heads : keys_end], heads[keys_end:]
+
+    def visible(self, token: int) -> list[int]:
+        attention = self.policy.attention
+        if isinstance(attention, DenseAttention):
+            return list(range(token + 1))
+        return [i for i in range(token + 1) if i < attention.sinks or token - i < attention.window]
+
+    def attention(self, layer: int) -> Vector:
+        """Residual branch of the newest token, and nothing remembered but layer inputs."""
+        shape, theta = self.config.geometry, self.config.rope_theta
+        token = len(self.inputs[layer]) - 1
+        group = shape.n_heads // shape.n_kv_heads
+        seen = self.visible(token)
+        projected = {i: self.project(layer, i) for i in seen}
+        heads = []
+        for head, q in enumerate(self.project(layer, token)[0]):
+            turned = _turn(q, token, theta)
+            logits = np.array(
+                [turned @ _turn(projected[i][1][head // group], i, theta) for i in seen]
+            ) / np.sqrt(shape.head_dim)
+            weight = np.exp(logits - logits.max())
+            values = np.array([projected[i][2][head // group] for i in seen])
+            heads.append(weight @ values / weight.sum())
+        out: Vector = np.concatenate(heads) @ self.weights.w_out[layer]
+        return out
+
+    def score(self, layer: int) -> float:
+        shape, theta = self.config.geometry, self.config.rope_theta
+        token = len(self.inputs[layer]) - 1
+        aligned = token - self.config.tokens_per_frame
+        keys = self.project(layer, aligned)[1]
+        logits = []
+        for head, q in enumerate(self.project(layer, token)[0]):
+            query = q if self.policy.tas_form == "released" else _turn(q, token, theta)
+            key = _turn(keys[head * len(keys) // shape.n_heads], aligned, theta)
+            logits.append(query @ key / np.sqrt(shape.head_dim))
+        return float(np.mean(logits))
+
+    def mlp(self, layer: int, x: Vector) -> Vector:
+        normed = _norm(x, self.weights.ln_mlp[layer], self.config.rms_eps)
+        gate, up = np.split(normed @ self.weights.w_gate_up[layer], 2)
+        out: Vector = (gate / (1 + np.exp(-gate)) * up) @ self.weights.w_down[layer]
+        return out
+
+
+def oracle_decode(
+    config: Config,
+    policy: Policy,
+    weights: Weights,
+    prompts: list[NDArray[np.float64]],
+    embeddings: NDArray[np.float64],
+    units: list[list[int]],
+) -> Oracle:
+    """Decode [S, B, d] embeddings after one unpadded prompt per row; rows of a unit vote."""
+    n_steps, n_rows, width = embeddings.shape
+    layers = len(policy.tau)
+    out = Oracle(
+        replay=np.zeros((n_steps, layers, n_rows), bool),
+        tas=np.full((n_steps, layers, n_rows), np.nan),
+        mlp=np.zeros((n_steps, layers, n_rows, width)),
+        residual=np.zeros((n_steps, layers, n_rows, width)),
+        hidden=np.zeros((n_steps, n_rows, width)),
+    )
+    rows = [_Row(config, policy, weights) for _ in range(n_rows)]
+    for row, prompt in zip(rows, prompts, strict=True):
+        for x in prompt:
+            for layer in range(layers):
+                row.inputs[layer].append(x)
+                x = x + row.attention(layer)
+                x = x + row.mlp(layer, x)
+    for step in range(n_steps):
+        xs = list(embeddings[step])
+        for layer, tau in enumerate(policy.tau):
+            for b, row in enumerate(rows):
+                row.inputs[layer].append(xs[b])
+                xs[b] = xs[b] + row.attention(layer)
+                if tau is not None and step >= config.tokens_per_frame:
+                    out.tas[step, layer, b] = row.score(layer)
+            for unit in units:
+                votes = [tau is not None and bool(out.tas[step, layer, b] > tau) for b in unit]
+                for b in unit:
+                    out.replay[step, layer, b] = all(votes)
+            for b, row in enumerate(rows):
+                out.mlp[step, layer, b] = (
+                    out.mlp[step - config.tokens_per_frame, layer, b]
+                    if out.replay[step, layer, b]
+                    else row.mlp(layer, xs[b])
+                )
+                xs[b] = xs[b] + out.mlp[step, layer, b]
+                out.residual[step, layer, b] = xs[b]
+        for b in range(n_rows):
+            out.hidden[step, b] = _norm(xs[b], weights.ln_final, config.rms_eps)
+    out.inputs = [[row.inputs[layer] for row in rows] for layer in range(layers)]
+    return out

@@ -1,0 +1,281 @@
+"""The reference decoder against a naive one, and against what must hold whatever the weights."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from decoder_oracle import oracle_decode
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from carsim.decoder.decode import decode, decode_step, prefill
+from carsim.decoder.layers import (
+    rms_norm,
+    rotate,
+    swiglu,
+    temporal_attention_score,
+    visible_in_prompt,
+)
+from carsim.decoder.structures import (
+    Array,
+    Config,
+    LayerRecord,
+    Policy,
+    State,
+    Weights,
+    rotary_table,
+    stack_weights,
+)
+from carsim.trace import DenseAttention, Geometry, StreamingAttention
+from carsim.trace.scope import decision_units
+
+WIDTH, HEADS, PROMPT = 8, 4, 4
+MASK = np.array([[1, 1, 1, 1], [0, 0, 1, 1], [0, 0, 0, 1], [0, 1, 1, 1]], bool)
+
+
+def make_config(n_kv_heads: int = 2, n_layers: int = 2, dtype: Any = "float64") -> Config:
+    return Config(
+        Geometry(
+            name="tiny",
+            n_layers=n_layers,
+            hidden_size=WIDTH,
+            n_heads=HEADS,
+            n_kv_heads=n_kv_heads,
+            head_dim=2,
+            ffn_size=12,
+        ),
+        tokens_per_frame=3,
+        n_frames=3,
+        dtype=dtype,
+    )
+
+
+def make_weights(config: Config, seed: int = 0) -> Weights:
+    shape, rng = config.geometry, np.random.default_rng(seed)
+    d, kv = shape.hidden_size, shape.n_kv_heads * shape.head_dim
+
+    def matrix(*size: int) -> Array:
+        return rng.normal(0, 0.6, (shape.n_layers, *size))
+
+    return stack_weights(
+        config,
+        {
+            "wq": matrix(d, d),
+            "wk": matrix(kv, d),
+            "wv": matrix(kv, d),
+            "wo": matrix(d, d),
+            "w_gate": matrix(shape.ffn_size, d),
+            "w_up": matrix(shape.ffn_size, d),
+            "w_down": matrix(d, shape.ffn_size),
+            "ln_attn": 1 + matrix(d) / 4,
+            "ln_mlp": 1 + matrix(d) / 4,
+            "ln_final": np.linspace(0.5, 1.5, d),
+        },
+    )
+
+
+def make_inputs(config: Config, rows: int = 4, seed: int = 1) -> tuple[Array, Array]:
+    """Prompt [B, P, d] and embeddings [S, B, d]."""
+    rng = np.random.default_rng(seed)
+    return (
+        rng.normal(size=(rows, PROMPT, WIDTH)),
+        rng.normal(size=(config.n_steps, rows, WIDTH)).astype(config.dtype),
+    )
+
+
+class Kept:
+    """A recorder that keeps copies by step and layer."""
+
+    def __init__(self, config: Config, rows: int = 4) -> None:
+        size = (config.n_steps, config.geometry.n_layers, rows)
+        self.replay = np.zeros(size, bool)
+        self.tas = np.full(size, np.nan)
+        self.mlp = np.zeros((*size, WIDTH))
+        self.residual = np.zeros((*size, WIDTH))
+
+    def __call__(self, seen: LayerRecord) -> None:
+        at = seen.step, seen.layer
+        self.replay[at], self.mlp[at], self.residual[at] = seen.replay, seen.mlp, seen.residual
+        if seen.tas is not None:
+            self.tas[at] = seen.tas
+
+
+def run(
+    config: Config, policy: Policy, rows: int = 4, *, record: bool = True
+) -> tuple[Array, State, Kept]:
+    prompt, embeddings = make_inputs(config, rows)
+    weights, kept = make_weights(config), Kept(config, rows)
+    state, _ = prefill(config, policy, weights, prompt, MASK[:rows])
+    hidden = decode(config, policy, weights, state, embeddings, kept if record else None)
+    return hidden, state, kept
+
+
+TAUS = st.one_of(st.none(), st.floats(-0.4, 0.4))
+ATTENTIONS = st.one_of(
+    st.just(DenseAttention()),
+    st.builds(StreamingAttention, sinks=st.integers(0, 5), window=st.integers(1, 9)),
+)
+
+
+@settings(max_examples=40)
+@given(
+    n_kv_heads=st.sampled_from([1, 2, 4]),
+    tau=st.tuples(TAUS, TAUS),
+    tas_form=st.sampled_from(["released", "paper"]),
+    attention=ATTENTIONS,
+    scope=st.sampled_from(["row", "pair", "batch"]),
+)
+def test_equals_the_naive_decoder(
+    n_kv_heads: int, tau: Any, tas_form: Any, attention: Any, scope: Any
+) -> None:
+    """Caches, batches, padding and masks change nothing but the speed."""
+    config = make_config(n_kv_heads)
+    policy = Policy(tau, tas_form, attention, scope, pairs=((0, 1), (2, 3)))
+    hidden, _, kept = run(config, policy)
+    prompt, embeddings = make_inputs(config)
+    prompts = [x[valid] for x, valid in zip(prompt, MASK, strict=True)]
+    units = [list(unit) for unit in decision_units(scope, policy.pairs, 4)]
+    naive = oracle_decode(config, policy, make_weights(config), prompts, embeddings, units)
+    np.testing.assert_array_equal(kept.replay, naive.replay)
+    np.testing.assert_allclose(kept.tas, naive.tas, atol=1e-10)
+    np.testing.assert_allclose(kept.mlp, naive.mlp, atol=1e-10)
+    np.testing.assert_allclose(kept.residual, naive.residual, atol=1e-10)
+    np.testing.assert_allclose(hidden, naive.hidden, atol=1e-10)
+
+
+def test_recording_changes_no_bit() -> None:
+    for dtype in ("float32", "float64"):
+        config, policy = make_config(dtype=dtype), Policy((0.0, 0.0))
+        seen, state_seen, kept = run(config, policy, record=True)
+        unseen, state_unseen, _ = run(config, policy, record=False)
+        assert 0 < kept.replay.mean() < 1
+        for a, b in (
+            (seen, unseen),
+            (state_seen.k, state_unseen.k),
+            (state_seen.v, state_unseen.v),
+            (state_seen.held, state_unseen.held),
+        ):
+            assert a.tobytes() == b.tobytes()
+
+
+def test_a_window_that_holds_everything_is_dense() -> None:
+    config = make_config()
+    wide = StreamingAttention(sinks=4, window=PROMPT + config.n_steps)
+    dense, _, _ = run(config, Policy((0.0, 0.0)))
+    sparse, _, _ = run(config, Policy((0.0, 0.0), attention=wide))
+    assert dense.tobytes() == sparse.tobytes()
+
+
+def test_infinite_tau_scores_and_never_replays() -> None:
+    config = make_config()
+    never, _, scored = run(config, Policy((np.inf, np.inf)))
+    without, _, unscored = run(config, Policy((None, None)))
+    assert never.tobytes() == without.tobytes()
+    assert np.isfinite(scored.tas[3:]).all()
+    assert np.isnan(scored.tas[:3]).all()
+    assert np.isnan(unscored.tas).all()
+
+
+def test_replays_chain_without_limit_and_never_in_the_first_frame() -> None:
+    """With tau at minus infinity every later frame adds what the first one computed."""
+    config = make_config()
+    _, state, kept = run(config, Policy((-np.inf, -np.inf)))
+    assert not kept.replay[:3].any()
+    assert kept.replay[3:].all()
+    np.testing.assert_array_equal(kept.mlp[3:6], kept.mlp[:3])
+    np.testing.assert_array_equal(kept.mlp[6:], kept.mlp[:3])
+    np.testing.assert_array_equal(state.held.transpose(2, 0, 1, 3), kept.mlp[:3])
+
+
+def test_keys_and_values_are_cached_on_replay_too() -> None:
+    _, state, kept = run(make_config(), Policy((-np.inf, -np.inf)))
+    assert kept.replay[3:].all()
+    assert np.abs(state.k[:, :, :, PROMPT:]).max(axis=-1).min() > 0
+    assert np.abs(state.v[:, :, :, PROMPT:]).max(axis=-1).min() > 0
+
+
+def test_a_layer_without_tau_computes_while_others_replay() -> None:
+    _, _, kept = run(make_config(), Policy((None, -np.inf)))
+    assert not kept.replay[:, 0].any()
+    assert kept.replay[3:, 1].all()
+
+
+def test_ties_compute() -> None:
+    """The threshold is strict: where the query is zero, TAS equals tau = 0 and nothing replays."""
+    config = make_config()
+    weights = make_weights(config)
+    weights.w_qkv[:, :, :WIDTH] = 0
+    prompt, embeddings = make_inputs(config)
+    kept = Kept(config)
+    state, _ = prefill(config, Policy((0.0, 0.0)), weights, prompt, MASK)
+    decode(config, Policy((0.0, 0.0)), weights, state, embeddings, kept)
+    np.testing.assert_array_equal(kept.tas[3:], 0.0)
+    assert not kept.replay.any()
+
+
+def test_rows_do_not_see_each_other() -> None:
+    config, policy = make_config(), Policy((0.0, 0.0))
+    prompt, embeddings = make_inputs(config)
+    weights = make_weights(config)
+    together, _, _ = run(config, policy)
+    for row in range(4):
+        state, _ = prefill(config, policy, weights, prompt[[row]], MASK[[row]])
+        alone = decode(config, policy, weights, state, embeddings[:, [row]])
+        np.testing.assert_allclose(alone, together[:, [row]], atol=1e-12)
+
+
+def test_steps_can_be_taken_one_by_one() -> None:
+    """Sampling needs each hidden state before the next embedding."""
+    config, policy = make_config(), Policy((0.0, 0.0))
+    prompt, embeddings = make_inputs(config)
+    weights = make_weights(config)
+    state, _ = prefill(config, policy, weights, prompt, MASK)
+    steps = [decode_step(config, policy, weights, state, x) for x in embeddings]
+    assert np.stack(steps).tobytes() == run(config, policy)[0].tobytes()
+    assert state.step == config.n_steps
+
+
+def test_rms_norm_gives_unit_mean_square() -> None:
+    x = np.random.default_rng(0).normal(size=(3, 50)) * 7
+    assert (rms_norm(x, np.ones(50), 0.0) ** 2).mean(-1) == pytest.approx(1.0)
+
+
+def test_rotation_keeps_lengths_and_only_distance_matters() -> None:
+    cos, sin = rotary_table(40, 6, 10000.0, np.dtype("float64"))
+    q, k = np.random.default_rng(0).normal(size=(2, 6))
+    assert np.linalg.norm(rotate(q, cos[7], sin[7])) == pytest.approx(np.linalg.norm(q))
+    near = rotate(q, cos[9], sin[9]) @ rotate(k, cos[4], sin[4])
+    far = rotate(q, cos[35], sin[35]) @ rotate(k, cos[30], sin[30])
+    assert near == pytest.approx(far)
+    np.testing.assert_array_equal(rotate(q, cos[0], sin[0]), q)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_swiglu_neither_overflows_nor_loses_its_tail(dtype: str) -> None:
+    x = np.array([[-1e4], [-90.0], [-20.0], [0.0], [1e4]], dtype)
+    out = swiglu(x, np.ones((1, 2), dtype), np.ones((1, 1), dtype))
+    assert np.isfinite(out).all()
+    assert out[:2, 0] == pytest.approx(0, abs=1e-20)
+    assert out[2, 0] == pytest.approx(400 * np.exp(-20.0), rel=1e-5)
+    assert out[4, 0] == pytest.approx(1e8)
+
+
+def test_temporal_attention_score_by_hand() -> None:
+    q = np.array([[[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [2.0, 0.0]]])  # [1, 4, 2]
+    k = np.array([[[3.0, 0.0], [0.0, 5.0]]])  # [1, 2, 2]: heads 0 and 1, heads 2 and 3
+    expected = (3 + 0 + 5 + 0) / 4 / np.sqrt(2)
+    assert temporal_attention_score(q, q * 0, k, "released") == pytest.approx([expected])
+    assert temporal_attention_score(q * 0, q, k, "paper") == pytest.approx([expected])
+
+
+def test_a_streaming_prompt_sees_its_sinks_and_its_window() -> None:
+    seen = visible_in_prompt(
+        np.array([[False, True, True, True, True]]), StreamingAttention(sinks=1, window=2)
+    )[0].astype(int)
+    assert seen.tolist() == [
+        [0, 0, 0, 0, 0],
+        [0, 1, 0, 0, 0],
+        [0, 1, 1, 0, 0],
+        [0, 1, 1, 1, 0],
+        [0, 1, 0, 1, 1],
+    ]
