@@ -32,5 +32,6 @@ class Energy(Section):
     dram_background_w_per_gib: Constant
     clock_uw_per_mhz_dsp: Constant
     clock_uw_per_mhz_bram: Constant
+    clock_uw_per_mhz_uram: Constant
     clock_uw_per_mhz_klut: Constant
     static_relative: Constant = Field(description="factor on the board's static and host power")
