@@ -1,0 +1,227 @@
+"""Does a design fit its board, and if not, by how much does it miss.
+
+Model: logic and on-chip RAM against the device, contents of each external memory against its usable
+bytes, and the buffers of one core against what must be in them at once:
+
+* weight and KV buffer: two tiles, so that one fills while the other is read;
+* activation buffer: the widest activations of one token of every sequence that the core executes,
+  since one pass over the weights serves all of them (ceil(B / C) sequences under batch mapping, all
+  B and a share of the columns under tensor mapping);
+* KV buffer, if the head is a depth transformer: its keys and values of one position, which never
+  leave the chip; the body's attention is over by then.
+
+The device must have room; that place and route finds it is not promised. A clock above what the
+occupancy makes plausible, and a batch larger than the Index Register, are warnings.
+
+Simplifications: prefill works in blocks that fit the activation buffer; scores of one attention
+head at a time; a schedule that packs sequences finds no more room in a core than ceil(B / C).
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+from carsim.cost.capacity import MemoryUse, capacity
+from carsim.cost.resources import Resources, plausible_clock_mhz, resources, shares
+from carsim.spec import DepthTransformer, Design, Machine, Model
+from carsim.units import GB, KIB
+from carsim.workload.geometry import Video
+
+
+@dataclass(frozen=True, slots=True)
+class FitRow:
+    """One thing that has to fit.
+
+    Attributes:
+        what: What it is.
+        needed: How much of it the design takes, in ``unit``.
+        available: How much there is.
+        unit: ``DSP``, ``BRAM36``, ``URAM``, ``LUT`` or ``B`` for bytes.
+        detail: What it is made up of; may be empty.
+    """
+
+    what: str
+    needed: int
+    available: int
+    unit: str
+    detail: str = ""
+
+    @property
+    def ok(self) -> bool:
+        """There is enough."""
+        return self.needed <= self.available
+
+    @property
+    def misfit(self) -> str:
+        """One line that says how much is missing."""
+        needed, available, missing = (
+            _amount(n, self.unit)
+            for n in (self.needed, self.available, self.needed - self.available)
+        )
+        made_of = f" ({self.detail})" if self.detail else ""
+        return f"{self.what}: {needed} needed{made_of}, {available} available, {missing} missing"
+
+
+@dataclass(frozen=True)
+class FitReport:
+    """All rows, the resources and memory contents behind them, and what to be wary of."""
+
+    rows: tuple[FitRow, ...]
+    warnings: tuple[str, ...]
+    resources: Resources
+    memories: tuple[MemoryUse, ...]
+
+    @property
+    def fits(self) -> bool:
+        """Every row is satisfied; warnings do not count."""
+        return all(row.ok for row in self.rows)
+
+    @cached_property
+    def misfits(self) -> tuple[str, ...]:
+        """One line for each row that is not satisfied, saying how much is missing."""
+        return tuple(row.misfit for row in self.rows if not row.ok)
+
+
+def check_fit(design: Design, video: Video) -> FitReport:
+    """Check a design against its board.
+
+    Args:
+        design: The design.
+        video: Frames, tokens per frame and prompt, which set the longest context.
+    """
+    used, memories = resources(design), capacity(design, video)
+    rows = (*_device_rows(design, used), *_memory_rows(memories), *_buffer_rows(design, video))
+    return FitReport(rows, tuple(_warnings(design, used)), used, memories)
+
+
+def sequences_per_core(machine: Machine, batch: int) -> int:
+    """Sequences whose activations one core holds at once.
+
+    Batch mapping deals them out evenly; under tensor mapping every core works on all of them.
+    """
+    return batch if machine.mapping == "tensor" else -(-batch // machine.cores)
+
+
+def activation_elements(model: Model, machine: Machine, max_context: int) -> int:
+    """Elements of the widest set of activations of one token that are alive at once, in one core.
+
+    Residual and block input stay while a block runs. In the MLP, gate and up are alive together; in
+    attention, Q, K, V, one head's scores and the output; in the head, the fused Q, K and V, or the
+    MLP's inner layer, or the logits, which wait for guidance mixing. Under tensor mapping a core
+    keeps its own columns of what it computes and a whole copy of what it multiplies.
+    """
+    body = model.body
+    share = machine.cores if machine.mapping == "tensor" else 1
+    d, ff = body.hidden_size, body.ffn_size
+    residual = -(-d // share)
+    attention = d + -(-(d + 2 * body.kv_size) // share) + max_context + residual
+    mlp = max(d + 2 * -(-ff // share), (ff if share > 1 else 0) + residual)
+    widest = residual + max(attention, mlp)
+    if not machine.include_head:
+        return widest
+    head = model.head
+    if not isinstance(head, DepthTransformer):
+        return max(widest, d + -(-head.vocabulary // share))
+    inner = max(3 * head.hidden_size, head.ffn_size, head.codebook_size)
+    return max(widest, 2 * head.hidden_size + -(-inner // share))
+
+
+def head_kv_bytes(model: Model) -> int:
+    """Bytes of the head's keys and values of one position of one sequence; 0 for a classifier.
+
+    They are kept in the precision of the KV cache.
+    """
+    head = model.head
+    if not isinstance(head, DepthTransformer):
+        return 0
+    return head.n_layers * model.kv.bytes_of(2 * head.hidden_size * head.n_codes)
+
+
+def _device_rows(design: Design, used: Resources) -> list[FitRow]:
+    board = design.board
+    return [
+        FitRow("DSP slices", used.dsp, board.dsp, "DSP", _largest(used, "dsp")),
+        FitRow("block RAM", used.bram36, board.bram36, "BRAM36", _largest(used, "bram36")),
+        FitRow("UltraRAM", used.uram, board.uram, "URAM", _largest(used, "uram")),
+        FitRow("LUTs", used.lut, board.lut, "LUT", _largest(used, "lut")),
+    ]
+
+
+def _memory_rows(memories: Iterable[MemoryUse]) -> list[FitRow]:
+    return [
+        FitRow(
+            f"memory {use.memory}",
+            use.used_bytes,
+            use.usable_bytes,
+            "B",
+            " + ".join(f"{c.content} {_amount(c.nbytes, 'B')}" for c in use.contents),
+        )
+        for use in memories
+        if use.contents
+    ]
+
+
+def _buffer_rows(design: Design, video: Video) -> list[FitRow]:
+    machine, model = design.machine, design.model
+    sequences = sequences_per_core(machine, design.policy.batch)
+    elements = activation_elements(model, machine, video.max_context)
+    of_sequences = f"{sequences} sequence{'s' if sequences > 1 else ''} per core"
+    rows = [
+        FitRow(
+            "two tiles in the weight buffer",
+            2 * machine.tile_bytes,
+            machine.weight_buffer_bytes,
+            "B",
+        ),
+        FitRow("two tiles in the KV buffer", 2 * machine.tile_bytes, machine.kv_buffer_bytes, "B"),
+        FitRow(
+            "widest activations in the activation buffer",
+            sequences * model.activations.bytes_of(elements),
+            machine.activation_buffer_bytes,
+            "B",
+            of_sequences,
+        ),
+    ]
+    if machine.include_head and head_kv_bytes(model):
+        share = machine.cores if machine.mapping == "tensor" else 1
+        rows.append(
+            FitRow(
+                "the head's keys and values in the KV buffer",
+                -(-sequences * head_kv_bytes(model) // share),
+                machine.kv_buffer_bytes,
+                "B",
+                of_sequences,
+            )
+        )
+    return rows
+
+
+def _warnings(design: Design, used: Resources) -> Iterable[str]:
+    board, batch = design.board, design.policy.batch
+    plausible = plausible_clock_mhz(used, board)
+    if board.fabric_clock_mhz > plausible:
+        fullest, share = max(shares(used, board).items(), key=lambda item: item[1])
+        yield (
+            f"clock: {board.fabric_clock_mhz:g} MHz is more than the {plausible:g} MHz that "
+            f"published designs of this occupancy reach ({fullest} {share:.0%})"
+        )
+    slots = design.machine.drs.index_register_bits
+    if batch > slots:
+        yield (
+            f"DRS: {batch} sequences are scheduled in {-(-batch // slots)} groups, since the Index "
+            f"Register holds {slots}"
+        )
+
+
+def _largest(used: Resources, kind: str) -> str:
+    name, usage = max(used.by_component.items(), key=lambda item: int(getattr(item[1], kind)))
+    count = int(getattr(usage, kind))
+    return f"{name} {_amount(count, '')}" if count else ""
+
+
+def _amount(number: int, unit: str) -> str:
+    if unit != "B":
+        return f"{number:,} {unit}".rstrip()
+    if number >= GB // 100:
+        return f"{number / GB:.3f} GB"
+    return f"{number / KIB:.1f} KiB"
