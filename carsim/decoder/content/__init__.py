@@ -1,0 +1,44 @@
+"""Real content to decode: clips of photographs in motion, and a codebook of visual tokens.
+
+Needs the optional extra ``carsim[content]``.
+"""
+
+from carsim.decoder.content.clips import (
+    DIGITS,
+    FRAME_PIXELS,
+    HELD_OUT_PHOTOS,
+    PHOTO_MOTIONS,
+    PHOTOS,
+    SPEEDS,
+    TRAINING_PHOTOS,
+    Clip,
+    clip_catalogue,
+    make_clip,
+)
+from carsim.decoder.content.tokens import (
+    TOKENS_PER_FRAME,
+    Codebook,
+    fit_codebook,
+    load_codebook,
+    psnr_db,
+    standard_codebook,
+)
+
+__all__ = [
+    "DIGITS",
+    "FRAME_PIXELS",
+    "HELD_OUT_PHOTOS",
+    "PHOTOS",
+    "PHOTO_MOTIONS",
+    "SPEEDS",
+    "TOKENS_PER_FRAME",
+    "TRAINING_PHOTOS",
+    "Clip",
+    "Codebook",
+    "clip_catalogue",
+    "fit_codebook",
+    "load_codebook",
+    "make_clip",
+    "psnr_db",
+    "standard_codebook",
+]

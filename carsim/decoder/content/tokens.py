@@ -1,0 +1,159 @@
+"""Visual tokens: a learned codebook of 4 x 4 pixel patches.
+
+Model: vector quantisation. A frame of 64 x 64 pixels is cut into a 16 x 16 grid of patches, and
+each becomes the index of the nearest of K codes (least squared difference over its 48 values).
+Simplification: one code per patch, no residual codes and no learned encoder, where VILA-U has both;
+tokens still decode to recognisable pixels.
+
+Codes are 8-bit numbers, so that distances are integers below 2^24, which single precision holds
+exactly: encoding gives the same tokens on every machine.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from carsim.decoder.content.clips import (
+    FRAME_PIXELS,
+    TRAINING_PHOTOS,
+    Frames,
+    clip_catalogue,
+    make_clip,
+)
+from carsim.decoder.content.extra import need
+from carsim.errors import InputError
+from carsim.trace.npz import NpzArchive, npz_bytes, write_whole
+
+PATCH_PIXELS = 4
+GRID = FRAME_PIXELS // PATCH_PIXELS
+TOKENS_PER_FRAME = GRID * GRID
+_VALUES = PATCH_PIXELS * PATCH_PIXELS * 3
+
+Tokens = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Codebook:
+    """K codes of one patch each, from dark to bright.
+
+    Attributes:
+        codes: uint8[K, 48]: 4 x 4 pixels of three colours, row by row.
+    """
+
+    codes: NDArray[np.uint8]
+
+    @property
+    def n_codes(self) -> int:
+        """K."""
+        return len(self.codes)
+
+    def encode(self, frames: Frames) -> Tokens:
+        """Frames uint8[T, 64, 64, 3] to tokens int64[T, 256], places row by row."""
+        patches = frames_to_patches(frames).astype(np.float32)  # [T, 256, 48]
+        codes = self.codes.astype(np.float32)
+        # |p - c|^2 less |p|^2, which is the same for all codes; the first of equals wins.
+        distances = (codes**2).sum(axis=1) - 2 * (patches @ codes.T)
+        nearest: Tokens = distances.argmin(axis=-1)
+        return nearest
+
+    def decode(self, tokens: Tokens) -> Frames:
+        """Tokens int64[T, 256] to frames uint8[T, 64, 64, 3]."""
+        return patches_to_frames(self.codes[tokens])
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Write the codebook, whole or not at all.
+
+        Raises:
+            InputError: The file exists and ``overwrite`` is off, or the folder is not writable.
+        """
+        write_whole(Path(path), npz_bytes({"codes": self.codes}), overwrite=overwrite)
+
+
+def load_codebook(path: str | Path) -> Codebook:
+    """Read a codebook.
+
+    Raises:
+        InputError: The file is missing, damaged, or holds something else.
+    """
+    archive = NpzArchive(Path(path))
+    header = archive.headers.get("codes")
+    if (
+        header is None
+        or header.dtype != np.uint8
+        or header.shape[1:] != (_VALUES,)
+        or not header.shape[0]
+    ):
+        raise InputError(
+            str(path),
+            f"not a codebook: expected array 'codes', uint8 of shape (K, {_VALUES})",
+            "fit one with carsim.decoder.content.fit_codebook",
+        )
+    return Codebook(archive.read("codes"))
+
+
+def frames_to_patches(frames: Frames) -> Frames:
+    """Frames uint8[T, 64, 64, 3] to patches uint8[T, 256, 48].
+
+    Raises:
+        InputError: Frames of another size or type.
+    """
+    if frames.shape[1:] != (FRAME_PIXELS, FRAME_PIXELS, 3) or frames.dtype != np.uint8:
+        raise InputError(
+            "frames",
+            f"expected uint8 of shape (T, {FRAME_PIXELS}, {FRAME_PIXELS}, 3), "
+            f"got {frames.dtype} of shape {frames.shape}",
+        )
+    grid = frames.reshape(-1, GRID, PATCH_PIXELS, GRID, PATCH_PIXELS, 3)
+    return grid.swapaxes(2, 3).reshape(-1, TOKENS_PER_FRAME, _VALUES)
+
+
+def patches_to_frames(patches: Frames) -> Frames:
+    """The inverse of :func:`frames_to_patches`."""
+    grid = patches.reshape(-1, GRID, GRID, PATCH_PIXELS, PATCH_PIXELS, 3)
+    return grid.swapaxes(2, 3).reshape(-1, FRAME_PIXELS, FRAME_PIXELS, 3)
+
+
+def fit_codebook(frames: Frames, n_codes: int = 512, seed: int = 0) -> Codebook:
+    """Learn a codebook by k-means over the patches of some frames.
+
+    Args:
+        frames: uint8[T, 64, 64, 3]; a few hundred frames of varied clips.
+        n_codes: K.
+        seed: Of the first centres.
+
+    Raises:
+        InputError: scikit-learn is missing, or the frames have fewer distinct patches than K.
+    """
+    cluster, threads = need("sklearn.cluster"), need("threadpoolctl")
+    patches = np.unique(frames_to_patches(frames).reshape(-1, _VALUES), axis=0)
+    if len(patches) < n_codes:
+        raise InputError(
+            "codebook",
+            f"{n_codes} codes from {len(patches)} distinct patches",
+            "give more frames, or ask for fewer codes",
+        )
+    means = cluster.KMeans(n_clusters=n_codes, n_init=1, max_iter=60, random_state=seed)
+    with threads.threadpool_limits(limits=1):  # sums must not depend on the number of threads
+        centres = means.fit(patches.astype(np.float64)).cluster_centers_
+    codes = np.rint(centres).clip(0, 255).astype(np.uint8)
+    order = np.lexsort([*codes.T, codes.sum(axis=1)])  # by brightness, ties by value
+    return Codebook(codes[order])
+
+
+def standard_codebook(n_codes: int = 512, seed: int = 0) -> Codebook:
+    """The codebook that ships in ``traces/``: fitted to clips of the training photographs only."""
+    clips = clip_catalogue(TRAINING_PHOTOS, seed=seed)
+    frames = np.concatenate([make_clip(clip, 8)[::5] for clip in clips])
+    return fit_codebook(frames, n_codes, seed)
+
+
+def psnr_db(frames: Frames, decoded: Frames) -> float:
+    """Peak signal-to-noise ratio of decoded frames, in dB; infinite where they are equal.
+
+    >>> psnr_db(np.zeros((1, 2), np.uint8), np.full((1, 2), 255, np.uint8))
+    0.0
+    """
+    error = np.mean((frames.astype(np.float64) - decoded) ** 2)
+    return float(10 * np.log10(255.0**2 / error)) if error else float("inf")
