@@ -132,9 +132,12 @@ def _merge(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
     merged = dict(base)
     for key, value in changes.items():
         old = merged.get(key)
-        same_kind = isinstance(old, dict) and isinstance(value, dict)
         # A section of another kind replaces the preset's instead of mixing with it.
-        if same_kind and value.get("kind", old.get("kind")) == old.get("kind"):
+        if (
+            isinstance(old, dict)
+            and isinstance(value, dict)
+            and value.get("kind", old.get("kind")) == old.get("kind")
+        ):
             merged[key] = _merge(old, value)
         else:
             merged[key] = value

@@ -7,7 +7,6 @@ from pydantic import Field
 from carsim.spec.base import NonNegativeInt, PositiveInt, Section
 from carsim.units import KIB
 
-Dataflow = Literal["dot_product", "weight_stationary", "output_stationary"]
 WeightLoad = Literal["none", "rows", "full_fold"]
 Arithmetic = Literal["int4", "int8", "int16", "fp16"]
 WeightSharing = Literal["broadcast", "private", "private_per_sequence"]
@@ -17,11 +16,10 @@ DecisionAt = Literal["q", "attention", "residual"]
 
 
 class Array(Section):
-    """The multiply-accumulate array of one core."""
+    """The multiply-accumulate array of one core: ``cols`` dot products of ``rows`` lanes."""
 
     rows: PositiveInt = Field(description="lanes along the reduction dimension")
     cols: PositiveInt = Field(description="outputs computed side by side")
-    dataflow: Dataflow = "dot_product"
     weight_load: WeightLoad = Field(
         "none", description="what it costs to bring a tile of weights into the array"
     )

@@ -1,6 +1,7 @@
 """The model that is decoded: body, head, and the precision of what is stored and moved."""
 
 from fractions import Fraction
+from functools import cached_property
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
@@ -34,7 +35,12 @@ class Precision(Section):
 
     def bytes_of(self, elements: int) -> int:
         """Bytes of ``elements`` stored elements, rounded up."""
-        return -(-elements * self.bits_per_element // 8)
+        numerator, denominator = self._bits_ratio
+        return -(-elements * numerator // (8 * denominator))
+
+    @cached_property
+    def _bits_ratio(self) -> tuple[int, int]:
+        return self.bits_per_element.as_integer_ratio()
 
 
 class Body(Section):

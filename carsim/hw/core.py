@@ -1,0 +1,328 @@
+"""A compute core (or several in lockstep) working through the steps of a phase.
+
+Model: two processes. *Fetch* brings the operands of the steps in from memory, in order; *compute*
+executes the steps, in order. Per step of ``w`` streamed bytes, ``c`` compute cycles, tiles of ``t``
+bytes and a buffer of ``Q`` bytes:
+
+* the *lead*, the first min(w, Q) bytes, is fetched as soon as the operands of earlier steps are in;
+  while the core still reads an earlier operand from the same buffer, room appears only as fast as
+  the core consumes, so that is the most that the flow may take;
+* the array starts when the step before has ended and the first tile is in;
+* the *body*, the rest, follows once the array has started, no faster than the array consumes it;
+* the step ends at the later of start + c and (arrival of the last byte) + (time of the last tile).
+
+A fetch that follows another without a gap costs no latency, since requests are in flight ahead of
+the data; one that was idle pays the latency of its memory first. Element operations that must
+precede the array (norms) run before it; all others run beside it. Writes, and operands so small
+that they are not streamed, are side flows: they take bandwidth, nobody waits for them but the
+phase.
+
+Simplifications: the level of a buffer is linear between events; a tile is consumed at a constant
+rate; instructions reach the core for free (the check of MLP instructions is the dispatcher's).
+"""
+
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import simpy
+
+from carsim.hw.buffer import StreamBuffer
+from carsim.hw.clock import Clock
+from carsim.hw.ddr import Flow, FluidMemory
+from carsim.workload.ops import CATEGORY_LABELS, Category
+
+Emit = Callable[[str, str, int, int], None]
+"""What hardware tells an observer: (track, name, start cycle, end cycle) of a slice of time."""
+
+Process = Generator[simpy.Event, Any, None]
+
+
+class Step(NamedTuple):
+    """An op as one lane of cores executes it; figures are those of one core unless said otherwise.
+
+    Attributes:
+        category: Where its time is booked.
+        pre_cycles: Exchange and element operations before the array may start.
+        exchange_cycles: Of these, the exchange of activations between cores.
+        cycles: Compute cycles of the slowest core of the lane.
+        balanced_cycles: The same, were the sequences spread evenly over all cores.
+        path: Index of the memory that the operand streams from; -1 for none.
+        stream_bytes: Bytes of the operand.
+        tile_bytes: What must be in before the array starts, and what it reads at once.
+        buffer_bytes: What may be fetched ahead of the array.
+        is_kv: The operand goes to the KV buffer instead of the weight buffer.
+        sides: Further flows: (memory index, bytes).
+        busy_cycles: Cycles in which cores of the lane compute, summed over its cores.
+        macs: Multiply-accumulates, summed over the lane.
+        vector_ops: Element operations, summed over the lane.
+        sram_bytes: On-chip bytes read and written, summed over the lane.
+    """
+
+    category: Category
+    pre_cycles: int
+    exchange_cycles: int
+    cycles: int
+    balanced_cycles: int
+    path: int
+    stream_bytes: int
+    tile_bytes: int
+    buffer_bytes: int
+    is_kv: bool
+    sides: tuple[tuple[int, int], ...]
+    busy_cycles: int
+    macs: int
+    vector_ops: int
+    sram_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Lead:
+    """A fetch for the phase that follows, which may start before this one is over."""
+
+    path: int
+    nbytes: int
+    is_kv: bool
+
+
+class Core:
+    """One lane: ``cores`` identical cores, or all cores in lockstep on shared operands.
+
+    Args:
+        env: Event loop.
+        name: What observers call it.
+        steps: The work, in order.
+        cores: Identical cores that this lane stands for, each with flows of its own.
+        memories: Paths to memory, indexed by the steps.
+        latencies: Cycles from request to first byte, by memory.
+        lead_in_bytes: Bytes of the first streamed step that the phase before has fetched.
+        is_streaming: More of them are on their way: the first request need not wait for latency.
+        lead_out: What to fetch for the next phase once all own operands are in.
+        fetch_gate: Event before which nothing may be fetched.
+        start_gate: Event before which nothing may be computed.
+        emit: Observer, or None.
+    """
+
+    def __init__(
+        self,
+        env: Clock,
+        name: str,
+        steps: Sequence[Step],
+        cores: int,
+        memories: Sequence[FluidMemory],
+        latencies: Sequence[int],
+        *,
+        lead_in_bytes: int = 0,
+        is_streaming: bool = False,
+        lead_out: Lead | None = None,
+        fetch_gate: simpy.Event | None = None,
+        start_gate: simpy.Event | None = None,
+        emit: Emit | None = None,
+    ) -> None:
+        self.name = name
+        self.cores = cores
+        self.times = [0] * len(CATEGORY_LABELS)
+        self.executed: list[Step] = []
+        self.step_ends: list[int] = []
+        self.weight_buffer = StreamBuffer()
+        self.kv_buffer = StreamBuffer()
+        self._env = env
+        self._steps = steps
+        self._memories = memories
+        self._latencies = latencies
+        self._lead_in_bytes = lead_in_bytes
+        self._is_streaming = is_streaming
+        self.lead_out = lead_out
+        self._fetch_gate = fetch_gate
+        self._start_gate = start_gate
+        self._emit = emit
+        self._first_tile = {i: env.event() for i, step in enumerate(steps) if step.path >= 0}
+        self._fetched = {i: env.event() for i, step in enumerate(steps) if step.path >= 0}
+        self._fetched_at: dict[int, int] = {}
+        self._started = {i: env.event() for i, step in enumerate(steps) if step.path >= 0}
+        self._waits_for = -1
+        self._running = -1
+        self._run_start = 0
+        self._fetching = -1
+        self._flow: Flow | None = None
+        self._last_flow: Flow | None = None
+        self._path = -1
+        self._lead_flow: Flow | None = None
+        self.sides: list[simpy.Event] = []
+        env.process(self._fetch())
+        self.done: simpy.Event = env.process(self._compute())
+
+    def lead_out_bytes(self) -> tuple[int, int]:
+        """Bytes per core fetched by now for the phase that follows, and bytes wanted."""
+        if self.lead_out is None:
+            return 0, 0
+        wanted = self.lead_out.nbytes
+        if self._lead_flow is None:
+            return 0, wanted
+        memory = self._memories[self.lead_out.path]
+        return memory.progress_bytes(self._lead_flow, wanted), wanted
+
+    def unfetched_lead(self, kept_bytes: int) -> list[tuple[int, int]]:
+        """(Memory, bytes) booked for the next phase beyond the bytes that are kept of it."""
+        if self._lead_flow is None or self.lead_out is None:
+            return []
+        return [(self.lead_out.path, self.cores * (self.lead_out.nbytes - kept_bytes))]
+
+    # ------------------------------------------------------------------ compute
+
+    def _compute(self) -> Process:
+        env = self._env
+        if self._start_gate is not None and not self._start_gate.processed:
+            yield self._start_gate
+        for index, step in enumerate(self._steps):
+            begun = env.cycle
+            for path, nbytes in step.sides:
+                self.sides.append(self._memories[path].start(nbytes, weight=self.cores).done)
+            if step.pre_cycles:
+                yield env.timeout(step.pre_cycles)
+            if step.path < 0:
+                if step.cycles:
+                    yield env.timeout(step.cycles)
+            else:
+                yield from self._compute_streamed(index, step)
+            self._book(step, begun)
+
+    def _compute_streamed(self, index: int, step: Step) -> Process:
+        env = self._env
+        self._waits_for = index
+        if not self._first_tile[index].triggered:
+            yield self._first_tile[index]
+        self._run(index)
+        self._started[index].succeed()
+        if not self._fetched[index].triggered:
+            yield self._fetched[index]
+        last_tile_cycles = -(
+            -step.cycles * min(step.tile_bytes, step.stream_bytes) // step.stream_bytes
+        )
+        end = max(self._run_start + step.cycles, self._fetched_at[index] + last_tile_cycles)
+        if end > env.cycle:
+            yield env.timeout(end - env.cycle)
+        self._buffer(step).release(step.stream_bytes)
+        self._waits_for = -1
+        self._run(-1)
+
+    def _run(self, index: int) -> None:
+        self._running, self._run_start = index, self._env.cycle
+        if self._flow is not None:
+            self._memories[self._path].set_cap(self._flow, self._cap())
+
+    def _buffer(self, step: Step) -> StreamBuffer:
+        return self.kv_buffer if step.is_kv else self.weight_buffer
+
+    def _read_bytes(self, is_kv: bool) -> int:
+        """Bytes of the step under way that the array has read, if they are in this buffer."""
+        if self._running < 0 or self._steps[self._running].is_kv != is_kv:
+            return 0
+        step = self._steps[self._running]
+        elapsed = self._env.cycle - self._run_start
+        if elapsed >= step.cycles:
+            return step.stream_bytes
+        return -(-step.stream_bytes * elapsed // step.cycles)
+
+    def _book(self, step: Step, begun: int) -> None:
+        now = self._env.cycle
+        own = step.pre_cycles + step.cycles
+        waited = now - begun - own
+        # With operands always at hand, what the fullest core takes beyond an even share is time
+        # spent queueing for that core; where memory sets the pace, an even share gains nothing.
+        queued = own - step.balanced_cycles if waited == 0 else 0
+        self.times[Category.WAIT_DDR] += waited
+        self.times[Category.WAIT_CORE] += queued
+        self.times[step.category] += own - queued
+        self.executed.append(step)
+        self.step_ends.append(now)
+        if self._emit is not None:
+            self._emit(self.name, CATEGORY_LABELS[step.category], begun, now)
+
+    # -------------------------------------------------------------------- fetch
+
+    def _fetch(self) -> Process:
+        if self._fetch_gate is not None and not self._fetch_gate.triggered:
+            yield self._fetch_gate
+        held = self._lead_in_bytes
+        if held:
+            self._buffer(self._steps[0]).arrive(held, 0)
+        for index, step in enumerate(self._steps):
+            if step.path < 0:
+                continue
+            self._fetching = index
+            first = min(step.stream_bytes, step.tile_bytes)
+            lead = min(step.stream_bytes, step.buffer_bytes)
+            if held < first:
+                yield from self._bring(step, first - held)
+                held = first
+            self._first_tile[index].succeed()
+            if held < lead and not self._needs(index):
+                yield from self._bring(step, lead - held)
+                held = lead
+            if held < step.stream_bytes:
+                if not self._needs(index):
+                    yield self._started[index]
+                yield from self._bring(step, step.stream_bytes - held)
+            self._fetched_at[index] = self._env.cycle
+            self._fetched[index].succeed()
+            held = 0
+        if self.lead_out is not None:
+            yield from self._request(self.lead_out.path)
+            self._fetching = len(self._steps)
+            self._lead_flow = self._start_flow(self.lead_out.path, self.lead_out.nbytes)
+
+    def _needs(self, index: int) -> bool:
+        """The array works on this step, or will in this very cycle."""
+        return self._waits_for == index
+
+    def _bring(self, step: Step, nbytes: int) -> Process:
+        yield from self._request(step.path)
+        begun = self._env.cycle
+        flow = self._start_flow(step.path, nbytes)
+        yield flow.done
+        self._flow = None
+        self._buffer(step).arrive(nbytes, self._read_bytes(step.is_kv))
+        if self._emit is not None:
+            kind = "KV" if step.is_kv else "weights"
+            self._emit(f"{self.name} fetch", kind, begun, self._env.cycle)
+
+    def _request(self, path: int) -> Process:
+        """Wait for the latency of the memory, unless requests are already in flight."""
+        if not self._is_back_to_back(path):
+            yield self._env.timeout(self._latencies[path])
+
+    def _is_back_to_back(self, path: int) -> bool:
+        if self._is_streaming:
+            self._is_streaming = False
+            return True
+        return self._last_flow is not None and self._follows(self._last_flow, path)
+
+    def _follows(self, last: Flow, path: int) -> bool:
+        return last.finished_at == self._env.cycle and path == self._path
+
+    def _start_flow(self, path: int, nbytes: int) -> Flow:
+        last = self._last_flow
+        spare = last.spare_credits if last is not None and self._follows(last, path) else 0
+        self._path = path
+        self._flow = self._last_flow = self._memories[path].start(
+            nbytes, weight=self.cores, cap=self._cap(), spare_credits=spare
+        )
+        return self._flow
+
+    def _cap(self) -> tuple[int, int] | None:
+        """Bytes and cycles of the step whose consumption makes room for the fetch under way."""
+        if self._waits_for == self._fetching:
+            pace = self._steps[self._fetching]
+        elif self._running >= 0:
+            pace = self._steps[self._running]
+            if pace.is_kv != self._fetches_kv():
+                return None
+        else:
+            return None
+        return (pace.stream_bytes, pace.cycles) if pace.cycles else None
+
+    def _fetches_kv(self) -> bool:
+        if self._fetching < len(self._steps):
+            return self._steps[self._fetching].is_kv
+        return self.lead_out is not None and self.lead_out.is_kv

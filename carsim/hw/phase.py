@@ -1,0 +1,286 @@
+"""Simulate one phase of a layer-step by itself: projection, attention, output, MLP; head; prefill.
+
+A phase starts with its inputs there and ends when its last core, its last replay and its last write
+are done; what crosses its boundary is what has been fetched ahead (:class:`Ahead`). No state
+depends on absolute time, so a phase that is given the same takes the same, and a run is a sum of
+phases. Attention is a phase of its own because only it depends on the context length.
+
+Simplifications: a barrier at the end of every phase, so cores with fewer sequences wait for the
+fullest one four times a layer-step; what was fetched ahead is levelled there to the least of all
+cores, and to whole ``LEAD_GRAIN_BYTES`` if still under way.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from carsim.hw.array import vector_cycles
+from carsim.hw.bench import Ahead, Bench, PhaseResult
+from carsim.hw.bound import assignments, lanes_bound_cycles
+from carsim.hw.core import Emit, Lead, Step
+from carsim.hw.hardware import Hardware
+from carsim.hw.lowering import Lane, OpOf, lower
+from carsim.spec import Model
+from carsim.workload.ops import (
+    Category,
+    Op,
+    Slice,
+    attend_op,
+    head_ops,
+    mlp_ops,
+    output_op,
+    qkv_op,
+    replay_op,
+)
+
+
+class QkvCase(NamedTuple):
+    """What determines norm and QKV projection, given the hardware.
+
+    Attributes:
+        scored: TAS is computed in this step.
+        attended: Cached tokens that attention will read, as far as it sets what can be fetched
+            ahead of it (see :meth:`Phases.qkv_case`).
+        before: What the phase before has fetched.
+    """
+
+    scored: bool
+    attended: int
+    before: Ahead
+
+
+class AttendCase(NamedTuple):
+    """What determines attention over the cache.
+
+    Attributes:
+        scored: TAS is computed in this step.
+        attended: Tokens of the KV cache that each query reads, itself included.
+        aligned_outside: The aligned key lies outside of the attended window.
+        before: What the phase before has fetched.
+    """
+
+    scored: bool
+    attended: int
+    aligned_outside: bool
+    before: Ahead
+
+
+class OutputCase(NamedTuple):
+    """What determines the output projection.
+
+    Attributes:
+        mlp_lead: MLP weights may be fetched before the phase ends.
+        before: What the phase before has fetched.
+    """
+
+    mlp_lead: bool
+    before: Ahead
+
+
+class MlpCase(NamedTuple):
+    """What determines dispatch, MLP and replay.
+
+    Attributes:
+        loads: Computing sequences of each core, most loaded first.
+        replaying: Sequences that replay.
+        exposed_dispatch_cycles: What dispatch still takes once the residual is complete.
+        early_fetch: Weights may be fetched before dispatch is over.
+        handed_over: Activations travel to the mapped cores and back.
+        next_lead: QKV weights of a next layer may be fetched before the phase ends.
+        before: What the phase before has fetched.
+    """
+
+    loads: tuple[int, ...]
+    replaying: int
+    exposed_dispatch_cycles: int
+    early_fetch: bool
+    handed_over: bool
+    next_lead: bool
+    before: Ahead
+
+
+Case = QkvCase | AttendCase | OutputCase | MlpCase
+
+
+class Phases:
+    """Simulates the phases of one hardware; equal cases give equal results.
+
+    Args:
+        hw: The hardware.
+        emit: Observer of slices of time, or None.
+    """
+
+    def __init__(self, hw: Hardware, emit: Emit | None = None) -> None:
+        self.hw = hw
+        self._emit = emit
+        self._qkv = {scored: self._home([self._qkv_of(scored)]) for scored in (False, True)}
+        self._output = self._home([self._output_of])
+        self._qkv_lead = _lead(self._qkv[False])
+        self._output_lead = _lead(self._output)
+        self._mlp_lead = _lead(self._home(self._mlp_of()[:1]))
+        self._mlp_bounds: dict[tuple[int, int], int] = {}
+
+    def simulate(self, case: Case) -> PhaseResult:
+        """Simulate the phase that a case describes."""
+        if isinstance(case, AttendCase):
+            return self._run(self._attend(case), case.before, self._output_lead)
+        if isinstance(case, QkvCase):
+            attend = AttendCase(case.scored, case.attended, False, Ahead())
+            return self._run(self._qkv[case.scored], case.before, _lead(self._attend(attend)))
+        if isinstance(case, OutputCase):
+            return self._run(self._output, case.before, self._mlp_lead if case.mlp_lead else None)
+        return self._mlp(case)
+
+    def qkv_case(self, scored: bool, attended: int, before: Ahead) -> QkvCase:
+        """The case of a QKV phase: a longer context than fills the KV buffers changes nothing."""
+        machine, body = self.hw.design.machine, self._model.body
+        sharing = machine.cores if self.hw.is_tensor else 1
+        token_bytes = max(1, self._model.kv.bytes_of(2 * body.kv_size) // sharing)
+        return QkvCase(scored, min(attended, machine.kv_buffer_bytes // token_bytes + 1), before)
+
+    def head(self) -> PhaseResult:
+        """All dependent passes of the head, for one step of all sequences."""
+        guided = self.hw.batch % 2 == 0
+
+        def nth(index: int) -> OpOf:
+            def op(rows: int, part: Slice, streams: int) -> Op:
+                ops = head_ops(self._model, rows, part, streams=streams, guided=guided)
+                return ops[index]
+
+            return op
+
+        count = len(head_ops(self._model, 1, self.hw.part))
+        return self._run(self._home([nth(index) for index in range(count)]), Ahead(), None)
+
+    def prefill_layer(self, tokens: int) -> PhaseResult:
+        """One layer of the prompt, ``tokens`` per sequence, all computing.
+
+        Where the activation buffer holds fewer rows than a core has, they are taken in several
+        passes and the weights are streamed once per pass.
+        """
+        rows = max(self.hw.home_loads) * tokens
+        row_bytes = self._model.activations.bytes_of(self._model.body.hidden_size)
+        passes = -(-rows * row_bytes // self.hw.design.machine.activation_buffer_bytes)
+        model = self._model
+        ops: list[OpOf] = [
+            lambda rows, part, n: qkv_op(model, rows, part, streams=n * passes, tokens=tokens),
+            lambda rows, part, n: attend_op(model, rows, tokens, part, tokens=tokens),
+            lambda rows, part, n: output_op(model, rows, part, streams=n * passes, tokens=tokens),
+            *self._mlp_of(passes=passes, tokens=tokens, cached=False),
+        ]
+        return self._run(self._home(ops), Ahead(), None)
+
+    # ---------------------------------------------------------------- private
+
+    @property
+    def _model(self) -> Model:
+        return self.hw.design.model
+
+    def _home(self, ops: Sequence[OpOf]) -> tuple[Lane, ...]:
+        return lower(self.hw, ops, self.hw.home_loads)
+
+    def _run(self, lanes: Sequence[Lane], before: Ahead, lead_out: Lead | None) -> PhaseResult:
+        bench = Bench(self.hw, self._emit)
+        for lane in lanes:
+            bench.add(lane, before, lead_out)
+        return bench.run(lanes_bound_cycles(self.hw, lanes))
+
+    def _mlp(self, case: MlpCase) -> PhaseResult:
+        lanes = lower(self.hw, self._mlp_of(), case.loads, case.handed_over)
+        computing = sum(lane.cores for lane in lanes)
+        fetching = 1 if self.hw.is_lockstep else sum(load > 0 for load in self.hw.home_loads)
+        bench = Bench(self.hw, self._emit)
+        dispatched = bench.dispatch(case.exposed_dispatch_cycles)
+        fetch_gate = None if case.early_fetch else dispatched
+        lead_out = self._qkv_lead if case.next_lead else None
+        for lane in lanes:
+            bench.add(lane, case.before, lead_out, fetch_gate=fetch_gate, start_gate=dispatched)
+        if computing < fetching:
+            # Cores without a sequence drop what they hold and fetch for the next layer.
+            idle = Lane(fetching - computing, ())
+            bench.add(idle, Ahead(), lead_out, fetch_gate=dispatched, start_gate=dispatched)
+        replay = self._replay(case.replaying) if case.replaying else None
+        if replay is not None:
+            bench.replay(replay, dispatched)
+        key = (sum(case.loads), case.replaying)
+        if key not in self._mlp_bounds:
+            self._mlp_bounds[key] = self._mlp_bound_cycles(key[0], replay)
+        wasted_bytes = (fetching - computing) * case.before.nbytes
+        return bench.run(self._mlp_bounds[key], wasted_bytes)
+
+    def _mlp_bound_cycles(self, computing: int, replay: Step | None) -> int:
+        replayed = (replay.path, replay.stream_bytes) if replay else None
+        return min(
+            lanes_bound_cycles(self.hw, lower(self.hw, self._mlp_of(), loads), replayed)
+            for loads in assignments(self.hw, computing)
+        )
+
+    def _early_keys(self, scored: bool) -> int:
+        """Aligned keys that are read ahead of attention, so that Q alone decides."""
+        return 1 if scored and self.hw.design.machine.decision_at == "q" else 0
+
+    def _qkv_of(self, scored: bool) -> OpOf:
+        keys = self._early_keys(scored)
+        return lambda rows, part, n: qkv_op(self._model, rows, part, streams=n, early_keys=keys)
+
+    def _attend(self, case: AttendCase) -> tuple[Lane, ...]:
+        scored_keys = int(case.scored) - self._early_keys(case.scored)
+        aligned_keys = scored_keys if case.aligned_outside else 0
+
+        def op(rows: int, part: Slice, streams: int) -> Op:
+            return attend_op(
+                self._model,
+                rows,
+                case.attended,
+                part,
+                aligned_keys=aligned_keys,
+                scored_keys=scored_keys,
+            )
+
+        return self._home([op])
+
+    def _output_of(self, rows: int, part: Slice, streams: int) -> Op:
+        return output_op(self._model, rows, part, streams=streams)
+
+    def _mlp_of(self, *, passes: int = 1, tokens: int = 1, cached: bool = True) -> list[OpOf]:
+        def nth(index: int) -> OpOf:
+            def op(rows: int, part: Slice, streams: int) -> Op:
+                ops = mlp_ops(
+                    self._model, rows, part, streams=streams * passes, tokens=tokens, cached=cached
+                )
+                return ops[index]
+
+            return op
+
+        return [nth(0), nth(1)]
+
+    def _replay(self, replaying: int) -> Step:
+        machine = self.hw.design.machine
+        spread = 1 if self.hw.is_tensor else machine.cores
+        slowest = replay_op(self._model, -(-replaying // spread), self.hw.part)
+        whole = replay_op(self._model, replaying, Slice())
+        cycles = vector_cycles(machine.vector, slowest.vector_ops)
+        busy_cores = machine.cores if self.hw.is_tensor else min(replaying, machine.cores)
+        return Step(
+            category=Category.REPLAY,
+            pre_cycles=0,
+            exchange_cycles=0,
+            cycles=cycles,
+            balanced_cycles=cycles,
+            path=self.hw.replay_path,
+            stream_bytes=whole.replay_bytes,
+            tile_bytes=whole.replay_bytes,
+            buffer_bytes=whole.replay_bytes,
+            is_kv=False,
+            sides=(),
+            busy_cycles=busy_cores * cycles,
+            macs=0,
+            vector_ops=whole.vector_ops,
+            sram_bytes=2 * whole.replay_bytes,
+        )
+
+
+def _lead(lanes: Sequence[Lane]) -> Lead | None:
+    """What may be fetched of a phase's first operand before that phase begins."""
+    steps = [lane.steps[0] for lane in lanes]
+    nbytes = min(min(step.stream_bytes, step.buffer_bytes) for step in steps)
+    return Lead(steps[0].path, nbytes, steps[0].is_kv) if nbytes else None

@@ -1,0 +1,262 @@
+"""Simulate a design on traces: the design's policy beside the alternatives and the bound."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from carsim.cost.energy import energy
+from carsim.cost.fit import check_fit
+from carsim.errors import InputError, MisfitError
+from carsim.hw.hardware import Hardware
+from carsim.machine.batches import make_batches
+from carsim.machine.elasticity import elasticities
+from carsim.machine.limits import phase_limits
+from carsim.machine.memo import PhaseMemo
+from carsim.machine.plan import Plan
+from carsim.machine.result import Report, RowResult, Variant
+from carsim.machine.simulate import simulate
+from carsim.machine.totals import activity_of
+from carsim.spec import DenseAttention, Design, StreamingAttention
+from carsim.trace import (
+    Decisions,
+    Trace,
+    captured,
+    dense,
+    replay_ratio,
+    resample,
+    rescope,
+    rethreshold,
+)
+from carsim.workload.geometry import Video
+
+DRS_PRESET = "u280_compute_bound"
+"""A shipped design in which DRS pays, named where it cannot."""
+
+
+def variants(design: Design) -> list[Variant]:
+    """What a run compares; other schedules join where the design names them."""
+    policy = design.policy
+    is_sparse = isinstance(policy.attention, StreamingAttention)
+    full = DenseAttention()
+    sparse = policy.attention if is_sparse else policy.sparse_attention
+    rows = [
+        Variant("dense, static", full, "static", False),
+        Variant("sparse attention, static", sparse, "static", False),
+        Variant("FastCar, static", full, "static", True),
+        Variant("FastCar + DRS", full, "drs", True),
+        Variant("FastCar + DRS + sparse attention", sparse, "drs", True),
+    ]
+    if policy.schedule == "pack":
+        rows.append(Variant("FastCar + pack", full, "pack", True))
+    if is_sparse and policy.schedule != "drs":
+        name = f"FastCar, {policy.schedule} + sparse attention"
+        rows.append(Variant(name, sparse, policy.schedule, True))
+    return rows
+
+
+def run(
+    design: Design,
+    traces: Sequence[Trace],
+    *,
+    allow_misfit: bool = False,
+    resample_seed: int | None = None,
+    detail: bool = False,
+) -> Report:
+    """Compare the design's policy with the alternatives.
+
+    Args:
+        design: The design.
+        traces: Captured under dense or sparse attention; each row takes the first that was captured
+            under its own attention, else the first of all, and says so.
+        allow_misfit: Go on with a design that does not fit its board.
+        resample_seed: Draw the rows that a batch needs beyond the trace's with this seed.
+        detail: Keep the cycles of every layer-step of all rows.
+
+    Raises:
+        InputError: A trace that cannot serve the design.
+        MisfitError: The design does not fit, and that was not allowed.
+    """
+    video = video_of(design, traces)
+    fit = check_fit(design, video)
+    if not fit.fits and not allow_misfit:
+        raise MisfitError(
+            design.name,
+            "does not fit: " + "; ".join(fit.misfits),
+            "change the design, or pass --allow-misfit to simulate it all the same",
+        )
+    memo = PhaseMemo(Hardware(design))
+    rows: list[RowResult] = []
+    for variant in variants(design):
+        decisions = decisions_for(design, variant, traces, resample_seed)
+        batches = make_batches(decisions, design.policy.batch)
+        plan = Plan(
+            memo.phases,
+            video,
+            variant.attention,
+            variant.schedule,
+            variant.replays,
+            range(video.n_steps),
+        )
+        simulation = simulate(plan, batches, memo, detail=detail)
+        activity = activity_of(simulation.totals, [path.name for path in memo.phases.hw.paths])
+        kept = replace(
+            decisions,
+            replay=np.moveaxis(batches.replay, 0, 2).reshape(
+                video.n_steps, design.model.body.n_layers, -1
+            ),
+        )
+        replay_all, replay_eligible = replay_ratio(kept, video.tokens_per_frame)
+        rows.append(
+            RowResult(
+                variant,
+                simulation,
+                batches,
+                energy(design, activity, fit.resources),
+                replay_all,
+                replay_eligible,
+            )
+        )
+    chosen = _chosen(design, rows)
+    drs = next(row for row in rows if row.variant.name == "FastCar + DRS")
+    rows.append(_bound(drs))
+    head = memo.head().cycles * video.n_steps / (design.board.fabric_clock_mhz * 1e6)
+    return Report(
+        design=design,
+        rows=tuple(rows),
+        chosen=chosen,
+        fit=fit,
+        limits=phase_limits(chosen.simulation),
+        elasticities=elasticities(chosen.simulation.plan, chosen.batches, memo),
+        head_seconds=head,
+        traces=tuple((trace.name, trace.sha256) for trace in traces),
+        seed=0 if resample_seed is None else resample_seed,
+        notes=tuple(_notes(design, rows, fit.fits)),
+    )
+
+
+def video_of(design: Design, traces: Sequence[Trace]) -> Video:
+    """The video that all traces are of.
+
+    Raises:
+        InputError: No trace, or traces of another number of layers or of different videos.
+    """
+    if not traces:
+        raise InputError("--trace", "no trace is given", "name at least one .npz file")
+    first = traces[0]
+    for trace in traces:
+        if trace.n_layers != design.model.body.n_layers:
+            raise InputError(
+                trace.name,
+                f"has {trace.n_layers} layers; the model {design.model.name} has "
+                f"{design.model.body.n_layers}",
+                "capture a trace of as many layers, or change the model",
+            )
+        shape = (trace.n_frames, trace.tokens_per_frame, trace.n_rows)
+        if shape != (first.n_frames, first.tokens_per_frame, first.n_rows):
+            raise InputError(
+                trace.name,
+                f"has (frames, tokens, rows) {shape}, unlike {first.name} with "
+                f"{(first.n_frames, first.tokens_per_frame, first.n_rows)}",
+                "pass traces of the same video",
+            )
+    return Video(first.n_frames, first.tokens_per_frame, first.prompt_tokens)
+
+
+def decisions_for(
+    design: Design, variant: Variant, traces: Sequence[Trace], resample_seed: int | None
+) -> Decisions:
+    """The decisions that a row consumes, with the label of where they come from."""
+    policy = design.policy
+    matching = [trace for trace in traces if trace.meta.attention.kind == variant.attention.kind]
+    trace = (matching or list(traces))[0]
+    if not variant.replays:
+        decisions = dense(trace.n_steps, trace.n_layers, trace.n_rows, trace.meta.guidance_pairs)
+    else:
+        decisions = captured(trace) if policy.tau == "captured" else rethreshold(trace, policy.tau)
+        if policy.decision_scope != decisions.scope:
+            decisions = rescope(decisions, decisions.pairs, policy.decision_scope, policy.batch)
+        mismatch = _attention_mismatch(trace, variant)
+        if mismatch:
+            decisions = replace(decisions, label=f"{decisions.label}; {mismatch}")
+    if resample_seed is not None and policy.batch > decisions.n_rows:
+        decisions = resample(
+            decisions,
+            np.random.default_rng(resample_seed),
+            tokens_per_frame=trace.tokens_per_frame,
+            n_rows=policy.batch,
+        )
+    return decisions
+
+
+def _attention_mismatch(trace: Trace, variant: Variant) -> str:
+    made, run_as = trace.meta.attention, variant.attention
+    if made.kind != run_as.kind:
+        return f"made under {made.kind} attention, run under {run_as.kind}"
+    if isinstance(run_as, StreamingAttention) and made.model_dump() != run_as.model_dump():
+        return f"made under {made!r}, run under {run_as!r}"
+    return ""
+
+
+def _chosen(design: Design, rows: Sequence[RowResult]) -> RowResult:
+    policy = design.policy
+    for row in rows:
+        variant = row.variant
+        if (
+            variant.replays
+            and variant.schedule == policy.schedule
+            and variant.attention.kind == policy.attention.kind
+        ):
+            return row
+    raise AssertionError("variants() has a row for every policy")
+
+
+def _bound(row: RowResult) -> RowResult:
+    """The bound for the decisions of a row; the same work in the least time."""
+    hw = row.simulation.plan.hw
+    activity = activity_of(row.simulation.totals, [path.name for path in hw.paths])
+    bound = replace(activity, cycles=row.simulation.bound_cycles)
+    return replace(
+        row,
+        variant=replace(row.variant, name="bound: no schedule can beat it"),
+        energy=energy(
+            row.design, bound, check_fit(row.design, row.simulation.plan.video).resources
+        ),
+        is_bound=True,
+    )
+
+
+def _notes(design: Design, rows: Sequence[RowResult], fits: bool) -> list[str]:
+    notes = []
+    if not fits:
+        notes.append("MISFIT: this design does not fit its board; see the rows of the fit.")
+    if not design.machine.include_head:
+        notes.append("The head is left out of this design (machine.include_head: false).")
+    left_out = rows[0].batches.left_out_rows
+    if left_out:
+        notes.append(f"{left_out} rows of the trace fill no batch and are left out.")
+    static = next(row for row in rows if row.variant.name == "FastCar, static")
+    drs = next(row for row in rows if row.variant.name == "FastCar + DRS")
+    gain = static.latency_s / drs.latency_s - 1
+    if gain < 0.005:
+        notes.append(_why_drs_is_no_help(design, gain))
+    return notes
+
+
+def _why_drs_is_no_help(design: Design, gain: float) -> str:
+    machine, batch = design.machine, design.policy.batch
+    if machine.mapping == "tensor":
+        why = "tensor mapping spreads every sequence over all cores, so there is no load to balance"
+    elif batch <= machine.cores:
+        why = (
+            f"{batch} sequences on {machine.cores} cores: each has a core of its own, and there "
+            "is none to move"
+        )
+    elif machine.weight_sharing == "broadcast":
+        why = "the MLP waits for its broadcast weights, which arrive no sooner on balanced cores"
+    else:
+        why = "every core that joins streams the weights once more, and memory is the limit"
+    return (
+        f"DRS gains {gain:+.2%} here: {why}. It pays where cores are the limit, as in the design "
+        f"{DRS_PRESET}."
+    )

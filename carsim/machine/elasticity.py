@@ -1,0 +1,99 @@
+"""How latency follows a resource: the change per +10 % of bandwidth, clock, array, cores.
+
+Each resource is really enlarged and a sample of the steps simulated again. Arrays and cores come in
+whole columns and cores; what the smallest step of at least 10 % brings is scaled to 10 %.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+
+from carsim.hw.hardware import Hardware
+from carsim.machine.batches import Batches
+from carsim.machine.memo import PhaseMemo
+from carsim.machine.plan import Plan
+from carsim.machine.simulate import simulate
+from carsim.spec import Design, override
+
+SAMPLED_STEPS = 32
+"""Steps simulated per resource, spread evenly over the video."""
+
+
+@dataclass(frozen=True, slots=True)
+class Elasticity:
+    """Change of latency per +10 % of a resource.
+
+    Attributes:
+        resource: What was enlarged.
+        change: Relative change of latency, negative if it falls.
+        simulated: What was really simulated.
+    """
+
+    resource: str
+    change: float
+    simulated: str
+
+
+def elasticities(plan: Plan, batches: Batches, memo: PhaseMemo) -> tuple[Elasticity, ...]:
+    """Elasticities of the latency of a policy.
+
+    Args:
+        plan: The policy on its machine.
+        batches: Its decisions.
+        memo: Results for the hardware as it is.
+    """
+    n_steps = plan.video.n_steps
+    steps = np.unique(np.linspace(0, n_steps - 1, min(SAMPLED_STEPS, n_steps)).astype(int))
+    sample = replace(batches, replay=batches.replay[:, steps])
+    design = plan.hw.design
+
+    def seconds(memo: PhaseMemo) -> float:
+        part = replace(plan, phases=memo.phases, steps=tuple(steps.tolist()))
+        simulation = simulate(part, sample, memo)
+        prefill = simulation.totals["prefill"].cycles
+        steady = (simulation.cycles - prefill) * n_steps / len(steps)
+        return (prefill + steady) / memo.phases.hw.design.board.fabric_clock_mhz
+
+    base = seconds(memo)
+    found = []
+    for resource, (enlarge, relative, simulated) in _enlargements(design).items():
+        change = seconds(PhaseMemo(enlarge(plan.hw))) / base - 1
+        found.append(Elasticity(resource, change * 0.1 / relative, simulated))
+    return tuple(found)
+
+
+def _enlargements(
+    design: Design,
+) -> dict[str, tuple[Callable[[Hardware], Hardware], float, str]]:
+    """Resource -> (how to enlarge it, by what share, in words)."""
+    cols, cores = design.machine.array.cols, design.machine.cores
+    more_cols, more_cores = max(1, round(cols * 0.1)), max(1, round(cores * 0.1))
+    clock_mhz = design.board.fabric_clock_mhz
+
+    def changed(path: str, value: float) -> Callable[[Hardware], Hardware]:
+        return lambda hw: replace(hw, design=override(hw.design, {path: value}))
+
+    return {
+        "memory and port bandwidth": (
+            lambda hw: replace(hw, bandwidth_factor=hw.bandwidth_factor * Fraction(11, 10)),
+            0.1,
+            "+10 %",
+        ),
+        "fabric clock": (
+            changed("board.fabric_clock_mhz", clock_mhz * 1.1),
+            0.1,
+            f"{clock_mhz:g} to {clock_mhz * 1.1:g} MHz",
+        ),
+        "array": (
+            changed("machine.array.cols", cols + more_cols),
+            more_cols / cols,
+            f"{cols} to {cols + more_cols} columns",
+        ),
+        "cores": (
+            changed("machine.cores", cores + more_cores),
+            more_cores / cores,
+            f"{cores} to {cores + more_cores} cores",
+        ),
+    }

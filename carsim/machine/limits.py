@@ -1,0 +1,79 @@
+"""What limits each phase, and at which array or bandwidth that flips.
+
+For a kind of phase, over a whole run: *compute* is what the core that finishes last computes,
+*memory* what its bytes take at the rate that the DRAM sustains, *port* what they take at the rate
+of the ports, *dependency* the time that is covered by none of them: latency, filling and draining,
+dispatch, waiting at barriers. The largest of the four is the limit. The flip is where compute and
+bytes would take the same time, everything else equal.
+"""
+
+from dataclasses import dataclass
+
+from carsim.machine.simulate import Simulation
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseLimit:
+    """What limits one kind of phase; cycles are sums over a run.
+
+    Attributes:
+        phase: Kind of phase.
+        cycles: Time taken.
+        compute_cycles: What its compute alone would take.
+        memory_cycles: What its bytes alone would take from the memory.
+        port_cycles: What its bytes alone would take through the ports.
+        limit: ``compute``, ``memory``, ``port`` or ``dependency``.
+        flip_gbps: Bandwidth at which compute and bytes take the same time.
+        flip_macs_per_cycle: Array size, all cores, at which they do.
+    """
+
+    phase: str
+    cycles: int
+    compute_cycles: int
+    memory_cycles: float
+    port_cycles: float
+    limit: str
+    flip_gbps: float
+    flip_macs_per_cycle: float
+
+    @property
+    def dependency_cycles(self) -> float:
+        """Time covered neither by compute nor by bytes."""
+        return self.cycles - max(self.compute_cycles, self.memory_cycles, self.port_cycles)
+
+
+def phase_limits(simulation: Simulation) -> tuple[PhaseLimit, ...]:
+    """The limits of all kinds of phases of a simulation, in the order of a video."""
+    hw = simulation.plan.hw
+    clock_hz = hw.design.board.fabric_clock_mhz * 1e6
+    factor = float(hw.bandwidth_factor)
+    limits = []
+    for phase, total in simulation.totals.items():
+        if not total.cycles:
+            continue
+        memory = max(
+            nbytes / (path.dram_gbps * factor * 1e9) * clock_hz
+            for nbytes, path in zip(total.dram_bytes, hw.paths, strict=True)
+        )
+        port = max(
+            nbytes / (path.port_gbps * factor * 1e9) * clock_hz
+            for nbytes, path in zip(total.dram_bytes, hw.paths, strict=True)
+        )
+        by_name = {"compute": float(total.compute_cycles), "memory": memory, "port": port}
+        by_name["dependency"] = total.cycles - max(by_name.values())
+        bytes_cycles = max(memory, port)
+        limits.append(
+            PhaseLimit(
+                phase=phase,
+                cycles=total.cycles,
+                compute_cycles=total.compute_cycles,
+                memory_cycles=memory,
+                port_cycles=port,
+                limit=max(by_name, key=lambda name: by_name[name]),
+                flip_gbps=sum(total.dram_bytes) / 1e9 * clock_hz / max(1, total.compute_cycles),
+                flip_macs_per_cycle=hw.design.machine.macs_per_cycle
+                * total.compute_cycles
+                / max(1.0, bytes_cycles),
+            )
+        )
+    return tuple(limits)

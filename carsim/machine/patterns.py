@@ -1,0 +1,74 @@
+"""Who computes in each layer-step, numbered: cores being alike, only their loads matter."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from carsim.hw import drs
+from carsim.machine.plan import Plan
+
+Pattern = tuple[tuple[tuple[int, ...], int], ...]
+"""(Loads of the cores, most loaded first; sequences that replay) of each register group."""
+
+
+def pattern_of(plan: Plan, replay: NDArray[np.bool_], scored: bool) -> Pattern:
+    """The pattern of one layer-step.
+
+    Args:
+        plan: Schedule and machine.
+        replay: Decisions of its sequences, bool[B].
+        scored: A replay was decided on; if not, every core keeps its own sequences.
+    """
+    schedule = drs.SCHEDULES[plan.schedule if scored else "static"]
+    cores = plan.hw.design.machine.cores
+    pattern = []
+    for group in plan.register_groups(scored):
+        computing = [not replays for replays in replay[group]]
+        loads = drs.loads_of(schedule(computing, cores), cores)
+        pattern.append((loads, len(computing) - sum(loads)))
+    return tuple(pattern)
+
+
+def computes(pattern: Pattern) -> bool:
+    """Any sequence computes."""
+    return any(any(loads) for loads, _ in pattern)
+
+
+def number_patterns(
+    plan: Plan, replay: NDArray[np.bool_]
+) -> tuple[NDArray[np.intp], list[Pattern]]:
+    """Number the patterns of all layer-steps.
+
+    Args:
+        plan: Schedule and machine.
+        replay: Decisions, bool[G, S, L, B].
+
+    Returns:
+        Number of each layer-step's pattern, intp[G, S, L], and the patterns by number.
+    """
+    cores = plan.hw.design.machine.cores
+    scored = np.array([plan.scored(step) for step in plan.steps])
+    numbers = np.zeros(replay.shape[:3], np.intp)
+    patterns: list[Pattern] = []
+    for is_scored in (False, True):
+        computing = ~replay[:, scored == is_scored]
+        if not computing.size:
+            continue
+        schedule = plan.schedule if is_scored else "static"
+        code = np.zeros(computing.shape[:3], np.intp)
+        for group in plan.register_groups(is_scored):
+            loads = drs.loads(schedule, computing[..., group], cores)
+            for core in range(cores):
+                code, _ = _renumber(code * (computing.shape[-1] + 1) + loads[..., core])
+        code, example = _renumber(code)
+        numbers[:, scored == is_scored] = code + len(patterns)
+        for g, s, layer in zip(*np.unravel_index(example, code.shape), strict=True):
+            patterns.append(pattern_of(plan, ~computing[g, s, layer], is_scored))
+    return numbers, patterns
+
+
+def _renumber(code: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Codes renumbered from 0 in their order, and the flat index of an example of each."""
+    example = np.full(int(code.max()) + 1, -1, np.intp)
+    example[code.ravel()] = np.arange(code.size)
+    used = example >= 0
+    return (np.cumsum(used) - 1)[code], example[used]

@@ -1,0 +1,267 @@
+"""Frozen results of a run: one row per policy, all of them in a report."""
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+
+import pandas as pd
+
+from carsim.cost.energy import EnergyReport, Joules
+from carsim.cost.fit import FitReport
+from carsim.machine.batches import Batches
+from carsim.machine.elasticity import Elasticity
+from carsim.machine.limits import PhaseLimit
+from carsim.machine.simulate import Simulation
+from carsim.spec import Design
+from carsim.spec.policy import Attention, Schedule
+from carsim.units import GB
+from carsim.workload.ops import CATEGORY_LABELS
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """What one row of a comparison simulates."""
+
+    name: str
+    attention: Attention
+    schedule: Schedule
+    replays: bool
+
+
+@dataclass(frozen=True, eq=False)
+class RowResult:
+    """One policy on the design. Times are means over the batches of the trace.
+
+    Attributes:
+        variant: The policy.
+        simulation: What was simulated.
+        batches: The decisions that it consumed, by batch.
+        energy: Joules of all batches.
+        replay_all: Replay ratio over all steps.
+        replay_eligible: Replay ratio over the steps that may replay (frame 0 left out).
+        is_bound: The row is what no schedule can beat instead of a simulation.
+    """
+
+    variant: Variant
+    simulation: Simulation
+    batches: Batches
+    energy: EnergyReport
+    replay_all: float
+    replay_eligible: float
+    is_bound: bool = False
+
+    @property
+    def design(self) -> Design:
+        """The design."""
+        return self.simulation.plan.hw.design
+
+    @property
+    def n_batches(self) -> int:
+        """Batches that were decoded one after the other."""
+        return int(self.simulation.batch_cycles.size)
+
+    @property
+    def cycles(self) -> int:
+        """Latencies of all batches, added up."""
+        return self.simulation.bound_cycles if self.is_bound else self.simulation.cycles
+
+    @property
+    def latency_s(self) -> float:
+        """Seconds from the prompt to the last token of a batch."""
+        return self._seconds(self.cycles) / self.n_batches
+
+    @property
+    def seconds_per_video(self) -> float:
+        """Latency of a batch over the videos that it finishes."""
+        return self.latency_s / self.batches.videos_per_batch
+
+    @property
+    def ms_per_token(self) -> float:
+        """Milliseconds of one decode step of the batch, prefill left out."""
+        decode = self.cycles - self._part("prefill")
+        return 1e3 * self._seconds(decode) / self.n_batches / self.simulation.plan.video.n_steps
+
+    @property
+    def body_latency_s(self) -> float:
+        """Latency without the head."""
+        return self._seconds(self.cycles - self._part("head")) / self.n_batches
+
+    @property
+    def busy(self) -> float:
+        """Share of core cycles in which cores compute."""
+        busy = sum(total.busy_cycles for total in self.simulation.totals.values())
+        return busy / (self.cycles * self.design.machine.cores)
+
+    @property
+    def mac_utilisation(self) -> float:
+        """MACs done over MACs possible."""
+        macs = sum(total.macs for total in self.simulation.totals.values())
+        return macs / (self.cycles * self.design.machine.macs_per_cycle)
+
+    @cached_property
+    def dram_bytes(self) -> dict[str, int]:
+        """Bytes moved by memory, over all batches."""
+        names = [path.name for path in self.simulation.plan.hw.paths]
+        return {
+            name: sum(total.dram_bytes[i] for total in self.simulation.totals.values())
+            for i, name in enumerate(names)
+        }
+
+    @property
+    def wasted_bytes(self) -> int:
+        """Of these, weights fetched ahead and never used."""
+        return sum(total.wasted_bytes for total in self.simulation.totals.values())
+
+    @cached_property
+    def ddr_utilisation(self) -> dict[str, float]:
+        """Bytes moved over bytes that each memory in use could move at its peak rate."""
+        return {
+            path.name: self.dram_bytes[path.name]
+            / (path.peak_gbps * GB * self._seconds(self.cycles))
+            for path in self.simulation.plan.hw.paths
+            if self.dram_bytes[path.name]
+        }
+
+    @property
+    def dram_gb_per_video(self) -> float:
+        """GB moved per finished video, all memories."""
+        return sum(self.dram_bytes.values()) / GB / self.videos
+
+    @property
+    def videos(self) -> int:
+        """Videos finished by all batches."""
+        return self.n_batches * self.batches.videos_per_batch
+
+    @property
+    def energy_per_video(self) -> Joules:
+        """Joules of the board per finished video, with their interval."""
+        board = self.energy.board
+        return Joules(
+            board.value_j / self.videos, board.low_j / self.videos, board.high_j / self.videos
+        )
+
+    @property
+    def average_power_w(self) -> float:
+        """Watts of the board."""
+        return self.energy.board.value_j / self._seconds(self.cycles)
+
+    @cached_property
+    def seconds_by_category(self) -> dict[str, float]:
+        """Where the latency of a batch goes; the parts sum to it. Empty for the bound."""
+        if self.is_bound:
+            return {}
+        totals = self.simulation.totals.values()
+        return {
+            label: self._seconds(sum(total.times[i] for total in totals)) / self.n_batches
+            for i, label in enumerate(CATEGORY_LABELS)
+        }
+
+    def _part(self, phase: str) -> int:
+        total = self.simulation.totals.get(phase)
+        if total is None:
+            return 0
+        return total.bound_cycles if self.is_bound else total.cycles
+
+    def _seconds(self, cycles: int) -> float:
+        return float(Fraction(cycles) / round(self.design.board.fabric_clock_mhz * 1e6))
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """All that a run found.
+
+    Attributes:
+        design: The design.
+        rows: The comparison, dense first, bound last.
+        chosen: The row of the design's own policy.
+        fit: Whether the design fits its board.
+        limits: What limits each phase of the chosen row.
+        elasticities: How the latency of the chosen row follows the machine's resources.
+        head_seconds: What the head takes of a batch, or would take where it is left out.
+        traces: (name, sha256) of the traces.
+        seed: Seed of resampling.
+        notes: What a reader must know: assumptions, misfits, what cannot help and why.
+    """
+
+    design: Design
+    rows: tuple[RowResult, ...]
+    chosen: RowResult
+    fit: FitReport
+    limits: tuple[PhaseLimit, ...]
+    elasticities: tuple[Elasticity, ...]
+    head_seconds: float
+    traces: tuple[tuple[str, str], ...]
+    seed: int
+    notes: tuple[str, ...] = field(default=())
+
+    def row(self, name: str) -> RowResult:
+        """The row of a name.
+
+        Raises:
+            KeyError: No such row.
+        """
+        for row in self.rows:
+            if row.variant.name == name:
+                return row
+        raise KeyError(name)
+
+    def to_frame(self) -> pd.DataFrame:
+        """The comparison, a row per policy; units in the names of the columns."""
+        dense = self.rows[0].latency_s
+        return pd.DataFrame(
+            [
+                {
+                    "policy": row.variant.name,
+                    "attention": row.variant.attention.kind,
+                    "schedule": "bound" if row.is_bound else row.variant.schedule,
+                    "latency_s": row.latency_s,
+                    "s_per_video": row.seconds_per_video,
+                    "ms_per_token": row.ms_per_token,
+                    "speedup": dense / row.latency_s,
+                    "replay_all": row.replay_all,
+                    "replay_eligible": row.replay_eligible,
+                    "core_busy": row.busy,
+                    "mac_utilisation": row.mac_utilisation,
+                    "ddr_utilisation": max(row.ddr_utilisation.values()),
+                    "energy_per_video_j": row.energy_per_video.value_j,
+                    "energy_per_video_low_j": row.energy_per_video.low_j,
+                    "energy_per_video_high_j": row.energy_per_video.high_j,
+                    "average_power_w": row.average_power_w,
+                    "dram_gb_per_video": row.dram_gb_per_video,
+                    "wasted_gb_per_video": row.wasted_bytes / GB / row.videos,
+                    "body_latency_s": row.body_latency_s,
+                    "decisions": row.batches.label,
+                    "fits": self.fit.fits,
+                }
+                for row in self.rows
+            ]
+        ).set_index("policy")
+
+    def breakdown(self) -> pd.DataFrame:
+        """Seconds of a batch by category, a column per simulated row."""
+        return pd.DataFrame(
+            {row.variant.name: row.seconds_by_category for row in self.rows if not row.is_bound}
+        )
+
+    def steps(self) -> pd.DataFrame:
+        """Cycles of every layer-step of the chosen row (only of runs with ``detail``).
+
+        Columns: batch, step, layer, computing sequences, cycles by phase.
+        """
+        cycles = self.chosen.simulation.phase_cycles
+        if not cycles:
+            return pd.DataFrame()
+        shape = next(iter(cycles.values())).shape
+        index = pd.MultiIndex.from_product(
+            [range(n) for n in shape], names=["batch", "step", "layer"]
+        )
+        computing = (~self.chosen.batches.replay).sum(axis=-1)
+        return pd.DataFrame(
+            {"computing_sequences": computing.ravel().astype("int16")}
+            | {f"{phase}_cycles": array.ravel() for phase, array in cycles.items()},
+            index=index,
+        ).reset_index()
+
+    def _repr_html_(self) -> str:
+        """A notebook shows the comparison."""
+        return str(self.to_frame().to_html(float_format="{:.4g}".format))

@@ -1,0 +1,108 @@
+"""Phases of many batches and steps at once: each different one is simulated once, all are counted."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from carsim.hw.bench import Ahead
+
+Ints = NDArray[np.intp]
+Cycles = NDArray[np.int64]
+
+START = Ahead()
+"""What a step finds: nothing is fetched across the head and the sampling of a token."""
+
+
+class State(NamedTuple):
+    """What a phase finds.
+
+    Attributes:
+        ahead: What has been fetched for it.
+        exposed_cycles: For an MLP, what dispatch still takes.
+    """
+
+    ahead: Ahead = START
+    exposed_cycles: int = 0
+
+
+class States:
+    """States by number."""
+
+    def __init__(self) -> None:
+        self.by_number = [State()]
+        self._numbers = {State(): 0}
+
+    def number(self, state: State) -> int:
+        """The number of a state, given out when it is first met."""
+        if state not in self._numbers:
+            self._numbers[state] = len(self.by_number)
+            self.by_number.append(state)
+        return self._numbers[state]
+
+    def exposed(self, states: Ints, exposed_cycles: Cycles) -> Ints:
+        """The same states with dispatch still to be done; both of shape [G, S]."""
+        if not exposed_cycles.any():
+            return states
+        pairs, which = np.unique(
+            np.stack([states.ravel(), exposed_cycles.ravel()]), axis=1, return_inverse=True
+        )
+        numbers = [
+            self.number(State(self.by_number[state].ahead, cycles))
+            for state, cycles in pairs.T.tolist()
+        ]
+        return np.array(numbers, np.intp)[which.ravel()].reshape(states.shape)
+
+
+class Table:
+    """Cycles and successor of one kind of phase, by (kind of step, what it does, state).
+
+    Args:
+        n_kinds: Kinds of steps.
+        n_whats: Things that the phase may do.
+        states: States, which grow while the table is used.
+        one: Simulates an entry: (kind, what, state, count) -> (cycles, what it leaves). Called with
+            count 0 when the entry is first met, and with its count when all is done.
+    """
+
+    def __init__(
+        self,
+        n_kinds: int,
+        n_whats: int,
+        states: States,
+        one: Callable[[int, int, State, int], tuple[int, Ahead]],
+    ) -> None:
+        self._n_whats = n_whats
+        self._states = states
+        self._one = one
+        self._room = 8
+        self._cycles = np.full((n_kinds * n_whats, self._room), -1, np.int64)
+        self._after = np.zeros((n_kinds * n_whats, self._room), np.intp)
+        self._counts = np.zeros((n_kinds * n_whats, self._room), np.int64)
+
+    def look_up(self, kinds: Ints, what: Ints | int, before: Ints) -> tuple[Cycles, Ints]:
+        """Cycles of the phase, and states after it, for all batches and steps: [G, S] each."""
+        while len(self._states.by_number) > self._room:
+            self._room *= 2
+            grown = [(0, 0), (0, self._room // 2)]
+            self._cycles = np.pad(self._cycles, grown, constant_values=-1)
+            self._after = np.pad(self._after, grown)
+            self._counts = np.pad(self._counts, grown)
+        code = (kinds * self._n_whats + what) * self._room + before
+        counts = np.bincount(code.ravel(), minlength=self._counts.size).reshape(self._counts.shape)
+        self._counts += counts
+        for row, state in zip(*np.nonzero((counts > 0) & (self._cycles < 0)), strict=True):
+            cycles, ahead = self._entry(int(row), int(state), 0)
+            self._cycles[row, state] = cycles
+            self._after[row, state] = self._states.number(State(ahead))
+        return self._cycles.ravel()[code], self._after.ravel()[code]
+
+    def book(self) -> None:
+        """Count every entry as often as it was looked up."""
+        for row, state in zip(*np.nonzero(self._counts), strict=True):
+            self._entry(int(row), int(state), int(self._counts[row, state]))
+
+    def _entry(self, row: int, state: int, count: int) -> tuple[int, Ahead]:
+        kind, what = divmod(row, self._n_whats)
+        return self._one(kind, what, self._states.by_number[state], count)

@@ -1,0 +1,308 @@
+"""What a layer-step, a head or a prefill asks of a core, without saying how long it takes.
+
+An :class:`Op` is a stretch of work that one core does for its sequences: matrix products whose
+operands stream in (weights, or K and V), element operations, and bytes. All figures are for one
+core; a machine of several cores runs one list of ops on each.
+
+Simplifications: element operations are counted per element with the small constants below, as a
+vector unit with a fused multiply-add and a table for exponentials executes them. Embedding look-ups
+(one row per token) and RQ-VAE pixel decoding are left out.
+"""
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import NamedTuple
+
+from carsim.spec import LinearHead, Model
+
+
+class Category(IntEnum):
+    """Where time goes; every cycle of a run belongs to exactly one of these."""
+
+    QKV = 0
+    ATTENTION = 1
+    OUTPUT = 2
+    MLP = 3
+    REPLAY = 4
+    DRS = 5
+    HEAD = 6
+    WAIT_DDR = 7
+    WAIT_CORE = 8
+
+
+CATEGORY_LABELS = (
+    "QKV projection",
+    "attention",
+    "output projection",
+    "MLP",
+    "replay",
+    "DRS",
+    "head",
+    "waiting for DDR",
+    "waiting for a core",
+)
+
+
+class Stream(IntEnum):
+    """Which operand of an op comes from memory; each has its place in the board's memories."""
+
+    NONE = 0
+    WEIGHTS = 1
+    KV = 2
+    HEAD = 3
+
+
+class Gemm(NamedTuple):
+    """``copies`` products of an ``m x k`` activation block with a ``k x n`` operand."""
+
+    m: int
+    k: int
+    n: int
+    copies: int = 1
+
+    @property
+    def macs(self) -> int:
+        """Multiply-accumulates of all copies."""
+        return self.m * self.k * self.n * self.copies
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    """A stretch of one core's work.
+
+    Attributes:
+        category: Where its time is booked.
+        gemms: Matrix products, executed one after the other on the array.
+        vector_ops: Element operations that run beside the array, pipelined with it.
+        serial_vector_ops: Element operations that must be over before the array starts (norms).
+        stream: Which operand streams in from memory.
+        stream_bytes: Bytes of that operand.
+        replay_bytes: Bytes read from or written to the replay cache.
+        kv_side_bytes: Bytes of K and V written, or of aligned keys read, beside the stream.
+        gathered_elements: Activations that all cores need next, if each computed its columns.
+    """
+
+    category: Category
+    gemms: tuple[Gemm, ...] = ()
+    vector_ops: int = 0
+    serial_vector_ops: int = 0
+    stream: Stream = Stream.NONE
+    stream_bytes: int = 0
+    replay_bytes: int = 0
+    kv_side_bytes: int = 0
+    gathered_elements: int = 0
+
+    @property
+    def macs(self) -> int:
+        """Multiply-accumulates of the op."""
+        return sum(gemm.macs for gemm in self.gemms)
+
+
+NORM_OPS = 4
+"""Per element of RMSNorm: square-accumulate, scale, multiply by the weight, write."""
+ROTARY_OPS = 3
+"""Per element of rotary embedding: two multiplies and an add."""
+SOFTMAX_OPS = 4
+"""Per score: running maximum, exponential, sum, divide."""
+SILU_OPS = 4
+"""Per element of SiLU(gate) * up: exponential, add, divide, multiply."""
+GELU_OPS = 4
+"""Per element of GELU by its tanh form, table-driven."""
+RESIDUAL_OPS = 1
+"""Per element of a residual sum."""
+GUIDANCE_OPS = 2
+"""Per logit of classifier-free guidance: a multiply-add per row of the pair."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """The share of every matrix that one core works on.
+
+    Under batch mapping a core holds whole matrices (``of`` = 1); under tensor mapping each of
+    ``of`` cores holds every ``of``-th column, and the core with the largest share sets the pace.
+    """
+
+    of: int = 1
+
+    def columns(self, n: int) -> int:
+        """Columns of the core with the largest share."""
+        return -(-n // self.of)
+
+
+def qkv_op(
+    model: Model, rows: int, part: Slice, *, streams: int = 1, tokens: int = 1, early_keys: int = 0
+) -> Op:
+    """Norm, Q, K and V projections and rotary embedding of one layer.
+
+    Args:
+        model: The model.
+        rows: Sequences that this core works on.
+        part: The core's share of every matrix.
+        streams: How often the weights are streamed to this core.
+        tokens: Tokens per sequence (more than one in prefill).
+        early_keys: Aligned keys per row that are read and scored here, ahead of attention.
+    """
+    body = model.body
+    m, d = rows * tokens, body.hidden_size
+    q = part.columns(body.n_heads) * body.head_dim
+    kv = part.columns(body.n_kv_heads) * body.head_dim
+    return Op(
+        Category.QKV,
+        gemms=(Gemm(m, d, q), Gemm(m, d, 2 * kv)),
+        serial_vector_ops=m * d * NORM_OPS,
+        vector_ops=m * (q + kv) * ROTARY_OPS + rows * early_keys * q,
+        stream=Stream.WEIGHTS,
+        stream_bytes=streams * model.weights.bytes_of(d * (q + 2 * kv)),
+        kv_side_bytes=rows * model.kv.bytes_of(early_keys * kv),
+    )
+
+
+def attend_op(
+    model: Model,
+    rows: int,
+    attended: int,
+    part: Slice,
+    *,
+    tokens: int = 1,
+    aligned_keys: int = 0,
+    scored_keys: int = 0,
+) -> Op:
+    """Attention over the KV cache of one layer: scores, softmax, weighted sum; writes K and V.
+
+    Args:
+        model: The model.
+        rows: Sequences that this core works on.
+        attended: Tokens of the KV cache that the last query reads, itself included.
+        part: The core's share of the heads.
+        tokens: Queries per sequence; each attends to all but the later ones of its block.
+        aligned_keys: Aligned keys per row that TAS reads besides the attended ones.
+        scored_keys: Aligned keys per row whose TAS is computed here.
+    """
+    body = model.body
+    heads, kv_heads = part.columns(body.n_heads), part.columns(body.n_kv_heads)
+    kv, group, hd = kv_heads * body.head_dim, body.n_heads // body.n_kv_heads, body.head_dim
+    pairs = tokens * attended - tokens * (tokens - 1) // 2
+    return Op(
+        Category.ATTENTION,
+        gemms=(Gemm(group, hd, pairs, rows * kv_heads), Gemm(group, pairs, hd, rows * kv_heads)),
+        vector_ops=rows * heads * (pairs * SOFTMAX_OPS + scored_keys * hd),
+        stream=Stream.KV,
+        stream_bytes=rows * model.kv.bytes_of((2 * attended + aligned_keys) * kv),
+        kv_side_bytes=rows * model.kv.bytes_of(2 * tokens * kv),
+        gathered_elements=rows * tokens * body.hidden_size,
+    )
+
+
+def output_op(model: Model, rows: int, part: Slice, *, streams: int = 1, tokens: int = 1) -> Op:
+    """Output projection of attention and its residual sum; arguments as in :func:`qkv_op`."""
+    m, d = rows * tokens, model.body.hidden_size
+    columns = part.columns(d)
+    return Op(
+        Category.OUTPUT,
+        gemms=(Gemm(m, d, columns),),
+        vector_ops=m * columns * RESIDUAL_OPS,
+        stream=Stream.WEIGHTS,
+        stream_bytes=streams * model.weights.bytes_of(d * columns),
+        gathered_elements=m * d,
+    )
+
+
+def mlp_ops(
+    model: Model, rows: int, part: Slice, *, streams: int = 1, tokens: int = 1, cached: bool = True
+) -> tuple[Op, Op]:
+    """Gate and up, then down, of one layer for ``rows`` sequences; writes the replay cache.
+
+    Args:
+        model: The model.
+        rows: Sequences that this core computes.
+        part: The core's share of every matrix.
+        streams: How often the weights are streamed to this core.
+        tokens: Tokens per sequence.
+        cached: Outputs are written to the replay cache.
+    """
+    body = model.body
+    m = rows * tokens
+    d, ff = body.hidden_size, part.columns(body.ffn_size)
+    gate_up = Op(
+        Category.MLP,
+        gemms=(Gemm(m, d, 2 * ff),),
+        serial_vector_ops=m * d * NORM_OPS,
+        vector_ops=m * ff * SILU_OPS,
+        stream=Stream.WEIGHTS,
+        stream_bytes=streams * model.weights.bytes_of(2 * d * ff),
+        gathered_elements=m * body.ffn_size,
+    )
+    columns = part.columns(d)
+    down = Op(
+        Category.MLP,
+        gemms=(Gemm(m, body.ffn_size, columns),),
+        vector_ops=m * columns * RESIDUAL_OPS,
+        stream=Stream.WEIGHTS,
+        stream_bytes=streams * model.weights.bytes_of(body.ffn_size * columns),
+        replay_bytes=rows * model.replay.bytes_of(columns) if cached else 0,
+        gathered_elements=m * d,
+    )
+    return gate_up, down
+
+
+def replay_op(model: Model, rows: int, part: Slice) -> Op:
+    """Read the cached outputs of ``rows`` replaying sequences and add them to the residual."""
+    columns = part.columns(model.body.hidden_size)
+    return Op(
+        Category.REPLAY,
+        vector_ops=rows * columns * RESIDUAL_OPS,
+        replay_bytes=rows * model.replay.bytes_of(columns),
+    )
+
+
+def head_ops(
+    model: Model, rows: int, part: Slice, *, streams: int = 1, guided: bool = True
+) -> tuple[Op, ...]:
+    """All passes of the head for ``rows`` sequences; every op depends on the one before it.
+
+    The depth transformer runs one pass per code, and the keys and values of a position's few codes
+    stay on chip. Guidance mixing and the softmax of sampling are counted as element operations of
+    the classifier.
+
+    Args:
+        model: The model; its head may be a depth transformer or a linear classifier.
+        rows: Sequences that this core works on.
+        part: The core's share of every matrix.
+        streams: How often the weights are streamed to this core.
+        guided: Rows come in guidance pairs whose logits are mixed.
+    """
+    head, body = model.head, model.body
+    logit_ops = SOFTMAX_OPS + (GUIDANCE_OPS if guided else 0)
+
+    def product(k: int, n: int, ops_per_output: int = 0, *, norm: bool = False) -> Op:
+        columns = part.columns(n)
+        return Op(
+            Category.HEAD,
+            gemms=(Gemm(rows, k, columns),),
+            serial_vector_ops=rows * k * NORM_OPS if norm else 0,
+            vector_ops=rows * columns * ops_per_output,
+            stream=Stream.HEAD,
+            stream_bytes=streams * model.weights.bytes_of(k * columns),
+            gathered_elements=rows * n,
+        )
+
+    if isinstance(head, LinearHead):
+        return (product(body.hidden_size, head.vocabulary, logit_ops, norm=True),)
+    d, ff = head.hidden_size, head.ffn_size
+    heads, hd = part.columns(head.n_heads), d // head.n_heads
+    ops = [product(body.hidden_size, d)]
+    for code in range(1, head.n_codes + 1):
+        attend = Op(
+            Category.HEAD,
+            gemms=(Gemm(1, hd, code, rows * heads), Gemm(1, code, hd, rows * heads)),
+            vector_ops=rows * heads * code * SOFTMAX_OPS,
+        )
+        layer = (
+            product(d, 3 * d, norm=True),
+            attend,
+            product(d, d, RESIDUAL_OPS),
+            product(d, ff, GELU_OPS, norm=True),
+            product(ff, d, RESIDUAL_OPS),
+        )
+        ops += [*layer * head.n_layers, product(d, head.codebook_size, logit_ops, norm=True)]
+    return tuple(ops)
