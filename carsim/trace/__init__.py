@@ -1,5 +1,6 @@
 """Traces: replay decisions captured from a decoder, validated, summarised and re-used."""
 
+from carsim.trace.compare import Comparison, compare_traces
 from carsim.trace.decisions import (
     Decisions,
     captured,
@@ -22,6 +23,7 @@ from carsim.trace.stats import TraceStats, phi, trace_stats
 
 __all__ = [
     "VILA_U_7B",
+    "Comparison",
     "Decisions",
     "DenseAttention",
     "Geometry",
@@ -30,6 +32,7 @@ __all__ = [
     "TraceMeta",
     "TraceStats",
     "captured",
+    "compare_traces",
     "dense",
     "independent",
     "load_trace",

@@ -1,0 +1,106 @@
+"""Worker processes of one thread each, so that sums round the same however many there are."""
+
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_EXCEPTION, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from carsim.errors import InputError
+
+Result = TypeVar("Result")
+
+Advance = Callable[[int], None]
+"""Called by a piece of work with the number of units it has done since the last call."""
+
+Progress = Callable[[int, int], None]
+"""Called in the parent now and then with units done and units in all."""
+
+_THREAD_VARIABLES = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+)
+_shared: dict[str, Any] = {}
+"""In a worker: the counter of units done, and the event that asks it to stop."""
+
+
+def run_in_workers(
+    pieces: Sequence[Callable[[Advance], Result]],
+    *,
+    total: int,
+    workers: int,
+    progress: Progress | None,
+) -> list[Result]:
+    """Run pieces of work in processes of one thread each.
+
+    Args:
+        pieces: Functions that can be pickled; each reports its units as it goes.
+        total: Units of all pieces.
+        workers: Most processes at a time.
+        progress: Told about every fifth of a second.
+
+    Returns:
+        Their results, in order.
+
+    Raises:
+        InputError: A worker died, most likely of want of memory.
+    """
+    context = multiprocessing.get_context("spawn")
+    done, stop = context.Value("q", 0), context.Event()
+    size = max(1, min(workers, len(pieces)))
+    with (
+        _one_thread_each(),
+        ProcessPoolExecutor(size, context, _start_worker, (done, stop)) as pool,
+    ):
+        try:
+            futures: list[Future[Result]] = [pool.submit(_work, piece) for piece in pieces]
+            pending = set(futures)
+            while pending:
+                finished, pending = wait(pending, timeout=0.2, return_when=FIRST_EXCEPTION)
+                for future in finished:
+                    future.result()  # an error stops all the others
+                if progress:
+                    progress(done.value, total)
+            return [future.result() for future in futures]
+        except BrokenProcessPool as error:
+            raise InputError(
+                "decoding", "a worker process died", "free some memory, or use --workers 1"
+            ) from error
+        finally:
+            stop.set()
+            pool.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def _one_thread_each() -> Iterator[None]:
+    """Have processes that start inside use one thread for linear algebra."""
+    before = {name: os.environ.get(name) for name in _THREAD_VARIABLES}
+    os.environ.update(dict.fromkeys(_THREAD_VARIABLES, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def _start_worker(done: Any, stop: Any) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears it, and sets stop
+    _shared.update(done=done, stop=stop)
+
+
+def _work(piece: Callable[[Advance], Result]) -> Result:
+    def advance(units: int) -> None:
+        if _shared["stop"].is_set():
+            raise KeyboardInterrupt
+        with _shared["done"].get_lock():
+            _shared["done"].value += units
+
+    return piece(advance)
