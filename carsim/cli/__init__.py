@@ -17,6 +17,7 @@ COMMANDS = {
     "trace": "Inspect trace files.",
     "decode": "Run the reference decoder against golden vectors.",
     "config": "Show resolved designs and the schema of the YAML.",
+    "dram": "Show what a DRAM sustains, and the table of standards.",
 }
 """Subcommand -> its one-line help. The command is ``carsim.cli.NAME:NAME``."""
 

@@ -1,0 +1,204 @@
+"""``carsim dram``: what a DRAM sustains for an access pattern, and the table of standards."""
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from carsim.hw.dram import Access, DramTimings
+
+LIST_WIDTH = 120
+"""Columns that the list of standards needs at least."""
+
+
+@click.command()
+@click.option("--standard", "name", help="Name of the standard, such as DDR4-2133; see --list.")
+@click.option("--channels", default=1, show_default=True, help="Channels, alike and independent.")
+@click.option(
+    "--channel-bits", type=int, help="Data bits of one channel [default: the standard's]."
+)
+@click.option("--density", type=int, help="Gbit of one device [default: the standard's].")
+@click.option(
+    "--pattern",
+    type=click.Choice(["sequential", "streams", "random"]),
+    default="sequential",
+    show_default=True,
+    help="Where the next chunk lies: after the last, after the last of its stream, anywhere.",
+)
+@click.option("--chunk-bytes", default=4096, show_default=True, help="Contiguous bytes of a chunk.")
+@click.option("--streams", default=1, show_default=True, help="Streams that take turns.")
+@click.option("--read-fraction", default=1.0, show_default=True, help="Share of reads, 0 to 1.")
+@click.option("--outstanding", type=int, help="Requests of 64 B in flight, up to 32 [default: 32].")
+@click.option(
+    "--load", type=float, help="Also show the latency of sequential reads at this share of peak."
+)
+@click.option("--list", "listing", is_flag=True, help="Show the standards, their timings, sources.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+def dram(
+    name: str | None,
+    channels: int,
+    channel_bits: int | None,
+    density: int | None,
+    pattern: str,
+    chunk_bytes: int,
+    streams: int,
+    read_fraction: float,
+    outstanding: int | None,
+    load: float | None,
+    listing: bool,
+    as_json: bool,
+) -> None:
+    """Show what a DRAM sustains for an access pattern, and what limits it.
+
+    Follows from the timings of the standard; the address mapping is row, column, bank, bank group
+    from high to low bits. Latencies are the controller's and the device's, without interconnect.
+    """
+    from rich.console import Console
+
+    from carsim.hw.dram import Access, standard
+
+    console = Console()
+    if listing:
+        if as_json:
+            click.echo(json.dumps(_rows(), indent=2))
+        else:
+            console = Console(width=max(console.width, LIST_WIDTH))
+            console.print(_timing_table())
+            console.print(_source_table())
+        return
+    if name is None:
+        raise click.UsageError("--standard is missing; carsim dram --list shows what there is.")
+    timings = standard(name, density)
+    access = Access(pattern, chunk_bytes, streams, read_fraction, outstanding)
+    report = _report(timings, access, channels, channel_bits, load)
+    if as_json:
+        click.echo(json.dumps(report, indent=2))
+    else:
+        console.print(_report_table(report))
+
+
+def _report(
+    timings: "DramTimings",
+    access: "Access",
+    channels: int,
+    channel_bits: int | None,
+    load: float | None,
+) -> dict[str, Any]:
+    """Everything that is known of one use of one memory, by name."""
+    from carsim.hw.dram import (
+        ARRIVALS,
+        ROWS,
+        idle_latency_ns,
+        loaded_latency_ns,
+        saturated_latency_ns,
+        sustained,
+    )
+
+    result = sustained(timings, access, channels, channel_bits)
+    report: dict[str, Any] = {
+        "standard": timings.name,
+        "density_gbit": timings.density_gbit,
+        "channels": channels,
+        "channel_bits": channel_bits or timings.channel_bits,
+        "mapping": "row, column, bank, bank group",
+        "pattern": access.pattern,
+        "chunk_bytes": access.chunk_bytes,
+        "streams": access.streams,
+        "read_fraction": access.read_fraction,
+        "outstanding": access.queue_requests,
+        "peak_gbps": result.peak_gbps,
+        "sustained_gbps": result.sustained_gbps,
+        "efficiency": result.efficiency,
+        "limit": result.limit,
+        "idle_latency_ns": {row: idle_latency_ns(timings, row) for row in ROWS},
+        "idle_latency_between_refreshes_ns": {
+            row: idle_latency_ns(timings, row, refresh=False) for row in ROWS
+        },
+        "saturated_latency_ns": (
+            saturated_latency_ns(timings, access, channel_bits) if access.read_fraction else None
+        ),
+    }
+    if load is not None:
+        report["load"] = load
+        report["loaded_latency_ns"] = {
+            arrivals: loaded_latency_ns(timings, load, arrivals) for arrivals in ARRIVALS
+        }
+    return report
+
+
+def _report_table(report: dict[str, Any]) -> "Table":
+    """The report as lines of name and value."""
+    from rich.table import Table
+
+    table = Table("", "", show_header=False)
+    for name, value in report.items():
+        if isinstance(value, dict):
+            text = ", ".join(f"{key} {number:.1f}" for key, number in value.items())
+        elif isinstance(value, float):
+            text = f"{value:.3f}" if name in ("efficiency", "load") else f"{value:.2f}"
+        else:
+            text = "-" if value is None else str(value)
+        table.add_row(name, text)
+    return table
+
+
+def _rows() -> list[dict[str, Any]]:
+    """The table of standards as plain data."""
+    from dataclasses import asdict
+
+    from carsim.hw.dram import STANDARDS
+
+    return [
+        {**asdict(row), "trfc_ns_by_gbit": dict(row.trfc_ns_by_gbit)} for row in STANDARDS.values()
+    ]
+
+
+def _timing_table() -> "Table":
+    """Organisation and timings, one line per standard."""
+    from rich.table import Table
+
+    from carsim.hw.dram import STANDARDS
+
+    table = Table(
+        "standard", "bits", "BL", "banks", "tCK ps", "CL-RCD-RP-RAS", "CWL", "CCD", "RRD", "FAW",
+        "WTR", "WR", "RTP", "RFC ns", "REFI ns", box=None,
+        title="timings in clocks (nCK) unless given in ps or ns; S/L: other / same bank group",
+        title_justify="left",
+    )  # fmt: skip
+    for t in STANDARDS.values():
+        table.add_row(
+            t.name,
+            str(t.channel_bits),
+            str(t.burst_length),
+            f"{t.bank_groups}x{t.banks_per_group}",
+            str(t.tck_ps),
+            f"{t.cl_nck}-{t.trcd_nck}-{t.trp_nck}-{t.tras_nck}",
+            str(t.cwl_nck),
+            f"{t.tccd_s_nck}/{t.tccd_l_nck}",
+            f"{t.trrd_s_nck}/{t.trrd_l_nck}",
+            str(t.tfaw_nck),
+            f"{t.twtr_s_nck}/{t.twtr_l_nck}",
+            str(t.twr_nck),
+            str(t.trtp_nck),
+            str(t.trfc_ns),
+            str(t.trefi_ns),
+        )
+    return table
+
+
+def _source_table() -> "Table":
+    """Where each row is from, and the tRFC of its densities."""
+    from rich.table import Table
+
+    from carsim.hw.dram import STANDARDS
+
+    table = Table("standard", "Gbit: tRFC ns", "source", box=None)
+    for t in STANDARDS.values():
+        densities = ", ".join(
+            f"{'*' if gbit == t.density_gbit else ''}{gbit}: {ns}" for gbit, ns in t.trfc_ns_by_gbit
+        )
+        table.add_row(t.name, densities, t.source)
+    return table
