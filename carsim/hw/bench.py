@@ -69,12 +69,15 @@ class Bench:
     Args:
         hw: The hardware.
         emit: Observer of slices of time, or None.
+
+    Attributes:
+        cores: Its lanes, in the order in which they were added.
     """
 
     def __init__(self, hw: Hardware, emit: Emit | None) -> None:
         self._env = Clock()
         self._emit = emit
-        self._cores: list[Core] = []
+        self.cores: list[Core] = []
         self._memories = [FluidMemory(self._env, path.rate) for path in hw.paths]
         self._latencies = [path.latency_cycles for path in hw.paths]
         self._exposed_dispatch = 0
@@ -92,10 +95,10 @@ class Bench:
         start_gate: simpy.Event | None = None,
     ) -> None:
         """A lane of cores; see :class:`~carsim.hw.core.Core`."""
-        self._cores.append(
+        self.cores.append(
             Core(
                 self._env,
-                f"lane {len(self._cores)} (x{lane.cores})",
+                f"lane {len(self.cores)} (x{lane.cores})",
                 lane.steps,
                 lane.cores,
                 self._memories,
@@ -125,19 +128,19 @@ class Bench:
 
     def run(self, bound_cycles: int, wasted_bytes: int = 0) -> PhaseResult:
         """Run to the end of the phase."""
-        for core in self._cores:
+        for core in self.cores:
             self._until(core.done)
             for side in core.sides:
                 self._until(side)
         if self._replay_done is not None:
             self._until(self._replay_done)
         end = self._env.cycle
-        steps = [step for core in self._cores for step in core.executed]
+        steps = [step for core in self.cores for step in core.executed]
         if self._replay_step is not None:
             steps.append(self._replay_step)
         ahead = self._ahead()
         moved = [memory.moved_bytes for memory in self._memories]
-        for core in self._cores:
+        for core in self.cores:
             for path, nbytes in core.unfetched_lead(ahead.nbytes):
                 moved[path] -= nbytes
         times, compute_cycles = self._critical(end)
@@ -151,11 +154,11 @@ class Bench:
             sram_bytes=sum(step.sram_bytes for step in steps),
             dram_bytes=tuple(moved),
             wasted_bytes=wasted_bytes,
-            peak_weight_buffer_bytes=max(core.weight_buffer.peak_bytes for core in self._cores)
-            if self._cores
+            peak_weight_buffer_bytes=max(core.weight_buffer.peak_bytes for core in self.cores)
+            if self.cores
             else 0,
-            peak_kv_buffer_bytes=max(core.kv_buffer.peak_bytes for core in self._cores)
-            if self._cores
+            peak_kv_buffer_bytes=max(core.kv_buffer.peak_bytes for core in self.cores)
+            if self.cores
             else 0,
             bound_cycles=bound_cycles,
             ahead=ahead,
@@ -177,7 +180,7 @@ class Bench:
             self._emit("replay", CATEGORY_LABELS[Category.REPLAY], begun, self._replay_end)
 
     def _ahead(self) -> Ahead:
-        leads = [core.lead_out_bytes() for core in self._cores if core.lead_out is not None]
+        leads = [core.lead_out_bytes() for core in self.cores if core.lead_out is not None]
         if not leads:
             return Ahead()
         nbytes, wanted = min(leads)
@@ -188,7 +191,7 @@ class Bench:
         """Times by category along the lane that ended last, and its compute cycles."""
         times = [0] * len(CATEGORY_LABELS)
         compute_cycles = 0
-        working = [core for core in self._cores if core.executed]
+        working = [core for core in self.cores if core.executed]
         if working:
             last = max(working, key=lambda core: core.step_ends[-1])
             times = list(last.times)

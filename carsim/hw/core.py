@@ -4,9 +4,9 @@ Model: two processes. *Fetch* brings the operands of the steps in from memory, i
 executes the steps, in order. Per step of ``w`` streamed bytes, ``c`` compute cycles, tiles of ``t``
 bytes and a buffer of ``Q`` bytes:
 
-* the *lead*, the first min(w, Q) bytes, is fetched as soon as the operands of earlier steps are in;
-  while the core still reads an earlier operand from the same buffer, room appears only as fast as
-  the core consumes, so that is the most that the flow may take;
+* the *lead*, the first min(w, Q) bytes, is fetched once the operands of earlier steps are in and
+  the last of them in the same buffer is being read; for as long as it is, room appears only as fast
+  as the core consumes, so that is the most that the flow may take;
 * the array starts when the step before has ended and the first tile is in;
 * the *body*, the rest, follows once the array has started, no faster than the array consumes it;
 * the step ends at the later of start + c and (arrival of the last byte) + (time of the last tile).
@@ -250,6 +250,7 @@ class Core:
         for index, step in enumerate(self._steps):
             if step.path < 0:
                 continue
+            yield from self._room(index, step.is_kv)
             self._fetching = index
             first = min(step.stream_bytes, step.tile_bytes)
             lead = min(step.stream_bytes, step.buffer_bytes)
@@ -268,9 +269,19 @@ class Core:
             self._fetched[index].succeed()
             held = 0
         if self.lead_out is not None:
+            yield from self._room(len(self._steps), self.lead_out.is_kv)
             yield from self._request(self.lead_out.path)
             self._fetching = len(self._steps)
             self._lead_flow = self._start_flow(self.lead_out.path, self.lead_out.nbytes)
+
+    def _room(self, index: int, is_kv: bool) -> Process:
+        """Wait until the step before in the same buffer is being read, which is what makes room."""
+        for before in range(index - 1, -1, -1):
+            step = self._steps[before]
+            if step.path >= 0 and step.is_kv == is_kv:
+                if not self._started[before].triggered:
+                    yield self._started[before]
+                return
 
     def _needs(self, index: int) -> bool:
         """The array works on this step, or will in this very cycle."""
@@ -312,7 +323,7 @@ class Core:
 
     def _cap(self) -> tuple[int, int] | None:
         """Bytes and cycles of the step whose consumption makes room for the fetch under way."""
-        if self._waits_for == self._fetching:
+        if self._waits_for == self._fetching and self._first_tile[self._fetching].triggered:
             pace = self._steps[self._fetching]
         elif self._running >= 0:
             pace = self._steps[self._running]

@@ -198,7 +198,7 @@ class Phases:
             # Cores without a sequence drop what they hold and fetch for the next layer.
             idle = Lane(fetching - computing, ())
             bench.add(idle, Ahead(), lead_out, fetch_gate=dispatched, start_gate=dispatched)
-        replay = self._replay(case.replaying) if case.replaying else None
+        replay = self._replay(case.replaying, computing) if case.replaying else None
         if replay is not None:
             bench.replay(replay, dispatched)
         key = (sum(case.loads), case.replaying)
@@ -253,13 +253,17 @@ class Phases:
 
         return [nth(0), nth(1)]
 
-    def _replay(self, replaying: int) -> Step:
+    def _replay(self, replaying: int, computing: int) -> Step:
+        """The replaying sequences; cores that compute an MLP add their residuals beside it."""
         machine = self.hw.design.machine
         spread = 1 if self.hw.is_tensor else machine.cores
         slowest = replay_op(self._model, -(-replaying // spread), self.hw.part)
         whole = replay_op(self._model, replaying, Slice())
         cycles = vector_cycles(machine.vector, slowest.vector_ops)
-        busy_cores = machine.cores if self.hw.is_tensor else min(replaying, machine.cores)
+        free_cores = machine.cores - computing
+        if self.hw.is_lockstep:
+            free_cores = 0 if computing else machine.cores
+        busy_cores = free_cores if self.hw.is_tensor else min(replaying, free_cores)
         return Step(
             category=Category.REPLAY,
             pre_cycles=0,

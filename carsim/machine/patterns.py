@@ -28,9 +28,9 @@ def pattern_of(plan: Plan, replay: NDArray[np.bool_], scored: bool) -> Pattern:
     return tuple(pattern)
 
 
-def computes(pattern: Pattern) -> bool:
-    """Any sequence computes."""
-    return any(any(loads) for loads, _ in pattern)
+def computes_first(pattern: Pattern) -> bool:
+    """Any sequence of the first register group computes: its weights are sure to be used next."""
+    return any(pattern[0][0])
 
 
 def number_patterns(

@@ -68,7 +68,7 @@ class Plan:
         return AttendCase(self.scored(step), self.attended(step), self._aligned_outside, before)
 
     def output_case(self, scored: bool, computes: bool, before: Ahead) -> OutputCase:
-        """Output projection, given whether any sequence computes its MLP afterwards."""
+        """Output projection, given whether any sequence computes its MLP right afterwards."""
         machine = self.hw.design.machine
         if machine.prefetch == "none":
             lead = False

@@ -16,7 +16,7 @@ from carsim.hw.bench import Ahead, PhaseResult
 from carsim.hw.phase import Case
 from carsim.machine.batches import Batches
 from carsim.machine.memo import PhaseMemo
-from carsim.machine.patterns import Pattern, computes, number_patterns, pattern_of
+from carsim.machine.patterns import Pattern, computes_first, number_patterns, pattern_of
 from carsim.machine.plan import Plan
 from carsim.machine.tables import START, Cycles, Ints, State, States, Table
 from carsim.machine.totals import PhaseTotals, total_of
@@ -65,7 +65,7 @@ def simulate(plan: Plan, batches: Batches, memo: PhaseMemo, *, detail: bool = Fa
     run = _Run(plan, memo)
     n_batches, n_steps, n_layers, _ = batches.replay.shape
     patterns_of, patterns = number_patterns(plan, batches.replay)
-    computes_of = np.array([computes(pattern) for pattern in patterns], np.intp)[patterns_of]
+    computes_of = np.array([computes_first(pattern) for pattern in patterns], np.intp)[patterns_of]
     kinds, example = _number_steps(plan)
     scored_kinds = np.array([plan.scored(step) for step in example], np.intp)
     scored = scored_kinds[kinds]
@@ -126,7 +126,7 @@ def simulate_plainly(plan: Plan, batches: Batches, memo: PhaseMemo) -> Simulatio
             pattern = pattern_of(plan, batches.replay[at], scored)
             taken["qkv"][at], state = run.qkv(step, state, 1)
             taken["attention"][at], state = run.attend(step, state, 1)
-            taken["output"][at], state = run.output(scored, computes(pattern), state, 1)
+            taken["output"][at], state = run.output(scored, computes_first(pattern), state, 1)
             known = plan.slack_cycles(taken["attention"][at], taken["output"][at])
             exposed = max(0, plan.dispatch_cycles(scored) - int(known))
             taken["mlp"][at], state = run.mlp(

@@ -1,4 +1,4 @@
-"""Phases of many batches and steps at once: each different one is simulated once, all are counted."""
+"""Phases of many batches and steps at once: each different one is simulated once, all counted."""
 
 from collections.abc import Callable
 from typing import NamedTuple

@@ -1,0 +1,170 @@
+"""Hypothesis strategies: small machines, models and decisions on which every property must hold."""
+
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from carsim.hw.hardware import Hardware
+from carsim.spec import Design, build_design
+from carsim.workload.geometry import Video
+
+CONSTANT = {"value": 1.0, "low": 0.5, "high": 2.0, "source": "made up for a test"}
+ENERGY = {
+    "mac_pj": {"int8": CONSTANT},
+    "dram_pj_per_bit": {"DDR4": CONSTANT},
+    **dict.fromkeys(
+        (
+            "vector_op_pj",
+            "sram_pj_per_byte",
+            "dram_background_w_per_gib",
+            "clock_uw_per_mhz_dsp",
+            "clock_uw_per_mhz_bram",
+            "clock_uw_per_mhz_uram",
+            "clock_uw_per_mhz_klut",
+            "static_relative",
+        ),
+        CONSTANT,
+    ),
+}
+
+
+def raw_design(**machine: Any) -> dict[str, Any]:
+    """A small design as nested mappings; keyword arguments replace machine fields."""
+    ports = {"count": 1, "bits": 64, "clock_mhz": 200.0}
+    memory = {
+        "standard": "DDR4-2400",
+        "channel_bits": 16,
+        "capacity_gib": 1.0,
+        "interconnect_ns": 20.0,
+        "ports": ports,
+    }
+    return {
+        "name": "small",
+        "board": {
+            "name": "test board",
+            "device": "none",
+            "fabric_clock_mhz": 200.0,
+            "lut": 200_000,
+            "dsp": 2_000,
+            "bram36": 500,
+            "uram": 0,
+            "static_w": 1.0,
+            "host_w": 1.0,
+            "memories": {"ddr": memory, "second": memory},
+        },
+        "machine": {
+            "cores": 2,
+            "array": {"rows": 4, "cols": 4, "pipeline_cycles": 3},
+            "vector": {"lanes": 4, "pipeline_cycles": 2},
+            "weight_buffer_kib": 4,
+            "kv_buffer_kib": 4,
+            "activation_buffer_kib": 64,
+            "tile_kib": 1,
+            "placement": {"weights": "ddr", "kv": "ddr", "replay": "ddr", "head": "ddr"},
+            **machine,
+        },
+        "model": {
+            "name": "small",
+            "body": {
+                "n_layers": 2,
+                "hidden_size": 32,
+                "n_heads": 4,
+                "n_kv_heads": 4,
+                "ffn_size": 48,
+            },
+            "head": {"kind": "linear", "vocabulary": 40},
+            "weights": {"bits": 8},
+            "kv": {"bits": 8},
+            "activations": {"bits": 16},
+            "replay": {"bits": 16},
+        },
+        "policy": {"batch": 4},
+        "energy": ENERGY,
+    }
+
+
+def small_design(*, batch: int = 4, **machine: Any) -> Design:
+    """:func:`raw_design`, validated."""
+    raw = raw_design(**machine)
+    raw["policy"]["batch"] = batch
+    return build_design(raw, "small")
+
+
+@st.composite
+def designs(draw: st.DrawFn, **fixed: Any) -> Design:
+    """Designs that differ in everything that sets timing; ``fixed`` machine fields stay."""
+    mapping = draw(st.sampled_from(["batch", "tensor"]))
+    sharing = draw(st.sampled_from(["broadcast", "private", "private_per_sequence"]))
+    machine = {
+        "cores": draw(st.integers(1, 5)),
+        "array": {
+            "rows": draw(st.integers(1, 9)),
+            "cols": draw(st.integers(1, 9)),
+            "weight_load": draw(st.sampled_from(["none", "rows", "full_fold"])),
+            "pipeline_cycles": draw(st.integers(0, 9)),
+        },
+        "vector": {
+            "lanes": draw(st.integers(1, 9)),
+            "pipeline_cycles": draw(st.integers(0, 9)),
+        },
+        "weight_buffer_kib": draw(st.integers(2, 6)),
+        "kv_buffer_kib": draw(st.integers(2, 6)),
+        "mapping": mapping,
+        "weight_sharing": "broadcast" if mapping == "tensor" else sharing,
+        "prefetch": draw(st.sampled_from(["none", "gated", "speculative"])),
+        "decision_at": draw(st.sampled_from(["q", "attention", "residual"])),
+        "exchange_bytes_per_cycle": draw(st.integers(1, 64)),
+        "drs": {
+            "index_register_bits": draw(st.sampled_from([3, 32])),
+            "instructions_per_sequence": draw(st.integers(1, 40)),
+        },
+        "placement": {
+            use: draw(st.sampled_from(["ddr", "second"]))
+            for use in ("weights", "kv", "replay", "head")
+        },
+        **fixed,
+    }
+    raw = raw_design(**machine)
+    raw["board"]["memories"]["ddr"] = raw["board"]["memories"]["ddr"] | {
+        "channel_bits": draw(st.sampled_from([8, 16, 64])),
+        "interconnect_ns": float(draw(st.integers(0, 200))),
+    }
+    heads = draw(st.sampled_from([(2, 2), (4, 2), (4, 1), (3, 3)]))
+    raw["model"]["body"] |= {
+        "n_layers": draw(st.integers(1, 3)),
+        "hidden_size": heads[0] * draw(st.sampled_from([4, 16, 24])),
+        "n_heads": heads[0],
+        "n_kv_heads": heads[1],
+        "ffn_size": draw(st.integers(8, 130)),
+    }
+    raw["policy"]["batch"] = draw(st.integers(1, 7))
+    return build_design(raw, "drawn")
+
+
+def hardware(**fixed: Any) -> st.SearchStrategy[Hardware]:
+    """Hardware of drawn designs."""
+    return designs(**fixed).map(Hardware)
+
+
+def masks(n: int) -> st.SearchStrategy[list[bool]]:
+    """Who computes, for ``n`` sequences."""
+    return st.lists(st.booleans(), min_size=n, max_size=n)
+
+
+@st.composite
+def videos(draw: st.DrawFn) -> Video:
+    """Short videos."""
+    return Video(draw(st.integers(1, 3)), draw(st.integers(1, 4)), draw(st.integers(1, 5)))
+
+
+def draw_replay(
+    draw: st.DrawFn, batches: int, video: Video, layers: int, batch: int
+) -> NDArray[np.bool_]:
+    """Decisions bool[G, S, L, B] with frame 0 all computed."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    ratio = draw(st.sampled_from([0.0, 0.3, 0.6, 0.9, 1.0]))
+    replay = rng.random((batches, video.n_steps, layers, batch)) < ratio
+    replay[:, : video.tokens_per_frame] = False
+    return replay
