@@ -53,6 +53,10 @@ def number_patterns(
         computing = ~replay[:, scored == is_scored]
         if not computing.size:
             continue
+        if computing.all():
+            numbers[:, scored == is_scored] = len(patterns)
+            patterns.append(pattern_of(plan, ~computing[0, 0, 0], is_scored))
+            continue
         schedule = plan.schedule if is_scored else "static"
         code = np.zeros(computing.shape[:3], np.intp)
         for group in plan.register_groups(is_scored):

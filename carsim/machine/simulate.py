@@ -8,6 +8,7 @@ layer-steps one after the other instead, and is what the fast way is tested agai
 """
 
 from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -66,12 +67,14 @@ def simulate(plan: Plan, batches: Batches, memo: PhaseMemo, *, detail: bool = Fa
     n_batches, n_steps, n_layers, _ = batches.replay.shape
     patterns_of, patterns = number_patterns(plan, batches.replay)
     computes_of = np.array([computes_first(pattern) for pattern in patterns], np.intp)[patterns_of]
-    kinds, example = _number_steps(plan)
-    scored_kinds = np.array([plan.scored(step) for step in example], np.intp)
-    scored = scored_kinds[kinds]
+    qkv_kinds, qkv_example = _number_steps(plan.steps, lambda s: plan.qkv_case(s, START))
+    kinds, example = _number_steps(plan.steps, lambda s: plan.attend_case(s, START))
+    scored = np.array([plan.scored(step) for step in plan.steps], np.intp)
     states = States()
     tables = {
-        "qkv": Table(len(example), 1, states, lambda k, _, at, n: run.qkv(example[k], at.ahead, n)),
+        "qkv": Table(
+            len(qkv_example), 1, states, lambda k, _, at, n: run.qkv(qkv_example[k], at.ahead, n)
+        ),
         "attention": Table(
             len(example), 1, states, lambda k, _, at, n: run.attend(example[k], at.ahead, n)
         ),
@@ -93,7 +96,7 @@ def simulate(plan: Plan, batches: Batches, memo: PhaseMemo, *, detail: bool = Fa
     batch_cycles = np.zeros(n_batches, np.int64)
     kept: dict[str, list[Cycles]] = {phase: [] for phase in LAYER_PHASES}
     for layer in range(n_layers):
-        projected, before = tables["qkv"].look_up(kinds, 0, before)
+        projected, before = tables["qkv"].look_up(qkv_kinds, 0, before)
         attended, before = tables["attention"].look_up(kinds, 0, before)
         put_out, before = tables["output"].look_up(scored, computes_of[:, :, layer], before)
         exposed = np.maximum(0, dispatch - plan.slack_cycles(attended, put_out))
@@ -206,19 +209,19 @@ class _Run:
         return result.cycles, result.ahead
 
 
-def _number_steps(plan: Plan) -> tuple[Ints, list[int]]:
-    """Number the steps by what they attend to and whether they are scored.
+def _number_steps(steps: Sequence[int], kind_of: Callable[[int], object]) -> tuple[Ints, list[int]]:
+    """Number the steps by their kind.
 
     Returns:
         The number of each step, intp[S], and an example of a step by number.
     """
-    seen: dict[tuple[int, bool], int] = {}
+    seen: dict[object, int] = {}
     examples: list[int] = []
     numbers = []
-    for step in plan.steps:
-        key = plan.attended(step), plan.scored(step)
-        if key not in seen:
-            seen[key] = len(seen)
+    for step in steps:
+        kind = kind_of(step)
+        if kind not in seen:
+            seen[kind] = len(seen)
             examples.append(step)
-        numbers.append(seen[key])
+        numbers.append(seen[kind])
     return np.array(numbers, np.intp), examples
