@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import simpy
 
+from carsim.hw.bound import Bound
 from carsim.hw.clock import Clock
 from carsim.hw.core import Core, Emit, Lead, Step
 from carsim.hw.ddr import FluidMemory
@@ -45,6 +46,7 @@ class PhaseResult(NamedTuple):
         peak_weight_buffer_bytes: Highest level of a weight buffer (of all, where they act as one).
         peak_kv_buffer_bytes: Highest level of a KV buffer, likewise.
         bound_cycles: What no schedule can beat, see :mod:`carsim.hw.bound`.
+        bound_dram_bytes: Bytes moved, by memory, at that bound.
         ahead: What it has fetched for the next phase.
     """
 
@@ -60,6 +62,7 @@ class PhaseResult(NamedTuple):
     peak_weight_buffer_bytes: int
     peak_kv_buffer_bytes: int
     bound_cycles: int
+    bound_dram_bytes: tuple[int, ...]
     ahead: Ahead
 
 
@@ -126,7 +129,7 @@ class Bench:
         self._replay_step = step
         self._replay_done = self._env.process(self._replay(step, dispatched))
 
-    def run(self, bound_cycles: int, wasted_bytes: int = 0) -> PhaseResult:
+    def run(self, bound: Bound, wasted_bytes: int = 0) -> PhaseResult:
         """Run to the end of the phase."""
         for core in self.cores:
             self._until(core.done)
@@ -160,7 +163,8 @@ class Bench:
             peak_kv_buffer_bytes=max(core.kv_buffer.peak_bytes for core in self.cores)
             if self.cores
             else 0,
-            bound_cycles=bound_cycles,
+            bound_cycles=bound.cycles,
+            bound_dram_bytes=bound.dram_bytes,
             ahead=ahead,
         )
 

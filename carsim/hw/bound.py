@@ -8,15 +8,23 @@ slots of the cores admit. It charges nothing for latency, dispatch, exchange or 
 """
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from carsim.hw.hardware import Hardware
 from carsim.hw.lowering import Lane
 
 
-def lanes_bound_cycles(
+class Bound(NamedTuple):
+    """Least time of a phase, and the bytes by memory that the assignment with that time moves."""
+
+    cycles: int
+    dram_bytes: tuple[int, ...]
+
+
+def lanes_bound(
     hw: Hardware, lanes: Sequence[Lane], further_bytes: tuple[int, int] | None = None
-) -> int:
-    """Least cycles of a phase with these lanes.
+) -> Bound:
+    """Least time of a phase with these lanes.
 
     Args:
         hw: The hardware.
@@ -25,7 +33,7 @@ def lanes_bound_cycles(
     """
     compute = 0
     nbytes = [0] * len(hw.paths)
-    ahead = 0
+    ahead = [0] * len(hw.paths)
     for lane in lanes:
         compute = max(
             compute,
@@ -35,17 +43,16 @@ def lanes_bound_cycles(
             if step.path >= 0:
                 nbytes[step.path] += lane.cores * step.stream_bytes
                 if index == 0:
-                    ahead = lane.cores * min(step.stream_bytes, step.buffer_bytes)
-                    nbytes[step.path] -= ahead
+                    ahead[step.path] += lane.cores * min(step.stream_bytes, step.buffer_bytes)
             for path, side_bytes in step.sides:
                 nbytes[path] += lane.cores * side_bytes
     if further_bytes is not None:
         nbytes[further_bytes[0]] += further_bytes[1]
     memory = max(
-        -(-path_bytes * path.rate.denominator // path.rate.numerator)
-        for path_bytes, path in zip(nbytes, hw.paths, strict=True)
+        -(-(total - early) * path.rate.denominator // path.rate.numerator)
+        for total, early, path in zip(nbytes, ahead, hw.paths, strict=True)
     )
-    return max(compute, memory)
+    return Bound(max(compute, memory), tuple(nbytes))
 
 
 def assignments(hw: Hardware, computing: int) -> list[tuple[int, ...]]:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from carsim.hw.array import vector_cycles
 from carsim.hw.bench import Ahead, Bench, PhaseResult
-from carsim.hw.bound import assignments, lanes_bound_cycles
+from carsim.hw.bound import Bound, assignments, lanes_bound
 from carsim.hw.core import Emit, Lead, Step
 from carsim.hw.hardware import Hardware
 from carsim.hw.lowering import Lane, OpOf, lower
@@ -117,7 +117,7 @@ class Phases:
         self._qkv_lead = _lead(self._qkv[False])
         self._output_lead = _lead(self._output)
         self._mlp_lead = _lead(self._home(self._mlp_of()[:1]))
-        self._mlp_bounds: dict[tuple[int, int], int] = {}
+        self._mlp_bounds: dict[tuple[int, int], Bound] = {}
 
     def simulate(self, case: Case) -> PhaseResult:
         """Simulate the phase that a case describes."""
@@ -182,7 +182,7 @@ class Phases:
         bench = Bench(self.hw, self._emit)
         for lane in lanes:
             bench.add(lane, before, lead_out)
-        return bench.run(lanes_bound_cycles(self.hw, lanes))
+        return bench.run(lanes_bound(self.hw, lanes))
 
     def _mlp(self, case: MlpCase) -> PhaseResult:
         lanes = lower(self.hw, self._mlp_of(), case.loads, case.handed_over)
@@ -203,14 +203,14 @@ class Phases:
             bench.replay(replay, dispatched)
         key = (sum(case.loads), case.replaying)
         if key not in self._mlp_bounds:
-            self._mlp_bounds[key] = self._mlp_bound_cycles(key[0], replay)
+            self._mlp_bounds[key] = self._mlp_bound(key[0], replay)
         wasted_bytes = (fetching - computing) * case.before.nbytes
         return bench.run(self._mlp_bounds[key], wasted_bytes)
 
-    def _mlp_bound_cycles(self, computing: int, replay: Step | None) -> int:
+    def _mlp_bound(self, computing: int, replay: Step | None) -> Bound:
         replayed = (replay.path, replay.stream_bytes) if replay else None
         return min(
-            lanes_bound_cycles(self.hw, lower(self.hw, self._mlp_of(), loads), replayed)
+            lanes_bound(self.hw, lower(self.hw, self._mlp_of(), loads), replayed)
             for loads in assignments(self.hw, computing)
         )
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from carsim.cost.energy import energy
-from carsim.cost.fit import check_fit
+from carsim.cost.fit import FitReport, check_fit
 from carsim.errors import InputError, MisfitError
 from carsim.hw.hardware import Hardware
 from carsim.machine.batches import make_batches
@@ -119,7 +119,7 @@ def run(
         )
     chosen = _chosen(design, rows)
     drs = next(row for row in rows if row.variant.name == "FastCar + DRS")
-    rows.append(_bound(drs))
+    rows.append(_bound(drs, fit))
     head = memo.head().cycles * video.n_steps / (design.board.fabric_clock_mhz * 1e6)
     return Report(
         design=design,
@@ -211,19 +211,16 @@ def _chosen(design: Design, rows: Sequence[RowResult]) -> RowResult:
     raise AssertionError("variants() has a row for every policy")
 
 
-def _bound(row: RowResult) -> RowResult:
+def _bound(row: RowResult, fit: FitReport) -> RowResult:
     """The bound for the decisions of a row; the same work in the least time."""
-    hw = row.simulation.plan.hw
-    activity = activity_of(row.simulation.totals, [path.name for path in hw.paths])
-    bound = replace(activity, cycles=row.simulation.bound_cycles)
-    return replace(
-        row,
-        variant=replace(row.variant, name="bound: no schedule can beat it"),
-        energy=energy(
-            row.design, bound, check_fit(row.design, row.simulation.plan.video).resources
-        ),
-        is_bound=True,
+    row = replace(
+        row, variant=replace(row.variant, name="bound: no schedule can beat it"), is_bound=True
     )
+    memories = [path.name for path in row.simulation.plan.hw.paths]
+    activity = replace(
+        activity_of(row.simulation.totals, memories), cycles=row.cycles, dram_bytes=row.dram_bytes
+    )
+    return replace(row, energy=energy(row.design, activity, fit.resources))
 
 
 def _notes(design: Design, rows: Sequence[RowResult], fits: bool) -> list[str]:
@@ -257,6 +254,10 @@ def _why_drs_is_no_help(design: Design, gain: float) -> str:
     else:
         why = "every core that joins streams the weights once more, and memory is the limit"
     return (
-        f"DRS gains {gain:+.2%} here: {why}. It pays where cores are the limit, as in the design "
-        f"{DRS_PRESET}."
+        f"DRS gains {_share(gain)} here: {why}. It pays where cores are the limit, as in the "
+        f"design {DRS_PRESET}."
     )
+
+
+def _share(gain: float) -> str:
+    return "nothing" if abs(gain) < 5e-4 else f"{gain:+.1%}"

@@ -103,13 +103,18 @@ class RowResult:
         """Bytes moved by memory, over all batches."""
         names = [path.name for path in self.simulation.plan.hw.paths]
         return {
-            name: sum(total.dram_bytes[i] for total in self.simulation.totals.values())
+            name: sum(
+                (total.bound_dram_bytes if self.is_bound else total.dram_bytes)[i]
+                for total in self.simulation.totals.values()
+            )
             for i, name in enumerate(names)
         }
 
     @property
     def wasted_bytes(self) -> int:
         """Of these, weights fetched ahead and never used."""
+        if self.is_bound:
+            return 0
         return sum(total.wasted_bytes for total in self.simulation.totals.values())
 
     @cached_property

@@ -24,6 +24,7 @@ class PhaseTotals:
     peak_weight_buffer_bytes: int
     peak_kv_buffer_bytes: int
     bound_cycles: int
+    bound_dram_bytes: tuple[int, ...]
 
 
 def total_of(weighted: Iterable[tuple[PhaseResult, int]]) -> PhaseTotals:
@@ -55,6 +56,7 @@ def total_of(weighted: Iterable[tuple[PhaseResult, int]]) -> PhaseTotals:
         ),
         peak_kv_buffer_bytes=max((result.peak_kv_buffer_bytes for result, _ in items), default=0),
         bound_cycles=total("bound_cycles"),
+        bound_dram_bytes=vector("bound_dram_bytes"),
     )
 
 

@@ -10,6 +10,7 @@ from strategies import hardware, masks, small_design
 
 from carsim.hw import drs
 from carsim.hw.bench import Ahead, Bench, PhaseResult
+from carsim.hw.bound import Bound
 from carsim.hw.hardware import Hardware
 from carsim.hw.lowering import Lane, lower
 from carsim.hw.phase import AttendCase, MlpCase, OutputCase, Phases
@@ -187,7 +188,7 @@ def test_buffers_stay_within_capacity_and_are_drained(hw: Hardware, data: st.Dat
     bench = Bench(hw, None)
     for lane in lower(hw, [first_mlp_op(hw, 0), first_mlp_op(hw, 1)], loads):
         bench.add(lane, nothing, None)
-    bench.run(0)
+    bench.run(Bound(0, ()))
     for core in bench.cores:
         capacity = core.executed[0].buffer_bytes
         assert core.weight_buffer.peak_bytes <= capacity
@@ -208,7 +209,7 @@ def test_one_lane_of_equal_cores_is_as_many_lanes_of_one(hw: Hardware, data: st.
         bench = Bench(hw, None)
         for lane in lanes:
             bench.add(lane, nothing, None)
-        result = bench.run(0)
+        result = bench.run(Bound(0, ()))
         return result.cycles, result.dram_bytes
 
     apart = [Lane(1, lane.steps) for lane in together for _ in range(lane.cores)]
