@@ -1,0 +1,189 @@
+"""Simulate a window of steps once more, with observers: a timeline, and utilisation over time.
+
+Both walk the layer-steps in order (:func:`~carsim.machine.simulate.simulate_plainly`), with a memo
+that sees every phase go by. What they see sums to the cycles of the run itself, to the bit. The
+window is of the first batch; the prompt's prefill, which precedes its first step, is left out.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from carsim.errors import InputError
+from carsim.hw.bench import PhaseResult
+from carsim.hw.hardware import Hardware
+from carsim.hw.phase import AttendCase, Case, OutputCase, Phases, QkvCase
+from carsim.machine.memo import PhaseMemo
+from carsim.machine.result import RowResult
+from carsim.machine.simulate import simulate_plainly
+from carsim.observe import Timeline
+from carsim.units import GB
+
+MAX_LAYER_STEPS = 8192
+"""Longest timeline: one frame of VILA-U-7B, some 250,000 slices and 50 MB of JSON."""
+
+STEPS, PHASES = "steps", "phases"
+"""Tracks above those of the hardware."""
+
+
+@dataclass(frozen=True, eq=False)
+class Usage:
+    """What each step of the first batch kept busy. S steps.
+
+    Attributes:
+        clock_mhz: Clock of the cycles.
+        cycles: Length of each step, int64[S].
+        core_busy: Share of core cycles in which cores compute, float64[S].
+        memory_utilisation: Bytes moved over bytes at the peak rate, float64[S], of each memory
+            that moves any.
+        replay_ratio: Share of the decisions of a step that replay, float64[S].
+    """
+
+    clock_mhz: float
+    cycles: NDArray[np.int64]
+    core_busy: NDArray[np.float64]
+    memory_utilisation: Mapping[str, NDArray[np.float64]]
+    replay_ratio: NDArray[np.float64]
+
+
+def check_window(first: int, stop: int, n_steps: int, n_layers: int) -> None:
+    """Refuse a window that is empty, beyond the video, or too large to look at.
+
+    Raises:
+        InputError: It is.
+    """
+    place = f"--timeline {first}:{stop}"
+    if not 0 <= first < stop <= n_steps:
+        raise InputError(
+            place,
+            f"is no range of the {n_steps} steps of the video",
+            f"give first step and the step after the last one, such as 0:{min(4, n_steps)}",
+        )
+    if (stop - first) * n_layers > MAX_LAYER_STEPS:
+        raise InputError(
+            place,
+            f"has {stop - first} steps of {n_layers} layers, more than the limit of "
+            f"{MAX_LAYER_STEPS:,} layer-steps",
+            f"take at most {max(1, MAX_LAYER_STEPS // n_layers)} steps",
+        )
+
+
+def record_timeline(row: RowResult, first: int, stop: int) -> Timeline:
+    """The timeline of steps ``first`` to ``stop - 1`` of the first batch, from cycle 0.
+
+    Tracks: steps; phases; and what each lane of cores computes and fetches, DRS and replay, as the
+    hardware emits them. Samples, one per phase: the mean rate of each memory and the share of the
+    cores that is busy.
+
+    Args:
+        row: A simulated row of a comparison.
+        first: First step.
+        stop: Step after the last one.
+
+    Raises:
+        InputError: The window is empty, beyond the video, or too large.
+    """
+    plan = row.simulation.plan
+    check_window(first, stop, plan.video.n_steps, plan.hw.design.model.body.n_layers)
+    timeline = Timeline(first_tracks=(STEPS, PHASES))
+    memo = _Recorder(plan.hw, timeline)
+    for step in range(first, stop):
+        begun = timeline.cycles
+        memo.layer = -1
+        # A step at a time, since the head, booked after all layers, closes each of them.
+        batch = replace(row.batches, replay=row.batches.replay[:1, step : step + 1])
+        simulate_plainly(replace(plan, steps=(step,)), batch, memo)
+        timeline.emit(STEPS, f"step {step}", begun - timeline.cycles, 0)
+    return timeline
+
+
+def usage_by_step(row: RowResult) -> Usage:
+    """Utilisation over the steps of the first batch of a simulated row."""
+    plan = row.simulation.plan
+    hw, design = plan.hw, plan.hw.design
+    memo = _Counter(hw, plan.video.n_steps, design.model.body.n_layers)
+    simulate_plainly(plan, replace(row.batches, replay=row.batches.replay[:1]), memo)
+    clock_mhz = design.board.fabric_clock_mhz
+    cycles = np.array(memo.cycles, np.int64)
+    used = {
+        path.name: np.array(moved) / (path.peak_gbps * GB * cycles / (clock_mhz * 1e6))
+        for path, moved in zip(hw.paths, memo.dram_bytes, strict=True)
+        if any(moved)
+    }
+    return Usage(
+        clock_mhz=clock_mhz,
+        cycles=cycles,
+        core_busy=np.array(memo.busy_cycles) / (cycles * design.machine.cores),
+        memory_utilisation=used,
+        replay_ratio=row.batches.replay[0].mean(axis=(1, 2)),
+    )
+
+
+class _Counter(PhaseMemo):
+    """A memo that adds up the phases of each step."""
+
+    def __init__(self, hw: Hardware, n_steps: int, n_layers: int) -> None:
+        super().__init__(hw)
+        self.cycles = [0] * n_steps
+        self.busy_cycles = [0] * n_steps
+        self.dram_bytes = [[0] * n_steps for _ in hw.paths]
+        self._n_layers = n_layers
+        self._layer_steps = 0
+
+    def layer_phase(self, case: Case) -> PhaseResult:
+        result = super().layer_phase(case)
+        self._layer_steps += isinstance(case, QkvCase)
+        self._count((self._layer_steps - 1) // self._n_layers, result)
+        return result
+
+    def head(self) -> PhaseResult:
+        result = super().head()
+        for step in range(len(self.cycles)):
+            self._count(step, result)
+        return result
+
+    def _count(self, step: int, result: PhaseResult) -> None:
+        self.cycles[step] += result.cycles
+        self.busy_cycles[step] += result.busy_cycles
+        for moved, nbytes in zip(self.dram_bytes, result.dram_bytes, strict=True):
+            moved[step] += nbytes
+
+
+class _Recorder(PhaseMemo):
+    """A memo that simulates every phase anew, observed."""
+
+    def __init__(self, hw: Hardware, timeline: Timeline) -> None:
+        super().__init__(hw)
+        self.layer = -1
+        self._observed = Phases(hw, timeline.emit)
+        self._timeline = timeline
+
+    def layer_phase(self, case: Case) -> PhaseResult:
+        self.layer += isinstance(case, QkvCase)
+        name = f"layer {self.layer}: {_phase_name(case)}"
+        return self._record(name, self._observed.simulate(case))
+
+    def head(self) -> PhaseResult:
+        return self._record("head", self._observed.head())
+
+    def _record(self, name: str, result: PhaseResult) -> PhaseResult:
+        design, cycles = self.phases.hw.design, result.cycles
+        if cycles:
+            self._timeline.emit(PHASES, name, 0, cycles)
+            seconds = cycles / (design.board.fabric_clock_mhz * 1e6)
+            for path, nbytes in zip(self.phases.hw.paths, result.dram_bytes, strict=True):
+                self._timeline.sample(f"{path.name} GB/s", nbytes / GB / seconds)
+            busy = result.busy_cycles / (cycles * design.machine.cores)
+            self._timeline.sample("cores busy", busy)
+        self._timeline.advance(cycles)
+        return result
+
+
+def _phase_name(case: Case) -> str:
+    if isinstance(case, QkvCase):
+        return "QKV projection"
+    if isinstance(case, AttendCase):
+        return "attention"
+    return "output projection" if isinstance(case, OutputCase) else "MLP"
