@@ -3,8 +3,7 @@
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-
-import pandas as pd
+from typing import TYPE_CHECKING
 
 from carsim.cost.energy import EnergyReport, Joules
 from carsim.cost.fit import FitReport
@@ -16,6 +15,9 @@ from carsim.spec import Design
 from carsim.spec.policy import Attention, Schedule
 from carsim.units import GB
 from carsim.workload.ops import CATEGORY_LABELS
+
+if TYPE_CHECKING:
+    import pandas as pd  # 0.2 s; imported by those who ask for frames
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,8 +212,10 @@ class Report:
                 return row
         raise KeyError(name)
 
-    def to_frame(self) -> pd.DataFrame:
+    def to_frame(self) -> "pd.DataFrame":
         """The comparison, a row per policy; units in the names of the columns."""
+        import pandas as pd
+
         dense = self.rows[0].latency_s
         return pd.DataFrame(
             [
@@ -242,17 +246,21 @@ class Report:
             ]
         ).set_index("policy")
 
-    def breakdown(self) -> pd.DataFrame:
+    def breakdown(self) -> "pd.DataFrame":
         """Seconds of a batch by category, a column per simulated row."""
+        import pandas as pd
+
         return pd.DataFrame(
             {row.variant.name: row.seconds_by_category for row in self.rows if not row.is_bound}
         )
 
-    def steps(self) -> pd.DataFrame:
+    def steps(self) -> "pd.DataFrame":
         """Cycles of every layer-step of the chosen row (only of runs with ``detail``).
 
         Columns: batch, step, layer, computing sequences, cycles by phase.
         """
+        import pandas as pd
+
         cycles = self.chosen.simulation.phase_cycles
         if not cycles:
             return pd.DataFrame()
