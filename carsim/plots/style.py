@@ -1,0 +1,62 @@
+"""What all figures share: colours, type, and the mark of a design that does not fit.
+
+Colours are those of Okabe and Ito, which people with any colour vision can tell apart. Figures are
+drawn through matplotlib's object interface on an Agg canvas: no display, no global state.
+"""
+
+import textwrap
+from contextlib import AbstractContextManager
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
+YELLOW, BLUE, VERMILION, PURPLE = "#F0E442", "#0072B2", "#D55E00", "#CC79A7"
+GREY, LIGHT_GREY = "#7F7F7F", "#D9D9D9"
+
+DPI = 150
+CHARACTERS_PER_INCH = 11
+"""Of a figure's title, with some room to spare."""
+
+_RC: Any = {
+    "font.size": 9.0,
+    "axes.titlesize": 9.0,
+    "axes.titlelocation": "left",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "grid.color": LIGHT_GREY,
+    "grid.linewidth": 0.6,
+    "legend.frameon": False,
+}
+
+
+def style() -> AbstractContextManager[None]:
+    """Settings to draw and save within."""
+    return mpl.rc_context(_RC)
+
+
+def new_figure(width_in: float, height_in: float, title: str, *, misfit: bool) -> Figure:
+    """An empty figure with its title, marked if it is of a design that does not fit."""
+    figure = Figure(figsize=(width_in, height_in), dpi=DPI, layout="constrained")
+    FigureCanvasAgg(figure)
+    mark = "MISFIT, this design does not fit its board: " if misfit else ""
+    figure.suptitle(
+        textwrap.fill(mark + title, round(width_in * CHARACTERS_PER_INCH)),
+        x=0.01,
+        ha="left",
+        fontsize=10.5,
+        fontweight="bold",
+        color=VERMILION if misfit else BLACK,
+    )
+    return figure
+
+
+def label_policies(axes: Axes, policies: tuple[str, ...], chosen: int) -> None:
+    """Names of policies down the vertical axis, the design's own in bold."""
+    axes.set_yticks(range(len(policies)), policies)
+    axes.get_yticklabels()[chosen].set_fontweight("bold")
+    axes.invert_yaxis()
