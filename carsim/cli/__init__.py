@@ -58,7 +58,7 @@ def main() -> None:
         click.echo(f"carsim: {error}", err=True)
         sys.exit(error.exit_status)
     except click.ClickException as error:
-        error.show()
+        click.echo(_one_line(error), err=True)
         sys.exit(2)
     except (click.Abort, KeyboardInterrupt):
         click.echo("carsim: interrupted; nothing was half-written", err=True)
@@ -66,3 +66,13 @@ def main() -> None:
     except BrokenPipeError:
         sys.exit(0)
     sys.exit(status if isinstance(status, int) else 0)
+
+
+def _one_line(error: click.ClickException) -> str:
+    """What is wrong with the arguments, and where help is; the help itself if there were none."""
+    message = error.format_message()
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    if context is None or message == context.get_help():
+        return message
+    message = " ".join(message.split()).rstrip(".")
+    return f"carsim: {message}; see '{context.command_path} --help'"

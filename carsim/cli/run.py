@@ -1,0 +1,171 @@
+"""``carsim run``: simulate one design on a trace and compare it with the alternatives."""
+
+import math
+import re
+from pathlib import Path
+
+import click
+
+from carsim.errors import InputError
+
+
+@click.command()
+@click.argument("design")
+@click.option(
+    "--trace",
+    "trace_files",
+    metavar="FILE",
+    multiple=True,
+    required=True,
+    help="Trace of replay decisions; again for one captured under sparse attention.",
+)
+@click.option(
+    "--tau",
+    metavar="X",
+    help="Threshold the trace's scores again, open loop; one number, or one per layer: 0.1,0.2,...",
+)
+@click.option("--batch", type=click.IntRange(min=1), metavar="N", help="Sequences in lockstep.")
+@click.option(
+    "--set",
+    "overrides",
+    metavar="PATH=VALUE",
+    multiple=True,
+    help="Change the design, say machine.cores=8; may be repeated.",
+)
+@click.option(
+    "--resample",
+    type=click.IntRange(min=0),
+    metavar="SEED",
+    help="Draw the rows that a batch needs beyond the trace's, with this seed.",
+)
+@click.option("--allow-misfit", is_flag=True, help="Go on with a design that does not fit.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document, and nothing else.")
+@click.option("--out", metavar="DIR", help="Also write summary, tables, layer-steps and figures.")
+@click.option("--overwrite", is_flag=True, help="Replace DIR if an earlier run made it.")
+@click.option(
+    "--timeline",
+    metavar="A:B",
+    help="Also write a timeline of steps A to B-1 to DIR, for ui.perfetto.dev.",
+)
+def run(
+    design: str,
+    trace_files: tuple[str, ...],
+    tau: str | None,
+    batch: int | None,
+    overrides: tuple[str, ...],
+    resample: int | None,
+    allow_misfit: bool,
+    as_json: bool,
+    out: str | None,
+    overwrite: bool,
+    timeline: str | None,
+) -> None:
+    """Simulate DESIGN, a YAML file or the name of a shipped design, on captured decisions.
+
+    Compares the design's policy with dense decoding, sparse attention, static scheduling, DRS and
+    the bound that no schedule can beat; explains where time goes, what limits it, and whether the
+    design fits its board. Exit status 2 for bad input, 3 for a design that does not fit.
+    """
+    window = parse_window(timeline) if timeline is not None else None
+    if out is None and (overwrite or window):
+        option = "--timeline" if window else "--overwrite"
+        raise InputError(option, "has nowhere to write", "add --out DIR")
+    if out is not None:
+        from carsim.output.files import OUTPUT_FILES
+        from carsim.output.folder import check_folder
+
+        check_folder(Path(out), overwrite=overwrite, ours=OUTPUT_FILES)
+
+    from carsim.cli.console import output_console, progress, show
+    from carsim.spec import load_design
+
+    changes = list(overrides)
+    if tau is not None:
+        changes.append(f"policy.tau={parse_tau(tau)}")
+    if batch is not None:
+        changes.append(f"policy.batch={batch}")
+    loaded = load_design(design, changes)
+
+    from carsim.machine import run as simulate
+    from carsim.trace import load_trace
+
+    traces = [load_trace(file) for file in trace_files]
+    if window is not None:
+        from carsim.machine.timeline import check_window
+
+        check_window(*window, traces[0].n_steps, loaded.model.body.n_layers)
+    with progress("simulating") as tell:
+        report = simulate(
+            loaded,
+            traces,
+            allow_misfit=allow_misfit,
+            resample_seed=resample,
+            detail=out is not None,
+        )
+        files: list[str] = []
+        if out is not None:
+            from carsim.output.files import save_report
+
+            files = save_report(
+                report,
+                out,
+                overwrite=overwrite,
+                timeline=window,
+                progress=lambda what: tell(f"writing {what}"),
+            )
+    if as_json:
+        import json
+
+        from carsim.output.summary import summary
+
+        click.echo(json.dumps(summary(report), indent=2, allow_nan=False))
+        return
+
+    from carsim.cli.tables import report_parts
+
+    console = output_console()
+    show(console, report_parts(console, report, traces))
+    if out is not None:
+        show(console, ["", f"Written to {out}: {', '.join(files)}"])
+
+
+def parse_tau(text: str) -> str:
+    """The thresholds of ``--tau`` as YAML: a number, or a list of them.
+
+    Raises:
+        InputError: Not a finite number, nor several separated by commas.
+
+    >>> parse_tau("-0.5"), parse_tau("0.1,1e-3")
+    ('-0.5', '[0.1,0.001]')
+    """
+    try:
+        values = [float(part) for part in text.split(",")]
+    except ValueError:
+        values = []
+    if not values or not all(map(math.isfinite, values)):
+        raise InputError(
+            f"--tau {text}",
+            "is no finite number",
+            "give one, such as 0.25, or one per layer separated by commas",
+        )
+    texts = [repr(value) for value in values]
+    return texts[0] if len(texts) == 1 else f"[{','.join(texts)}]"
+
+
+def parse_window(text: str) -> tuple[int, int]:
+    """First step, and the step after the last, of ``--timeline``.
+
+    Raises:
+        InputError: Not two whole numbers separated by a colon.
+
+    >>> parse_window("256:260")
+    (256, 260)
+    """
+    match = re.fullmatch(r"([0-9]{1,9}):([0-9]{1,9})", text)
+    if match is None:
+        raise InputError(
+            f"--timeline {text}",
+            "is not of the form A:B",
+            "give the first step and the step after the last one, such as 256:260",
+        )
+    return int(match[1]), int(match[2])
