@@ -1,1 +1,79 @@
-"""carsim: a cycle-approximate simulator of FastCar accelerators for auto-regressive video."""
+"""carsim: a cycle-approximate simulator of FastCar accelerators for auto-regressive video.
+
+What the command line does, from Python::
+
+    from carsim import load_design, load_trace, run
+
+    report = run(load_design("zcu102"), [load_trace("traces/vilau_8f.npz")])
+    report.to_frame()[["latency_s", "speedup", "energy_per_video_j"]]
+
+Names are imported when they are first used, so that ``import carsim`` costs nothing.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from carsim.errors import CarsimError, InputError, MisfitError
+    from carsim.machine import Report, RowResult, run
+    from carsim.output import save_report, summary
+    from carsim.spec import Design, load_design, override, shipped_designs
+    from carsim.spec.document import design_schema, design_yaml
+    from carsim.trace import Trace, load_trace, save_trace
+
+_HOMES = {
+    "CarsimError": "carsim.errors",
+    "Design": "carsim.spec",
+    "InputError": "carsim.errors",
+    "MisfitError": "carsim.errors",
+    "Report": "carsim.machine",
+    "RowResult": "carsim.machine",
+    "Trace": "carsim.trace",
+    "design_schema": "carsim.spec.document",
+    "design_yaml": "carsim.spec.document",
+    "load_design": "carsim.spec",
+    "load_trace": "carsim.trace",
+    "override": "carsim.spec",
+    "run": "carsim.machine",
+    "save_report": "carsim.output",
+    "save_trace": "carsim.trace",
+    "shipped_designs": "carsim.spec",
+    "summary": "carsim.output",
+}
+"""Public name -> the module that it is imported from."""
+
+__all__ = [
+    "CarsimError",
+    "Design",
+    "InputError",
+    "MisfitError",
+    "Report",
+    "RowResult",
+    "Trace",
+    "design_schema",
+    "design_yaml",
+    "load_design",
+    "load_trace",
+    "override",
+    "run",
+    "save_report",
+    "save_trace",
+    "shipped_designs",
+    "summary",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first asked for (PEP 562)."""
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("carsim")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'carsim' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    """Public names, imported or not."""
+    return sorted([*globals(), *__all__])
