@@ -7,10 +7,11 @@ import simpy
 
 from carsim.hw.bound import Bound
 from carsim.hw.clock import Clock
-from carsim.hw.core import Core, Emit, Lead, Step
+from carsim.hw.core import Core
 from carsim.hw.ddr import FluidMemory
 from carsim.hw.dispatch import dispatch
 from carsim.hw.hardware import Hardware
+from carsim.hw.lane import Emit, Lead, Step
 from carsim.hw.lowering import Lane
 from carsim.workload.ops import CATEGORY_LABELS, Category
 

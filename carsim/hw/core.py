@@ -21,125 +21,23 @@ Simplifications: the level of a buffer is linear between events; a tile is consu
 rate; instructions reach the core for free (the check of MLP instructions is the dispatcher's).
 """
 
-from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from collections.abc import Sequence
 
-import simpy
-
-from carsim.hw.buffer import StreamBuffer
-from carsim.hw.clock import Clock
 from carsim.hw.ddr import Flow, FluidMemory
-from carsim.workload.ops import CATEGORY_LABELS, Category
-
-Emit = Callable[[str, str, int, int], None]
-"""What hardware tells an observer: (track, name, start cycle, end cycle) of a slice of time."""
-
-Process = Generator[simpy.Event, Any, None]
+from carsim.hw.lane import LaneModel, Process, Step
 
 
-class Step(NamedTuple):
-    """An op as one lane of cores executes it; figures are those of one core unless said otherwise.
+class Core(LaneModel):
+    """The fluid model of a lane; see :class:`~carsim.hw.lane.LaneModel` for its arguments."""
 
-    Attributes:
-        category: Where its time is booked.
-        pre_cycles: Exchange and element operations before the array may start.
-        exchange_cycles: Of these, the exchange of activations between cores.
-        cycles: Compute cycles of the slowest core of the lane.
-        balanced_cycles: The same, were the sequences spread evenly over all cores.
-        path: Index of the memory that the operand streams from; -1 for none.
-        stream_bytes: Bytes of the operand.
-        tile_bytes: What must be in before the array starts, and what it reads at once.
-        buffer_bytes: What may be fetched ahead of the array.
-        is_kv: The operand goes to the KV buffer instead of the weight buffer.
-        sides: Further flows: (memory index, bytes).
-        busy_cycles: Cycles in which cores of the lane compute, summed over its cores.
-        macs: Multiply-accumulates, summed over the lane.
-        vector_ops: Element operations, summed over the lane.
-        sram_bytes: On-chip bytes read and written, summed over the lane.
-    """
+    _memories: Sequence[FluidMemory]
 
-    category: Category
-    pre_cycles: int
-    exchange_cycles: int
-    cycles: int
-    balanced_cycles: int
-    path: int
-    stream_bytes: int
-    tile_bytes: int
-    buffer_bytes: int
-    is_kv: bool
-    sides: tuple[tuple[int, int], ...]
-    busy_cycles: int
-    macs: int
-    vector_ops: int
-    sram_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class Lead:
-    """A fetch for the phase that follows, which may start before this one is over."""
-
-    path: int
-    nbytes: int
-    is_kv: bool
-
-
-class Core:
-    """One lane: ``cores`` identical cores, or all cores in lockstep on shared operands.
-
-    Args:
-        env: Event loop.
-        name: What observers call it.
-        steps: The work, in order.
-        cores: Identical cores that this lane stands for, each with flows of its own.
-        memories: Paths to memory, indexed by the steps.
-        latencies: Cycles from request to first byte, by memory.
-        lead_in_bytes: Bytes of the first streamed step that the phase before has fetched.
-        is_streaming: More of them are on their way: the first request need not wait for latency.
-        lead_out: What to fetch for the next phase once all own operands are in.
-        fetch_gate: Event before which nothing may be fetched.
-        start_gate: Event before which nothing may be computed.
-        emit: Observer, or None.
-    """
-
-    def __init__(
-        self,
-        env: Clock,
-        name: str,
-        steps: Sequence[Step],
-        cores: int,
-        memories: Sequence[FluidMemory],
-        latencies: Sequence[int],
-        *,
-        lead_in_bytes: int = 0,
-        is_streaming: bool = False,
-        lead_out: Lead | None = None,
-        fetch_gate: simpy.Event | None = None,
-        start_gate: simpy.Event | None = None,
-        emit: Emit | None = None,
-    ) -> None:
-        self.name = name
-        self.cores = cores
-        self.times = [0] * len(CATEGORY_LABELS)
-        self.executed: list[Step] = []
-        self.step_ends: list[int] = []
-        self.weight_buffer = StreamBuffer()
-        self.kv_buffer = StreamBuffer()
-        self._env = env
-        self._steps = steps
-        self._memories = memories
-        self._latencies = latencies
-        self._lead_in_bytes = lead_in_bytes
-        self._is_streaming = is_streaming
-        self.lead_out = lead_out
-        self._fetch_gate = fetch_gate
-        self._start_gate = start_gate
-        self._emit = emit
-        self._first_tile = {i: env.event() for i, step in enumerate(steps) if step.path >= 0}
-        self._fetched = {i: env.event() for i, step in enumerate(steps) if step.path >= 0}
+    def _prepare(self) -> None:
+        streamed = [index for index, step in enumerate(self._steps) if step.path >= 0]
+        self._first_tile = {index: self._env.event() for index in streamed}
+        self._fetched = {index: self._env.event() for index in streamed}
+        self._started = {index: self._env.event() for index in streamed}
         self._fetched_at: dict[int, int] = {}
-        self._started = {i: env.event() for i, step in enumerate(steps) if step.path >= 0}
         self._waits_for = -1
         self._running = -1
         self._run_start = 0
@@ -148,9 +46,6 @@ class Core:
         self._last_flow: Flow | None = None
         self._path = -1
         self._lead_flow: Flow | None = None
-        self.sides: list[simpy.Event] = []
-        env.process(self._fetch())
-        self.done: simpy.Event = env.process(self._compute())
 
     def lead_out_bytes(self) -> tuple[int, int]:
         """Bytes per core fetched by now for the phase that follows, and bytes wanted."""
@@ -169,23 +64,6 @@ class Core:
         return [(self.lead_out.path, self.cores * (self.lead_out.nbytes - kept_bytes))]
 
     # ------------------------------------------------------------------ compute
-
-    def _compute(self) -> Process:
-        env = self._env
-        if self._start_gate is not None and not self._start_gate.processed:
-            yield self._start_gate
-        for index, step in enumerate(self._steps):
-            begun = env.cycle
-            for path, nbytes in step.sides:
-                self.sides.append(self._memories[path].start(nbytes, weight=self.cores).done)
-            if step.pre_cycles:
-                yield env.timeout(step.pre_cycles)
-            if step.path < 0:
-                if step.cycles:
-                    yield env.timeout(step.cycles)
-            else:
-                yield from self._compute_streamed(index, step)
-            self._book(step, begun)
 
     def _compute_streamed(self, index: int, step: Step) -> Process:
         env = self._env
@@ -211,9 +89,6 @@ class Core:
         if self._flow is not None:
             self._memories[self._path].set_cap(self._flow, self._cap())
 
-    def _buffer(self, step: Step) -> StreamBuffer:
-        return self.kv_buffer if step.is_kv else self.weight_buffer
-
     def _read_bytes(self, is_kv: bool) -> int:
         """Bytes of the step under way that the array has read, if they are in this buffer."""
         if self._running < 0 or self._steps[self._running].is_kv != is_kv:
@@ -223,21 +98,6 @@ class Core:
         if elapsed >= step.cycles:
             return step.stream_bytes
         return -(-step.stream_bytes * elapsed // step.cycles)
-
-    def _book(self, step: Step, begun: int) -> None:
-        now = self._env.cycle
-        own = step.pre_cycles + step.cycles
-        waited = now - begun - own
-        # With operands always at hand, what the fullest core takes beyond an even share is time
-        # spent queueing for that core; where memory sets the pace, an even share gains nothing.
-        queued = own - step.balanced_cycles if waited == 0 else 0
-        self.times[Category.WAIT_DDR] += waited
-        self.times[Category.WAIT_CORE] += queued
-        self.times[step.category] += own - queued
-        self.executed.append(step)
-        self.step_ends.append(now)
-        if self._emit is not None:
-            self._emit(self.name, CATEGORY_LABELS[step.category], begun, now)
 
     # -------------------------------------------------------------------- fetch
 

@@ -16,8 +16,8 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from carsim.hw.array import gemm_cycles, vector_cycles
-from carsim.hw.core import Step
 from carsim.hw.hardware import Hardware
+from carsim.hw.lane import Step
 from carsim.workload.ops import Op, Slice, Stream
 
 OpOf = Callable[[int, Slice, int], Op]

@@ -16,8 +16,8 @@ from typing import NamedTuple
 from carsim.hw.array import vector_cycles
 from carsim.hw.bench import Ahead, Bench, PhaseResult
 from carsim.hw.bound import Bound, assignments, lanes_bound
-from carsim.hw.core import Emit, Lead, Step
 from carsim.hw.hardware import Hardware
+from carsim.hw.lane import Emit, Lead, Step
 from carsim.hw.lowering import Lane, OpOf, lower
 from carsim.spec import Model
 from carsim.workload.ops import (

@@ -13,8 +13,8 @@ from strategies import raw_design
 
 from carsim.hw.bench import Ahead, Bench
 from carsim.hw.bound import Bound
-from carsim.hw.core import Step
 from carsim.hw.hardware import Hardware
+from carsim.hw.lane import Step
 from carsim.hw.lowering import OpOf, lower
 from carsim.spec import build_design
 from carsim.workload.ops import attend_op, mlp_ops, output_op, qkv_op
