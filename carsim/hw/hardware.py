@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 
+from carsim.errors import InputError
 from carsim.hw import dram
 from carsim.hw.drs import dispatch_cycles, slots_per_core
 from carsim.spec import Design, Memory
@@ -70,9 +71,11 @@ def port_gbps(memory: Memory, latency_ns: float) -> float:
 
 
 def memory_path(name: str, memory: Memory, streams: int, clock_mhz: float) -> Path:
-    """The path to one memory for a given number of concurrent streams."""
-    timings = dram.standard(memory.standard, density_gbit=memory.density_gbit)
-    idle_ns = dram.idle_latency_ns(timings) + memory.interconnect_ns
+    """The path to one memory for a given number of concurrent streams.
+
+    Raises:
+        InputError: The table of standards has no such memory.
+    """
     access = dram.Access(
         pattern="streams",
         chunk_bytes=memory.ports.max_burst_bytes,
@@ -80,9 +83,15 @@ def memory_path(name: str, memory: Memory, streams: int, clock_mhz: float) -> Pa
         read_fraction=1.0,
         outstanding=None,
     )
-    sustained = dram.sustained(
-        timings, access, channels=memory.channels, channel_bits=memory.channel_bits
-    )
+    try:
+        timings = dram.standard(memory.standard, density_gbit=memory.density_gbit)
+        sustained = dram.sustained(
+            timings, access, channels=memory.channels, channel_bits=memory.channel_bits
+        )
+    except InputError as error:
+        problem = f"{error.place}: {error.problem}"
+        raise InputError(f"$.board.memories.{name}", problem, error.cure) from None
+    idle_ns = dram.idle_latency_ns(timings) + memory.interconnect_ns
     ports = port_gbps(memory, idle_ns)
     return Path(
         name=name,

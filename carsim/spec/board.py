@@ -1,8 +1,16 @@
 """The board: logic, memories and the ports between fabric and memory."""
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from carsim.spec.base import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, Section
+from carsim.spec.base import (
+    ClockMhz,
+    FieldError,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    Section,
+)
 from carsim.units import GIB, MIB
 
 
@@ -11,12 +19,22 @@ class Ports(Section):
 
     count: PositiveInt = Field(description="ports that carry this memory's traffic")
     bits: PositiveInt = Field(description="data width of one port")
-    clock_mhz: PositiveFloat = Field(description="clock of the ports")
+    clock_mhz: ClockMhz = Field(description="clock of the ports")
     max_burst_bytes: PositiveInt = Field(4096, description="longest burst; AXI4 stops at 4 KiB")
     outstanding: PositiveInt = Field(16, description="bursts in flight per port")
     burst_overhead_beats: NonNegativeInt = Field(
         1, description="beats lost per burst to address and turnaround"
     )
+
+    @model_validator(mode="after")
+    def _a_burst_has_a_beat(self) -> "Ports":
+        if 8 * self.max_burst_bytes < self.bits:
+            raise FieldError(
+                "max_burst_bytes",
+                f"{self.max_burst_bytes} bytes are less than one beat of {self.bits} bits",
+                "enlarge it",
+            )
+        return self
 
 
 class Memory(Section):
@@ -53,7 +71,7 @@ class Board(Section):
 
     name: str
     device: str
-    fabric_clock_mhz: PositiveFloat = Field(description="clock of the design's fabric")
+    fabric_clock_mhz: ClockMhz = Field(description="clock of the design's fabric")
     lut: PositiveInt
     dsp: PositiveInt
     bram36: PositiveInt = Field(description="block RAMs of 36 kbit")

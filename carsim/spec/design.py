@@ -4,7 +4,7 @@ import hashlib
 
 from pydantic import Field, model_validator
 
-from carsim.spec.base import Section
+from carsim.spec.base import FieldError, Section
 from carsim.spec.board import Board
 from carsim.spec.energy import Energy
 from carsim.spec.machine import Machine
@@ -28,26 +28,31 @@ class Design(Section):
         machine, memories = self.machine, self.board.memories
         for what, memory in machine.placement:
             if memory not in memories:
-                raise ValueError(
-                    f"machine.placement.{what} names the memory {memory!r}; "
-                    f"the board has {', '.join(sorted(memories))}"
+                raise FieldError(
+                    f"machine.placement.{what}",
+                    f"no memory {memory!r}",
+                    f"the board has {', '.join(sorted(memories))}",
                 )
         for buffer in ("weight", "kv"):
             kib = getattr(machine, f"{buffer}_buffer_kib")
             if kib < 2 * machine.tile_kib:
-                raise ValueError(
-                    f"machine.{buffer}_buffer_kib {kib} holds fewer than two tiles of "
-                    f"{machine.tile_kib} KiB; enlarge it or shrink machine.tile_kib"
+                raise FieldError(
+                    f"machine.{buffer}_buffer_kib",
+                    f"{kib} KiB hold fewer than two tiles of {machine.tile_kib} KiB",
+                    "enlarge it or shrink machine.tile_kib",
                 )
         if machine.mapping == "tensor" and machine.weight_sharing != "broadcast":
-            raise ValueError(
-                f"machine.weight_sharing {machine.weight_sharing!r} has no meaning under "
-                "machine.mapping 'tensor', where each core owns its columns; use 'broadcast'"
+            raise FieldError(
+                "machine.weight_sharing",
+                f"{machine.weight_sharing!r} has no meaning under machine.mapping 'tensor', where "
+                "each core owns its columns",
+                "use 'broadcast'",
             )
         if isinstance(self.policy.tau, tuple) and len(self.policy.tau) != self.model.body.n_layers:
-            raise ValueError(
-                f"policy.tau lists {len(self.policy.tau)} values for "
-                f"{self.model.body.n_layers} layers; give one number or one per layer"
+            raise FieldError(
+                "policy.tau",
+                f"lists {len(self.policy.tau)} values for {self.model.body.n_layers} layers",
+                "give one number or one per layer",
             )
         return self
 

@@ -2,7 +2,7 @@
 
 from pydantic import Field, model_validator
 
-from carsim.spec.base import NonNegativeFloat, Section
+from carsim.spec.base import FieldError, NonNegativeFloat, Section
 
 
 class Constant(Section):
@@ -16,8 +16,10 @@ class Constant(Section):
     @model_validator(mode="after")
     def _ordered(self) -> "Constant":
         if not self.low <= self.value <= self.high:
-            raise ValueError(
-                f"low {self.low:g} <= value {self.value:g} <= high {self.high:g} does not hold"
+            raise FieldError(
+                "value",
+                f"{self.value:g} lies outside of its interval, {self.low:g} to {self.high:g}",
+                "change it, or low and high with it",
             )
         return self
 

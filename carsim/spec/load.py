@@ -5,20 +5,20 @@ sections ``board``, ``model`` and ``energy`` may start from a preset (``preset: 
 single keys of it; presets are YAML files in ``carsim/spec/presets/``.
 """
 
-import difflib
-import typing
 from collections.abc import Iterable, Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from carsim.errors import InputError
 from carsim.spec.design import Design
-from carsim.spec.yaml_file import parse_yaml, read_mapping
+from carsim.spec.problems import first_problem
+from carsim.spec.yaml_file import parse_yaml, read_mapping, shown
 
 PRESET_SECTIONS = ("board", "model", "energy")
+PRESET_PATHS = tuple(f"{section}.preset" for section in PRESET_SECTIONS)
 
 
 def configs_folder() -> Path:
@@ -45,7 +45,7 @@ def design_path(name_or_path: str) -> Path:
     if name_or_path in shipped_designs():
         return configs_folder() / f"{name_or_path}.yaml"
     raise InputError(
-        name_or_path,
+        name_or_path if name_or_path.isprintable() and name_or_path else repr(name_or_path),
         "is neither a YAML file nor a shipped design",
         f"shipped are {', '.join(shipped_designs())}",
     )
@@ -64,11 +64,12 @@ def load_design(name_or_path: str, overrides: Iterable[str] = ()) -> Design:
     path = design_path(name_or_path)
     raw = read_mapping(path)
     raw.setdefault("name", path.stem)
-    raw = _with_presets(raw, str(path))
     assigned = dict(_assignment(text) for text in overrides)
+    raw = _with_presets(raw, str(path), assigned)
     for dotted, value in assigned.items():
-        _assign(raw, dotted, value)
-    return build_design(raw, str(path), set(assigned))
+        if dotted not in PRESET_PATHS:
+            _assign(raw, dotted, value)
+    return build_design(raw, str(path), assigned)
 
 
 def build_design(raw: Mapping[str, Any], place: str, overridden: Iterable[str] = ()) -> Design:
@@ -85,7 +86,9 @@ def build_design(raw: Mapping[str, Any], place: str, overridden: Iterable[str] =
     try:
         return Design.model_validate(_tuples(raw))
     except ValidationError as error:
-        raise _first_problem(error, place, set(overridden)) from None
+        found = first_problem(error)
+        where = _where(found.path, place, overridden)
+        raise InputError(where, found.problem, found.cure) from None
 
 
 def override(design: Design, changes: Mapping[str, Any]) -> Design:
@@ -107,24 +110,31 @@ def _tuples(value: Any) -> Any:
     return tuple(_tuples(item) for item in value) if isinstance(value, list) else value
 
 
-def _with_presets(raw: dict[str, Any], place: str) -> dict[str, Any]:
+def _with_presets(
+    raw: Mapping[str, Any], place: str, assigned: Mapping[str, Any]
+) -> dict[str, Any]:
     merged = dict(raw)
-    for section in PRESET_SECTIONS:
+    for section, path in zip(PRESET_SECTIONS, PRESET_PATHS, strict=True):
         body = merged.get(section)
         if isinstance(body, dict) and "preset" in body:
             body = dict(body)
-            preset = _preset(section, body.pop("preset"), place)
-            merged[section] = _merge(preset, body)
+            named = body.pop("preset")
+            where = _where(path, place, assigned)
+            merged[section] = _merge(_preset(section, assigned.get(path, named), where), body)
+        elif path in assigned:
+            raise InputError(
+                f"--set {path}",
+                f"{place} gives the {section} in full, from no preset",
+                "override its keys one by one",
+            )
     return merged
 
 
-def _preset(section: str, name: Any, place: str) -> dict[str, Any]:
+def _preset(section: str, name: Any, where: str) -> dict[str, Any]:
     folder = Path(str(files("carsim.spec"))) / "presets" / section
     known = sorted(path.stem for path in folder.glob("*.yaml"))
     if name not in known:
-        raise InputError(
-            f"{place}: $.{section}.preset", f"no preset {name!r}", f"choose from {', '.join(known)}"
-        )
+        raise InputError(where, f"no preset {shown(name)}", f"choose from {', '.join(known)}")
     return read_mapping(folder / f"{name}.yaml")
 
 
@@ -146,20 +156,21 @@ def _merge(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
 
 def _assignment(text: str) -> tuple[str, Any]:
     dotted, equals, value = text.partition("=")
-    if not equals or not dotted.strip():
-        raise InputError(f"--set {text}", "is not of the form path=value", "say machine.cores=8")
-    return dotted.strip(), parse_yaml(value, f"--set {text}")
+    dotted = dotted.strip()
+    if not equals or not all(dotted.split(".")):
+        raise InputError(
+            "--set", f"{shown(text)} is not of the form path=value", "say machine.cores=8"
+        )
+    return dotted, parse_yaml(value, f"--set {shown(dotted)[1:-1]}")
 
 
 def _assign(raw: dict[str, Any], dotted: str, value: Any) -> None:
     *parents, last = dotted.split(".")
     section = raw
     for parent in parents:
+        # Let validation speak of an unknown or absent key, with its suggestions.
         inner = section.get(parent)
-        if inner is None and parent in section:
-            inner = {}
-        if parent not in section:
-            # Let validation speak of the unknown or absent key, with its suggestions.
+        if inner is None:
             inner = {}
         if not isinstance(inner, dict):
             raise InputError(
@@ -169,97 +180,13 @@ def _assign(raw: dict[str, Any], dotted: str, value: Any) -> None:
     section[last] = value
 
 
-def _first_problem(error: ValidationError, place: str, overridden: set[str]) -> InputError:
-    problems = error.errors(include_url=False)
-    # An unknown key explains the missing one that it was meant to be.
-    problems.sort(key=lambda problem: problem["type"] != "extra_forbidden")
-    problem = problems[0]
-    location = [part for part in problem["loc"] if not _is_union_tag(part, problem["loc"])]
-    dotted = ".".join(str(part) for part in location)
-    where = f"--set {dotted}" if dotted in overridden else f"{place}: $.{dotted}".rstrip(".")
-    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-    what, cure = _explain(dict(problem), location)
-    return InputError(where, what, cure + more)
-
-
-def _is_union_tag(part: int | str, location: tuple[int | str, ...]) -> bool:
-    tags = {"dense", "streaming", "depth_transformer", "linear", "float", "tuple[float, ...]"}
-    return (
-        isinstance(part, str)
-        and (part in tags or part.startswith(("literal[", "constrained-", "tuple[")))
-        and part != location[0]
-    )
-
-
-_EXPECTED = {
-    "int_type": "a whole number",
-    "int_from_float": "a whole number",
-    "float_type": "a number",
-    "string_type": "text",
-    "bool_type": "true or false",
-    "dict_type": "a mapping",
-    "model_type": "a section with keys",
-    "model_attributes_type": "a section with keys",
-    "tuple_type": "a list",
-    "finite_number": "a finite number",
-}
-
-
-def _explain(problem: dict[str, Any], location: list[int | str]) -> tuple[str, str]:
-    kind, value, context = problem["type"], problem["input"], problem.get("ctx", {})
-    if kind == "extra_forbidden":
-        known = _known_keys(location[:-1])
-        close = difflib.get_close_matches(str(location[-1]), known, 1)
-        hint = f"did you mean {close[0]!r}? " if close else ""
-        return f"unknown key {location[-1]!r}", f"{hint}known here: {', '.join(known)}"
-    if kind == "missing":
-        return "is missing", "add it"
-    if kind in _EXPECTED:
-        shown = _shown(value)
-        if isinstance(value, str) and kind in ("int_type", "float_type"):
-            return f"expected {_EXPECTED[kind]}, got the text {shown}", "write a plain number"
-        return f"expected {_EXPECTED[kind]}, got {shown}", "change it"
-    if kind == "greater_than":
-        return f"expected more than {context['gt']}, got {_shown(value)}", "change it"
-    if kind == "greater_than_equal":
-        return f"expected at least {context['ge']}, got {_shown(value)}", "change it"
-    if kind == "literal_error":
-        return f"expected {context['expected']}, got {_shown(value)}", "choose one of them"
-    if kind == "value_error":
-        text, _, cure = str(context["error"]).partition("; ")
-        return text, cure
-    if kind in ("union_tag_invalid", "union_tag_not_found"):
-        expected = context.get("expected_tags", "a known kind")
-        return f"expected a section whose 'kind' is one of {expected}, got {_shown(value)}", (
-            "set 'kind'"
-        )
-    return f"{problem['msg'].lower()}, got {_shown(value)}", "change it"
-
-
-def _shown(value: Any) -> str:
-    text = "nothing" if value is None else repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
-
-
-def _known_keys(location: list[int | str]) -> list[str]:
-    """Keys allowed at a place of the design, by walking the annotations."""
-    annotation: Any = Design
-    for part in location:
-        annotation = _inner(annotation, str(part))
-    models = [item for item in _alternatives(annotation) if issubclass(item, BaseModel)]
-    return sorted({key for model in models for key in model.model_fields})
-
-
-def _inner(annotation: Any, key: str) -> Any:
-    for model in _alternatives(annotation):
-        if issubclass(model, BaseModel) and key in model.model_fields:
-            return model.model_fields[key].annotation
-    if typing.get_origin(annotation) is dict:
-        return typing.get_args(annotation)[1]
-    return object
-
-
-def _alternatives(annotation: Any) -> list[type]:
-    if isinstance(annotation, type) and not typing.get_args(annotation):
-        return [annotation]
-    return [leaf for argument in typing.get_args(annotation) for leaf in _alternatives(argument)]
+def _where(path: str, place: str, overridden: Iterable[str]) -> str:
+    """Name the override that a problem is about, else the file and all that has changed it."""
+    texts = list(overridden)
+    if path in texts:
+        return f"--set {path}"
+    for dotted in texts:
+        if f"{path}.".startswith(f"{dotted}.") or f"{dotted}.".startswith(f"{path}."):
+            return f"--set {dotted}: $.{path}"
+    changed = f" with --set {', '.join(texts)}" if texts else ""
+    return f"{place}{changed}: $.{path}"

@@ -1,6 +1,6 @@
 """The accelerator: cores, buffers, how weights travel, how work is mapped and dispatched."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -13,6 +13,7 @@ WeightSharing = Literal["broadcast", "private", "private_per_sequence"]
 Mapping = Literal["batch", "tensor"]
 Prefetch = Literal["none", "gated", "speculative"]
 DecisionAt = Literal["q", "attention", "residual"]
+Cores = Annotated[int, Field(gt=0, le=1024)]
 
 
 class Array(Section):
@@ -71,7 +72,7 @@ class Placement(Section):
 class Machine(Section):
     """A multi-core accelerator as FastCar section 5 describes it, and its design choices."""
 
-    cores: PositiveInt
+    cores: Cores
     array: Array
     vector: Vector
     weight_buffer_kib: PositiveInt = Field(description="per core, all tiles of the double buffer")

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from carsim.spec.base import NonNegativeInt, PositiveInt, Section
+from carsim.spec.base import FieldError, NonNegativeInt, PositiveInt, Section
 
 
 class Precision(Section):
@@ -20,7 +20,7 @@ class Precision(Section):
     @model_validator(mode="after")
     def _scales_need_a_group(self) -> "Precision":
         if self.group is None and (self.scale_bits or self.zero_bits):
-            raise ValueError("scale_bits and zero_bits need a group; add 'group', say 128")
+            raise FieldError("", "scale_bits and zero_bits need a group", "add 'group', say 128")
         return self
 
     @property
@@ -54,14 +54,8 @@ class Body(Section):
 
     @model_validator(mode="after")
     def _heads_divide(self) -> "Body":
-        if self.hidden_size % self.n_heads:
-            raise ValueError(
-                f"hidden_size {self.hidden_size} is no multiple of n_heads {self.n_heads}"
-            )
-        if self.n_heads % self.n_kv_heads:
-            raise ValueError(
-                f"n_heads {self.n_heads} is no multiple of n_kv_heads {self.n_kv_heads}"
-            )
+        _check_multiple("hidden_size", self.hidden_size, "n_heads", self.n_heads)
+        _check_multiple("n_heads", self.n_heads, "n_kv_heads", self.n_kv_heads)
         return self
 
     @property
@@ -108,6 +102,11 @@ class DepthTransformer(Section):
     ffn_size: PositiveInt
     n_codes: PositiveInt = Field(description="dependent passes per step")
     codebook_size: PositiveInt
+
+    @model_validator(mode="after")
+    def _heads_divide(self) -> "DepthTransformer":
+        _check_multiple("hidden_size", self.hidden_size, "n_heads", self.n_heads)
+        return self
 
     def stored_weights(self, body: Body) -> int:
         """Weights held in memory: input projection, layers, classifier."""
@@ -157,3 +156,8 @@ class Model(Section):
     kv: Precision
     activations: Precision
     replay: Precision
+
+
+def _check_multiple(field: str, value: int, of: str, divisor: int) -> None:
+    if value % divisor:
+        raise FieldError(field, f"{value} is no multiple of {of} {divisor}", "change one of them")

@@ -1,14 +1,16 @@
 """The policy: what is skipped, what is attended to, who computes what."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
-from carsim.spec.base import NonNegativeInt, PositiveInt, Section
+from carsim.spec.base import MOST, FieldError, NonNegativeInt, PositiveInt, Section
+from carsim.spec.yaml_file import shown
 
 Schedule = Literal["static", "drs", "pack"]
 DecisionScope = Literal["row", "pair", "batch"]
-FiniteFloat = Annotated[float, Field(allow_inf_nan=False)]
+FiniteFloat = Annotated[float, Field(ge=-MOST, le=MOST, allow_inf_nan=False)]
+Batch = Annotated[int, Field(gt=0, le=4096)]
 
 
 class DenseAttention(Section):
@@ -39,7 +41,7 @@ Attention = Annotated[DenseAttention | StreamingAttention, Field(discriminator="
 class Policy(Section):
     """How a batch is decoded."""
 
-    batch: PositiveInt = Field(description="sequences in lockstep; guidance pairs count as two")
+    batch: Batch = Field(description="sequences in lockstep; guidance pairs count as two")
     tau: Literal["captured"] | FiniteFloat | tuple[FiniteFloat, ...] = Field(
         "captured",
         description="replay threshold: the trace's own, or one (or one per layer) at which its "
@@ -51,3 +53,19 @@ class Policy(Section):
     sparse_attention: StreamingAttention = Field(
         StreamingAttention(), description="the sparse alternative that a run compares with"
     )
+
+    @field_validator("tau", mode="before")
+    @classmethod
+    def _say_what_tau_may_be(cls, tau: Any) -> Any:
+        """One clear line instead of what each of the three alternatives finds wrong."""
+        if tau == "captured":
+            return tau
+        for index, value in enumerate(tau if isinstance(tau, tuple) else (tau,)):
+            is_number = isinstance(value, int | float) and not isinstance(value, bool)
+            if not is_number or not -MOST <= value <= MOST:
+                raise FieldError(
+                    str(index) if isinstance(tau, tuple) else "",
+                    f"expected a number, got {shown(value)}",
+                    "write a number, a list of one number per layer, or captured",
+                )
+        return tau

@@ -5,6 +5,7 @@ and it keeps the last of two equal keys without a word. The loader below reads s
 schema of YAML 1.2 and refuses duplicates.
 """
 
+import json
 import re
 from collections.abc import Hashable
 from pathlib import Path
@@ -15,39 +16,63 @@ import yaml
 from carsim.errors import InputError
 
 MAX_BYTES = 1_000_000
-"""A design is a page of text; anything larger is a mistake."""
+"""What carsim reads as YAML is a page of text; anything larger is a mistake."""
+
+MAX_DEPTH = 32
+"""Nothing that carsim reads is nested as deep."""
+
+MAX_DIGITS = 400
+"""A number that long has no meaning, and Python refuses to read much longer ones."""
+
+
+class _Refusal(yaml.MarkedYAMLError):
+    """Valid YAML that carsim does not take; ``context`` is the cure."""
+
+    def __init__(self, problem: str, cure: str, mark: Any) -> None:
+        super().__init__(context=cure, problem=problem, problem_mark=mark)
 
 
 class _StrictLoader(yaml.SafeLoader):
-    """SafeLoader with YAML 1.2 scalars, unique keys and no aliases."""
+    """SafeLoader with YAML 1.2 scalars, unique keys, and no aliases, tags or merge keys."""
 
     yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012
 
+    _depth = 0
+
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
-        if self.check_event(yaml.events.AliasEvent):
-            mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
-            raise yaml.constructor.ConstructorError(
-                None, None, "aliases are not allowed; write the value out", mark
-            )
-        return super().compose_node(parent, index)
+        event = self.peek_event()  # type: ignore[no-untyped-call]
+        if isinstance(event, yaml.events.AliasEvent):
+            raise _Refusal("aliases are not allowed", "write the value out", event.start_mark)
+        if getattr(event, "tag", None) is not None:
+            tag = event.tag.replace("tag:yaml.org,2002:", "!!")
+            raise _Refusal(f"the tag {tag} is not allowed", "leave it out", event.start_mark)
+        if self._depth == MAX_DEPTH:
+            problem = f"nested more than {MAX_DEPTH} deep"
+            raise _Refusal(problem, "nothing here needs that; flatten it", event.start_mark)
+        self._depth += 1
+        node = super().compose_node(parent, index)
+        self._depth -= 1
+        return node
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         seen: set[Hashable] = set()
         for key_node, _ in node.value:
             key = self.construct_object(key_node, deep=True)
+            mark = key_node.start_mark
             if not isinstance(key, str):
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"key {key!r} is not text; put it in quotes", key_node.start_mark
-                )
+                raise _Refusal(f"key {shown(key)} is not text", "put it in quotes", mark)
+            if key == "<<":
+                raise _Refusal("merge keys are not allowed", "write the keys out", mark)
             if key in seen:
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"key {key!r} appears twice; keep one", key_node.start_mark
-                )
+                raise _Refusal(f"key {shown(key)} appears twice", "keep one", mark)
             seen.add(key)
         return super().construct_mapping(node, deep)
 
 
 def _construct_int(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> int:
+    if len(node.value) > MAX_DIGITS:
+        problem = f"a number of {len(node.value)} digits is too long"
+        raise _Refusal(problem, "write a smaller one", node.start_mark)
     return int(node.value)
 
 
@@ -74,7 +99,8 @@ def parse_yaml(text: str, place: str) -> Any:
         place: What to call it in errors.
 
     Raises:
-        InputError: Syntax errors, duplicate or non-text keys, aliases, tags.
+        InputError: Syntax errors, duplicate or non-text keys, aliases, tags, merge keys, nesting
+            beyond all need.
 
     >>> parse_yaml("{a: 1e9, b: no, c: '010', d: 010}", "x")
     {'a': 1000000000.0, 'b': 'no', 'c': '010', 'd': '010'}
@@ -83,11 +109,32 @@ def parse_yaml(text: str, place: str) -> Any:
         return yaml.load(text, Loader=_StrictLoader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        where = f"{place}:{mark.line + 1}" if mark else place
-        raise InputError(where, error.problem or "not valid YAML", "mend the YAML") from None
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
-        first_line = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise InputError(place, f"not valid YAML: {first_line}", "mend the YAML") from None
+        where = f"{place}:{mark.line + 1}" if mark and "\n" in text.rstrip() else place
+        if isinstance(error, _Refusal):
+            problem, cure = str(error.problem), str(error.context)
+        elif isinstance(error, yaml.composer.ComposerError):
+            problem, cure = "holds several documents", "keep one"
+        else:
+            problem, cure = f"not valid YAML: {error.problem}", "mend it"
+        raise InputError(where, _one_line(problem), cure) from None
+    except yaml.YAMLError as error:
+        raise InputError(place, f"not valid YAML: {_one_line(str(error))}", "mend it") from None
+
+
+def shown(value: Any) -> str:
+    """A value as it stands in the YAML, shortened, on one line.
+
+    >>> shown("no"), shown((True, 2)), shown(None)
+    ("'no'", '[true, 2]', 'nothing')
+    """
+    if value is None:
+        return "nothing"
+    text = repr(value) if isinstance(value, str | float) else json.dumps(value, default=repr)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
 
 
 def read_mapping(path: Path) -> dict[str, Any]:
@@ -99,9 +146,8 @@ def read_mapping(path: Path) -> dict[str, Any]:
     place = str(path)
     try:
         if path.stat().st_size > MAX_BYTES:
-            raise InputError(
-                place, f"{path.stat().st_size} bytes are too many for a design", "name a YAML file"
-            )
+            problem = f"{path.stat().st_size} bytes are more than a page of YAML"
+            raise InputError(place, problem, "name a YAML file")
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError:
         raise InputError(place, "is not UTF-8 text", "name a YAML file") from None
@@ -110,6 +156,7 @@ def read_mapping(path: Path) -> dict[str, Any]:
         raise InputError(place, f"cannot be read: {reason}", "check the path") from None
     loaded = parse_yaml(text, place)
     if not isinstance(loaded, dict):
-        kind = "nothing" if loaded is None else type(loaded).__name__
-        raise InputError(place, f"expected a mapping at the top level, got {kind}", "see README")
+        kind = {list: "a list", str: "text", type(None): "nothing"}.get(type(loaded), "a value")
+        problem = f"expected 'key: value' lines at the top level, got {kind}"
+        raise InputError(place, problem, "'carsim config show zcu102' prints a whole design")
     return loaded
