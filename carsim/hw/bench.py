@@ -1,6 +1,7 @@
 """One event loop with the memories of the hardware and the lanes of one phase."""
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 import simpy
@@ -11,12 +12,27 @@ from carsim.hw.core import Core
 from carsim.hw.ddr import FluidMemory
 from carsim.hw.dispatch import dispatch
 from carsim.hw.hardware import Hardware
-from carsim.hw.lane import Emit, Lead, Step
+from carsim.hw.lane import Emit, LaneModel, Lead, Step
 from carsim.hw.lowering import Lane
+from carsim.hw.tile import TileCore, TileMemory
 from carsim.workload.ops import CATEGORY_LABELS, Category
 
 LEAD_GRAIN_BYTES = 1024
 """What was fetched ahead is levelled to this at a barrier; the rest is fetched again."""
+
+
+class Fidelity(NamedTuple):
+    """The models of memory and lane that go together."""
+
+    memory: Callable[[Clock, Fraction], Any]
+    lane: type[LaneModel]
+
+
+FIDELITIES = {
+    "fluid": Fidelity(FluidMemory, Core),
+    "tile": Fidelity(TileMemory, TileCore),
+}
+"""Fidelity by name, coarse to fine."""
 
 
 class Ahead(NamedTuple):
@@ -81,8 +97,9 @@ class Bench:
     def __init__(self, hw: Hardware, emit: Emit | None) -> None:
         self._env = Clock()
         self._emit = emit
-        self.cores: list[Core] = []
-        self._memories = [FluidMemory(self._env, path.rate) for path in hw.paths]
+        self.cores: list[LaneModel] = []
+        self._model = FIDELITIES[hw.fidelity]
+        self._memories = [self._model.memory(self._env, path.rate) for path in hw.paths]
         self._latencies = [path.latency_cycles for path in hw.paths]
         self._exposed_dispatch = 0
         self._replay_done: simpy.Event | None = None
@@ -100,7 +117,7 @@ class Bench:
     ) -> None:
         """A lane of cores; see :class:`~carsim.hw.core.Core`."""
         self.cores.append(
-            Core(
+            self._model.lane(
                 self._env,
                 f"lane {len(self.cores)} (x{lane.cores})",
                 lane.steps,

@@ -110,10 +110,12 @@ class Hardware:
 
     Attributes:
         design: The design.
+        fidelity: ``fluid`` (bandwidth shared between flows) or ``tile`` (every tile requested).
         bandwidth_factor: Multiplies the rate of every path, to ask what more of it would bring.
     """
 
     design: Design
+    fidelity: str = "fluid"
     bandwidth_factor: Fraction = Fraction(1)
 
     @cached_property

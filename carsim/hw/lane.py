@@ -64,11 +64,21 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Lead:
-    """A fetch for the phase that follows, which may start before this one is over."""
+    """A fetch for the phase that follows, which may start before this one is over.
+
+    Attributes:
+        path: Index of the memory.
+        nbytes: As much of the first operand as its buffer holds.
+        is_kv: It goes to the KV buffer instead of the weight buffer.
+        tile_bytes: What is requested at once.
+        buffer_bytes: What the buffer holds.
+    """
 
     path: int
     nbytes: int
     is_kv: bool
+    tile_bytes: int
+    buffer_bytes: int
 
 
 class Transfer(Protocol):

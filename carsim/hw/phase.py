@@ -285,6 +285,8 @@ class Phases:
 
 def _lead(lanes: Sequence[Lane]) -> Lead | None:
     """What may be fetched of a phase's first operand before that phase begins."""
-    steps = [lane.steps[0] for lane in lanes]
-    nbytes = min(min(step.stream_bytes, step.buffer_bytes) for step in steps)
-    return Lead(steps[0].path, nbytes, steps[0].is_kv) if nbytes else None
+    first = lanes[0].steps[0]
+    nbytes = min(min(lane.steps[0].stream_bytes, first.buffer_bytes) for lane in lanes)
+    if not nbytes:
+        return None
+    return Lead(first.path, nbytes, first.is_kv, first.tile_bytes, first.buffer_bytes)

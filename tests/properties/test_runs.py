@@ -25,7 +25,7 @@ def runs(draw: st.DrawFn) -> tuple[Design, Plan, Batches]:
         draw, draw(st.integers(1, 2)), video, design.model.body.n_layers, design.policy.batch
     )
     plan = Plan(
-        PhaseMemo(Hardware(design)).phases,
+        PhaseMemo(Hardware(design, draw(st.sampled_from(["fluid", "tile"])))).phases,
         video,
         draw(st.sampled_from([DenseAttention(), sparse])),
         draw(st.sampled_from(["static", "drs", "pack"])),
