@@ -79,12 +79,19 @@ def run(
     from carsim.cli.console import output_console, progress, show
     from carsim.spec import load_design
 
-    changes = list(overrides)
+    shorthands = {}
     if tau is not None:
-        changes.append(f"policy.tau={parse_tau(tau)}")
+        shorthands["tau"] = parse_tau(tau)
     if batch is not None:
-        changes.append(f"policy.batch={batch}")
-    loaded = load_design(design, changes)
+        shorthands["batch"] = str(batch)
+    changes = [f"policy.{option}={value}" for option, value in shorthands.items()]
+    try:
+        loaded = load_design(design, [*overrides, *changes])
+    except InputError as error:
+        option = error.place.removeprefix("--set policy.")
+        if option in shorthands:
+            raise InputError(f"--{option}", error.problem, error.cure) from None
+        raise
 
     from carsim.machine import run as simulate
     from carsim.trace import load_trace

@@ -5,7 +5,7 @@ that sees every phase go by. What they see sums to the cycles of the run itself,
 window is of the first batch; the prompt's prefill, which precedes its first step, is left out.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -88,7 +88,8 @@ def record_timeline(row: RowResult, first: int, stop: int) -> Timeline:
     plan = row.simulation.plan
     check_window(first, stop, plan.video.n_steps, plan.hw.design.model.body.n_layers)
     timeline = Timeline(first_tracks=(STEPS, PHASES))
-    memo = _Recorder(plan.hw, timeline)
+    moving = [name for name, nbytes in row.dram_bytes.items() if nbytes]
+    memo = _Recorder(plan.hw, timeline, moving)
     for step in range(first, stop):
         begun = timeline.cycles
         memo.layer = -1
@@ -152,11 +153,12 @@ class _Counter(PhaseMemo):
 
 
 class _Recorder(PhaseMemo):
-    """A memo that simulates every phase anew, observed."""
+    """A memo that simulates every phase anew, observed, and samples what the named memories move."""
 
-    def __init__(self, hw: Hardware, timeline: Timeline) -> None:
+    def __init__(self, hw: Hardware, timeline: Timeline, memories: Sequence[str]) -> None:
         super().__init__(hw)
         self.layer = -1
+        self._memories = memories
         self._observed = Phases(hw, timeline.emit)
         self._timeline = timeline
 
@@ -174,7 +176,8 @@ class _Recorder(PhaseMemo):
             self._timeline.emit(PHASES, name, 0, cycles)
             seconds = cycles / (design.board.fabric_clock_mhz * 1e6)
             for path, nbytes in zip(self.phases.hw.paths, result.dram_bytes, strict=True):
-                self._timeline.sample(f"{path.name} GB/s", nbytes / GB / seconds)
+                if path.name in self._memories:
+                    self._timeline.sample(f"{path.name} GB/s", nbytes / GB / seconds)
             busy = result.busy_cycles / (cycles * design.machine.cores)
             self._timeline.sample("cores busy", busy)
         self._timeline.advance(cycles)
