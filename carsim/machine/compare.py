@@ -61,6 +61,7 @@ def run(
     *,
     allow_misfit: bool = False,
     resample_seed: int | None = None,
+    fidelity: str = "fluid",
     detail: bool = False,
 ) -> Report:
     """Compare the design's policy with the alternatives.
@@ -71,6 +72,7 @@ def run(
             under its own attention, else the first of all, and says so.
         allow_misfit: Go on with a design that does not fit its board.
         resample_seed: Draw the rows that a batch needs beyond the trace's with this seed.
+        fidelity: ``fluid`` or ``tile``, see :mod:`carsim.hw.tile`.
         detail: Keep the cycles of every layer-step of all rows.
 
     Raises:
@@ -85,7 +87,7 @@ def run(
             "does not fit: " + "; ".join(fit.misfits),
             "change the design, or pass --allow-misfit to simulate it all the same",
         )
-    memo = PhaseMemo(Hardware(design))
+    memo = PhaseMemo(Hardware(design, fidelity))
     rows: list[RowResult] = []
     for variant in variants(design):
         decisions = decisions_for(design, variant, traces, resample_seed)
