@@ -1,0 +1,116 @@
+"""The main job on the captured trace, ``carsim run zcu102 --trace traces/vilau_8f.npz``.
+
+What comes out is held against calculations by hand that share no code with the simulator.
+"""
+
+import json
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from carsim import load_design, load_trace, run
+
+ROOT = Path(__file__).resolve().parents[2]
+TRACE = ROOT / "traces" / "vilau_8f.npz"
+
+WEIGHTS = 32 * (4 * 4096**2 + 3 * 4096 * 11008)
+MLP_WEIGHTS = 32 * 3 * 4096 * 11008
+WEIGHT_BYTES = (4 + (16 + 4) / 128) / 8
+KV_BYTES = (4 + (16 + 16) / 128) / 8
+
+
+@cache
+def command_line():
+    """JSON of the main job from a process of its own, and the modules that it imported."""
+    done = subprocess.run(
+        [
+            *(sys.executable, "-X", "importtime", "-m", "carsim", "run", "configs/zcu102.yaml"),
+            *("--trace", "traces/vilau_8f.npz", "--json"),
+        ],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    modules = {
+        line.rpartition("|")[2].strip().partition(".")[0] for line in done.stderr.split("\n")
+    }
+    return json.loads(done.stdout), modules
+
+
+@cache
+def report(name):
+    return run(load_design(name), [load_trace(TRACE)])
+
+
+def policies():
+    return {row["policy"]: row for row in command_line()[0]["policies"]}
+
+
+def test_six_rows_on_a_stock_zcu102_that_fits():
+    document = command_line()[0]
+    assert document["fits"]
+    assert list(policies()) == [
+        "dense, static",
+        "sparse attention, static",
+        "FastCar, static",
+        "FastCar + DRS",
+        "FastCar + DRS + sparse attention",
+        "bound: no schedule can beat it",
+    ]
+    assert (document["batches"], document["videos_per_batch"]) == (16, 1)
+
+
+def test_without_out_neither_figures_nor_frames_are_imported():
+    assert {"numpy", "simpy"} <= command_line()[1]
+    assert not {"matplotlib", "pandas", "pyarrow"} & command_line()[1]
+
+
+def test_dense_decoding_streams_all_weights_and_the_cache_at_the_rate_of_the_memory():
+    # One pair, weights fetched once for both rows; the cache holds the prompt and half a video.
+    document = command_line()[0]
+    rate = next(m["sustained_gbps"] for m in document["memories"] if m["name"] == "ps_ddr") * 1e9
+    context = document["video"]["prompt_tokens"] + (2048 + 1) / 2
+    cache_bytes = 2 * 32 * context * 2 * 4096 * KV_BYTES
+    by_hand_ms = 1e3 * (WEIGHTS * WEIGHT_BYTES + cache_bytes) / rate
+    assert policies()["dense, static"]["ms_per_token"] == pytest.approx(by_hand_ms, rel=0.01)
+
+
+def test_broadcast_weights_are_saved_only_where_both_rows_of_the_pair_replay():
+    # Correlation of the two rows sets the gain, not the replay ratio; DRS has nothing to balance.
+    document = command_line()[0]
+    rate = next(m["sustained_gbps"] for m in document["memories"] if m["name"] == "ps_ddr") * 1e9
+    trace = load_trace(TRACE)
+    both = np.mean(
+        [trace.replay[..., list(pair)].all(-1).mean() for pair in trace.meta.guidance_pairs]
+    )
+    saved_ms = 1e3 * both * MLP_WEIGHTS * WEIGHT_BYTES / rate
+    dense, static, drs = (
+        policies()[name]["ms_per_token"]
+        for name in ("dense, static", "FastCar, static", "FastCar + DRS")
+    )
+    assert dense - static == pytest.approx(saved_ms, rel=0.02)
+    assert drs == pytest.approx(static, rel=0.001)
+    assert any("u280_compute_bound" in note for note in document["notes"])
+
+
+def test_drs_pays_where_cores_are_the_limit():
+    compute_bound = report("u280_compute_bound")
+    static = compute_bound.row("FastCar, static").latency_s
+    drs = compute_bound.row("FastCar + DRS").latency_s
+    assert drs < 0.95 * static
+    assert compute_bound.rows[-1].is_bound
+    assert compute_bound.rows[-1].latency_s <= drs
+    assert not any("DRS gains nothing" in note for note in compute_bound.notes)
+
+
+def test_frames_of_the_python_interface():
+    frame = report("u280_compute_bound").to_frame()
+    assert list(frame.index) == list(policies())
+    assert frame["speedup"].iloc[0] == 1
+    parts = report("u280_compute_bound").breakdown()
+    assert parts.sum().to_numpy() == pytest.approx(frame["latency_s"].to_numpy()[:-1])
