@@ -10,7 +10,7 @@ def config() -> None:
     """Show resolved designs and the schema of the YAML."""
 
 
-@config.command()
+@config.command(short_help="Print a design as it is resolved.")
 @click.argument("design")
 @click.option(
     "--set",
@@ -32,7 +32,7 @@ def show(design: str, overrides: tuple[str, ...], as_json: bool) -> None:
         click.echo(design_yaml(loaded), nl=False)
 
 
-@config.command()
+@config.command(short_help="Print the JSON schema of a design file.")
 def schema() -> None:
     """Print the JSON schema of a design file, for editors and checkers."""
     from carsim.spec.document import design_schema

@@ -13,7 +13,7 @@ from carsim.output.summary import layer_steps
 from carsim.text import number, percent
 from carsim.units import GB, KIB
 
-BAR_WIDTH = 24
+BAR_WIDTH = 20
 
 PHASE_LABELS = {
     "prefill": "prefill",

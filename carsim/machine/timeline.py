@@ -22,7 +22,7 @@ from carsim.observe import Timeline
 from carsim.units import GB
 
 MAX_LAYER_STEPS = 8192
-"""Longest timeline: one frame of VILA-U-7B, some 250,000 slices and 50 MB of JSON."""
+"""Longest timeline: one frame of VILA-U-7B, up to 250,000 slices and 40 MB of JSON."""
 
 STEPS, PHASES = "steps", "phases"
 """Tracks above those of the hardware."""

@@ -147,4 +147,4 @@ def _timeline_json(report: Report, first: int, stop: int) -> str:
             "decisions": chosen.batches.label,
         },
     )
-    return json.dumps(document, allow_nan=False)
+    return json.dumps(document, allow_nan=False, separators=(",", ":"))

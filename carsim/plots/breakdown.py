@@ -24,6 +24,9 @@ COLOURS = {
 }
 """A colour per category; waiting for memory is the pale remainder."""
 
+LEAST_SHARE = 0.001
+"""Of the longest bar: less than a dot of the figure."""
+
 MAX_COLUMNS = 6
 """Entries of the legend that fit side by side."""
 
@@ -62,15 +65,16 @@ def breakdown_numbers(report: "Report") -> BreakdownNumbers:
 
 
 def draw_breakdown(numbers: BreakdownNumbers) -> Figure:
-    """A stacked bar per policy; categories without any time are left out."""
+    """A stacked bar per policy; categories too short to be seen in any are left out."""
     with style.style():
         count = len(numbers.policies)
         figure = style.new_figure(10, 1.6 + 0.5 * count, numbers.title, misfit=numbers.misfit)
         axes = figure.subplots()
         starts = [0.0] * count
+        visible_s = LEAST_SHARE * max(map(sum, numbers.seconds))
         for category, label in enumerate(CATEGORY_LABELS):
             seconds = [parts[category] for parts in numbers.seconds]
-            if any(seconds):
+            if max(seconds) > visible_s:
                 axes.barh(
                     range(count),
                     seconds,
