@@ -157,11 +157,11 @@ def _merge(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
 def _assignment(text: str) -> tuple[str, Any]:
     dotted, equals, value = text.partition("=")
     dotted = dotted.strip()
-    if not equals or not all(dotted.split(".")):
+    if not equals or not all(dotted.split(".")) or not dotted.isprintable():
         raise InputError(
             "--set", f"{shown(text)} is not of the form path=value", "say machine.cores=8"
         )
-    return dotted, parse_yaml(value, f"--set {shown(dotted)[1:-1]}")
+    return dotted, parse_yaml(value, f"--set {dotted}")
 
 
 def _assign(raw: dict[str, Any], dotted: str, value: Any) -> None:
