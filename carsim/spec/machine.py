@@ -8,6 +8,7 @@ from carsim.spec.base import NonNegativeInt, PositiveInt, Section
 from carsim.units import KIB
 
 WeightLoad = Literal["none", "rows", "full_fold"]
+Dataflow = Literal["dot_product", "weight_stationary", "output_stationary", "input_stationary"]
 Arithmetic = Literal["int4", "int8", "int16", "fp16"]
 WeightSharing = Literal["broadcast", "private", "private_per_sequence"]
 Mapping = Literal["batch", "tensor"]
@@ -17,15 +18,29 @@ Cores = Annotated[int, Field(gt=0, le=1024)]
 
 
 class Array(Section):
-    """The multiply-accumulate array of one core: ``cols`` dot products of ``rows`` lanes."""
+    """The multiply-accumulate array of one core; :mod:`carsim.hw.array` says what it takes."""
 
-    rows: PositiveInt = Field(description="lanes along the reduction dimension")
-    cols: PositiveInt = Field(description="outputs computed side by side")
+    rows: PositiveInt = Field(
+        description="lanes along the reduction dimension; of an output-stationary array, rows of "
+        "the result"
+    )
+    cols: PositiveInt = Field(
+        description="outputs computed side by side; of an input-stationary array, rows of "
+        "activations"
+    )
+    dataflow: Dataflow = Field(
+        "dot_product",
+        description="cols dot products of rows lanes, or a systolic array and what stays in it",
+    )
     weight_load: WeightLoad = Field(
         "none", description="what it costs to bring a tile of weights into the array"
     )
     arithmetic: Arithmetic = "int8"
-    pipeline_cycles: NonNegativeInt = Field(16, description="fill and drain of one matrix product")
+    pipeline_cycles: NonNegativeInt = Field(
+        16,
+        description="fill and drain of one matrix product on dot products; those of a systolic "
+        "array follow from its size",
+    )
 
     @property
     def macs_per_cycle(self) -> int:

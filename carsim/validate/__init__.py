@@ -1,0 +1,1 @@
+"""Predictions held against figures that others published or counted."""
