@@ -145,7 +145,7 @@ def test_chrome_trace_names_process_and_tracks(document):
     }
 
 
-def test_chrome_trace_slices_meet_and_truncate_to_the_nanosecond_that_is_meant(document):
+def test_chrome_trace_slices_meet_in_the_nanosecond_of_their_boundary(document):
     # 300 MHz has 10/3 ns per cycle: boundaries at 0, 23.3, 26.7 and 36.7 ns.
     slices = [event for event in document["traceEvents"] if event["ph"] == "X"]
     lane = [event for event in slices if event["tid"] == 2]
@@ -153,6 +153,17 @@ def test_chrome_trace_slices_meet_and_truncate_to_the_nanosecond_that_is_meant(d
     assert [round(event["dur"] * 1000) for event in lane] == [23, 4, 10]
     assert [event["ts"] for event in slices] == sorted(event["ts"] for event in slices)
     assert lane[1]["args"] == {"start_cycle": 7, "end_cycle": 8}
+
+
+def test_a_viewer_that_truncates_to_nanoseconds_sees_no_overlap():
+    timeline = Timeline()
+    for _ in range(3000):
+        timeline.emit("lane", "x", 0, 1)
+        timeline.advance(1)
+    events = chrome_trace(timeline, 1000.0, "a cycle per nanosecond", {})["traceEvents"]
+    slices = [event for event in events if event["ph"] == "X"]
+    assert [int(event["ts"] * 1000) for event in slices] == list(range(3000))
+    assert {int(event["dur"] * 1000) for event in slices} == {1}
 
 
 def test_chrome_trace_is_plain_json_with_the_keys_that_viewers_need(document):
