@@ -57,12 +57,12 @@ class Decoded:
 
     Attributes:
         replay: bool[S, L, B].
-        tas: float32[S, L, B], NaN where not evaluated.
+        tas: [S, L, B] in the arithmetic of the decoder, NaN where not evaluated.
         tokens: int64[S, pairs], given or sampled.
     """
 
     replay: NDArray[np.bool_]
-    tas: NDArray[np.float32]
+    tas: Array
     tokens: NDArray[np.int64]
 
 
@@ -143,7 +143,7 @@ def decode_group(group: Group, advance: Callable[[int], None]) -> Decoded:
     prompt, mask = _embed_prompts(group)
     state, _ = prefill(config, group.policy, weights, prompt, mask)
     shape = (n_steps, config.geometry.n_layers, rows)
-    replay, tas = np.zeros(shape, bool), np.full(shape, np.nan, np.float32)
+    replay, tas = np.zeros(shape, bool), np.full(shape, np.nan, config.dtype)
     tokens = group.tokens.copy()
     draw = _sampler(group) if group.sampling else None
 

@@ -21,6 +21,7 @@ TEXT_SYMBOLS = 256
 """Prompts are UTF-8 bytes."""
 
 _LIKENESS = 0.9
+_SLOW_GAIN = 2.0
 _SHAPES = {
     "wq": "L q d",
     "wk": "L kv d",
@@ -71,12 +72,15 @@ def random_model(geometry: Geometry, codebook: Codebook, seed: int) -> Model:
 
     * visual embeddings are a random projection of the code's pixels, so that patches that look
       alike are fed alike;
-    * each key matrix is 0.9 times its query matrix plus independent noise of equal total variance,
-      so that TAS measures how alike a token and its predecessor are, as FastCar observes of trained
-      models (arXiv 2505.14709, section 3).
+    * in the sixth of each head's planes that the rotary embedding turns slowest, queries and keys
+      are twice as large and keys are 0.9 times the query plus independent noise of equal total
+      variance. TAS then measures how alike a token and its predecessor are, as FastCar observes
+      of trained models (arXiv 2505.14709, section 3), which match content in the slow planes
+      (arXiv 2410.06205). In faster planes the released score, whose query is not rotated, would
+      swing with the absolute position of the key, and so in all rows at once.
 
     Simplification: nothing else is learned; logits mean nothing, and which layers replay most is
-    chance. Sharing of query heads by key heads takes the query matrix of each group's first head.
+    chance. Where query heads share a key head, its key resembles the first one's query.
     """
     rng = np.random.default_rng([seed, 0])
     shape = geometry
@@ -88,15 +92,20 @@ def random_model(geometry: Geometry, codebook: Codebook, seed: int) -> Model:
         return values
 
     branch = 1 / np.sqrt(2 * layers)
-    wq = gaussian(layers, q, d)
-    group = wq.reshape(layers, shape.n_kv_heads, -1, shape.head_dim, d)
-    likeness = group[:, :, 0].reshape(layers, kv, d)
+    planes = np.arange(shape.head_dim) % (shape.head_dim // 2)  # of each dimension of a head
+    slow = planes >= shape.head_dim // 2 - max(1, shape.head_dim // 12)
+    gain = np.where(slow, _SLOW_GAIN, 1.0)[:, None]  # [hd, 1]
+    heads_q = gaussian(layers, q, d).reshape(layers, shape.n_heads, shape.head_dim, d)
+    heads_k = gaussian(layers, kv, d).reshape(layers, shape.n_kv_heads, shape.head_dim, d)
+    first_served = heads_q[:, :: shape.n_heads // shape.n_kv_heads]
+    alike = _LIKENESS * first_served + np.sqrt(1 - _LIKENESS**2) * heads_k
+    heads_k = np.where(slow[:, None], alike, heads_k)
     pixels = codebook.codes.astype(float)
     pixels -= pixels.mean(axis=0)
     looks = pixels @ rng.standard_normal((pixels.shape[1], d))
     arrays = {
-        "wq": wq,
-        "wk": _LIKENESS * likeness + np.sqrt(1 - _LIKENESS**2) * gaussian(layers, kv, d),
+        "wq": (gain * heads_q).reshape(layers, q, d),
+        "wk": (gain * heads_k).reshape(layers, kv, d),
         "wv": gaussian(layers, kv, d),
         "wo": branch * gaussian(layers, d, q),
         "w_gate": gaussian(layers, ffn, d),

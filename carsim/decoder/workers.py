@@ -36,12 +36,12 @@ def run_in_workers(
     workers: int,
     progress: Progress | None,
 ) -> list[Result]:
-    """Run pieces of work in processes of one thread each.
+    """Run pieces of work, in processes of one thread each.
 
     Args:
         pieces: Functions that can be pickled; each reports its units as it goes.
         total: Units of all pieces.
-        workers: Most processes at a time.
+        workers: Most processes at a time; 0 runs all in this process, with the threads it has.
         progress: Told about every fifth of a second.
 
     Returns:
@@ -50,6 +50,8 @@ def run_in_workers(
     Raises:
         InputError: A worker died, most likely of want of memory.
     """
+    if workers == 0:
+        return [piece(lambda units: None) for piece in pieces]
     context = multiprocessing.get_context("spawn")
     done, stop = context.Value("q", 0), context.Event()
     size = max(1, min(workers, len(pieces)))

@@ -2,8 +2,8 @@
 
 Sums round differently on different processors, so that scores differ a little, and a score next to
 tau may decide otherwise. From then on the rows that decided so live another life: what follows
-their first flip is counted but not judged. Simplification: traces of sampled tokens may also part ways
-through a token drawn otherwise, which shows as an unexplained difference.
+their first flip is counted but not judged. Simplification: traces of sampled tokens may also part
+ways through a token drawn otherwise, which shows as an unexplained difference.
 """
 
 from dataclasses import dataclass
@@ -65,7 +65,9 @@ def compare_traces(first: Trace, second: Trace) -> Comparison:
     shape = (-1, first.n_rows)
     flips = (first.replay != second.replay).reshape(shape)  # [S * L, B], in order of time
     tas = [trace.tas.reshape(shape).astype(np.float64) for trace in (first, second)]
-    rounding = sum(np.spacing(np.abs(trace.tas)).reshape(shape) for trace in (first, second))
+    rounding = sum(
+        np.spacing(np.abs(np.nan_to_num(trace.tas))).reshape(shape) for trace in (first, second)
+    )
     error = np.nan_to_num(np.abs(tas[0] - tas[1]) - rounding)
     taus = np.array([np.nan if tau is None else tau for tau in first.meta.tau_per_layer])
     tau = np.tile(taus, first.n_steps)[:, None]

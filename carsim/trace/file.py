@@ -3,6 +3,7 @@
 import hashlib
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,7 @@ _ARRAYS = {"replay", "tas", "meta"}
 _MAX_META_BYTES = 2**22
 _CURE = "capture the trace again"
 
-Tas = NDArray[np.float16] | NDArray[np.float32]
+Tas = NDArray[np.floating[Any]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,8 +26,8 @@ class Trace:
 
     Attributes:
         replay: bool[S, L, B], True where the cached MLP output was replayed.
-        tas: float16 or float32 [S, L, B], the score that decided; NaN only where it was never
-            evaluated (frame 0, and layers without tau).
+        tas: [S, L, B], the score that decided, float16 or float32 once saved; NaN only where it
+            was never evaluated (frame 0, and layers without tau).
         meta: Everything else.
         path: The file it was loaded from or saved to, if any.
         sha256: Hash of that file in hexadecimal, empty if there is none.
@@ -98,26 +99,24 @@ def evaluated(meta: TraceMeta) -> NDArray[np.bool_]:
     return scored
 
 
-def would_replay(tas: NDArray[np.floating], meta: TraceMeta) -> NDArray[np.bool_]:
+def would_replay(tas: Tas, meta: TraceMeta) -> NDArray[np.bool_]:
     """bool[S, L, B]: ``tas > tau``, strictly and in double precision; False where TAS is NaN."""
     tau = np.array([np.nan if tau is None else tau for tau in meta.tau_per_layer])
     above: NDArray[np.bool_] = tas.astype(np.float64) > tau[:, None]
     return above
 
 
-def narrow_tas(tas: NDArray[np.floating], meta: TraceMeta) -> Tas:
-    """Scores in half precision, without contradicting a decision.
+def narrow_tas(tas: Tas, meta: TraceMeta) -> Tas:
+    """Scores in half precision, or single where half is too small, contradicting no decision.
 
-    Where rounding would move a score across tau, the next half-precision number on its own side is
-    taken. Scores too large for half precision stay in single precision.
+    Where rounding would move a score across tau, the next number on its own side is taken.
     """
-    single = tas.astype(np.float32)
-    if np.nanmax(np.abs(single), initial=0.0) >= float(np.finfo(np.float16).max):
-        return single
-    half = single.astype(np.float16)
-    wanted, got = would_replay(tas, meta), would_replay(half, meta)
-    half = np.where(wanted & ~got, np.nextafter(half, np.float16(np.inf)), half)
-    return np.where(~wanted & got, np.nextafter(half, np.float16(-np.inf)), half)
+    largest = np.nanmax(np.abs(tas), initial=0.0)
+    narrow = np.float16 if largest < float(np.finfo(np.float16).max) else np.float32
+    rounded: Tas = tas.astype(narrow)
+    wanted, got = would_replay(tas, meta), would_replay(rounded, meta)
+    rounded = np.where(wanted & ~got, np.nextafter(rounded, narrow(np.inf)), rounded)
+    return np.where(~wanted & got, np.nextafter(rounded, narrow(-np.inf)), rounded)
 
 
 def load_trace(path: str | Path) -> Trace:

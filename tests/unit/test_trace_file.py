@@ -95,18 +95,23 @@ def test_scores_too_large_for_half_precision_stay_single(tmp_path: Path) -> None
 @given(
     tau=st.floats(-4, 4),
     offsets=st.lists(st.floats(-1e-3, 1e-3), min_size=16, max_size=16),
+    dtype=st.sampled_from([np.float32, np.float64]),
+    largest=st.sampled_from([1.0, 1e6]),
 )
-def test_narrowing_contradicts_no_decision(tau: float, offsets: list[float]) -> None:
+def test_narrowing_contradicts_no_decision(
+    tau: float, offsets: list[float], dtype: type, largest: float
+) -> None:
     """Scores as near to tau as they can be stay on their side of it."""
     meta = make_meta(tau=tau)
-    tas = np.full((12, 2, 4), np.nan, np.float32)
+    tas = np.full((12, 2, 4), np.nan, dtype)
     tas[4:6] = (tau + np.array(offsets)).reshape(2, 2, 4)
-    tas[6:8] = np.nextafter(np.float32(tau), np.float32(9))
-    tas[8:10] = np.nextafter(np.float32(tau), np.float32(-9))
-    tas[10:] = np.float32(tau)
-    half = narrow_tas(tas, meta)
-    assert half.dtype == np.float16
-    np.testing.assert_array_equal(would_replay(half, meta), would_replay(tas, meta))
+    tas[6:8] = np.nextafter(dtype(tau), dtype(9))
+    tas[8:10] = np.nextafter(dtype(tau), dtype(-9))
+    tas[10:] = dtype(tau)
+    tas[11] = largest
+    narrow = narrow_tas(tas, meta)
+    assert narrow.dtype == (np.float16 if largest == 1.0 else np.float32)
+    np.testing.assert_array_equal(would_replay(narrow, meta), would_replay(tas, meta))
 
 
 def test_kv_len_counts_valid_tokens_and_stays_in_the_window() -> None:

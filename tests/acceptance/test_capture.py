@@ -1,0 +1,329 @@
+"""Capturing end to end: a recipe gives the same trace again, and the shipped traces are sound."""
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from carsim.cli import carsim, main
+from carsim.decoder.calibrate import calibrate
+from carsim.decoder.capture import capture
+from carsim.decoder.content import load_codebook
+from carsim.decoder.model import load_model, random_model, save_model
+from carsim.decoder.recipe import Recipe, parse_recipe
+from carsim.errors import InputError
+from carsim.spec.yaml_file import read_mapping
+from carsim.trace import Trace, compare_traces, load_trace, save_trace, trace_stats
+
+TRACES = Path(__file__).parents[2] / "traces"
+GEOMETRY = {
+    "name": "tiny",
+    "n_layers": 2,
+    "hidden_size": 24,
+    "n_heads": 2,
+    "n_kv_heads": 1,
+    "head_dim": 12,
+    "ffn_size": 16,
+}
+
+
+def make_recipe(folder: Path, **changes: Any) -> Path:
+    """A recipe of two clips and two layers that decodes in well under a second."""
+    fields: dict[str, Any] = {
+        "name": "tiny",
+        "output": "tiny.npz",
+        "decoded": GEOMETRY,
+        "codebook": "codebook_512.npz",
+        "clips": [
+            {"photo": "coffee", "motion": "pan", "speed": 0.0},
+            {"photo": "astronaut", "motion": "cut", "speed": 8.0},
+        ],
+        "n_frames": 2,
+        "prompt_tokens": 50,
+        "tau": 1.0,
+        "attention": {"kind": "dense"},
+        "seed": 1,
+    }
+    path = folder / "tiny.yaml"
+    kept = {key: value for key, value in {**fields, **changes}.items() if value != "absent"}
+    path.write_text(yaml.safe_dump(kept))
+    codebook = folder / "codebook_512.npz"
+    if not codebook.exists():
+        codebook.write_bytes((TRACES / "codebook_512.npz").read_bytes())
+    return path
+
+
+def read(path: Path) -> Recipe:
+    return parse_recipe(read_mapping(path), path)
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Trace:
+    """The tiny recipe, captured once and saved."""
+    folder = tmp_path_factory.mktemp("tiny")
+    return save_trace(folder / "tiny.npz", capture(read(make_recipe(folder)), folder, workers=1))
+
+
+def test_remaking_gives_the_same_bytes_through_the_command_line(
+    tmp_path: Path, tiny: Trace
+) -> None:
+    recipe = make_recipe(tmp_path)
+    arguments = ["capture", str(recipe), "--workers", "2"]
+    result = CliRunner().invoke(carsim, arguments)
+    assert result.exit_code == 0, result.output
+    assert "eligible steps (first frame left out)" in result.stdout
+    assert tiny.path is not None
+    assert (tmp_path / "tiny.npz").read_bytes() == tiny.path.read_bytes()
+    refused = CliRunner().invoke(carsim, arguments)
+    assert isinstance(refused.exception, InputError)
+    assert "exists already" in str(refused.exception)
+    elsewhere = ["--out", str(tmp_path / "other.npz")]
+    assert CliRunner().invoke(carsim, [*arguments, *elsewhere]).exit_code == 0
+    assert (tmp_path / "other.npz").read_bytes() == tiny.path.read_bytes()
+
+
+def test_a_captured_trace_is_what_the_recipe_says(tiny: Trace) -> None:
+    assert (tiny.n_steps, tiny.n_layers, tiny.n_rows) == (512, 2, 4)
+    assert tiny.meta.guidance_pairs == ((0, 1), (2, 3))
+    assert tiny.meta.prompt_lengths[1] == tiny.meta.prompt_lengths[3] == 17
+    assert not tiny.replay[:256].any()
+    assert tiny.meta.quality is None
+    clips = tiny.meta.content["clips"]
+    assert isinstance(clips, list)
+    assert [clip["kept_tokens"] for clip in clips] == [1.0, pytest.approx(0.02, abs=0.05)]
+
+
+def test_still_content_replays_more_than_a_cut(tiny: Trace) -> None:
+    still, cut = (trace_stats(tiny).by_row[row].over_eligible for row in (0, 2))
+    assert still > cut + 0.1
+
+
+def test_scopes_are_applied_while_decoding(tmp_path: Path) -> None:
+    pair = capture(read(make_recipe(tmp_path, decision_scope="pair")), tmp_path, workers=0)
+    np.testing.assert_array_equal(pair.replay[..., 0], pair.replay[..., 1])
+    assert (pair.replay[..., 0] != pair.replay[..., 2]).any()
+    batch = capture(read(make_recipe(tmp_path, decision_scope="batch")), tmp_path, workers=0)
+    assert (batch.replay == batch.replay[..., :1]).all()
+    assert save_trace(tmp_path / "b.npz", batch).meta.decision_scope == "batch"
+
+
+def test_groups_of_rows_are_put_together_in_order(tmp_path: Path, tiny: Trace) -> None:
+    """Five clips make two groups; the pair that falls into the second decodes as on its own."""
+    clips = read(make_recipe(tmp_path)).clips
+    fields = [clip.model_dump() for clip in (clips[1],) * 4 + (clips[0],)]
+    recipe = read(make_recipe(tmp_path, clips=fields))
+    seen: list[tuple[int, int]] = []
+    trace = capture(recipe, tmp_path, workers=2, progress=lambda *at: seen.append(at))
+    assert trace.n_rows == 10
+    np.testing.assert_allclose(trace.tas[..., 8:], tiny.tas[..., :2], atol=2e-3)
+    assert seen[-1] == (5120, 5120)
+
+
+def test_a_checkpoint_takes_the_place_of_random_weights(tmp_path: Path, tiny: Trace) -> None:
+    recipe = read(make_recipe(tmp_path))
+    model = random_model(recipe.decoded, load_codebook(tmp_path / recipe.codebook), recipe.seed)
+    save_model(tmp_path / "trained.safetensors", model)
+    loaded = load_model(tmp_path / "trained.safetensors")
+    assert loaded.geometry == model.geometry
+    trace = capture(read(make_recipe(tmp_path, weights="trained.safetensors")), tmp_path, workers=0)
+    np.testing.assert_array_equal(trace.replay, tiny.replay)
+    assert trace.meta.weights.startswith("checkpoint trained.safetensors, sha256 ")
+    other = {**GEOMETRY, "n_kv_heads": 2}
+    mismatch = make_recipe(tmp_path, weights="trained.safetensors", decoded=other)
+    with pytest.raises(InputError, match="geometry and codebook that belong together"):
+        capture(read(mismatch), tmp_path)
+
+
+def test_sampled_tokens_take_the_place_of_given_ones(tmp_path: Path, tiny: Trace) -> None:
+    sampling = {"temperature": 1.0, "guidance_scale": 2.0}
+    recipe = read(make_recipe(tmp_path, sampling=sampling))
+    trace = capture(recipe, tmp_path, workers=0)
+    assert trace.meta.mode == "sampled"
+    assert trace.meta.sampling == sampling
+    assert not np.array_equal(trace.tas[256:], tiny.tas[256:])
+    np.testing.assert_array_equal(trace.tas, capture(recipe, tmp_path, workers=0).tas)
+    clips = trace.meta.content["clips"]
+    assert isinstance(clips, list)
+    assert clips[0]["kept_tokens"] < 0.2  # random logits draw anything
+
+
+def test_calibration_finds_the_ratio_that_is_asked_for(tmp_path: Path) -> None:
+    recipe = read(make_recipe(tmp_path))
+    found = calibrate(recipe, tmp_path, 0.6, workers=0)
+    applied = capture(recipe.model_copy(update={"tau": found.tau}), tmp_path, workers=0)
+    assert applied.replay[256:].mean() == found.ratio == pytest.approx(0.6, abs=0.02)
+    with pytest.raises(InputError, match=r"between 0 and 1, got 1\.2"):
+        calibrate(recipe, tmp_path, 1.2)
+    with pytest.raises(InputError, match="one frame never replays"):
+        calibrate(recipe.model_copy(update={"n_frames": 1}), tmp_path, 0.5)
+
+
+def test_calibration_through_the_command_line_writes_nothing(tmp_path: Path) -> None:
+    arguments = ["capture", str(make_recipe(tmp_path)), "--calibrate", "0.5"]
+    result = CliRunner().invoke(carsim, arguments)
+    assert result.exit_code == 0
+    assert result.stdout.startswith("tau: ")
+    assert not (tmp_path / "tiny.npz").exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"seed": "absent"}, "$.seed: Field required"),
+        ({"colour": "red"}, "$.colour: Extra inputs are not permitted, got 'red'"),
+        ({"n_frames": 2.0}, "$.n_frames: Input should be a valid integer, got 2.0"),
+        ({"clips": []}, "$.clips"),
+        ({"clips": [{"photo": "teapot", "motion": "pan", "speed": 1.0}]}, "'teapot': unknown"),
+        ({"clips": [{"photo": "coffee", "motion": "spin", "speed": 1.0}]}, "$.clips.0.motion"),
+        ({"tau": [0.1, 0.2, 0.3]}, "3 taus for 2 layers"),
+        ({"prompt_tokens": 20}, "prompt_tokens allows 20"),
+        ({"output": "../escape.npz"}, "$.output"),
+        ({"attention": {"kind": "streaming"}}, "$.attention.streaming.window: Field required"),
+        ({"decoded": {**GEOMETRY, "head_dim": 5}}, "head_dim 5 is odd"),
+        ({"codebook": "none.npz"}, "none.npz: no such file"),
+        ({"weights": "none.safetensors"}, "none.safetensors: cannot be read"),
+    ],
+)
+def test_bad_recipes(tmp_path: Path, changes: dict[str, Any], words: str) -> None:
+    path = make_recipe(tmp_path, **changes)
+    with pytest.raises(InputError) as caught:
+        capture(read(path), tmp_path)
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_bad_checkpoints(tmp_path: Path) -> None:
+    recipe = read(make_recipe(tmp_path))
+    model = random_model(recipe.decoded, load_codebook(tmp_path / recipe.codebook), 0)
+    path = tmp_path / "a.safetensors"
+    save_model(path, model)
+    data = path.read_bytes()
+    for damaged in (b"", data[:100], data[:-8], b"\xff" * 64, data.replace(b'"F32"', b'"I32"')):
+        path.write_bytes(damaged)
+        with pytest.raises(InputError, match=r"a\.safetensors: not a readable \.safetensors"):
+            load_model(path)
+    path.write_bytes(data.replace(b'"n_layers": "2"', b'"n_layers": "x"'))
+    with pytest.raises(InputError, match=r"a\.safetensors: metadata: expected name and n_layers"):
+        load_model(path)
+    path.write_bytes(data.replace(b'"n_layers": "2"', b'"n_layers": "3"'))
+    with pytest.raises(InputError, match=r"array 'wq': expected finite numbers of shape \(3, "):
+        load_model(path)
+    path.write_bytes(data.replace(b'"head"', b'"tail"'))
+    with pytest.raises(InputError, match="arrays missing or unknown: head, tail"):
+        load_model(path)
+    broken = {**model.arrays, "wq": np.full_like(model.arrays["wq"], np.nan)}
+    with pytest.raises(InputError, match="array 'wq': expected finite numbers"):
+        save_model(tmp_path / "b.safetensors", replace(model, arrays=broken))
+
+
+def test_errors_are_one_line_with_status_2(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for arguments in (
+        ["capture", str(tmp_path / "none.yaml")],
+        ["capture", str(make_recipe(tmp_path)), "--out", str(tmp_path / "no" / "a.npz")],
+        ["trace", "info", str(make_recipe(tmp_path))],
+        ["decode", "--check", str(make_recipe(tmp_path))],
+    ):
+        monkeypatch.setattr(sys, "argv", ["carsim", *arguments])
+        with pytest.raises(SystemExit) as caught:
+            main()
+        assert caught.value.code == 2
+        line = capsys.readouterr().err
+        assert line.startswith("carsim: ")
+        assert line.count("\n") == 1
+        assert ";" in line  # problem; cure
+    assert not list(tmp_path.glob("*.npz.*"))
+
+
+def test_info_shows_and_exports_what_the_trace_holds(tiny: Trace) -> None:
+    result = CliRunner().invoke(carsim, ["trace", "info", str(tiny.path)])
+    assert result.exit_code == 0
+    ratio = trace_stats(tiny).ratio
+    for words in (
+        f"{ratio.over_all:.2%} of all steps",
+        f"{ratio.over_eligible:.2%} of eligible",
+        "coffee pan 0",
+        "never",
+        "VILA-U-7B",
+        tiny.sha256[:32],
+    ):
+        assert words in result.output
+    exported = json.loads(
+        CliRunner().invoke(carsim, ["trace", "info", "--json", str(tiny.path)]).output
+    )
+    assert exported["sha256"] == tiny.sha256
+    assert exported["meta"]["tau"] == 1.0
+    assert exported["stats"]["ratio"]["over_eligible"] == ratio.over_eligible
+    assert len(exported["stats"]["by_layer"]) == 2
+
+
+def nudged(trace: Trace, step: int, row: int, change: float) -> Trace:
+    """The trace with one score changed, and its decision with it."""
+    tas = trace.tas.astype(np.float32)
+    tas[step, 0, row] += change
+    replay = trace.replay.copy()
+    replay[step, 0, row] = tas[step, 0, row] > 1.0
+    return replace(trace, tas=tas, replay=replay, sha256="")
+
+
+def test_comparing_traces(tmp_path: Path, tiny: Trace) -> None:
+    """What rounding explains is equivalent; a score that moved, or a flip far from tau, is not."""
+    assert compare_traces(tiny, tiny).identical
+    assert compare_traces(tiny, nudged(tiny, 400, 1, 5e-5)).equivalent
+    moved = compare_traces(tiny, nudged(tiny, 400, 1, -0.1))
+    assert moved.max_tas_error == pytest.approx(0.1, rel=0.1)
+    assert not moved.equivalent
+    far = int(np.nanargmax(np.abs(tiny.tas[:, 0, 1].astype(float) - 1)))
+    flip = compare_traces(tiny, nudged(tiny, far, 1, -2 * float(tiny.tas[far, 0, 1] - 1)))
+    assert (flip.flipped, flip.first_flips, flip.unexplained_flips) == (1, 1, 1)
+    near = nudged(tiny, 300, 2, 1.00003 - float(tiny.tas[300, 0, 2]))
+    flipped = nudged(near, 300, 2, -0.00006)
+    rounding = compare_traces(near, flipped)
+    assert (rounding.flipped, rounding.first_flips, rounding.unexplained_flips) == (1, 1, 0)
+    assert rounding.equivalent
+    later = nudged(flipped, 450, 2, 0.5)
+    assert compare_traces(near, later).equivalent, "what follows a flip is not judged"
+    assert not compare_traces(near, nudged(flipped, 280, 2, 0.5)).equivalent
+    other = replace(tiny, meta=tiny.meta.model_copy(update={"seed": 2}), sha256="")
+    assert compare_traces(tiny, other).changed_fields == ("seed",)
+
+
+def test_comparing_through_the_command_line(tmp_path: Path, tiny: Trace) -> None:
+    save_trace(tmp_path / "moved.npz", nudged(tiny, 400, 1, -0.1))
+    same = CliRunner().invoke(carsim, ["trace", "compare", str(tiny.path), str(tiny.path)])
+    assert (same.exit_code, same.output) == (0, "identical, byte for byte\n")
+    arguments = ["trace", "compare", str(tiny.path), str(tmp_path / "moved.npz")]
+    moved = CliRunner().invoke(carsim, arguments)
+    assert moved.exit_code == 1
+    assert "NOT equivalent" in moved.output
+    with pytest.raises(InputError, match=r"shapes .* differ; compare traces of one recipe"):
+        compare_traces(tiny, load_trace(TRACES / "vilau_8f.npz"))
+
+
+@pytest.mark.parametrize("name", ["vilau_8f", "vilau_8f_sparse"])
+def test_shipped_traces_are_what_their_recipes_say(name: str) -> None:
+    trace, recipe = load_trace(TRACES / f"{name}.npz"), read(TRACES / f"{name}.yaml")
+    assert (trace.n_steps, trace.n_layers, trace.n_rows) == (2048, 32, 32)
+    assert trace.meta.decoded == recipe.decoded
+    assert trace.meta.tau == recipe.tau
+    assert trace.meta.attention == recipe.attention
+    assert trace.meta.guidance_pairs == recipe.pairs
+    assert trace.meta.seed == recipe.seed
+    stats = trace_stats(trace)
+    assert stats.ratio.over_eligible == pytest.approx(0.5, abs=0.01)
+    assert stats.ratio.over_all == pytest.approx(0.5 * 7 / 8, abs=0.01)
+    by_speed = [
+        (clip.speed, stats.by_row[2 * index].over_eligible)
+        for index, clip in enumerate(recipe.clips)
+    ]
+    slow = np.mean([ratio for speed, ratio in by_speed if speed <= 1])
+    fast = np.mean([ratio for speed, ratio in by_speed if speed >= 4])
+    assert slow > fast + 0.1, "decisions depend on what is seen"
+    assert np.nanmean(stats.pair_phi) > stats.clip_phi > 0
