@@ -6,18 +6,13 @@ def number(value: float, digits: int = 4) -> str:
 
     Whole numbers are given in full.
 
-    >>> [number(x) for x in (0, 387.3087, 7523.69, 1234567.8, 0.00123456, 250.0, 99.7)]
-    ['0', '387.3', '7,524', '1,234,568', '0.001235', '250', '99.70']
+    >>> [number(x) for x in (0, 387.3087, 7523.69, 1234567.8, 0.00123456, 250.0, 99.7, 0.99999)]
+    ['0', '387.3', '7,524', '1,234,568', '0.001235', '250', '99.70', '1.000']
     """
     if value == round(value):
         return f"{value:,.0f}"
-    decimals = digits - len(f"{abs(value):.0f}") if abs(value) >= 1 else digits + _zeros(value)
-    return f"{value:,.{max(0, decimals)}f}"
-
-
-def _zeros(value: float) -> int:
-    """Zeros between the decimal point and the first other digit of a number below 1."""
-    return -int(f"{value:e}".partition("e")[2]) - 1
+    exponent = int(f"{value:.{digits - 1}e}".partition("e")[2])
+    return f"{value:,.{max(0, digits - 1 - exponent)}f}"
 
 
 def percent(share: float) -> str:

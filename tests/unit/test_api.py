@@ -1,0 +1,43 @@
+"""The public names of the package: all there, and none imported before it is used."""
+
+import subprocess
+import sys
+
+import pytest
+
+import carsim
+
+HEAVY = ("numpy", "pandas", "matplotlib", "pyarrow", "simpy", "pydantic", "rich")
+
+
+@pytest.mark.parametrize("name", carsim.__all__)
+def test_every_public_name_is_there(name):
+    assert getattr(carsim, name).__doc__
+    assert name in dir(carsim)
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="module 'carsim' has no attribute 'nope'"):
+        _ = carsim.nope
+
+
+def test_the_version_is_that_of_the_distribution():
+    from importlib.metadata import version
+
+    assert carsim.__version__ == version("carsim")
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import carsim",
+        "from carsim.cli import carsim; carsim.main(['--help'], standalone_mode=False)",
+    ],
+    ids=["import", "help"],
+)
+def test_nothing_heavy_is_imported_before_it_is_needed(code):
+    check = f"import sys; print([name for name in {HEAVY} if name in sys.modules])"
+    done = subprocess.run(
+        [sys.executable, "-c", f"{code}\n{check}"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "[]"
