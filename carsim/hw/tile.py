@@ -1,16 +1,16 @@
 """Tile by tile: the finer and slower model that the fluid one is held against.
 
 Model: the lanes, steps, buffers and phases of the fluid model, but nothing is averaged. Every tile
-of an operand is requested once its buffer has room for it, is served by its memory after the
-requests made before it, arrives, and is computed on when it is whole and the tile before it is
-done; then its room is free again. Requests of all lanes queue at the memory in the order in which
-they were made. Every request pays the latency of its memory, beside the transfers of those before
-it.
+of an operand is requested once its buffer has room for it, is served by its memory when the turn is
+its lane's, arrives, and is computed on when it is whole and the tile before it is done; then its
+room is free again. Every request pays the latency of its memory, beside the transfers of those
+before it.
 
 Simplifications: a tile is served without interruption; side transfers queue like any other request;
 the identical cores of a lane request together, so their tiles are served as one.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 
@@ -23,14 +23,16 @@ from carsim.hw.lane import LaneModel, Process, Step
 class Request:
     """One transfer; ``done`` triggers when its last byte has arrived."""
 
-    __slots__ = ("done",)
+    __slots__ = ("done", "eligible_at", "nbytes")
 
-    def __init__(self, done: simpy.Event) -> None:
+    def __init__(self, done: simpy.Event, nbytes: int, eligible_at: int) -> None:
         self.done = done
+        self.nbytes = nbytes
+        self.eligible_at = eligible_at
 
 
 class TileMemory:
-    """One path to memory that serves whole requests, first come, first served.
+    """One path to memory that serves whole requests, requesters in turn.
 
     Args:
         env: The event loop, in fabric cycles.
@@ -40,22 +42,78 @@ class TileMemory:
     def __init__(self, env: Clock, rate: Fraction) -> None:
         self.moved_bytes = 0
         self._env = env
-        self._rate = rate
-        self._free_at = 0  # in cycles times the rate's numerator, so that nothing is rounded
+        self._rate = rate.as_integer_ratio()
+        self._queues: dict[str, deque[Request]] = {}
+        self._served: tuple[str, Request] | None = None
+        self._served_until = 0  # in cycles times the rate's numerator, so that nothing is rounded
+        self._wakes_at = -1
 
-    def start(self, nbytes: int, *, weight: int = 1, latency_cycles: int = 0) -> Request:
-        """Request ``nbytes`` for each of ``weight`` identical consumers."""
-        numerator, denominator = self._rate.as_integer_ratio()
+    def start(
+        self, nbytes: int, *, weight: int = 1, latency_cycles: int = 0, requester: str = ""
+    ) -> Request:
+        """Request ``nbytes`` for each of ``weight`` identical consumers.
+
+        Args:
+            nbytes: Bytes per consumer, more than 0.
+            weight: Identical consumers.
+            latency_cycles: What passes before it can be served.
+            requester: Whose request it is; requesters take turns.
+        """
         self.moved_bytes += nbytes * weight
-        begin = max((self._env.cycle + latency_cycles) * numerator, self._free_at)
-        self._free_at = begin + nbytes * weight * denominator
-        arrival = -(-self._free_at // numerator)
-        return Request(self._env.timeout(arrival - self._env.cycle))
+        request = Request(self._env.event(), nbytes * weight, self._env.cycle + latency_cycles)
+        self._queues.setdefault(requester, deque()).append(request)
+        if self._served is None:
+            self._serve_next()
+        return request
 
-    def waiting_bytes(self) -> int:
-        """Bytes that have been requested and not served by now."""
-        numerator, denominator = self._rate.as_integer_ratio()
-        return -(-max(0, self._free_at - self._env.cycle * numerator) // denominator)
+    def waiting_bytes(self, requester: str) -> int:
+        """Bytes that a requester has asked for and that have not arrived by now."""
+        waiting = sum(request.nbytes for request in self._queues.get(requester, ()))
+        if self._served is not None and self._served[0] == requester:
+            numerator, denominator = self._rate
+            left = max(0, self._served_until - self._env.cycle * numerator)
+            waiting += -(-left // denominator)
+        return waiting
+
+    def _serve_next(self) -> None:
+        now = self._env.cycle
+        for requester in list(self._queues):
+            queue = self._queues[requester]
+            if queue and queue[0].eligible_at <= now:
+                request = queue.popleft()
+                # To the end of the line: the next turn is another requester's.
+                self._queues[requester] = self._queues.pop(requester)
+                self._serve(requester, request)
+                return
+        heads = [queue[0].eligible_at for queue in self._queues.values() if queue]
+        if heads and min(heads) != self._wakes_at:
+            self._wakes_at = min(heads)
+            self._after(self._wakes_at - now, self._on_wake)
+
+    def _serve(self, requester: str, request: Request) -> None:
+        numerator, denominator = self._rate
+        now = self._env.cycle * numerator
+        # What the last cycle could have served beyond the request before is not lost.
+        begin = self._served_until if now - self._served_until < numerator else now
+        self._served = requester, request
+        self._served_until = begin + request.nbytes * denominator
+        self._after(-(-self._served_until // numerator) - self._env.cycle, self._on_served)
+
+    def _on_served(self, _: simpy.Event) -> None:
+        assert self._served is not None
+        request = self._served[1]
+        self._served = None
+        request.done.succeed()
+        self._serve_next()
+
+    def _on_wake(self, _: simpy.Event) -> None:
+        if self._served is None:
+            self._serve_next()
+
+    def _after(self, cycles: int, then: Callable[[simpy.Event], None]) -> None:
+        timer = self._env.timeout(max(0, cycles))
+        assert timer.callbacks is not None
+        timer.callbacks.append(then)
 
 
 class TileCore(LaneModel):
@@ -82,7 +140,8 @@ class TileCore(LaneModel):
         if self.lead_out is None:
             return 0, 0
         # What is on its way at a barrier goes on arriving; only what is not served yet is missing.
-        waiting = -(-self._memories[self.lead_out.path].waiting_bytes() // self.cores)
+        waiting = self._memories[self.lead_out.path].waiting_bytes(self.name)
+        waiting = -(-waiting // self.cores)
         on_its_way = self._lead_requested_bytes - self._lead_arrived_bytes
         return self._lead_requested_bytes - min(on_its_way, waiting), self.lead_out.nbytes
 
@@ -122,7 +181,7 @@ class TileCore(LaneModel):
                     latency = 0 if latency_paid else self._latencies[step.path]
                     latency_paid = False
                     request = self._memories[step.path].start(
-                        missing, weight=self.cores, latency_cycles=latency
+                        missing, weight=self.cores, latency_cycles=latency, requester=self.name
                     )
                     self._when_done(request, nbytes, self._arrive(step, arrived))
                 else:
@@ -138,7 +197,10 @@ class TileCore(LaneModel):
             yield from self._room(lead.is_kv, nbytes, lead.buffer_bytes)
             self._lead_requested_bytes += nbytes
             request = self._memories[lead.path].start(
-                nbytes, weight=self.cores, latency_cycles=self._latencies[lead.path]
+                nbytes,
+                weight=self.cores,
+                latency_cycles=self._latencies[lead.path],
+                requester=self.name,
             )
             self._when_done(request, nbytes, self._lead_arrived)
 
