@@ -79,8 +79,11 @@ class FluidMemory:
         """
         self._settle()
         self.moved_bytes += nbytes * weight
-        credits_ = max(1, nbytes * self._credits_per_byte - spare_credits)
+        credits_ = nbytes * self._credits_per_byte - spare_credits
         flow = Flow(self._env.event(), credits_, self._cap_credits(cap), weight)
+        if credits_ <= 0:
+            self._end(flow)  # within the cycle that the flow before it left over
+            return flow
         self._flows.append(flow)
         self._reshare()
         return flow
@@ -143,7 +146,10 @@ class FluidMemory:
         ended = [flow for flow in self._flows if flow._remaining <= 0]
         self._flows = [flow for flow in self._flows if flow._remaining > 0]
         for flow in ended:
-            flow.finished_at = self._env.cycle
-            flow.spare_credits = -flow._remaining
-            flow.done.succeed()
+            self._end(flow)
         self._reshare()
+
+    def _end(self, flow: Flow) -> None:
+        flow.finished_at = self._env.cycle
+        flow.spare_credits = -flow._remaining
+        flow.done.succeed()
