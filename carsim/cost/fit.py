@@ -114,7 +114,7 @@ def activation_elements(model: Model, machine: Machine, max_context: int) -> int
     share = machine.cores if machine.mapping == "tensor" else 1
     d, ff = body.hidden_size, body.ffn_size
     residual = -(-d // share)
-    attention = d + -(-(d + 2 * body.kv_size) // share) + max_context + residual
+    attention = d + -(-(body.q_size + 2 * body.kv_size) // share) + max_context + residual
     mlp = max(d + 2 * -(-ff // share), (ff if share > 1 else 0) + residual)
     widest = residual + max(attention, mlp)
     if not machine.include_head:

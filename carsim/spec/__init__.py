@@ -12,7 +12,7 @@ from carsim.spec.load import (
     shipped_designs,
 )
 from carsim.spec.machine import Array, Drs, Machine, Placement, Vector
-from carsim.spec.model import Body, DepthTransformer, LinearHead, Model, Precision
+from carsim.spec.model import Body, DepthTransformer, LinearHead, Model, Precision, WeightPrecision
 from carsim.spec.policy import DenseAttention, Policy, StreamingAttention
 
 __all__ = [
@@ -35,6 +35,7 @@ __all__ = [
     "Precision",
     "StreamingAttention",
     "Vector",
+    "WeightPrecision",
     "build_design",
     "configs_folder",
     "design_path",

@@ -1,5 +1,6 @@
 """The model that is decoded: body, head, and the precision of what is stored and moved."""
 
+import math
 from fractions import Fraction
 from functools import cached_property
 from typing import Annotated, Literal
@@ -8,11 +9,14 @@ from pydantic import Field, model_validator
 
 from carsim.spec.base import FieldError, NonNegativeInt, PositiveInt, Section
 
+Share = Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)]
+Bits = Annotated[float, Field(gt=0, le=64, allow_inf_nan=False)]
+
 
 class Precision(Section):
     """Bits per element with the scales and zero points of its quantisation groups."""
 
-    bits: PositiveInt
+    bits: Bits = Field(description="decimals for a mean, such as 3.5 where precisions are mixed")
     group: PositiveInt | None = Field(None, description="elements that share a scale; absent: none")
     scale_bits: NonNegativeInt = 0
     zero_bits: NonNegativeInt = 0
@@ -31,7 +35,7 @@ class Precision(Section):
         4.15625
         """
         overhead = Fraction(self.scale_bits + self.zero_bits, self.group) if self.group else 0
-        return self.bits + Fraction(overhead)
+        return Fraction(str(self.bits)) + overhead
 
     def bytes_of(self, elements: int) -> int:
         """Bytes of ``elements`` stored elements, rounded up."""
@@ -43,25 +47,60 @@ class Precision(Section):
         return self.bits_per_element.as_integer_ratio()
 
 
+class WeightPrecision(Precision):
+    """Precision of weights, of which some may have been pruned away.
+
+    Pruned weights are neither stored, nor moved, nor multiplied: the machine skips them.
+    """
+
+    density: Share = Field(1.0, description="share of the weights that are kept")
+    index_bits: NonNegativeInt = Field(0, description="per kept weight, to say where it belongs")
+
+    @property
+    def bits_per_element(self) -> Fraction:
+        """Stored bits per weight of the unpruned matrix.
+
+        >>> float(WeightPrecision(bits=4, density=0.5, index_bits=2).bits_per_element)
+        3.0
+        """
+        return Fraction(str(self.density)) * (super().bits_per_element + self.index_bits)
+
+    def kept(self, length: int) -> int:
+        """Weights that are left of a dot product of a given length, rounded up."""
+        return math.ceil(Fraction(str(self.density)) * length)
+
+
 class Body(Section):
-    """A LLaMA-style transformer: RMSNorm, rotary attention, SwiGLU, no biases."""
+    """A LLaMA-style transformer: norms, rotary attention, MLP, no biases."""
 
     n_layers: PositiveInt
     hidden_size: PositiveInt
     n_heads: PositiveInt
     n_kv_heads: PositiveInt
     ffn_size: PositiveInt
+    head_size: PositiveInt | None = Field(
+        None, description="elements of one attention head; hidden_size / n_heads if absent"
+    )
+    mlp: Literal["gated", "plain"] = Field(
+        "gated", description="three matrices (SwiGLU), or two with GELU between them"
+    )
 
     @model_validator(mode="after")
     def _heads_divide(self) -> "Body":
-        _check_multiple("hidden_size", self.hidden_size, "n_heads", self.n_heads)
+        if self.head_size is None:
+            _check_multiple("hidden_size", self.hidden_size, "n_heads", self.n_heads)
         _check_multiple("n_heads", self.n_heads, "n_kv_heads", self.n_kv_heads)
         return self
 
     @property
     def head_dim(self) -> int:
         """Elements of one attention head."""
-        return self.hidden_size // self.n_heads
+        return self.head_size or self.hidden_size // self.n_heads
+
+    @property
+    def q_size(self) -> int:
+        """Elements of one token's Q in one layer, and of what attention puts out."""
+        return self.n_heads * self.head_dim
 
     @property
     def kv_size(self) -> int:
@@ -71,12 +110,17 @@ class Body(Section):
     @property
     def attention_weights(self) -> int:
         """Weights of the Q, K, V and output projections of one layer."""
-        return 2 * self.hidden_size * (self.hidden_size + self.kv_size)
+        return 2 * self.hidden_size * (self.q_size + self.kv_size)
+
+    @property
+    def inner_matrices(self) -> int:
+        """Matrices from the hidden size to the MLP's own: gate and up, or up alone."""
+        return 2 if self.mlp == "gated" else 1
 
     @property
     def mlp_weights(self) -> int:
-        """Weights of gate, up and down of one layer."""
-        return 3 * self.hidden_size * self.ffn_size
+        """Weights of the MLP of one layer."""
+        return (self.inner_matrices + 1) * self.hidden_size * self.ffn_size
 
     @property
     def weights(self) -> int:
@@ -152,7 +196,7 @@ class Model(Section):
     name: str
     body: Body
     head: Head
-    weights: Precision
+    weights: WeightPrecision
     kv: Precision
     activations: Precision
     replay: Precision

@@ -148,7 +148,7 @@ def qkv_op(
     kv = part.columns(body.n_kv_heads) * body.head_dim
     return Op(
         Category.QKV,
-        gemms=(Gemm(m, d, q), Gemm(m, d, 2 * kv)),
+        gemms=(_product(model, m, d, q), _product(model, m, d, 2 * kv)),
         serial_vector_ops=m * d * NORM_OPS,
         vector_ops=m * (q + kv) * ROTARY_OPS + rows * early_keys * q,
         stream=Stream.WEIGHTS,
@@ -189,20 +189,20 @@ def attend_op(
         stream=Stream.KV,
         stream_bytes=rows * model.kv.bytes_of((2 * attended + aligned_keys) * kv),
         kv_side_bytes=rows * model.kv.bytes_of(2 * tokens * kv),
-        gathered_elements=rows * tokens * body.hidden_size,
+        gathered_elements=rows * tokens * body.q_size,
     )
 
 
 def output_op(model: Model, rows: int, part: Slice, *, streams: int = 1, tokens: int = 1) -> Op:
     """Output projection of attention and its residual sum; arguments as in :func:`qkv_op`."""
-    m, d = rows * tokens, model.body.hidden_size
+    m, d, q = rows * tokens, model.body.hidden_size, model.body.q_size
     columns = part.columns(d)
     return Op(
         Category.OUTPUT,
-        gemms=(Gemm(m, d, columns),),
+        gemms=(_product(model, m, q, columns),),
         vector_ops=m * columns * RESIDUAL_OPS,
         stream=Stream.WEIGHTS,
-        stream_bytes=streams * model.weights.bytes_of(d * columns),
+        stream_bytes=streams * model.weights.bytes_of(q * columns),
         gathered_elements=m * d,
     )
 
@@ -210,7 +210,7 @@ def output_op(model: Model, rows: int, part: Slice, *, streams: int = 1, tokens:
 def mlp_ops(
     model: Model, rows: int, part: Slice, *, streams: int = 1, tokens: int = 1, cached: bool = True
 ) -> tuple[Op, Op]:
-    """Gate and up, then down, of one layer for ``rows`` sequences; writes the replay cache.
+    """Gate and up (or up alone), then down, of one layer; writes the replay cache.
 
     Args:
         model: The model.
@@ -223,19 +223,20 @@ def mlp_ops(
     body = model.body
     m = rows * tokens
     d, ff = body.hidden_size, part.columns(body.ffn_size)
+    inner = body.inner_matrices * ff
     gate_up = Op(
         Category.MLP,
-        gemms=(Gemm(m, d, 2 * ff),),
+        gemms=(_product(model, m, d, inner),),
         serial_vector_ops=m * d * NORM_OPS,
-        vector_ops=m * ff * SILU_OPS,
+        vector_ops=m * ff * (SILU_OPS if body.mlp == "gated" else GELU_OPS),
         stream=Stream.WEIGHTS,
-        stream_bytes=streams * model.weights.bytes_of(2 * d * ff),
+        stream_bytes=streams * model.weights.bytes_of(d * inner),
         gathered_elements=m * body.ffn_size,
     )
     columns = part.columns(d)
     down = Op(
         Category.MLP,
-        gemms=(Gemm(m, body.ffn_size, columns),),
+        gemms=(_product(model, m, body.ffn_size, columns),),
         vector_ops=m * columns * RESIDUAL_OPS,
         stream=Stream.WEIGHTS,
         stream_bytes=streams * model.weights.bytes_of(body.ffn_size * columns),
@@ -278,7 +279,7 @@ def head_ops(
         columns = part.columns(n)
         return Op(
             Category.HEAD,
-            gemms=(Gemm(rows, k, columns),),
+            gemms=(_product(model, rows, k, columns),),
             serial_vector_ops=rows * k * NORM_OPS if norm else 0,
             vector_ops=rows * columns * ops_per_output,
             stream=Stream.HEAD,
@@ -306,3 +307,8 @@ def head_ops(
         )
         ops += [*layer * head.n_layers, product(d, head.codebook_size, logit_ops, norm=True)]
     return tuple(ops)
+
+
+def _product(model: Model, m: int, k: int, n: int) -> Gemm:
+    """A product with a ``k x n`` weight matrix, of which pruned weights are skipped."""
+    return Gemm(m, model.weights.kept(k), n)
