@@ -18,6 +18,8 @@ COMMANDS = {
     "decode": "Run the reference decoder against golden vectors.",
     "config": "Show resolved designs and the schema of the YAML.",
     "dram": "Show what a DRAM sustains, and the table of standards.",
+    "array": "Show what one matrix product takes on one array, and what limits it.",
+    "validate": "Hold predictions against published figures.",
 }
 """Subcommand -> its one-line help. The command is ``carsim.cli.NAME:NAME``."""
 
@@ -53,7 +55,7 @@ def carsim() -> None:
 def main() -> None:
     """Entry point: one clear line and a non-zero exit status for every error a user can cause."""
     try:
-        status = carsim.main(standalone_mode=False)
+        status = carsim.main(prog_name="carsim", standalone_mode=False)
     except CarsimError as error:
         click.echo(f"carsim: {error}", err=True)
         sys.exit(error.exit_status)

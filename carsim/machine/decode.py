@@ -1,0 +1,172 @@
+"""Tokens per second of plain auto-regressive decoding: what published boards report.
+
+Model: one step of the design's batch, no replay and no schedule, each layer through the same phases
+as a video's (:mod:`carsim.hw.phase`), head included where the design includes it, prefill left out.
+A step that attends to ``c`` tokens takes what its phases take; over a range of contexts the mean
+step is that of evenly spaced contexts in the middle of equal parts of the range, since time is
+nearly linear in the context in between.
+
+Simplifications: each computing sequence writes its MLP outputs to the replay cache, which a machine
+without replay would not (under 0.02 % of the bytes of any published system); what a host does
+between two tokens takes no time.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from carsim.cost.energy import Joules, energy
+from carsim.cost.resources import Resources
+from carsim.errors import InputError
+from carsim.hw.bench import PhaseResult
+from carsim.hw.hardware import Hardware
+from carsim.hw.phase import Case
+from carsim.machine.limits import PhaseLimit, phase_limits
+from carsim.machine.memo import PhaseMemo
+from carsim.machine.patterns import pattern_of
+from carsim.machine.plan import Plan
+from carsim.machine.simulate import LAYER_PHASES, Simulation
+from carsim.machine.tables import START
+from carsim.machine.totals import activity_of, total_of
+from carsim.spec import Design
+from carsim.units import GB
+from carsim.workload.geometry import Video
+
+SAMPLED_CONTEXTS = 32
+"""At most so many contexts of a range are simulated."""
+
+
+@dataclass(frozen=True, eq=False)
+class Decode:
+    """Decoding at one context or over several.
+
+    Attributes:
+        simulation: Totals of all steps, by kind of phase.
+        contexts: Tokens attended to, one entry per simulated step.
+    """
+
+    simulation: Simulation
+    contexts: tuple[int, ...]
+
+    @property
+    def design(self) -> Design:
+        """The design."""
+        return self.simulation.plan.hw.design
+
+    @property
+    def cycles_per_step(self) -> float:
+        """Mean fabric cycles of a step of the whole batch."""
+        return self.simulation.cycles / len(self.contexts)
+
+    @property
+    def seconds_per_step(self) -> float:
+        """Mean seconds of a step of the whole batch."""
+        return self.cycles_per_step / (self.design.board.fabric_clock_mhz * 1e6)
+
+    @property
+    def tokens_per_s(self) -> float:
+        """Tokens per second, all sequences of the batch together."""
+        return self.design.policy.batch / self.seconds_per_step
+
+    @property
+    def bytes_per_step(self) -> float:
+        """Mean bytes of a step, all memories together."""
+        moved = sum(sum(total.dram_bytes) for total in self.simulation.totals.values())
+        return moved / len(self.contexts)
+
+    @property
+    def bandwidth_gbps(self) -> float:
+        """Bytes over time, in 1e9 bytes per second."""
+        return self.bytes_per_step / self.seconds_per_step / GB
+
+    @property
+    def limits(self) -> tuple[PhaseLimit, ...]:
+        """What limits each kind of phase."""
+        return phase_limits(self.simulation)
+
+    @property
+    def limit_shares(self) -> dict[str, float]:
+        """Share of the time spent in phases of each limit, most first."""
+        cycles: Counter[str] = Counter()
+        for phase in self.limits:
+            cycles[phase.limit] += phase.cycles
+        return {limit: count / self.simulation.cycles for limit, count in cycles.most_common()}
+
+    def joules_per_token(self, used: Resources) -> Joules:
+        """Joules of the whole board per token, with the interval of the constants.
+
+        Args:
+            used: FPGA resources of the design.
+        """
+        memories = [path.name for path in self.simulation.plan.hw.paths]
+        board = energy(self.design, activity_of(self.simulation.totals, memories), used).board
+        tokens = len(self.contexts) * self.design.policy.batch
+        return Joules(board.value_j / tokens, board.low_j / tokens, board.high_j / tokens)
+
+
+def decode(design: Design, first_context: int, last_context: int | None = None) -> Decode:
+    """Simulate decoding at a context, or over a range of them.
+
+    Args:
+        design: The design.
+        first_context: Tokens that the (first) step attends to, itself included.
+        last_context: Those of the last step; equal to the first if left out.
+
+    Raises:
+        InputError: No such context or range.
+    """
+    last = first_context if last_context is None else last_context
+    if first_context < 1 or last < first_context:
+        raise InputError(
+            "context", f"got {first_context} to {last}", "give 1 or more, the smaller one first"
+        )
+    return decode_at(PhaseMemo(Hardware(design)), contexts_of(first_context, last))
+
+
+def contexts_of(first: int, last: int) -> tuple[int, ...]:
+    """The contexts that stand for a range: all of a short one, the middles of parts of a long one.
+
+    >>> contexts_of(7, 9)
+    (7, 8, 9)
+    >>> contexts_of(1, 64)[:3]
+    (2, 4, 6)
+    """
+    count = last - first + 1
+    parts = min(count, SAMPLED_CONTEXTS)
+    return tuple(first + (2 * part + 1) * count // (2 * parts) for part in range(parts))
+
+
+def decode_at(memo: PhaseMemo, contexts: Sequence[int]) -> Decode:
+    """Simulate one step at each of the given contexts."""
+    hw = memo.phases.hw
+    policy, layers = hw.design.policy, hw.design.model.body.n_layers
+    video = Video(n_frames=1, tokens_per_frame=max(contexts), prompt_tokens=0)
+    steps = [context - 1 for context in contexts]
+    plan = Plan(memo.phases, video, policy.attention, "static", False, steps)
+    ((loads, _),) = pattern_of(plan, np.zeros(hw.batch, np.bool_), False)
+    counts: dict[str, Counter[PhaseResult]] = {name: Counter() for name in LAYER_PHASES}
+    cases: set[Case] = set()
+
+    def take(name: str, case: Case) -> PhaseResult:
+        result = memo.layer_phase(case)
+        cases.add(case)
+        counts[name][result] += 1
+        return result
+
+    for step in steps:
+        ahead = START
+        for layer in range(layers):
+            last = layer == layers - 1
+            qkv = take("qkv", plan.qkv_case(step, ahead))
+            attended = take("attention", plan.attend_case(step, qkv.ahead))
+            put_out = take("output", plan.output_case(False, True, attended.ahead))
+            mlp = take("mlp", plan.mlp_case(loads, 0, False, last, 0, put_out.ahead))
+            ahead = mlp.ahead
+    totals = {name: total_of(count.items()) for name, count in counts.items()}
+    if hw.design.machine.include_head:
+        totals["head"] = total_of([(memo.head(), len(steps))])
+    cycles = sum(total.cycles for total in totals.values())
+    simulation = Simulation(plan, totals, np.array([cycles], np.int64), {}, len(cases))
+    return Decode(simulation, tuple(contexts))
