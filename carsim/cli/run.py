@@ -38,6 +38,13 @@ from carsim.errors import InputError
     metavar="SEED",
     help="Draw the rows that a batch needs beyond the trace's, with this seed.",
 )
+@click.option(
+    "--fidelity",
+    type=click.Choice(["fluid", "tile"]),
+    default="fluid",
+    show_default=True,
+    help="Share bandwidth between flows, or request every tile: finer, and some 5 times slower.",
+)
 @click.option("--allow-misfit", is_flag=True, help="Go on with a design that does not fit.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document, and nothing else.")
 @click.option("--out", metavar="DIR", help="Also write summary, tables, layer-steps and figures.")
@@ -54,6 +61,7 @@ def run(
     batch: int | None,
     overrides: tuple[str, ...],
     resample: int | None,
+    fidelity: str,
     allow_misfit: bool,
     as_json: bool,
     out: str | None,
@@ -107,6 +115,7 @@ def run(
             traces,
             allow_misfit=allow_misfit,
             resample_seed=resample,
+            fidelity=fidelity,
             detail=out is not None,
         )
         files: list[str] = []

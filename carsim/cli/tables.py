@@ -78,7 +78,8 @@ def header(report: Report, traces: Sequence[Trace]) -> Table:
         "run",
         f"{_count(chosen.n_batches, 'batch', 'batches')} of {policy.batch} sequences, "
         f"{_count(chosen.batches.videos_per_batch, 'video')} each"
-        + (f" ({_count(left_out, 'row')} of the trace left out)" if left_out else ""),
+        + (f" ({_count(left_out, 'row')} of the trace left out)" if left_out else "")
+        + f", {plan.hw.fidelity} fidelity",
     )
     return grid
 

@@ -160,6 +160,12 @@ class Bench:
         if self._replay_step is not None:
             steps.append(self._replay_step)
         ahead = self._ahead()
+        if self._emit is not None:
+            for core in self.cores:
+                if 0 <= core.lead_begun < end:
+                    self._emit(
+                        f"{core.name} fetch", "ahead, for the next phase", core.lead_begun, end
+                    )
         moved = [memory.moved_bytes for memory in self._memories]
         for core in self.cores:
             for path, nbytes in core.unfetched_lead(ahead.nbytes):

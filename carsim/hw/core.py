@@ -132,6 +132,7 @@ class Core(LaneModel):
             yield from self._room(len(self._steps), self.lead_out.is_kv)
             yield from self._request(self.lead_out.path)
             self._fetching = len(self._steps)
+            self.lead_begun = self._env.cycle
             self._lead_flow = self._start_flow(self.lead_out.path, self.lead_out.nbytes)
 
     def _room(self, index: int, is_kv: bool) -> Process:

@@ -116,6 +116,7 @@ class LaneModel(ABC):
     Attributes:
         done: Triggers when the last step has been executed.
         sides: The side transfers started so far.
+        lead_begun: The cycle in which the fetch for the next phase began, -1 before.
         times: Cycles by category; they sum to the time from the start gate to the last step's end.
         executed: Steps executed so far, and in ``step_ends`` when each ended.
     """
@@ -145,6 +146,7 @@ class LaneModel(ABC):
         self.kv_buffer = StreamBuffer()
         self.lead_out = lead_out
         self.sides: list[simpy.Event] = []
+        self.lead_begun = -1
         self._env = env
         self._steps = steps
         self._memories = memories

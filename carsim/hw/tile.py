@@ -195,6 +195,8 @@ class TileCore(LaneModel):
         assert lead is not None
         for nbytes in _tiles(lead.nbytes, lead.tile_bytes):
             yield from self._room(lead.is_kv, nbytes, lead.buffer_bytes)
+            if self.lead_begun < 0:
+                self.lead_begun = self._env.cycle
             self._lead_requested_bytes += nbytes
             request = self._memories[lead.path].start(
                 nbytes,

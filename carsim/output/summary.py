@@ -27,6 +27,7 @@ def summary(report: Report) -> dict[str, Any]:
         "design_sha256": design.sha256,
         "traces": [{"name": name, "sha256": sha256} for name, sha256 in report.traces],
         "resampling_seed": report.seed,
+        "fidelity": chosen.simulation.plan.hw.fidelity,
         "fits": report.fit.fits,
         "misfits": list(report.fit.misfits),
         "warnings": list(report.fit.warnings),

@@ -274,3 +274,14 @@ def test_the_version_is_that_of_the_package(call):
     from importlib.metadata import version
 
     assert call("--version")[:2] == (0, f"carsim, version {version('carsim')}\n")
+
+
+def test_tile_fidelity_is_named_and_close_to_fluid(call, toy):
+    design, trace = toy
+    fluid, tile = (
+        json.loads(call("run", design, "--trace", trace, "--fidelity", fidelity, "--json")[1])
+        for fidelity in ("fluid", "tile")
+    )
+    assert (fluid["fidelity"], tile["fidelity"]) == ("fluid", "tile")
+    for coarse, fine in zip(fluid["policies"], tile["policies"], strict=True):
+        assert coarse["latency_s"] == pytest.approx(fine["latency_s"], rel=0.05)

@@ -201,6 +201,7 @@ def test_summary_is_finite_json_with_stable_keys():
         "design_sha256",
         "traces",
         "resampling_seed",
+        "fidelity",
         "fits",
         "misfits",
         "warnings",
