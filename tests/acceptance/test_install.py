@@ -166,7 +166,11 @@ def test_the_wheel_holds_the_package_and_its_data_only(wheel: Path) -> None:
         for path in (ROOT / "carsim").rglob("*")
         if path.is_file() and path.suffix != ".pyc"
     }
-    designs = {f"carsim/configs/{path.name}" for path in (ROOT / "configs").glob("*.yaml")}
+    designs = {
+        f"carsim/{path.relative_to(ROOT).as_posix()}"
+        for path in (ROOT / "configs").rglob("*")
+        if path.is_file()
+    }
     assert {"carsim/py.typed", "carsim/hw/dram_standards.csv"} <= package
     assert "carsim/spec/presets/board/zcu102.yaml" in package
     assert "carsim/configs/zcu102.yaml" in designs

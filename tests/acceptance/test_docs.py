@@ -1,0 +1,105 @@
+"""What the documents show is what happens."""
+
+import os
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+from readme import README, ROOT, Folder, blocks, commands, execute, matches, pieces, refreshed
+
+from carsim import load_design, load_trace, run
+from carsim.trace import trace_stats
+
+TEXT = README.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("language", ["console", "python", "yaml"])
+def test_the_readme_has_blocks_that_are_executed(language: str) -> None:
+    assert any(block.language == language for block in blocks(TEXT))
+
+
+def test_every_block_of_the_readme_does_what_it_shows(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    problems = [execute(block, folder) for block in blocks(TEXT)]
+    assert not any(problems), "python tests/readme.py refreshes outputs\n" + "\n".join(problems)
+
+
+def test_the_two_commands_of_the_readme_are_scripts_that_ci_calls() -> None:
+    assert "$ bin/carsim run configs/zcu102.yaml --trace traces/vilau_8f.npz\n" in TEXT
+    assert "| install and test | `bin/test` |" in TEXT
+    assert "\n    bin/test\n" in (ROOT / ".ci/run").read_text(encoding="utf-8")
+    for script in ("bin/carsim", "bin/test", "bin/venv", ".ci/run"):
+        assert os.access(ROOT / script, os.X_OK)
+
+
+def test_citation_and_changelog_are_of_this_version() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert {"cff-version", "message", "title", "authors"} <= set(citation)
+    assert citation["version"] == project["version"]
+    assert citation["license"] == project["license"]
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    latest = re.search(r"^## \[(.+?)\]", changelog, re.MULTILINE)
+    assert latest is not None
+    assert latest[1] in ("Unreleased", project["version"])
+    assert "### Model changes" in changelog
+
+
+def test_figures_between_the_blocks_are_those_of_a_run() -> None:
+    trace = load_trace(ROOT / "traces/vilau_8f.npz")
+    report = run(load_design("zcu102"), [trace])
+    dense, fastcar = report.row("dense, static"), report.chosen
+    (memory,) = (path for path in fastcar.simulation.plan.hw.paths if path.name == "ps_ddr")
+    step_s = dense.ms_per_token / 1000
+    prefill_s = dense.latency_s - step_s * dense.simulation.plan.video.n_steps
+    # 13.52e9 MAC per step, see tests/unit/test_cost_energy.py.
+    macs_per_cycle = 13.52e9 / (step_s * report.design.board.fabric_clock_mhz * 1e6)
+    saved = 1 - fastcar.dram_gb_per_video / dense.dram_gb_per_video
+    # MLPs are 3 x 11008 of 3 x 11008 + 4 x 4096 columns of a layer's weights, those 3.364e9 B.
+    mlps = 3 * 11008 / (3 * 11008 + 4 * 4096) * 3.364 * 2048 / dense.dram_gb_per_video
+    eligible = fastcar.replay_eligible
+    phi = trace_stats(trace).pair_phi.mean()
+    for text in (
+        f"a video takes {dense.latency_s:.0f} s, and {fastcar.latency_s:.0f} s if half of the MLPs",
+        f"| {memory.sustained_gbps:.2f} GB/s: four ports",
+        f"the DRAM would sustain {memory.dram_gbps:.1f} |",
+        f"| 254 ms | {1000 * step_s:.1f} ms |",
+        f"| 254 ms | {1000 * step_s * memory.sustained_gbps / 14.5:.0f} ms |",
+        f"| 3.67 GB | {dense.dram_gb_per_video / 2048:.2f} GB |",
+        f"| 520 s | {dense.latency_s:.1f} s, of which {prefill_s:.1f} s of prefill",
+        f"| 214 | {macs_per_cycle:.0f} of 512",
+        f"{eligible:.1%} eligible replay, {0.875 * eligible**2 * mlps:.0%} of".replace("%", " %"),
+        f"independently, {0.875 * eligible * mlps:.0%} if they always agreed".replace("%", " %"),
+        f"in this trace (phi {phi:.2f}) it is {saved:.0%}.".replace("%", " %"),
+    ):
+        assert text in TEXT.replace("\n", " "), text
+
+
+def test_files_that_the_readme_names_are_there() -> None:
+    links = re.findall(r"\]\(([^)#:]+)\)", TEXT)
+    assert links
+    assert [link for link in links if not (ROOT / link).exists()] == []
+
+
+def test_a_block_of_unknown_language_is_refused_and_a_marked_one_skipped() -> None:
+    with pytest.raises(ValueError, match="line 2: nobody knows how to execute 'ruby'"):
+        blocks("text\n```ruby\nputs 1\n```\n")
+    assert blocks("<!-- not run: it takes minutes -->\n```console\n$ carsim capture\n```\n") == []
+
+
+def test_outputs_are_compared_line_by_line_but_for_ellipses() -> None:
+    body = "$ carsim a \\\n    b\nx 1\n...\nz 3\n$ carsim c\n"
+    assert commands(body) == [("carsim a \\\n    b", "x 1\n...\nz 3\n"), ("carsim c", "")]
+    shown = commands(body)[0][1]
+    assert pieces(shown) == ["x 1\n", "z 3\n"]
+    assert matches(shown, "x 1\ny 2\nz 3\n")
+    assert not matches(shown, "x 1\ny 2\nz 4\n")
+    assert not matches(shown, "x 1\ny 2\nz 3\nmore\n")
+    assert refreshed(shown, "x 5\ny 6\ny 7\nz 8\n") == "x 5\n...\nz 8\n"
+
+
+def test_a_python_block_that_lies_is_found(tmp_path: Path) -> None:
+    (block,) = blocks("```python\n>>> 1 + 1\n3\n```\n")
+    assert "Expected:\n    3\nGot:\n    2" in execute(block, Folder(tmp_path))

@@ -1,0 +1,246 @@
+"""Execute what a README shows, and rewrite the outputs that it shows.
+
+    python tests/readme.py        # bring the outputs in README.md up to date
+
+Fenced blocks, by language:
+
+* ``console``: lines after ``$`` are commands, the lines that follow are what they print; a line of
+  ``...`` stands for any lines. Commands are ``carsim`` or ``bin/carsim`` (both run as this Python's
+  ``python -m carsim``) and ``echo $?`` for the exit status of the command before.
+* ``python``: a doctest; the blocks of a file share their names.
+* ``yaml``: the file whose name its first line gives as a comment.
+
+A block after the line ``<!-- not run: why -->`` is not executed. All others run in order, in a
+folder that holds the designs and traces of this repository.
+"""
+
+import doctest
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+README = ROOT / "README.md"
+SHARED = ("configs", "traces", "tests")
+FENCE = re.compile(
+    r"(?P<skip>^<!-- not run: .+ -->\n)?^```(?P<language>\w+)\n(?P<body>.*?)^```$",
+    re.MULTILINE | re.DOTALL,
+)
+LANGUAGES = ("console", "python", "yaml")
+SKIPPED_LANGUAGES = ("text", "bibtex")
+ANY_LINES = "..."
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block of a README; ``start`` and ``end`` are those of its body in the text."""
+
+    line: int
+    language: str
+    body: str
+    start: int
+    end: int
+
+
+@dataclass
+class Folder:
+    """Where blocks run, and what one leaves to the next."""
+
+    path: Path
+    names: dict[str, Any] = field(default_factory=dict)
+    status: int = 0
+
+    def __post_init__(self) -> None:
+        """Show what the repository ships."""
+        for name in SHARED:
+            (self.path / name).symlink_to(ROOT / name)
+
+
+def blocks(text: str) -> list[Block]:
+    """The blocks that are to be executed.
+
+    Raises:
+        ValueError: A block of another language.
+    """
+    found = []
+    for match in FENCE.finditer(text):
+        language = match["language"]
+        line = text.count("\n", 0, match.start("language")) + 1
+        if match["skip"] or language in SKIPPED_LANGUAGES:
+            continue
+        if language not in LANGUAGES:
+            raise ValueError(f"line {line}: nobody knows how to execute {language!r}")
+        found.append(Block(line, language, match["body"], match.start("body"), match.end("body")))
+    return found
+
+
+def commands(body: str) -> list[tuple[str, str]]:
+    """Commands of a console block, each with the output shown; backslashes continue a command."""
+    found: list[tuple[str, str]] = []
+    for part in re.split(r"^\$ ", body, flags=re.MULTILINE)[1:]:
+        match = re.match(r"(?:.*\\\n)*.*\n", part)
+        assert match is not None
+        found.append((match[0].rstrip("\n"), part[match.end() :]))
+    return found
+
+
+def run_command(command: str, folder: Folder) -> str:
+    """Standard output and standard error of a command of a console block, as a terminal shows it.
+
+    Raises:
+        ValueError: A command that is none of carsim's.
+    """
+    words = shlex.split(command)
+    if words == ["echo", "$?"]:
+        return f"{folder.status}\n"
+    if words[0] not in ("carsim", "bin/carsim"):
+        raise ValueError(f"{command!r} is no command of carsim")
+    done = subprocess.run(
+        [sys.executable, "-m", "carsim", *words[1:]],
+        cwd=folder.path,
+        env={key: value for key, value in os.environ.items() if key != "COLUMNS"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        check=False,
+    )
+    folder.status = done.returncode
+    return without_trailing_blanks(done.stdout)
+
+
+def without_trailing_blanks(text: str) -> str:
+    """Tables are padded with blanks, which editors take away."""
+    return "".join(f"{line.rstrip()}\n" for line in text.splitlines())
+
+
+def pieces(shown: str) -> list[str]:
+    """The parts of an output that are shown."""
+    parts: list[str] = [""]
+    for line in shown.splitlines(keepends=True):
+        if line.rstrip() == ANY_LINES:
+            parts.append("")
+        else:
+            parts[-1] += line
+    return parts
+
+
+def matches(shown: str, printed: str) -> bool:
+    """The output is what is shown, but for the lines that ``...`` stands for."""
+    return re.fullmatch(r"(?:.*\n)*?".join(map(re.escape, pieces(shown))), printed) is not None
+
+
+def refreshed(shown: str, printed: str) -> str:
+    """What to show of an output: the same lines as before, found by how many there are.
+
+    A piece between two ``...`` is found again by its first words.
+    """
+    lines = printed.splitlines(keepends=True)
+    if ANY_LINES not in shown.splitlines():
+        return printed
+    result, at = "", 0
+    for index, piece in enumerate(pieces(shown)):
+        old = piece.splitlines(keepends=True)
+        if index:
+            result += f"{ANY_LINES}\n"
+            at = next(
+                (i for i in range(at, len(lines)) if old and _words(lines[i]) == _words(old[0])),
+                len(lines) - len(old) if old else at,
+            )
+        result += "".join(lines[at : at + len(old)])
+        at += len(old)
+    return result
+
+
+def _words(line: str) -> list[str]:
+    return re.findall(r"[A-Za-z]+", line)[:3]
+
+
+def execute(block: Block, folder: Folder) -> str:
+    """Run a block; empty if all is as shown, else what differs."""
+    if block.language == "yaml":
+        name = block.body.splitlines()[0].removeprefix("#").strip()
+        (folder.path / name).write_text(block.body, encoding="utf-8")
+        return ""
+    if block.language == "python":
+        return run_doctest(block, folder)[0]
+    for command, shown in commands(block.body):
+        printed = run_command(command, folder)
+        if not matches(shown, printed):
+            return f"line {block.line}: $ {command}\nprints\n{printed}\ninstead of\n{shown}"
+    return ""
+
+
+class Examples(doctest.DocTestRunner):
+    """Runs a Python block, telling what differs and keeping what should have stood there."""
+
+    def __init__(self) -> None:
+        super().__init__(verbose=False, optionflags=doctest.NORMALIZE_WHITESPACE)
+        self.told = ""
+        self.printed: dict[int, str] = {}
+
+    def report_failure(self, out: Any, test: Any, example: Any, got: str) -> None:
+        """Keep what an example printed."""
+        self.printed[example.lineno] = got
+        super().report_failure(self._tell, test, example, got)
+
+    def report_unexpected_exception(self, out: Any, test: Any, example: Any, exc_info: Any) -> None:
+        """An example that raises has no output that could be shown instead."""
+        super().report_unexpected_exception(self._tell, test, example, exc_info)
+
+    def _tell(self, text: str) -> None:
+        self.told += text
+
+
+def run_doctest(block: Block, folder: Folder) -> tuple[str, str]:
+    """Run the examples of a Python block; what differs, and the block as it should be."""
+    test = doctest.DocTestParser().get_doctest(
+        block.body, folder.names, README.name, str(README), block.line
+    )
+    examples = Examples()
+    before = Path.cwd()
+    os.chdir(folder.path)
+    try:
+        examples.run(test, clear_globs=False)
+    finally:
+        os.chdir(before)
+    folder.names.update(test.globs)
+    lines = block.body.splitlines(keepends=True)
+    for example in reversed(test.examples):
+        if example.lineno in examples.printed:
+            at = example.lineno + example.source.count("\n")
+            shown = examples.printed[example.lineno]
+            lines[at : at + example.want.count("\n")] = without_trailing_blanks(shown)
+    return examples.told, "".join(lines)
+
+
+def main() -> None:
+    """Rewrite the outputs of console and Python blocks."""
+    text = README.read_text(encoding="utf-8")
+    result, done = "", 0
+    with tempfile.TemporaryDirectory() as name:
+        folder = Folder(Path(name))
+        for block in blocks(text):
+            body = block.body
+            if block.language == "console":
+                body = "".join(
+                    f"$ {command}\n{refreshed(shown, run_command(command, folder))}"
+                    for command, shown in commands(body)
+                )
+            elif block.language == "python":
+                _, body = run_doctest(block, folder)
+            else:
+                execute(block, folder)
+            result += text[done : block.start] + body
+            done = block.end
+    README.write_text(result + text[done:], encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
