@@ -67,6 +67,8 @@ class WeightPrecision(Precision):
 
     def kept(self, length: int) -> int:
         """Weights that are left of a dot product of a given length, rounded up."""
+        if self.density == 1.0:
+            return length
         return math.ceil(Fraction(str(self.density)) * length)
 
 
