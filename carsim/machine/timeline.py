@@ -153,7 +153,7 @@ class _Counter(PhaseMemo):
 
 
 class _Recorder(PhaseMemo):
-    """A memo that simulates every phase anew, observed, and samples what the named memories move."""
+    """A memo that simulates every phase anew, observed, and samples what named memories move."""
 
     def __init__(self, hw: Hardware, timeline: Timeline, memories: Sequence[str]) -> None:
         super().__init__(hw)

@@ -44,13 +44,18 @@ def timed(steps, enabled):
     return time.perf_counter() - begun, simulation, memo
 """
 
-MEMOISED = POINT + """
+MEMOISED = (
+    POINT
+    + """
 seconds, simulation, memo = timed(range(video.n_steps), True)
 steps = one.replay[..., 0].size
 print(seconds, steps, memo.simulated)
 """
+)
 
-PLAIN = POINT + """
+PLAIN = (
+    POINT
+    + """
 from carsim.machine.simulate import simulate_plainly
 steps = range(0, video.n_steps, video.n_steps // 32)
 memo = PhaseMemo(Hardware(design), False)
@@ -60,6 +65,7 @@ begun = time.perf_counter()
 simulate_plainly(plan, part, memo)
 print(time.perf_counter() - begun, part.replay[..., 0].size, memo.simulated)
 """
+)
 
 
 def process(arguments: list[str]) -> tuple[float, float, str]:

@@ -204,7 +204,7 @@ BAD = {
     "an unknown key": (("--set", "machine.coers=2"), "unknown key 'coers'; did you mean 'cores'?"),
     "a text for a number": (("--set", "machine.cores=two"), "expected a whole number, got the tex"),
     "a seed below zero": (("--resample", "-1"), "Invalid value for '--resample'"),
-    "an unknown option": (("--bogus",), "No such option '--bogus'"),
+    "an unknown option": (("--bogus",), "No such option"),
     "a window nowhere": (("--timeline", "0:2"), "--timeline: has nowhere to write; add --out DIR"),
     "overwriting nothing": (("--overwrite",), "--overwrite: has nowhere to write; add --out DIR"),
     "no window": (("--out", "o", "--timeline", "5"), "--timeline 5: is not of the form A:B"),
