@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from carsim.cli.validate_array import array
+
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
@@ -20,6 +22,9 @@ OUT_OF_BOUNDS = 1
 @click.group()
 def validate() -> None:
     """Hold predictions against published figures."""
+
+
+validate.add_command(array)
 
 
 @validate.command()

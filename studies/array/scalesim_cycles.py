@@ -1,6 +1,6 @@
 """Remake ``carsim/validate/data/scalesim.csv``: what SCALE-Sim 3 counts for small matrix products.
 
-    python -m venv /tmp/scalesim
+    python3.11 -m venv /tmp/scalesim
     /tmp/scalesim/bin/pip install -r studies/array/requirements.txt
     /tmp/scalesim/bin/python studies/array/scalesim_cycles.py carsim/validate/data/scalesim.csv
 
