@@ -1,0 +1,45 @@
+"""A machine whose every figure can be worked out by hand.
+
+Two cores of 32 x 96 multipliers and 1024 vector lanes without pipelines, tiles of 1 KiB in buffers
+of 4 KiB, memory of 8 bytes a cycle and 10 cycles of latency. Four sequences, two to a core, of a
+model with d = 32, 4 heads of 8, ff = 48, weights and cache of one byte, activations and replay
+cache of two. Per core (2 rows) and matrix:
+
+    QKV       32 x 96 = 3072 bytes, norm 1 cycle, products 2 + 2 cycles
+    output    32 x 32 = 1024 bytes,               product  2 cycles
+    gate, up  32 x 96 = 3072 bytes, norm 1 cycle, product  2 cycles
+    down      48 x 32 = 1536 bytes,               product  4 cycles (48 lanes are two tiles of 32)
+
+and 2 x 32 = 64 bytes of replay cache per sequence.
+"""
+
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+from strategies import raw_design
+
+from carsim.hw.hardware import Hardware, Path
+from carsim.spec import build_design
+
+
+def ideal_hardware(
+    *,
+    batch: int = 4,
+    rate: int = 8,
+    latency: int = 10,
+    head: dict[str, Any] | None = None,
+    **machine: Any,
+) -> Hardware:
+    """The machine above; keyword arguments replace machine fields."""
+    array = {"rows": 32, "cols": 96, "pipeline_cycles": 0}
+    vector = {"lanes": 1024, "pipeline_cycles": 0}
+    raw = raw_design(**({"array": array, "vector": vector} | machine))
+    raw["policy"]["batch"] = batch
+    if head is not None:
+        raw["model"]["head"] = head
+    hw = Hardware(build_design(raw, "ideal"))
+    # What a DRAM sustains is no figure for a derivation by hand: round ones take its place.
+    path = Path("", Fraction(rate), latency, 1.0, 1.0, 1.0, "")
+    vars(hw)["paths"] = tuple(replace(path, name=name) for name in ("ddr", "second"))
+    return hw
