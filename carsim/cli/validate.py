@@ -144,6 +144,8 @@ def boards_parts(report: "BoardsReport") -> Iterator["RenderableType"]:
             yield f"Out of scope: {_name(row)}: {row.published.scope_reason}."
     yield Text("\nPower of the board while decoding", style="bold")
     yield _power_table(report)
+    known = [row.power_inside for row in report.rows if row.power_inside is not None]
+    yield f"Published power lies within the interval for {sum(known)} of {len(known)} systems."
     for row in report.rows:
         for misfit in row.misfits:
             yield f"Fit: {_name(row)}: {misfit}"

@@ -176,6 +176,7 @@ def test_the_table_names_every_system_and_the_reasons(monkeypatch: pytest.Monkey
     assert "Li et al. DATE25" in result.output
     assert "Out of scope: DFX, 1 FPGA" in result.output
     assert "within the bound of 10.0 %" in result.output
+    assert "within the interval for 2 of 2 systems" in result.output
     assert "The null model is nearer in scope for: Li et al. DATE25" in result.output
 
 
