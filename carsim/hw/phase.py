@@ -116,7 +116,9 @@ class Phases:
         self._output = self._home([self._output_of])
         self._qkv_lead = _lead(self._qkv[False])
         self._output_lead = _lead(self._output)
-        self._mlp_lead = _lead(self._home(self._mlp_of()[:1]))
+        # Streamed once per sequence, weights for a second one are not sure to be used.
+        single = tuple(min(1, load) for load in hw.home_loads)
+        self._mlp_lead = _lead(lower(hw, self._mlp_of()[:1], single))
         self._mlp_bounds: dict[tuple[int, int], Bound] = {}
 
     def simulate(self, case: Case) -> PhaseResult:

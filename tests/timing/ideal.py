@@ -28,16 +28,17 @@ def ideal_hardware(
     batch: int = 4,
     rate: int = 8,
     latency: int = 10,
+    body: dict[str, Any] | None = None,
     head: dict[str, Any] | None = None,
     **machine: Any,
 ) -> Hardware:
-    """The machine above; keyword arguments replace machine fields."""
+    """The machine above; ``body`` and further keyword arguments replace fields."""
     array = {"rows": 32, "cols": 96, "pipeline_cycles": 0}
     vector = {"lanes": 1024, "pipeline_cycles": 0}
     raw = raw_design(**({"array": array, "vector": vector} | machine))
     raw["policy"]["batch"] = batch
-    if head is not None:
-        raw["model"]["head"] = head
+    raw["model"]["body"] |= body or {}
+    raw["model"]["head"] = head or raw["model"]["head"]
     hw = Hardware(build_design(raw, "ideal"))
     # What a DRAM sustains is no figure for a derivation by hand: round ones take its place.
     path = Path("", Fraction(rate), latency, 1.0, 1.0, 1.0, "")

@@ -130,6 +130,20 @@ def test_speculation_is_wasted_on_cores_without_work() -> None:
     assert mlp((0, 0), 4, before=Ahead(1024), early=True).wasted_bytes == 1024
 
 
+def test_speculation_fetches_no_more_than_one_sequence_uses() -> None:
+    # Weights once per sequence: a core with two streams 2 x 1024 for output, and could have both
+    # its streams of gate and up (2 x 32 x 16) by its end. Only one of its sequences then computes.
+    hw = ideal_hardware(
+        body={"ffn_size": 8}, weight_sharing="private_per_sequence", array=ONE_BY_ONE
+    )
+    output = Phases(hw).simulate(OutputCase(True, COLD))
+    assert output.ahead == Ahead(512)
+    result = Phases(hw).simulate(MlpCase((1, 1), 2, 0, True, False, False, output.ahead))
+    required = 2 * 2 * 1024 + 2 * (512 + 256) + 4 * 64
+    assert output.dram_bytes[0] + result.dram_bytes[0] == required
+    assert result.wasted_bytes == 0
+
+
 # -------------------------------------------------------------- dispatch and replay
 
 
