@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from carsim.cli.validate_array import array
+from carsim.cli.validate_fidelity import fidelity
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -25,6 +26,7 @@ def validate() -> None:
 
 
 validate.add_command(array)
+validate.add_command(fidelity)
 
 
 @validate.command()

@@ -122,7 +122,7 @@ class Hardware:
     def paths(self) -> tuple[Path, ...]:
         """Paths to the memories of the board, in the order of their names."""
         machine, board = self.design.machine, self.design.board
-        streams = 2 if self.is_lockstep else 1 + min(machine.cores, self.batch)
+        streams = 1 if self.is_lockstep else min(machine.cores, self.batch)
         return tuple(
             replace(path, rate=path.rate * self.bandwidth_factor)
             for path in (

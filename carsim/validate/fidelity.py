@@ -10,7 +10,8 @@ of 256 to 2,048 elements. The regime of a point is what limits most of its time,
 """
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
@@ -54,12 +55,46 @@ class Point:
         return self.fluid_cycles / self.tile_cycles - 1
 
 
-def compare_fidelities(seed: int = 20250521, per_regime: int = 50) -> list[Point]:
+@dataclass(frozen=True)
+class FidelityReport:
+    """All points of a comparison."""
+
+    points: tuple[Point, ...]
+
+    def differences(self, regime: str | None = None) -> tuple[float, float]:
+        """Median and largest absolute difference, of all points or of those of one regime."""
+        found = [abs(point.difference) for point in self.points if regime in (None, point.regime)]
+        return float(np.median(found)), max(found)
+
+    @property
+    def passes(self) -> bool:
+        """Both differences are within their bounds."""
+        median, worst = self.differences()
+        return median <= MEDIAN_BOUND and worst <= WORST_BOUND
+
+    def document(self) -> dict[str, object]:
+        """The report as plain data."""
+        median, worst = self.differences()
+        return {
+            "designs": len(self.points),
+            "median_difference": median,
+            "worst_difference": worst,
+            "median_bound": MEDIAN_BOUND,
+            "worst_bound": WORST_BOUND,
+            "passes": self.passes,
+            "points": [asdict(point) | {"difference": point.difference} for point in self.points],
+        }
+
+
+def compare_fidelities(
+    seed: int = 20250521, per_regime: int = 50, tell: Callable[[str], None] = lambda _: None
+) -> FidelityReport:
     """Draw and simulate points until every regime has ``per_regime`` of them.
 
     Args:
         seed: Seed of all draws.
         per_regime: Points of each regime; further points of a full regime are not simulated.
+        tell: Called with how far it has come.
     """
     rng = np.random.default_rng(seed)
     base = load_design("u280")
@@ -79,7 +114,8 @@ def compare_fidelities(seed: int = 20250521, per_regime: int = 50) -> list[Point
         sharing = "tensor" if machine.mapping == "tensor" else machine.weight_sharing
         tile = _simulated(plan, batches, "tile")
         found.append(Point(regime, sharing, fluid.cycles, tile.cycles))
-    return found
+        tell(f"{len(found)} of {len(REGIMES) * per_regime} designs")
+    return FidelityReport(tuple(found))
 
 
 def _drawn_design(base: Design, rng: np.random.Generator, *, starved: bool) -> Design:
