@@ -92,7 +92,7 @@ def _print_tables(loaded: "Trace", stats: "TraceStats") -> None:
     console, meta = Console(), loaded.meta
     about = Table(title=f"trace {escape(loaded.name)}", title_justify="left", show_header=False)
     about.add_column("what", no_wrap=True)
-    about.add_column("value")
+    about.add_column("value", overflow="fold")
     decoded, simulated = meta.decoded, meta.simulated
     shape = "{0.n_layers} layers, width {0.hidden_size}, {0.n_heads}/{0.n_kv_heads} heads of "
     shape += "{0.head_dim}, MLP {0.ffn_size}"

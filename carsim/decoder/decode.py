@@ -61,10 +61,11 @@ def prefill(
     for layer in range(shape.n_layers):
         normed = rms_norm(x, weights.ln_attn[layer], config.rms_eps)
         heads = (normed @ weights.w_qkv[layer]).reshape(batch, slots, -1, shape.head_dim)
-        q, k, v = _split_heads(heads.swapaxes(1, 2), shape.n_heads, shape.n_kv_heads)
-        k = rotate(k, cos, sin)
+        heads = heads.swapaxes(1, 2)  # [B, H + 2 KV, P, hd]
+        rotated = rotate(heads[:, : -shape.n_kv_heads], cos, sin)  # queries and keys, not values
+        k, v = rotated[:, shape.n_heads :], heads[:, -shape.n_kv_heads :]
         state.k[layer, :, :, :slots], state.v[layer, :, :, :slots] = k, v
-        q = rotate(q, cos, sin).reshape(batch, shape.n_kv_heads, -1, slots, shape.head_dim)
+        q = rotated[:, : shape.n_heads].reshape(batch, shape.n_kv_heads, -1, slots, shape.head_dim)
         out = attend_prompt(q, k, v, prompt_mask, policy.attention)  # [B, KV, g, P, hd]
         x = x + np.moveaxis(out, 3, 1).reshape(batch, slots, -1) @ weights.w_out[layer]
         normed = rms_norm(x, weights.ln_mlp[layer], config.rms_eps)
@@ -106,9 +107,10 @@ def decode_step(
     for layer, tau in enumerate(policy.tau):
         normed = rms_norm(x, weights.ln_attn[layer], config.rms_eps)
         heads = (normed @ weights.w_qkv[layer]).reshape(batch, -1, shape.head_dim)
-        q, k, v = _split_heads(heads, shape.n_heads, shape.n_kv_heads)  # [B, H or KV, hd]
-        q_rotated = rotate(q, cos, sin)
-        state.k[layer, :, :, slot], state.v[layer, :, :, slot] = rotate(k, cos, sin), v
+        rotated = rotate(heads[:, : -shape.n_kv_heads], cos, sin)  # queries and keys, not values
+        q, q_rotated = heads[:, : shape.n_heads], rotated[:, : shape.n_heads]  # [B, H, hd]
+        state.k[layer, :, :, slot] = rotated[:, shape.n_heads :]
+        state.v[layer, :, :, slot] = heads[:, -shape.n_kv_heads :]
         x = x + attend(q_rotated, layer, state, policy.attention) @ weights.w_out[layer]
 
         replay, tas, k_aligned = np.zeros(batch, bool), None, None
@@ -150,9 +152,3 @@ def decode(
         Hidden states after the final norm, [steps, B, d].
     """
     return np.stack([decode_step(config, policy, weights, state, x, record) for x in embeddings])
-
-
-def _split_heads(heads: Array, n_heads: int, n_kv_heads: int) -> tuple[Array, Array, Array]:
-    """Query, key and value heads; ``heads`` has them on its second axis."""
-    end_of_keys = n_heads + n_kv_heads
-    return heads[:, :n_heads], heads[:, n_heads:end_of_keys], heads[:, end_of_keys:]

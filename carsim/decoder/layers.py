@@ -9,16 +9,19 @@ from carsim.trace import DenseAttention, StreamingAttention
 
 def rms_norm(x: Array, weight: Array, eps: float) -> Array:
     """Root-mean-square norm (arXiv 1910.07467) over the last axis."""
-    mean_square = np.mean(x * x, axis=-1, keepdims=True)
+    mean_square = np.einsum("...d,...d->...", x, x)[..., None] / x.dtype.type(x.shape[-1])
     normed: Array = x / np.sqrt(mean_square + x.dtype.type(eps)) * weight
     return normed
 
 
 def rotate(x: Array, cos: Array, sin: Array) -> Array:
-    """Rotary embedding in the rotate-half layout; ``cos`` and ``sin`` broadcast to ``x``."""
+    """Rotary embedding in the rotate-half layout; ``cos`` and ``sin`` broadcast to ``x``.
+
+    ``sin`` carries the sign with which the other half of the head comes in: minus in the first.
+    """
     half = x.shape[-1] // 2
-    turned = np.concatenate([-x[..., half:], x[..., :half]], axis=-1)
-    rotated: Array = x * cos + turned * sin
+    other = x.take(np.arange(-half, half), axis=-1)  # second half, then first half
+    rotated: Array = x * cos + other * sin
     return rotated
 
 
@@ -48,8 +51,8 @@ def temporal_attention_score(q: Array, q_rotated: Array, k_aligned: Array, form:
     batch, kv_heads, head_dim = k_aligned.shape
     query = q if form == "released" else q_rotated
     grouped = query.reshape(batch, kv_heads, -1, head_dim)
-    logits = (grouped @ k_aligned[..., None]) / np.sqrt(q.dtype.type(head_dim))  # [B, KV, g, 1]
-    score: Array = logits.mean(axis=(1, 2, 3))
+    total = np.einsum("bkgd,bkd->b", grouped, k_aligned)
+    score: Array = total / q.dtype.type(q.shape[1] * np.sqrt(head_dim))
     return score
 
 
@@ -117,8 +120,9 @@ def attend(
     k, v = state.k[layer, :, :, start:end], state.v[layer, :, :, start:end]  # [B, KV, w, hd]
     q = (q * q.dtype.type(head_dim**-0.5)).reshape(batch, k.shape[1], -1, head_dim)
     scores = np.matmul(q, k.swapaxes(-1, -2), out=state.scores[..., : end - start])
-    for row in np.flatnonzero(state.padding > start):
-        scores[row, :, :, : state.padding[row] - start] = -np.inf
+    if start < state.padded.shape[-1]:
+        hidden = state.padded[..., start:end]
+        np.copyto(scores[..., : hidden.shape[-1]], -np.inf, where=hidden)
     top = scores.max(axis=-1, keepdims=True)
     total: Array | float = 0.0
     out: Array | float = 0.0

@@ -76,8 +76,9 @@ class State:
     v: Array  # [L, B, KV, C, hd]
     held: Array  # [L, B, N, d]: the MLP output that stands at each place of the frame
     padding: NDArray[np.int64]  # [B]: left-padding slots of each row
+    padded: NDArray[np.bool_]  # [B, 1, 1, most padding]: which of the first slots are padding
     cos: Array  # [positions, hd]
-    sin: Array  # [positions, hd]
+    sin: Array  # [positions, hd], signed as rotate() wants it
     scores: Array  # [B, KV, g, C]: scratch
     prompt_slots: int  # P
     step: int = 0  # decode steps done
@@ -150,6 +151,7 @@ def new_state(config: Config, prompt_mask: NDArray[np.bool_]) -> State:
     shape = config.geometry
     batch, prompt_slots = prompt_mask.shape
     slots = prompt_slots + config.n_steps
+    padding = prompt_slots - prompt_mask.sum(axis=1)
     dtype = np.dtype(config.dtype)
     cache = (shape.n_layers, batch, shape.n_kv_heads, slots, shape.head_dim)
     cos, sin = rotary_table(max(slots, 2), shape.head_dim, config.rope_theta, dtype)
@@ -157,7 +159,8 @@ def new_state(config: Config, prompt_mask: NDArray[np.bool_]) -> State:
         k=np.zeros(cache, dtype),
         v=np.zeros(cache, dtype),
         held=np.zeros((shape.n_layers, batch, config.tokens_per_frame, shape.hidden_size), dtype),
-        padding=prompt_slots - prompt_mask.sum(axis=1),
+        padding=padding,
+        padded=(np.arange(padding.max()) < padding[:, None])[:, None, None],
         cos=cos,
         sin=sin,
         scores=np.empty((batch, shape.n_kv_heads, shape.n_heads // shape.n_kv_heads, slots), dtype),
@@ -168,11 +171,12 @@ def new_state(config: Config, prompt_mask: NDArray[np.bool_]) -> State:
 def rotary_table(
     n_positions: int, head_dim: int, theta: float, dtype: np.dtype[Any]
 ) -> tuple[Array, Array]:
-    """Cosine and sine of the rotary embedding (arXiv 2104.09864), [positions, hd] each.
+    """Cosine and signed sine of the rotary embedding (arXiv 2104.09864), [positions, hd] each.
 
-    Angles are position * theta^(-2 i / hd) for i < hd / 2, and both halves of a head share them.
+    Angles are position * theta^(-2 i / hd) for i < hd / 2, and both halves of a head share them;
+    the sine of the first half is negative.
     """
     inverse = (theta ** -(np.arange(0, head_dim, 2) / head_dim)).astype(dtype)
     angles = np.arange(n_positions, dtype=dtype)[:, None] * inverse
-    both = np.concatenate([angles, angles], axis=1)
-    return np.cos(both), np.sin(both)
+    cos, sin = np.cos(angles), np.sin(angles)
+    return np.concatenate([cos, cos], axis=1), np.concatenate([-sin, sin], axis=1)
