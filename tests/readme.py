@@ -14,6 +14,7 @@ A block after the line ``<!-- not run: why -->`` is not executed. All others run
 folder that holds the designs and traces of this repository.
 """
 
+import difflib
 import doctest
 import os
 import re
@@ -173,7 +174,9 @@ def execute(block: Block, folder: Folder) -> str:
     for command, shown in commands(block.body):
         printed = run_command(command, folder)
         if not matches(shown, printed):
-            return f"line {block.line}: $ {command}\nprints\n{printed}\ninstead of\n{shown}"
+            new = refreshed(shown, printed)
+            lines = difflib.ndiff(shown.splitlines(), new.splitlines())
+            return f"line {block.line}: $ {command}\n" + "\n".join(lines)
     return ""
 
 
