@@ -1,12 +1,27 @@
-"""``carsim capture``: from a recipe to a trace."""
+"""``carsim capture``: from a recipe, or a checkpoint, to a trace."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from carsim.cli.capture_hf import hf_options, refuse_stray, run_hf
+
+if TYPE_CHECKING:
+    from carsim.decoder.workers import Progress as ProgressReport
+    from carsim.trace import Trace
+
 
 @click.command()
-@click.argument("recipe", type=click.Path(path_type=Path))
+@click.argument("recipe", required=False, type=click.Path(path_type=Path))
+@click.option(
+    "--hf",
+    metavar="FOLDER",
+    type=click.Path(path_type=Path),
+    help="Drive the LLaMA-type Hugging Face checkpoint in this local folder; needs carsim[hf].",
+)
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
@@ -26,12 +41,80 @@ import click
     metavar="RATIO",
     help="Write nothing; search the tau that replays RATIO (0 to 1) of the eligible steps.",
 )
+@hf_options
+@click.pass_context
 def capture(
-    recipe: Path, out: Path | None, overwrite: bool, workers: int, calibrate: float | None
+    ctx: click.Context,
+    /,
+    recipe: Path | None,
+    hf: Path | None,
+    out: Path | None,
+    overwrite: bool,
+    workers: int,
+    calibrate: float | None,
+    **options: Any,
 ) -> None:
-    """Decode the content of RECIPE (a YAML file) with the reference decoder and write its trace."""
+    """Decode a video, really replaying, and write its trace.
+
+    Either decode the content of RECIPE (a YAML file) with the reference decoder, or let a
+    checkpoint make a video: the options from --frames on belong to --hf.
+    """
     import time
 
+    from carsim.trace.npz import refuse_existing
+
+    started = time.monotonic()
+    if hf is None:
+        refuse_stray(ctx, options, "needs --hf")
+        if recipe is None:
+            raise click.UsageError("Give a RECIPE, or --hf FOLDER", ctx)
+        if calibrate is not None:
+            _calibrate(recipe, calibrate, workers)
+            return
+        _capture_recipe(recipe, out, overwrite, workers, started)
+        return
+    refuse_stray(ctx, ("recipe", "workers", "calibrate"), "does not go with --hf")
+    if out is None:
+        raise click.UsageError("--hf needs --out FILE", ctx)
+    refuse_existing(out, overwrite=overwrite)
+    with _bar(hf.name) as progress:
+        trace = run_hf(hf, options, progress)
+    _save(out, trace, overwrite, started)
+
+
+def _capture_recipe(
+    recipe: Path, out: Path | None, overwrite: bool, workers: int, started: float
+) -> None:
+    from carsim.decoder.capture import capture as decode_recipe
+    from carsim.decoder.recipe import parse_recipe
+    from carsim.spec.yaml_file import read_mapping
+    from carsim.trace.npz import refuse_existing
+
+    parsed = parse_recipe(read_mapping(recipe), recipe)
+    target = out or recipe.parent / parsed.output
+    refuse_existing(target, overwrite=overwrite)
+    with _bar(parsed.name) as progress:
+        trace = decode_recipe(parsed, recipe.parent, workers=workers, progress=progress)
+    _save(target, trace, overwrite, started)
+
+
+def _calibrate(recipe: Path, ratio: float, workers: int) -> None:
+    from carsim.decoder.calibrate import calibrate as search_tau
+    from carsim.decoder.recipe import parse_recipe
+    from carsim.spec.yaml_file import read_mapping
+
+    parsed = parse_recipe(read_mapping(recipe), recipe)
+    with _bar(parsed.name) as progress:
+        found = search_tau(parsed, recipe.parent, ratio, workers=workers, progress=progress)
+    click.echo(
+        f"tau: {found.tau}  # replays {found.ratio:.1%} of eligible steps, found in "
+        f"{found.decodings} decodings"
+    )
+
+
+@contextmanager
+def _bar(name: str) -> Iterator["ProgressReport"]:
+    """A progress bar in the terminal, as the function that moves it; it leaves nothing behind."""
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -41,36 +124,29 @@ def capture(
         TimeRemainingColumn,
     )
 
-    from carsim.decoder.calibrate import calibrate as search_tau
-    from carsim.decoder.capture import capture as decode_recipe
-    from carsim.decoder.recipe import parse_recipe
-    from carsim.spec.yaml_file import read_mapping
-    from carsim.trace import captured as decisions_of
-    from carsim.trace import replay_ratio, save_trace
-    from carsim.trace.npz import refuse_existing
-
-    parsed = parse_recipe(read_mapping(recipe), recipe)
-    target = out or recipe.parent / parsed.output
-    if calibrate is None:
-        refuse_existing(target, overwrite=overwrite)
-    started = time.monotonic()
     columns = (TextColumn("decoding {task.fields[name]}"), BarColumn(), TaskProgressColumn())
-    with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True)) as bar:
-        task = bar.add_task("", name=parsed.name)
+    console = Console(stderr=True)
+    with Progress(
+        *columns,
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    ) as bar:
+        task = bar.add_task("", name=name)
 
         def progress(done: int, total: int) -> None:
             bar.update(task, completed=done, total=total)
 
-        if calibrate is not None:
-            found = search_tau(parsed, recipe.parent, calibrate, workers=workers, progress=progress)
-        else:
-            trace = decode_recipe(parsed, recipe.parent, workers=workers, progress=progress)
-    if calibrate is not None:
-        click.echo(
-            f"tau: {found.tau}  # replays {found.ratio:.1%} of eligible steps, found in "
-            f"{found.decodings} decodings"
-        )
-        return
+        yield progress
+
+
+def _save(target: Path, trace: "Trace", overwrite: bool, started: float) -> None:
+    import time
+
+    from carsim.trace import captured as decisions_of
+    from carsim.trace import replay_ratio, save_trace
+
     saved = save_trace(target, trace, overwrite=overwrite)
     overall, eligible = replay_ratio(decisions_of(saved), saved.tokens_per_frame)
     click.echo(

@@ -144,7 +144,7 @@ class TraceMeta(_Model):
     seed: NonNegativeInt
     guidance_pairs: Pairs = ()
     decision_scope: Scope = "row"
-    dtype: Literal["float32", "float64"] = "float32"
+    dtype: Literal["float32", "float64", "float16", "bfloat16"] = "float32"
     mode: Literal["teacher_forced", "sampled"]
     weights: _Text
     sampling: dict[str, JsonValue] | None = None

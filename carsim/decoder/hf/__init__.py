@@ -1,0 +1,21 @@
+"""Traces of real checkpoints: LLaMA-type models of Hugging Face transformers, driven by hooks.
+
+Importing this package imports neither PyTorch nor transformers (extra ``carsim[hf]``); loading a
+checkpoint does. How an owner of VILA-U plugs in its depth transformer is told at
+:class:`~carsim.decoder.hf.sampling.StepModel`.
+"""
+
+from carsim.decoder.hf.capture import HfPlan, capture_hf
+from carsim.decoder.hf.checkpoint import HfModel, encode_prompts, load_checkpoint, read_geometry
+from carsim.decoder.hf.sampling import StepModel, TokenSampling
+
+__all__ = [
+    "HfModel",
+    "HfPlan",
+    "StepModel",
+    "TokenSampling",
+    "capture_hf",
+    "encode_prompts",
+    "load_checkpoint",
+    "read_geometry",
+]

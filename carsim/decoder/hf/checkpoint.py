@@ -1,0 +1,217 @@
+"""A LLaMA-type checkpoint in a local folder: refused in one line, or loaded whole.
+
+Supported: ``model_type`` llama, with or without grouped keys, biases, scaled rotary positions and
+an output head of its own. Nothing is ever fetched over the network, and no code of the checkpoint
+is run.
+"""
+
+import hashlib
+import importlib
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from carsim.errors import InputError
+from carsim.trace import Geometry
+
+if TYPE_CHECKING:
+    from torch.nn import Module
+
+Dtype = Literal["float32", "float64", "float16", "bfloat16"]
+"""Arithmetic of a model."""
+
+_CURE = "name a folder that transformers' save_pretrained wrote for a LLaMA model"
+_HEAD = "lm_head.weight"
+_REQUIRED = ("num_hidden_layers", "hidden_size", "num_attention_heads", "intermediate_size")
+
+
+@dataclass(frozen=True, eq=False)
+class HfModel:
+    """A loaded checkpoint.
+
+    Attributes:
+        geometry: Shape of the body.
+        body: ``LlamaModel``: embeddings, layers, final norm.
+        head: From hidden states to logits; None where the checkpoint has none.
+        dtype: Arithmetic.
+        source: Name and hash of the weights, for the metadata of a trace.
+        software: Versions that the numbers depend on.
+    """
+
+    geometry: Geometry
+    body: "Module"
+    head: "Module | None"
+    dtype: Dtype
+    source: str
+    software: str
+
+
+def import_extra(name: str) -> Any:
+    """Import a module of the extra ``carsim[hf]``.
+
+    Raises:
+        InputError: It is not installed.
+    """
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise InputError(
+            "--hf",
+            f"needs {name}, which cannot be imported ({_first_line(error)})",
+            "install the extra: pip install 'carsim[hf]'",
+        ) from error
+
+
+def read_geometry(folder: Path) -> Geometry:
+    """Shape of a checkpoint, from its ``config.json`` alone.
+
+    Raises:
+        InputError: The folder or its ``config.json`` is missing or unreadable, the architecture is
+            not LLaMA, a number is missing, or heads do not divide what they share.
+    """
+    place = folder / "config.json"
+    if not folder.is_dir():
+        raise InputError(str(folder), "no such folder", _CURE)
+    try:
+        config = json.loads(place.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise InputError(str(folder), "has no config.json", _CURE) from error
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(
+            str(place), f"not readable as JSON ({_first_line(error)})", _CURE
+        ) from error
+    kind = config.get("model_type") if isinstance(config, dict) else None
+    if kind != "llama":
+        raise InputError(str(place), f"model_type {kind!r}, supported is 'llama'", _CURE)
+    numbers = {key: _count(config, key, place) for key in _REQUIRED}
+    hidden, heads = numbers["hidden_size"], numbers["num_attention_heads"]
+    kv_heads = _count({"num_key_value_heads": heads} | _given(config), "num_key_value_heads", place)
+    for whole, size, part, count in (
+        ("hidden_size", hidden, "num_attention_heads", heads),
+        ("num_attention_heads", heads, "num_key_value_heads", kv_heads),
+    ):
+        if size % count:
+            raise InputError(str(place), f"{whole} {size} does not divide by {part} {count}", _CURE)
+    head_dim = _count({"head_dim": hidden // heads} | _given(config), "head_dim", place)
+    if head_dim % 2:
+        raise InputError(str(place), f"head_dim {head_dim} is odd, rotary needs pairs", _CURE)
+    return Geometry(
+        name=folder.resolve().name or "checkpoint",
+        n_layers=numbers["num_hidden_layers"],
+        hidden_size=hidden,
+        n_heads=heads,
+        n_kv_heads=kv_heads,
+        head_dim=head_dim,
+        ffn_size=numbers["intermediate_size"],
+    )
+
+
+def load_checkpoint(folder: Path, *, dtype: Dtype = "float32", device: str = "cpu") -> HfModel:
+    """Load a checkpoint for decoding.
+
+    Args:
+        folder: Holds ``config.json`` and weights (``.safetensors`` or ``.bin``).
+        dtype: Arithmetic.
+        device: A PyTorch device, such as ``cpu`` or ``cuda``.
+
+    Raises:
+        InputError: As :func:`read_geometry`; or the extra ``carsim[hf]`` is missing, weights cannot
+            be read, are missing, left over or of another shape, or the device cannot be used.
+    """
+    geometry = read_geometry(folder)
+    torch, transformers = import_extra("torch"), import_extra("transformers")
+    try:
+        with _quiet(transformers):
+            model, report = transformers.LlamaForCausalLM.from_pretrained(
+                folder,
+                local_files_only=True,
+                dtype=getattr(torch, dtype),
+                attn_implementation="eager",
+                ignore_mismatched_sizes=True,  # they are refused below, by name
+                output_loading_info=True,
+            )
+            model.eval().to(device)
+    except Exception as error:  # a damaged checkpoint makes the loaders raise whatever they like
+        raise InputError(str(folder), f"cannot be loaded ({_first_line(error)})", _CURE) from error
+    missing = set(report["missing_keys"]) - {_HEAD}
+    # Files of LLaMA-1 and -2 hold the rotary frequencies, which follow from the configuration.
+    unknown = {key for key in report["unexpected_keys"] if not key.endswith("inv_freq")}
+    # transformers 4 gives names, transformers 5 gives each with its two shapes.
+    shapes = {key if isinstance(key, str) else key[0] for key in report["mismatched_keys"]}
+    for what, names in (("missing", missing), ("unknown", unknown), ("misshapen", shapes)):
+        if names:
+            shown = ", ".join(sorted(names)[:3]) + (" ..." if len(names) > 3 else "")
+            raise InputError(str(folder), f"{len(names)} tensors {what}: {shown}", _CURE)
+    return HfModel(
+        geometry=geometry,
+        body=model.model,
+        head=None if _HEAD in report["missing_keys"] else model.lm_head,
+        dtype=dtype,
+        source=f"checkpoint {geometry.name}, sha256 {_hash_weights(folder)}",
+        software=f"torch {torch.__version__}, transformers {transformers.__version__}, {device}",
+    )
+
+
+def encode_prompts(folder: Path, texts: tuple[str, ...]) -> tuple[tuple[int, ...], ...]:
+    """Token numbers of prompts, by the tokenizer in the checkpoint's folder.
+
+    Raises:
+        InputError: The folder holds no tokenizer that can be used.
+    """
+    transformers = import_extra("transformers")
+    try:
+        with _quiet(transformers):
+            tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
+            return tuple(tuple(tokenizer(text)["input_ids"]) for text in texts)
+    except Exception as error:  # as in load_checkpoint
+        raise InputError(
+            str(folder),
+            f"its tokenizer cannot be used ({_first_line(error)})",
+            "give token numbers instead of text: --prompt-ids and --blank-ids",
+        ) from error
+
+
+def _given(config: dict[str, Any]) -> dict[str, Any]:
+    """Entries that are not null: null means the default."""
+    return {key: value for key, value in config.items() if value is not None}
+
+
+def _count(config: dict[str, Any], key: str, place: Path) -> int:
+    value = config.get(key)
+    if type(value) is not int or value < 1:
+        raise InputError(f"{place}: {key}", f"expected a positive integer, got {value!r}", _CURE)
+    return value
+
+
+def _hash_weights(folder: Path) -> str:
+    """SHA-256 over the bytes of the weight files, in order of their names."""
+    files = sorted(folder.glob("*.safetensors")) or sorted(folder.glob("*.bin"))
+    digest = hashlib.sha256()
+    for file in files:
+        with file.open("rb") as stream:
+            while block := stream.read(2**24):
+                digest.update(block)
+    return digest.hexdigest()
+
+
+@contextmanager
+def _quiet(transformers: Any) -> Iterator[None]:
+    """No reports and progress bars of transformers: what matters is said as an error."""
+    logging = transformers.utils.logging
+    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity(logging.CRITICAL)
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if bars:
+            logging.enable_progress_bar()
+
+
+def _first_line(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return (lines[0] if lines else type(error).__name__)[:160]

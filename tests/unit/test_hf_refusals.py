@@ -1,0 +1,126 @@
+"""What ``carsim capture --hf`` refuses before PyTorch is needed, and how it draws tokens."""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hf_maker import IDS, SMALL, edit_config, refused
+
+from carsim.decoder.hf import read_geometry
+from carsim.decoder.hf.sampling import TokenSampling, draw
+from carsim.trace import Geometry
+
+CONFIG = {
+    "model_type": "llama",
+    "num_hidden_layers": 3,
+    "hidden_size": 32,
+    "num_attention_heads": 4,
+    "intermediate_size": 40,
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A checkpoint without weights."""
+    made = tmp_path / "tiny"
+    made.mkdir()
+    (made / "config.json").write_text(json.dumps(CONFIG))
+    return made
+
+
+def test_what_a_configuration_leaves_out_has_the_default_of_llama(folder: Path) -> None:
+    geometry = Geometry(
+        name="tiny", n_layers=3, hidden_size=32, n_heads=4, n_kv_heads=4, head_dim=8, ffn_size=40
+    )
+    assert read_geometry(folder) == geometry
+    edit_config(folder, num_key_value_heads=None, head_dim=None)
+    assert read_geometry(folder) == geometry
+    edit_config(folder, num_key_value_heads=2, head_dim=16)
+    changes = {"n_kv_heads": 2, "head_dim": 16}
+    assert read_geometry(folder) == geometry.model_copy(update=changes)
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (lambda f: edit_config(f, model_type="gpt2"), "model_type 'gpt2', supported is 'llama'"),
+        (lambda f: edit_config(f, num_attention_heads=5), "hidden_size 32 does not divide by"),
+        (lambda f: edit_config(f, num_key_value_heads=3), "num_attention_heads 4 does not divide"),
+        (lambda f: edit_config(f, head_dim=7), "head_dim 7 is odd"),
+        (lambda f: edit_config(f, hidden_size=None), "hidden_size: expected a positive integer"),
+        (lambda f: (f / "config.json").unlink(), "has no config.json"),
+        (lambda f: (f / "config.json").write_text("{"), "not readable as JSON"),
+        (lambda f: (f / "config.json").write_text("[1]"), "model_type None"),
+        (lambda f: edit_config(f, num_hidden_layers=True), "expected a positive integer, got True"),
+        (lambda f: (f / "config.json").write_bytes(b"\xff"), "not readable as JSON"),
+    ],
+)
+def test_bad_configurations_get_one_line(
+    folder: Path, damage: Callable[[Path], Any], words: str
+) -> None:
+    damage(folder)
+    arguments = ("--out", folder / "a.npz", *SMALL, *IDS)
+    assert words in refused("--hf", folder, *arguments)
+    assert "no such folder" in refused("--hf", folder / "none", *arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--prompt-ids", "1 2"], "--prompt-ids with guidance needs the blank prompt"),
+        ([], "needs --prompt or --prompt-ids"),
+        ([*IDS, "--prompt", "a"], "needs --prompt or --prompt-ids"),
+        ([*IDS, "--blank", "a"], "both --blank and --blank-ids"),
+        ([*IDS, "--prompt-ids", "-1"], "'-1' is not a list of token numbers"),
+        ([*IDS, "--prompt-ids", ""], "'' is not a list of token numbers"),
+        ([*IDS, "--tau", "nan"], "'nan' is neither a number nor none"),
+        ([*IDS, "--guidance-pairs", 3], "3 videos of 2 prompts would repeat each other"),
+        ([*IDS, "--visual-tokens", "30"], "'30' is not FIRST:LAST"),
+        ([*IDS, "--workers", 3], "--workers does not go with --hf"),
+        ([*IDS, "--top-k", 0], "0 is not in the range x>=1"),
+        ([*IDS, "--temperature", 0], "0.0 is not in the range x>0"),
+    ],
+)
+def test_bad_options_get_one_line(folder: Path, arguments: list[object], words: str) -> None:
+    out = folder / "a.npz"
+    assert words in refused("--hf", folder, "--out", out, *SMALL, *arguments)
+    assert not out.exists()
+
+
+def test_a_recipe_and_a_checkpoint_do_not_mix(folder: Path) -> None:
+    assert "Give a RECIPE, or --hf FOLDER" in refused()
+    assert "--tas needs --hf" in refused(folder / "a.yaml", "--tas", "paper")
+    assert "recipe does not go with --hf" in refused(folder / "a.yaml", "--hf", folder)
+    assert "--hf needs --out FILE" in refused("--hf", folder, *IDS)
+    (folder / "a.npz").touch()
+    assert "exists already" in refused("--hf", folder, "--out", folder / "a.npz", *IDS)
+
+
+def test_without_the_extra_one_line_says_how_to_get_it(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    line = refused("--hf", folder, "--out", folder / "a.npz", *SMALL, *IDS)
+    assert "needs torch" in line
+    assert "pip install 'carsim[hf]'" in line
+
+
+def test_greedy_drawing_takes_the_likeliest_and_the_lower_on_ties() -> None:
+    logits = np.array([[0.0, 5.0, 1.0], [2.0, 2.0, -1.0]])
+    rngs = [np.random.default_rng(row) for row in range(2)]
+    assert draw(logits, TokenSampling(), rngs).tolist() == [1, 0]
+
+
+def test_drawing_keeps_to_the_top_k_at_their_odds() -> None:
+    """Logits 0, ln 9, ln 1: of the likeliest two, the first is drawn nine times out of ten."""
+    logits = np.log([[1e-9, 9.0, 1.0]])
+    rngs = [np.random.default_rng(0)]
+    tokens = [int(draw(logits, TokenSampling(top_k=2), rngs)[0]) for _ in range(2000)]
+    assert set(tokens) == {1, 2}
+    assert np.mean([token == 1 for token in tokens]) == pytest.approx(0.9, abs=0.02)
+    hot = [int(draw(logits, TokenSampling(2, temperature=100), rngs)[0]) for _ in range(2000)]
+    assert np.mean([token == 1 for token in hot]) == pytest.approx(0.5055, abs=0.03)
