@@ -8,6 +8,7 @@ import click
 
 from carsim.cli.validate_array import array
 from carsim.cli.validate_fidelity import fidelity
+from carsim.cli.validate_paper import paper
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -26,6 +27,7 @@ def validate() -> None:
 
 
 validate.add_command(array)
+validate.add_command(paper)
 validate.add_command(fidelity)
 
 

@@ -1,0 +1,222 @@
+"""Which machines explain FastCar's published latencies about equally well.
+
+What an MLP phase takes depends on the decisions only through how many sequences compute. So the
+expected latency of a candidate is the sum over n of P(n) times the simulated cycles of the phase
+with n computing sequences, and thousands of candidates can be held against the rows without drawing
+decisions. Each is scaled to the dense row by its clock.
+
+Simplifications, all checked by simulating members with drawn decisions: every phase starts with
+empty buffers; attention is simulated at a few contexts and interpolated linearly between them.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from math import exp, lgamma, log
+
+import numpy as np
+from numpy.typing import NDArray
+
+from carsim.hw import drs
+from carsim.hw.bench import Ahead
+from carsim.hw.phase import AttendCase, MlpCase, OutputCase
+from carsim.spec import DenseAttention, Design, StreamingAttention
+from carsim.validate.paper_machine import (
+    PAPER_VIDEO,
+    Candidate,
+    candidate_design,
+    memo_of,
+    replay_probability,
+)
+from carsim.validate.paper_rows import DENSE, PaperRow
+
+Floats = NDArray[np.float64]
+
+SET_POINTS = 0.003
+"""Candidates whose mean error is that near to the best one's explain the rows about equally."""
+
+CONTEXTS = (1, 20, 63, 260, 600, 1100, 1600, 2110)
+"""Where attention is simulated; 20 and 260 are sinks and window of the sparse rows."""
+
+
+@cache
+def computing_distribution(batch: int, p_compute: float, correlation: float) -> Floats:
+    """P(n of ``batch`` sequences compute), n = 0 .. batch: binomial, or beta-binomial.
+
+    >>> computing_distribution(2, 0.5, 0.0).round(12).tolist()
+    [0.25, 0.5, 0.25]
+    >>> computing_distribution(2, 0.5, 1 / 3).round(12).tolist()
+    [0.333333333333, 0.333333333333, 0.333333333333]
+    """
+    if p_compute in (0.0, 1.0):
+        certain = np.zeros(batch + 1)
+        certain[round(batch * p_compute)] = 1
+        return certain
+    n_of = range(batch + 1)
+    ways = [lgamma(batch + 1) - lgamma(n + 1) - lgamma(batch - n + 1) for n in n_of]
+    if not correlation:
+        odds = [n * log(p_compute) + (batch - n) * log(1 - p_compute) for n in n_of]
+    else:
+        spread = 1 / correlation - 1
+        a, b = p_compute * spread, (1 - p_compute) * spread
+        odds = [_log_beta(n + a, batch - n + b) - _log_beta(a, b) for n in n_of]
+    found: Floats = np.array([exp(w + o) for w, o in zip(ways, odds, strict=True)])
+    return found
+
+
+def _log_beta(a: float, b: float) -> float:
+    return lgamma(a) + lgamma(b) - lgamma(a + b)
+
+
+class PhaseCycles:
+    """Cycles of the phases of one design.
+
+    Args:
+        base: The design that candidates are variants of.
+        candidate: Cores, batch, attention and weights; correlation and ratio do not matter.
+        clock_mhz: Clock of the fabric.
+    """
+
+    def __init__(self, base: Design, candidate: Candidate, clock_mhz: float) -> None:
+        design = candidate_design(base, candidate, clock_mhz)
+        self.clock_mhz = clock_mhz
+        self._layers = design.model.body.n_layers
+        memo, none = memo_of(design, candidate), Ahead()
+        cores, batch = candidate.cores, candidate.batch
+        self._prefill = memo.prefill_layer(PAPER_VIDEO.prompt_tokens).cycles
+        qkv = memo.layer_phase(memo.phases.qkv_case(True, PAPER_VIDEO.max_context, none)).cycles
+        output = memo.layer_phase(OutputCase(False, none)).cycles
+        self._projections = qkv + output
+        self._attention = tuple(
+            memo.layer_phase(AttendCase(True, tokens, False, none)).cycles for tokens in CONTEXTS
+        )
+        dispatch = memo.phases.hw.dispatch_cycles("drs")
+        exposed = max(0, dispatch - output)
+
+        def mlp(schedule: str, computing: int, scored: bool) -> int:
+            who = [b < computing for b in range(batch)]
+            loads = drs.loads_of(drs.SCHEDULES[schedule](who, cores), cores)
+            case = MlpCase(
+                loads, batch - computing, exposed if scored else 0, True, scored, False, none
+            )
+            return memo.layer_phase(case).cycles
+
+        self._dense = mlp("static", batch, False)
+        self._by_computing = np.array([mlp("drs", n, True) for n in range(batch + 1)], np.float64)
+
+    def seconds(self, row: PaperRow, candidate: Candidate, *, prefill: bool = True) -> float:
+        """Expected latency of a row.
+
+        Args:
+            row: The row.
+            candidate: Its correlation and what its ratio counts.
+            prefill: The prompt is part of the latency.
+        """
+        attention = _mean_weights(row.attention) @ self._attention
+        p_replay = replay_probability(candidate, row.replay_ratio)
+        mlp = float(self._dense)
+        if p_replay:
+            p_of = computing_distribution(candidate.batch, 1 - p_replay, candidate.correlation)
+            first = 1 / PAPER_VIDEO.n_frames
+            mlp = first * self._dense + (1 - first) * float(p_of @ self._by_computing)
+        cycles = PAPER_VIDEO.n_steps * (self._projections + attention + mlp)
+        if prefill:
+            cycles += self._prefill
+        return float(self._layers * cycles / (self.clock_mhz * 1e6))
+
+
+@cache
+def _mean_weights(attention: DenseAttention | StreamingAttention) -> Floats:
+    """How much each of :data:`CONTEXTS` counts in the mean over a video."""
+    contexts = map(PAPER_VIDEO.context, range(PAPER_VIDEO.n_steps))
+    attended = [attention.attended(context) for context in contexts]
+    return np.array([np.interp(attended, CONTEXTS, unit).mean() for unit in np.eye(len(CONTEXTS))])
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What a candidate predicts once its clock is fitted to the dense row.
+
+    Attributes:
+        candidate: The candidate.
+        clock_mhz: Its clock.
+        errors: Relative error of each published row, in their order.
+    """
+
+    candidate: Candidate
+    clock_mhz: float
+    errors: tuple[float, ...]
+
+    @property
+    def mean_error(self) -> float:
+        """Mean absolute error over all rows."""
+        return float(np.mean(np.abs(self.errors)))
+
+    @property
+    def worst_error(self) -> float:
+        """Largest absolute error."""
+        return max(abs(error) for error in self.errors)
+
+    @property
+    def left_out_errors(self) -> tuple[float, ...]:
+        """Error of each row when the clock is what suits the other rows best."""
+        ratios = 1 + np.array(self.errors)
+        return tuple(
+            float(ratio * _best_scale(np.delete(ratios, index)) - 1)
+            for index, ratio in enumerate(ratios)
+        )
+
+
+def _best_scale(ratios: Floats) -> float:
+    """The factor by which ratios come nearest to 1 in the mean: a weighted median."""
+    order = np.argsort(1 / ratios)
+    weight = np.cumsum(ratios[order])
+    return float(1 / ratios[order][np.searchsorted(weight, weight[-1] / 2)])
+
+
+def explain(
+    base: Design,
+    candidates: Iterable[Candidate],
+    rows: Sequence[PaperRow],
+    *,
+    prefill: bool = True,
+) -> list[Explanation]:
+    """Fit the clock of each candidate to the dense row and predict the others.
+
+    Candidates that no clock brings to the dense row (memory is too slow) are left out. Those that
+    differ in correlation and ratio only should stand side by side: they share their phases.
+
+    Args:
+        base: The design that candidates are variants of.
+        candidates: The candidates.
+        rows: The published rows.
+        prefill: The prompt is part of the published latencies.
+    """
+    dense = next(row for row in rows if row.name == DENSE)
+    found = []
+    shared: tuple[Candidate, PhaseCycles | None] | None = None
+    for candidate in candidates:
+        machine = Candidate(
+            candidate.cores, candidate.batch, candidate.attention_by, weights=candidate.weights
+        )
+        if shared is None or shared[0] != machine:
+            shared = machine, _fitted(base, machine, dense, prefill)
+        phases = shared[1]
+        if phases is None:
+            continue
+        errors = tuple(
+            phases.seconds(row, candidate, prefill=prefill) / row.latency_s - 1 for row in rows
+        )
+        found.append(Explanation(candidate, phases.clock_mhz, errors))
+    return found
+
+
+def _fitted(base: Design, machine: Candidate, dense: PaperRow, prefill: bool) -> PhaseCycles | None:
+    clock_mhz = base.board.fabric_clock_mhz
+    for _ in range(4):
+        phases = PhaseCycles(base, machine, clock_mhz)
+        factor = phases.seconds(dense, machine, prefill=prefill) / dense.latency_s
+        if abs(factor - 1) < 1e-4:
+            return phases
+        clock_mhz = round(clock_mhz * factor, 3)
+    return None
