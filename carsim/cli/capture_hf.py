@@ -1,5 +1,6 @@
 """``carsim capture --hf``: its options, and from a checkpoint to a trace."""
 
+import math
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -47,6 +48,13 @@ def parse_ids(ctx: click.Context, param: click.Parameter, given: Any) -> Any:
     return None if given is None else _numbers(ctx, param, given)
 
 
+def parse_finite(ctx: click.Context, param: click.Parameter, value: float) -> float:
+    """A number that is neither NaN nor infinite."""
+    if not math.isfinite(value):
+        raise click.BadParameter(f"{value} is not a finite number", ctx, param)
+    return value
+
+
 def parse_range(ctx: click.Context, param: click.Parameter, text: str | None) -> Any:
     """FIRST:LAST as a tuple."""
     if text is None:
@@ -57,6 +65,7 @@ def parse_range(ctx: click.Context, param: click.Parameter, text: str | None) ->
     return ends
 
 
+_NO_PAIRS = "does nothing with --guidance-pairs 0"
 _AT_LEAST_1 = click.IntRange(1)
 _OPTIONS = (
     click.option("--frames", type=_AT_LEAST_1, default=8, show_default=True, help="Frames T."),
@@ -81,7 +90,14 @@ _OPTIONS = (
         help="Videos, two rows each; prompts take turns; 0: one row per prompt, no guidance.  "
         "[default: one per prompt]",
     ),
-    click.option("--guidance-scale", type=float, default=3.0, show_default=True, help="s."),
+    click.option(
+        "--guidance-scale",
+        type=float,
+        callback=parse_finite,
+        default=3.0,
+        show_default=True,
+        help="s in blank + s * (conditional - blank), of logits.",
+    ),
     click.option(
         "--tau",
         callback=parse_taus,
@@ -114,6 +130,7 @@ _OPTIONS = (
     click.option(
         "--temperature",
         type=click.FloatRange(0, min_open=True),
+        callback=parse_finite,
         default=1.0,
         show_default=True,
         help="Divides the logits.",
@@ -170,6 +187,14 @@ def _plan(folder: Path, options: dict[str, Any]) -> "HfPlan":
     from carsim.decoder.hf import HfPlan, TokenSampling
     from carsim.trace import DenseAttention, StreamingAttention
 
+    ctx = click.get_current_context()
+    for is_idle, names, why in (
+        (options["guidance_pairs"] == 0, ("blank", "blank_ids", "guidance_scale"), _NO_PAIRS),
+        (options["window"] is None, ("sinks",), "does nothing without --window"),
+        (options["top_k"] == 1, ("temperature",), "does nothing with --top-k 1, greedy"),
+    ):
+        if is_idle:
+            refuse_stray(ctx, names, why)
     rows, labels = _rows(folder, options)
     first, last = options["visual_tokens"] or (0, None)
     window = options["window"]

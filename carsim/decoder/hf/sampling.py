@@ -102,7 +102,14 @@ class TokenSampler:
         logits = self._head(hidden)[:, self._range].double().cpu().numpy()  # [B, K]
         if self._guided:
             conditional, blank = logits[0::2], logits[1::2]
-            logits = blank + self._sampling.guidance_scale * (conditional - blank)
+            with np.errstate(all="ignore"):  # refused below, in one line
+                logits = blank + self._sampling.guidance_scale * (conditional - blank)
+        if not np.isfinite(logits).all():
+            raise InputError(
+                "sampling",
+                f"guidance scale {self._sampling.guidance_scale:g} makes NaN or infinite logits",
+                "lower it, check the weights, or use --dtype float32",
+            )
         tokens = self._range.start + draw(logits, self._sampling, self._generators)  # [videos]
         rows = np.repeat(tokens, 2 if self._guided else 1)
         embedded: Tensor = self._embed.weight[rows]
