@@ -90,8 +90,9 @@ class PhaseCycles:
         self._attention = tuple(
             memo.layer_phase(AttendCase(True, tokens, False, none)).cycles for tokens in CONTEXTS
         )
-        dispatch = memo.phases.hw.dispatch_cycles("drs")
-        exposed = max(0, dispatch - output)
+        # Known after Q, the decisions have at least as long as known after attention.
+        slack = 0 if design.machine.decision_at == "residual" else output
+        exposed = max(0, memo.phases.hw.dispatch_cycles("drs") - slack)
 
         def mlp(schedule: str, computing: int, scored: bool) -> int:
             who = [b < computing for b in range(batch)]

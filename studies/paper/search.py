@@ -1,0 +1,139 @@
+"""Hold thousands of machines against the latencies that FastCar publishes, and keep the set.
+
+    python studies/paper/search.py
+
+Cores 1 to 16, batches up to the 32 sequences of the Index Register, attention by heads or by
+sequences, nine correlations of decisions within a batch, both definitions of the replay ratio, five
+precisions and places of the weights: 70,560 candidates, each with its clock fitted to the dense
+row. Takes some minutes on one core. Writes ``candidates.csv`` (all within a point of the best mean
+error, and the best of every family) and ``carsim/validate/data/fastcar_set.csv``: what explains the
+rows within 0.3 points of the best, which ``carsim validate paper`` evaluates anew.
+"""
+
+import csv
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import astuple, fields, replace
+from pathlib import Path
+
+import numpy as np
+
+from carsim.cost.fit import check_fit
+from carsim.spec import Design, load_design
+from carsim.validate.paper_machine import (
+    PAPER_VIDEO,
+    WEIGHTS,
+    Candidate,
+    attention_design,
+    candidate_design,
+)
+from carsim.validate.paper_rows import paper_rows
+from carsim.validate.paper_set import SET_POINTS, Explanation, explain
+
+CORRELATIONS = (0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5)
+MOST_CORES, MOST_BATCH = 16, 32
+CANDIDATE = tuple(field.name for field in fields(Candidate))
+HERE = Path(__file__).parent
+DATA = HERE.parents[1] / "carsim" / "validate" / "data"
+
+
+def machines(weights: str) -> Iterator[Candidate]:
+    """All candidates with these weights, those of one machine side by side."""
+    for by in ("heads", "sequences"):
+        for cores in range(1, MOST_CORES + 1):
+            for batch in range(cores, MOST_BATCH + 1):
+                for correlation in CORRELATIONS:
+                    for ratio_of in ("eligible", "all"):
+                        yield Candidate(cores, batch, by, correlation, ratio_of, weights)
+
+
+def fits(base: Design, machine: Candidate) -> bool:
+    """The machine's design fits the board, as MLPs and as attention see it, at any clock."""
+    design = candidate_design(base, machine, base.board.fabric_clock_mhz)
+    views = (design, attention_design(design, machine))
+    return all(check_fit(view, PAPER_VIDEO).fits for view in views)
+
+
+def left_out_by_choice(pool: list[Explanation]) -> Iterator[tuple[Explanation, float]]:
+    """For each row, what the other rows choose from a pool, and its error on that row."""
+    errors = np.abs([found.errors for found in pool])
+    for index in range(errors.shape[1]):
+        chosen = pool[int(np.delete(errors, index, axis=1).mean(axis=1).argmin())]
+        yield chosen, chosen.errors[index]
+
+
+def write(path: Path, names: list[str], found: Iterable[Explanation], groups: list[str]) -> None:
+    """Candidates and their errors as CSV."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        out = csv.writer(file, lineterminator="\n")
+        figures = ("clock_mhz", "mean_error", "worst_error", "left_out_mean")
+        out.writerow(["group", *CANDIDATE, *figures, *(f"error_{name}" for name in names)])
+        for group, each in zip(groups, found, strict=True):
+            numbers = (
+                each.mean_error,
+                each.worst_error,
+                float(np.mean(np.abs(each.left_out_errors))),
+                *each.errors,
+            )
+            out.writerow(
+                [
+                    group,
+                    *astuple(each.candidate),
+                    f"{each.clock_mhz:.1f}",
+                    *(f"{number:.5f}" for number in numbers),
+                ]
+            )
+
+
+def main() -> None:
+    """Search, keep, write."""
+    base, rows = load_design("u280_fastcar"), paper_rows()
+    started, found = time.perf_counter(), list[Explanation]()
+    for weights in WEIGHTS:
+        found += explain(base, machines(weights), rows)
+        print(f"{weights}: {len(found)} in all, {time.perf_counter() - started:.0f} s", flush=True)
+    found.sort(key=lambda each: (each.mean_error, each.candidate))
+    families: dict[str, Callable[[Candidate], bool]] = {
+        "heads independent": lambda c: (
+            c.attention_by == "heads" and not c.correlation and c.ratio_of == "eligible"
+        ),
+        "heads": lambda c: c.attention_by == "heads" and c.ratio_of == "eligible",
+        "sequences": lambda c: c.attention_by == "sequences" and c.ratio_of == "eligible",
+        "all steps": lambda c: c.ratio_of == "all",
+    }
+    machine_of = [replace(c.candidate, correlation=0.0, ratio_of="eligible") for c in found]
+    fitting_machines = {machine for machine in set(machine_of) if fits(base, machine)}
+    fitting = [
+        each for each, machine in zip(found, machine_of, strict=True) if machine in fitting_machines
+    ]
+    print(f"{len(fitting)} of them fit the board")
+    best = fitting[0].mean_error
+    kept = [each for each in fitting if each.mean_error <= best + 0.01]
+    groups = ["set" if each.mean_error <= best + SET_POINTS else "near" for each in kept]
+    for name, belongs in families.items():
+        pool = [each for each in fitting if belongs(each.candidate)]
+        kept.append(pool[0])
+        groups.append(f"best of {name}")
+        print(f"\n{name}: {len(pool)} candidates")
+        for chosen, error in left_out_by_choice(pool):
+            c = chosen.candidate
+            print(f"  left out {error:+.1%}: C={c.cores} B={c.batch} rho={c.correlation}")
+        for label, chosen_by in (("20 and 80 %", (3, 5)), ("50 and 80 %", (4, 5))):
+            first = min(pool, key=lambda e: sum(abs(e.errors[i]) for i in chosen_by))
+            print(f"  chosen by {label}: {first.candidate} {first.mean_error:.4f}")
+    write(HERE / "candidates.csv", [row.name for row in rows], kept, groups)
+    chosen = [
+        (group, each)
+        for group, each in zip(groups, kept, strict=True)
+        if group == "set" or group.startswith(("best of sequences", "best of all steps"))
+    ]
+    with (DATA / "fastcar_set.csv").open("w", newline="", encoding="utf-8") as file:
+        out = csv.writer(file, lineterminator="\n")
+        out.writerow(["group", *CANDIDATE])
+        for group, each in chosen:
+            out.writerow([group, *astuple(each.candidate)])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
