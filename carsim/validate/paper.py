@@ -5,9 +5,9 @@ of 256, without the head, as dense and sparse rows are explained without it. Dec
 the published ratios, independently, with a fixed seed. Three numbers are fitted (:data:`FITTED`);
 all other rows are predictions.
 
-That attention is split by heads while MLPs are not is an assumption of structure, made because no
-machine of another kind comes within the bounds: the best of them stand beside the set. Who counts
-it as fitted too has four choices instead of three.
+That attention is split by heads while MLPs are not is a choice of structure, made with all rows in
+view: no machine of another kind comes within the bounds, and the best of them stand beside the set.
+Whoever counts it as fitted has four choices instead of three; a prediction is one given this choice.
 
 Beside it stands the set of all machines that explain the rows about equally
 (:mod:`carsim.validate.paper_set`); which those are was searched for by ``studies/paper/search.py``,
