@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from carsim.cli.validate_array import array
+from carsim.cli.validate_dram import dram
 from carsim.cli.validate_fidelity import fidelity
 from carsim.cli.validate_paper import paper
 
@@ -27,6 +28,7 @@ def validate() -> None:
 
 
 validate.add_command(array)
+validate.add_command(dram)
 validate.add_command(paper)
 validate.add_command(fidelity)
 
