@@ -121,8 +121,8 @@ def paper_parts(report: "PaperReport") -> Iterator["RenderableType"]:
     yield _set_table(report)
     yield (
         "Left out: mean error of each row in turn when it has no say in the clock. Attention by "
-        "heads: split over all cores; by sequences: each on one core. That split was chosen with all "
-        "rows in view."
+        "heads: split over all cores; by sequences: each on one core. That split was chosen with "
+        "all rows in view."
     )
     for misfit in report.misfits:
         yield Text(f"Fit: {misfit}", style="bold red")

@@ -7,7 +7,7 @@ all other rows are predictions.
 
 That attention is split by heads while MLPs are not is a choice of structure, made with all rows in
 view: no machine of another kind comes within the bounds, and the best of them stand beside the set.
-Whoever counts it as fitted has four choices instead of three; a prediction is one given this choice.
+Whoever counts it as fitted has four choices instead of three; predictions are such given the split.
 
 Beside it stands the set of all machines that explain the rows about equally
 (:mod:`carsim.validate.paper_set`); which those are was searched for by ``studies/paper/search.py``,
