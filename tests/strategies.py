@@ -97,16 +97,18 @@ def designs(draw: st.DrawFn, **fixed: Any) -> Design:
     """Designs that differ in everything that sets timing; ``fixed`` machine fields stay."""
     mapping = draw(st.sampled_from(["batch", "tensor"]))
     sharing = draw(st.sampled_from(["broadcast", "private", "private_per_sequence"]))
+    # Arrays from far slower than memory to far faster.
+    most = draw(st.sampled_from([3, 9, 64]))
     machine = {
         "cores": draw(st.integers(1, 5)),
         "array": {
-            "rows": draw(st.integers(1, 9)),
-            "cols": draw(st.integers(1, 9)),
+            "rows": draw(st.integers(1, most)),
+            "cols": draw(st.integers(1, most)),
             "weight_load": draw(st.sampled_from(["none", "rows", "full_fold"])),
             "pipeline_cycles": draw(st.integers(0, 9)),
         },
         "vector": {
-            "lanes": draw(st.integers(1, 9)),
+            "lanes": draw(st.integers(1, most)),
             "pipeline_cycles": draw(st.integers(0, 9)),
         },
         "weight_buffer_kib": draw(st.integers(2, 6)),
@@ -130,6 +132,7 @@ def designs(draw: st.DrawFn, **fixed: Any) -> Design:
     raw["board"]["memories"]["ddr"] = raw["board"]["memories"]["ddr"] | {
         "channel_bits": draw(st.sampled_from([8, 16, 64])),
         "interconnect_ns": float(draw(st.integers(0, 200))),
+        "ports": {"count": 1, "bits": draw(st.sampled_from([8, 64])), "clock_mhz": 200.0},
     }
     heads = draw(st.sampled_from([(2, 2), (4, 2), (4, 1), (3, 3)]))
     raw["model"]["body"] |= {

@@ -70,6 +70,7 @@ class Core(LaneModel):
         self._waits_for = index
         if not self._first_tile[index].triggered:
             yield self._first_tile[index]
+        self._array_begun = env.cycle
         self._run(index)
         self._started[index].succeed()
         if not self._fetched[index].triggered:

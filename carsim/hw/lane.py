@@ -156,6 +156,7 @@ class LaneModel(ABC):
         self._fetch_gate = fetch_gate
         self._start_gate = start_gate
         self._emit = emit
+        self._array_begun = 0  # when the array began the step under way
         self._prepare()
         env.process(self._fetch())
         self.done: simpy.Event = env.process(self._compute())
@@ -178,7 +179,7 @@ class LaneModel(ABC):
 
     @abstractmethod
     def _compute_streamed(self, index: int, step: Step) -> Process:
-        """Process: execute one step whose operand streams in."""
+        """Process: execute one step whose operand streams in; note when the array begins it."""
 
     def _compute(self) -> Process:
         env = self._env
@@ -204,9 +205,11 @@ class LaneModel(ABC):
         now = self._env.cycle
         own = step.pre_cycles + step.cycles
         waited = now - begun - own
-        # With operands always at hand, what the fullest core takes beyond an even share is time
-        # spent queueing for that core; where memory sets the pace, an even share gains nothing.
-        queued = own - step.balanced_cycles if waited == 0 else 0
+        # Where the array never waits once it has begun, what the fullest core takes beyond an even
+        # share is time spent queueing for that core; where memory sets the pace, an even share
+        # gains nothing.
+        is_paced = step.path >= 0 and now > self._array_begun + step.cycles
+        queued = 0 if is_paced else own - step.balanced_cycles
         self.times[Category.WAIT_DDR] += waited
         self.times[Category.WAIT_CORE] += queued
         self.times[step.category] += own - queued

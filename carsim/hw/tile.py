@@ -156,6 +156,8 @@ class TileCore(LaneModel):
         for nbytes, arrived in zip(self._tiles[index], self._arrived[index], strict=True):
             if not arrived.triggered:
                 yield arrived
+            if not done_bytes:
+                self._array_begun = self._env.cycle
             done_bytes += nbytes
             until = -(-step.cycles * done_bytes // step.stream_bytes)
             if until > done_cycles:

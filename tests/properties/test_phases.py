@@ -1,6 +1,6 @@
 """Invariants of single phases on drawn hardware."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 import pytest
@@ -12,9 +12,9 @@ from carsim.hw import drs
 from carsim.hw.bench import Ahead, Bench, PhaseResult
 from carsim.hw.bound import Bound
 from carsim.hw.hardware import Hardware
-from carsim.hw.lowering import Lane, lower
+from carsim.hw.lowering import Lane, OpOf, lower
 from carsim.hw.phase import AttendCase, MlpCase, OutputCase, Phases
-from carsim.workload.ops import Op, Slice, Stream, mlp_ops
+from carsim.workload.ops import Stream, mlp_ops
 
 nothing = Ahead()
 
@@ -30,16 +30,32 @@ def mlp_case(
     return MlpCase(tuple(loads), replaying, exposed, early, False, next_lead, nothing)
 
 
-def first_mlp_op(hw: Hardware, index: int):  # type: ignore[no-untyped-def]
-    def op(rows: int, part: Slice, streams: int) -> Op:
-        return mlp_ops(hw.design.model, rows, part, streams=streams)[index]
+def mlp_of(hw: Hardware) -> list[OpOf]:
+    """Gate and up, and down."""
 
-    return op
+    def nth(index: int) -> OpOf:
+        return lambda rows, part, streams: mlp_ops(hw.design.model, rows, part, streams=streams)[
+            index
+        ]
+
+    return [nth(0), nth(1)]
 
 
-def check_books(result: PhaseResult) -> None:
+def capacities(hw: Hardware, at_work: int) -> tuple[int, int]:
+    """Bytes of what acts as one buffer: of weights, and of keys and values, on cores at work."""
+    machine = hw.design.machine
+    weight = machine.weight_buffer_bytes * (machine.cores if hw.is_tensor else 1)
+    filled = machine.cores if hw.is_tensor else at_work if hw.is_lockstep else 1
+    return weight, machine.kv_buffer_bytes * filled
+
+
+def check_books(hw: Hardware, result: PhaseResult) -> None:
     assert sum(result.times) == result.cycles
     assert min(result.times) >= 0
+    # Nothing is fetched that has no room.
+    weight, kv = capacities(hw, min(hw.batch, hw.design.machine.cores))
+    assert result.peak_weight_buffer_bytes <= weight
+    assert result.peak_kv_buffer_bytes <= kv
     # A core that ended last has computed all the while or waited.
     assert result.compute_cycles <= result.cycles
     # Nobody beats the bound: neither its compute nor its bytes can be had in less time.
@@ -50,7 +66,7 @@ def check_books(result: PhaseResult) -> None:
 def test_attention_keeps_its_books(
     hw: Hardware, attended: int, scored: bool, outside: bool
 ) -> None:
-    check_books(Phases(hw).simulate(AttendCase(scored, attended, outside, nothing)))
+    check_books(hw, Phases(hw).simulate(AttendCase(scored, attended, outside, nothing)))
 
 
 @given(hw=hardware(), lead=st.booleans())
@@ -59,7 +75,7 @@ def test_output_keeps_its_books_and_takes_what_was_fetched_ahead(hw: Hardware, l
     attended = phases.simulate(AttendCase(False, 50, False, nothing))
     with_lead = phases.simulate(OutputCase(lead, attended.ahead))
     without = phases.simulate(OutputCase(lead, nothing))
-    check_books(with_lead)
+    check_books(hw, with_lead)
     # What is in the buffer need not come again; having it can only help.
     assert with_lead.cycles <= without.cycles
     weights = hw.path_of[Stream.WEIGHTS]
@@ -80,9 +96,51 @@ def test_mlp_keeps_its_books(hw: Hardware, data: st.DataObject) -> None:
     result = Phases(hw).simulate(
         mlp_case(loads, hw.batch - sum(mask), exposed=exposed, early=early)
     )
-    check_books(result)
+    check_books(hw, result)
     model = hw.design.model.body
     assert result.macs == sum(mask) * model.mlp_weights  # one per weight and computing sequence
+
+
+@given(hw=hardware(mapping="batch"), data=st.data())
+def test_the_work_of_a_phase_is_that_of_its_cores(hw: Hardware, data: st.DataObject) -> None:
+    # Who works beside whom changes when work is done, and not how much of it there is.
+    cores = hw.design.machine.cores
+    drawn = st.lists(st.integers(0, hw.slots), min_size=cores, max_size=cores)
+    loads = sorted(data.draw(drawn), reverse=True)
+    phases = Phases(hw)
+
+    def work(loads: Sequence[int]) -> tuple[int, int, int]:
+        result = phases.simulate(mlp_case(loads, 0))
+        return result.macs, result.vector_ops, result.busy_cycles
+
+    alone = [work([load] + [0] * (cores - 1)) for load in loads]
+    assert work(loads) == tuple(map(sum, zip(*alone, strict=True)))
+
+
+def partitions(n: int, cores: int, most: int) -> Iterator[tuple[int, ...]]:
+    """Every way to give ``n`` sequences to cores that are alike, ``most`` to any of them."""
+    if not cores:
+        yield from [()] if not n else []
+        return
+    for load in range(min(n, most), -1, -1):
+        for rest in partitions(n - load, cores - 1, load):
+            yield load, *rest
+
+
+@pytest.mark.parametrize("sharing", ["private", "private_per_sequence"])
+@given(data=st.data())
+def test_no_assignment_at_all_beats_the_bound(sharing: str, data: st.DataObject) -> None:
+    # Where every core streams for itself, the best assignment is not known beforehand: few cores
+    # move few bytes, many cores compute little each. All of them are tried.
+    hw = data.draw(hardware(mapping="batch", weight_sharing=sharing))
+    computing = data.draw(st.integers(1, hw.batch))
+    phases = Phases(hw)
+    results = [
+        phases.simulate(mlp_case(loads, hw.batch - computing, next_lead=False))
+        for loads in partitions(computing, hw.design.machine.cores, hw.slots)
+    ]
+    assert len({result.bound_cycles for result in results}) == 1
+    assert results[0].bound_cycles <= min(result.cycles for result in results)
 
 
 @given(hw=hardware(weight_sharing="broadcast"), data=st.data())
@@ -157,10 +215,32 @@ def test_nothing_starts_before_its_decision_and_its_operands(
     }:
         computed = [(b, e) for t, _, b, e in slices if t == track]
         fetched = [(b, e) for t, _, b, e in slices if t == f"{track} fetch"]
+        own = [e for t, name, _, e in slices if t == f"{track} fetch" and "ahead" not in name]
         # Steps follow one another, and the last one outlasts its last operand.
         assert all(a[1] <= b[0] for a, b in pairwise(computed))
         assert all(a[1] <= b[0] for a, b in pairwise(fetched))
-        assert not fetched or computed[-1][1] >= fetched[-1][1]
+        assert not own or computed[-1][1] >= own[-1]
+
+
+@given(hw=hardware(), data=st.data())
+def test_no_step_ends_before_its_bytes_have_come_and_its_work_is_done(
+    hw: Hardware, data: st.DataObject
+) -> None:
+    # From a cold start: one latency, then its bytes and those before it, at all of the rate.
+    loads = data.draw(masks(hw.design.machine.cores))
+    assume(any(loads))
+    bench = Bench(hw, None)
+    for lane in lower(hw, mlp_of(hw), sorted(map(int, loads), reverse=True)):
+        bench.add(lane, nothing, None)
+    bench.run(Bound(0, ()))
+    for core in bench.cores:
+        nbytes = cycles = 0
+        for step, end in zip(core.executed, core.step_ends, strict=True):
+            path = hw.paths[step.path]
+            nbytes += core.cores * step.stream_bytes
+            cycles += step.pre_cycles + step.cycles
+            assert end >= path.latency_cycles + nbytes / path.rate
+            assert end >= cycles
 
 
 @given(hw=hardware(), data=st.data())
@@ -186,12 +266,11 @@ def test_buffers_stay_within_capacity_and_are_drained(hw: Hardware, data: st.Dat
     loads = drs.loads_of(drs.static(mask, cores), cores)
     assume(any(loads))
     bench = Bench(hw, None)
-    for lane in lower(hw, [first_mlp_op(hw, 0), first_mlp_op(hw, 1)], loads):
+    for lane in lower(hw, mlp_of(hw), loads):
         bench.add(lane, nothing, None)
     bench.run(Bound(0, ()))
     for core in bench.cores:
-        capacity = core.executed[0].buffer_bytes
-        assert core.weight_buffer.peak_bytes <= capacity
+        assert core.weight_buffer.peak_bytes <= capacities(hw, sum(load > 0 for load in loads))[0]
         assert core.weight_buffer.level_bytes == 0
         assert core.kv_buffer.level_bytes == 0
 
@@ -202,7 +281,7 @@ def test_one_lane_of_equal_cores_is_as_many_lanes_of_one(hw: Hardware, data: st.
     mask = data.draw(masks(hw.batch))
     cores = hw.design.machine.cores
     loads = drs.loads_of(drs.static(mask, cores), cores)
-    together = lower(hw, [first_mlp_op(hw, 0), first_mlp_op(hw, 1)], loads)
+    together = lower(hw, mlp_of(hw), loads)
     assume(together)
 
     def run(lanes: Sequence[Lane]) -> tuple[int, tuple[int, ...]]:

@@ -61,6 +61,13 @@ def test_loads_of_many_decisions_are_those_of_each(
         assert tuple(found.tolist()) == drs.loads_of(drs.SCHEDULES[schedule](mask, cores), cores)
 
 
+def test_a_register_forgets_the_layer_before() -> None:
+    register = drs.IndexRegister(4)
+    register.latch([True, True, False, True])
+    register.latch([False, True, False])
+    assert [register.computes(b) for b in range(4)] == [False, True, False, False]
+
+
 def test_a_register_refuses_more_sequences_than_it_has_bits() -> None:
     with pytest.raises(ValueError, match="5 sequences in a register of 4 bits"):
         drs.IndexRegister(4).latch([True] * 5)

@@ -289,6 +289,9 @@ def test_queueing_for_the_fullest_core_is_booked_where_nothing_else_was_waited_f
     # Where bytes set the pace, an even share would gain nothing.
     waited = times(Rig().run(step(512, 8, balanced=4)))
     assert waited == {"MLP": 8, "WAIT_DDR": 67}
+    # The first tile is waited for either way; an even share would then gain all it is shorter by.
+    queued = times(Rig().run(step(512, 640, balanced=320)))
+    assert queued == {"MLP": 320, "WAIT_CORE": 320, "WAIT_DDR": 18}
 
 
 def peaks(*steps: Step, **how: Any) -> tuple[int, int]:

@@ -227,9 +227,45 @@ def test_cores_that_split_a_matrix_gather_what_each_computed() -> None:
     there = Ahead(1024)
     split = Phases(ideal_hardware(mapping="tensor")).simulate(OutputCase(False, there))
     assert split.cycles == 4 + 4
+    assert split.bound_cycles == 4  # a bound charges no exchange
     # Whole matrices on each core take 2 rows x 32 x 32 in 2 cycles and gather nothing.
     whole = Phases(ideal_hardware()).simulate(OutputCase(False, there))
     assert whole.cycles == 2
+
+
+# ----------------------------------------------------------------------- the bound
+
+
+def test_the_bound_is_the_later_of_compute_and_bytes_not_yet_fetched() -> None:
+    # Gate and up, 3072 bytes, may be there already; 1536 of down and 256 of replay cache may not.
+    assert mlp().bound_cycles == (1536 + 256) // 8
+    # With one multiplier, the compute of two sequences: 2 x 32 x 96 and 2 x 48 x 32, and a norm.
+    assert mlp(array=ONE_BY_ONE).bound_cycles == 1 + 6144 + 3072
+    # A buffer of 2 KiB cannot hold the 1024 bytes that are then left of gate and up.
+    assert mlp(weight_buffer_kib=2).bound_cycles == (1024 + 1536 + 256) // 8
+
+
+def test_the_bound_takes_the_best_assignment() -> None:
+    # Two computing sequences, 4 x 64 bytes in or out of the replay cache. Bound by memory, one core
+    # streams 1536 bytes of down after what it may hold, two stream twice that.
+    one, two = mlp((2, 0), 2, weight_sharing="private"), mlp((1, 1), 2, weight_sharing="private")
+    assert one.bound_cycles == two.bound_cycles == (1536 + 256) // 8
+    # Bound by compute, two cores take half as long as one: 32 x 96 + 48 x 32 each, and a norm.
+    one, two = (
+        mlp(loads, 2, weight_sharing="private", array=ONE_BY_ONE, rate=100_000)
+        for loads in ((2, 0), (1, 1))
+    )
+    assert one.bound_cycles == two.bound_cycles == 1 + 3072 + 1536
+    assert one.bound_dram_bytes == (2 * 4608 + 256, 0)
+
+
+def test_time_spent_queueing_for_the_fullest_core() -> None:
+    # Both sequences on one core, where an even share would be one on each: half of the products.
+    # The first tile is waited for either way.
+    result = mlp((2, 0), 2, weight_sharing="private", array=ONE_BY_ONE, rate=100_000)
+    assert times(result)["WAIT_CORE"] == 3072 + 1536
+    even = mlp((1, 1), 2, weight_sharing="private", array=ONE_BY_ONE, rate=100_000)
+    assert "WAIT_CORE" not in times(even)
 
 
 # -------------------------------------------------------------------- head, prompt
