@@ -5,7 +5,7 @@
 Fenced blocks, by language:
 
 * ``console``: lines after ``$`` are commands, the lines that follow are what they print; a line of
-  ``...`` stands for any lines. Commands are ``carsim`` or ``bin/carsim`` (both run as this Python's
+  ``...`` stands for any lines. Commands are ``carsim`` or ``.ci/carsim`` (both run as this Python's
   ``python -m carsim``) and ``echo $?`` for the exit status of the command before.
 * ``python``: a doctest; the blocks of a file share their names.
 * ``yaml``: the file whose name its first line gives as a comment.
@@ -100,7 +100,7 @@ def run_command(command: str, folder: Folder) -> str:
     words = shlex.split(command)
     if words == ["echo", "$?"]:
         return f"{folder.status}\n"
-    if words[0] not in ("carsim", "bin/carsim"):
+    if words[0] not in ("carsim", ".ci/carsim"):
         raise ValueError(f"{command!r} is no command of carsim")
     done = subprocess.run(
         [sys.executable, "-m", "carsim", *words[1:]],

@@ -27,10 +27,10 @@ def test_every_block_of_the_readme_does_what_it_shows(tmp_path: Path) -> None:
 
 
 def test_the_two_commands_of_the_readme_are_scripts_that_ci_calls() -> None:
-    assert "$ bin/carsim run configs/zcu102.yaml --trace traces/vilau_8f.npz\n" in TEXT
-    assert "| install and test | `bin/test` |" in TEXT
-    assert "\n    bin/test\n" in (ROOT / ".ci/run").read_text(encoding="utf-8")
-    for script in ("bin/carsim", "bin/test", "bin/venv", ".ci/run"):
+    assert "$ .ci/carsim run configs/zcu102.yaml --trace traces/vilau_8f.npz\n" in TEXT
+    assert "| install and test | `.ci/test` |" in TEXT
+    assert "\n    .ci/test\n" in (ROOT / ".ci/run").read_text(encoding="utf-8")
+    for script in (".ci/carsim", ".ci/test", ".ci/venv", ".ci/run"):
         assert os.access(ROOT / script, os.X_OK)
 
 

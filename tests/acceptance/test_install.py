@@ -29,7 +29,7 @@ esac
 
 
 class Checkout:
-    """A copy of what ``bin/venv`` needs, with a Python that only notes what it is asked."""
+    """A copy of what ``.ci/venv`` needs, with a Python that only notes what it is asked."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class Checkout:
         self.log = folder / "log"
         self.log.touch()
         (self.root / "bin").mkdir(parents=True)
-        for name in ("bin/venv", "pyproject.toml"):
+        for name in (".ci/venv", "pyproject.toml"):
             shutil.copy(ROOT / name, self.root / name)
         self.python = folder / "python"
         text = PYTHON.format(
@@ -56,10 +56,10 @@ class Checkout:
         self.python.chmod(0o755)
 
     def venv(self, *extra: str) -> tuple[subprocess.CompletedProcess[str], list[str]]:
-        """Run ``bin/venv``; also return what was installed by it."""
+        """Run ``.ci/venv``; also return what was installed by it."""
         self.log.write_text("", encoding="utf-8")
         done = subprocess.run(
-            [self.root / "bin/venv", *extra],
+            [self.root / ".ci/venv", *extra],
             env=os.environ | {"PYTHON": str(self.python)},
             capture_output=True,
             text=True,
@@ -125,7 +125,7 @@ def test_a_python_without_venv_leaves_nothing_behind(tmp_path: Path) -> None:
 
 
 def test_supported_pythons_are_the_same_everywhere() -> None:
-    script = (ROOT / "bin/venv").read_text(encoding="utf-8")
+    script = (ROOT / ".ci/venv").read_text(encoding="utf-8")
     match = re.search(r"^oldest=(\d+) newest=(\d+)$", script, re.MULTILINE)
     assert match is not None
     oldest, newest = map(int, match.groups())
@@ -199,7 +199,7 @@ def test_the_source_archive_builds_the_same_wheel(
     with tarfile.open(archive) as packed:
         names = {name.partition("/")[2] for name in packed.getnames()}
         packed.extractall(tmp_path, filter="data")
-    assert not any(name.startswith(("tests/", "traces/", ".ci/", "bin/")) for name in names)
+    assert not any(name.startswith(("tests/", "traces/", ".ci/")) for name in names)
     monkeypatch.chdir(tmp_path / archive.name.removesuffix(".tar.gz"))
     again = tmp_path / build_wheel(str(tmp_path))
     assert again.read_bytes() == wheel.read_bytes()
