@@ -42,7 +42,7 @@ class Checkout:
         self.root = folder / "checkout"
         self.log = folder / "log"
         self.log.touch()
-        (self.root / "bin").mkdir(parents=True)
+        (self.root / ".ci").mkdir(parents=True)
         for name in (".ci/venv", "pyproject.toml"):
             shutil.copy(ROOT / name, self.root / name)
         self.python = folder / "python"
