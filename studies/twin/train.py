@@ -24,9 +24,9 @@ CODEBOOK = Path(__file__).parents[2] / "traces" / "codebook_512.npz"
 
 _MOSTLY_SLOW = (0.0, 0.5, 0.5, 1.0, 1.0, 2.0, 4.0, 8.0)  # fast clips have little to predict
 CURRICULUM = (
-    Stage(0.06, 2, 4, (0.0, 0.5, 1.0)),  # still and slow first: learn to look one frame back
-    Stage(0.45, 2, 4, SPEEDS),
-    Stage(0.90, 4, 2, _MOSTLY_SLOW),  # the third frame on shows which way things move
+    Stage(0.075, 2, 4, (0.0, 0.5, 1.0)),  # still and slow first: learn to look one frame back
+    Stage(0.5625, 2, 4, SPEEDS),
+    Stage(0.95, 4, 2, _MOSTLY_SLOW),  # the third frame on shows which way things move
     Stage(1.00, 8, 1, _MOSTLY_SLOW),
 )
 
@@ -54,7 +54,7 @@ class Plan:
     seed: int = 0
     lr: float = 4e-3
     warm_up: int = 50
-    decay_share: float = 0.25
+    decay_share: float = 0.17
     weight_decay: float = 0.05
     clip_norm: float = 1.0
     shape: Shape = field(default_factory=Shape)
@@ -161,7 +161,7 @@ def main() -> None:
     """Train until the last step, logging as it goes and saving every few minutes."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--folder", type=Path, required=True, help="for checkpoint and log")
-    parser.add_argument("--steps", type=int, default=2000)
+    parser.add_argument("--steps", type=int, default=1600)
     parser.add_argument("--lr", type=float, default=4e-3)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--save-minutes", type=float, default=5)
