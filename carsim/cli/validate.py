@@ -2,275 +2,127 @@
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from carsim.cli.validate_array import array
-from carsim.cli.validate_dram import dram
+from carsim.cli.validate_array import array, array_document
+from carsim.cli.validate_boards import boards, boards_document
+from carsim.cli.validate_dram import dram, dram_document
 from carsim.cli.validate_fidelity import fidelity
-from carsim.cli.validate_paper import paper
+from carsim.cli.validate_paper import paper, paper_document
+from carsim.errors import InputError
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+    from rich.table import Table
 
-    from carsim.machine.decode import Decode
-    from carsim.spec import Design
-    from carsim.validate.boards import BoardRow, BoardsReport
+    from carsim.output.document import Table as PlainTable
+    from carsim.validate.overview import Figure, Validation
 
 OUT_OF_BOUNDS = 1
 """Exit status of a figure that leaves its stated bound."""
 
 
-@click.group()
-def validate() -> None:
-    """Hold predictions against published figures."""
-
-
-validate.add_command(array)
-validate.add_command(dram)
-validate.add_command(paper)
-validate.add_command(fidelity)
-
-
-@validate.command()
-@click.option("--design", help="Predict this design alone; YAML file or name of a shipped one.")
-@click.option("--context", help="With --design: tokens attended to, N or FIRST:LAST.")
-@click.option("--published", type=float, help="With --design: published tokens per second.")
-@click.option(
-    "--set",
-    "overrides",
-    metavar="PATH=VALUE",
-    multiple=True,
-    help="With --design: change it, say machine.vector.lanes=8; may be repeated.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
-def boards(
-    design: str | None,
-    context: str | None,
-    published: float | None,
-    overrides: tuple[str, ...],
-    as_json: bool,
+@click.group(invoke_without_command=True)
+@click.option("--short", is_flag=True, help="Compare fidelities on a tenth of the designs.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+@click.option("--out", metavar="DIR", help="Write a report with plots, Markdown and HTML, there.")
+@click.option("--overwrite", is_flag=True, help="Replace the report that --out holds.")
+@click.pass_context
+def validate(
+    context: click.Context, short: bool, as_json: bool, out: str | None, overwrite: bool
 ) -> int | None:
-    """Predict decoding speeds of published FPGA systems from their configurations alone.
+    """Hold predictions against published figures, all of them or those of one COMMAND.
 
-    Exits with status 1 if the median error over the systems whose bottleneck lies inside the model
-    is more than its bound. configs/published/README.md tells how to describe a further system.
+    Exits with status 1 if a figure leaves its stated bound.
     """
-    if design is not None:
-        from carsim.spec import load_design
-
-        _one_design(load_design(design, overrides), context, published, as_json)
+    if context.invoked_subcommand is not None:
+        if short or as_json or out is not None or overwrite:
+            raise click.UsageError(
+                "--short, --out and --overwrite go without a command, and --json after it"
+            )
         return None
-    if context is not None or published is not None or overrides:
-        raise click.UsageError("--context, --published and --set go with --design")
+    if overwrite and out is None:
+        raise InputError("--overwrite", "has nowhere to write", "add --out DIR")
+    if out is not None:
+        from carsim.output.folder import check_folder
+        from carsim.output.validation import VALIDATION_FILES
+
+        check_folder(Path(out), overwrite=overwrite, ours=VALIDATION_FILES)
 
     from carsim.cli.console import output_console, progress, show
-    from carsim.validate.boards import validate_boards
+    from carsim.validate.overview import validate_all
 
-    with progress("published boards") as tell:
-        report = validate_boards(progress=tell)
+    with progress("validating") as tell:
+        validation = validate_all(short=short, progress=tell)
+        files: list[str] = []
+        if out is not None:
+            from carsim.output.validation import save_validation
+
+            files = save_validation(
+                validation, out, overwrite=overwrite, progress=lambda now: tell(f"writing {now}")
+            )
     if as_json:
-        click.echo(json.dumps(boards_document(report), indent=2))
+        click.echo(json.dumps(validation_document(validation), indent=2))
     else:
-        show(output_console(), boards_parts(report))
-    return None if report.passes else OUT_OF_BOUNDS
+        show(output_console(), validation_parts(validation))
+        if out is not None:
+            click.echo(f"Written to {out}: {', '.join(files)}")
+    return None if validation.passes else OUT_OF_BOUNDS
 
 
-def boards_document(report: "BoardsReport") -> dict[str, Any]:
-    """The report as plain data, units in names."""
-    from carsim.validate.boards import MEDIAN_BOUND
+for command in (boards, array, dram, paper, fidelity):
+    validate.add_command(command)
 
+
+def validation_document(validation: "Validation") -> dict[str, Any]:
+    """All figures and all reports as plain data."""
     return {
-        "median_error_in_scope": report.median_error,
-        "median_bound": MEDIAN_BOUND,
-        "null_median_error_in_scope": report.null_median_error,
-        "passes": report.passes,
-        "rows_in_scope": len(report.in_scope),
-        "rows": [_row_document(row) for row in report.rows],
+        "passes": validation.passes,
+        "figures": [_figure_document(figure) for figure in validation.figures],
+        "boards": boards_document(validation.boards),
+        "array": array_document(validation.array),
+        "dram": dram_document(validation.dram),
+        "paper": paper_document(validation.paper),
+        "fidelity": validation.fidelity.document(),
     }
 
 
-def _row_document(row: "BoardRow") -> dict[str, Any]:
-    published = row.published
+def _figure_document(figure: "Figure") -> dict[str, Any]:
     return {
-        "system": published.system,
-        "board": published.board,
-        "model": published.model,
-        "config": published.config,
-        "published_tokens_per_s": published.tokens_per_s,
-        **_decode_document(row.decode),
-        "error": row.error,
-        "null_tokens_per_s": published.null_tokens_per_s,
-        "null_error": row.null_error,
-        "beats_null": row.beats_null,
-        "in_scope": published.in_scope,
-        "scope_reason": published.scope_reason,
-        "published_power_w": published.power_w,
-        "power_w": _interval(row.power_w),
-        "power_error": row.power_error,
-        "power_inside_interval": row.power_inside,
-        "joules_per_token": _interval(row.joules_per_token),
-        "misfits": list(row.misfits),
-        "status": published.status,
-        "source": published.source,
-        "note": published.note,
+        "part": figure.part,
+        "figure": figure.what,
+        "unit": figure.unit,
+        "value": figure.value,
+        "bound": figure.bound,
+        "null": figure.null,
+        "holds": figure.holds,
+        "beats_null": figure.beats_null,
     }
 
 
-def _decode_document(decode: "Decode") -> dict[str, Any]:
-    return {
-        "tokens_per_s": decode.tokens_per_s,
-        "contexts": [decode.contexts[0], decode.contexts[-1]],
-        "limits": decode.limit_shares,
-        "gb_per_step": decode.bytes_per_step / 1e9,
-        "bandwidth_gbps": decode.bandwidth_gbps,
-    }
-
-
-def _interval(joules: Any) -> dict[str, float]:
-    return {"value": joules.value_j, "low": joules.low_j, "high": joules.high_j}
-
-
-def boards_parts(report: "BoardsReport") -> Iterator["RenderableType"]:
-    """Speed, power, what is left out and why, and the verdict."""
+def validation_parts(validation: "Validation") -> Iterator["RenderableType"]:
+    """A line per figure, and the verdict."""
     from rich.text import Text
 
-    from carsim.text import percent
-    from carsim.validate.boards import MEDIAN_BOUND
+    from carsim.output.validation_tables import NULL_MODELS, figures_table, verdict
 
-    yield Text("Decoding speed of published systems, from their configurations alone", style="bold")
-    yield _speed_table(report)
-    yield (
-        "Null: 0.9 of the peak bandwidth (of the ports in use, where they are few) over the bytes "
-        "of a token. Limit: what bounds the phases in which most of the time is spent."
-    )
-    for row in report.rows:
-        if not row.published.in_scope:
-            yield f"Out of scope: {_name(row)}: {row.published.scope_reason}."
-    yield Text("\nPower of the board while decoding", style="bold")
-    yield _power_table(report)
-    known = [row.power_inside for row in report.rows if row.power_inside is not None]
-    yield f"Published power lies within the interval for {sum(known)} of {len(known)} systems."
-    for row in report.rows:
-        for misfit in row.misfits:
-            yield f"Fit: {_name(row)}: {misfit}"
-    ahead = [_name(row) for row in report.in_scope if not row.beats_null]
-    if ahead:
-        yield f"The null model is nearer in scope for: {', '.join(ahead)}."
-    verdict = "within" if report.passes else "ABOVE"
-    yield Text(
-        f"Median error over {len(report.in_scope)} systems in scope: "
-        f"{percent(report.median_error)}, {verdict} the bound of {percent(MEDIAN_BOUND)} "
-        f"(null model: {percent(report.null_median_error)})",
-        style="bold" if report.passes else "bold red",
-    )
+    yield Text("Errors of carsim against what others measured, counted or published", style="bold")
+    yield _rich(figures_table(validation))
+    yield NULL_MODELS
+    yield Text(verdict(validation), style="bold" if validation.passes else "bold red")
 
 
-def _name(row: "BoardRow") -> str:
-    published = row.published
-    return f"{published.system} ({published.board}, {published.model})"
-
-
-def _signed(error: float | None) -> str:
-    return "" if error is None else f"{100 * error:+.1f} %"
-
-
-def _speed_table(report: "BoardsReport") -> "RenderableType":
+def _rich(plain: "PlainTable") -> "Table":
     from rich import box
     from rich.table import Table
 
-    from carsim.text import number, percent
-
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
-    table.add_column("system")
-    table.add_column("board")
-    for heading in ("tok/s", "published", "error", "null", "its error"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("limit", no_wrap=True)
-    table.add_column("scope", no_wrap=True)
-    for row in report.rows:
-        limit, share = row.limit
-        table.add_row(
-            f"{row.published.system}: {row.published.model}",
-            row.published.board,
-            number(row.decode.tokens_per_s),
-            number(row.published.tokens_per_s),
-            _signed(row.error),
-            number(row.published.null_tokens_per_s),
-            _signed(row.null_error),
-            f"{limit} {percent(share)}",
-            "in" if row.published.in_scope else "out",
-        )
+    for column, heading in enumerate(plain.headings):
+        is_text = column < plain.text_columns
+        table.add_column(heading, justify="left" if is_text else "right", no_wrap=not is_text)
+    for place, cells in enumerate(plain.rows):
+        table.add_row(*cells, style="bold red" if place in plain.marked else None)
     return table
-
-
-def _power_table(report: "BoardsReport") -> "RenderableType":
-    from rich import box
-    from rich.table import Table
-
-    from carsim.text import number
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
-    table.add_column("system")
-    table.add_column("board")
-    for heading in ("W", "from", "to", "published", "error", "J/token", "from", "to"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for row in report.rows:
-        watts, joules = row.power_w, row.joules_per_token
-        published = row.published.power_w
-        table.add_row(
-            f"{row.published.system}: {row.published.model}",
-            row.published.board,
-            *[f"{value:.1f}" for value in (watts.value_j, watts.low_j, watts.high_j)],
-            "" if published is None else f"{published:g}",
-            _signed(row.power_error),
-            *[number(value, 3) for value in (joules.value_j, joules.low_j, joules.high_j)],
-        )
-    return table
-
-
-def _one_design(
-    design: "Design", context: str | None, published: float | None, as_json: bool
-) -> None:
-    """Predict one design, which need not be in the file of published ones."""
-    from carsim.cost.resources import resources
-    from carsim.machine.decode import decode
-    from carsim.text import number, percent
-
-    if context is None:
-        raise click.UsageError("--design needs --context, say --context 512 or --context 1:1024")
-    first, last = _contexts(context)
-    simulated = decode(design, first, last)
-    joules = simulated.joules_per_token(resources(design))
-    error = None if published is None else simulated.tokens_per_s / published - 1
-    if as_json:
-        document = _decode_document(simulated) | {"joules_per_token": _interval(joules)}
-        document |= {"published_tokens_per_s": published, "error": error}
-        click.echo(json.dumps({"design": design.name, **document}, indent=2))
-        return
-    limits = ", ".join(
-        f"{limit} {percent(share)}" for limit, share in simulated.limit_shares.items()
-    )
-    click.echo(f"{design.name} on {design.board.name}, context {context}")
-    click.echo(f"tokens per second   {number(simulated.tokens_per_s)}")
-    if error is not None:
-        click.echo(f"error               {_signed(error)} of the published {published:g}")
-    click.echo(f"limited by          {limits} of the time")
-    click.echo(f"bytes per step      {simulated.bytes_per_step / 1e9:.3f} GB")
-    click.echo(f"bandwidth           {simulated.bandwidth_gbps:.2f} GB/s")
-    click.echo(
-        f"joules per token    {number(joules.value_j, 3)} "
-        f"({number(joules.low_j, 3)} to {number(joules.high_j, 3)})"
-    )
-
-
-def _contexts(text: str) -> tuple[int, int]:
-    """First and last context of ``N`` or ``FIRST:LAST``."""
-    from carsim.errors import InputError
-
-    first, _, last = text.partition(":")
-    try:
-        return int(first), int(last or first)
-    except ValueError:
-        raise InputError("--context", f"got {text!r}", "give N or FIRST:LAST") from None

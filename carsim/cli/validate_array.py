@@ -15,7 +15,7 @@ OUT_OF_BOUNDS = 1
 """Exit status of a figure that leaves its stated bound."""
 
 
-@click.command()
+@click.command(short_help="Cycles that other simulators count for matrix products.")
 @click.option("--every", is_flag=True, help="Show each of SCALE-Sim's small products.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
 def array(every: bool, as_json: bool) -> int | None:

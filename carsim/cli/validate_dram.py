@@ -16,7 +16,7 @@ OUT_OF_BOUNDS = 1
 """Exit status of a figure that leaves its stated bound."""
 
 
-@click.command()
+@click.command(short_help="Two cycle-accurate simulators of DRAM.")
 @click.option("--every", is_flag=True, help="Show each row.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
 def dram(every: bool, as_json: bool) -> int | None:

@@ -14,7 +14,7 @@ OUT_OF_BOUNDS = 1
 """Exit status of a figure that leaves its stated bound."""
 
 
-@click.command()
+@click.command(short_help="Fluid against tile fidelity, over drawn designs.")
 @click.option(
     "--per-regime",
     type=click.IntRange(min=1),
