@@ -13,6 +13,9 @@ from carsim.cli.validate import validate
 from carsim.errors import InputError
 from carsim.output import validation as output
 from carsim.output.validation import VALIDATION_FILES, save_validation
+from carsim.plots.boards import boards_numbers
+from carsim.plots.dram import dram_numbers
+from carsim.plots.fidelity import draw_fidelity, fidelity_numbers
 from carsim.validate import boards, overview
 from carsim.validate.overview import SHORT_PER_REGIME, Figure, Validation, validate_all
 
@@ -128,6 +131,32 @@ def test_the_report_is_one_html_file_that_needs_no_other(found: Validation, tmp_
     assert html.count("<tr") == len(re.findall(r"^\| (?!---)", markdown, re.MULTILINE))
     for row in found.boards.rows:
         assert row.published.system in markdown
+
+
+def test_plots_show_every_row_once(short: Validation) -> None:
+    speeds = boards_numbers(short.boards)
+    assert speeds.tokens_per_s == tuple(row.decode.tokens_per_s for row in short.boards.rows)
+    for number, (published, value, low, high) in speeds.power.items():
+        assert short.boards.rows[number - 1].published.power_w == published
+        assert low < value < high
+    efficiencies = [
+        check.value
+        for kind in short.dram.kinds
+        if kind.name.startswith("efficiency")
+        for check in kind.checks
+    ]
+    panels = dram_numbers(short.dram).panels
+    assert sorted(value for panel in panels for value in panel.carsim) == sorted(efficiencies)
+    assert all(len(panel.ticks) == len(set(panel.ticks)) for panel in panels)
+    differences = fidelity_numbers(short.fidelity).differences
+    assert sum(map(len, differences.values())) == len(short.fidelity.points)
+    for line, found in zip(
+        draw_fidelity(fidelity_numbers(short.fidelity)).axes[0].lines,
+        differences.values(),
+        strict=False,
+    ):
+        assert line.get_xdata()[-1] == pytest.approx(max(found))
+        assert line.get_ydata()[-1] == 1
 
 
 def test_equal_validations_give_equal_reports(short: Validation, tmp_path: Path) -> None:
