@@ -63,10 +63,15 @@ def check_books(hw: Hardware, result: PhaseResult) -> None:
 
 
 @given(hw=hardware(), attended=st.integers(1, 300), scored=st.booleans(), outside=st.booleans())
-def test_attention_keeps_its_books(
+def test_projection_and_attention_keep_their_books(
     hw: Hardware, attended: int, scored: bool, outside: bool
 ) -> None:
-    check_books(hw, Phases(hw).simulate(AttendCase(scored, attended, outside, nothing)))
+    phases = Phases(hw)
+    projected = phases.simulate(phases.qkv_case(scored, attended, nothing))
+    check_books(hw, projected)
+    check_books(hw, phases.simulate(AttendCase(scored, attended, outside, projected.ahead)))
+    # No more keys and values are fetched ahead than have room.
+    assert projected.ahead.nbytes <= capacities(hw, min(hw.batch, hw.design.machine.cores))[1]
 
 
 @given(hw=hardware(), lead=st.booleans())
@@ -260,14 +265,16 @@ def test_same_input_same_event_log(hw: Hardware, data: st.DataObject) -> None:
 
 @given(hw=hardware(), data=st.data())
 def test_buffers_stay_within_capacity_and_are_drained(hw: Hardware, data: st.DataObject) -> None:
-    # Nothing is fetched that has no room, and nothing is left behind that was fetched for a step.
+    # Nothing is fetched that has no room, however long the array is held up, and nothing is left
+    # behind that was fetched for a step.
     mask = data.draw(masks(hw.batch))
     cores = hw.design.machine.cores
     loads = drs.loads_of(drs.static(mask, cores), cores)
     assume(any(loads))
     bench = Bench(hw, None)
+    dispatched = bench.dispatch(data.draw(st.sampled_from([0, 20_000])))
     for lane in lower(hw, mlp_of(hw), loads):
-        bench.add(lane, nothing, None)
+        bench.add(lane, nothing, None, start_gate=dispatched)
     bench.run(Bound(0, ()))
     for core in bench.cores:
         assert core.weight_buffer.peak_bytes <= capacities(hw, sum(load > 0 for load in loads))[0]
