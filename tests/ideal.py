@@ -27,6 +27,7 @@ def ideal_hardware(
     *,
     batch: int = 4,
     rate: int = 8,
+    second_rate: int | None = None,
     latency: int = 10,
     body: dict[str, Any] | None = None,
     head: dict[str, Any] | None = None,
@@ -41,6 +42,7 @@ def ideal_hardware(
     raw["model"]["head"] = head or raw["model"]["head"]
     hw = Hardware(build_design(raw, "ideal"))
     # What a DRAM sustains is no figure for a derivation by hand: round ones take its place.
-    path = Path("", Fraction(rate), latency, 1.0, 1.0, 1.0, "")
-    vars(hw)["paths"] = tuple(replace(path, name=name) for name in ("ddr", "second"))
+    path = Path("ddr", Fraction(rate), latency, 1.0, 1.0, 1.0, "")
+    second = replace(path, name="second", rate=Fraction(second_rate or rate))
+    vars(hw)["paths"] = (path, second)
     return hw

@@ -12,6 +12,7 @@ from carsim.hw import drs
 from carsim.hw.bench import Ahead, Bench, PhaseResult
 from carsim.hw.bound import Bound
 from carsim.hw.hardware import Hardware
+from carsim.hw.lane import Lead
 from carsim.hw.lowering import Lane, OpOf, lower
 from carsim.hw.phase import AttendCase, MlpCase, OutputCase, Phases
 from carsim.workload.ops import Stream, mlp_ops
@@ -280,6 +281,24 @@ def test_buffers_stay_within_capacity_and_are_drained(hw: Hardware, data: st.Dat
         assert core.weight_buffer.peak_bytes <= capacities(hw, sum(load > 0 for load in loads))[0]
         assert core.weight_buffer.level_bytes == 0
         assert core.kv_buffer.level_bytes == 0
+
+
+@given(hw=hardware(mapping="batch", weight_sharing="private"), data=st.data())
+def test_no_core_is_credited_with_more_than_it_has_fetched(
+    hw: Hardware, data: st.DataObject
+) -> None:
+    # At a barrier all are levelled to the one that has least; a byte that one of them lacks would
+    # be used without ever being moved.
+    mask = data.draw(masks(hw.batch))
+    cores, buffer_bytes = hw.design.machine.cores, hw.design.machine.weight_buffer_bytes
+    loads = drs.loads_of(drs.static(mask, cores), cores)
+    assume(any(loads))
+    bench = Bench(hw, None)
+    lead = Lead(hw.path_of[Stream.WEIGHTS], buffer_bytes, False, 1024, buffer_bytes)
+    for lane in lower(hw, mlp_of(hw), loads):
+        bench.add(lane, nothing, lead)
+    ahead = bench.run(Bound(0, ())).ahead
+    assert all(ahead.nbytes <= core.lead_out_bytes()[0] for core in bench.cores)
 
 
 @given(hw=hardware(mapping="batch", weight_sharing="private"), data=st.data())

@@ -152,6 +152,16 @@ def test_dispatch_is_booked_as_such() -> None:
     assert times(result) == {"DRS": 100, "MLP": 7, "WAIT_DDR": 614}
 
 
+def test_a_phase_is_over_when_its_last_write_is() -> None:
+    # The replay cache lies in a memory of a byte a cycle. The cores are done at 394 + 192 + 3, but
+    # the 256 bytes of replay cache are on their way from the start of down, 395, until 651.
+    placement = {"weights": "ddr", "kv": "ddr", "replay": "second", "head": "ddr"}
+    result = mlp(second_rate=1, placement=placement)
+    assert result.cycles == 395 + 256
+    assert result.dram_bytes == (4608, 256)
+    assert mlp(placement=placement).cycles == 394 + 192 + 3
+
+
 def test_a_layer_in_which_all_replay() -> None:
     # 10 + 4 x 64 / 8 = 42, and one cycle to add 2 x 32 elements on each core.
     result = mlp((0, 0), 4)
@@ -159,6 +169,8 @@ def test_a_layer_in_which_all_replay() -> None:
     assert times(result) == {"REPLAY": 43}
     assert result.dram_bytes == (256, 0)
     assert result.macs == 0
+    # 4 x 32 sums on two cores for a cycle each; 256 bytes into a buffer and out of it.
+    assert (result.vector_ops, result.busy_cycles, result.sram_bytes) == (128, 2, 512)
     # It, too, waits for its instructions.
     result = mlp((0, 0), 4, exposed=50)
     assert times(result) == {"DRS": 50, "REPLAY": 43}
@@ -192,6 +204,9 @@ def test_private_weights_are_streamed_once_per_core_at_work() -> None:
     result = mlp((2, 1), 1, weight_sharing="private")
     assert sum(result.dram_bytes) == 2 * 4608 + 256
     assert result.cycles == 10 + (2 * 4608 + 256) // 8 + 3
+    # Its 7 cycles of compute are on the critical path, not the 4 of the other core.
+    assert times(result) == {"MLP": 7, "WAIT_DDR": result.cycles - 7}
+    assert result.compute_cycles == 7
     # All three on one core: one stream, and 1024 / 1728 of 6 cycles.
     result = mlp((3, 0), 1, weight_sharing="private")
     assert sum(result.dram_bytes) == 4608 + 256
