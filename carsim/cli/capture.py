@@ -124,15 +124,12 @@ def _bar(name: str) -> Iterator["ProgressReport"]:
         TimeRemainingColumn,
     )
 
-    columns = (TextColumn("decoding {task.fields[name]}"), BarColumn(), TaskProgressColumn())
     console = Console(stderr=True)
-    with Progress(
-        *columns,
-        TimeRemainingColumn(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    ) as bar:
+    if not console.is_terminal:  # rich before 15 would leave a blank line even if disabled
+        yield lambda done, total: None
+        return
+    columns = (TextColumn("decoding {task.fields[name]}"), BarColumn(), TaskProgressColumn())
+    with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as bar:
         task = bar.add_task("", name=name)
 
         def progress(done: int, total: int) -> None:

@@ -2,10 +2,11 @@
 
 import json
 import sys
+from contextlib import redirect_stderr
+from io import StringIO
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 from carsim.cli import main
 
@@ -17,10 +18,9 @@ def refused(*arguments: object) -> str:
     """The one line in which a command is refused."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "argv", ["carsim", "capture", *map(str, arguments)])
-        runner = CliRunner()
-        with runner.isolation() as streams, pytest.raises(SystemExit) as caught:
+        with redirect_stderr(StringIO()) as said, pytest.raises(SystemExit) as caught:
             main()
-        error = streams[1].getvalue().decode()
+    error = said.getvalue()
     assert caught.value.code == 2
     assert error.count("\n") == 1, error
     return error
