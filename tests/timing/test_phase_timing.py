@@ -171,6 +171,8 @@ def test_a_layer_in_which_all_replay() -> None:
     assert result.macs == 0
     # 4 x 32 sums on two cores for a cycle each; 256 bytes into a buffer and out of it.
     assert (result.vector_ops, result.busy_cycles, result.sram_bytes) == (128, 2, 512)
+    # With 32 lanes the sums of two sequences take two cycles on each core.
+    assert mlp((0, 0), 4, vector={"lanes": 32, "pipeline_cycles": 0}).cycles == 42 + 2
     # It, too, waits for its instructions.
     result = mlp((0, 0), 4, exposed=50)
     assert times(result) == {"DRS": 50, "REPLAY": 43}
