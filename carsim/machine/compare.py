@@ -154,12 +154,14 @@ def video_of(design: Design, traces: Sequence[Trace]) -> Video:
                 f"{design.model.body.n_layers}",
                 "capture a trace of as many layers, or change the model",
             )
-        shape = (trace.n_frames, trace.tokens_per_frame, trace.n_rows)
-        if shape != (first.n_frames, first.tokens_per_frame, first.n_rows):
+        shape, of_first = (
+            (each.n_frames, each.tokens_per_frame, each.n_rows, each.prompt_tokens)
+            for each in (trace, first)
+        )
+        if shape != of_first:
             raise InputError(
                 trace.name,
-                f"has (frames, tokens, rows) {shape}, unlike {first.name} with "
-                f"{(first.n_frames, first.tokens_per_frame, first.n_rows)}",
+                f"has (frames, tokens, rows, prompt) {shape}, unlike {first.name} with {of_first}",
                 "pass traces of the same video",
             )
     return Video(first.n_frames, first.tokens_per_frame, first.prompt_tokens)
