@@ -53,6 +53,14 @@ def test_attention_waits_for_a_tile_per_core() -> None:
     assert result.dram_bytes == (2304, 0)
 
 
+def test_attention_waits_for_the_cores_at_work_only() -> None:
+    # One sequence, one core: 64 tokens are 4096 bytes and 64 written, there at 10 + 520; its 12
+    # cycles (4 heads, 64 of the reduction are two tiles of 32) end one tile later, 1024 / 4160 of
+    # them.
+    result = Phases(ideal_hardware(batch=1)).simulate(AttendCase(False, 64, False, COLD))
+    assert result.cycles == 530 + 3
+
+
 def test_output_projection() -> None:
     # One tile at 10 + 128, and 2 cycles.
     result = Phases(ideal_hardware()).simulate(OutputCase(False, COLD))
@@ -213,6 +221,20 @@ def test_private_weights_are_streamed_once_per_core_at_work() -> None:
     result = mlp((3, 0), 1, weight_sharing="private")
     assert sum(result.dram_bytes) == 4608 + 256
     assert result.cycles == 10 + (4608 + 256) // 8 + 4
+
+
+def test_what_happens_in_the_same_cycle_happens_in_the_order_of_the_cores() -> None:
+    # Four cores with 4, 3, 2 and 1 sequences stream gate and up side by side: 3072 bytes each at a
+    # quarter of the rate, in pieces of 1024 that all end together.
+    log: list[tuple[str, str, int, int]] = []
+    hw = ideal_hardware(cores=4, batch=16, weight_sharing="private")
+    case = MlpCase((4, 3, 2, 1), 0, 0, True, False, False, COLD)
+    Phases(hw, lambda *event: log.append(event)).simulate(case)
+    fetched = [(track, end) for track, _, _, end in log if track.endswith("fetch")]
+    lanes = [f"lane {lane} (x1) fetch" for lane in range(4)]
+    # The first tile, the rest of gate and up, which the array is waiting for by then.
+    ends = [10 + 1024 // 2, 10 + 3072 // 2]
+    assert fetched[:8] == [(lane, end) for end in ends for lane in lanes]
 
 
 def test_private_weights_per_sequence_are_streamed_for_each() -> None:

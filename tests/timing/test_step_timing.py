@@ -71,8 +71,10 @@ def test_a_batch_takes_its_steps_its_heads_and_its_prompt() -> None:
     assert simulation.cycles == steps + heads + prompt
 
 
-def with_decision_at(where: str, schedule: str, prefetch: str = "none") -> tuple[int, ...]:
-    hw = ideal_hardware(decision_at=where, prefetch=prefetch)
+def with_decision_at(
+    where: str, schedule: str, prefetch: str = "none", sharing: str = "broadcast"
+) -> tuple[int, ...]:
+    hw = ideal_hardware(decision_at=where, prefetch=prefetch, weight_sharing=sharing)
     return phases(simulated(hw, schedule, (False, False)), 1, 0)
 
 
@@ -124,14 +126,28 @@ def test_prefetch_decides_what_waits_for_dispatch() -> None:
     assert with_decision_at("residual", "drs", "speculative")[3] == late[3]
 
 
+def test_a_core_that_streams_for_itself_knows_its_sequences_only_under_static() -> None:
+    # Two cores stream 3072 + 1536 + 128 each, all in at 10 + 1184, and 1024 / 1664 of 4 cycles.
+    # Output weights are streamed twice as well, which gives dispatch 2 x 128 + 2 cycles.
+    streams = 10 + 2 * 4736 // 8 + 3
+    mapped = with_decision_at("attention", "drs", "gated", "private")
+    assert mapped[2:] == (258, 1036 - 258 + streams)
+    # Under static it may fetch as soon as it has decided, and all of dispatch hides behind that.
+    assert with_decision_at("attention", "static", "gated", "private")[3] == streams
+
+
+@pytest.mark.parametrize("sharing", ["broadcast", "private"])
 @pytest.mark.parametrize(("prefetch", "wasted"), [("none", 0), ("gated", 0), ("speculative", 1024)])
-def test_only_speculation_fetches_what_nobody_uses(prefetch: str, wasted: int) -> None:
+def test_only_speculation_fetches_what_nobody_uses(
+    prefetch: str, wasted: int, sharing: str
+) -> None:
     # One multiplier per core, so that a kilobyte of gate and up finds room during output; in the
     # second layer of the second step all sequences replay.
     array = {"rows": 1, "cols": 1, "pipeline_cycles": 0}
-    hw = ideal_hardware(latency=0, prefetch=prefetch, array=array)
+    hw = ideal_hardware(latency=0, prefetch=prefetch, array=array, weight_sharing=sharing)
     totals = simulated(hw, "static", (False, True)).totals
-    assert totals["mlp"].wasted_bytes == wasted
+    buffers = 1 if sharing == "broadcast" else 2
+    assert totals["mlp"].wasted_bytes == buffers * wasted
 
 
 def test_a_layer_in_which_all_replay_is_short() -> None:

@@ -5,6 +5,7 @@ import pytest
 from ideal import ideal_hardware
 
 from carsim.errors import InputError
+from carsim.hw.bench import Ahead
 from carsim.machine.batches import make_batches
 from carsim.machine.memo import PhaseMemo
 from carsim.machine.patterns import computes_first, number_patterns, pattern_of
@@ -111,6 +112,14 @@ def test_equal_patterns_have_equal_numbers() -> None:
     assert numbers[0, 3, 0] == numbers[0, 4, 0]
 
 
+@pytest.mark.parametrize(("schedule", "moves"), [("static", False), ("drs", True), ("pack", True)])
+def test_activations_move_where_cores_are_mapped(schedule: str, moves: bool) -> None:
+    plan = make_plan(schedule)
+    for scored in (False, True):
+        case = plan.mlp_case((2, 2), 0, scored, False, 0, Ahead())
+        assert case.handed_over == (moves and scored)
+
+
 def test_a_decision_is_taken_from_the_second_frame_on() -> None:
     plan = make_plan()
     assert [plan.scored(step) for step in range(6)] == [False] * 3 + [True] * 3
@@ -122,9 +131,8 @@ def test_an_aligned_key_is_read_apart_where_the_window_is_shorter_than_a_frame()
     memo = PhaseMemo(ideal_hardware())
     outside = [
         Plan(memo.phases, VIDEO, attention, "drs", True, range(6))
-        .attend_case(3, plan_start)
+        .attend_case(3, Ahead())
         .aligned_outside
-        for plan_start in [make_plan().qkv_case(0, None).before]  # type: ignore[arg-type]
         for attention in (
             DenseAttention(),
             StreamingAttention(sinks=0, window=3),
