@@ -148,6 +148,30 @@ def test_no_run_beats_compute_bandwidth_or_bound(run: tuple[Design, Plan, Batche
 
 
 @given(runs())
+def test_no_run_beats_its_critical_path(run: tuple[Design, Plan, Batches]) -> None:
+    # The phases of a layer-step follow each other, and each lasts as long as its fullest core has
+    # MACs to do, at all of its array; nothing is done side by side that depends on each other.
+    design, plan, batches = run
+    body, array, hw = design.model.body, design.machine.array, plan.hw
+    one = body.attention_weights, body.mlp_weights  # MACs per sequence
+    least = 0
+    for g, s, layer in np.ndindex(batches.replay.shape[:3]):
+        step = plan.steps[s]
+        attention = one[0] + 2 * body.hidden_size * plan.attended(step)
+        pattern = pattern_of(plan, batches.replay[g, s, layer], plan.scored(step))
+        if hw.is_tensor:
+            mlps = sum(sum(loads) for loads, _ in pattern)
+            least += (hw.batch * attention + mlps * one[1]) // design.machine.cores
+        else:
+            least += (
+                max(hw.home_loads) * attention + sum(max(loads) for loads, _ in pattern) * one[1]
+            )
+    layers = ("qkv", "attention", "output", "mlp")
+    cycles = sum(simulated(plan, batches).totals[name].cycles for name in layers)
+    assert cycles * array.macs_per_cycle >= least
+
+
+@given(runs())
 def test_batch_latencies_add_up(run: tuple[Design, Plan, Batches]) -> None:
     _, plan, batches = run
     simulation = simulated(plan, batches)
