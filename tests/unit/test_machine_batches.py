@@ -85,8 +85,10 @@ def test_a_pattern_is_loads_and_replays() -> None:
 
 
 def test_where_nothing_is_decided_every_core_keeps_its_own() -> None:
-    everyone = np.zeros(4, bool)
-    assert pattern_of(make_plan("pack"), everyone, False) == (((2, 2), 0),)
+    # Of four sequences on three cores with room for two, pack would leave a core idle.
+    plan, everyone = make_plan("pack", cores=3), np.zeros(4, bool)
+    assert pattern_of(plan, everyone, True) == (((2, 2, 0), 0),)
+    assert pattern_of(plan, everyone, False) == (((2, 1, 1), 0),)
 
 
 def test_patterns_of_a_small_register_are_per_group() -> None:
