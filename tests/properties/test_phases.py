@@ -77,6 +77,14 @@ def test_projection_and_attention_keep_their_books(
     assert projected.ahead.nbytes <= capacities(hw, min(hw.batch, hw.design.machine.cores))[1]
 
 
+@given(hw=hardware())
+def test_everyone_is_at_home_where_static_puts_them(hw: Hardware) -> None:
+    # Attention, head and a layer without replay are shared out alike, or K and V would have to move.
+    cores = hw.design.machine.cores
+    assert hw.home_loads == drs.loads_of(drs.static([True] * hw.batch, cores), cores)
+    assert max(hw.home_loads) == hw.slots
+
+
 @given(hw=hardware(), lead=st.booleans())
 def test_output_keeps_its_books_and_takes_what_was_fetched_ahead(hw: Hardware, lead: bool) -> None:
     phases = Phases(hw)
