@@ -181,5 +181,6 @@ class Hardware:
     def dispatch_cycles(self, schedule: str) -> int:
         """Cycles from the decisions of a layer to its last MLP instruction sent."""
         machine = self.design.machine
-        batch = min(self.batch, machine.drs.index_register_bits)
-        return dispatch_cycles(machine.drs, schedule, batch, machine.cores)
+        # Without a register, static takes the whole batch at once.
+        group = self.batch if schedule == "static" else machine.drs.index_register_bits
+        return dispatch_cycles(machine.drs, schedule, min(self.batch, group), machine.cores)

@@ -79,7 +79,7 @@ def test_projection_and_attention_keep_their_books(
 
 @given(hw=hardware())
 def test_everyone_is_at_home_where_static_puts_them(hw: Hardware) -> None:
-    # Attention, head and a layer without replay are shared out alike, or K and V would have to move.
+    # Attention, head and a layer without replay are shared out alike, or K and V had to move.
     cores = hw.design.machine.cores
     assert hw.home_loads == drs.loads_of(drs.static([True] * hw.batch, cores), cores)
     assert max(hw.home_loads) == hw.slots
