@@ -74,7 +74,7 @@ def memory_path(name: str, memory: Memory, streams: int, clock_mhz: float) -> Pa
     """The path to one memory for a given number of concurrent streams.
 
     Raises:
-        InputError: The table of standards has no such memory.
+        InputError: The table of standards has no such memory, or nothing comes through its ports.
     """
     access = dram.Access(
         pattern="streams",
@@ -93,9 +93,14 @@ def memory_path(name: str, memory: Memory, streams: int, clock_mhz: float) -> Pa
         raise InputError(f"$.board.memories.{name}", problem, error.cure) from None
     idle_ns = dram.idle_latency_ns(timings) + memory.interconnect_ns
     ports = port_gbps(memory, idle_ns)
+    rate = bytes_per_cycle(min(sustained.sustained_gbps, ports), clock_mhz)
+    if not rate:
+        problem = f"carries {ports:.3g} GB/s through its ports, less than a kB/s"
+        cure = "raise ports.bits, clock_mhz or outstanding, or lower interconnect_ns"
+        raise InputError(f"$.board.memories.{name}", problem, cure)
     return Path(
         name=name,
-        rate=bytes_per_cycle(min(sustained.sustained_gbps, ports), clock_mhz),
+        rate=rate,
         latency_cycles=ns_to_cycles(idle_ns, clock_mhz),
         peak_gbps=sustained.peak_gbps,
         dram_gbps=sustained.sustained_gbps,

@@ -31,6 +31,8 @@ class Batches:
 def make_batches(decisions: Decisions, batch: int) -> Batches:
     """Group rows in their order, guidance pairs kept whole and side by side.
 
+    Where there are pairs, rows outside of them are left out: they are no videos of the same kind.
+
     Args:
         decisions: Decisions of all rows of a trace.
         batch: B, sequences in lockstep.
@@ -38,10 +40,13 @@ def make_batches(decisions: Decisions, batch: int) -> Batches:
     Raises:
         InputError: Fewer rows than ``batch``, or a batch that would split a pair.
     """
-    if batch > decisions.n_rows:
+    paired = [row for pair in decisions.pairs for row in pair]
+    order = paired or list(range(decisions.n_rows))
+    if batch > len(order):
+        kind = "rows in guidance pairs" if len(order) < decisions.n_rows else "rows"
         raise InputError(
             "policy.batch",
-            f"{batch} sequences are more than the {decisions.n_rows} rows of the trace",
+            f"{batch} sequences are more than the {len(order)} {kind} of the trace",
             "take a smaller batch, or pass --resample to draw further rows from the trace",
         )
     if decisions.pairs and batch % 2:
@@ -50,9 +55,7 @@ def make_batches(decisions: Decisions, batch: int) -> Batches:
             f"{batch} sequences would split a guidance pair of the trace",
             "take an even batch",
         )
-    paired = [row for pair in decisions.pairs for row in pair]
-    order = paired + [row for row in range(decisions.n_rows) if row not in set(paired)]
-    n_batches = decisions.n_rows // batch
+    n_batches = len(order) // batch
     kept = order[: n_batches * batch]
     steps, layers = decisions.replay.shape[:2]
     grouped = decisions.replay[:, :, kept].reshape(steps, layers, n_batches, batch)

@@ -10,6 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from carsim.errors import InputError
 from carsim.hw.hardware import Hardware
 from carsim.machine.batches import Batches
 from carsim.machine.memo import PhaseMemo
@@ -37,7 +38,7 @@ class Elasticity:
 
 
 def elasticities(plan: Plan, batches: Batches, memo: PhaseMemo) -> tuple[Elasticity, ...]:
-    """Elasticities of the latency of a policy.
+    """Elasticities of the latency of a policy; resources at the limit of the spec are left out.
 
     Args:
         plan: The policy on its machine.
@@ -59,7 +60,11 @@ def elasticities(plan: Plan, batches: Batches, memo: PhaseMemo) -> tuple[Elastic
     base = seconds(memo)
     found = []
     for resource, (enlarge, relative, simulated) in _enlargements(design).items():
-        change = seconds(PhaseMemo(enlarge(plan.hw))) / base - 1
+        try:
+            enlarged = enlarge(plan.hw)
+        except InputError:
+            continue  # the spec allows no more of it
+        change = seconds(PhaseMemo(enlarged)) / base - 1
         found.append(Elasticity(resource, change * 0.1 / relative, simulated))
     return tuple(found)
 

@@ -4,8 +4,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-MOST = 10**12
-"""No count, size or constant of a design comes near it; beyond it, arithmetic would overflow."""
+MOST = 10**9
+"""No count, size or constant of a design comes near it; beyond it, cycles would overflow."""
 
 PositiveInt = Annotated[int, Field(gt=0, le=MOST)]
 NonNegativeInt = Annotated[int, Field(ge=0, le=MOST)]

@@ -27,10 +27,12 @@ class Constant(Section):
 class Energy(Section):
     """What an operation costs, and what is drawn by being there."""
 
-    mac_pj: dict[str, Constant] = Field(description="by arithmetic of the array")
+    mac_pj: dict[str, Constant] = Field(min_length=1, description="by arithmetic of the array")
     vector_op_pj: Constant
     sram_pj_per_byte: Constant
-    dram_pj_per_bit: dict[str, Constant] = Field(description="by family of memory, such as DDR4")
+    dram_pj_per_bit: dict[str, Constant] = Field(
+        min_length=1, description="by family of memory, such as DDR4"
+    )
     dram_background_w_per_gib: Constant
     clock_uw_per_mhz_dsp: Constant
     clock_uw_per_mhz_bram: Constant

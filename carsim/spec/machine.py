@@ -15,6 +15,8 @@ Mapping = Literal["batch", "tensor"]
 Prefetch = Literal["none", "gated", "speculative"]
 DecisionAt = Literal["q", "attention", "residual"]
 Cores = Annotated[int, Field(gt=0, le=1024)]
+Cycles = Annotated[int, Field(ge=0, le=1_000_000)]
+Instructions = Annotated[int, Field(gt=0, le=1_000_000)]
 
 
 class Array(Section):
@@ -63,14 +65,14 @@ class Drs(Section):
     index_register_bits: PositiveInt = Field(
         32, description="sequences it can hold; larger batches run in groups of this size"
     )
-    latch_cycles: NonNegativeInt = Field(8, description="to latch the decisions of a layer")
-    scan_cycles_per_sequence: NonNegativeInt = Field(
+    latch_cycles: Cycles = Field(8, description="to latch the decisions of a layer")
+    scan_cycles_per_sequence: Cycles = Field(
         1, description="round robin over the Index Register, one Mapping Register at a time"
     )
-    instructions_per_sequence: PositiveInt = Field(
+    instructions_per_sequence: Instructions = Field(
         64, description="precompiled instructions of one sequence's MLP"
     )
-    cycles_per_instruction: NonNegativeInt = Field(
+    cycles_per_instruction: Cycles = Field(
         4, description="to check one instruction and discard it or send it to a core"
     )
 

@@ -9,6 +9,8 @@ from pydantic import Field, model_validator
 
 from carsim.spec.base import FieldError, NonNegativeInt, PositiveInt, Section
 
+Size = Annotated[int, Field(gt=0, le=1_000_000)]
+Repeats = Annotated[int, Field(gt=0, le=1000)]
 Share = Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)]
 Bits = Annotated[float, Field(gt=0, le=64, allow_inf_nan=False)]
 
@@ -75,12 +77,12 @@ class WeightPrecision(Precision):
 class Body(Section):
     """A LLaMA-style transformer: norms, rotary attention, MLP, no biases."""
 
-    n_layers: PositiveInt
-    hidden_size: PositiveInt
-    n_heads: PositiveInt
-    n_kv_heads: PositiveInt
-    ffn_size: PositiveInt
-    head_size: PositiveInt | None = Field(
+    n_layers: Repeats
+    hidden_size: Size
+    n_heads: Size
+    n_kv_heads: Size
+    ffn_size: Size
+    head_size: Size | None = Field(
         None, description="elements of one attention head; hidden_size / n_heads if absent"
     )
     mlp: Literal["gated", "plain"] = Field(
@@ -142,12 +144,12 @@ class DepthTransformer(Section):
     """
 
     kind: Literal["depth_transformer"] = "depth_transformer"
-    n_layers: PositiveInt
-    hidden_size: PositiveInt
-    n_heads: PositiveInt
-    ffn_size: PositiveInt
-    n_codes: PositiveInt = Field(description="dependent passes per step")
-    codebook_size: PositiveInt
+    n_layers: Repeats
+    hidden_size: Size
+    n_heads: Size
+    ffn_size: Size
+    n_codes: Repeats = Field(description="dependent passes per step")
+    codebook_size: Size
 
     @model_validator(mode="after")
     def _heads_divide(self) -> "DepthTransformer":
@@ -178,7 +180,7 @@ class LinearHead(Section):
     """A classifier over a vocabulary, as language models have it."""
 
     kind: Literal["linear"] = "linear"
-    vocabulary: PositiveInt
+    vocabulary: Size
 
     def stored_weights(self, body: Body) -> int:
         """Weights held in memory."""

@@ -84,7 +84,7 @@ def _explain(found: dict[str, Any]) -> tuple[list[str], str, str]:
         return path, f"expected {expected}, {got}", cure
     if kind in _LIMITS:
         words, key, cure = _LIMITS[kind]
-        return path, f"expected {words} {context[key]:g}, {got}", cure
+        return path, f"expected {words} {context[key]:.12g}, {got}", cure
     if kind == "literal_error":
         names = [name.strip("'") for name in context["expected"].replace(" or ", ", ").split(", ")]
         return path, f"expected {context['expected']}, {got}", closest(value, names) + "choose one"

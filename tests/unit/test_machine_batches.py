@@ -45,6 +45,18 @@ def test_pairs_stay_whole_and_make_one_video_each() -> None:
     assert batches.left_out_rows == 2  # half a batch is none
 
 
+def test_rows_outside_of_pairs_are_left_out() -> None:
+    # A video of one row beside videos of two would make "per video" mean two things.
+    batches = make_batches(decisions(6, ((1, 4), (0, 5))), 2)
+    assert rows_of(batches.replay) == [[1, 4], [0, 5]]
+    assert batches.left_out_rows == 2
+    with pytest.raises(InputError) as caught:
+        make_batches(decisions(6, ((1, 4),)), 4)
+    assert str(caught.value).startswith(
+        "policy.batch: 4 sequences are more than the 2 rows in guidance pairs of the trace; "
+    )
+
+
 def test_labels_travel_along() -> None:
     batches = make_batches(decisions(2), 2)
     assert (batches.source, batches.label) == ("captured", "made up")

@@ -110,6 +110,11 @@ def test_a_machine_bound_by_memory_gains_from_bandwidth_only() -> None:
     assert found["cores"] == pytest.approx(0, abs=0.01)
 
 
+def test_a_resource_at_the_limit_of_the_spec_is_left_out() -> None:
+    found = changes(small_design(cores=1000))
+    assert set(found) == {"memory and port bandwidth", "fabric clock", "array"}
+
+
 def test_a_phase_is_simulated_once_unless_asked_otherwise() -> None:
     memo = PhaseMemo(ideal_hardware())
     case = OutputCase(False, Ahead())

@@ -294,6 +294,20 @@ TAU_CURE = "write a number, a list of one number per layer, or captured"
             "it, or low and high with it",
         ),
         (
+            "machine.vector.lanes=10000000000",
+            "--set machine.vector.lanes: expected at most 1000000000, got 10000000000; make it "
+            "smaller",
+        ),
+        (
+            "machine.drs.instructions_per_sequence=2000000",
+            "--set machine.drs.instructions_per_sequence: expected at most 1000000, got 2000000; "
+            "make it smaller",
+        ),
+        (
+            "energy.mac_pj={}",
+            "--set energy.mac_pj: expected at least one entry, got {}; add one",
+        ),
+        (
             "model.kv={bits: 4, scale_bits: 16}",
             "--set model.kv: scale_bits and zero_bits need a group; add 'group', say 128",
         ),
@@ -402,6 +416,17 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
         with pytest.raises(InputError) as caught:
             load_design(name)
         assert str(caught.value) == f"{name if name.isprintable() and name else repr(name)}: {said}"
+
+
+def test_ports_that_carry_nothing_are_named() -> None:
+    ports = "{count: 1, bits: 1, clock_mhz: 1, burst_overhead_beats: 1000000000}"
+    design = load_design("zcu102", [f"board.memories.ps_ddr.ports={ports}"])
+    with pytest.raises(InputError) as caught:
+        _ = Hardware(design).paths
+    assert str(caught.value) == (
+        "$.board.memories.ps_ddr: carries 4.1e-09 GB/s through its ports, less than a kB/s; raise "
+        "ports.bits, clock_mhz or outstanding, or lower interconnect_ns"
+    )
 
 
 @pytest.mark.parametrize(
