@@ -2,8 +2,9 @@
 
 Model: LLaMA-style decoder (RMSNorm, rotary rotate-half with theta 10000, SwiGLU, no biases) with
 parameters under the names and in the layout of :class:`carsim.decoder.model.Model`, so that export
-is a copy. Simplification: whole sequences at once and no replay; training is dense, as FastCar's
-models were trained.
+is a copy. Some rows of the query projection may serve as rows of the key projection, too (shared
+queries and keys: Reformer, arXiv 2001.04451, section 2); :func:`share` says which. Simplification:
+whole sequences at once and no replay; training is dense, as FastCar's models were trained.
 """
 
 from dataclasses import dataclass
@@ -29,6 +30,12 @@ FIRST_GAZES = (
 )
 _GAZE_STRENGTH = 10.0  # squared length per rotary pair: 1.2 nats between neighbouring places
 _GAZE_PAIRS = 7  # the faster rotary pairs; slower ones hardly tell distances below 512 apart
+
+# Where :func:`share` makes queries and keys one: layers after the gazing ones, and the third of
+# each head's rotary pairs that turns slowest, by at most 0.55 rad from one frame to the next.
+FIRST_SHARED_LAYER = len(FIRST_GAZES)
+_SHARED_PART = 1 / 3
+_SHARED_GAIN = 1.5
 
 
 @dataclass(frozen=True)
@@ -78,6 +85,13 @@ class Twin(nn.Module):
         }
         for name, size in sizes.items():
             self.register_parameter(name, nn.Parameter(torch.zeros(size)))
+        self.register_buffer("shared", torch.zeros(n, d, dtype=torch.bool))
+        self.layer = layer  # may be replaced by a compiled one
+
+    @property
+    def keys(self) -> Tensor:
+        """Key projection as it acts, [L, d, d]: that of the query where the two are shared."""
+        return torch.where(self.shared[:, :, None], self.wq, self.wk)
 
     def forward(self, tokens: Tensor, positions: Tensor) -> Tensor:
         """Logits.
@@ -94,24 +108,43 @@ class Twin(nn.Module):
         return self._body(F.embedding(tokens, table), *rotary(positions, self.shape)) @ self.head.T
 
     def _body(self, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-        batch, length, d = x.shape
-        heads, kind = self.shape.n_heads, self._products
+        kind = self._products
         # Unbound once, so that the gradient of a stack is gathered once and not layer by layer.
-        w_qkv = torch.cat([self.wq, self.wk, self.wv], 1).to(kind).unbind(0)
-        w_gate_up = torch.cat([self.w_gate, self.w_up], 1).to(kind).unbind(0)
-        w_out, w_down = self.wo.to(kind).unbind(0), self.w_down.to(kind).unbind(0)
-        norms = self.ln_attn.unbind(0), self.ln_mlp.unbind(0)
-        layers = zip(w_qkv, w_gate_up, w_out, w_down, *norms, strict=True)
-        for qkv, gate_up, out, down, ln_attn, ln_mlp in layers:
-            projected = F.linear(rms_norm(x, ln_attn).to(kind), qkv).float()
-            q, k, v = projected.view(batch, length, 3, heads, -1).permute(2, 0, 3, 1, 4)
-            attended = F.scaled_dot_product_attention(
-                rotate(q, cos, sin), rotate(k, cos, sin), v, is_causal=True
-            )
-            x = x + F.linear(attended.transpose(1, 2).reshape(batch, length, d).to(kind), out)
-            gate, up = F.linear(rms_norm(x, ln_mlp).to(kind), gate_up).chunk(2, -1)
-            x = x + F.linear(F.silu(gate) * up, down)
+        stacks = (
+            torch.cat([self.wq, self.keys, self.wv], 1).to(kind),
+            self.wo.to(kind),
+            torch.cat([self.w_gate, self.w_up], 1).to(kind),
+            self.w_down.to(kind),
+            self.ln_attn,
+            self.ln_mlp,
+        )
+        for weights in zip(*(stack.unbind(0) for stack in stacks), strict=True):
+            x = self.layer(x, *weights, cos, sin)
         return rms_norm(x, self.ln_final)
+
+
+def layer(
+    x: Tensor,
+    qkv: Tensor,
+    out: Tensor,
+    gate_up: Tensor,
+    down: Tensor,
+    ln_attn: Tensor,
+    ln_mlp: Tensor,
+    cos: Tensor,
+    sin: Tensor,
+) -> Tensor:
+    """One decoder layer, [B, S, d] to [B, S, d]; matrices come in the type of their products."""
+    batch, length, d = x.shape
+    kind, head_dim = qkv.dtype, cos.shape[-1]
+    projected = F.linear(rms_norm(x, ln_attn).to(kind), qkv).float()
+    q, k, v = projected.view(batch, length, 3, d // head_dim, head_dim).permute(2, 0, 3, 1, 4)
+    attended = F.scaled_dot_product_attention(
+        rotate(q, cos, sin), rotate(k, cos, sin), v, is_causal=True
+    )
+    x = x + F.linear(attended.transpose(1, 2).reshape(batch, length, d).to(kind), out)
+    gate, up = F.linear(rms_norm(x, ln_mlp).to(kind), gate_up).chunk(2, -1)
+    return x + F.linear(F.silu(gate) * up, down)
 
 
 def initialise(twin: Twin, codebook: Codebook, seed: int) -> None:
@@ -168,6 +201,26 @@ def initialise(twin: Twin, codebook: Codebook, seed: int) -> None:
             parameter.copy_(torch.from_numpy(arrays[name]))
 
 
+@torch.no_grad()
+def share(twin: Twin, seed: int) -> None:
+    """Let every layer after the gazing ones match content: a third of its keys become its queries.
+
+    In the slowest rotary pairs of each head, query and key projection are replaced by one: rows of
+    a random orthogonal matrix, 1.5 times as long. One they stay in training, and are free
+    otherwise. A trained model of width 4096 finds slow pairs for content by itself (arXiv
+    2410.06205); this one, of width 96, does not in the time that it is given.
+    """
+    rng = np.random.default_rng([seed, 3])
+    shape = twin.shape
+    pairs = np.arange(shape.hidden_size) % shape.head_dim % (shape.head_dim // 2)
+    rows = torch.from_numpy(pairs >= (1 - _SHARED_PART) * (shape.head_dim // 2))
+    for i in range(FIRST_SHARED_LAYER, shape.n_layers):
+        directions, _ = np.linalg.qr(rng.standard_normal((shape.hidden_size,) * 2))
+        gazes = _SHARED_GAIN * torch.from_numpy(directions[: int(rows.sum())])
+        twin.wq[i, rows] = twin.wk[i, rows] = gazes.to(twin.wq.dtype)
+        twin.shared[i] = rows
+
+
 def to_model(twin: Twin) -> Model:
     """The twin as the NumPy decoder takes it, in half precision."""
     shape = twin.shape
@@ -180,15 +233,17 @@ def to_model(twin: Twin) -> Model:
         head_dim=shape.head_dim,
         ffn_size=shape.ffn_size,
     )
-    arrays = {key: p.detach().numpy().astype(np.float16) for key, p in twin.named_parameters()}
+    tensors = dict(twin.named_parameters()) | {"wk": twin.keys}
+    arrays = {key: each.detach().numpy().astype(np.float16) for key, each in tensors.items()}
     return Model(geometry, arrays, "studies/twin")
 
 
-def from_model(model: Model) -> Twin:
-    """The inverse of :func:`to_model`."""
+def from_model(model: Model, products: torch.dtype = torch.float32) -> Twin:
+    """The inverse of :func:`to_model`; nothing is shared any more, though equal it stays."""
     shape = model.geometry
     twin = Twin(
-        Shape(shape.n_layers, shape.hidden_size, shape.n_heads, shape.ffn_size, model.n_codes)
+        Shape(shape.n_layers, shape.hidden_size, shape.n_heads, shape.ffn_size, model.n_codes),
+        products,
     )
     with torch.no_grad():
         for name, parameter in twin.named_parameters():

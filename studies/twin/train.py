@@ -1,4 +1,6 @@
-"""Train the twin: ``python -m studies.twin.train --folder runs/twin``, again to go on.
+"""Train the twin: ``python -m studies.twin.train --folder runs/first``, again to go on.
+
+With ``--start WEIGHTS`` a trained twin is trained further, with queries and keys shared in part.
 
 Needs the extra ``carsim[train]``. Stop it at any time; the same command resumes from the last
 checkpoint, to the same bits on the same machine.
@@ -16,8 +18,9 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
 from carsim.decoder.content import SPEEDS, Codebook, load_codebook
+from carsim.decoder.model import Model, load_model
 from studies.twin.data import Batch, Stage, draw_batch
-from studies.twin.network import Shape, Twin, initialise
+from studies.twin.network import Shape, Twin, from_model, initialise, share
 from studies.twin.optimiser import Muon
 
 CODEBOOK = Path(__file__).parents[2] / "traces" / "codebook_512.npz"
@@ -27,6 +30,11 @@ CURRICULUM = (
     Stage(0.075, 2, 4, (0.0, 0.5, 1.0)),  # still and slow first: learn to look one frame back
     Stage(0.5625, 2, 4, SPEEDS),
     Stage(0.95, 4, 2, _MOSTLY_SLOW),  # the third frame on shows which way things move
+    Stage(1.00, 8, 1, _MOSTLY_SLOW),
+)
+CURRICULUM_AFTER_START = (
+    Stage(0.60, 2, 4, _MOSTLY_SLOW),
+    Stage(0.92, 4, 2, _MOSTLY_SLOW),
     Stage(1.00, 8, 1, _MOSTLY_SLOW),
 )
 
@@ -71,12 +79,30 @@ class Plan:
 
 
 class Training:
-    """A run in progress: network, optimisers and the next step."""
+    """A run in progress: network, optimisers and the next step.
 
-    def __init__(self, plan: Plan, codebook: Codebook) -> None:
+    Args:
+        plan: What it is.
+        codebook: Of the tokens.
+        products: Type in which matrices are multiplied. ``bfloat16`` is four times as fast on
+            processors that have it, and four times as slow on others.
+        start: A trained twin to go on from.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        codebook: Codebook,
+        products: torch.dtype = torch.float32,
+        start: Model | None = None,
+    ) -> None:
         self.plan, self.codebook, self.step = plan, codebook, 0
-        self.twin = Twin(plan.shape, torch.bfloat16)  # four times as fast on recent processors
-        initialise(self.twin, codebook, plan.seed)
+        if start is None:
+            self.twin = Twin(plan.shape, products)
+            initialise(self.twin, codebook, plan.seed)
+        else:
+            self.twin = from_model(start, products)
+            share(self.twin, plan.seed)
         stacks = [p for p in self.twin.parameters() if p.ndim == 3]
         tables = [p for p in self.twin.parameters() if p.ndim < 3 and p.ndim > 0]
         self._optimisers: list[torch.optim.Optimizer] = [
@@ -163,14 +189,23 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, required=True, help="for checkpoint and log")
     parser.add_argument("--steps", type=int, default=1600)
     parser.add_argument("--lr", type=float, default=4e-3)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--start", type=Path, help="weights of a trained twin to go on from")
+    parser.add_argument("--products", choices=["float32", "bfloat16"], default="float32")
+    parser.add_argument("--compile", action="store_true", help="a quarter faster; needs a compiler")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--save-minutes", type=float, default=5)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     options.folder.mkdir(parents=True, exist_ok=True)
     checkpoint = options.folder / "checkpoint.pt"
-    plan = Plan(options.steps, lr=options.lr)
-    training = Training(plan, load_codebook(CODEBOOK))
+    start = load_model(options.start) if options.start else None
+    curriculum = CURRICULUM_AFTER_START if start else CURRICULUM
+    plan = Plan(options.steps, options.seed, options.lr, curriculum=curriculum)
+    products = getattr(torch, options.products)
+    training = Training(plan, load_codebook(CODEBOOK), products, start)
+    if options.compile:
+        training.twin.layer = torch.compile(training.twin.layer, dynamic=True)
     if checkpoint.exists():
         training.load(checkpoint)
     saved = logged = time.monotonic()

@@ -1,6 +1,7 @@
 """The twin: training resumes to the bit, and what it learns is what the NumPy decoder decodes."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -139,6 +140,29 @@ def test_first_heads_start_by_looking_at_their_distance(codebook):
         steps = np.arange(2 * TOKENS_PER_FRAME, length)
         by_distance = [logits[head, steps, steps - back].mean() for back in range(length - 40)]
         assert int(np.argmax(by_distance)) == distance
+
+
+def test_shared_queries_and_keys_stay_one_in_training_and_across_checkpoints(codebook, tmp_path):
+    plan = replace(PLAN, shape=replace(TINY, n_layers=4, hidden_size=96, n_heads=4))
+    start = network.to_model(train.Training(plan, codebook).twin)
+    training = train.Training(plan, codebook, start=start)
+    shared = training.twin.shared
+    assert shared.sum(1).tolist() == [0, 0, 0, 32]  # a third of 96, after the gazing layers
+    rows = shared[3]
+    first = training.twin.wq[3, rows].clone()
+    assert torch.allclose(first @ first.T, 1.5**2 * torch.eye(32), atol=1e-5)
+    training.advance()
+    training.save(tmp_path / "checkpoint.pt")
+    resumed = train.Training(plan, codebook, start=start)
+    resumed.load(tmp_path / "checkpoint.pt")
+    resumed.advance()
+    training.advance()
+    for twin in (training.twin, resumed.twin):
+        arrays = network.to_model(twin).arrays
+        same = (arrays["wq"][3] == arrays["wk"][3]).all(axis=1)
+        assert same.tolist() == rows.tolist()
+        assert not torch.equal(twin.wq[3, rows], first)
+    assert torch.equal(training.twin.wq, resumed.twin.wq)
 
 
 def test_a_batch_feeds_each_code_after_the_one_it_follows(codebook):
