@@ -1,4 +1,10 @@
-"""The pieces of a decoder layer, as pure functions on arrays (letters as in ``structures``)."""
+"""The pieces of a decoder layer, as pure functions on arrays (letters as in ``structures``).
+
+Rows are few and matrices small, so that calls and temporary arrays would cost as much as the matrix
+products: element operations work in place on arrays of their own.
+"""
+
+import math
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,8 +15,11 @@ from carsim.trace import DenseAttention, StreamingAttention
 
 def rms_norm(x: Array, weight: Array, eps: float) -> Array:
     """Root-mean-square norm (arXiv 1910.07467) over the last axis."""
-    mean_square = np.einsum("...d,...d->...", x, x)[..., None] / x.dtype.type(x.shape[-1])
-    normed: Array = x / np.sqrt(mean_square + x.dtype.type(eps)) * weight
+    root = np.einsum("...d,...d->...", x, x)[..., None]
+    root /= x.shape[-1]
+    root += eps
+    normed: Array = x / np.sqrt(root, out=root)
+    normed *= weight
     return normed
 
 
@@ -20,8 +29,10 @@ def rotate(x: Array, cos: Array, sin: Array) -> Array:
     ``sin`` carries the sign with which the other half of the head comes in: minus in the first.
     """
     half = x.shape[-1] // 2
-    other = x.take(np.arange(-half, half), axis=-1)  # second half, then first half
-    rotated: Array = x * cos + other * sin
+    other = np.concatenate([x[..., half:], x[..., :half]], axis=-1)
+    other *= sin
+    rotated: Array = x * cos
+    rotated += other
     return rotated
 
 
@@ -30,8 +41,13 @@ def swiglu(x: Array, w_gate_up: Array, w_down: Array) -> Array:
     gate_up = x @ w_gate_up  # [.., 2 F]
     gate, up = gate_up[..., : len(w_down)], gate_up[..., len(w_down) :]
     # Below -80 the SiLU is 0 to 32 digits; the bound keeps exp from overflowing.
-    activated = gate / (1 + np.exp(-np.maximum(gate, -80)))
-    out: Array = (activated * up) @ w_down
+    activated: Array = np.maximum(gate, -80)
+    np.negative(activated, out=activated)
+    np.exp(activated, out=activated)
+    activated += 1
+    np.divide(gate, activated, out=activated)
+    activated *= up
+    out: Array = activated @ w_down
     return out
 
 
@@ -52,7 +68,7 @@ def temporal_attention_score(q: Array, q_rotated: Array, k_aligned: Array, form:
     query = q if form == "released" else q_rotated
     grouped = query.reshape(batch, kv_heads, -1, head_dim)
     total = np.einsum("bkgd,bkd->b", grouped, k_aligned)
-    score: Array = total / q.dtype.type(q.shape[1] * np.sqrt(head_dim))
+    score: Array = total / q.dtype.type(q.shape[1] * math.sqrt(head_dim))
     return score
 
 
