@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("recipe", required=False, type=click.Path(path_type=Path))
+@click.argument("recipes", metavar="[RECIPE]...", nargs=-1, type=click.Path(path_type=Path))
 @click.option(
     "--hf",
     metavar="FOLDER",
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 def capture(
     ctx: click.Context,
     /,
-    recipe: Path | None,
+    recipes: tuple[Path, ...],
     hf: Path | None,
     out: Path | None,
     overwrite: bool,
@@ -56,7 +56,7 @@ def capture(
 ) -> None:
     """Decode a video, really replaying, and write its trace.
 
-    Either decode the content of RECIPE (a YAML file) with the reference decoder, or let a
+    Either decode the content of each RECIPE (a YAML file) with the reference decoder, or let a
     checkpoint make a video: the options from --frames on belong to --hf.
     """
     import time
@@ -66,14 +66,18 @@ def capture(
     started = time.monotonic()
     if hf is None:
         refuse_stray(ctx, options, "needs --hf")
-        if recipe is None:
+        if not recipes:
             raise click.UsageError("Give a RECIPE, or --hf FOLDER", ctx)
+        if out is not None and len(recipes) > 1:
+            raise click.UsageError("--out names one file: give one RECIPE with it", ctx)
         if calibrate is not None:
-            _calibrate(recipe, calibrate, workers)
-            return
-        _capture_recipe(recipe, out, overwrite, workers, started)
+            _calibrate(recipes, calibrate, workers)
+        else:
+            _capture_recipes(recipes, out, overwrite, workers)
         return
-    refuse_stray(ctx, ("recipe", "workers", "calibrate"), "does not go with --hf")
+    if recipes:
+        raise click.UsageError("A recipe does not go with --hf", ctx)
+    refuse_stray(ctx, ("workers", "calibrate"), "does not go with --hf")
     if out is None:
         raise click.UsageError("--hf needs --out FILE", ctx)
     refuse_existing(out, overwrite=overwrite)
@@ -82,34 +86,43 @@ def capture(
     _save(out, trace, overwrite, started)
 
 
-def _capture_recipe(
-    recipe: Path, out: Path | None, overwrite: bool, workers: int, started: float
+def _capture_recipes(
+    recipes: tuple[Path, ...], out: Path | None, overwrite: bool, workers: int
 ) -> None:
+    import time
+
+    from carsim.decoder.capture import References
     from carsim.decoder.capture import capture as decode_recipe
     from carsim.decoder.recipe import parse_recipe
     from carsim.spec.yaml_file import read_mapping
     from carsim.trace.npz import refuse_existing
 
-    parsed = parse_recipe(read_mapping(recipe), recipe)
-    target = out or recipe.parent / parsed.output
-    refuse_existing(target, overwrite=overwrite)
-    with _bar(parsed.name) as progress:
-        trace = decode_recipe(parsed, recipe.parent, workers=workers, progress=progress)
-    _save(target, trace, overwrite, started)
+    parsed = [(path, parse_recipe(read_mapping(path), path)) for path in recipes]
+    targets = [out or path.parent / recipe.output for path, recipe in parsed]
+    for target in targets:
+        refuse_existing(target, overwrite=overwrite)
+    references: References = {}
+    for (path, recipe), target in zip(parsed, targets, strict=True):
+        started = time.monotonic()
+        with _bar(recipe.name) as progress:
+            trace = decode_recipe(
+                recipe, path.parent, workers=workers, progress=progress, references=references
+            )
+        _save(target, trace, overwrite, started)
 
 
-def _calibrate(recipe: Path, ratio: float, workers: int) -> None:
+def _calibrate(recipes: tuple[Path, ...], ratio: float, workers: int) -> None:
     from carsim.decoder.calibrate import calibrate as search_tau
     from carsim.decoder.recipe import parse_recipe
     from carsim.spec.yaml_file import read_mapping
 
-    parsed = parse_recipe(read_mapping(recipe), recipe)
-    with _bar(parsed.name) as progress:
-        found = search_tau(parsed, recipe.parent, ratio, workers=workers, progress=progress)
-    click.echo(
-        f"tau: {found.tau}  # replays {found.ratio:.1%} of eligible steps, found in "
-        f"{found.decodings} decodings"
-    )
+    for path, recipe in [(path, parse_recipe(read_mapping(path), path)) for path in recipes]:
+        with _bar(recipe.name) as progress:
+            found = search_tau(recipe, path.parent, ratio, workers=workers, progress=progress)
+        click.echo(
+            f"tau: {found.tau}  # {recipe.name} replays {found.ratio:.1%} of eligible steps, found "
+            f"in {found.decodings} decodings"
+        )
 
 
 @contextmanager

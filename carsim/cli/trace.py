@@ -5,7 +5,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from carsim.trace import Trace, TraceStats
+    from carsim.trace.meta import Quality
 
 
 @click.group()
@@ -26,6 +29,35 @@ def info(file: str, as_json: bool) -> None:
         click.echo(_as_json(loaded, stats))
     else:
         _print_tables(loaded, stats)
+
+
+@trace.command(name="list")
+@click.argument("files", nargs=-1, required=True, type=click.Path())
+@click.option("--csv", "as_csv", is_flag=True, help="Print CSV, with hashes in full.")
+def list_traces(files: tuple[str, ...], as_csv: bool) -> None:
+    """Show what each trace FILE is, one line each."""
+    import csv
+    import sys
+
+    from carsim.trace import load_trace
+
+    rows = [_listed(load_trace(file)) for file in files]
+    if as_csv:
+        writer = csv.DictWriter(sys.stdout, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+        return
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    shown = ("file", "bytes", "rows", "frames", "tau", "scope", "attention", "eligible_ratio")
+    table = Table()
+    for name in shown:
+        table.add_column(name.replace("_", " "))
+    for row in rows:
+        table.add_row(*(escape(row[name]) for name in shown))
+    Console().print(table)
 
 
 @trace.command()
@@ -52,6 +84,30 @@ def compare(ctx: click.Context, first: str, second: str) -> None:
     )
     if not found.equivalent:
         ctx.exit(1)
+
+
+def _listed(loaded: "Trace") -> dict[str, str]:
+    """A trace in one row of a manifest."""
+    from carsim.trace import captured, replay_ratio
+
+    meta = loaded.meta
+    _, eligible = replay_ratio(captured(loaded), loaded.tokens_per_frame)
+    attention = " ".join(str(value) for value in meta.attention.model_dump().values())
+    _, _, weights_sha256 = meta.weights.partition("sha256 ")
+    return {
+        "file": loaded.name,
+        "sha256": loaded.sha256,
+        "bytes": str(loaded.path.stat().st_size) if loaded.path else "",
+        "rows": str(loaded.n_rows),
+        "frames": str(loaded.n_frames),
+        "tau": meta.tau_text,
+        "scope": meta.decision_scope,
+        "attention": attention,
+        "seed": str(meta.seed),
+        "eligible_ratio": f"{eligible:.4f}",
+        "weights_sha256": weights_sha256,
+        "command": meta.command,
+    }
 
 
 def _as_json(loaded: "Trace", stats: "TraceStats") -> str:
@@ -105,9 +161,10 @@ def _print_tables(loaded: "Trace", stats: "TraceStats") -> None:
         f"{max(meta.prompt_lengths)} of them valid",
         "replay": f"{meta.tau_text}, TAS {meta.tas_form}, decision scope {meta.decision_scope}",
         "attention": ", ".join(f"{k} {v}" for k, v in meta.attention.model_dump().items()),
-        "tokens": meta.mode.replace("_", " ") + (f" {meta.sampling}" if meta.sampling else ""),
+        "tokens": meta.mode.replace("_", " ")
+        + "".join(f", {k} {v}" for k, v in (meta.sampling or {}).items() if v is not None),
         "weights": f"{meta.weights}, {meta.dtype}, seed {meta.seed}",
-        "quality": str(meta.quality) if meta.quality else "not measured",
+        "quality": _quality_line(meta.quality) if meta.quality else "not measured",
         "made by": f"{meta.producer} {meta.producer_version}: {meta.command}",
         "sha256": loaded.sha256,
         "replay ratio": f"{stats.ratio.over_all:.2%} of all steps, "
@@ -120,6 +177,9 @@ def _print_tables(loaded: "Trace", stats: "TraceStats") -> None:
     for name, value in facts.items():
         about.add_row(name, escape(value))
     console.print(about)
+
+    if meta.quality:
+        console.print(_quality_table(meta.quality))
 
     quantiles = Table(title="TAS over all evaluated steps", title_justify="left")
     for quantile in QUANTILES:
@@ -157,6 +217,48 @@ def _print_tables(loaded: "Trace", stats: "TraceStats") -> None:
         by_clip.add_row(f"{pair[0]}, {pair[1]}", escape(words), *ratios, _number(float(phi)))
     if meta.guidance_pairs:
         console.print(by_clip)
+
+
+def _quality_line(quality: "Quality") -> str:
+    return (
+        f"{quality.n_clips} clips against {quality.reference}; loss per token where true tokens "
+        f"are fed: {quality.teacher_forced_nats:.3f} nats, of the reference "
+        f"{quality.teacher_forced_dense_nats:.3f}"
+    )
+
+
+def _quality_table(quality: "Quality") -> "Table":
+    """One row per generated frame, and one over all, for each way of choosing tokens."""
+    from rich.table import Table
+
+    table = Table(
+        title=f"quality of generated frames (PSNR of peak {quality.peak})", title_justify="left"
+    )
+    table.add_column("frame")
+    for measured in quality.by_sampling:
+        way = measured.sampling.replace("_", " ")
+        for what in ("PSNR dB", "SSIM", "same tokens"):
+            table.add_column(f"{way}: {what}", justify="right")
+    columns = [
+        numbers
+        for measured in quality.by_sampling
+        for numbers in (
+            [_decibels(each) for each in (*measured.psnr_db_by_frame, measured.psnr_db)],
+            [f"{each:.3f}" for each in (*measured.ssim_by_frame, measured.ssim)],
+            [
+                f"{each:.1%}"
+                for each in (*measured.token_agreement_by_frame, measured.token_agreement)
+            ],
+        )
+    ]
+    last = quality.first_frame + len(columns[0]) - 2
+    for frame, numbers in enumerate(zip(*columns, strict=True), quality.first_frame):
+        table.add_row("all" if frame > last else str(frame), *numbers)
+    return table
+
+
+def _decibels(psnr_db: float) -> str:
+    return "identical" if psnr_db == float("inf") else f"{psnr_db:.1f}"
 
 
 def _mean(values: Any) -> str:

@@ -1,11 +1,12 @@
 """Find the threshold that gives a wanted replay ratio when it is really applied.
 
 Model: fixed-point iteration. Decoding at one tau gives scores, and their quantile gives the next
-tau; a replay changes later scores only a little, so that few decodings are needed.
+tau; a replay changes later scores only a little, so that few decodings are needed. Rows that decide
+together count with their lowest score, and exempt layers not at all.
 """
 
 from dataclasses import dataclass
-from math import inf
+from math import inf, isfinite
 from pathlib import Path
 
 import numpy as np
@@ -14,8 +15,9 @@ from carsim.decoder.capture import capture
 from carsim.decoder.recipe import Recipe
 from carsim.decoder.workers import Progress
 from carsim.errors import InputError
+from carsim.trace.scope import decision_units
 
-TOLERANCE = 0.002
+TOLERANCE = 0.005
 _MOST_DECODINGS = 6
 
 
@@ -24,7 +26,7 @@ class Calibration:
     """A threshold and what it gave.
 
     Attributes:
-        tau: One threshold for all layers, rounded to four decimals.
+        tau: One threshold for all layers but exempt ones, rounded to four decimals.
         ratio: Replay ratio over eligible steps at that tau, closed loop.
         decodings: How often the recipe was decoded to find it.
     """
@@ -45,7 +47,7 @@ def calibrate(
     """Search the tau of a recipe.
 
     Args:
-        recipe: Its own tau is ignored.
+        recipe: Its own tau is where the search begins, if it is one number.
         folder: Where the recipe's files are.
         target: Replay ratio wanted over eligible steps, between 0 and 1.
         workers: Processes.
@@ -55,16 +57,25 @@ def calibrate(
         The tau nearest to the target, after at most six decodings.
 
     Raises:
-        InputError: The target is not between 0 and 1, or there is only one frame.
+        InputError: The target is not between 0 and what layers that are not exempt can reach, or
+            there is only one frame.
     """
     if not 0 < target < 1:
         raise InputError("replay ratio", f"expected between 0 and 1, got {target!r}")
     if recipe.n_frames < 2:
         raise InputError("$.n_frames", "one frame never replays", "decode two frames or more")
-    tau, tried = inf, []
+    layers = [i for i in range(recipe.decoded.n_layers) if i not in recipe.exempt_layers]
+    most = len(layers) / recipe.decoded.n_layers
+    if target >= most:
+        raise InputError(
+            "replay ratio", f"{target:g} with exempt layers, at most {most:g}", "ask for less"
+        )
+    own = recipe.tau
+    tau, tried = own if isinstance(own, float) and isfinite(own) else inf, []
+    units = decision_units(recipe.decision_scope, recipe.pairs, recipe.n_rows)
     for _ in range(_MOST_DECODINGS):
         trace = capture(
-            recipe.model_copy(update={"tau": tau}),
+            recipe.model_copy(update={"tau": tau, "quality": None}),
             folder,
             workers=workers,
             progress=progress,
@@ -73,6 +84,8 @@ def calibrate(
         tried.append((abs(ratio - target), tau, ratio))
         if abs(ratio - target) <= TOLERANCE:
             break
-        tau = round(float(np.quantile(trace.tas[trace.tokens_per_frame :], 1 - target)), 4)
+        scores = trace.tas[trace.tokens_per_frame :, layers]
+        decisive = np.stack([scores[..., list(unit)].min(axis=-1) for unit in units])
+        tau = round(float(np.quantile(decisive, 1 - target / most)), 4)
     _, tau, ratio = min(tried)
     return Calibration(tau, ratio, len(tried))

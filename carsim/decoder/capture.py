@@ -4,8 +4,10 @@ Rows are decoded in groups small enough for the processor's caches, each group i
 that uses one thread, so that neither the number of workers nor that of threads changes a bit.
 """
 
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+import hashlib
+import pickle
+from collections.abc import Sequence
+from dataclasses import asdict
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -14,205 +16,91 @@ import numpy as np
 from numpy.typing import NDArray
 
 from carsim.decoder.content import TOKENS_PER_FRAME, Clip, Codebook, load_codebook, make_clip
-from carsim.decoder.decode import decode_step, prefill
+from carsim.decoder.group import Decoded, Group, decode_group
 from carsim.decoder.model import Model, load_model, random_model
-from carsim.decoder.recipe import Recipe, Sampling
-from carsim.decoder.structures import Array, Config, LayerRecord, Policy, stack_weights
+from carsim.decoder.quality import Way, assess, own_way, variant, ways
+from carsim.decoder.recipe import Recipe
+from carsim.decoder.structures import Config, Policy
 from carsim.decoder.workers import Progress, run_in_workers
 from carsim.errors import InputError
 from carsim.trace import Trace, TraceMeta
+from carsim.trace.meta import Quality
 
 GROUP_ROWS = 8
 """Rows decoded together. Part of the result: other group sizes round differently."""
 
-
-@dataclass(frozen=True, eq=False)
-class Group:
-    """Rows that are decoded together: whole guidance pairs.
-
-    Attributes:
-        config: Shapes and arithmetic.
-        policy: What is skipped; its pairs count from this group's first row.
-        model: Weights and embeddings.
-        prompts: Prompt bytes of each row.
-        prompt_tokens: P.
-        tokens: int64[S, pairs], the visual tokens of each pair's clip.
-        sampling: Present: tokens are sampled instead.
-        seeds: One per pair, for sampling.
-    """
-
-    config: Config
-    policy: Policy
-    model: Model
-    prompts: tuple[bytes, ...]
-    prompt_tokens: int
-    tokens: NDArray[np.int64]
-    sampling: Sampling | None
-    seeds: tuple[tuple[int, int], ...]
-
-
-@dataclass(frozen=True, eq=False)
-class Decoded:
-    """What decoding a group gave.
-
-    Attributes:
-        replay: bool[S, L, B].
-        tas: [S, L, B] in the arithmetic of the decoder, NaN where not evaluated.
-        tokens: int64[S, pairs], given or sampled.
-    """
-
-    replay: NDArray[np.bool_]
-    tas: Array
-    tokens: NDArray[np.int64]
+References = dict[bytes, Decoded]
+"""Decodings that qualities were measured against, by a hash of all that went into them."""
 
 
 def capture(
-    recipe: Recipe, folder: Path, *, workers: int = 2, progress: Progress | None = None
+    recipe: Recipe,
+    folder: Path,
+    *,
+    workers: int = 2,
+    progress: Progress | None = None,
+    references: References | None = None,
 ) -> Trace:
-    """Decode a recipe.
+    """Decode a recipe, and measure the quality it asks for.
 
     Args:
         recipe: What to decode.
         folder: Where the recipe's files are.
         workers: Processes; changes nothing but the time.
         progress: Told how far it is.
+        references: Used, and added to: recipes that show the same clips share what their quality
+            is measured against.
 
     Raises:
         InputError: A file of the recipe cannot be used, the extra ``carsim[content]`` is missing,
             or a worker died.
     """
-    codebook = load_codebook(folder / recipe.codebook)
-    model = _model(recipe, codebook, folder)
-    clips = [Clip(**clip.model_dump()) for clip in recipe.clips]
-    tokens = np.stack(
-        [codebook.encode(make_clip(clip, recipe.n_frames)).ravel() for clip in clips], axis=1
+    codebook, groups = prepare(recipe, folder)
+    of_quality = _quality_groups(recipe, groups)
+    references = {} if references is None else references
+    known = {way: _known(parts, references) for way, parts in of_quality.items()}
+    to_do = [*groups, *(each for way in of_quality if not known[way] for each in of_quality[way])]
+    done = iter(
+        run_in_workers(
+            [partial(decode_group, group) for group in to_do],
+            total=sum(group.work for group in to_do),
+            workers=workers,
+            progress=progress,
+        )
     )
-    decoded = run_in_workers(
-        [partial(decode_group, group) for group in _groups(recipe, model, tokens)],
-        total=recipe.n_rows * recipe.n_steps,
-        workers=workers,
-        progress=progress,
-    )
-    kept = np.concatenate([group.tokens for group in decoded], axis=1)
+    decoded = [next(done) for _ in groups]
+    measured: dict[Way, Sequence[Decoded]] = {}
+    for way, parts in of_quality.items():
+        measured[way] = known[way] or [next(done) for _ in parts]
+        if way[1] == "reference":
+            references.update(zip(map(_digest, parts), measured[way], strict=True))
+    own = own_way(recipe)
+    if own is not None and recipe.quality is not None:
+        measured[own] = decoded
+    tokens = np.concatenate([group.tokens for group in decoded], axis=1)
     return Trace(
         replay=np.concatenate([group.replay for group in decoded], axis=2),
         tas=np.concatenate([group.tas for group in decoded], axis=2),
-        meta=TraceMeta(
-            producer="carsim capture",
-            producer_version=version("carsim"),
-            decoded=recipe.decoded,
-            n_frames=recipe.n_frames,
-            tokens_per_frame=TOKENS_PER_FRAME,
-            prompt_tokens=recipe.prompt_tokens,
-            prompt_lengths=tuple(len(prompt) for prompt in recipe.prompts),
-            tau=recipe.tau,
-            tas_form=recipe.tas_form,
-            attention=recipe.attention,
-            seed=recipe.seed,
-            guidance_pairs=recipe.pairs,
-            decision_scope=recipe.decision_scope,
-            dtype=recipe.dtype,
-            mode="sampled" if recipe.sampling else "teacher_forced",
-            weights=model.source,
-            sampling=recipe.sampling.model_dump() if recipe.sampling else None,
-            content={
-                "codes": codebook.n_codes,
-                "clips": [
-                    asdict(clip) | {"kept_tokens": share}
-                    for clip, share in zip(clips, _kept_tokens(kept), strict=True)
-                ],
-            },
-            command=f"carsim capture {recipe.name}.yaml",
-        ),
+        meta=_meta(recipe, groups[0].model, codebook, tokens, _quality(recipe, codebook, measured)),
     )
 
 
-def decode_group(group: Group, advance: Callable[[int], None]) -> Decoded:
-    """Decode one group of rows step by step.
+def prepare(recipe: Recipe, folder: Path) -> tuple[Codebook, list[Group]]:
+    """Read what a recipe names, and put its rows into groups that are decoded together.
 
-    The step that yields token s is fed token s - 1; the first is fed ``begin``.
+    Rows go by :data:`GROUP_ROWS`; all together where the whole batch decides as one.
 
     Args:
-        group: What to decode.
-        advance: Told after each step how many rows it advanced.
+        recipe: What to decode.
+        folder: Where the recipe's files are.
+
+    Raises:
+        InputError: A file of the recipe cannot be used, or ``carsim[content]`` is missing.
     """
-    config, model = group.config, group.model
-    n_steps, rows = config.n_steps, len(group.prompts)
-    weights = stack_weights(config, model.arrays)
-    visual = model.arrays["embed_visual"].astype(config.dtype)  # [K, d]
-    prompt, mask = _embed_prompts(group)
-    state, _ = prefill(config, group.policy, weights, prompt, mask)
-    shape = (n_steps, config.geometry.n_layers, rows)
-    replay, tas = np.zeros(shape, bool), np.full(shape, np.nan, config.dtype)
-    tokens = group.tokens.copy()
-    draw = _sampler(group) if group.sampling else None
-
-    def record(seen: LayerRecord) -> None:
-        replay[seen.step, seen.layer] = seen.replay
-        if seen.tas is not None:
-            tas[seen.step, seen.layer] = seen.tas
-
-    x = np.tile(model.arrays["begin"].astype(config.dtype), (rows, 1))
-    for step in range(n_steps):
-        hidden = decode_step(config, group.policy, weights, state, x, record)
-        if draw:
-            tokens[step] = draw(hidden)
-        x = visual[np.repeat(tokens[step], 2)]  # both rows of a pair see the same token
-        advance(rows)
-    return Decoded(replay, tas, tokens)
-
-
-def _embed_prompts(group: Group) -> tuple[Array, NDArray[np.bool_]]:
-    """Left-padded embeddings [B, P, d] and their mask [B, P]; padding is zero."""
-    text = group.model.arrays["embed_text"].astype(group.config.dtype)
-    mask = np.zeros((len(group.prompts), group.prompt_tokens), bool)
-    embedded = np.zeros((*mask.shape, text.shape[1]), text.dtype)
-    for row, prompt in enumerate(group.prompts):
-        mask[row, -len(prompt) :] = True
-        embedded[row, -len(prompt) :] = text[list(prompt)]
-    return embedded, mask
-
-
-def _sampler(group: Group) -> Callable[[Array], NDArray[np.int64]]:
-    """Draw one token per guidance pair from its mixed logits."""
-    assert group.sampling is not None
-    temperature, scale = group.sampling.temperature, group.sampling.guidance_scale
-    head = group.model.arrays["head"].astype(np.float64).T  # [d, K]
-    generators = [np.random.default_rng(seed) for seed in group.seeds]
-
-    def draw(hidden: Array) -> NDArray[np.int64]:
-        logits = hidden.astype(np.float64) @ head  # [B, K]
-        conditional, blank = logits[0::2], logits[1::2]
-        mixed = (blank + scale * (conditional - blank)) / temperature
-        odds = np.exp(mixed - mixed.max(axis=1, keepdims=True)).cumsum(axis=1)
-        return np.array(
-            [
-                np.searchsorted(row, rng.random() * row[-1], side="right")
-                for row, rng in zip(odds, generators, strict=True)
-            ]
-        )
-
-    return draw
-
-
-def _model(recipe: Recipe, codebook: Codebook, folder: Path) -> Model:
-    if recipe.weights == "random":
-        return random_model(recipe.decoded, codebook, recipe.seed)
-    path = folder / recipe.weights
-    model = load_model(path)
-    numbers = recipe.decoded.model_dump(exclude={"name"})
-    if model.geometry.model_dump(exclude={"name"}) != numbers or model.n_codes != codebook.n_codes:
-        raise InputError(
-            str(path),
-            f"has geometry {model.geometry} and {model.n_codes} codes, the recipe says "
-            f"{recipe.decoded} and its codebook {codebook.n_codes}",
-            "name the checkpoint, geometry and codebook that belong together",
-        )
-    return model
-
-
-def _groups(recipe: Recipe, model: Model, tokens: NDArray[np.int64]) -> list[Group]:
-    """Rows in groups of :data:`GROUP_ROWS`; all together where the whole batch decides as one."""
+    codebook = load_codebook(folder / recipe.codebook)
+    model = _model(recipe, codebook, folder)
+    clips = [make_clip(Clip(**clip.model_dump()), recipe.n_frames) for clip in recipe.clips]
+    tokens = np.stack([codebook.encode(clip).ravel() for clip in clips], axis=1)
     config = Config(recipe.decoded, TOKENS_PER_FRAME, recipe.n_frames, dtype=recipe.dtype)
     per_group = recipe.n_rows if recipe.decision_scope == "batch" else GROUP_ROWS
     groups = []
@@ -233,11 +121,105 @@ def _groups(recipe: Recipe, model: Model, tokens: NDArray[np.int64]) -> list[Gro
                 prompts=recipe.prompts[rows.start : rows.stop],
                 prompt_tokens=recipe.prompt_tokens,
                 tokens=tokens[:, pairs.start : pairs.stop],
+                given_steps=recipe.fed_frames * TOKENS_PER_FRAME,
                 sampling=recipe.sampling,
                 seeds=tuple((recipe.seed, 1 + pair) for pair in pairs),
             )
         )
-    return groups
+    return codebook, groups
+
+
+def _quality_groups(recipe: Recipe, groups: list[Group]) -> dict[Way, list[Group]]:
+    """What to decode besides the trace: whole groups, as others would round differently."""
+    if recipe.quality is None:
+        return {}
+    last = -(-2 * recipe.quality.clips // len(groups[0].prompts))
+    return {
+        way: [variant(group, way) for group in groups[:last]]
+        for way in ways(recipe.quality.samplings)
+        if way != own_way(recipe)
+    }
+
+
+def _quality(
+    recipe: Recipe, codebook: Codebook, measured: dict[Way, Sequence[Decoded]]
+) -> Quality | None:
+    wanted = recipe.quality
+    if wanted is None:
+        return None
+    clips = slice(0, wanted.clips)
+    tokens, nats = (
+        {
+            way: np.concatenate([getattr(each, name) for each in parts], axis=1)[:, clips]
+            for way, parts in measured.items()
+        }
+        for name in ("tokens", "nats")
+    )
+    return assess(codebook, recipe.fed_frames, wanted.samplings, tokens, nats)
+
+
+def _known(groups: list[Group], references: References) -> list[Decoded]:
+    """Their decodings, if all are there."""
+    found = [references.get(_digest(group)) for group in groups] if references else []
+    return [each for each in found if each is not None] if all(found) else []
+
+
+def _digest(group: Group) -> bytes:
+    return hashlib.sha256(pickle.dumps(group)).digest()
+
+
+def _meta(
+    recipe: Recipe,
+    model: Model,
+    codebook: Codebook,
+    tokens: NDArray[np.int64],
+    quality: Quality | None,
+) -> TraceMeta:
+    return TraceMeta(
+        producer="carsim capture",
+        producer_version=version("carsim"),
+        decoded=recipe.decoded,
+        n_frames=recipe.n_frames,
+        tokens_per_frame=TOKENS_PER_FRAME,
+        prompt_tokens=recipe.prompt_tokens,
+        prompt_lengths=tuple(len(prompt) for prompt in recipe.prompts),
+        tau=recipe.thresholds,
+        tas_form=recipe.tas_form,
+        attention=recipe.attention,
+        seed=recipe.seed,
+        guidance_pairs=recipe.pairs,
+        decision_scope=recipe.decision_scope,
+        dtype=recipe.dtype,
+        mode="sampled" if recipe.sampling else "teacher_forced",
+        weights=model.source,
+        sampling=recipe.sampling.model_dump() if recipe.sampling else None,
+        content={
+            "codes": codebook.n_codes,
+            "given_frames": recipe.fed_frames,
+            "clips": [
+                asdict(Clip(**clip.model_dump())) | {"kept_tokens": share}
+                for clip, share in zip(recipe.clips, _kept_tokens(tokens), strict=True)
+            ],
+        },
+        quality=quality,
+        command=f"carsim capture {recipe.name}.yaml",
+    )
+
+
+def _model(recipe: Recipe, codebook: Codebook, folder: Path) -> Model:
+    if recipe.weights == "random":
+        return random_model(recipe.decoded, codebook, recipe.seed)
+    path = folder / recipe.weights
+    model = load_model(path)
+    numbers = recipe.decoded.model_dump(exclude={"name"})
+    if model.geometry.model_dump(exclude={"name"}) != numbers or model.n_codes != codebook.n_codes:
+        raise InputError(
+            str(path),
+            f"has geometry {model.geometry} and {model.n_codes} codes, the recipe says "
+            f"{recipe.decoded} and its codebook {codebook.n_codes}",
+            "name the checkpoint, geometry and codebook that belong together",
+        )
+    return model
 
 
 def _kept_tokens(tokens: NDArray[np.int64]) -> list[float]:

@@ -1,9 +1,12 @@
 """The recipe of a trace: everything that capturing needs to know, in one small strict file."""
 
+import re
+from math import inf
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
@@ -28,6 +31,21 @@ PROMPT = "Generate a video:"
 """Every prompt begins with it; a blank prompt is nothing else."""
 
 _FileName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.\-]+$")]
+_NAME = r"[A-Za-z0-9_\-][A-Za-z0-9_.\-]*"
+_NEARBY = re.compile(rf"(\.\./){{0,3}}({_NAME}/)*{_NAME}")
+Method = Literal["greedy", "top_k"]
+
+
+def _nearby(path: str) -> str:
+    if not _NEARBY.fullmatch(path):
+        raise ValueError(
+            f"expected a path relative to the recipe, such as ../studies/twin/twin.safetensors "
+            f"('../' three times at most, then plain names), got {path[:60]!r}"
+        )
+    return path
+
+
+_RelativePath = Annotated[str, AfterValidator(_nearby)]
 
 
 class _Strict(BaseModel):
@@ -44,15 +62,37 @@ class ClipRecipe(_Strict):
 
 
 class Sampling(_Strict):
-    """How tokens are drawn where they are not given.
+    """How tokens are chosen where they are not given, one per guidance pair.
 
     Attributes:
-        temperature: Divides the logits.
+        method: ``greedy``: the likeliest; ``top_k``: drawn among the k likeliest.
+        k: For ``top_k``; left out, all tokens may be drawn.
+        temperature: Divides the logits, for ``top_k``.
         guidance_scale: s in blank + s * (conditional - blank) (arXiv 2207.12598); 1 is no guidance.
     """
 
+    method: Method
+    k: PositiveInt | None = None
     temperature: PositiveFloat = 1.0
     guidance_scale: FiniteFloat = 3.0
+
+    @model_validator(mode="after")
+    def _means_something(self) -> Self:
+        if self.method == "greedy" and (self.k is not None or self.temperature != 1):
+            raise ValueError("k and temperature do nothing under greedy; leave them out")
+        return self
+
+
+class QualityRecipe(_Strict):
+    """What to measure of quality, against decoding without replay and with dense attention.
+
+    Attributes:
+        clips: The first so many clips are measured.
+        samplings: Ways to choose tokens; ``top_k`` is the recipe's own.
+    """
+
+    clips: PositiveInt
+    samplings: Annotated[tuple[Method, ...], Field(min_length=1)]
 
 
 class Recipe(_Strict):
@@ -68,10 +108,13 @@ class Recipe(_Strict):
         n_frames: T.
         prompt_tokens: P, to which every prompt is left-padded.
         tau: Replay threshold: one, one per layer, or null for dense decoding.
+        exempt_layers: Layers that are scored and never replay, whatever the one tau is.
         tas_form: Form of the score.
         attention: Which keys are attended to.
         decision_scope: Which rows decide together.
-        sampling: Present: visual tokens are sampled; absent: they are those of the clip.
+        given_frames: First frames that are fed from the clip, where the rest is sampled.
+        sampling: Present: frames after the given ones are sampled; absent: all are the clip's.
+        quality: What to measure of quality, if anything.
         dtype: Arithmetic.
         seed: Of random weights and of sampling.
     """
@@ -79,16 +122,19 @@ class Recipe(_Strict):
     name: _FileName
     output: _FileName
     decoded: Geometry
-    weights: _FileName = "random"
-    codebook: _FileName
+    weights: _RelativePath = "random"
+    codebook: _RelativePath
     clips: Annotated[tuple[ClipRecipe, ...], Field(min_length=1)]
     n_frames: PositiveInt
     prompt_tokens: PositiveInt
     tau: Tau | tuple[Tau | None, ...] | None
+    exempt_layers: tuple[NonNegativeInt, ...] = ()
     tas_form: TasForm = "released"
     attention: Attention
     decision_scope: Scope = "row"
+    given_frames: NonNegativeInt | None = None
     sampling: Sampling | None = None
+    quality: QualityRecipe | None = None
     dtype: Literal["float32", "float64"] = "float32"
     seed: NonNegativeInt
 
@@ -117,15 +163,37 @@ class Recipe(_Strict):
         )
 
     @property
+    def fed_frames(self) -> int:
+        """Frames fed from the clip: all of them where none is sampled."""
+        return self.n_frames if self.given_frames is None else self.given_frames
+
+    @property
+    def thresholds(self) -> float | tuple[float | None, ...] | None:
+        """Taus as a trace stores them: infinite in exempt layers, one number if none is exempt."""
+        if not self.exempt_layers or self.tau is None or isinstance(self.tau, tuple):
+            return self.tau
+        exempt = set(self.exempt_layers)
+        return tuple(inf if i in exempt else self.tau for i in range(self.decoded.n_layers))
+
+    @property
     def policy(self) -> Policy:
         """What the decoder skips."""
-        tau = self.tau if isinstance(self.tau, tuple) else (self.tau,) * self.decoded.n_layers
-        return Policy(tau, self.tas_form, self.attention, self.decision_scope, self.pairs)
+        tau = self.thresholds
+        taus = tau if isinstance(tau, tuple) else (tau,) * self.decoded.n_layers
+        return Policy(taus, self.tas_form, self.attention, self.decision_scope, self.pairs)
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
         if isinstance(self.tau, tuple) and len(self.tau) != self.decoded.n_layers:
             raise ValueError(f"{len(self.tau)} taus for {self.decoded.n_layers} layers")
+        if self.exempt_layers:
+            self._check_exempt_layers()
+        if (self.sampling is None) != (self.given_frames is None):
+            raise ValueError("sampling and given_frames go together: give both or neither")
+        if self.given_frames is not None and self.given_frames >= self.n_frames:
+            raise ValueError(f"{self.given_frames} given_frames leave none of {self.n_frames}")
+        if self.quality is not None:
+            self._check_quality(self.quality)
         longest = max(self.prompts, key=len)
         if len(longest) > self.prompt_tokens:
             raise ValueError(
@@ -135,6 +203,29 @@ class Recipe(_Strict):
         if self.decoded.head_dim % 2:
             raise ValueError(f"head_dim {self.decoded.head_dim} is odd, rotary needs pairs")
         return self
+
+    def _check_exempt_layers(self) -> None:
+        if self.tau is None or isinstance(self.tau, tuple):
+            raise ValueError("exempt_layers go with one tau for all other layers")
+        layers = self.decoded.n_layers
+        if len(set(self.exempt_layers)) < len(self.exempt_layers):
+            raise ValueError("exempt_layers lists a layer twice")
+        if max(self.exempt_layers) >= layers or len(self.exempt_layers) == layers:
+            raise ValueError(f"exempt_layers must be some, not all, of 0 to {layers - 1}")
+
+    def _check_quality(self, wanted: QualityRecipe) -> None:
+        if self.sampling is None:
+            raise ValueError("quality needs sampling: given frames are alike whatever is skipped")
+        if self.tau is None and self.attention.kind == "dense":
+            raise ValueError("quality of dense decoding: it is its own reference")
+        if wanted.clips > len(self.clips):
+            raise ValueError(f"quality of {wanted.clips} clips, there are {len(self.clips)}")
+        if self.decision_scope == "batch" and wanted.clips < len(self.clips):
+            raise ValueError("quality under scope batch needs all clips, as they decide together")
+        if len(set(wanted.samplings)) < len(wanted.samplings):
+            raise ValueError("quality lists a sampling twice")
+        if "top_k" in wanted.samplings and self.sampling.method != "top_k":
+            raise ValueError("quality under top_k needs sampling by top_k, whose k it takes")
 
 
 def parse_recipe(loaded: dict[str, Any], path: Path) -> Recipe:

@@ -78,15 +78,19 @@ def rethreshold(trace: Trace, tau: float | Sequence[float]) -> Decisions:
     Open loop: a replay changes the residual stream and so the later scores, which stay as they were
     captured. The trace's own tau gives the captured decisions.
 
+    Where some layers were captured with an infinite threshold and others with a finite one, the
+    first were exempt from replay, and one threshold replaces only the finite ones. Where all are
+    infinite (a trace captured to look at scores), it replaces all.
+
     Args:
         trace: A trace with scores.
-        tau: One threshold, or one per layer.
+        tau: One threshold, or one per layer, which then replace all.
 
     Raises:
         InputError: The number of thresholds is not the number of layers, a threshold is NaN, or
             the trace holds no scores.
     """
-    taus = tuple(map(float, tau)) if isinstance(tau, Sequence) else (float(tau),) * trace.n_layers
+    taus = tuple(map(float, tau)) if isinstance(tau, Sequence) else _one_for_all(trace, float(tau))
     if len(taus) != trace.n_layers or any(np.isnan(taus)):
         raise InputError(
             "tau",
@@ -111,6 +115,15 @@ def rethreshold(trace: Trace, tau: float | Sequence[float]) -> Decisions:
         pairs=trace.meta.guidance_pairs,
         scope=trace.meta.decision_scope,
     )
+
+
+def _one_for_all(trace: Trace, tau: float) -> tuple[float, ...]:
+    """One threshold for every layer that is not exempt."""
+    own = trace.meta.tau_per_layer
+    exempt = [each == np.inf for each in own]
+    if np.isnan(tau) or all(exempt):
+        return (tau,) * trace.n_layers
+    return tuple(np.inf if never else tau for never in exempt)
 
 
 def rescope(

@@ -100,6 +100,66 @@ class StreamingAttention(_Model):
 Attention = Annotated[DenseAttention | StreamingAttention, Field(discriminator="kind")]
 
 
+def _not_undefined(value: float) -> float:
+    if math.isnan(value):
+        raise ValueError("a measured quality is a number, not NaN")
+    return value
+
+
+_Decibels = Annotated[float, AfterValidator(_not_undefined)]
+_Share = Annotated[float, Field(ge=0, le=1)]
+_Similarity = Annotated[float, Field(ge=-1, le=1)]
+_Nats = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class SampledQuality(_Model):
+    """Generated frames under one way of choosing tokens, against the reference; F frames.
+
+    Attributes:
+        sampling: How tokens were chosen, with the same seed on both sides.
+        psnr_db: Peak signal-to-noise ratio of the mean squared error over all clips and frames;
+            infinite where all are equal.
+        ssim: Structural similarity, mean over clips and frames.
+        token_agreement: Share of tokens that are the reference's.
+        psnr_db_by_frame: The same of each generated frame, over clips; F numbers.
+        ssim_by_frame: F numbers.
+        token_agreement_by_frame: F numbers.
+        identical_clips: Clips whose generated frames are all equal to the reference's.
+    """
+
+    sampling: Literal["greedy", "top_k"]
+    psnr_db: _Decibels
+    ssim: _Similarity
+    token_agreement: _Share
+    psnr_db_by_frame: tuple[_Decibels, ...]
+    ssim_by_frame: tuple[_Similarity, ...]
+    token_agreement_by_frame: tuple[_Share, ...]
+    identical_clips: NonNegativeInt
+
+
+class Quality(_Model):
+    """What was measured of quality: the trace's decoding against one without approximation.
+
+    Attributes:
+        reference: What it is compared with.
+        peak: Largest value of a pixel, for PSNR and SSIM.
+        n_clips: Clips measured, the first of the trace.
+        first_frame: First generated frame; frames before it were given.
+        teacher_forced_nats: Loss of the conditional row without guidance, per token of those
+            frames, when the true tokens are fed and layers replay.
+        teacher_forced_dense_nats: The same of the reference.
+        by_sampling: One for each way of choosing tokens.
+    """
+
+    reference: Literal["no replay, dense attention"] = "no replay, dense attention"
+    peak: Literal[255] = 255
+    n_clips: PositiveInt
+    first_frame: NonNegativeInt
+    teacher_forced_nats: _Nats
+    teacher_forced_dense_nats: _Nats
+    by_sampling: Annotated[tuple[SampledQuality, ...], Field(min_length=1)]
+
+
 class TraceMeta(_Model):
     """What a trace says of itself. Shapes: S steps = n_frames * tokens_per_frame, L layers, B rows.
 
@@ -149,7 +209,7 @@ class TraceMeta(_Model):
     weights: _Text
     sampling: dict[str, JsonValue] | None = None
     content: dict[str, JsonValue]
-    quality: dict[str, JsonValue] | None = None
+    quality: Quality | None = None
     command: _Text
 
     @property
@@ -172,13 +232,25 @@ class TraceMeta(_Model):
     @property
     def tau_text(self) -> str:
         """The threshold as a phrase for labels."""
-        if self.tau is None:
+        taus = self.tau_per_layer
+        acting = sorted({tau for tau in taus if tau is not None and tau < math.inf})
+        if not acting:
             return "no replay"
-        if isinstance(self.tau, tuple):
-            finite = [tau for tau in self.tau if tau is not None]
-            span = f"{min(finite):.4g} to {max(finite):.4g}" if finite else "none"
-            return f"tau per layer ({span})"
-        return f"tau {self.tau:.6g}"
+        span = f"{acting[0]:.6g}" if len(acting) == 1 else f"{acting[0]:.4g} to {acting[-1]:.4g}"
+        exempt = [layer for layer, tau in enumerate(taus) if tau is None or tau == math.inf]
+        return f"tau {span}{_exempt(exempt)}"
+
+    @property
+    def quality_text(self) -> str:
+        """PSNR under the first way of choosing tokens, as an ending for labels; empty if unknown.
+
+        The reference is decoding without replay and with dense attention.
+        """
+        if self.quality is None:
+            return ""
+        first = self.quality.by_sampling[0]
+        psnr = "identical" if first.psnr_db == math.inf else f"PSNR {first.psnr_db:.1f} dB"
+        return f", {psnr} to dense ({first.sampling})"
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -190,7 +262,42 @@ class TraceMeta(_Model):
         rows = [row for pair in self.guidance_pairs for row in pair]
         if len(set(rows)) < len(rows) or not all(0 <= row < self.n_rows for row in rows):
             raise ValueError(f"guidance_pairs must be distinct rows below {self.n_rows}")
+        if self.quality is not None:
+            self._check_quality(self.quality)
         return self
+
+    def _check_quality(self, quality: Quality) -> None:
+        clips = len(self.guidance_pairs) or self.n_rows
+        if quality.n_clips > clips:
+            raise ValueError(f"quality of {quality.n_clips} clips, there are {clips}")
+        generated = self.n_frames - quality.first_frame
+        for measured in quality.by_sampling:
+            for name in ("psnr_db", "ssim", "token_agreement"):
+                by_frame = getattr(measured, f"{name}_by_frame")
+                if len(by_frame) != generated or not by_frame:
+                    raise ValueError(
+                        f"quality: {len(by_frame)} numbers of {name} by frame for "
+                        f"{generated} generated frames"
+                    )
+            if measured.identical_clips > quality.n_clips:
+                raise ValueError("quality: more identical clips than clips")
+        names = [measured.sampling for measured in quality.by_sampling]
+        if len(set(names)) < len(names):
+            raise ValueError("quality: a sampling is listed twice")
+
+
+def _exempt(layers: list[int]) -> str:
+    """Layers that never replay, as a phrase that follows the threshold; runs are shortened."""
+    runs: list[list[int]] = []
+    for layer in layers:
+        if runs and layer == runs[-1][-1] + 1:
+            runs[-1].append(layer)
+        else:
+            runs.append([layer])
+    named = ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)
+    if len(layers) == 1:
+        return f" (layer {named} never replays)"
+    return f" (layers {named} never replay)" if layers else ""
 
 
 def parse_meta(text: str, place: str) -> TraceMeta:

@@ -16,8 +16,9 @@ from matplotlib.figure import Figure
 from carsim.decoder.content import DIGITS, Clip, Codebook, load_codebook, make_clip, psnr_db
 from carsim.decoder.model import load_model
 from carsim.decoder.recipe import PROMPT
+from carsim.decoder.sampling import Choose, greedy, top_k
 from carsim.decoder.structures import Policy
-from studies.twin.decoding import Choose, Codes, decode_rows, greedy, top_k
+from studies.twin.decoding import Codes, decode_rows
 from studies.twin.train import CODEBOOK
 
 CONTINUED = (
@@ -51,6 +52,10 @@ def draw(codebook: Codebook, rows: list[tuple[str, Codes]], path: Path) -> None:
     figure.savefig(path, dpi=110, metadata={"Software": None})
 
 
+def _generators(n_rows: int, seed: int) -> list[np.random.Generator]:
+    return [np.random.default_rng([seed, row]) for row in range(n_rows)]
+
+
 def main() -> None:
     """Generate, draw, and print PSNR by frame against the true clip and against a frozen one."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -63,7 +68,7 @@ def main() -> None:
     policy = Policy((None,) * model.geometry.n_layers)
     truth = np.stack([codebook.encode(make_clip(clip, options.frames)) for clip in CONTINUED])
     prompts = [f"{PROMPT} {clip.caption}" for clip in CONTINUED]
-    sampled = top_k(_TOP_K, len(CONTINUED), options.seed)
+    sampled = top_k(_TOP_K, 1.0, _generators(len(CONTINUED), options.seed))
     ways: dict[str, Choose] = {"greedy": greedy, f"top {_TOP_K}": sampled}
     given = truth[:, :_GIVEN]
     made = {
@@ -83,7 +88,7 @@ def main() -> None:
                 rows.append((f"{_GIVEN} frames given, the rest generated ({way})", codes[index]))
     prompts = [f"{PROMPT} {clip.caption}" for clip in FROM_PROMPT]
     nothing = np.zeros((len(prompts), 0, truth.shape[2]), np.int64)
-    sampled = top_k(_TOP_K, len(FROM_PROMPT), options.seed)
+    sampled = top_k(_TOP_K, 1.0, _generators(len(FROM_PROMPT), options.seed))
     drawn = decode_rows(model, policy, prompts, nothing, options.frames, sampled)
     rows += [
         (f"{clip.caption}: from the prompt alone (top {_TOP_K})", codes)

@@ -13,8 +13,9 @@ from click.testing import CliRunner
 
 from carsim.cli import carsim, main
 from carsim.decoder.calibrate import calibrate
-from carsim.decoder.capture import capture
+from carsim.decoder.capture import capture, prepare
 from carsim.decoder.content import load_codebook
+from carsim.decoder.group import decode_group
 from carsim.decoder.model import load_model, random_model, save_model
 from carsim.decoder.recipe import Recipe, parse_recipe
 from carsim.errors import InputError
@@ -30,6 +31,13 @@ GEOMETRY = {
     "n_kv_heads": 1,
     "head_dim": 12,
     "ffn_size": 16,
+}
+
+GREEDY: dict[str, Any] = {"method": "greedy"}
+QUALITY: dict[str, Any] = {
+    "sampling": GREEDY,
+    "given_frames": 1,
+    "quality": {"clips": 1, "samplings": ["greedy"]},
 }
 
 
@@ -140,17 +148,53 @@ def test_a_checkpoint_takes_the_place_of_random_weights(tmp_path: Path, tiny: Tr
         capture(read(mismatch), tmp_path)
 
 
-def test_sampled_tokens_take_the_place_of_given_ones(tmp_path: Path, tiny: Trace) -> None:
-    sampling = {"temperature": 1.0, "guidance_scale": 2.0}
-    recipe = read(make_recipe(tmp_path, sampling=sampling))
+def test_sampled_tokens_follow_the_given_ones(tmp_path: Path, tiny: Trace) -> None:
+    sampling = {"method": "top_k", "k": 50, "temperature": 2.0, "guidance_scale": 2.0}
+    recipe = read(make_recipe(tmp_path, sampling=sampling, given_frames=1))
     trace = capture(recipe, tmp_path, workers=0)
     assert trace.meta.mode == "sampled"
     assert trace.meta.sampling == sampling
-    assert not np.array_equal(trace.tas[256:], tiny.tas[256:])
+    assert trace.meta.content["given_frames"] == 1
+    # Token 255 is fed at step 256, and the first one that is sampled at step 257.
+    np.testing.assert_array_equal(trace.tas[256].astype(np.float16), tiny.tas[256])
+    assert not np.array_equal(trace.tas[257:].astype(np.float16), tiny.tas[257:])
     np.testing.assert_array_equal(trace.tas, capture(recipe, tmp_path, workers=0).tas)
     clips = trace.meta.content["clips"]
     assert isinstance(clips, list)
     assert clips[0]["kept_tokens"] < 0.2  # random logits draw anything
+
+
+def test_greedy_tokens_need_no_seed(tmp_path: Path) -> None:
+    recipe = read(make_recipe(tmp_path, sampling={"method": "greedy"}, given_frames=0))
+    _, groups = prepare(recipe, tmp_path)
+    tokens = [
+        decode_group(replace(groups[0], seeds=seeds), lambda units: None).tokens
+        for seeds in (((0, 0), (0, 1)), ((5, 0), (5, 1)))
+    ]
+    np.testing.assert_array_equal(*tokens)
+    assert not np.array_equal(tokens[0], groups[0].tokens)
+
+
+def test_exempt_layers_are_scored_and_never_replay(tmp_path: Path, tiny: Trace) -> None:
+    recipe = read(make_recipe(tmp_path, exempt_layers=[1]))
+    trace = save_trace(tmp_path / "exempt.npz", capture(recipe, tmp_path, workers=0))
+    assert trace.meta.tau == (1.0, np.inf)
+    assert trace.meta.tau_text == "tau 1 (layer 1 never replays)"
+    assert not trace.replay[:, 1].any()
+    assert trace.replay[:, 0].any()
+    assert np.isfinite(trace.tas[256:, 1]).all()
+    assert load_trace(tmp_path / "exempt.npz").meta == trace.meta
+    found = calibrate(recipe, tmp_path, 0.3, workers=0)
+    assert found.ratio == pytest.approx(0.3, abs=0.02)
+    with pytest.raises(InputError, match=r"0\.6 with exempt layers, at most 0\.5"):
+        calibrate(recipe, tmp_path, 0.6, workers=0)
+
+
+def test_calibration_of_rows_that_decide_together(tmp_path: Path) -> None:
+    recipe = read(make_recipe(tmp_path, decision_scope="batch", tau=0.5))
+    found = calibrate(recipe, tmp_path, 0.3, workers=0)
+    assert found.ratio == pytest.approx(0.3, abs=0.02)
+    assert found.decodings <= 4
 
 
 def test_calibration_finds_the_ratio_that_is_asked_for(tmp_path: Path) -> None:
@@ -189,6 +233,31 @@ def test_calibration_through_the_command_line_writes_nothing(tmp_path: Path) -> 
         ({"decoded": {**GEOMETRY, "head_dim": 5}}, "head_dim 5 is odd"),
         ({"codebook": "none.npz"}, "none.npz: no such file"),
         ({"weights": "none.safetensors"}, "none.safetensors: cannot be read"),
+        ({"weights": "/etc/hostname"}, "$.weights: expected a path relative to the recipe"),
+        ({"weights": "../../../../x.safetensors"}, "three times at most"),
+        ({"weights": "a/../../x.safetensors"}, "then plain names"),
+        ({"codebook": "~/codebook.npz"}, "$.codebook: expected a path relative"),
+        ({"codebook": "a\\b.npz"}, "$.codebook: expected a path relative"),
+        ({"codebook": "a//b.npz"}, "$.codebook: expected a path relative"),
+        ({"exempt_layers": [0, 1]}, "some, not all, of 0 to 1"),
+        ({"exempt_layers": [2]}, "some, not all, of 0 to 1"),
+        ({"exempt_layers": [0, 0]}, "lists a layer twice"),
+        ({"exempt_layers": [0], "tau": None}, "exempt_layers go with one tau"),
+        ({"sampling": GREEDY}, "sampling and given_frames go together"),
+        ({"given_frames": 1}, "sampling and given_frames go together"),
+        ({"sampling": GREEDY, "given_frames": 2}, "2 given_frames leave none of 2"),
+        ({"sampling": {**GREEDY, "k": 2}, "given_frames": 1}, "do nothing under greedy"),
+        ({"sampling": {"method": "beam"}, "given_frames": 1}, "$.sampling.method"),
+        ({"quality": {"clips": 1, "samplings": ["greedy"]}}, "quality needs sampling"),
+        ({**QUALITY, "quality": {"clips": 3, "samplings": ["greedy"]}}, "there are 2"),
+        ({**QUALITY, "quality": {"clips": 1, "samplings": []}}, "$.quality.samplings"),
+        ({**QUALITY, "quality": {"clips": 1, "samplings": ["top_k"]}}, "needs sampling by top_k"),
+        (
+            {**QUALITY, "quality": {"clips": 1, "samplings": ["greedy"] * 2}},
+            "lists a sampling twice",
+        ),
+        ({**QUALITY, "tau": None}, "it is its own reference"),
+        ({**QUALITY, "decision_scope": "batch"}, "needs all clips"),
     ],
 )
 def test_bad_recipes(tmp_path: Path, changes: dict[str, Any], words: str) -> None:

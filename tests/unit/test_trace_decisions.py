@@ -44,6 +44,24 @@ def test_own_tau_is_captured_and_any_other_is_open_loop() -> None:
     assert not by_layer.replay[:, 1].any()
 
 
+def test_one_tau_leaves_exempt_layers_exempt() -> None:
+    trace = make_trace(tau=(0.1, float("inf")))
+    assert rethreshold(trace, 0.1).source == "captured"
+    lower = rethreshold(trace, -0.5)
+    assert lower.replay[:, 0].sum() > trace.replay[:, 0].sum()
+    assert not lower.replay[:, 1].any()
+    assert "re-thresholded at tau -0.5 (layer 1 never replays) (open loop)" in lower.label
+    every = rethreshold(trace, [-0.5, -0.5])
+    assert every.replay[:, 1].any(), "a threshold for each layer replaces all of them"
+
+
+def test_one_tau_replaces_all_where_no_layer_replayed() -> None:
+    for tau in (float("inf"), (float("inf"), float("inf"))):
+        trace = make_trace(tau=tau)
+        assert rethreshold(trace, -0.5).replay[4:].any(axis=(0, 2)).all()
+        assert "re-thresholded at tau -0.5 (open loop)" in rethreshold(trace, -0.5).label
+
+
 def test_rethresholding_is_monotonic() -> None:
     trace = make_trace()
     looser, tighter = rethreshold(trace, -1.0).replay, rethreshold(trace, 0.6).replay

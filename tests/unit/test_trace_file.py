@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from trace_maker import make_meta, make_trace
+from trace_maker import make_meta, make_quality, make_trace
 
 from carsim.errors import InputError
 from carsim.trace import StreamingAttention, Trace, load_trace, save_trace
@@ -58,7 +58,7 @@ def refusal(path: Path) -> str:
         {"decision_scope": "pair"},
         {"decision_scope": "batch"},
         {"attention": StreamingAttention(window=3)},
-        {"quality": {"psnr_db": 31.5, "held_out": ["rocket"]}},
+        {"tau": (0.2, float("inf")), "quality": make_quality()},
     ],
 )
 def test_a_trace_comes_back_as_it_was_saved(tmp_path: Path, changes: dict[str, Any]) -> None:

@@ -39,6 +39,29 @@ def make_meta(**changes: Any) -> TraceMeta:
     return TraceMeta(**{**fields, **changes})
 
 
+def make_quality(**changes: Any) -> dict[str, Any]:
+    """Quality of both clips of :func:`make_meta`, one frame given; ``changes`` replace numbers."""
+    measured: dict[str, Any] = {
+        "sampling": "greedy",
+        "psnr_db": 31.5,
+        "ssim": 0.75,
+        "token_agreement": 0.5,
+        "psnr_db_by_frame": (40.0, 30.0),
+        "ssim_by_frame": (0.9, 0.6),
+        "token_agreement_by_frame": (0.75, 0.25),
+        "identical_clips": 0,
+    }
+    quality: dict[str, Any] = {
+        "n_clips": 2,
+        "first_frame": 1,
+        "teacher_forced_nats": 1.5,
+        "teacher_forced_dense_nats": 1.25,
+    }
+    for name, value in changes.items():
+        (measured if name in measured else quality)[name] = value
+    return {**quality, "by_sampling": (measured,)}
+
+
 def make_trace(seed: int = 0, **changes: Any) -> Trace:
     """A trace of random scores, with the decisions that follow from them."""
     meta = make_meta(**changes)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from carsim.decoder.hf.checkpoint import HfModel
+from carsim.decoder.sampling import mix_guidance, top_k
 from carsim.errors import InputError
 
 if TYPE_CHECKING:
@@ -101,9 +102,8 @@ class TokenSampler:
         """As :class:`StepModel` has it."""
         logits = self._head(hidden)[:, self._range].double().cpu().numpy()  # [B, K]
         if self._guided:
-            conditional, blank = logits[0::2], logits[1::2]
             with np.errstate(all="ignore"):  # refused below, in one line
-                logits = blank + self._sampling.guidance_scale * (conditional - blank)
+                logits = mix_guidance(logits, self._sampling.guidance_scale)
         if not np.isfinite(logits).all():
             raise InputError(
                 "sampling",
@@ -129,11 +129,4 @@ def draw(
     Returns:
         int64[videos].
     """
-    likeliest = np.argsort(-logits, axis=1, kind="stable")[:, : sampling.top_k]
-    mixed = np.take_along_axis(logits, likeliest, axis=1) / sampling.temperature
-    odds = np.exp(mixed - mixed[:, :1]).cumsum(axis=1)  # the first is the largest
-    drawn = [
-        np.searchsorted(row, rng.random() * row[-1], side="right")
-        for row, rng in zip(odds, generators, strict=True)
-    ]
-    return likeliest[np.arange(len(drawn)), drawn]
+    return top_k(sampling.top_k, sampling.temperature, generators)(logits)

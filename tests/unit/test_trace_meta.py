@@ -1,0 +1,69 @@
+"""What a trace says of itself: thresholds as a phrase, and quality that was measured."""
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+from trace_maker import make_meta, make_quality
+
+from carsim.trace.meta import Geometry, parse_meta
+
+INF = float("inf")
+SIX_LAYERS = Geometry(**{**make_meta().decoded.model_dump(), "n_layers": 6})
+
+
+@pytest.mark.parametrize(
+    ("tau", "phrase"),
+    [
+        (None, "no replay"),
+        (INF, "no replay"),
+        ((None, INF, None, INF, INF, INF), "no replay"),
+        (2.0771, "tau 2.0771"),
+        ((2.1,) * 6, "tau 2.1"),
+        ((INF, INF, INF, 2.1, 2.1, 2.1), "tau 2.1 (layers 0-2 never replay)"),
+        ((2.1, 2.1, 2.1, 2.1, None, 2.1), "tau 2.1 (layer 4 never replays)"),
+        ((INF, 0.5, INF, INF, -1.25, 3.0), "tau -1.25 to 3 (layers 0, 2-3 never replay)"),
+        (-INF, "tau -inf"),
+    ],
+)
+def test_thresholds_as_a_phrase(tau: Any, phrase: str) -> None:
+    assert make_meta(tau=tau, decoded=SIX_LAYERS).tau_text == phrase
+
+
+def test_quality_as_an_ending() -> None:
+    assert make_meta().quality_text == ""
+    assert make_meta(quality=make_quality()).quality_text == ", PSNR 31.5 dB to dense (greedy)"
+    same = make_quality(psnr_db=INF)
+    assert make_meta(quality=same).quality_text == ", identical to dense (greedy)"
+
+
+def test_quality_survives_the_file() -> None:
+    meta = make_meta(quality=make_quality(psnr_db=INF, psnr_db_by_frame=(INF, INF)))
+    assert parse_meta(meta.model_dump_json(), "x") == meta
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"n_clips": 3}, "quality of 3 clips, there are 2"),
+        ({"first_frame": 2}, "2 numbers of psnr_db by frame for 1 generated frames"),
+        ({"psnr_db_by_frame": ()}, "0 numbers of psnr_db by frame for 2 generated frames"),
+        ({"ssim_by_frame": (0.5,)}, "1 numbers of ssim by frame for 2"),
+        ({"identical_clips": 3}, "more identical clips than clips"),
+        ({"token_agreement": 1.2}, "less than or equal to 1"),
+        ({"psnr_db": float("nan")}, "a measured quality is a number, not NaN"),
+        ({"teacher_forced_nats": INF}, "finite"),
+        ({"peak": 1}, "Input should be 255"),
+        ({"sampling": "beam"}, "'greedy' or 'top_k'"),
+    ],
+)
+def test_quality_that_contradicts_itself(changes: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValidationError) as caught:
+        make_meta(quality=make_quality(**changes))
+    assert words in str(caught.value)
+
+
+def test_a_sampling_is_listed_once() -> None:
+    quality = make_quality()
+    with pytest.raises(ValidationError, match="a sampling is listed twice"):
+        make_meta(quality={**quality, "by_sampling": quality["by_sampling"] * 2})
