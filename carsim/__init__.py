@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from carsim.errors import CarsimError, InputError, MisfitError
+    from carsim.explore.study import Study, load_study
+    from carsim.explore.sweep import sweep
     from carsim.machine import Report, RowResult, run
     from carsim.output import save_report, summary
     from carsim.spec import Design, load_design, override, shipped_designs
@@ -28,10 +30,12 @@ _HOMES = {
     "MisfitError": "carsim.errors",
     "Report": "carsim.machine",
     "RowResult": "carsim.machine",
+    "Study": "carsim.explore.study",
     "Trace": "carsim.trace",
     "design_schema": "carsim.spec.document",
     "design_yaml": "carsim.spec.document",
     "load_design": "carsim.spec",
+    "load_study": "carsim.explore.study",
     "load_trace": "carsim.trace",
     "override": "carsim.spec",
     "run": "carsim.machine",
@@ -39,6 +43,7 @@ _HOMES = {
     "save_trace": "carsim.trace",
     "shipped_designs": "carsim.spec",
     "summary": "carsim.output",
+    "sweep": "carsim.explore.sweep",
 }
 """Public name -> the module that it is imported from."""
 
@@ -49,10 +54,12 @@ __all__ = [
     "MisfitError",
     "Report",
     "RowResult",
+    "Study",
     "Trace",
     "design_schema",
     "design_yaml",
     "load_design",
+    "load_study",
     "load_trace",
     "override",
     "run",
@@ -60,6 +67,7 @@ __all__ = [
     "save_trace",
     "shipped_designs",
     "summary",
+    "sweep",
 ]
 
 

@@ -91,35 +91,9 @@ def run(
     rows: list[RowResult] = []
     for variant in variants(design):
         decisions = decisions_for(design, variant, traces, resample_seed)
-        batches = make_batches(decisions, design.policy.batch)
-        plan = Plan(
-            memo.phases,
-            video,
-            variant.attention,
-            variant.schedule,
-            variant.replays,
-            range(video.n_steps),
-        )
-        simulation = simulate(plan, batches, memo, detail=detail)
-        activity = activity_of(simulation.totals, [path.name for path in memo.phases.hw.paths])
-        kept = replace(
-            decisions,
-            replay=np.moveaxis(batches.replay, 0, 2).reshape(
-                video.n_steps, design.model.body.n_layers, -1
-            ),
-        )
-        replay_all, replay_eligible = replay_ratio(kept, video.tokens_per_frame)
-        rows.append(
-            RowResult(
-                variant,
-                simulation,
-                batches,
-                energy(design, activity, fit.resources),
-                replay_all,
-                replay_eligible,
-            )
-        )
-    chosen = _chosen(design, rows)
+        rows.append(run_variant(design, variant, decisions, video, fit, memo, detail=detail))
+    own = own_variant(design)
+    chosen = next(row for row in rows if row.variant.name == own.name)
     drs = next(row for row in rows if row.variant.name == "FastCar + DRS")
     rows.append(_bound(drs, fit))
     head = memo.head().cycles * video.n_steps / (design.board.fabric_clock_mhz * 1e6)
@@ -134,6 +108,72 @@ def run(
         traces=tuple((trace.name, trace.sha256) for trace in traces),
         seed=0 if resample_seed is None else resample_seed,
         notes=tuple(_notes(design, rows, fit.fits)),
+    )
+
+
+def own_variant(design: Design) -> Variant:
+    """The design's own policy, the one of :func:`variants` that a run calls chosen."""
+    policy = design.policy
+    for variant in variants(design):
+        if (
+            variant.replays
+            and variant.schedule == policy.schedule
+            and variant.attention.kind == policy.attention.kind
+        ):
+            return variant
+    raise AssertionError("variants() has one for every policy")
+
+
+def run_variant(
+    design: Design,
+    variant: Variant,
+    decisions: Decisions,
+    video: Video,
+    fit: FitReport,
+    memo: PhaseMemo,
+    *,
+    detail: bool = False,
+) -> RowResult:
+    """One row of a comparison.
+
+    Args:
+        design: The design.
+        variant: The policy.
+        decisions: What the policy consumes.
+        video: What is decoded.
+        fit: What the design takes of its board.
+        memo: Phases of the design's hardware, or of one that differs from it only in what no phase
+            depends on: threshold, scope, schedule and attention of its policy, constants of energy.
+        detail: Keep the cycles of every layer-step.
+
+    Raises:
+        InputError: Decisions that do not make up a batch.
+    """
+    batches = make_batches(decisions, design.policy.batch)
+    plan = Plan(
+        memo.phases,
+        video,
+        variant.attention,
+        variant.schedule,
+        variant.replays,
+        range(video.n_steps),
+    )
+    simulation = simulate(plan, batches, memo, detail=detail)
+    activity = activity_of(simulation.totals, [path.name for path in memo.phases.hw.paths])
+    kept = replace(
+        decisions,
+        replay=np.moveaxis(batches.replay, 0, 2).reshape(
+            video.n_steps, design.model.body.n_layers, -1
+        ),
+    )
+    replay_all, replay_eligible = replay_ratio(kept, video.tokens_per_frame)
+    return RowResult(
+        variant,
+        simulation,
+        batches,
+        energy(design, activity, fit.resources),
+        replay_all,
+        replay_eligible,
     )
 
 
@@ -200,19 +240,6 @@ def _attention_mismatch(trace: Trace, variant: Variant) -> str:
     if isinstance(run_as, StreamingAttention) and made.model_dump() != run_as.model_dump():
         return f"made under {made!r}, run under {run_as!r}"
     return ""
-
-
-def _chosen(design: Design, rows: Sequence[RowResult]) -> RowResult:
-    policy = design.policy
-    for row in rows:
-        variant = row.variant
-        if (
-            variant.replays
-            and variant.schedule == policy.schedule
-            and variant.attention.kind == policy.attention.kind
-        ):
-            return row
-    raise AssertionError("variants() has a row for every policy")
 
 
 def _bound(row: RowResult, fit: FitReport) -> RowResult:

@@ -1,0 +1,140 @@
+"""``carsim sweep``: evaluate every point of a study, durably and on all cores."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from carsim.errors import InputError
+
+if TYPE_CHECKING:
+    from carsim.explore.sweep import Progress, Tell
+
+FAILED = 1
+"""Exit status of a sweep some of whose points could not be evaluated."""
+
+
+@click.command()
+@click.argument("study")
+@click.option("--out", metavar="DIR", required=True, help="Folder of the store and its exports.")
+@click.option(
+    "--workers",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Processes; all cores if left out, 0 evaluates in this process.",
+)
+@click.option(
+    "--scheduler", metavar="URL", help="Dask scheduler such as tcp://host:8786; its workers work."
+)
+@click.option("--retry-failed", is_flag=True, help="Evaluate points again that have failed.")
+@click.option("--export", "only_export", is_flag=True, help="Evaluate nothing, only export.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document, and nothing else.")
+def sweep(
+    study: str,
+    out: str,
+    workers: int | None,
+    scheduler: str | None,
+    retry_failed: bool,
+    only_export: bool,
+    as_json: bool,
+) -> int | None:
+    """Evaluate all points of STUDY, a YAML file, and store each as it is finished.
+
+    Interrupt it as you like: the same command goes on where it was. Points that do not fit their
+    board are stored with what is missing, points that are refused with what is wrong. In the end,
+    DIR holds points.parquet and points.csv. Exit status 1 if points failed.
+    """
+    if scheduler is not None and workers is not None:
+        raise InputError("--workers", "a Dask cluster has its own", "leave it or --scheduler out")
+
+    from carsim.cli.console import output_console, show
+    from carsim.explore.study import load_study
+    from carsim.explore.sweep import fill, open_folder
+
+    loaded = load_study(study)
+    folder = Path(out)
+    with open_folder(folder) as store:
+        if only_export:
+            store.meta()
+            counts, done = store.counts(), None
+        else:
+            with sweep_progress(loaded.name) as tell:
+                done = fill(
+                    store,
+                    loaded,
+                    out=folder,
+                    workers=workers,
+                    scheduler=scheduler,
+                    retry_failed=retry_failed,
+                    tell=tell,
+                )
+            counts = dict(done.counts)
+        from carsim.explore.frame import export
+
+        files = export(store, folder)
+    failed = counts.get("failed", 0)
+    document: dict[str, Any] = {"study": loaded.name, "points": sum(counts.values()), **counts}
+    if done is not None:
+        document |= {
+            "evaluated": done.evaluated,
+            "seconds": round(done.seconds, 3),
+            "points_per_minute": round(done.points_per_minute, 1),
+        }
+    if as_json:
+        click.echo(json.dumps({**document, "folder": out, "files": files}, indent=2))
+    else:
+        show(output_console(), list(_lines(loaded.name, counts, done, out, files)))
+    return FAILED if failed else None
+
+
+MEANINGS = {
+    "ok": "evaluated",
+    "misfit": "do not fit their board",
+    "invalid": "are refused",
+    "failed": "failed",
+}
+
+
+def _lines(
+    name: str, counts: dict[str, int], done: "Progress | None", out: str, files: list[str]
+) -> Iterator[str]:
+    parts = [f"{counts[status]:,} {what}" for status, what in MEANINGS.items() if status in counts]
+    yield f"{name}: {sum(counts.values()):,} points; {', '.join(parts) or 'none stored'}"
+    if done is not None and done.evaluated:
+        yield (
+            f"{done.evaluated:,} of them now, in {done.seconds:,.1f} s "
+            f"({done.points_per_minute:,.0f} points a minute)"
+        )
+    yield f"Written to {out}: {', '.join(files)}"
+
+
+@contextmanager
+def sweep_progress(name: str) -> Iterator["Tell"]:
+    """A bar with rate and time left on standard error, if a person is looking."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    console = Console(stderr=True, markup=False, highlight=False, emoji=False)
+    if not console.is_terminal:
+        yield lambda _: None
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}"),
+        TextColumn("left"),
+        TimeRemainingColumn(elapsed_when_finished=True),
+    )
+    with Bar(*columns, console=console, speed_estimate_period=120) as bar:
+        task = bar.add_task(name, total=None, rate="")
+
+        def tell(now: "Progress") -> None:
+            rate = f"{now.points_per_minute:,.0f}/min" if now.evaluated else ""
+            bar.update(task, total=now.total, completed=now.finished, rate=rate)
+
+        yield tell

@@ -1,0 +1,1 @@
+"""The design-space explorer: studies, sweeps with a durable store, search, Pareto fronts."""

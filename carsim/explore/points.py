@@ -1,0 +1,156 @@
+"""The points of a study: combinations of axis values, drawn with a fixed seed and filtered."""
+
+import hashlib
+import itertools
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from carsim.errors import InputError
+from carsim.explore.study import MOST_POINTS, Study, field_value
+from carsim.spec import Design
+
+REDRAWS = 200
+"""Random points are drawn at most so many times over to find as many as are wanted."""
+
+SOFT_PATHS = ("policy.tau", "policy.schedule", "policy.decision_scope", "energy", "trace")
+"""Axes below these leave the phases of the hardware as they are: such points are neighbours."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """One point of a study.
+
+    Attributes:
+        ordinal: Its place in the study.
+        id: Hash of all that its result depends on.
+        values: Value of each axis, by name.
+        changes: Fields to set, by path; pseudo paths among them.
+    """
+
+    ordinal: int
+    id: str
+    values: Mapping[str, Any]
+    changes: Mapping[str, Any]
+
+    @property
+    def neighbourhood(self) -> str:
+        """Equal for points that share the phases of their hardware, as far as paths tell."""
+        hard = {
+            path: value
+            for path, value in self.changes.items()
+            if not any(f"{path}.".startswith(f"{soft}.") for soft in SOFT_PATHS)
+        }
+        return json.dumps(hard, sort_keys=True, default=repr)
+
+
+def make_points(study: Study) -> list[Point]:
+    """All points of a study, in its order.
+
+    Raises:
+        InputError: Too many, or none that passes the filters.
+    """
+    sampling = study.file.sampling
+    drawn = _grid(study) if sampling.method == "grid" else _drawn(study)
+    points: dict[str, Point] = {}
+    for values in drawn:
+        point = make_point(study, len(points), values)
+        points.setdefault(point.id, point)
+    if not points:
+        raise InputError(
+            f"study {study.name}: $.filters",
+            "leave no point: " + "; ".join(each.text for each in study.filters),
+            "widen an axis or drop a filter",
+        )
+    return list(points.values())
+
+
+def make_point(study: Study, ordinal: int, values: Mapping[str, Any]) -> Point:
+    """The point of given axis values."""
+    changes = dict(study.fixed)
+    for axis in study.axes:
+        changes |= axis.changes(values[axis.name])
+    text = json.dumps(
+        [study.inputs_sha256, sorted(changes.items()), sorted(values.items())], default=repr
+    )
+    return Point(ordinal, hashlib.sha256(text.encode()).hexdigest()[:32], dict(values), changes)
+
+
+def passes(study: Study, values: Mapping[str, Any]) -> bool:
+    """All filters hold at given axis values."""
+    if not study.filters:
+        return True
+    changes = dict(study.fixed)
+    for axis in study.axes:
+        changes |= axis.changes(values[axis.name])
+    base = study.designs[values["design"]] if "design" in values else study.base
+
+    def look_up(name: str) -> Any:
+        return values[name] if name in values else _field(base, changes, name)
+
+    return all(each.holds(look_up) for each in study.filters)
+
+
+# -------------------------------------------------------------------- private
+
+
+def _field(base: Design, changes: Mapping[str, Any], name: str) -> Any:
+    """A field of the design as the point changes it."""
+    for path, value in changes.items():
+        if name == path:
+            return value
+        if name.startswith(f"{path}."):
+            for part in name.removeprefix(f"{path}.").split("."):
+                value = value.get(part) if isinstance(value, Mapping) else None
+            return value
+    return field_value(base, name, "$.filters")
+
+
+def _grid(study: Study) -> Iterator[dict[str, Any]]:
+    size = math.prod(len(axis.values) for axis in study.axes)
+    if size > MOST_POINTS:
+        raise InputError(
+            f"study {study.name}: $.axes",
+            f"span {size:,} combinations, more than {MOST_POINTS:,}",
+            "take fewer values, or sample by random or lhs",
+        )
+    names = [axis.name for axis in study.axes]
+    for combination in itertools.product(*(axis.values for axis in study.axes)):
+        values = dict(zip(names, combination, strict=True))
+        if passes(study, values):
+            yield values
+
+
+def _drawn(study: Study) -> list[dict[str, Any]]:
+    sampling = study.file.sampling
+    assert sampling.points is not None  # checked when the study was read
+    rng = np.random.default_rng(sampling.seed)
+    if sampling.method == "lhs":
+        cube = latin_hypercube(sampling.points, len(study.axes), rng)
+        drawn = [_at(study, row) for row in cube]
+        return [values for values in drawn if passes(study, values)]
+    found: dict[str, dict[str, Any]] = {}
+    for _ in range(sampling.points * REDRAWS):
+        values = _at(study, rng.random(len(study.axes)))
+        if passes(study, values):
+            found.setdefault(json.dumps(values, sort_keys=True, default=repr), values)
+        if len(found) == sampling.points:
+            break
+    return list(found.values())
+
+
+def _at(study: Study, shares: NDArray[np.float64]) -> dict[str, Any]:
+    return {
+        axis.name: axis.at(float(share)) for axis, share in zip(study.axes, shares, strict=True)
+    }
+
+
+def latin_hypercube(points: int, axes: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    """Shares of each axis, float[points, axes]; every axis has one point in each of its strata."""
+    strata = np.stack([rng.permutation(points) for _ in range(axes)], axis=1)
+    return (strata + rng.random((points, axes))) / points

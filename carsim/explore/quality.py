@@ -1,0 +1,152 @@
+"""What quality costs: measured at some thresholds, interpolated between them, never beyond.
+
+A table has a row per measurement: ``frames``, ``scope`` (decision scope), ``window`` (of streaming
+attention; 0 is dense), ``sampling`` and ``tau``, and what was measured. At a point of a study, rows
+of the same frames, scope, window and sampling are taken, and each measure is interpolated linearly
+in tau. Outside of the measured range quality is missing, with the reason.
+
+Simplifications: linear in between; quality depends on the policy alone, not on the machine.
+"""
+
+import csv
+import hashlib
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from carsim.errors import InputError
+from carsim.spec.yaml_file import shown
+
+KEYS = ("frames", "scope", "window", "sampling")
+MEASURES = {
+    "replay_eligible": "quality_replay_eligible",
+    "psnr_db": "quality_psnr_db",
+    "ssim": "quality_ssim",
+    "token_agreement": "quality_token_agreement",
+    "teacher_forced_nats": "quality_nats",
+    "teacher_forced_dense_nats": "quality_dense_nats",
+}
+"""Column of the table -> column of a result; ``quality_loss`` is the difference of the last two."""
+
+WITHOUT_TAU = ("", "none", "inf")
+"""Thresholds of rows that never replay, which are no points of a curve."""
+
+_MAX_BYTES = 10_000_000
+
+Key = tuple[int, str, int, str]
+Measured = dict[str, list[tuple[float, float]]]
+
+
+@dataclass(frozen=True)
+class Quality:
+    """A table of measured quality.
+
+    Attributes:
+        name: Of the file.
+        sha256: Of the file.
+        curves: (frames, scope, window, sampling) -> measure -> (tau, value), by rising tau.
+    """
+
+    name: str
+    sha256: str
+    curves: dict[Key, Measured]
+
+    def at(
+        self, tau: float, *, frames: int, scope: str, window: int, sampling: str
+    ) -> tuple[dict[str, float], str]:
+        """Quality of a policy.
+
+        Args:
+            tau: Replay threshold.
+            frames: Of the video.
+            scope: Decision scope.
+            window: Of streaming attention; 0 is dense.
+            sampling: How tokens are drawn.
+
+        Returns:
+            Measures by column of a result, NaN where there are none; and why, if any is missing.
+        """
+        columns = dict.fromkeys((*MEASURES.values(), "quality_loss"), math.nan)
+        curve = self.curves.get((frames, scope, window, sampling))
+        if curve is None:
+            wanted = f"{frames} frames, scope {scope}, window {window}, {sampling} sampling"
+            return columns, f"nothing was measured for {wanted}"
+        taus = [tau for points in curve.values() for tau, _ in points]
+        if not taus or not min(taus) <= tau <= max(taus):
+            measured = (
+                f"measured are {min(taus):g} to {max(taus):g}" if taus else "none is measured"
+            )
+            return columns, f"tau {tau:g} is outside of what was measured; {measured}"
+        for measure, points in curve.items():
+            at, values = zip(*points, strict=True)
+            if at[0] <= tau <= at[-1]:
+                columns[MEASURES[measure]] = float(np.interp(tau, at, values))
+        columns["quality_loss"] = columns["quality_nats"] - columns["quality_dense_nats"]
+        missing = [name for name, value in columns.items() if math.isnan(value)]
+        return columns, f"not measured there: {', '.join(missing)}" if missing else ""
+
+
+def load_quality(path: str | Path) -> Quality:
+    """Read a table of measured quality.
+
+    Raises:
+        InputError: Unreadable, columns missing, values that are no numbers, or two rows for one
+            policy.
+    """
+    path, place = Path(path), str(path)
+    try:
+        if path.stat().st_size > _MAX_BYTES:
+            raise InputError(place, "is too large for a table of quality", "name another file")
+        text = path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        problem = f"cannot be read: {error.strerror or type(error).__name__}"
+        raise InputError(place, problem, "check the path") from None
+    except UnicodeDecodeError:
+        raise InputError(place, "is not UTF-8 text", "name a CSV file") from None
+    reader = csv.DictReader(text.splitlines())
+    needed = [*KEYS, "tau"]
+    missing = [name for name in needed if name not in (reader.fieldnames or ())]
+    if missing:
+        raise InputError(place, f"has no column {missing[0]!r}", f"it needs {', '.join(needed)}")
+    measures = [name for name in MEASURES if name in (reader.fieldnames or ())]
+    if not measures:
+        raise InputError(place, "measures nothing", f"add one of {', '.join(MEASURES)}")
+    curves: dict[Key, dict[str, dict[float, float]]] = {}
+    for number, row in enumerate(reader, 2):
+        where = f"{place}:{number}"
+        if (row["tau"] or "").strip().lower() in WITHOUT_TAU:
+            continue
+        key = (
+            int(_number(row, "frames", where)),
+            row["scope"] or "",
+            int(_number(row, "window", where)),
+            row["sampling"] or "",
+        )
+        tau = _number(row, "tau", where)
+        curve = curves.setdefault(key, {name: {} for name in measures})
+        for name in measures:
+            if row[name]:
+                if tau in curve[name]:
+                    problem = f"tau {tau:g} is measured twice for {shown(list(key))}"
+                    raise InputError(where, problem, "keep one row")
+                curve[name][tau] = _number(row, name, where)
+    return Quality(
+        path.name,
+        hashlib.sha256(text.encode()).hexdigest(),
+        {
+            key: {name: sorted(points.items()) for name, points in curve.items() if points}
+            for key, curve in curves.items()
+        },
+    )
+
+
+def _number(row: dict[str, str], name: str, where: str) -> float:
+    try:
+        value = float(row[name] or "")
+    except (ValueError, TypeError):
+        value = math.nan
+    if not math.isfinite(value):
+        raise InputError(where, f"{name} is {shown(row[name])}", "give a finite number")
+    return value

@@ -1,0 +1,232 @@
+"""Run a study: every point that the store does not hold yet, results stored as they come in."""
+
+import os
+import signal
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic
+from types import FrameType
+from typing import TYPE_CHECKING
+
+from carsim.errors import InputError
+from carsim.explore.evaluate import context_of
+from carsim.explore.points import make_points
+from carsim.explore.store import STORE_FILE, Store, sole_writer
+from carsim.explore.study import Study, load_study
+from carsim.explore.workers import evaluate_cluster, evaluate_here, evaluate_local
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+STUDY_FILE = "study.yaml"
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a sweep is.
+
+    Attributes:
+        total: Points of the study.
+        finished: Points with a result.
+        evaluated: Those that this call has evaluated.
+        seconds: That it has been at it.
+        counts: Results by status.
+    """
+
+    total: int
+    finished: int
+    evaluated: int
+    seconds: float
+    counts: Counter[str]
+
+    @property
+    def points_per_minute(self) -> float:
+        """Rate of this call so far."""
+        return 60 * self.evaluated / self.seconds if self.seconds else 0.0
+
+
+Tell = Callable[[Progress], None]
+
+
+def sweep(
+    study: Study | str | Path,
+    out: str | Path | None = None,
+    *,
+    workers: int | None = None,
+    scheduler: str | None = None,
+    retry_failed: bool = False,
+) -> "pd.DataFrame":
+    """Evaluate all points of a study.
+
+    Where it uses processes, a script that calls it needs ``if __name__ == "__main__":`` around what
+    it runs, as always with :mod:`multiprocessing`.
+
+    Args:
+        study: A study, or its file.
+        out: Folder of the store; without one, results are kept in memory alone.
+        workers: Processes; all cores if left out, 0 evaluates in this process.
+        scheduler: Address of a Dask scheduler, whose workers are taken instead.
+        retry_failed: Evaluate points again that have failed.
+
+    Returns:
+        A row per point, see :func:`carsim.explore.frame.frame_of`.
+
+    Raises:
+        InputError: A study, a store or a scheduler that cannot be used.
+    """
+    from carsim.explore.frame import frame_of
+
+    study = study if isinstance(study, Study) else load_study(study)
+    with Store(":memory:") if out is None else _store_in(Path(out)) as store:
+        fill(store, study, out=out, workers=workers, scheduler=scheduler, retry_failed=retry_failed)
+        return frame_of(store)
+
+
+def fill(
+    store: Store,
+    study: Study,
+    *,
+    out: str | Path | None = None,
+    workers: int | None = None,
+    scheduler: str | None = None,
+    retry_failed: bool = False,
+    tell: Tell = lambda _: None,
+) -> Progress:
+    """Evaluate all points of a study that a store does not hold.
+
+    Args:
+        store: Where results go.
+        study: The study.
+        out: Folder of the store, which is locked meanwhile and receives a copy of the study.
+        workers: As in :func:`sweep`.
+        scheduler: As there.
+        retry_failed: As there.
+        tell: Told how far it is, at the start and after every few results.
+
+    Returns:
+        How far it got: all the way.
+
+    Raises:
+        InputError: The store is of another study, or it cannot be written; what it holds stays.
+        KeyboardInterrupt: Ctrl-C was pressed; what was under way has been stored.
+    """
+    points = make_points(study)
+    with ExitStack() as stack:
+        if out is not None:
+            stack.enter_context(sole_writer(Path(out)))
+        store.claim(study_meta(study, "sweep"))
+        if out is not None:
+            _keep_copy(study, Path(out))
+        if retry_failed:
+            store.forget("failed")
+        finished = store.finished()
+        todo = [point for point in points if point.id not in finished]
+        start, evaluated = monotonic(), 0
+        counts = Counter(store.counts())
+
+        def progress() -> Progress:
+            total = len(points)
+            seconds = monotonic() - start
+            return Progress(total, counts.total(), evaluated, seconds, Counter(counts))
+
+        tell(progress())
+        interrupted = stack.enter_context(_interruptible())
+        context = context_of(study)
+        if not todo:
+            return progress()
+        if scheduler is not None:
+            incoming = evaluate_cluster(context, todo, scheduler, interrupted)
+        elif workers == 0:
+            incoming = evaluate_here(context, todo, interrupted)
+        else:
+            count = min(workers or available_cores(), len(todo))
+            incoming = evaluate_local(context, todo, count, interrupted)
+        for results in incoming:
+            store.add(results)
+            evaluated += len(results)
+            counts.update(row["status"] for _, row in results)
+            tell(progress())
+        if interrupted():
+            raise KeyboardInterrupt
+        return progress()
+
+
+def study_meta(study: Study, kind: str) -> dict[str, str]:
+    """What a store keeps about its study, beside what it is recognised by."""
+    import json
+
+    return {
+        "kind": kind,
+        "fingerprint": study.fingerprint,
+        "name": study.name,
+        "study": study.text,
+        "axes": json.dumps([axis.name for axis in study.axes]),
+        "objectives": json.dumps(study.objectives),
+        "constraints": json.dumps(study.file.constraints),
+        "design": study.base.model_dump_json(),
+        "traces": json.dumps({name: trace.sha256 for name, trace in study.traces.items()}),
+    }
+
+
+def open_folder(out: Path) -> Store:
+    """The store of a folder, made if there is none.
+
+    Raises:
+        InputError: The folder cannot be made or written, or holds something else of that name.
+    """
+    return _store_in(out)
+
+
+def available_cores() -> int:
+    """Cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+# -------------------------------------------------------------------- private
+
+
+def _store_in(out: Path) -> Store:
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise InputError(str(out), f"cannot be made ({reason})", "name another folder") from None
+    return Store(out / STORE_FILE)
+
+
+def _keep_copy(study: Study, out: Path) -> None:
+    """The study beside its results; a file of that name that is there already stays."""
+    copy = out / STUDY_FILE
+    if copy.exists():
+        return
+    try:
+        copy.write_text(study.text, encoding="utf-8")
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise InputError(str(copy), f"cannot be written ({reason})", "make room") from None
+
+
+@contextmanager
+def _interruptible() -> Iterator[Callable[[], bool]]:
+    """Turn the first Ctrl-C into a flag; a second one interrupts at once."""
+    pressed = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield pressed.is_set
+        return
+
+    def press(number: int, frame: FrameType | None) -> None:
+        if pressed.is_set():
+            raise KeyboardInterrupt
+        pressed.set()
+
+    before = signal.signal(signal.SIGINT, press)
+    try:
+        yield pressed.is_set
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,97 @@
+"""A point of a sweep is what ``carsim run`` says of the same design."""
+
+import pytest
+from explore_study import write_study
+from tiny import tiny_design, tiny_trace
+
+from carsim.explore.evaluate import Evaluator, context_of, hardware_key
+from carsim.explore.points import make_points
+from carsim.explore.study import load_study
+from carsim.machine import run
+from carsim.spec import override
+
+MIXED = {
+    "machine.cores": [1, 2],
+    "policy.batch": [2, 4],
+    "policy.tau": ["captured", -0.4],
+    "policy.schedule": ["static", "drs", "pack"],
+    "policy.decision_scope": ["row", "pair"],
+}
+
+
+def evaluated(folder, **changes):
+    study = load_study(write_study(folder, **changes))
+    evaluator = Evaluator(context_of(study))
+    return [(point, evaluator.evaluate(point)) for point in make_points(study)]
+
+
+def test_every_metric_equals_that_of_a_run(tmp_path):
+    results = evaluated(tmp_path, axes=MIXED)
+    assert len(results) == 48
+    for point, row in results:
+        report = run(override(tiny_design(), dict(point.changes)), [tiny_trace()])
+        own, dense = report.chosen, report.rows[0]
+        assert row["status"] == "ok"
+        assert row["latency_s"] == own.latency_s
+        assert row["speedup"] == dense.latency_s / own.latency_s
+        assert row["energy_per_video_j"] == own.energy_per_video.value_j
+        assert row["energy_per_video_low_j"] == own.energy_per_video.low_j
+        assert row["memory_gb_per_video"] == own.dram_gb_per_video
+        assert (row["busy"], row["mac_utilisation"]) == (own.busy, own.mac_utilisation)
+        assert row["replay_all"] == own.replay_all
+        assert row["replay_eligible"] == own.replay_eligible
+        limits = {limit.phase: limit.limit for limit in report.limits}
+        assert row["limit_mlp"] == limits["mlp"]
+        used = report.fit.resources
+        assert (row["dsp"], row["lut"]) == (used.dsp, used.lut)
+        assert point.changes["policy.schedule"] != "drs" or (
+            row["bound_latency_s"] == report.row("bound: no schedule can beat it").latency_s
+        )
+    assert len({row["latency_s"] for _, row in results}) > 10
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "is_hardware"),
+    [
+        ("policy.tau", 0.3, False),
+        ("policy.schedule", "pack", False),
+        ("policy.decision_scope", "pair", False),
+        ("policy.attention", {"kind": "streaming", "window": 8}, False),
+        ("board.host_w", 1.125, False),
+        ("board.static_w", 1.0, False),
+        ("board.memories.ps_ddr.capacity_gib", 8.0, False),
+        ("policy.batch", 2, True),
+        ("machine.cores", 1, True),
+        ("machine.prefetch", "none", True),
+        ("board.memories.ps_ddr.ports.count", 1, True),
+        ("board.fabric_clock_mhz", 100.0, True),
+        ("model.weights.bits", 3, True),
+    ],
+)
+def test_what_counts_as_hardware(path, value, is_hardware):
+    design = tiny_design()
+    changed = override(design, {path: value})
+    assert changed != design
+    assert (hardware_key(changed) != hardware_key(design)) == is_hardware
+
+
+def test_misfits_and_refusals_are_rows(tmp_path):
+    axes = {"board.dsp": [1, 2520], "policy.batch": [3, 4], "policy.tau": [0.0]}
+    rows = {
+        (point.values["board.dsp"], point.values["policy.batch"]): row
+        for point, row in evaluated(tmp_path, axes=axes)
+    }
+    assert rows[2520, 4]["status"] == "ok"
+    assert rows[1, 4]["status"] == "misfit"
+    assert "DSP slices" in rows[1, 4]["reason"]
+    assert "latency_s" not in rows[1, 4]
+    assert rows[1, 4]["dsp"] == rows[2520, 4]["dsp"]
+    assert rows[2520, 3]["status"] == "invalid"
+    assert rows[2520, 3]["reason"].startswith("policy.batch: 3 sequences would split a guidance")
+
+
+def test_misfits_are_simulated_where_that_is_wanted(tmp_path):
+    axes = {"board.dsp": [1, 2520]}
+    (_, misfit), (_, fits) = evaluated(tmp_path, axes=axes, allow_misfit=True)
+    assert (misfit["status"], fits["status"]) == ("misfit", "ok")
+    assert misfit["latency_s"] == fits["latency_s"]
