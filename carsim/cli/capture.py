@@ -81,7 +81,7 @@ def capture(
     if out is None:
         raise click.UsageError("--hf needs --out FILE", ctx)
     refuse_existing(out, overwrite=overwrite)
-    with _bar(hf.name) as progress:
+    with progress_bar(hf.name) as progress:
         trace = run_hf(hf, options, progress)
     _save(out, trace, overwrite, started)
 
@@ -104,7 +104,7 @@ def _capture_recipes(
     references: References = {}
     for (path, recipe), target in zip(parsed, targets, strict=True):
         started = time.monotonic()
-        with _bar(recipe.name) as progress:
+        with progress_bar(recipe.name) as progress:
             trace = decode_recipe(
                 recipe, path.parent, workers=workers, progress=progress, references=references
             )
@@ -117,7 +117,7 @@ def _calibrate(recipes: tuple[Path, ...], ratio: float, workers: int) -> None:
     from carsim.spec.yaml_file import read_mapping
 
     for path, recipe in [(path, parse_recipe(read_mapping(path), path)) for path in recipes]:
-        with _bar(recipe.name) as progress:
+        with progress_bar(recipe.name) as progress:
             found = search_tau(recipe, path.parent, ratio, workers=workers, progress=progress)
         click.echo(
             f"tau: {found.tau}  # {recipe.name} replays {found.ratio:.1%} of eligible steps, found "
@@ -126,7 +126,7 @@ def _calibrate(recipes: tuple[Path, ...], ratio: float, workers: int) -> None:
 
 
 @contextmanager
-def _bar(name: str) -> Iterator["ProgressReport"]:
+def progress_bar(name: str) -> Iterator["ProgressReport"]:
     """A progress bar in the terminal, as the function that moves it; it leaves nothing behind."""
     from rich.console import Console
     from rich.progress import (

@@ -35,6 +35,7 @@ def run_in_workers(
     total: int,
     workers: int,
     progress: Progress | None,
+    finished: Callable[[int, Result], None] | None = None,
 ) -> list[Result]:
     """Run pieces of work, in processes of one thread each.
 
@@ -43,6 +44,8 @@ def run_in_workers(
         total: Units of all pieces.
         workers: Most processes at a time; 0 runs all in this process, with the threads it has.
         progress: Told about every fifth of a second.
+        finished: Given each piece's number and result in this process, as soon as it is there, so
+            that it can be kept should later ones fail.
 
     Returns:
         Their results, in order.
@@ -51,7 +54,7 @@ def run_in_workers(
         InputError: A worker died, most likely of want of memory.
     """
     if workers == 0:
-        return [piece(lambda units: None) for piece in pieces]
+        return [_here(number, piece, finished) for number, piece in enumerate(pieces)]
     context = multiprocessing.get_context("spawn")
     done, stop = context.Value("q", 0), context.Event()
     size = max(1, min(workers, len(pieces)))
@@ -61,11 +64,14 @@ def run_in_workers(
     ):
         try:
             futures: list[Future[Result]] = [pool.submit(_work, piece) for piece in pieces]
+            numbers = {future: number for number, future in enumerate(futures)}
             pending = set(futures)
             while pending:
-                finished, pending = wait(pending, timeout=0.2, return_when=FIRST_EXCEPTION)
-                for future in finished:
-                    future.result()  # an error stops all the others
+                done_now, pending = wait(pending, timeout=0.2, return_when=FIRST_EXCEPTION)
+                for future in sorted(done_now, key=numbers.__getitem__):
+                    result = future.result()  # an error stops all the others
+                    if finished:
+                        finished(numbers[future], result)
                 if progress:
                     progress(done.value, total)
             return [future.result() for future in futures]
@@ -76,6 +82,17 @@ def run_in_workers(
         finally:
             stop.set()
             pool.shutdown(cancel_futures=True)
+
+
+def _here(
+    number: int,
+    piece: Callable[[Advance], Result],
+    finished: Callable[[int, Result], None] | None,
+) -> Result:
+    result = piece(lambda units: None)
+    if finished:
+        finished(number, result)
+    return result
 
 
 @contextmanager

@@ -1,0 +1,83 @@
+"""The quality study: every finished cell is kept, and none is decoded twice."""
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from test_capture import read
+from test_quality import measured_recipe
+
+from carsim.decoder.group import Decoded, Group
+from carsim.errors import InputError
+from studies.quality import run as study
+
+CELLS = (
+    study.REFERENCE,
+    study.Setting("row", 0, 1.0),
+    study.Setting("batch", 0, 1.0),
+    study.Setting("row", 16, study.inf),
+)
+
+
+def measure(folder: Path, cells: tuple[study.Setting, ...], **changes: Any) -> pd.DataFrame:
+    recipe = read(measured_recipe(folder, n_frames=2, quality=None, **changes))
+    return study.measure(recipe, folder, cells, folder / "q.csv", samplings=("top_k",), workers=0)
+
+
+def test_a_stopped_study_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stopped in the third cell, the first two are on disk; going on decodes only the rest."""
+    real, decoded = study.decode_group, []
+
+    def counting(group: Group, advance: Any) -> Decoded:
+        decoded.append(group)
+        if len(decoded) == 6:
+            raise KeyboardInterrupt
+        return real(group, advance)
+
+    monkeypatch.setattr(study, "decode_group", counting)
+    with pytest.raises(KeyboardInterrupt):
+        measure(tmp_path, CELLS)
+    assert len(pd.read_csv(tmp_path / "q.csv")) == 2
+    table = measure(tmp_path, CELLS)
+    assert len(decoded) == 6 + 2 + 4, "the references, and two ways in each of two cells"
+    assert len(table) == len(pd.read_csv(tmp_path / "q.csv")) == 4
+    measure(tmp_path, CELLS)
+    assert len(decoded) == 12, "nothing is left"
+
+    rows = table.set_index(["scope", "window", "tau"])
+    reference = rows.loc[("row", 0, study.inf)]
+    assert (reference["psnr_db"], reference["token_agreement"]) == (study.inf, 1.0)
+    assert reference["replay_eligible"] == 0
+    alone, together = rows.loc[("row", 0, 1.0)], rows.loc[("batch", 0, 1.0)]
+    assert alone["replay_eligible"] > together["replay_eligible"] > 0
+    assert rows.loc[("row", 16, study.inf)]["replay_eligible"] == 0
+    assert rows.loc[("row", 16, study.inf)]["psnr_db"] < 40
+    assert table["psnr_db_f1"].tolist() == table["psnr_db"].tolist(), "one generated frame"
+    assert list(table.columns[:12]) == [
+        "frames",
+        "scope",
+        "window",
+        "sampling",
+        "tau",
+        "replay_eligible",
+        "psnr_db",
+        "ssim",
+        "token_agreement",
+        "teacher_forced_nats",
+        "teacher_forced_dense_nats",
+        "n_clips",
+    ]
+    with pytest.raises(InputError, match="was measured with other weights, clips or sampling"):
+        measure(tmp_path, CELLS, seed=5)
+
+
+def test_the_grid_has_what_sweeps_need() -> None:
+    cells = set(study.SETTINGS)
+    assert len(cells) == len(study.SETTINGS)
+    assert {cell.scope for cell in cells} == {"row", "pair", "batch"}
+    assert {cell.window for cell in cells} == {0, 16, 256}
+    for window in (16, 256):
+        taus = {cell.tau for cell in cells if cell.window == window}
+        assert study.inf in taus
+        assert len(taus) == 3
