@@ -150,11 +150,11 @@ class Bench:
     def run(self, bound: Bound, wasted_bytes: int = 0) -> PhaseResult:
         """Run to the end of the phase."""
         for core in self.cores:
-            self._until(core.done)
+            self._env.run_to(core.done)
             for side in core.sides:
-                self._until(side)
+                self._env.run_to(side)
         if self._replay_done is not None:
-            self._until(self._replay_done)
+            self._env.run_to(self._replay_done)
         end = self._env.cycle
         steps = [step for core in self.cores for step in core.executed]
         if self._replay_step is not None:
@@ -175,10 +175,10 @@ class Bench:
             cycles=end,
             times=times,
             compute_cycles=compute_cycles,
-            busy_cycles=sum(step.busy_cycles for step in steps),
-            macs=sum(step.macs for step in steps),
-            vector_ops=sum(step.vector_ops for step in steps),
-            sram_bytes=sum(step.sram_bytes for step in steps),
+            busy_cycles=sum([step.busy_cycles for step in steps]),
+            macs=sum([step.macs for step in steps]),
+            vector_ops=sum([step.vector_ops for step in steps]),
+            sram_bytes=sum([step.sram_bytes for step in steps]),
             dram_bytes=tuple(moved),
             wasted_bytes=wasted_bytes,
             peak_weight_buffer_bytes=max(core.weight_buffer.peak_bytes for core in self.cores)
@@ -191,10 +191,6 @@ class Bench:
             bound_dram_bytes=bound.dram_bytes,
             ahead=ahead,
         )
-
-    def _until(self, event: simpy.Event) -> None:
-        if not event.processed:
-            self._env.run(until=event)
 
     def _replay(self, step: Step, dispatched: simpy.Event) -> Generator[simpy.Event, Any, None]:
         if not dispatched.triggered:
@@ -223,7 +219,7 @@ class Bench:
         if working:
             last = max(working, key=lambda core: core.step_ends[-1])
             times = list(last.times)
-            compute_cycles = sum(step.pre_cycles + step.cycles for step in last.executed)
+            compute_cycles = sum([step.pre_cycles + step.cycles for step in last.executed])
         times[Category.DRS] += self._exposed_dispatch
         # What is left after the last core: a replay that took longer, or writes that drain.
         late = Category.REPLAY if self._replay_end == end else Category.WAIT_DDR

@@ -23,6 +23,7 @@ rate; instructions reach the core for free (the check of MLP instructions is the
 
 from collections.abc import Sequence
 
+from carsim.hw.clock import Signal
 from carsim.hw.ddr import Flow, FluidMemory
 from carsim.hw.lane import LaneModel, Process, Step
 
@@ -34,9 +35,9 @@ class Core(LaneModel):
 
     def _prepare(self) -> None:
         streamed = [index for index, step in enumerate(self._steps) if step.path >= 0]
-        self._first_tile = {index: self._env.event() for index in streamed}
-        self._fetched = {index: self._env.event() for index in streamed}
-        self._started = {index: self._env.event() for index in streamed}
+        self._first_tile = {index: Signal(self._env) for index in streamed}
+        self._fetched = {index: Signal(self._env) for index in streamed}
+        self._started = {index: Signal(self._env) for index in streamed}
         self._fetched_at: dict[int, int] = {}
         self._waits_for = -1
         self._running = -1

@@ -118,8 +118,8 @@ class FluidMemory:
         self._assign_rates()
         self._timer = None
         if self._flows:
-            wait = min(-(-flow._remaining // flow.rate) for flow in self._flows)
-            self._timer = timer = self._env.timeout(max(0, wait))
+            wait = min([-(-flow._remaining // flow.rate) for flow in self._flows])
+            self._timer = timer = simpy.Timeout(self._env, max(0, wait))
             timer.callbacks.append(self._on_timer)
 
     def _assign_rates(self) -> None:

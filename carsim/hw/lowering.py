@@ -24,6 +24,10 @@ OpOf = Callable[[int, Slice, int], Op]
 """(rows, share of every matrix, weight streams) -> the op of one core."""
 
 
+WHOLE = Slice()
+"""Whole matrices, as cores hold them under batch mapping."""
+
+
 class Lane(NamedTuple):
     """Steps, and the identical cores that execute them."""
 
@@ -72,18 +76,16 @@ def lower(
 
 def _lockstep_step(hw: Hardware, op_of: OpOf, loads: Sequence[int], handed_over: bool) -> Step:
     cores, rows = len(loads), sum(loads)
-    whole = op_of(rows, Slice(1), 1)
+    whole = op_of(rows, WHOLE, 1)
     if hw.is_tensor:
         slowest = balanced = _compute(hw, op_of(rows, hw.part, 1))
         busy = cores * sum(slowest)
     else:
-        slowest = _compute(hw, op_of(max(loads), Slice(1), 1))
-        balanced = _compute(hw, op_of(-(-rows // cores), Slice(1), 1))
-        busy = sum(
-            count * sum(_compute(hw, op_of(load, Slice(1), 1)))
-            for load, count in Counter(loads).items()
-            if load
-        )
+        even = -(-rows // cores)
+        # Loads are often equal, and then one calculation serves all.
+        taken = {load: _compute(hw, op_of(load, WHOLE, 1)) for load in {even, *loads} if load}
+        slowest, balanced = taken[max(loads)], taken[even]
+        busy = sum([sum(taken[load]) for load in loads if load])
     # Weights that all cores read are held once by each; what each core reads for itself (its
     # columns, its sequences' K and V) fills as many buffers as there are cores at work.
     own_operands = hw.is_tensor or whole.stream is Stream.KV
@@ -96,10 +98,10 @@ def _private_step(
     hw: Hardware, op_of: OpOf, load: int, cores: int, loads: Sequence[int], handed_over: bool
 ) -> Step:
     per_sequence = hw.design.machine.weight_sharing == "private_per_sequence"
-    op = op_of(load, Slice(1), load if per_sequence else 1)
+    op = op_of(load, WHOLE, load if per_sequence else 1)
     own = _compute(hw, op)
     even = -(-sum(loads) // len(loads))
-    balanced = own if even >= load else _compute(hw, op_of(even, Slice(1), 1))
+    balanced = own if even >= load else _compute(hw, op_of(even, WHOLE, 1))
     exchanged = _exchange_cycles(hw, op, load, handed_over)
     return _step(hw, op, own, balanced, cores * sum(own), 1, exchanged, lanes_cores=cores)
 

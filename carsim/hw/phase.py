@@ -11,6 +11,7 @@ cores, and to whole ``LEAD_GRAIN_BYTES`` if still under way.
 """
 
 from collections.abc import Sequence
+from functools import cache
 from typing import NamedTuple
 
 from carsim.hw.array import vector_cycles
@@ -143,14 +144,14 @@ class Phases:
         """All dependent passes of the head, for one step of all sequences."""
         guided = self.hw.batch % 2 == 0
 
+        @cache
+        def ops(rows: int, part: Slice, streams: int) -> tuple[Op, ...]:
+            return head_ops(self._model, rows, part, streams=streams, guided=guided)
+
         def nth(index: int) -> OpOf:
-            def op(rows: int, part: Slice, streams: int) -> Op:
-                ops = head_ops(self._model, rows, part, streams=streams, guided=guided)
-                return ops[index]
+            return lambda rows, part, streams: ops(rows, part, streams)[index]
 
-            return op
-
-        count = len(head_ops(self._model, 1, self.hw.part))
+        count = len(ops(1, self.hw.part, 1))
         return self._run(self._home([nth(index) for index in range(count)]), Ahead(), None)
 
     def prefill_layer(self, tokens: int) -> PhaseResult:

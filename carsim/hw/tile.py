@@ -16,7 +16,7 @@ from fractions import Fraction
 
 import simpy
 
-from carsim.hw.clock import Clock
+from carsim.hw.clock import Clock, Signal
 from carsim.hw.lane import LaneModel, Process, Step
 
 
@@ -128,10 +128,10 @@ class TileCore(LaneModel):
             if step.path >= 0
         }
         self._arrived: dict[int, list[simpy.Event]] = {
-            index: [self._env.event() for _ in tiles] for index, tiles in self._tiles.items()
+            index: [Signal(self._env) for _ in tiles] for index, tiles in self._tiles.items()
         }
         self._held = {False: 0, True: 0}
-        self._freed = self._env.event()
+        self._freed = Signal(self._env)
         self._lead_requested_bytes = 0
         self._lead_arrived_bytes = 0
 
@@ -165,7 +165,7 @@ class TileCore(LaneModel):
             done_cycles = until
             self._buffer(step).release(nbytes)
             self._held[step.is_kv] -= nbytes
-            freed, self._freed = self._freed, self._env.event()
+            freed, self._freed = self._freed, Signal(self._env)
             freed.succeed()
 
     def _fetch(self) -> Process:
