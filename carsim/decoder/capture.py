@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from carsim.decoder.content import TOKENS_PER_FRAME, Clip, Codebook, load_codebook, make_clip
 from carsim.decoder.group import Decoded, Group, decode_group
 from carsim.decoder.model import Model, load_model, random_model
-from carsim.decoder.quality import Way, assess, own_way, variant, ways
+from carsim.decoder.quality import KINDS, Way, assess, mean_loss, own_way, variant, ways
 from carsim.decoder.recipe import Recipe
 from carsim.decoder.structures import Config, Policy
 from carsim.decoder.workers import Progress, run_in_workers
@@ -147,15 +147,15 @@ def _quality(
     wanted = recipe.quality
     if wanted is None:
         return None
-    clips = slice(0, wanted.clips)
     tokens, nats = (
         {
-            way: np.concatenate([getattr(each, name) for each in parts], axis=1)[:, clips]
+            way: np.concatenate([getattr(each, name) for each in parts], axis=1)[:, : wanted.clips]
             for way, parts in measured.items()
         }
         for name in ("tokens", "nats")
     )
-    return assess(codebook, recipe.fed_frames, wanted.samplings, tokens, nats)
+    losses = {kind: mean_loss(nats["given", kind], recipe.fed_frames) for kind in KINDS}
+    return assess(codebook, recipe.fed_frames, wanted.samplings, tokens, losses)
 
 
 def _known(groups: list[Group], references: References) -> list[Decoded]:

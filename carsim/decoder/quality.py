@@ -21,9 +21,11 @@ from carsim.decoder.structures import Policy
 from carsim.trace.meta import DenseAttention, Quality, SampledQuality
 
 Tokens = NDArray[np.int64]
-Way = tuple[Method | Literal["given"], Literal["approximate", "reference"]]
+Kind = Literal["approximate", "reference"]
+Way = tuple[Method | Literal["given"], Kind]
 """How tokens are come by, and whether anything is approximated."""
 
+KINDS: tuple[Kind, ...] = ("approximate", "reference")
 PEAK = 255
 """Pixels are of 8 bits."""
 
@@ -31,8 +33,7 @@ PEAK = 255
 def ways(samplings: Sequence[Method]) -> tuple[Way, ...]:
     """All decodings that a measurement needs."""
     methods: tuple[Method | Literal["given"], ...] = (*samplings, "given")
-    kinds: tuple[Literal["approximate", "reference"], ...] = ("approximate", "reference")
-    return tuple((method, kind) for method in methods for kind in kinds)
+    return tuple((method, kind) for method in methods for kind in KINDS)
 
 
 def variant(group: Group, way: Way) -> Group:
@@ -65,7 +66,7 @@ def assess(
     first_frame: int,
     samplings: Sequence[Method],
     tokens: Mapping[Way, Tokens],
-    nats: Mapping[Way, NDArray[np.float64]],
+    nats: Mapping[Kind, float],
 ) -> Quality:
     """Quality from decodings.
 
@@ -73,18 +74,15 @@ def assess(
         codebook: Of the tokens.
         first_frame: First frame that was not given.
         samplings: Ways to choose tokens.
-        tokens: int64[S, n] of n clips, for each of ``ways(samplings)``.
-        nats: Losses [S, n], likewise.
+        tokens: int64[S, n] of n clips, of both kinds for each of the samplings.
+        nats: Mean loss of both kinds where tokens were given, see :func:`mean_loss`.
     """
     first_step = first_frame * TOKENS_PER_FRAME
-    losses = {
-        kind: float(loss[first_step:].mean()) for (by, kind), loss in nats.items() if by == "given"
-    }
     return Quality(
         n_clips=tokens[samplings[0], "reference"].shape[1],
         first_frame=first_frame,
-        teacher_forced_nats=round(losses["approximate"], 4),
-        teacher_forced_dense_nats=round(losses["reference"], 4),
+        teacher_forced_nats=nats["approximate"],
+        teacher_forced_dense_nats=nats["reference"],
         by_sampling=tuple(
             compare(
                 codebook,
@@ -95,6 +93,16 @@ def assess(
             for method in samplings
         ),
     )
+
+
+def mean_loss(nats: NDArray[np.float64], first_frame: int) -> float:
+    """Mean over the frames that are generated elsewhere, rounded to four decimals.
+
+    Args:
+        nats: Losses per token [S, n].
+        first_frame: First frame that counts.
+    """
+    return _rounded(nats[first_frame * TOKENS_PER_FRAME :].mean())
 
 
 def compare(codebook: Codebook, sampling: Method, made: Tokens, wanted: Tokens) -> SampledQuality:

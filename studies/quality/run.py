@@ -11,12 +11,12 @@ weights or clips are never mixed: a file of those is refused.
 
 import argparse
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from math import inf
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pandas as pd
 
@@ -24,13 +24,12 @@ from carsim.cli.capture import progress_bar
 from carsim.decoder.capture import prepare
 from carsim.decoder.content import TOKENS_PER_FRAME, Codebook
 from carsim.decoder.group import Decoded, Group, decode_group
-from carsim.decoder.quality import Way, assess, variant, ways
+from carsim.decoder.quality import assess, mean_loss, variant
 from carsim.decoder.recipe import Method, Recipe, parse_recipe
 from carsim.decoder.workers import run_in_workers
 from carsim.errors import InputError
 from carsim.spec.yaml_file import read_mapping
 from carsim.trace import DenseAttention, StreamingAttention
-from carsim.trace.meta import Quality
 from carsim.trace.scope import Scope
 
 FOLDER = Path(__file__).parent
@@ -57,6 +56,8 @@ class Setting:
             update={**skips, "attention": attention, "decision_scope": self.scope}
         )
 
+
+Job = tuple[Setting, Method | Literal["given"]]
 
 REFERENCE = Setting("row", 0, inf)
 TAUS: dict[Scope, tuple[float, ...]] = {
@@ -86,19 +87,19 @@ def measure(
     base: Recipe,
     folder: Path,
     settings: Iterable[Setting],
+    sampling: Method,
     table: Path,
     *,
-    samplings: tuple[Method, ...] = SAMPLINGS,
     workers: int = 2,
 ) -> pd.DataFrame:
-    """Measure the settings that are not in the table yet.
+    """Measure the cells that are not in the table yet.
 
     Args:
         base: What is decoded.
         folder: Where its files are.
         settings: What to measure.
+        sampling: How tokens are chosen; a cell is a setting under a sampling.
         table: CSV file to read and to write.
-        samplings: Ways to choose tokens; a cell is a setting under one of them.
         workers: Processes.
 
     Returns:
@@ -109,72 +110,67 @@ def measure(
     """
     codebook, groups = prepare(base, folder)
     known = _read(table, _inputs(base, groups[0]))
-    due = [each for each in settings if not _measured(known, base, each, samplings)]
+    due = [each for each in settings if _same(known, base, each, sampling).empty]
     if not due:
         return known
-    plain = [(REFERENCE, way) for way in ways(samplings) if way[1] == "reference"]
-    approximate = [way for way in ways(samplings) if way[1] == "approximate"]
-    jobs = [*plain, *((each, way) for each in due if each != REFERENCE for way in approximate)]
-    pieces = []
-    for setting, way in jobs:
-        group = prepare(setting.apply(base), folder)[1][0]
-        pieces.append(partial(decode_group, variant(group, way)))
-    found: dict[tuple[Setting, Way], Decoded] = {}
+    losses = {each: loss for each in (REFERENCE, *due) for loss in _loss(known, base, each)}
+    jobs: list[Job] = [(REFERENCE, sampling)]
+    jobs += [(REFERENCE, "given")] if REFERENCE not in losses else []
+    for setting in due:
+        if setting != REFERENCE:
+            jobs += [(setting, sampling)]
+            jobs += [(setting, "given")] if setting not in losses else []
+    pieces = [partial(decode_group, _group(base, folder, *job)) for job in jobs]
+    tokens: dict[Setting, Decoded] = {}
 
     def keep(number: int, decoded: Decoded) -> None:
         nonlocal known
-        found[jobs[number]] = decoded
-        if any(job not in found for job in plain):
+        setting, way = jobs[number]
+        if way == "given":
+            losses[setting] = mean_loss(decoded.nats, base.fed_frames)
+        else:
+            tokens[setting] = decoded
+        if not {REFERENCE} <= losses.keys() & tokens.keys():
             return
-        for setting in [each for each in due if _complete(each, found, samplings)]:
-            due.remove(setting)
-            rows = _rows(base, codebook, setting, found, samplings)
-            known = pd.concat([known, pd.DataFrame(rows)], ignore_index=True)
+        for ready in [each for each in due if each in losses and each in tokens]:
+            due.remove(ready)
+            row = _row(base, codebook, ready, sampling, tokens, losses)
+            known = pd.concat([known, pd.DataFrame([row])], ignore_index=True)
             _write(table, known)
 
-    with progress_bar("quality") as progress:
+    with progress_bar(f"quality, {sampling}") as progress:
         total = sum(piece.args[0].work for piece in pieces)
         run_in_workers(pieces, total=total, workers=workers, progress=progress, finished=keep)
     return known
 
 
-def _complete(
-    setting: Setting, found: dict[tuple[Setting, Way], Decoded], samplings: tuple[Method, ...]
-) -> bool:
+def _group(base: Recipe, folder: Path, setting: Setting, way: Method | Literal["given"]) -> Group:
+    """What is decoded of a setting: eight rows, tokens sampled or given."""
     if setting == REFERENCE:
-        return True
-    return all((setting, way) in found for way in ways(samplings) if way[1] == "approximate")
-
-
-def _rows(
-    base: Recipe,
-    codebook: Codebook,
-    setting: Setting,
-    found: dict[tuple[Setting, Way], Decoded],
-    samplings: tuple[Method, ...],
-) -> list[dict[str, Any]]:
-    """One row of the table for each way of sampling."""
-    decoded = {
-        (method, kind): found[
-            (REFERENCE, (method, "reference"))
-            if kind == "reference" or setting == REFERENCE
-            else (setting, (method, kind))
-        ]
-        for method, kind in ways(samplings)
-    }
-    tokens = {way: each.tokens for way, each in decoded.items()}
-    nats = {way: each.nats for way, each in decoded.items()}
-    quality = assess(codebook, base.fed_frames, samplings, tokens, nats)
-    return [
-        _row(base, setting, quality, number, decoded[method, "approximate"])
-        for number, method in enumerate(samplings)
-    ]
+        return variant(prepare(base, folder)[1][0], (way, "reference"))
+    return variant(prepare(setting.apply(base), folder)[1][0], (way, "approximate"))
 
 
 def _row(
-    base: Recipe, setting: Setting, quality: Quality, number: int, decoded: Decoded
+    base: Recipe,
+    codebook: Codebook,
+    setting: Setting,
+    sampling: Method,
+    decoded: Mapping[Setting, Decoded],
+    losses: Mapping[Setting, float],
 ) -> dict[str, Any]:
-    measured = quality.by_sampling[number]
+    """A finished cell."""
+    quality = assess(
+        codebook,
+        base.fed_frames,
+        (sampling,),
+        {
+            (sampling, "approximate"): decoded[setting].tokens,
+            (sampling, "reference"): decoded[REFERENCE].tokens,
+        },
+        {"approximate": losses[setting], "reference": losses[REFERENCE]},
+    )
+    measured = quality.by_sampling[0]
     by_frame = {
         f"{name}_f{quality.first_frame + frame}": value
         for name in MEASURES
@@ -184,9 +180,9 @@ def _row(
         "frames": base.n_frames,
         "scope": setting.scope,
         "window": setting.window,
-        "sampling": measured.sampling,
+        "sampling": sampling,
         "tau": setting.tau,
-        "replay_eligible": round(float(decoded.replay[TOKENS_PER_FRAME:].mean()), 4),
+        "replay_eligible": round(float(decoded[setting].replay[TOKENS_PER_FRAME:].mean()), 4),
         **{name: getattr(measured, name) for name in MEASURES},
         "teacher_forced_nats": quality.teacher_forced_nats,
         "teacher_forced_dense_nats": quality.teacher_forced_dense_nats,
@@ -195,18 +191,25 @@ def _row(
     }
 
 
-def _measured(
-    known: pd.DataFrame, base: Recipe, setting: Setting, samplings: tuple[Method, ...]
-) -> bool:
+def _same(
+    known: pd.DataFrame, base: Recipe, setting: Setting, sampling: Method | None = None
+) -> pd.DataFrame:
+    """Rows of a setting, of one sampling or any."""
     if known.empty:
-        return False
+        return known
     same = known[
         (known["frames"] == base.n_frames)
         & (known["scope"] == setting.scope)
         & (known["window"] == setting.window)
         & (known["tau"] == setting.tau)
     ]
-    return set(samplings) <= set(same["sampling"])
+    return same if sampling is None else same[same["sampling"] == sampling]
+
+
+def _loss(known: pd.DataFrame, base: Recipe, setting: Setting) -> list[float]:
+    """The loss of a setting, which is the same under every sampling, if it is known."""
+    same = _same(known, base, setting)
+    return [] if same.empty else [float(same["teacher_forced_nats"].iloc[0])]
 
 
 def _inputs(base: Recipe, group: Group) -> str:
@@ -241,10 +244,10 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--table", type=Path, default=FOLDER / "quality.csv")
     options = parser.parse_args()
+    base, folder, workers = base_recipe(), RECIPE.parent, options.workers
     try:
-        table = measure(
-            base_recipe(), RECIPE.parent, SETTINGS, options.table, workers=options.workers
-        )
+        for sampling in SAMPLINGS:
+            table = measure(base, folder, SETTINGS, sampling, options.table, workers=workers)
     except InputError as error:
         raise SystemExit(f"quality: {error}") from None
     print(

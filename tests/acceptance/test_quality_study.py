@@ -20,9 +20,11 @@ CELLS = (
 )
 
 
-def measure(folder: Path, cells: tuple[study.Setting, ...], **changes: Any) -> pd.DataFrame:
+def measure(
+    folder: Path, cells: tuple[study.Setting, ...], sampling: Any = "top_k", **changes: Any
+) -> pd.DataFrame:
     recipe = read(measured_recipe(folder, n_frames=2, quality=None, **changes))
-    return study.measure(recipe, folder, cells, folder / "q.csv", samplings=("top_k",), workers=0)
+    return study.measure(recipe, folder, cells, sampling, folder / "q.csv", workers=0)
 
 
 def test_a_stopped_study_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -40,10 +42,10 @@ def test_a_stopped_study_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         measure(tmp_path, CELLS)
     assert len(pd.read_csv(tmp_path / "q.csv")) == 2
     table = measure(tmp_path, CELLS)
-    assert len(decoded) == 6 + 2 + 4, "the references, and two ways in each of two cells"
+    assert len(decoded) == 6 + 1 + 4, "one reference, and two ways in each of two cells"
     assert len(table) == len(pd.read_csv(tmp_path / "q.csv")) == 4
     measure(tmp_path, CELLS)
-    assert len(decoded) == 12, "nothing is left"
+    assert len(decoded) == 11, "nothing is left"
 
     rows = table.set_index(["scope", "window", "tau"])
     reference = rows.loc[("row", 0, study.inf)]
@@ -68,6 +70,11 @@ def test_a_stopped_study_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         "teacher_forced_dense_nats",
         "n_clips",
     ]
+    both = measure(tmp_path, CELLS[:2], "greedy")
+    assert len(decoded) == 13, "losses with given tokens are the same under every sampling"
+    assert both.groupby("sampling").size().to_dict() == {"top_k": 4, "greedy": 2}
+    losses = both[both["tau"] == 1.0].groupby("scope")["teacher_forced_nats"].nunique()
+    assert losses["row"] == 1
     with pytest.raises(InputError, match="was measured with other weights, clips or sampling"):
         measure(tmp_path, CELLS, seed=5)
 
