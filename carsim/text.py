@@ -1,4 +1,7 @@
-"""Numbers as people read them."""
+"""Numbers and tables as people read them."""
+
+import html
+from collections.abc import Collection, Iterable, Sequence
 
 
 def number(value: float, digits: int = 4) -> str:
@@ -22,3 +25,66 @@ def percent(share: float) -> str:
     ('45.2 %', '100.0 %')
     """
     return f"{100 * share:.1f} %"
+
+
+class Figure(str):
+    """A cell that shows a text and is sorted by a number.
+
+    Args:
+        text: What people read.
+        value: What it is sorted by; None goes last.
+        share: Draw a bar of this share of the cell behind the text.
+    """
+
+    value: float | None
+    share: float | None
+
+    def __new__(cls, text: str, value: float | None, share: float | None = None) -> "Figure":
+        """Text with its number."""
+        figure = super().__new__(cls, text)
+        figure.value = value
+        figure.share = share
+        return figure
+
+
+def html_table(
+    headings: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    text_columns: int = 1,
+    marked: Collection[int] = (),
+    strong: Collection[int] = (),
+) -> str:
+    """A table as HTML, everything in it escaped.
+
+    Args:
+        headings: One per column.
+        rows: As many cells each as there are headings; :class:`Figure` where a cell has a number.
+        text_columns: So many columns from the left hold text; the others are aligned as numbers.
+        marked: Rows that break something, by index.
+        strong: Rows that matter most, by index.
+
+    >>> html_table(["a", "b"], [["<x>", Figure("1,000", 1000.0)]]).splitlines()[3]
+    '<tr><td>&lt;x&gt;</td><td class="number" data-value="1000.0">1,000</td></tr>'
+    """
+    lines = []
+    for index, cells in enumerate(rows):
+        classes = [name for name, of in (("marked", marked), ("strong", strong)) if index in of]
+        row_class = f' class="{" ".join(classes)}"' if classes else ""
+        lines.append(f"<tr{row_class}>{_cells(cells, 'td', text_columns)}</tr>")
+    head = f"<tr>{_cells(headings, 'th', text_columns)}</tr>"
+    return f"<table>\n<thead>{head}</thead>\n<tbody>\n" + "\n".join(lines) + "\n</tbody>\n</table>"
+
+
+def _cells(cells: Sequence[str], tag: str, text_columns: int) -> str:
+    texts = []
+    for column, cell in enumerate(cells):
+        attributes = "" if column < text_columns else ' class="number"'
+        if isinstance(cell, Figure):
+            if cell.value is not None:
+                attributes += f' data-value="{float(cell.value)!r}"'
+            if cell.share is not None:
+                width = 100 * min(1.0, max(0.0, cell.share))
+                attributes += f' style="--bar: {width:.1f}%"'
+        texts.append(f"<{tag}{attributes}>{html.escape(cell)}</{tag}>")
+    return "".join(texts)

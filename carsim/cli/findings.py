@@ -10,19 +10,10 @@ from rich.text import Text
 from carsim.machine import Report
 from carsim.machine.elasticity import SAMPLED_STEPS
 from carsim.output.summary import layer_steps
+from carsim.output.words import PHASE_LABELS, amount, signed_percent
 from carsim.text import number, percent
-from carsim.units import GB, KIB
 
 BAR_WIDTH = 20
-
-PHASE_LABELS = {
-    "prefill": "prefill",
-    "qkv": "QKV projection",
-    "attention": "attention",
-    "output": "output projection",
-    "mlp": "MLP and replay",
-    "head": "head",
-}
 
 
 def findings(console: Console, report: Report) -> Iterator[RenderableType]:
@@ -40,8 +31,8 @@ def findings(console: Console, report: Report) -> Iterator[RenderableType]:
     yield from _section(f"Does it fit the {report.design.board.name}{mark}", fit(console, report))
     for memory in report.fit.memories:
         if memory.contents:
-            held = " + ".join(f"{c.content} {_amount(c.nbytes, 'B')}" for c in memory.contents)
-            yield f"{memory.memory}: {held}; {_amount(memory.free_bytes, 'B')} free"
+            held = " + ".join(f"{c.content} {amount(c.nbytes, 'B')}" for c in memory.contents)
+            yield f"{memory.memory}: {held}; {amount(memory.free_bytes, 'B')} free"
     for warning in report.fit.warnings:
         yield Text(f"warning: {warning}", style="yellow")
     yield ""
@@ -107,7 +98,7 @@ def elasticity(report: Report) -> Table:
     table.add_column("latency per +10 %", justify="right")
     table.add_column("simulated")
     for item in report.elasticities:
-        table.add_row(item.resource, _signed_percent(item.change), item.simulated)
+        table.add_row(item.resource, signed_percent(item.change), item.simulated)
     return table
 
 
@@ -125,8 +116,8 @@ def fit(console: Console, report: Report) -> Table:
         share = row.needed / row.available if row.available else float("inf")
         table.add_row(
             row.what,
-            _amount(row.needed, row.unit),
-            _amount(row.available, row.unit),
+            amount(row.needed, row.unit),
+            amount(row.available, row.unit),
             percent(share) if row.available else "-",
             _bar(console, min(1.0, share)) if row.ok else "MISFIT",
             style="" if row.ok else "bold red",
@@ -192,13 +183,3 @@ def _table() -> Table:
 def _bar(console: Console, share: float) -> str:
     full = "#" if console.options.ascii_only else "█"
     return full * round(share * BAR_WIDTH)
-
-
-def _signed_percent(change: float) -> str:
-    return f"{round(100 * change, 2) + 0.0:+.2f} %"  # adding zero turns -0.00 into +0.00
-
-
-def _amount(n: int, unit: str) -> str:
-    if unit != "B":
-        return f"{n:,} {unit}"
-    return f"{n / GB:.3f} GB" if abs(n) >= GB // 100 else f"{n / KIB:,.1f} KiB"

@@ -11,7 +11,15 @@ from rich.text import Text
 from carsim.cli.findings import findings
 from carsim.machine import Report, RowResult
 from carsim.output.files import misfit_mark
-from carsim.spec import Design, Precision, StreamingAttention
+from carsim.output.words import (
+    board_text,
+    machine_text,
+    memory_text,
+    model_text,
+    policy_text,
+    run_text,
+    video_text,
+)
 from carsim.text import number, percent
 from carsim.trace import Trace
 
@@ -36,50 +44,43 @@ def report_parts(
 def header(report: Report, traces: Sequence[Trace]) -> Table:
     """What was simulated: design, board, machine, model, policy, video, traces."""
     design, chosen = report.design, report.chosen
-    machine, policy, plan = design.machine, design.policy, chosen.simulation.plan
+    plan = chosen.simulation.plan
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="bold", no_wrap=True)
     grid.add_column(overflow="fold")
     described = f": {design.description}" if design.description else ""
     grid.add_row("design", f"{design.name}{described}")
-    grid.add_row(
-        "board",
-        f"{design.board.name} ({design.board.device}), fabric at "
-        f"{number(design.board.fabric_clock_mhz)} MHz",
-    )
+    grid.add_row("board", board_text(design))
     for path in plan.hw.paths:
         if chosen.dram_bytes[path.name]:
-            grid.add_row(
-                "memory",
-                f"{path.name}, {design.board.memories[path.name].standard}: sustains "
-                f"{number(path.sustained_gbps)} of {number(path.peak_gbps)} GB/s "
-                f"(the {path.limited_by} is the limit), first byte after "
-                f"{path.latency_cycles} cycles",
+            described = memory_text(
+                design.board.memories[path.name].standard,
+                path.sustained_gbps,
+                path.peak_gbps,
+                path.limited_by,
+                path.latency_cycles,
             )
-    grid.add_row(
-        "machine",
-        f"{_count(machine.cores, 'core')} of {machine.array.rows} x {machine.array.cols} MACs "
-        f"({machine.array.arithmetic}), {machine.mapping} mapping, "
-        f"{machine.weight_sharing.replace('_', ' ')} weights, prefetch {machine.prefetch}, "
-        f"decision at {machine.decision_at}",
-    )
-    grid.add_row("model", _model(design))
-    grid.add_row("policy", _policy(design))
+            grid.add_row("memory", f"{path.name}, {described}")
+    grid.add_row("machine", machine_text(design))
+    grid.add_row("model", model_text(design))
+    grid.add_row("policy", policy_text(design))
     video = plan.video
     grid.add_row(
         "video",
-        f"{video.n_frames} frames x {video.tokens_per_frame} tokens = {number(video.n_steps)} "
-        f"steps after a prompt of {video.prompt_tokens}",
+        video_text(video.n_frames, video.tokens_per_frame, video.n_steps, video.prompt_tokens),
     )
     for trace in traces:
         grid.add_row("trace", _trace(trace))
-    left_out = chosen.batches.left_out_rows
+    batches = chosen.batches
     grid.add_row(
         "run",
-        f"{_count(chosen.n_batches, 'batch', 'batches')} of {policy.batch} sequences, "
-        f"{_count(chosen.batches.videos_per_batch, 'video')} each"
-        + (f" ({_count(left_out, 'row')} of the trace left out)" if left_out else "")
-        + f", {plan.hw.fidelity} fidelity",
+        run_text(
+            chosen.n_batches,
+            design.policy.batch,
+            batches.videos_per_batch,
+            batches.left_out_rows,
+            plan.hw.fidelity,
+        ),
     )
     return grid
 
@@ -152,37 +153,6 @@ def _mark(report: Report) -> str:
     return "" if report.fit.fits else " - MISFIT, this design does not fit its board"
 
 
-def _model(design: Design) -> str:
-    model, machine = design.model, design.machine
-
-    def bits(precision: Precision) -> str:
-        return number(float(precision.bits_per_element))
-
-    head = "head included" if machine.include_head else "head left out"
-    return (
-        f"{model.name}: bits per weight {bits(model.weights)}, KV {bits(model.kv)}, "
-        f"activation {bits(model.activations)}, replay cache {bits(model.replay)}; {head}"
-    )
-
-
-def _policy(design: Design) -> str:
-    policy = design.policy
-    attention = "dense attention"
-    if isinstance(policy.attention, StreamingAttention):
-        attention = (
-            f"sparse attention ({policy.attention.sinks} sinks, window {policy.attention.window})"
-        )
-    tau = "tau of the trace"
-    if isinstance(policy.tau, tuple):
-        tau = f"{len(policy.tau)} taus, one per layer (open loop)"
-    elif policy.tau != "captured":
-        tau = f"tau {policy.tau:g} (open loop)"
-    return (
-        f"batch of {policy.batch}, {policy.schedule} schedule, {attention}, {tau}, "
-        f"decisions by {policy.decision_scope}"
-    )
-
-
 def _trace(trace: Trace) -> str:
     meta = trace.meta
     pairs = f" in {len(meta.guidance_pairs)} guidance pairs" if meta.guidance_pairs else ""
@@ -191,8 +161,5 @@ def _trace(trace: Trace) -> str:
     return (
         f"{trace.name} (sha256 {trace.sha256[:12]}): {trace.n_rows} rows{pairs}, "
         f"{meta.attention.kind} attention, {meta.tau_text}, eligible replay ratio {ratio}"
+        f"{meta.quality_text}"
     )
-
-
-def _count(n: int, one: str, many: str = "") -> str:
-    return f"{n} {one if n == 1 else many or one + 's'}"

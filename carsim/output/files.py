@@ -17,6 +17,9 @@ from carsim.spec.document import design_yaml
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+REPORT = "report.html"
+"""The page that ``carsim report`` adds."""
+
 OUTPUT_FILES = (
     "summary.json",
     "design.yaml",
@@ -27,9 +30,11 @@ OUTPUT_FILES = (
     "comparison.png",
     "breakdown.png",
     "utilisation.png",
+    "utilisation.csv",
     "timeline.json",
+    REPORT,
 )
-"""Names that :func:`save_report` may write; a folder that holds others is never replaced."""
+"""Names that a run's folder may hold; one that holds others is never replaced."""
 
 PLAIN_CSV_LINES = 100_000
 """More layer-steps than this are compressed."""
@@ -47,8 +52,9 @@ def save_report(
 
     Files: ``summary.json`` (all figures, the hashes of design and traces, version, seed),
     ``design.yaml`` (the resolved design), ``comparison.csv``, ``steps.parquet`` and ``steps.csv``
-    (every layer-step of the chosen policy; compressed if long), three figures as PNG, and, if
-    asked for, ``timeline.json`` for https://ui.perfetto.dev.
+    (every layer-step of the chosen policy; compressed if long), three figures as PNG, the numbers
+    of the third (``utilisation.csv``), and, if asked for, ``timeline.json`` for
+    https://ui.perfetto.dev.
 
     Args:
         report: A report of a run with ``detail``.
@@ -121,10 +127,12 @@ def _write_figures(report: Report, into: Path) -> None:
     from carsim.plots.style import style
     from carsim.plots.utilisation import draw_utilisation, utilisation_numbers
 
+    utilisation = utilisation_numbers(report, usage_by_step(report.chosen))
+    _write_text(into / "utilisation.csv", utilisation.frame().to_csv(lineterminator="\n"))
     figures: dict[str, Figure] = {
         "comparison": draw_comparison(comparison_numbers(report)),
         "breakdown": draw_breakdown(breakdown_numbers(report)),
-        "utilisation": draw_utilisation(utilisation_numbers(report, usage_by_step(report.chosen))),
+        "utilisation": draw_utilisation(utilisation),
     }
     with style():
         for name, figure in figures.items():

@@ -6,8 +6,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from carsim.output.document import as_html, as_markdown
+from carsim.output.document import as_markdown
 from carsim.output.folder import whole_folder
+from carsim.output.html import as_html
 from carsim.output.validation_tables import sections
 
 if TYPE_CHECKING:

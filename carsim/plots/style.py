@@ -31,6 +31,7 @@ _RC: Any = {
     "grid.color": LIGHT_GREY,
     "grid.linewidth": 0.6,
     "legend.frameon": False,
+    "text.parse_math": False,  # a dollar in a name is a dollar
 }
 
 

@@ -12,8 +12,13 @@ from numpy.typing import NDArray
 from carsim.plots import style
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from carsim.machine import Report
     from carsim.machine.timeline import Usage
+
+OF_PEAK = "_of_peak"
+"""Ends the names of columns that hold the utilisation of a memory."""
 
 MAX_BINS = 256
 """More points than this are not told apart at the width of the figure."""
@@ -41,6 +46,22 @@ class UtilisationNumbers:
     replay_ratio: NDArray[np.float64]
     misfit: bool
 
+    def frame(self) -> "pd.DataFrame":
+        """The same as a frame of pandas, a line per run, with the start of the frame it is in."""
+        import pandas as pd
+
+        frames = np.searchsorted(self.frame_seconds, self.seconds[:-1], side="right") - 1
+        index = pd.RangeIndex(len(self.core_busy), name="run")
+        columns = {
+            "start_s": self.seconds[:-1],
+            "end_s": self.seconds[1:],
+            "frame_start_s": self.frame_seconds[frames],
+            "core_busy": self.core_busy,
+            "replay_ratio": self.replay_ratio,
+        }
+        memories = {f"{name}{OF_PEAK}": share for name, share in self.memory_utilisation.items()}
+        return pd.DataFrame(columns | memories, index=index)
+
 
 def utilisation_numbers(report: "Report", usage: "Usage") -> UtilisationNumbers:
     """The numbers of the figure.
@@ -51,7 +72,7 @@ def utilisation_numbers(report: "Report", usage: "Usage") -> UtilisationNumbers:
     """
     video = report.chosen.simulation.plan.video
     n_steps = video.n_steps
-    starts = np.arange(0, n_steps, -(-n_steps // MAX_BINS))
+    starts = run_starts(n_steps)
     cycles = usage.cycles.astype(np.float64)
     lengths = np.add.reduceat(cycles, starts)
     ends = np.concatenate([[0.0], np.cumsum(cycles)]) / (usage.clock_mhz * 1e6)
@@ -72,6 +93,11 @@ def utilisation_numbers(report: "Report", usage: "Usage") -> UtilisationNumbers:
         replay_ratio=np.add.reduceat(usage.replay_ratio, starts) / steps,
         misfit=not report.fit.fits,
     )
+
+
+def run_starts(n_steps: int) -> NDArray[np.int_]:
+    """First step of each run: at most ``MAX_BINS`` runs, all but the last of the same length."""
+    return np.arange(0, n_steps, -(-n_steps // MAX_BINS))
 
 
 def draw_utilisation(numbers: UtilisationNumbers) -> Figure:

@@ -1,0 +1,20 @@
+"""``carsim report``: a folder of results as one HTML page."""
+
+import click
+
+
+@click.command()
+@click.argument("folder", metavar="DIR")
+@click.option("--out", metavar="FILE", help="Write there instead of DIR/report.html.")
+@click.option("--overwrite", is_flag=True, help="Replace a file that carsim did not make.")
+def report(folder: str, out: str | None, overwrite: bool) -> None:
+    """Make one HTML page of what a run left in DIR; it needs no other file and no network.
+
+    It has the question, the answer, tables that a click sorts, and charts that answer the pointer.
+    """
+    from carsim.cli.console import progress
+    from carsim.output.report import write_page
+
+    with progress("reading") as tell:
+        page = write_page(folder, out, overwrite=overwrite, progress=tell)
+    click.echo(f"Written to {page}")
