@@ -19,7 +19,13 @@ from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExe
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from itertools import pairwise
-from multiprocessing import connection, get_context, parent_process
+from multiprocessing import (
+    connection,
+    get_all_start_methods,
+    get_context,
+    parent_process,
+)
+from multiprocessing.context import ForkServerContext
 from time import monotonic
 from typing import Any
 
@@ -29,6 +35,9 @@ from carsim.explore.points import Point
 
 BUDGET_S = 2.0
 """After about so long a task comes back with what it has finished."""
+
+COMMIT_S = 0.1
+"""In this process, results are handed over about so often."""
 
 KILLS = 2
 """So many processes may die of one point, which they evaluated alone, before it has failed."""
@@ -86,11 +95,17 @@ def evaluate_some(context: Context | None, points: list[Point], budget_s: float)
 def evaluate_here(context: Context, points: Iterable[Point], stop: Stop) -> Iterator[list[Result]]:
     """Evaluate points in this process, neighbours one after the other."""
     evaluator = Evaluator(context)
+    results: list[Result] = []
+    since = monotonic()
     for lot in neighbourhoods(points):
         for point in lot.points:
             if stop():
-                return
-            yield [(point, evaluator.evaluate(point))]
+                break
+            results.append((point, evaluator.evaluate(point)))
+            if monotonic() - since > COMMIT_S:
+                yield results
+                results, since = [], monotonic()
+    yield results
 
 
 def evaluate_local(
@@ -227,9 +242,14 @@ def _split(points: list[Point], parts: int) -> list[list[Point]]:
 
 
 def _pool(context: Context, workers: int) -> ProcessPoolExecutor:
-    # A process that is started anew holds no locks of the threads of this one.
+    # Never a fork of this process, whose threads may hold locks; where there is a server of forks,
+    # it has imported all that a worker needs once for all of them.
+    methods = get_all_start_methods()
+    processes = get_context("forkserver" if "forkserver" in methods else "spawn")
+    if isinstance(processes, ForkServerContext):
+        processes.set_forkserver_preload([__name__])
     return ProcessPoolExecutor(
-        workers, mp_context=get_context("spawn"), initializer=_start, initargs=(context,)
+        workers, mp_context=processes, initializer=_start, initargs=(context,)
     )
 
 
