@@ -1,8 +1,9 @@
 """The axes of a study: what varies, and over which values.
 
-An axis is a dotted path of a design field, one of the pseudo paths ``design`` (a file or a shipped
-name) and ``trace`` (a file, or a list of them), or, with ``choice``, any name whose values each set
-several fields at once.
+An axis is a dotted path of a design field, a pseudo path, or, with ``choice``, any name whose
+values each set several fields at once. Pseudo paths are ``design`` (a file or a shipped name),
+``trace`` (a file, or a list of them), ``replay`` (false decodes without it), and ``video.frames``
+and ``video.tokens_per_frame`` (a video of other size than the traces').
 """
 
 import json
@@ -14,7 +15,8 @@ from typing import Any
 from carsim.errors import InputError
 from carsim.spec.yaml_file import shown
 
-PSEUDO_PATHS = ("design", "trace")
+VIDEO_PATHS = ("video.frames", "video.tokens_per_frame")
+PSEUDO_PATHS = ("design", "trace", "replay", *VIDEO_PATHS)
 MOST_VALUES = 100_000
 """Of one axis; more is a mistake in a step."""
 

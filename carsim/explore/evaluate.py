@@ -17,6 +17,8 @@ import numpy as np
 
 from carsim.cost.fit import FitReport, check_fit
 from carsim.errors import InputError
+from carsim.explore.axis import PSEUDO_PATHS
+from carsim.explore.metrics import PHASES
 from carsim.explore.points import Point
 from carsim.explore.quality import Quality
 from carsim.explore.study import Study, trace_names
@@ -24,10 +26,11 @@ from carsim.hw.hardware import Hardware
 from carsim.machine.compare import decisions_for, own_variant, run_variant, variants, video_of
 from carsim.machine.limits import phase_limits
 from carsim.machine.memo import PhaseMemo
-from carsim.machine.result import RowResult
+from carsim.machine.result import RowResult, Variant
 from carsim.machine.simulate import LAYER_PHASES
 from carsim.spec import Design, StreamingAttention, load_design, override
 from carsim.spec.load import PRESET_PATHS
+from carsim.spec.yaml_file import shown
 from carsim.trace import Decisions, Trace, dense
 from carsim.units import GB
 from carsim.workload.geometry import Video
@@ -36,6 +39,9 @@ KEPT_HARDWARES = 3
 KEPT_DECISIONS = 6
 KEPT_BASELINES = 1024
 """Of each, so many are kept from point to point; they bound the memory of a worker."""
+
+MOST_STEPS = 131_072
+"""Of one video; decisions of 32 layers and 32 rows are then 134 MB."""
 
 Item = TypeVar("Item")
 Row = dict[str, Any]
@@ -120,20 +126,21 @@ class Evaluator:
         design = self._design(point.changes)
         names = trace_names(point.changes.get("trace", context.default_traces), "trace")
         traces = [context.traces[name] for name in names]
-        video = video_of(design, traces)
+        video = _asked_for(video_of(design, traces), point.changes)
         fit = check_fit(design, video)
         row: Row = {"status": "ok", "reason": "", **_size(design, fit)}
         if not fit.fits:
             row |= {"status": "misfit", "reason": "; ".join(fit.misfits)}
-        row |= self._quality(design, traces)
+        if point.changes.get("replay", True):
+            row |= self._quality(design, traces, video)
         if not fit.fits and not context.allow_misfit:
             return row
         key = hardware_key(design)
         memo = self._memos.get(key, lambda: PhaseMemo(Hardware(design, context.fidelity)))
-        variant = own_variant(design)
+        variant = _variant(design, point.changes)
         decisions = self._decisions.get(
-            (names, variant.attention, _deciding(design)),
-            lambda: decisions_for(design, variant, traces, context.resample_seed),
+            (names, variant.attention, variant.replays, video, _deciding(design)),
+            lambda: decisions_for(design, variant, traces, context.resample_seed, video),
         )
         own = run_variant(design, variant, decisions, video, fit, memo)
         row |= _metrics(own)
@@ -147,19 +154,19 @@ class Evaluator:
     def _design(self, changes: Mapping[str, Any]) -> Design:
         context = self._context
         name = changes.get("design", next(iter(context.designs)))
-        fields = {
-            path: _tupled(v) for path, v in changes.items() if path not in ("design", "trace")
-        }
+        fields = {path: _tupled(v) for path, v in changes.items() if path not in PSEUDO_PATHS}
         if not any(path in PRESET_PATHS for path in fields):
             return override(context.designs[name], fields)
         # A preset is merged beneath what the file says, so that the file is read again.
         texts = [f"{path}={json.dumps(value)}" for path, value in fields.items()]
         return load_design(context.design_paths[name], texts)
 
-    def _quality(self, design: Design, traces: list[Trace]) -> Row:
+    def _quality(self, design: Design, traces: list[Trace], video: Video) -> Row:
         quality, policy = self._context.quality, design.policy
         if quality is None:
             return {}
+        if video.tokens_per_frame != traces[0].tokens_per_frame:
+            return {"quality_note": "measured at another number of tokens per frame"}
         attention, tau = policy.attention, policy.tau
         if tau == "captured":
             variant = own_variant(design)
@@ -172,7 +179,7 @@ class Evaluator:
             return {"quality_note": "each layer has a tau of its own; measured is one for all"}
         columns, note = quality.at(
             captured,
-            frames=traces[0].n_frames,
+            frames=video.n_frames,
             scope=policy.decision_scope,
             window=attention.window if isinstance(attention, StreamingAttention) else 0,
             sampling=self._context.quality_sampling,
@@ -226,6 +233,38 @@ class _Kept(Generic[Item]):
         return self._items[key]
 
 
+def _variant(design: Design, changes: Mapping[str, Any]) -> Variant:
+    """The design's own policy, or what it is without replay.
+
+    Raises:
+        InputError: ``replay`` is neither true nor false.
+    """
+    variant, replay = own_variant(design), changes.get("replay", True)
+    if not isinstance(replay, bool):
+        raise InputError("replay", f"got {shown(replay)}", "give true or false")
+    return variant if replay else replace(variant, schedule="static", replays=False)
+
+
+def _asked_for(captured: Video, changes: Mapping[str, Any]) -> Video:
+    """The video of a point: that of the traces, or as many frames and tokens as it asks for.
+
+    Raises:
+        InputError: No whole numbers above 0, or more steps than memory should hold.
+    """
+    sizes = {"video.frames": captured.n_frames, "video.tokens_per_frame": captured.tokens_per_frame}
+    for path in sizes:
+        value = changes.get(path, sizes[path])
+        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            raise InputError(path, f"got {shown(value)}", "give a whole number above 0")
+        sizes[path] = value
+    n_frames, tokens = sizes.values()
+    if n_frames * tokens > MOST_STEPS:
+        raise InputError(
+            "video.frames", f"make {n_frames * tokens:,} steps", f"take at most {MOST_STEPS:,}"
+        )
+    return Video(n_frames, tokens, captured.prompt_tokens)
+
+
 def _deciding(design: Design) -> tuple[Hashable, ...]:
     """What decisions depend on beside trace and attention."""
     policy = design.policy
@@ -252,8 +291,15 @@ def _metrics(own: RowResult) -> Row:
     time_of: Counter[str] = Counter()
     for each in limits.values():
         time_of[each.limit] += each.cycles
+    per_batch_s = 1 / (own.design.board.fabric_clock_mhz * 1e6 * own.n_batches)
     return {
         "latency_s": own.latency_s,
+        **{
+            f"{phase}_s": own.simulation.totals[phase].cycles * per_batch_s
+            if phase in own.simulation.totals
+            else 0.0
+            for phase in PHASES
+        },
         "seconds_per_video": own.seconds_per_video,
         "ms_per_token": own.ms_per_token,
         "body_latency_s": own.body_latency_s,

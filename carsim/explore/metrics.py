@@ -12,6 +12,10 @@ Status = Literal["ok", "misfit", "invalid", "failed"]
 evaluated (its process died, twice). Only ``ok`` is an answer."""
 
 
+PHASES = ("prefill", *LAYER_PHASES, "head")
+"""What a latency is made of."""
+
+
 class Metric(NamedTuple):
     """A column of a result.
 
@@ -27,6 +31,7 @@ class Metric(NamedTuple):
 METRICS: dict[str, Metric] = {
     "latency_s": Metric("min", "seconds from the prompt to the last token of a batch"),
     "seconds_per_video": Metric("min", "latency over the videos that the batch finishes"),
+    **{f"{phase}_s": Metric("min", f"seconds of latency_s in {phase}") for phase in PHASES},
     "ms_per_token": Metric("min", "milliseconds of a step of the batch, prefill left out"),
     "body_latency_s": Metric("min", "latency without the head"),
     "bound_latency_s": Metric("min", "latency that no schedule can beat on these decisions"),

@@ -18,7 +18,7 @@ from carsim.spec import Design
 REDRAWS = 200
 """Random points are drawn at most so many times over to find as many as are wanted."""
 
-SOFT_PATHS = ("policy.tau", "policy.schedule", "policy.decision_scope", "energy", "trace")
+SOFT_PATHS = ("policy.tau", "policy.schedule", "policy.decision_scope", "energy", "trace", "replay")
 """Axes below these leave the phases of the hardware as they are: such points are neighbours."""
 
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from carsim.errors import InputError
-from carsim.explore.axis import PSEUDO_PATHS, Axis, parse_axis
+from carsim.explore.axis import PSEUDO_PATHS, VIDEO_PATHS, Axis, parse_axis
 from carsim.explore.expression import Expression
 from carsim.explore.quality import Quality, load_quality
 from carsim.spec import Design, design_path, load_design
@@ -268,7 +268,8 @@ def _check_paths(file: StudyFile, axes: tuple[Axis, ...], base: Design, place: s
     """Refuse what no point could set."""
     owner: dict[str, str] = {}
     for dotted in file.set:
-        _check_path(base, dotted, f"{place}: $.set")
+        if dotted not in VIDEO_PATHS:
+            _check_path(base, dotted, f"{place}: $.set")
         owner[dotted] = "set"
     for axis in axes:
         where = f"{place}: $.axes.{axis.name}"

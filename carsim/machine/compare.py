@@ -22,7 +22,9 @@ from carsim.trace import (
     Decisions,
     Trace,
     captured,
+    crop,
     dense,
+    enlarge,
     replay_ratio,
     resample,
     rescope,
@@ -208,9 +210,24 @@ def video_of(design: Design, traces: Sequence[Trace]) -> Video:
 
 
 def decisions_for(
-    design: Design, variant: Variant, traces: Sequence[Trace], resample_seed: int | None
+    design: Design,
+    variant: Variant,
+    traces: Sequence[Trace],
+    resample_seed: int | None,
+    video: Video | None = None,
 ) -> Decisions:
-    """The decisions that a row consumes, with the label of where they come from."""
+    """The decisions that a row consumes, with the label of where they come from.
+
+    Args:
+        design: The design.
+        variant: The policy.
+        traces: As of :func:`run`.
+        resample_seed: As there; frames beyond the traces' are drawn with it, too.
+        video: What is decoded, where it is not the traces' own.
+
+    Raises:
+        InputError: A video that the traces' decisions cannot be extended to.
+    """
     policy = design.policy
     matching = [trace for trace in traces if trace.meta.attention.kind == variant.attention.kind]
     trace = (matching or list(traces))[0]
@@ -223,13 +240,25 @@ def decisions_for(
         mismatch = _attention_mismatch(trace, variant)
         if mismatch:
             decisions = replace(decisions, label=f"{decisions.label}; {mismatch}")
-    if resample_seed is not None and policy.batch > decisions.n_rows:
+    n_frames = trace.n_frames if video is None else video.n_frames
+    if n_frames < trace.n_frames:
+        decisions = crop(decisions, n_frames, trace.tokens_per_frame)
+    if resample_seed is not None:
         decisions = resample(
             decisions,
             np.random.default_rng(resample_seed),
             tokens_per_frame=trace.tokens_per_frame,
-            n_rows=policy.batch,
+            n_rows=max(policy.batch, decisions.n_rows),
+            n_frames=n_frames,
         )
+    elif n_frames > trace.n_frames:
+        raise InputError(
+            "video.frames",
+            f"{n_frames} are more than the {trace.n_frames} of {trace.name}",
+            "give a seed to resample with, or a longer trace",
+        )
+    if video is not None:
+        decisions = enlarge(decisions, trace.tokens_per_frame, video.tokens_per_frame)
     return decisions
 
 

@@ -19,6 +19,7 @@ from carsim.trace.meta import (
     StreamingAttention,
     TraceMeta,
 )
+from carsim.trace.resize import crop, enlarge
 from carsim.trace.stats import TraceStats, phi, trace_stats
 
 __all__ = [
@@ -33,7 +34,9 @@ __all__ = [
     "TraceStats",
     "captured",
     "compare_traces",
+    "crop",
     "dense",
+    "enlarge",
     "independent",
     "load_trace",
     "phi",

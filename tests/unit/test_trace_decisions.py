@@ -8,7 +8,9 @@ from carsim.errors import InputError
 from carsim.trace import (
     Decisions,
     captured,
+    crop,
     dense,
+    enlarge,
     independent,
     phi,
     replay_ratio,
@@ -200,3 +202,35 @@ def test_decisions_are_frozen() -> None:
     with pytest.raises(AttributeError):
         dense(4, 1, 1).label = "other"  # type: ignore[misc]
     assert isinstance(dense(4, 1, 1), Decisions)
+
+
+def test_cropping_keeps_the_first_frames() -> None:
+    decisions = captured(make_trace())
+    part = crop(decisions, 2, 4)
+    np.testing.assert_array_equal(part.replay, decisions.replay[:8])
+    assert part.source == "captured"
+    assert part.label.endswith("the first 2 of 3 frames")
+    assert crop(decisions, 3, 4) is decisions
+    for n_frames in (0, 4):
+        with pytest.raises(InputError, match="expected 1 to the 3 that there are"):
+            crop(decisions, n_frames, 4)
+
+
+def test_larger_frames_decide_as_the_tokens_at_their_place() -> None:
+    decisions = captured(make_trace())
+    larger = enlarge(decisions, 4, 9)
+    assert larger.source == "resampled"
+    assert larger.label.endswith("resampled from 4 to 9 tokens per frame")
+    assert larger.n_steps == 27
+    small, large = (
+        each.replay.reshape(3, side, side, 2, 4) for each, side in ((decisions, 2), (larger, 3))
+    )
+    # Of three places, the first two lie over the first of two.
+    np.testing.assert_array_equal(large[:, :2, :2], small[:, :1, :1].repeat(2, 1).repeat(2, 2))
+    np.testing.assert_array_equal(large[:, 2, 2], small[:, 1, 1])
+    doubled = enlarge(decisions, 4, 16)
+    assert replay_ratio(doubled, 16) == replay_ratio(decisions, 4)
+    assert enlarge(decisions, 4, 4) is decisions
+    for wanted in (1, 8, 0, -4):
+        with pytest.raises(InputError, match="cannot be enlarged"):
+            enlarge(decisions, 4, wanted)
