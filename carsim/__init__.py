@@ -19,12 +19,15 @@ if TYPE_CHECKING:
     from carsim.explore.sweep import sweep
     from carsim.machine import Report, RowResult, run
     from carsim.output import save_report, summary
+    from carsim.output.compare import Comparison, compare
+    from carsim.output.report import write_page
     from carsim.spec import Design, load_design, override, shipped_designs
     from carsim.spec.document import design_schema, design_yaml
     from carsim.trace import Trace, load_trace, save_trace
 
 _HOMES = {
     "CarsimError": "carsim.errors",
+    "Comparison": "carsim.output.compare",
     "Design": "carsim.spec",
     "InputError": "carsim.errors",
     "MisfitError": "carsim.errors",
@@ -32,6 +35,7 @@ _HOMES = {
     "RowResult": "carsim.machine",
     "Study": "carsim.explore.study",
     "Trace": "carsim.trace",
+    "compare": "carsim.output.compare",
     "design_schema": "carsim.spec.document",
     "design_yaml": "carsim.spec.document",
     "load_design": "carsim.spec",
@@ -44,11 +48,13 @@ _HOMES = {
     "shipped_designs": "carsim.spec",
     "summary": "carsim.output",
     "sweep": "carsim.explore.sweep",
+    "write_page": "carsim.output.report",
 }
 """Public name -> the module that it is imported from."""
 
 __all__ = [
     "CarsimError",
+    "Comparison",
     "Design",
     "InputError",
     "MisfitError",
@@ -56,6 +62,7 @@ __all__ = [
     "RowResult",
     "Study",
     "Trace",
+    "compare",
     "design_schema",
     "design_yaml",
     "load_design",
@@ -68,6 +75,7 @@ __all__ = [
     "shipped_designs",
     "summary",
     "sweep",
+    "write_page",
 ]
 
 

@@ -13,6 +13,7 @@ from carsim.errors import CarsimError
 
 COMMANDS = {
     "run": "Simulate one design on a trace and compare it with the alternatives.",
+    "compare": "Show what differs between two runs, and what that did.",
     "report": "Make one HTML page of a folder of results.",
     "sweep": "Evaluate every point of a study, durably, on all cores or a cluster.",
     "capture": "Decode a video with the reference decoder and write its trace.",

@@ -16,9 +16,7 @@ from carsim.errors import InputError
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-    from rich.table import Table
 
-    from carsim.output.document import Table as PlainTable
     from carsim.validate.overview import Figure, Validation
 
 OUT_OF_BOUNDS = 1
@@ -107,22 +105,10 @@ def validation_parts(validation: "Validation") -> Iterator["RenderableType"]:
     """A line per figure, and the verdict."""
     from rich.text import Text
 
+    from carsim.cli.plain_table import rich_table
     from carsim.output.validation_tables import NULL_MODELS, figures_table, verdict
 
     yield Text("Errors of carsim against what others measured, counted or published", style="bold")
-    yield _rich(figures_table(validation))
+    yield rich_table(figures_table(validation))
     yield NULL_MODELS
     yield Text(verdict(validation), style="bold" if validation.passes else "bold red")
-
-
-def _rich(plain: "PlainTable") -> "Table":
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
-    for column, heading in enumerate(plain.headings):
-        is_text = column < plain.text_columns
-        table.add_column(heading, justify="left" if is_text else "right", no_wrap=not is_text)
-    for place, cells in enumerate(plain.rows):
-        table.add_row(*cells, style="bold red" if place in plain.marked else None)
-    return table

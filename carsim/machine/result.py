@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from carsim.cost.energy import EnergyReport, Joules
 from carsim.cost.fit import FitReport
+from carsim.machine import frames
 from carsim.machine.batches import Batches
 from carsim.machine.elasticity import Elasticity
 from carsim.machine.limits import PhaseLimit
@@ -30,7 +31,7 @@ class Variant:
     replays: bool
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class RowResult:
     """One policy on the design. Times are means over the batches of the trace.
 
@@ -163,6 +164,14 @@ class RowResult:
             for i, label in enumerate(CATEGORY_LABELS)
         }
 
+    def __repr__(self) -> str:
+        name, joules = self.variant.name, self.energy_per_video.value_j
+        return f"<{name}: {self.seconds_per_video:.4g} s and {joules:.4g} J per video>"
+
+    def _repr_html_(self) -> str:
+        """A notebook shows its figures."""
+        return frames.row_html(self)
+
     def _part(self, phase: str) -> int:
         total = self.simulation.totals.get(phase)
         if total is None:
@@ -173,7 +182,7 @@ class RowResult:
         return float(Fraction(cycles) / round(self.design.board.fabric_clock_mhz * 1e6))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Report:
     """All that a run found.
 
@@ -275,6 +284,26 @@ class Report:
             index=index,
         ).reset_index()
 
+    def phases(self) -> "pd.DataFrame":
+        """Seconds of a batch by kind of phase, a column per row."""
+        return frames.phases_frame(self)
+
+    def limits_frame(self) -> "pd.DataFrame":
+        """The limits of the chosen row by phase."""
+        return frames.limits_frame(self)
+
+    def elasticities_frame(self) -> "pd.DataFrame":
+        """Relative change of latency per +10 % of each resource."""
+        return frames.elasticities_frame(self)
+
+    def fit_frame(self) -> "pd.DataFrame":
+        """What the design takes of the board."""
+        return frames.fit_frame(self)
+
+    def __repr__(self) -> str:
+        mark = "" if self.fit.fits else ", MISFIT"
+        return f"<Report of {self.design.name}{mark}: {self.chosen!r}>"
+
     def _repr_html_(self) -> str:
         """A notebook shows the comparison."""
-        return str(self.to_frame().to_html(float_format="{:.4g}".format))
+        return frames.report_html(self)

@@ -1,0 +1,110 @@
+"""``carsim compare``: what differs between two runs, and what that did."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from carsim.errors import InputError
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from carsim.output.compare import Comparison
+    from carsim.spec import Design
+
+
+@click.command()
+@click.argument("a")
+@click.argument("b")
+@click.option(
+    "--trace",
+    "trace_files",
+    metavar="FILE",
+    multiple=True,
+    help="Trace to simulate designs on; again for one captured under sparse attention.",
+)
+@click.option(
+    "--set-a", "set_a", metavar="PATH=VALUE", multiple=True, help="Change A, if it is a design."
+)
+@click.option(
+    "--set-b", "set_b", metavar="PATH=VALUE", multiple=True, help="Change B, if it is a design."
+)
+@click.option("--allow-misfit", is_flag=True, help="Simulate designs that do not fit.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document, and nothing else.")
+def compare(
+    a: str,
+    b: str,
+    trace_files: tuple[str, ...],
+    set_a: tuple[str, ...],
+    set_b: tuple[str, ...],
+    allow_misfit: bool,
+    as_json: bool,
+) -> None:
+    """Show what differs between A and B, and what that did.
+
+    Each is a folder that carsim run --out made, or a design: a YAML file or the name of a shipped
+    one, which is simulated on --trace.
+    """
+    from carsim.cli.console import output_console, progress, show
+    from carsim.output.compare import compare as compare_runs
+    from carsim.trace import load_trace
+
+    first, second = _side(a, set_a, "--set-a"), _side(b, set_b, "--set-b")
+    with progress("comparing"):
+        traces = [load_trace(file) for file in trace_files]
+        found = compare_runs(first, second, traces=traces, allow_misfit=allow_misfit)
+    if as_json:
+        import json
+
+        click.echo(json.dumps(found.document(), indent=2, allow_nan=False))
+        return
+    show(output_console(), comparison_parts(found))
+
+
+def comparison_parts(comparison: "Comparison") -> Iterator["RenderableType"]:
+    """Everything that a comparison found, most important first."""
+    from rich.text import Text
+
+    from carsim.cli.plain_table import rich_table
+    from carsim.output import compare_words as words
+
+    for side, run in (("A", comparison.a), ("B", comparison.b)):
+        board = run.spec().board.name
+        yield f"{side}  {run.design} on {board}, {run.own.policy} (sha256 {run.design_sha256[:12]})"
+    yield ""
+    if comparison.spec or comparison.inputs:
+        yield Text("What differs", style="bold")
+        yield rich_table(words.spec_table(comparison))
+    else:
+        yield "Nothing differs in design, traces or options."
+        yield ""
+    yield Text("What that did", style="bold")
+    for sentence in words.answer(comparison):
+        yield f"- {sentence}"
+    for note in comparison.notes:
+        yield Text(f"- {note}", style="bold red" if note.startswith("MISFIT") else "")
+    yield ""
+    for table in (
+        words.own_table(comparison),
+        words.policies_table(comparison),
+        words.breakdown_table(comparison),
+        words.phases_table(comparison),
+    ):
+        yield rich_table(table)
+
+
+def _side(name: str, changes: tuple[str, ...], option: str) -> "str | Design":
+    """A folder of results by its name, or a design with its changes."""
+    from carsim.output.compare import is_run
+    from carsim.spec import load_design
+
+    if not is_run(name):
+        try:
+            return load_design(name, changes)
+        except InputError as error:
+            place = error.place.replace("--set ", f"{option} ")
+            raise InputError(place, error.problem, error.cure) from None
+    if changes:
+        raise InputError(option, f"{name} is a folder of results", "run its design again instead")
+    return name

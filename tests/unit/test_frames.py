@@ -1,0 +1,58 @@
+"""Results as frames, and as what a terminal or a notebook shows of them."""
+
+import pytest
+from tiny import MISFIT, tiny_design, tiny_report, tiny_trace
+
+from carsim import run
+
+
+def test_phases_sum_to_the_latency_of_every_row() -> None:
+    report = tiny_report()
+    phases = report.phases()
+    assert list(phases.columns) == [row.variant.name for row in report.rows]
+    assert list(phases.index) == ["prefill", "qkv", "attention", "output", "mlp", "head"]
+    assert phases.sum().to_numpy() == pytest.approx(report.to_frame()["latency_s"].to_numpy())
+
+
+def test_limits_as_a_frame() -> None:
+    report = tiny_report()
+    frame = report.limits_frame()
+    assert list(frame.index) == [limit.phase for limit in report.limits]
+    assert frame["share_of_time"].sum() == pytest.approx(1)
+    shares = frame[[f"{limit}_share" for limit in ("compute", "memory", "port", "dependency")]]
+    assert (shares.idxmax(axis=1) == frame["limited_by"] + "_share").all()
+
+
+def test_elasticities_and_fit_as_frames() -> None:
+    report = tiny_report()
+    frame = report.elasticities_frame()
+    assert dict(frame["latency_change"]) == {e.resource: e.change for e in report.elasticities}
+    fit = report.fit_frame()
+    assert fit["fits"].all()
+    assert list(fit["needed"]) == [row.needed for row in report.fit.rows]
+    assert not tiny_report(MISFIT).fit_frame()["fits"].all()
+
+
+def test_a_terminal_shows_one_line() -> None:
+    report = tiny_report()
+    assert repr(report).startswith("<Report of toy: <FastCar + DRS: ")
+    assert "\n" not in repr(report)
+    assert "MISFIT" in repr(tiny_report(MISFIT))
+    assert repr(report.chosen) in repr(report)
+
+
+def test_a_notebook_shows_the_comparison_escaped() -> None:
+    evil = "<img src=x onerror=alert(1)>"
+    shown = run(tiny_design().model_copy(update={"name": evil}), [tiny_trace()])._repr_html_()
+    assert "<img" not in shown
+    assert "&lt;img" in shown
+    assert shown.count("<tr") == 1 + len(tiny_report().rows)
+    assert shown.count("font-weight: bold") == 1
+    assert "MISFIT: DSP slices: " in tiny_report(MISFIT)._repr_html_()
+
+
+def test_a_notebook_shows_a_policy() -> None:
+    row = tiny_report().chosen
+    shown = row._repr_html_()
+    assert f"<td>{row.batches.label}</td>" in shown.replace(' class="number"', "")
+    assert "FastCar + DRS" in shown
