@@ -15,7 +15,14 @@ import signal
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    CancelledError,
+    Executor,
+    Future,
+    ProcessPoolExecutor,
+    wait,
+)
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from itertools import pairwise
@@ -162,7 +169,14 @@ def evaluate_cluster(
         doubtful: list[Point] = []
         left = neighbourhoods(points)
         pool = client.get_executor(pure=False)
-        yield from _spread(pool, shared, left, workers, stop, KilledWorker, doubtful)
+        try:
+            yield from _spread(pool, shared, left, workers, stop, KilledWorker, doubtful)
+        except CancelledError:
+            raise InputError(
+                place,
+                "the scheduler is gone",
+                "start one, then the same command again: what is stored stays",
+            ) from None
         yield [(point, _failure("several workers of the cluster")) for point in doubtful]
 
 

@@ -1,0 +1,113 @@
+"""The same sweep on a Dask cluster of processes, one of which is killed midway."""
+
+import socket
+import subprocess
+import sys
+from contextlib import contextmanager
+
+import pandas as pd
+import pytest
+from explore_study import write_study
+
+from carsim.errors import InputError
+from carsim.explore import workers
+from carsim.explore.frame import frame_of
+from carsim.explore.store import Store
+from carsim.explore.study import load_study
+from carsim.explore.sweep import fill, open_folder, sweep
+
+distributed = pytest.importorskip("distributed")
+
+AXES = {
+    "machine.cores": [1, 2, 4],
+    "policy.tau": {"range": {"from": -1.0, "to": 0.8, "step": 0.2}},
+    "policy.schedule": ["static", "drs"],
+}
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@contextmanager
+def cluster(folder, workers):
+    """A scheduler and so many workers, each a process; yields the address and the processes."""
+    port = free_port()
+    address = f"tcp://127.0.0.1:{port}"
+
+    def start(what, *options):
+        command = [sys.executable, "-m", f"distributed.cli.dask_{what}", "--no-dashboard"]
+        with (folder / "cluster.log").open("ab") as log:
+            return subprocess.Popen([*command, *options], cwd=folder, stdout=log, stderr=log)
+
+    processes = [start("scheduler", "--host", "127.0.0.1", "--port", str(port))]
+    processes += [start("worker", address, "--no-nanny", "--nthreads", "1") for _ in range(workers)]
+    try:
+        with distributed.Client(address, timeout=60, set_as_default=False) as client:
+            if workers:
+                client.wait_for_workers(workers, timeout=60)
+        yield address, processes
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+
+
+def test_a_cluster_gives_the_same_answers_though_a_worker_is_killed(tmp_path):
+    study = load_study(write_study(tmp_path, axes=AXES))
+    expected = sweep(study, workers=0).drop(columns="seconds")
+    killed = []
+    with cluster(tmp_path, 3) as (address, (_, victim, *_others)):
+
+        def kill_one(progress):
+            if progress.evaluated and not killed:
+                victim.kill()
+                killed.append(progress.finished)
+
+        with open_folder(tmp_path / "out") as store:
+            fill(store, study, out=tmp_path / "out", scheduler=address, tell=kill_one)
+            frame = frame_of(store).drop(columns="seconds")
+    assert killed[0] < 60
+    pd.testing.assert_frame_equal(frame, expected)
+
+
+def test_a_cluster_that_goes_away_is_one_line_and_loses_nothing(tmp_path):
+    study = load_study(write_study(tmp_path, axes=AXES))
+    with cluster(tmp_path, 1) as (address, (scheduler, _)):
+
+        def kill_it(progress):
+            if progress.evaluated:
+                scheduler.kill()
+
+        with open_folder(tmp_path / "out") as store:
+            with pytest.raises(InputError, match="the scheduler is gone; start one, then the same"):
+                fill(store, study, scheduler=address, tell=kill_it)
+            assert 0 < len(store.finished()) < 60
+
+
+@pytest.mark.parametrize(
+    ("address", "problem"),
+    [
+        ("tcp://127.0.0.1:1", "no Dask scheduler there"),
+        ("nonsense://x", "no Dask scheduler there"),
+    ],
+)
+def test_no_scheduler_is_one_line(tmp_path, monkeypatch, address, problem):
+    monkeypatch.setattr(workers, "CONNECT_S", 1)
+    study = load_study(write_study(tmp_path))
+    with Store(":memory:") as store, pytest.raises(InputError, match=problem) as caught:
+        fill(store, study, scheduler=address)
+    assert "\n" not in str(caught.value)
+    assert caught.value.place == f"--scheduler {address}"
+
+
+def test_a_scheduler_without_workers_is_one_line(tmp_path):
+    study = load_study(write_study(tmp_path))
+    with (
+        cluster(tmp_path, 0) as (address, _),
+        Store(":memory:") as store,
+        pytest.raises(InputError, match="the scheduler has no workers"),
+    ):
+        fill(store, study, scheduler=address)
