@@ -167,6 +167,9 @@ def _print_tables(loaded: "Trace", stats: "TraceStats") -> None:
         "quality": _quality_line(meta.quality) if meta.quality else "not measured",
         "made by": f"{meta.producer} {meta.producer_version}: {meta.command}",
         "sha256": loaded.sha256,
+        "scores": f"kept to multiples of {step:g}"
+        if (step := meta.content.get("tas_step"))
+        else "kept as they were",
         "replay ratio": f"{stats.ratio.over_all:.2%} of all steps, "
         f"{stats.ratio.over_eligible:.2%} of eligible steps (first frame left out)",
         "phi in pairs": f"{_mean(stats.pair_phi)} "

@@ -20,7 +20,7 @@ from carsim.decoder.group import Decoded, Group, decode_group
 from carsim.decoder.model import Model, load_model, random_model
 from carsim.decoder.quality import KINDS, Way, assess, mean_loss, own_way, variant, ways
 from carsim.decoder.recipe import Recipe
-from carsim.decoder.structures import Config, Policy
+from carsim.decoder.structures import Array, Config, Policy
 from carsim.decoder.workers import Progress, run_in_workers
 from carsim.errors import InputError
 from carsim.trace import Trace, TraceMeta
@@ -80,8 +80,14 @@ def capture(
     tokens = np.concatenate([group.tokens for group in decoded], axis=1)
     return Trace(
         replay=np.concatenate([group.replay for group in decoded], axis=2),
-        tas=np.concatenate([group.tas for group in decoded], axis=2),
-        meta=_meta(recipe, groups[0].model, codebook, tokens, _quality(recipe, codebook, measured)),
+        tas=_kept_scores(recipe, np.concatenate([group.tas for group in decoded], axis=2)),
+        meta=metadata(
+            recipe,
+            groups[0].model.source,
+            codebook.n_codes,
+            _kept_tokens(tokens),
+            _quality(recipe, codebook, measured),
+        ),
     )
 
 
@@ -168,13 +174,22 @@ def _digest(group: Group) -> bytes:
     return hashlib.sha256(pickle.dumps(group)).digest()
 
 
-def _meta(
+def metadata(
     recipe: Recipe,
-    model: Model,
-    codebook: Codebook,
-    tokens: NDArray[np.int64],
+    weights: str,
+    n_codes: int,
+    kept_tokens: Sequence[float],
     quality: Quality | None,
 ) -> TraceMeta:
+    """What the trace of a recipe says of itself.
+
+    Args:
+        recipe: What was decoded.
+        weights: Where the weights came from.
+        n_codes: K.
+        kept_tokens: Share of tokens equal to those one frame before, for each clip.
+        quality: What was measured of quality.
+    """
     return TraceMeta(
         producer="carsim capture",
         producer_version=version("carsim"),
@@ -191,14 +206,15 @@ def _meta(
         decision_scope=recipe.decision_scope,
         dtype=recipe.dtype,
         mode="sampled" if recipe.sampling else "teacher_forced",
-        weights=model.source,
+        weights=weights,
         sampling=recipe.sampling.model_dump() if recipe.sampling else None,
         content={
-            "codes": codebook.n_codes,
-            "given_frames": recipe.fed_frames,
+            "codes": n_codes,
+            **({"given_frames": recipe.given_frames} if recipe.sampling else {}),
+            **({"tas_step": recipe.tas_step} if recipe.tas_step else {}),
             "clips": [
                 asdict(Clip(**clip.model_dump())) | {"kept_tokens": share}
-                for clip, share in zip(recipe.clips, _kept_tokens(tokens), strict=True)
+                for clip, share in zip(recipe.clips, kept_tokens, strict=True)
             ],
         },
         quality=quality,
@@ -220,6 +236,16 @@ def _model(recipe: Recipe, codebook: Codebook, folder: Path) -> Model:
             "name the checkpoint, geometry and codebook that belong together",
         )
     return model
+
+
+def _kept_scores(recipe: Recipe, tas: Array) -> Array:
+    """Scores [S, L, B] to multiples of the recipe's step, each on its own side of tau."""
+    if recipe.tas_step is None:
+        return tas
+    coarse = (np.round(tas / recipe.tas_step) * recipe.tas_step).astype(tas.dtype)
+    tau = np.array([np.nan if each is None else each for each in recipe.policy.tau])[:, None]
+    kept: Array = np.where((coarse > tau) == (tas > tau), coarse, tas)
+    return kept
 
 
 def _kept_tokens(tokens: NDArray[np.int64]) -> list[float]:

@@ -115,6 +115,8 @@ class Recipe(_Strict):
         given_frames: First frames that are fed from the clip, where the rest is sampled.
         sampling: Present: frames after the given ones are sampled; absent: all are the clip's.
         quality: What to measure of quality, if anything.
+        tas_step: Present: the trace keeps scores to multiples of it, which saves space; those that
+            would change their side of tau are kept as they are.
         dtype: Arithmetic.
         seed: Of random weights and of sampling.
     """
@@ -135,6 +137,7 @@ class Recipe(_Strict):
     given_frames: NonNegativeInt | None = None
     sampling: Sampling | None = None
     quality: QualityRecipe | None = None
+    tas_step: Annotated[float, Field(gt=0, le=1)] | None = None
     dtype: Literal["float32", "float64"] = "float32"
     seed: NonNegativeInt
 

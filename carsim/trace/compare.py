@@ -26,7 +26,7 @@ class Comparison:
         identical: The files have the same bytes.
         changed_fields: Metadata fields that differ.
         max_tas_error: Largest difference of scores up to a row's first flip, less the spacing of
-            the stored numbers.
+            the stored numbers, or the step to whose multiples they were kept.
         flipped: Decisions that differ.
         first_flips: Decision units (rows, or what decides together) that differ somewhere.
         unexplained_flips: First flips whose score is farther from tau than the margin.
@@ -68,10 +68,11 @@ def compare_traces(first: Trace, second: Trace) -> Comparison:
     rounding = sum(
         np.spacing(np.abs(np.nan_to_num(trace.tas))).reshape(shape) for trace in (first, second)
     )
-    error = np.nan_to_num(np.abs(tas[0] - tas[1]) - rounding)
+    step = max(map(_step, (first, second)))
+    error = np.nan_to_num(np.abs(tas[0] - tas[1]) - rounding - step)
     taus = np.array([np.nan if tau is None else tau for tau in first.meta.tau_per_layer])
     tau = np.tile(taus, first.n_steps)[:, None]
-    distance = np.fmin(np.abs(tas[0] - tau), np.abs(tas[1] - tau)) - rounding
+    distance = np.fmin(np.abs(tas[0] - tau), np.abs(tas[1] - tau)) - rounding - step
     worst, first_flips, unexplained = 0.0, 0, 0
     units = decision_units(first.meta.decision_scope, first.meta.guidance_pairs, first.n_rows)
     for unit in units:
@@ -95,3 +96,9 @@ def compare_traces(first: Trace, second: Trace) -> Comparison:
         )
         / max(1, first.replay[eligible].size),
     )
+
+
+def _step(trace: Trace) -> float:
+    """Scores were kept to multiples of this when they were captured; 0 if they were not."""
+    step = trace.meta.content.get("tas_step", 0.0)
+    return step if isinstance(step, float) else 0.0
