@@ -231,8 +231,9 @@ def decisions_for(
     policy = design.policy
     matching = [trace for trace in traces if trace.meta.attention.kind == variant.attention.kind]
     trace = (matching or list(traces))[0]
+    video = Video(trace.n_frames, trace.tokens_per_frame, 0) if video is None else video
     if not variant.replays:
-        decisions = dense(trace.n_steps, trace.n_layers, trace.n_rows, trace.meta.guidance_pairs)
+        decisions = dense(video.n_steps, trace.n_layers, trace.n_rows, trace.meta.guidance_pairs)
     else:
         decisions = captured(trace) if policy.tau == "captured" else rethreshold(trace, policy.tau)
         if policy.decision_scope != decisions.scope:
@@ -240,26 +241,34 @@ def decisions_for(
         mismatch = _attention_mismatch(trace, variant)
         if mismatch:
             decisions = replace(decisions, label=f"{decisions.label}; {mismatch}")
-    n_frames = trace.n_frames if video is None else video.n_frames
-    if n_frames < trace.n_frames:
-        decisions = crop(decisions, n_frames, trace.tokens_per_frame)
-    if resample_seed is not None:
+        decisions = _resized(decisions, trace, video, resample_seed)
+    if resample_seed is not None and policy.batch > decisions.n_rows:
         decisions = resample(
             decisions,
             np.random.default_rng(resample_seed),
-            tokens_per_frame=trace.tokens_per_frame,
-            n_rows=max(policy.batch, decisions.n_rows),
-            n_frames=n_frames,
+            tokens_per_frame=video.tokens_per_frame,
+            n_rows=policy.batch,
         )
-    elif n_frames > trace.n_frames:
-        raise InputError(
-            "video.frames",
-            f"{n_frames} are more than the {trace.n_frames} of {trace.name}",
-            "give a seed to resample with, or a longer trace",
-        )
-    if video is not None:
-        decisions = enlarge(decisions, trace.tokens_per_frame, video.tokens_per_frame)
     return decisions
+
+
+def _resized(
+    decisions: Decisions, trace: Trace, video: Video, resample_seed: int | None
+) -> Decisions:
+    """Decisions of a trace for a video of as many frames and tokens as is asked for."""
+    tokens = trace.tokens_per_frame
+    if video.n_frames < trace.n_frames:
+        decisions = crop(decisions, video.n_frames, tokens)
+    elif video.n_frames > trace.n_frames:
+        if resample_seed is None:
+            raise InputError(
+                "video.frames",
+                f"{video.n_frames} are more than the {trace.n_frames} of {trace.name}",
+                "give a seed to resample with, or a longer trace",
+            )
+        rng = np.random.default_rng(resample_seed)
+        decisions = resample(decisions, rng, tokens_per_frame=tokens, n_frames=video.n_frames)
+    return enlarge(decisions, tokens, video.tokens_per_frame)
 
 
 def _attention_mismatch(trace: Trace, variant: Variant) -> str:
