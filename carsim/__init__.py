@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from carsim.errors import CarsimError, InputError, MisfitError
+    from carsim.explore.pareto import pareto
     from carsim.explore.study import Study, load_study
     from carsim.explore.sweep import sweep
     from carsim.machine import Report, RowResult, run
@@ -42,6 +43,7 @@ _HOMES = {
     "load_study": "carsim.explore.study",
     "load_trace": "carsim.trace",
     "override": "carsim.spec",
+    "pareto": "carsim.explore.pareto",
     "run": "carsim.machine",
     "save_report": "carsim.output",
     "save_trace": "carsim.trace",
@@ -69,6 +71,7 @@ __all__ = [
     "load_study",
     "load_trace",
     "override",
+    "pareto",
     "run",
     "save_report",
     "save_trace",

@@ -1,12 +1,11 @@
 """The results of a store as a frame and as files."""
 
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from carsim.errors import InputError
+from carsim.explore.files import write_whole
 from carsim.explore.metrics import METRICS
 from carsim.explore.store import Store
 
@@ -58,22 +57,8 @@ def export(store: Store, folder: str | Path) -> list[str]:
     """
     frame = frame_of(store)
     folder = Path(folder)
-    writers = {
-        "points.parquet": lambda path: frame.to_parquet(path, index=False),
-        "points.csv": lambda path: frame.to_csv(path, index=False),
-    }
-    for name in EXPORT_FILES:
-        unfinished = folder / f".{name}.{os.getpid()}.unfinished"
-        try:
-            writers[name](unfinished)
-            unfinished.replace(folder / name)
-        except OSError as error:
-            reason = error.strerror or type(error).__name__
-            raise InputError(
-                str(folder / name), f"cannot be written ({reason})", "make room"
-            ) from None
-        finally:
-            unfinished.unlink(missing_ok=True)
+    write_whole(folder / "points.parquet", lambda path: frame.to_parquet(path, index=False))
+    write_whole(folder / "points.csv", lambda path: frame.to_csv(path, index=False))
     return list(EXPORT_FILES)
 
 

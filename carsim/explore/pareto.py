@@ -1,0 +1,199 @@
+"""Exact Pareto fronts, knees and hypervolumes, in any number of objectives.
+
+A point dominates another if it is at least as good in every objective and better in one; the front
+is what no point dominates. Equal points do not dominate each other: all of them are on it.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from carsim.errors import InputError
+from carsim.explore.expression import Expression
+from carsim.explore.metrics import check_metric, direction_of
+from carsim.spec.problems import closest
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Floats = NDArray[np.float64]
+MOST_HYPERVOLUME = 6
+"""Objectives up to which the exact hypervolume is worth its time."""
+
+
+def pareto(
+    frame: "pd.DataFrame",
+    objectives: Mapping[str, str] | Sequence[str],
+    constraints: Sequence[str] = (),
+) -> "pd.DataFrame":
+    """The Pareto front of a frame of results.
+
+    Args:
+        frame: A row per point. Where it has a column ``status``, only rows that are ``ok`` count.
+        objectives: Columns, each with ``min`` or ``max``; metrics of carsim may go without.
+        constraints: Conditions over columns that points have to meet, such as ``dsp <= 2000``.
+
+    Returns:
+        The rows of the front, best in the first objective first, with a column ``knee`` that is
+        True for the one nearest to the best of everything (see :func:`knee`).
+
+    Raises:
+        InputError: No such column, no direction, or no point that counts.
+    """
+    signs = directions(objectives)
+    for name in signs:
+        if name not in frame:
+            hint = closest(name, map(str, frame.columns))
+            raise InputError(
+                f"objective {name}", "is no column of the results", f"{hint}name another"
+            )
+    kept = feasible(frame, constraints)
+    kept = kept[np.isfinite(kept[list(signs)].to_numpy(np.float64)).all(axis=1)]
+    if kept.empty:
+        counts = f"{len(frame):,} points" if len(frame) else "no points"
+        raise InputError(
+            "objectives",
+            f"none of {counts} fits, meets the constraints and has {', '.join(signs)}",
+            "sweep more points, relax a constraint or take other objectives",
+        )
+    values = kept[list(signs)].to_numpy(np.float64) * np.array(list(signs.values()))
+    on_front = front(values)
+    found = kept[on_front].copy()
+    found["knee"] = np.arange(len(found)) == knee(values[on_front])
+    first, sign = next(iter(signs.items()))
+    ordered: pd.DataFrame = found.sort_values(first, ascending=sign > 0, kind="stable")
+    return ordered.reset_index(drop=True)
+
+
+def directions(objectives: Mapping[str, str] | Sequence[str]) -> dict[str, int]:
+    """Objective -> 1 where less is better, -1 where more is.
+
+    Raises:
+        InputError: None at all, a name twice, or neither ``min`` nor ``max``.
+    """
+    if not isinstance(objectives, Mapping):
+        if len(set(objectives)) < len(objectives):
+            raise InputError("objectives", "name one twice", "name each once")
+        objectives = {name: direction_of(name) for name in objectives}
+    if not objectives:
+        raise InputError("objectives", "are missing", "name at least one, such as latency_s")
+    for name, better in objectives.items():
+        if better not in ("min", "max"):
+            raise InputError(f"objective {name}", f"got {better!r}", "say min or max")
+    return {name: 1 if better == "min" else -1 for name, better in objectives.items()}
+
+
+def parse_objectives(texts: Sequence[str]) -> dict[str, str]:
+    """Objectives as they are typed: ``NAME``, ``NAME:min`` or ``NAME:max``.
+
+    Raises:
+        InputError: An unknown metric, or one without a direction of its own.
+
+    >>> parse_objectives(["latency_s", "busy:min"])
+    {'latency_s': 'min', 'busy': 'min'}
+    """
+    found: dict[str, str] = {}
+    for text in texts:
+        name, colon, better = text.partition(":")
+        check_metric(name, f"objective {name}")
+        if name in found:
+            raise InputError(f"objective {name}", "is named twice", "name it once")
+        found[name] = better if colon else direction_of(name)
+    directions(found)
+    return found
+
+
+def feasible(frame: "pd.DataFrame", constraints: Sequence[str] = ()) -> "pd.DataFrame":
+    """Rows whose status is ``ok`` and that meet all constraints.
+
+    Raises:
+        InputError: A constraint that is none, or over columns that are not there.
+    """
+    kept = frame[frame["status"] == "ok"] if "status" in frame else frame
+    for text in constraints:
+        expression = Expression(text, "constraint")
+        for name in sorted(expression.names):
+            if name not in frame:
+                hint = closest(name, map(str, frame.columns))
+                raise InputError("constraint", f"no column {name!r}", f"{hint}name another")
+        holds = [expression.holds(row.__getitem__) for row in kept.to_dict("records")]
+        kept = kept[np.array(holds, bool)]
+    return kept
+
+
+def front(values: Floats) -> NDArray[np.bool_]:
+    """Which points no other dominates, bool[P], given float[P, M] of which less is better.
+
+    Points are taken in order of their sums, in which none comes before one that dominates it, so
+    that each has to be compared with the front so far alone.
+
+    >>> front(np.array([[1.0, 3.0], [2.0, 2.0], [2.0, 3.0], [1.0, 3.0]]))
+    array([ True,  True, False,  True])
+    """
+    points, inverse = np.unique(values, axis=0, return_inverse=True)
+    # Sorted lexicographically, which no dominating point is behind in either.
+    on_front = np.zeros(len(points), bool)
+    members = np.empty_like(points)
+    count = 0
+    for index, point in enumerate(points):
+        if not (members[:count] <= point).all(axis=1).any():
+            members[count] = point
+            count += 1
+            on_front[index] = True
+    result: NDArray[np.bool_] = on_front[inverse.ravel()]
+    return result
+
+
+def knee(values: Floats) -> int:
+    """The index of the compromise on a front, float[P, M] of which less is better.
+
+    Each objective is scaled to 0 (the best of the front) to 1 (the worst); the knee is the point
+    nearest to 0 in all of them, the first of equals.
+
+    >>> knee(np.array([[0.0, 10.0], [1.0, 1.0], [10.0, 0.0]]))
+    1
+    """
+    low, high = values.min(axis=0), values.max(axis=0)
+    span = np.where(high > low, high - low, 1.0)
+    return int(np.argmin((((values - low) / span) ** 2).sum(axis=1)))
+
+
+def hypervolume(values: Floats, reference: Floats) -> float:
+    """What points dominate of the space that is better than a reference, exactly.
+
+    Args:
+        values: float[P, M] of which less is better.
+        reference: float[M]; points that are not better than it in every objective add nothing.
+
+    Raises:
+        InputError: More than :data:`MOST_HYPERVOLUME` objectives.
+
+    >>> hypervolume(np.array([[1.0, 2.0], [2.0, 1.0]]), np.array([3.0, 3.0]))
+    3.0
+    """
+    if values.shape[1] > MOST_HYPERVOLUME:
+        problem = f"{values.shape[1]} objectives are more than {MOST_HYPERVOLUME}"
+        raise InputError("hypervolume", problem, "take fewer")
+    better = values[(values < reference).all(axis=1)]
+    return _volume(better[front(better)], reference) if len(better) else 0.0
+
+
+def _volume(points: Floats, reference: Floats) -> float:
+    """Slice along the last objective; each slice is a volume of one dimension less."""
+    if points.shape[1] == 1:
+        return float(reference[0] - points.min())
+    points = points[np.argsort(points[:, -1], kind="stable")]
+    if points.shape[1] == 2:
+        best = np.minimum.accumulate(points[:, 0])
+        heights = np.diff(np.append(points[:, 1], reference[1]))
+        return float(((reference[0] - best) * heights).sum())
+    total = 0.0
+    bounds = np.append(points[:, -1], reference[-1])
+    for index in range(len(points)):
+        height = bounds[index + 1] - bounds[index]
+        if height > 0:
+            below = points[: index + 1, :-1]
+            total += height * _volume(below[front(below)], reference[:-1])
+    return total
