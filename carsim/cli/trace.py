@@ -51,10 +51,10 @@ def list_traces(files: tuple[str, ...], as_csv: bool) -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    shown = ("file", "bytes", "rows", "frames", "tau", "scope", "attention", "eligible_ratio")
-    table = Table()
+    shown = ("file", "rows", "frames", "tau", "scope", "attention", "eligible_ratio")
+    table = Table(box=None)
     for name in shown:
-        table.add_column(name.replace("_", " "))
+        table.add_column(name.replace("_", " "), no_wrap=name in ("file", "attention"))
     for row in rows:
         table.add_row(*(escape(row[name]) for name in shown))
     Console().print(table)
