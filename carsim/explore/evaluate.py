@@ -275,6 +275,7 @@ def _size(design: Design, fit: FitReport) -> Row:
     used = fit.resources
     return {
         "fits": fit.fits,
+        "fill": max(row.needed / max(row.available, 1) for row in fit.rows),
         "dsp": used.dsp,
         "bram36": used.bram36,
         "uram": used.uram,

@@ -60,6 +60,7 @@ METRICS: dict[str, Metric] = {
     "memory_used_gb": Metric("min", "GB that all external memories hold"),
     "macs_per_cycle": Metric("min", "multiply-accumulates per cycle of all cores"),
     "fits": Metric("", "the design fits its board"),
+    "fill": Metric("min", "needed over available, of what is scarcest; above 1 does not fit"),
     "quality_loss": Metric("min", "nats per token lost against dense decoding, teacher-forced"),
     "quality_nats": Metric("min", "nats per token, teacher-forced"),
     "quality_dense_nats": Metric("", "the same of dense decoding"),
