@@ -125,7 +125,8 @@ class Folder:
 
 def folders() -> list[Folder]:
     """All studies that this runner serves, by name."""
-    return [Folder(path.parent) for path in sorted(STUDIES.glob("*/study.yaml"))]
+    with_figure = sorted(path.parent for path in STUDIES.glob("*/figure.py"))
+    return [Folder(path) for path in with_figure if (path / "study.yaml").exists()]
 
 
 def find(name: str) -> Folder:
