@@ -1,75 +1,72 @@
-"""How fast carsim is: one command, one table, figures measured in one run.
+"""How fast carsim is: one command, one table, ratios from one run.
 
-    python studies/speed/bench.py [--trace traces/vilau_8f.npz] [--repeat 3] [--json FILE]
+    python studies/speed/bench.py            # all of it; writes results.json, growth.csv, speed.png
+    python studies/speed/bench.py --short    # under a minute, writes nothing
+    python studies/speed/bench.py --draw     # measures nothing, prints and draws what was kept
 
-Wall times are those of whole processes, start-up included, and the median of the repeats; machines
-are noisy, so compare the ratios, which come from the same run. Memory is the peak resident set.
+Whole commands are measured as processes, start-up included: wall seconds, processor seconds (user
+and system, children included) and peak resident memory. What happens after loading is measured by
+``points.py`` in a process of its own. Machines are shared and clocks vary: compare the ratios,
+which come from the same run, and processor seconds rather than wall seconds where the machine was
+busy.
 """
 
 import argparse
 import json
 import os
-import statistics
+import platform
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-ROOT = Path(__file__).resolve().parents[2]
+import numpy as np
 
-POINT = """
-import sys, time
-from carsim.machine import run
-from carsim.machine.compare import decisions_for, variants, video_of
-from carsim.machine.batches import make_batches
-from carsim.machine.memo import PhaseMemo
-from carsim.machine.plan import Plan
-from carsim.machine.simulate import simulate
-from carsim.hw.hardware import Hardware
-from carsim.spec import load_design
-from carsim.trace import load_trace
-from dataclasses import replace
-design, trace = load_design("zcu102_16gb"), load_trace(sys.argv[1])
-video = video_of(design, [trace])
-variant = next(v for v in variants(design) if v.name == "FastCar + DRS")
-decisions = decisions_for(design, variant, [trace], None)
-batches = make_batches(decisions, design.policy.batch)
-one = replace(batches, replay=batches.replay[:1])
-def timed(steps, enabled):
-    memo = PhaseMemo(Hardware(design), enabled)
-    plan = Plan(memo.phases, video, variant.attention, variant.schedule, True, steps)
-    part = replace(one, replay=one.replay[:, list(steps)])
-    begun = time.perf_counter()
-    simulation = simulate(plan, part, memo)
-    return time.perf_counter() - begun, simulation, memo
-"""
+sys.path.insert(0, str(Path(__file__).parent))
 
-MEMOISED = (
-    POINT
-    + """
-seconds, simulation, memo = timed(range(video.n_steps), True)
-steps = one.replay[..., 0].size
-print(seconds, steps, memo.simulated)
-"""
-)
+from report import draw, print_report, write_growth
 
-PLAIN = (
-    POINT
-    + """
-from carsim.machine.simulate import simulate_plainly
-steps = range(0, video.n_steps, video.n_steps // 32)
-memo = PhaseMemo(Hardware(design), False)
-plan = Plan(memo.phases, video, variant.attention, variant.schedule, True, steps)
-part = replace(one, replay=one.replay[:, list(steps)])
-begun = time.perf_counter()
-simulate_plainly(plan, part, memo)
-print(time.perf_counter() - begun, part.replay[..., 0].size, memo.simulated)
-"""
-)
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+TRACE = "traces/vilau_8f.npz"
+RUN = ["-m", "carsim", "run", "configs/zcu102.yaml", "--trace", TRACE]
+POINTS, DECODER = str(HERE / "points.py"), str(HERE / "decoder.py")
+GROWTH = {
+    "frames": [8, 16, 32, 64, 128],
+    "batch": [1, 2, 4, 8, 16, 32],
+    "layers": [4, 8, 16, 32],
+    "cores": [1, 2, 4, 8, 16],
+}
+"""Sizes by axis; the rest of the point stays at 8 frames, 8 sequences, 32 layers, 4 cores."""
+
+Figures = dict[str, Any]
 
 
-def process(arguments: list[str]) -> tuple[float, float, str]:
-    """Wall seconds, peak resident MB and output of one process."""
+@dataclass(frozen=True)
+class Process:
+    """What a process took, and what it printed."""
+
+    wall_s: float
+    cpu_s: float
+    peak_mb: float
+    output: str
+
+    @property
+    def figures(self) -> Figures:
+        """All but the output."""
+        return {"wall_s": self.wall_s, "cpu_s": self.cpu_s, "peak_mb": self.peak_mb}
+
+
+def process(arguments: list[str]) -> Process:
+    """Run Python with arguments in the checkout.
+
+    Raises:
+        SystemExit: It failed.
+    """
     begun = time.perf_counter()
     with subprocess.Popen(
         [sys.executable, *arguments], cwd=ROOT, stdout=subprocess.PIPE, text=True
@@ -80,53 +77,158 @@ def process(arguments: list[str]) -> tuple[float, float, str]:
         child.returncode = os.waitstatus_to_exitcode(status)
     if child.returncode:
         raise SystemExit(f"{arguments} ended with {child.returncode}")
-    return time.perf_counter() - begun, usage.ru_maxrss / 1024, output
+    return Process(
+        time.perf_counter() - begun,
+        usage.ru_utime + usage.ru_stime,
+        usage.ru_maxrss / 1024,
+        output,
+    )
 
 
-def median_process(arguments: list[str], repeat: int) -> dict[str, float]:
-    """Median wall seconds and peak memory of several runs of one command."""
-    runs = [process(arguments) for _ in range(repeat)]
-    return {
-        "wall_s": statistics.median(run[0] for run in runs),
-        "peak_mb": max(run[1] for run in runs),
+def command(arguments: list[str], repeat: int) -> Figures:
+    """Of several runs of one command, the one that took least processor time."""
+    return min((process(arguments) for _ in range(repeat)), key=lambda run: run.cpu_s).figures
+
+
+def point(*arguments: object) -> Figures:
+    """One design point, by ``points.py``, with its rates."""
+    found: Figures = json.loads(process([POINTS, *map(str, arguments)]).output)
+    found["layer_steps_per_s"] = found["layer_steps"] / found["cpu_s"]
+    found["unique_per_s"] = found["unique_phases"] / found["cpu_s"]
+    return found
+
+
+def sweep(folder: Path, points: int) -> Figures:
+    """``carsim sweep`` over bandwidth, cores and schedules: every point has its own hardware."""
+    study = {
+        "design": str(ROOT / "configs" / "zcu102_16gb.yaml"),
+        "traces": [str(ROOT / TRACE)],
+        "axes": {
+            "machine.cores": [2, 4],
+            "machine.array.cols": {"range": {"from": 16, "to": 16 + points // 2 - 1, "step": 1}},
+        },
+        "allow_misfit": True,
     }
+    (folder / "study.yaml").write_text(json.dumps(study))
+    out = folder / "out"
+    arguments = ["-m", "carsim", "sweep", str(folder / "study.yaml"), "--out", str(out)]
+    found = process([*arguments, "--workers", "2", "--json"]).figures
+    return found | {"points": points, "points_per_minute": 60 * points / found["wall_s"]}
 
 
-def layer_steps(script: str, trace: str, repeat: int) -> dict[str, float]:
-    """Layer-steps per second after loading, total and unique phases counted apart."""
-    runs = [process(["-c", script, trace])[2].split() for _ in range(repeat)]
-    seconds = statistics.median(float(run[0]) for run in runs)
+def capture(folder: Path, frames: int, clips: int) -> Figures:
+    """``carsim capture`` of a part of the shipped recipe, real decoding of 32 layers."""
+    import yaml
+
+    recipe = yaml.safe_load((ROOT / "traces" / "vilau_8f.yaml").read_text())
+    recipe |= {"n_frames": frames, "clips": recipe["clips"][:clips], "output": "part.npz"}
+    codebook = ROOT / "traces" / recipe["codebook"]
+    (folder / codebook.name).write_bytes(codebook.read_bytes())
+    weights = ROOT / "traces" / recipe.get("weights", "random")
+    if weights.is_file():
+        (folder / weights.name).write_bytes(weights.read_bytes())
+    (folder / "part.yaml").write_text(yaml.safe_dump(recipe))
+    found = process(["-m", "carsim", "capture", str(folder / "part.yaml")]).figures
+    layers = recipe["decoded"]["n_layers"]
+    steps = frames * 256 * layers * -(-2 * clips // 8)
+    return found | {"layer_steps": steps, "layer_steps_per_s": steps / found["wall_s"]}
+
+
+def grow(axis: str, sizes: list[int]) -> list[Figures]:
+    """One axis of :data:`GROWTH`; long videos once, all others twice."""
+    return [
+        {"axis": axis, "size": size}
+        | point(f"--{axis}", size, "--repeat", 1 if axis == "frames" and size > 16 else 2)
+        for size in sizes
+    ]
+
+
+def slope(rows: list[Figures], of: str = "cpu_s") -> Figures:
+    """Slope of log time over log size by least squares, with its 95 % interval."""
+    from scipy.stats import linregress, t
+
+    x, y = (np.log([row[key] for row in rows]) for key in ("size", of))
+    fit = linregress(x, y)
+    half = float(t.ppf(0.975, len(rows) - 2) * fit.stderr) if len(rows) > 2 else float("nan")
+    return {"slope": float(fit.slope), "low": fit.slope - half, "high": fit.slope + half}
+
+
+def decoder(*arguments: str) -> list[Figures]:
+    """Steps of the reference decoder, by ``decoder.py``."""
+    found: list[Figures] = json.loads(process([DECODER, *arguments]).output)
+    return found
+
+
+def in_folder(measure: Callable[[Path], Figures]) -> Callable[[], Figures]:
+    """Measure in a temporary folder."""
+
+    def measured() -> Figures:
+        with tempfile.TemporaryDirectory() as folder:
+            return measure(Path(folder))
+
+    return measured
+
+
+SHORT: dict[str, Callable[[], Any]] = {
+    "help": lambda: command(["-m", "carsim", "--help"], 1),
+    "run": lambda: command(RUN, 1),
+    "point": lambda: point("--repeat", 3),
+    "point_plainly": lambda: point("--plainly", "--steps", 8),
+    "tile_point": lambda: point("--fidelity", "tile", "--steps", 16),
+    "decoder": lambda: decoder("--steps", "1024"),
+    "growth": lambda: grow("frames", [2, 4, 8]),
+}
+"""What CI prints."""
+
+LONG = SHORT | {
+    "help": lambda: command(["-m", "carsim", "--help"], 3),
+    "run": lambda: command(RUN, 3),
+    "point": lambda: point("--repeat", 5),
+    "point_plainly": lambda: point("--plainly", "--steps", 32),
+    "decoder": decoder,
+    "growth": lambda: [row for axis, sizes in GROWTH.items() for row in grow(axis, sizes)],
+    "large": lambda: point("--frames", 64, "--batch", 32),
+    "capture": in_folder(lambda folder: capture(folder, frames=1, clips=4)),
+    "sweep": in_folder(lambda folder: sweep(folder, points=24)),
+    "tile_point": lambda: point("--fidelity", "tile"),
+}
+"""What is kept."""
+
+
+def machine() -> Figures:
+    """Where it was measured, without names."""
     return {
-        "simulate_s": seconds,
-        "layer_steps": int(runs[0][1]),
-        "phases_simulated": int(runs[0][2]),
-        "layer_steps_per_s": int(runs[0][1]) / seconds,
+        "date": time.strftime("%Y-%m-%d", time.gmtime()),
+        "processors": len(os.sched_getaffinity(0)),
+        "load_average": os.getloadavg()[0],
+        "python": platform.python_version(),
+        "numpy": np.__version__,
     }
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure, print, and keep what the long form finds."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--trace", default="traces/vilau_8f.npz")
-    parser.add_argument("--repeat", type=int, default=3)
-    parser.add_argument("--json", type=Path)
+    parser.add_argument("--short", action="store_true", help="under a minute; keeps nothing")
+    parser.add_argument("--draw", action="store_true", help="measure nothing, draw and print again")
     options = parser.parse_args()
-    run = ["-m", "carsim", "run", "configs/zcu102.yaml", "--trace", options.trace]
-    found = {
-        "carsim --help": median_process(["-m", "carsim", "--help"], options.repeat),
-        "carsim run, six rows": median_process(run, options.repeat),
-        "one design point, memoised": layer_steps(MEMOISED, options.trace, options.repeat),
-        "one design point, unmemoised sample": layer_steps(PLAIN, options.trace, 1),
-    }
-    for name, figures in found.items():
-        print(f"{name:36}", "  ".join(f"{key} {value:,.4g}" for key, value in figures.items()))
-    ratio = (
-        found["one design point, memoised"]["layer_steps_per_s"]
-        / found["one design point, unmemoised sample"]["layer_steps_per_s"]
-    )
-    print(f"memoisation speeds a design point up {ratio:,.0f} times")
-    if options.json:
-        options.json.write_text(json.dumps(found | {"memoisation_ratio": ratio}, indent=1) + "\n")
+    kept = HERE / "results.json"
+    if options.draw:
+        found = json.loads(kept.read_text(encoding="utf-8"))
+    else:
+        os.environ["OMP_NUM_THREADS"] = "1"
+        found = {"machine": machine()}
+        for name, measure in (SHORT if options.short else LONG).items():
+            print(f"measuring {name}", file=sys.stderr, flush=True)
+            found[name] = measure()
+    if not options.short:
+        found["slopes"] = {
+            axis: slope([row for row in found["growth"] if row["axis"] == axis]) for axis in GROWTH
+        }
+        kept.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        write_growth(found["growth"], HERE / "growth.csv")
+        draw(found, HERE / "peers.csv", HERE / "speed.png")
+    print_report(found)
 
 
 if __name__ == "__main__":

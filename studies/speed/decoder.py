@@ -1,0 +1,139 @@
+"""Where the reference decoder spends its time, on the twin's shape; prints one JSON line.
+
+    python studies/speed/decoder.py [--steps 0,512,1024,1536,2047] [--repeat 5]
+
+Rows are decoded eight at a time, as capture does it. The share of matrix products is measured as
+ratio of processor times in one process, turn about: a decode step, then the matrix products of that
+very step alone, with the same operands in the same order. Alone, they find their operands in cache
+more often than among other work, so the share is rather too low than too high.
+"""
+
+import argparse
+import json
+import statistics
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from carsim.decoder.decode import decode_step, prefill
+from carsim.decoder.model import load_model
+from carsim.decoder.structures import Array, Config, Policy, State, Weights, stack_weights
+
+ROOT = Path(__file__).resolve().parents[2]
+ROWS, FRAMES, TOKENS, PROMPT = 8, 8, 256, 62
+TAU = 0.5
+"""About half of the eligible layer-steps of the twin's own traces replay at it."""
+
+
+class Watched(np.ndarray):
+    """An array that notes the operands of the matrix products it takes part in."""
+
+    products: tuple[tuple[Array, Array], ...] = ()
+
+    def __array_ufunc__(
+        self, ufunc: np.ufunc, method: str, *inputs: Any, out: Any = None, **options: Any
+    ) -> Any:
+        """Do the operation on plain arrays; what comes out is watched."""
+        plain = [x.view(np.ndarray) if isinstance(x, np.ndarray) else x for x in inputs]
+        if out is not None:
+            options["out"] = tuple(x.view(np.ndarray) for x in out)
+        if ufunc is np.matmul:
+            Watched.products += ((plain[0].copy(), plain[1]),)
+        result = getattr(ufunc, method)(*plain, **options)
+        return result.view(Watched) if isinstance(result, np.ndarray) else result
+
+
+class Decoding:
+    """Eight rows of the twin, at any step of a video.
+
+    Args:
+        tau: Threshold of all layers; infinity computes everything.
+    """
+
+    def __init__(self, tau: float = TAU) -> None:
+        model = load_model(ROOT / "studies" / "twin" / "twin.safetensors")
+        self._config = Config(model.geometry, TOKENS, FRAMES)
+        self._policy = Policy((tau,) * model.geometry.n_layers)
+        self._weights: Weights = stack_weights(self._config, model.arrays)
+        rng = np.random.default_rng(0)
+        text = model.arrays["embed_text"][rng.integers(97, 123, (ROWS, PROMPT))]
+        self._state: State = prefill(
+            self._config,
+            self._policy,
+            self._weights,
+            text.astype(np.float32),
+            np.ones((ROWS, PROMPT), bool),
+        )[0]
+        visual = model.arrays["embed_visual"].astype(np.float32)
+        tokens = rng.integers(0, len(visual), (TOKENS, ROWS // 2))
+        self._x = visual[
+            np.repeat(tokens, 2, axis=1)
+        ]  # [N, B, d]; frames repeat, so that TAS varies
+
+    def go_to(self, step: int) -> None:
+        """Stand before a step; what was skipped on the way is filled with what came before."""
+        state, slots = self._state, self._state.n_slots
+        extra = step - state.step
+        if extra > 0:
+            source = np.arange(extra) % slots
+            state.k[..., slots : slots + extra, :] = state.k[..., source, :]
+            state.v[..., slots : slots + extra, :] = state.v[..., source, :]
+        state.step = step
+
+    def step(self, *, watched: bool = False) -> None:
+        """Decode the step, and stand before it again."""
+        x: NDArray[Any] = self._x[self._state.step % TOKENS]
+        decode_step(
+            self._config,
+            self._policy,
+            self._weights,
+            self._state,
+            x.view(Watched) if watched else x,
+        )
+        self._state.step -= 1
+
+    def products(self) -> tuple[tuple[Array, Array], ...]:
+        """Operands of the matrix products of the step."""
+        Watched.products = ()
+        self.step(watched=True)
+        return Watched.products
+
+
+def share_of_products(decoding: Decoding, step: int, repeat: int) -> dict[str, float]:
+    """Median milliseconds of a step and of its matrix products, and the median of their ratio."""
+    decoding.go_to(step)
+    products = decoding.products()
+    whole, alone = [], []
+    for _ in range(repeat):
+        begun = time.process_time()
+        decoding.step()
+        between = time.process_time()
+        for a, b in products:
+            np.matmul(a, b)
+        alone.append(time.process_time() - between)
+        whole.append(between - begun)
+    return {
+        "step": step,
+        "step_ms": 1e3 * statistics.median(whole),
+        "products_ms": 1e3 * statistics.median(alone),
+        "products_share": statistics.median(a / w for a, w in zip(alone, whole, strict=True)),
+        "products": len(products),
+    }
+
+
+def main() -> None:
+    """Measure a few steps of a video."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--steps", default="0,512,1024,1536,2047")
+    parser.add_argument("--repeat", type=int, default=7)
+    options = parser.parse_args()
+    decoding = Decoding()
+    steps = [int(step) for step in options.steps.split(",")]
+    print(json.dumps([share_of_products(decoding, step, options.repeat) for step in steps]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,127 @@
+"""The benchmark's figures as a table, a CSV and a figure."""
+
+import csv
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+Figures = dict[str, Any]
+
+LABELS = {
+    "help": "carsim --help",
+    "run": "carsim run, six rows",
+    "point": "one design point",
+    "point_plainly": "the same, unmemoised (a sample of its steps)",
+    "tile_point": "one design point, tile",
+    "tile_run": "carsim run --fidelity tile, six rows",
+    "large": "64 frames x 32 sequences",
+    "capture": "carsim capture, 1 frame of 8 rows",
+    "sweep": "carsim sweep, 2 workers",
+}
+COLUMNS = ("wall_s", "cpu_s", "peak_mb", "layer_steps", "unique_phases", "layer_steps_per_s")
+GROWTH_COLUMNS = (
+    "axis",
+    "size",
+    "layer_steps",
+    "unique_phases",
+    "wall_s",
+    "cpu_s",
+    "peak_mb",
+)
+
+
+def ratios(found: Figures) -> dict[str, float]:
+    """What does not depend on how fast or busy the machine was."""
+    rate = {name: found[name]["layer_steps_per_s"] for name in ("point", "point_plainly")}
+    decoder = found["decoder"]
+    named = {
+        "memoised over unmemoised, layer-steps per second": rate["point"] / rate["point_plainly"],
+        "total over unique: layer-steps per phase simulated": found["point"]["layer_steps"]
+        / found["point"]["phases_simulated"],
+        "six rows with start-up over one design point": found["run"]["cpu_s"]
+        / found["point"]["first_cpu_s"],
+        "decoder: matrix products over all of a step": sum(row["products_ms"] for row in decoder)
+        / sum(row["step_ms"] for row in decoder),
+    }
+    rows = [row for row in found["growth"] if row["axis"] == "frames"]
+    first, last = rows[0], rows[-1]
+    named[f"frames {first['size']} to {last['size']}: time over steps"] = (
+        last["cpu_s"] / first["cpu_s"] / (last["size"] / first["size"])
+    )
+    return named
+
+
+def print_report(found: Figures) -> None:
+    """Tables in the terminal."""
+    console = Console(width=110)
+    table = Table(*("", *COLUMNS), title="What it takes")
+    for name, label in LABELS.items():
+        if name in found:
+            cells = [f"{found[name][key]:,.4g}" if key in found[name] else "" for key in COLUMNS]
+            table.add_row(label, *cells)
+    console.print(table)
+    if "sweep" in found:
+        console.print(f"sweep: {found['sweep']['points_per_minute']:.0f} points a minute")
+    table = Table("axis", "slope of log time", "95 % interval", title="Growth")
+    for axis, fit in found.get("slopes", {}).items():
+        table.add_row(axis, f"{fit['slope']:.2f}", f"{fit['low']:.2f} to {fit['high']:.2f}")
+    if table.row_count:
+        console.print(table)
+    table = Table("ratio", "", title="Ratios of this run")
+    for label, value in ratios(found).items():
+        table.add_row(label, f"{value:,.3g}")
+    console.print(table)
+
+
+def write_growth(rows: list[Figures], path: Path) -> None:
+    """A row per size of an axis."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, GROWTH_COLUMNS, extrasaction="ignore", lineterminator="\n")
+        writer.writeheader()
+        for row in rows:
+            writer.writerow(
+                {key: round(x, 4) if isinstance(x, float) else x for key, x in row.items()}
+            )
+
+
+def draw(found: Figures, peers: Path, path: Path) -> None:
+    """Growth by axis, and layer-steps per second beside peers if they have been measured."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, (growth, rates) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
+    for axis, fit in found["slopes"].items():
+        rows = [row for row in found["growth"] if row["axis"] == axis]
+        sizes = [row["size"] for row in rows]
+        label = f"{axis}: slope {fit['slope']:.2f} ({fit['low']:.2f} to {fit['high']:.2f})"
+        growth.plot(sizes, [row["cpu_s"] for row in rows], "o-", label=label)
+    growth.set(
+        xscale="log",
+        yscale="log",
+        xlabel="frames, sequences, layers, cores",
+        ylabel="processor seconds of one design point",
+        title="Growth",
+    )
+    growth.legend()
+    bars = {
+        "carsim, memoised": found["point"]["layer_steps_per_s"],
+        "carsim, unmemoised": found["point_plainly"]["layer_steps_per_s"],
+    }
+    if peers.exists():
+        with peers.open(encoding="utf-8") as file:
+            bars = {row["tool"]: float(row["layer_steps_per_s"]) for row in csv.DictReader(file)}
+    names = sorted(bars, key=lambda name: bars[name])
+    rates.barh(names, [bars[name] for name in names])
+    for name in names:
+        rates.annotate(f" {bars[name]:,.3g}", (bars[name], name), va="center")
+    rates.set(
+        xscale="log",
+        xlabel="layer-steps per processor second, start-up excluded",
+        title="Beside peers",
+    )
+    rates.margins(x=0.3)
+    figure.savefig(path, dpi=120)
