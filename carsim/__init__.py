@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from carsim.errors import CarsimError, InputError, MisfitError
     from carsim.explore.pareto import pareto
+    from carsim.explore.search import search
     from carsim.explore.study import Study, load_study
     from carsim.explore.sweep import sweep
     from carsim.machine import Report, RowResult, run
@@ -47,6 +48,7 @@ _HOMES = {
     "run": "carsim.machine",
     "save_report": "carsim.output",
     "save_trace": "carsim.trace",
+    "search": "carsim.explore.search",
     "shipped_designs": "carsim.spec",
     "summary": "carsim.output",
     "sweep": "carsim.explore.sweep",
@@ -75,6 +77,7 @@ __all__ = [
     "run",
     "save_report",
     "save_trace",
+    "search",
     "shipped_designs",
     "summary",
     "sweep",

@@ -16,6 +16,7 @@ COMMANDS = {
     "compare": "Show what differs between two runs, and what that did.",
     "report": "Make one HTML page of a folder of results.",
     "sweep": "Evaluate every point of a study, durably, on all cores or a cluster.",
+    "search": "Look for the Pareto front of a study by evaluating some of its points.",
     "pareto": "Show the Pareto front of what a sweep or a search has stored.",
     "capture": "Decode a video with the reference decoder and write its trace.",
     "trace": "Inspect trace files.",

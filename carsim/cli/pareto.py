@@ -78,7 +78,7 @@ def pareto(
         click.echo(json.dumps(document, indent=2))
         return
     axes = json.loads(meta["axes"])
-    show(output_console(), list(_parts(meta["name"], frame, front, axes, list(wanted))))
+    show(output_console(), list(front_parts(meta["name"], frame, front, axes, list(wanted))))
     click.echo(f"Written to {folder}: {', '.join(files)}")
 
 
@@ -86,13 +86,22 @@ MOST_ROWS = 40
 """Longer fronts are shown evenly thinned out; the CSV holds all of them."""
 
 
-def _parts(
+def front_parts(
     name: str,
     frame: "pd.DataFrame",
     front: "pd.DataFrame",
     axes: Sequence[str],
     objectives: Sequence[str],
 ) -> "Iterator[RenderableType]":
+    """The table of a front, its knee marked.
+
+    Args:
+        name: Of the study.
+        frame: All points.
+        front: Those on the front.
+        axes: Columns of the axes.
+        objectives: Columns of the objectives.
+    """
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -100,7 +109,7 @@ def _parts(
     ok = int((frame["status"] == "ok").sum())
     yield Text(f"{name}: {len(front):,} of {ok:,} points that fit are on the front", style="bold")
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
-    for column in ("", *_short(axes), *objectives):
+    for column in ("", *_short(axes, objectives), *objectives):
         table.add_column(column, justify="right", no_wrap=True)
     shown = front
     if len(front) > MOST_ROWS:
@@ -114,10 +123,10 @@ def _parts(
         yield f"{len(shown)} of {len(front):,} are shown; pareto.csv holds all of them."
 
 
-def _short(axes: Sequence[str]) -> list[str]:
-    """Names of axes without their sections, where that leaves them different."""
+def _short(axes: Sequence[str], objectives: Sequence[str]) -> list[str]:
+    """Names of axes without their sections, where that leaves all columns different."""
     short = [axis.rpartition(".")[2] for axis in axes]
-    return short if len(set(short)) == len(short) else list(axes)
+    return short if len({*short, *objectives}) == len(short) + len(objectives) else list(axes)
 
 
 def _cell(value: object) -> str:

@@ -85,15 +85,20 @@ def passes(study: Study, values: Mapping[str, Any]) -> bool:
     """All filters hold at given axis values."""
     if not study.filters:
         return True
-    changes = dict(study.fixed)
-    for axis in study.axes:
-        changes |= axis.changes(values[axis.name])
-    base = study.designs[values["design"]] if "design" in values else study.base
+    point = make_point(study, 0, values)
+    return all(each.holds(lambda name: field_of(study, point, name)) for each in study.filters)
 
-    def look_up(name: str) -> Any:
-        return values[name] if name in values else _field(base, changes, name)
 
-    return all(each.holds(look_up) for each in study.filters)
+def field_of(study: Study, point: Point, name: str) -> Any:
+    """The value of an axis at a point, or of a field of its design as far as paths tell.
+
+    Raises:
+        InputError: Neither an axis nor a field.
+    """
+    if name in point.values:
+        return point.values[name]
+    base = study.designs[point.changes["design"]] if "design" in point.changes else study.base
+    return _field(base, point.changes, name)
 
 
 # -------------------------------------------------------------------- private

@@ -1,5 +1,6 @@
 """Run a study: every point that the store does not hold yet, results stored as they come in."""
 
+import json
 import os
 import signal
 import threading
@@ -81,7 +82,7 @@ def sweep(
     from carsim.explore.frame import frame_of
 
     study = study if isinstance(study, Study) else load_study(study)
-    with Store(":memory:") if out is None else _store_in(Path(out)) as store:
+    with Store(":memory:") if out is None else open_folder(Path(out)) as store:
         fill(store, study, out=out, workers=workers, scheduler=scheduler, retry_failed=retry_failed)
         return frame_of(store)
 
@@ -120,7 +121,7 @@ def fill(
             stack.enter_context(sole_writer(Path(out)))
         store.claim(study_meta(study, "sweep"))
         if out is not None:
-            _keep_copy(study, Path(out))
+            keep_copy(study, Path(out))
         if retry_failed:
             store.forget("failed")
         finished = store.finished()
@@ -134,7 +135,7 @@ def fill(
             return Progress(total, counts.total(), evaluated, seconds, Counter(counts))
 
         tell(progress())
-        interrupted = stack.enter_context(_interruptible())
+        interrupted = stack.enter_context(interruptible())
         context = context_of(study)
         if not todo:
             return progress()
@@ -157,8 +158,6 @@ def fill(
 
 def study_meta(study: Study, kind: str) -> dict[str, str]:
     """What a store keeps about its study, beside what it is recognised by."""
-    import json
-
     return {
         "kind": kind,
         "fingerprint": study.fingerprint,
@@ -172,15 +171,6 @@ def study_meta(study: Study, kind: str) -> dict[str, str]:
     }
 
 
-def open_folder(out: Path) -> Store:
-    """The store of a folder, made if there is none.
-
-    Raises:
-        InputError: The folder cannot be made or written, or holds something else of that name.
-    """
-    return _store_in(out)
-
-
 def available_cores() -> int:
     """Cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
@@ -188,32 +178,8 @@ def available_cores() -> int:
     return os.cpu_count() or 1
 
 
-# -------------------------------------------------------------------- private
-
-
-def _store_in(out: Path) -> Store:
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise InputError(str(out), f"cannot be made ({reason})", "name another folder") from None
-    return Store(out / STORE_FILE)
-
-
-def _keep_copy(study: Study, out: Path) -> None:
-    """The study beside its results; a file of that name that is there already stays."""
-    copy = out / STUDY_FILE
-    if copy.exists():
-        return
-    try:
-        copy.write_text(study.text, encoding="utf-8")
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise InputError(str(copy), f"cannot be written ({reason})", "make room") from None
-
-
 @contextmanager
-def _interruptible() -> Iterator[Callable[[], bool]]:
+def interruptible() -> Iterator[Callable[[], bool]]:
     """Turn the first Ctrl-C into a flag; a second one interrupts at once."""
     pressed = threading.Event()
     if threading.current_thread() is not threading.main_thread():
@@ -230,3 +196,29 @@ def _interruptible() -> Iterator[Callable[[], bool]]:
         yield pressed.is_set
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def open_folder(out: Path) -> Store:
+    """The store of a folder, made if there is none.
+
+    Raises:
+        InputError: The folder cannot be made or written, or holds something else of that name.
+    """
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise InputError(str(out), f"cannot be made ({reason})", "name another folder") from None
+    return Store(out / STORE_FILE)
+
+
+def keep_copy(study: Study, out: Path) -> None:
+    """The study beside its results; a file of that name that is there already stays."""
+    copy = out / STUDY_FILE
+    if copy.exists():
+        return
+    try:
+        copy.write_text(study.text, encoding="utf-8")
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise InputError(str(copy), f"cannot be written ({reason})", "make room") from None

@@ -132,11 +132,11 @@ def evaluate_local(
     left = neighbourhoods(points)
     while left and not stop():
         doubtful: list[Point] = []
-        with _pool(context, workers) as pool:
+        with start_pool(context, workers) as pool:
             yield from _spread(pool, None, left, workers, stop, BrokenProcessPool, doubtful)
         for point in doubtful:
             if not stop():
-                yield [(point, _alone(context, point))]
+                yield [(point, evaluate_alone(context, point))]
 
 
 def evaluate_cluster(
@@ -186,6 +186,31 @@ def neighbourhoods(points: Iterable[Point]) -> deque[Lot]:
     for point in points:
         by_key.setdefault(point.neighbourhood, []).append(point)
     return deque(Lot(lot) for lot in by_key.values())
+
+
+def start_pool(context: Context, workers: int) -> ProcessPoolExecutor:
+    """Processes that evaluate points of a context, see :func:`evaluate_some`."""
+    # Never a fork of this process, whose threads may hold locks; where there is a server of forks,
+    # it has imported all that a worker needs once for all of them.
+    methods = get_all_start_methods()
+    processes = get_context("forkserver" if "forkserver" in methods else "spawn")
+    if isinstance(processes, ForkServerContext):
+        processes.set_forkserver_preload([__name__])
+    return ProcessPoolExecutor(
+        workers, mp_context=processes, initializer=_start, initargs=(context,)
+    )
+
+
+def evaluate_alone(context: Context, point: Point) -> Row:
+    """Evaluate one point in a process of its own, again if that dies; failed if that dies, too."""
+    for _ in range(KILLS):
+        with start_pool(context, 1) as pool:
+            try:
+                ((_, row),), _ = pool.submit(evaluate_some, None, [point], 0.0).result()
+            except BrokenProcessPool:
+                continue
+            return row
+    return _failure(f"{KILLS} processes that evaluated it alone")
 
 
 # -------------------------------------------------------------------- private
@@ -255,18 +280,6 @@ def _split(points: list[Point], parts: int) -> list[list[Point]]:
     return [points[a:b] for a, b in pairwise(bounds) if a < b]
 
 
-def _pool(context: Context, workers: int) -> ProcessPoolExecutor:
-    # Never a fork of this process, whose threads may hold locks; where there is a server of forks,
-    # it has imported all that a worker needs once for all of them.
-    methods = get_all_start_methods()
-    processes = get_context("forkserver" if "forkserver" in methods else "spawn")
-    if isinstance(processes, ForkServerContext):
-        processes.set_forkserver_preload([__name__])
-    return ProcessPoolExecutor(
-        workers, mp_context=processes, initializer=_start, initargs=(context,)
-    )
-
-
 def _start(context: Context) -> None:
     """Runs first in a worker: it finishes its task on Ctrl-C, and does not outlive its parent."""
     global _context
@@ -280,18 +293,6 @@ def _start(context: Context) -> None:
         os._exit(1)
 
     threading.Thread(target=leave_with_parent, daemon=True).start()
-
-
-def _alone(context: Context, point: Point) -> Row:
-    """Evaluate one point in a process of its own, again if that dies."""
-    for _ in range(KILLS):
-        with _pool(context, 1) as pool:
-            try:
-                ((_, row),), _ = pool.submit(evaluate_some, None, [point], 0.0).result()
-            except BrokenProcessPool:
-                continue
-            return row
-    return _failure(f"{KILLS} processes that evaluated it alone")
 
 
 def _failure(who: str) -> Row:
