@@ -86,5 +86,8 @@ def _cells(cells: Sequence[str], tag: str, text_columns: int) -> str:
             if cell.share is not None:
                 width = 100 * min(1.0, max(0.0, cell.share))
                 attributes += f' style="--bar: {width:.1f}%"'
-        texts.append(f"<{tag}{attributes}>{html.escape(cell)}</{tag}>")
+        text = html.escape(cell)
+        if tag == "th":  # a heading may be broken within a name
+            text = text.replace("_", "_<wbr>").replace(".", ".<wbr>")
+        texts.append(f"<{tag}{attributes}>{text}</{tag}>")
     return "".join(texts)

@@ -8,7 +8,9 @@ import click
 @click.option("--out", metavar="FILE", help="Write there instead of DIR/report.html.")
 @click.option("--overwrite", is_flag=True, help="Replace a file that carsim did not make.")
 def report(folder: str, out: str | None, overwrite: bool) -> None:
-    """Make one HTML page of what a run left in DIR; it needs no other file and no network.
+    """Make one HTML page of what a run, a sweep or a search left in DIR.
+
+    The page needs no other file and no network.
 
     It has the question, the answer, tables that a click sorts, and charts that answer the pointer.
     """

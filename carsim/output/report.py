@@ -6,9 +6,11 @@ from pathlib import Path
 from urllib.parse import quote
 
 from carsim.errors import InputError
+from carsim.explore.files import write_whole
+from carsim.explore.store import STORE_FILE
 from carsim.output.files import REPORT
-from carsim.output.html import GENERATOR, as_html
-from carsim.output.stored import read_run
+from carsim.output.html import GENERATOR, PageSection, as_html
+from carsim.output.stored import SUMMARY, read_run
 
 HEAD_BYTES = 4096
 """The page's generator is named within so many bytes of its start."""
@@ -24,7 +26,7 @@ def write_page(
     """Write the page of a folder of results.
 
     Args:
-        folder: What ``carsim run --out`` left.
+        folder: What ``carsim run --out``, ``carsim sweep`` or ``carsim search`` left.
         out: The file to write; ``report.html`` in the folder if not given.
         overwrite: Replace a file that carsim did not make.
         progress: Told what is being done.
@@ -38,15 +40,27 @@ def write_page(
     """
     folder = Path(folder)
     page = folder / REPORT if out is None else Path(out)
-    progress("reading")
-    run = read_run(folder)
     check_page(page, overwrite=overwrite)
-    progress("drawing")
-    from carsim.output.run_page import run_page
-
-    title, sections, pictures = run_page(run, folder, _address(folder, page))
-    _write_whole(page, as_html(title, sections, pictures))
+    progress("reading and drawing")
+    title, sections, pictures = _content(folder, _address(folder, page))
+    text = as_html(title, sections, pictures)
+    write_whole(page, lambda path: path.write_text(text, encoding="utf-8"))
     return page
+
+
+def _content(folder: Path, address: str) -> tuple[str, list[PageSection], dict[str, bytes]]:
+    """Title, sections and pictures of whatever results the folder holds."""
+    if (folder / SUMMARY).exists():
+        from carsim.output.run_page import run_page
+
+        return run_page(read_run(folder), folder, address)
+    if (folder / STORE_FILE).exists():
+        from carsim.output.stored_study import read_study
+        from carsim.output.study_page import study_page
+
+        return study_page(read_study(folder), folder, address)
+    problem = "is no folder" if not folder.is_dir() else f"holds neither {SUMMARY} nor {STORE_FILE}"
+    raise InputError(str(folder), problem, "name the --out of carsim run, sweep or search")
 
 
 def check_page(page: Path, *, overwrite: bool) -> None:
@@ -80,18 +94,6 @@ def _address(folder: Path, page: Path) -> str:
     """Of the folder, relative to the page; empty where they are together."""
     relative = os.path.relpath(folder.resolve(), page.parent.resolve())
     return "" if relative == "." else quote(Path(relative).as_posix()) + "/"
-
-
-def _write_whole(page: Path, text: str) -> None:
-    """The file appears whole or not at all."""
-    unfinished = page.with_name(f".{page.name}.{os.getpid()}.unfinished")
-    try:
-        unfinished.write_text(text, encoding="utf-8")
-        unfinished.replace(page)
-    except OSError as error:
-        raise _unwritable(page, error) from error
-    finally:
-        unfinished.unlink(missing_ok=True)
 
 
 def _unwritable(page: Path, error: OSError) -> InputError:

@@ -64,9 +64,71 @@ function colours(layout) {
   return changes;
 }
 
+// A chart with choices: readers say which columns go right, up and into colour.
+function withChoices(choices, controls, redraw) {
+  const names = Object.keys(choices.columns);
+  const chosen = { x: choices.x, y: choices.y, colour: choices.colour };
+  for (const [role, text] of [["y", "up"], ["x", "right"], ["colour", "colour"]]) {
+    const label = document.createElement("label");
+    const select = document.createElement("select");
+    for (const name of role === "colour" ? ["", ...names] : names) {
+      select.add(new Option(name ? decoded(name) : "none", name, false, name === chosen[role]));
+    }
+    select.addEventListener("change", () => { chosen[role] = select.value; redraw(); });
+    label.append(`${text}: `, select);
+    controls.append(label);
+  }
+  return chosen;
+}
+
+function decoded(text) {
+  return text.replaceAll("&lt;", "<").replaceAll("&gt;", ">").replaceAll("&amp;", "&");
+}
+
+function scatter(choices, chosen) {
+  const { columns, front, knee, colours } = choices;
+  const all = front.map((_, place) => place);
+  const told = [...new Set([...choices.hover, chosen.x, chosen.y])];
+  const text = all.map((place) => told.map((name) => `${name}: ${columns[name][place]}`).join("<br>"));
+  const trace = (places, name, more) => ({
+    type: "scatter", mode: "markers", name,
+    x: places.map((place) => columns[chosen.x][place]),
+    y: places.map((place) => columns[chosen.y][place]),
+    text: places.map((place) => text[place]),
+    hovertemplate: "%{text}<extra></extra>",
+    ...more,
+  });
+  const data = [];
+  const values = chosen.colour ? columns[chosen.colour] : null;
+  const distinct = values ? [...new Set(values)] : [];
+  distinct.sort((a, b) => String(a).localeCompare(String(b), "en", { numeric: true }));
+  if (values && distinct.length > colours.length && distinct.every((v) => typeof v !== "string")) {
+    const marker = { size: 8, color: values, colorscale: "Viridis", showscale: true,
+                     colorbar: { title: { text: chosen.colour }, thickness: 14 } };
+    data.push(trace(all, "points", { marker, showlegend: false }));
+  } else if (values) {
+    distinct.forEach((value, index) => {
+      const marker = { size: 8, color: colours[index % colours.length] };
+      const places = all.filter((place) => values[place] === value);
+      data.push(trace(places, `${chosen.colour} ${value ?? "-"}`, { marker }));
+    });
+  } else {
+    data.push(trace(all, "points", { marker: { size: 8, color: colours[0] } }));
+  }
+  const joined = choices.joined && chosen.x === choices.x && chosen.y === choices.y;
+  const ring = { size: 13, symbol: "circle-open", color: "#7f7f7f", line: { width: 1.6 } };
+  const line = { color: "#7f7f7f", width: 1, dash: "dot" };
+  const members = all.filter((place) => front[place]);
+  data.push(trace(members, "front", { mode: joined ? "lines+markers" : "markers", marker: ring, line }));
+  if (knee !== null) {
+    data.push(trace([knee], "knee", { marker: { size: 17, symbol: "star", color: "#d55e00" } }));
+  }
+  return data;
+}
+
 if (window.Plotly) {
   for (const figure of document.querySelectorAll("figure.chart")) {
-    const { data, layout } = JSON.parse(figure.querySelector("script").textContent);
+    const { data, layout, choices } = JSON.parse(figure.querySelector("script").textContent);
     const canvas = figure.querySelector(".canvas");
     const plot = document.createElement("div");
     plot.className = "plot";
@@ -79,8 +141,20 @@ if (window.Plotly) {
       modeBarButtons: [["toImage", "zoom2d", "pan2d", "resetScale2d"]],
       toImageButtonOptions: { filename: figure.id, scale: 2 },
     };
-    Plotly.newPlot(plot, data, layout, config)
-      .then(() => Plotly.relayout(plot, colours(layout)));
-    dark.addEventListener("change", () => Plotly.relayout(plot, colours(layout)));
+    const paint = () => Plotly.relayout(plot, colours(layout));
+    if (choices) {
+      const controls = document.createElement("p");
+      controls.className = "controls screen";
+      canvas.before(controls);
+      const chosen = withChoices(choices, controls, () => draw());
+      const draw = () => {
+        for (const axis of ["x", "y"]) layout[`${axis}axis`].title = { text: chosen[axis] };
+        Plotly.react(plot, scatter(choices, chosen), layout, config).then(paint);
+      };
+      draw();
+    } else {
+      Plotly.newPlot(plot, data, layout, config).then(paint);
+    }
+    dark.addEventListener("change", paint);
   }
 }
