@@ -11,7 +11,7 @@ cores, and to whole ``LEAD_GRAIN_BYTES`` if still under way.
 """
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, cached_property
 from typing import NamedTuple
 
 from carsim.hw.array import vector_cycles
@@ -135,10 +135,15 @@ class Phases:
 
     def qkv_case(self, scored: bool, attended: int, before: Ahead) -> QkvCase:
         """The case of a QKV phase: a longer context than fills the KV buffers changes nothing."""
+        return QkvCase(scored, min(attended, self.qkv_attended), before)
+
+    @cached_property
+    def qkv_attended(self) -> int:
+        """The shortest context that overfills the KV buffers, in tokens."""
         machine, body = self.hw.design.machine, self._model.body
         sharing = machine.cores if self.hw.is_tensor else 1
         token_bytes = max(1, self._model.kv.bytes_of(2 * body.kv_size) // sharing)
-        return QkvCase(scored, min(attended, machine.kv_buffer_bytes // token_bytes + 1), before)
+        return machine.kv_buffer_bytes // token_bytes + 1
 
     def head(self) -> PhaseResult:
         """All dependent passes of the head, for one step of all sequences."""

@@ -8,18 +8,18 @@ layer-steps one after the other instead, and is what the fast way is tested agai
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from carsim.hw.bench import Ahead, PhaseResult
+from carsim.hw.bench import PhaseResult
 from carsim.hw.phase import Case
 from carsim.machine.batches import Batches
 from carsim.machine.memo import PhaseMemo
 from carsim.machine.patterns import Pattern, computes_first, number_patterns, pattern_of
 from carsim.machine.plan import Plan
-from carsim.machine.tables import START, Cycles, Ints, State, States, Table
+from carsim.machine.tables import Cycles, Ints, State, States, Table
 from carsim.machine.totals import PhaseTotals, total_of
 
 LAYER_PHASES = ("qkv", "attention", "output", "mlp")
@@ -67,28 +67,26 @@ def simulate(plan: Plan, batches: Batches, memo: PhaseMemo, *, detail: bool = Fa
     n_batches, n_steps, n_layers, _ = batches.replay.shape
     patterns_of, patterns = number_patterns(plan, batches.replay)
     computes_of = np.array([computes_first(pattern) for pattern in patterns], np.intp)[patterns_of]
-    qkv_kinds, qkv_example = _number_steps(plan.steps, lambda s: plan.qkv_case(s, START))
-    kinds, example = _number_steps(plan.steps, lambda s: plan.attend_case(s, START))
     scored = np.array([plan.scored(step) for step in plan.steps], np.intp)
+    attended = np.array([plan.attended(step) for step in plan.steps], np.intp)
+    # Steps differ in nothing else; a QKV phase sees no more of the context than can be fetched.
+    kinds, example = _number(scored, attended, plan.steps)
+    qkv_kinds, qkv_example = _number(
+        scored, np.minimum(attended, plan.phases.qkv_attended), plan.steps
+    )
     states = States()
     tables = {
-        "qkv": Table(
-            len(qkv_example), 1, states, lambda k, _, at, n: run.qkv(qkv_example[k], at.ahead, n)
-        ),
-        "attention": Table(
-            len(example), 1, states, lambda k, _, at, n: run.attend(example[k], at.ahead, n)
-        ),
-        "output": Table(
-            2, 2, states, lambda k, item, at, n: run.output(bool(k), bool(item), at.ahead, n)
-        ),
+        "qkv": Table(len(qkv_example), 1, states, lambda k, _, at: run.qkv(qkv_example[k], at)),
+        "attention": Table(len(example), 1, states, lambda k, _, at: run.attend(example[k], at)),
+        "output": Table(2, 2, states, lambda k, item, at: run.output(bool(k), bool(item), at)),
         "mlp": Table(
-            2, len(patterns), states, lambda k, item, at, n: run.mlp(patterns[item], bool(k), at, n)
+            2, len(patterns), states, lambda k, item, at: run.mlp(patterns[item], bool(k), at)
         ),
         "last mlp": Table(
             2,
             len(patterns),
             states,
-            lambda k, item, at, n: run.mlp(patterns[item], bool(k), at, n, last=True),
+            lambda k, item, at: run.mlp(patterns[item], bool(k), at, last=True),
         ),
     }
     dispatch = np.array([plan.dispatch_cycles(bool(k)) for k in scored], np.int64)
@@ -109,8 +107,8 @@ def simulate(plan: Plan, batches: Batches, memo: PhaseMemo, *, detail: bool = Fa
         if detail:
             for name, cycles in taken.items():
                 kept[name].append(cycles)
-    for table in tables.values():
-        table.book()
+    for name, table in tables.items():
+        run.count("mlp" if name == "last mlp" else name, table.counted())
     batch_cycles += run.outside_of_layers(n_batches)
     phase_cycles = {name: np.stack(parts, axis=-1) for name, parts in kept.items() if parts}
     return Simulation(plan, run.totals(), batch_cycles, phase_cycles, run.unique_phases)
@@ -121,20 +119,26 @@ def simulate_plainly(plan: Plan, batches: Batches, memo: PhaseMemo) -> Simulatio
     run = _Run(plan, memo)
     n_batches, n_steps, n_layers, _ = batches.replay.shape
     taken = {phase: np.zeros(batches.replay.shape[:3], np.int64) for phase in LAYER_PHASES}
+
+    def book(name: str, at: tuple[int, int, int], results: tuple[PhaseResult, ...]) -> State:
+        run.count(name, [(result, 1) for result in results])
+        taken[name][at] = sum(result.cycles for result in results)
+        return State(results[-1].ahead)
+
     for g, s in np.ndindex(n_batches, n_steps):
-        step, state = plan.steps[s], START
+        step, state = plan.steps[s], State()
         scored = plan.scored(step)
         for layer in range(n_layers):
             at = g, s, layer
             pattern = pattern_of(plan, batches.replay[at], scored)
-            taken["qkv"][at], state = run.qkv(step, state, 1)
-            taken["attention"][at], state = run.attend(step, state, 1)
-            taken["output"][at], state = run.output(scored, computes_first(pattern), state, 1)
+            state = book("qkv", at, run.qkv(step, state))
+            state = book("attention", at, run.attend(step, state))
+            state = book("output", at, run.output(scored, computes_first(pattern), state))
             known = plan.slack_cycles(taken["attention"][at], taken["output"][at])
             exposed = max(0, plan.dispatch_cycles(scored) - int(known))
-            taken["mlp"][at], state = run.mlp(
-                pattern, scored, State(state, exposed), 1, last=layer == n_layers - 1
-            )
+            state = State(state.ahead, exposed)
+            last = layer == n_layers - 1
+            state = book("mlp", at, run.mlp(pattern, scored, state, last=last))
     batch_cycles = sum(taken.values(), np.zeros(1, np.int64)).sum(axis=(1, 2))
     batch_cycles += run.outside_of_layers(n_batches)
     return Simulation(plan, run.totals(), batch_cycles, taken, run.unique_phases)
@@ -155,33 +159,38 @@ class _Run:
         """Different phases of layers so far."""
         return len(self._cases)
 
-    def qkv(self, step: int, before: Ahead, count: int) -> tuple[int, Ahead]:
-        """Cycles of a QKV phase and what it leaves, booked ``count`` times."""
-        return self._book("qkv", self._plan.qkv_case(step, before), count)
+    def qkv(self, step: int, before: State) -> tuple[PhaseResult]:
+        """A QKV phase."""
+        return (self._phase(self._plan.qkv_case(step, before.ahead)),)
 
-    def attend(self, step: int, before: Ahead, count: int) -> tuple[int, Ahead]:
-        """Cycles of an attention phase and what it leaves, booked ``count`` times."""
-        return self._book("attention", self._plan.attend_case(step, before), count)
+    def attend(self, step: int, before: State) -> tuple[PhaseResult]:
+        """An attention phase."""
+        return (self._phase(self._plan.attend_case(step, before.ahead)),)
 
-    def output(
-        self, scored: bool, mlp_computes: bool, before: Ahead, count: int
-    ) -> tuple[int, Ahead]:
-        """Cycles of an output projection and what it leaves, booked ``count`` times."""
-        return self._book("output", self._plan.output_case(scored, mlp_computes, before), count)
+    def output(self, scored: bool, mlp_computes: bool, before: State) -> tuple[PhaseResult]:
+        """An output projection."""
+        return (self._phase(self._plan.output_case(scored, mlp_computes, before.ahead)),)
 
     def mlp(
-        self, pattern: Pattern, scored: bool, before: State, count: int, *, last: bool = False
-    ) -> tuple[int, Ahead]:
-        """Cycles of the MLP of one layer-step, a register group after the other."""
-        cycles, ahead, exposed = 0, before.ahead, before.exposed_cycles
+        self, pattern: Pattern, scored: bool, before: State, *, last: bool = False
+    ) -> tuple[PhaseResult, ...]:
+        """The MLP of one layer-step, a register group after the other."""
+        results: list[PhaseResult] = []
+        ahead, exposed = before
         for index, (loads, replaying) in enumerate(pattern):
             no_lead = last or index < len(pattern) - 1
             case = self._plan.mlp_case(loads, replaying, scored, no_lead, exposed, ahead)
-            taken, ahead = self._book("mlp", case, count)
-            cycles += taken
+            results.append(self._phase(case))
+            ahead = results[-1].ahead
             # The registers take the next group once this one has left the cores.
             exposed = self._plan.dispatch_cycles(scored)
-        return cycles, ahead
+        return tuple(results)
+
+    def count(self, name: str, weighted: Iterable[tuple[PhaseResult, int]]) -> None:
+        """Book results of one kind of phase, each with how often it occurs."""
+        counts = self._counts[name]
+        for result, times in weighted:
+            counts[result] += times
 
     def outside_of_layers(self, n_batches: int) -> int:
         """Book prefill and head of all batches; returns their cycles in one batch."""
@@ -202,26 +211,16 @@ class _Run:
         layers = {name: total_of(counts.items()) for name, counts in self._counts.items()}
         return {"prefill": self._fixed["prefill"], **layers} | self._fixed
 
-    def _book(self, name: str, case: Case, count: int) -> tuple[int, Ahead]:
-        result = self._memo.layer_phase(case)
+    def _phase(self, case: Case) -> PhaseResult:
         self._cases.add(case)
-        self._counts[name][result] += count
-        return result.cycles, result.ahead
+        return self._memo.layer_phase(case)
 
 
-def _number_steps(steps: Sequence[int], kind_of: Callable[[int], object]) -> tuple[Ints, list[int]]:
-    """Number the steps by their kind.
+def _number(scored: Ints, attended: Ints, steps: Sequence[int]) -> tuple[Ints, list[int]]:
+    """Number the steps by (scored, attended).
 
     Returns:
         The number of each step, intp[S], and an example of a step by number.
     """
-    seen: dict[object, int] = {}
-    examples: list[int] = []
-    numbers = []
-    for step in steps:
-        kind = kind_of(step)
-        if kind not in seen:
-            seen[kind] = len(seen)
-            examples.append(step)
-        numbers.append(seen[kind])
-    return np.array(numbers, np.intp), examples
+    _, example, numbers = np.unique(2 * attended + scored, return_index=True, return_inverse=True)
+    return numbers.ravel(), [steps[index] for index in example.tolist()]

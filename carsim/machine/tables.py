@@ -1,12 +1,12 @@
 """Phases of many batches and steps at once: each different one is simulated once, all counted."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from carsim.hw.bench import Ahead
+from carsim.hw.bench import Ahead, PhaseResult
 
 Ints = NDArray[np.intp]
 Cycles = NDArray[np.int64]
@@ -62,8 +62,8 @@ class Table:
         n_kinds: Kinds of steps.
         n_whats: Things that the phase may do.
         states: States, which grow while the table is used.
-        one: Simulates an entry: (kind, what, state, count) -> (cycles, what it leaves). Called with
-            count 0 when the entry is first met, and with its count when all is done.
+        one: Simulates an entry when it is first met: (kind, what, state) -> results, one after the
+            other; what the last one leaves is what the entry leaves.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class Table:
         n_kinds: int,
         n_whats: int,
         states: States,
-        one: Callable[[int, int, State, int], tuple[int, Ahead]],
+        one: Callable[[int, int, State], tuple[PhaseResult, ...]],
     ) -> None:
         self._n_whats = n_whats
         self._states = states
@@ -80,6 +80,7 @@ class Table:
         self._cycles = np.full((n_kinds * n_whats, self._room), -1, np.int64)
         self._after = np.zeros((n_kinds * n_whats, self._room), np.intp)
         self._counts = np.zeros((n_kinds * n_whats, self._room), np.int64)
+        self._results: dict[tuple[int, int], tuple[PhaseResult, ...]] = {}
 
     def look_up(self, kinds: Ints, what: Ints | int, before: Ints) -> tuple[Cycles, Ints]:
         """Cycles of the phase, and states after it, for all batches and steps: [G, S] each."""
@@ -92,17 +93,17 @@ class Table:
         code = (kinds * self._n_whats + what) * self._room + before
         counts = np.bincount(code.ravel(), minlength=self._counts.size).reshape(self._counts.shape)
         self._counts += counts
-        for row, state in zip(*np.nonzero((counts > 0) & (self._cycles < 0)), strict=True):
-            cycles, ahead = self._entry(int(row), int(state), 0)
-            self._cycles[row, state] = cycles
-            self._after[row, state] = self._states.number(State(ahead))
+        for row, state in np.argwhere((counts > 0) & (self._cycles < 0)).tolist():
+            kind, item = divmod(row, self._n_whats)
+            results = self._one(kind, item, self._states.by_number[state])
+            self._results[row, state] = results
+            self._cycles[row, state] = sum([result.cycles for result in results])
+            self._after[row, state] = self._states.number(State(results[-1].ahead))
         return self._cycles.ravel()[code], self._after.ravel()[code]
 
-    def book(self) -> None:
-        """Count every entry as often as it was looked up."""
-        for row, state in zip(*np.nonzero(self._counts), strict=True):
-            self._entry(int(row), int(state), int(self._counts[row, state]))
-
-    def _entry(self, row: int, state: int, count: int) -> tuple[int, Ahead]:
-        kind, what = divmod(row, self._n_whats)
-        return self._one(kind, what, self._states.by_number[state], count)
+    def counted(self) -> Iterator[tuple[PhaseResult, int]]:
+        """All results, each with how often its entry was looked up."""
+        for (row, state), results in self._results.items():
+            count = int(self._counts[row, state])
+            for result in results:
+                yield result, count
