@@ -4,11 +4,11 @@
 
 Every peer gets an environment of its own from PyPI, outside of the checkout. ZigZag and AccelForge
 map and estimate the two products of a decode step of LLaMA-2-7B, one token times 4096 x 4096 and
-times 4096 x 11008; a layer is four of the first and three of the second. GenZ estimates a step of 32
-layers. carsim simulates its design point (``points.py``), memoised and not, before and after every
-peer. Start-up is left out of all, and processor seconds count, so that waiting for a busy machine
-does not. What a peer leaves out (replay, batches, schedules, contention; attention but for GenZ) is
-in carsim's layer-step; what carsim leaves out (the search for a mapping) is in theirs.
+times 4096 x 11008; a layer is four of the first and three of the second. GenZ estimates a step of
+32 layers. carsim simulates its design point (``points.py``), memoised and not, before and after
+every peer. Start-up is left out of all, and processor seconds count, so that waiting for a busy
+machine does not. What a peer leaves out (replay, batches, schedules, contention; attention but for
+GenZ) is in carsim's layer-step; what carsim leaves out (the search for a mapping) is in theirs.
 
 Writes ``peers.csv``. A peer that cannot be installed or run is a row that says why.
 """

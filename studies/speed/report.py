@@ -17,7 +17,7 @@ LABELS = {
     "tile_point": "one design point, tile",
     "tile_run": "carsim run --fidelity tile, six rows",
     "large": "64 frames x 32 sequences",
-    "capture": "carsim capture, 1 frame of 8 rows",
+    "capture": "carsim capture, 1 frame of 2 rows",
     "sweep": "carsim sweep, 2 workers",
 }
 COLUMNS = ("wall_s", "cpu_s", "peak_mb", "layer_steps", "unique_phases", "layer_steps_per_s")
