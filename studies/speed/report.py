@@ -20,7 +20,7 @@ LABELS = {
     "capture": "carsim capture, 1 frame of 2 rows",
     "sweep": "carsim sweep, 2 workers",
 }
-COLUMNS = ("wall_s", "cpu_s", "peak_mb", "layer_steps", "unique_phases", "layer_steps_per_s")
+COLUMNS = ("wall_s", "cpu_s", "peak_mb", "layer_steps", "phases_simulated", "layer_steps_per_s")
 GROWTH_COLUMNS = (
     "axis",
     "size",
