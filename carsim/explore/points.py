@@ -56,7 +56,7 @@ def make_points(study: Study) -> list[Point]:
         InputError: Too many, or none that passes the filters.
     """
     sampling = study.file.sampling
-    drawn = _grid(study) if sampling.method == "grid" else _drawn(study)
+    drawn = grid_values(study) if sampling.method == "grid" else _drawn(study)
     points: dict[str, Point] = {}
     for values in drawn:
         point = make_point(study, len(points), values)
@@ -101,6 +101,26 @@ def field_of(study: Study, point: Point, name: str) -> Any:
     return _field(base, point.changes, name)
 
 
+def grid_values(study: Study) -> Iterator[dict[str, Any]]:
+    """All combinations of the values of a study's axes that pass its filters, in order.
+
+    Raises:
+        InputError: More than :data:`~carsim.explore.study.MOST_POINTS` combinations.
+    """
+    size = math.prod(len(axis.values) for axis in study.axes)
+    if size > MOST_POINTS:
+        raise InputError(
+            f"study {study.name}: $.axes",
+            f"span {size:,} combinations, more than {MOST_POINTS:,}",
+            "take fewer values, or sample by random or lhs",
+        )
+    names = [axis.name for axis in study.axes]
+    for combination in itertools.product(*(axis.values for axis in study.axes)):
+        values = dict(zip(names, combination, strict=True))
+        if passes(study, values):
+            yield values
+
+
 # -------------------------------------------------------------------- private
 
 
@@ -114,21 +134,6 @@ def _field(base: Design, changes: Mapping[str, Any], name: str) -> Any:
                 value = value.get(part) if isinstance(value, Mapping) else None
             return value
     return field_value(base, name, "$.filters")
-
-
-def _grid(study: Study) -> Iterator[dict[str, Any]]:
-    size = math.prod(len(axis.values) for axis in study.axes)
-    if size > MOST_POINTS:
-        raise InputError(
-            f"study {study.name}: $.axes",
-            f"span {size:,} combinations, more than {MOST_POINTS:,}",
-            "take fewer values, or sample by random or lhs",
-        )
-    names = [axis.name for axis in study.axes]
-    for combination in itertools.product(*(axis.values for axis in study.axes)):
-        values = dict(zip(names, combination, strict=True))
-        if passes(study, values):
-            yield values
 
 
 def _drawn(study: Study) -> list[dict[str, Any]]:

@@ -20,7 +20,7 @@ from carsim.errors import InputError
 from carsim.explore.axis import Axis
 from carsim.explore.evaluate import Row
 from carsim.explore.pareto import directions, front
-from carsim.explore.points import Point, field_of, make_point, passes
+from carsim.explore.points import Point, field_of, grid_values, make_point, passes
 from carsim.explore.study import Study
 
 if TYPE_CHECKING:
@@ -175,17 +175,24 @@ class Searcher:
                 params = {axis.name: _place(axis, start[axis.name]) for axis in self._study.axes}
                 axis = self._study.axes[self._rng.integers(len(self._study.axes))]
                 params[axis.name] = self._step(axis, params[axis.name])
+                values = self._values(params)
             else:
-                params = {
-                    axis.name: _place(axis, axis.at(self._rng.random()))
-                    for axis in self._study.axes
-                }
-            values = self._values(params)
-            point = make_point(self._study, 0, values)
-            is_new = point.id not in self.known and point.id not in self._pending
-            if is_new and passes(self._study, values):
-                return params
-        return None
+                values = {axis.name: axis.at(self._rng.random()) for axis in self._study.axes}
+            if self._is_new(values) and passes(self._study, values):
+                return self._params(values)
+        if any(axis.interval is not None for axis in self._study.axes):
+            return None
+        # What chance has not found may still be there.
+        unknown = (values for values in grid_values(self._study) if self._is_new(values))
+        last = next(unknown, None)
+        return None if last is None else self._params(last)
+
+    def _is_new(self, values: dict[str, Any]) -> bool:
+        point = make_point(self._study, 0, values)
+        return point.id not in self.known and point.id not in self._pending
+
+    def _params(self, values: dict[str, Any]) -> dict[str, Any]:
+        return {axis.name: _place(axis, values[axis.name]) for axis in self._study.axes}
 
     def _step(self, axis: Axis, place: Any) -> Any:
         """A place next to another on an axis; any other one where there is no order."""

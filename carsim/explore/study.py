@@ -340,7 +340,11 @@ def _within(holder: Any, part: str) -> list[Any]:
     if not issubclass(model, BaseModel) or part not in model.model_fields:
         return []
     kinds: list[Any] = [*_models(model.model_fields[part].annotation)]
-    return kinds if isinstance(holder, type) else [getattr(holder, part), *kinds]
+    if isinstance(holder, type):
+        return kinds
+    value = getattr(holder, part)
+    # Keys of a mapping, such as names of memories, are those that it has.
+    return [value] if isinstance(value, dict) else [value, *kinds]
 
 
 def _models(annotation: Any) -> list[type[BaseModel]]:

@@ -1,0 +1,174 @@
+"""What a study file may say, and what it is told when it says something else."""
+
+import pytest
+from explore_study import write_study
+
+from carsim.errors import InputError
+from carsim.explore.axis import parse_axis
+from carsim.explore.points import make_points
+from carsim.explore.study import load_study
+
+
+def values(raw):
+    return parse_axis("x", raw, "axes.x").values
+
+
+@pytest.mark.parametrize(
+    ("raw", "expected"),
+    [
+        ([1, 2, 5], (1, 2, 5)),
+        ({"values": ["a", True]}, ("a", True)),
+        ({"range": {"from": 1, "to": 4}}, (1, 2, 3, 4)),
+        ({"range": [1, 8, 3]}, (1, 4, 7)),
+        ({"range": {"from": 0, "to": 0.3, "step": 0.1}}, (0, 0.1, 0.2, 0.3)),
+        ({"range": {"from": 0.0, "to": 1.0, "points": 3}}, (0.0, 0.5, 1.0)),
+        ({"range": {"from": -1, "to": -1}}, (-1,)),
+        ({"log2": {"from": 128, "to": 1024}}, (128, 256, 512, 1024)),
+        ({"log2": [3, 23]}, (3, 6, 12)),
+    ],
+)
+def test_axes_spell_out_their_values(raw, expected):
+    assert values(raw) == expected
+    assert [type(v) for v in values(raw)] == [type(v) for v in expected] or 0 in expected
+
+
+def test_a_continuous_axis_is_cut_by_shares():
+    even = parse_axis("x", {"uniform": [2, 4]}, "")
+    assert [even.at(share) for share in (0.0, 0.25, 0.5)] == [2.0, 2.5, 3.0]
+    log = parse_axis("x", {"log_uniform": [1, 100]}, "")
+    assert log.at(0.5) == pytest.approx(10)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"axes": {"machine.core": [1]}}, "$.axes.machine.core: no field 'core' in 'machine.core'"),
+        ({"axes": {"machine.cores.x": [1]}}, "no field 'x' in 'machine.cores.x'; shorten the path"),
+        ({"axes": {"board.memories.hbm.channels": [1]}}, "known here: pl_ddr, ps_ddr"),
+        ({"axes": {}}, "$.axes: expected"),
+        ({"axes": {"machine.cores": []}}, "$.axes.machine.cores: is empty; give at least one"),
+        ({"axes": {"machine.cores": [1, 1]}}, "lists 1 twice; keep one"),
+        ({"axes": {"machine.cores": 4}}, "got 4; give a list of values, or one of range"),
+        ({"axes": {"machine.cores": {"range": [5, 1]}}}, "is empty: from 5 to 1"),
+        ({"axes": {"machine.cores": {"range": [1, 5, 0]}}}, "steps by 0; give a step above 0"),
+        ({"axes": {"machine.cores": {"range": ["a", 5]}}}, "from: got 'a'; give a number"),
+        ({"axes": {"machine.cores": {"log2": [0, 5]}}}, "starts at 0; start above 0"),
+        ({"axes": {"policy.tau": {"log_uniform": [0, 5]}}}, "starts at 0; start above 0"),
+        ({"axes": {"policy.tau": {"uniform": [0, 5]}}}, "is continuous, which a grid is not"),
+        ({"axes": {"x": {"choice": {}}}}, "has no choices"),
+        ({"axes": {"x": {"choice": {"a": {"machine.kores": 1}}}}}, "did you mean 'cores'?"),
+        ({"axes": {"x": {"choice": {"a": 1}}}}, "x.choice.a: got 1; give {PATH: VALUE, ...}"),
+        ({"axes": {"trace": ["none.npz"]}}, "none.npz: no such file; check the path"),
+        ({"axes": {"design": ["none"]}}, "none: is neither a YAML file nor a shipped design"),
+        ({"set": {"machine.cores": 1}}, "machine.cores is set by set, too; set it in one place"),
+        ({"filters": ["machine.cores <"]}, "$.filters: 'machine.cores <' is no expression"),
+        ({"filters": ["machine.core < 2"]}, "knows no 'machine.core'; did you mean 'cores'?"),
+        ({"filters": ["__import__('os')"]}, "which is not taken"),
+        ({"filters": ["machine.cores.__class__"]}, "knows no"),
+        ({"objectives": ["latencys"]}, "no metric 'latencys'; did you mean 'latency_s'?"),
+        ({"objectives": ["decisions"]}, "is neither better large nor small"),
+        ({"objectives": {"latency_s": "least"}}, "expected 'min' or 'max', got 'least'"),
+        ({"constraints": ["dps < 1"]}, "$.constraints: no metric 'dps'; did you mean 'dsp'?"),
+        ({"sampling": {"method": "random"}}, "random needs a number of points; give it"),
+        ({"sampling": {"points": 3}}, "a grid has as many points as it has; leave it out"),
+        ({"sampling": {"methods": "lhs"}}, "unknown key 'methods'; did you mean 'method'?"),
+        ({"sampling_": {}}, "unknown key 'sampling_'; did you mean 'sampling'?"),
+        ({"traces": None}, "$.traces: is missing; add it"),
+        ({"fidelity": "exact"}, "$.fidelity: expected 'fluid' or 'tile', got 'exact'"),
+        ({"quality": "none.csv"}, "none.csv: cannot be read"),
+    ],
+)
+def test_a_mistake_is_one_line_that_names_it(tmp_path, changes, message):
+    path = write_study(tmp_path, **changes)
+    with pytest.raises(InputError) as caught:
+        load_study(path).objectives  # noqa: B018 - read when they are first asked for
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_filters_that_leave_nothing_are_one_line(tmp_path):
+    study = load_study(write_study(tmp_path, filters=["machine.cores > 4", "policy.batch == 4"]))
+    with pytest.raises(InputError, match=r"leave no point: machine\.cores > 4; policy\.batch"):
+        make_points(study)
+
+
+def test_filters_of_things_that_do_not_compare_are_one_line(tmp_path):
+    study = load_study(write_study(tmp_path, filters=["policy.schedule < 3"]))
+    with pytest.raises(InputError, match="has no value: '<' not supported"):
+        make_points(study)
+
+
+def test_an_integer_field_has_no_continuous_axis(tmp_path):
+    axes = {"machine.cores": {"uniform": [1, 4]}}
+    path = write_study(tmp_path, axes=axes, sampling={"method": "lhs", "points": 4})
+    with pytest.raises(InputError, match="is a field of whole numbers; list its values"):
+        load_study(path)
+
+
+def test_a_grid_is_every_combination_that_passes(tmp_path):
+    study = load_study(
+        write_study(
+            tmp_path,
+            axes={
+                "machine.cores": [1, 2, 4],
+                "policy.batch": [2, 4],
+                "memory": {"choice": {"a": {"machine.tile_kib": 1}, "b": {}}},
+            },
+            filters=["machine.cores <= policy.batch", "memory == 'a' or policy.batch == 2"],
+        )
+    )
+    points = make_points(study)
+    assert [tuple(point.values.values()) for point in points] == [
+        *((1, 2, "a"), (1, 2, "b"), (1, 4, "a")),
+        *((2, 2, "a"), (2, 2, "b"), (2, 4, "a"), (4, 4, "a")),
+    ]
+    assert [point.ordinal for point in points] == list(range(7))
+    assert len({point.id for point in points}) == 7
+    assert dict(points[0].changes) == {
+        "machine.cores": 1,
+        "policy.batch": 2,
+        "machine.tile_kib": 1,
+    }
+
+
+def test_a_latin_hypercube_meets_every_stratum_once(tmp_path):
+    axes = {"policy.tau": {"uniform": [0, 1]}, "machine.cores": [1, 2, 3, 4]}
+    study = load_study(
+        write_study(tmp_path, axes=axes, sampling={"method": "lhs", "points": 20, "seed": 3})
+    )
+    points = make_points(study)
+    strata = sorted(int(20 * point.values["policy.tau"]) for point in points)
+    assert strata == list(range(20))
+    cores = [point.values["machine.cores"] for point in points]
+    assert [cores.count(n) for n in (1, 2, 3, 4)] == [5, 5, 5, 5]
+    assert [p.values for p in make_points(study)] == [p.values for p in points]
+
+
+def test_random_points_are_different_repeatable_and_pass_the_filters(tmp_path):
+    sampling = {"method": "random", "points": 9, "seed": 1}
+    study = load_study(write_study(tmp_path, sampling=sampling, filters=["machine.cores < 4"]))
+    points = make_points(study)
+    assert len({point.id for point in points}) == 9
+    assert all(point.values["machine.cores"] < 4 for point in points)
+    assert make_points(study) == points
+    few = load_study(write_study(tmp_path, sampling={**sampling, "points": 99}))
+    assert len(make_points(few)) == 18  # all there are
+
+
+def test_prose_and_objectives_leave_the_store_valid_and_all_else_does_not(tmp_path):
+    def fingerprint(**changes):
+        return load_study(write_study(tmp_path, **changes)).fingerprint
+
+    base = fingerprint()
+    assert fingerprint(description="other", objectives=["latency_s"]) == base
+    others = [
+        fingerprint(set={"policy.batch": 2}),
+        fingerprint(filters=["machine.cores < 3"]),
+        fingerprint(baseline=False),
+        fingerprint(resample=0),
+        fingerprint(sampling={"method": "random", "points": 18}),
+    ]
+    design = tmp_path / "toy.yaml"
+    design.write_text(design.read_text().replace("batch: 4", "batch: 2"))
+    others.append(fingerprint())
+    assert len({base, *others}) == 7
