@@ -18,7 +18,7 @@ LABELS = {
     "tile_run": "carsim run --fidelity tile, six rows",
     "large": "64 frames x 32 sequences",
     "capture": "carsim capture, 1 frame of 2 rows",
-    "sweep": "carsim sweep, 2 workers",
+    "sweep": "carsim sweep, 10 points",
 }
 COLUMNS = ("wall_s", "cpu_s", "peak_mb", "layer_steps", "phases_simulated", "layer_steps_per_s")
 GROWTH_COLUMNS = (
@@ -63,7 +63,8 @@ def print_report(found: Figures) -> None:
             table.add_row(label, *cells)
     console.print(table)
     if "sweep" in found:
-        console.print(f"sweep: {found['sweep']['points_per_minute']:.0f} points a minute")
+        rate = found["sweep"]["points_per_cpu_minute"]
+        console.print(f"sweep: {rate:.0f} points per processor minute")
     table = Table("axis", "slope of log time", "95 % interval", title="Growth")
     for axis, fit in found.get("slopes", {}).items():
         table.add_row(axis, f"{fit['slope']:.2f}", f"{fit['low']:.2f} to {fit['high']:.2f}")
