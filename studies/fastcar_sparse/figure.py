@@ -1,0 +1,227 @@
+"""What replay, sparse attention and both bring, and what they cost in quality."""
+
+from pathlib import Path
+
+import pandas as pd
+from matplotlib.axes import Axes
+
+from carsim.plots import style as plots
+from studies.table import markdown
+
+METRICS = [
+    "latency_s",
+    "seconds_per_video",
+    "energy_per_video_j",
+    "attention_s",
+    "mlp_s",
+    "memory_used_gb",
+    "replay_eligible",
+    "limit_attention",
+    "limit_mlp",
+    "decisions",
+]
+BATCHES = {"zcu102": "1 video", "zcu102_16gb": "4 videos", "u280": "8 videos"}
+DESIGNS = tuple(BATCHES)
+ATTENTIONS = ("dense", "window 256", "window 16")
+RATIOS = ("0 %", "20 %", "50 %", "80 %")
+COLOURS = dict(zip(ATTENTIONS, (plots.BLUE, plots.GREEN, plots.ORANGE), strict=True))
+WINDOWS = {"dense": 0, "window 256": 256, "window 16": 16}
+QUALITY = Path(__file__).parents[1] / "quality" / "quality.csv"
+
+
+def numbers(frame: pd.DataFrame) -> dict[str, str]:
+    """What the README quotes."""
+    at = _indexed(frame)
+
+    def gain(design: str, attention: str, ratio: str) -> float:
+        return float(
+            at.loc[(design, "dense", "0 %"), "latency_s"]
+            / at.loc[(design, attention, ratio), "latency_s"]
+        )
+
+    said = []
+    for design, batch in BATCHES.items():
+        replay, sparse = gain(design, "dense", "50 %"), gain(design, "window 256", "0 %")
+        said.append(
+            f"{replay:.2f}x from replay, {sparse:.2f}x from the window and "
+            f"{gain(design, 'window 256', '50 %'):.2f}x from both on the {design} ({batch})"
+        )
+    answer = (
+        "**Finding.** Take both: the seconds that they save add up, as one spares the MLP and the "
+        "other the KV cache. At about 50 % replay and a window of 256 tokens it is "
+        + "; ".join(said)
+        + f". Which one alone brings more turns with the batch.{_quality_sentence()}"
+    )
+    rows = []
+    for (design, attention, _), row in at.iterrows():
+        dense = at.loc[(design, "dense", "0 %")]
+        rows.append(
+            [
+                design,
+                attention,
+                f"{100 * row['replay_eligible']:.1f}",
+                f"{row['latency_s']:.1f}",
+                f"{dense['latency_s'] / row['latency_s']:.3f}",
+                f"{row['attention_s']:.1f}",
+                f"{row['mlp_s']:.1f}",
+                f"{row['energy_per_video_j']:.0f}",
+                f"{row['memory_used_gb']:.2f}",
+            ]
+        )
+    header = [
+        "design",
+        "attention",
+        "replay %",
+        "latency s",
+        "speed-up",
+        "attention s",
+        "MLP s",
+        "J a video",
+        "memory GB",
+    ]
+    worst = max(
+        abs(_saved(at, design, attention, ratio) / _saved_apart(at, design, attention, ratio) - 1)
+        for design in DESIGNS
+        for attention in ATTENTIONS[1:]
+        for ratio in RATIOS[1:]
+    )
+    labels = sorted({str(row["decisions"]) for _, row in at.iterrows()})
+    return {
+        "answer": answer,
+        "table": markdown(header, rows, texts=2),
+        "additive": (
+            "Over all designs, windows and ratios, what both save together differs from the sum of "
+            f"what each saves alone by at most {100 * worst:.1f} %."
+        ),
+        "decisions": "\n".join(f"- {label}" for label in labels),
+        "quality": _quality_table(),
+    }
+
+
+def draw(frame: pd.DataFrame, path: Path) -> None:
+    """Latency over the replay ratio by attention; below, quality where it has been measured."""
+    at = _indexed(frame)
+    quality = _quality()
+    with plots.style():
+        figure = plots.new_figure(
+            10,
+            6.4 if len(quality) else 3.6,
+            "Replay spares the MLP, a window spares the KV cache: the seconds saved add up",
+            misfit=False,
+        )
+        axes = figure.subplots(2 if len(quality) else 1, 3, squeeze=False)
+        for column, design in enumerate(DESIGNS):
+            _draw_latency(axes[0, column], at, design)
+        if len(quality):
+            measures = (
+                ("teacher_forced_nats", "nats a token, teacher-forced"),
+                ("psnr_db", "PSNR against dense decoding (dB)"),
+                ("token_agreement", "share of dense decoding's tokens"),
+            )
+            for column, (measure, label) in enumerate(measures):
+                _draw_quality(axes[1, column], quality, measure, label)
+        figure.savefig(path, dpi=110, metadata={"Software": None})
+
+
+# -------------------------------------------------------------------- private
+
+
+def _indexed(frame: pd.DataFrame) -> pd.DataFrame:
+    return frame.set_index(["design", "attention", "ratio"])
+
+
+def _saved(at: pd.DataFrame, design: str, attention: str, ratio: str) -> float:
+    dense = at.loc[(design, "dense", "0 %"), "latency_s"]
+    return float(dense - at.loc[(design, attention, ratio), "latency_s"])
+
+
+def _saved_apart(at: pd.DataFrame, design: str, attention: str, ratio: str) -> float:
+    return _saved(at, design, attention, "0 %") + _saved(at, design, "dense", ratio)
+
+
+def _quality() -> pd.DataFrame:
+    """Measured quality by row: tokens drawn by top-k, each row deciding for itself."""
+    if not QUALITY.exists():
+        return pd.DataFrame()
+    table = pd.read_csv(QUALITY)
+    return table[(table["scope"] == "row") & (table["sampling"] == "top_k")]
+
+
+def _draw_latency(axes: Axes, at: pd.DataFrame, design: str) -> None:
+    dense = at.loc[(design, "dense", "0 %"), "latency_s"]
+    for attention in ATTENTIONS:
+        own = at.loc[[(design, attention, ratio) for ratio in RATIOS]]
+        axes.plot(
+            100 * own["replay_eligible"],
+            own["latency_s"],
+            marker="o",
+            color=COLOURS[attention],
+            label=f"{attention} attention" if attention == "dense" else attention,
+        )
+    last = at.loc[(design, "window 16", "80 %")]
+    axes.annotate(
+        f"{dense / last['latency_s']:.2f}x",
+        (100 * last["replay_eligible"], last["latency_s"]),
+        xytext=(0, -14),
+        textcoords="offset points",
+        ha="center",
+        color=COLOURS["window 16"],
+    )
+    axes.set(
+        title=f"{design}, {BATCHES[design]}",
+        xlabel="replayed, % of eligible steps",
+        ylabel="latency of a batch (s)" if design == DESIGNS[0] else "",
+        xlim=(-3, 100),
+        ylim=(0, 1.08 * dense),
+    )
+    axes.grid(True)
+    if design == DESIGNS[0]:
+        axes.legend(loc="lower left")
+
+
+def _draw_quality(axes: Axes, quality: pd.DataFrame, measure: str, label: str) -> None:
+    for attention in ATTENTIONS:
+        own = quality[quality["window"] == WINDOWS[attention]].sort_values("replay_eligible")
+        # Dense decoding is its own reference: no PSNR is finite, and all tokens agree.
+        own = own[own[measure].abs() < 1e3]
+        axes.plot(100 * own["replay_eligible"], own[measure], marker="o", color=COLOURS[attention])
+    axes.set(xlabel="replayed, % of eligible steps", ylabel=label, xlim=(-3, 100))
+    axes.grid(True)
+
+
+def _quality_table() -> str:
+    quality = _quality()
+    if quality.empty:
+        return "Quality has not been measured yet (`python -m studies.quality.run`)."
+    names = {window: name for name, window in WINDOWS.items()}
+    rows = [
+        [
+            names[int(row["window"])],
+            f"{100 * row['replay_eligible']:.1f}",
+            f"{row['teacher_forced_nats'] - row['teacher_forced_dense_nats']:+.3f}",
+            f"{row['psnr_db']:.1f}" if row["psnr_db"] < 1e3 else "same",
+            f"{row['ssim']:.3f}",
+            f"{100 * row['token_agreement']:.1f}",
+        ]
+        for _, row in quality.sort_values(["window", "replay_eligible"]).iterrows()
+    ]
+    header = ["attention", "replay %", "nats lost a token", "PSNR dB", "SSIM", "tokens agree %"]
+    return markdown(header, rows)
+
+
+def _quality_sentence() -> str:
+    """What each costs, at the measurement nearest to 50 % replay."""
+    quality = _quality()
+    if quality.empty:
+        return ""
+
+    def lost(window: int, ratio: float) -> float:
+        own = quality[quality["window"] == window]
+        row = own.iloc[(own["replay_eligible"] - ratio).abs().argmin()]
+        return float(row["teacher_forced_nats"] - row["teacher_forced_dense_nats"])
+
+    return (
+        f" In quality, replay costs {lost(0, 0.5):+.3f} nats a token, the window "
+        f"{lost(256, 0):+.3f} and both {lost(256, 0.5):+.3f}; a window of 16 costs "
+        f"{lost(16, 0):+.3f} without any replay."
+    )
