@@ -4,6 +4,7 @@ import json
 import runpy
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -48,15 +49,24 @@ def test_phases_that_take_eight_times_the_work_fail(guard, monkeypatch):
     assert not is_fine
 
 
-def test_an_array_copied_over_and_over_shows_in_the_ratio(guard):
-    # As no function is called more often, the count of calls cannot see it.
-    def loop(times):
-        return lambda: [number for _ in range(times) for number in range(20_000)]
+def test_more_time_for_as_many_calls_shows_in_the_ratio(guard, monkeypatch):
+    # Such as an array that is copied over and over. The clock is the test's own.
+    now = 0.0
 
-    once = guard["ratio"](loop(1), loop(1), 5)
-    often = guard["ratio"](loop(5), loop(1), 5)
-    (_, _, is_fine) = guard["compare"]({"point_ratio": often}, {"point_ratio": once})[0]
-    assert not is_fine
+    def takes(seconds):
+        def work():
+            nonlocal now
+            now += seconds
+
+        return work
+
+    ratio = guard["ratio"]
+    monkeypatch.setitem(ratio.__globals__, "time", SimpleNamespace(process_time=lambda: now))
+    before = {"point_ratio": ratio(takes(3.0), takes(1.0), 5)}
+    assert before == {"point_ratio": 3.0}
+    for seconds, is_fine in ((5.9, True), (6.1, False)):
+        found = {"point_ratio": ratio(takes(seconds), takes(1.0), 5)}
+        assert guard["compare"](found, before)[0][2] is is_fine
 
 
 def test_the_command_exits_with_1_beyond_the_limit(guard, monkeypatch, tmp_path, capsys):
