@@ -171,7 +171,9 @@ class Evaluator:
         if tau == "captured":
             variant = own_variant(design)
             same = [t for t in traces if t.meta.attention.kind == variant.attention.kind]
-            own = set((same or traces)[0].meta.tau_per_layer)
+            # Layers that never replay are exempt in what was measured as well.
+            taus = (same or traces)[0].meta.tau_per_layer
+            own = {tau for tau in taus if tau is not None and math.isfinite(tau)}
             captured = own.pop() if len(own) == 1 else None
         else:
             captured = tau if isinstance(tau, int | float) else None

@@ -1,6 +1,7 @@
 """Quality is interpolated in tau between what was measured, and missing elsewhere."""
 
 import math
+from dataclasses import replace
 
 import pytest
 from explore_study import write_study
@@ -67,6 +68,19 @@ def test_points_of_a_study_carry_it(tmp_path, quality):
     assert rows[2.0, "row"]["quality_loss"] is None
     assert rows[2.0, "row"]["quality_note"].startswith("tau 2 is outside of what was measured")
     assert all(row["status"] == "ok" for row in rows.values())
+
+
+def test_layers_that_never_replay_leave_one_tau_to_look_up(tmp_path, quality):
+    study = load_study(
+        write_study(tmp_path, axes={"policy.tau": ["captured"]}, quality="quality.csv")
+    )
+    (name, trace), (point,) = *study.traces.items(), make_points(study)
+    exempt = (math.inf, *[0.0] * (trace.n_layers - 1))
+    for taus, loss in ((exempt, 0.6), ((0.5, *exempt[1:]), None)):
+        meta = trace.meta.model_copy(update={"tau": taus})
+        context = replace(context_of(study), traces={name: replace(trace, meta=meta)})
+        row = Evaluator(context).evaluate(point)
+        assert row.get("quality_loss") == (loss and pytest.approx(loss))
 
 
 @pytest.mark.parametrize(
