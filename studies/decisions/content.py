@@ -16,6 +16,9 @@ SCRATCH = ROOT / "out/studies"
 """Decoded once, analysed many times; outside of version control."""
 
 N_FRAMES = 8
+CLOSED_FRAMES = 4
+"""Frames decoded densely, and closed-loop at every threshold."""
+
 FIRST_LAYER = 3
 """Layers below gaze at fixed distances (card of the twin): they score position, so that no study
 lets them replay unless it says so."""
@@ -23,7 +26,8 @@ lets them replay unless it says so."""
 SLOW, FAST = 0.5, 4.0
 """Pixels a frame: up to, and from."""
 
-# Two halves of eight, alike in speeds: thresholds are chosen on the second and tried on the first.
+# Two halves of eight, alike in speeds: closed loops are decoded on clips of the first, thresholds
+# chosen on the second, and dense decoding is looked into on the second.
 CLIPS = (
     Clip("chelsea", "pan", 0.0, 101),
     Clip("coins", "pan", 0.5, 102),
@@ -42,8 +46,11 @@ CLIPS = (
     Clip("gravel", "rotate", 1.0, 115),
     Clip("coins", "cut", 4.0, 116),
 )
-TRIED, CALIBRATING = tuple(range(8)), tuple(range(8, 16))
-"""Numbers of clips."""
+CALIBRATING = tuple(range(8, 16))
+"""Numbers of the clips of the second half."""
+
+TRIED = (1, 2, 4, 5)
+"""Clips that are decoded closed-loop: 0.5, 1, 4 and 8 pixels a frame."""
 
 
 @dataclass(frozen=True, eq=False)

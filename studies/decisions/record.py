@@ -5,6 +5,7 @@ already is read instead of decoded again.
 """
 
 import hashlib
+import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -150,7 +151,7 @@ class Archive:
                 arrays["observed"] = eye.arrays()
             self.folder.mkdir(parents=True, exist_ok=True)
             for name, made in arrays.items():
-                partial = self.folder / f"{name}-{key}.part.npz"
+                partial = self.folder / f"{name}-{key}.{os.getpid()}.npz"
                 np.savez(partial, **made)
                 partial.replace(self.folder / f"{name}-{key}.npz")
         with np.load(path) as stored:

@@ -2,7 +2,7 @@
 
     python -m studies.redundancy.run
 
-Sixteen clips of 8 frames are decoded densely with their true codes. Writes ``cosine.csv`` (a row
+Eight clips of 8 frames are decoded densely with their true codes. Writes ``cosine.csv`` (a row
 for each layer and clip) and ``cosine.png``, and prints what the README quotes.
 """
 
@@ -13,7 +13,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from carsim.plots import style as plots
-from studies.decisions.content import CALIBRATING, CLIPS, FAST, SLOW, TRIED, rows_of
+from studies.decisions.content import CALIBRATING, CLIPS, FAST, SLOW, rows_of
 from studies.decisions.ranks import over_clips
 from studies.decisions.record import Archive, Observed
 
@@ -22,17 +22,19 @@ PAPER = (0.4, 0.8)
 """Cosines of FastCar's Figure 2 (and above)."""
 
 
-def by_layer_and_clip(seen: Observed) -> pd.DataFrame:
+def by_layer_and_clip(seen: Observed, clips: tuple[int, ...]) -> pd.DataFrame:
     """Cosine and relative change of the MLP output, for each layer and clip.
 
     Args:
-        seen: One row per clip, in the order of :data:`CLIPS`.
+        seen: One row per clip.
+        clips: Their numbers.
     """
     rows = []
-    for number, clip in enumerate(CLIPS[: len(seen.mlp_cosine)]):
-        for layer, values in enumerate(seen.mlp_cosine[number]):
+    for index, number in enumerate(clips):
+        clip = CLIPS[number]
+        for layer, values in enumerate(seen.mlp_cosine[index]):
             low, middle, high = np.quantile(values, [0.1, 0.5, 0.9])
-            length = seen.mlp_length[number, layer].mean()
+            length = seen.mlp_length[index, layer].mean()
             rows.append(
                 {
                     "layer": layer,
@@ -44,7 +46,7 @@ def by_layer_and_clip(seen: Observed) -> pd.DataFrame:
                     "cosine_q10": low,
                     "cosine_median": middle,
                     "cosine_q90": high,
-                    "relative_change": seen.mlp_change[number, layer].mean() / length,
+                    "relative_change": seen.mlp_change[index, layer].mean() / length,
                 }
             )
     return pd.DataFrame(rows)
@@ -92,8 +94,8 @@ def draw_speeds(axes: Axes, table: pd.DataFrame) -> None:
 def main() -> None:
     """Write the table and the figure."""
     archive = Archive()
-    rows = rows_of((*TRIED, *CALIBRATING), blank=True)[::2]
-    table = by_layer_and_clip(archive.observed(rows))
+    rows = rows_of(CALIBRATING, blank=False)
+    table = by_layer_and_clip(archive.observed(rows), CALIBRATING)
     table.round(4).to_csv(HERE / "cosine.csv", index=False)
     table["pace"] = table["speed"].map(pace)
     with plots.style():
