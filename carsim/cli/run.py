@@ -43,7 +43,7 @@ from carsim.errors import InputError
     type=click.Choice(["fluid", "tile"]),
     default="fluid",
     show_default=True,
-    help="Share bandwidth between flows, or request every tile: finer, and some 5 times slower.",
+    help="Share bandwidth between flows, or request every tile: finer, and some 25 times slower.",
 )
 @click.option("--allow-misfit", is_flag=True, help="Go on with a design that does not fit.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document, and nothing else.")
