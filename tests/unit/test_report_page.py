@@ -4,6 +4,7 @@ import base64
 import hashlib
 import json
 import re
+import sys
 from collections import Counter
 from html.parser import HTMLParser
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 from tiny import MISFIT, tiny_report
 
+from carsim.cli import main
 from carsim.errors import InputError
 from carsim.output import save_report, summary
 from carsim.output.files import OUTPUT_FILES, REPORT
@@ -373,7 +375,7 @@ def test_a_run_replaces_a_folder_that_holds_a_page(tmp_path: Path) -> None:
 def test_without_plotly_it_says_what_to_install(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "plotly.offline", None)
+    monkeypatch.setitem(sys.modules, "plotly.offline", None)
     with pytest.raises(InputError, match=re.escape("pip install 'carsim[report]'")):
         write_page(folder, tmp_path / "page.html")
     assert list(tmp_path.iterdir()) == []
@@ -383,3 +385,25 @@ def test_summaries_name_no_key_that_pages_do_not_check() -> None:
     """What a page may show is checked; the rest is listed here."""
     document = summary(tiny_report())
     assert set(document) - set(stored(tiny_report()).model_fields_set) == {"simulated"}
+
+
+def test_the_command_writes_a_page_and_refuses_in_one_line(
+    folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def call(*arguments: object) -> tuple[Any, str, str]:
+        monkeypatch.setattr(sys, "argv", ["carsim", "report", *map(str, arguments)])
+        with pytest.raises(SystemExit) as end:
+            main()
+        return end.value.code, *capsys.readouterr()
+
+    page = tmp_path / "page.html"
+    assert call(folder, "--out", page) == (0, f"Written to {page}\n", "")
+    page.write_text("mine")
+    status, out, err = call(folder, "--out", page)
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert "was not made by carsim; name another file with --out, or pass --overwrite" in err
+    assert call(folder, "--out", page, "--overwrite")[0] == 0
+    assert call(tmp_path)[0] == 2
