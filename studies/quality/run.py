@@ -61,9 +61,9 @@ Job = tuple[Setting, Method | Literal["given"]]
 
 REFERENCE = Setting("row", 0, inf)
 TAUS: dict[Scope, tuple[float, ...]] = {
-    "row": (3.0, 2.0, 1.5, 1.0, 0.5),
-    "pair": (3.0, 1.5, 0.5),
-    "batch": (1.5, 0.5, -0.5),
+    "row": (1.87, 1.43, 1.05, 0.67, 0.13),
+    "pair": (1.87, 1.05, 0.13),
+    "batch": (1.05, 0.13, -0.6),
 }
 """Under scope row about 20, 35, 50, 65 and 80 % of the eligible steps replay at these."""
 WINDOWS = (256, 16)
