@@ -31,7 +31,7 @@ def test_every_trace_has_its_recipe_and_the_folder_is_small() -> None:
     assert {Path(row["file"]).stem for row in rows} == {path.stem for path in RECIPES}
     for row in rows:
         assert row["command"] == f"carsim capture {Path(row['file']).stem}.yaml"
-    assert sum(path.stat().st_size for path in TRACES.iterdir()) < 16e6
+    assert sum(path.stat().st_size for path in TRACES.iterdir()) < 12e6
 
 
 @pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
@@ -66,3 +66,22 @@ def test_half_of_the_eligible_steps_replay_in_the_first_trace() -> None:
     fast = np.mean([ratio for speed, ratio in by_speed if speed >= 4])
     assert slow > fast, "decisions depend on what is seen"
     assert np.nanmean(stats.pair_phi) > stats.clip_phi > 0
+
+
+def test_slow_pans_replay_more_than_fast_action() -> None:
+    slow, fast = (
+        trace_stats(load_trace(TRACES / f"vilau_8f_{pace}.npz")).ratio.over_eligible
+        for pace in ("slow", "fast")
+    )
+    assert slow > fast + 0.05
+
+
+def test_coarser_decisions_replay_less() -> None:
+    """At one tau: row, pair and batch, on the same four clips."""
+    rows = trace_stats(load_trace(TRACES / "vilau_8f.npz")).by_row[:8]
+    alone = np.mean([row.over_eligible for row in rows])
+    pair, batch = (
+        trace_stats(load_trace(TRACES / f"vilau_8f_{scope}.npz")).ratio.over_eligible
+        for scope in ("pair", "batch")
+    )
+    assert alone > pair > batch > 0
