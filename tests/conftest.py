@@ -1,8 +1,13 @@
 """Settings of the whole suite."""
 
 import os
+import sys
+from pathlib import Path
 
 from hypothesis import HealthCheck, settings
+
+# Studies are scripts and not installed. Last: an installed carsim comes before the checkout's.
+sys.path.append(str(Path(__file__).parents[1]))
 
 settings.register_profile(
     "ci",

@@ -1,8 +1,6 @@
 """The twin: training resumes to the bit, and what it learns is what the NumPy decoder decodes."""
 
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,9 +17,8 @@ from carsim.decoder.model import TEXT_SYMBOLS, load_model, save_model
 from carsim.decoder.structures import Policy
 
 torch = pytest.importorskip("torch")  # an extra, as training is no part of the simulator
-sys.path.insert(0, str(Path(__file__).parents[2]))  # studies are scripts, not installed
 
-from studies.twin import data, decoding, heldout, network, optimiser, tas, train  # noqa: E402
+from studies.twin import data, decoding, heldout, network, optimiser, tas, train
 
 TINY = network.Shape(n_layers=3, hidden_size=32, n_heads=4, ffn_size=24)
 CURRICULUM = (data.Stage(0.5, 1, 2, (1.0,)), data.Stage(1.0, 2, 1, (0.0, 2.0)))
