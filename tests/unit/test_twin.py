@@ -18,7 +18,7 @@ from carsim.decoder.structures import Policy
 
 torch = pytest.importorskip("torch")  # an extra, as training is no part of the simulator
 
-from studies.twin import data, decoding, heldout, network, optimiser, tas, train
+from studies.twin import data, decoding, heldout, network, optimiser, tas, train  # noqa: E402
 
 TINY = network.Shape(n_layers=3, hidden_size=32, n_heads=4, ffn_size=24)
 CURRICULUM = (data.Stage(0.5, 1, 2, (1.0,)), data.Stage(1.0, 2, 1, (0.0, 2.0)))
