@@ -2,9 +2,9 @@
 
     python -m studies.correlation.run
 
-Sixteen guidance pairs of 8 frames are decoded closed-loop at two thresholds. With broadcast weights
-a layer fetches its MLP unless every sequence of the batch replays. Writes ``phi.csv``,
-``saved.csv`` and ``correlation.png``.
+Reads the decisions of the shipped trace of 16 guidance pairs, as captured and re-thresholded (open
+loop) to a higher ratio. With broadcast weights a layer fetches its MLP unless every sequence of the
+batch replays. Writes ``phi.csv``, ``phi_by_layer.csv``, ``saved.csv`` and ``correlation.png``.
 """
 
 from collections.abc import Iterator
@@ -18,27 +18,25 @@ from numpy.typing import NDArray
 
 from carsim import load_design, override
 from carsim.cost.fit import check_fit
-from carsim.decoder.content import TOKENS_PER_FRAME
-from carsim.decoder.structures import Policy
 from carsim.hw.hardware import Hardware
 from carsim.machine.compare import own_variant, run_variant
 from carsim.machine.memo import PhaseMemo
 from carsim.plots import style as plots
-from carsim.trace import Decisions, dense, independent, phi
+from carsim.trace import Decisions, Trace, dense, load_trace, phi, trace_stats
 from carsim.workload.geometry import Video
-from studies.decisions.content import CALIBRATING, FIRST_LAYER, N_FRAMES, ROOT, TRIED, rows_of
-from studies.decisions.record import Archive
-from studies.tau.run import calibrating
-from studies.tau.thresholds import one_tau
+from studies.decisions.content import ROOT
+from studies.decisions.ranks import over_clips
 
 HERE = Path(__file__).parent
-LEVELS = (0.5, 0.9)
+TRACE = ROOT / "traces/vilau_8f.npz"
+LEVELS = {"captured": None, "re-thresholded": 0.95}
+"""Names, and shares of the decisions of layers that may replay."""
+
 BATCHES = (2, 8, 32)
 DESIGN = ROOT / "configs/zcu102.yaml"
 """Broadcast weights; batches larger than its own do not fit its memory, and run all the same."""
 
 _DRAWS = 200
-PROMPT_TOKENS = 62
 
 Bools = NDArray[np.bool_]
 
@@ -47,8 +45,7 @@ def phis(replay: Bools) -> pd.DataFrame:
     """Phi within guidance pairs and across clips, of all decisions and within single layers.
 
     Across clips: between prompted rows of different clips. Within layers, the layers' own ratios
-    are taken out; within layer and step, what all rows do alike at a step is taken out, too (see
-    :func:`residual_correlation`).
+    are taken out.
 
     Args:
         replay: bool[E, L, R], eligible steps of layers that may replay; rows 2i and 2i + 1 are a
@@ -71,10 +68,10 @@ def phis(replay: Bools) -> pd.DataFrame:
         rows.append(
             {
                 "between": kind,
-                "phi": np.nanmean(every),
-                "phi_low": np.nanmin(every),
-                "phi_high": np.nanmax(every),
-                "phi_within_layers": np.nanmean(by_layer),
+                "phi": over_clips(every)[0],
+                "phi_low": min(every),
+                "phi_high": max(every),
+                "phi_within_layers": over_clips(by_layer)[0],
                 "agree": np.mean([(replay[..., a] == replay[..., b]).mean() for a, b in together]),
             }
         )
@@ -136,32 +133,31 @@ def saved(replay: Bools) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def simulated_gb(replay: Bools, batch: int, *, source: str) -> float:
-    """GB that the design moves per video with these decisions.
+def simulated_gb(replay: Bools, batch: int, video: Video) -> dict[str, float]:
+    """GB that the design moves per video: dense, as decided, and if rows decided independently.
 
     Args:
         replay: bool[S, L, R], all layers and steps.
         batch: B.
-        source: ``captured``, ``independent`` at the same ratio, or ``dense``.
+        video: What is decoded.
     """
     design = override(load_design(DESIGN), {"policy.batch": batch})
-    n_rows = replay.shape[2]
-    pairs = tuple((row, row + 1) for row in range(0, n_rows, 2))
-    if source == "dense":
-        decisions = dense(*replay.shape, pairs)
-    elif source == "independent":
-        ratio = float(replay[TOKENS_PER_FRAME:].mean())
-        rng = np.random.default_rng(0)
-        decisions = independent(
-            replay.shape, ratio, rng, tokens_per_frame=TOKENS_PER_FRAME, pairs=pairs
-        )
-    else:
-        decisions = Decisions(replay, "captured", "captured from the twin", pairs)
-    video = Video(N_FRAMES, TOKENS_PER_FRAME, PROMPT_TOKENS)
+    pairs = tuple((row, row + 1) for row in range(0, replay.shape[2], 2))
+    shuffled = replay.copy()  # each row and layer decides as often, at other steps
+    eligible = shuffled[video.tokens_per_frame :]
+    np.random.default_rng(0).permuted(eligible, axis=0, out=eligible)
     memo = PhaseMemo(Hardware(design, "fluid"))
-    fit = check_fit(design, video)
-    row = run_variant(design, own_variant(design), decisions, video, fit, memo)
-    return row.dram_gb_per_video
+    fit, variant = check_fit(design, video), own_variant(design)
+    return {
+        f"gb_per_video_{decisions.source}": run_variant(
+            design, variant, decisions, video, fit, memo
+        ).dram_gb_per_video
+        for decisions in (
+            dense(*replay.shape, pairs),
+            Decisions(replay, "captured", "of the shipped trace", pairs),
+            Decisions(shuffled, "independent", "shuffled over steps", pairs),
+        )
+    }
 
 
 def draw_phi(axes: Axes, by_layer: pd.DataFrame) -> None:
@@ -172,16 +168,17 @@ def draw_phi(axes: Axes, by_layer: pd.DataFrame) -> None:
     ):
         axes.plot(by_layer.index, by_layer[column], "o-", ms=3, color=colour, label=label)
     axes.axhline(0, color=plots.GREY, linewidth=0.8, linestyle=":")
-    axes.set(xlabel="layer", ylabel="phi", title=f"decisions of one layer, level {LEVELS[0]:.0%}")
+    axes.set(xlabel="layer", ylabel="phi", title="decisions of one layer, as captured")
     axes.legend(loc="best")
 
 
 def draw_saved(axes: Axes, table: pd.DataFrame) -> None:
     """Share saved by batch."""
-    for level, style in zip(LEVELS, ("-", "--"), strict=True):
-        part = table[table["level"] == level]
+    for name, style in zip(LEVELS, ("-", "--"), strict=True):
+        part = table[table["decisions"] == name]
+        ratio = part["ratio"].mean()
         for column, colour in (("measured", plots.BLUE), ("independent", plots.GREY)):
-            label = f"{column}, level {level:.0%}"
+            label = f"{column}, {ratio:.0%} replay"
             axes.plot(part["batch"], part[column], f"o{style}", ms=3, color=colour, label=label)
     axes.set_xscale("log", base=2)
     axes.set_xticks(BATCHES, [str(batch) for batch in BATCHES])
@@ -189,37 +186,50 @@ def draw_saved(axes: Axes, table: pd.DataFrame) -> None:
     axes.legend(loc="upper right")
 
 
+def would_replay(trace: Trace, share: float | None) -> Bools:
+    """Decisions as captured, or of the trace's scores at the threshold that gives a share.
+
+    Args:
+        trace: With scores.
+        share: Of the scored decisions; None takes the captured ones.
+    """
+    if share is None:
+        return np.array(trace.replay)
+    scores = trace.tas.astype(np.float64)
+    scores[:, ~may_replay(trace)] = np.nan
+    above: Bools = scores > np.nanquantile(scores, 1 - share)
+    return above
+
+
+def may_replay(trace: Trace) -> Bools:
+    """bool[L]: layers whose threshold can be passed."""
+    return np.array([tau is not None and tau < np.inf for tau in trace.meta.tau_per_layer])
+
+
 def main() -> None:
     """Write tables and figure."""
-    archive = Archive()
-    seen = calibrating(archive)
-    rows = rows_of((*TRIED, *CALIBRATING), blank=True)
+    trace = load_trace(TRACE)
+    video = Video(trace.n_frames, trace.tokens_per_frame, trace.prompt_tokens)
     all_phi, all_saved = [], []
-    for level in LEVELS:
-        closed = archive.closed(Policy(one_tau(seen.paper, level), "paper"), rows)
-        eligible = closed.replay[TOKENS_PER_FRAME:]
-        own = eligible[:, FIRST_LAYER:]
-        all_phi.append(phis(own).assign(level=level))
-        table = saved(eligible).assign(level=level)
+    for name, share in LEVELS.items():
+        replay = would_replay(trace, share)
+        eligible = replay[trace.tokens_per_frame :]
+        own = eligible[:, may_replay(trace)]
+        all_phi.append(phis(own).assign(decisions=name))
+        table = saved(eligible).assign(decisions=name)
         for batch in BATCHES:
-            moved = {
-                source: simulated_gb(closed.replay, batch, source=source)
-                for source in ("dense", "captured", "independent")
-            }
-            for source, gb in moved.items():
-                table.loc[table["batch"] == batch, f"gb_per_video_{source}"] = gb
+            for column, gb in simulated_gb(replay, batch, video).items():
+                table.loc[table["batch"] == batch, column] = gb
         all_saved.append(table)
-        if level == LEVELS[0]:
-            by_layer = pd.DataFrame(
-                {
-                    kind: [
-                        phis(own[:, [layer]])["phi"].iloc[number] for layer in range(own.shape[1])
-                    ]
-                    for number, kind in enumerate(("pair", "clips"))
-                },
-                index=range(FIRST_LAYER, archive.n_layers),
+        if share is None:
+            each = [
+                phis(own[:, [number]]).set_index("between")["phi"] for number in range(own.shape[1])
+            ]
+            by_layer = pd.DataFrame(each, index=np.flatnonzero(may_replay(trace))).rename_axis(
+                "layer"
             )
-            by_layer.rename_axis("layer").round(4).to_csv(HERE / "phi_by_layer.csv")
+            by_layer["ratio"] = own.mean(axis=(0, 2))
+            by_layer.round(4).to_csv(HERE / "phi_by_layer.csv")
     phi_table, saved_table = pd.concat(all_phi), pd.concat(all_saved)
     phi_table.round(4).to_csv(HERE / "phi.csv", index=False)
     saved_table.round(6).to_csv(HERE / "saved.csv", index=False)
@@ -229,9 +239,15 @@ def main() -> None:
         draw_phi(left, by_layer)
         draw_saved(right, saved_table)
         figure.savefig(HERE / "correlation.png", metadata={"Software": None})
-    print(phi_table.round(3).to_string(), end="\n\n")
-    print(saved_table.round(4).to_string())
-    print(f"{archive.seconds:.0f} s of decoding")
+    with pd.option_context("display.width", 250, "display.max_columns", None):
+        print(phi_table.round(3), by_layer.round(2), saved_table.round(4), sep="\n\n")
+        pairs = trace_stats(trace).pair_phi
+        print(
+            "phi of each pair",
+            pairs.round(2),
+            "by clip speed",
+            [clip["speed"] for clip in trace.meta.content["clips"]],
+        )
 
 
 if __name__ == "__main__":

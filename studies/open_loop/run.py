@@ -2,15 +2,16 @@
 
     python -m studies.open_loop.run
 
-Four guidance pairs of 8 frames are decoded closed-loop at five thresholds, and densely. Scores of
-each are re-thresholded at the others' thresholds (open loop) and held against what was captured
-there: replay ratio, single decisions, and simulated latency on two designs. Then scores of two
-neighbours are blended for the threshold between them. Writes ``errors.csv``, ``summary.csv`` and
-``open_loop.png``.
+Reads the shipped traces of three thresholds: the same clips, seeds and sampling, each really
+replaying at its own. Scores of each are re-thresholded at the others' thresholds (open loop) and
+held against what was captured there: replay ratio, single decisions, and simulated latency on two
+designs. Then scores, and results, of the outer two are blended for the one between them. Writes
+``errors.csv``, ``summary.csv`` and ``open_loop.png``.
 """
 
-import time
 from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -22,17 +23,15 @@ from numpy.typing import NDArray
 from carsim import Design, load_design, override
 from carsim.cost.fit import FitReport, check_fit
 from carsim.decoder.content import TOKENS_PER_FRAME
-from carsim.decoder.structures import Policy
 from carsim.hw.hardware import Hardware
 from carsim.machine.compare import own_variant, run_variant
 from carsim.machine.memo import PhaseMemo
 from carsim.plots import style as plots
-from carsim.trace import Decisions
+from carsim.trace import Decisions, load_trace
 from carsim.workload.geometry import Video
-from studies.decisions.content import N_FRAMES, ROOT, rows_of
-from studies.decisions.record import Archive, Array, Closed
-from studies.tau.run import CAPTURED, calibrating
-from studies.tau.thresholds import Taus, one_tau
+from studies.decisions.content import N_FRAMES, ROOT
+from studies.decisions.record import Array
+from studies.tau.thresholds import Taus
 
 HERE = Path(__file__).parent
 DESIGNS = {"zcu102": 2, "u280_compute_bound": 8}
@@ -42,13 +41,35 @@ TRUST = 0.01
 """A re-thresholded trace may be trusted where ratio (absolute) and both latencies (relative) are
 off by no more than this."""
 
-DENSE = "dense"
-PAIRS = (1, 2, 4, 5)
-"""Clips of 0.5, 1, 4 and 8 pixels a frame."""
-
+TRACES = ("vilau_8f_r20", "vilau_8f", "vilau_8f_r80")
 _PROMPT_TOKENS = 62
 
 Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Capture:
+    """Decisions captured closed-loop.
+
+    Attributes:
+        tas: [S, L, R], NaN where not evaluated.
+        replay: bool[S, L, R].
+        taus: A threshold per layer; infinite where a layer never replays.
+    """
+
+    tas: Array
+    replay: Bools
+    taus: Taus
+
+    @property
+    def tau(self) -> float:
+        """The threshold of all layers that may replay."""
+        return min(self.taus)
+
+    @property
+    def ratio(self) -> float:
+        """Replay ratio over eligible steps, all layers."""
+        return float(self.replay[TOKENS_PER_FRAME:].mean())
 
 
 class Machine:
@@ -76,7 +97,7 @@ def decide(tas: Array, taus: Taus) -> Bools:
     return above
 
 
-def blend(low: Closed, high: Closed, taus: tuple[float, float], tau: float) -> Array:
+def blend(low: Capture, high: Capture, taus: tuple[float, float], tau: float) -> Array:
     """Scores for a threshold between two captured ones, each weighted by how near it is.
 
     Args:
@@ -111,40 +132,50 @@ def errors(
     return off
 
 
-def study(archive: Archive, machines: Mapping[str, Machine]) -> pd.DataFrame:
-    """All bases against all targets, and blends."""
-    seen = calibrating(archive)
-    rows = rows_of(PAIRS, blank=True)
-    taus = {f"{level:.0%}": one_tau(seen.paper, level) for level in CAPTURED}
-    closed = {name: archive.closed(Policy(each, "paper"), rows) for name, each in taus.items()}
-    finite = {name: each[-1] for name, each in taus.items()}
-    dense = archive.closed(archive.dense, rows)
+def captures() -> dict[str, Capture]:
+    """The shipped traces, by name, from few replays to many; only rows that all of them have."""
+    loaded = {name: load_trace(ROOT / f"traces/{name}.npz") for name in TRACES}
+    n_rows = min(trace.n_rows for trace in loaded.values())
+    return {
+        name: Capture(
+            trace.tas[..., :n_rows],
+            trace.replay[..., :n_rows],
+            tuple(np.inf if tau is None else tau for tau in trace.meta.tau_per_layer),
+        )
+        for name, trace in loaded.items()
+    }
+
+
+def study(captured: Mapping[str, Capture], machines: Mapping[str, Machine]) -> pd.DataFrame:
+    """All bases against all targets, and blends.
+
+    Args:
+        captured: By name, thresholds falling.
+        machines: Designs by name.
+    """
     latency = {
         name: {key: machine.latency_s(each.replay) for key, machine in machines.items()}
-        for name, each in closed.items()
+        for name, each in captured.items()
     }
-    latency[DENSE] = {key: machine.latency_s(dense.replay) for key, machine in machines.items()}
     table: list[dict[str, Any]] = []
 
     def note(target: str, base: str, kind: str, guessed: Bools) -> None:
-        truth = closed[target]
+        truth = captured[target]
+        base_tau = captured[base].tau if base in captured else np.nan
         table.append(
-            {"target": target, "tau": finite[target], "ratio": truth.ratio, "base": base}
-            | {"base_tau": finite.get(base, np.inf), "kind": kind}
+            {"target": target, "tau": truth.tau, "ratio": truth.ratio, "base": base}
+            | {"base_tau": base_tau, "kind": kind}
             | {f"{name}_s": value for name, value in latency[target].items()}
-            | {f"{name}_dense_s": value for name, value in latency[DENSE].items()}
             | errors(guessed, truth.replay, machines, latency[target])
         )
 
-    names = list(closed)
-    for target in names:
-        for base, trace in ({DENSE: dense} | closed).items():
-            if base != target:
-                note(target, base, "open loop", decide(trace.tas, taus[target]))
+    names = list(captured)
+    for target, base in permutations(names, 2):
+        note(target, base, "open loop", decide(captured[base].tas, captured[target].taus))
     for before, target, after in zip(names, names[1:], names[2:], strict=False):
-        ends = finite[before], finite[after]
-        scores = blend(closed[before], closed[after], ends, finite[target])
-        note(target, f"{before} and {after}", "blended scores", decide(scores, taus[target]))
+        low, middle, high = (captured[name] for name in (before, target, after))
+        scores = blend(low, high, (low.tau, high.tau), middle.tau)
+        note(target, f"{before} and {after}", "blended scores", decide(scores, middle.taus))
     result = pd.DataFrame(table)
     return pd.concat([result, mixed_results(result, names)], ignore_index=True)
 
@@ -218,10 +249,8 @@ def draw_errors(axes: Axes, table: pd.DataFrame, column: str, title: str) -> Non
 
 def main() -> None:
     """Write tables and figure."""
-    archive = Archive()
-    began = time.process_time()
     machines = {name: Machine(name, batch) for name, batch in DESIGNS.items()}
-    table = study(archive, machines)
+    table = study(captures(), machines)
     table.round(5).to_csv(HERE / "errors.csv", index=False)
     summary = summarise(table)
     summary.round(5).to_csv(HERE / "summary.csv", index=False)
@@ -239,7 +268,6 @@ def main() -> None:
     print(table.drop(columns=["base_tau"]).round(4).to_string(), end="\n\n")
     print(summary.round(4).to_string(), end="\n\n")
     print(neighbours_alone(table).round(4).to_string())
-    print(f"{archive.seconds:.0f} s of decoding, {time.process_time() - began:.0f} s in all")
 
 
 if __name__ == "__main__":

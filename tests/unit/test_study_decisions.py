@@ -23,6 +23,7 @@ from studies.decisions import ranks, record, whole
 from studies.decisions.content import Row
 from studies.drift import run as drift
 from studies.open_loop import run as open_loop
+from studies.per_layer import run as per_layer
 from studies.redundancy import run as redundancy
 from studies.score import run as score
 from studies.tau import run as tau
@@ -208,9 +209,9 @@ def test_families_replay_the_share_that_is_wanted():
     rng = np.random.default_rng(0)
     paper = rng.normal(np.arange(8)[None, :, None], 1, (4, 8, 400))
     seen = observed(rng, 4, 8, 400, paper=paper, released=paper / 2)
-    for family in tau.LEVELS:
+    for family in per_layer.LEVELS:
         for share in (0.3, 0.7):
-            limits, form = tau.thresholds(family, share, seen)
+            limits, form = per_layer.thresholds(family, share, seen)
             scores = getattr(seen, form)
             replayed = (scores > np.array(limits)[:, None]).mean()
             assert replayed == pytest.approx(share * 5 / 8, abs=0.02), family
@@ -237,13 +238,13 @@ def points(family: str, losses: dict[float, float], noise=0.0) -> pd.DataFrame:
 
 def test_families_are_compared_at_the_same_ratio():
     table = pd.concat(
-        [points(tau.ONE, {0.2: 0.2, 0.6: 0.6}), points("equal shares", {0.4: 0.5, 0.1: 0.05})]
+        [points(per_layer.ONE, {0.2: 0.2, 0.6: 0.6}), points("equal shares", {0.4: 0.5, 0.1: 0.05})]
     )
-    compared = tau.against_one(table).set_index("level")
+    compared = per_layer.against_one(table).set_index("level")
     assert compared.loc[0.4, "difference"] == pytest.approx(0.1)
     assert compared.loc[0.1, "difference"] == pytest.approx(-0.05)
     assert compared["half_width"].tolist() == pytest.approx([0, 0])
-    line = tau.curve(table, tau.ONE)
+    line = per_layer.curve(table, per_layer.ONE)
     assert line["excess"].tolist() == pytest.approx([0, 0.2, 0.6])
 
 
@@ -280,17 +281,16 @@ def test_batches_are_whole_pairs():
             assert all(row ^ 1 in rows for row in rows)
 
 
-def closed(scores: np.ndarray, limits) -> record.Closed:
+def capture(scores: np.ndarray, limits) -> open_loop.Capture:
     tas = np.concatenate([np.full((TOKENS_PER_FRAME, *scores.shape[1:]), np.nan), scores])
-    zeros = np.zeros((len(tas), scores.shape[2]))
-    return record.Closed(tas, open_loop.decide(tas, limits), zeros, zeros.astype(np.int16))
+    return open_loop.Capture(tas, open_loop.decide(tas, limits), limits)
 
 
 def test_blended_scores_of_an_affine_change_are_exact():
     rng = np.random.default_rng(0)
     scores, drift_of = rng.normal(size=(2, TOKENS_PER_FRAME, 3, 2))
     low, middle, high = (
-        closed(scores + t * drift_of, (t, t, t)) for t in (0.0, 0.25, 1.0)
+        capture(scores + t * drift_of, (t, t, t)) for t in (0.0, 0.25, 1.0)
     )  # scores change in proportion to the threshold
     blended = open_loop.blend(low, high, (0.0, 1.0), 0.25)
     assert np.array_equal(open_loop.decide(blended, (0.25,) * 3), middle.replay)
@@ -335,7 +335,7 @@ def test_relief_is_negative_where_replay_helps_a_window():
 def test_cosines_are_told_by_layer_and_clip():
     rng = np.random.default_rng(0)
     likeness = np.array([0.9, 0.2])[:, None, None] * np.ones((2, 4, 10))
-    table = redundancy.by_layer_and_clip(observed(rng, 2, 4, 10, mlp_cosine=likeness))
+    table = redundancy.by_layer_and_clip(observed(rng, 2, 4, 10, mlp_cosine=likeness), (0, 1))
     assert table.groupby("clip")["cosine"].mean().tolist() == pytest.approx([0.9, 0.2])
     assert len(table) == 8
     assert [redundancy.pace(speed) for speed in (0.0, 0.5, 1.0, 4.0)] == [
@@ -356,4 +356,7 @@ def test_only_comparable_cells_of_the_measured_quality_are_drawn():
         cell | {"replay_eligible": 0.3, "psnr_db": 1.0, "scope": "pair"},
         cell | {"replay_eligible": 0.3, "psnr_db": 1.0, "frames": 16},
     ]
-    assert tau.generated(pd.DataFrame(cells))["psnr_db"].tolist() == [20.0, 18.0]
+    losses = {"teacher_forced_nats": 2.5, "teacher_forced_dense_nats": 2.0}
+    kept = tau.own_rows(pd.DataFrame([each | losses for each in cells]))
+    assert kept["psnr_db"].tolist() == [np.inf, 20.0, 18.0]
+    assert kept["excess"].tolist() == [0.5] * 3
