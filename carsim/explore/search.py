@@ -10,8 +10,15 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from carsim.explore.evaluate import Context, Evaluator, Row, context_of
-from carsim.explore.points import Point
-from carsim.explore.searcher import Proposal, Sampler, Searcher, open_trials
+from carsim.explore.points import Point, make_point
+from carsim.explore.searcher import (
+    IN_MEMORY,
+    Proposal,
+    Sampler,
+    Searcher,
+    open_trials,
+    refusing,
+)
 from carsim.explore.store import Store
 from carsim.explore.study import Study, load_study
 from carsim.explore.sweep import (
@@ -29,7 +36,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 TRIALS_FILE = "optuna.sqlite"
-IN_MEMORY = "memory"
 
 
 def search(
@@ -111,22 +117,27 @@ def hunt(
     """
     if storage is None:
         storage = IN_MEMORY if out is None else f"sqlite:///{Path(out).resolve() / TRIALS_FILE}"
-    trials = open_trials(study, storage, sampler, seed)
     store.claim(study_meta(study, "search"))
     if out is not None:
         keep_copy(study, Path(out))
-    stored = dict(store.by_id())
-    searcher = Searcher(study, trials, seed)
-    # What others have found, and what was stored here, is not evaluated again.
-    store.add(searcher.known.values())
-    start, evaluated = monotonic(), 0
-
-    def progress() -> Progress:
-        counts = Counter(row["status"] for _, row in searcher.known.values())
-        return Progress(points, len(searcher.known), evaluated, monotonic() - start, counts)
-
-    tell(progress())
+    trials = open_trials(study, storage, sampler, seed)
     with ExitStack() as stack:
+        stack.enter_context(refusing(storage))
+        searcher = Searcher(study, trials, seed)
+        # What others have found, and what was stored here, is not evaluated again. A search that
+        # was killed between storing a result and telling it has left one that no trial knows of.
+        for ordinal, values, row in store.rows():
+            point = make_point(study, ordinal, values)
+            if point.id not in searcher.known:
+                searcher.adopt(point, row)
+        store.add(searcher.known.values())
+        start, evaluated = monotonic(), 0
+
+        def progress() -> Progress:
+            counts = Counter(row["status"] for _, row in searcher.known.values())
+            return Progress(points, len(searcher.known), evaluated, monotonic() - start, counts)
+
+        tell(progress())
         interrupted = stack.enter_context(interruptible())
         crew = stack.enter_context(_Crew(context_of(study), workers))
         exhausted = False
@@ -137,8 +148,6 @@ def hunt(
                 proposal = searcher.propose()
                 if proposal is None:
                     exhausted = True
-                elif proposal.point.id in stored:
-                    searcher.tell(proposal, stored[proposal.point.id])
                 else:
                     crew.send(proposal)
             if not crew.busy:
@@ -151,7 +160,7 @@ def hunt(
             searcher.hear()
         if interrupted():
             raise KeyboardInterrupt
-    return progress()
+        return progress()
 
 
 class _Crew:

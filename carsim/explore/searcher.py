@@ -11,7 +11,11 @@ through which each learns what the others have evaluated.
 """
 
 import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import count
+from time import sleep
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -21,6 +25,7 @@ from carsim.explore.axis import Axis
 from carsim.explore.evaluate import Row
 from carsim.explore.pareto import directions, front
 from carsim.explore.points import Point, field_of, grid_values, make_point, passes
+from carsim.explore.store import BUSY_SECONDS
 from carsim.explore.study import Study
 
 if TYPE_CHECKING:
@@ -43,9 +48,19 @@ REFUSED = 10.0
 WORST = 1e30
 """Objective of an infeasible point, which samplers go past; JSON and SQL can hold it."""
 
+LACKING = "lacking"
+"""Constraint of a trial: how far its point is from being feasible."""
 
 RESULT = "result"
 """Attribute of a trial that holds the result of its point, for other processes."""
+
+
+IN_MEMORY = "memory"
+"""In place of a storage's URL: trials are kept by this process alone."""
+
+ATTEMPTS = 8
+COLLISIONS = ("already exists", "unique constraint", "duplicate", "locked")
+"""What databases say of tables that another process is making; they are then opened again."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +113,7 @@ class Searcher:
             trial = self._trials.ask(self._distributions)
             values = self._values(trial.params)
             if not passes(self._study, values):
-                self._tell(trial, None, REFUSED)
+                self._tell(trial, {}, REFUSED)
                 continue
             point = make_point(self._study, trial.number, values)
             if point.id in self.known:
@@ -125,6 +140,22 @@ class Searcher:
         for trial in others:
             self._tell_row(trial, point, row)
 
+    def adopt(self, point: Point, row: Row) -> None:
+        """Take over a result that no trial tells of, and make a trial of it."""
+        from optuna.trial import create_trial
+
+        lacking = self._lacking(point, row)
+        self._trials.add_trial(
+            create_trial(
+                params=self._params(point.values),
+                distributions=self._distributions,
+                values=self._objectives(row, lacking),
+                constraints={LACKING: lacking},
+                user_attrs={RESULT: json.dumps(row, allow_nan=False)},
+            )
+        )
+        self.known[point.id] = (point, row)
+
     # ---------------------------------------------------------------- private
 
     def _tell_row(
@@ -132,14 +163,16 @@ class Searcher:
     ) -> None:
         if share:
             trial.set_user_attr(RESULT, json.dumps(row, allow_nan=False))
-        lacking = self._lacking(point, row)
-        self._tell(trial, None if lacking else [float(row[n]) for n in self._signs], lacking)
+        self._tell(trial, row, self._lacking(point, row))
 
-    def _tell(self, trial: "optuna.Trial", values: list[float] | None, lacking: float) -> None:
-        trial.set_constraint("lacking", lacking)
-        if values is None:
-            values = [WORST * sign for sign in self._signs.values()]
-        self._trials.tell(trial, values)
+    def _tell(self, trial: "optuna.Trial", row: Row, lacking: float) -> None:
+        trial.set_constraint(LACKING, lacking)
+        self._trials.tell(trial, self._objectives(row, lacking))
+
+    def _objectives(self, row: Row, lacking: float) -> list[float]:
+        if lacking:
+            return [WORST * sign for sign in self._signs.values()]
+        return [float(row[name]) for name in self._signs]
 
     def _lacking(self, point: Point, row: Row) -> float:
         """How far a result is from being feasible; 0 if it is."""
@@ -191,7 +224,7 @@ class Searcher:
         point = make_point(self._study, 0, values)
         return point.id not in self.known and point.id not in self._pending
 
-    def _params(self, values: dict[str, Any]) -> dict[str, Any]:
+    def _params(self, values: Mapping[str, Any]) -> dict[str, Any]:
         return {axis.name: _place(axis, values[axis.name]) for axis in self._study.axes}
 
     def _step(self, axis: Axis, place: Any) -> Any:
@@ -212,7 +245,7 @@ def open_trials(
 
     Args:
         study: The study; its name, inputs and objectives make up the name in the storage.
-        storage: Any storage URL that Optuna takes, or ``memory``.
+        storage: Any storage URL that Optuna takes, or :data:`IN_MEMORY`.
         sampler: ``tpe``, ``nsga2`` or ``random``.
         seed: Of the sampler; None draws one, as processes that search together must.
 
@@ -235,25 +268,63 @@ def open_trials(
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     name = f"{study.name} {study.fingerprint[:12]} {' '.join(study.objectives)}"
     signs = directions(study.objectives).values()
+    for attempt in count(1):
+        try:
+            return optuna.create_study(
+                storage=_open_storage(storage),
+                sampler=_sampler(sampler, seed),
+                study_name=name,
+                directions=["minimize" if sign > 0 else "maximize" for sign in signs],
+                load_if_exists=True,
+            )
+        except Exception as error:
+            # Storages raise what their drivers raise: SQLAlchemy's, the operating system's.
+            collided = any(sign in str(error).lower() for sign in COLLISIONS)
+            if not collided or attempt == ATTEMPTS:
+                raise refusal(storage, error) from error
+            sleep(0.1 * attempt)
+    raise AssertionError
+
+
+@contextmanager
+def refusing(storage: str) -> Iterator[None]:
+    """Turn what a storage raises that fails later, on a full disk for instance, into a refusal.
+
+    Raises:
+        InputError: It failed.
+    """
+    from optuna.exceptions import StorageInternalError
+    from sqlalchemy.exc import SQLAlchemyError
+
     try:
-        return optuna.create_study(
-            storage=None if storage == "memory" else storage,
-            sampler=_sampler(sampler, seed),
-            study_name=name,
-            directions=["minimize" if sign > 0 else "maximize" for sign in signs],
-            load_if_exists=True,
-        )
-    except InputError:
-        raise
-    except Exception as error:
-        # Storages raise what their drivers raise: SQLAlchemy's, Redis's, the operating system's.
-        reason = " ".join(str(error).split())[:200] or type(error).__name__
-        raise InputError(
-            f"--storage {storage}", f"cannot be used ({reason})", "name another"
-        ) from error
+        yield
+    except (StorageInternalError, SQLAlchemyError) as error:
+        raise refusal(storage, error) from error
+
+
+def refusal(storage: str, error: Exception) -> InputError:
+    """What to say of a storage that has raised an error."""
+    text = str(error.__cause__ or error).partition("[SQL")[0].partition("(Background on")[0]
+    reason = " ".join(text.split())[:200] or type(error).__name__
+    return InputError(
+        f"--storage {storage}",
+        f"cannot be used ({reason})",
+        "mend it or name another; what the search has stored stays",
+    )
 
 
 # -------------------------------------------------------------------- private
+
+
+def _open_storage(storage: str) -> "optuna.storages.BaseStorage | str | None":
+    from optuna.storages import RDBStorage
+
+    if storage == IN_MEMORY:
+        return None
+    if storage.startswith("sqlite:"):
+        patient = {"connect_args": {"timeout": BUSY_SECONDS}}
+        return RDBStorage(storage, engine_kwargs=patient)
+    return storage
 
 
 def _sampler(name: Sampler, seed: int | None) -> "optuna.samplers.BaseSampler":

@@ -138,14 +138,6 @@ class Store:
         with self._refusing():
             return dict(self._db.execute("SELECT status, count(*) FROM points GROUP BY status"))
 
-    def by_id(self) -> Iterator[tuple[str, Row]]:
-        """(Identity, result) of all points."""
-        with self._refusing():
-            yield from (
-                (point_id, json.loads(result))
-                for point_id, result in self._db.execute("SELECT id, result FROM points")
-            )
-
     def rows(self) -> Iterator[tuple[int, dict[str, Any], Row]]:
         """(Ordinal, axis values, result) of all points, in the order of the study."""
         with self._refusing():
