@@ -1,6 +1,7 @@
 """Answer a study of the design space: sweep it, keep its results, draw them, quote them.
 
     python -m studies.run NAME [--workers N] [--out DIR]
+    python -m studies.run NAME --redraw
     python -m studies.run NAME --reduced [--points N] [--turn N]
 
 A study is a folder here, with
@@ -18,6 +19,7 @@ The frame has a row per point and the columns ``study`` (the file it is of, with
 ``point`` (its place there), the axes, ``status`` and ``METRICS``. It is read back from
 ``points.csv``, so that what is quoted and drawn is what is kept.
 
+``--redraw`` draws and quotes what ``points.csv`` has, where only other tables have changed.
 ``--reduced`` evaluates a few points of each study file and compares them with ``points.csv``, draws
 into nowhere, and holds the README against the results; it writes nothing and fails if anything is
 stale. Which points it takes follows from ``--turn``.
@@ -165,6 +167,15 @@ def remake(folder: Folder, *, workers: int | None, out: Path | None) -> None:
             raise InputError(f"{folder.name}/{stem}", failed["reason"].iloc[0], "run it again")
     _write(folder.path / POINTS, as_csv(folder, pd.concat(parts)))
     _write(folder.path / INPUTS, json.dumps(folder.inputs, indent=1) + "\n")
+    redraw(folder)
+
+
+def redraw(folder: Folder) -> None:
+    """Draw the results that are kept, and quote them in the README.
+
+    Raises:
+        InputError: The README has no place for a block.
+    """
     frame = folder.kept()
     folder.figure.draw(frame, folder.path / FIGURE)
     readme = folder.path / README
@@ -279,8 +290,9 @@ def quoted(readme: str, numbers: dict[str, str]) -> str:
 
 
 def text_of(answer: str) -> str:
-    """The first paragraph."""
-    return textwrap.fill(answer, WIDTH, break_on_hyphens=False)
+    """The first paragraph; a number stays with its percent sign."""
+    together = answer.replace(" %", "\0%")
+    return textwrap.fill(together, WIDTH, break_on_hyphens=False).replace("\0", " ")
 
 
 # -------------------------------------------------------------------- private
@@ -318,6 +330,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("name", metavar="NAME", help=", ".join(each.name for each in folders()))
     parser.add_argument("--reduced", action="store_true", help="check a few points, write nothing")
+    parser.add_argument("--redraw", action="store_true", help="draw and quote, evaluate nothing")
     parser.add_argument("--points", type=int, default=12, help="of each study file, if reduced")
     parser.add_argument("--turn", type=int, default=0, help="which points, if reduced")
     parser.add_argument("--workers", type=int, help="processes; all cores if left out")
@@ -325,6 +338,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     try:
         folder = find(given.name)
+        if given.redraw:
+            redraw(folder)
+            return 0
         if not given.reduced:
             remake(folder, workers=given.workers, out=given.out)
             return 0

@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 sys.path.append(str(ROOT))  # last: an installed carsim comes before the checkout's
 studies: Any = importlib.import_module("studies.run")
 
-POINTS, AT_A_TIME = 4, 2
+POINTS, AT_A_TIME = 2, 2
 NAMES = [folder.name for folder in studies.folders()]
 
 FIGURE = """

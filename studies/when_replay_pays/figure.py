@@ -1,0 +1,257 @@
+"""When replay pays: speed-up over dense decoding, and what stands in its way."""
+
+from dataclasses import replace
+from math import isnan
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+
+from carsim.plots import style as plots
+from carsim.trace import Trace, load_trace
+from studies.measured import with_quality
+from studies.table import markdown
+
+METRICS = (
+    "latency_s",
+    "dense_latency_s",
+    "speedup",
+    "replay_all",
+    "replay_eligible",
+    "limit",
+)
+SOURCE = Path(__file__).parents[2] / "traces" / "vilau_8f.npz"
+SEED = 0
+
+BANDWIDTHS = {"1 channel": "14 GB/s", "32 channels": "460 GB/s"}
+DECIDING = {
+    "row": ("each row alone, as measured", plots.BLUE, "o"),
+    "pair": ("both rows of a pair together", plots.SKY, "s"),
+    "batch": ("all rows together", plots.GREEN, "^"),
+    "shuffled": ("measured, at other steps", plots.ORANGE, "v"),
+    "independent": ("independent draws", plots.VERMILION, "D"),
+}
+TAU = 1.05
+"""Threshold of the answer, at which about half of the eligible steps replay."""
+
+PAYS = 1.05
+"""Speed-up from which replay is said to pay."""
+
+MLP_BYTES = 4.329e9 * 4.15625 / 8
+WEIGHT_BYTES = 6.476e9 * 4.15625 / 8
+KV_BYTES = 0.284e9 * 4.25 / 8
+"""By hand, of a step: weights of 4 bit with scales and zeros in groups of 128, keys and values of
+4.25 bit of each row at the mean context."""
+
+
+def prepare(folder: Path) -> None:
+    """Write the measured scores in another order, twice; see :func:`permuted`."""
+    trace = load_trace(SOURCE)
+    for name, across in (("shuffled", False), ("independent", True)):
+        new = permuted(trace, across=across)
+        # Not compressed, as permuted scores hardly can be.
+        meta = np.array(new.meta.model_dump_json())
+        np.savez(folder / f"{name}.npz", replay=new.replay, tas=new.tas, meta=meta)
+
+
+def permuted(trace: Trace, *, across: bool) -> Trace:
+    """A trace whose decisions no longer know of each other, with the same scores.
+
+    So the share of replays is the same at every threshold.
+
+    Args:
+        trace: What was measured; decisions by row, one threshold in all layers that may replay.
+        across: Scores change places with those of all steps, layers and rows; else only with
+            those of other steps of the same layer and row, which then keeps its own share.
+    """
+    rng = np.random.default_rng(SEED)
+    taus = np.array([np.nan if tau is None else tau for tau in trace.meta.tau_per_layer])
+    first = trace.tokens_per_frame
+    acting = np.flatnonzero(np.isfinite(taus))
+    scores = trace.tas[first:, acting]  # [eligible steps, acting layers, B]
+    scores = rng.permuted(scores, axis=None if across else 0)
+    tas = trace.tas.copy()
+    tas[first:, acting] = scores
+    replay = trace.replay.copy()
+    replay[first:, acting] = scores.astype(np.float64) > taus[acting][:, None]
+    how = "over all steps, layers and rows" if across else "over steps, in each layer and row"
+    meta = trace.meta.model_copy(
+        update={
+            "producer": f"scores of {trace.name}, permuted {how}",
+            "quality": None,
+            "command": "python -m studies.run when_replay_pays",
+        }
+    )
+    return replace(trace, replay=replay, tas=tas, meta=meta)
+
+
+def numbers(frame: pd.DataFrame) -> dict[str, str]:
+    """What the README quotes."""
+    at = frame.set_index(
+        ["machine.weight_sharing", "bandwidth", "deciding", "policy.tau", "policy.batch"]
+    ).sort_index()
+
+    def gain(sharing: str, bandwidth: str, deciding: str, batch: int) -> float:
+        return float(100 * (at.loc[(sharing, bandwidth, deciding, TAU, batch), "speedup"] - 1))
+
+    slow, fast = "1 channel", "32 channels"
+    ratio = at.loc[("broadcast", slow, "row", TAU, 2), "replay_eligible"]
+    batches = sorted(frame["policy.batch"].unique())
+    by_hand = hand(at, slow)
+    last = batches[-1]
+    eight = with_quality(frame[frame["policy.batch"] == 8], scope="deciding")
+    lost = eight[eight["policy.tau"] == TAU].groupby("deciding")["quality_loss"].first()
+    answer = (
+        f"**Finding.** Where one fetch of the weights feeds all cores and memory is the limit, "
+        f"replay stops paying as the batch grows, as only what all rows skip is not fetched: at "
+        f"{100 * ratio:.0f} % eligible replay it brings {gain('broadcast', slow, 'row', 2):.1f} % "
+        f"for one video at a time, {gain('broadcast', slow, 'row', 8):.1f} % for four and "
+        f"{gain('broadcast', slow, 'row', 16):.1f} % for eight (by hand {by_hand[2]:.1f}, "
+        f"{by_hand[8]:.1f} and {by_hand[16]:.1f} %); independent decisions would say "
+        f"{gain('broadcast', slow, 'independent', 2):.1f}, "
+        f"{gain('broadcast', slow, 'independent', 8):.1f} and "
+        f"{gain('broadcast', slow, 'independent', 16):.1f} %. For four videos, deciding "
+        f"for all rows at once takes the same time there and loses "
+        f"{lost['batch']:.3f} instead of {lost['row']:.3f} nats a token. Where cores are the limit "
+        f"replay by row pays at any batch: {gain('broadcast', fast, 'row', 2):.0f} % for one "
+        f"video, {gain('broadcast', fast, 'row', last):.0f} % for {last // 2}."
+    )
+    return {
+        "answer": answer,
+        "speed-up": _speedups(at, batches),
+        "paying": _paying(at, batches),
+        "scopes": _scopes(frame),
+    }
+
+
+def hand(at: pd.DataFrame, bandwidth: str) -> dict[int, float]:
+    """Gain in % by bytes over bandwidth: the MLP's weights are fetched unless all rows replay."""
+    all_skip = at.loc[("broadcast", bandwidth, "batch", TAU), "replay_all"]
+    return {
+        int(batch): 100 / (1 - share * MLP_BYTES / (WEIGHT_BYTES + batch * KV_BYTES)) - 100
+        for batch, share in all_skip.items()
+    }
+
+
+def _speedups(at: pd.DataFrame, batches: list[int]) -> str:
+    rows = []
+    for sharing in ("broadcast", "private"):
+        for bandwidth, name in BANDWIDTHS.items():
+            for deciding in DECIDING:
+                if (sharing, bandwidth, deciding, TAU) in at.index:
+                    own = at.loc[(sharing, bandwidth, deciding, TAU)]
+                    cells = [f"{own.loc[batch, 'speedup']:.3f}" for batch in batches]
+                    rows.append([sharing, name, deciding, *cells])
+    return markdown(["weights", "memory", "decisions", *map(str, batches)], rows, texts=3)
+
+
+def _paying(at: pd.DataFrame, batches: list[int]) -> str:
+    """The batches at which replay pays."""
+    taus = sorted(at.index.unique("policy.tau"), reverse=True)
+    rows = []
+    for sharing in ("broadcast", "private"):
+        for bandwidth, name in BANDWIDTHS.items():
+            for deciding in ("row", "independent"):
+                if (sharing, bandwidth, deciding) not in at.index:
+                    continue
+                cells = []
+                for tau in taus:
+                    own = at.loc[(sharing, bandwidth, deciding, tau), "speedup"]
+                    paying = [str(batch) for batch in batches if own.loc[batch] >= PAYS]
+                    cells.append("all" if len(paying) == len(batches) else ", ".join(paying))
+                rows.append([sharing, name, deciding, *cells])
+    header = ["weights", "memory", "decisions", *(f"tau {tau:g}" for tau in taus)]
+    return markdown(header, rows, texts=3)
+
+
+def _scopes(frame: pd.DataFrame) -> str:
+    """Eight rows, the batch that quality was measured in."""
+    some = frame[(frame["policy.batch"] == 8) & (frame["machine.weight_sharing"] == "broadcast")]
+    some = with_quality(some, scope="deciding")
+    rows = []
+    for deciding in ("row", "pair", "batch"):
+        for tau in sorted(some["policy.tau"].unique(), reverse=True):
+            own = some[(some["deciding"] == deciding) & (some["policy.tau"] == tau)]
+            own = own.set_index("bandwidth")
+            first = own.iloc[0]
+            rows.append(
+                [
+                    deciding,
+                    f"{tau:g}",
+                    f"{100 * first['replay_eligible']:.1f}",
+                    *(f"{own.loc[bandwidth, 'speedup']:.3f}" for bandwidth in BANDWIDTHS),
+                    _measured(first["quality_loss"], 3),
+                    _measured(first["quality_psnr_db"], 1),
+                ]
+            )
+    names = [f"at {name}" for name in BANDWIDTHS.values()]
+    header = ["scope", "tau", "replay %", *names, "nats lost", "PSNR (dB)"]
+    return markdown(header, rows)
+
+
+def _measured(value: float, digits: int) -> str:
+    return "-" if isnan(value) else f"{value:.{digits}f}"
+
+
+def draw(frame: pd.DataFrame, path: Path) -> None:
+    """Speed-up over the batch, and quality against speed-up by scope."""
+    broadcast, private = (
+        frame[frame["machine.weight_sharing"] == sharing] for sharing in ("broadcast", "private")
+    )
+    with plots.style():
+        title = f"What replay brings at tau {TAU:g}, and what coarser decisions cost"
+        figure = plots.new_figure(9.5, 6.6, title, misfit=False)
+        grid = figure.add_gridspec(2, 6)
+        top = [figure.add_subplot(grid[0, 2 * i : 2 * i + 2]) for i in range(3)]
+        bottom = [figure.add_subplot(grid[1, 3 * i : 3 * i + 3]) for i in range(2)]
+        for axes, part, bandwidth, name in (
+            (top[0], broadcast, "1 channel", "broadcast, 14 GB/s: memory-bound"),
+            (top[1], broadcast, "32 channels", "broadcast, 460 GB/s: compute-bound"),
+            (top[2], private, "1 channel", "private, 14 GB/s: memory-bound"),
+        ):
+            _draw_batches(axes, part[part["bandwidth"] == bandwidth], name)
+        top[0].set_ylabel("speed-up over dense")
+        eight = with_quality(broadcast[broadcast["policy.batch"] == 8], scope="deciding")
+        for axes, (bandwidth, name) in zip(bottom, BANDWIDTHS.items(), strict=True):
+            _draw_quality(axes, eight[eight["bandwidth"] == bandwidth], name)
+        bottom[0].set_ylabel("quality lost (nats per token)")
+        handles, labels = top[0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=3)
+        figure.savefig(path, dpi=110, metadata={"Software": None})
+
+
+def _draw_batches(axes: Axes, part: pd.DataFrame, name: str) -> None:
+    for deciding, (label, colour, marker) in DECIDING.items():
+        own = part[(part["deciding"] == deciding) & (part["policy.tau"] == TAU)]
+        own = own.sort_values("policy.batch")
+        if len(own):
+            # Where curves coincide, the one drawn first shows around the later ones.
+            size = {"row": 9, "pair": 6}.get(deciding, 4)
+            axes.plot(
+                own["policy.batch"],
+                own["speedup"],
+                marker=marker,
+                markersize=size,
+                color=colour,
+                label=label,
+            )
+    batches = sorted(part["policy.batch"].unique())
+    axes.set_xscale("log", base=2)
+    axes.set(xlabel="batch (two rows a video)", title=name, xticks=batches, xticklabels=batches)
+    axes.axhline(1.0, color=plots.BLACK, linewidth=0.8)
+    axes.grid(True)
+
+
+def _draw_quality(axes: Axes, part: pd.DataFrame, name: str) -> None:
+    for deciding in ("row", "pair", "batch"):
+        _, colour, marker = DECIDING[deciding]
+        own = part[(part["deciding"] == deciding) & part["quality_loss"].notna()]
+        own = own.sort_values("policy.tau", ascending=False)
+        axes.plot([1, *own["speedup"]], [0, *own["quality_loss"]], marker=marker, color=colour)
+        for tau, x, y in zip(own["policy.tau"], own["speedup"], own["quality_loss"], strict=True):
+            axes.annotate(
+                f"{tau:g}", (x, y), (4, -9), textcoords="offset points", fontsize=7, color=colour
+            )
+    axes.set(xlabel="speed-up over dense", title=f"batch of 8, broadcast, {name}")
+    axes.grid(True)
