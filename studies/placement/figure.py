@@ -71,7 +71,7 @@ def numbers(frame: pd.DataFrame) -> dict[str, str]:
         f"only in its PL memory, and a video then takes {min(with_head.values()):.0f} s instead of "
         f"{min(without.values()):.0f} s. On a ZCU104 with its socket filled weights fit only the "
         "PL memory, and as both memories are about as fast, where the rest lies changes "
-        f"{min(zcu104):.0f} s by {100 * (max(zcu104) / min(zcu104) - 1):.2f} %: phases take turns, "
+        f"{min(zcu104):.0f} s by {max(zcu104) - min(zcu104):.2f} s: phases take turns, "
         "so that two memories do not add up."
     )
     return {
