@@ -1,0 +1,237 @@
+"""Longer videos and larger frames: latency, memory, and what replay and windows bring."""
+
+from pathlib import Path
+
+import pandas as pd
+from matplotlib.axes import Axes
+
+from carsim.cost.capacity import capacity
+from carsim.plots import style as plots
+from carsim.spec import Design, load_design, override
+from carsim.spec.yaml_file import read_mapping
+from carsim.workload.geometry import Video
+from studies.table import markdown
+
+METRICS = [
+    "latency_s",
+    "seconds_per_video",
+    "ms_per_token",
+    "attention_s",
+    "mlp_s",
+    "memory_used_gb",
+    "replay_eligible",
+    "decisions",
+]
+STUDY = Path(__file__).with_name("study.yaml")
+LENGTHS = (8, 16, 32, 64)
+NAMES = {"dense": "dense", "FastCar": "replay", "sparse": "window 256", "both": "both"}
+POLICIES = tuple(NAMES)
+LINES = dict(zip(POLICIES, ("-", "--", ":", "-."), strict=True))
+MACHINES = {
+    "zcu102_16gb, 1 video": (plots.BLUE, "o"),
+    "zcu102_16gb, 4 videos": (plots.ORANGE, "s"),
+}
+PROMPT = 62
+MOST_FRAMES = 512
+
+
+def numbers(frame: pd.DataFrame) -> dict[str, str]:
+    """What the README quotes."""
+    at = _longer(frame)
+    one, four = MACHINES
+
+    def gain(machine: str, policy: str, frames: int) -> float:
+        dense = at.loc[(machine, "dense", frames), "latency_s"]
+        return float(dense / at.loc[(machine, policy, frames), "latency_s"])
+
+    def growth(machine: str) -> float:
+        latency = at["latency_s"]
+        return float(latency[(machine, "dense", 64)] / latency[(machine, "dense", 8)])
+
+    def pair(machine: str, policy: str) -> str:
+        return f"{gain(machine, policy, 8):.2f}x to {gain(machine, policy, 64):.2f}x"
+
+    answer = (
+        f"**Finding.** From 8 to 64 frames dense decoding takes {growth(one):.0f} times as long "
+        f"({one}; {growth(four):.0f} times with 4 videos), as attention grows with the square. "
+        f"FastCar's gain goes from {pair(one, 'FastCar')}, that of a window of 256 tokens from "
+        f"{pair(one, 'sparse')}, that of both from {pair(one, 'both')} (with 4 videos "
+        f"{pair(four, 'both')}). Memory ends it first: a ZCU102 with 16 GB holds one video of "
+        f"{_most_frames(one)} frames or four of {_most_frames(four)}; under a window any."
+    )
+    rows = []
+    for machine in MACHINES:
+        for frames in LENGTHS:
+            dense = at.loc[(machine, "dense", frames)]
+            rows.append(
+                [
+                    machine,
+                    str(frames),
+                    f"{dense['seconds_per_video']:.0f}",
+                    f"{dense['ms_per_token']:.0f}",
+                    *(f"{gain(machine, policy, frames):.2f}" for policy in POLICIES[1:]),
+                    f"{dense['memory_used_gb']:.1f}{_mark(dense)}",
+                    f"{at.loc[(machine, 'both', frames), 'memory_used_gb']:.1f}"
+                    f"{_mark(at.loc[(machine, 'both', frames)])}",
+                ]
+            )
+    header = [
+        "machine",
+        "frames",
+        "dense s a video",
+        "ms a token",
+        "FastCar",
+        "window 256",
+        "both",
+        "GB dense",
+        "GB window 256",
+    ]
+    capacities = [
+        [machine, f"{1e3 * _gb_per_frame(at, machine):.0f}", str(_most_frames(machine))]
+        for machine in MACHINES
+    ]
+    labels = sorted({str(text) for text in frame["decisions"].dropna()})
+    return {
+        "answer": answer,
+        "frames": markdown(header, rows),
+        "capacity": markdown(["machine", "MB per frame", "frames that fit, dense"], capacities),
+        "larger": markdown(
+            ["machine", "tokens a frame", *header[2:]],
+            _larger_rows(frame, at),
+        ),
+        "decisions": "\n".join(f"- {label}" for label in labels),
+    }
+
+
+def draw(frame: pd.DataFrame, path: Path) -> None:
+    """Time of a step, memory and gains over the number of frames."""
+    at = _longer(frame)
+    with plots.style():
+        figure = plots.new_figure(
+            11,
+            4.2,
+            "Longer videos: replay's gain fades, a window's grows, and together they gain most",
+            misfit=False,
+        )
+        time, memory, gains = figure.subplots(1, 3)
+        _draw_time(time, at)
+        _draw_memory(memory, at)
+        _draw_gains(gains, at)
+        figure.legend(*gains.get_legend_handles_labels(), loc="outside lower center", ncols=4)
+        figure.savefig(path, dpi=110, metadata={"Software": None})
+
+
+# -------------------------------------------------------------------- private
+
+
+def _longer(frame: pd.DataFrame) -> pd.DataFrame:
+    own = frame[frame["study"] == "study"]
+    own = own.assign(frames=own["video.frames"].astype(int))
+    return own.set_index(["machine", "policy", "frames"]).sort_index()
+
+
+def _larger_rows(frame: pd.DataFrame, longer: pd.DataFrame) -> list[list[str]]:
+    larger = frame[frame["study"] == "study_larger"]
+    larger = larger.set_index(["machine", "policy", "video.tokens_per_frame"]).sort_index()
+    rows = []
+    for machine in MACHINES:
+        for tokens in (256, 1024):
+            table, key = (longer, 8) if tokens == 256 else (larger, tokens)
+            by_policy = {policy: table.loc[(machine, policy, key)] for policy in POLICIES}
+            dense = by_policy["dense"]
+            rows.append(
+                [
+                    machine,
+                    f"{tokens:,}",
+                    f"{dense['seconds_per_video']:.0f}",
+                    f"{dense['ms_per_token']:.0f}",
+                    *(
+                        f"{dense['latency_s'] / by_policy[policy]['latency_s']:.2f}"
+                        for policy in POLICIES[1:]
+                    ),
+                    f"{dense['memory_used_gb']:.1f}{_mark(dense)}",
+                    f"{by_policy['both']['memory_used_gb']:.1f}{_mark(by_policy['both'])}",
+                ]
+            )
+    return rows
+
+
+def _mark(row: "pd.Series[float]") -> str:
+    return "" if row["status"] == "ok" else " (too much)"
+
+
+def _gb_per_frame(at: pd.DataFrame, machine: str) -> float:
+    used = at["memory_used_gb"]
+    return float(used[(machine, "dense", 64)] - used[(machine, "dense", 8)]) / 56
+
+
+def _design(machine: str) -> Design:
+    """The machine as the study describes it."""
+    raw = read_mapping(STUDY)
+    fields = dict(raw["axes"]["machine"]["choice"][machine])
+    return override(load_design(fields.pop("design", raw["design"])), fields)
+
+
+def _most_frames(machine: str) -> int:
+    """Frames of 256 tokens that the memories hold under dense attention."""
+    design = _design(machine)
+    fitting = 0
+    for frames in range(1, MOST_FRAMES):
+        uses = capacity(design, Video(frames, 256, PROMPT))
+        if any(use.free_bytes < 0 for use in uses):
+            break
+        fitting = frames
+    return fitting
+
+
+def _over_frames(at: pd.DataFrame, machine: str, policy: str) -> pd.DataFrame:
+    return at.loc[machine].loc[policy].sort_index()
+
+
+def _draw_time(axes: Axes, at: pd.DataFrame) -> None:
+    for machine, (colour, marker) in MACHINES.items():
+        for policy in POLICIES:
+            own = _over_frames(at, machine, policy)
+            line = LINES[policy]
+            axes.plot(own.index, own["ms_per_token"], line, marker=marker, color=colour)
+    _frames(axes)
+    axes.set(yscale="log", title="time of a step of the batch (ms)")
+    axes.set_yticks([200, 300, 500, 1000], ["200", "300", "500", "1,000"])
+    axes.set_yticks([], minor=True)
+
+
+def _draw_memory(axes: Axes, at: pd.DataFrame) -> None:
+    for machine, (colour, marker) in MACHINES.items():
+        own = _over_frames(at, machine, "dense")
+        axes.plot(own.index, own["memory_used_gb"], color=colour, linewidth=1)
+        for status, fill in (("ok", colour), ("misfit", "white")):
+            points = own[own["status"] == status]
+            axes.plot(
+                points.index,
+                points["memory_used_gb"],
+                marker,
+                color=colour,
+                markerfacecolor=fill,
+            )
+    _frames(axes)
+    axes.set(yscale="log", title="memory needed, dense (GB); hollow: does not fit")
+    axes.set_yticks([4, 8, 16, 32, 64], ["4", "8", "16", "32", "64"])
+    axes.set_yticks([], minor=True)
+
+
+def _draw_gains(axes: Axes, at: pd.DataFrame) -> None:
+    for machine, (colour, marker) in MACHINES.items():
+        dense = _over_frames(at, machine, "dense")["latency_s"]
+        for policy in POLICIES:
+            own = dense / _over_frames(at, machine, policy)["latency_s"]
+            label = f"{machine.removeprefix('zcu102_16gb, ')}: {NAMES[policy]}"
+            axes.plot(own.index, own, LINES[policy], marker=marker, color=colour, label=label)
+    _frames(axes)
+    axes.set(title="speed-up over dense decoding", ylim=(0.9, None))
+
+
+def _frames(axes: Axes) -> None:
+    axes.set(xscale="log", xlabel="frames")
+    axes.set_xticks(LENGTHS, [str(frames) for frames in LENGTHS])
+    axes.set_xticks([], minor=True)
+    axes.grid(True)
