@@ -140,7 +140,9 @@ def test_kills_of_the_command_line_leave_no_process_behind(tmp_path, undisturbed
         process.wait()
         wait_until(partial(all_gone, children), 20)
         assert kill or children
-    done = subprocess.run(command(tmp_path, "--json"), capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        command(tmp_path, "--json", "--workers", "0"), capture_output=True, text=True, check=True
+    )
     document = json.loads(done.stdout)
     assert document["points"] == 360
     assert document["evaluated"] <= 360 - before
@@ -177,7 +179,7 @@ def is_alive(pid: int) -> bool:
 def test_ctrl_c_keeps_what_was_finished_and_says_so(tmp_path, undisturbed):
     write_study(tmp_path, axes=MANY)
     process = subprocess.Popen(
-        command(tmp_path, "--workers", "2"), stderr=subprocess.PIPE, start_new_session=True
+        command(tmp_path, "--workers", "1"), stderr=subprocess.PIPE, start_new_session=True
     )
     wait_until(lambda: stored(tmp_path) > 0)
     os.killpg(process.pid, signal.SIGINT)
