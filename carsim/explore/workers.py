@@ -165,18 +165,23 @@ def evaluate_cluster(
         workers = sum(client.nthreads().values())
         if not workers:
             raise InputError(place, "the scheduler has no workers", "start some first")
-        shared = client.scatter(context, broadcast=True, hash=False)
         doubtful: list[Point] = []
         left = neighbourhoods(points)
         pool = client.get_executor(pure=False)
-        try:
-            yield from _spread(pool, shared, left, workers, stop, KilledWorker, doubtful)
-        except CancelledError:
-            raise InputError(
-                place,
-                "the scheduler is gone",
-                "start one, then the same command again: what is stored stays",
-            ) from None
+        while left and not stop():
+            # Dask keeps as many copies as it thinks fit; with the last holder the context is lost.
+            shared = client.scatter(context, broadcast=True, hash=False)
+            try:
+                yield from _spread(pool, shared, left, workers, stop, KilledWorker, doubtful)
+            except CancelledError:
+                if client.status != "running":
+                    what = "the scheduler is gone"
+                elif not client.nthreads():
+                    what = "the scheduler has lost all of its workers"
+                else:
+                    continue
+                cure = "start one, then the same command again: what is stored stays"
+                raise InputError(place, what, cure) from None
         yield [(point, _failure("several workers of the cluster")) for point in doubtful]
 
 
@@ -235,11 +240,15 @@ def _spread(
         stop: As in :func:`evaluate_local`.
         death: What a task raises whose worker has died.
         doubtful: Receives the points of which a worker has died.
+
+    Raises:
+        CancelledError: The pool has given up tasks, because it lost the context for instance; what
+            they were to evaluate is left.
     """
     under_way: dict[Future[Answer], Lot] = {}
-    broken = False
+    broken = given_up = False
     while True:
-        while left and len(under_way) < workers and not broken and not stop():
+        while left and len(under_way) < workers and not (broken or given_up or stop()):
             lot = left[0]
             try:
                 budget_s = 0.0 if lot.careful else BUDGET_S
@@ -249,12 +258,18 @@ def _spread(
             else:
                 left.popleft()
         if not under_way:
+            if given_up:
+                raise CancelledError
             return
         done, _ = wait(under_way, return_when=FIRST_COMPLETED)
         for future in done:
             lot = under_way.pop(future)
             try:
                 results, rest = future.result()
+            except CancelledError:
+                given_up = True
+                left.append(lot)
+                continue
             except death:
                 broken = death is BrokenProcessPool
                 if lot.careful:

@@ -3,6 +3,7 @@
 import socket
 import subprocess
 import sys
+from concurrent.futures import Future
 from contextlib import contextmanager
 
 import pandas as pd
@@ -70,6 +71,29 @@ def test_a_cluster_gives_the_same_answers_though_a_worker_is_killed(tmp_path):
             fill(store, study, out=tmp_path / "out", scheduler=address, tell=kill_one)
             frame = frame_of(store).drop(columns="seconds")
     assert killed[0] < 60
+    pd.testing.assert_frame_equal(frame, expected)
+
+
+def test_what_a_cluster_gives_up_is_evaluated_all_the_same(tmp_path, monkeypatch):
+    """Dask cancels tasks when the last worker dies that holds the context."""
+    study = load_study(write_study(tmp_path, axes=AXES))
+    expected = sweep(study, workers=0).drop(columns="seconds")
+    sent = []
+    submit = distributed.cfexecutor.ClientExecutor.submit
+
+    def submit_and_lose_the_third(self, *arguments):
+        sent.append(submit(self, *arguments))
+        if len(sent) == 3:
+            sent[-1] = Future()
+            sent[-1].cancel()
+            sent[-1].set_running_or_notify_cancel()
+        return sent[-1]
+
+    monkeypatch.setattr(distributed.cfexecutor.ClientExecutor, "submit", submit_and_lose_the_third)
+    with cluster(tmp_path, 1) as (address, _), Store(":memory:") as store:
+        fill(store, study, scheduler=address)
+        frame = frame_of(store).drop(columns="seconds")
+    assert len(sent) > 3
     pd.testing.assert_frame_equal(frame, expected)
 
 
