@@ -180,7 +180,8 @@ def draw(axes: Axes, table: pd.DataFrame, measure: str, label: str) -> None:
                 color=_COLOURS[window],
                 label=f"{name_of(window)}, {f'replay {level:.0%}' if level else 'no replay'}",
             )
-    axes.set(xlabel="frame", ylabel=label)
+    axes.set(xlabel="frame", ylabel=label, xticks=sorted(table["frame"].unique()))
+    axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=7)
 
 
 def main() -> None:
@@ -198,13 +199,11 @@ def main() -> None:
     running.round(4).to_csv(HERE / "free.csv", index=False)
     with plots.style():
         figure = plots.new_figure(
-            11, 4.0, "Sparse attention, replay, and both, over frames", misfit=False
+            14, 4.0, "Sparse attention, replay, and both, over frames", misfit=False
         )
         left, right = figure.subplots(1, 2)
         draw(left, table, "nats", "teacher-forced loss, nats a token")
         draw(right, running, "psnr_db", "free-running: PSNR against dense, dB")
-        left.legend(loc="best", fontsize=7)
-        right.legend(loc="best", fontsize=7)
         figure.savefig(HERE / "drift.png", metadata={"Software": None})
     summary = relief(table)
     summary.round(4).to_csv(HERE / "summary.csv", index=False)
