@@ -6,6 +6,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from carsim.plots import style as plots
+from studies.run import text_of
 from studies.table import markdown
 
 METRICS = [
@@ -94,7 +95,7 @@ def numbers(frame: pd.DataFrame) -> dict[str, str]:
     return {
         "answer": answer,
         "table": markdown(header, rows, texts=2),
-        "additive": (
+        "additive": text_of(
             "What both save together differs from the sum of what each saves alone by at most "
             f"{100 * worst['window 256']:.1f} % with a window of 256 tokens and "
             f"{100 * worst['window 16']:.1f} % with one of 16. That is the decisions' doing, of "
