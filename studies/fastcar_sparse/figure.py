@@ -48,8 +48,8 @@ def numbers(frame: pd.DataFrame) -> dict[str, str]:
             f"{gain(design, 'window 256', '50 %'):.2f}x from both on the {design} ({batch})"
         )
     answer = (
-        "**Finding.** Both together are fastest: the seconds that they save add up, as one spares the MLP and the "
-        "other the KV cache. At about 50 % replay and a window of 256 tokens it is "
+        "**Finding.** Both together are fastest: the seconds that they save add up, as one spares "
+        "the MLP and the other the KV cache. At about 50 % replay and a window of 256 tokens it is "
         + "; ".join(said)
         + f". Which one alone brings more turns with the batch.{_quality_sentence()}"
     )
