@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from carsim.explore.files import write_whole
-from carsim.explore.metrics import METRICS
+from carsim.explore.metrics import METRICS, RESULT_COLUMNS
 from carsim.explore.store import Store
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def frame_of(store: Store) -> "pd.DataFrame":
 
     axes = json.loads(store.meta()["axes"])
     columns: dict[str, list[Any]] = {"point": [], **{axis: [] for axis in axes}}
-    results: dict[str, list[Any]] = {name: [] for name in ("status", "reason", "seconds", *METRICS)}
+    results: dict[str, list[Any]] = {name: [] for name in RESULT_COLUMNS}
     for ordinal, values, row in store.rows():
         columns["point"].append(ordinal)
         for axis in axes:

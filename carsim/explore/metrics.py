@@ -72,6 +72,9 @@ METRICS: dict[str, Metric] = {
 }
 """Column -> what it is. Points that were not simulated have resources at most."""
 
+RESULT_COLUMNS = ("status", "reason", "seconds", *METRICS)
+"""Columns of a frame of results beside ``point`` and the axes."""
+
 
 def check_metric(name: str, place: str) -> None:
     """Refuse what is no column of a result.

@@ -266,6 +266,8 @@ def _pseudo_values(axes: tuple[Axis, ...], name: str) -> list[Any]:
 
 def _check_paths(file: StudyFile, axes: tuple[Axis, ...], base: Design, place: str) -> None:
     """Refuse what no point could set."""
+    from carsim.explore.metrics import RESULT_COLUMNS
+
     owner: dict[str, str] = {}
     for dotted in file.set:
         if dotted not in VIDEO_PATHS:
@@ -273,6 +275,8 @@ def _check_paths(file: StudyFile, axes: tuple[Axis, ...], base: Design, place: s
         owner[dotted] = "set"
     for axis in axes:
         where = f"{place}: $.axes.{axis.name}"
+        if axis.name in ("point", *RESULT_COLUMNS):
+            raise InputError(where, "is the name of a column of results", "call it otherwise")
         if axis.interval is not None and file.sampling.method == "grid":
             raise InputError(
                 where, "is continuous, which a grid is not", "sample by random or lhs, or list it"

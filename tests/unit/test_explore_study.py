@@ -56,6 +56,8 @@ def test_a_continuous_axis_is_cut_by_shares():
         ({"axes": {"policy.tau": {"log_uniform": [0, 5]}}}, "starts at 0; start above 0"),
         ({"axes": {"policy.tau": {"uniform": [0, 5]}}}, "is continuous, which a grid is not"),
         ({"axes": {"x": {"choice": {}}}}, "has no choices"),
+        ({"axes": {"limit": {"choice": {"a": {}}}}}, "is the name of a column of results"),
+        ({"axes": {"point": {"choice": {"a": {}}}}}, "is the name of a column of results"),
         ({"axes": {"x": {"choice": {"a": {"machine.kores": 1}}}}}, "did you mean 'cores'?"),
         ({"axes": {"x": {"choice": {"a": 1}}}}, "x.choice.a: got 1; give {PATH: VALUE, ...}"),
         ({"axes": {"trace": ["none.npz"]}}, "none.npz: no such file; check the path"),
