@@ -62,12 +62,17 @@ def make_points(study: Study) -> list[Point]:
         point = make_point(study, len(points), values)
         points.setdefault(point.id, point)
     if not points:
-        raise InputError(
-            f"study {study.name}: $.filters",
-            "leave no point: " + "; ".join(each.text for each in study.filters),
-            "widen an axis or drop a filter",
-        )
+        raise no_points(study)
     return list(points.values())
+
+
+def no_points(study: Study) -> InputError:
+    """What to say where no point passes the filters."""
+    return InputError(
+        f"study {study.name}: $.filters",
+        "leave no point: " + "; ".join(each.text for each in study.filters),
+        "widen an axis or drop a filter",
+    )
 
 
 def make_point(study: Study, ordinal: int, values: Mapping[str, Any]) -> Point:

@@ -10,7 +10,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from carsim.explore.evaluate import Context, Evaluator, Row, context_of
-from carsim.explore.points import Point, make_point
+from carsim.explore.points import Point, make_point, no_points
 from carsim.explore.searcher import (
     IN_MEMORY,
     Proposal,
@@ -160,6 +160,8 @@ def hunt(
             searcher.hear()
         if interrupted():
             raise KeyboardInterrupt
+        if exhausted and not searcher.known:
+            raise no_points(study)
         return progress()
 
 

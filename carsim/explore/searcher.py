@@ -36,6 +36,9 @@ Sampler = Literal["tpe", "nsga2", "random"]
 REPEATS = 3
 """Proposals in a row that are known already; then a neighbour of the front is taken."""
 
+FILTERED = 20
+"""Proposals of one call that fail a filter; then a neighbour that passes is taken as well."""
+
 NEIGHBOURS = 200
 """Neighbours that are tried for one that is unknown."""
 
@@ -108,23 +111,24 @@ class Searcher:
 
     def propose(self) -> Proposal | None:
         """The next point to evaluate; None if nothing new is left to be found."""
-        repeats = 0
+        repeats = filtered = 0
         for _ in range(EXHAUSTED):
             trial = self._trials.ask(self._distributions)
             values = self._values(trial.params)
             if not passes(self._study, values):
                 self._tell(trial, {}, REFUSED)
-                continue
-            point = make_point(self._study, trial.number, values)
-            if point.id in self.known:
-                self._tell_row(trial, point, self.known[point.id][1])
-            elif point.id in self._pending:
-                self._pending[point.id].append(trial)
+                filtered += 1
             else:
-                self._pending[point.id] = [trial]
-                return Proposal(trial, point)
-            repeats += 1
-            if repeats >= REPEATS:
+                point = make_point(self._study, trial.number, values)
+                if point.id in self.known:
+                    self._tell_row(trial, point, self.known[point.id][1])
+                elif point.id in self._pending:
+                    self._pending[point.id].append(trial)
+                else:
+                    self._pending[point.id] = [trial]
+                    return Proposal(trial, point)
+                repeats += 1
+            if repeats >= REPEATS or filtered >= FILTERED:
                 neighbour = self._unknown_neighbour()
                 if neighbour is None:
                     return None

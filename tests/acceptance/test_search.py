@@ -207,6 +207,14 @@ def test_a_search_learns_from_what_is_stored_though_its_trials_are_lost(study):
         assert len(store.finished()) == 7
 
 
+def test_a_narrow_filter_is_searched_to_its_end(tmp_path):
+    filters = ["machine.cores == 4 and policy.batch == 2 and policy.tau > 0.65"]
+    path = write_study(tmp_path, axes=AXES, objectives=GOALS, filters=filters, baseline=False)
+    frame = search(path, 100, workers=0, seed=0)
+    assert len(frame) == 8  # two of tau, of schedules and of boards
+    assert (frame["machine.cores"] == 4).all()
+
+
 def test_what_does_not_fit_or_breaks_a_constraint_is_told_as_infeasible(tmp_path):
     constraints = ["dsp <= 80", "policy.batch == 4"]
     limited = load_study(
@@ -239,6 +247,11 @@ def test_what_cannot_be_searched_is_one_line(tmp_path):
     with pytest.raises(InputError, match="--storage nonsense://x: cannot be used") as caught:
         search(aimed, 3, storage="nonsense://x")
     assert "\n" not in str(caught.value)
+    filtered = load_study(
+        write_study(tmp_path, objectives=["latency_s"], filters=["machine.cores > 9"])
+    )
+    with pytest.raises(InputError, match=r"\$\.filters: leave no point: machine\.cores > 9"):
+        search(filtered, 3, workers=0)
     (tmp_path / "text.sqlite").write_text("no database\n" * 100)
     with pytest.raises(InputError, match=r"cannot be used \(file is not a database\)") as caught:
         search(aimed, 3, storage=f"sqlite:///{tmp_path / 'text.sqlite'}")
