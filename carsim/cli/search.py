@@ -39,7 +39,10 @@ FAILED = 1
     help="Who proposes points.",
 )
 @click.option(
-    "--seed", type=click.IntRange(min=0), metavar="N", help="Of the sampler, to search alike again."
+    "--seed",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Of the sampler; the same with --workers 0 in a new DIR searches alike.",
 )
 @click.option(
     "--workers",
