@@ -49,8 +49,12 @@ class Store:
             # A commit is on disk when it returns. No write-ahead log: readers and writers that come
             # and are killed at the same time can make its shared memory fault (SIGBUS, 1 of 110
             # kills with SQLite 3.40), and it needs a local disk; a commit a second is no load.
-            self._db.execute("PRAGMA journal_mode=DELETE")
-            self._db.execute("PRAGMA synchronous=FULL")
+            try:
+                self._db.execute("PRAGMA journal_mode=DELETE")
+                self._db.execute("PRAGMA synchronous=FULL")
+            except sqlite3.Error:
+                self._db.close()
+                raise
 
     def close(self) -> None:
         """Close it; nothing is pending."""
@@ -212,7 +216,11 @@ def open_store(folder: str | Path) -> Store:
     if not path.is_file():
         raise InputError(str(folder), f"holds no {STORE_FILE}", "name the --out of a sweep")
     store = Store(path)
-    store.meta()
+    try:
+        store.meta()
+    except InputError:
+        store.close()
+        raise
     return store
 
 

@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -159,7 +160,7 @@ def test_hostile_studies_are_shown_and_do_nothing(tmp_path: Path) -> None:
 
 
 def spoil(folder: Path, statement: str, *values: str) -> None:
-    with sqlite3.connect(folder / STORE_FILE) as store:
+    with closing(sqlite3.connect(folder / STORE_FILE)) as store, store:
         store.execute(statement, values)
 
 
