@@ -40,11 +40,11 @@ def pareto(
     """
     from carsim.cli.console import output_console, show
     from carsim.errors import InputError
-    from carsim.explore.files import write_whole
     from carsim.explore.frame import frame_of
     from carsim.explore.pareto import feasible, parse_objectives
     from carsim.explore.pareto import pareto as front_of
     from carsim.explore.store import open_store
+    from carsim.files import write_whole
 
     with open_store(folder) as store:
         meta, frame = store.meta(), frame_of(store)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from carsim.errors import InputError
-from carsim.trace.npz import MAX_BYTES, write_whole
+from carsim.trace.npz import MAX_BYTES, write_bytes
 
 _TYPES = {"F16": "<f2", "F32": "<f4", "F64": "<f8"}
 _CURE = "write the checkpoint again as .safetensors with F16, F32 or F64 tensors"
@@ -80,7 +80,7 @@ def save_safetensors(
         offset = end
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)  # tensors start on a multiple of eight bytes
-    write_whole(
+    write_bytes(
         path, b"".join([len(text).to_bytes(8, "little"), text, *blobs]), overwrite=overwrite
     )
 

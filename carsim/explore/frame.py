@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from carsim.explore.files import write_whole
 from carsim.explore.metrics import METRICS, RESULT_COLUMNS
 from carsim.explore.store import Store
+from carsim.files import write_whole
 
 if TYPE_CHECKING:
     import pandas as pd

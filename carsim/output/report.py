@@ -6,8 +6,8 @@ from pathlib import Path
 from urllib.parse import quote
 
 from carsim.errors import InputError
-from carsim.explore.files import write_whole
 from carsim.explore.store import STORE_FILE
+from carsim.files import write_whole
 from carsim.output.files import REPORT
 from carsim.output.html import GENERATOR, PageSection, as_html
 from carsim.output.stored import SUMMARY, read_run

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from carsim.errors import InputError
 from carsim.trace.meta import TraceMeta, parse_meta
-from carsim.trace.npz import NpzArchive, npz_bytes, write_whole
+from carsim.trace.npz import NpzArchive, npz_bytes, write_bytes
 from carsim.trace.scope import decision_units, unanimous
 
 _ARRAYS = {"replay", "tas", "meta"}
@@ -187,7 +187,7 @@ def save_trace(path: str | Path, trace: Trace, *, overwrite: bool = False) -> Tr
             "meta": np.array(stored.meta.model_dump_json()),
         }
     )
-    write_whole(path, data, overwrite=overwrite)
+    write_bytes(path, data, overwrite=overwrite)
     return replace(stored, sha256=hashlib.sha256(data).hexdigest())
 
 

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from carsim.errors import InputError
+from carsim.files import write_whole
 
 MAX_BYTES = 2**31
 """Most bytes that all arrays of one archive may unpack to (and that the file itself may have)."""
@@ -138,25 +139,15 @@ def npz_bytes(arrays: dict[str, NDArray[Any]]) -> bytes:
     return buffer.getvalue()
 
 
-def write_whole(path: Path, data: bytes, *, overwrite: bool) -> None:
+def write_bytes(path: Path, data: bytes, *, overwrite: bool) -> None:
     """Write a file so that it appears whole or not at all.
 
     Raises:
         InputError: The file exists and ``overwrite`` is off, or its folder cannot be written.
     """
     refuse_existing(path, overwrite=overwrite)
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}.unfinished")
-    try:
-        unfinished.write_bytes(data)
-        unfinished.replace(path)
-    except OSError as error:
-        raise InputError(
-            str(path),
-            f"cannot be written ({error.strerror})",
-            "name a folder that exists and can be written",
-        ) from error
-    finally:
-        unfinished.unlink(missing_ok=True)
+    cure = "name a folder that exists and can be written"
+    write_whole(path, lambda unfinished: unfinished.write_bytes(data), cure=cure)
 
 
 def refuse_existing(path: Path, *, overwrite: bool) -> None:

@@ -24,7 +24,7 @@ from carsim.decoder.content.clips import (
 )
 from carsim.decoder.content.extra import need
 from carsim.errors import InputError
-from carsim.trace.npz import NpzArchive, npz_bytes, write_whole
+from carsim.trace.npz import NpzArchive, npz_bytes, write_bytes
 
 PATCH_PIXELS = 4
 GRID = FRAME_PIXELS // PATCH_PIXELS
@@ -68,7 +68,7 @@ class Codebook:
         Raises:
             InputError: The file exists and ``overwrite`` is off, or the folder is not writable.
         """
-        write_whole(Path(path), npz_bytes({"codes": self.codes}), overwrite=overwrite)
+        write_bytes(Path(path), npz_bytes({"codes": self.codes}), overwrite=overwrite)
 
 
 def load_codebook(path: str | Path) -> Codebook:
