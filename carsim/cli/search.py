@@ -6,18 +6,16 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
+from carsim.cli.sweep import FAILED, OUT, STUDY, WORKERS, counted, sweep_progress
 from carsim.errors import InputError
 
 if TYPE_CHECKING:
     from carsim.explore.sweep import Progress
 
-FAILED = 1
-"""Exit status of a search some of whose points could not be evaluated."""
-
 
 @click.command()
-@click.argument("study")
-@click.option("--out", metavar="DIR", required=True, help="Folder of the store and its exports.")
+@STUDY
+@OUT
 @click.option(
     "--points",
     type=click.IntRange(min=1),
@@ -44,12 +42,7 @@ FAILED = 1
     metavar="N",
     help="Of the sampler; the same with --workers 0 in a new DIR searches alike.",
 )
-@click.option(
-    "--workers",
-    type=click.IntRange(min=0),
-    metavar="N",
-    help="Processes; all cores if left out, 0 evaluates in this process.",
-)
+@WORKERS
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document, and nothing else.")
 def search(
     study: str,
@@ -69,7 +62,6 @@ def search(
     """
     from carsim.cli.console import output_console, show
     from carsim.cli.pareto import front_parts
-    from carsim.cli.sweep import sweep_progress
     from carsim.explore.frame import export, frame_of
     from carsim.explore.pareto import pareto
     from carsim.explore.search import hunt
@@ -123,9 +115,6 @@ def search(
 
 
 def _summary(name: str, points: int, done: "Progress") -> str:
-    from carsim.cli.sweep import MEANINGS
-
-    parts = [f"{done.counts[key]:,} {what}" for key, what in MEANINGS.items() if done.counts[key]]
     short = "" if done.finished >= points else "; there are no more"
     now = f"{done.evaluated:,} of them now, in {done.seconds:,.1f} s"
-    return f"{name}: {done.finished:,} points; {', '.join(parts)}{short}\n{now}"
+    return f"{name}: {done.finished:,} points; {counted(done.counts)}{short}\n{now}"

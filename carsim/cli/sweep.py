@@ -1,7 +1,7 @@
 """``carsim sweep``: evaluate every point of a study, durably and on all cores."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,18 +14,24 @@ if TYPE_CHECKING:
     from carsim.explore.sweep import Progress, Tell
 
 FAILED = 1
-"""Exit status of a sweep some of whose points could not be evaluated."""
+"""Exit status of a sweep or a search some of whose points could not be evaluated."""
 
-
-@click.command()
-@click.argument("study")
-@click.option("--out", metavar="DIR", required=True, help="Folder of the store and its exports.")
-@click.option(
+STUDY = click.argument("study")
+OUT = click.option(
+    "--out", metavar="DIR", required=True, help="Folder of the store and its exports."
+)
+WORKERS = click.option(
     "--workers",
     type=click.IntRange(min=0),
     metavar="N",
     help="Processes; all cores if left out, 0 evaluates in this process.",
 )
+
+
+@click.command()
+@STUDY
+@OUT
+@WORKERS
 @click.option(
     "--scheduler", metavar="URL", help="Dask scheduler such as tcp://host:8786; its workers work."
 )
@@ -98,11 +104,20 @@ MEANINGS = {
 }
 
 
+def counted(counts: Mapping[str, int]) -> str:
+    """How many points came to what, statuses that none has left out.
+
+    >>> counted({"ok": 1200, "failed": 0, "misfit": 3})
+    '1,200 evaluated, 3 do not fit their board'
+    """
+    known = ((counts.get(status, 0), what) for status, what in MEANINGS.items())
+    return ", ".join(f"{count:,} {what}" for count, what in known if count)
+
+
 def _lines(
     name: str, counts: dict[str, int], done: "Progress | None", out: str, files: list[str]
 ) -> Iterator[str]:
-    parts = [f"{counts[status]:,} {what}" for status, what in MEANINGS.items() if status in counts]
-    yield f"{name}: {sum(counts.values()):,} points; {', '.join(parts) or 'none stored'}"
+    yield f"{name}: {sum(counts.values()):,} points; {counted(counts) or 'none stored'}"
     if done is not None and done.evaluated:
         yield (
             f"{done.evaluated:,} of them now, in {done.seconds:,.1f} s "
