@@ -13,7 +13,9 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from carsim.errors import InputError
 from carsim.output.document import Picture, Section, Table
@@ -85,6 +87,23 @@ class PageSection:
 
     heading: str
     parts: tuple[Part, ...]
+
+
+def links_to(
+    meanings: Mapping[str, str], folder: Path, address: str
+) -> tuple[tuple[str, str, str], ...]:
+    """The files of a folder that are there, as :class:`Links` takes them.
+
+    Args:
+        meanings: What each file holds, by its name.
+        folder: Where they are.
+        address: Of that folder as the page links to it; empty if they are in the same place.
+    """
+    return tuple(
+        (f"{address}{quote(name)}", name, text)
+        for name, text in meanings.items()
+        if (folder / name).is_file()
+    )
 
 
 def as_html(

@@ -4,10 +4,9 @@ import io
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import quote
 
 from carsim.output.document import Table
-from carsim.output.html import Alert, Chart, Fold, Links, PageSection, Part, Terms, Tiles
+from carsim.output.html import Alert, Chart, Fold, Links, PageSection, Part, Terms, Tiles, links_to
 from carsim.output.metrics import BY_KEY, METRICS
 from carsim.output.run_words import answer, asked
 from carsim.output.stored import StoredLimit, StoredRun
@@ -102,13 +101,7 @@ def run_page(
         PageSection(
             "Files",
             (
-                Links(
-                    tuple(
-                        (f"{address}{quote(name)}", name, text)
-                        for name, text in BESIDE.items()
-                        if (folder / name).is_file()
-                    )
-                ),
+                Links(links_to(BESIDE, folder, address)),
                 Fold("The resolved design", design_yaml(design)),
             ),
         ),

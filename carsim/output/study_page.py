@@ -3,12 +3,11 @@
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import quote
 
 from carsim.errors import InputError
 from carsim.explore.metrics import METRICS
 from carsim.output.document import Table
-from carsim.output.html import Alert, Chart, Fold, Links, PageSection, Part, Terms, Tiles
+from carsim.output.html import Alert, Chart, Fold, Links, PageSection, Part, Terms, Tiles, links_to
 from carsim.output.stored_study import Row, StoredStudy, Value, shown
 from carsim.text import Figure
 
@@ -50,11 +49,7 @@ def study_page(
         InputError: Its objectives or constraints are none.
     """
     chart, pictures = _chart(study)
-    links = tuple(
-        (f"{address}{quote(name)}", name, text)
-        for name, text in BESIDE.items()
-        if (folder / name).is_file()
-    )
+    links = links_to(BESIDE, folder, address)
     sections = [
         PageSection("", (*_top(study), *_front(study))),
         PageSection("All points that fit", chart),
