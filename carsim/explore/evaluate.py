@@ -23,7 +23,14 @@ from carsim.explore.points import Point
 from carsim.explore.quality import Quality
 from carsim.explore.study import Study, trace_names
 from carsim.hw.hardware import Hardware
-from carsim.machine.compare import decisions_for, own_variant, run_variant, variants, video_of
+from carsim.machine.compare import (
+    decisions_for,
+    own_variant,
+    run_variant,
+    trace_for,
+    variants,
+    video_of,
+)
 from carsim.machine.limits import phase_limits
 from carsim.machine.memo import PhaseMemo
 from carsim.machine.result import RowResult, Variant
@@ -169,10 +176,8 @@ class Evaluator:
             return {"quality_note": "measured at another number of tokens per frame"}
         attention, tau = policy.attention, policy.tau
         if tau == "captured":
-            variant = own_variant(design)
-            same = [t for t in traces if t.meta.attention.kind == variant.attention.kind]
             # Layers that never replay are exempt in what was measured as well.
-            taus = (same or traces)[0].meta.tau_per_layer
+            taus = trace_for(own_variant(design), traces).meta.tau_per_layer
             own = {tau for tau in taus if tau is not None and math.isfinite(tau)}
             captured = own.pop() if len(own) == 1 else None
         else:
@@ -294,15 +299,10 @@ def _metrics(own: RowResult) -> Row:
     time_of: Counter[str] = Counter()
     for each in limits.values():
         time_of[each.limit] += each.cycles
-    per_batch_s = 1 / (own.design.board.fabric_clock_mhz * 1e6 * own.n_batches)
+    seconds = own.seconds_by_phase
     return {
         "latency_s": own.latency_s,
-        **{
-            f"{phase}_s": own.simulation.totals[phase].cycles * per_batch_s
-            if phase in own.simulation.totals
-            else 0.0
-            for phase in PHASES
-        },
+        **{f"{phase}_s": seconds.get(phase, 0.0) for phase in PHASES},
         "seconds_per_video": own.seconds_per_video,
         "ms_per_token": own.ms_per_token,
         "body_latency_s": own.body_latency_s,

@@ -209,6 +209,12 @@ def video_of(design: Design, traces: Sequence[Trace]) -> Video:
     return Video(first.n_frames, first.tokens_per_frame, first.prompt_tokens)
 
 
+def trace_for(variant: Variant, traces: Sequence[Trace]) -> Trace:
+    """The first trace captured under the policy's kind of attention, else the first of all."""
+    kind = variant.attention.kind
+    return next((trace for trace in traces if trace.meta.attention.kind == kind), traces[0])
+
+
 def decisions_for(
     design: Design,
     variant: Variant,
@@ -228,9 +234,7 @@ def decisions_for(
     Raises:
         InputError: A video that the traces' decisions cannot be extended to.
     """
-    policy = design.policy
-    matching = [trace for trace in traces if trace.meta.attention.kind == variant.attention.kind]
-    trace = (matching or list(traces))[0]
+    policy, trace = design.policy, trace_for(variant, traces)
     video = Video(trace.n_frames, trace.tokens_per_frame, 0) if video is None else video
     if not variant.replays:
         decisions = dense(video.n_steps, trace.n_layers, trace.n_rows, trace.meta.guidance_pairs)

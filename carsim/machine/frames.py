@@ -15,36 +15,33 @@ def phases_frame(report: "Report") -> "pd.DataFrame":
     """Seconds of a batch by kind of phase, a column per row of the comparison, bound included."""
     import pandas as pd
 
-    columns = {}
-    for row in report.rows:
-        per_batch = row.design.board.fabric_clock_mhz * 1e6 * row.n_batches
-        columns[row.variant.name] = {
-            phase: (total.bound_cycles if row.is_bound else total.cycles) / per_batch
-            for phase, total in row.simulation.totals.items()
-        }
+    columns = {row.variant.name: row.seconds_by_phase for row in report.rows}
     return pd.DataFrame(columns).rename_axis("phase")
 
 
-def limits_frame(report: "Report") -> "pd.DataFrame":
+def limit_records(report: "Report") -> list[dict[str, str | float | None]]:
     """What limits each phase of the chosen row; shares are of the phase's own time."""
+    return [
+        {
+            "phase": limit.phase,
+            "share_of_time": limit.cycles / report.chosen.cycles,
+            "limited_by": limit.limit,
+            "compute_share": limit.compute_cycles / limit.cycles,
+            "memory_share": limit.memory_cycles / limit.cycles,
+            "port_share": limit.port_cycles / limit.cycles,
+            "dependency_share": limit.dependency_cycles / limit.cycles,
+            "flip_gbps": limit.flip_gbps,
+            "flip_macs_per_cycle": limit.flip_macs_per_cycle,
+        }
+        for limit in report.limits
+    ]
+
+
+def limits_frame(report: "Report") -> "pd.DataFrame":
+    """The records of :func:`limit_records`, by phase."""
     import pandas as pd
 
-    return pd.DataFrame(
-        [
-            {
-                "phase": limit.phase,
-                "share_of_time": limit.cycles / report.chosen.cycles,
-                "limited_by": limit.limit,
-                "compute_share": limit.compute_cycles / limit.cycles,
-                "memory_share": limit.memory_cycles / limit.cycles,
-                "port_share": limit.port_cycles / limit.cycles,
-                "dependency_share": limit.dependency_cycles / limit.cycles,
-                "flip_gbps": limit.flip_gbps,
-                "flip_macs_per_cycle": limit.flip_macs_per_cycle,
-            }
-            for limit in report.limits
-        ]
-    ).set_index("phase")
+    return pd.DataFrame(limit_records(report)).set_index("phase")
 
 
 def elasticities_frame(report: "Report") -> "pd.DataFrame":

@@ -164,6 +164,14 @@ class RowResult:
             for i, label in enumerate(CATEGORY_LABELS)
         }
 
+    @property
+    def seconds_by_phase(self) -> dict[str, float]:
+        """Seconds of a batch by kind of phase; they sum to its latency, also that of the bound."""
+        return {
+            phase: self._seconds(self._part(phase)) / self.n_batches
+            for phase in self.simulation.totals
+        }
+
     def __repr__(self) -> str:
         name, joules = self.variant.name, self.energy_per_video.value_j
         return f"<{name}: {self.seconds_per_video:.4g} s and {joules:.4g} J per video>"

@@ -6,6 +6,7 @@ from typing import Any
 
 from carsim.cost.energy import Joules
 from carsim.machine import Report, RowResult
+from carsim.machine.frames import limit_records
 from carsim.units import GB
 
 SCHEMA_VERSION = 1
@@ -54,20 +55,7 @@ def summary(report: Report) -> dict[str, Any]:
             ),
         },
         "policies": [_row(row, report) for row in report.rows],
-        "limits": [
-            {
-                "phase": limit.phase,
-                "share_of_time": limit.cycles / chosen.cycles,
-                "limited_by": limit.limit,
-                "compute_share": limit.compute_cycles / limit.cycles,
-                "memory_share": limit.memory_cycles / limit.cycles,
-                "port_share": limit.port_cycles / limit.cycles,
-                "dependency_share": limit.dependency_cycles / limit.cycles,
-                "flip_gbps": limit.flip_gbps,
-                "flip_macs_per_cycle": limit.flip_macs_per_cycle,
-            }
-            for limit in report.limits
-        ],
+        "limits": limit_records(report),
         "elasticities": [
             {
                 "resource": elasticity.resource,
