@@ -28,6 +28,7 @@ from carsim.decoder.quality import assess, mean_loss, variant
 from carsim.decoder.recipe import Method, Recipe, parse_recipe
 from carsim.decoder.workers import run_in_workers
 from carsim.errors import InputError
+from carsim.files import write_whole
 from carsim.spec.yaml_file import read_mapping
 from carsim.trace import DenseAttention, StreamingAttention
 from carsim.trace.scope import Scope
@@ -120,7 +121,11 @@ def measure(
         if setting != REFERENCE:
             jobs += [(setting, sampling)]
             jobs += [(setting, "given")] if setting not in losses else []
-    pieces = [partial(decode_group, _group(base, folder, *job)) for job in jobs]
+    at = {REFERENCE: groups[0]}
+    for setting in due:
+        if setting != REFERENCE:
+            at[setting] = prepare(setting.apply(base), folder)[1][0]
+    pieces = [partial(decode_group, _variant(at, *job)) for job in jobs]
     tokens: dict[Setting, Decoded] = {}
 
     def keep(number: int, decoded: Decoded) -> None:
@@ -144,11 +149,11 @@ def measure(
     return known
 
 
-def _group(base: Recipe, folder: Path, setting: Setting, way: Method | Literal["given"]) -> Group:
+def _variant(
+    at: Mapping[Setting, Group], setting: Setting, way: Method | Literal["given"]
+) -> Group:
     """What is decoded of a setting: eight rows, tokens sampled or given."""
-    if setting == REFERENCE:
-        return variant(prepare(base, folder)[1][0], (way, "reference"))
-    return variant(prepare(setting.apply(base), folder)[1][0], (way, "approximate"))
+    return variant(at[setting], (way, "reference" if setting == REFERENCE else "approximate"))
 
 
 def _row(
@@ -233,9 +238,7 @@ def _read(table: Path, inputs: str) -> pd.DataFrame:
 
 
 def _write(table: Path, rows: pd.DataFrame) -> None:
-    unfinished = table.with_suffix(".unfinished")
-    rows.sort_values(KEYS).to_csv(unfinished, index=False)
-    unfinished.replace(table)
+    write_whole(table, lambda path: rows.sort_values(KEYS).to_csv(path, index=False))
 
 
 def main() -> None:
