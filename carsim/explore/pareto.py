@@ -126,14 +126,13 @@ def feasible(frame: "pd.DataFrame", constraints: Sequence[str] = ()) -> "pd.Data
 def front(values: Floats) -> NDArray[np.bool_]:
     """Which points no other dominates, bool[P], given float[P, M] of which less is better.
 
-    Points are taken in order of their sums, in which none comes before one that dominates it, so
+    Points are taken in lexicographic order, in which none comes before one that dominates it, so
     that each has to be compared with the front so far alone.
 
     >>> front(np.array([[1.0, 3.0], [2.0, 2.0], [2.0, 3.0], [1.0, 3.0]]))
     array([ True,  True, False,  True])
     """
-    points, inverse = np.unique(values, axis=0, return_inverse=True)
-    # Sorted lexicographically, which no dominating point is behind in either.
+    points, inverse = np.unique(values, axis=0, return_inverse=True)  # sorts them
     on_front = np.zeros(len(points), bool)
     members = np.empty_like(points)
     count = 0
