@@ -4,9 +4,7 @@ Which studies and which points follows from the commit, so that commits take tur
 repeated.
 """
 
-import importlib
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +13,9 @@ import pytest
 from explore_study import write_study
 
 from carsim.errors import InputError
+from studies import run as studies
 
 ROOT = Path(__file__).parents[2]
-sys.path.append(str(ROOT))  # last: an installed carsim comes before the checkout's
-studies: Any = importlib.import_module("studies.run")
 
 POINTS, AT_A_TIME = 2, 2
 NAMES = [folder.name for folder in studies.folders()]

@@ -10,6 +10,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 
@@ -61,7 +62,7 @@ def stored(folder: Path) -> int:
     if not path.exists():
         return 0
     try:
-        with sqlite3.connect(f"file:{path}?mode=rw", uri=True) as db:
+        with closing(sqlite3.connect(f"file:{path}?mode=rw", uri=True)) as db:
             return int(db.execute("SELECT count(*) FROM points").fetchone()[0])
     except sqlite3.OperationalError:
         return 0  # not made yet

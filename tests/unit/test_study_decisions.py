@@ -1,8 +1,6 @@
 """Studies of decisions: whole clips decode as step by step, and analyses find what was put in."""
 
 import doctest
-import sys
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -15,9 +13,6 @@ from carsim.decoder.decode import decode_step, prefill
 from carsim.decoder.model import Model, random_model
 from carsim.decoder.structures import Config, Policy, stack_weights
 from carsim.trace import DenseAttention, Geometry, StreamingAttention
-
-sys.path.insert(0, str(Path(__file__).parents[2]))  # studies are scripts, not installed
-
 from studies.correlation import run as correlation
 from studies.decisions import ranks, record, whole
 from studies.decisions.content import Row

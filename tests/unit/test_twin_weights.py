@@ -7,8 +7,10 @@ import pytest
 
 from carsim.decoder.content import TOKENS_PER_FRAME, Clip, load_codebook, make_clip
 from carsim.decoder.decode import decode_step, prefill
+from carsim.decoder.group import embed_prompts
 from carsim.decoder.model import load_model
 from carsim.decoder.recipe import PROMPT
+from carsim.decoder.sampling import log_chances
 from carsim.decoder.structures import Config, Policy, stack_weights
 
 ROOT = Path(__file__).parents[2]
@@ -46,19 +48,13 @@ def next_token_losses(model, prompts, codes):
     policy = Policy((None,) * model.geometry.n_layers)
     weights = stack_weights(config, model.arrays)
     arrays = {key: array.astype(np.float32) for key, array in model.arrays.items()}
-    texts = [list(prompt.encode()) for prompt in prompts]
-    mask = np.zeros((len(texts), max(map(len, texts))), bool)
-    prompt = np.zeros((*mask.shape, model.geometry.hidden_size), np.float32)
-    for row, text in enumerate(texts):
-        mask[row, -len(text) :] = True
-        prompt[row, -len(text) :] = arrays["embed_text"][text]
+    texts = tuple(prompt.encode() for prompt in prompts)
+    prompt, mask = embed_prompts(model, texts, max(map(len, texts)), config)
     state, _ = prefill(config, policy, weights, prompt, mask)
     x = np.tile(arrays["begin"], (len(texts), 1))
     losses = []
     for truth in codes.reshape(len(texts), -1).T:
         logits = decode_step(config, policy, weights, state, x) @ arrays["head"].T
-        top = logits.max(axis=1, keepdims=True)
-        chances = np.exp(logits - top) / np.exp(logits - top).sum(axis=1, keepdims=True)
-        losses.append(-np.log(chances[np.arange(len(texts)), truth]))
+        losses.append(-log_chances(logits)[np.arange(len(texts)), truth])
         x = arrays["embed_visual"][truth]
     return np.stack(losses, axis=1)
