@@ -27,6 +27,14 @@ def test_draws_stay_among_the_likeliest_and_come_as_often_as_their_chances():
     assert (drawn[:, 0] == 1).mean() == pytest.approx(1 / (2 + rest), abs=0.03)
 
 
+def test_many_rows_draw_as_often_as_tokens_are_likely():
+    logits = np.log(np.tile([[0.1, 0.3, 0.6, 0.2]], (2000, 1)))
+    drawn = top_k(2, 1.0, generators(2000))(logits)
+    assert set(drawn) == {1, 2}
+    assert (drawn == 2).mean() == pytest.approx(2 / 3, abs=0.03)
+    assert top_k(1, 1.0, generators(2000))(logits).tolist() == greedy(logits).tolist()
+
+
 def test_all_tokens_may_be_drawn_where_k_is_left_out_and_heat_evens_the_odds():
     choose = top_k(None, 100.0, generators(2))
     drawn = np.array([choose(LOGITS) for _ in range(4000)])

@@ -14,6 +14,7 @@ from carsim.decoder.content import (
     make_clip,
 )
 from carsim.decoder.model import TEXT_SYMBOLS, load_model, save_model
+from carsim.decoder.sampling import greedy
 from carsim.decoder.structures import Policy
 
 torch = pytest.importorskip("torch")  # an extra, as training is no part of the simulator
@@ -105,7 +106,7 @@ def test_numpy_decoder_gives_the_logits_that_torch_gives(trained, codebook, tmp_
 
     def choose(logits):
         seen.append(logits)
-        return decoding.greedy(logits)
+        return greedy(logits)
 
     policy = Policy((None,) * TINY.n_layers)
     codes = decoding.decode_rows(model, policy, prompts, given, 2, choose)
@@ -232,11 +233,3 @@ def test_watch_sees_scores_of_every_layer_after_the_first_frame(trained, codeboo
     assert still[0] > 0.99 > 0.5 > still[1]  # the begin symbol is the one place that changes
     assert table["likeness"].between(-1.0001, 1.0001).all()
     assert not table["released"].equals(table["paper"])
-
-
-def test_top_k_draws_among_the_likeliest_as_often_as_they_are_likely():
-    logits = np.log(np.tile([[0.1, 0.3, 0.6, 0.2]], (2000, 1)))
-    drawn = decoding.top_k(2, 2000, seed=0)(logits)
-    assert set(drawn) == {1, 2}
-    assert (drawn == 2).mean() == pytest.approx(2 / 3, abs=0.03)
-    assert decoding.top_k(1, 2000, seed=0)(logits).tolist() == decoding.greedy(logits).tolist()
