@@ -47,6 +47,14 @@ class Ahead(NamedTuple):
     streaming: bool = False
 
 
+def levelled(fetched_bytes: int, wanted_bytes: int) -> Ahead:
+    """What a barrier leaves of what a core has fetched for the next phase."""
+    kept_bytes = fetched_bytes
+    if fetched_bytes < wanted_bytes:
+        kept_bytes = fetched_bytes // LEAD_GRAIN_BYTES * LEAD_GRAIN_BYTES
+    return Ahead(kept_bytes, streaming=0 < fetched_bytes < wanted_bytes)
+
+
 class PhaseResult(NamedTuple):
     """What a phase took and did; times in cycles.
 
@@ -207,9 +215,7 @@ class Bench:
         leads = [core.lead_out_bytes() for core in self.cores if core.lead_out is not None]
         if not leads:
             return Ahead()
-        nbytes, wanted = min(leads)
-        kept = nbytes if nbytes == wanted else nbytes // LEAD_GRAIN_BYTES * LEAD_GRAIN_BYTES
-        return Ahead(kept, streaming=0 < nbytes < wanted)
+        return levelled(*min(leads))
 
     def _critical(self, end: int) -> tuple[tuple[int, ...], int]:
         """Times by category along the lane that ended last, and its compute cycles."""

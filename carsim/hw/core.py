@@ -28,6 +28,18 @@ from carsim.hw.ddr import Flow, FluidMemory
 from carsim.hw.lane import LaneModel, Process, Step
 
 
+def read_bytes(step: Step, elapsed_cycles: int) -> int:
+    """Bytes of its operand that the array has read so many cycles after it began a step."""
+    if elapsed_cycles >= step.cycles:
+        return step.stream_bytes
+    return -(-step.stream_bytes * elapsed_cycles // step.cycles)
+
+
+def last_tile_cycles(step: Step) -> int:
+    """Cycles that the array works on the last tile of an operand."""
+    return -(-step.cycles * min(step.tile_bytes, step.stream_bytes) // step.stream_bytes)
+
+
 class Core(LaneModel):
     """The fluid model of a lane; see :class:`~carsim.hw.lane.LaneModel` for its arguments."""
 
@@ -76,10 +88,8 @@ class Core(LaneModel):
         self._started[index].succeed()
         if not self._fetched[index].triggered:
             yield self._fetched[index]
-        last_tile_cycles = -(
-            -step.cycles * min(step.tile_bytes, step.stream_bytes) // step.stream_bytes
-        )
-        end = max(self._run_start + step.cycles, self._fetched_at[index] + last_tile_cycles)
+        last_read = self._fetched_at[index] + last_tile_cycles(step)
+        end = max(self._run_start + step.cycles, last_read)
         if end > env.cycle:
             yield env.timeout(end - env.cycle)
         self._buffer(step).release(step.stream_bytes)
@@ -95,11 +105,7 @@ class Core(LaneModel):
         """Bytes of the step under way that the array has read, if they are in this buffer."""
         if self._running < 0 or self._steps[self._running].is_kv != is_kv:
             return 0
-        step = self._steps[self._running]
-        elapsed = self._env.cycle - self._run_start
-        if elapsed >= step.cycles:
-            return step.stream_bytes
-        return -(-step.stream_bytes * elapsed // step.cycles)
+        return read_bytes(self._steps[self._running], self._env.cycle - self._run_start)
 
     # -------------------------------------------------------------------- fetch
 

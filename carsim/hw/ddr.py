@@ -17,6 +17,7 @@ not matter.
 """
 
 from fractions import Fraction
+from typing import NamedTuple
 
 import simpy
 
@@ -24,6 +25,27 @@ from carsim.hw.clock import Clock
 
 SHARES = 720_720
 """Least common multiple of 1 to 16: up to 16 equal flows share without a remainder."""
+
+
+class Credits(NamedTuple):
+    """The integer units in which a path keeps its books.
+
+    Attributes:
+        per_byte: Credits of a byte.
+        capacity: Credits that the path serves per cycle.
+    """
+
+    per_byte: int
+    capacity: int
+
+    def pace(self, nbytes: int, cycles: int) -> int:
+        """Credits per cycle of whoever takes ``nbytes`` in ``cycles``, at least one."""
+        return max(1, self.per_byte * nbytes // cycles)
+
+
+def credits_of(rate: Fraction) -> Credits:
+    """The units of a path of ``rate`` bytes per cycle."""
+    return Credits(rate.denominator * SHARES, rate.numerator * SHARES)
 
 
 class Flow:
@@ -54,8 +76,7 @@ class FluidMemory:
 
     def __init__(self, env: Clock, rate: Fraction) -> None:
         self._env = env
-        self._credits_per_byte = rate.denominator * SHARES
-        self._capacity = rate.numerator * SHARES
+        self._credits = credits_of(rate)
         self._flows: list[Flow] = []
         self.moved_bytes = 0
         self._settled_at = 0
@@ -79,7 +100,7 @@ class FluidMemory:
         """
         self._settle()
         self.moved_bytes += nbytes * weight
-        credits_ = nbytes * self._credits_per_byte - spare_credits
+        credits_ = nbytes * self._credits.per_byte - spare_credits
         flow = Flow(self._env.event(), credits_, self._cap_credits(cap), weight)
         if credits_ <= 0:
             self._end(flow)  # within the cycle that the flow before it left over
@@ -102,10 +123,10 @@ class FluidMemory:
     def progress_bytes(self, flow: Flow, nbytes: int) -> int:
         """Whole bytes of a flow of ``nbytes`` that have arrived by now."""
         self._settle()
-        return nbytes - -(-max(0, flow._remaining) // self._credits_per_byte)
+        return nbytes - -(-max(0, flow._remaining) // self._credits.per_byte)
 
     def _cap_credits(self, cap: tuple[int, int] | None) -> int | None:
-        return None if cap is None else max(1, self._credits_per_byte * cap[0] // cap[1])
+        return None if cap is None else self._credits.pace(*cap)
 
     def _settle(self) -> None:
         elapsed = self._env.cycle - self._settled_at
@@ -125,12 +146,12 @@ class FluidMemory:
     def _assign_rates(self) -> None:
         if len(self._flows) == 1:
             flow = self._flows[0]
-            share = self._capacity // flow.weight
+            share = self._credits.capacity // flow.weight
             flow.rate = share if flow.cap is None else min(share, flow.cap)
             return
-        left, weight = self._capacity, sum(flow.weight for flow in self._flows)
+        left, weight = self._credits.capacity, sum(flow.weight for flow in self._flows)
         # Flows of the smallest cap first: what they leave raises the share of the rest.
-        uncapped = self._capacity + 1
+        uncapped = self._credits.capacity + 1
         for flow in sorted(
             self._flows, key=lambda flow: uncapped if flow.cap is None else flow.cap
         ):

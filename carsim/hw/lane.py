@@ -62,6 +62,27 @@ class Step(NamedTuple):
     sram_bytes: int
 
 
+def book(times: list[int], step: Step, begun: int, array_begun: int, ended: int) -> None:
+    """Add the cycles that a step took to the categories they belong to.
+
+    Args:
+        times: Cycles by category.
+        step: The step.
+        begun: When the lane came to it.
+        array_begun: When the array began it, if its operand streams in.
+        ended: When it ended.
+    """
+    own = step.pre_cycles + step.cycles
+    # Where the array never waits once it has begun, what the fullest core takes beyond an even
+    # share is time spent queueing for that core; where memory sets the pace, an even share gains
+    # nothing.
+    is_paced = step.path >= 0 and ended > array_begun + step.cycles
+    queued = 0 if is_paced else own - step.balanced_cycles
+    times[Category.WAIT_DDR] += ended - begun - own
+    times[Category.WAIT_CORE] += queued
+    times[step.category] += own - queued
+
+
 @dataclass(frozen=True, slots=True)
 class Lead:
     """A fetch for the phase that follows, which may start before this one is over.
@@ -203,16 +224,7 @@ class LaneModel(ABC):
 
     def _book(self, step: Step, begun: int) -> None:
         now = self._env.cycle
-        own = step.pre_cycles + step.cycles
-        waited = now - begun - own
-        # Where the array never waits once it has begun, what the fullest core takes beyond an even
-        # share is time spent queueing for that core; where memory sets the pace, an even share
-        # gains nothing.
-        is_paced = step.path >= 0 and now > self._array_begun + step.cycles
-        queued = 0 if is_paced else own - step.balanced_cycles
-        self.times[Category.WAIT_DDR] += waited
-        self.times[Category.WAIT_CORE] += queued
-        self.times[step.category] += own - queued
+        book(self.times, step, begun, self._array_begun, now)
         self.executed.append(step)
         self.step_ends.append(now)
         if self._emit is not None:

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from functools import cache, cached_property
 from typing import NamedTuple
 
+from carsim.hw.alone import is_alone, run_alone
 from carsim.hw.array import vector_cycles
 from carsim.hw.bench import Ahead, Bench, PhaseResult
 from carsim.hw.bound import Bound, assignments, lanes_bound
@@ -108,11 +109,13 @@ class Phases:
     Args:
         hw: The hardware.
         emit: Observer of slices of time, or None.
+        plainly: Run every phase on the event loop, also where it can be told what that would find.
     """
 
-    def __init__(self, hw: Hardware, emit: Emit | None = None) -> None:
+    def __init__(self, hw: Hardware, emit: Emit | None = None, *, plainly: bool = False) -> None:
         self.hw = hw
         self._emit = emit
+        self._plainly = plainly or emit is not None
         self._qkv = {scored: self._home([self._qkv_of(scored)]) for scored in (False, True)}
         self._output = self._home([self._output_of])
         self._qkv_lead = _lead(self._qkv[False])
@@ -187,10 +190,13 @@ class Phases:
         return lower(self.hw, ops, self.hw.home_loads)
 
     def _run(self, lanes: Sequence[Lane], before: Ahead, lead_out: Lead | None) -> PhaseResult:
+        bound = lanes_bound(self.hw, lanes)
+        if not self._plainly and is_alone(self.hw, lanes, lead_out):
+            return run_alone(self.hw, lanes[0], before, lead_out, bound)
         bench = Bench(self.hw, self._emit)
         for lane in lanes:
             bench.add(lane, before, lead_out)
-        return bench.run(lanes_bound(self.hw, lanes))
+        return bench.run(bound)
 
     def _mlp(self, case: MlpCase) -> PhaseResult:
         lanes = lower(self.hw, self._mlp_of(), case.loads, case.handed_over)

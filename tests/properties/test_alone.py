@@ -1,0 +1,102 @@
+"""What is told of a phase that nothing competes with is what the event loop finds, to the bit."""
+
+from dataclasses import replace
+from fractions import Fraction
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+from ideal import ideal_hardware
+from strategies import hardware
+
+from carsim.hw.alone import is_alone, run_alone
+from carsim.hw.bench import Ahead, Bench
+from carsim.hw.bound import lanes_bound
+from carsim.hw.hardware import Hardware
+from carsim.hw.lane import Lead, Step
+from carsim.hw.lowering import Lane
+from carsim.hw.phase import AttendCase, Phases
+from carsim.workload.ops import Category
+
+
+@st.composite
+def alone(draw: st.DrawFn) -> tuple[Hardware, Lane, Ahead, Lead | None]:
+    """One lane with one streamed step, whatever the ratio of memory, array and buffer."""
+    hw = ideal_hardware()
+    rates = st.fractions(Fraction(1, 8), 40, max_denominator=60)
+    vars(hw)["paths"] = tuple(
+        replace(path, rate=draw(rates), latency_cycles=draw(st.integers(0, 40)))
+        for path in hw.paths
+    )
+    tile_bytes = draw(st.integers(1, 300))
+    buffer_bytes = tile_bytes * draw(st.integers(2, 5))
+    step = Step(
+        category=Category.ATTENTION,
+        pre_cycles=draw(st.integers(0, 150)),
+        exchange_cycles=0,
+        cycles=draw(st.integers(1, 900)),
+        balanced_cycles=draw(st.integers(0, 50)),
+        path=draw(st.integers(0, 1)),
+        stream_bytes=draw(st.integers(1, 4000)),
+        tile_bytes=tile_bytes,
+        buffer_bytes=buffer_bytes,
+        is_kv=draw(st.booleans()),
+        sides=(),
+        busy_cycles=7,
+        macs=5,
+        vector_ops=3,
+        sram_bytes=2,
+    )
+    fetchable = min(step.stream_bytes, buffer_bytes)
+    held_bytes = draw(st.one_of(st.just(0), st.integers(0, fetchable), st.just(fetchable)))
+    before = Ahead(held_bytes, draw(st.booleans()))
+    lead = Lead(draw(st.integers(0, 1)), draw(st.integers(1, 3000)), not step.is_kv, 64, 4096)
+    return hw, Lane(draw(st.integers(1, 5)), (step,)), before, draw(st.sampled_from([None, lead]))
+
+
+@given(alone())
+def test_a_step_on_its_own_is_what_the_event_loop_makes_of_it(
+    drawn: tuple[Hardware, Lane, Ahead, Lead | None],
+) -> None:
+    hw, lane, before, lead_out = drawn
+    assert is_alone(hw, [lane], lead_out)
+    bound = lanes_bound(hw, [lane])
+    bench = Bench(hw, None)
+    bench.add(lane, before, lead_out)
+    assert run_alone(hw, lane, before, lead_out, bound) == bench.run(bound)
+
+
+@given(
+    hw=hardware(),
+    attended=st.integers(1, 3000),
+    scored=st.booleans(),
+    outside=st.booleans(),
+    kilobytes=st.integers(0, 64),
+    streaming=st.booleans(),
+)
+@example(ideal_hardware(), 300, False, False, 0, False)
+def test_attention_is_what_the_event_loop_makes_of_it(
+    hw: Hardware, attended: int, scored: bool, outside: bool, kilobytes: int, streaming: bool
+) -> None:
+    phases, plain = Phases(hw), Phases(hw, plainly=True)
+    projected = phases.simulate(phases.qkv_case(scored, attended, Ahead()))
+    assert projected == plain.simulate(phases.qkv_case(scored, attended, Ahead()))
+    held_bytes = min(1024 * kilobytes, projected.ahead.nbytes)
+    for before in (projected.ahead, Ahead(held_bytes, streaming)):
+        case = AttendCase(scored, attended, outside, before)
+        assert phases.simulate(case) == plain.simulate(case)
+
+
+def test_what_competes_goes_through_the_event_loop() -> None:
+    hw = ideal_hardware()
+    phases = Phases(hw)
+    lanes = phases._attend(AttendCase(False, 8, False, Ahead()))
+    step = lanes[0].steps[0]
+    assert is_alone(hw, lanes, None)
+    assert not is_alone(hw, [*lanes, *lanes], None)  # two lanes share the path
+    assert not is_alone(hw, [Lane(1, (step, step))], None)
+    assert not is_alone(hw, [Lane(1, (step._replace(sides=((1, 64),)),))], None)
+    assert not is_alone(hw, [Lane(1, (step._replace(path=-1),))], None)
+    assert not is_alone(hw, [Lane(1, (step._replace(cycles=0),))], None)
+    # What goes to the same buffer waits for room in it.
+    assert not is_alone(hw, lanes, Lead(0, 64, step.is_kv, 64, 4096))
+    assert not is_alone(replace(hw, fidelity="tile"), lanes, None)
