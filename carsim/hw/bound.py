@@ -35,10 +35,8 @@ def lanes_bound(
     nbytes = [0] * len(hw.paths)
     ahead = [0] * len(hw.paths)
     for lane in lanes:
-        compute = max(
-            compute,
-            sum(step.pre_cycles + step.cycles - step.exchange_cycles for step in lane.steps),
-        )
+        own = sum([step.pre_cycles + step.cycles - step.exchange_cycles for step in lane.steps])
+        compute = max(compute, own)
         for index, step in enumerate(lane.steps):
             if step.path >= 0:
                 nbytes[step.path] += lane.cores * step.stream_bytes
@@ -48,11 +46,12 @@ def lanes_bound(
                 nbytes[path] += lane.cores * side_bytes
     if further_bytes is not None:
         nbytes[further_bytes[0]] += further_bytes[1]
-    memory = max(
+    memory = [
         -(-(total - early) * path.rate.denominator // path.rate.numerator)
         for total, early, path in zip(nbytes, ahead, hw.paths, strict=True)
-    )
-    return Bound(max(compute, memory), tuple(nbytes))
+        if total
+    ]
+    return Bound(max([compute, *memory]), tuple(nbytes))
 
 
 def assignments(hw: Hardware, computing: int) -> list[tuple[int, ...]]:

@@ -150,9 +150,8 @@ def _step(
             sides.append((side_path, nbytes))
     is_kv = op.stream is Stream.KV
     buffer = machine.kv_buffer_bytes if is_kv else machine.weight_buffer_bytes
-    activations = sum(
-        copies * (m * k * -(-n // machine.array.cols) + m * n) for m, k, n, copies in op.gemms
-    )
+    cols = machine.array.cols
+    activations = sum([copies * (m * k * -(-n // cols) + m * n) for m, k, n, copies in op.gemms])
     return Step(
         category=op.category,
         pre_cycles=slowest[0] + exchange_cycles,

@@ -91,9 +91,14 @@ class Table:
             self._after = np.pad(self._after, grown)
             self._counts = np.pad(self._counts, grown)
         code = (kinds * self._n_whats + what) * self._room + before
-        counts = np.bincount(code.ravel(), minlength=self._counts.size).reshape(self._counts.shape)
-        self._counts += counts
-        for row, state in np.argwhere((counts > 0) & (self._cycles < 0)).tolist():
+        self._counts += np.bincount(code.ravel(), minlength=self._counts.size).reshape(
+            self._counts.shape
+        )
+        cycles: Cycles = self._cycles.ravel()[code]
+        if (cycles >= 0).all():
+            return cycles, self._after.ravel()[code]
+        for entry in np.unique(code[cycles < 0]).tolist():
+            row, state = divmod(entry, self._room)
             kind, item = divmod(row, self._n_whats)
             results = self._one(kind, item, self._states.by_number[state])
             self._results[row, state] = results

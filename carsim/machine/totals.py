@@ -1,7 +1,9 @@
 """Sums of phase results."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from operator import attrgetter, mul
+from typing import Any
 
 from carsim.hw.bench import PhaseResult
 from carsim.workload.activity import Activity
@@ -30,18 +32,20 @@ class PhaseTotals:
 def total_of(weighted: Iterable[tuple[PhaseResult, int]]) -> PhaseTotals:
     """Sum results, each with how often it occurs."""
     items = list(weighted)
+    results = [result for result, _ in items]
+    counts = [count for _, count in items]
+
+    def column(name: str) -> Iterator[Any]:
+        return map(attrgetter(name), results)
 
     def total(name: str) -> int:
-        return sum(count * getattr(result, name) for result, count in items)
+        return sum(map(mul, column(name), counts))
 
     def vector(name: str) -> tuple[int, ...]:
-        columns = zip(
-            *([count * x for x in getattr(result, name)] for result, count in items), strict=True
-        )
-        return tuple(sum(column) for column in columns)
+        return tuple(sum(map(mul, part, counts)) for part in zip(*column(name), strict=True))
 
     return PhaseTotals(
-        count=sum(count for _, count in items),
+        count=sum(counts),
         cycles=total("cycles"),
         times=vector("times"),
         compute_cycles=total("compute_cycles"),
@@ -51,10 +55,8 @@ def total_of(weighted: Iterable[tuple[PhaseResult, int]]) -> PhaseTotals:
         sram_bytes=total("sram_bytes"),
         dram_bytes=vector("dram_bytes"),
         wasted_bytes=total("wasted_bytes"),
-        peak_weight_buffer_bytes=max(
-            (result.peak_weight_buffer_bytes for result, _ in items), default=0
-        ),
-        peak_kv_buffer_bytes=max((result.peak_kv_buffer_bytes for result, _ in items), default=0),
+        peak_weight_buffer_bytes=max(column("peak_weight_buffer_bytes"), default=0),
+        peak_kv_buffer_bytes=max(column("peak_kv_buffer_bytes"), default=0),
         bound_cycles=total("bound_cycles"),
         bound_dram_bytes=vector("bound_dram_bytes"),
     )

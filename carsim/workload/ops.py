@@ -66,8 +66,7 @@ class Gemm(NamedTuple):
         return self.m * self.k * self.n * self.copies
 
 
-@dataclass(frozen=True, slots=True)
-class Op:
+class Op(NamedTuple):
     """A stretch of one core's work.
 
     Attributes:
@@ -95,7 +94,7 @@ class Op:
     @property
     def macs(self) -> int:
         """Multiply-accumulates of the op."""
-        return sum(gemm.macs for gemm in self.gemms)
+        return sum([gemm.macs for gemm in self.gemms])
 
 
 NORM_OPS = 4
@@ -180,7 +179,8 @@ def attend_op(
     """
     body = model.body
     heads, kv_heads = part.columns(body.n_heads), part.columns(body.n_kv_heads)
-    kv, group, hd = kv_heads * body.head_dim, body.n_heads // body.n_kv_heads, body.head_dim
+    group, hd = body.n_heads // body.n_kv_heads, body.head_dim
+    kv = kv_heads * hd
     pairs = tokens * attended - tokens * (tokens - 1) // 2
     return Op(
         Category.ATTENTION,
