@@ -63,17 +63,19 @@ def draw_drift(axes: Axes, table: pd.DataFrame, sampling: str) -> None:
 
 
 def draw(table: pd.DataFrame) -> Figure:
-    """PSNR and teacher-forced loss over the ratio, and drift."""
-    figure = Figure(figsize=(11, 3.6), layout="constrained")
+    """PSNR of both samplings and teacher-forced loss over the ratio, and drift."""
+    figure = Figure(figsize=(9, 7), layout="constrained")
     FigureCanvasAgg(figure)
-    left, middle, right = figure.subplots(1, 3)
-    draw_over_ratio(left, table, "psnr_db", "top_k")
-    left.set(ylabel="PSNR to dense decoding (dB)", title="Drawn clips, six frames")
-    left.legend()
-    draw_over_ratio(middle, table, "teacher_forced_nats", "top_k")
-    middle.set(ylabel="nats per token, true tokens fed", title="Loss without drift")
-    draw_drift(right, table, "top_k")
-    right.set_title("Drift under scope row")
+    (greedy, drawn), (loss, drift) = figure.subplots(2, 2)
+    draw_over_ratio(greedy, table, "psnr_db", "greedy")
+    draw_over_ratio(drawn, table, "psnr_db", "top_k")
+    for axes, title in ((greedy, "Greedy clips, six frames"), (drawn, "Drawn clips")):
+        axes.set(ylabel="PSNR to dense decoding (dB)", title=title, ylim=(10, 30))
+    draw_over_ratio(loss, table, "teacher_forced_nats", "top_k")
+    loss.set(ylabel="nats per token, true tokens fed", title="Loss without drift")
+    loss.legend()
+    draw_drift(drift, table, "greedy")
+    drift.set_title("Drift of greedy clips under scope row")
     return figure
 
 

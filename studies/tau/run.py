@@ -79,8 +79,9 @@ def draw_loss(axes: Axes, table: pd.DataFrame) -> None:
         axes.annotate(
             f"{row['replay_eligible']:.0%}",
             (row["tau"], row["excess"]),
-            xytext=(4, 4),
+            xytext=(-4, 4),
             textcoords="offset points",
+            ha="right",
         )
     axes.invert_xaxis()
     axes.set(xlabel="tau (falling)", ylabel="loss over dense, nats a token")

@@ -26,13 +26,15 @@ def test_every_cell_is_on_its_line():
             cell(replay_eligible=0.2, psnr_db=30.0),
             cell(replay_eligible=0.0, psnr_db=float("inf")),
             cell(scope="pair", psnr_db=25.0),
-            cell(sampling="greedy", psnr_db=1.0),
+            cell(sampling="greedy", psnr_db=27.0, replay_eligible=0.4),
+            cell(sampling="greedy", psnr_db=28.0, replay_eligible=0.1),
         ]
     )
-    left, middle, right = figure.draw(table).axes
-    row, pair = (line.get_xydata().tolist() for line in left.lines[:2])
+    greedy, drawn, loss, drift = figure.draw(table).axes
+    assert greedy.lines[0].get_xydata().tolist() == [[0.1, 28.0], [0.4, 27.0]]
+    row, pair = (line.get_xydata().tolist() for line in drawn.lines[:2])
     assert row == [[0.0, float("inf")], [0.2, 30.0], [0.5, 20.0]]
     assert pair == [[0.5, 25.0]]
-    assert middle.lines[0].get_ydata().tolist() == [2.0, 2.0, 2.0]
-    assert [line.get_label() for line in right.lines] == ["20% replayed", "50% replayed"]
-    assert right.lines[0].get_xydata().tolist() == [[2.0, 0.8], [3.0, 0.6]]
+    assert loss.lines[0].get_ydata().tolist() == [2.0, 2.0, 2.0]
+    assert [line.get_label() for line in drift.lines] == ["10% replayed", "40% replayed"]
+    assert drift.lines[0].get_xydata().tolist() == [[2.0, 0.8], [3.0, 0.6]]
