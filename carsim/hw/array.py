@@ -43,6 +43,7 @@ ones.
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from carsim.hw.many import larger
 from carsim.spec import Array, Vector
 from carsim.workload.ops import Gemm
 
@@ -111,7 +112,7 @@ def _systolic_cycles(array: Array, gemm: Gemm) -> int:
     if array.weight_load == "none":
         return tiles * streamed + skew
     if array.weight_load == "rows":
-        return array.rows + (tiles - 1) * max(streamed, array.rows) + streamed + skew
+        return array.rows + (tiles - 1) * larger(streamed, array.rows) + streamed + skew
     load = 0 if array.dataflow == "output_stationary" else array.rows
     return tiles * (load + streamed + skew)
 
@@ -122,4 +123,4 @@ def vector_cycles(vector: Vector, operations: int) -> int:
     >>> vector_cycles(Vector(lanes=16, pipeline_cycles=4), 33)
     7
     """
-    return -(-operations // vector.lanes) + vector.pipeline_cycles if operations else 0
+    return -(-operations // vector.lanes) + vector.pipeline_cycles * (operations > 0)

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from carsim.hw.hardware import Hardware
 from carsim.hw.lowering import Lane
+from carsim.hw.many import larger, smaller
 
 
 class Bound(NamedTuple):
@@ -36,22 +37,21 @@ def lanes_bound(
     ahead = [0] * len(hw.paths)
     for lane in lanes:
         own = sum([step.pre_cycles + step.cycles - step.exchange_cycles for step in lane.steps])
-        compute = max(compute, own)
+        compute = larger(compute, own)
         for index, step in enumerate(lane.steps):
             if step.path >= 0:
                 nbytes[step.path] += lane.cores * step.stream_bytes
                 if index == 0:
-                    ahead[step.path] += lane.cores * min(step.stream_bytes, step.buffer_bytes)
+                    ahead[step.path] += lane.cores * smaller(step.stream_bytes, step.buffer_bytes)
             for path, side_bytes in step.sides:
                 nbytes[path] += lane.cores * side_bytes
     if further_bytes is not None:
         nbytes[further_bytes[0]] += further_bytes[1]
-    memory = [
-        -(-(total - early) * path.rate.denominator // path.rate.numerator)
-        for total, early, path in zip(nbytes, ahead, hw.paths, strict=True)
-        if total
-    ]
-    return Bound(max([compute, *memory]), tuple(nbytes))
+    least = compute
+    for total, early, way in zip(nbytes, ahead, hw.paths, strict=True):
+        streaming = -(-(total - early) * way.rate.denominator // way.rate.numerator)
+        least = larger(least, streaming)
+    return Bound(least, tuple(nbytes))
 
 
 def assignments(hw: Hardware, computing: int) -> list[tuple[int, ...]]:

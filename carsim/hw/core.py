@@ -26,18 +26,12 @@ from collections.abc import Sequence
 from carsim.hw.clock import Signal
 from carsim.hw.ddr import Flow, FluidMemory
 from carsim.hw.lane import LaneModel, Process, Step
-
-
-def read_bytes(step: Step, elapsed_cycles: int) -> int:
-    """Bytes of its operand that the array has read so many cycles after it began a step."""
-    if elapsed_cycles >= step.cycles:
-        return step.stream_bytes
-    return -(-step.stream_bytes * elapsed_cycles // step.cycles)
+from carsim.hw.many import smaller
 
 
 def last_tile_cycles(step: Step) -> int:
     """Cycles that the array works on the last tile of an operand."""
-    return -(-step.cycles * min(step.tile_bytes, step.stream_bytes) // step.stream_bytes)
+    return -(-step.cycles * smaller(step.tile_bytes, step.stream_bytes) // step.stream_bytes)
 
 
 class Core(LaneModel):
@@ -105,7 +99,11 @@ class Core(LaneModel):
         """Bytes of the step under way that the array has read, if they are in this buffer."""
         if self._running < 0 or self._steps[self._running].is_kv != is_kv:
             return 0
-        return read_bytes(self._steps[self._running], self._env.cycle - self._run_start)
+        step = self._steps[self._running]
+        elapsed = self._env.cycle - self._run_start
+        if elapsed >= step.cycles:
+            return step.stream_bytes
+        return -(-step.stream_bytes * elapsed // step.cycles)
 
     # -------------------------------------------------------------------- fetch
 

@@ -22,6 +22,7 @@ from typing import NamedTuple
 import simpy
 
 from carsim.hw.clock import Clock
+from carsim.hw.many import larger
 
 SHARES = 720_720
 """Least common multiple of 1 to 16: up to 16 equal flows share without a remainder."""
@@ -40,7 +41,7 @@ class Credits(NamedTuple):
 
     def pace(self, nbytes: int, cycles: int) -> int:
         """Credits per cycle of whoever takes ``nbytes`` in ``cycles``, at least one."""
-        return max(1, self.per_byte * nbytes // cycles)
+        return larger(1, self.per_byte * nbytes // cycles)
 
 
 def credits_of(rate: Fraction) -> Credits:

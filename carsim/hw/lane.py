@@ -76,8 +76,8 @@ def book(times: list[int], step: Step, begun: int, array_begun: int, ended: int)
     # Where the array never waits once it has begun, what the fullest core takes beyond an even
     # share is time spent queueing for that core; where memory sets the pace, an even share gains
     # nothing.
-    is_paced = step.path >= 0 and ended > array_begun + step.cycles
-    queued = 0 if is_paced else own - step.balanced_cycles
+    is_unpaced = step.path < 0 or ended <= array_begun + step.cycles
+    queued = is_unpaced * (own - step.balanced_cycles)
     times[Category.WAIT_DDR] += ended - begun - own
     times[Category.WAIT_CORE] += queued
     times[step.category] += own - queued

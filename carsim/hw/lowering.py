@@ -18,6 +18,7 @@ from typing import NamedTuple
 from carsim.hw.array import gemm_cycles, vector_cycles
 from carsim.hw.hardware import Hardware
 from carsim.hw.lane import Step
+from carsim.hw.many import larger
 from carsim.workload.ops import Op, Slice, Stream
 
 OpOf = Callable[[int, Slice, int], Op]
@@ -111,7 +112,7 @@ def _compute(hw: Hardware, op: Op) -> tuple[int, int]:
     machine = hw.design.machine
     return (
         vector_cycles(machine.vector, op.serial_vector_ops),
-        max(gemm_cycles(machine.array, op.gemms), vector_cycles(machine.vector, op.vector_ops)),
+        larger(gemm_cycles(machine.array, op.gemms), vector_cycles(machine.vector, op.vector_ops)),
     )
 
 
@@ -144,8 +145,9 @@ def _step(
         (op.replay_bytes, hw.replay_path),
     ):
         if nbytes and side_path == path:
-            # Behind the stream on the same path, they take the same time as beside it.
-            streamed += nbytes
+            # Behind the stream on the same path, they take the same time as beside it. (Not added
+            # in place, where an array of contexts would change with it.)
+            streamed = streamed + nbytes
         elif nbytes:
             sides.append((side_path, nbytes))
     is_kv = op.stream is Stream.KV
@@ -158,7 +160,7 @@ def _step(
         exchange_cycles=exchange_cycles,
         cycles=slowest[1],
         balanced_cycles=sum(balanced) + exchange_cycles,
-        path=path if streamed else -1,
+        path=path,
         stream_bytes=streamed,
         tile_bytes=filled_buffers * machine.tile_bytes,
         buffer_bytes=filled_buffers * buffer,

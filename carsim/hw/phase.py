@@ -12,7 +12,7 @@ cores, and to whole ``LEAD_GRAIN_BYTES`` if still under way.
 
 from collections.abc import Sequence
 from functools import cache, cached_property
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from carsim.hw.alone import is_alone, run_alone
 from carsim.hw.array import vector_cycles
@@ -21,6 +21,7 @@ from carsim.hw.bound import Bound, assignments, lanes_bound
 from carsim.hw.hardware import Hardware
 from carsim.hw.lane import Emit, Lead, Step
 from carsim.hw.lowering import Lane, OpOf, lower
+from carsim.hw.many import ints
 from carsim.spec import Model
 from carsim.workload.ops import (
     Category,
@@ -109,13 +110,11 @@ class Phases:
     Args:
         hw: The hardware.
         emit: Observer of slices of time, or None.
-        plainly: Run every phase on the event loop, also where it can be told what that would find.
     """
 
-    def __init__(self, hw: Hardware, emit: Emit | None = None, *, plainly: bool = False) -> None:
+    def __init__(self, hw: Hardware, emit: Emit | None = None) -> None:
         self.hw = hw
         self._emit = emit
-        self._plainly = plainly or emit is not None
         self._qkv = {scored: self._home([self._qkv_of(scored)]) for scored in (False, True)}
         self._output = self._home([self._output_of])
         self._qkv_lead = _lead(self._qkv[False])
@@ -135,6 +134,26 @@ class Phases:
         if isinstance(case, OutputCase):
             return self._run(self._output, case.before, self._mlp_lead if case.mlp_lead else None)
         return self._mlp(case)
+
+    def attend_all(self, cases: Sequence[AttendCase]) -> list[PhaseResult]:
+        """Simulate many attention phases, which differ in context length above all.
+
+        Equal to :meth:`simulate` for each, and some ten times as fast where nothing competes.
+        """
+        if self._emit is not None:
+            return [self.simulate(case) for case in cases]
+        results: dict[AttendCase, PhaseResult] = {}
+        for kind in dict.fromkeys((case.scored, case.aligned_outside) for case in cases):
+            alike = [case for case in cases if (case.scored, case.aligned_outside) == kind]
+            attended = cast(int, ints([case.attended for case in alike]))
+            lanes = self._attend(AttendCase(kind[0], attended, kind[1], Ahead()))
+            if is_alone(self.hw, lanes, self._output_lead):
+                before = [case.before for case in alike]
+                found = run_alone(self.hw, lanes[0], before, self._output_lead)
+            else:
+                found = [self.simulate(case) for case in alike]
+            results |= zip(alike, found, strict=True)
+        return [results[case] for case in cases]
 
     def qkv_case(self, scored: bool, attended: int, before: Ahead) -> QkvCase:
         """The case of a QKV phase: a longer context than fills the KV buffers changes nothing."""
@@ -190,13 +209,10 @@ class Phases:
         return lower(self.hw, ops, self.hw.home_loads)
 
     def _run(self, lanes: Sequence[Lane], before: Ahead, lead_out: Lead | None) -> PhaseResult:
-        bound = lanes_bound(self.hw, lanes)
-        if not self._plainly and is_alone(self.hw, lanes, lead_out):
-            return run_alone(self.hw, lanes[0], before, lead_out, bound)
         bench = Bench(self.hw, self._emit)
         for lane in lanes:
             bench.add(lane, before, lead_out)
-        return bench.run(bound)
+        return bench.run(lanes_bound(self.hw, lanes))
 
     def _mlp(self, case: MlpCase) -> PhaseResult:
         lanes = lower(self.hw, self._mlp_of(), case.loads, case.handed_over)

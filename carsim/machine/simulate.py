@@ -8,7 +8,7 @@ layer-steps one after the other instead, and is what the fast way is tested agai
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +19,7 @@ from carsim.machine.batches import Batches
 from carsim.machine.memo import PhaseMemo
 from carsim.machine.patterns import Pattern, computes_first, number_patterns, pattern_of
 from carsim.machine.plan import Plan
-from carsim.machine.tables import Cycles, Ints, State, States, Table
+from carsim.machine.tables import Cycles, Entry, Ints, State, States, Table
 from carsim.machine.totals import PhaseTotals, total_of
 
 LAYER_PHASES = ("qkv", "attention", "output", "mlp")
@@ -75,19 +75,26 @@ def simulate(plan: Plan, batches: Batches, memo: PhaseMemo, *, detail: bool = Fa
         scored, np.minimum(attended, plan.phases.qkv_attended), plan.steps
     )
     states = States()
+
+    def attend(entries: list[Entry]) -> list[tuple[PhaseResult, ...]]:
+        return run.attend_all([(example[kind], before) for kind, _, before in entries])
+
+    def mlp(last: bool) -> Callable[[Entry], tuple[PhaseResult, ...]]:
+        return lambda entry: run.mlp(patterns[entry[1]], bool(entry[0]), entry[2], last=last)
+
     tables = {
-        "qkv": Table(len(qkv_example), 1, states, lambda k, _, at: run.qkv(qkv_example[k], at)),
-        "attention": Table(len(example), 1, states, lambda k, _, at: run.attend(example[k], at)),
-        "output": Table(2, 2, states, lambda k, item, at: run.output(bool(k), bool(item), at)),
-        "mlp": Table(
-            2, len(patterns), states, lambda k, item, at: run.mlp(patterns[item], bool(k), at)
-        ),
-        "last mlp": Table(
-            2,
-            len(patterns),
+        "qkv": Table(
+            len(qkv_example),
+            1,
             states,
-            lambda k, item, at: run.mlp(patterns[item], bool(k), at, last=True),
+            _each(lambda entry: run.qkv(qkv_example[entry[0]], entry[2])),
         ),
+        "attention": Table(len(example), 1, states, attend),
+        "output": Table(
+            2, 2, states, _each(lambda entry: run.output(bool(entry[0]), bool(entry[1]), entry[2]))
+        ),
+        "mlp": Table(2, len(patterns), states, _each(mlp(last=False))),
+        "last mlp": Table(2, len(patterns), states, _each(mlp(last=True))),
     }
     dispatch = np.array([plan.dispatch_cycles(bool(k)) for k in scored], np.int64)
     before = np.zeros((n_batches, n_steps), np.intp)
@@ -167,6 +174,12 @@ class _Run:
         """An attention phase."""
         return (self._phase(self._plan.attend_case(step, before.ahead)),)
 
+    def attend_all(self, asked: Sequence[tuple[int, State]]) -> list[tuple[PhaseResult, ...]]:
+        """Many attention phases, each of a step and what it finds."""
+        cases = [self._plan.attend_case(step, before.ahead) for step, before in asked]
+        self._cases.update(cases)
+        return [(result,) for result in self._memo.attend_all(cases)]
+
     def output(self, scored: bool, mlp_computes: bool, before: State) -> tuple[PhaseResult]:
         """An output projection."""
         return (self._phase(self._plan.output_case(scored, mlp_computes, before.ahead)),)
@@ -214,6 +227,13 @@ class _Run:
     def _phase(self, case: Case) -> PhaseResult:
         self._cases.add(case)
         return self._memo.layer_phase(case)
+
+
+def _each(
+    simulate: Callable[[Entry], tuple[PhaseResult, ...]],
+) -> Callable[[list[Entry]], list[tuple[PhaseResult, ...]]]:
+    """Entries simulated one after the other."""
+    return lambda entries: [simulate(entry) for entry in entries]
 
 
 def _number(scored: Ints, attended: Ints, steps: Sequence[int]) -> tuple[Ints, list[int]]:

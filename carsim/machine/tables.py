@@ -27,6 +27,10 @@ class State(NamedTuple):
     exposed_cycles: int = 0
 
 
+Entry = tuple[int, int, State]
+"""Kind of step, what the phase does, and what it finds."""
+
+
 class States:
     """States by number."""
 
@@ -62,8 +66,8 @@ class Table:
         n_kinds: Kinds of steps.
         n_whats: Things that the phase may do.
         states: States, which grow while the table is used.
-        one: Simulates an entry when it is first met: (kind, what, state) -> results, one after the
-            other; what the last one leaves is what the entry leaves.
+        simulate: Simulates entries when they are first met: (kind, what, state) of each -> results
+            of each, one after the other; what the last one leaves is what the entry leaves.
     """
 
     def __init__(
@@ -71,11 +75,11 @@ class Table:
         n_kinds: int,
         n_whats: int,
         states: States,
-        one: Callable[[int, int, State], tuple[PhaseResult, ...]],
+        simulate: Callable[[list[Entry]], list[tuple[PhaseResult, ...]]],
     ) -> None:
         self._n_whats = n_whats
         self._states = states
-        self._one = one
+        self._simulate = simulate
         self._room = 8
         self._cycles = np.full((n_kinds * n_whats, self._room), -1, np.int64)
         self._after = np.zeros((n_kinds * n_whats, self._room), np.intp)
@@ -97,10 +101,11 @@ class Table:
         cycles: Cycles = self._cycles.ravel()[code]
         if (cycles >= 0).all():
             return cycles, self._after.ravel()[code]
-        for entry in np.unique(code[cycles < 0]).tolist():
-            row, state = divmod(entry, self._room)
-            kind, item = divmod(row, self._n_whats)
-            results = self._one(kind, item, self._states.by_number[state])
+        places = [divmod(entry, self._room) for entry in np.unique(code[cycles < 0]).tolist()]
+        new = [
+            (*divmod(row, self._n_whats), self._states.by_number[state]) for row, state in places
+        ]
+        for (row, state), results in zip(places, self._simulate(new), strict=True):
             self._results[row, state] = results
             self._cycles[row, state] = sum([result.cycles for result in results])
             self._after[row, state] = self._states.number(State(results[-1].ahead))

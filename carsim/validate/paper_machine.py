@@ -10,6 +10,7 @@ Simplifications: where attention is by heads, nothing is fetched ahead from an M
 back, as the buffers change hands; the prompt is taken by sequences.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -17,7 +18,7 @@ import numpy as np
 
 from carsim.hw.bench import Ahead, PhaseResult
 from carsim.hw.hardware import Hardware
-from carsim.hw.phase import Case, MlpCase, OutputCase, Phases, QkvCase
+from carsim.hw.phase import AttendCase, Case, MlpCase, OutputCase, Phases, QkvCase
 from carsim.machine.memo import PhaseMemo
 from carsim.spec import Design, override
 from carsim.trace import Decisions
@@ -125,6 +126,10 @@ class SplitPhases(Phases):
         if isinstance(case, OutputCase):
             case = case._replace(mlp_lead=False)
         return self._attention.simulate(case)
+
+    def attend_all(self, cases: Sequence[AttendCase]) -> list[PhaseResult]:
+        """Attention phases, all on the attention side."""
+        return self._attention.attend_all(cases)
 
     def qkv_case(self, scored: bool, attended: int, before: Ahead) -> QkvCase:
         """As the attention side tells cases apart."""

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from fractions import Fraction
 
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 from ideal import ideal_hardware
 from strategies import hardware
@@ -62,28 +62,33 @@ def test_a_step_on_its_own_is_what_the_event_loop_makes_of_it(
     bound = lanes_bound(hw, [lane])
     bench = Bench(hw, None)
     bench.add(lane, before, lead_out)
-    assert run_alone(hw, lane, before, lead_out, bound) == bench.run(bound)
+    assert run_alone(hw, lane, [before], lead_out) == [bench.run(bound)]
 
 
 @given(
     hw=hardware(),
-    attended=st.integers(1, 3000),
-    scored=st.booleans(),
-    outside=st.booleans(),
-    kilobytes=st.integers(0, 64),
-    streaming=st.booleans(),
+    cases=st.lists(
+        st.tuples(
+            st.booleans(),
+            st.integers(1, 3000),
+            st.booleans(),
+            st.integers(0, 64),
+            st.booleans(),
+        ),
+        min_size=1,
+        max_size=8,
+    ),
 )
-@example(ideal_hardware(), 300, False, False, 0, False)
-def test_attention_is_what_the_event_loop_makes_of_it(
-    hw: Hardware, attended: int, scored: bool, outside: bool, kilobytes: int, streaming: bool
+def test_many_contexts_at_once_are_each_what_the_event_loop_makes_of_it(
+    hw: Hardware, cases: list[tuple[bool, int, bool, int, bool]]
 ) -> None:
-    phases, plain = Phases(hw), Phases(hw, plainly=True)
-    projected = phases.simulate(phases.qkv_case(scored, attended, Ahead()))
-    assert projected == plain.simulate(phases.qkv_case(scored, attended, Ahead()))
-    held_bytes = min(1024 * kilobytes, projected.ahead.nbytes)
-    for before in (projected.ahead, Ahead(held_bytes, streaming)):
-        case = AttendCase(scored, attended, outside, before)
-        assert phases.simulate(case) == plain.simulate(case)
+    phases = Phases(hw)
+    asked = []
+    for scored, attended, outside, kilobytes, streaming in cases:
+        fetched = phases.simulate(phases.qkv_case(scored, attended, Ahead())).ahead
+        part = Ahead(min(1024 * kilobytes, fetched.nbytes), streaming)
+        asked += [AttendCase(scored, attended, outside, before) for before in (fetched, part)]
+    assert phases.attend_all(asked) == [phases.simulate(case) for case in asked]
 
 
 def test_what_competes_goes_through_the_event_loop() -> None:
