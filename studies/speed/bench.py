@@ -15,6 +15,7 @@ import argparse
 import json
 import os
 import platform
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -118,11 +119,10 @@ def capture(folder: Path, frames: int, clips: int) -> Figures:
 
     recipe = yaml.safe_load((ROOT / "traces" / "vilau_8f.yaml").read_text())
     recipe |= {"n_frames": frames, "clips": recipe["clips"][:clips], "output": "part.npz"}
-    codebook = ROOT / "traces" / recipe["codebook"]
-    (folder / codebook.name).write_bytes(codebook.read_bytes())
-    weights = ROOT / "traces" / recipe.get("weights", "random")
-    if weights.is_file():
-        (folder / weights.name).write_bytes(weights.read_bytes())
+    del recipe["quality"]
+    for field in ("codebook", "weights"):
+        source = ROOT / "traces" / recipe[field]
+        recipe[field] = shutil.copy(source, folder / source.name).name
     (folder / "part.yaml").write_text(yaml.safe_dump(recipe))
     found = process(["-m", "carsim", "capture", str(folder / "part.yaml")]).figures
     layers = recipe["decoded"]["n_layers"]
@@ -180,8 +180,8 @@ LONG = SHORT | {
     "decoder": decoder,
     "growth": lambda: [row for axis, sizes in GROWTH.items() for row in grow(axis, sizes)],
     "large": lambda: point("--frames", 64, "--batch", 32),
-    "capture": in_folder(lambda folder: capture(folder, frames=1, clips=1)),
-    "sweep": in_folder(lambda folder: sweep(folder, points=10)),
+    "capture": in_folder(lambda folder: capture(folder, frames=3, clips=1)),
+    "sweep": in_folder(lambda folder: sweep(folder, points=40)),
     "tile_point": lambda: point("--fidelity", "tile"),
 }
 """What is kept."""

@@ -1,8 +1,8 @@
 """Where the reference decoder spends its time, on the twin's shape; prints one JSON line.
 
-    python studies/speed/decoder.py [--steps 0,512,1024,1536,2047] [--repeat 5]
+    python studies/speed/decoder.py [--steps 0,512,1024,1536,2047] [--rows 8] [--repeat 7]
 
-Rows are decoded eight at a time, as capture does it. The share of matrix products is measured as
+Rows are decoded eight at a time, as capture does it, or as many as asked for. The share of matrix products is measured as
 ratio of processor times in one process, turn about: a decode step, then the matrix products of that
 very step alone, with the same operands in the same order. Alone, they find their operands in cache
 more often than among other work, so the share is rather too low than too high.
@@ -23,7 +23,7 @@ from carsim.decoder.model import load_model
 from carsim.decoder.structures import Array, Config, Policy, State, Weights, stack_weights
 
 ROOT = Path(__file__).resolve().parents[2]
-ROWS, FRAMES, TOKENS, PROMPT = 8, 8, 256, 62
+FRAMES, TOKENS, PROMPT = 8, 256, 62
 TAU = 0.5
 """About half of the eligible layer-steps of the twin's own traces replay at it."""
 
@@ -47,28 +47,29 @@ class Watched(np.ndarray):
 
 
 class Decoding:
-    """Eight rows of the twin, at any step of a video.
+    """Rows of the twin, at any step of a video.
 
     Args:
+        rows: Decoded at a time.
         tau: Threshold of all layers; infinity computes everything.
     """
 
-    def __init__(self, tau: float = TAU) -> None:
+    def __init__(self, rows: int = 8, tau: float = TAU) -> None:
         model = load_model(ROOT / "studies" / "twin" / "twin.safetensors")
         self._config = Config(model.geometry, TOKENS, FRAMES)
         self._policy = Policy((tau,) * model.geometry.n_layers)
         self._weights: Weights = stack_weights(self._config, model.arrays)
         rng = np.random.default_rng(0)
-        text = model.arrays["embed_text"][rng.integers(97, 123, (ROWS, PROMPT))]
+        text = model.arrays["embed_text"][rng.integers(97, 123, (rows, PROMPT))]
         self._state: State = prefill(
             self._config,
             self._policy,
             self._weights,
             text.astype(np.float32),
-            np.ones((ROWS, PROMPT), bool),
+            np.ones((rows, PROMPT), bool),
         )[0]
         visual = model.arrays["embed_visual"].astype(np.float32)
-        tokens = rng.integers(0, len(visual), (TOKENS, ROWS // 2))
+        tokens = rng.integers(0, len(visual), (TOKENS, rows // 2))
         self._x = visual[
             np.repeat(tokens, 2, axis=1)
         ]  # [N, B, d]; frames repeat, so that TAS varies
@@ -128,9 +129,10 @@ def main() -> None:
     """Measure a few steps of a video."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--steps", default="0,512,1024,1536,2047")
+    parser.add_argument("--rows", type=int, default=8)
     parser.add_argument("--repeat", type=int, default=7)
     options = parser.parse_args()
-    decoding = Decoding()
+    decoding = Decoding(options.rows)
     steps = [int(step) for step in options.steps.split(",")]
     print(json.dumps([share_of_products(decoding, step, options.repeat) for step in steps]))
 

@@ -17,8 +17,8 @@ LABELS = {
     "tile_point": "one design point, tile",
     "tile_run": "carsim run --fidelity tile, six rows",
     "large": "64 frames x 32 sequences",
-    "capture": "carsim capture, 1 frame of 2 rows",
-    "sweep": "carsim sweep, 10 points",
+    "capture": "carsim capture, 3 frames of 2 rows",
+    "sweep": "carsim sweep, 40 points",
 }
 COLUMNS = ("wall_s", "cpu_s", "peak_mb", "layer_steps", "phases_simulated", "layer_steps_per_s")
 GROWTH_COLUMNS = (
