@@ -2,10 +2,10 @@
 
     python -m studies.open_loop.run
 
-Reads the shipped traces of three thresholds: the same clips, seeds and sampling, each really
+Reads the shipped traces of five thresholds: the same clips, seeds and sampling, each really
 replaying at its own. Scores of each are re-thresholded at the others' thresholds (open loop) and
 held against what was captured there: replay ratio, single decisions, and simulated latency on two
-designs. Then scores, and results, of the outer two are blended for the one between them. Writes
+designs. Then scores, and results, of its two neighbours are blended for each between them. Writes
 ``errors.csv``, ``summary.csv`` and ``open_loop.png``.
 """
 
@@ -41,7 +41,7 @@ TRUST = 0.01
 """A re-thresholded trace may be trusted where ratio (absolute) and both latencies (relative) are
 off by no more than this."""
 
-TRACES = ("vilau_8f_r20", "vilau_8f", "vilau_8f_r80")
+TRACES = ("vilau_8f_r20", "vilau_8f_r30", "vilau_8f", "vilau_8f_r60", "vilau_8f_r80")
 _PROMPT_TOKENS = 62
 
 Bools = NDArray[np.bool_]
