@@ -168,5 +168,5 @@ def decode_at(memo: PhaseMemo, contexts: Sequence[int]) -> Decode:
     if hw.design.machine.include_head:
         totals["head"] = total_of([(memo.head(), len(steps))])
     cycles = sum(total.cycles for total in totals.values())
-    simulation = Simulation(plan, totals, np.array([cycles], np.int64), {}, len(cases))
+    simulation = Simulation(plan, totals, np.array([cycles], np.int64), {}, None, len(cases))
     return Decode(simulation, tuple(contexts))

@@ -26,6 +26,19 @@ LAYER_PHASES = ("qkv", "attention", "output", "mlp")
 
 
 @dataclass(frozen=True, eq=False)
+class StepWork:
+    """What all layers of each step of the first batch did. S steps, M memories.
+
+    Attributes:
+        busy_cycles: Cycles in which cores compute, summed over cores, int64[S].
+        dram_bytes: Bytes moved by each memory, int64[M, S].
+    """
+
+    busy_cycles: Cycles
+    dram_bytes: Cycles
+
+
+@dataclass(frozen=True, eq=False)
 class Simulation:
     """One policy simulated over all batches of a trace. G batches, S steps, L layers.
 
@@ -34,6 +47,7 @@ class Simulation:
         totals: Sums over all batches, by kind of phase: prefill, those of a layer, head.
         batch_cycles: Latency of each batch, prefill to last token, int64[G].
         phase_cycles: Of each layer-step by kind of phase, int64[G, S, L]; empty without detail.
+        work: Of the layers of each step of the first batch; None without detail.
         unique_phases: Different phases among those of all layer-steps.
     """
 
@@ -41,6 +55,7 @@ class Simulation:
     totals: dict[str, PhaseTotals]
     batch_cycles: Cycles
     phase_cycles: dict[str, Cycles]
+    work: "StepWork | None"
     unique_phases: int
 
     @property
@@ -100,25 +115,32 @@ def simulate(plan: Plan, batches: Batches, memo: PhaseMemo, *, detail: bool = Fa
     before = np.zeros((n_batches, n_steps), np.intp)
     batch_cycles = np.zeros(n_batches, np.int64)
     kept: dict[str, list[Cycles]] = {phase: [] for phase in LAYER_PHASES}
-    for layer in range(n_layers):
-        projected, before = tables["qkv"].look_up(qkv_kinds, 0, before)
-        attended, before = tables["attention"].look_up(kinds, 0, before)
-        put_out, before = tables["output"].look_up(scored, computes_of[:, :, layer], before)
-        exposed = np.maximum(0, dispatch - plan.slack_cycles(attended, put_out))
-        before = states.exposed(before, exposed)
-        table = tables["last mlp" if layer == n_layers - 1 else "mlp"]
-        multiplied, before = table.look_up(scored, patterns_of[:, :, layer], before)
-        taken = dict(zip(LAYER_PHASES, (projected, attended, put_out, multiplied), strict=True))
-        for cycles in taken.values():
-            batch_cycles += cycles.sum(axis=1)
+    visits: list[tuple[Table, Ints, Ints]] = []
+
+    def take(phase: str, kinds: Ints, what: Ints | int, *, last: bool = False) -> Cycles:
+        nonlocal before, batch_cycles
+        table = tables["last mlp" if last and phase == "mlp" else phase]
         if detail:
-            for name, cycles in taken.items():
-                kept[name].append(cycles)
+            visits.append((table, np.atleast_2d(table.rows(kinds, what))[0], before[0]))
+        cycles, before = table.look_up(kinds, what, before)
+        batch_cycles += cycles.sum(axis=1)
+        if detail:
+            kept[phase].append(cycles)
+        return cycles
+
+    for layer in range(n_layers):
+        take("qkv", qkv_kinds, 0)
+        attending = take("attention", kinds, 0)
+        put_out = take("output", scored, computes_of[:, :, layer])
+        exposed = np.maximum(0, dispatch - plan.slack_cycles(attending, put_out))
+        before = states.exposed(before, exposed)
+        take("mlp", scored, patterns_of[:, :, layer], last=layer == n_layers - 1)
     for name, table in tables.items():
         run.count("mlp" if name == "last mlp" else name, table.counted())
     batch_cycles += run.outside_of_layers(n_batches)
     phase_cycles = {name: np.stack(parts, axis=-1) for name, parts in kept.items() if parts}
-    return Simulation(plan, run.totals(), batch_cycles, phase_cycles, run.unique_phases)
+    work = _work(visits, len(plan.hw.paths)) if detail else None
+    return Simulation(plan, run.totals(), batch_cycles, phase_cycles, work, run.unique_phases)
 
 
 def simulate_plainly(plan: Plan, batches: Batches, memo: PhaseMemo) -> Simulation:
@@ -126,10 +148,14 @@ def simulate_plainly(plan: Plan, batches: Batches, memo: PhaseMemo) -> Simulatio
     run = _Run(plan, memo)
     n_batches, n_steps, n_layers, _ = batches.replay.shape
     taken = {phase: np.zeros(batches.replay.shape[:3], np.int64) for phase in LAYER_PHASES}
+    work = StepWork(np.zeros(n_steps, np.int64), np.zeros((len(plan.hw.paths), n_steps), np.int64))
 
     def book(name: str, at: tuple[int, int, int], results: tuple[PhaseResult, ...]) -> State:
         run.count(name, [(result, 1) for result in results])
         taken[name][at] = sum(result.cycles for result in results)
+        for result in results if at[0] == 0 else ():
+            work.busy_cycles[at[1]] += result.busy_cycles
+            work.dram_bytes[:, at[1]] += result.dram_bytes
         return State(results[-1].ahead)
 
     for g, s in np.ndindex(n_batches, n_steps):
@@ -148,7 +174,7 @@ def simulate_plainly(plan: Plan, batches: Batches, memo: PhaseMemo) -> Simulatio
             state = book("mlp", at, run.mlp(pattern, scored, state, last=last))
     batch_cycles = sum(taken.values(), np.zeros(1, np.int64)).sum(axis=(1, 2))
     batch_cycles += run.outside_of_layers(n_batches)
-    return Simulation(plan, run.totals(), batch_cycles, taken, run.unique_phases)
+    return Simulation(plan, run.totals(), batch_cycles, taken, work, run.unique_phases)
 
 
 class _Run:
@@ -227,6 +253,22 @@ class _Run:
     def _phase(self, case: Case) -> PhaseResult:
         self._cases.add(case)
         return self._memo.layer_phase(case)
+
+
+def _work(visits: Sequence[tuple[Table, Ints, Ints]], n_memories: int) -> StepWork:
+    """What was done in visits of tables, each with rows and states [S] of its entries."""
+    tables = {table for table, _, _ in visits}
+
+    def total(of: Callable[[PhaseResult], int]) -> Cycles:
+        figures = {table: table.figure(of) for table in tables}
+        summed: Cycles = np.sum([figures[table][rows, at] for table, rows, at in visits], axis=0)
+        return summed
+
+    def moved_by(memory: int) -> Cycles:
+        return total(lambda result: result.dram_bytes[memory])
+
+    busy_cycles = total(lambda result: result.busy_cycles)
+    return StepWork(busy_cycles, np.stack([moved_by(memory) for memory in range(n_memories)]))
 
 
 def _each(

@@ -86,6 +86,17 @@ class Table:
         self._counts = np.zeros((n_kinds * n_whats, self._room), np.int64)
         self._results: dict[tuple[int, int], tuple[PhaseResult, ...]] = {}
 
+    def rows(self, kinds: Ints, what: Ints | int) -> Ints:
+        """The row of entries that a kind of step and what it does lead to."""
+        return kinds * self._n_whats + what
+
+    def figure(self, of: Callable[[PhaseResult], int]) -> Cycles:
+        """A figure of each entry, summed over its results, int64[rows, states]."""
+        figures = np.zeros(self._cycles.shape, np.int64)
+        for place, results in self._results.items():
+            figures[place] = sum(map(of, results))
+        return figures
+
     def look_up(self, kinds: Ints, what: Ints | int, before: Ints) -> tuple[Cycles, Ints]:
         """Cycles of the phase, and states after it, for all batches and steps: [G, S] each."""
         while len(self._states.by_number) > self._room:
@@ -94,7 +105,7 @@ class Table:
             self._cycles = np.pad(self._cycles, grown, constant_values=-1)
             self._after = np.pad(self._after, grown)
             self._counts = np.pad(self._counts, grown)
-        code = (kinds * self._n_whats + what) * self._room + before
+        code = self.rows(kinds, what) * self._room + before
         self._counts += np.bincount(code.ravel(), minlength=self._counts.size).reshape(
             self._counts.shape
         )

@@ -1,8 +1,8 @@
 """Simulate a window of steps once more, with observers: a timeline, and utilisation over time.
 
-Both walk the layer-steps in order (:func:`~carsim.machine.simulate.simulate_plainly`), with a memo
-that sees every phase go by. What they see sums to the cycles of the run itself, to the bit. The
-window is of the first batch; the prompt's prefill, which precedes its first step, is left out.
+A timeline walks the layer-steps in order (:func:`~carsim.machine.simulate.simulate_plainly`), with
+a memo that sees every phase go by. What it sees sums to the cycles of the run itself, to the bit.
+The window is of the first batch; the prompt's prefill, which precedes its first step, is left out.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ from carsim.hw.hardware import Hardware
 from carsim.hw.phase import AttendCase, Case, OutputCase, Phases, QkvCase
 from carsim.machine.memo import PhaseMemo
 from carsim.machine.result import RowResult
-from carsim.machine.simulate import simulate_plainly
+from carsim.machine.simulate import simulate, simulate_plainly
 from carsim.observe import Timeline
 from carsim.units import GB
 
@@ -104,52 +104,33 @@ def usage_by_step(row: RowResult) -> Usage:
     """Utilisation over the steps of the first batch of a simulated row."""
     plan = row.simulation.plan
     hw, design = plan.hw, plan.hw.design
-    memo = _Counter(hw, plan.video.n_steps, design.model.body.n_layers)
-    simulate_plainly(plan, replace(row.batches, replay=row.batches.replay[:1]), memo)
+    memo = PhaseMemo(hw)
+    simulation, work = row.simulation, row.simulation.work
+    if work is None:
+        first = replace(row.batches, replay=row.batches.replay[:1])
+        simulation = simulate(plan, first, memo, detail=True)
+        work = simulation.work
+        assert work is not None
+    cycles = sum(taken[0].sum(axis=-1) for taken in simulation.phase_cycles.values())
+    busy_cycles, dram_bytes = work.busy_cycles, work.dram_bytes
+    if design.machine.include_head:
+        head = memo.head()
+        cycles = cycles + head.cycles
+        busy_cycles = busy_cycles + head.busy_cycles
+        dram_bytes = dram_bytes + np.array(head.dram_bytes)[:, None]
     clock_mhz = design.board.fabric_clock_mhz
-    cycles = np.array(memo.cycles, np.int64)
     used = {
-        path.name: np.array(moved) / (path.peak_gbps * GB * cycles / (clock_mhz * 1e6))
-        for path, moved in zip(hw.paths, memo.dram_bytes, strict=True)
-        if any(moved)
+        path.name: moved / (path.peak_gbps * GB * cycles / (clock_mhz * 1e6))
+        for path, moved in zip(hw.paths, dram_bytes, strict=True)
+        if moved.any()
     }
     return Usage(
         clock_mhz=clock_mhz,
         cycles=cycles,
-        core_busy=np.array(memo.busy_cycles) / (cycles * design.machine.cores),
+        core_busy=busy_cycles / (cycles * design.machine.cores),
         memory_utilisation=used,
         replay_ratio=row.batches.replay[0].mean(axis=(1, 2)),
     )
-
-
-class _Counter(PhaseMemo):
-    """A memo that adds up the phases of each step."""
-
-    def __init__(self, hw: Hardware, n_steps: int, n_layers: int) -> None:
-        super().__init__(hw)
-        self.cycles = [0] * n_steps
-        self.busy_cycles = [0] * n_steps
-        self.dram_bytes = [[0] * n_steps for _ in hw.paths]
-        self._n_layers = n_layers
-        self._layer_steps = 0
-
-    def layer_phase(self, case: Case) -> PhaseResult:
-        result = super().layer_phase(case)
-        self._layer_steps += isinstance(case, QkvCase)
-        self._count((self._layer_steps - 1) // self._n_layers, result)
-        return result
-
-    def head(self) -> PhaseResult:
-        result = super().head()
-        for step in range(len(self.cycles)):
-            self._count(step, result)
-        return result
-
-    def _count(self, step: int, result: PhaseResult) -> None:
-        self.cycles[step] += result.cycles
-        self.busy_cycles[step] += result.busy_cycles
-        for moved, nbytes in zip(self.dram_bytes, result.dram_bytes, strict=True):
-            moved[step] += nbytes
 
 
 class _Recorder(PhaseMemo):

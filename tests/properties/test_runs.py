@@ -50,6 +50,10 @@ def test_memoisation_and_numbering_change_no_bit(run: tuple[Design, Plan, Batche
     assert (fast.batch_cycles == plain.batch_cycles).all()
     for phase, cycles in fast.phase_cycles.items():
         assert (cycles == plain.phase_cycles[phase]).all()
+    assert fast.work is not None
+    assert plain.work is not None
+    assert (fast.work.busy_cycles == plain.work.busy_cycles).all()
+    assert (fast.work.dram_bytes == plain.work.dram_bytes).all()
     assert fast.unique_phases == plain.unique_phases
 
 
