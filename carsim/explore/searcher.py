@@ -11,6 +11,7 @@ through which each learns what the others have evaluated.
 """
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -64,6 +65,10 @@ IN_MEMORY = "memory"
 ATTEMPTS = 8
 COLLISIONS = ("already exists", "unique constraint", "duplicate", "locked")
 """What databases say of tables that another process is making; they are then opened again."""
+
+
+PASSWORD = re.compile(r"(?<=://)([^:/@\s]*):[^@\s]*(?=@)")
+"""In a URL."""
 
 
 @dataclass(frozen=True)
@@ -307,12 +312,17 @@ def refusing(storage: str) -> Iterator[None]:
 
 
 def refusal(storage: str, error: Exception) -> InputError:
-    """What to say of a storage that has raised an error."""
+    """What to say of a storage that has raised an error; passwords in URLs stay unsaid.
+
+    >>> refused = refusal("mysql://ada:secret@host/db", OSError("no mysql://ada:secret@host"))
+    >>> refused.place, refused.problem
+    ('--storage mysql://ada:***@host/db', 'cannot be used (no mysql://ada:***@host)')
+    """
     text = str(error.__cause__ or error).partition("[SQL")[0].partition("(Background on")[0]
     reason = " ".join(text.split())[:200] or type(error).__name__
     return InputError(
-        f"--storage {storage}",
-        f"cannot be used ({reason})",
+        PASSWORD.sub(r"\1:***", f"--storage {storage}"),
+        PASSWORD.sub(r"\1:***", f"cannot be used ({reason})"),
         "mend it or name another; what the search has stored stays",
     )
 
