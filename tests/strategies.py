@@ -30,6 +30,10 @@ ENERGY = {
 }
 
 
+DATAFLOWS = ("dot_product", "weight_stationary", "input_stationary", "output_stationary")
+GROUPED = {"bits": 4, "group": 8, "scale_bits": 16, "zero_bits": 4}
+
+
 def raw_design(**machine: Any) -> dict[str, Any]:
     """A small design as nested mappings; keyword arguments replace machine fields."""
     ports = {"count": 1, "bits": 64, "clock_mhz": 200.0}
@@ -104,6 +108,7 @@ def designs(draw: st.DrawFn, **fixed: Any) -> Design:
         "array": {
             "rows": draw(st.integers(1, most)),
             "cols": draw(st.integers(1, most)),
+            "dataflow": draw(st.sampled_from(DATAFLOWS)),
             "weight_load": draw(st.sampled_from(["none", "rows", "full_fold"])),
             "pipeline_cycles": draw(st.integers(0, 9)),
         },
@@ -142,6 +147,7 @@ def designs(draw: st.DrawFn, **fixed: Any) -> Design:
         "n_kv_heads": heads[1],
         "ffn_size": draw(st.integers(8, 130)),
     }
+    raw["model"]["kv"] = draw(st.sampled_from([{"bits": 8}, {"bits": 3.5}, GROUPED]))
     raw["policy"]["batch"] = draw(st.integers(1, 7))
     return build_design(raw, "drawn")
 

@@ -67,7 +67,7 @@ COLLISIONS = ("already exists", "unique constraint", "duplicate", "locked")
 """What databases say of tables that another process is making; they are then opened again."""
 
 
-PASSWORD = re.compile(r"(?<=://)([^:/@\s]*):[^@\s]*(?=@)")
+PASSWORD = re.compile(r"(?<=://)([^:/@\s]*):\S*(?=@)|(?<=password=)[^&\s]*")
 """In a URL."""
 
 
@@ -314,20 +314,26 @@ def refusing(storage: str) -> Iterator[None]:
 def refusal(storage: str, error: Exception) -> InputError:
     """What to say of a storage that has raised an error; passwords in URLs stay unsaid.
 
-    >>> refused = refusal("mysql://ada:secret@host/db", OSError("no mysql://ada:secret@host"))
+    >>> refused = refusal("mysql://ada:se@cret@host/db", OSError("no mysql://ada:se@cret@host"))
     >>> refused.place, refused.problem
     ('--storage mysql://ada:***@host/db', 'cannot be used (no mysql://ada:***@host)')
+    >>> refusal("postgresql://host/db?user=ada&password=secret", OSError()).place
+    '--storage postgresql://host/db?user=ada&password=***'
     """
     text = str(error.__cause__ or error).partition("[SQL")[0].partition("(Background on")[0]
-    reason = " ".join(text.split())[:200] or type(error).__name__
+    reason = _masked(" ".join(text.split()))[:200] or type(error).__name__
     return InputError(
-        PASSWORD.sub(r"\1:***", f"--storage {storage}"),
-        PASSWORD.sub(r"\1:***", f"cannot be used ({reason})"),
+        f"--storage {_masked(storage)}",
+        f"cannot be used ({reason})",
         "mend it or name another; what the search has stored stays",
     )
 
 
 # -------------------------------------------------------------------- private
+
+
+def _masked(text: str) -> str:
+    return PASSWORD.sub(lambda found: f"{found[1]}:***" if found[1] is not None else "***", text)
 
 
 def _open_storage(storage: str) -> "optuna.storages.BaseStorage | str | None":

@@ -1,6 +1,6 @@
 """Phases of one streamed step that nothing competes with, many at once and without an event loop.
 
-Nine in ten different phases of a run are attention, each at a context length of its own. One lane
+Nearly all different phases of a run are attention, each at a context length of its own. One lane
 executes one step there, and its fetches follow each other, so that the rules of
 :mod:`carsim.hw.core` leave nothing open: each flow has its path to itself, at the path's rate until
 the array has begun and no faster than the array from then on. What follows is written down here
@@ -8,8 +8,9 @@ flow by flow, for all context lengths at once: figures that depend on the length
 (:mod:`carsim.hw.many`).
 
 It is not another model but the same one solved: every result equals the event loop's to the bit,
-which the property tests hold it to. Phases of several lanes, several steps or flows beside the
-stream go through the event loop, and so does everything that is observed.
+which the property tests hold it to. What :func:`is_alone` refuses goes through the event loop
+(several lanes or steps, flows beside the stream, ``tile`` fidelity), and so does all that is
+observed.
 """
 
 from collections.abc import Iterable, Sequence
@@ -56,7 +57,7 @@ def run_alone(
     Args:
         hw: The hardware.
         lane: The lane; figures of its step may be arrays, with an element for each phase.
-        before: What the phase before each phase has fetched.
+        before: What the phase before each phase has fetched, no more than the operand.
         lead_out: What may be fetched for the next phase.
 
     Returns:
@@ -72,7 +73,7 @@ def run_alone(
     if lead_out is not None:
         fetched = fetch.ahead(lead_out, end).tolist()
         ahead = [levelled(nbytes, lead_out.nbytes) for nbytes in fetched]
-        moved[lead_out.path] += lane.cores * ints([each.nbytes for each in ahead])
+        moved[lead_out.path] += lane.cores * ints(each.nbytes for each in ahead)
     times: list[Any] = [0] * len(CATEGORY_LABELS)
     book(times, step, 0, array_begun, end)
     bound = lanes_bound(hw, [lane])
@@ -112,7 +113,7 @@ class _Fetch:
     """
 
     def __init__(self, paths: Sequence[Path], lane: Lane, before: Sequence[Ahead]) -> None:
-        self.held_bytes = self.peak_bytes = ints([each.nbytes for each in before])
+        self.held_bytes = self.peak_bytes = ints(each.nbytes for each in before)
         self.now = ints([0] * len(before))
         self._paths = paths
         self._cores = lane.cores

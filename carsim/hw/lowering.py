@@ -160,7 +160,8 @@ def _step(
         exchange_cycles=exchange_cycles,
         cycles=slowest[1],
         balanced_cycles=sum(balanced) + exchange_cycles,
-        path=path,
+        # Nothing streams for a prompt without tokens; an array of contexts has none without.
+        path=path if type(streamed) is not int or streamed else -1,
         stream_bytes=streamed,
         tile_bytes=filled_buffers * machine.tile_bytes,
         buffer_bytes=filled_buffers * buffer,

@@ -16,8 +16,8 @@ Ints = NDArray[np.object_]
 
 
 def ints(values: Iterable[int]) -> Ints:
-    """An array of integers, [n]."""
-    return np.array(list(values), object)
+    """An array of Python's integers, [n]."""
+    return np.array([int(value) for value in values], object)
 
 
 def larger(a: int, b: int) -> int:

@@ -33,8 +33,9 @@ class PhaseMemo:
 
     def attend_all(self, cases: Sequence[AttendCase]) -> list[PhaseResult]:
         """Attention phases of layer-steps, those that are not known all at once."""
-        known = self._results if self._enabled else {}
-        new = [case for case in dict.fromkeys(cases) if case not in known]
+        if not self._enabled:
+            return [self.layer_phase(case) for case in cases]
+        new = [case for case in dict.fromkeys(cases) if case not in self._results]
         self.simulated += len(new)
         self._results.update(zip(new, self.phases.attend_all(new), strict=True))
         return [self._results[case] for case in cases]

@@ -55,7 +55,7 @@ class Simulation:
     totals: dict[str, PhaseTotals]
     batch_cycles: Cycles
     phase_cycles: dict[str, Cycles]
-    work: "StepWork | None"
+    work: StepWork | None
     unique_phases: int
 
     @property
@@ -76,7 +76,7 @@ def simulate(plan: Plan, batches: Batches, memo: PhaseMemo, *, detail: bool = Fa
         plan: Policy, machine, video and the steps of it to simulate.
         batches: Decisions, bool[G, S, L, B]; S and L are those of plan and model.
         memo: Results shared with other simulations of the same hardware.
-        detail: Keep the cycles of each layer-step.
+        detail: Keep the cycles of each layer-step, and the work of each step.
     """
     run = _Run(plan, memo)
     n_batches, n_steps, n_layers, _ = batches.replay.shape

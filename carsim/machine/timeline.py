@@ -1,4 +1,4 @@
-"""Simulate a window of steps once more, with observers: a timeline, and utilisation over time.
+"""A window of steps once more, with observers: a timeline; and utilisation over all steps.
 
 A timeline walks the layer-steps in order (:func:`~carsim.machine.simulate.simulate_plainly`), with
 a memo that sees every phase go by. What it sees sums to the cycles of the run itself, to the bit.
@@ -134,7 +134,10 @@ def usage_by_step(row: RowResult) -> Usage:
 
 
 class _Recorder(PhaseMemo):
-    """A memo that simulates every phase anew, observed, and samples what named memories move."""
+    """A memo that simulates every phase anew, observed, and samples what named memories move.
+
+    For the plain walk, which asks for one phase after the other.
+    """
 
     def __init__(self, hw: Hardware, timeline: Timeline, memories: Sequence[str]) -> None:
         super().__init__(hw)

@@ -2,10 +2,11 @@
 
     python studies/speed/decoder.py [--steps 0,512,1024,1536,2047] [--rows 8] [--repeat 7]
 
-Rows are decoded eight at a time, as capture does it, or as many as asked for. The share of matrix products is measured as
-ratio of processor times in one process, turn about: a decode step, then the matrix products of that
-very step alone, with the same operands in the same order. Alone, they find their operands in cache
-more often than among other work, so the share is rather too low than too high.
+Rows are decoded eight at a time, as capture does it, or as many as asked for. The share of matrix
+products is measured as ratio of processor times in one process, turn about: a decode step, then the
+matrix products of that very step alone, with the same operands in the same order. Alone, they find
+their operands in cache more often than among other work, so the share is rather too low than too
+high.
 """
 
 import argparse

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,11 +12,15 @@ from strategies import hardware
 from carsim.hw.alone import is_alone, run_alone
 from carsim.hw.bench import Ahead, Bench
 from carsim.hw.bound import lanes_bound
+from carsim.hw.ddr import credits_of
 from carsim.hw.hardware import Hardware
 from carsim.hw.lane import Lead, Step
 from carsim.hw.lowering import Lane
 from carsim.hw.phase import AttendCase, Phases
-from carsim.workload.ops import Category
+from carsim.spec import load_design, override
+from carsim.workload.ops import Category, Stream
+
+CONFIGS = Path(__file__).parents[2] / "configs"
 
 
 @st.composite
@@ -89,6 +94,17 @@ def test_many_contexts_at_once_are_each_what_the_event_loop_makes_of_it(
         part = Ahead(min(1024 * kilobytes, fetched.nbytes), streaming)
         asked += [AttendCase(scored, attended, outside, before) for before in (fetched, part)]
     assert phases.attend_all(asked) == [phases.simulate(case) for case in asked]
+
+
+def test_credits_beyond_64_bits_are_counted_to_the_last() -> None:
+    # Ports whose rate is a ratio of large terms, and a stream of hundreds of megabytes.
+    design = override(load_design(CONFIGS / "zcu102_16gb.yaml"), {"policy.batch": 8})
+    phases = Phases(Hardware(design))
+    path = phases.hw.paths[phases.hw.path_of[Stream.KV]]
+    cases = [AttendCase(True, tokens, False, Ahead()) for tokens in (100, 2100, 9000, 40_000)]
+    step = phases._attend(cases[-1])[0].steps[0]
+    assert step.stream_bytes * credits_of(path.rate).per_byte > 2**64
+    assert phases.attend_all(cases) == [phases.simulate(case) for case in cases]
 
 
 def test_what_competes_goes_through_the_event_loop() -> None:

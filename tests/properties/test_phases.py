@@ -1,6 +1,7 @@
 """Invariants of single phases on drawn hardware."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -75,6 +76,13 @@ def test_projection_and_attention_keep_their_books(
     check_books(hw, phases.simulate(AttendCase(scored, attended, outside, projected.ahead)))
     # No more keys and values are fetched ahead than have room.
     assert projected.ahead.nbytes <= capacities(hw, min(hw.batch, hw.design.machine.cores))[1]
+
+
+@given(hw=hardware(), fidelity=st.sampled_from(["fluid", "tile"]))
+def test_a_prompt_without_tokens_moves_no_keys(hw: Hardware, fidelity: str) -> None:
+    result = Phases(replace(hw, fidelity=fidelity)).prefill_layer(0)
+    assert result.peak_kv_buffer_bytes == 0
+    assert sum(result.times) == result.cycles
 
 
 @given(hw=hardware())

@@ -1,12 +1,16 @@
 """The recorder, the timeline of a window of steps, and its Chrome trace."""
 
 import json
+from dataclasses import replace
 from itertools import pairwise
 
+import numpy as np
 import pytest
 from tiny import tiny_report
 
 from carsim.errors import InputError
+from carsim.machine.memo import PhaseMemo
+from carsim.machine.simulate import simulate
 from carsim.machine.timeline import MAX_LAYER_STEPS, check_window, record_timeline, usage_by_step
 from carsim.observe import Timeline, chrome_trace
 
@@ -83,6 +87,16 @@ def test_usage_sums_to_the_run(overrides):
     for shares in usage.memory_utilisation.values():
         assert ((shares > 0) & (shares <= 1)).all()
     assert usage.replay_ratio.mean() == pytest.approx(chosen.replay_all)
+
+
+def test_usage_is_the_same_whether_details_were_kept_or_not():
+    chosen = tiny_report().chosen
+    assert chosen.simulation.work is not None
+    plan = chosen.simulation.plan
+    brief = simulate(plan, chosen.batches, PhaseMemo(plan.hw))
+    again = usage_by_step(replace(chosen, simulation=brief))
+    for name, figures in vars(usage_by_step(chosen)).items():
+        np.testing.assert_equal(getattr(again, name), figures)
 
 
 def test_usage_moves_the_bytes_of_the_run():
