@@ -44,6 +44,27 @@ GROWTH = {
 }
 """Sizes by axis; the rest of the point stays at 8 frames, 8 sequences, 32 layers, 4 cores."""
 
+SWEEPS: dict[str, dict[str, Any]] = {
+    "policies": {
+        "design": str(ROOT / "configs" / "u280_compute_bound.yaml"),
+        "axes": {
+            "machine.cores": [6, 8],
+            "policy.tau": [0.13, 0.4, 0.67, 0.9, 1.05, 1.2, 1.43, 1.6, 1.87, 2.2],
+            "policy.schedule": ["static", "drs"],
+            "policy.decision_scope": ["row", "pair", "batch"],
+        },
+    },
+    "arrays": {
+        "design": str(ROOT / "configs" / "zcu102_16gb.yaml"),
+        "axes": {"machine.array.cols": {"range": {"from": 16, "to": 135, "step": 1}}},
+        "allow_misfit": True,
+    },
+}
+"""Sweeps of 120 points: 60 to a hardware, and one."""
+
+ROWS = (8, 16, 32)
+"""Rows that the decoder takes at a time."""
+
 Figures = dict[str, Any]
 
 
@@ -99,18 +120,24 @@ def point(*arguments: object) -> Figures:
     return found
 
 
-def sweep(folder: Path, points: int) -> Figures:
-    """``carsim sweep`` in one process; every point has its own hardware and a dense baseline."""
-    study = {
-        "design": str(ROOT / "configs" / "zcu102_16gb.yaml"),
-        "traces": [str(ROOT / TRACE)],
-        "axes": {"machine.array.cols": {"range": {"from": 16, "to": 15 + points, "step": 1}}},
-        "allow_misfit": True,
-    }
-    (folder / "study.yaml").write_text(json.dumps(study))
-    arguments = ["sweep", str(folder / "study.yaml"), "--out", str(folder / "out")]
-    found = process(["-m", "carsim", *arguments, "--workers", "0", "--json"]).figures
-    return found | {"points": points, "points_per_cpu_minute": 60 * points / found["cpu_s"]}
+def swept(study: Path, folder: Path, *arguments: str) -> Figures:
+    """``carsim sweep`` of a study of which nothing is stored yet."""
+    run = process(["-m", "carsim", "sweep", str(study), "--out", str(folder), "--json", *arguments])
+    points = json.loads(run.output)["points"]
+    return run.figures | {"points": points, "points_per_minute": 60 * points / run.wall_s}
+
+
+def sweep(folder: Path) -> Figures:
+    """Sweeps that share much, some and nothing of their hardware, with dense baselines.
+
+    The last once more in one process, to tell the processor time of a point.
+    """
+    for name, study in SWEEPS.items():
+        (folder / f"{name}.yaml").write_text(json.dumps({"traces": [str(ROOT / TRACE)]} | study))
+    found = {name: swept(folder / f"{name}.yaml", folder / name) for name in SWEEPS}
+    found["cores x tau"] = swept(ROOT / "studies/cores_tau/study.yaml", folder / "cores_tau")
+    alone = swept(folder / "arrays.yaml", folder / "alone", "--workers", "0")
+    return {"on all cores": found, "in one process": alone}
 
 
 def capture(folder: Path, frames: int, clips: int) -> Figures:
@@ -178,10 +205,11 @@ LONG = SHORT | {
     "point": lambda: point("--repeat", 3),
     "point_plainly": lambda: point("--plainly", "--steps", 16),
     "decoder": decoder,
+    "decoder_rows": lambda: {rows: decoder("--rows", str(rows)) for rows in ROWS},
     "growth": lambda: [row for axis, sizes in GROWTH.items() for row in grow(axis, sizes)],
     "large": lambda: point("--frames", 64, "--batch", 32),
     "capture": in_folder(lambda folder: capture(folder, frames=3, clips=1)),
-    "sweep": in_folder(lambda folder: sweep(folder, points=40)),
+    "sweep": in_folder(sweep),
     "tile_point": lambda: point("--fidelity", "tile"),
 }
 """What is kept."""

@@ -18,7 +18,6 @@ LABELS = {
     "tile_run": "carsim run --fidelity tile, six rows",
     "large": "64 frames x 32 sequences",
     "capture": "carsim capture, 3 frames of 2 rows",
-    "sweep": "carsim sweep, 40 points",
 }
 COLUMNS = ("wall_s", "cpu_s", "peak_mb", "layer_steps", "phases_simulated", "layer_steps_per_s")
 GROWTH_COLUMNS = (
@@ -32,6 +31,11 @@ GROWTH_COLUMNS = (
 )
 
 
+def products_share(steps: list[Figures]) -> float:
+    """Time of matrix products over the time of several decode steps."""
+    return float(sum(row["products_ms"] for row in steps) / sum(row["step_ms"] for row in steps))
+
+
 def ratios(found: Figures) -> dict[str, float]:
     """What does not depend on how fast or busy the machine was."""
     rate = {name: found[name]["layer_steps_per_s"] for name in ("point", "point_plainly")}
@@ -42,8 +46,7 @@ def ratios(found: Figures) -> dict[str, float]:
         / found["point"]["phases_simulated"],
         "six rows with start-up over one design point": found["run"]["cpu_s"]
         / found["point"]["first_cpu_s"],
-        "decoder: matrix products over all of a step": sum(row["products_ms"] for row in decoder)
-        / sum(row["step_ms"] for row in decoder),
+        "decoder: matrix products over all of a step": products_share(decoder),
     }
     rows = [row for row in found["growth"] if row["axis"] == "frames"]
     first, last = rows[0], rows[-1]
@@ -63,8 +66,19 @@ def print_report(found: Figures) -> None:
             table.add_row(label, *cells)
     console.print(table)
     if "sweep" in found:
-        rate = found["sweep"]["points_per_cpu_minute"]
-        console.print(f"sweep: {rate:.0f} points per processor minute")
+        sweeps = found["sweep"]["on all cores"]
+        sweeps |= {"arrays, in one process": found["sweep"]["in one process"]}
+        table = Table("sweep", "points", "wall_s", "points a minute", title="Sweeps")
+        for name, run in sweeps.items():
+            rate = f"{run['points_per_minute']:.0f}"
+            table.add_row(name, str(run["points"]), f"{run['wall_s']:.1f}", rate)
+        console.print(table)
+    if "decoder_rows" in found:
+        table = Table("rows", "matrix products", "first, last step", title="Decoder")
+        for rows, steps in found["decoder_rows"].items():
+            ends = f"{steps[0]['products_share']:.0%}, {steps[-1]['products_share']:.0%}"
+            table.add_row(str(rows), f"{products_share(steps):.1%}", ends)
+        console.print(table)
     table = Table("axis", "slope of log time", "95 % interval", title="Growth")
     for axis, fit in found.get("slopes", {}).items():
         table.add_row(axis, f"{fit['slope']:.2f}", f"{fit['low']:.2f} to {fit['high']:.2f}")
