@@ -54,13 +54,21 @@ SWEEPS: dict[str, dict[str, Any]] = {
             "policy.decision_scope": ["row", "pair", "batch"],
         },
     },
+    "cores and tau": {
+        "design": str(ROOT / "configs" / "zcu102_16gb.yaml"),
+        "axes": {
+            "machine.cores": [1, 2, 3, 4, 5, 6],
+            "policy.tau": {"range": {"from": 0.1, "to": 2.0, "step": 0.1}},
+        },
+        "allow_misfit": True,
+    },
     "arrays": {
         "design": str(ROOT / "configs" / "zcu102_16gb.yaml"),
         "axes": {"machine.array.cols": {"range": {"from": 16, "to": 135, "step": 1}}},
         "allow_misfit": True,
     },
 }
-"""Sweeps of 120 points: 60 to a hardware, and one."""
+"""Sweeps of 120 points: 60, 20 and one to a hardware."""
 
 ROWS = (8, 16, 32)
 """Rows that the decoder takes at a time."""
@@ -135,7 +143,6 @@ def sweep(folder: Path) -> Figures:
     for name, study in SWEEPS.items():
         (folder / f"{name}.yaml").write_text(json.dumps({"traces": [str(ROOT / TRACE)]} | study))
     found = {name: swept(folder / f"{name}.yaml", folder / name) for name in SWEEPS}
-    found["cores x tau"] = swept(ROOT / "studies/cores_tau/study.yaml", folder / "cores_tau")
     alone = swept(folder / "arrays.yaml", folder / "alone", "--workers", "0")
     return {"on all cores": found, "in one process": alone}
 
