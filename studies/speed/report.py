@@ -132,11 +132,12 @@ def draw(found: Figures, peers: Path, path: Path) -> None:
     names = sorted(bars, key=lambda name: bars[name])
     rates.barh(names, [bars[name] for name in names])
     for name in names:
-        rates.annotate(f" {bars[name]:,.3g}", (bars[name], name), va="center")
+        rate = f"{bars[name]:,.0f}" if bars[name] >= 100 else f"{bars[name]:.3g}"
+        rates.annotate(f" {rate}", (bars[name], name), va="center")
     rates.set(
         xscale="log",
         xlabel="layer-steps per processor second, start-up excluded",
         title="Beside peers",
     )
-    rates.margins(x=0.3)
+    rates.set_xlim(right=100 * max(bars.values()))  # room for the figures
     figure.savefig(path, dpi=120)
