@@ -144,19 +144,10 @@ class Phases:
         Equal to :meth:`simulate` for each; where nothing competes 4 times as fast for 16 of them
         and 16 times for 2,000.
         """
-        if self._emit is not None or self.hw.fidelity != "fluid":
-            return [self.simulate(case) for case in cases]
         results: dict[AttendCase, PhaseResult] = {}
         for kind in dict.fromkeys((case.scored, case.aligned_outside) for case in cases):
             alike = [case for case in cases if (case.scored, case.aligned_outside) == kind]
-            attended = cast(int, ints(case.attended for case in alike))
-            lanes = self._attend(AttendCase(kind[0], attended, kind[1], Ahead()))
-            if len(alike) >= FEWEST_AT_ONCE and is_alone(self.hw, lanes, self._output_lead):
-                before = [case.before for case in alike]
-                found = run_alone(self.hw, lanes[0], before, self._output_lead)
-            else:
-                found = [self.simulate(case) for case in alike]
-            results |= zip(alike, found, strict=True)
+            results |= zip(alike, self._attend_alike(alike), strict=True)
         return [results[case] for case in cases]
 
     def qkv_case(self, scored: bool, attended: int, before: Ahead) -> QkvCase:
@@ -271,6 +262,16 @@ class Phases:
             )
 
         return self._home([op])
+
+    def _attend_alike(self, cases: Sequence[AttendCase]) -> list[PhaseResult]:
+        """Attention phases that differ in nothing but context length and what was fetched."""
+        if self._emit is None and len(cases) >= FEWEST_AT_ONCE:
+            attended = cast(int, ints(case.attended for case in cases))
+            lanes = self._attend(cases[0]._replace(attended=attended))
+            if is_alone(self.hw, lanes, self._output_lead):
+                before = [case.before for case in cases]
+                return run_alone(self.hw, lanes[0], before, self._output_lead)
+        return [self.simulate(case) for case in cases]
 
     def _output_of(self, rows: int, part: Slice, streams: int) -> Op:
         return output_op(self._model, rows, part, streams=streams)

@@ -94,22 +94,29 @@ def simulate(plan: Plan, batches: Batches, memo: PhaseMemo, *, detail: bool = Fa
     def attend(entries: list[Entry]) -> list[tuple[PhaseResult, ...]]:
         return run.attend_all([(example[kind], before) for kind, _, before in entries])
 
-    def mlp(last: bool) -> Callable[[Entry], tuple[PhaseResult, ...]]:
-        return lambda entry: run.mlp(patterns[entry[1]], bool(entry[0]), entry[2], last=last)
-
     tables = {
         "qkv": Table(
             len(qkv_example),
             1,
             states,
-            _each(lambda entry: run.qkv(qkv_example[entry[0]], entry[2])),
+            _each(lambda k, _, at: run.qkv(qkv_example[k], at)),
         ),
         "attention": Table(len(example), 1, states, attend),
         "output": Table(
-            2, 2, states, _each(lambda entry: run.output(bool(entry[0]), bool(entry[1]), entry[2]))
+            2, 2, states, _each(lambda k, item, at: run.output(bool(k), bool(item), at))
         ),
-        "mlp": Table(2, len(patterns), states, _each(mlp(last=False))),
-        "last mlp": Table(2, len(patterns), states, _each(mlp(last=True))),
+        "mlp": Table(
+            2,
+            len(patterns),
+            states,
+            _each(lambda k, item, at: run.mlp(patterns[item], bool(k), at)),
+        ),
+        "last mlp": Table(
+            2,
+            len(patterns),
+            states,
+            _each(lambda k, item, at: run.mlp(patterns[item], bool(k), at, last=True)),
+        ),
     }
     dispatch = np.array([plan.dispatch_cycles(bool(k)) for k in scored], np.int64)
     before = np.zeros((n_batches, n_steps), np.intp)
@@ -117,15 +124,14 @@ def simulate(plan: Plan, batches: Batches, memo: PhaseMemo, *, detail: bool = Fa
     kept: dict[str, list[Cycles]] = {phase: [] for phase in LAYER_PHASES}
     visits: list[tuple[Table, Ints, Ints]] = []
 
-    def take(phase: str, kinds: Ints, what: Ints | int, *, last: bool = False) -> Cycles:
+    def take(name: str, kinds: Ints, what: Ints | int) -> Cycles:
         nonlocal before, batch_cycles
-        table = tables["last mlp" if last and phase == "mlp" else phase]
-        if detail:
-            visits.append((table, np.atleast_2d(table.rows(kinds, what))[0], before[0]))
+        table, found = tables[name], before[0]
         cycles, before = table.look_up(kinds, what, before)
         batch_cycles += cycles.sum(axis=1)
         if detail:
-            kept[phase].append(cycles)
+            kept[_phase_of(name)].append(cycles)
+            visits.append((table, np.atleast_2d(table.rows(kinds, what))[0], found))
         return cycles
 
     for layer in range(n_layers):
@@ -134,9 +140,9 @@ def simulate(plan: Plan, batches: Batches, memo: PhaseMemo, *, detail: bool = Fa
         put_out = take("output", scored, computes_of[:, :, layer])
         exposed = np.maximum(0, dispatch - plan.slack_cycles(attending, put_out))
         before = states.exposed(before, exposed)
-        take("mlp", scored, patterns_of[:, :, layer], last=layer == n_layers - 1)
+        take("last mlp" if layer == n_layers - 1 else "mlp", scored, patterns_of[:, :, layer])
     for name, table in tables.items():
-        run.count("mlp" if name == "last mlp" else name, table.counted())
+        run.count(_phase_of(name), table.counted())
     batch_cycles += run.outside_of_layers(n_batches)
     phase_cycles = {name: np.stack(parts, axis=-1) for name, parts in kept.items() if parts}
     work = _work(visits, len(plan.hw.paths)) if detail else None
@@ -255,6 +261,10 @@ class _Run:
         return self._memo.layer_phase(case)
 
 
+def _phase_of(table: str) -> str:
+    return table.removeprefix("last ")
+
+
 def _work(visits: Sequence[tuple[Table, Ints, Ints]], n_memories: int) -> StepWork:
     """What was done in visits of tables, each with rows and states [S] of its entries."""
     tables = {table for table, _, _ in visits}
@@ -272,10 +282,10 @@ def _work(visits: Sequence[tuple[Table, Ints, Ints]], n_memories: int) -> StepWo
 
 
 def _each(
-    simulate: Callable[[Entry], tuple[PhaseResult, ...]],
+    simulate: Callable[[int, int, State], tuple[PhaseResult, ...]],
 ) -> Callable[[list[Entry]], list[tuple[PhaseResult, ...]]]:
     """Entries simulated one after the other."""
-    return lambda entries: [simulate(entry) for entry in entries]
+    return lambda entries: [simulate(*entry) for entry in entries]
 
 
 def _number(scored: Ints, attended: Ints, steps: Sequence[int]) -> tuple[Ints, list[int]]:

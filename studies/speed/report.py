@@ -15,7 +15,6 @@ LABELS = {
     "point": "one design point",
     "point_plainly": "the same, unmemoised (a sample of its steps)",
     "tile_point": "one design point, tile",
-    "tile_run": "carsim run --fidelity tile, six rows",
     "large": "64 frames x 32 sequences",
     "capture": "carsim capture, 3 frames of 2 rows",
 }
