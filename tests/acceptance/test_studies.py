@@ -1,7 +1,7 @@
 """Committed studies say what carsim says today; a few points of some are evaluated again.
 
-Which studies and which points follows from the commit, so that commits take turns and a run can be
-repeated.
+Which studies and which points are evaluated follows from the commit, so that commits take turns and
+a run can be repeated.
 """
 
 import subprocess
@@ -48,6 +48,13 @@ def test_a_readme_quotes_its_results(name: str) -> None:
     folder = studies.find(name)
     assert studies.misquoted(folder, folder.kept()) == []
     assert (folder.path / studies.FIGURE).stat().st_size > 10_000
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_results_are_of_the_traces_that_are_shipped(name: str) -> None:
+    """All studies in every run: whoever captures a trace anew shall hear of it before the commit."""
+    folder = studies.find(name)
+    assert folder.kept_inputs() == folder.inputs
 
 
 @pytest.mark.parametrize("place", range(min(AT_A_TIME, len(NAMES))))
