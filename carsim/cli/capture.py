@@ -158,7 +158,7 @@ def _save(target: Path, trace: "Trace", overwrite: bool, started: float) -> None
     from carsim.trace import replay_ratio, save_trace
 
     saved = save_trace(target, trace, overwrite=overwrite)
-    overall, eligible = replay_ratio(decisions_of(saved), saved.tokens_per_frame)
+    overall, eligible = replay_ratio(decisions_of(saved).replay, saved.tokens_per_frame)
     click.echo(
         f"{target}: {saved.n_steps} steps, {saved.n_layers} layers, {saved.n_rows} rows; replayed "
         f"{overall:.1%} of all steps, {eligible:.1%} of eligible steps (first frame left out)\n"

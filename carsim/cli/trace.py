@@ -91,7 +91,7 @@ def _listed(loaded: "Trace") -> dict[str, str]:
     from carsim.trace import captured, replay_ratio
 
     meta = loaded.meta
-    _, eligible = replay_ratio(captured(loaded), loaded.tokens_per_frame)
+    _, eligible = replay_ratio(captured(loaded).replay, loaded.tokens_per_frame)
     attention = " ".join(str(value) for value in meta.attention.model_dump().values())
     _, _, weights_sha256 = meta.weights.partition("sha256 ")
     return {

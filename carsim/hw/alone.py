@@ -72,7 +72,8 @@ def run_alone(
     ahead = [Ahead()] * count
     if lead_out is not None:
         fetched = fetch.ahead(lead_out, end).tolist()
-        ahead = [levelled(nbytes, lead_out.nbytes) for nbytes in fetched]
+        left = {nbytes: levelled(nbytes, lead_out.nbytes) for nbytes in set(fetched)}
+        ahead = [left[nbytes] for nbytes in fetched]
         moved[lead_out.path] += lane.cores * ints(each.nbytes for each in ahead)
     times: list[Any] = [0] * len(CATEGORY_LABELS)
     book(times, step, 0, array_begun, end)
@@ -100,7 +101,7 @@ def run_alone(
         "ahead": np.fromiter(ahead, object, count),
     }
     rows = zip(*(column(columns[name]) for name in PhaseResult._fields), strict=True)
-    return [PhaseResult(*row) for row in rows]
+    return [PhaseResult._make(row) for row in rows]
 
 
 class _Fetch:

@@ -144,11 +144,14 @@ class Phases:
         Equal to :meth:`simulate` for each; where nothing competes 4 times as fast for 16 of them
         and 16 times for 2,000.
         """
-        results: dict[AttendCase, PhaseResult] = {}
-        for kind in dict.fromkeys((case.scored, case.aligned_outside) for case in cases):
-            alike = [case for case in cases if (case.scored, case.aligned_outside) == kind]
-            results |= zip(alike, self._attend_alike(alike), strict=True)
-        return [results[case] for case in cases]
+        alike: dict[tuple[bool, bool], list[int]] = {}
+        for number, case in enumerate(cases):
+            alike.setdefault((case.scored, case.aligned_outside), []).append(number)
+        results: dict[int, PhaseResult] = {}
+        for numbers in alike.values():
+            found = self._attend_alike([cases[number] for number in numbers])
+            results.update(zip(numbers, found, strict=True))
+        return [results[number] for number in range(len(cases))]
 
     def qkv_case(self, scored: bool, attended: int, before: Ahead) -> QkvCase:
         """The case of a QKV phase: a longer context than fills the KV buffers changes nothing."""

@@ -162,13 +162,7 @@ def run_variant(
     )
     simulation = simulate(plan, batches, memo, detail=detail)
     activity = activity_of(simulation.totals, [path.name for path in memo.phases.hw.paths])
-    kept = replace(
-        decisions,
-        replay=np.moveaxis(batches.replay, 0, 2).reshape(
-            video.n_steps, design.model.body.n_layers, -1
-        ),
-    )
-    replay_all, replay_eligible = replay_ratio(kept, video.tokens_per_frame)
+    replay_all, replay_eligible = replay_ratio(batches.replay, video.tokens_per_frame)
     return RowResult(
         variant,
         simulation,

@@ -58,16 +58,34 @@ def number_patterns(
             patterns.append(pattern_of(plan, ~computing[0, 0, 0], is_scored))
             continue
         schedule = plan.schedule if is_scored else "static"
-        code = np.zeros(computing.shape[:3], np.intp)
+        rows, row_of = _different_rows(computing)
+        code = np.zeros(len(rows), np.intp)
         for group in plan.register_groups(is_scored):
-            loads = drs.loads(schedule, computing[..., group], cores)
+            loads = drs.loads(schedule, rows[:, group], cores)
             for core in range(cores):
-                code, _ = _renumber(code * (computing.shape[-1] + 1) + loads[..., core])
+                code, _ = _renumber(code * (rows.shape[1] + 1) + loads[:, core])
         code, example = _renumber(code)
-        numbers[:, scored == is_scored] = code + len(patterns)
-        for g, s, layer in zip(*np.unravel_index(example, code.shape), strict=True):
-            patterns.append(pattern_of(plan, ~computing[g, s, layer], is_scored))
+        numbers[:, scored == is_scored] = code[row_of] + len(patterns)
+        patterns += [pattern_of(plan, ~row, is_scored) for row in rows[example]]
     return numbers, patterns
+
+
+def _different_rows(bits: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
+    """Rows that stand for all rows, and which of them each row equals.
+
+    Args:
+        bits: bool[G, S, L, B].
+
+    Returns:
+        bool[R, B], without repetition where a row has up to 16 bits; intp[G, S, L].
+    """
+    width, shape = bits.shape[-1], bits.shape[:-1]
+    rows = bits.reshape(-1, width)
+    if width > 16:  # few rows are equal, and a table of all possible ones would be large
+        return rows, np.arange(len(rows)).reshape(shape)
+    packed = np.packbits(rows, axis=1).astype(np.intp)  # a byte for 8 bits
+    code, example = _renumber(packed[:, 0] + 256 * packed[:, 1:].sum(axis=1))
+    return rows[example], code.reshape(shape)
 
 
 def _renumber(code: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

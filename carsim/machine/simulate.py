@@ -7,7 +7,6 @@ layers, not steps), and each number is simulated once. :func:`simulate_plainly` 
 layer-steps one after the other instead, and is what the fast way is tested against.
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -122,16 +121,17 @@ def simulate(plan: Plan, batches: Batches, memo: PhaseMemo, *, detail: bool = Fa
     before = np.zeros((n_batches, n_steps), np.intp)
     batch_cycles = np.zeros(n_batches, np.int64)
     kept: dict[str, list[Cycles]] = {phase: [] for phase in LAYER_PHASES}
-    visits: list[tuple[Table, Ints, Ints]] = []
+    visits: list[tuple[Table, Ints]] = []
 
     def take(name: str, kinds: Ints, what: Ints | int) -> Cycles:
         nonlocal before, batch_cycles
-        table, found = tables[name], before[0]
+        table = tables[name]
+        if detail:
+            visits.append((table, table.entries(kinds, what, before)[0]))
         cycles, before = table.look_up(kinds, what, before)
         batch_cycles += cycles.sum(axis=1)
         if detail:
             kept[_phase_of(name)].append(cycles)
-            visits.append((table, np.atleast_2d(table.rows(kinds, what))[0], found))
         return cycles
 
     for layer in range(n_layers):
@@ -189,7 +189,9 @@ class _Run:
     def __init__(self, plan: Plan, memo: PhaseMemo) -> None:
         self._plan = plan
         self._memo = memo
-        self._counts: dict[str, Counter[PhaseResult]] = {name: Counter() for name in LAYER_PHASES}
+        self._weighted: dict[str, list[tuple[PhaseResult, int]]] = {
+            name: [] for name in LAYER_PHASES
+        }
         self._cases: set[Case] = set()
         self._fixed: dict[str, PhaseTotals] = {}
 
@@ -233,9 +235,7 @@ class _Run:
 
     def count(self, name: str, weighted: Iterable[tuple[PhaseResult, int]]) -> None:
         """Book results of one kind of phase, each with how often it occurs."""
-        counts = self._counts[name]
-        for result, times in weighted:
-            counts[result] += times
+        self._weighted[name].extend(weighted)
 
     def outside_of_layers(self, n_batches: int) -> int:
         """Book prefill and head of all batches; returns their cycles in one batch."""
@@ -253,7 +253,7 @@ class _Run:
 
     def totals(self) -> dict[str, PhaseTotals]:
         """Sums by kind of phase, in the order in which a video meets them."""
-        layers = {name: total_of(counts.items()) for name, counts in self._counts.items()}
+        layers = {name: total_of(weighted) for name, weighted in self._weighted.items()}
         return {"prefill": self._fixed["prefill"], **layers} | self._fixed
 
     def _phase(self, case: Case) -> PhaseResult:
@@ -265,13 +265,13 @@ def _phase_of(table: str) -> str:
     return table.removeprefix("last ")
 
 
-def _work(visits: Sequence[tuple[Table, Ints, Ints]], n_memories: int) -> StepWork:
-    """What was done in visits of tables, each with rows and states [S] of its entries."""
-    tables = {table for table, _, _ in visits}
+def _work(visits: Sequence[tuple[Table, Ints]], n_memories: int) -> StepWork:
+    """What was done in visits of tables, each with its entries, intp[S]."""
+    tables = {table for table, _ in visits}
 
     def total(of: Callable[[PhaseResult], int]) -> Cycles:
         figures = {table: table.figure(of) for table in tables}
-        summed: Cycles = np.sum([figures[table][rows, at] for table, rows, at in visits], axis=0)
+        summed: Cycles = np.sum([figures[table][entries] for table, entries in visits], axis=0)
         return summed
 
     def moved_by(memory: int) -> Cycles:

@@ -80,51 +80,55 @@ class Table:
         self._n_whats = n_whats
         self._states = states
         self._simulate = simulate
-        self._room = 8
-        self._cycles = np.full((n_kinds * n_whats, self._room), -1, np.int64)
-        self._after = np.zeros((n_kinds * n_whats, self._room), np.intp)
-        self._counts = np.zeros((n_kinds * n_whats, self._room), np.int64)
-        self._results: dict[tuple[int, int], tuple[PhaseResult, ...]] = {}
+        # By entry: those of one state side by side, so that another state is appended.
+        self._n_rows = n_kinds * n_whats
+        self._cycles = np.full(self._n_rows, -1, np.int64)
+        self._after = np.zeros(self._n_rows, np.intp)
+        self._counts = np.zeros(self._n_rows, np.int64)
+        self._results: dict[int, tuple[PhaseResult, ...]] = {}
 
-    def rows(self, kinds: Ints, what: Ints | int) -> Ints:
-        """The row of entries that a kind of step and what it does lead to."""
-        return kinds * self._n_whats + what
+    def entries(self, kinds: Ints, what: Ints | int, before: Ints) -> Ints:
+        """The entry that a kind of step, what it does, and a state lead to."""
+        return before * self._n_rows + (kinds * self._n_whats + what)
 
     def figure(self, of: Callable[[PhaseResult], int]) -> Cycles:
-        """A figure of each entry, summed over its results, int64[rows, states]."""
-        figures = np.zeros(self._cycles.shape, np.int64)
-        for place, results in self._results.items():
-            figures[place] = sum(map(of, results))
+        """A figure of each entry, summed over its results."""
+        figures = np.zeros(len(self._cycles), np.int64)
+        for entry, results in self._results.items():
+            figures[entry] = sum(map(of, results))
         return figures
 
     def look_up(self, kinds: Ints, what: Ints | int, before: Ints) -> tuple[Cycles, Ints]:
         """Cycles of the phase, and states after it, for all batches and steps: [G, S] each."""
-        while len(self._states.by_number) > self._room:
-            self._room *= 2
-            grown = [(0, 0), (0, self._room // 2)]
-            self._cycles = np.pad(self._cycles, grown, constant_values=-1)
-            self._after = np.pad(self._after, grown)
-            self._counts = np.pad(self._counts, grown)
-        code = self.rows(kinds, what) * self._room + before
-        self._counts += np.bincount(code.ravel(), minlength=self._counts.size).reshape(
-            self._counts.shape
-        )
-        cycles: Cycles = self._cycles.ravel()[code]
-        if (cycles >= 0).all():
-            return cycles, self._after.ravel()[code]
-        places = [divmod(entry, self._room) for entry in np.unique(code[cycles < 0]).tolist()]
-        new = [
-            (*divmod(row, self._n_whats), self._states.by_number[state]) for row, state in places
-        ]
-        for (row, state), results in zip(places, self._simulate(new), strict=True):
-            self._results[row, state] = results
-            self._cycles[row, state] = sum([result.cycles for result in results])
-            self._after[row, state] = self._states.number(State(results[-1].ahead))
-        return self._cycles.ravel()[code], self._after.ravel()[code]
+        more = len(self._states.by_number) * self._n_rows - len(self._cycles)
+        if more:
+            self._cycles = np.pad(self._cycles, (0, more), constant_values=-1)
+            self._after = np.pad(self._after, (0, more))
+            self._counts = np.pad(self._counts, (0, more))
+        entries = self.entries(kinds, what, before)
+        met = np.bincount(entries.ravel())
+        self._counts[: len(met)] += met
+        cycles: Cycles = self._cycles[entries]
+        unknown = cycles < 0
+        if unknown.any():
+            self._fill(np.unique(entries[unknown]).tolist())
+            cycles = self._cycles[entries]
+        return cycles, self._after[entries]
 
     def counted(self) -> Iterator[tuple[PhaseResult, int]]:
         """All results, each with how often its entry was looked up."""
-        for (row, state), results in self._results.items():
-            count = int(self._counts[row, state])
+        counts = self._counts.tolist()
+        for entry, results in self._results.items():
             for result in results:
-                yield result, count
+                yield result, counts[entry]
+
+    def _fill(self, entries: list[int]) -> None:
+        """Simulate entries."""
+        places = [divmod(entry, self._n_rows) for entry in entries]
+        new = [
+            (*divmod(row, self._n_whats), self._states.by_number[state]) for state, row in places
+        ]
+        for entry, results in zip(entries, self._simulate(new), strict=True):
+            self._results[entry] = results
+            self._cycles[entry] = sum([result.cycles for result in results])
+            self._after[entry] = self._states.number(State(results[-1].ahead))

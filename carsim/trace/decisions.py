@@ -274,11 +274,18 @@ def dense(n_steps: int, n_layers: int, n_rows: int, pairs: Pairs = ()) -> Decisi
     return Decisions(replay, "dense", "dense: no replay", pairs)
 
 
-def replay_ratio(decisions: Decisions, tokens_per_frame: int) -> tuple[float, float]:
+def replay_ratio(replay: NDArray[np.bool_], tokens_per_frame: int) -> tuple[float, float]:
     """Replay ratio over all steps, and over eligible steps (the first frame left out; 0 if none).
 
-    >>> replay_ratio(independent((4, 1, 1), 1.0, np.random.default_rng(0), tokens_per_frame=1), 1)
+    Args:
+        replay: Decisions, bool[..., S, L, B].
+        tokens_per_frame: N.
+
+    >>> replay_ratio(np.array([False, True, True, True]).reshape(4, 1, 1), 1)
     (0.75, 1.0)
     """
-    eligible = decisions.replay[tokens_per_frame:]
-    return float(decisions.replay.mean()), float(eligible.mean()) if eligible.size else 0.0
+    over_all, over_eligible = (
+        float(np.count_nonzero(part) / max(1, part.size))
+        for part in (replay, replay[..., tokens_per_frame:, :, :])
+    )
+    return over_all, over_eligible

@@ -52,7 +52,7 @@ def test_a_readme_quotes_its_results(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_results_are_of_the_traces_that_are_shipped(name: str) -> None:
-    """All studies in every run: whoever captures a trace anew shall hear of it before the commit."""
+    """All studies in every run: whoever captures a trace anew shall hear of it at once."""
     folder = studies.find(name)
     assert folder.kept_inputs() == folder.inputs
 

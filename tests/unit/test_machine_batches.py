@@ -126,6 +126,20 @@ def test_equal_patterns_have_equal_numbers() -> None:
     assert numbers[0, 3, 0] == numbers[0, 4, 0]
 
 
+@pytest.mark.parametrize("batch", [1, 8, 9, 16, 17, 40])
+@pytest.mark.parametrize("schedule", ["static", "drs"])
+def test_numbers_lead_to_the_pattern_of_each_layer_step(batch: int, schedule: str) -> None:
+    """Rows of up to a byte, of two, and of more, which are numbered in different ways."""
+    replay = np.random.default_rng(batch).random((2, 6, 5, batch)) < 0.4
+    replay[:, :3] = False  # the first frame
+    plan = make_plan(schedule, batch=batch, cores=3)
+    numbers, patterns = number_patterns(plan, replay)
+    for g, s, layer in np.ndindex(numbers.shape):
+        expected = pattern_of(plan, replay[g, s, layer], plan.scored(s))
+        assert patterns[numbers[g, s, layer]] == expected
+    assert len(set(patterns)) <= len(patterns) == numbers.max() + 1
+
+
 @pytest.mark.parametrize(("schedule", "moves"), [("static", False), ("drs", True), ("pack", True)])
 def test_activations_move_where_cores_are_mapped(schedule: str, moves: bool) -> None:
     plan = make_plan(schedule)

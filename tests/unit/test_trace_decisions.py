@@ -152,7 +152,7 @@ def test_resampling_refuses_what_it_cannot_do() -> None:
 def test_independent_draws_leave_the_first_frame_out() -> None:
     rng = np.random.default_rng(0)
     decisions = independent((800, 10, 4), 0.3, rng, tokens_per_frame=100)
-    overall, eligible = replay_ratio(decisions, 100)
+    overall, eligible = replay_ratio(decisions.replay, 100)
     assert eligible == pytest.approx(0.3, abs=0.01)
     assert overall == pytest.approx(eligible * 7 / 8)
     assert decisions.source == "independent"
@@ -161,7 +161,7 @@ def test_independent_draws_leave_the_first_frame_out() -> None:
 
 
 def test_dense_replays_nothing_and_has_no_eligible_step_in_one_frame() -> None:
-    assert replay_ratio(dense(4, 2, 2), 4) == (0.0, 0.0)
+    assert replay_ratio(dense(4, 2, 2).replay, 4) == (0.0, 0.0)
     assert dense(4, 2, 2).source == "dense"
 
 
@@ -229,7 +229,7 @@ def test_larger_frames_decide_as_the_tokens_at_their_place() -> None:
     np.testing.assert_array_equal(large[:, :2, :2], small[:, :1, :1].repeat(2, 1).repeat(2, 2))
     np.testing.assert_array_equal(large[:, 2, 2], small[:, 1, 1])
     doubled = enlarge(decisions, 4, 16)
-    assert replay_ratio(doubled, 16) == replay_ratio(decisions, 4)
+    assert replay_ratio(doubled.replay, 16) == replay_ratio(decisions.replay, 4)
     assert enlarge(decisions, 4, 4) is decisions
     for wanted in (1, 8, 0, -4):
         with pytest.raises(InputError, match="cannot be enlarged"):
