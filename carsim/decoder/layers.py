@@ -135,7 +135,9 @@ def attend(
     batch, _, head_dim = q.shape
     k, v = state.k[layer, :, :, start:end], state.v[layer, :, :, start:end]  # [B, KV, w, hd]
     q = (q * q.dtype.type(head_dim**-0.5)).reshape(batch, k.shape[1], -1, head_dim)
-    scores = np.matmul(q, k.swapaxes(-1, -2), out=state.scores[..., : end - start])
+    shape = (*q.shape[:-1], end - start)
+    scratch = state.scores[: math.prod(shape)].reshape(shape)  # without gaps, for the exponentials
+    scores = np.matmul(q, k.swapaxes(-1, -2), out=scratch)
     if start < state.padded.shape[-1]:
         hidden = state.padded[..., start:end]
         np.copyto(scores[..., : hidden.shape[-1]], -np.inf, where=hidden)

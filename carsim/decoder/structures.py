@@ -79,7 +79,7 @@ class State:
     padded: NDArray[np.bool_]  # [B, 1, 1, most padding]: which of the first slots are padding
     cos: Array  # [positions, hd]
     sin: Array  # [positions, hd], signed as rotate() wants it
-    scores: Array  # [B, KV, g, C]: scratch
+    scores: Array  # [B * H * C]: scratch
     prompt_slots: int  # P
     step: int = 0  # decode steps done
 
@@ -163,7 +163,7 @@ def new_state(config: Config, prompt_mask: NDArray[np.bool_]) -> State:
         padded=(np.arange(padding.max()) < padding[:, None])[:, None, None],
         cos=cos,
         sin=sin,
-        scores=np.empty((batch, shape.n_kv_heads, shape.n_heads // shape.n_kv_heads, slots), dtype),
+        scores=np.empty(batch * shape.n_heads * slots, dtype),
         prompt_slots=prompt_slots,
     )
 

@@ -309,7 +309,7 @@ def _start(context: Context) -> None:
         os._exit(1)
 
     threading.Thread(target=leave_with_parent, daemon=True).start()
-    # What is here now stays until the end: looking through it for garbage cost a twelfth of a point.
+    # What is here now stays until the end: to look through it for garbage cost a point 8 %.
     gc.freeze()
 
 
