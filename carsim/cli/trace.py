@@ -35,13 +35,17 @@ def info(file: str, as_json: bool) -> None:
 @click.argument("files", nargs=-1, required=True, type=click.Path())
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV, with hashes in full.")
 def list_traces(files: tuple[str, ...], as_csv: bool) -> None:
-    """Show what each trace FILE is, one line each."""
+    """Show what each trace FILE is, one line each.
+
+    Exempt are the layers that never replay; a window is sinks + local tokens; replay is the ratio
+    over eligible steps, dB the PSNR of what is generated against dense decoding.
+    """
     import csv
     import sys
 
     from carsim.trace import load_trace
 
-    rows = [_listed(load_trace(file)) for file in files]
+    rows = [(_in_manifest if as_csv else _in_short)(load_trace(file)) for file in files]
     if as_csv:
         writer = csv.DictWriter(sys.stdout, list(rows[0]), lineterminator="\n")
         writer.writeheader()
@@ -51,12 +55,9 @@ def list_traces(files: tuple[str, ...], as_csv: bool) -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    shown = ("file", "rows", "frames", "tau", "scope", "attention", "eligible_ratio")
-    table = Table(box=None)
-    for name in shown:
-        table.add_column(name.replace("_", " "), no_wrap=name in ("file", "attention"))
+    table = Table(*rows[0], box=None, pad_edge=False)
     for row in rows:
-        table.add_row(*(escape(row[name]) for name in shown))
+        table.add_row(*map(escape, row.values()))
     Console().print(table)
 
 
@@ -86,7 +87,30 @@ def compare(ctx: click.Context, first: str, second: str) -> None:
         ctx.exit(1)
 
 
-def _listed(loaded: "Trace") -> dict[str, str]:
+def _in_short(loaded: "Trace") -> dict[str, str]:
+    """A trace in one line of a terminal."""
+    from carsim.trace import StreamingAttention, captured, replay_ratio
+
+    meta = loaded.meta
+    _, eligible = replay_ratio(captured(loaded).replay, loaded.tokens_per_frame)
+    window = "dense"
+    if isinstance(meta.attention, StreamingAttention):
+        window = f"{meta.attention.sinks} + {meta.attention.window}"
+    psnr_db = f"{meta.quality.by_sampling[0].psnr_db:.1f}" if meta.quality else ""
+    return {
+        "file": loaded.name,
+        "rows": str(loaded.n_rows),
+        "frames": str(loaded.n_frames),
+        "tau": meta.tau_span or "none",
+        "exempt": meta.exempt_layers,
+        "scope": meta.decision_scope,
+        "window": window,
+        "replay": f"{eligible:.1%}",
+        "dB": psnr_db,
+    }
+
+
+def _in_manifest(loaded: "Trace") -> dict[str, str]:
     """A trace in one row of a manifest."""
     from carsim.trace import captured, replay_ratio
 

@@ -232,13 +232,34 @@ class TraceMeta(_Model):
     @property
     def tau_text(self) -> str:
         """The threshold as a phrase for labels."""
-        taus = self.tau_per_layer
-        acting = sorted({tau for tau in taus if tau is not None and tau < math.inf})
-        if not acting:
+        if not self.tau_span:
             return "no replay"
-        span = f"{acting[0]:.6g}" if len(acting) == 1 else f"{acting[0]:.4g} to {acting[-1]:.4g}"
-        exempt = [layer for layer, tau in enumerate(taus) if tau is None or tau == math.inf]
-        return f"tau {span}{_exempt(exempt)}"
+        if not self.exempt_layers:
+            return f"tau {self.tau_span}"
+        one = self.exempt_layers.isdigit()
+        never = "layer {} never replays" if one else "layers {} never replay"
+        return f"tau {self.tau_span} ({never.format(self.exempt_layers)})"
+
+    @property
+    def tau_span(self) -> str:
+        """The threshold, or the least and the highest of the layers; empty if none replays."""
+        acting = sorted({tau for tau in self.tau_per_layer if tau is not None and tau < math.inf})
+        if len(acting) < 2:
+            return "".join(f"{tau:.6g}" for tau in acting)
+        return f"{acting[0]:.4g} to {acting[-1]:.4g}"
+
+    @property
+    def exempt_layers(self) -> str:
+        """Layers that never replay, neighbours as a range."""
+        runs: list[list[int]] = []
+        for layer, tau in enumerate(self.tau_per_layer):
+            if tau is not None and tau < math.inf:
+                continue
+            if runs and layer == runs[-1][-1] + 1:
+                runs[-1].append(layer)
+            else:
+                runs.append([layer])
+        return ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)
 
     @property
     def quality_text(self) -> str:
@@ -284,20 +305,6 @@ class TraceMeta(_Model):
         names = [measured.sampling for measured in quality.by_sampling]
         if len(set(names)) < len(names):
             raise ValueError("quality: a sampling is listed twice")
-
-
-def _exempt(layers: list[int]) -> str:
-    """Layers that never replay, as a phrase that follows the threshold; runs are shortened."""
-    runs: list[list[int]] = []
-    for layer in layers:
-        if runs and layer == runs[-1][-1] + 1:
-            runs[-1].append(layer)
-        else:
-            runs.append([layer])
-    named = ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)
-    if len(layers) == 1:
-        return f" (layer {named} never replays)"
-    return f" (layers {named} never replay)" if layers else ""
 
 
 def parse_meta(text: str, place: str) -> TraceMeta:

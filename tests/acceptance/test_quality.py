@@ -191,8 +191,20 @@ def test_a_list_of_traces(measured: Trace, tmp_path: Path) -> None:
     assert rows[0]["eligible_ratio"] == f"{measured.replay[256:].mean():.4f}"
     assert rows[0]["tau"] == "tau 1"
     assert rows[0]["weights_sha256"] == ""
-    table = CliRunner().invoke(carsim, ["trace", "list", *files], env={"COLUMNS": "150"})
-    assert "other.npz" in table.output
+    table = CliRunner().invoke(carsim, ["trace", "list", *files], env={"COLUMNS": "80"})
+    assert measured.meta.quality is not None
+    psnr_db = measured.meta.quality.by_sampling[0].psnr_db
+    line = table.output.splitlines()[2].split()
+    assert line[:4] == ["other.npz", "4", "3", "1"]  # rows, frames, tau; no layer is exempt
+    assert line[-1] == f"{psnr_db:.1f}"
+
+
+def test_a_list_fits_a_terminal() -> None:
+    files = sorted(map(str, TRACES.glob("vilau_*.npz")))
+    table = CliRunner().invoke(carsim, ["trace", "list", *files], env={"COLUMNS": "80"})
+    assert [line.split()[0] for line in table.output.splitlines()[1:]] == [
+        Path(file).name for file in files
+    ]
 
 
 def test_several_recipes_are_captured_by_one_command(tmp_path: Path) -> None:
