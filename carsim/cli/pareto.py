@@ -38,6 +38,8 @@ def pareto(
     from the best to the worst of the front. Also writes DIR/pareto.csv and, for two objectives and
     more, DIR/pareto.png. Points that do not fit or were refused do not count.
     """
+    from importlib.metadata import version
+
     from carsim.cli.console import output_console, show
     from carsim.errors import InputError
     from carsim.explore.frame import frame_of
@@ -69,6 +71,7 @@ def pareto(
     if as_json:
         document = {
             "study": meta["name"],
+            "carsim_version": meta["version"],
             "objectives": wanted,
             "constraints": conditions,
             "points": len(frame),
@@ -79,6 +82,8 @@ def pareto(
         return
     axes = json.loads(meta["axes"])
     show(output_console(), list(front_parts(meta["name"], frame, front, axes, list(wanted))))
+    if meta["version"] != (own := version("carsim")):
+        click.echo(f"The points were evaluated by carsim {meta['version']}; this is {own}.")
     click.echo(f"Written to {folder}: {', '.join(files)}")
 
 

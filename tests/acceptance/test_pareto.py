@@ -1,0 +1,105 @@
+"""``carsim pareto``: the front of a stored sweep as a table, as JSON, as files."""
+
+import json
+import shutil
+import sqlite3
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from click.testing import CliRunner, Result
+from explore_study import write_study
+
+from carsim.cli import carsim
+from carsim.errors import InputError
+from carsim.explore.frame import frame_of
+from carsim.explore.store import STORE_FILE, open_store
+from carsim.explore.study import load_study
+from carsim.explore.sweep import sweep
+
+GOALS = {"latency_s": "min", "replay_eligible": "min"}
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """18 points of the toy, in a folder that tests copy."""
+    folder = tmp_path_factory.mktemp("swept")
+    sweep(load_study(write_study(folder, objectives=GOALS)), folder / "out", workers=0)
+    return folder / "out"
+
+
+@pytest.fixture
+def stored(swept: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(swept, tmp_path / "out"))
+
+
+def call(*arguments: object) -> Result:
+    return CliRunner().invoke(
+        carsim, ["pareto", *map(str, arguments)], env={"COLUMNS": "100"}, catch_exceptions=True
+    )
+
+
+def points_of(folder: Path) -> pd.DataFrame:
+    with open_store(folder) as store:
+        return frame_of(store)
+
+
+def test_no_point_of_the_front_is_beaten_and_every_other_is(stored: Path) -> None:
+    document = json.loads(call(stored, "--json").output)
+    assert document["objectives"] == GOALS
+    assert document["points"] == 18
+    front = pd.DataFrame(document["front"])
+    columns = ["point", *GOALS, "knee"]
+    pd.testing.assert_frame_equal(pd.read_csv(stored / "pareto.csv")[columns], front[columns])
+    assert front["knee"].sum() == 1
+    points = points_of(stored)
+    for point in points.to_dict("records"):
+        better = points[(points[list(GOALS)] <= [point[goal] for goal in GOALS]).all(axis=1)]
+        beaten = (better[list(GOALS)] < [point[goal] for goal in GOALS]).any(axis=1).any()
+        assert beaten == (point["point"] not in set(front["point"]))
+    assert (stored / "pareto.png").stat().st_size > 10_000
+
+
+def test_the_table_names_axes_objectives_and_knee(stored: Path) -> None:
+    output = call(stored).output
+    title, _, *lines = (line for line in output.splitlines() if line.strip())
+    assert "toy study" in title
+    assert sum(line.split()[0] == "knee" for line in lines) == 1
+    assert lines[-1].endswith("pareto.csv, pareto.png")
+    assert "evaluated by" not in output
+
+
+def test_one_objective_and_a_constraint_of_the_command_line(stored: Path) -> None:
+    asked = ("--objective", "latency_s", "--constraint", "replay_eligible <= 0.5")
+    document = json.loads(call(stored, *asked, "--json").output)
+    points = points_of(stored)
+    allowed = points[points["replay_eligible"] <= 0.5]
+    best = allowed[allowed["latency_s"] == allowed["latency_s"].min()]
+    assert [row["point"] for row in document["front"]] == best["point"].tolist()
+    assert document["files"] == ["pareto.csv"]
+
+
+def test_a_store_of_another_version_says_so(stored: Path) -> None:
+    with sqlite3.connect(stored / STORE_FILE) as store:
+        store.execute("UPDATE meta SET value = '0.0.1' WHERE key = 'version'")
+    store.close()
+    assert "were evaluated by carsim 0.0.1; this is" in call(stored).output
+    assert json.loads(call(stored, "--json").output)["carsim_version"] == "0.0.1"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (("--objective", "latency"), "objective latency"),
+        (("--objective", "latency_s:least"), "say min or max"),
+        (("--constraint", "latency_s <"), "constraint"),
+        (("--constraint", "latency_s < 0"), "none of 18 points"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused(
+    stored: Path, arguments: tuple[str, ...], expected: str
+) -> None:
+    result = call(stored, *arguments)
+    assert isinstance(result.exception, InputError)
+    assert expected in str(result.exception)
+    assert not (stored / "pareto.csv").exists()
