@@ -42,6 +42,7 @@ def pareto(
 
     from carsim.cli.console import output_console, show
     from carsim.errors import InputError
+    from carsim.explore.code import code_sha256
     from carsim.explore.frame import frame_of
     from carsim.explore.pareto import feasible, parse_objectives
     from carsim.explore.pareto import pareto as front_of
@@ -84,6 +85,8 @@ def pareto(
     show(output_console(), list(front_parts(meta["name"], frame, front, axes, list(wanted))))
     if meta["version"] != (own := version("carsim")):
         click.echo(f"The points were evaluated by carsim {meta['version']}; this is {own}.")
+    elif meta.get("code") != code_sha256():
+        click.echo(f"The points were evaluated by other code of carsim {own}.")
     click.echo(f"Written to {folder}: {', '.join(files)}")
 
 

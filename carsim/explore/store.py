@@ -1,8 +1,8 @@
 """The store of a study: one SQLite file that survives Ctrl-C, kill -9, reboots and full disks.
 
 A row per finished point, committed as it finishes; a point's identity is the hash of its inputs, so
-that none is stored twice. The store knows which study, design, traces and version of carsim it is
-of, and serves no other. One sweep writes at a time; others may read meanwhile.
+that none is stored twice. The store knows which study, design, traces and code of carsim it is of,
+and serves no other. One sweep writes at a time; others may read meanwhile.
 """
 
 import json
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from carsim.errors import InputError
+from carsim.explore.code import code_sha256
 from carsim.explore.evaluate import Row
 from carsim.explore.points import Point
 
@@ -73,9 +74,10 @@ class Store:
             meta: ``fingerprint`` and what else to keep about the study.
 
         Raises:
-            InputError: It belongs to another study, or to another version of carsim.
+            InputError: It belongs to another study, or to other code of carsim.
         """
-        wanted = {"schema": SCHEMA, "version": version("carsim"), **meta}
+        own = {"schema": SCHEMA, "version": version("carsim"), "code": code_sha256()}
+        wanted = {**own, **meta}
         with self._refusing():
             self._db.execute("BEGIN IMMEDIATE")
             try:
@@ -164,12 +166,15 @@ class Store:
             raise InputError(self.path, problem, "name another folder")
         for key, cure in (
             ("version", "name another folder, or run that version"),
+            ("code", "name another folder, or go back to that code"),
             ("kind", "name another folder"),
             ("fingerprint", "name another folder, or undo the change"),
         ):
             if key in wanted and have.get(key) != wanted[key]:
                 what = {
                     "version": f"was made by carsim {have.get(key)}, not {wanted[key]}",
+                    "code": "was made by other code of this version of carsim, whose models have "
+                    "changed since",
                     "kind": f"holds a {have.get(key)}, not a {wanted[key]}",
                     "fingerprint": f"is of another study ({have.get('name')}), or the study, its "
                     "design or its traces have changed since",

@@ -87,6 +87,16 @@ def test_a_store_of_another_version_says_so(stored: Path) -> None:
     assert json.loads(call(stored, "--json").output)["carsim_version"] == "0.0.1"
 
 
+def test_a_store_of_other_code_says_so_and_takes_no_further_points(stored: Path) -> None:
+    with sqlite3.connect(stored / STORE_FILE) as store:
+        store.execute("UPDATE meta SET value = 'other' WHERE key = 'code'")
+    store.close()
+    assert "were evaluated by other code of carsim" in call(stored).output
+    study = load_study(write_study(stored.parent, objectives=GOALS))
+    with pytest.raises(InputError, match="go back to that code"):
+        sweep(study, stored, workers=0)
+
+
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
