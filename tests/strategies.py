@@ -99,7 +99,7 @@ def small_design(*, batch: int = 4, **machine: Any) -> Design:
 @st.composite
 def designs(draw: st.DrawFn, **fixed: Any) -> Design:
     """Designs that differ in everything that sets timing; ``fixed`` machine fields stay."""
-    mapping = draw(st.sampled_from(["batch", "tensor"]))
+    mapping = draw(st.sampled_from(["batch", "tensor", "heads"]))
     sharing = draw(st.sampled_from(["broadcast", "private", "private_per_sequence"]))
     # Arrays from far slower than memory to far faster.
     most = draw(st.sampled_from([3, 9, 64]))
@@ -119,7 +119,7 @@ def designs(draw: st.DrawFn, **fixed: Any) -> Design:
         "weight_buffer_kib": draw(st.integers(2, 6)),
         "kv_buffer_kib": draw(st.integers(2, 6)),
         "mapping": mapping,
-        "weight_sharing": "broadcast" if mapping == "tensor" else sharing,
+        "weight_sharing": sharing if mapping == "batch" else "broadcast",
         "prefetch": draw(st.sampled_from(["none", "gated", "speculative"])),
         "decision_at": draw(st.sampled_from(["q", "attention", "residual"])),
         "exchange_bytes_per_cycle": draw(st.integers(1, 64)),

@@ -5,8 +5,8 @@ bytes, and the buffers of one core against what must be in them at once:
 
 * weight and KV buffer: two tiles, so that one fills while the other is read;
 * activation buffer: the widest activations of one token of every sequence that the core executes,
-  since one pass over the weights serves all of them (ceil(B / C) sequences under batch mapping, all
-  B and a share of the columns under tensor mapping);
+  since one pass over the weights serves all of them (ceil(B / C) sequences where they are dealt
+  out, all B and a share of the columns where matrices are split);
 * KV buffer, if the head is a depth transformer: its keys and values of one position, which never
   leave the chip; the body's attention is over by then.
 
@@ -17,7 +17,7 @@ Simplifications: prefill works in blocks that fit the activation buffer; scores 
 head at a time; a schedule that packs sequences finds no more room in a core than ceil(B / C).
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -94,36 +94,53 @@ def check_fit(design: Design, video: Video) -> FitReport:
     return FitReport(rows, tuple(_warnings(design, used)), used, memories)
 
 
-def sequences_per_core(machine: Machine, batch: int) -> int:
+def sequences_per_core(machine: Machine, batch: int, *, split: bool) -> int:
     """Sequences whose activations one core holds at once.
 
-    Batch mapping deals them out evenly; under tensor mapping every core works on all of them.
+    Where matrices are split over the cores, every core works on all of them; otherwise they are
+    dealt out evenly.
     """
-    return batch if machine.mapping == "tensor" else -(-batch // machine.cores)
+    return batch if split else -(-batch // machine.cores)
 
 
-def activation_elements(model: Model, machine: Machine, max_context: int) -> int:
-    """Elements of the widest set of activations of one token that are alive at once, in one core.
+def activation_bytes(model: Model, machine: Machine, batch: int, max_context: int) -> int:
+    """Bytes of the widest set of activations that are alive at once, in one core.
 
     Residual and block input stay while a block runs. In the MLP, gate and up are alive together; in
     attention, Q, K, V, one head's scores and the output; in the head, the fused Q, K and V, or the
-    MLP's inner layer, or the logits, which wait for guidance mixing. Under tensor mapping a core
-    keeps its own columns of what it computes and a whole copy of what it multiplies.
+    MLP's inner layer, or the logits, which wait for guidance mixing. Where matrices are split, a
+    core keeps its own columns of what it computes and a whole copy of what it multiplies, of every
+    sequence.
     """
     body = model.body
-    share = machine.cores if machine.mapping == "tensor" else 1
     d, ff = body.hidden_size, body.ffn_size
-    residual = -(-d // share)
-    attention = d + -(-(body.q_size + 2 * body.kv_size) // share) + max_context + residual
-    mlp = max(d + 2 * -(-ff // share), (ff if share > 1 else 0) + residual)
-    widest = residual + max(attention, mlp)
-    if not machine.include_head:
-        return widest
-    head = model.head
-    if not isinstance(head, DepthTransformer):
-        return max(widest, d + -(-head.vocabulary // share))
-    inner = max(3 * head.hidden_size, head.ffn_size, head.codebook_size)
-    return max(widest, 2 * head.hidden_size + -(-inner // share))
+
+    def attention(share: int) -> int:
+        residual = -(-d // share)
+        qkv = -(-(body.q_size + 2 * body.kv_size) // share)
+        return residual + d + qkv + max_context + residual
+
+    def mlp(share: int) -> int:
+        residual = -(-d // share)
+        return residual + max(d + 2 * -(-ff // share), (ff if share > 1 else 0) + residual)
+
+    def head(share: int) -> int:
+        if not machine.include_head:
+            return 0
+        if not isinstance(model.head, DepthTransformer):
+            return d + -(-model.head.vocabulary // share)
+        inner = max(3 * model.head.hidden_size, model.head.ffn_size, model.head.codebook_size)
+        return 2 * model.head.hidden_size + -(-inner // share)
+
+    def of_all(elements: Callable[[int], int], *, split: bool) -> int:
+        sequences = sequences_per_core(machine, batch, split=split)
+        return sequences * model.activations.bytes_of(elements(machine.cores if split else 1))
+
+    return max(
+        of_all(attention, split=machine.mapping != "batch"),
+        of_all(mlp, split=machine.mapping == "tensor"),
+        of_all(head, split=machine.mapping == "tensor"),
+    )
 
 
 def head_kv_bytes(model: Model) -> int:
@@ -163,9 +180,7 @@ def _memory_rows(memories: Iterable[MemoryUse]) -> list[FitRow]:
 
 def _buffer_rows(design: Design, video: Video) -> list[FitRow]:
     machine, model = design.machine, design.model
-    sequences = sequences_per_core(machine, design.policy.batch)
-    elements = activation_elements(model, machine, video.max_context)
-    of_sequences = f"{sequences} sequence{'s' if sequences > 1 else ''} per core"
+    batch, is_tensor = design.policy.batch, machine.mapping == "tensor"
     rows = [
         FitRow(
             "two tiles in the weight buffer",
@@ -176,24 +191,29 @@ def _buffer_rows(design: Design, video: Video) -> list[FitRow]:
         FitRow("two tiles in the KV buffer", 2 * machine.tile_bytes, machine.kv_buffer_bytes, "B"),
         FitRow(
             "widest activations in the activation buffer",
-            sequences * model.activations.bytes_of(elements),
+            activation_bytes(model, machine, batch, video.max_context),
             machine.activation_buffer_bytes,
             "B",
-            of_sequences,
+            _sequences(machine, batch, split=machine.mapping != "batch"),
         ),
     ]
     if machine.include_head and head_kv_bytes(model):
-        share = machine.cores if machine.mapping == "tensor" else 1
+        sequences = sequences_per_core(machine, batch, split=is_tensor)
         rows.append(
             FitRow(
                 "the head's keys and values in the KV buffer",
-                -(-sequences * head_kv_bytes(model) // share),
+                -(-sequences * head_kv_bytes(model) // (machine.cores if is_tensor else 1)),
                 machine.kv_buffer_bytes,
                 "B",
-                of_sequences,
+                _sequences(machine, batch, split=is_tensor),
             )
         )
     return rows
+
+
+def _sequences(machine: Machine, batch: int, *, split: bool) -> str:
+    count = sequences_per_core(machine, batch, split=split)
+    return f"{count} sequence{'s' if count > 1 else ''} per core"
 
 
 def _warnings(design: Design, used: Resources) -> Iterable[str]:

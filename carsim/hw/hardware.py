@@ -158,6 +158,15 @@ class Hardware:
         return self.design.policy.batch
 
     @cached_property
+    def attention(self) -> "Hardware":
+        """The hardware as attention and its projections see it: split by heads, or this one."""
+        machine = self.design.machine
+        if machine.mapping != "heads":
+            return self
+        split = machine.model_copy(update={"mapping": "tensor"})
+        return replace(self, design=self.design.model_copy(update={"machine": split}))
+
+    @cached_property
     def is_tensor(self) -> bool:
         """Every matrix is split by columns over the cores."""
         return self.design.machine.mapping == "tensor"

@@ -7,7 +7,10 @@ phases. Attention is a phase of its own because only it depends on the context l
 
 Simplifications: a barrier at the end of every phase, so cores with fewer sequences wait for the
 fullest one four times a layer-step; what was fetched ahead is levelled there to the least of all
-cores, and to whole ``LEAD_GRAIN_BYTES`` if still under way.
+cores, and to whole ``LEAD_GRAIN_BYTES`` if still under way. Where attention is split by heads and
+MLPs are not, nothing is fetched ahead across the two, as buffers change hands, and what an MLP or a
+replay gives reaches the other cores at no cost but the exchange that the scheduler's hand-over
+takes.
 """
 
 from collections.abc import Sequence
@@ -118,24 +121,29 @@ class Phases:
     def __init__(self, hw: Hardware, emit: Emit | None = None) -> None:
         self.hw = hw
         self._emit = emit
-        self._qkv = {scored: self._home([self._qkv_of(scored)]) for scored in (False, True)}
-        self._output = self._home([self._output_of])
-        self._qkv_lead = _lead(self._qkv[False])
+        self._attention_hw = split = hw.attention
+        self._qkv = {scored: _home(split, [self._qkv_of(scored)]) for scored in (False, True)}
+        self._output = _home(split, [self._output_of])
         self._output_lead = _lead(self._output)
-        # Streamed once per sequence, weights for a second one are not sure to be used.
-        single = tuple(min(1, load) for load in hw.home_loads)
-        self._mlp_lead = _lead(lower(hw, self._mlp_of()[:1], single))
+        self._qkv_lead = self._mlp_lead = None
+        if split is hw:
+            self._qkv_lead = _lead(self._qkv[False])
+            # Streamed once per sequence, weights for a second one are not sure to be used.
+            single = tuple(min(1, load) for load in hw.home_loads)
+            self._mlp_lead = _lead(lower(hw, self._mlp_of()[:1], single))
         self._mlp_bounds: dict[tuple[int, int], Bound] = {}
 
     def simulate(self, case: Case) -> PhaseResult:
         """Simulate the phase that a case describes."""
+        split = self._attention_hw
         if isinstance(case, AttendCase):
-            return self._run(self._attend(case), case.before, self._output_lead)
+            return self._run(split, self._attend(case), case.before, self._output_lead)
         if isinstance(case, QkvCase):
-            attend = AttendCase(case.scored, case.attended, False, Ahead())
-            return self._run(self._qkv[case.scored], case.before, _lead(self._attend(attend)))
+            attend = self._attend(AttendCase(case.scored, case.attended, False, Ahead()))
+            return self._run(split, self._qkv[case.scored], case.before, _lead(attend))
         if isinstance(case, OutputCase):
-            return self._run(self._output, case.before, self._mlp_lead if case.mlp_lead else None)
+            lead_out = self._mlp_lead if case.mlp_lead else None
+            return self._run(split, self._output, case.before, lead_out)
         return self._mlp(case)
 
     def attend_all(self, cases: Sequence[AttendCase]) -> list[PhaseResult]:
@@ -161,7 +169,7 @@ class Phases:
     def qkv_attended(self) -> int:
         """The shortest context that overfills the KV buffers, in tokens."""
         machine, body = self.hw.design.machine, self._model.body
-        sharing = machine.cores if self.hw.is_tensor else 1
+        sharing = machine.cores if self._attention_hw.is_tensor else 1
         token_bytes = max(1, self._model.kv.bytes_of(2 * body.kv_size) // sharing)
         return machine.kv_buffer_bytes // token_bytes + 1
 
@@ -177,7 +185,8 @@ class Phases:
             return lambda rows, part, streams: ops(rows, part, streams)[index]
 
         count = len(ops(1, self.hw.part, 1))
-        return self._run(self._home([nth(index) for index in range(count)]), Ahead(), None)
+        lanes = _home(self.hw, [nth(index) for index in range(count)])
+        return self._run(self.hw, lanes, Ahead(), None)
 
     def prefill_layer(self, tokens: int) -> PhaseResult:
         """One layer of the prompt, ``tokens`` per sequence, all computing.
@@ -195,7 +204,7 @@ class Phases:
             lambda rows, part, n: output_op(model, rows, part, streams=n * passes, tokens=tokens),
             *self._mlp_of(passes=passes, tokens=tokens, cached=False),
         ]
-        return self._run(self._home(ops), Ahead(), None)
+        return self._run(self.hw, _home(self.hw, ops), Ahead(), None)
 
     # ---------------------------------------------------------------- private
 
@@ -203,14 +212,13 @@ class Phases:
     def _model(self) -> Model:
         return self.hw.design.model
 
-    def _home(self, ops: Sequence[OpOf]) -> tuple[Lane, ...]:
-        return lower(self.hw, ops, self.hw.home_loads)
-
-    def _run(self, lanes: Sequence[Lane], before: Ahead, lead_out: Lead | None) -> PhaseResult:
-        bench = Bench(self.hw, self._emit)
+    def _run(
+        self, hw: Hardware, lanes: Sequence[Lane], before: Ahead, lead_out: Lead | None
+    ) -> PhaseResult:
+        bench = Bench(hw, self._emit)
         for lane in lanes:
             bench.add(lane, before, lead_out)
-        return bench.run(lanes_bound(self.hw, lanes))
+        return bench.run(lanes_bound(hw, lanes))
 
     def _mlp(self, case: MlpCase) -> PhaseResult:
         lanes = lower(self.hw, self._mlp_of(), case.loads, case.handed_over)
@@ -264,16 +272,16 @@ class Phases:
                 scored_keys=scored_keys,
             )
 
-        return self._home([op])
+        return _home(self._attention_hw, [op])
 
     def _attend_alike(self, cases: Sequence[AttendCase]) -> list[PhaseResult]:
         """Attention phases that differ in nothing but context length and what was fetched."""
         if self._emit is None and len(cases) >= FEWEST_AT_ONCE:
             attended = cast(int, ints(case.attended for case in cases))
             lanes = self._attend(cases[0]._replace(attended=attended))
-            if is_alone(self.hw, lanes, self._output_lead):
+            if is_alone(self._attention_hw, lanes, self._output_lead):
                 before = [case.before for case in cases]
-                return run_alone(self.hw, lanes[0], before, self._output_lead)
+                return run_alone(self._attention_hw, lanes[0], before, self._output_lead)
         return [self.simulate(case) for case in cases]
 
     def _output_of(self, rows: int, part: Slice, streams: int) -> Op:
@@ -319,6 +327,11 @@ class Phases:
             vector_ops=whole.vector_ops,
             sram_bytes=2 * whole.replay_bytes,
         )
+
+
+def _home(hw: Hardware, ops: Sequence[OpOf]) -> tuple[Lane, ...]:
+    """Operations of all sequences, each on its own core or split over all."""
+    return lower(hw, ops, hw.home_loads)
 
 
 def _lead(lanes: Sequence[Lane]) -> Lead | None:

@@ -41,11 +41,11 @@ class Design(Section):
                     f"{kib} KiB hold fewer than two tiles of {machine.tile_kib} KiB",
                     "enlarge it or shrink machine.tile_kib",
                 )
-        if machine.mapping == "tensor" and machine.weight_sharing != "broadcast":
+        if machine.mapping != "batch" and machine.weight_sharing != "broadcast":
             raise FieldError(
                 "machine.weight_sharing",
-                f"{machine.weight_sharing!r} has no meaning under machine.mapping 'tensor', where "
-                "each core owns its columns",
+                f"{machine.weight_sharing!r} has no meaning under machine.mapping "
+                f"{machine.mapping!r}, where each core owns its columns",
                 "use 'broadcast'",
             )
         if isinstance(self.policy.tau, tuple) and len(self.policy.tau) != self.model.body.n_layers:

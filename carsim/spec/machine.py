@@ -11,7 +11,7 @@ WeightLoad = Literal["none", "rows", "full_fold"]
 Dataflow = Literal["dot_product", "weight_stationary", "output_stationary", "input_stationary"]
 Arithmetic = Literal["int4", "int8", "int16", "fp16"]
 WeightSharing = Literal["broadcast", "private", "private_per_sequence"]
-Mapping = Literal["batch", "tensor"]
+Mapping = Literal["batch", "tensor", "heads"]
 Prefetch = Literal["none", "gated", "speculative"]
 DecisionAt = Literal["q", "attention", "residual"]
 Cores = Annotated[int, Field(gt=0, le=1024)]
@@ -102,7 +102,9 @@ class Machine(Section):
         "once for all its sequences (private) or once for each (private_per_sequence)",
     )
     mapping: Mapping = Field(
-        "batch", description="a sequence per core, or every matrix split by columns over the cores"
+        "batch",
+        description="a sequence per core; every matrix split by columns over the cores (tensor); "
+        "or attention and its projections split by heads, MLPs a sequence per core (heads)",
     )
     prefetch: Prefetch = Field(
         "gated", description="when MLP weights may be fetched: once dispatched, decided, or before"

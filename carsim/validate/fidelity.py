@@ -2,11 +2,11 @@
 
 Points are drawn with one seed until each regime has its share, and only those that fit their board
 count. The ranges: 1 to 8 cores with arrays of 4 x 4 to 64 x 64, batches of 1 to 12, contexts of 64
-to 3,000 tokens, decisions that replay none to all, both mappings, all ways of sharing weights, all
-kinds of prefetch and of decision, memories of 16 to 64 bits behind one to four ports, interconnects
-of 20 to 300 ns, buffers of 2 to 8 tiles of 4 to 64 KiB, a scheduler from fast to slow, and bodies
-of 256 to 2,048 elements. The regime of a point is what limits most of its time, see
-:mod:`carsim.machine.limits`.
+to 3,000 tokens, decisions that replay none to all, mappings ``batch`` and ``tensor`` (``heads`` has
+its phases from these two), all ways of sharing weights, all kinds of prefetch and of decision,
+memories of 16 to 64 bits behind one to four ports, interconnects of 20 to 300 ns, buffers of 2 to 8
+tiles of 4 to 64 KiB, a scheduler from fast to slow, and bodies of 256 to 2,048 elements. The regime
+of a point is what limits most of its time, see :mod:`carsim.machine.limits`.
 """
 
 from collections import Counter

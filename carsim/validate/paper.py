@@ -23,6 +23,7 @@ from typing import cast
 import numpy as np
 
 from carsim.cost.fit import FitReport, check_fit
+from carsim.hw.hardware import Hardware
 from carsim.machine.batches import make_batches
 from carsim.machine.memo import PhaseMemo
 from carsim.machine.plan import Plan
@@ -35,10 +36,8 @@ from carsim.validate.paper_machine import (
     AttentionBy,
     Candidate,
     RatioOf,
-    attention_design,
     candidate_design,
     drawn_decisions,
-    memo_of,
 )
 from carsim.validate.paper_rows import DENSE, PaperRow, null_latency_s, paper_rows
 from carsim.validate.paper_set import Explanation, explain
@@ -102,7 +101,7 @@ class PaperReport:
         results: The rows in the order of publication.
         members: Machines that explain the rows about equally, best first.
         rivals: The best machines of other kinds, by what they are.
-        fits: The fit of the design, as MLPs and as attention see it.
+        fit: The fit of the design.
     """
 
     candidate: Candidate
@@ -110,7 +109,7 @@ class PaperReport:
     results: tuple[PaperResult, ...]
     members: tuple[Explanation, ...]
     rivals: tuple[tuple[str, Explanation], ...]
-    fits: tuple[FitReport, FitReport]
+    fit: FitReport
 
     @property
     def mean_error(self) -> float:
@@ -154,7 +153,7 @@ class PaperReport:
     @property
     def misfits(self) -> tuple[str, ...]:
         """What of the design does not fit its board."""
-        return tuple(misfit for fit in self.fits for misfit in fit.misfits)
+        return self.fit.misfits
 
     @property
     def passes(self) -> bool:
@@ -198,10 +197,7 @@ def validate_paper(progress: Callable[[str], None] = lambda _: None) -> PaperRep
         results=results,
         members=tuple(each for group, each in grouped if group == "set"),
         rivals=tuple((group, each) for group, each in grouped if group != "set"),
-        fits=(
-            check_fit(base, PAPER_VIDEO),
-            check_fit(attention_design(base, candidate), PAPER_VIDEO),
-        ),
+        fit=check_fit(base, PAPER_VIDEO),
     )
 
 
@@ -224,7 +220,7 @@ def simulate_rows(
         schedule: Who computes the sequences that do not replay.
         progress: Told which row is being simulated.
     """
-    memo = memo_of(candidate_design(base, candidate, clock_mhz), candidate)
+    memo = PhaseMemo(Hardware(candidate_design(base, candidate, clock_mhz)))
     seeds = np.random.SeedSequence(SEED).spawn(len(rows))
     latencies = []
     for row, seed in zip(rows, seeds, strict=True):

@@ -4,22 +4,15 @@ The publication (arXiv 2505.14709, section 6) names the board and the video, not
 batch, the precision, nor who computes attention. A :class:`Candidate` fixes them. Its MLPs are
 computed as section 5 describes: each sequence on one core, the ones that do not replay dealt out by
 the Dynamic Resource Scheduler. Its attention (projections included) is either computed by sequences
-too, or split by heads over all cores, so that no core waits for one with more sequences.
-
-Simplifications: where attention is by heads, nothing is fetched ahead from an MLP to attention or
-back, as the buffers change hands; the prompt is taken by sequences.
+too, or split by heads over all cores, so that no core waits for one with more sequences (mapping
+``batch`` or ``heads``).
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
-from carsim.hw.bench import Ahead, PhaseResult
-from carsim.hw.hardware import Hardware
-from carsim.hw.phase import AttendCase, Case, MlpCase, OutputCase, Phases, QkvCase
-from carsim.machine.memo import PhaseMemo
 from carsim.spec import Design, override
 from carsim.trace import Decisions
 from carsim.workload.geometry import Video
@@ -90,6 +83,7 @@ def candidate_design(base: Design, candidate: Candidate, clock_mhz: float) -> De
         {
             "board.fabric_clock_mhz": clock_mhz,
             "machine.cores": candidate.cores,
+            "machine.mapping": "heads" if candidate.attention_by == "heads" else "batch",
             "machine.array.cols": width * base.machine.array.cols,
             "machine.activation_buffer_kib": max(
                 base.machine.activation_buffer_kib, activations_kib
@@ -98,63 +92,6 @@ def candidate_design(base: Design, candidate: Candidate, clock_mhz: float) -> De
             **WEIGHTS[candidate.weights],
         },
     )
-
-
-def attention_design(design: Design, candidate: Candidate) -> Design:
-    """The design as attention sees it."""
-    if candidate.attention_by == "sequences":
-        return design
-    return override(design, {"machine.mapping": "tensor"})
-
-
-class SplitPhases(Phases):
-    """MLPs by sequences, attention by heads.
-
-    Args:
-        hw: The hardware of the MLPs, under batch mapping.
-        attention: The same hardware under tensor mapping.
-    """
-
-    def __init__(self, hw: Hardware, attention: Hardware) -> None:
-        super().__init__(hw)
-        self._attention = Phases(attention)
-
-    def simulate(self, case: Case) -> PhaseResult:
-        """Simulate a phase on the side that it belongs to."""
-        if isinstance(case, MlpCase):
-            return super().simulate(case._replace(next_lead=False))
-        if isinstance(case, OutputCase):
-            case = case._replace(mlp_lead=False)
-        return self._attention.simulate(case)
-
-    def attend_all(self, cases: Sequence[AttendCase]) -> list[PhaseResult]:
-        """Attention phases, all on the attention side."""
-        return self._attention.attend_all(cases)
-
-    def qkv_case(self, scored: bool, attended: int, before: Ahead) -> QkvCase:
-        """As the attention side tells cases apart."""
-        return self._attention.qkv_case(scored, attended, before)
-
-
-class SplitMemo(PhaseMemo):
-    """Memoised :class:`SplitPhases`.
-
-    Args:
-        hw: The hardware of the MLPs.
-        attention: The same hardware under tensor mapping.
-    """
-
-    def __init__(self, hw: Hardware, attention: Hardware) -> None:
-        super().__init__(hw)
-        self.phases = SplitPhases(hw, attention)
-
-
-def memo_of(design: Design, candidate: Candidate) -> PhaseMemo:
-    """Phases of a candidate's design, to be simulated when asked for."""
-    hw = Hardware(design)
-    if candidate.attention_by == "sequences":
-        return PhaseMemo(hw)
-    return SplitMemo(hw, Hardware(attention_design(design, candidate)))
 
 
 def drawn_decisions(

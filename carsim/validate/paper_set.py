@@ -19,13 +19,14 @@ from numpy.typing import NDArray
 
 from carsim.hw import drs
 from carsim.hw.bench import Ahead
+from carsim.hw.hardware import Hardware
 from carsim.hw.phase import AttendCase, MlpCase, OutputCase
+from carsim.machine.memo import PhaseMemo
 from carsim.spec import DenseAttention, Design, StreamingAttention
 from carsim.validate.paper_machine import (
     PAPER_VIDEO,
     Candidate,
     candidate_design,
-    memo_of,
     replay_probability,
 )
 from carsim.validate.paper_rows import DENSE, PaperRow
@@ -81,7 +82,7 @@ class PhaseCycles:
         design = candidate_design(base, candidate, clock_mhz)
         self.clock_mhz = clock_mhz
         self._layers = design.model.body.n_layers
-        memo, none = memo_of(design, candidate), Ahead()
+        memo, none = PhaseMemo(Hardware(design)), Ahead()
         cores, batch = candidate.cores, candidate.batch
         self._prefill = memo.prefill_layer(PAPER_VIDEO.prompt_tokens).cycles
         qkv = memo.layer_phase(memo.phases.qkv_case(True, PAPER_VIDEO.max_context, none)).cycles

@@ -16,6 +16,7 @@ from carsim.hw.hardware import Hardware
 from carsim.hw.lane import Lead
 from carsim.hw.lowering import Lane, OpOf, lower
 from carsim.hw.phase import AttendCase, MlpCase, OutputCase, Phases, QkvCase
+from carsim.spec import override
 from carsim.workload.ops import Stream, mlp_ops
 
 nothing = Ahead()
@@ -70,12 +71,14 @@ def test_projection_and_attention_keep_their_books(
 ) -> None:
     phases = Phases(hw)
     projected = phases.simulate(phases.qkv_case(scored, attended, nothing))
-    check_books(hw, projected)
+    check_books(hw.attention, projected)
     # A context too long for the buffers is cut short in the key, which may change nothing.
     assert projected == phases.simulate(QkvCase(scored, attended, nothing))
-    check_books(hw, phases.simulate(AttendCase(scored, attended, outside, projected.ahead)))
+    attend = AttendCase(scored, attended, outside, projected.ahead)
+    check_books(hw.attention, phases.simulate(attend))
     # No more keys and values are fetched ahead than have room.
-    assert projected.ahead.nbytes <= capacities(hw, min(hw.batch, hw.design.machine.cores))[1]
+    at_work = min(hw.batch, hw.design.machine.cores)
+    assert projected.ahead.nbytes <= capacities(hw.attention, at_work)[1]
 
 
 @given(hw=hardware(), fidelity=st.sampled_from(["fluid", "tile"]))
@@ -99,7 +102,7 @@ def test_output_keeps_its_books_and_takes_what_was_fetched_ahead(hw: Hardware, l
     attended = phases.simulate(AttendCase(False, 50, False, nothing))
     with_lead = phases.simulate(OutputCase(lead, attended.ahead))
     without = phases.simulate(OutputCase(lead, nothing))
-    check_books(hw, with_lead)
+    check_books(hw.attention, with_lead)
     # What is in the buffer need not come again; having it can only help.
     assert with_lead.cycles <= without.cycles
     weights = hw.path_of[Stream.WEIGHTS]
@@ -108,6 +111,36 @@ def test_output_keeps_its_books_and_takes_what_was_fetched_ahead(hw: Hardware, l
     assert without.dram_bytes[weights] - with_lead.dram_bytes[weights] == fetchers * (
         attended.ahead.nbytes - carried
     )
+
+
+@given(
+    hw=hardware(mapping="heads", weight_sharing="broadcast"),
+    attended=st.integers(1, 300),
+    data=st.data(),
+)
+def test_by_heads_attention_is_split_and_all_else_is_not(
+    hw: Hardware, attended: int, data: st.DataObject
+) -> None:
+    def mapped(mapping: str) -> Phases:
+        return Phases(replace(hw, design=override(hw.design, {"machine.mapping": mapping})))
+
+    split, dealt, phases = mapped("tensor"), mapped("batch"), Phases(hw)
+    qkv = phases.qkv_case(True, attended, nothing)
+    assert qkv == split.qkv_case(True, attended, nothing)
+    projected = phases.simulate(qkv)
+    assert projected == split.simulate(qkv)
+    cases = [AttendCase(True, attended + n, False, projected.ahead) for n in range(5)]
+    assert phases.attend_all(cases) == split.attend_all(cases)
+    assert [phases.simulate(case) for case in cases] == split.attend_all(cases)
+    # Buffers change hands between attention and MLP: nothing is fetched ahead across.
+    ahead = phases.simulate(cases[0]).ahead
+    assert phases.simulate(OutputCase(True, ahead)) == split.simulate(OutputCase(False, ahead))
+    cores = hw.design.machine.cores
+    loads = drs.loads_of(drs.drs(data.draw(masks(hw.batch)), cores), cores)
+    mlp = mlp_case(loads, hw.batch - sum(loads), next_lead=True)
+    assert phases.simulate(mlp) == dealt.simulate(mlp._replace(next_lead=False))
+    assert phases.head() == dealt.head()
+    assert phases.prefill_layer(3) == dealt.prefill_layer(3)
 
 
 @given(hw=hardware(), data=st.data())

@@ -97,12 +97,14 @@ def test_cores_that_stream_for_themselves_make_more_streams() -> None:
         ("batch", "private", False, 1),
         ("batch", "private_per_sequence", False, 1),
         ("tensor", "broadcast", True, 2),
+        ("heads", "broadcast", True, 1),
     ],
 )
 def test_who_shares_what(mapping: str, sharing: str, lockstep: bool, share: int) -> None:
     hw = Hardware(small_design(mapping=mapping, weight_sharing=sharing))
     assert hw.is_lockstep == lockstep
     assert hw.part.of == share
+    assert hw.attention.part.of == (1 if mapping == "batch" else 2)
 
 
 def test_sequences_are_spread_over_cores() -> None:

@@ -156,8 +156,8 @@ def test_a_truth_value_is_true_or_false(value: str, tmp_path: Path) -> None:
         (
             "mapping: batch\n",
             "mapping: tensr\n",
-            "$.machine.mapping: expected 'batch' or 'tensor', got 'tensr'; did you mean 'tensor'? "
-            "choose one",
+            "$.machine.mapping: expected 'batch', 'tensor' or 'heads', got 'tensr'; did you mean "
+            "'tensor'? choose one",
         ),
         (
             "{batch: 2}",

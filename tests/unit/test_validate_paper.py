@@ -12,16 +12,15 @@ from carsim.hw import drs
 from carsim.hw.bench import Ahead
 from carsim.hw.hardware import Hardware
 from carsim.hw.phase import AttendCase, MlpCase, OutputCase, Phases
-from carsim.spec import StreamingAttention, load_design
+from carsim.machine.memo import PhaseMemo
+from carsim.spec import StreamingAttention, load_design, override
 from carsim.validate import paper as paper_module
 from carsim.validate.paper import DESIGN, simulate_rows
 from carsim.validate.paper_machine import (
     PAPER_VIDEO,
     Candidate,
-    attention_design,
     candidate_design,
     drawn_decisions,
-    memo_of,
     replay_probability,
 )
 from carsim.validate.paper_rows import null_latency_s, paper_rows
@@ -94,11 +93,11 @@ def test_null_model_is_linear_in_the_work_that_is_skipped():
     assert sa16 == pytest.approx(689.7 * (6_476_005_376 + 262_144 * 20) / work)
 
 
-def test_split_machine_takes_each_phase_from_its_side():
+def test_a_machine_of_heads_takes_each_phase_from_its_side():
     design = candidate_design(BASE, OWN, 250.0)
-    split = memo_of(design, OWN)
-    by_sequences = Phases(Hardware(design))
-    by_heads = Phases(Hardware(attention_design(design, OWN)))
+    split = PhaseMemo(Hardware(design))
+    by_sequences = Phases(Hardware(override(design, {"machine.mapping": "batch"})))
+    by_heads = Phases(Hardware(override(design, {"machine.mapping": "tensor"})))
     none = Ahead()
     mlp = MlpCase((2, 1, 1), 0, 0, True, False, False, none)
     attend, output = AttendCase(True, 900, False, none), OutputCase(False, none)
@@ -113,7 +112,7 @@ def test_split_machine_takes_each_phase_from_its_side():
 
 
 def test_mlp_takes_two_rounds_if_all_compute_and_one_if_any_replays():
-    memo = memo_of(candidate_design(BASE, OWN, 287.8), OWN)
+    memo = PhaseMemo(Hardware(candidate_design(BASE, OWN, 287.8)))
 
     def cycles(computing: int) -> int:
         who = [b < computing for b in range(4)]
