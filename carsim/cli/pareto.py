@@ -69,10 +69,12 @@ def pareto(
         figure = draw_pareto(numbers)
         write_whole(Path(folder) / "pareto.png", lambda path: figure.savefig(path, format="png"))
         files.append("pareto.png")
+    same_code = meta.get("code") == code_sha256()
     if as_json:
         document = {
             "study": meta["name"],
             "carsim_version": meta["version"],
+            "same_code": same_code,
             "objectives": wanted,
             "constraints": conditions,
             "points": len(frame),
@@ -85,7 +87,7 @@ def pareto(
     show(output_console(), list(front_parts(meta["name"], frame, front, axes, list(wanted))))
     if meta["version"] != (own := version("carsim")):
         click.echo(f"The points were evaluated by carsim {meta['version']}; this is {own}.")
-    elif meta.get("code") != code_sha256():
+    elif not same_code:
         click.echo(f"The points were evaluated by other code of carsim {own}.")
     click.echo(f"Written to {folder}: {', '.join(files)}")
 

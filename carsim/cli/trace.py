@@ -38,7 +38,8 @@ def list_traces(files: tuple[str, ...], as_csv: bool) -> None:
     """Show what each trace FILE is, one line each.
 
     Exempt are the layers that never replay; a window is sinks + local tokens; replay is the ratio
-    over eligible steps, dB the PSNR of what is generated against dense decoding.
+    over eligible steps, dB the PSNR of what is generated against dense decoding, under the first
+    way of sampling that was measured.
     """
     import csv
     import sys
@@ -53,9 +54,10 @@ def list_traces(files: tuple[str, ...], as_csv: bool) -> None:
         return
     from rich.console import Console
     from rich.markup import escape
-    from rich.table import Table
+    from rich.table import Column, Table
 
-    table = Table(*rows[0], box=None, pad_edge=False)
+    file, *others = rows[0]
+    table = Table(Column(file, no_wrap=True), *others, box=None, pad_edge=False)
     for row in rows:
         table.add_row(*map(escape, row.values()))
     Console().print(table)
@@ -89,6 +91,8 @@ def compare(ctx: click.Context, first: str, second: str) -> None:
 
 def _in_short(loaded: "Trace") -> dict[str, str]:
     """A trace in one line of a terminal."""
+    import math
+
     from carsim.trace import StreamingAttention, captured, replay_ratio
 
     meta = loaded.meta
@@ -96,13 +100,19 @@ def _in_short(loaded: "Trace") -> dict[str, str]:
     window = "dense"
     if isinstance(meta.attention, StreamingAttention):
         window = f"{meta.attention.sinks} + {meta.attention.window}"
-    psnr_db = f"{meta.quality.by_sampling[0].psnr_db:.1f}" if meta.quality else ""
+    exempt = meta.exempt_layers
+    if "," in exempt:
+        exempt = f"{sum(tau is None or tau == math.inf for tau in meta.tau_per_layer)} layers"
+    psnr_db = ""
+    if meta.quality is not None:
+        first = meta.quality.by_sampling[0]
+        psnr_db = "same" if first.psnr_db == math.inf else f"{first.psnr_db:.1f}"
     return {
         "file": loaded.name,
         "rows": str(loaded.n_rows),
         "frames": str(loaded.n_frames),
         "tau": meta.tau_span or "none",
-        "exempt": meta.exempt_layers,
+        "exempt": exempt,
         "scope": meta.decision_scope,
         "window": window,
         "replay": f"{eligible:.1%}",

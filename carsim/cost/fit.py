@@ -103,8 +103,10 @@ def sequences_per_core(machine: Machine, batch: int, *, split: bool) -> int:
     return batch if split else -(-batch // machine.cores)
 
 
-def activation_bytes(model: Model, machine: Machine, batch: int, max_context: int) -> int:
-    """Bytes of the widest set of activations that are alive at once, in one core.
+def widest_activations(
+    model: Model, machine: Machine, batch: int, max_context: int
+) -> tuple[int, int]:
+    """Bytes of the widest set of activations that are alive at once in one core, and its sequences.
 
     Residual and block input stay while a block runs. In the MLP, gate and up are alive together; in
     attention, Q, K, V, one head's scores and the output; in the head, the fused Q, K and V, or the
@@ -132,14 +134,15 @@ def activation_bytes(model: Model, machine: Machine, batch: int, max_context: in
         inner = max(3 * model.head.hidden_size, model.head.ffn_size, model.head.codebook_size)
         return 2 * model.head.hidden_size + -(-inner // share)
 
-    def of_all(elements: Callable[[int], int], *, split: bool) -> int:
+    def of_all(elements: Callable[[int], int], *, split: bool) -> tuple[int, int]:
         sequences = sequences_per_core(machine, batch, split=split)
-        return sequences * model.activations.bytes_of(elements(machine.cores if split else 1))
+        one = model.activations.bytes_of(elements(machine.cores if split else 1))
+        return sequences * one, sequences
 
     return max(
-        of_all(attention, split=machine.mapping != "batch"),
-        of_all(mlp, split=machine.mapping == "tensor"),
-        of_all(head, split=machine.mapping == "tensor"),
+        of_all(attention, split=machine.splits_attention),
+        of_all(mlp, split=machine.splits_mlp),
+        of_all(head, split=machine.splits_mlp),
     )
 
 
@@ -180,7 +183,8 @@ def _memory_rows(memories: Iterable[MemoryUse]) -> list[FitRow]:
 
 def _buffer_rows(design: Design, video: Video) -> list[FitRow]:
     machine, model = design.machine, design.model
-    batch, is_tensor = design.policy.batch, machine.mapping == "tensor"
+    batch = design.policy.batch
+    widest_bytes, widest_sequences = widest_activations(model, machine, batch, video.max_context)
     rows = [
         FitRow(
             "two tiles in the weight buffer",
@@ -191,29 +195,29 @@ def _buffer_rows(design: Design, video: Video) -> list[FitRow]:
         FitRow("two tiles in the KV buffer", 2 * machine.tile_bytes, machine.kv_buffer_bytes, "B"),
         FitRow(
             "widest activations in the activation buffer",
-            activation_bytes(model, machine, batch, video.max_context),
+            widest_bytes,
             machine.activation_buffer_bytes,
             "B",
-            _sequences(machine, batch, split=machine.mapping != "batch"),
+            _per_core(widest_sequences),
         ),
     ]
     if machine.include_head and head_kv_bytes(model):
-        sequences = sequences_per_core(machine, batch, split=is_tensor)
+        sequences = sequences_per_core(machine, batch, split=machine.splits_mlp)
+        share = machine.cores if machine.splits_mlp else 1
         rows.append(
             FitRow(
                 "the head's keys and values in the KV buffer",
-                -(-sequences * head_kv_bytes(model) // (machine.cores if is_tensor else 1)),
+                -(-sequences * head_kv_bytes(model) // share),
                 machine.kv_buffer_bytes,
                 "B",
-                _sequences(machine, batch, split=is_tensor),
+                _per_core(sequences),
             )
         )
     return rows
 
 
-def _sequences(machine: Machine, batch: int, *, split: bool) -> str:
-    count = sequences_per_core(machine, batch, split=split)
-    return f"{count} sequence{'s' if count > 1 else ''} per core"
+def _per_core(sequences: int) -> str:
+    return f"{sequences} sequence{'s' if sequences > 1 else ''} per core"
 
 
 def _warnings(design: Design, used: Resources) -> Iterable[str]:

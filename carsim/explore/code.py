@@ -6,34 +6,23 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parents[1]
 
-DECIDING = (
-    "spec/**/*",
-    "trace/*",
-    "workload/*",
-    "hw/*",
-    "cost/*",
-    "machine/*",
-    "explore/axis.py",
-    "explore/evaluate.py",
-    "explore/metrics.py",
-    "explore/points.py",
-    "explore/quality.py",
-    "units.py",
-)
-"""Files that the metrics of a point follow from, given its inputs."""
+WITHOUT_A_SAY = ("cli", "decoder", "observe", "output", "plots", "validate")
+"""Packages that no metric of a point follows from."""
+
+SUFFIXES = (".csv", ".py", ".yaml")
 
 
 @cache
 def code_sha256(package: Path = PACKAGE) -> str:
-    """SHA-256 over the names and bytes of those files, in hexadecimal.
+    """SHA-256 over the names and bytes of the files that metrics follow from, in hexadecimal.
 
     Args:
         package: The folder of carsim.
     """
     digest = sha256()
-    found = {path for pattern in DECIDING for path in package.glob(pattern)}
-    for path in sorted(found):
-        if path.is_file() and "__pycache__" not in path.parts:
-            digest.update(f"{path.relative_to(package).as_posix()}\n".encode())
+    for path in sorted(package.rglob("*")):
+        name = path.relative_to(package)
+        if path.suffix in SUFFIXES and name.parts[0] not in WITHOUT_A_SAY:
+            digest.update(f"{name.as_posix()}\n".encode())
             digest.update(path.read_bytes())
     return digest.hexdigest()

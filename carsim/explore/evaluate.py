@@ -18,6 +18,7 @@ import numpy as np
 from carsim.cost.fit import FitReport, check_fit
 from carsim.errors import InputError
 from carsim.explore.axis import PSEUDO_PATHS
+from carsim.explore.code import code_sha256
 from carsim.explore.metrics import PHASES
 from carsim.explore.points import Point
 from carsim.explore.quality import Quality
@@ -60,6 +61,7 @@ class Context:
 
     Attributes:
         key: Hash of it.
+        code: Of the process that asks, see :func:`carsim.explore.code.code_sha256`.
         designs: By the name in the study; the first is the base.
         design_paths: Files of the designs, opened again only where a point names a preset.
         traces: By the name in the study.
@@ -73,6 +75,7 @@ class Context:
     """
 
     key: str
+    code: str
     designs: Mapping[str, Design]
     design_paths: Mapping[str, str]
     traces: Mapping[str, Trace]
@@ -89,6 +92,7 @@ def context_of(study: Study) -> Context:
     """The context of a study."""
     return Context(
         key=study.inputs_sha256,
+        code=code_sha256(),
         designs=dict(study.designs),
         design_paths=dict(study.design_paths),
         traces=dict(study.traces),

@@ -173,8 +173,7 @@ class Store:
             if key in wanted and have.get(key) != wanted[key]:
                 what = {
                     "version": f"was made by carsim {have.get(key)}, not {wanted[key]}",
-                    "code": "was made by other code of this version of carsim, whose models have "
-                    "changed since",
+                    "code": "was made by other code of this version of carsim",
                     "kind": f"holds a {have.get(key)}, not a {wanted[key]}",
                     "fingerprint": f"is of another study ({have.get('name')}), or the study, its "
                     "design or its traces have changed since",

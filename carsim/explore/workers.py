@@ -34,10 +34,12 @@ from multiprocessing import (
     parent_process,
 )
 from multiprocessing.context import ForkServerContext
+from platform import node
 from time import monotonic
 from typing import Any
 
 from carsim.errors import InputError
+from carsim.explore.code import code_sha256
 from carsim.explore.evaluate import Context, Evaluator, Row
 from carsim.explore.points import Point
 
@@ -84,9 +86,18 @@ def evaluate_some(context: Context | None, points: list[Point], budget_s: float)
 
     Returns:
         Results, and the points that are left.
+
+    Raises:
+        InputError: This worker runs other code than whoever asks.
     """
     context = context or _context
     assert context is not None
+    if context.code != code_sha256():
+        raise InputError(
+            "--scheduler",
+            f"the worker on {node()} runs other code of carsim",
+            "install the same on all machines",
+        )
     if context.key not in _evaluators:
         _evaluators.clear()
         _evaluators[context.key] = Evaluator(context)

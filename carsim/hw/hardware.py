@@ -158,10 +158,10 @@ class Hardware:
         return self.design.policy.batch
 
     @cached_property
-    def attention(self) -> "Hardware":
+    def of_attention(self) -> "Hardware":
         """The hardware as attention and its projections see it: split by heads, or this one."""
         machine = self.design.machine
-        if machine.mapping != "heads":
+        if machine.splits_attention == machine.splits_mlp or machine.cores == 1:
             return self
         split = machine.model_copy(update={"mapping": "tensor"})
         return replace(self, design=self.design.model_copy(update={"machine": split}))
@@ -169,7 +169,7 @@ class Hardware:
     @cached_property
     def is_tensor(self) -> bool:
         """Every matrix is split by columns over the cores."""
-        return self.design.machine.mapping == "tensor"
+        return self.design.machine.splits_mlp
 
     @cached_property
     def is_lockstep(self) -> bool:
@@ -183,7 +183,7 @@ class Hardware:
 
     @cached_property
     def home_loads(self) -> tuple[int, ...]:
-        """Sequences of each core in attention and head, most loaded first."""
+        """Sequences of each core where all compute and nothing is split, most loaded first."""
         cores = self.design.machine.cores
         return tuple(self.batch // cores + (c < self.batch % cores) for c in range(cores))
 

@@ -1,14 +1,14 @@
 """From operations to the steps that lanes of cores execute.
 
 A *lane* is a set of cores with the same work. Where one stream of weights paces all cores
-(broadcast weights, or tensor mapping), all of them form one lane whose slowest core sets the pace.
+(broadcast weights, or split matrices), all of them form one lane whose slowest core sets the pace.
 Where each core streams weights of its own, cores with the same number of sequences form a lane:
 they cannot be told apart, so one stands for all, with as many flows. That is exact, not an
 approximation.
 
-Simplification: activations that change cores - the gather after every matrix under tensor mapping,
-the way to the mapped core and back under ``drs`` and ``pack`` - cross the exchange network while
-nobody computes.
+Simplification: activations that change cores - the gather after every matrix that is split, the way
+to the mapped core and back under ``drs`` and ``pack`` - cross the exchange network while nobody
+computes.
 """
 
 from collections import Counter
@@ -26,7 +26,7 @@ OpOf = Callable[[int, Slice, int], Op]
 
 
 WHOLE = Slice()
-"""Whole matrices, as cores hold them under batch mapping."""
+"""Whole matrices, as cores hold them where nothing is split."""
 
 
 class Lane(NamedTuple):

@@ -303,26 +303,41 @@ def _notes(design: Design, rows: Sequence[RowResult], fits: bool) -> list[str]:
     drs = next(row for row in rows if row.variant.name == "FastCar + DRS")
     gain = static.latency_s / drs.latency_s - 1
     if gain < 0.005:
-        notes.append(_why_drs_is_no_help(design, gain))
+        notes.append(_why_drs_is_no_help(static, gain))
     return notes
 
 
-def _why_drs_is_no_help(design: Design, gain: float) -> str:
-    machine, batch = design.machine, design.policy.batch
-    if machine.mapping == "tensor":
+def _why_drs_is_no_help(static: RowResult, gain: float) -> str:
+    machine, batch = static.design.machine, static.design.policy.batch
+    width = machine.drs.index_register_bits
+    limit = {each.phase: each.limit for each in phase_limits(static.simulation)}.get("mlp")
+    if machine.splits_mlp:
         why = "tensor mapping spreads every sequence over all cores, so there is no load to balance"
+    elif machine.cores == 1:
+        why = "there is one core only"
     elif batch <= machine.cores:
         why = (
             f"{batch} sequences on {machine.cores} cores: each has a core of its own, and there "
             "is none to move"
+        )
+    elif width < batch:
+        rounds = -(-batch // width)
+        why = (
+            f"the Index Register holds {width} of {batch} sequences, so that MLPs are computed, "
+            f"and their weights fetched, in {rounds} rounds"
+        )
+    elif limit == "compute":
+        why = (
+            "compute is the limit, and in most layer-steps the fullest core has as many sequences "
+            "under either"
         )
     elif machine.weight_sharing == "broadcast":
         why = "the MLP waits for its broadcast weights, which arrive no sooner on balanced cores"
     else:
         why = "every core that joins streams the weights once more, and memory is the limit"
     return (
-        f"DRS gains {_share(gain)} here: {why}. It pays where cores are the limit, as in the "
-        f"design {DRS_PRESET}."
+        f"DRS gains {_share(gain)} here: {why}. It pays where loads differ and cores are the "
+        f"limit, as in the design {DRS_PRESET}."
     )
 
 

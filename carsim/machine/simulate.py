@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from carsim.hw.bench import PhaseResult
+from carsim.hw.bound import Bound
 from carsim.hw.phase import Case
 from carsim.machine.batches import Batches
 from carsim.machine.memo import PhaseMemo
@@ -231,6 +232,16 @@ class _Run:
             ahead = results[-1].ahead
             # The registers take the next group once this one has left the cores.
             exposed = self._plan.dispatch_cycles(scored)
+        if len(results) > 1:
+            # A schedule that knows no groups streams the weights once.
+            computing = sum(sum(loads) for loads, _ in pattern)
+            replaying = sum(replaying for _, replaying in pattern)
+            bound = self._plan.phases.mlp_bound(computing, replaying)
+            none = Bound(0, (0,) * len(bound.dram_bytes))
+            results = [
+                result._replace(bound_cycles=each.cycles, bound_dram_bytes=each.dram_bytes)
+                for result, each in zip(results, [bound] + [none] * (len(results) - 1), strict=True)
+            ]
         return tuple(results)
 
     def count(self, name: str, weighted: Iterable[tuple[PhaseResult, int]]) -> None:

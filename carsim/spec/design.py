@@ -41,7 +41,7 @@ class Design(Section):
                     f"{kib} KiB hold fewer than two tiles of {machine.tile_kib} KiB",
                     "enlarge it or shrink machine.tile_kib",
                 )
-        if machine.mapping != "batch" and machine.weight_sharing != "broadcast":
+        if machine.splits_attention and machine.weight_sharing != "broadcast":
             raise FieldError(
                 "machine.weight_sharing",
                 f"{machine.weight_sharing!r} has no meaning under machine.mapping "

@@ -104,7 +104,7 @@ class Machine(Section):
     mapping: Mapping = Field(
         "batch",
         description="a sequence per core; every matrix split by columns over the cores (tensor); "
-        "or attention and its projections split by heads, MLPs a sequence per core (heads)",
+        "or attention and its projections split by heads, all else a sequence per core (heads)",
     )
     prefetch: Prefetch = Field(
         "gated", description="when MLP weights may be fetched: once dispatched, decided, or before"
@@ -118,6 +118,16 @@ class Machine(Section):
     )
     drs: Drs = Drs()
     placement: Placement
+
+    @property
+    def splits_attention(self) -> bool:
+        """Attention and its projections are split over the cores, all of which read all rows."""
+        return self.mapping != "batch"
+
+    @property
+    def splits_mlp(self) -> bool:
+        """So are MLPs, the head and the prompt."""
+        return self.mapping == "tensor"
 
     @property
     def tile_bytes(self) -> int:

@@ -117,7 +117,7 @@ GUIDANCE_OPS = 2
 class Slice:
     """The share of every matrix that one core works on.
 
-    Under batch mapping a core holds whole matrices (``of`` = 1); under tensor mapping each of
+    Where matrices are not split, a core holds them whole (``of`` = 1); where they are, each of
     ``of`` cores holds every ``of``-th column, and the core with the largest share sets the pace.
     """
 

@@ -48,6 +48,7 @@ def test_no_point_of_the_front_is_beaten_and_every_other_is(stored: Path) -> Non
     document = json.loads(call(stored, "--json").output)
     assert document["objectives"] == GOALS
     assert document["points"] == 18
+    assert document["same_code"] is True
     front = pd.DataFrame(document["front"])
     columns = ["point", *GOALS, "knee"]
     pd.testing.assert_frame_equal(pd.read_csv(stored / "pareto.csv")[columns], front[columns])
@@ -92,6 +93,7 @@ def test_a_store_of_other_code_says_so_and_takes_no_further_points(stored: Path)
         store.execute("UPDATE meta SET value = 'other' WHERE key = 'code'")
     store.close()
     assert "were evaluated by other code of carsim" in call(stored).output
+    assert json.loads(call(stored, "--json").output)["same_code"] is False
     study = load_study(write_study(stored.parent, objectives=GOALS))
     with pytest.raises(InputError, match="go back to that code"):
         sweep(study, stored, workers=0)

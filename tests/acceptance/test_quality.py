@@ -178,6 +178,8 @@ def test_info_shows_quality_by_frame(measured: Trace, tmp_path: Path) -> None:
     save_trace(tmp_path / "same.npz", replace(measured, meta=meta))
     shown = CliRunner().invoke(carsim, ["trace", "info", str(tmp_path / "same.npz")]).output
     assert "identical" in shown
+    listed = CliRunner().invoke(carsim, ["trace", "list", str(tmp_path / "same.npz")]).output
+    assert listed.splitlines()[1].endswith("same")
 
 
 def test_a_list_of_traces(measured: Trace, tmp_path: Path) -> None:

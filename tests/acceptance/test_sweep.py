@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -22,8 +23,9 @@ from explore_study import write_study
 
 from carsim.errors import InputError
 from carsim.explore import workers
-from carsim.explore.evaluate import Evaluator
+from carsim.explore.evaluate import Evaluator, context_of
 from carsim.explore.frame import frame_of
+from carsim.explore.points import make_points
 from carsim.explore.store import STORE_FILE, Store, open_store
 from carsim.explore.study import load_study
 from carsim.explore.sweep import fill, open_folder, sweep
@@ -231,6 +233,13 @@ def test_a_point_that_kills_its_processes_fails_alone(tmp_path, monkeypatch):
     assert (sweep(study, tmp_path / "out", workers=0).status == "failed").sum() == 1
     again = sweep(study, tmp_path / "out", workers=0, retry_failed=True)
     assert (again.status == "ok").all()
+
+
+def test_a_worker_of_other_code_is_refused(tmp_path):
+    study = load_study(write_study(tmp_path))
+    context = replace(context_of(study), code="other")
+    with pytest.raises(InputError, match=r"runs other code of carsim; install the same"):
+        list(workers.evaluate_local(context, make_points(study), 1, lambda: False))
 
 
 def test_a_full_disk_is_one_line_and_loses_nothing(tmp_path, undisturbed):

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import designs, draw_replay, small_design, videos
 
+from carsim.hw import drs
 from carsim.hw.hardware import Hardware
 from carsim.machine.batches import Batches
 from carsim.machine.memo import PhaseMemo
@@ -14,6 +15,7 @@ from carsim.machine.patterns import pattern_of
 from carsim.machine.plan import Plan
 from carsim.machine.simulate import Simulation, simulate, simulate_plainly
 from carsim.spec import DenseAttention, Design, StreamingAttention
+from carsim.spec.policy import Schedule
 from carsim.workload.geometry import Video
 
 
@@ -149,6 +151,16 @@ def test_no_run_beats_compute_bandwidth_or_bound(run: tuple[Design, Plan, Batche
         moved = [a + b for a, b in zip(moved, total.dram_bytes, strict=True)]
     for nbytes, path in zip(moved, plan.hw.paths, strict=True):
         assert nbytes <= simulation.cycles * path.rate
+
+
+@given(runs(), st.sampled_from(sorted(drs.SCHEDULES)))
+def test_a_bound_holds_for_every_schedule(
+    run: tuple[Design, Plan, Batches], schedule: Schedule
+) -> None:
+    """Also for one that dispatches all sequences at once, where the register holds fewer."""
+    _, plan, batches = run
+    bound_cycles = simulated(plan, batches).bound_cycles
+    assert simulated(replace(plan, schedule=schedule), batches).cycles >= bound_cycles
 
 
 @given(runs())

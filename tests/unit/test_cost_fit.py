@@ -4,10 +4,10 @@ import pytest
 
 from carsim.cost.fit import (
     FitRow,
-    activation_bytes,
     check_fit,
     head_kv_bytes,
     sequences_per_core,
+    widest_activations,
 )
 from carsim.spec import load_design, override
 from carsim.workload.geometry import Video
@@ -77,22 +77,22 @@ def test_a_linear_head_keeps_nothing_on_chip() -> None:
     )
     assert head_kv_bytes(design.model) == 0
     # Logits wait beside the body's output: 4096 + 32000 elements.
-    assert activation_bytes(design.model, design.machine, 4, 2110) == 2 * 36_096
+    assert widest_activations(design.model, design.machine, 4, 2110) == (2 * 36_096, 1)
 
 
 def test_widest_activations_are_those_of_the_mlp() -> None:
     design = load_design("zcu102")
     # Residual, block input, gate and up, of one sequence a core.
-    assert activation_bytes(design.model, design.machine, 2, 2110) == 2 * (2 * 4096 + 2 * 11008)
+    expected = 2 * (2 * 4096 + 2 * 11008)
+    assert widest_activations(design.model, design.machine, 2, 2110) == (expected, 1)
 
 
 def test_tensor_mapping_works_on_all_sequences_with_a_share_of_the_columns() -> None:
     design = override(load_design("zcu102_16gb"), {"machine.mapping": "tensor"})
     assert sequences_per_core(design.machine, 8, split=True) == 8
     # A quarter of the residual, the input, a quarter of gate and up; down reads all 11008 instead.
-    assert activation_bytes(design.model, design.machine, 8, 2110) == (
-        8 * 2 * (1024 + max(4096 + 2 * 2752, 11008 + 1024))
-    )
+    expected = 8 * 2 * (1024 + max(4096 + 2 * 2752, 11008 + 1024))
+    assert widest_activations(design.model, design.machine, 8, 2110) == (expected, 8)
     # All eight sequences, a quarter of the heads: as much as two whole sequences.
     report = check_fit(design, VILA_U)
     (row,) = [row for row in report.rows if row.what.startswith("the head's")]
@@ -103,13 +103,16 @@ def test_by_heads_attention_holds_all_sequences_and_mlps_their_own() -> None:
     """Of 8 sequences on 4 cores, each of 2 bytes an element."""
     design = override(load_design("zcu102_16gb"), {"machine.mapping": "heads"})
     # A quarter of the residual, the input, a quarter of Q, K and V, one head's scores, the output.
-    attention = 8 * 2 * (1024 + 4096 + 3 * 1024 + 50_000 + 1024)
-    assert activation_bytes(design.model, design.machine, 8, 50_000) == attention
+    expected = 8 * 2 * (1024 + 4096 + 3 * 1024 + 50_000 + 1024)
+    assert widest_activations(design.model, design.machine, 8, 50_000) == (expected, 8)
     # Residual, block input, gate and up of one sequence.
     wide = override(design, {"machine.cores": 8, "model.body.ffn_size": 65_536})
-    assert activation_bytes(wide.model, wide.machine, 8, 1) == 2 * (2 * 4096 + 2 * 65_536)
-    (row,) = [row for row in check_fit(design, VILA_U).rows if row.what.startswith("the head's")]
-    assert row.needed == 2 * 122_880
+    expected = 2 * (2 * 4096 + 2 * 65_536)
+    assert widest_activations(wide.model, wide.machine, 8, 1) == (expected, 1)
+    rows = {row.what: row for row in check_fit(design, VILA_U).rows}
+    head = rows["the head's keys and values in the KV buffer"]
+    assert (head.needed, head.detail) == (2 * 122_880, "2 sequences per core")
+    assert rows["widest activations in the activation buffer"].detail == "8 sequences per core"
 
 
 def test_several_misfits_are_all_reported() -> None:

@@ -104,7 +104,7 @@ def test_who_shares_what(mapping: str, sharing: str, lockstep: bool, share: int)
     hw = Hardware(small_design(mapping=mapping, weight_sharing=sharing))
     assert hw.is_lockstep == lockstep
     assert hw.part.of == share
-    assert hw.attention.part.of == (1 if mapping == "batch" else 2)
+    assert hw.of_attention.part.of == (1 if mapping == "batch" else 2)
 
 
 def test_sequences_are_spread_over_cores() -> None:

@@ -177,6 +177,7 @@ def test_rows_that_fill_no_batch_are_named() -> None:
     [
         (("machine.cores=4",), "4 sequences on 4 cores: each has a core of its own"),
         (("machine.mapping=tensor",), "tensor mapping spreads every sequence over all cores"),
+        (("machine.drs.index_register_bits=3",), "holds 3 of 4 sequences, so that MLPs are"),
     ],
 )
 def test_where_drs_cannot_help_the_run_says_why(overrides: tuple[str, ...], why: str) -> None:
