@@ -73,7 +73,12 @@ def numbers(frame: pd.DataFrame) -> dict[str, str]:
         f"by {_span(shared)} over `static` where weights are broadcast and {_span(private)} where "
         f"they are private."
     )
-    return {"answer": answer, "map": _map(table), "exchange": _exchange(frame)}
+    return {
+        "answer": answer,
+        "map": _map(table),
+        "exchange": _exchange(frame),
+        "heads": _heads(frame),
+    }
 
 
 def _span(values: pd.Series) -> str:
@@ -124,6 +129,25 @@ def _exchange(frame: pd.DataFrame) -> str:
         )
     widths = sorted(narrow["machine.exchange_bytes_per_cycle"].unique())
     return markdown(["batch", "MAC/cycle", *(f"{w:.0f} B" for w in widths), "64 B"], rows, texts=0)
+
+
+def _heads(frame: pd.DataFrame) -> str:
+    part = frame[frame["study"] == "study_heads"]
+    way = part["machine.mapping"] + " " + part["policy.schedule"]
+    place = ["machine.cores", "policy.batch"]
+    table = part.assign(way=way).pivot_table(index=place, columns="way", values="latency_s")
+    gain = table.rdiv(table["batch static"], axis=0) - 1
+    ways = ("batch drs", "heads static", "heads drs", "tensor static")
+    rows = [
+        [
+            *(f"{number:.0f}" for number in at),
+            f"{table.loc[at, 'batch static']:.1f}",
+            *(f"{100 * gain.loc[at, way]:+.1f}" for way in ways),
+        ]
+        for at in table.index
+    ]
+    header = ["cores", "batch", "static s", "drs %", "heads, static %", "heads, drs %", "tensor %"]
+    return markdown(header, rows, texts=0)
 
 
 def draw(frame: pd.DataFrame, path: Path) -> None:
