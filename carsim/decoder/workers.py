@@ -1,14 +1,13 @@
 """Worker processes of one thread each, so that sums round the same however many there are."""
 
 import multiprocessing
-import os
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
 from typing import Any, TypeVar
 
+from carsim.environment import environment
 from carsim.errors import InputError
 
 Result = TypeVar("Result")
@@ -59,7 +58,7 @@ def run_in_workers(
     done, stop = context.Value("q", 0), context.Event()
     size = max(1, min(workers, len(pieces)))
     with (
-        _one_thread_each(),
+        environment(dict.fromkeys(_THREAD_VARIABLES, "1")),
         ProcessPoolExecutor(size, context, _start_worker, (done, stop)) as pool,
     ):
         try:
@@ -93,21 +92,6 @@ def _here(
     if finished:
         finished(number, result)
     return result
-
-
-@contextmanager
-def _one_thread_each() -> Iterator[None]:
-    """Have processes that start inside use one thread for linear algebra."""
-    before = {name: os.environ.get(name) for name in _THREAD_VARIABLES}
-    os.environ.update(dict.fromkeys(_THREAD_VARIABLES, "1"))
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
 
 
 def _start_worker(done: Any, stop: Any) -> None:

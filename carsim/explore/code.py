@@ -6,8 +6,8 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parents[1]
 
-WITHOUT_A_SAY = ("cli", "decoder", "observe", "output", "plots", "validate")
-"""Packages that no metric of a point follows from."""
+WITHOUT_A_SAY = ("cli", "configs", "decoder", "observe", "output", "plots", "validate")
+"""Packages that no metric of a point follows from, and designs, which are inputs."""
 
 SUFFIXES = (".csv", ".py", ".yaml")
 

@@ -13,6 +13,7 @@ and misfits are results.
 import gc
 import os
 import signal
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -34,10 +35,12 @@ from multiprocessing import (
     parent_process,
 )
 from multiprocessing.context import ForkServerContext
+from pathlib import Path
 from platform import node
 from time import monotonic
 from typing import Any
 
+from carsim.environment import environment
 from carsim.errors import InputError
 from carsim.explore.code import code_sha256
 from carsim.explore.evaluate import Context, Evaluator, Row
@@ -213,6 +216,7 @@ def start_pool(context: Context, workers: int) -> ProcessPoolExecutor:
     processes = get_context("forkserver" if "forkserver" in methods else "spawn")
     if isinstance(processes, ForkServerContext):
         processes.set_forkserver_preload([__name__])
+        _start_forkserver()
     return ProcessPoolExecutor(
         workers, mp_context=processes, initializer=_start, initargs=(context,)
     )
@@ -322,6 +326,19 @@ def _start(context: Context) -> None:
     threading.Thread(target=leave_with_parent, daemon=True).start()
     # What is here now stays until the end: to look through it for garbage cost a point 8 %.
     gc.freeze()
+
+
+def _start_forkserver() -> None:
+    """Start the server of forks, unless it runs, so that it imports what this process would.
+
+    Left alone, it looks for modules in the working directory first (Python up to 3.12), where
+    another carsim may lie.
+    """
+    from multiprocessing import forkserver
+
+    path = os.pathsep.join(folder or str(Path.cwd()) for folder in sys.path)
+    with environment({"PYTHONSAFEPATH": "1", "PYTHONPATH": path}):
+        forkserver.ensure_running()
 
 
 def _failure(who: str) -> Row:

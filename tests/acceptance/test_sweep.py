@@ -235,6 +235,18 @@ def test_a_point_that_kills_its_processes_fails_alone(tmp_path, monkeypatch):
     assert (again.status == "ok").all()
 
 
+def test_workers_run_the_code_of_the_process_that_starts_them(tmp_path):
+    """Not that of a folder named carsim where the command is typed."""
+    study = write_study(tmp_path, axes={"machine.cores": [1, 2]})
+    (tmp_path / "carsim").mkdir()
+    (tmp_path / "carsim" / "__init__.py").write_text("raise SystemExit('the wrong one')")
+    sweeping = [*command(tmp_path, "--workers", "2", "--json")]
+    sweeping[1:3] = ["-P", "-m", "carsim"]
+    done = subprocess.run(sweeping, cwd=study.parent, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["ok"] == 2
+
+
 def test_a_worker_of_other_code_is_refused(tmp_path):
     study = load_study(write_study(tmp_path))
     context = replace(context_of(study), code="other")
