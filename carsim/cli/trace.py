@@ -94,15 +94,16 @@ def _in_short(loaded: "Trace") -> dict[str, str]:
     import math
 
     from carsim.trace import StreamingAttention, captured, replay_ratio
+    from carsim.trace.meta import in_ranges
 
     meta = loaded.meta
     _, eligible = replay_ratio(captured(loaded).replay, loaded.tokens_per_frame)
     window = "dense"
     if isinstance(meta.attention, StreamingAttention):
         window = f"{meta.attention.sinks} + {meta.attention.window}"
-    exempt = meta.exempt_layers
+    exempt = in_ranges(meta.exempt_layers)
     if "," in exempt:
-        exempt = f"{sum(tau is None or tau == math.inf for tau in meta.tau_per_layer)} layers"
+        exempt = f"{len(meta.exempt_layers)} layers"
     psnr_db = ""
     if meta.quality is not None:
         first = meta.quality.by_sampling[0]

@@ -7,12 +7,12 @@ phases. Attention is a phase of its own because only it depends on the context l
 
 Simplifications: a barrier at the end of every phase, so cores with fewer sequences wait for the
 fullest one four times a layer-step; what was fetched ahead is levelled there to the least of all
-cores, and to whole ``LEAD_GRAIN_BYTES`` if still under way. Under mapping
-``heads``, nothing is fetched ahead from attention to the MLP or back, as buffers change hands; the
-attention of the prompt is taken by sequences; and the exchange that brings an MLP's outputs to all
-cores is charged under ``drs`` and ``pack`` only, and there with the way to the mapped core, which
-the gather after the output projection has made needless (against ``static``, less than 0.2 % of a
-dense layer-step of the shipped designs).
+cores, and to whole ``LEAD_GRAIN_BYTES`` if still under way. Under mapping ``heads``, nothing is
+fetched ahead from attention to the MLP or back, as buffers change hands; the attention of the
+prompt is taken by sequences; and the exchange that brings an MLP's outputs to all cores is charged
+under ``drs`` and ``pack`` only, and there with the way to the mapped core, which the gather after
+the output projection has made needless (against ``static``, less than 0.2 % of a dense layer-step
+of the shipped designs).
 """
 
 from collections.abc import Sequence
@@ -123,12 +123,14 @@ class Phases:
     def __init__(self, hw: Hardware, emit: Emit | None = None) -> None:
         self.hw = hw
         self._emit = emit
-        self._of_attention = split = hw.of_attention
-        self._qkv = {scored: _home(split, [self._qkv_of(scored)]) for scored in (False, True)}
-        self._output = _home(split, [self._output_of])
+        of_attention = hw.of_attention
+        self._qkv = {
+            scored: _home(of_attention, [self._qkv_of(scored)]) for scored in (False, True)
+        }
+        self._output = _home(of_attention, [self._output_of])
         self._output_lead = _lead(self._output)
         self._qkv_lead = self._mlp_lead = None
-        if split is hw:
+        if of_attention is hw:
             self._qkv_lead = _lead(self._qkv[False])
             # Streamed once per sequence, weights for a second one are not sure to be used.
             single = tuple(min(1, load) for load in hw.home_loads)
@@ -137,15 +139,15 @@ class Phases:
 
     def simulate(self, case: Case) -> PhaseResult:
         """Simulate the phase that a case describes."""
-        split = self._of_attention
+        of_attention = self.hw.of_attention
         if isinstance(case, AttendCase):
-            return self._run(split, self._attend(case), case.before, self._output_lead)
+            return self._run(of_attention, self._attend(case), case.before, self._output_lead)
         if isinstance(case, QkvCase):
             attend = self._attend(AttendCase(case.scored, case.attended, False, Ahead()))
-            return self._run(split, self._qkv[case.scored], case.before, _lead(attend))
+            return self._run(of_attention, self._qkv[case.scored], case.before, _lead(attend))
         if isinstance(case, OutputCase):
             lead_out = self._mlp_lead if case.mlp_lead else None
-            return self._run(split, self._output, case.before, lead_out)
+            return self._run(of_attention, self._output, case.before, lead_out)
         return self._mlp(case)
 
     def attend_all(self, cases: Sequence[AttendCase]) -> list[PhaseResult]:
@@ -171,7 +173,7 @@ class Phases:
     def qkv_attended(self) -> int:
         """The shortest context that overfills the KV buffers, in tokens."""
         machine, body = self.hw.design.machine, self._model.body
-        sharing = machine.cores if self._of_attention.is_tensor else 1
+        sharing = machine.cores if self.hw.of_attention.is_tensor else 1
         token_bytes = max(1, self._model.kv.bytes_of(2 * body.kv_size) // sharing)
         return machine.kv_buffer_bytes // token_bytes + 1
 
@@ -276,16 +278,16 @@ class Phases:
                 scored_keys=scored_keys,
             )
 
-        return _home(self._of_attention, [op])
+        return _home(self.hw.of_attention, [op])
 
     def _attend_alike(self, cases: Sequence[AttendCase]) -> list[PhaseResult]:
         """Attention phases that differ in nothing but context length and what was fetched."""
         if self._emit is None and len(cases) >= FEWEST_AT_ONCE:
             attended = cast(int, ints(case.attended for case in cases))
             lanes = self._attend(cases[0]._replace(attended=attended))
-            if is_alone(self._of_attention, lanes, self._output_lead):
+            if is_alone(self.hw.of_attention, lanes, self._output_lead):
                 before = [case.before for case in cases]
-                return run_alone(self._of_attention, lanes[0], before, self._output_lead)
+                return run_alone(self.hw.of_attention, lanes[0], before, self._output_lead)
         return [self.simulate(case) for case in cases]
 
     def _output_of(self, rows: int, part: Slice, streams: int) -> Op:

@@ -1,7 +1,8 @@
 """Metadata of a trace: one strict, frozen schema, stored as one JSON string in the file."""
 
 import math
-from typing import Annotated, Literal, Self
+from collections.abc import Iterable
+from typing import Annotated, Literal, Self, TypeGuard
 
 from pydantic import (
     AfterValidator,
@@ -232,34 +233,26 @@ class TraceMeta(_Model):
     @property
     def tau_text(self) -> str:
         """The threshold as a phrase for labels."""
-        if not self.tau_span:
+        exempt, span = self.exempt_layers, self.tau_span
+        if not span:
             return "no replay"
-        if not self.exempt_layers:
-            return f"tau {self.tau_span}"
-        one = self.exempt_layers.isdigit()
-        never = "layer {} never replays" if one else "layers {} never replay"
-        return f"tau {self.tau_span} ({never.format(self.exempt_layers)})"
+        if not exempt:
+            return f"tau {span}"
+        never = "layer {} never replays" if len(exempt) == 1 else "layers {} never replay"
+        return f"tau {span} ({never.format(in_ranges(exempt))})"
 
     @property
     def tau_span(self) -> str:
         """The threshold, or the least and the highest of the layers; empty if none replays."""
-        acting = sorted({tau for tau in self.tau_per_layer if tau is not None and tau < math.inf})
+        acting = sorted({tau for tau in self.tau_per_layer if _acts(tau)})
         if len(acting) < 2:
             return "".join(f"{tau:.6g}" for tau in acting)
         return f"{acting[0]:.4g} to {acting[-1]:.4g}"
 
     @property
-    def exempt_layers(self) -> str:
-        """Layers that never replay, neighbours as a range."""
-        runs: list[list[int]] = []
-        for layer, tau in enumerate(self.tau_per_layer):
-            if tau is not None and tau < math.inf:
-                continue
-            if runs and layer == runs[-1][-1] + 1:
-                runs[-1].append(layer)
-            else:
-                runs.append([layer])
-        return ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)
+    def exempt_layers(self) -> list[int]:
+        """Layers that never replay."""
+        return [layer for layer, tau in enumerate(self.tau_per_layer) if not _acts(tau)]
 
     @property
     def quality_text(self) -> str:
@@ -305,6 +298,26 @@ class TraceMeta(_Model):
         names = [measured.sampling for measured in quality.by_sampling]
         if len(set(names)) < len(names):
             raise ValueError("quality: a sampling is listed twice")
+
+
+def _acts(tau: float | None) -> TypeGuard[float]:
+    """Some score may exceed the threshold of a layer."""
+    return tau is not None and tau < math.inf
+
+
+def in_ranges(numbers: Iterable[int]) -> str:
+    """Numbers in words, neighbours as a range.
+
+    >>> in_ranges([0, 2, 3, 4])
+    '0, 2-4'
+    """
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)
 
 
 def parse_meta(text: str, place: str) -> TraceMeta:

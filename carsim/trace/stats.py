@@ -10,6 +10,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
+from carsim.trace.decisions import replay_ratio
 from carsim.trace.file import Trace
 
 QUANTILES = (0.0, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
@@ -87,10 +88,14 @@ def trace_stats(trace: Trace) -> TraceStats:
     pairs = trace.meta.guidance_pairs
     clips = [pair[0] for pair in pairs] if pairs else list(range(trace.n_rows))
     across = list(combinations(clips, 2))
+
+    def ratio(part: NDArray[np.bool_]) -> ReplayRatio:
+        return ReplayRatio(*replay_ratio(part, trace.tokens_per_frame))
+
     return TraceStats(
-        ratio=_ratio(replay, eligible),
-        by_layer=tuple(_ratio(replay[:, i], eligible[:, i]) for i in range(trace.n_layers)),
-        by_row=tuple(_ratio(replay[..., i], eligible[..., i]) for i in range(trace.n_rows)),
+        ratio=ratio(replay),
+        by_layer=tuple(ratio(replay[:, i : i + 1]) for i in range(trace.n_layers)),
+        by_row=tuple(ratio(replay[..., i : i + 1]) for i in range(trace.n_rows)),
         by_frame=frames.mean(axis=(1, 2, 3)),
         eligible_by_layer_frame=frames.mean(axis=(1, 3)).T,
         tas_quantiles=np.quantile(scores, QUANTILES) if scores.size else np.empty(0),
@@ -99,10 +104,6 @@ def trace_stats(trace: Trace) -> TraceStats:
         within_layer_pair_phi=_within_layers(eligible, pairs),
         within_layer_clip_phi=_within_layers(eligible, across),
     )
-
-
-def _ratio(replay: NDArray[np.bool_], eligible: NDArray[np.bool_]) -> ReplayRatio:
-    return ReplayRatio(float(replay.mean()), float(eligible.mean()) if eligible.size else 0.0)
 
 
 def _within_layers(

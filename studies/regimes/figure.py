@@ -133,15 +133,17 @@ def _exchange(frame: pd.DataFrame) -> str:
 
 def _heads(frame: pd.DataFrame) -> str:
     part = frame[frame["study"] == "study_heads"]
-    way = part["machine.mapping"] + " " + part["policy.schedule"]
+    way = (part["machine.mapping"] + " " + part["policy.schedule"]).replace(
+        "batch static", "static"
+    )
     place = ["machine.cores", "policy.batch"]
     table = part.assign(way=way).pivot_table(index=place, columns="way", values="latency_s")
-    gain = table.rdiv(table["batch static"], axis=0) - 1
+    gain = gains(table)
     ways = ("batch drs", "heads static", "heads drs", "tensor static")
     rows = [
         [
             *(f"{number:.0f}" for number in at),
-            f"{table.loc[at, 'batch static']:.1f}",
+            f"{table.loc[at, 'static']:.1f}",
             *(f"{100 * gain.loc[at, way]:+.1f}" for way in ways),
         ]
         for at in table.index
