@@ -14,45 +14,45 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from carsim.design import Design, load_design, override, shipped_designs
+    from carsim.design.document import design_schema, design_yaml
     from carsim.errors import CarsimError, InputError, MisfitError
     from carsim.explore.pareto import pareto
     from carsim.explore.search import search
     from carsim.explore.study import Study, load_study
     from carsim.explore.sweep import sweep
     from carsim.machine import Report, RowResult, run
-    from carsim.output import save_report, summary
-    from carsim.output.compare import Comparison, compare
-    from carsim.output.report import write_page
-    from carsim.spec import Design, load_design, override, shipped_designs
-    from carsim.spec.document import design_schema, design_yaml
+    from carsim.report import save_report, summary
+    from carsim.report.compare import Comparison, compare
+    from carsim.report.report import write_page
     from carsim.trace import Trace, load_trace, save_trace
 
 _HOMES = {
     "CarsimError": "carsim.errors",
-    "Comparison": "carsim.output.compare",
-    "Design": "carsim.spec",
+    "Comparison": "carsim.report.compare",
+    "Design": "carsim.design",
     "InputError": "carsim.errors",
     "MisfitError": "carsim.errors",
     "Report": "carsim.machine",
     "RowResult": "carsim.machine",
     "Study": "carsim.explore.study",
     "Trace": "carsim.trace",
-    "compare": "carsim.output.compare",
-    "design_schema": "carsim.spec.document",
-    "design_yaml": "carsim.spec.document",
-    "load_design": "carsim.spec",
+    "compare": "carsim.report.compare",
+    "design_schema": "carsim.design.document",
+    "design_yaml": "carsim.design.document",
+    "load_design": "carsim.design",
     "load_study": "carsim.explore.study",
     "load_trace": "carsim.trace",
-    "override": "carsim.spec",
+    "override": "carsim.design",
     "pareto": "carsim.explore.pareto",
     "run": "carsim.machine",
-    "save_report": "carsim.output",
+    "save_report": "carsim.report",
     "save_trace": "carsim.trace",
     "search": "carsim.explore.search",
-    "shipped_designs": "carsim.spec",
-    "summary": "carsim.output",
+    "shipped_designs": "carsim.design",
+    "summary": "carsim.report",
     "sweep": "carsim.explore.sweep",
-    "write_page": "carsim.output.report",
+    "write_page": "carsim.report.report",
 }
 """Public name -> the module that it is imported from."""
 

@@ -19,8 +19,8 @@ from typing import Any
 
 from strategies import raw_design
 
-from carsim.hw.hardware import Hardware, Path
-from carsim.spec import build_design
+from carsim.design import build_design
+from carsim.machine.hardware import Hardware, Path
 
 
 def ideal_hardware(

@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from carsim.hw.hardware import Hardware
-from carsim.spec import Design, build_design
+from carsim.design import Design, build_design
+from carsim.machine.hardware import Hardware
 from carsim.workload.geometry import Video
 
 CONSTANT = {"value": 1.0, "low": 0.5, "high": 2.0, "source": "made up for a test"}

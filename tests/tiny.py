@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from carsim.design import Design, load_design
 from carsim.machine import Report, run
-from carsim.spec import Design, load_design
 from carsim.trace import DenseAttention, Geometry, Trace, TraceMeta, save_trace
 from carsim.trace.file import evaluated, would_replay
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
-from carsim.spec.base import MOST
-from carsim.spec.machine import Dataflow, WeightLoad
+from carsim.design.machine import Dataflow, WeightLoad
+from carsim.section import MOST
 from carsim.validate.peers import PEERS, Peer
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from carsim.hw.product import Supply
+    from carsim.machine.product import Supply
 
 COUNT = click.IntRange(1, MOST)
 
@@ -88,8 +88,8 @@ def array(
     as_json: bool,
 ) -> None:
     """Show what an M x K times K x N product takes on one array, double-buffered from memory."""
-    from carsim.hw.product import Supply, product
-    from carsim.spec import Array
+    from carsim.design import Array
+    from carsim.machine.product import Supply, product
     from carsim.units import KIB
     from carsim.workload.ops import Gemm
 

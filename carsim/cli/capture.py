@@ -94,8 +94,8 @@ def _capture_recipes(
     from carsim.decoder.capture import References
     from carsim.decoder.capture import capture as decode_recipe
     from carsim.decoder.recipe import parse_recipe
-    from carsim.spec.yaml_file import read_mapping
     from carsim.trace.npz import refuse_existing
+    from carsim.yaml_file import read_mapping
 
     parsed = [(path, parse_recipe(read_mapping(path), path)) for path in recipes]
     targets = [out or path.parent / recipe.output for path, recipe in parsed]
@@ -114,7 +114,7 @@ def _capture_recipes(
 def _calibrate(recipes: tuple[Path, ...], ratio: float, workers: int) -> None:
     from carsim.decoder.calibrate import calibrate as search_tau
     from carsim.decoder.recipe import parse_recipe
-    from carsim.spec.yaml_file import read_mapping
+    from carsim.yaml_file import read_mapping
 
     for path, recipe in [(path, parse_recipe(read_mapping(path), path)) for path in recipes]:
         with progress_bar(recipe.name) as progress:

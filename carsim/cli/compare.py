@@ -10,8 +10,8 @@ from carsim.errors import InputError
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from carsim.output.compare import Comparison
-    from carsim.spec import Design
+    from carsim.design import Design
+    from carsim.report.compare import Comparison
 
 
 @click.command()
@@ -47,7 +47,7 @@ def compare(
     one, which is simulated on --trace.
     """
     from carsim.cli.console import output_console, progress, show
-    from carsim.output.compare import compare as compare_runs
+    from carsim.report.compare import compare as compare_runs
     from carsim.trace import load_trace
 
     first, second = _side(a, set_a, "--set-a"), _side(b, set_b, "--set-b")
@@ -67,7 +67,7 @@ def comparison_parts(comparison: "Comparison") -> Iterator["RenderableType"]:
     from rich.text import Text
 
     from carsim.cli.plain_table import rich_table
-    from carsim.output import compare_words as words
+    from carsim.report import compare_words as words
 
     for side, run in (("A", comparison.a), ("B", comparison.b)):
         board = run.spec().board.name
@@ -96,8 +96,8 @@ def comparison_parts(comparison: "Comparison") -> Iterator["RenderableType"]:
 
 def _side(name: str, changes: tuple[str, ...], option: str) -> "str | Design":
     """A folder of results by its name, or a design with its changes."""
-    from carsim.output.compare import is_run
-    from carsim.spec import load_design
+    from carsim.design import load_design
+    from carsim.report.compare import is_run
 
     if not is_run(name):
         try:

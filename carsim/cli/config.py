@@ -22,8 +22,8 @@ def config() -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of YAML.")
 def show(design: str, overrides: tuple[str, ...], as_json: bool) -> None:
     """Print DESIGN with presets, defaults and changes written out; it loads as the same design."""
-    from carsim.spec import load_design
-    from carsim.spec.document import design_yaml
+    from carsim.design import load_design
+    from carsim.design.document import design_yaml
 
     loaded = load_design(design, overrides)
     if as_json:
@@ -35,7 +35,7 @@ def show(design: str, overrides: tuple[str, ...], as_json: bool) -> None:
 @config.command(short_help="Print the JSON schema of a design file.")
 def schema() -> None:
     """Print the JSON schema of a design file, for editors and checkers."""
-    from carsim.spec.document import design_schema
+    from carsim.design.document import design_schema
 
     click.echo(json.dumps(design_schema(), indent=2))
 
@@ -44,7 +44,7 @@ def schema() -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 def list_designs(as_json: bool) -> None:
     """List the designs that ship with carsim."""
-    from carsim.spec import load_design, shipped_designs
+    from carsim.design import load_design, shipped_designs
 
     described = {name: load_design(name).description for name in shipped_designs()}
     if as_json:

@@ -8,7 +8,7 @@ import click
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from carsim.hw.dram import Access, DramTimings
+    from carsim.memory.sustained import Access, DramTimings
 
 LIST_WIDTH = 120
 """Columns that the list of standards needs at least."""
@@ -58,7 +58,7 @@ def dram(
     """
     from rich.console import Console
 
-    from carsim.hw.dram import Access, standard
+    from carsim.memory.sustained import Access, standard
 
     console = Console()
     if listing:
@@ -88,7 +88,7 @@ def _report(
     load: float | None,
 ) -> dict[str, Any]:
     """Everything that is known of one use of one memory, by name."""
-    from carsim.hw.dram import (
+    from carsim.memory.sustained import (
         ARRIVALS,
         ROWS,
         idle_latency_ns,
@@ -149,7 +149,7 @@ def _rows() -> list[dict[str, Any]]:
     """The table of standards as plain data."""
     from dataclasses import asdict
 
-    from carsim.hw.dram import STANDARDS
+    from carsim.memory.sustained import STANDARDS
 
     return [
         {**asdict(row), "trfc_ns_by_gbit": dict(row.trfc_ns_by_gbit)} for row in STANDARDS.values()
@@ -160,7 +160,7 @@ def _timing_table() -> "Table":
     """Organisation and timings, one line per standard."""
     from rich.table import Table
 
-    from carsim.hw.dram import STANDARDS
+    from carsim.memory.sustained import STANDARDS
 
     table = Table(
         "standard", "bits", "BL", "banks", "tCK ps", "CL-RCD-RP-RAS", "CWL", "CCD", "RRD", "FAW",
@@ -193,7 +193,7 @@ def _source_table() -> "Table":
     """Where each row is from, and the tRFC of its densities."""
     from rich.table import Table
 
-    from carsim.hw.dram import STANDARDS
+    from carsim.memory.sustained import STANDARDS
 
     table = Table("standard", "Gbit: tRFC ns", "source", box=None)
     for t in STANDARDS.values():

@@ -9,8 +9,8 @@ from rich.text import Text
 
 from carsim.machine import Report
 from carsim.machine.elasticity import SAMPLED_STEPS
-from carsim.output.summary import layer_steps
-from carsim.output.words import PHASE_LABELS, amount, signed_percent
+from carsim.report.summary import layer_steps
+from carsim.report.words import PHASE_LABELS, amount, signed_percent
 from carsim.text import number, percent
 
 BAR_WIDTH = 20

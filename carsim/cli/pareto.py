@@ -63,7 +63,7 @@ def pareto(
     files = ["pareto.csv"]
     write_whole(Path(folder) / "pareto.csv", lambda path: front.to_csv(path, index=False))
     if len(wanted) > 1:
-        from carsim.plots.pareto import draw_pareto, pareto_numbers
+        from carsim.report.figures.pareto import draw_pareto, pareto_numbers
 
         numbers = pareto_numbers(meta["name"], feasible(frame, conditions), front, wanted)
         figure = draw_pareto(numbers)

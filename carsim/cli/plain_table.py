@@ -3,7 +3,7 @@
 from rich import box
 from rich.table import Table
 
-from carsim.output.document import Table as PlainTable
+from carsim.report.document import Table as PlainTable
 
 
 def rich_table(plain: PlainTable) -> Table:

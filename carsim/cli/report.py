@@ -15,7 +15,7 @@ def report(folder: str, out: str | None, overwrite: bool) -> None:
     It has the question, the answer, tables that a click sorts, and charts that answer the pointer.
     """
     from carsim.cli.console import progress
-    from carsim.output.report import write_page
+    from carsim.report.report import write_page
 
     with progress("reading") as tell:
         page = write_page(folder, out, overwrite=overwrite, progress=tell)

@@ -79,13 +79,13 @@ def run(
         option = "--timeline" if window else "--overwrite"
         raise InputError(option, "has nowhere to write", "add --out DIR")
     if out is not None:
-        from carsim.output.files import OUTPUT_FILES
-        from carsim.output.folder import check_folder
+        from carsim.report.files import OUTPUT_FILES
+        from carsim.report.folder import check_folder
 
         check_folder(Path(out), overwrite=overwrite, ours=OUTPUT_FILES)
 
     from carsim.cli.console import output_console, progress, show
-    from carsim.spec import load_design
+    from carsim.design import load_design
 
     shorthands = {}
     if tau is not None:
@@ -120,7 +120,7 @@ def run(
         )
         files: list[str] = []
         if out is not None:
-            from carsim.output.files import save_report
+            from carsim.report.files import save_report
 
             files = save_report(
                 report,
@@ -132,7 +132,7 @@ def run(
     if as_json:
         import json
 
-        from carsim.output.summary import summary
+        from carsim.report.summary import summary
 
         click.echo(json.dumps(summary(report), indent=2, allow_nan=False))
         return

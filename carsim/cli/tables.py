@@ -10,8 +10,8 @@ from rich.text import Text
 
 from carsim.cli.findings import findings
 from carsim.machine import Report, RowResult
-from carsim.output.files import misfit_mark
-from carsim.output.words import (
+from carsim.report.files import misfit_mark
+from carsim.report.words import (
     board_text,
     machine_text,
     memory_text,

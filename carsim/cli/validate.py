@@ -45,8 +45,8 @@ def validate(
     if overwrite and out is None:
         raise InputError("--overwrite", "has nowhere to write", "add --out DIR")
     if out is not None:
-        from carsim.output.folder import check_folder
-        from carsim.output.validation import VALIDATION_FILES
+        from carsim.report.folder import check_folder
+        from carsim.report.validation import VALIDATION_FILES
 
         check_folder(Path(out), overwrite=overwrite, ours=VALIDATION_FILES)
 
@@ -57,7 +57,7 @@ def validate(
         validation = validate_all(short=short, progress=tell)
         files: list[str] = []
         if out is not None:
-            from carsim.output.validation import save_validation
+            from carsim.report.validation import save_validation
 
             files = save_validation(
                 validation, out, overwrite=overwrite, progress=lambda now: tell(f"writing {now}")
@@ -106,7 +106,7 @@ def validation_parts(validation: "Validation") -> Iterator["RenderableType"]:
     from rich.text import Text
 
     from carsim.cli.plain_table import rich_table
-    from carsim.output.validation_tables import NULL_MODELS, figures_table, verdict
+    from carsim.report.validation_tables import NULL_MODELS, figures_table, verdict
 
     yield Text("Errors of carsim against what others measured, counted or published", style="bold")
     yield rich_table(figures_table(validation))

@@ -9,8 +9,8 @@ import click
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from carsim.design import Design
     from carsim.machine.decode import Decode
-    from carsim.spec import Design
     from carsim.validate.boards import BoardRow, BoardsReport
 
 OUT_OF_BOUNDS = 1
@@ -42,7 +42,7 @@ def boards(
     is more than its bound. configs/published/README.md tells how to describe a further system.
     """
     if design is not None:
-        from carsim.spec import load_design
+        from carsim.design import load_design
 
         _one_design(load_design(design, overrides), context, published, as_json)
         return None
@@ -218,8 +218,8 @@ def _one_design(
     design: "Design", context: str | None, published: float | None, as_json: bool
 ) -> None:
     """Predict one design, which need not be in the file of published ones."""
-    from carsim.cost.resources import resources
     from carsim.machine.decode import decode
+    from carsim.technology.resources import resources
     from carsim.text import number, percent
 
     if context is None:

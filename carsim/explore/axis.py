@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from carsim.errors import InputError
-from carsim.spec.yaml_file import shown
+from carsim.yaml_file import shown
 
 VIDEO_PATHS = ("video.frames", "video.tokens_per_frame")
 PSEUDO_PATHS = ("design", "trace", "replay", *VIDEO_PATHS)

@@ -15,7 +15,8 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from carsim.cost.fit import FitReport, check_fit
+from carsim.design import Design, StreamingAttention, load_design, override
+from carsim.design.load import PRESET_PATHS
 from carsim.errors import InputError
 from carsim.explore.axis import PSEUDO_PATHS
 from carsim.explore.code import code_sha256
@@ -23,7 +24,6 @@ from carsim.explore.metrics import PHASES
 from carsim.explore.points import Point
 from carsim.explore.quality import Quality
 from carsim.explore.study import Study, trace_names
-from carsim.hw.hardware import Hardware
 from carsim.machine.compare import (
     decisions_for,
     own_variant,
@@ -32,16 +32,16 @@ from carsim.machine.compare import (
     variants,
     video_of,
 )
+from carsim.machine.hardware import Hardware
 from carsim.machine.limits import phase_limits
 from carsim.machine.memo import PhaseMemo
 from carsim.machine.result import RowResult, Variant
 from carsim.machine.simulate import LAYER_PHASES
-from carsim.spec import Design, StreamingAttention, load_design, override
-from carsim.spec.load import PRESET_PATHS
-from carsim.spec.yaml_file import shown
+from carsim.technology.fit import FitReport, check_fit
 from carsim.trace import Decisions, Trace, dense
 from carsim.units import GB
 from carsim.workload.geometry import Video
+from carsim.yaml_file import shown
 
 KEPT_HARDWARES = 3
 KEPT_DECISIONS = 6

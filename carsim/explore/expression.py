@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from carsim.errors import InputError
-from carsim.spec.yaml_file import shown
+from carsim.yaml_file import shown
 
 _BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,

@@ -2,10 +2,10 @@
 
 from typing import Literal, NamedTuple
 
+from carsim.design.problems import closest
 from carsim.errors import InputError
 from carsim.machine.simulate import LAYER_PHASES
-from carsim.spec.problems import closest
-from carsim.spec.yaml_file import shown
+from carsim.yaml_file import shown
 
 Status = Literal["ok", "misfit", "invalid", "failed"]
 """``misfit``: does not fit its board; ``invalid``: refused, and why; ``failed``: could not be

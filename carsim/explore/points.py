@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from carsim.design import Design
 from carsim.errors import InputError
 from carsim.explore.study import MOST_POINTS, Study, field_value
-from carsim.spec import Design
 
 REDRAWS = 200
 """Random points are drawn at most so many times over to find as many as are wanted."""

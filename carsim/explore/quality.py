@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from carsim.errors import InputError
-from carsim.spec.yaml_file import shown
+from carsim.yaml_file import shown
 
 KEYS = ("frames", "scope", "window", "sampling")
 MEASURES = {

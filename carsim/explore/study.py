@@ -10,15 +10,15 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from carsim.design import Design, design_path, load_design
+from carsim.design.load import PRESET_PATHS
+from carsim.design.problems import closest
 from carsim.errors import InputError
 from carsim.explore.axis import PSEUDO_PATHS, VIDEO_PATHS, Axis, parse_axis
 from carsim.explore.expression import Expression
 from carsim.explore.quality import Quality, load_quality
-from carsim.spec import Design, design_path, load_design
-from carsim.spec.load import PRESET_PATHS
-from carsim.spec.problems import closest
-from carsim.spec.yaml_file import read_mapping, shown
 from carsim.trace import Trace, load_trace
+from carsim.yaml_file import read_mapping, shown
 
 MOST_POINTS = 1_000_000
 """Of one study; more is a mistake in an axis."""

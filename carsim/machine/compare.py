@@ -5,19 +5,19 @@ from dataclasses import replace
 
 import numpy as np
 
-from carsim.cost.energy import energy
-from carsim.cost.fit import FitReport, check_fit
+from carsim.design import DenseAttention, Design, StreamingAttention
 from carsim.errors import InputError, MisfitError
-from carsim.hw.hardware import Hardware
 from carsim.machine.batches import make_batches
 from carsim.machine.elasticity import elasticities
+from carsim.machine.hardware import Hardware
 from carsim.machine.limits import phase_limits
 from carsim.machine.memo import PhaseMemo
 from carsim.machine.plan import Plan
 from carsim.machine.result import Report, RowResult, Variant
 from carsim.machine.simulate import simulate
 from carsim.machine.totals import activity_of
-from carsim.spec import DenseAttention, Design, StreamingAttention
+from carsim.technology.energy import energy
+from carsim.technology.fit import FitReport, check_fit
 from carsim.trace import (
     Decisions,
     Trace,
@@ -74,7 +74,7 @@ def run(
             under its own attention, else the first of all, and says so.
         allow_misfit: Go on with a design that does not fit its board.
         resample_seed: Draw the rows that a batch needs beyond the trace's with this seed.
-        fidelity: ``fluid`` or ``tile``, see :mod:`carsim.hw.tile`.
+        fidelity: ``fluid`` or ``tile``, see :mod:`carsim.machine.tile`.
         detail: Keep the cycles of every layer-step of all rows.
 
     Raises:

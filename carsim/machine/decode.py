@@ -1,7 +1,8 @@
 """Tokens per second of plain auto-regressive decoding: what published boards report.
 
 Model: one step of the design's batch, no replay and no schedule, each layer through the same phases
-as a video's (:mod:`carsim.hw.phase`), head included where the design includes it, prefill left out.
+as a video's (:mod:`carsim.machine.phase`), head included where the design includes it, prefill
+left out.
 A step that attends to ``c`` tokens takes what its phases take; over a range of contexts the mean
 step is that of evenly spaced contexts in the middle of equal parts of the range, since time is
 nearly linear in the context in between.
@@ -17,20 +18,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from carsim.cost.energy import Joules, energy
-from carsim.cost.resources import Resources
+from carsim.design import Design
 from carsim.errors import InputError
-from carsim.hw.bench import PhaseResult
-from carsim.hw.hardware import Hardware
-from carsim.hw.phase import Case
+from carsim.machine.bench import PhaseResult
+from carsim.machine.hardware import Hardware
 from carsim.machine.limits import PhaseLimit, phase_limits
 from carsim.machine.memo import PhaseMemo
 from carsim.machine.patterns import pattern_of
+from carsim.machine.phase import Case
 from carsim.machine.plan import Plan
 from carsim.machine.simulate import LAYER_PHASES, Simulation
 from carsim.machine.tables import START
 from carsim.machine.totals import activity_of, total_of
-from carsim.spec import Design
+from carsim.technology.energy import Joules, energy
+from carsim.technology.resources import Resources
 from carsim.units import GB
 from carsim.workload.geometry import Video
 

@@ -10,13 +10,13 @@ from fractions import Fraction
 
 import numpy as np
 
+from carsim.design import Design, override
 from carsim.errors import InputError
-from carsim.hw.hardware import Hardware
 from carsim.machine.batches import Batches
+from carsim.machine.hardware import Hardware
 from carsim.machine.memo import PhaseMemo
 from carsim.machine.plan import Plan
 from carsim.machine.simulate import simulate
-from carsim.spec import Design, override
 
 SAMPLED_STEPS = 32
 """Steps simulated per resource, spread evenly over the video."""

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from carsim.hw.bench import PhaseResult
-from carsim.hw.hardware import Hardware
-from carsim.hw.phase import AttendCase, Case, Phases
+from carsim.machine.bench import PhaseResult
+from carsim.machine.hardware import Hardware
+from carsim.machine.phase import AttendCase, Case, Phases
 
 
 class PhaseMemo:

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from carsim.hw import drs
+from carsim.machine import drs
 from carsim.machine.plan import Plan
 
 Pattern = tuple[tuple[tuple[int, ...], int], ...]

@@ -7,11 +7,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from carsim.hw.bench import Ahead
-from carsim.hw.hardware import Hardware
-from carsim.hw.phase import AttendCase, MlpCase, OutputCase, Phases, QkvCase
-from carsim.spec import StreamingAttention
-from carsim.spec.policy import Attention, Schedule
+from carsim.design import StreamingAttention
+from carsim.design.policy import Attention, Schedule
+from carsim.machine.bench import Ahead
+from carsim.machine.hardware import Hardware
+from carsim.machine.phase import AttendCase, MlpCase, OutputCase, Phases, QkvCase
 from carsim.workload.geometry import Video
 
 Cycles = NDArray[np.int64]

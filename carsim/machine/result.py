@@ -5,15 +5,15 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from carsim.cost.energy import EnergyReport, Joules
-from carsim.cost.fit import FitReport
+from carsim.design import Design
+from carsim.design.policy import Attention, Schedule
 from carsim.machine import frames
 from carsim.machine.batches import Batches
 from carsim.machine.elasticity import Elasticity
 from carsim.machine.limits import PhaseLimit
 from carsim.machine.simulate import Simulation
-from carsim.spec import Design
-from carsim.spec.policy import Attention, Schedule
+from carsim.technology.energy import EnergyReport, Joules
+from carsim.technology.fit import FitReport
 from carsim.units import GB
 from carsim.workload.ops import CATEGORY_LABELS
 

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from carsim.hw.bench import PhaseResult
-from carsim.hw.bound import Bound
-from carsim.hw.phase import Case
 from carsim.machine.batches import Batches
+from carsim.machine.bench import PhaseResult
+from carsim.machine.bound import Bound
 from carsim.machine.memo import PhaseMemo
 from carsim.machine.patterns import Pattern, computes_first, number_patterns, pattern_of
+from carsim.machine.phase import Case
 from carsim.machine.plan import Plan
 from carsim.machine.tables import Cycles, Entry, Ints, State, States, Table
 from carsim.machine.totals import PhaseTotals, total_of

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from carsim.hw.bench import Ahead, PhaseResult
+from carsim.machine.bench import Ahead, PhaseResult
 
 Ints = NDArray[np.intp]
 Cycles = NDArray[np.int64]

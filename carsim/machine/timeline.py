@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from carsim.errors import InputError
-from carsim.hw.bench import PhaseResult
-from carsim.hw.hardware import Hardware
-from carsim.hw.phase import AttendCase, Case, OutputCase, Phases, QkvCase
+from carsim.machine.bench import PhaseResult
+from carsim.machine.hardware import Hardware
 from carsim.machine.memo import PhaseMemo
+from carsim.machine.phase import AttendCase, Case, OutputCase, Phases, QkvCase
 from carsim.machine.result import RowResult
 from carsim.machine.simulate import simulate, simulate_plainly
 from carsim.observe import Timeline

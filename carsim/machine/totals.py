@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from operator import attrgetter, mul
 from typing import Any
 
-from carsim.hw.bench import PhaseResult
+from carsim.machine.bench import PhaseResult
 from carsim.workload.activity import Activity
 
 

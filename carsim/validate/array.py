@@ -23,8 +23,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from importlib.resources import files
 
-from carsim.hw.product import Supply, product
-from carsim.spec import Array
+from carsim.design import Array
+from carsim.machine.product import Supply, product
 from carsim.validate.onnxim import ATTENDED_TOKENS, onnxim_layer_cycles
 from carsim.validate.peers import DDR4_BYTES_PER_CYCLE, PEERS
 from carsim.workload.ops import Gemm

@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources import files
 
-from carsim.cost.energy import Joules
-from carsim.cost.fit import check_fit
+from carsim.design import Design, configs_folder, load_design
 from carsim.machine.decode import Decode, decode
-from carsim.spec import Design, configs_folder, load_design
+from carsim.technology.energy import Joules
+from carsim.technology.fit import check_fit
 from carsim.units import GB
 from carsim.workload.geometry import Video
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 
-from carsim.hw.dram import (
+from carsim.memory.sustained import (
     Access,
     DramTimings,
     idle_latency_ns,

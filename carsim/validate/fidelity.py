@@ -15,14 +15,14 @@ from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
-from carsim.cost.fit import check_fit
-from carsim.hw.hardware import Hardware
+from carsim.design import DenseAttention, Design, load_design, override
 from carsim.machine.batches import Batches
+from carsim.machine.hardware import Hardware
 from carsim.machine.limits import phase_limits
 from carsim.machine.memo import PhaseMemo
 from carsim.machine.plan import Plan
 from carsim.machine.simulate import Simulation, simulate
-from carsim.spec import DenseAttention, Design, load_design, override
+from carsim.technology.fit import check_fit
 from carsim.workload.geometry import Video
 
 REGIMES = ("compute", "memory", "port", "dependency")

@@ -11,10 +11,10 @@ vector units, latency of the interconnect) moves the result by less than 0.1 %.
 from collections.abc import Callable, Sequence
 from importlib.resources import as_file, files
 
-from carsim.hw.bench import Ahead
-from carsim.hw.hardware import Hardware
-from carsim.hw.phase import AttendCase, Case, MlpCase, OutputCase, Phases
-from carsim.spec import load_design
+from carsim.design import load_design
+from carsim.machine.bench import Ahead
+from carsim.machine.hardware import Hardware
+from carsim.machine.phase import AttendCase, Case, MlpCase, OutputCase, Phases
 
 ATTENDED_TOKENS = 17
 """Context of the layer that was simulated, the current token included."""

@@ -22,14 +22,14 @@ from typing import cast
 
 import numpy as np
 
-from carsim.cost.fit import FitReport, check_fit
-from carsim.hw.hardware import Hardware
+from carsim.design import Design, load_design
+from carsim.design.policy import Schedule
 from carsim.machine.batches import make_batches
+from carsim.machine.hardware import Hardware
 from carsim.machine.memo import PhaseMemo
 from carsim.machine.plan import Plan
 from carsim.machine.simulate import simulate
-from carsim.spec import Design, load_design
-from carsim.spec.policy import Schedule
+from carsim.technology.fit import FitReport, check_fit
 from carsim.trace import dense
 from carsim.validate.paper_machine import (
     PAPER_VIDEO,

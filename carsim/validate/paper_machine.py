@@ -13,7 +13,7 @@ from typing import Literal
 
 import numpy as np
 
-from carsim.spec import Design, override
+from carsim.design import Design, override
 from carsim.trace import Decisions
 from carsim.workload.geometry import Video
 

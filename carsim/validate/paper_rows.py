@@ -14,7 +14,7 @@ from importlib.resources import files
 
 import numpy as np
 
-from carsim.spec import Body, DenseAttention, StreamingAttention
+from carsim.design import Body, DenseAttention, StreamingAttention
 from carsim.validate.paper_machine import PAPER_VIDEO, RatioOf
 
 DENSE = "dense"
@@ -73,7 +73,7 @@ def null_latency_s(
         body: The transformer that is decoded.
         ratio_of: The steps that the published ratio counts.
 
-    >>> from carsim.spec import load_design
+    >>> from carsim.design import load_design
     >>> rows = paper_rows()
     >>> body = load_design("u280").model.body
     >>> [round(null_latency_s(row, rows, body), 1) for row in (rows[0], rows[4])]

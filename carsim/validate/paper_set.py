@@ -17,12 +17,12 @@ from math import exp, lgamma, log
 import numpy as np
 from numpy.typing import NDArray
 
-from carsim.hw import drs
-from carsim.hw.bench import Ahead
-from carsim.hw.hardware import Hardware
-from carsim.hw.phase import AttendCase, MlpCase, OutputCase
+from carsim.design import DenseAttention, Design, StreamingAttention
+from carsim.machine import drs
+from carsim.machine.bench import Ahead
+from carsim.machine.hardware import Hardware
 from carsim.machine.memo import PhaseMemo
-from carsim.spec import DenseAttention, Design, StreamingAttention
+from carsim.machine.phase import AttendCase, MlpCase, OutputCase
 from carsim.validate.paper_machine import (
     PAPER_VIDEO,
     Candidate,

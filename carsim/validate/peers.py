@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from types import MappingProxyType
 
-from carsim.hw.product import Supply
-from carsim.spec.machine import WeightLoad
+from carsim.design.machine import WeightLoad
+from carsim.machine.product import Supply
 
 
 @dataclass(frozen=True)

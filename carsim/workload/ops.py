@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
 
-from carsim.spec import LinearHead, Model
+from carsim.workload.model import LinearHead, Model
 
 
 class Category(IntEnum):

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from carsim.plots import style as plots
+from carsim.report.figures import style as plots
 from carsim.trace import load_trace
 from studies.table import markdown
 

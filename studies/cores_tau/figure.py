@@ -9,7 +9,7 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 
 from carsim.explore.pareto import pareto
-from carsim.plots import style as plots
+from carsim.report.figures import style as plots
 from studies.measured import with_quality
 from studies.table import markdown
 

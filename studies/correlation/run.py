@@ -17,11 +17,11 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
 from carsim import load_design, override
-from carsim.cost.fit import check_fit
-from carsim.hw.hardware import Hardware
 from carsim.machine.compare import own_variant, run_variant
+from carsim.machine.hardware import Hardware
 from carsim.machine.memo import PhaseMemo
-from carsim.plots import style as plots
+from carsim.report.figures import style as plots
+from carsim.technology.fit import check_fit
 from carsim.trace import Decisions, Trace, dense, load_trace, phi, trace_stats
 from carsim.workload.geometry import Video
 from studies.decisions.content import ROOT

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from carsim.decoder.content import TOKENS_PER_FRAME, load_codebook
 from carsim.decoder.structures import Policy
-from carsim.plots import style as plots
+from carsim.report.figures import style as plots
 from carsim.trace import DenseAttention, StreamingAttention
 from studies.decisions.content import CLOSED_FRAMES, CODEBOOK, TRIED, Row, rows_of
 from studies.decisions.ranks import over_clips

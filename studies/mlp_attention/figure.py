@@ -5,7 +5,7 @@ from pathlib import Path
 import pandas as pd
 from matplotlib.axes import Axes
 
-from carsim.plots import style as plots
+from carsim.report.figures import style as plots
 from studies.table import markdown
 
 METRICS = [

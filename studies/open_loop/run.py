@@ -21,12 +21,12 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
 from carsim import Design, load_design, override
-from carsim.cost.fit import FitReport, check_fit
 from carsim.decoder.content import TOKENS_PER_FRAME
-from carsim.hw.hardware import Hardware
 from carsim.machine.compare import own_variant, run_variant
+from carsim.machine.hardware import Hardware
 from carsim.machine.memo import PhaseMemo
-from carsim.plots import style as plots
+from carsim.report.figures import style as plots
+from carsim.technology.fit import FitReport, check_fit
 from carsim.trace import Decisions, load_trace
 from carsim.workload.geometry import Video
 from studies.decisions.content import N_FRAMES, ROOT

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import astuple, fields, replace
 from pathlib import Path
 
-from carsim.spec import Design, load_design, override
+from carsim.design import Design, load_design, override
 from carsim.validate.paper import DESIGN, searched, simulate_rows
 from carsim.validate.paper_machine import Candidate
 from carsim.validate.paper_rows import PaperRow, paper_rows

@@ -15,8 +15,8 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from carsim.plots import style as plots
-from carsim.spec import load_design
+from carsim.design import load_design
+from carsim.report.figures import style as plots
 from carsim.validate.paper import DESIGN, searched
 from carsim.validate.paper_machine import Candidate
 from carsim.validate.paper_rows import null_latency_s, paper_rows

@@ -19,8 +19,8 @@ from pathlib import Path
 
 import numpy as np
 
-from carsim.cost.fit import check_fit
-from carsim.spec import Design, load_design
+from carsim.design import Design, load_design
+from carsim.technology.fit import check_fit
 from carsim.validate.paper_machine import (
     PAPER_VIDEO,
     WEIGHTS,

@@ -17,7 +17,7 @@ from matplotlib.axes import Axes
 
 from carsim.decoder.content import TOKENS_PER_FRAME
 from carsim.decoder.structures import Policy, TasForm
-from carsim.plots import style as plots
+from carsim.report.figures import style as plots
 from studies.decisions.content import (
     CALIBRATING,
     CLIPS,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from carsim.plots import style as plots
+from carsim.report.figures import style as plots
 from studies.table import markdown
 
 METRICS = [

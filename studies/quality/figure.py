@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from carsim.plots import style as plots
+from carsim.report.figures import style as plots
 
 FOLDER = Path(__file__).parent
 STYLES = {

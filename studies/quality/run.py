@@ -29,9 +29,9 @@ from carsim.decoder.recipe import Method, Recipe, parse_recipe
 from carsim.decoder.workers import run_in_workers
 from carsim.errors import InputError
 from carsim.files import write_whole
-from carsim.spec.yaml_file import read_mapping
 from carsim.trace import DenseAttention, StreamingAttention
 from carsim.trace.scope import Scope
+from carsim.yaml_file import read_mapping
 
 FOLDER = Path(__file__).parent
 RECIPE = FOLDER.parents[1] / "traces" / "vilau_8f.yaml"

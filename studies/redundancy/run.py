@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from carsim.plots import style as plots
+from carsim.report.figures import style as plots
 from studies.decisions.content import CALIBRATING, CLIPS, FAST, SLOW, rows_of
 from studies.decisions.ranks import over_clips
 from studies.decisions.record import Archive, Observed

@@ -7,7 +7,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch, Rectangle
 
-from carsim.plots import style as plots
+from carsim.report.figures import style as plots
 from studies.table import markdown
 
 METRICS = ("latency_s", "bound_latency_s", "busy", "limit", "limit_mlp", "replay_eligible")

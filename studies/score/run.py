@@ -23,7 +23,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from scipy.optimize import nnls
 
-from carsim.plots import style as plots
+from carsim.report.figures import style as plots
 from studies.decisions.content import CALIBRATING, FIRST_LAYER, rows_of
 from studies.decisions.ranks import auc, spearman
 from studies.decisions.record import Archive, Array, Observed

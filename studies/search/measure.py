@@ -27,7 +27,7 @@ from carsim.explore.pareto import directions, front, hypervolume
 from carsim.explore.searcher import Searcher, open_trials
 from carsim.explore.store import open_store
 from carsim.explore.study import Study, load_study
-from carsim.plots import style as plots
+from carsim.report.figures import style as plots
 
 HERE = Path(__file__).parent
 SAMPLERS = {"tpe": plots.BLUE, "nsga2": plots.VERMILION, "random": plots.GREY}

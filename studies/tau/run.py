@@ -13,7 +13,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from carsim.decoder.content import TOKENS_PER_FRAME
-from carsim.plots import style as plots
+from carsim.report.figures import style as plots
 from carsim.trace import Trace, load_trace
 from studies.decisions.content import FIRST_LAYER, N_FRAMES, ROOT
 from studies.decisions.ranks import spearman

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from carsim.plots import style as plots
+from carsim.report.figures import style as plots
 from carsim.trace import Trace, load_trace
 from studies.measured import with_quality
 from studies.table import markdown

@@ -19,8 +19,8 @@ from carsim.decoder.group import decode_group
 from carsim.decoder.model import load_model, random_model, save_model
 from carsim.decoder.recipe import Recipe, parse_recipe
 from carsim.errors import InputError
-from carsim.spec.yaml_file import read_mapping
 from carsim.trace import Trace, compare_traces, load_trace, save_trace, trace_stats
+from carsim.yaml_file import read_mapping
 
 TRACES = Path(__file__).parents[2] / "traces"
 GEOMETRY = {

@@ -54,7 +54,7 @@ def test_figures_between_the_blocks_are_those_of_a_run() -> None:
     (memory,) = (path for path in fastcar.simulation.plan.hw.paths if path.name == "ps_ddr")
     step_s = dense.ms_per_token / 1000
     prefill_s = dense.latency_s - step_s * dense.simulation.plan.video.n_steps
-    # 13.52e9 MAC per step, see tests/unit/test_cost_energy.py.
+    # 13.52e9 MAC per step, see tests/technology/test_energy.py.
     macs_per_cycle = 13.52e9 / (step_s * report.design.board.fabric_clock_mhz * 1e6)
     saved = 1 - fastcar.dram_gb_per_video / dense.dram_gb_per_video
     # MLPs are 3 x 11008 of 3 x 11008 + 4 x 4096 columns of a layer's weights, those 3.364e9 B.

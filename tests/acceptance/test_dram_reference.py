@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 import carsim.validate.dram
 from carsim.cli.validate import validate
-from carsim.hw.dram import Access, idle_latency_ns, standard, sustained
+from carsim.memory.sustained import Access, idle_latency_ns, standard, sustained
 from carsim.validate.dram import DramKind, DramReport, references, validate_dram
 
 KINDS = {

@@ -12,12 +12,12 @@ from fractions import Fraction
 import numpy as np
 from strategies import raw_design
 
-from carsim.hw.bench import FIDELITIES, Ahead, Bench
-from carsim.hw.bound import Bound
-from carsim.hw.hardware import Hardware
-from carsim.hw.lane import Step
-from carsim.hw.lowering import Lane, OpOf, lower
-from carsim.spec import build_design
+from carsim.design import build_design
+from carsim.machine.bench import FIDELITIES, Ahead, Bench
+from carsim.machine.bound import Bound
+from carsim.machine.hardware import Hardware
+from carsim.machine.lane import Step
+from carsim.machine.lowering import Lane, OpOf, lower
 from carsim.workload.ops import attend_op, mlp_ops, output_op, qkv_op
 
 

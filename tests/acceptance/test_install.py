@@ -171,8 +171,8 @@ def test_the_wheel_holds_the_package_and_its_data_only(wheel: Path) -> None:
         for path in (ROOT / "configs").rglob("*")
         if path.is_file()
     }
-    assert {"carsim/py.typed", "carsim/hw/dram_standards.csv"} <= package
-    assert "carsim/spec/presets/board/zcu102.yaml" in package
+    assert {"carsim/py.typed", "carsim/memory/standards.csv"} <= package
+    assert "carsim/design/presets/board/zcu102.yaml" in package
     assert "carsim/configs/zcu102.yaml" in designs
     assert {name for name in names if ".dist-info/" not in name} == package | designs
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from carsim import run
-from carsim.cost.fit import check_fit
-from carsim.spec import load_design
+from carsim.design import load_design
+from carsim.technology.fit import check_fit
 from carsim.trace import load_trace
 from carsim.validate.paper import (
     DESIGN,

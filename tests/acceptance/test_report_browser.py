@@ -14,8 +14,8 @@ from tiny import tiny_report
 
 from carsim.explore.study import load_study
 from carsim.explore.sweep import fill, open_folder
-from carsim.output import save_report
-from carsim.output.report import write_page
+from carsim.report import save_report
+from carsim.report.report import write_page
 
 BROWSER = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None

@@ -1,0 +1,52 @@
+"""What the user writes: board, machine, model, policy and energy, validated, units in names."""
+
+from carsim.design.board import Board, Memory, Ports
+from carsim.design.design import Design
+from carsim.design.energy import Constant, Energy
+from carsim.design.load import (
+    build_design,
+    configs_folder,
+    design_path,
+    load_design,
+    override,
+    shipped_designs,
+)
+from carsim.design.machine import Array, Drs, Machine, Placement, Vector
+from carsim.design.policy import DenseAttention, Policy, StreamingAttention
+from carsim.workload.model import (
+    Body,
+    DepthTransformer,
+    LinearHead,
+    Model,
+    Precision,
+    WeightPrecision,
+)
+
+__all__ = [
+    "Array",
+    "Board",
+    "Body",
+    "Constant",
+    "DenseAttention",
+    "DepthTransformer",
+    "Design",
+    "Drs",
+    "Energy",
+    "LinearHead",
+    "Machine",
+    "Memory",
+    "Model",
+    "Placement",
+    "Policy",
+    "Ports",
+    "Precision",
+    "StreamingAttention",
+    "Vector",
+    "WeightPrecision",
+    "build_design",
+    "configs_folder",
+    "design_path",
+    "load_design",
+    "override",
+    "shipped_designs",
+]

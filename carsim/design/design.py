@@ -1,0 +1,62 @@
+"""A whole design: what ``carsim run`` is given."""
+
+import hashlib
+
+from pydantic import Field, model_validator
+
+from carsim.design.board import Board
+from carsim.design.energy import Energy
+from carsim.design.machine import Machine
+from carsim.design.policy import Policy
+from carsim.section import FieldError, Section
+from carsim.workload.model import Model
+
+
+class Design(Section):
+    """Board, machine, model, policy and energy constants; nothing else is needed but a trace."""
+
+    name: str
+    description: str = Field("", description="one sentence on what this design is for")
+    board: Board
+    machine: Machine
+    model: Model
+    policy: Policy
+    energy: Energy
+
+    @model_validator(mode="after")
+    def _sections_agree(self) -> "Design":
+        machine, memories = self.machine, self.board.memories
+        for what, memory in machine.placement:
+            if memory not in memories:
+                raise FieldError(
+                    f"machine.placement.{what}",
+                    f"no memory {memory!r}",
+                    f"the board has {', '.join(sorted(memories))}",
+                )
+        for buffer in ("weight", "kv"):
+            kib = getattr(machine, f"{buffer}_buffer_kib")
+            if kib < 2 * machine.tile_kib:
+                raise FieldError(
+                    f"machine.{buffer}_buffer_kib",
+                    f"{kib} KiB hold fewer than two tiles of {machine.tile_kib} KiB",
+                    "enlarge it or shrink machine.tile_kib",
+                )
+        if machine.splits_attention and machine.weight_sharing != "broadcast":
+            raise FieldError(
+                "machine.weight_sharing",
+                f"{machine.weight_sharing!r} has no meaning under machine.mapping "
+                f"{machine.mapping!r}, where each core owns its columns",
+                "use 'broadcast'",
+            )
+        if isinstance(self.policy.tau, tuple) and len(self.policy.tau) != self.model.body.n_layers:
+            raise FieldError(
+                "policy.tau",
+                f"lists {len(self.policy.tau)} values for {self.model.body.n_layers} layers",
+                "give one number or one per layer",
+            )
+        return self
+
+    @property
+    def sha256(self) -> str:
+        """Hash of the resolved design, defaults included."""
+        return hashlib.sha256(self.model_dump_json().encode()).hexdigest()

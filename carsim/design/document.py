@@ -1,0 +1,62 @@
+"""A design as a document: the resolved YAML, and the JSON schema of a design file."""
+
+from importlib.resources import files
+from typing import Any
+
+import yaml
+
+from carsim.design.design import Design
+from carsim.design.load import PRESET_SECTIONS
+from carsim.errors import InputError
+from carsim.yaml_file import parse_yaml
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes what the strict loader reads back as it was."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    try:
+        is_plain = parse_yaml(text, "text") == text
+    except InputError:
+        is_plain = False
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=None if is_plain else '"')
+
+
+_Dumper.add_representer(str, _represent_text)
+
+
+def design_yaml(design: Design) -> str:
+    """The resolved design, presets and defaults written out; loading it gives an equal design."""
+    return yaml.dump(
+        design.model_dump(mode="json"),
+        Dumper=_Dumper,
+        sort_keys=False,
+        allow_unicode=True,
+        width=100,
+    )
+
+
+def design_schema() -> dict[str, Any]:
+    """JSON schema of a design file.
+
+    Board, model and energy are given in full, or start from a preset and override keys of it; what
+    such a section lacks comes from the preset, so that a schema cannot check it further.
+    """
+    schema = Design.model_json_schema()
+    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+    schema["title"] = "carsim design"
+    schema["required"].remove("name")  # the name of the file stands for it
+    for section in PRESET_SECTIONS:
+        folder = files("carsim.design") / "presets" / section
+        names = sorted(entry.name.removesuffix(".yaml") for entry in folder.iterdir())
+        preset = {
+            "type": "object",
+            "required": ["preset"],
+            "properties": {"preset": {"type": "string", "enum": names}},
+        }
+        schema["properties"][section] = {"anyOf": [schema["properties"][section], preset]}
+    return schema

@@ -1,0 +1,155 @@
+"""The accelerator: cores, buffers, how weights travel, how work is mapped and dispatched."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from carsim.section import NonNegativeInt, PositiveInt, Section
+from carsim.units import KIB
+
+WeightLoad = Literal["none", "rows", "full_fold"]
+Dataflow = Literal["dot_product", "weight_stationary", "output_stationary", "input_stationary"]
+Arithmetic = Literal["int4", "int8", "int16", "fp16"]
+WeightSharing = Literal["broadcast", "private", "private_per_sequence"]
+Mapping = Literal["batch", "tensor", "heads"]
+Prefetch = Literal["none", "gated", "speculative"]
+DecisionAt = Literal["q", "attention", "residual"]
+Cores = Annotated[int, Field(gt=0, le=1024)]
+Cycles = Annotated[int, Field(ge=0, le=1_000_000)]
+Instructions = Annotated[int, Field(gt=0, le=1_000_000)]
+
+
+class Array(Section):
+    """The multiply-accumulate array of one core; :mod:`carsim.machine.array` says what it takes."""
+
+    rows: PositiveInt = Field(
+        description="lanes along the reduction dimension; of an output-stationary array, rows of "
+        "the result"
+    )
+    cols: PositiveInt = Field(
+        description="outputs computed side by side; of an input-stationary array, rows of "
+        "activations"
+    )
+    dataflow: Dataflow = Field(
+        "dot_product",
+        description="cols dot products of rows lanes, or a systolic array and what stays in it",
+    )
+    weight_load: WeightLoad = Field(
+        "none", description="what it costs to bring a tile of weights into the array"
+    )
+    arithmetic: Arithmetic = "int8"
+    pipeline_cycles: NonNegativeInt = Field(
+        16,
+        description="fill and drain of one matrix product on dot products; those of a systolic "
+        "array follow from its size",
+    )
+
+    @property
+    def macs_per_cycle(self) -> int:
+        """Multiply-accumulates that the array can start in one cycle."""
+        return self.rows * self.cols
+
+
+class Vector(Section):
+    """The vector unit of one core: norms, rotary embedding, softmax, SiLU, residual sums."""
+
+    lanes: PositiveInt
+    pipeline_cycles: NonNegativeInt = Field(
+        24, description="fill and drain of one vector operation"
+    )
+
+
+class Drs(Section):
+    """The Dynamic Resource Scheduler (FastCar section 5) and the instruction dispatch it steers."""
+
+    index_register_bits: PositiveInt = Field(
+        32, description="sequences it can hold; larger batches run in groups of this size"
+    )
+    latch_cycles: Cycles = Field(8, description="to latch the decisions of a layer")
+    scan_cycles_per_sequence: Cycles = Field(
+        1, description="round robin over the Index Register, one Mapping Register at a time"
+    )
+    instructions_per_sequence: Instructions = Field(
+        64, description="precompiled instructions of one sequence's MLP"
+    )
+    cycles_per_instruction: Cycles = Field(
+        4, description="to check one instruction and discard it or send it to a core"
+    )
+
+
+class Placement(Section):
+    """Which memory of the board holds what, by name."""
+
+    weights: str
+    kv: str
+    replay: str
+    head: str
+
+
+class Machine(Section):
+    """A multi-core accelerator as FastCar section 5 describes it, and its design choices."""
+
+    cores: Cores
+    array: Array
+    vector: Vector
+    weight_buffer_kib: PositiveInt = Field(description="per core, all tiles of the double buffer")
+    kv_buffer_kib: PositiveInt = Field(description="per core, all tiles of the double buffer")
+    activation_buffer_kib: PositiveInt = Field(description="per core")
+    tile_kib: PositiveInt = Field(64, description="unit in which weights and KV enter a buffer")
+    weight_sharing: WeightSharing = Field(
+        "broadcast",
+        description="one fetch feeds all cores, or each core streams the weights of its own work: "
+        "once for all its sequences (private) or once for each (private_per_sequence)",
+    )
+    mapping: Mapping = Field(
+        "batch",
+        description="a sequence per core; every matrix split by columns over the cores (tensor); "
+        "or attention and its projections split by heads, all else a sequence per core (heads)",
+    )
+    prefetch: Prefetch = Field(
+        "gated", description="when MLP weights may be fetched: once dispatched, decided, or before"
+    )
+    decision_at: DecisionAt = Field(
+        "attention", description="when the replay decision of a layer is known"
+    )
+    include_head: bool = Field(True, description="run the head; leaving it out is reported")
+    exchange_bytes_per_cycle: PositiveInt = Field(
+        64, description="core-to-core network that carries activations"
+    )
+    drs: Drs = Drs()
+    placement: Placement
+
+    @property
+    def splits_attention(self) -> bool:
+        """Attention and its projections are split over the cores, all of which read all rows."""
+        return self.mapping != "batch"
+
+    @property
+    def splits_mlp(self) -> bool:
+        """So are MLPs, the head and the prompt."""
+        return self.mapping == "tensor"
+
+    @property
+    def tile_bytes(self) -> int:
+        """Bytes of one tile."""
+        return self.tile_kib * KIB
+
+    @property
+    def weight_buffer_bytes(self) -> int:
+        """Bytes of one core's weight buffer."""
+        return self.weight_buffer_kib * KIB
+
+    @property
+    def kv_buffer_bytes(self) -> int:
+        """Bytes of one core's KV buffer."""
+        return self.kv_buffer_kib * KIB
+
+    @property
+    def activation_buffer_bytes(self) -> int:
+        """Bytes of one core's activation buffer."""
+        return self.activation_buffer_kib * KIB
+
+    @property
+    def macs_per_cycle(self) -> int:
+        """Multiply-accumulates per cycle of all cores."""
+        return self.cores * self.array.macs_per_cycle

@@ -1,0 +1,71 @@
+"""The policy: what is skipped, what is attended to, who computes what."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, field_validator
+
+from carsim.section import MOST, FieldError, NonNegativeInt, PositiveInt, Section
+from carsim.yaml_file import shown
+
+Schedule = Literal["static", "drs", "pack"]
+DecisionScope = Literal["row", "pair", "batch"]
+FiniteFloat = Annotated[float, Field(ge=-MOST, le=MOST, allow_inf_nan=False)]
+Batch = Annotated[int, Field(gt=0, le=4096)]
+
+
+class DenseAttention(Section):
+    """Every token attends to all earlier ones."""
+
+    kind: Literal["dense"] = "dense"
+
+    def attended(self, context: int) -> int:
+        """Tokens that one query reads, itself included."""
+        return context
+
+
+class StreamingAttention(Section):
+    """StreamingLLM: attention sinks and a local window that includes the current token."""
+
+    kind: Literal["streaming"] = "streaming"
+    sinks: NonNegativeInt = 4
+    window: PositiveInt = 256
+
+    def attended(self, context: int) -> int:
+        """Tokens that one query reads, itself included."""
+        return min(context, self.sinks + self.window)
+
+
+Attention = Annotated[DenseAttention | StreamingAttention, Field(discriminator="kind")]
+
+
+class Policy(Section):
+    """How a batch is decoded."""
+
+    batch: Batch = Field(description="sequences in lockstep; guidance pairs count as two")
+    tau: Literal["captured"] | FiniteFloat | tuple[FiniteFloat, ...] = Field(
+        "captured",
+        description="replay threshold: the trace's own, or one (or one per layer) at which its "
+        "stored scores are thresholded again (open loop)",
+    )
+    schedule: Schedule = Field("drs", description="who computes the sequences that do not replay")
+    decision_scope: DecisionScope = "row"
+    attention: Attention = DenseAttention()
+    sparse_attention: StreamingAttention = Field(
+        StreamingAttention(), description="the sparse alternative that a run compares with"
+    )
+
+    @field_validator("tau", mode="before")
+    @classmethod
+    def _say_what_tau_may_be(cls, tau: Any) -> Any:
+        """One clear line instead of what each of the three alternatives finds wrong."""
+        if tau == "captured":
+            return tau
+        for index, value in enumerate(tau if isinstance(tau, tuple) else (tau,)):
+            is_number = isinstance(value, int | float) and not isinstance(value, bool)
+            if not is_number or not -MOST <= value <= MOST:
+                raise FieldError(
+                    str(index) if isinstance(tau, tuple) else "",
+                    f"expected a number, got {shown(value)}",
+                    "write a number, a list of one number per layer, or captured",
+                )
+        return tau

@@ -1,1 +1,0 @@
-"""Hardware models: arrays, buffers, memories, cores, the Dynamic Resource Scheduler."""

@@ -1,0 +1,153 @@
+"""One matrix product whose operands come from memory: what it takes, and what limits it.
+
+Model: weights, activations and results of one byte each (or as many as asked for) cross the memory
+interface once: M = (k n + m k + m n) / bandwidth. The weights come in pieces, the next one while
+the array works on the one before (double buffering), so that with P pieces of equal size
+
+    total = max(first + C, M + C / P, port) + drain
+
+where C are the cycles of the array (:mod:`carsim.machine.array`) and ``first`` is the time that the
+first piece takes to come in; if memory is the limit, the array still has to work on the last piece
+when that is in. A piece is a tile of the array, or half of a buffer that is filled before the array
+starts. With such a buffer, results that its other half still holds at the end leave it then:
+``drain``.
+
+If the on-chip buffer has a port of limited width (``port``), it carries weights and activations to
+the array and partial sums from it: each tile's m rows of activations and of partial sums, where
+weights stay in the array, and everything once more on its way from or to memory - but not the
+weights, which go past the buffer.
+
+Simplifications: bandwidth is a constant (:mod:`carsim.memory.sustained` has where it comes from);
+the buffer
+is large enough that nothing is fetched twice; accumulation in the array is free, so partial sums
+are written once per tile and never read back.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from carsim.design import Array
+from carsim.errors import InputError
+from carsim.machine.array import gemm_cycles
+from carsim.workload.ops import Gemm
+
+
+@dataclass(frozen=True)
+class Supply:
+    """How operands reach the array, and how results leave it; ``None`` is without a limit.
+
+    Attributes:
+        bytes_per_cycle: Of the memory, both directions together.
+        port_bytes_per_cycle: Of the on-chip buffer's port to the array.
+        buffer_bytes: A double buffer, half of which is filled before the array starts, and as much
+            for results; ``None`` starts with the first tile, and results leave as they come.
+        fill_bytes_per_cycle: At which the first half is filled; ``None`` is as memory does it.
+
+    Raises:
+        InputError: A figure that is not positive.
+    """
+
+    bytes_per_cycle: Fraction | None = None
+    port_bytes_per_cycle: int | None = None
+    buffer_bytes: int | None = None
+    fill_bytes_per_cycle: int | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what moves nothing."""
+        for name, value in vars(self).items():
+            if value is not None and value <= 0:
+                raise InputError(name, f"got {float(value):g}", "give more than 0, or leave it out")
+
+
+@dataclass(frozen=True)
+class Product:
+    """What a product takes; times in cycles.
+
+    Attributes:
+        compute_cycles: The array, its operands always at hand.
+        memory_cycles: All bytes at the memory's rate.
+        port_cycles: All bytes at the rate of the on-chip buffer's port.
+        first_cycles: Until the array may start.
+        drain_cycles: Until the last results have left, after the array.
+        total_cycles: Of all that, double-buffered.
+        limit: ``compute``, ``memory`` or ``buffer port``: which of the three is longest.
+        moved_bytes: Between memory and chip.
+    """
+
+    compute_cycles: int
+    memory_cycles: int
+    port_cycles: int
+    first_cycles: int
+    drain_cycles: int
+    total_cycles: int
+    limit: str
+    moved_bytes: int
+
+
+def product(array: Array, gemm: Gemm, supply: Supply, element_bytes: int = 1) -> Product:
+    """Run one product on an array, operands from memory and results back.
+
+    Args:
+        array: The array.
+        gemm: The product; of its copies, each has operands of its own.
+        supply: How operands arrive.
+        element_bytes: Bytes of a weight, an activation and a result.
+
+    Raises:
+        InputError: A dimension that is not positive.
+
+    >>> array = Array(rows=32, cols=32, dataflow="weight_stationary", weight_load="full_fold")
+    >>> wide = product(array, Gemm(1, 4096, 4096), Supply(Fraction(96)))
+    >>> wide.compute_cycles, wide.memory_cycles, wide.total_cycles, wide.limit
+    (1556480, 174848, 1556491, 'compute')
+    """
+    for name, value in {**gemm._asdict(), "element_bytes": element_bytes}.items():
+        if value < 1:
+            raise InputError(name, f"got {value}", "give at least 1")
+    m, k, n, copies = gemm
+    weights, inputs, outputs = (
+        copies * elements * element_bytes for elements in (k * n, m * k, m * n)
+    )
+    compute = gemm_cycles(array, [gemm])
+    memory = _cycles(weights + inputs + outputs, supply.bytes_per_cycle)
+    passes = _passes(array, gemm)
+    port = _cycles(
+        weights * passes[0] + inputs * (passes[1] + 1) + outputs * (passes[2] + 1),
+        supply.port_bytes_per_cycle,
+    )
+    half = supply.buffer_bytes // 2 if supply.buffer_bytes else 0
+    piece = min(weights, half or array.rows * array.cols * element_bytes)
+    first = _cycles(piece, supply.fill_bytes_per_cycle or supply.bytes_per_cycle)
+    last_piece = -(-compute * piece // weights)
+    drain = 0
+    if half:
+        # Halves that filled up have left meanwhile; the array's columns empty the last one.
+        held = (outputs * passes[2] - 1) % half + 1
+        drain = -(-held // (array.cols * element_bytes))
+    through = memory + last_piece if memory else 0
+    times = {"compute": compute, "memory": memory, "buffer port": port}
+    return Product(
+        compute_cycles=compute,
+        memory_cycles=memory,
+        port_cycles=port,
+        first_cycles=first,
+        drain_cycles=drain,
+        total_cycles=max(first + compute, through, port) + drain,
+        limit=max(times, key=lambda name: times[name]),
+        moved_bytes=weights + inputs + outputs,
+    )
+
+
+def _passes(array: Array, gemm: Gemm) -> tuple[int, int, int]:
+    """How often weights, activations and results pass between array and buffer."""
+    rows, cols = array.rows, array.cols
+    m, k, n, _ = gemm
+    if array.dataflow == "output_stationary":
+        return -(-m // rows), -(-n // cols), 1
+    if array.dataflow == "input_stationary":
+        return -(-m // cols), 1, -(-k // rows)
+    return 1, -(-n // cols), -(-k // rows)
+
+
+def _cycles(nbytes: int, rate: Fraction | int | None) -> int:
+    return 0 if rate is None else -(-nbytes // Fraction(rate))

@@ -1,0 +1,1 @@
+"""External memories: timings by standard, traffic patterns, and what a memory sustains."""

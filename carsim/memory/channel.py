@@ -1,0 +1,303 @@
+"""The commands of one memory channel from refresh to refresh, by the timings of its standard.
+
+Model: a controller keeps a window of read requests and a queue of writes and issues, first ready
+first served, the command that the timings allow earliest; at the same clock a column command goes
+before an activate, and the older request before the younger. Rows stay open until a request for
+another row finds its bank without hits waiting; then the bank is precharged as soon as it may be.
+Writes wait for their turn: they are drained in a batch that begins when the queue is four fifths
+full (or no read waits) and ends when it is down to a fifth and a read waits. A slot of the window
+is taken until its data has come, a slot of the write queue until its write is issued; the requester
+fills a free slot at once, in its own order.
+
+The channel starts as a refresh leaves it: all banks closed, the queues full. It ends in time for
+the next one: all banks precharged, then tRFC. So every loss to refresh - the refresh itself, the
+wait for precharge, rows opened again - is in the count.
+
+Time is in clocks of the DRAM and jumps from command to command, so that an interval takes
+milliseconds; nothing is rounded and nothing is drawn at random.
+
+Simplifications: one rank; precharges find the command bus free; refreshes are all-bank, neither
+postponed nor pulled in; a request is accepted one clock after it arrives and the requester answers
+data one clock later, whatever lies between them.
+"""
+
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from carsim.memory.standards import DramTimings
+from carsim.memory.traffic import Burst
+
+DATA_BUS = "data bus"
+ACTIVATION = "activation window (tFAW)"
+ROW_CYCLE = "row cycle"
+BANK_GROUP = "bank group (tCCD_L)"
+TURNAROUND = "turnaround"
+REQUESTS = "outstanding requests"
+
+ACCEPT_NCK = 1
+"""Clocks from the arrival of a request to the first command that it can cause."""
+
+REFILL_NCK = 1
+"""Clocks from the last data of a request to the arrival of the one that takes its slot."""
+
+DRAIN_FROM, DRAIN_TO = 0.8, 0.2
+"""Fill of the write queue at which a batch of writes begins and ends (Ramulator 2's defaults)."""
+
+READ, WRITE = 0, 1
+
+Emit = Callable[[int, str, int, int], None]
+"""Called with clock, command (``ACT``, ``PRE``, ``RD``, ``WR``), bank and row."""
+
+_NEVER = 1 << 60
+_AFTER_COLUMNS = 1 << 40
+
+
+@dataclass(frozen=True)
+class Interval:
+    """What one refresh interval did.
+
+    Attributes:
+        bursts: Bursts moved.
+        activates: Rows opened.
+        idle_nck: Clocks in which the data bus waited between bursts, by what it waited for.
+    """
+
+    bursts: int
+    activates: int
+    idle_nck: Mapping[str, int]
+
+
+class _Bank:
+    """State of one bank and the command that it is due next."""
+
+    __slots__ = (
+        "act_at", "act_blame", "blame", "col_at", "group", "head", "is_hit", "known_at",
+        "known_blame", "number", "pre_at", "queues", "rank", "ready_at", "row",
+    )  # fmt: skip
+
+    def __init__(self, number: int, group: int) -> None:
+        self.number = number
+        self.group = group
+        self.row = -1  # none is open
+        self.act_at = self.col_at = self.pre_at = 0  # earliest clocks that the bank itself allows
+        self.act_blame = ROW_CYCLE  # why the row was not opened earlier
+        # Requests that wait, per direction, in order of age: (age, row, clock of arrival).
+        self.queues: tuple[list[tuple[int, int, int]], ...] = ([], [])
+        self.known_at = 0  # since when the controller knows that the bank needs another row
+        self.known_blame = REQUESTS
+        # The command that is due, as :meth:`update` leaves it.
+        self.rank = -1  # order among commands of one clock; -1 is none
+        self.is_hit = False
+        self.head = 0
+        self.ready_at = 0
+        self.blame = REQUESTS
+
+    def precharge_at(self) -> int:
+        """When the open row is closed for the sake of the request at the head."""
+        return max(self.pre_at, self.known_at)
+
+    def update(self, direction: int, trp_nck: int) -> None:
+        """Find the command that is due after a change of this bank."""
+        queue = self.queues[direction]
+        if not queue:
+            self.rank = -1
+            return
+        for head, (age, row, arrival) in enumerate(queue):
+            if row == self.row:
+                self.is_hit, self.head, self.rank = True, head, age
+                self.ready_at = max(self.col_at, arrival)
+                self.blame = REQUESTS if arrival > self.col_at else self.act_blame
+                return
+        self.is_hit, self.rank = False, queue[0][0] + _AFTER_COLUMNS
+        if self.row >= 0:
+            self.ready_at = self.precharge_at() + trp_nck
+        else:
+            self.ready_at = max(self.act_at, self.known_at)
+
+
+class Channel:
+    """A channel and its controller over one refresh interval.
+
+    Args:
+        timings: The standard.
+        bursts: What is asked for, in order.
+        window: Reads in flight, in bursts; also the bursts that the write queue holds.
+        emit: Observer of the commands; precharges are told late, with their true clock.
+    """
+
+    def __init__(
+        self, timings: DramTimings, bursts: Iterator[Burst], window: int, emit: Emit | None = None
+    ) -> None:
+        t = self._t = timings
+        self._source = bursts
+        self._next = next(bursts)
+        self._emit = emit
+        self._banks = [_Bank(number, number % t.bank_groups) for number in range(t.banks)]
+        self._free = (deque([0] * window), deque([0] * window))  # clocks at which slots are free
+        self._waiting = [0, 0]
+        self._drain_from = max(1, round(DRAIN_FROM * window))
+        self._drain_to = round(DRAIN_TO * window)
+        self._direction = self._last_direction = READ
+        self._now = self._age = 0
+        self._idle: Counter[str] = Counter()
+        self._bursts = self._activates = 0
+        self._busy_until = -1
+        # Earliest clocks that all banks share: of column commands by direction, of activates.
+        self._bus_at = 0
+        self._column_at = [0, 0]
+        self._group_column_at = [[0] * t.bank_groups, [0] * t.bank_groups]
+        self._act_at = 0
+        self._group_act_at = [0] * t.bank_groups
+        self._window_of_acts = deque([-t.tfaw_nck] * 4, maxlen=4)
+        self._set_spacing()
+
+    def _set_spacing(self) -> None:
+        """Distances between column commands, and from the last of them to the refresh."""
+        t = self._t
+        burst = t.burst_nck
+        write_done = t.cwl_nck + burst
+        # Data of a write may follow that of a read after two clocks: preamble and turn of the bus.
+        read_to_write = t.cl_nck + t.tdqsck_nck + burst + 2 - t.cwl_nck
+        same = max(t.tccd_s_nck, burst)
+        same_group = max(t.tccd_l_nck, burst)
+        self._spacing = ((same, read_to_write), (write_done + t.twtr_s_nck, same))
+        self._group_spacing = ((same_group, read_to_write), (write_done + t.twtr_l_nck, same_group))
+        self._to_precharge = (t.trtp_nck, write_done + t.twr_nck)
+        precharge_at = t.trefi_nck - t.trfc_nck - t.trp_nck
+        self._last_at = tuple(precharge_at - clocks for clocks in self._to_precharge)
+        self._slot_nck = ACCEPT_NCK + t.cl_nck + t.tdqsck_nck + burst + REFILL_NCK
+
+    def run(self) -> Interval:
+        """Schedule until the next refresh."""
+        while True:
+            self._admit()
+            self._turn()
+            bank, at = self._earliest()
+            slots = self._free[self._next[2]]
+            arrival = slots[0] if slots else _NEVER
+            if min(at, arrival) > self._last_at[self._direction]:
+                return Interval(self._bursts, self._activates, dict(self._idle))
+            if arrival <= at:
+                self._now = arrival
+                continue
+            self._now = at
+            self._bus_at = at + self._t.command_nck
+            assert bank is not None  # else at would be past the end
+            if bank.is_hit:
+                self._move(bank, at)
+            else:
+                self._open(bank, at)
+            bank.update(self._direction, self._t.trp_nck)
+
+    def _admit(self) -> None:
+        """Take in the requests that have found a slot by now."""
+        now = self._now
+        while True:
+            number, row, is_write = self._next
+            slots = self._free[is_write]
+            if not slots or slots[0] > now:
+                return
+            slots.popleft()
+            bank = self._banks[number]
+            if is_write == self._direction:
+                if bank.rank >= 0 and not bank.is_hit and bank.row >= 0:
+                    self._commit_precharge(bank, now)
+                elif bank.rank < 0:
+                    bank.known_at, bank.known_blame = now, REQUESTS
+            bank.queues[is_write].append((self._age, row, now))
+            self._age += 1
+            self._waiting[is_write] += 1
+            bank.update(self._direction, self._t.trp_nck)
+            self._next = next(self._source)
+
+    def _commit_precharge(self, bank: _Bank, now: int) -> None:
+        """Close the row if that was due by now: a request for it comes too late."""
+        at = bank.precharge_at()
+        if at <= now:
+            if self._emit:
+                self._emit(at, "PRE", bank.number, bank.row)
+            bank.row = -1
+            bank.act_at = at + self._t.trp_nck
+
+    def _turn(self) -> None:
+        """Choose between reads and writes."""
+        reads, writes = self._waiting
+        if self._direction == READ:
+            turn = writes >= self._drain_from or (writes > 0 and reads == 0)
+        else:
+            turn = writes == 0 or (writes <= self._drain_to and reads > 0)
+        if not turn or reads + writes == 0:
+            return
+        self._direction = WRITE if self._direction == READ else READ
+        for bank in self._banks:
+            bank.known_at, bank.known_blame = max(bank.known_at, self._now), TURNAROUND
+            bank.update(self._direction, self._t.trp_nck)
+
+    def _earliest(self) -> tuple[_Bank | None, int]:
+        """The bank whose command may be issued first, and when."""
+        column_at = self._column_at[self._direction]
+        group_column_at = self._group_column_at[self._direction]
+        act_at, group_act_at = self._act_at, self._group_act_at
+        floor = max(self._now, self._bus_at)
+        best, best_at, best_rank = None, _NEVER, _NEVER
+        for bank in self._banks:
+            rank = bank.rank
+            if rank < 0:
+                continue
+            if bank.is_hit:
+                at = max(floor, bank.ready_at, column_at, group_column_at[bank.group])
+            else:
+                at = max(floor, bank.ready_at, act_at, group_act_at[bank.group])
+            if at < best_at or (at == best_at and rank < best_rank):
+                best, best_at, best_rank = bank, at, rank
+        return best, best_at
+
+    def _open(self, bank: _Bank, at: int) -> None:
+        """Activate the row of the bank's oldest request, closing the one before."""
+        t = self._t
+        if at > bank.ready_at:
+            bank.act_blame = ACTIVATION
+        elif bank.known_at >= (bank.pre_at if bank.row >= 0 else bank.act_at):
+            bank.act_blame = bank.known_blame
+        else:
+            bank.act_blame = ROW_CYCLE
+        row = bank.queues[self._direction][0][1]
+        if self._emit:
+            if bank.row >= 0:
+                self._emit(bank.precharge_at(), "PRE", bank.number, bank.row)
+            self._emit(at, "ACT", bank.number, row)
+        bank.row = row
+        bank.col_at = at + t.trcd_nck
+        bank.pre_at = at + t.tras_nck
+        self._window_of_acts.append(at)
+        self._act_at = max(at + t.trrd_s_nck, self._window_of_acts[0] + t.tfaw_nck)
+        self._group_act_at[bank.group] = at + t.trrd_l_nck
+        self._activates += 1
+
+    def _move(self, bank: _Bank, at: int) -> None:
+        """Read or write one burst of the open row."""
+        direction = self._direction
+        if self._bursts and at > self._busy_until:
+            self._idle[self._blame(bank, at)] += at - self._busy_until
+        self._busy_until = at + self._t.burst_nck
+        self._last_direction = direction
+        bank.queues[direction].pop(bank.head)
+        bank.pre_at = max(bank.pre_at, at + self._to_precharge[direction])
+        bank.known_at, bank.known_blame = at, ROW_CYCLE
+        for other in (READ, WRITE):
+            self._column_at[other] = at + self._spacing[direction][other]
+            self._group_column_at[other][bank.group] = at + self._group_spacing[direction][other]
+        self._free[direction].append(at + self._slot_nck if direction == READ else at)
+        self._waiting[direction] -= 1
+        self._bursts += 1
+        if self._emit:
+            self._emit(at, "RD" if direction == READ else "WR", bank.number, bank.row)
+
+    def _blame(self, bank: _Bank, at: int) -> str:
+        """What kept the burst of this bank from following the last one at once."""
+        if at <= bank.ready_at:
+            return bank.blame
+        if self._last_direction != self._direction:
+            return TURNAROUND
+        return BANK_GROUP if at == self._group_column_at[self._direction][bank.group] else REQUESTS

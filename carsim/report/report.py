@@ -1,0 +1,101 @@
+"""``carsim report``: a folder of results as one page that needs no other file."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import quote
+
+from carsim.errors import InputError
+from carsim.explore.store import STORE_FILE
+from carsim.files import write_whole
+from carsim.report.files import REPORT
+from carsim.report.html import GENERATOR, PageSection, as_html
+from carsim.report.stored import SUMMARY, read_run
+
+HEAD_BYTES = 4096
+"""The page's generator is named within so many bytes of its start."""
+
+
+def write_page(
+    folder: str | Path,
+    out: str | Path | None = None,
+    *,
+    overwrite: bool = False,
+    progress: Callable[[str], None] = lambda _: None,
+) -> Path:
+    """Write the page of a folder of results.
+
+    Args:
+        folder: What ``carsim run --out``, ``carsim sweep`` or ``carsim search`` left.
+        out: The file to write; ``report.html`` in the folder if not given.
+        overwrite: Replace a file that carsim did not make.
+        progress: Told what is being done.
+
+    Returns:
+        The file.
+
+    Raises:
+        InputError: The folder holds no results, or broken ones; the file is not carsim's, or cannot
+            be written.
+    """
+    folder = Path(folder)
+    page = folder / REPORT if out is None else Path(out)
+    check_page(page, overwrite=overwrite)
+    progress("reading and drawing")
+    title, sections, pictures = _content(folder, _address(folder, page))
+    text = as_html(title, sections, pictures)
+    write_whole(page, lambda path: path.write_text(text, encoding="utf-8"))
+    return page
+
+
+def _content(folder: Path, address: str) -> tuple[str, list[PageSection], dict[str, bytes]]:
+    """Title, sections and pictures of whatever results the folder holds."""
+    if (folder / SUMMARY).exists():
+        from carsim.report.run_page import run_page
+
+        return run_page(read_run(folder), folder, address)
+    if (folder / STORE_FILE).exists():
+        from carsim.report.stored_study import read_study
+        from carsim.report.study_page import study_page
+
+        return study_page(read_study(folder), folder, address)
+    problem = "is no folder" if not folder.is_dir() else f"holds neither {SUMMARY} nor {STORE_FILE}"
+    raise InputError(str(folder), problem, "name the --out of carsim run, sweep or search")
+
+
+def check_page(page: Path, *, overwrite: bool) -> None:
+    """Refuse to replace what carsim did not make.
+
+    Raises:
+        InputError: The file is another's, or no file, or there is no folder to hold it.
+    """
+    if not page.parent.is_dir():
+        raise InputError(str(page), "there is no folder to hold it", "make it first")
+    if not os.path.lexists(page):
+        return
+    if page.is_symlink() or not page.is_file():
+        raise InputError(str(page), "exists and is no plain file", "name another with --out")
+    if overwrite:
+        return
+    try:
+        with page.open("rb") as stream:
+            head = stream.read(HEAD_BYTES)
+    except OSError as error:
+        raise _unwritable(page, error) from error
+    if f'<meta name="generator" content="{GENERATOR}">'.encode() not in head:
+        raise InputError(
+            str(page),
+            "exists and was not made by carsim",
+            "name another file with --out, or pass --overwrite",
+        )
+
+
+def _address(folder: Path, page: Path) -> str:
+    """Of the folder, relative to the page; empty where they are together."""
+    relative = os.path.relpath(folder.resolve(), page.parent.resolve())
+    return "" if relative == "." else quote(Path(relative).as_posix()) + "/"
+
+
+def _unwritable(page: Path, error: OSError) -> InputError:
+    reason = error.strerror or type(error).__name__
+    return InputError(str(page), f"cannot be written ({reason})", "name another file with --out")

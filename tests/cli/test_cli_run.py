@@ -1,0 +1,287 @@
+"""``carsim run`` as a user meets it: what it prints, refuses and leaves behind."""
+
+import json
+import sys
+
+import pytest
+from tiny import MISFIT, write_inputs
+
+from carsim.cli import main
+from carsim.cli.console import LEAST_WIDTH, PIPED_WIDTH, output_console
+from carsim.trace import StreamingAttention
+
+
+@pytest.fixture
+def call(monkeypatch, capsys):
+    """Run the command line; returns status, standard output and standard error."""
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["carsim", *map(str, arguments)])
+        with pytest.raises(SystemExit) as end:
+            main()
+        out, err = capsys.readouterr()
+        return end.value.code, out, err
+
+    return run
+
+
+@pytest.fixture
+def toy(tmp_path):
+    return write_inputs(tmp_path)
+
+
+def test_everything_that_was_found_is_printed_and_nothing_else(call, toy):
+    design, trace = toy
+    status, out, err = call("run", design, "--trace", trace)
+    assert (status, err) == (0, "")
+    for text in (
+        "design   toy: a toy on a large board",
+        "video    3 frames x 16 tokens = 48 steps after a prompt of 5",
+        "toy.npz (sha256 ",
+        "run      1 batch of 4 sequences, 2 videos each",
+        "latency of a batch [s]",
+        "per finished video [s]",
+        "per token step [ms]",
+        "speed-up over dense",
+        "replay ratio, eligible",
+        "replay ratio, all steps",
+        "cores busy",
+        "MACs done / possible",
+        "ps_ddr of its peak",
+        "energy per video [J]",
+        "average power [W]",
+        "memory traffic per video [GB]",
+        "[1] dense: no replay",
+        "[2] captured in toy.npz at tau 0",
+        "[3] captured in toy.npz at tau 0; made under dense attention, run under streaming",
+        "Where the time of FastCar + DRS goes",
+        "waiting for DDR",
+        "waiting for a core",
+        "What limits each phase",
+        "memory and port bandwidth",
+        "Does it fit the ZCU102",
+        "DSP slices",
+        "s with the head and",
+        "How wrong this may be",
+    ):
+        assert text in out
+    assert "MISFIT" not in out
+
+
+def test_piped_output_is_plain_and_holds_no_trailing_blanks(call, toy):
+    _, out, _ = call("run", toy[0], "--trace", toy[1])
+    assert "\x1b" not in out
+    assert all(line == line.rstrip() for line in out.splitlines())
+    assert max(map(len, (line for line in out.splitlines() if line.startswith(" ")))) <= 120
+
+
+def test_a_terminal_is_never_narrower_than_the_tables(monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "60")
+    assert output_console().width == LEAST_WIDTH
+    monkeypatch.setenv("COLUMNS", "140")
+    assert output_console().width == 140
+
+
+def test_no_color_is_respected(monkeypatch, call, toy):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "120")
+    coloured = call("run", toy[0], "--trace", toy[1], "--set", MISFIT, "--allow-misfit")[1]
+    monkeypatch.setenv("NO_COLOR", "1")
+    plain = call("run", toy[0], "--trace", toy[1], "--set", MISFIT, "--allow-misfit")[1]
+    red = "31m"
+    assert red in coloured
+    assert red not in plain
+
+
+def test_pipes_are_not_wrapped(monkeypatch):
+    monkeypatch.delenv("FORCE_COLOR", raising=False)
+    assert output_console().width == PIPED_WIDTH
+
+
+def test_json_is_one_document_and_nothing_else(call, toy):
+    status, out, err = call("run", toy[0], "--trace", toy[1], "--json")
+    assert (status, err) == (0, "")
+    document = json.loads(out)
+    assert document["design"] == "toy"
+    assert document["traces"][0]["name"] == "toy.npz"
+    assert len(document["policies"]) == 6
+
+
+def test_json_is_repeatable_to_the_byte(call, toy):
+    first, second = (call("run", toy[0], "--trace", toy[1], "--json")[1] for _ in range(2))
+    assert first == second
+
+
+def test_overrides_reach_the_design(call, toy):
+    options = ("--set", "machine.cores=4", "--batch", "2", "--tau", "-0.5")
+    document = json.loads(call("run", toy[0], "--trace", toy[1], "--json", *options)[1])
+    assert document["resolved_design"]["machine"]["cores"] == 4
+    assert document["sequences_per_batch"] == 2
+    assert document["batches"] == 2
+    replaying = document["policies"][2]
+    assert replaying["decisions_source"] == "re-thresholded (open loop)"
+    assert "re-thresholded at tau -0.5 (open loop)" in replaying["decisions"]
+    assert replaying["replay_ratio_eligible_steps"] > 0.6
+
+
+def test_a_tau_per_layer(call, toy):
+    document = json.loads(
+        call("run", toy[0], "--trace", toy[1], "--json", "--tau", "0.1,0.2,0.3,1e3")[1]
+    )
+    assert document["resolved_design"]["policy"]["tau"] == [0.1, 0.2, 0.3, 1000.0]
+
+
+def test_resampling_fills_a_larger_batch_and_says_so(call, toy):
+    options = ("--batch", "8", "--resample", "3", "--set", "machine.activation_buffer_kib=64")
+    status, out, _ = call("run", toy[0], "--trace", toy[1], *options)
+    assert status == 0
+    assert "resampled from 4 rows of 3 frames to 8 rows of 3 frames" in out
+
+
+def test_each_row_takes_the_trace_of_its_attention(call, toy, tmp_path):
+    other = tmp_path / "sparse"
+    other.mkdir()
+    sparse = write_inputs(other, attention=StreamingAttention(window=8))[1]
+    out = json.loads(
+        call(
+            *("run", toy[0], "--trace", toy[1], "--trace", sparse, "--json"),
+            *("--set", "policy.sparse_attention.window=8"),
+        )[1]
+    )
+    decisions = {row["policy"]: row["decisions"] for row in out["policies"]}
+    assert "made under" not in decisions["FastCar + DRS + sparse attention"]
+    assert len(out["traces"]) == 2
+
+
+def test_a_misfit_is_refused_with_what_is_missing(call, toy):
+    status, out, err = call("run", toy[0], "--trace", toy[1], "--set", MISFIT)
+    assert (status, out) == (3, "")
+    assert err.count("\n") == 1
+    assert err.startswith("carsim: toy: does not fit: DSP slices: ")
+    assert "missing" in err
+    assert "--allow-misfit" in err
+
+
+def test_an_allowed_misfit_is_marked_everywhere(call, toy):
+    status, out, _ = call("run", toy[0], "--trace", toy[1], "--set", MISFIT, "--allow-misfit")
+    assert status == 0
+    assert out.startswith("MISFIT: toy does not fit ZCU102\n")
+    assert "Policies on toy - MISFIT" in out
+    assert "Does it fit the ZCU102 - MISFIT" in out
+    assert "- MISFIT: this design" in out
+
+
+def test_out_writes_the_folder_and_names_its_files(call, toy, tmp_path):
+    folder = tmp_path / "out"
+    status, out, err = call("run", toy[0], "--trace", toy[1], "--out", folder, "--timeline", "0:2")
+    assert (status, err) == (0, "")
+    assert f"Written to {folder}: summary.json, design.yaml" in out
+    assert (folder / "timeline.json").exists()
+    status, _, err = call("run", toy[0], "--trace", toy[1], "--out", folder)
+    assert status == 2
+    assert "exists already; name another folder, or pass --overwrite" in err
+    assert call("run", toy[0], "--trace", toy[1], "--out", folder, "--overwrite")[0] == 0
+    assert not (folder / "timeline.json").exists()
+
+
+def test_out_and_json_print_the_document_that_they_write(call, toy, tmp_path):
+    out = call("run", toy[0], "--trace", toy[1], "--json", "--out", tmp_path / "out")[1]
+    assert out == (tmp_path / "out" / "summary.json").read_text()
+
+
+BAD = {
+    "no trace": ((), "Missing option '--trace'; see 'carsim run --help'"),
+    "no such trace": (("--trace", "nope.npz"), "nope.npz: no such file; check the path"),
+    "a text for tau": (("--tau", "abc"), "--tau abc: is no finite number; give one"),
+    "no tau": (("--tau", ""), "--tau : is no finite number"),
+    "an infinite tau": (("--tau", "inf"), "--tau inf: is no finite number"),
+    "too few taus": (("--tau", "-1,2"), "carsim: --tau: lists 2 values for 4 layers"),
+    "no batch": (("--batch", "0"), "Invalid value for '--batch': 0 is not in the range x>=1"),
+    "half a pair": (("--batch", "3"), "3 sequences would split a guidance pair"),
+    "more than there is": (("--batch", "6"), "6 sequences are more than the 4 rows of the trace"),
+    "no assignment": (("--set", "machine.cores"), "is not of the form path=value"),
+    "an unknown key": (("--set", "machine.coers=2"), "unknown key 'coers'; did you mean 'cores'?"),
+    "a text for a number": (("--set", "machine.cores=two"), "expected a whole number, got the tex"),
+    "a seed below zero": (("--resample", "-1"), "Invalid value for '--resample'"),
+    "an unknown option": (("--bogus",), "No such option"),
+    "a window nowhere": (("--timeline", "0:2"), "--timeline: has nowhere to write; add --out DIR"),
+    "overwriting nothing": (("--overwrite",), "--overwrite: has nowhere to write; add --out DIR"),
+    "no window": (("--out", "o", "--timeline", "5"), "--timeline 5: is not of the form A:B"),
+    "a window backwards": (("--out", "o", "--timeline", "5:4"), "is no range of the 48 steps"),
+    "a window beyond": (("--out", "o", "--timeline", "40:49"), "is no range of the 48 steps"),
+    "a signed window": (("--out", "o", "--timeline", "-1:3"), "is not of the form A:B"),
+    "nowhere": (("--out", "no/where"), "no/where: there is no folder"),
+    "a file": (("--out", "toy.yaml"), "toy.yaml: exists and is no folder; name another"),
+}
+
+
+@pytest.mark.parametrize(("options", "message"), BAD.values(), ids=BAD)
+def test_bad_input_is_one_line_and_leaves_nothing(
+    call, toy, tmp_path, monkeypatch, options, message
+):
+    monkeypatch.chdir(tmp_path)
+    if "--trace" not in options and options:
+        options = ("--trace", toy[1], *options)
+    before = sorted(tmp_path.iterdir())
+    status, out, err = call("run", toy[0], *options)
+    assert (status, out) == (2, "")
+    assert err.startswith("carsim: ")
+    assert err.count("\n") == 1
+    assert message in err
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_an_unknown_design_names_the_shipped_ones(call, toy):
+    status, _, err = call("run", "zcu103", "--trace", toy[1])
+    assert status == 2
+    assert "zcu103: is neither a YAML file nor a shipped design; shipped are kv260" in err
+
+
+def test_an_unwritable_folder_is_one_line(call, toy, tmp_path, monkeypatch):
+    def full(*_args, **_keywords):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("carsim.report.files._write_figures", full)
+    status, out, err = call("run", toy[0], "--trace", toy[1], "--out", tmp_path / "out")
+    assert (status, out) == (2, "")
+    assert err == (
+        f"carsim: {tmp_path / 'out'}: cannot be written (No space left on device); "
+        "name a folder with room for it\n"
+    )
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["toy.npz", "toy.yaml"]
+
+
+def test_an_interrupted_run_says_so_and_leaves_nothing(call, toy, tmp_path, monkeypatch):
+    def interrupt(*_args, **_keywords):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("carsim.report.files._write_figures", interrupt)
+    status, out, err = call("run", toy[0], "--trace", toy[1], "--out", tmp_path / "out")
+    assert (status, out) == (130, "")
+    assert err.endswith("carsim: interrupted; nothing was half-written\n")
+    assert not (tmp_path / "out").exists()
+
+
+def test_help_without_a_command_is_help(call):
+    status, out, err = call()
+    assert "Usage: carsim" in out + err
+    assert "run" in out + err
+    assert status in (0, 2)  # 0 before click 8.2
+
+
+def test_the_version_is_that_of_the_package(call):
+    from importlib.metadata import version
+
+    assert call("--version")[:2] == (0, f"carsim, version {version('carsim')}\n")
+
+
+def test_tile_fidelity_is_named_and_close_to_fluid(call, toy):
+    design, trace = toy
+    fluid, tile = (
+        json.loads(call("run", design, "--trace", trace, "--fidelity", fidelity, "--json")[1])
+        for fidelity in ("fluid", "tile")
+    )
+    assert (fluid["fidelity"], tile["fidelity"]) == ("fluid", "tile")
+    for coarse, fine in zip(fluid["policies"], tile["policies"], strict=True):
+        assert coarse["latency_s"] == pytest.approx(fine["latency_s"], rel=0.05)

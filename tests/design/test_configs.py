@@ -1,0 +1,111 @@
+"""Shipped designs and presets: they load, fit, and say what the hand calculation says."""
+
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+from carsim.design import Board, Design, configs_folder, load_design, shipped_designs
+from carsim.technology.capacity import contents
+from carsim.technology.fit import check_fit
+from carsim.workload.geometry import Video
+from carsim.yaml_file import read_mapping
+
+VILA_U = Video(n_frames=8, tokens_per_frame=256, prompt_tokens=62)
+PRESETS = Path(str(files("carsim.design"))) / "presets"
+BOARDS = sorted(path.stem for path in (PRESETS / "board").glob("*.yaml"))
+
+# Peak of each memory in GB/s. ZCU102, ZCU104 and KV260: board store presets (64 bit at 2133 or 2400
+# MT/s; 16 bit at 2400); U280: 2 x 19.2 (DDR4) and 460 (HBM2), U250: 77, both UG1393.
+PEAK_GBPS = {
+    "kv260": {"ps_ddr": 19.2},
+    "u250": {"ddr": 76.8},
+    "u280": {"ddr": 38.4, "hbm": 460.8},
+    "u55c": {"hbm": 460.8},
+    "zcu102": {"ps_ddr": 17.07, "pl_ddr": 4.8},
+    "zcu102_16gb": {"ps_ddr": 17.07, "pl_ddr": 4.8},
+    "zcu104": {"ps_ddr": 17.07, "pl_ddr": 17.07},
+}
+
+
+def board(name: str) -> Board:
+    return Board.model_validate(read_mapping(PRESETS / "board" / f"{name}.yaml"))
+
+
+def bytes_per_step(design: Design) -> float:
+    """Bytes that one step of the batch moves at the mean context, every weight fetched once."""
+    held = {content.content: content.nbytes for content in contents(design, VILA_U)}
+    mean_context = VILA_U.prompt_tokens + (VILA_U.n_steps + 1) / 2
+    head = 0
+    if design.machine.include_head:
+        head = design.model.weights.bytes_of(design.model.head.streamed_weights(design.model.body))
+    return held["weights"] + head + held["KV cache"] * mean_context / VILA_U.max_context
+
+
+def test_the_designs_that_ship() -> None:
+    assert {"zcu102", "zcu102_16gb", "kv260", "u280", "u280_compute_bound"} <= set(
+        shipped_designs()
+    )
+
+
+@pytest.mark.parametrize("name", shipped_designs())
+def test_every_shipped_design_fits_its_board_without_a_warning(name: str) -> None:
+    report = check_fit(load_design(name), VILA_U)
+    assert report.misfits == ()
+    assert report.warnings == ()
+
+
+@pytest.mark.parametrize("name", shipped_designs())
+def test_every_shipped_design_explains_itself(name: str) -> None:
+    text = (configs_folder() / f"{name}.yaml").read_text(encoding="utf-8")
+    assert text.startswith("# ")
+    assert load_design(name).description
+
+
+@pytest.mark.parametrize("name", BOARDS)
+def test_peak_bandwidth_of_every_board(name: str) -> None:
+    peaks = {
+        label: int(memory.standard.partition("-")[2])
+        * memory.channels
+        * memory.channel_bits
+        / 8
+        / 1000
+        for label, memory in board(name).memories.items()
+    }
+    assert peaks == pytest.approx(PEAK_GBPS[name], rel=1e-3)
+
+
+@pytest.mark.parametrize("name", BOARDS)
+def test_the_energy_preset_knows_the_memories_of_every_board(name: str) -> None:
+    families = {memory.standard.partition("-")[0] for memory in board(name).memories.values()}
+    assert families <= set(load_design("zcu102").energy.dram_pj_per_bit)
+
+
+def test_a_step_on_the_stock_zcu102_takes_254_ms_at_14_5_gbps() -> None:
+    # (3.364e9 + 2 x 0.294e9 x 1086.5 / 2110) B / 14.5e9 B/s; 2048 such steps are 520 s a video.
+    design = load_design("zcu102")
+    step_s = bytes_per_step(design) / 14.5e9
+    assert step_s == pytest.approx(0.254, abs=0.002)
+    assert VILA_U.n_steps * step_s == pytest.approx(520, abs=3)
+    # 2 x 6.76e9 MAC in that time at 250 MHz are about 214 a cycle.
+    body = design.model.body
+    macs = 2 * (body.weights + 2 * body.n_layers * body.hidden_size * 1086.5)
+    used = macs / (step_s * 250e6)
+    assert used == pytest.approx(214, abs=3)
+    assert used < design.machine.macs_per_cycle <= 512
+
+
+def test_a_step_of_eight_rows_on_16_gb_takes_463_ms_at_14_5_gbps() -> None:
+    # 3.364e9 + 1.075e9 (head, four passes) + 8 x 0.553e9 x 1086.5 / 2110 = 6.72e9 B.
+    assert bytes_per_step(load_design("zcu102_16gb")) / 14.5e9 == pytest.approx(0.463, abs=0.002)
+
+
+def test_the_compute_bound_design_is_bound_by_compute() -> None:
+    # The MLP weights of a layer at all of HBM's 460.8 GB/s, against one sequence on one core.
+    design = load_design("u280_compute_bound")
+    machine, body = design.machine, design.model.body
+    compute_cycles = body.mlp_weights / machine.array.macs_per_cycle
+    assert compute_cycles == 264_192
+    memory_cycles = design.model.weights.bytes_of(body.mlp_weights) / 460.8e9 * 300e6
+    assert compute_cycles > 5 * memory_cycles
+    assert design.policy.batch == 4 * machine.cores

@@ -1,0 +1,167 @@
+"""Designs: presets, overrides, what a load keeps, what a document gives back."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from strategies import designs, raw_design, small_design
+
+from carsim.design import (
+    Body,
+    DenseAttention,
+    DepthTransformer,
+    Design,
+    LinearHead,
+    Precision,
+    StreamingAttention,
+    load_design,
+    override,
+    shipped_designs,
+)
+from carsim.design.document import design_yaml
+
+
+def written(folder: Path, text: str, name: str = "d.yaml") -> str:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+def as_yaml(raw: dict[str, Any]) -> str:
+    return yaml.safe_dump(json.loads(json.dumps(raw)))  # without aliases for what it holds twice
+
+
+def with_sections(**sections: object) -> str:
+    return as_yaml(raw_design() | sections)
+
+
+@pytest.mark.parametrize("name", shipped_designs())
+def test_a_shipped_design_written_out_loads_as_itself(name: str, tmp_path: Path) -> None:
+    design = load_design(name)
+    again = load_design(written(tmp_path, design_yaml(design)))
+    assert again == design
+    assert again.sha256 == design.sha256
+
+
+@given(designs())
+def test_any_design_written_out_loads_as_itself(
+    tmp_path_factory: pytest.TempPathFactory, design: Design
+) -> None:
+    path = written(tmp_path_factory.getbasetemp(), design_yaml(design), "drawn.yaml")
+    assert load_design(path) == design
+
+
+@pytest.mark.parametrize(
+    "text", ["no", "1e9", "010", "~", "", "a: b", "# a", "a\nb", "'", '"', " a ", "8 µs", "1:30"]
+)
+def test_any_text_survives_being_written_out(text: str, tmp_path: Path) -> None:
+    design = override(load_design("zcu102"), {"description": text, "board.name": text})
+    again = load_design(written(tmp_path, design_yaml(design)))
+    assert (again.description, again.board.name) == (text, text)
+
+
+def test_a_list_of_taus_survives_being_written_out(tmp_path: Path) -> None:
+    design = override(small_design(), {"policy.tau": (1.5, -2.25)})
+    again = load_design(written(tmp_path, design_yaml(design)))
+    assert again.policy.tau == (1.5, -2.25)
+
+
+def test_a_design_without_a_name_is_called_like_its_file(tmp_path: Path) -> None:
+    raw = raw_design()
+    del raw["name"]
+    assert load_design(written(tmp_path, as_yaml(raw), "mine.yaml")).name == "mine"
+
+
+def test_whole_numbers_serve_as_numbers_but_not_the_other_way_round(tmp_path: Path) -> None:
+    raw = raw_design()
+    raw["board"]["fabric_clock_mhz"] = 200
+    design = load_design(written(tmp_path, as_yaml(raw)))
+    assert design.board.fabric_clock_mhz == 200.0
+
+
+def test_a_preset_gives_what_the_file_leaves_out(tmp_path: Path) -> None:
+    text = with_sections(model={"preset": "tiny", "kv": {"bits": 4}, "body": {"ffn_size": 99}})
+    model = load_design(written(tmp_path, text)).model
+    assert model.name == "tiny"
+    assert model.kv == Precision(bits=4)
+    assert model.body == Body(
+        n_layers=4, hidden_size=64, n_heads=4, n_kv_heads=4, ffn_size=99
+    )  # 172 in the preset
+
+
+def test_a_head_of_another_kind_replaces_that_of_the_preset(tmp_path: Path) -> None:
+    other = {"kind": "linear", "vocabulary": 7}
+    text = with_sections(model={"preset": "vila_u_7b", "head": other})
+    assert load_design(written(tmp_path, text)).model.head == LinearHead(vocabulary=7)
+
+
+def test_a_head_of_the_same_kind_changes_that_of_the_preset(tmp_path: Path) -> None:
+    text = with_sections(model={"preset": "vila_u_7b", "head": {"n_codes": 8}})
+    head = load_design(written(tmp_path, text)).model.head
+    assert isinstance(head, DepthTransformer)
+    assert (head.n_codes, head.hidden_size) == (8, 2560)
+
+
+def test_an_override_reaches_every_depth_and_leaves_the_rest() -> None:
+    plain = load_design("zcu102")
+    changed = load_design(
+        "zcu102",
+        [
+            "machine.cores=4",
+            "machine.array.rows = 8",
+            "board.memories.ps_ddr.ports.count=2",
+            "policy.attention={kind: streaming, window: 64}",
+            "policy.tau=4.5",
+            "machine.drs.latch_cycles=3",  # a section that the file does not mention
+        ],
+    )
+    assert changed.machine.cores == 4
+    assert changed.machine.array.rows == 8
+    assert changed.machine.array.cols == plain.machine.array.cols
+    assert changed.board.memories["ps_ddr"].ports.count == 2
+    assert changed.board.memories["pl_ddr"] == plain.board.memories["pl_ddr"]
+    assert changed.policy.attention == StreamingAttention(sinks=4, window=64)
+    assert changed.policy.tau == 4.5
+    assert changed.machine.drs.latch_cycles == 3
+    assert changed.machine.drs.index_register_bits == plain.machine.drs.index_register_bits
+    assert load_design("zcu102") == plain  # nothing is remembered
+
+
+def test_of_two_overrides_of_a_key_the_last_counts() -> None:
+    assert load_design("zcu102", ["machine.cores=4", "machine.cores=3"]).machine.cores == 3
+
+
+def test_an_overridden_preset_stands_under_what_the_file_overrides() -> None:
+    design = load_design("zcu102", ["model.preset=tinyllama_1b"])
+    assert design.model.body.hidden_size == 2048
+    assert design.model.kv == load_design("zcu102").model.kv  # the file names its own
+
+
+def test_override_validates_again() -> None:
+    design = small_design()
+    assert override(design, {"machine.cores": 3}).machine.cores == 3
+    assert design.machine.cores == 2
+    with pytest.raises(ValueError, match="frozen"):
+        design.machine.cores = 3  # type: ignore[misc]
+
+
+def test_any_change_changes_the_hash() -> None:
+    design = small_design()
+    assert design.sha256 == small_design().sha256
+    for path, value in {
+        "machine.cores": 3,
+        "policy.tau": 1.0,
+        "energy.vector_op_pj.value": 1.1,
+        "description": "another",
+    }.items():
+        assert override(design, {path: value}).sha256 != design.sha256
+
+
+def test_attention_reads_all_or_sinks_and_window() -> None:
+    sparse = StreamingAttention(sinks=4, window=16)
+    contexts = (1, 19, 20, 21, 1000)
+    assert [DenseAttention().attended(n) for n in contexts] == [1, 19, 20, 21, 1000]
+    assert [sparse.attended(n) for n in contexts] == [1, 19, 20, 20, 20]

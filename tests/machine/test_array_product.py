@@ -1,0 +1,197 @@
+"""One product from memory through an array: what it takes, what limits it, what is refused."""
+
+import json
+import sys
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from carsim.cli import main
+from carsim.design import Array
+from carsim.errors import InputError
+from carsim.machine.array import gemm_cycles
+from carsim.machine.product import Supply, product
+from carsim.workload.ops import Gemm
+
+DATAFLOWS = ["dot_product", "weight_stationary", "output_stationary", "input_stationary"]
+LOADS = ["none", "rows", "full_fold"]
+
+arrays = st.builds(
+    Array,
+    rows=st.integers(1, 12),
+    cols=st.integers(1, 12),
+    dataflow=st.sampled_from(DATAFLOWS),
+    weight_load=st.sampled_from(LOADS),
+    pipeline_cycles=st.integers(0, 9),
+)
+gemms = st.builds(Gemm, *[st.integers(1, 60)] * 3, st.integers(1, 3))
+
+
+def double_buffered(pieces: int, fetch: Fraction, compute: Fraction) -> Fraction:
+    """Piece by piece: the next is fetched once the buffer before the present one is free."""
+    fetched = worked = Fraction(0)
+    freed = [Fraction(0), Fraction(0)]
+    for _ in range(pieces):
+        fetched = max(fetched, freed[-2]) + fetch
+        worked = max(fetched, worked) + compute
+        freed.append(worked)
+    return worked
+
+
+@given(arrays, gemms, st.integers(1, 64))
+def test_total_is_that_of_a_double_buffer_worked_through_piece_by_piece(
+    array: Array, gemm: Gemm, rate: int
+) -> None:
+    got = product(array, gemm, Supply(Fraction(rate)))
+    weights = gemm.k * gemm.n * gemm.copies
+    pieces = -(-weights // (array.rows * array.cols))
+    naive = double_buffered(
+        pieces, Fraction(got.moved_bytes, rate * pieces), Fraction(got.compute_cycles, pieces)
+    )
+    # Activations and results ride along, so the first piece is longer there by its share of them.
+    share = Fraction(got.moved_bytes - weights, rate * pieces) + Fraction(
+        array.rows * array.cols, rate
+    )
+    assert abs(got.total_cycles - naive) <= share + Fraction(got.compute_cycles, pieces) + 3
+
+
+@given(arrays, gemms, st.integers(1, 64), st.integers(1, 64))
+def test_no_product_beats_its_macs_its_bytes_or_more_bandwidth(
+    array: Array, gemm: Gemm, rate: int, more: int
+) -> None:
+    got = product(array, gemm, Supply(Fraction(rate)))
+    assert got.total_cycles * array.macs_per_cycle >= gemm.macs
+    assert got.total_cycles * rate >= got.moved_bytes
+    faster = product(array, gemm, Supply(Fraction(rate + more)))
+    assert got.compute_cycles <= faster.total_cycles <= got.total_cycles
+
+
+@given(arrays, gemms)
+def test_what_overlaps_more_takes_no_longer(array: Array, gemm: Gemm) -> None:
+    none, rows, full = (
+        gemm_cycles(array.model_copy(update={"weight_load": load}), [gemm]) for load in LOADS
+    )
+    assert none <= rows
+    if array.dataflow in ("weight_stationary", "input_stationary"):
+        assert rows <= full
+
+
+def test_the_limit_is_named() -> None:
+    array = Array(rows=32, cols=32, pipeline_cycles=0)
+    gemm = Gemm(8, 4096, 4096)
+    assert product(array, gemm, Supply(Fraction(96))).limit == "memory"
+    assert product(array, gemm, Supply(Fraction(1000))).limit == "compute"
+    assert product(array, gemm, Supply(Fraction(96), port_bytes_per_cycle=128)).limit == (
+        "buffer port"
+    )
+
+
+@pytest.mark.parametrize(
+    ("dataflow", "carried"),
+    [
+        # (weights, activations, results) between array and buffer, 8 x 64 times 64 x 96 on 32 x 16,
+        # and activations and results once more between buffer and memory.
+        ("weight_stationary", 64 * 96 + 8 * 64 * (6 + 1) + 8 * 96 * (2 + 1)),
+        ("output_stationary", 64 * 96 * 1 + 8 * 64 * (6 + 1) + 8 * 96 * (1 + 1)),
+        ("input_stationary", 64 * 96 * 1 + 8 * 64 * (1 + 1) + 8 * 96 * (2 + 1)),
+    ],
+)
+def test_a_port_carries_what_each_tile_needs(dataflow: str, carried: int) -> None:
+    array = Array(rows=32, cols=16, dataflow=dataflow)
+    got = product(array, Gemm(8, 64, 96), Supply(port_bytes_per_cycle=1))
+    assert got.port_cycles == got.total_cycles == carried
+
+
+def test_half_a_buffer_comes_in_before_and_goes_out_after() -> None:
+    array = Array(rows=4, cols=4, dataflow="output_stationary", weight_load="full_fold")
+    supply = Supply(buffer_bytes=128, fill_bytes_per_cycle=10)
+    got = product(array, Gemm(10, 8, 10), supply)
+    # 9 tiles of 8 + 4 + 4 - 2 cycles; 64 of 80 weights at 10 a cycle; of 100 results 64 have left.
+    assert (got.first_cycles, got.compute_cycles, got.drain_cycles) == (7, 9 * 14, 9)
+    assert got.total_cycles == 7 + 126 + 9
+
+
+@pytest.mark.parametrize("field", ["m", "k", "n", "copies"])
+def test_an_empty_product_is_refused(field: str) -> None:
+    gemm = Gemm(1, 1, 1)._replace(**{field: 0})
+    with pytest.raises(InputError, match=rf"^{field}: got 0; give at least 1$"):
+        product(Array(rows=2, cols=2), gemm, Supply())
+
+
+def test_a_supply_that_moves_nothing_is_refused() -> None:
+    with pytest.raises(InputError, match=r"^bytes_per_cycle: got 0; give more than 0"):
+        Supply(Fraction(0))
+
+
+@pytest.fixture
+def call(monkeypatch, capsys):
+    """Run ``carsim array`` on a 32 x 32 array; returns status, standard output and error."""
+
+    def run(*arguments):
+        argv = ["carsim", "array", "--rows", "32", "--cols", "32", *map(str, arguments)]
+        monkeypatch.setattr(sys, "argv", argv)
+        with pytest.raises(SystemExit) as end:
+            main()
+        out, err = capsys.readouterr()
+        return end.value.code, out, err
+
+    return run
+
+
+SHAPE = ("--m", 1, "--k", 4096, "--n", 4096)
+
+
+def test_one_shape_is_answered_as_json(call) -> None:
+    status, out, err = call(
+        *SHAPE, "--dataflow", "weight_stationary", "--weight-load", "full_fold",
+        "--bytes-per-cycle", 96, "--json",
+    )  # fmt: skip
+    assert (status, err) == (0, "")
+    got = json.loads(out)
+    # 128 x 128 tiles of 32 + 1 + 32 + 32 - 2 cycles; 4096 x 4096 + 2 x 4096 bytes.
+    assert got["compute_cycles"] == 128 * 128 * 95
+    assert got["memory_cycles"] == (4096 * 4096 + 2 * 4096) // 96
+    assert got["total_cycles"] == got["compute_cycles"] + -(-1024 // 96)
+    assert got["limit"] == "compute"
+
+
+def test_a_peer_sets_the_rule_and_options_override_it(call) -> None:
+    scalesim = json.loads(call(*SHAPE, "--peer", "scalesim", "--json")[1])
+    assert scalesim["dataflow"] == "weight_stationary"
+    assert scalesim["total_cycles"] == 1_573_684
+    kept = json.loads(call(*SHAPE, "--peer", "scalesim", "--buffer-kib", 2, "--json")[1])
+    assert kept["first_cycles"] == -(-1024 // 10)
+    output = ("--dataflow", "output_stationary")
+    assert json.loads(call(*SHAPE, "--peer", "scalesim", *output, "--json")[1])["total_cycles"] == (
+        545_460
+    )
+
+
+def test_the_table_has_what_the_json_has(call) -> None:
+    status, out, _ = call(*SHAPE, "--bytes-per-cycle", 96)
+    assert status == 0
+    lines = dict(line.rsplit("  ", 1) for line in out.splitlines())
+    figures = {name.strip(): value.strip() for name, value in lines.items()}
+    assert figures["dataflow"] == "dot_product"
+    assert figures["compute cycles"] == "16,400"
+    assert figures["memory cycles"] == "174,848"
+    assert figures["limit"] == "memory"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (("--m", 0, "--k", 1, "--n", 1), "'--m': 0"),
+        ((*SHAPE, "--bytes-per-cycle", "nan"), "'--bytes-per-cycle': got nan"),
+        ((*SHAPE, "--bytes-per-cycle", -1), "'--bytes-per-cycle': got -1"),
+        ((*SHAPE, "--peer", "nobody"), "'--peer': 'nobody'"),
+        (("--m", 1, "--k", 1), "'--n'"),
+    ],
+)
+def test_bad_arguments_are_named_in_one_line(call, arguments, problem) -> None:
+    status, out, err = call(*arguments)
+    assert (status, out) == (2, "")
+    assert problem in err
+    assert err.count("\n") == 1

@@ -1,0 +1,225 @@
+"""The array against machines that are stepped cycle by cycle and must get the product right."""
+
+import csv
+import itertools
+from importlib.resources import files
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from carsim.design import Array
+from carsim.machine.array import gemm_cycles
+from carsim.workload.ops import Gemm
+
+Matrix = NDArray[np.int64]
+
+SIZES = [(1, 1), (2, 3), (4, 4), (5, 2)]
+SHAPES = [(1, 1, 1), (1, 9, 7), (3, 8, 8), (6, 5, 11), (13, 4, 2)]
+
+
+def operands(m: int, k: int, n: int) -> tuple[Matrix, Matrix]:
+    rng = np.random.default_rng(m * 10_000 + k * 100 + n)
+    return rng.integers(-9, 10, (m, k)), rng.integers(-9, 10, (k, n))
+
+
+def tiles(length: int, size: int) -> list[slice]:
+    return [slice(begin, begin + size) for begin in range(0, length, size)]
+
+
+def padded(block: Matrix, rows: int, cols: int) -> Matrix:
+    out = np.zeros((rows, cols), dtype=np.int64)
+    out[: block.shape[0], : block.shape[1]] = block
+    return out
+
+
+def dot_products(x: Matrix, w: Matrix, rows: int, cols: int, load: int) -> tuple[Matrix, int]:
+    """Step an array of ``cols`` dot products of ``rows`` lanes."""
+    result = np.zeros((x.shape[0], w.shape[1]), dtype=np.int64)
+    cycle = 0
+    for out in tiles(w.shape[1], cols):
+        for reduced in tiles(x.shape[1], rows):
+            for _ in range(load):
+                cycle += 1
+            for row in range(x.shape[0]):
+                for column in range(*out.indices(w.shape[1])):
+                    result[row, column] += x[row, reduced] @ w[reduced, column]
+                cycle += 1
+    return result, cycle
+
+
+def stationary(held: Matrix, streamed: Matrix) -> tuple[Matrix, int]:
+    """Step a systolic array that holds ``held`` [R, C] while ``streamed`` [T, R] moves through.
+
+    Operands move right, partial sums down; row r is fed r cycles after row 0.
+    """
+    (rows, cols), count = held.shape, streamed.shape[0]
+    cycle = 0
+    registers = np.zeros_like(held)
+    for row in held[::-1]:
+        registers = np.vstack([row, registers[:-1]])
+        cycle += 1
+    np.testing.assert_array_equal(registers, held)
+    moving, sums = np.zeros((rows, cols), np.int64), np.zeros((rows, cols), np.int64)
+    result = np.zeros((count, cols), dtype=np.int64)
+    missing, begun = count * cols, cycle
+    while missing:
+        now = cycle - begun
+        entering = [
+            streamed[now - row, row] if 0 <= now - row < count else 0 for row in range(rows)
+        ]
+        moving = np.column_stack([entering, moving[:, :-1]])
+        sums = np.vstack([np.zeros(cols, np.int64), sums[:-1]]) + moving * registers
+        for column in range(cols):
+            index = now - (rows - 1) - column
+            if 0 <= index < count:
+                result[index, column] = sums[-1, column]
+                missing -= 1
+        cycle += 1
+    return result, cycle
+
+
+def accumulating(x: Matrix, w: Matrix) -> tuple[Matrix, int]:
+    """Step a systolic array that keeps its results: x [R, T] enters from the left, w [T, C] above.
+
+    A result leaves the array over a wire of its own in the cycle in which it is complete.
+    """
+    (rows, count), cols = x.shape, w.shape[1]
+    right, down = np.zeros((rows, cols), np.int64), np.zeros((rows, cols), np.int64)
+    result = np.zeros((rows, cols), dtype=np.int64)
+    done = np.zeros((rows, cols), dtype=np.int64)
+    cycle = 0
+    while (done < count).any():
+        left = [x[row, cycle - row] if 0 <= cycle - row < count else 0 for row in range(rows)]
+        above = [w[cycle - col, col] if 0 <= cycle - col < count else 0 for col in range(cols)]
+        right = np.column_stack([left, right[:, :-1]])
+        down = np.vstack([above, down[:-1]])
+        result += right * down
+        arrived = cycle - np.arange(rows)[:, None] - np.arange(cols)
+        done = np.clip(arrived + 1, 0, count)
+        cycle += 1
+    return result, cycle
+
+
+def systolic(
+    dataflow: str, x: Matrix, w: Matrix, rows: int, cols: int
+) -> tuple[Matrix, int, list[int]]:
+    """Step all tiles, one after the other; returns product, cycles, and T of each tile."""
+    (m, k), n = x.shape, w.shape[1]
+    result = np.zeros((m, n), dtype=np.int64)
+    cycle, streams = 0, []
+    if dataflow == "output_stationary":
+        for top, left in itertools.product(tiles(m, rows), tiles(n, cols)):
+            block = result[top, left]
+            got, took = accumulating(padded(x[top], rows, k), padded(w[:, left], k, cols))
+            block += got[: block.shape[0], : block.shape[1]]
+            cycle += took
+            streams.append(k)
+    elif dataflow == "weight_stationary":
+        for deep, left in itertools.product(tiles(k, rows), tiles(n, cols)):
+            block = result[:, left]
+            held = padded(w[deep, left], rows, cols)
+            got, took = stationary(held, padded(x[:, deep], m, rows))
+            block += got[:, : block.shape[1]]
+            cycle += took
+            streams.append(m)
+    else:
+        for deep, top in itertools.product(tiles(k, rows), tiles(m, cols)):
+            block = result[top]
+            held = padded(x[top, deep].T, rows, cols)
+            got, took = stationary(held, padded(w[deep].T, n, rows))
+            block += got.T[: block.shape[0]]
+            cycle += took
+            streams.append(n)
+    return result, cycle, streams
+
+
+@pytest.mark.parametrize(("rows", "cols"), SIZES)
+@pytest.mark.parametrize(("m", "k", "n"), SHAPES)
+@pytest.mark.parametrize("weight_load", ["none", "rows", "full_fold"])
+def test_dot_products_take_what_stepping_them_takes(
+    rows: int, cols: int, m: int, k: int, n: int, weight_load: str
+) -> None:
+    load = {"none": 0, "rows": rows, "full_fold": 2 * rows + cols - 2}[weight_load]
+    x, w = operands(m, k, n)
+    product, counted = dot_products(x, w, rows, cols, load)
+    np.testing.assert_array_equal(product, x @ w)
+    array = Array(rows=rows, cols=cols, weight_load=weight_load, pipeline_cycles=5)
+    assert gemm_cycles(array, [Gemm(m, k, n)]) == counted + 5
+
+
+SYSTOLIC = ["weight_stationary", "output_stationary", "input_stationary"]
+
+
+@pytest.mark.parametrize(("rows", "cols"), SIZES)
+@pytest.mark.parametrize(("m", "k", "n"), SHAPES)
+@pytest.mark.parametrize("dataflow", SYSTOLIC)
+def test_a_systolic_array_takes_what_stepping_its_elements_takes(
+    rows: int, cols: int, m: int, k: int, n: int, dataflow: str
+) -> None:
+    x, w = operands(m, k, n)
+    product, counted, _ = systolic(dataflow, x, w, rows, cols)
+    np.testing.assert_array_equal(product, x @ w)
+    array = Array(rows=rows, cols=cols, dataflow=dataflow, weight_load="full_fold")
+    assert gemm_cycles(array, [Gemm(m, k, n)]) == counted
+
+
+@pytest.mark.parametrize(("rows", "cols"), SIZES)
+@pytest.mark.parametrize(("m", "k", "n"), SHAPES)
+@pytest.mark.parametrize("dataflow", ["weight_stationary", "input_stationary"])
+@pytest.mark.parametrize("weight_load", ["none", "rows"])
+def test_tiles_that_stay_are_shifted_in_behind_the_ones_before(
+    rows: int, cols: int, m: int, k: int, n: int, dataflow: str, weight_load: str
+) -> None:
+    x, w = operands(m, k, n)
+    _, _, streams = systolic(dataflow, x, w, rows, cols)
+    load = rows if weight_load == "rows" else 0
+    loaded, free, last = load, 0, 0
+    for streamed in streams:
+        # Shifted into the second registers while the tile before streams, then swapped in.
+        begin = max(loaded, free)
+        loaded, free = begin + load, begin + streamed
+        last = begin + streamed - 1 + (rows - 1) + (cols - 1)
+    array = Array(rows=rows, cols=cols, dataflow=dataflow, weight_load=weight_load)
+    assert gemm_cycles(array, [Gemm(m, k, n)]) == last + 1
+
+
+@pytest.mark.parametrize(("rows", "cols"), SIZES)
+@pytest.mark.parametrize(("m", "k", "n"), SHAPES)
+@pytest.mark.parametrize("weight_load", ["none", "rows"])
+def test_results_that_stay_are_shifted_out_beside_the_tiles_that_follow(
+    rows: int, cols: int, m: int, k: int, n: int, weight_load: str
+) -> None:
+    x, w = operands(m, k, n)
+    _, _, streams = systolic("output_stationary", x, w, rows, cols)
+    unload = rows if weight_load == "rows" else 0
+    complete, out = rows + cols - 2, 0
+    for streamed in streams:
+        # A complete tile moves to the second registers once those of the tile before are out.
+        complete = max(complete + streamed, out)
+        out = complete + unload
+    array = Array(rows=rows, cols=cols, dataflow="output_stationary", weight_load=weight_load)
+    assert gemm_cycles(array, [Gemm(m, k, n)]) == out
+
+
+def test_copies_follow_each_other_like_tiles_of_one_product() -> None:
+    array = Array(rows=4, cols=4, dataflow="weight_stationary", weight_load="rows")
+    assert gemm_cycles(array, [Gemm(2, 4, 4, 8)]) == gemm_cycles(array, [Gemm(2, 4, 32)])
+
+
+def test_every_product_takes_scale_sim_as_long() -> None:
+    table = files("carsim.validate").joinpath("data", "scalesim.csv").read_text(encoding="utf-8")
+    rows = list(csv.DictReader(table.splitlines()))
+    assert len(rows) >= 200
+    assert {row["dataflow"] for row in rows} == set(SYSTOLIC)
+    for row in rows:
+        array = Array(
+            rows=int(row["rows"]),
+            cols=int(row["cols"]),
+            dataflow=row["dataflow"],
+            weight_load="full_fold",
+        )
+        gemm = Gemm(int(row["m"]), int(row["k"]), int(row["n"]))
+        # SCALE-Sim reports the number of the last cycle, counted from 0.
+        assert gemm_cycles(array, [gemm]) == int(row["total_cycles"]) + 1, row
+        assert int(row["stall_cycles"]) == 0

@@ -1,0 +1,151 @@
+"""Limits, elasticities and sums: what they say where the answer is known."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from ideal import ideal_hardware
+from strategies import small_design
+
+from carsim.design import DenseAttention, Design
+from carsim.machine.batches import Batches
+from carsim.machine.bench import Ahead
+from carsim.machine.elasticity import elasticities
+from carsim.machine.hardware import Hardware
+from carsim.machine.limits import PhaseLimit, phase_limits
+from carsim.machine.memo import PhaseMemo
+from carsim.machine.phase import OutputCase
+from carsim.machine.plan import Plan
+from carsim.machine.simulate import Simulation, simulate
+from carsim.machine.totals import activity_of, total_of
+from carsim.workload.geometry import Video
+
+VIDEO = Video(n_frames=2, tokens_per_frame=4, prompt_tokens=7)
+
+
+def dense(hw: Hardware) -> tuple[Plan, Batches, PhaseMemo, Simulation]:
+    memo = PhaseMemo(hw)
+    plan = Plan(memo.phases, VIDEO, DenseAttention(), "static", False, range(VIDEO.n_steps))
+    layers = hw.design.model.body.n_layers
+    batches = Batches(np.zeros((1, VIDEO.n_steps, layers, hw.batch), bool), 1, 0, "", "")
+    return plan, batches, memo, simulate(plan, batches, memo)
+
+
+def limits_with(rate: int, dram_gbps: float, port_gbps: float) -> dict[str, PhaseLimit]:
+    """Of the ideal machine, at 200 MHz: 8 bytes a cycle are 1.6 GB/s."""
+    hw = ideal_hardware(rate=rate)
+    vars(hw)["paths"] = tuple(
+        replace(path, dram_gbps=dram_gbps, port_gbps=port_gbps) for path in hw.paths
+    )
+    return {limit.phase: limit for limit in phase_limits(dense(hw)[3])}
+
+
+def test_the_lesser_of_memory_and_ports_is_the_limit() -> None:
+    memory = limits_with(8, dram_gbps=1.6, port_gbps=3.2)["mlp"]
+    assert memory.limit == "memory"
+    # 16 MLPs of 4864 bytes; 7 cycles of compute each.
+    assert memory.memory_cycles == 16 * 4864 / 8
+    assert memory.port_cycles == 16 * 4864 / 16
+    assert memory.compute_cycles == 16 * 7
+    assert memory.dependency_cycles == memory.cycles - memory.memory_cycles
+    assert limits_with(8, dram_gbps=3.2, port_gbps=1.6)["mlp"].limit == "port"
+
+
+def test_the_flip_is_where_compute_and_bytes_take_the_same_time() -> None:
+    limit = limits_with(8, dram_gbps=1.6, port_gbps=3.2)["mlp"]
+    # 4864 bytes in 7 cycles at 200 MHz; an array smaller by 7 / 608.
+    assert limit.flip_gbps == pytest.approx(4864 / 7 * 0.2)
+    assert limit.flip_macs_per_cycle == pytest.approx(2 * 32 * 96 * 7 / 608)
+
+
+def test_dependency_is_the_limit_where_neither_bytes_nor_compute_explain_the_time() -> None:
+    # Cold, QKV waits for a latency of 10 and has 5 cycles of compute; 3072 bytes come in one.
+    limit = limits_with(100_000, dram_gbps=20_000.0, port_gbps=40_000.0)["qkv"]
+    assert limit.limit == "dependency"
+    assert limit.dependency_cycles == limit.cycles - limit.compute_cycles > limit.compute_cycles
+
+
+def test_compute_is_the_limit_of_a_slow_array() -> None:
+    design = small_design(array={"rows": 1, "cols": 1, "pipeline_cycles": 0})
+    limits = phase_limits(dense(Hardware(design))[3])
+    assert {limit.limit for limit in limits} == {"compute"}
+    assert [limit.phase for limit in limits] == [
+        "prefill",
+        "qkv",
+        "attention",
+        "output",
+        "mlp",
+        "head",
+    ]
+
+
+def changes(design: Design) -> dict[str, float]:
+    plan, batches, memo, _ = dense(Hardware(design))
+    return {e.resource: e.change for e in elasticities(plan, batches, memo)}
+
+
+def test_a_machine_bound_by_compute_gains_from_clock_and_array() -> None:
+    found = changes(
+        small_design(
+            cores=2,
+            array={"rows": 1, "cols": 2, "pipeline_cycles": 0},
+            vector={"lanes": 1024, "pipeline_cycles": 0},
+        )
+    )
+    assert found["memory and port bandwidth"] == pytest.approx(0, abs=0.01)
+    assert found["fabric clock"] == pytest.approx(1 / 1.1 - 1, abs=0.01)
+    # A third column is the least that two grow by: 50 % for a third less time, 0.067 per tenth.
+    assert found["array"] == pytest.approx(-0.067, abs=0.01)
+
+
+def test_a_machine_bound_by_memory_gains_from_bandwidth_only() -> None:
+    found = changes(
+        small_design(
+            array={"rows": 64, "cols": 64, "pipeline_cycles": 0},
+            vector={"lanes": 1024, "pipeline_cycles": 0},
+        )
+    )
+    assert found["memory and port bandwidth"] < -0.03
+    assert found["array"] == pytest.approx(0, abs=0.01)
+    assert found["cores"] == pytest.approx(0, abs=0.01)
+
+
+def test_a_resource_at_the_limit_of_the_spec_is_left_out() -> None:
+    found = changes(small_design(cores=1000))
+    assert set(found) == {"memory and port bandwidth", "fabric clock", "array"}
+
+
+def test_a_phase_is_simulated_once_unless_asked_otherwise() -> None:
+    memo = PhaseMemo(ideal_hardware())
+    case = OutputCase(False, Ahead())
+    assert memo.layer_phase(case) is memo.layer_phase(OutputCase(False, Ahead()))
+    assert memo.simulated == 1
+    assert memo.layer_phase(OutputCase(False, Ahead(1024))) != memo.layer_phase(case)
+    assert memo.simulated == 2
+    assert memo.head() is memo.head()
+    assert memo.prefill_layer(3) is memo.prefill_layer(3)
+    assert memo.prefill_layer(3) != memo.prefill_layer(4)
+    anew = PhaseMemo(ideal_hardware(), enabled=False)
+    assert anew.layer_phase(case) == anew.layer_phase(case) == memo.layer_phase(case)
+    assert anew.simulated == 2
+    assert anew.head() == memo.head()
+
+
+def test_sums_weigh_each_result_by_how_often_it_occurs() -> None:
+    memo = PhaseMemo(ideal_hardware())
+    a = memo.layer_phase(OutputCase(False, Ahead()))
+    b = memo.layer_phase(OutputCase(False, Ahead(1024)))
+    total = total_of([(a, 3), (b, 2)])
+    assert total.count == 5
+    assert total.cycles == 3 * a.cycles + 2 * b.cycles
+    assert total.times == tuple(3 * x + 2 * y for x, y in zip(a.times, b.times, strict=True))
+    assert total.dram_bytes == tuple(
+        3 * x + 2 * y for x, y in zip(a.dram_bytes, b.dram_bytes, strict=True)
+    )
+    # Peaks are no sums.
+    peaks = a.peak_weight_buffer_bytes, b.peak_weight_buffer_bytes
+    assert total.peak_weight_buffer_bytes == max(peaks)
+    done = activity_of({"output": total, "none": total_of([])}, ["ddr", "second"])
+    assert done.cycles == total.cycles
+    assert done.macs == total.macs == 5 * a.macs
+    assert dict(done.dram_bytes) == {"ddr": 3 * 1024, "second": 0}

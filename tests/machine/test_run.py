@@ -1,0 +1,223 @@
+"""What a run compares, where each row's decisions come from, and what it refuses."""
+
+from dataclasses import replace
+
+import pytest
+from tiny import MISFIT, tiny_design, tiny_report, tiny_trace
+
+from carsim.design import StreamingAttention, override
+from carsim.errors import InputError, MisfitError
+from carsim.machine import RowResult, run
+from carsim.machine.compare import variants
+from carsim.trace import StreamingAttention as CapturedStreaming
+
+NAMES = [
+    "dense, static",
+    "sparse attention, static",
+    "FastCar, static",
+    "FastCar + DRS",
+    "FastCar + DRS + sparse attention",
+]
+BOUND = "bound: no schedule can beat it"
+
+
+def test_the_six_rows() -> None:
+    report = tiny_report()
+    assert [row.variant.name for row in report.rows] == [*NAMES, BOUND]
+    assert [row.variant.replays for row in report.rows] == [False, False, True, True, True, True]
+    assert report.chosen is report.row("FastCar + DRS")
+    with pytest.raises(KeyError):
+        report.row("dense")
+
+
+@pytest.mark.parametrize(
+    ("changes", "chosen"),
+    [
+        (("policy.schedule=static",), "FastCar, static"),
+        (("policy.schedule=pack",), "FastCar + pack"),
+        (("policy.attention={kind: streaming, window: 8}",), "FastCar + DRS + sparse attention"),
+        (
+            ("policy.attention={kind: streaming, window: 8}", "policy.schedule=pack"),
+            "FastCar, pack + sparse attention",
+        ),
+    ],
+)
+def test_the_design_s_own_policy_is_always_among_the_rows(
+    changes: tuple[str, ...], chosen: str
+) -> None:
+    design = tiny_design(*changes)
+    report = run(design, [tiny_trace()])
+    assert report.chosen.variant.name == chosen
+    assert report.chosen.variant.schedule == design.policy.schedule
+    assert report.chosen.variant.attention == design.policy.attention
+
+
+def test_the_sparse_rows_take_the_window_of_the_design() -> None:
+    own = tiny_design("policy.attention={kind: streaming, sinks: 1, window: 8}")
+    other = tiny_design("policy.sparse_attention={kind: streaming, sinks: 1, window: 8}")
+    for design in (own, other):
+        assert variants(design)[1].attention == StreamingAttention(sinks=1, window=8)
+
+
+def test_replay_ratios_are_those_of_the_decisions() -> None:
+    trace = tiny_trace()
+    drs = tiny_report().row("FastCar + DRS")
+    assert drs.replay_all == pytest.approx(trace.replay.mean())
+    # 16 of 48 steps are frame 0.
+    assert drs.replay_eligible == pytest.approx(trace.replay[16:].mean())
+    assert drs.replay_all == pytest.approx(drs.replay_eligible * 2 / 3)
+    dense = tiny_report().row("dense, static")
+    assert (dense.replay_all, dense.replay_eligible) == (0, 0)
+
+
+def test_times_are_what_they_are_called() -> None:
+    for row in tiny_report().rows:
+        simulation = row.simulation
+        cycles = simulation.bound_cycles if row.is_bound else simulation.cycles
+        assert row.n_batches == 1
+        assert row.latency_s == pytest.approx(cycles / 250e6)
+        assert row.seconds_per_video == pytest.approx(row.latency_s / 2)  # two guidance pairs
+        total = simulation.totals["prefill"]
+        prefill = total.bound_cycles if row.is_bound else total.cycles
+        assert row.ms_per_token == pytest.approx((cycles - prefill) / 250e3 / 48)
+        assert row.average_power_w * row.latency_s == pytest.approx(row.energy.board.value_j)
+        assert 0 < row.busy <= 1
+        assert 0 < row.mac_utilisation <= 1
+        assert all(0 < share <= 1 for share in row.ddr_utilisation.values())
+
+
+def test_seconds_by_category_sum_to_the_latency() -> None:
+    for row in tiny_report().rows:
+        if not row.is_bound:
+            assert sum(row.seconds_by_category.values()) == pytest.approx(row.latency_s)
+
+
+def test_latency_is_the_mean_over_batches() -> None:
+    report = run(tiny_design("policy.batch=2"), [tiny_trace()])
+    for row in report.rows:
+        assert row.n_batches == 2
+        assert row.videos == 2
+    drs = report.row("FastCar + DRS")
+    assert drs.latency_s == pytest.approx(drs.simulation.batch_cycles.mean() / 250e6)
+
+
+def test_no_row_beats_the_bound_and_skipping_work_saves_bytes() -> None:
+    report = tiny_report()
+    bound = report.row(BOUND)
+    assert bound.latency_s <= report.row("FastCar + DRS").latency_s
+    assert bound.latency_s <= report.row("FastCar, static").latency_s
+    dense, fast = report.row("dense, static"), report.row("FastCar + DRS")
+    assert fast.dram_gb_per_video <= dense.dram_gb_per_video
+    assert fast.simulation.totals["mlp"].macs < dense.simulation.totals["mlp"].macs
+
+
+def test_the_head_can_be_left_out_and_both_headlines_stay() -> None:
+    with_head, without = tiny_report(), tiny_report("machine.include_head=false")
+    assert without.head_seconds == with_head.head_seconds > 0
+    for name in NAMES:
+        row = with_head.row(name)
+        assert row.body_latency_s == pytest.approx(row.latency_s - with_head.head_seconds)
+        assert without.row(name).latency_s == pytest.approx(row.body_latency_s)
+    assert "The head is left out of this design (machine.include_head: false)." in without.notes
+
+
+def label(row: RowResult) -> str:
+    return row.batches.label
+
+
+def test_each_row_says_where_its_decisions_come_from() -> None:
+    captured = tiny_report()
+    assert label(captured.row("dense, static")).startswith("dense")
+    assert label(captured.row("FastCar + DRS")).startswith("captured in ")
+    sparse = label(captured.row("FastCar + DRS + sparse attention"))
+    assert sparse.endswith("made under dense attention, run under streaming")
+    other_tau = tiny_report("policy.tau=0.5")
+    assert "open loop" in label(other_tau.row("FastCar + DRS"))
+    assert other_tau.row("FastCar + DRS").replay_all < captured.row("FastCar + DRS").replay_all
+
+
+def test_each_row_takes_the_trace_of_its_own_attention() -> None:
+    dense = tiny_trace()
+    sparse = tiny_trace(attention=CapturedStreaming(sinks=4, window=256), tau=0.3)
+    report = run(tiny_design(), [dense, sparse])
+    drs = report.row("FastCar + DRS")
+    both = report.row("FastCar + DRS + sparse attention")
+    assert drs.replay_all == pytest.approx(dense.replay.mean())
+    assert both.replay_all == pytest.approx(sparse.replay.mean())
+    assert "made under" not in label(both)
+
+
+def test_a_coarser_scope_replays_less() -> None:
+    by_row, by_batch = tiny_report(), tiny_report("policy.decision_scope=batch")
+    rows = [report.row("FastCar + DRS") for report in (by_row, by_batch)]
+    assert rows[1].replay_all < rows[0].replay_all
+    replay = rows[1].batches.replay
+    assert (replay.all(axis=-1) == replay.any(axis=-1)).all()
+
+
+def test_resampling_draws_the_rows_that_a_batch_lacks() -> None:
+    design = tiny_design("policy.batch=8")
+    with pytest.raises(InputError, match="8 sequences are more than the 4 rows"):
+        run(design, [tiny_trace()], allow_misfit=True)
+    report = run(design, [tiny_trace()], allow_misfit=True, resample_seed=3)
+    assert report.seed == 3
+    assert "resampled" in label(report.row("FastCar + DRS"))
+    again = run(design, [tiny_trace()], allow_misfit=True, resample_seed=3)
+    assert report.to_frame().equals(again.to_frame())
+
+
+def test_rows_that_fill_no_batch_are_named() -> None:
+    trace = tiny_trace(guidance_pairs=((0, 1), (2, 3), (4, 5)), prompt_lengths=(5, 2, 4, 2, 3, 3))
+    report = run(tiny_design(), [trace])
+    assert "2 rows of the trace fill no batch and are left out." in report.notes
+
+
+@pytest.mark.parametrize(
+    ("overrides", "why"),
+    [
+        (("machine.cores=4",), "4 sequences on 4 cores: each has a core of its own"),
+        (("machine.mapping=tensor",), "tensor mapping spreads every sequence over all cores"),
+        (("machine.drs.index_register_bits=3",), "holds 3 of 4 sequences, so that MLPs are"),
+    ],
+)
+def test_where_drs_cannot_help_the_run_says_why(overrides: tuple[str, ...], why: str) -> None:
+    notes = " ".join(tiny_report(*overrides).notes)
+    assert why in notes
+    assert "u280_compute_bound" in notes
+
+
+def test_a_misfit_is_refused_with_what_is_missing_unless_allowed() -> None:
+    design = tiny_design(MISFIT)
+    with pytest.raises(MisfitError) as caught:
+        run(design, [tiny_trace()])
+    assert caught.value.exit_status == 3
+    assert "does not fit: DSP slices" in str(caught.value)
+    assert "missing" in str(caught.value)
+    report = run(design, [tiny_trace()], allow_misfit=True)
+    assert not report.fit.fits
+    assert report.notes[0].startswith("MISFIT")
+
+
+def test_a_trace_that_cannot_serve_the_model_is_refused() -> None:
+    trace, design = tiny_trace(), tiny_design()
+    with pytest.raises(InputError, match="no trace is given"):
+        run(design, [])
+    deeper = override(design, {"model.body.n_layers": 5})
+    with pytest.raises(InputError, match="has 4 layers; the model tiny has 5"):
+        run(deeper, [trace])
+    for other in (
+        tiny_trace(n_frames=2),
+        tiny_trace(tokens_per_frame=8),
+        tiny_trace(prompt_tokens=6, prompt_lengths=(6, 2, 4, 2)),
+    ):
+        with pytest.raises(InputError, match="pass traces of the same video"):
+            run(design, [trace, other])
+
+
+def test_equal_inputs_give_equal_reports() -> None:
+    one, two = (run(tiny_design(), [tiny_trace()], detail=True) for _ in range(2))
+    assert one.to_frame().equals(two.to_frame())
+    assert one.steps().equals(two.steps())
+    assert one.elasticities == two.elasticities
+    assert one.limits == two.limits
+    assert replace(one.fit) == two.fit

@@ -1,0 +1,235 @@
+"""Comparisons: what differs between two runs, and that its numbers are those of the runs."""
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tiny import MISFIT, tiny_design, tiny_report, tiny_trace, write_inputs
+
+from carsim import compare, load_trace
+from carsim.cli import main
+from carsim.errors import InputError, MisfitError
+from carsim.report import save_report
+from carsim.report.compare import OWN, Comparison
+from carsim.report.compare_words import answer, spec_table
+from carsim.report.metrics import METRICS
+
+CLOCK = "board.fabric_clock_mhz=500"
+SPARSE = "policy.attention={kind: streaming, sinks: 1, window: 8}"
+
+
+def faster() -> Comparison:
+    return compare(tiny_report(), tiny_report(CLOCK))
+
+
+def test_a_run_is_like_itself() -> None:
+    same = compare(tiny_report(), tiny_report())
+    assert same.spec == same.inputs == same.notes == ()
+    assert all(change.difference in (0, None) for change in (*same.metrics, *same.breakdown))
+    assert next(iter(answer(same))).endswith("s, like A.")
+
+
+def test_what_differs_is_named_by_path() -> None:
+    (only,) = faster().spec
+    assert (only.path, only.a, only.b) == ("board.fabric_clock_mhz", 250.0, 500.0)
+    assert faster().inputs == ()
+
+
+def test_a_section_that_only_one_design_has_is_one_difference() -> None:
+    design = tiny_design().model_dump()
+    removed = design["board"]["memories"].pop("pl_ddr")
+    assert removed
+    from carsim.design.load import build_design
+
+    found = compare(build_design(design, "b"), tiny_report(), traces=[tiny_trace()])
+    (only,) = found.spec
+    assert only.path == "board.memories.pl_ddr"
+    assert only.a is None
+    assert only.b["standard"] == removed["standard"]
+    ((_, of_a, of_b),) = spec_table(found).rows
+    assert of_a == "-"
+    assert len(of_b) < 70
+
+
+def test_names_and_descriptions_are_no_differences() -> None:
+    renamed = tiny_design().model_copy(update={"name": "other", "description": "else"})
+    assert compare(tiny_report(), renamed, traces=[tiny_trace()]).spec == ()
+
+
+def test_numbers_are_those_of_the_reports() -> None:
+    a, b, found = tiny_report(), tiny_report(CLOCK), faster()
+    frames = a.to_frame(), b.to_frame()
+    for name in frames[0].index:
+        for metric, column in (
+            ("latency_s", "latency_s"),
+            ("s_per_video", "s_per_video"),
+            ("energy_per_video_j", "energy_per_video_j"),
+            ("cores_busy", "core_busy"),
+            ("memory_gb_per_video", "dram_gb_per_video"),
+        ):
+            change = found.change(metric, name)
+            of_a, of_b = (frame.loc[name, column] for frame in frames)
+            assert (change.a, change.b) == (pytest.approx(of_a), pytest.approx(of_b))
+            assert change.difference == pytest.approx(of_b - of_a)
+            assert change.relative == pytest.approx(of_b / of_a - 1)
+    own = found.change("s_per_video")
+    assert (own.a, own.b) == (a.chosen.seconds_per_video, b.chosen.seconds_per_video)
+
+
+def test_where_time_went_adds_up_to_the_difference() -> None:
+    for other in (CLOCK, SPARSE, "policy.batch=2", "machine.include_head=false"):
+        found = compare(tiny_report(), tiny_report(other))
+        total = found.change("s_per_video")
+        parts = [each for each in found.breakdown if each.of == OWN]
+        assert sum(each.a or 0 for each in parts) == pytest.approx(total.a)
+        assert sum(each.difference or 0 for each in parts) == pytest.approx(total.difference)
+        assert sum(each.a_s or 0 for each in found.phases) == pytest.approx(total.a)
+        assert sum(each.b_s or 0 for each in found.phases) == pytest.approx(total.b)
+
+
+def test_a_metric_without_a_number_has_no_change() -> None:
+    never = compare(tiny_report(), tiny_report())
+    wasted = never.change("wasted_gb_per_video")
+    assert wasted.a == 0
+    assert wasted.relative is None
+
+
+NOTES = {
+    SPARSE: "Own policies are FastCar + DRS in A and FastCar + DRS + sparse attention in B.",
+    "machine.include_head=false": "A includes the head, B leaves it out.",
+    "policy.schedule=pack": "B alone has FastCar + pack.",
+    "policy.tau=0.5": "Decisions are those captured in",
+    MISFIT: "MISFIT: B does not fit its board: DSP slices: ",
+}
+
+
+@pytest.mark.parametrize(("change", "note"), NOTES.items())
+def test_what_forbids_plain_differences_is_said(change: str, note: str) -> None:
+    assert note in " ".join(compare(tiny_report(), tiny_report(change)).notes)
+
+
+def test_runs_of_other_videos_are_told_apart() -> None:
+    from carsim import run
+
+    short = run(tiny_design(), [tiny_trace(n_frames=2)])
+    found = compare(tiny_report(), short)
+    paths = [each.path for each in found.inputs]
+    assert "video.frames" in paths
+    assert any("videos differ" in note for note in found.notes)
+
+
+def test_folders_reports_and_designs_compare_alike(tmp_path: Path) -> None:
+    save_report(tiny_report(), tmp_path / "a")
+    save_report(tiny_report(CLOCK), tmp_path / "b")
+    design, trace = write_inputs(tmp_path)
+    wanted = faster().document()["metrics"]
+    assert compare(tmp_path / "a", str(tmp_path / "b")).document()["metrics"] == wanted
+    of_files = compare(design, tiny_design(CLOCK), traces=[trace])
+    assert of_files.document()["metrics"] == wanted
+    assert compare(tmp_path / "a", tiny_design(CLOCK), traces=[load_trace(trace)]).spec == (
+        faster().spec
+    )
+
+
+def test_what_cannot_be_compared_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="is a design, and has to be simulated on a trace"):
+        compare(tiny_design(), tiny_report())
+    with pytest.raises(InputError, match=r"holds no summary.json"):
+        compare(tmp_path, tiny_report())
+    with pytest.raises(MisfitError):
+        compare(tiny_design(MISFIT), tiny_report(), traces=[tiny_trace()])
+    assert compare(
+        tiny_design(MISFIT), tiny_report(), traces=[tiny_trace()], allow_misfit=True
+    ).notes
+
+
+def test_frames_hold_every_number() -> None:
+    found = faster()
+    frame = found.to_frame()
+    assert list(frame.columns) == ["a", "b", "difference", "relative"]
+    assert len(frame) == len(METRICS) * len(found.pairs)
+    assert frame.loc[(OWN, "latency_s"), "a"] == tiny_report().chosen.latency_s
+    assert found.spec_frame().loc["board.fabric_clock_mhz", "b"] == 500.0
+    sums = found.breakdown_frame().loc[OWN][["a", "b"]].sum()
+    assert sums["a"] == pytest.approx(tiny_report().chosen.seconds_per_video)
+    assert list(found.phases_frame().index) == [each.phase for each in found.phases]
+
+
+def test_it_shows_itself_escaped_in_a_notebook() -> None:
+    evil = "<script>alert(1)</script>"
+    renamed = tiny_design(CLOCK).model_copy(update={"name": evil})
+    board = renamed.board.model_copy(update={"device": evil})
+    renamed = renamed.model_copy(update={"board": board})
+    shown = compare(tiny_report(), renamed, traces=[tiny_trace()])._repr_html_()
+    assert "<script" not in shown
+    assert "&lt;script&gt;" in shown
+    assert "board.fabric_clock_mhz" in shown
+    assert repr(faster()).startswith("<Comparison of toy and toy: ")
+
+
+@pytest.fixture
+def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
+    def run(*arguments: object) -> tuple[Any, str, str]:
+        monkeypatch.setattr(sys, "argv", ["carsim", "compare", *map(str, arguments)])
+        with pytest.raises(SystemExit) as end:
+            main()
+        out, err = capsys.readouterr()
+        return end.value.code, out, err
+
+    return run
+
+
+def test_the_command_prints_what_differs_and_what_it_did(call: Any, tmp_path: Path) -> None:
+    save_report(tiny_report(), tmp_path / "a")
+    save_report(tiny_report(CLOCK), tmp_path / "b")
+    status, out, err = call(tmp_path / "a", tmp_path / "b")
+    assert (status, err) == (0, "")
+    assert re.search(r"board.fabric_clock_mhz +250.0 +500.0", out)
+    for text in ("B finishes a video in", "time per video [s]", "QKV projection", "limited by"):
+        assert text in out
+    for row in tiny_report().rows:
+        assert row.variant.name in out
+    same = call(tmp_path / "a", tmp_path / "a")[1]
+    assert "Nothing differs in design, traces or options." in same
+
+
+def test_the_command_simulates_designs_with_their_changes(call: Any, tmp_path: Path) -> None:
+    design, trace = write_inputs(tmp_path)
+    status, out, _ = call(design, design, "--trace", trace, "--set-b", CLOCK, "--json")
+    assert status == 0
+    document = json.loads(out)
+    assert [each["path"] for each in document["spec"]] == ["board.fabric_clock_mhz"]
+    assert document["metrics"] == json.loads(json.dumps(faster().document()["metrics"]))
+    assert call(design, design, "--trace", trace, "--set-b", MISFIT)[0] == 3
+    assert call(design, design, "--trace", trace, "--set-b", MISFIT, "--allow-misfit")[0] == 0
+
+
+BAD = {
+    "no folder nor design": (("nope", "toy.yaml"), "nope: is neither a YAML file nor a shipped"),
+    "no trace": (("toy.yaml", "toy.yaml"), "toy: is a design, and has to be simulated"),
+    "an empty folder": (("empty", "toy.yaml"), "empty: holds no summary.json of a run"),
+    "an unknown key": (
+        ("toy.yaml", "toy.yaml", "--set-b", "machine.coers=2"),
+        "--set-b machine.coers: unknown key 'coers'; did you mean 'cores'?",
+    ),
+    "a change of a folder": (
+        ("toy.yaml", "empty", "--set-b", "machine.cores=2"),
+        "--set-b: empty is a folder of results; run its design again instead",
+    ),
+    "one side": (("toy.yaml",), "Missing argument 'B'; see 'carsim compare --help'"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "message"), BAD.values(), ids=BAD)
+def test_bad_input_is_one_line(
+    call: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: Any, message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_inputs(tmp_path)
+    (tmp_path / "empty").mkdir()
+    status, out, err = call(*arguments)
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert message in err

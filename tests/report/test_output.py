@@ -1,0 +1,267 @@
+"""The output folder appears whole or not at all; the summary says everything, stably."""
+
+import csv
+import errno
+import gzip
+import json
+import os
+
+import pandas as pd
+import pytest
+from tiny import MISFIT, tiny_design, tiny_report
+
+from carsim.design import load_design
+from carsim.errors import InputError
+from carsim.machine import run
+from carsim.report import check_folder, save_report, summary
+from carsim.report.files import OUTPUT_FILES
+from carsim.report.folder import whole_folder
+
+OURS = ("a.txt", "b.txt")
+
+
+def leftovers(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_folder_appears_only_when_it_is_complete(tmp_path):
+    with whole_folder(tmp_path / "out", overwrite=False, ours=OURS) as into:
+        (into / "a.txt").write_text("a")
+        assert not (tmp_path / "out").exists()
+    assert leftovers(tmp_path) == ["out"]
+    assert (tmp_path / "out" / "a.txt").read_text() == "a"
+
+
+def write_and_fail(path, failure):
+    with whole_folder(path, overwrite=True, ours=OURS) as into:
+        (into / "a.txt").write_text("new")
+        raise failure
+
+
+@pytest.mark.parametrize("failure", [KeyboardInterrupt(), InputError("x", "y"), RuntimeError()])
+def test_failure_midway_leaves_nothing(tmp_path, failure):
+    with pytest.raises(type(failure)):
+        write_and_fail(tmp_path / "out", failure)
+    assert leftovers(tmp_path) == []
+
+
+def test_failure_midway_keeps_the_folder_that_was_there(tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "a.txt").write_text("old")
+    with pytest.raises(RuntimeError):
+        write_and_fail(tmp_path / "out", RuntimeError())
+    assert leftovers(tmp_path) == ["out"]
+    assert (tmp_path / "out" / "a.txt").read_text() == "old"
+
+
+def test_full_disk_is_one_line_and_leaves_nothing(tmp_path):
+    with (
+        pytest.raises(InputError, match=r"out: cannot be written \(No space left on device\)"),
+        whole_folder(tmp_path / "out", overwrite=False, ours=OURS),
+    ):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    assert leftovers(tmp_path) == []
+
+
+def test_overwriting_replaces_the_whole_folder(tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "b.txt").write_text("old")
+    with whole_folder(tmp_path / "out", overwrite=True, ours=OURS) as into:
+        (into / "a.txt").write_text("new")
+    assert leftovers(tmp_path) == ["out"]
+    assert leftovers(tmp_path / "out") == ["a.txt"]
+
+
+def test_a_failing_rename_restores_the_folder_that_was_there(tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "a.txt").write_text("old")
+    with (
+        pytest.raises(InputError, match="cannot be written"),
+        whole_folder(tmp_path / "out", overwrite=True, ours=OURS) as into,
+    ):
+        into.rmdir()  # the last step has nothing to rename
+    assert leftovers(tmp_path) == ["out"]
+    assert (tmp_path / "out" / "a.txt").read_text() == "old"
+
+
+def test_what_is_refused_before_any_work(tmp_path):
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "thesis.tex").write_text("x")
+    (tmp_path / "link").symlink_to(tmp_path / "full")
+    for name, overwrite, problem in (
+        ("file", True, "exists and is no folder"),
+        ("link", True, "exists and is no folder"),
+        ("full", False, "exists already"),
+        ("full", True, "holds 'thesis.tex', which carsim did not write"),
+        ("missing/out", False, "there is no folder"),
+        ("file/out", False, "there is no folder"),
+    ):
+        with pytest.raises(InputError, match=problem):
+            check_folder(tmp_path / name, overwrite=overwrite, ours=OURS)
+    assert leftovers(tmp_path / "full") == ["thesis.tex"]
+
+
+def test_unwritable_parent_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda *_: False)  # root may write anywhere
+    with pytest.raises(InputError, match="cannot be written; name another"):
+        check_folder(tmp_path / "out", overwrite=False, ours=OURS)
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("saved") / "out"
+    names = save_report(tiny_report(), folder, timeline=(15, 18))
+    return folder, names
+
+
+def test_every_file_is_there_and_told(saved):
+    folder, names = saved
+    assert names == [n for n in OUTPUT_FILES if n not in ("steps.csv.gz", "report.html")]
+    assert sorted(names) == leftovers(folder)
+    for name in names:
+        if name.endswith(".png"):
+            assert (folder / name).read_bytes().startswith(b"\x89PNG")
+
+
+def test_summary_file_is_the_summary(saved):
+    document = json.loads((saved[0] / "summary.json").read_text())
+    assert document == json.loads(json.dumps(summary(tiny_report())))
+
+
+def test_saved_design_is_the_design(saved):
+    assert load_design(str(saved[0] / "design.yaml")) == tiny_report().design
+
+
+def test_saved_comparison_is_the_frame(saved):
+    frame = pd.read_csv(saved[0] / "comparison.csv", index_col="policy")
+    pd.testing.assert_frame_equal(frame, tiny_report().to_frame(), check_dtype=False)
+
+
+def test_saved_steps_sum_to_the_run(saved):
+    chosen = tiny_report().chosen
+    for frame in (
+        pd.read_parquet(saved[0] / "steps.parquet"),
+        pd.read_csv(saved[0] / "steps.csv"),
+    ):
+        assert len(frame) == 48 * 4
+        assert (frame["computing_sequences"].to_numpy() >= 0).all()
+        for phase in ("qkv", "attention", "output", "mlp"):
+            assert frame[f"{phase}_cycles"].sum() == chosen.simulation.totals[phase].cycles
+        assert frame["fits"].all()
+
+
+def test_many_steps_are_compressed_to_equal_bytes(tmp_path, monkeypatch):
+    monkeypatch.setattr("carsim.report.files.PLAIN_CSV_LINES", 100)
+    for name in ("one", "two"):
+        assert "steps.csv.gz" in save_report(tiny_report(), tmp_path / name)
+    one, two = ((tmp_path / name / "steps.csv.gz").read_bytes() for name in ("one", "two"))
+    assert one == two
+    assert len(gzip.decompress(one).splitlines()) == 1 + 48 * 4
+
+
+def test_timeline_is_of_the_window(saved):
+    document = json.loads((saved[0] / "timeline.json").read_text())
+    steps = [event["name"] for event in document["traceEvents"] if event.get("cat") == "steps"]
+    assert steps == ["step 15", "step 16", "step 17"]
+    assert document["otherData"]["design_sha256"] == tiny_report().design.sha256
+
+
+def test_every_output_of_a_misfit_is_marked(tmp_path):
+    folder = tmp_path / "out"
+    save_report(tiny_report(MISFIT), folder, timeline=(0, 1))
+    document = json.loads((folder / "summary.json").read_text())
+    assert document["fits"] is False
+    assert "1 DSP available" in document["misfits"][0]
+    assert (folder / "design.yaml").read_text().startswith("# MISFIT: toy does not fit ZCU102\n")
+    assert load_design(str(folder / "design.yaml")) == tiny_design(MISFIT)
+    assert not pd.read_csv(folder / "comparison.csv")["fits"].any()
+    assert not pd.read_csv(folder / "steps.csv")["fits"].any()
+    assert not pd.read_parquet(folder / "steps.parquet")["fits"].any()
+    other = json.loads((folder / "timeline.json").read_text())["otherData"]
+    assert other["fits"] is False
+    assert other["title"].startswith("MISFIT")
+
+
+def test_a_report_without_layer_steps_is_refused(tmp_path):
+    from tiny import tiny_trace
+
+    report = run(tiny_design(), [tiny_trace()])
+    with pytest.raises(InputError, match="run with detail=True"):
+        save_report(report, tmp_path / "out")
+    assert leftovers(tmp_path) == []
+
+
+def test_summary_is_finite_json_with_stable_keys():
+    document = json.loads(json.dumps(summary(tiny_report()), allow_nan=False))
+    assert list(document) == [
+        "schema_version",
+        "carsim_version",
+        "design",
+        "design_sha256",
+        "traces",
+        "resampling_seed",
+        "fidelity",
+        "fits",
+        "misfits",
+        "warnings",
+        "notes",
+        "video",
+        "batches",
+        "sequences_per_batch",
+        "videos_per_batch",
+        "rows_left_out",
+        "chosen",
+        "head_included",
+        "head_s",
+        "latency_without_head_s",
+        "latency_with_head_s",
+        "simulated",
+        "policies",
+        "limits",
+        "elasticities",
+        "memories",
+        "fit",
+        "resolved_design",
+    ]
+    assert [policy["policy"] for policy in document["policies"]] == [
+        row.variant.name for row in tiny_report().rows
+    ]
+    assert len({tuple(policy) for policy in document["policies"]}) == 1  # same keys in all
+    assert sum(policy["is_chosen"] for policy in document["policies"]) == 1
+    assert sum(policy["is_bound"] for policy in document["policies"]) == 1
+
+
+def test_summary_agrees_with_the_report():
+    report = tiny_report()
+    document, frame = summary(report), report.to_frame()
+    for policy in document["policies"]:
+        row = frame.loc[policy["policy"]]
+        assert policy["latency_s"] == row["latency_s"]
+        assert policy["speedup_over_dense"] == row["speedup"]
+        assert policy["energy_per_video_j"]["low"] == row["energy_per_video_low_j"]
+        if not policy["is_bound"]:
+            assert sum(policy["breakdown_s"].values()) == pytest.approx(policy["latency_s"])
+            parts = policy["energy_parts_per_video_j"].values()
+            assert sum(part["value"] for part in parts) == pytest.approx(
+                policy["energy_per_video_j"]["value"]
+            )
+    assert document["design_sha256"] == report.design.sha256
+    assert document["latency_with_head_s"] == pytest.approx(report.chosen.latency_s)
+    assert document["simulated"]["layer_steps"] == 5 * 48 * 4
+
+
+def test_summary_keeps_both_headlines_where_the_head_is_left_out():
+    without = summary(tiny_report("machine.include_head=false"))
+    included = summary(tiny_report())
+    assert without["head_included"] is False
+    for key in ("latency_without_head_s", "latency_with_head_s", "head_s"):
+        assert without[key] == pytest.approx(included[key])
+    assert without["head_s"] > 0
+
+
+def test_comparison_csv_is_read_by_the_plainest_reader(saved):
+    with (saved[0] / "comparison.csv").open(newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    assert float(rows[0]["speedup"]) == 1.0
+    assert "made under" in rows[4]["decisions"]

@@ -1,0 +1,409 @@
+"""The page of a stored run: what it says, that it needs nothing else, and what it refuses."""
+
+import base64
+import hashlib
+import json
+import re
+import sys
+from collections import Counter
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tiny import MISFIT, tiny_report
+
+from carsim.cli import main
+from carsim.errors import InputError
+from carsim.report import save_report, summary
+from carsim.report.figures.breakdown import breakdown_numbers
+from carsim.report.figures.comparison import comparison_numbers
+from carsim.report.files import OUTPUT_FILES, REPORT
+from carsim.report.report import write_page
+from carsim.report.stored import read_run, stored
+from carsim.report.stored_numbers import breakdown_of, comparison_of, utilisation_of
+
+EVIL = '</script><img src=x onerror="alert(1)">%{x}$\\frac{$<a href="http://a.example">&amp;\'"'
+
+
+class Page(HTMLParser):
+    """Tags with attributes, text by tag, and scripts of a page."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(convert_charrefs=True)
+        self.html = path.read_text(encoding="utf-8")
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: list[str] = []
+        self.scripts: list[str] = []
+        self.data: list[Any] = []
+        self._inside: list[str] = []
+        self.feed(self.html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        self._inside = [tag]
+
+    def handle_endtag(self, tag: str) -> None:
+        self._inside = []
+
+    def handle_data(self, data: str) -> None:
+        tag, attributes = self.tags[-1] if self.tags else ("", {})
+        if self._inside == ["script"]:
+            is_data = attributes.get("type") == "application/json"
+            if is_data:
+                self.data.append(json.loads(data))
+            else:
+                self.scripts.append(data)
+        elif tag != "style":
+            self.texts.append(data)
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.texts)
+
+    @property
+    def policy(self) -> str:
+        (policy,) = (a["content"] for t, a in self.tags if t == "meta" and "http-equiv" in a)
+        return str(policy)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("report") / "out"
+    save_report(tiny_report(), folder, timeline=(15, 18))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def page(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Page:
+    return Page(write_page(folder, tmp_path_factory.mktemp("page") / "page.html"))
+
+
+def copied(folder: Path, into: Path, change: Any = lambda document: None) -> Path:
+    """A copy of a run's folder without layer-steps, its summary changed."""
+    into.mkdir()
+    for name in ("utilisation.csv", "design.yaml"):
+        (into / name).write_bytes((folder / name).read_bytes())
+    document = json.loads((folder / "summary.json").read_text())
+    change(document)
+    (into / "summary.json").write_text(json.dumps(document))
+    return into
+
+
+def test_a_stored_run_is_the_run(folder: Path) -> None:
+    assert read_run(folder) == stored(tiny_report())
+    written = json.loads((folder / "summary.json").read_text())
+    kept = json.loads(read_run(folder).model_dump_json())
+    assert {key: written[key] for key in kept if key != "policies"} == {
+        key: kept[key] for key in kept if key != "policies"
+    }
+    for before, after in zip(written["policies"], kept["policies"], strict=True):
+        assert {key: before[key] for key in after} == after
+    assert read_run(folder).spec() == tiny_report().design
+
+
+def test_figures_of_a_stored_run_are_those_of_its_report(folder: Path) -> None:
+    run, report = read_run(folder), tiny_report()
+    assert comparison_of(run) == comparison_numbers(report)
+    assert breakdown_of(run) == breakdown_numbers(report)
+    usage = utilisation_of(run, folder)
+    assert usage is not None
+    assert set(usage.memory_utilisation) == set(report.chosen.ddr_utilisation)
+    assert usage.frame_seconds.size == 3
+    assert usage.frame_seconds[0] == usage.seconds[0] == 0
+    assert usage.replay_ratio.mean() == pytest.approx(report.chosen.replay_all)
+
+
+def test_the_page_says_what_was_asked_and_what_came_out(page: Page) -> None:
+    report = tiny_report()
+    for row in report.rows:
+        assert row.variant.name in page.text
+    for text in (
+        "a toy on a large board",
+        "3 frames x 16 tokens = 48 steps after a prompt of 5",
+        f"{report.chosen.variant.name} finishes a video in",
+        "Does it fit the ZCU102",
+        "What 10 % more of a resource would bring",
+        f"sha256 {report.design.sha256[:12]}",
+    ):
+        assert text in page.text
+    for note in report.notes:
+        assert note in page.text
+
+
+def test_the_page_needs_no_other_file_and_no_network(page: Page) -> None:
+    for tag, attributes in page.tags:
+        assert tag not in ("link", "iframe", "object", "embed", "base", "form")
+        if tag == "script":
+            assert "src" not in attributes
+        if "src" in attributes:
+            assert str(attributes["src"]).startswith("data:image/png;base64,")
+        assert not any(name.startswith("on") for name in attributes)
+    directives = dict(part.strip().split(" ", 1) for part in page.policy.split(";"))
+    assert directives["default-src"] == "'none'"
+    assert "connect-src" not in directives
+    hashes = {
+        f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
+        for script in page.scripts
+    }
+    assert len(page.scripts) == 2
+    assert set(directives["script-src"].split()) == hashes
+
+
+def test_links_are_to_files_that_are_there(folder: Path, page: Page, tmp_path: Path) -> None:
+    def links(of: Page) -> list[str]:
+        return [str(attributes["href"]) for tag, attributes in of.tags if tag == "a"]
+
+    assert "timeline.json" in [link.rpartition("/")[2] for link in links(page)]
+    beside = Page(write_page(folder))
+    assert "timeline.json" in links(beside)
+    assert all((folder / link).is_file() for link in links(beside))
+    (folder / REPORT).unlink()
+    without = copied(folder, tmp_path / "with space")
+    elsewhere = Page(write_page(without, tmp_path / "page.html"))
+    assert links(elsewhere) == [
+        f"with%20space/{name}" for name in ("design.yaml", "summary.json", "utilisation.csv")
+    ]
+
+
+def test_charts_are_figures_of_plotly_with_the_numbers_of_the_run(page: Page) -> None:
+    from plotly.graph_objects import Figure
+
+    assert len(page.data) == 3
+    for figure in page.data:
+        Figure(figure)  # refuses what plotly does not know
+    report = tiny_report()
+    comparison, breakdown, utilisation = page.data
+    assert comparison["data"][0]["x"] == [row.seconds_per_video for row in report.rows]
+    for place, row in enumerate(row for row in report.rows if not row.is_bound):
+        spent = sum(trace["x"][place] for trace in breakdown["data"])
+        assert spent == pytest.approx(row.latency_s)
+    assert [trace["name"] for trace in utilisation["data"]] == [
+        "cores busy",
+        "ps_ddr, of its peak rate",
+        "replayed",
+    ]
+
+
+def test_without_utilisation_the_page_has_a_chart_less(folder: Path, tmp_path: Path) -> None:
+    other = copied(folder, tmp_path / "out")
+    (other / "utilisation.csv").unlink()
+    assert len(Page(write_page(other)).data) == 2
+
+
+def test_hostile_names_are_shown_and_do_nothing(folder: Path, page: Page, tmp_path: Path) -> None:
+    def spoil(document: dict[str, Any]) -> None:
+        document["design"] += EVIL
+        document["chosen"] += EVIL
+        document["carsim_version"] += EVIL
+        document["resolved_design"]["description"] = EVIL
+        document["resolved_design"]["name"] += EVIL
+        document["resolved_design"]["board"]["name"] += EVIL
+        document["notes"] = [EVIL for _ in document["notes"]]
+        document["warnings"] = [EVIL for _ in document["warnings"]]
+        for key, names in {
+            "traces": ("name", "sha256"),
+            "policies": ("policy", "decisions", "schedule"),
+            "limits": ("phase", "limited_by"),
+            "elasticities": ("resource", "simulated"),
+            "fit": ("what", "unit", "detail"),
+        }.items():
+            for item in document[key]:
+                for name in names:
+                    item[name] += EVIL
+        for policy in document["policies"]:
+            parts = policy["energy_parts_per_video_j"]
+            policy["energy_parts_per_video_j"] = {name + EVIL: parts[name] for name in parts}
+
+    spoilt = copied(folder, tmp_path / "out", spoil)
+    csv = spoilt / "utilisation.csv"
+    quoted = EVIL.replace('"', '""')
+    csv.write_text(csv.read_text().replace("ps_ddr_of_peak", f'"{quoted}_of_peak"'))
+    found = Page(write_page(spoilt, tmp_path / "page.html"))
+    plain = Page(write_page(copied(folder, tmp_path / "plain"), tmp_path / "plain.html"))
+    shapes = [
+        Counter(
+            (tag, *sorted(set(attributes) - {"data-value", "style"}))
+            for tag, attributes in each
+            if tag != "wbr"
+        )
+        for each in (found.tags, plain.tags)
+    ]
+    assert shapes[0] == shapes[1]
+    assert found.scripts == plain.scripts
+    assert found.text.count(EVIL) > 60
+    for figure in found.data:
+        assert "<img" not in json.dumps(figure)
+        assert "<a " not in json.dumps(figure)
+    assert any("&lt;img" in json.dumps(figure) for figure in found.data)
+
+
+def test_a_misfit_is_the_first_thing_that_a_page_says(tmp_path: Path) -> None:
+    save_report(tiny_report(MISFIT), tmp_path / "out")
+    page = Page(write_page(tmp_path / "out"))
+    start = page.text.index("MISFIT: toy does not fit ZCU102")
+    assert start < page.text.index("finishes a video")
+    assert "1 DSP available" in page.text
+    assert '<tr class="marked">' in page.html
+    assert "MISFIT" in page.data[0]["layout"]["title"]["text"]
+
+
+def test_equal_runs_give_equal_pages(folder: Path, tmp_path: Path) -> None:
+    one, two = (write_page(folder, tmp_path / f"{name}.html") for name in ("one", "two"))
+    assert one.read_bytes() == two.read_bytes()
+
+
+def drop(key: str) -> Any:
+    return lambda document: document.pop(key)
+
+
+def put(key: str, value: Any) -> Any:
+    return lambda document: document.update({key: value})
+
+
+BROKEN = {
+    "a key is missing": (drop("policies"), r"\$.policies: field required"),
+    "a number is text": (
+        lambda document: document["policies"][1].update(latency_s="fast"),
+        r"\$.policies.1.latency_s: input should be a valid number",
+    ),
+    "a latency is nothing": (
+        lambda document: document["policies"][0].update(s_per_video=0.0),
+        r"\$.policies.0.s_per_video: input should be greater than 0",
+    ),
+    "another version": (put("schema_version", 7), "is of version 7; this carsim reads 1"),
+    "no version": (drop("schema_version"), "is no summary of a run"),
+    "nothing chosen": (
+        lambda document: [policy.update(is_chosen=False) for policy in document["policies"]],
+        r"\$.policies: not exactly one is_chosen",
+    ),
+    "no design": (put("resolved_design", {}), "resolved_design"),
+    "time goes to the unknown": (
+        lambda document: document["policies"][1]["breakdown_s"].update(sleep=1.0),
+        "time goes to 'sleep', which is unknown",
+    ),
+    "no policies": (put("policies", []), r"\$.policies: "),
+}
+
+
+@pytest.mark.parametrize(("change", "problem"), BROKEN.values(), ids=BROKEN)
+def test_a_broken_summary_is_one_line(
+    folder: Path, tmp_path: Path, change: Any, problem: str
+) -> None:
+    broken = copied(folder, tmp_path / "out", change)
+    with pytest.raises(InputError, match=problem) as error:
+        write_page(broken)
+    assert "\n" not in str(error.value)
+    assert not (broken / REPORT).exists()
+
+
+@pytest.mark.parametrize("length", [0, 1, 100, 20_000])
+def test_a_truncated_summary_is_one_line(folder: Path, tmp_path: Path, length: int) -> None:
+    broken = copied(folder, tmp_path / "out")
+    path = broken / "summary.json"
+    path.write_text(path.read_text()[:length])
+    with pytest.raises(InputError, match="is truncated or no JSON"):
+        write_page(broken)
+
+
+@pytest.mark.parametrize("keep", [0, 10, 300, -9, -1])
+def test_truncated_utilisation_is_one_line(folder: Path, tmp_path: Path, keep: int) -> None:
+    broken = copied(folder, tmp_path / "out")
+    path = broken / "utilisation.csv"
+    text = path.read_text()
+    path.write_text(text[:keep] if keep != -1 else text[: text.rindex("\n", 0, -1) + 1])
+    with pytest.raises(InputError, match=r"utilisation.csv: is truncated or broken"):
+        write_page(broken)
+
+
+def test_foreign_folders_are_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "binary").mkdir()
+    (tmp_path / "binary" / "summary.json").write_bytes(b"\xff\xfe\x00")
+    (tmp_path / "list").mkdir()
+    (tmp_path / "list" / "summary.json").write_text("[1, 2]")
+    for name, problem in (
+        ("nowhere", "there is no folder"),
+        ("file", "there is no folder"),
+        ("empty", "holds neither summary.json nor store.sqlite"),
+        ("binary", "cannot be read"),
+        ("list", "is no summary of a run"),
+    ):
+        with pytest.raises(InputError, match=problem):
+            write_page(tmp_path / name)
+
+
+def test_only_its_own_pages_are_replaced_unasked(folder: Path, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    write_page(folder, page)
+    write_page(folder, page)
+    page.write_text("<p>my thesis</p>")
+    with pytest.raises(InputError, match="was not made by carsim; name another file with --out"):
+        write_page(folder, page)
+    assert page.read_text() == "<p>my thesis</p>"
+    write_page(folder, page, overwrite=True)
+    assert "my thesis" not in page.read_text()
+    (tmp_path / "link.html").symlink_to(page)
+    for name, problem in (("link.html", "is no plain file"), (".", "is no plain file")):
+        with pytest.raises(InputError, match=problem):
+            write_page(folder, tmp_path / name, overwrite=True)
+    with pytest.raises(InputError, match="there is no folder"):
+        write_page(folder, tmp_path / "no" / "page.html")
+
+
+def test_a_page_that_cannot_be_written_leaves_nothing(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", full)
+    with pytest.raises(InputError, match=r"cannot be written \(No space left on device\)"):
+        write_page(folder, tmp_path / "page.html")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_replaces_a_folder_that_holds_a_page(tmp_path: Path) -> None:
+    save_report(tiny_report(), tmp_path / "out")
+    write_page(tmp_path / "out")
+    save_report(tiny_report(), tmp_path / "out", overwrite=True)
+    assert not (tmp_path / "out" / REPORT).exists()
+    assert REPORT in OUTPUT_FILES
+
+
+def test_without_plotly_it_says_what_to_install(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "plotly.offline", None)
+    with pytest.raises(InputError, match=re.escape("pip install 'carsim[report]'")):
+        write_page(folder, tmp_path / "page.html")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_summaries_name_no_key_that_pages_do_not_check() -> None:
+    """What a page may show is checked; the rest is listed here."""
+    document = summary(tiny_report())
+    assert set(document) - set(stored(tiny_report()).model_fields_set) == {"simulated"}
+
+
+def test_the_command_writes_a_page_and_refuses_in_one_line(
+    folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def call(*arguments: object) -> tuple[Any, str, str]:
+        monkeypatch.setattr(sys, "argv", ["carsim", "report", *map(str, arguments)])
+        with pytest.raises(SystemExit) as end:
+            main()
+        return end.value.code, *capsys.readouterr()
+
+    page = tmp_path / "page.html"
+    assert call(folder, "--out", page) == (0, f"Written to {page}\n", "")
+    page.write_text("mine")
+    status, out, err = call(folder, "--out", page)
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert "was not made by carsim; name another file with --out, or pass --overwrite" in err
+    assert call(folder, "--out", page, "--overwrite")[0] == 0
+    assert call(tmp_path)[0] == 2

@@ -1,0 +1,196 @@
+"""The page of a sweep: the front and its knee, what each axis does, misfits and why."""
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from explore_study import AXES, write_study
+from test_report_page import EVIL, Page
+
+from carsim.errors import InputError
+from carsim.explore.frame import export, frame_of
+from carsim.explore.pareto import pareto
+from carsim.explore.store import STORE_FILE, open_store
+from carsim.explore.study import load_study
+from carsim.explore.sweep import fill, open_folder
+from carsim.report.report import write_page
+from carsim.report.stored_study import read_study
+from carsim.report.study_page import front_numbers
+
+OBJECTIVES = ["seconds_per_video", "energy_per_video_j"]
+MANY = {**AXES, "board.dsp": [1, 2520], "policy.batch": [2, 3]}
+"""72 points: 18 that are evaluated, 36 misfits, 18 that would split a guidance pair."""
+
+
+def swept(folder: Path, **changes: Any) -> Path:
+    """A folder as ``carsim sweep`` leaves it."""
+    study = load_study(write_study(folder, **changes))
+    out = folder / "out"
+    with open_folder(out) as store:
+        fill(store, study, out=out, workers=0)
+        export(store, out)
+    return out
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return swept(
+        tmp_path_factory.mktemp("study"),
+        axes=MANY,
+        objectives=OBJECTIVES,
+        constraints=["dsp <= 2000"],
+        description="cores against thresholds",
+    )
+
+
+@pytest.fixture(scope="module")
+def page(folder: Path) -> Page:
+    return Page(write_page(folder))
+
+
+def test_the_front_is_that_of_the_results(folder: Path) -> None:
+    study = read_study(folder)
+    with open_store(folder) as store:
+        wanted = pareto(frame_of(store), OBJECTIVES, ["dsp <= 2000"])
+    assert [row["point"] for row in study.front] == wanted["point"].tolist()
+    assert study.knee is not None
+    assert study.knee["point"] == wanted.loc[wanted["knee"], "point"].item()
+    assert study.counts == {"ok": 18, "misfit": 36, "invalid": 18}
+
+
+def test_the_page_answers_what_was_asked(folder: Path, page: Page) -> None:
+    study = read_study(folder)
+    assert study.knee is not None
+    for text in (
+        "toy study, a sweep of 72 points",
+        "cores against thresholds",
+        "Of 72 points, 18 fit their board, 36 do not, 18 were refused.",
+        f"on the Pareto front of {OBJECTIVES[0]} (min) and {OBJECTIVES[1]} (min)",
+        "of those that meet dsp <= 2000",
+        f"{study.knee['point']:g} knee",
+        "Least seconds_per_video: ",
+    ):
+        assert text in page.text
+    links = [str(attributes["href"]) for tag, attributes in page.tags if tag == "a"]
+    assert links == ["points.parquet", "points.csv", "study.yaml", "store.sqlite"]
+
+
+def test_misfits_are_told_with_their_reason(page: Page) -> None:
+    assert "DSP slices" in page.text
+    assert "1 DSP available" in page.text
+    assert "3 sequences would split a guidance pair" in page.text
+
+
+def test_the_chart_holds_every_point_that_fits(folder: Path, page: Page) -> None:
+    from plotly.graph_objects import Figure
+
+    (figure,) = page.data
+    choices = figure.pop("choices")
+    Figure(figure)
+    study = read_study(folder)
+    with open_store(folder) as store:
+        frame = frame_of(store)
+    fits = frame[frame["status"] == "ok"]
+    for name in ("machine.cores", "policy.schedule", *OBJECTIVES):
+        shown = choices["columns"][name]
+        wanted = sorted(fits[name])
+        assert sorted(shown) == (wanted if name not in OBJECTIVES else pytest.approx(wanted))
+    assert sum(choices["front"]) == len(study.front)
+    knee = choices["knee"]
+    assert study.knee is not None
+    assert choices["columns"][OBJECTIVES[0]][knee] == pytest.approx(study.knee[OBJECTIVES[0]])
+    assert (choices["x"], choices["y"]) == tuple(OBJECTIVES)
+
+
+def test_the_best_of_each_value_of_an_axis(folder: Path, page: Page) -> None:
+    with open_store(folder) as store:
+        frame = frame_of(store)
+    fits = frame[frame["status"] == "ok"]
+    for cores in AXES["machine.cores"]:
+        best = fits.loc[fits["machine.cores"] == cores, OBJECTIVES[0]].min()
+        assert f'data-value="{float(best)!r}"' in page.html
+
+
+def test_many_points_are_thinned_but_the_front_is_not(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("carsim.report.study_page.MOST_DRAWN", 4)
+    monkeypatch.setattr("carsim.report.study_page.MOST_ROWS", 10)
+    study = read_study(folder)
+    numbers = front_numbers(study)
+    assert numbers is not None
+    assert sum(numbers.on_front) == len(study.front)
+    assert len(study.front) < len(numbers.on_front) <= len(study.front) + 4
+    text = Page(write_page(folder, tmp_path / "page.html")).text
+    assert f"Drawn are {len(numbers.on_front)} points, the front among them." in text
+    assert "62 more are in points.csv." in text
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"axes": {"board.dsp": [1, 2]}}, "None of them fits"),
+        ({"constraints": ["dsp <= 0"]}, "None of them fits, meets the constraints"),
+        ({"objectives": ["energy_per_video_j"]}, "on the Pareto front of energy_per_video_j (min)"),
+        ({"objectives": {"busy": "max"}}, "Most busy: "),
+        ({"objectives": None}, "seconds_per_video (min) and energy_per_video_j (min)"),
+    ],
+)
+def test_other_studies_have_pages_too(tmp_path: Path, changes: dict[str, Any], text: str) -> None:
+    page = Page(write_page(swept(tmp_path, **changes)))
+    assert text in page.text
+    assert len(page.data) == ("board.dsp" not in changes.get("axes", ()))
+
+
+def test_hostile_studies_are_shown_and_do_nothing(tmp_path: Path) -> None:
+    axes = {EVIL: {"choice": {EVIL: {"machine.cores": 1}, "plain": {"machine.cores": 2}}}}
+    plain = {"core": {"choice": {"one": {"machine.cores": 1}, "two": {"machine.cores": 2}}}}
+    (tmp_path / "plain").mkdir()
+    (tmp_path / "evil").mkdir()
+    evil_page = Page(write_page(swept(tmp_path / "evil", axes=axes, name=EVIL, description=EVIL)))
+    plain_page = Page(write_page(swept(tmp_path / "plain", axes=plain, description="d")))
+    tags = [[tag for tag, _ in page.tags if tag != "wbr"] for page in (evil_page, plain_page)]
+    assert tags[0] == tags[1]
+    assert evil_page.scripts == plain_page.scripts
+    assert evil_page.text.count(EVIL) > 5
+    assert "<img" not in json.dumps(evil_page.data)
+
+
+def spoil(folder: Path, statement: str, *values: str) -> None:
+    with closing(sqlite3.connect(folder / STORE_FILE)) as store, store:
+        store.execute(statement, values)
+
+
+@pytest.mark.parametrize(
+    ("statement", "problem"),
+    [
+        ("UPDATE meta SET value = '{' WHERE key = 'objectives'", "is broken"),
+        ("UPDATE meta SET value = '[1' WHERE key = 'axes'", "is broken"),
+        ("DELETE FROM meta WHERE key = 'study'", "is broken"),
+        ("UPDATE points SET result = '{'", "is broken"),
+        ("UPDATE meta SET value = '9' WHERE key = 'schema'", "is a store of schema 9"),
+        ("""UPDATE meta SET value = '{"nope": "min"}' WHERE key = 'objectives'""", "nope"),
+        ("""UPDATE meta SET value = '["nope < 1"]' WHERE key = 'constraints'""", "nope"),
+        ("DROP TABLE points", "is no store of carsim"),
+    ],
+)
+def test_broken_stores_are_one_line(tmp_path: Path, statement: str, problem: str) -> None:
+    folder = swept(tmp_path, axes={"machine.cores": [1, 2]})
+    spoil(folder, statement)
+    with pytest.raises(InputError, match=problem) as error:
+        write_page(folder)
+    assert "\n" not in str(error.value)
+    assert not (folder / "report.html").exists()
+
+
+@pytest.mark.parametrize("length", [0, 50, 5000])
+def test_truncated_stores_are_one_line(tmp_path: Path, length: int) -> None:
+    folder = swept(tmp_path, axes={"machine.cores": [1, 2]})
+    path = folder / STORE_FILE
+    path.write_bytes(path.read_bytes()[:length])
+    with pytest.raises(InputError) as error:
+        write_page(folder)
+    assert "\n" not in str(error.value)

@@ -1,0 +1,89 @@
+"""The guard against slowdowns: it counts the same each time, and it fails when code gets slower."""
+
+import json
+import runpy
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from carsim.machine.phase import Phases
+
+SPEED = Path(__file__).parents[2] / "studies" / "speed"
+
+
+@pytest.fixture
+def guard(monkeypatch):
+    monkeypatch.syspath_prepend(str(SPEED))
+    yield runpy.run_path(str(SPEED / "guard.py"))
+    for name in ("points", "decoder"):
+        sys.modules.pop(name, None)
+
+
+def work_of_a_point(guard):
+    point = guard["make_point"](steps=8)
+    guard["run_point"](point)
+    return lambda: guard["run_point"](point)
+
+
+def test_calls_are_the_same_each_time(guard):
+    work = work_of_a_point(guard)
+    assert guard["count_calls"](work) == guard["count_calls"](work) > 1000
+
+
+def test_phases_that_take_eight_times_the_work_fail(guard, monkeypatch):
+    work = work_of_a_point(guard)
+    before = {"python_calls": guard["count_calls"](work)}
+    assert guard["compare"](before, before) == [("python_calls", 1.0, True)]
+    once = Phases.simulate
+
+    def eight_times(self, case):
+        for _ in range(7):
+            once(self, case)
+        return once(self, case)
+
+    monkeypatch.setattr(Phases, "simulate", eight_times)
+    ((_, factor, is_fine),) = guard["compare"]({"python_calls": guard["count_calls"](work)}, before)
+    assert factor > 2
+    assert not is_fine
+
+
+def test_more_time_for_as_many_calls_shows_in_the_ratio(guard, monkeypatch):
+    # Such as an array that is copied over and over. The clock is the test's own.
+    now = 0.0
+
+    def takes(seconds):
+        def work():
+            nonlocal now
+            now += seconds
+
+        return work
+
+    ratio = guard["ratio"]
+    monkeypatch.setitem(ratio.__globals__, "time", SimpleNamespace(process_time=lambda: now))
+    before = {"point_ratio": ratio(takes(3.0), takes(1.0), 5)}
+    assert before == {"point_ratio": 3.0}
+    for seconds, is_fine in ((5.9, True), (6.1, False)):
+        found = {"point_ratio": ratio(takes(seconds), takes(1.0), 5)}
+        assert guard["compare"](found, before)[0][2] is is_fine
+
+
+def test_the_command_exits_with_1_beyond_the_limit(guard, monkeypatch, tmp_path, capsys):
+    baseline = tmp_path / "baseline.json"
+    found = {"python_calls": 300.0, "point_ratio": 2.0, "decoder_ratio": 1.5}
+    main = guard["main"]
+    monkeypatch.setitem(main.__globals__, "measure", lambda: found)
+    monkeypatch.setattr(sys, "argv", ["guard.py", "--baseline", str(baseline), "--update"])
+    assert main() == 0
+    baseline.write_text(json.dumps(found | {"python_calls": 149.0}))
+    monkeypatch.setattr(sys, "argv", ["guard.py", "--baseline", str(baseline)])
+    assert main() == 1
+    assert "FAILED" in capsys.readouterr().out
+
+
+def test_the_committed_baseline_has_the_figures_of_the_guard(guard):
+    baseline = json.loads((SPEED / "baseline.json").read_text())
+    assert set(baseline) == {"python_calls", "point_ratio", "decoder_ratio"}
+    with pytest.raises(KeyError, match="figures differ"):
+        guard["compare"]({}, baseline)

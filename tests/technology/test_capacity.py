@@ -1,0 +1,102 @@
+"""Capacity: the hand check of a stock ZCU102, and what streaming attention keeps."""
+
+import pytest
+
+from carsim.design import Design, load_design, override
+from carsim.technology.capacity import capacity, contents, kv_elements, memories_in_use
+from carsim.workload.geometry import Video
+
+VILA_U = Video(n_frames=8, tokens_per_frame=256, prompt_tokens=62)
+
+
+def held(design: Design) -> dict[str, int]:
+    return {content.content: content.nbytes for content in contents(design, VILA_U)}
+
+
+def test_4_bit_weights_in_groups_of_128() -> None:
+    # 32 layers of 4 x 4096^2 + 3 x 4096 x 11008 = 6.476e9 weights, 4 + (16 + 4) / 128 bits each.
+    assert held(load_design("zcu102"))["weights"] == 6_476_005_376 * 4.15625 / 8
+    assert held(load_design("zcu102"))["weights"] == pytest.approx(3.364e9, rel=1e-3)
+
+
+def test_head() -> None:
+    # 4096 x 2560 + 6 x (4 x 2560^2 + 2 x 2560 x 10240) + 2560 x 16384 = 0.525e9 weights.
+    weights = 4096 * 2560 + 6 * (4 * 2560**2 + 2 * 2560 * 10240) + 2560 * 16384
+    assert held(load_design("zcu102_16gb"))["head"] == weights * 4.15625 / 8
+    assert held(load_design("zcu102_16gb"))["head"] == pytest.approx(0.27e9, rel=0.01)
+
+
+def test_kv_cache_per_row() -> None:
+    # K and V of 4096 elements in 32 layers for 62 + 8 x 256 = 2110 tokens.
+    elements = 2 * 4096 * 32 * 2110
+    assert elements == pytest.approx(0.553e9, rel=1e-3)
+    assert held(load_design("zcu102_16gb"))["KV cache"] == 8 * elements
+    assert held(load_design("zcu102"))["KV cache"] == 2 * elements * 4.25 / 8
+    assert held(load_design("zcu102"))["KV cache"] / 2 == pytest.approx(0.294e9, rel=1e-3)
+
+
+def test_replay_cache_per_row() -> None:
+    # 256 outputs of 4096 elements in 32 layers: 67 MB at 16 bit, 34 MB at 8.
+    assert held(load_design("zcu102_16gb"))["replay cache"] / 8 == 67_108_864
+    assert held(load_design("zcu102"))["replay cache"] / 2 == 33_554_432
+
+
+def test_one_guidance_pair_on_a_stock_zcu102() -> None:
+    # 3.364 + 2 x (0.294 + 0.034) = 4.02e9 of 4.295e9 B; the head's 0.27e9 more leave nothing.
+    design = load_design("zcu102")
+    (ps,) = [use for use in capacity(design, VILA_U) if use.memory == "ps_ddr"]
+    assert design.board.memories["ps_ddr"].capacity_bytes == pytest.approx(4.295e9, rel=1e-4)
+    assert ps.used_bytes == pytest.approx(4.02e9, rel=1e-3)
+    assert ps.free_bytes > 0
+    with_head = override(design, {"machine.include_head": True})
+    (ps,) = [use for use in capacity(with_head, VILA_U) if use.memory == "ps_ddr"]
+    assert ps.used_bytes == pytest.approx(4.29e9, rel=1e-3)
+    assert ps.free_bytes < 0
+
+
+def test_eight_rows_with_the_head_on_16_gb() -> None:
+    # 3.364 + 0.27 + 8 x (0.553 + 0.067) = 8.6e9 B.
+    (ps,) = [u for u in capacity(load_design("zcu102_16gb"), VILA_U) if u.memory == "ps_ddr"]
+    assert ps.used_bytes == pytest.approx(8.6e9, rel=1e-3)
+
+
+def test_contents_are_booked_where_placement_puts_them() -> None:
+    design = load_design("u280")
+    by_memory = {
+        use.memory: {content.content for content in use.contents}
+        for use in capacity(design, VILA_U)
+    }
+    assert by_memory == {"hbm": {"weights", "KV cache", "head"}, "ddr": {"replay cache"}}
+    assert memories_in_use(design) == ("ddr", "hbm")
+
+
+def test_a_memory_that_only_an_absent_head_would_use_is_not_in_use() -> None:
+    changes = {"machine.placement.head": "pl_ddr"}
+    assert memories_in_use(override(load_design("zcu102"), changes)) == ("ps_ddr",)
+
+
+@pytest.mark.parametrize(
+    ("window", "tokens_of_k_and_v", "keys_beyond"),
+    [
+        # The window has the current token and the W - 1 before it. The aligned key is N = 256 back:
+        # W = 16 leaves the keys 16 to 256 tokens back, 241 of them; W = 256 leaves one; 257 none.
+        (16, 4 + 16, 241),
+        (256, 4 + 256, 1),
+        (257, 4 + 257, 0),
+        (4000, 2110, 0),
+    ],
+)
+def test_streaming_keeps_sinks_window_and_aligned_keys(
+    window: int, tokens_of_k_and_v: int, keys_beyond: int
+) -> None:
+    changes = {"policy.attention": {"kind": "streaming", "sinks": 4, "window": window}}
+    design = override(load_design("zcu102"), changes)
+    assert kv_elements(design, VILA_U) == (2 * tokens_of_k_and_v + keys_beyond) * 4096
+
+
+def test_aligned_keys_never_exceed_the_context() -> None:
+    changes = {"policy.attention": {"kind": "streaming", "sinks": 4, "window": 16}}
+    design = override(load_design("zcu102"), changes)
+    one_frame = Video(n_frames=1, tokens_per_frame=32, prompt_tokens=0)
+    # 32 tokens: 20 with K and V, so no more than 12 further keys exist.
+    assert kv_elements(design, one_frame) == (2 * 20 + 12) * 4096

@@ -1,0 +1,129 @@
+"""What published models need of their description: head size, plain MLPs, pruned weights."""
+
+from typing import Any
+
+import pytest
+from strategies import raw_design
+
+from carsim.design import (
+    Body,
+    Design,
+    Precision,
+    WeightPrecision,
+    build_design,
+    load_design,
+    override,
+)
+from carsim.errors import InputError
+from carsim.workload.ops import Slice, attend_op, mlp_ops, output_op, qkv_op
+
+QWEN = Body(n_layers=28, hidden_size=1024, n_heads=16, n_kv_heads=8, ffn_size=3072, head_size=128)
+GPT2 = Body(n_layers=24, hidden_size=1024, n_heads=16, n_kv_heads=16, ffn_size=4096, mlp="plain")
+
+
+def design(**model: Any) -> Design:
+    raw = raw_design()
+    raw["model"] |= model
+    return build_design(raw, "small")
+
+
+def test_heads_wider_than_their_share_of_the_hidden_size() -> None:
+    # Qwen3-0.6B: Q and output 1024 x 2048, K and V 1024 x 1024, three matrices of 1024 x 3072.
+    assert (QWEN.head_dim, QWEN.q_size, QWEN.kv_size) == (128, 2048, 1024)
+    assert QWEN.attention_weights == 2 * 1024 * 2048 + 2 * 1024 * 1024
+    # With its classifier over 151,936 tokens: the 596 million that its authors count.
+    assert QWEN.weights + 1024 * 151_936 == pytest.approx(596e6, rel=1e-3)
+
+
+def test_without_a_head_size_heads_share_the_hidden_size() -> None:
+    body = Body(n_layers=1, hidden_size=64, n_heads=4, n_kv_heads=2, ffn_size=8)
+    assert (body.head_dim, body.q_size, body.kv_size) == (16, 64, 32)
+
+
+def test_a_plain_mlp_has_two_matrices() -> None:
+    # GPT-2 345M: 12 d^2 a layer, and 353.5 million with its classifier over 50,257 tokens.
+    assert GPT2.weights == 24 * 12 * 1024**2
+    assert GPT2.weights + 1024 * 50_257 == pytest.approx(353.5e6, rel=1e-3)
+
+
+def test_ops_of_wide_heads_stream_all_their_weights_and_keys() -> None:
+    model = load_design("zcu102").model.model_copy(
+        update={"body": QWEN, "weights": WeightPrecision(bits=8), "kv": Precision(bits=8)}
+    )
+    one = Slice()
+    qkv, attend, output = (
+        qkv_op(model, 1, one),
+        attend_op(model, 1, 10, one),
+        output_op(model, 1, one),
+    )
+    gate_up, down = mlp_ops(model, 1, one)
+    ops = (qkv, output, gate_up, down)
+    assert sum(op.stream_bytes for op in ops) == QWEN.weights // QWEN.n_layers
+    assert sum(op.macs for op in ops) == QWEN.weights // QWEN.n_layers
+    assert attend.stream_bytes == 10 * 2 * 1024
+    assert attend.macs == 10 * 2 * 2048
+    assert attend.gathered_elements == 2048
+
+
+def test_ops_of_a_plain_mlp() -> None:
+    model = load_design("zcu102").model.model_copy(
+        update={"body": GPT2, "weights": WeightPrecision(bits=16)}
+    )
+    up, down = mlp_ops(model, 2, Slice())
+    assert up.stream_bytes == down.stream_bytes == 2 * 1024 * 4096
+    assert up.macs == down.macs == 2 * 1024 * 4096
+    assert up.gathered_elements == 2 * 4096
+
+
+def test_pruned_weights_are_neither_moved_nor_multiplied() -> None:
+    dense = design(weights={"bits": 4}).model
+    pruned = design(weights={"bits": 4, "density": 0.5, "index_bits": 2}).model
+    # Half of the weights, each 4 bits and 2 to place it: 3 bits per weight of the whole matrix.
+    assert pruned.weights.bits_per_element == 3
+    for whole, half in zip(
+        (qkv_op(dense, 1, Slice()), *mlp_ops(dense, 1, Slice())),
+        (qkv_op(pruned, 1, Slice()), *mlp_ops(pruned, 1, Slice())),
+        strict=True,
+    ):
+        assert half.macs * 2 == whole.macs
+        assert half.stream_bytes * 4 == whole.stream_bytes * 3
+    attend = (attend_op(model, 1, 7, Slice()) for model in (dense, pruned))
+    assert len({(op.macs, op.stream_bytes) for op in attend}) == 1
+
+
+def test_the_scale_of_a_group_of_kept_weights_counts_once() -> None:
+    # 0.5 x (4 + 2 + 16 / 64) = 3.125 bits per weight.
+    weights = WeightPrecision(bits=4, density=0.5, index_bits=2, group=64, scale_bits=16)
+    assert float(weights.bits_per_element) == 3.125
+    assert weights.kept(101) == 51
+
+
+def test_mean_bits_are_exact_decimals() -> None:
+    assert Precision(bits=4.15).bytes_of(800) == 415
+    assert WeightPrecision(bits=8, density=0.1).kept(30) == 3
+    assert design(weights={"bits": 3.5}).model.weights.bytes_of(16) == 7
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"model.weights.density": 0.0}, "density: expected more than 0, got 0.0"),
+        ({"model.weights.density": 1.5}, "density: expected at most 1, got 1.5"),
+        ({"model.weights.bits": 0}, "bits: expected more than 0, got 0"),
+        ({"model.weights.bits": 65}, "bits: expected at most 64, got 65"),
+        ({"model.weights.bits": "4"}, "bits: expected a number, got the text"),
+        ({"model.kv.density": 0.5}, "unknown key 'density'"),
+        ({"model.body.head_size": 0}, "head_size: expected more than 0, got 0"),
+        ({"model.body.mlp": "swiglu"}, "mlp: expected 'gated' or 'plain', got 'swiglu'"),
+        ({"model.body.n_heads": 5}, "hidden_size: 32 is no multiple of n_heads 5"),
+    ],
+)
+def test_nonsense_is_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError) as refused:
+        override(design(), changes)
+    assert message in str(refused.value)
+
+
+def test_a_head_size_frees_the_hidden_size_from_the_heads() -> None:
+    changed = override(design(), {"model.body.n_heads": 20, "model.body.head_size": 8})
+    assert changed.model.body.q_size == 160

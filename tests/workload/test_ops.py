@@ -1,0 +1,256 @@
+"""What a layer-step and a head ask for; every figure with its derivation."""
+
+import pytest
+from strategies import raw_design, small_design
+
+from carsim.design import Body, DepthTransformer, Model, Precision, build_design, load_design
+from carsim.workload.geometry import Video
+from carsim.workload.ops import (
+    CATEGORY_LABELS,
+    Category,
+    Gemm,
+    Op,
+    Slice,
+    Stream,
+    attend_op,
+    head_ops,
+    mlp_ops,
+    output_op,
+    qkv_op,
+    replay_op,
+)
+
+VILA_U = load_design("zcu102_16gb").model  # d = 4096, 32 heads of 128, ff = 11008, 32 layers
+GROUPED = VILA_U.model_copy(
+    update={"body": Body(n_layers=1, hidden_size=64, n_heads=8, n_kv_heads=2, ffn_size=96)}
+)
+WHOLE = Slice(1)
+PROMPT, STEPS = 62, 8 * 256
+MEAN_CONTEXT = PROMPT + (STEPS + 1) / 2  # steps 1 to 2048 behind the prompt
+
+
+def test_macs_of_the_attention_projections_of_vila_u() -> None:
+    # Q, K, V and output: 4 d^2 = 4 x 4096^2 = 67,108,864 a layer, 2.147e9 over 32 layers.
+    ops = (qkv_op(VILA_U, 1, WHOLE), output_op(VILA_U, 1, WHOLE))
+    assert 32 * sum(op.macs for op in ops) == 32 * 4 * 4096**2 == 2_147_483_648
+
+
+def test_macs_of_the_mlp_of_vila_u() -> None:
+    # Gate, up and down: 3 d ff = 3 x 4096 x 11008 = 135,266,304 a layer, 4.329e9 over 32 layers.
+    ops = mlp_ops(VILA_U, 1, WHOLE)
+    assert 32 * sum(op.macs for op in ops) == 32 * 3 * 4096 * 11008 == 4_328_521_728
+
+
+def test_macs_of_attention_over_the_cache_of_vila_u() -> None:
+    # Scores and weighted sum: 2 d per attended token and layer, 262,144 x context over 32 layers:
+    # 0.2848e9 at the mean context of 1086.5.
+    for context in (1, 63, 1000, 2110):
+        assert 32 * attend_op(VILA_U, 1, context, WHOLE).macs == 262_144 * context
+    step = 32 * attend_op(VILA_U, 1, round(MEAN_CONTEXT), WHOLE).macs
+    assert step == pytest.approx(0.2848e9, rel=1e-3)
+
+
+def test_weights_of_vila_u_take_4_15625_bits_each() -> None:
+    # 4 bits, and 16 + 4 for each group of 128. 6.476e9 x 4.15625 / 8 = 3.364e9 B.
+    assert VILA_U.weights.bits_per_element == pytest.approx(4 + 20 / 128, abs=0)
+    assert VILA_U.weights.bytes_of(VILA_U.body.weights) == 6_476_005_376 * 133 // 256
+    layer = (qkv_op(VILA_U, 1, WHOLE), output_op(VILA_U, 1, WHOLE), *mlp_ops(VILA_U, 1, WHOLE))
+    assert 32 * sum(op.stream_bytes for op in layer) == 3_364_487_168
+    assert all(op.stream is Stream.WEIGHTS for op in layer)
+
+
+def test_kv_bytes_of_vila_u() -> None:
+    # K and V: 2 d = 8192 B per token and layer at 8 bit; a whole video is 2110 x 32 x 8192 B.
+    op = attend_op(VILA_U, 1, 1000, WHOLE)
+    assert op.stream is Stream.KV
+    assert op.stream_bytes == 1000 * 8192
+    assert op.kv_side_bytes == 8192  # the token's own, written
+    assert 32 * attend_op(VILA_U, 1, PROMPT + STEPS, WHOLE).stream_bytes == 553_123_840
+    # With 4 bits and 16 + 16 per group of 128, 4.25 / 8 of that: 0.294e9 B.
+    narrow = VILA_U.model_copy(
+        update={"kv": Precision(bits=4, group=128, scale_bits=16, zero_bits=16)}
+    )
+    assert 32 * attend_op(narrow, 1, PROMPT + STEPS, WHOLE).stream_bytes == 293_847_040
+
+
+def test_replay_bytes_of_vila_u() -> None:
+    # One output of d = 4096 at 16 bit: 8192 B, read by who replays and written by who computes;
+    # 256 places x 32 layers hold 67.1e6 B per sequence.
+    assert replay_op(VILA_U, 1, WHOLE).replay_bytes == 8192
+    assert 256 * 32 * replay_op(VILA_U, 1, WHOLE).replay_bytes == 67_108_864
+    gate_up, down = mlp_ops(VILA_U, 1, WHOLE)
+    assert (gate_up.replay_bytes, down.replay_bytes) == (0, 8192)
+    # What replay saves is the MLP's 70e6 B: its cache is 0.01 % of that.
+    streamed = gate_up.stream_bytes + down.stream_bytes
+    assert 8192 / streamed == pytest.approx(1.2e-4, rel=0.03)
+    assert mlp_ops(VILA_U, 1, WHOLE, cached=False)[1].replay_bytes == 0
+
+
+def test_the_head_of_vila_u() -> None:
+    # Input projection 4096 x 2560; 6 layers of 4 x 2560^2 + 2 x 2560 x 10240 = 471.9e6 weights;
+    # classifier 2560 x 16384 = 41.9e6. Layers and classifier are streamed once per code.
+    projection, layers, classifier = 10_485_760, 471_859_200, 41_943_040
+    head, body = VILA_U.head, VILA_U.body
+    assert head.stored_weights(body) == projection + layers + classifier == 524_288_000
+    assert head.streamed_weights(body) == projection + 4 * (layers + classifier) == 2_065_694_720
+    ops = head_ops(VILA_U, 1, WHOLE)
+    assert sum(op.stream_bytes for op in ops) == pytest.approx(1.073e9, rel=1e-3)  # x 4.15625 / 8
+    # Multiplied once per streamed weight, and 2 x 2560 x code per layer for attention among the
+    # codes of a position: 6 x 2 x 2560 x (1 + 2 + 3 + 4) = 307,200.
+    assert sum(op.macs for op in ops) == 2_065_694_720 + 307_200
+    # +32 % on the bytes of the body.
+    assert head.streamed_weights(body) / body.weights == pytest.approx(0.319, abs=1e-3)
+
+
+def test_the_passes_of_the_head_depend_on_each_other() -> None:
+    # Projection, then per code 6 layers of QKV, attention, output, two MLP matrices; classifier.
+    ops = head_ops(VILA_U, 1, WHOLE)
+    assert len(ops) == 1 + 4 * (6 * 5 + 1)
+    classifiers = [i for i, op in enumerate(ops) if op.gemms == (Gemm(1, 2560, 16384),)]
+    assert classifiers == [31, 62, 93, 124]  # a code is sampled before the next pass begins
+    assert {op.category for op in ops} == {Category.HEAD}
+    # Keys and values of a position stay on chip: attention streams nothing, and sees one more code
+    # with every pass.
+    attention = [op for op in ops if op.stream is Stream.NONE]
+    assert [op.gemms[0].n for op in attention[::6]] == [1, 2, 3, 4]
+    assert all(op.stream_bytes == 0 for op in attention)
+
+
+def test_a_linear_head_is_one_product() -> None:
+    (op,) = head_ops(load_design("zcu102", ["model.preset=llama2_7b"]).model, 2, WHOLE)
+    assert op.gemms == (Gemm(2, 4096, 32000),)
+    assert op.stream is Stream.HEAD
+
+
+def test_guidance_costs_operations_of_the_classifier_only() -> None:
+    guided, alone = (head_ops(VILA_U, 2, WHOLE, guided=guided) for guided in (True, False))
+    extra = [a.vector_ops - b.vector_ops for a, b in zip(guided, alone, strict=True)]
+    # Two more operations (a multiply-add) per logit and row.
+    assert [n for n in extra if n] == [2 * 2 * 16384] * 4
+
+
+def test_80_percent_eligible_replay_saves_45_percent_of_the_body() -> None:
+    # Frame 0 never replays, so 0.8 of 7 of 8 frames: 0.7 x 4.329e9 of 6.761e9 MAC a token.
+    mlp = sum(op.macs for op in mlp_ops(VILA_U, 1, WHOLE))
+    rest = qkv_op(VILA_U, 1, WHOLE).macs + output_op(VILA_U, 1, WHOLE).macs
+    attention = attend_op(VILA_U, 1, round(MEAN_CONTEXT), WHOLE).macs
+    assert 0.8 * 7 / 8 * mlp / (mlp + rest + attention) == pytest.approx(0.448, abs=5e-4)
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_work_is_linear_in_rows_and_weights_are_not(rows: int) -> None:
+    for make in (
+        lambda n: qkv_op(VILA_U, n, WHOLE),
+        lambda n: output_op(VILA_U, n, WHOLE),
+        lambda n: mlp_ops(VILA_U, n, WHOLE)[0],
+        lambda n: mlp_ops(VILA_U, n, WHOLE)[1],
+    ):
+        one, several = make(1), make(rows)
+        assert several.macs == rows * one.macs
+        assert several.vector_ops == rows * one.vector_ops
+        assert several.replay_bytes == rows * one.replay_bytes
+        assert several.stream_bytes == one.stream_bytes
+    # K and V belong to a sequence each.
+    assert attend_op(VILA_U, rows, 9, WHOLE).stream_bytes == rows * 9 * 8192
+
+
+def test_streams_repeat_the_weights_and_nothing_else() -> None:
+    once, thrice = (qkv_op(VILA_U, 3, WHOLE, streams=n) for n in (1, 3))
+    assert thrice.stream_bytes == 3 * once.stream_bytes
+    assert (thrice.macs, thrice.kv_side_bytes) == (once.macs, once.kv_side_bytes)
+
+
+def test_grouped_queries_share_keys_and_values() -> None:
+    # 8 query heads of 8 on 2 key/value heads: K and V of 16 elements a token, 4 queries to each.
+    op = attend_op(GROUPED, 1, 10, WHOLE)
+    assert op.gemms == (Gemm(4, 8, 10, 2), Gemm(4, 10, 8, 2))
+    assert op.macs == 2 * 10 * 64  # as many as with a key per query: 2 d per attended token
+    assert op.stream_bytes == GROUPED.kv.bytes_of(10 * 2 * 16)
+    projections = qkv_op(GROUPED, 1, WHOLE)
+    assert projections.gemms == (Gemm(1, 64, 64), Gemm(1, 64, 32))
+
+
+def test_queries_of_a_prompt_see_no_later_token() -> None:
+    # 5 queries of a prompt of 5 see 1 + 2 + 3 + 4 + 5 = 15 tokens; K and V are read once.
+    op = attend_op(VILA_U, 1, 5, WHOLE, tokens=5)
+    assert op.macs == 15 * 2 * 4096
+    assert op.stream_bytes == 5 * 8192
+    assert op.kv_side_bytes == 5 * 8192
+    # Behind 3 tokens already cached, they see 4 + 5 + 6 + 7 + 8 = 30.
+    assert attend_op(VILA_U, 1, 8, WHOLE, tokens=5).macs == 30 * 2 * 4096
+
+
+def test_a_score_costs_a_dot_product_and_an_aligned_key_outside_the_window_its_bytes() -> None:
+    plain = attend_op(VILA_U, 2, 100, WHOLE)
+    scored = attend_op(VILA_U, 2, 100, WHOLE, scored_keys=1)
+    outside = attend_op(VILA_U, 2, 100, WHOLE, scored_keys=1, aligned_keys=1)
+    assert scored.vector_ops - plain.vector_ops == 2 * 4096  # <q, k> of every head
+    assert scored.stream_bytes == plain.stream_bytes
+    assert outside.stream_bytes - plain.stream_bytes == 2 * 4096  # one key of d bytes a row
+
+
+def test_a_decision_at_q_reads_the_aligned_key_early() -> None:
+    late, early = (qkv_op(VILA_U, 2, WHOLE, early_keys=n) for n in (0, 1))
+    assert early.kv_side_bytes == 2 * 4096
+    assert late.kv_side_bytes == 0
+    assert early.vector_ops - late.vector_ops == 2 * 4096
+
+
+def test_the_core_with_most_columns_sets_the_pace_of_split_matrices() -> None:
+    # 11008 columns on 3 cores: 3670, 3669, 3669.
+    assert Slice(3).columns(11008) == 3670
+    gate_up, down = mlp_ops(VILA_U, 1, Slice(3))
+    assert gate_up.gemms == (Gemm(1, 4096, 2 * 3670),)
+    assert down.gemms == (Gemm(1, 11008, 1366),)
+    # Attention is split by heads: 11, 11 and 10 of 32.
+    assert attend_op(VILA_U, 1, 10, Slice(3)).gemms[0] == Gemm(1, 128, 10, 11)
+    # What all cores need next is whole, however it was computed.
+    assert (gate_up.gathered_elements, down.gathered_elements) == (11008, 4096)
+
+
+def test_an_op_adds_its_products_up() -> None:
+    assert Gemm(2, 3, 5, copies=7).macs == 210
+    assert Op(Category.MLP, gemms=(Gemm(1, 2, 3), Gemm(4, 5, 6, 2))).macs == 6 + 240
+    assert Op(Category.DRS).macs == 0
+
+
+def test_every_category_has_a_label() -> None:
+    assert len(CATEGORY_LABELS) == len(Category)
+    assert len(set(CATEGORY_LABELS)) == len(CATEGORY_LABELS)
+
+
+def test_a_video_appends_a_token_per_step() -> None:
+    video = Video(n_frames=8, tokens_per_frame=256, prompt_tokens=62)
+    assert video.n_steps == 2048
+    assert video.context(0) == 63
+    assert video.context(video.n_steps - 1) == video.max_context == 2110
+    assert 32 * video.n_steps == 65_536  # layer-steps
+
+
+def test_bytes_round_up() -> None:
+    # 4.25 bits x 3 = 12.75 bits.
+    assert Precision(bits=4, group=128, scale_bits=32).bytes_of(3) == 2
+    assert Precision(bits=8).bytes_of(0) == 0
+    assert Precision(bits=1).bytes_of(9) == 2
+
+
+def test_a_tiny_model_by_hand() -> None:
+    # The model of the properties: d = 32, 4 heads of 8, ff = 48, everything at one byte.
+    model: Model = small_design().model
+    assert qkv_op(model, 1, WHOLE).stream_bytes == 3 * 32 * 32
+    assert output_op(model, 1, WHOLE).stream_bytes == 32 * 32
+    assert [op.stream_bytes for op in mlp_ops(model, 1, WHOLE)] == [2 * 32 * 48, 48 * 32]
+    raw = raw_design()
+    raw["model"]["head"] = {
+        "kind": "depth_transformer",
+        "n_layers": 1,
+        "hidden_size": 16,
+        "n_heads": 2,
+        "ffn_size": 64,
+        "n_codes": 2,
+        "codebook_size": 10,
+    }
+    model = build_design(raw, "tiny").model
+    assert isinstance(model.head, DepthTransformer)
+    # 32 x 16, then twice 4 x 16^2 + 2 x 16 x 64 + 16 x 10 weights.
+    assert sum(op.stream_bytes for op in head_ops(model, 1, WHOLE)) == 512 + 2 * 3232
