@@ -1,8 +1,10 @@
 """What all spec sections share: strict, frozen, no unknown keys, every number within reason."""
 
-from typing import Annotated
+from collections.abc import Collection
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 MOST = 10**9
 """No count, size or constant of a design comes near it; beyond it, cycles would overflow."""
@@ -34,3 +36,32 @@ class FieldError(ValueError):
         self.problem = problem
         self.cure = cure
         super().__init__(f"{field}: {problem}; {cure}")
+
+
+class one_of:
+    """Annotation of a text that names a kind of a registry: looked up when a design is read.
+
+    A kind added to the registry is known to designs, to their JSON schema and to error messages.
+
+    Args:
+        names: The registry.
+    """
+
+    def __init__(self, names: Collection[str]) -> None:
+        self._names = names
+
+    def __get_pydantic_core_schema__(self, _: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_after_validator_function(self._check, handler(str))
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        return {**handler(schema), "enum": list(self._names)}
+
+    def _check(self, name: str) -> str:
+        if name in self._names:
+            return name
+        expected = ", ".join(repr(each) for each in self._names)
+        raise PydanticCustomError(
+            "literal_error", "Input should be {expected}", {"expected": expected}
+        )

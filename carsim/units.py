@@ -11,8 +11,9 @@ GB = 1_000_000_000
 def bytes_per_cycle(gbps: float, clock_mhz: float) -> Fraction:
     """Bandwidth as an exact rational of bytes per fabric cycle.
 
-    Bandwidths are taken to the kB/s and clocks to the kHz, which makes the ratio of the two clock
-    domains a rational number of small terms instead of a rounded float.
+    The two clock domains have no common divisor. The ratio is taken to a 4096th of a byte per cycle
+    (a millionth of what a DDR4 channel carries), so that sums of many transfers stay exact in 64
+    bits instead of being rounded per transfer.
 
     Args:
         gbps: Bandwidth in 1e9 bytes per second.
@@ -21,7 +22,7 @@ def bytes_per_cycle(gbps: float, clock_mhz: float) -> Fraction:
     >>> bytes_per_cycle(19.2, 300.0)
     Fraction(64, 1)
     """
-    return Fraction(round(gbps * 1_000_000), round(clock_mhz * 1_000))
+    return Fraction(round(4096 * gbps * 1e3 / clock_mhz), 4096)
 
 
 def ns_to_cycles(latency_ns: float, clock_mhz: float) -> int:

@@ -120,7 +120,6 @@ def designs(draw: st.DrawFn, **fixed: Any) -> Design:
         "kv_buffer_kib": draw(st.integers(2, 6)),
         "mapping": mapping,
         "weight_sharing": sharing if mapping == "batch" else "broadcast",
-        "prefetch": draw(st.sampled_from(["none", "gated", "speculative"])),
         "decision_at": draw(st.sampled_from(["q", "attention", "residual"])),
         "exchange_bytes_per_cycle": draw(st.integers(1, 64)),
         "drs": {

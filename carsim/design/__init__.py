@@ -11,8 +11,9 @@ from carsim.design.load import (
     override,
     shipped_designs,
 )
-from carsim.design.machine import Array, Drs, Machine, Placement, Vector
+from carsim.design.machine import Array, Machine, Placement, Vector
 from carsim.design.policy import DenseAttention, Policy, StreamingAttention
+from carsim.schedule import Registers as Drs
 from carsim.workload.model import (
     Body,
     DepthTransformer,

@@ -4,19 +4,19 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from carsim.section import NonNegativeInt, PositiveInt, Section
+from carsim.mapping import MAPPINGS
+from carsim.schedule import Registers
+from carsim.section import NonNegativeInt, PositiveInt, Section, one_of
 from carsim.units import KIB
 
 WeightLoad = Literal["none", "rows", "full_fold"]
 Dataflow = Literal["dot_product", "weight_stationary", "output_stationary", "input_stationary"]
 Arithmetic = Literal["int4", "int8", "int16", "fp16"]
 WeightSharing = Literal["broadcast", "private", "private_per_sequence"]
-Mapping = Literal["batch", "tensor", "heads"]
+Mapping = Annotated[str, one_of(MAPPINGS)]
 Prefetch = Literal["none", "gated", "speculative"]
 DecisionAt = Literal["q", "attention", "residual"]
 Cores = Annotated[int, Field(gt=0, le=1024)]
-Cycles = Annotated[int, Field(ge=0, le=1_000_000)]
-Instructions = Annotated[int, Field(gt=0, le=1_000_000)]
 
 
 class Array(Section):
@@ -59,24 +59,6 @@ class Vector(Section):
     )
 
 
-class Drs(Section):
-    """The Dynamic Resource Scheduler (FastCar section 5) and the instruction dispatch it steers."""
-
-    index_register_bits: PositiveInt = Field(
-        32, description="sequences it can hold; larger batches run in groups of this size"
-    )
-    latch_cycles: Cycles = Field(8, description="to latch the decisions of a layer")
-    scan_cycles_per_sequence: Cycles = Field(
-        1, description="round robin over the Index Register, one Mapping Register at a time"
-    )
-    instructions_per_sequence: Instructions = Field(
-        64, description="precompiled instructions of one sequence's MLP"
-    )
-    cycles_per_instruction: Cycles = Field(
-        4, description="to check one instruction and discard it or send it to a core"
-    )
-
-
 class Placement(Section):
     """Which memory of the board holds what, by name."""
 
@@ -116,18 +98,18 @@ class Machine(Section):
     exchange_bytes_per_cycle: PositiveInt = Field(
         64, description="core-to-core network that carries activations"
     )
-    drs: Drs = Drs()
+    drs: Registers = Registers()
     placement: Placement
 
     @property
     def splits_attention(self) -> bool:
         """Attention and its projections are split over the cores, all of which read all rows."""
-        return self.mapping != "batch"
+        return MAPPINGS[self.mapping].splits_attention
 
     @property
     def splits_mlp(self) -> bool:
         """So are MLPs, the head and the prompt."""
-        return self.mapping == "tensor"
+        return MAPPINGS[self.mapping].splits_mlp
 
     @property
     def tile_bytes(self) -> int:

@@ -1,13 +1,14 @@
 """The policy: what is skipped, what is attended to, who computes what."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, field_validator
 
-from carsim.section import MOST, FieldError, NonNegativeInt, PositiveInt, Section
+from carsim.schedule import BASELINE, SCHEDULES
+from carsim.section import MOST, FieldError, NonNegativeInt, PositiveInt, Section, one_of
 from carsim.yaml_file import shown
 
-Schedule = Literal["static", "drs", "pack"]
+Schedule = Annotated[str, one_of(SCHEDULES)]
 DecisionScope = Literal["row", "pair", "batch"]
 FiniteFloat = Annotated[float, Field(ge=-MOST, le=MOST, allow_inf_nan=False)]
 Batch = Annotated[int, Field(gt=0, le=4096)]
@@ -17,6 +18,7 @@ class DenseAttention(Section):
     """Every token attends to all earlier ones."""
 
     kind: Literal["dense"] = "dense"
+    label: ClassVar[str] = "dense"
 
     def attended(self, context: int) -> int:
         """Tokens that one query reads, itself included."""
@@ -27,6 +29,7 @@ class StreamingAttention(Section):
     """StreamingLLM: attention sinks and a local window that includes the current token."""
 
     kind: Literal["streaming"] = "streaming"
+    label: ClassVar[str] = "sparse attention"
     sinks: NonNegativeInt = 4
     window: PositiveInt = 256
 
@@ -36,6 +39,14 @@ class StreamingAttention(Section):
 
 
 Attention = Annotated[DenseAttention | StreamingAttention, Field(discriminator="kind")]
+
+
+class Compared(Section):
+    """A row of a comparison."""
+
+    attention: Attention = DenseAttention()
+    schedule: Schedule = BASELINE.kind
+    replay: bool = True
 
 
 class Policy(Section):
@@ -52,6 +63,11 @@ class Policy(Section):
     attention: Attention = DenseAttention()
     sparse_attention: StreamingAttention = Field(
         StreamingAttention(), description="the sparse alternative that a run compares with"
+    )
+    compare: tuple[Compared, ...] | None = Field(
+        None,
+        description="rows that a run shows beside the baseline and this policy; what the registries "
+        "offer if absent",
     )
 
     @field_validator("tau", mode="before")

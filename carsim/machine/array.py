@@ -41,10 +41,11 @@ ones.
 """
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from carsim.design import Array, Vector
-from carsim.machine.many import larger
 from carsim.workload.ops import Gemm
 
 
@@ -56,8 +57,8 @@ class Tiles(NamedTuple):
         streamed: What moves through the array per tile, one per cycle.
     """
 
-    number: int
-    streamed: int
+    number: Any
+    streamed: Any
 
 
 def tiles_of(array: Array, gemm: Gemm) -> Tiles:
@@ -84,7 +85,7 @@ def tile_load_cycles(array: Array) -> int:
     return 2 * array.rows + array.cols - 2
 
 
-def gemm_cycles(array: Array, gemms: Iterable[Gemm]) -> int:
+def gemm_cycles(array: Array, gemms: Iterable[Gemm]) -> Any:
     """Cycles of the products executed one after the other, each with its fill and drain.
 
     >>> gemm_cycles(Array(rows=32, cols=32, pipeline_cycles=0), [Gemm(1, 4096, 4096)])
@@ -104,7 +105,7 @@ def gemm_cycles(array: Array, gemms: Iterable[Gemm]) -> int:
     return cycles
 
 
-def _systolic_cycles(array: Array, gemm: Gemm) -> int:
+def _systolic_cycles(array: Array, gemm: Gemm) -> Any:
     """All copies of a product, one behind the other."""
     per_copy, streamed = tiles_of(array, gemm)
     tiles = gemm.copies * per_copy
@@ -112,12 +113,12 @@ def _systolic_cycles(array: Array, gemm: Gemm) -> int:
     if array.weight_load == "none":
         return tiles * streamed + skew
     if array.weight_load == "rows":
-        return array.rows + (tiles - 1) * larger(streamed, array.rows) + streamed + skew
+        return array.rows + (tiles - 1) * np.maximum(streamed, array.rows) + streamed + skew
     load = 0 if array.dataflow == "output_stationary" else array.rows
     return tiles * (load + streamed + skew)
 
 
-def vector_cycles(vector: Vector, operations: int) -> int:
+def vector_cycles(vector: Vector, operations: Any) -> Any:
     """Cycles of ``operations`` element operations, none if there are none.
 
     >>> vector_cycles(Vector(lanes=16, pipeline_cycles=4), 33)

@@ -1,6 +1,8 @@
 """Cut the rows of a trace into the batches that the machine decodes."""
 
+from collections.abc import Hashable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +28,43 @@ class Batches:
     left_out_rows: int
     source: str
     label: str
+
+    def distinct(
+        self, steps: NDArray[np.intp], group: slice
+    ) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
+        """The different rows of decisions of some steps and sequences.
+
+        Args:
+            steps: Steps, s of them.
+            group: Sequences of a batch, W of them.
+
+        Returns:
+            Sequences that compute, bool[R, W], and which of the R each layer-step has, [G, s, L].
+        """
+        key = (steps.tobytes(), group.start, group.stop)
+        if key not in self._distinct:
+            self._distinct[key] = _distinct(~self.replay[:, steps, :, group])
+        return self._distinct[key]
+
+    @cached_property
+    def _distinct(self) -> dict[Hashable, tuple[NDArray[np.bool_], NDArray[np.intp]]]:
+        return {}
+
+
+def _distinct(bits: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
+    """The different rows of the last axis, and which of them each row is."""
+    shape, width = bits.shape[:-1], bits.shape[-1]
+    rows = bits.reshape(-1, width)
+    if width > 16:  # a table of all possible rows would be large
+        packed = np.packbits(rows, axis=1)
+        _, first, row_of = np.unique(packed, axis=0, return_index=True, return_inverse=True)
+    else:
+        code = rows @ (1 << np.arange(width))
+        example = np.full(1 << width, -1, np.intp)
+        example[code] = np.arange(len(code))
+        there = example >= 0
+        first, row_of = example[there], (np.cumsum(there) - 1)[code]
+    return rows[first], row_of.reshape(shape)
 
 
 def make_batches(decisions: Decisions, batch: int) -> Batches:

@@ -5,17 +5,19 @@ from dataclasses import replace
 
 import numpy as np
 
-from carsim.design import DenseAttention, Design, StreamingAttention
+from carsim.design import Design, StreamingAttention
 from carsim.errors import InputError, MisfitError
-from carsim.machine.batches import make_batches
+from carsim.machine.batches import Batches, make_batches
 from carsim.machine.elasticity import elasticities
 from carsim.machine.hardware import Hardware
 from carsim.machine.limits import phase_limits
-from carsim.machine.memo import PhaseMemo
+from carsim.machine.phases import Phases
 from carsim.machine.plan import Plan
-from carsim.machine.result import Report, RowResult, Variant
+from carsim.machine.result import Report, RowResult
 from carsim.machine.simulate import simulate
 from carsim.machine.totals import activity_of
+from carsim.machine.variants import Variant, own_variant, variants
+from carsim.schedule import SCHEDULES
 from carsim.technology.energy import energy
 from carsim.technology.fit import FitReport, check_fit
 from carsim.trace import (
@@ -36,27 +38,6 @@ DRS_PRESET = "u280_compute_bound"
 """A shipped design in which DRS pays, named where it cannot."""
 
 
-def variants(design: Design) -> list[Variant]:
-    """What a run compares; other schedules join where the design names them."""
-    policy = design.policy
-    is_sparse = isinstance(policy.attention, StreamingAttention)
-    full = DenseAttention()
-    sparse = policy.attention if is_sparse else policy.sparse_attention
-    rows = [
-        Variant("dense, static", full, "static", False),
-        Variant("sparse attention, static", sparse, "static", False),
-        Variant("FastCar, static", full, "static", True),
-        Variant("FastCar + DRS", full, "drs", True),
-        Variant("FastCar + DRS + sparse attention", sparse, "drs", True),
-    ]
-    if policy.schedule == "pack":
-        rows.append(Variant("FastCar + pack", full, "pack", True))
-    if is_sparse and policy.schedule != "drs":
-        name = f"FastCar, {policy.schedule} + sparse attention"
-        rows.append(Variant(name, sparse, policy.schedule, True))
-    return rows
-
-
 def run(
     design: Design,
     traces: Sequence[Trace],
@@ -74,7 +55,7 @@ def run(
             under its own attention, else the first of all, and says so.
         allow_misfit: Go on with a design that does not fit its board.
         resample_seed: Draw the rows that a batch needs beyond the trace's with this seed.
-        fidelity: ``fluid`` or ``tile``, see :mod:`carsim.machine.tile`.
+        fidelity: ``fluid`` or ``tile``, see :data:`~carsim.machine.phases.FIDELITIES`.
         detail: Keep the cycles of every layer-step of all rows.
 
     Raises:
@@ -89,23 +70,26 @@ def run(
             "does not fit: " + "; ".join(fit.misfits),
             "change the design, or pass --allow-misfit to simulate it all the same",
         )
-    memo = PhaseMemo(Hardware(design, fidelity))
-    rows: list[RowResult] = []
+    phases = Phases(Hardware(design), fidelity)
+    rows = []
+    decided: dict[tuple[bool, str], Batches] = {}
     for variant in variants(design):
-        decisions = decisions_for(design, variant, traces, resample_seed)
-        rows.append(run_variant(design, variant, decisions, video, fit, memo, detail=detail))
+        key = variant.replays, variant.attention.kind
+        if key not in decided:
+            decisions = decisions_for(design, variant, traces, resample_seed)
+            decided[key] = make_batches(decisions, design.policy.batch)
+        rows.append(run_variant(design, variant, decided[key], video, fit, phases, detail=detail))
     own = own_variant(design)
-    chosen = next(row for row in rows if row.variant.name == own.name)
-    drs = next(row for row in rows if row.variant.name == "FastCar + DRS")
-    rows.append(_bound(drs, fit))
-    head = memo.head().cycles * video.n_steps / (design.board.fabric_clock_mhz * 1e6)
+    chosen = next(row for row in rows if row.variant.key == own.key)
+    rows.append(_bound(chosen, fit))
+    head = int(phases.head().cycles[0]) * video.n_steps / (design.board.fabric_clock_mhz * 1e6)
     return Report(
         design=design,
         rows=tuple(rows),
         chosen=chosen,
         fit=fit,
         limits=phase_limits(chosen.simulation),
-        elasticities=elasticities(chosen.simulation.plan, chosen.batches, memo),
+        elasticities=elasticities(chosen.simulation.plan, chosen.batches),
         head_seconds=head,
         traces=tuple((trace.name, trace.sha256) for trace in traces),
         seed=0 if resample_seed is None else resample_seed,
@@ -113,26 +97,13 @@ def run(
     )
 
 
-def own_variant(design: Design) -> Variant:
-    """The design's own policy, the one of :func:`variants` that a run calls chosen."""
-    policy = design.policy
-    for variant in variants(design):
-        if (
-            variant.replays
-            and variant.schedule == policy.schedule
-            and variant.attention.kind == policy.attention.kind
-        ):
-            return variant
-    raise AssertionError("variants() has one for every policy")
-
-
 def run_variant(
     design: Design,
     variant: Variant,
-    decisions: Decisions,
+    batches: Batches,
     video: Video,
     fit: FitReport,
-    memo: PhaseMemo,
+    phases: Phases,
     *,
     detail: bool = False,
 ) -> RowResult:
@@ -141,27 +112,23 @@ def run_variant(
     Args:
         design: The design.
         variant: The policy.
-        decisions: What the policy consumes.
+        batches: Decisions that the policy consumes.
         video: What is decoded.
         fit: What the design takes of its board.
-        memo: Phases of the design's hardware, or of one that differs from it only in what no phase
+        phases: Of the design's hardware, or of one that differs from it only in what no phase
             depends on: threshold, scope, schedule and attention of its policy, constants of energy.
         detail: Keep the cycles of every layer-step.
-
-    Raises:
-        InputError: Decisions that do not make up a batch.
     """
-    batches = make_batches(decisions, design.policy.batch)
     plan = Plan(
-        memo.phases,
+        phases,
         video,
         variant.attention,
         variant.schedule,
         variant.replays,
         range(video.n_steps),
     )
-    simulation = simulate(plan, batches, memo, detail=detail)
-    activity = activity_of(simulation.totals, [path.name for path in memo.phases.hw.paths])
+    simulation = simulate(plan, batches, detail=detail)
+    activity = activity_of(simulation.totals, [path.name for path in phases.hw.paths])
     replay_all, replay_eligible = replay_ratio(batches.replay, video.tokens_per_frame)
     return RowResult(
         variant,
@@ -280,9 +247,7 @@ def _attention_mismatch(trace: Trace, variant: Variant) -> str:
 
 def _bound(row: RowResult, fit: FitReport) -> RowResult:
     """The bound for the decisions of a row; the same work in the least time."""
-    row = replace(
-        row, variant=replace(row.variant, name="bound: no schedule can beat it"), is_bound=True
-    )
+    row = replace(row, variant=replace(row.variant, is_bound=True))
     memories = [path.name for path in row.simulation.plan.hw.paths]
     activity = replace(
         activity_of(row.simulation.totals, memories), cycles=row.cycles, dram_bytes=row.dram_bytes
@@ -299,20 +264,23 @@ def _notes(design: Design, rows: Sequence[RowResult], fits: bool) -> list[str]:
     left_out = rows[0].batches.left_out_rows
     if left_out:
         notes.append(f"{left_out} rows of the trace fill no batch and are left out.")
-    static = next(row for row in rows if row.variant.name == "FastCar, static")
-    drs = next(row for row in rows if row.variant.name == "FastCar + DRS")
-    gain = static.latency_s / drs.latency_s - 1
-    if gain < 0.005:
-        notes.append(_why_drs_is_no_help(static, gain))
+    replaying = [row for row in rows if row.variant.replays and not row.is_bound]
+    of_own = [row for row in replaying if row.variant.attention == rows[-1].variant.attention]
+    central = [row for row in of_own if SCHEDULES[row.variant.schedule].central]
+    static = [row for row in of_own if not SCHEDULES[row.variant.schedule].central]
+    if central and static:
+        gain = static[0].latency_s / central[0].latency_s - 1
+        if gain < 0.005:
+            notes.append(_why_no_help(static[0], central[0], gain))
     return notes
 
 
-def _why_drs_is_no_help(static: RowResult, gain: float) -> str:
+def _why_no_help(static: RowResult, central: RowResult, gain: float) -> str:
     machine, batch = static.design.machine, static.design.policy.batch
     width = machine.drs.index_register_bits
     limit = {each.phase: each.limit for each in phase_limits(static.simulation)}.get("mlp")
     if machine.splits_mlp:
-        why = "tensor mapping spreads every sequence over all cores, so there is no load to balance"
+        why = "every matrix is split over all cores, so there is no load to balance"
     elif machine.cores == 1:
         why = "there is one core only"
     elif batch <= machine.cores:
@@ -331,12 +299,12 @@ def _why_drs_is_no_help(static: RowResult, gain: float) -> str:
             "compute is the limit, and in most layer-steps the fullest core has as many sequences "
             "under either"
         )
-    elif machine.weight_sharing == "broadcast":
+    elif static.simulation.plan.hw.is_lockstep(False):
         why = "the MLP waits for its broadcast weights, which arrive no sooner on balanced cores"
     else:
         why = "every core that joins streams the weights once more, and memory is the limit"
     return (
-        f"DRS gains {_share(gain)} here: {why}. It pays where loads differ and cores are the "
+        f"{SCHEDULES[central.variant.schedule].label} gains {_share(gain)} here: {why}. It pays where loads differ and cores are the "
         f"limit, as in the design {DRS_PRESET}."
     )
 

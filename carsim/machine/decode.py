@@ -14,22 +14,20 @@ between two tokens takes no time.
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from carsim.design import Design
 from carsim.errors import InputError
-from carsim.machine.bench import PhaseResult
+from carsim.machine.batches import Batches
 from carsim.machine.hardware import Hardware
 from carsim.machine.limits import PhaseLimit, phase_limits
-from carsim.machine.memo import PhaseMemo
-from carsim.machine.patterns import pattern_of
-from carsim.machine.phase import Case
+from carsim.machine.phases import Phases
 from carsim.machine.plan import Plan
-from carsim.machine.simulate import LAYER_PHASES, Simulation
-from carsim.machine.tables import START
-from carsim.machine.totals import activity_of, total_of
+from carsim.machine.simulate import Simulation, simulate
+from carsim.machine.totals import activity_of
+from carsim.schedule import BASELINE
 from carsim.technology.energy import Joules, energy
 from carsim.technology.resources import Resources
 from carsim.units import GB
@@ -123,7 +121,7 @@ def decode(design: Design, first_context: int, last_context: int | None = None) 
         raise InputError(
             "context", f"got {first_context} to {last}", "give 1 or more, the smaller one first"
         )
-    return decode_at(PhaseMemo(Hardware(design)), contexts_of(first_context, last))
+    return decode_at(Phases(Hardware(design)), contexts_of(first_context, last))
 
 
 def contexts_of(first: int, last: int) -> tuple[int, ...]:
@@ -139,35 +137,19 @@ def contexts_of(first: int, last: int) -> tuple[int, ...]:
     return tuple(first + (2 * part + 1) * count // (2 * parts) for part in range(parts))
 
 
-def decode_at(memo: PhaseMemo, contexts: Sequence[int]) -> Decode:
+def decode_at(phases: Phases, contexts: Sequence[int]) -> Decode:
     """Simulate one step at each of the given contexts."""
-    hw = memo.phases.hw
+    hw = phases.hw
     policy, layers = hw.design.policy, hw.design.model.body.n_layers
-    video = Video(n_frames=1, tokens_per_frame=max(contexts), prompt_tokens=0)
     steps = [context - 1 for context in contexts]
-    plan = Plan(memo.phases, video, policy.attention, "static", False, steps)
-    ((loads, _),) = pattern_of(plan, np.zeros(hw.batch, np.bool_), False)
-    counts: dict[str, Counter[PhaseResult]] = {name: Counter() for name in LAYER_PHASES}
-    cases: set[Case] = set()
-
-    def take(name: str, case: Case) -> PhaseResult:
-        result = memo.layer_phase(case)
-        cases.add(case)
-        counts[name][result] += 1
-        return result
-
-    for step in steps:
-        ahead = START
-        for layer in range(layers):
-            last = layer == layers - 1
-            qkv = take("qkv", plan.qkv_case(step, ahead))
-            attended = take("attention", plan.attend_case(step, qkv.ahead))
-            put_out = take("output", plan.output_case(False, True, attended.ahead))
-            mlp = take("mlp", plan.mlp_case(loads, 0, False, last, 0, put_out.ahead))
-            ahead = mlp.ahead
-    totals = {name: total_of(count.items()) for name, count in counts.items()}
-    if hw.design.machine.include_head:
-        totals["head"] = total_of([(memo.head(), len(steps))])
+    # The prompt is over, and no step begins a frame: nothing is replayed.
+    video = Video(n_frames=1, tokens_per_frame=max(contexts), prompt_tokens=0)
+    plan = Plan(phases, video, policy.attention, BASELINE.kind, False, steps)
+    replay = np.zeros((1, len(steps), layers, hw.batch), np.bool_)
+    simulation = simulate(plan, Batches(replay, hw.batch, 0, "dense", "dense"))
+    totals = {name: total for name, total in simulation.totals.items() if name != "prefill"}
     cycles = sum(total.cycles for total in totals.values())
-    simulation = Simulation(plan, totals, np.array([cycles], np.int64), {}, None, len(cases))
-    return Decode(simulation, tuple(contexts))
+    return Decode(
+        replace(simulation, totals=totals, batch_cycles=np.array([cycles], np.int64)),
+        tuple(contexts),
+    )

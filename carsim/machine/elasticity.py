@@ -14,7 +14,7 @@ from carsim.design import Design, override
 from carsim.errors import InputError
 from carsim.machine.batches import Batches
 from carsim.machine.hardware import Hardware
-from carsim.machine.memo import PhaseMemo
+from carsim.machine.phases import Phases
 from carsim.machine.plan import Plan
 from carsim.machine.simulate import simulate
 
@@ -37,34 +37,33 @@ class Elasticity:
     simulated: str
 
 
-def elasticities(plan: Plan, batches: Batches, memo: PhaseMemo) -> tuple[Elasticity, ...]:
+def elasticities(plan: Plan, batches: Batches) -> tuple[Elasticity, ...]:
     """Elasticities of the latency of a policy; resources at the limit of the spec are left out.
 
     Args:
         plan: The policy on its machine.
         batches: Its decisions.
-        memo: Results for the hardware as it is.
     """
     n_steps = plan.video.n_steps
     steps = np.unique(np.linspace(0, n_steps - 1, min(SAMPLED_STEPS, n_steps)).astype(int))
     sample = replace(batches, replay=batches.replay[:, steps])
     design = plan.hw.design
 
-    def seconds(memo: PhaseMemo) -> float:
-        part = replace(plan, phases=memo.phases, steps=tuple(steps.tolist()))
-        simulation = simulate(part, sample, memo)
+    def seconds(phases: Phases) -> float:
+        part = replace(plan, phases=phases, steps=tuple(steps.tolist()))
+        simulation = simulate(part, sample)
         prefill = simulation.totals["prefill"].cycles
         steady = (simulation.cycles - prefill) * n_steps / len(steps)
-        return (prefill + steady) / memo.phases.hw.design.board.fabric_clock_mhz
+        return (prefill + steady) / phases.hw.design.board.fabric_clock_mhz
 
-    base = seconds(memo)
+    base = seconds(plan.phases)
     found = []
     for resource, (enlarge, relative, simulated) in _enlargements(design).items():
         try:
             enlarged = enlarge(plan.hw)
         except InputError:
             continue  # the spec allows no more of it
-        change = seconds(PhaseMemo(enlarged)) / base - 1
+        change = seconds(Phases(enlarged, plan.phases.fidelity)) / base - 1
         found.append(Elasticity(resource, change * 0.1 / relative, simulated))
     return tuple(found)
 

@@ -12,12 +12,16 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 
+import numpy as np
+from numpy.typing import NDArray
+
 from carsim.design import Design, Memory
 from carsim.errors import InputError
-from carsim.machine.drs import dispatch_cycles, slots_per_core
+from carsim.mapping import MAPPINGS, Mapping
 from carsim.memory import sustained as dram
+from carsim.schedule import Schedule
 from carsim.units import bytes_per_cycle, ns_to_cycles
-from carsim.workload.ops import Slice, Stream
+from carsim.workload.ops import Stream
 
 BURST_BYTES = 64
 """What a controller fetches at once: one burst of a 64-bit channel."""
@@ -115,19 +119,17 @@ class Hardware:
 
     Attributes:
         design: The design.
-        fidelity: ``fluid`` (bandwidth shared between flows) or ``tile`` (every tile requested).
         bandwidth_factor: Multiplies the rate of every path, to ask what more of it would bring.
     """
 
     design: Design
-    fidelity: str = "fluid"
     bandwidth_factor: Fraction = Fraction(1)
 
     @cached_property
     def paths(self) -> tuple[Path, ...]:
         """Paths to the memories of the board, in the order of their names."""
         machine, board = self.design.machine, self.design.board
-        streams = 1 if self.is_lockstep else min(machine.cores, self.batch)
+        streams = 1 if self.is_lockstep(self.mapping.splits_mlp) else min(machine.cores, self.batch)
         return tuple(
             replace(path, rate=path.rate * self.bandwidth_factor)
             for path in (
@@ -158,43 +160,27 @@ class Hardware:
         return self.design.policy.batch
 
     @cached_property
-    def of_attention(self) -> "Hardware":
-        """The hardware as attention and its projections see it: split by heads, or this one."""
-        machine = self.design.machine
-        if machine.splits_attention == machine.splits_mlp or machine.cores == 1:
-            return self
-        split = machine.model_copy(update={"mapping": "tensor"})
-        return replace(self, design=self.design.model_copy(update={"machine": split}))
+    def mapping(self) -> Mapping:
+        """How work is laid over the cores."""
+        return MAPPINGS[self.design.machine.mapping]
+
+    def is_lockstep(self, split: bool) -> bool:
+        """One stream of operands paces all cores: columns of one matrix, or broadcast weights.
+
+        Args:
+            split: The matrices of the phase are split over the cores.
+        """
+        return split or self.design.machine.weight_sharing == "broadcast"
 
     @cached_property
-    def is_tensor(self) -> bool:
-        """Every matrix is split by columns over the cores."""
-        return self.design.machine.splits_mlp
-
-    @cached_property
-    def is_lockstep(self) -> bool:
-        """One stream of weights paces all cores: broadcast weights, or slices of one matrix."""
-        return self.is_tensor or self.design.machine.weight_sharing == "broadcast"
-
-    @cached_property
-    def part(self) -> Slice:
-        """The share of every matrix that one core works on."""
-        return Slice(self.design.machine.cores if self.is_tensor else 1)
-
-    @cached_property
-    def home_loads(self) -> tuple[int, ...]:
+    def home_loads(self) -> NDArray[np.int64]:  # [C]
         """Sequences of each core where all compute and nothing is split, most loaded first."""
         cores = self.design.machine.cores
-        return tuple(self.batch // cores + (c < self.batch % cores) for c in range(cores))
+        return np.bincount(np.arange(self.batch) % cores, minlength=cores).astype(np.int64)
 
-    @cached_property
-    def slots(self) -> int:
-        """Sequences that one core has room for."""
-        return slots_per_core(self.batch, self.design.machine.cores)
-
-    def dispatch_cycles(self, schedule: str) -> int:
+    def dispatch_cycles(self, schedule: Schedule) -> int:
         """Cycles from the decisions of a layer to its last MLP instruction sent."""
         machine = self.design.machine
-        # Without a register, static takes the whole batch at once.
-        group = self.batch if schedule == "static" else machine.drs.index_register_bits
-        return dispatch_cycles(machine.drs, schedule, min(self.batch, group), machine.cores)
+        registers = machine.drs
+        held = min(self.batch, registers.index_register_bits) if schedule.central else self.batch
+        return schedule.dispatch_cycles(registers, held, machine.cores)

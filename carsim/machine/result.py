@@ -6,12 +6,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from carsim.design import Design
-from carsim.design.policy import Attention, Schedule
 from carsim.machine import frames
 from carsim.machine.batches import Batches
 from carsim.machine.elasticity import Elasticity
 from carsim.machine.limits import PhaseLimit
 from carsim.machine.simulate import Simulation
+from carsim.machine.variants import Variant
 from carsim.technology.energy import EnergyReport, Joules
 from carsim.technology.fit import FitReport
 from carsim.units import GB
@@ -19,16 +19,6 @@ from carsim.workload.ops import CATEGORY_LABELS
 
 if TYPE_CHECKING:
     import pandas as pd  # 0.2 s; imported by those who ask for frames
-
-
-@dataclass(frozen=True, slots=True)
-class Variant:
-    """What one row of a comparison simulates."""
-
-    name: str
-    attention: Attention
-    schedule: Schedule
-    replays: bool
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -42,7 +32,6 @@ class RowResult:
         energy: Joules of all batches.
         replay_all: Replay ratio over all steps.
         replay_eligible: Replay ratio over the steps that may replay (frame 0 left out).
-        is_bound: The row is what no schedule can beat instead of a simulation.
     """
 
     variant: Variant
@@ -51,7 +40,11 @@ class RowResult:
     energy: EnergyReport
     replay_all: float
     replay_eligible: float
-    is_bound: bool = False
+
+    @property
+    def is_bound(self) -> bool:
+        """The row is the bound instead of a simulation."""
+        return self.variant.is_bound
 
     @property
     def design(self) -> Design:
@@ -112,13 +105,6 @@ class RowResult:
             )
             for i, name in enumerate(names)
         }
-
-    @property
-    def wasted_bytes(self) -> int:
-        """Of these, weights fetched ahead and never used."""
-        if self.is_bound:
-            return 0
-        return sum(total.wasted_bytes for total in self.simulation.totals.values())
 
     @cached_property
     def ddr_utilisation(self) -> dict[str, float]:
@@ -218,14 +204,24 @@ class Report:
     seed: int
     notes: tuple[str, ...] = field(default=())
 
+    @property
+    def baseline(self) -> RowResult:
+        """Dense decoding, which speed-ups refer to."""
+        return self.rows[0]
+
+    @property
+    def bound(self) -> RowResult:
+        """The bound of the design's own decisions."""
+        return self.rows[-1]
+
     def row(self, name: str) -> RowResult:
-        """The row of a name.
+        """The row of a name or key.
 
         Raises:
             KeyError: No such row.
         """
         for row in self.rows:
-            if row.variant.name == name:
+            if name in (row.variant.name, row.variant.key):
                 return row
         raise KeyError(name)
 
@@ -254,7 +250,6 @@ class Report:
                     "energy_per_video_high_j": row.energy_per_video.high_j,
                     "average_power_w": row.average_power_w,
                     "dram_gb_per_video": row.dram_gb_per_video,
-                    "wasted_gb_per_video": row.wasted_bytes / GB / row.videos,
                     "body_latency_s": row.body_latency_s,
                     "decisions": row.batches.label,
                     "fits": self.fit.fits,

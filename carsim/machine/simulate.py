@@ -1,25 +1,23 @@
 """Simulate one policy on one machine over all batches of a trace.
 
 A video is T * N steps of L layers; a layer-step is the phases QKV, attention, output projection and
-MLP; a step ends with the head; prefill comes first. Few things determine a phase, so the phases of
-all layer-steps are numbered by them, a layer at a time (what a phase leaves to the next crosses
-layers, not steps), and each number is simulated once. :func:`simulate_plainly` takes the
-layer-steps one after the other instead, and is what the fast way is tested against.
+MLP; a step ends with the head; prefill comes first. Nothing crosses a phase, so that each distinct
+phase is taken once, and a run is a sum of phases, each times how often it occurs.
+:func:`simulate_plainly` takes the layer-steps one after the other instead, and is what the fast way
+is tested against.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from carsim.machine.batches import Batches
-from carsim.machine.bench import PhaseResult
-from carsim.machine.bound import Bound
-from carsim.machine.memo import PhaseMemo
-from carsim.machine.patterns import Pattern, computes_first, number_patterns, pattern_of
-from carsim.machine.phase import Case
+from carsim.machine.lanes import Ints
+from carsim.machine.phase import Outcome
+from carsim.machine.phases import MlpCases, core_loads
 from carsim.machine.plan import Plan
-from carsim.machine.tables import Cycles, Entry, Ints, State, States, Table
 from carsim.machine.totals import PhaseTotals, total_of
 
 LAYER_PHASES = ("qkv", "attention", "output", "mlp")
@@ -34,8 +32,8 @@ class StepWork:
         dram_bytes: Bytes moved by each memory, int64[M, S].
     """
 
-    busy_cycles: Cycles
-    dram_bytes: Cycles
+    busy_cycles: Ints
+    dram_bytes: Ints
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,13 +46,13 @@ class Simulation:
         batch_cycles: Latency of each batch, prefill to last token, int64[G].
         phase_cycles: Of each layer-step by kind of phase, int64[G, S, L]; empty without detail.
         work: Of the layers of each step of the first batch; None without detail.
-        unique_phases: Different phases among those of all layer-steps.
+        unique_phases: Distinct phases among those of all layer-steps.
     """
 
     plan: Plan
-    totals: dict[str, PhaseTotals]
-    batch_cycles: Cycles
-    phase_cycles: dict[str, Cycles]
+    totals: Mapping[str, PhaseTotals]
+    batch_cycles: Ints
+    phase_cycles: Mapping[str, Ints]
     work: StepWork | None
     unique_phases: int
 
@@ -65,245 +63,196 @@ class Simulation:
 
     @property
     def bound_cycles(self) -> int:
-        """What no schedule can beat, over all batches."""
+        """What no assignment of whole sequences to these cores can beat, over all batches."""
         return sum(total.bound_cycles for total in self.totals.values())
 
 
-def simulate(plan: Plan, batches: Batches, memo: PhaseMemo, *, detail: bool = False) -> Simulation:
+class _Visits:
+    """Which of the outcomes of a kind of phase each layer-step visits."""
+
+    def __init__(self, name: str, outcome: Outcome, index: NDArray[np.intp]) -> None:
+        self.name, self.outcome = name, outcome
+        self.index = index  # [G or 1, S, L or 1]; -1 where another visit serves
+
+    def counts(self, shape: tuple[int, ...]) -> Ints:
+        """How often each outcome occurs."""
+        times = int(np.prod(shape)) // self.index.size
+        flat = self.index.ravel()
+        found: Ints = np.bincount(flat[flat >= 0], minlength=len(self.outcome.cycles)) * times
+        return found.astype(np.int64)
+
+    def spread(self, figure: Ints) -> Ints:
+        """A figure of the outcomes at each layer-step, 0 where another visit serves."""
+        return np.where(self.index >= 0, figure[self.index], 0)
+
+
+def simulate(plan: Plan, batches: Batches, *, detail: bool = False) -> Simulation:
     """Simulate all batches.
 
     Args:
         plan: Policy, machine, video and the steps of it to simulate.
         batches: Decisions, bool[G, S, L, B]; S and L are those of plan and model.
-        memo: Results shared with other simulations of the same hardware.
         detail: Keep the cycles of each layer-step, and the work of each step.
     """
-    run = _Run(plan, memo)
-    n_batches, n_steps, n_layers, _ = batches.replay.shape
-    patterns_of, patterns = number_patterns(plan, batches.replay)
-    computes_of = np.array([computes_first(pattern) for pattern in patterns], np.intp)[patterns_of]
-    scored = np.array([plan.scored(step) for step in plan.steps], np.intp)
-    attended = np.array([plan.attended(step) for step in plan.steps], np.intp)
-    # Steps differ in nothing else; a QKV phase sees no more of the context than can be fetched.
-    kinds, example = _number(scored, attended, plan.steps)
-    qkv_kinds, qkv_example = _number(
-        scored, np.minimum(attended, plan.phases.qkv_attended), plan.steps
+    shape = batches.replay.shape[:3]
+    visits: list[_Visits] = []
+    for scored in (False, True):
+        where = np.flatnonzero(plan.scored == scored)
+        if where.size:
+            visits += _visits_of(plan, batches, scored, where)
+    weighted: dict[str, list[tuple[Outcome, Ints]]] = {name: [] for name in LAYER_PHASES}
+    cycles = np.zeros(1, np.int64)
+    kept = {name: np.zeros(shape, np.int64) for name in LAYER_PHASES} if detail else {}
+    for visit in visits:
+        counts = visit.counts(shape)
+        weighted[visit.name].append((visit.outcome, counts))
+        spread = visit.spread(visit.outcome.cycles)
+        n_batches, _, n_layers = spread.shape
+        cycles = cycles + spread.sum(axis=(1, 2)) * (shape[2] // n_layers)
+        if detail:
+            kept[visit.name] += spread
+    totals, outside = _outside_of_layers(plan, shape[0])
+    layers = {name: total_of(pairs) for name, pairs in weighted.items()}
+    layers["mlp"] = _with_mlp_bound(layers["mlp"], plan, batches)
+    return Simulation(
+        plan,
+        {"prefill": totals["prefill"], **layers} | totals,
+        np.zeros(shape[0], np.int64) + cycles + outside,
+        kept,
+        _work(visits, shape[1], shape[2]) if detail else None,
+        sum(int((counts > 0).sum()) for pairs in weighted.values() for _, counts in pairs),
     )
-    states = States()
-
-    def attend(entries: list[Entry]) -> list[tuple[PhaseResult, ...]]:
-        return run.attend_all([(example[kind], before) for kind, _, before in entries])
-
-    tables = {
-        "qkv": Table(
-            len(qkv_example),
-            1,
-            states,
-            _each(lambda k, _, at: run.qkv(qkv_example[k], at)),
-        ),
-        "attention": Table(len(example), 1, states, attend),
-        "output": Table(
-            2, 2, states, _each(lambda k, item, at: run.output(bool(k), bool(item), at))
-        ),
-        "mlp": Table(
-            2,
-            len(patterns),
-            states,
-            _each(lambda k, item, at: run.mlp(patterns[item], bool(k), at)),
-        ),
-        "last mlp": Table(
-            2,
-            len(patterns),
-            states,
-            _each(lambda k, item, at: run.mlp(patterns[item], bool(k), at, last=True)),
-        ),
-    }
-    dispatch = np.array([plan.dispatch_cycles(bool(k)) for k in scored], np.int64)
-    before = np.zeros((n_batches, n_steps), np.intp)
-    batch_cycles = np.zeros(n_batches, np.int64)
-    kept: dict[str, list[Cycles]] = {phase: [] for phase in LAYER_PHASES}
-    visits: list[tuple[Table, Ints]] = []
-
-    def take(name: str, kinds: Ints, what: Ints | int) -> Cycles:
-        nonlocal before, batch_cycles
-        table = tables[name]
-        if detail:
-            visits.append((table, table.entries(kinds, what, before)[0]))
-        cycles, before = table.look_up(kinds, what, before)
-        batch_cycles += cycles.sum(axis=1)
-        if detail:
-            kept[_phase_of(name)].append(cycles)
-        return cycles
-
-    for layer in range(n_layers):
-        take("qkv", qkv_kinds, 0)
-        attending = take("attention", kinds, 0)
-        put_out = take("output", scored, computes_of[:, :, layer])
-        exposed = np.maximum(0, dispatch - plan.slack_cycles(attending, put_out))
-        before = states.exposed(before, exposed)
-        take("last mlp" if layer == n_layers - 1 else "mlp", scored, patterns_of[:, :, layer])
-    for name, table in tables.items():
-        run.count(_phase_of(name), table.counted())
-    batch_cycles += run.outside_of_layers(n_batches)
-    phase_cycles = {name: np.stack(parts, axis=-1) for name, parts in kept.items() if parts}
-    work = _work(visits, len(plan.hw.paths)) if detail else None
-    return Simulation(plan, run.totals(), batch_cycles, phase_cycles, work, run.unique_phases)
 
 
-def simulate_plainly(plan: Plan, batches: Batches, memo: PhaseMemo) -> Simulation:
+def _visits_of(
+    plan: Plan, batches: Batches, scored: bool, where: NDArray[np.intp]
+) -> list[_Visits]:
+    """The phases of all layer-steps in which a replay is decided on, or of all others."""
+    phases, n_steps = plan.phases, len(plan.steps)
+
+    def at(index: NDArray[np.intp]) -> NDArray[np.intp]:  # [G or 1, len(where), L or 1]
+        every = np.full((index.shape[0], n_steps, index.shape[2]), -1, np.intp)
+        every[:, where] = index
+        return every
+
+    same = np.zeros((1, len(where), 1), np.intp)
+    attended, step_of = np.unique(plan.attended[where], return_inverse=True)
+    step_of = step_of.ravel()
+    outside = plan.aligned_outside
+    attention = phases.attention(scored, attended, outside)
+    output = phases.output()
+    visits = [
+        _Visits("qkv", phases.qkv(scored), at(same)),
+        _Visits("attention", attention, at(step_of.reshape(1, -1, 1))),
+        _Visits("output", output, at(same)),
+    ]
+    schedule = plan.schedule_of(scored)
+    dispatch = plan.hw.dispatch_cycles(schedule)
+    known = np.minimum(
+        plan.known_cycles(attention.cycles[step_of], int(output.cycles[0])), dispatch
+    )
+    for number, group in enumerate(plan.groups(scored)):
+        rows, row_of = batches.distinct(where, group)
+        # The register takes the next group once the one before has left the cores.
+        starts, start_of = np.unique(known * (scored and number == 0), return_inverse=True)
+        pairs = row_of * len(starts) + start_of.ravel()[None, :, None]
+        used, pair_of = renumber(pairs, len(rows) * len(starts))
+        row, start = np.divmod(used, len(starts))
+        head_start = starts[start]
+        # Cores being alike, only their loads matter.
+        loads = core_loads(schedule, rows[row], plan.hw.design.machine.cores)
+        _, first, same_as = np.unique(
+            np.column_stack([loads, head_start]), axis=0, return_index=True, return_inverse=True
+        )
+        cases = MlpCases(rows[row[first]], head_start[first] if scored else None)
+        index = same_as.ravel()[pair_of]
+        visits.append(_Visits("mlp", phases.mlp(schedule, cases), at(index)))
+    return visits
+
+
+def simulate_plainly(plan: Plan, batches: Batches) -> Simulation:
     """The same, one layer-step after the other: slow, obvious, and equal to the bit."""
-    run = _Run(plan, memo)
-    n_batches, n_steps, n_layers, _ = batches.replay.shape
-    taken = {phase: np.zeros(batches.replay.shape[:3], np.int64) for phase in LAYER_PHASES}
-    work = StepWork(np.zeros(n_steps, np.int64), np.zeros((len(plan.hw.paths), n_steps), np.int64))
+    phases, hw = plan.phases, plan.hw
+    n_batches, n_steps, n_layers, _ = shape = batches.replay.shape
+    taken = {name: np.zeros(shape[:3], np.int64) for name in LAYER_PHASES}
+    work = StepWork(np.zeros(n_steps, np.int64), np.zeros((len(hw.paths), n_steps), np.int64))
+    seen: dict[str, list[tuple[Outcome, Ints]]] = {name: [] for name in LAYER_PHASES}
+    once = np.ones(1, np.int64)
 
-    def book(name: str, at: tuple[int, int, int], results: tuple[PhaseResult, ...]) -> State:
-        run.count(name, [(result, 1) for result in results])
-        taken[name][at] = sum(result.cycles for result in results)
-        for result in results if at[0] == 0 else ():
-            work.busy_cycles[at[1]] += result.busy_cycles
-            work.dram_bytes[:, at[1]] += result.dram_bytes
-        return State(results[-1].ahead)
+    def book(name: str, at: tuple[int, int, int], outcome: Outcome) -> int:
+        seen[name].append((outcome, once))
+        taken[name][at] += outcome.cycles[0]
+        if at[0] == 0:
+            work.busy_cycles[at[1]] += outcome.busy_cycles[0]
+            work.dram_bytes[:, at[1]] += outcome.dram_bytes[0]
+        return int(outcome.cycles[0])
 
-    for g, s in np.ndindex(n_batches, n_steps):
-        step, state = plan.steps[s], State()
-        scored = plan.scored(step)
-        for layer in range(n_layers):
-            at = g, s, layer
-            pattern = pattern_of(plan, batches.replay[at], scored)
-            state = book("qkv", at, run.qkv(step, state))
-            state = book("attention", at, run.attend(step, state))
-            state = book("output", at, run.output(scored, computes_first(pattern), state))
-            known = plan.slack_cycles(taken["attention"][at], taken["output"][at])
-            exposed = max(0, plan.dispatch_cycles(scored) - int(known))
-            state = State(state.ahead, exposed)
-            last = layer == n_layers - 1
-            state = book("mlp", at, run.mlp(pattern, scored, state, last=last))
-    batch_cycles = sum(taken.values(), np.zeros(1, np.int64)).sum(axis=(1, 2))
-    batch_cycles += run.outside_of_layers(n_batches)
-    return Simulation(plan, run.totals(), batch_cycles, taken, work, run.unique_phases)
-
-
-class _Run:
-    """Simulates phases through the memo and keeps count of them."""
-
-    def __init__(self, plan: Plan, memo: PhaseMemo) -> None:
-        self._plan = plan
-        self._memo = memo
-        self._weighted: dict[str, list[tuple[PhaseResult, int]]] = {
-            name: [] for name in LAYER_PHASES
-        }
-        self._cases: set[Case] = set()
-        self._fixed: dict[str, PhaseTotals] = {}
-
-    @property
-    def unique_phases(self) -> int:
-        """Different phases of layers so far."""
-        return len(self._cases)
-
-    def qkv(self, step: int, before: State) -> tuple[PhaseResult]:
-        """A QKV phase."""
-        return (self._phase(self._plan.qkv_case(step, before.ahead)),)
-
-    def attend(self, step: int, before: State) -> tuple[PhaseResult]:
-        """An attention phase."""
-        return (self._phase(self._plan.attend_case(step, before.ahead)),)
-
-    def attend_all(self, asked: Sequence[tuple[int, State]]) -> list[tuple[PhaseResult, ...]]:
-        """Many attention phases, each of a step and what it finds."""
-        cases = [self._plan.attend_case(step, before.ahead) for step, before in asked]
-        self._cases.update(cases)
-        return [(result,) for result in self._memo.attend_all(cases)]
-
-    def output(self, scored: bool, mlp_computes: bool, before: State) -> tuple[PhaseResult]:
-        """An output projection."""
-        return (self._phase(self._plan.output_case(scored, mlp_computes, before.ahead)),)
-
-    def mlp(
-        self, pattern: Pattern, scored: bool, before: State, *, last: bool = False
-    ) -> tuple[PhaseResult, ...]:
-        """The MLP of one layer-step, a register group after the other."""
-        results: list[PhaseResult] = []
-        ahead, exposed = before
-        for index, (loads, replaying) in enumerate(pattern):
-            no_lead = last or index < len(pattern) - 1
-            case = self._plan.mlp_case(loads, replaying, scored, no_lead, exposed, ahead)
-            results.append(self._phase(case))
-            ahead = results[-1].ahead
-            # The registers take the next group once this one has left the cores.
-            exposed = self._plan.dispatch_cycles(scored)
-        if len(results) > 1:
-            # A schedule that knows no groups streams the weights once.
-            computing = sum(sum(loads) for loads, _ in pattern)
-            replaying = sum(replaying for _, replaying in pattern)
-            bound = self._plan.phases.mlp_bound(computing, replaying)
-            none = Bound(0, (0,) * len(bound.dram_bytes))
-            results = [
-                result._replace(bound_cycles=each.cycles, bound_dram_bytes=each.dram_bytes)
-                for result, each in zip(results, [bound] + [none] * (len(results) - 1), strict=True)
-            ]
-        return tuple(results)
-
-    def count(self, name: str, weighted: Iterable[tuple[PhaseResult, int]]) -> None:
-        """Book results of one kind of phase, each with how often it occurs."""
-        self._weighted[name].extend(weighted)
-
-    def outside_of_layers(self, n_batches: int) -> int:
-        """Book prefill and head of all batches; returns their cycles in one batch."""
-        hw, video = self._plan.hw, self._plan.video
-        prefill = self._memo.prefill_layer(video.prompt_tokens)
-        layers = hw.design.model.body.n_layers
-        self._fixed["prefill"] = total_of([(prefill, n_batches * layers)])
-        cycles = layers * prefill.cycles
-        if hw.design.machine.include_head:
-            head = self._memo.head()
-            n_steps = len(self._plan.steps)
-            self._fixed["head"] = total_of([(head, n_batches * n_steps)])
-            cycles += n_steps * head.cycles
-        return cycles
-
-    def totals(self) -> dict[str, PhaseTotals]:
-        """Sums by kind of phase, in the order in which a video meets them."""
-        layers = {name: total_of(weighted) for name, weighted in self._weighted.items()}
-        return {"prefill": self._fixed["prefill"], **layers} | self._fixed
-
-    def _phase(self, case: Case) -> PhaseResult:
-        self._cases.add(case)
-        return self._memo.layer_phase(case)
+    for at in np.ndindex(n_batches, n_steps, n_layers):
+        step = at[1]
+        scored = bool(plan.scored[step])
+        book("qkv", at, phases.qkv(scored))
+        attended = plan.attended[step : step + 1]
+        attention = book("attention", at, phases.attention(scored, attended, plan.aligned_outside))
+        output = book("output", at, phases.output())
+        known = plan.known_cycles(np.array([attention]), output)
+        schedule = plan.schedule_of(scored)
+        for number, group in enumerate(plan.groups(scored)):
+            computing = ~batches.replay[at][None, group]
+            cases = MlpCases(computing, known * (number == 0) if scored else None)
+            book("mlp", at, phases.mlp(schedule, cases))
+    totals = {name: total_of(pairs) for name, pairs in seen.items()}
+    totals["mlp"] = _with_mlp_bound(totals["mlp"], plan, batches)
+    outside, cycles = _outside_of_layers(plan, n_batches)
+    batch_cycles = sum(taken.values(), np.zeros(1, np.int64)).sum(axis=(1, 2)) + cycles
+    totals = {"prefill": outside["prefill"], **totals} | outside
+    return Simulation(plan, totals, batch_cycles, taken, work, 0)
 
 
-def _phase_of(table: str) -> str:
-    return table.removeprefix("last ")
+def _outside_of_layers(plan: Plan, n_batches: int) -> tuple[dict[str, PhaseTotals], int]:
+    """Prefill and head of all batches, and their cycles in one batch."""
+    design = plan.hw.design
+    layers, n_steps = design.model.body.n_layers, len(plan.steps)
+    prefill = plan.phases.prefill_layer(plan.video.prompt_tokens)
+    totals = {"prefill": total_of([(prefill, np.array([n_batches * layers]))])}
+    if design.machine.include_head:
+        totals["head"] = total_of([(plan.phases.head(), np.array([n_batches * n_steps]))])
+    return totals, sum(total.cycles for total in totals.values()) // n_batches
 
 
-def _work(visits: Sequence[tuple[Table, Ints]], n_memories: int) -> StepWork:
-    """What was done in visits of tables, each with its entries, intp[S]."""
-    tables = {table for table, _ in visits}
-
-    def total(of: Callable[[PhaseResult], int]) -> Cycles:
-        figures = {table: table.figure(of) for table in tables}
-        summed: Cycles = np.sum([figures[table][entries] for table, entries in visits], axis=0)
-        return summed
-
-    def moved_by(memory: int) -> Cycles:
-        return total(lambda result: result.dram_bytes[memory])
-
-    busy_cycles = total(lambda result: result.busy_cycles)
-    return StepWork(busy_cycles, np.stack([moved_by(memory) for memory in range(n_memories)]))
+def _with_mlp_bound(total: PhaseTotals, plan: Plan, batches: Batches) -> PhaseTotals:
+    """The bound of all MLPs: it knows no register groups, only how many sequences compute."""
+    computing = (~batches.replay).sum(axis=-1, dtype=np.int64).ravel()
+    cycles, nbytes = plan.phases.mlp_bound(plan.hw.batch)
+    counts = np.bincount(computing, minlength=len(cycles))
+    return replace(
+        total,
+        bound_cycles=int(counts @ cycles),
+        bound_dram_bytes=tuple((counts @ nbytes).tolist()),
+    )
 
 
-def _each(
-    simulate: Callable[[int, int, State], tuple[PhaseResult, ...]],
-) -> Callable[[list[Entry]], list[tuple[PhaseResult, ...]]]:
-    """Entries simulated one after the other."""
-    return lambda entries: [simulate(*entry) for entry in entries]
+def _work(visits: list[_Visits], n_steps: int, n_layers: int) -> StepWork:
+    """What the layers of each step of the first batch did."""
+
+    def total(visit: _Visits, figure: Ints) -> Ints:
+        spread = visit.spread(figure)[0]
+        return spread.sum(axis=1) * (n_layers // spread.shape[1])
+
+    busy = sum(total(visit, visit.outcome.busy_cycles) for visit in visits)
+    memories = visits[0].outcome.dram_bytes.shape[1]
+    dram = [
+        sum(total(visit, visit.outcome.dram_bytes[:, memory]) for visit in visits)
+        for memory in range(memories)
+    ]
+    return StepWork(busy, np.array(dram))
 
 
-def _number(scored: Ints, attended: Ints, steps: Sequence[int]) -> tuple[Ints, list[int]]:
-    """Number the steps by (scored, attended).
-
-    Returns:
-        The number of each step, intp[S], and an example of a step by number.
-    """
-    _, example, numbers = np.unique(2 * attended + scored, return_index=True, return_inverse=True)
-    return numbers.ravel(), [steps[index] for index in example.tolist()]
+def renumber(codes: NDArray[np.intp], most: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """The different codes below ``most``, sorted, and which of them each code is."""
+    if most > 1 << 22:
+        used, index = np.unique(codes, return_inverse=True)
+        return used, index.reshape(codes.shape)
+    there = np.zeros(most, np.bool_)
+    there[codes] = True
+    used = np.flatnonzero(there)
+    return used, (np.cumsum(there) - 1)[codes]

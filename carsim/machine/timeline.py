@@ -1,7 +1,7 @@
 """A window of steps once more, with observers: a timeline; and utilisation over all steps.
 
-A timeline walks the layer-steps in order (:func:`~carsim.machine.simulate.simulate_plainly`), with
-a memo that sees every phase go by. What it sees sums to the cycles of the run itself, to the bit.
+A timeline walks the layer-steps in order (:func:`~carsim.machine.simulate.simulate_plainly`) and
+records every phase. What it shows sums to the cycles of the run itself, to the bit.
 The window is of the first batch; the prompt's prefill, which precedes its first step, is left out.
 """
 
@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from carsim.errors import InputError
-from carsim.machine.bench import PhaseResult
-from carsim.machine.hardware import Hardware
-from carsim.machine.memo import PhaseMemo
-from carsim.machine.phase import AttendCase, Case, OutputCase, Phases, QkvCase
+from carsim.machine.lanes import Ints
+from carsim.machine.phase import Outcome
+from carsim.machine.phases import MlpCases, Phases
 from carsim.machine.result import RowResult
 from carsim.machine.simulate import simulate, simulate_plainly
 from carsim.observe import Timeline
+from carsim.schedule import Schedule
 from carsim.units import GB
 
 MAX_LAYER_STEPS = 8192
@@ -89,13 +89,12 @@ def record_timeline(row: RowResult, first: int, stop: int) -> Timeline:
     check_window(first, stop, plan.video.n_steps, plan.hw.design.model.body.n_layers)
     timeline = Timeline(first_tracks=(STEPS, PHASES))
     moving = [name for name, nbytes in row.dram_bytes.items() if nbytes]
-    memo = _Recorder(plan.hw, timeline, moving)
+    phases = _Observed(plan.phases, timeline, moving)
     for step in range(first, stop):
-        begun = timeline.cycles
-        memo.layer = -1
+        begun, phases.layer = timeline.cycles, -1
         # A step at a time, since the head, booked after all layers, closes each of them.
         batch = replace(row.batches, replay=row.batches.replay[:1, step : step + 1])
-        simulate_plainly(replace(plan, steps=(step,)), batch, memo)
+        simulate_plainly(replace(plan, phases=phases, steps=(step,)), batch)
         timeline.emit(STEPS, f"step {step}", begun - timeline.cycles, 0)
     return timeline
 
@@ -104,20 +103,19 @@ def usage_by_step(row: RowResult) -> Usage:
     """Utilisation over the steps of the first batch of a simulated row."""
     plan = row.simulation.plan
     hw, design = plan.hw, plan.hw.design
-    memo = PhaseMemo(hw)
     simulation, work = row.simulation, row.simulation.work
     if work is None:
         first = replace(row.batches, replay=row.batches.replay[:1])
-        simulation = simulate(plan, first, memo, detail=True)
+        simulation = simulate(plan, first, detail=True)
         work = simulation.work
         assert work is not None
     cycles = sum(taken[0].sum(axis=-1) for taken in simulation.phase_cycles.values())
     busy_cycles, dram_bytes = work.busy_cycles, work.dram_bytes
     if design.machine.include_head:
-        head = memo.head()
+        head = plan.phases.head()
         cycles = cycles + head.cycles
         busy_cycles = busy_cycles + head.busy_cycles
-        dram_bytes = dram_bytes + np.array(head.dram_bytes)[:, None]
+        dram_bytes = dram_bytes + head.dram_bytes.T
     clock_mhz = design.board.fabric_clock_mhz
     used = {
         path.name: moved / (path.peak_gbps * GB * cycles / (clock_mhz * 1e6))
@@ -133,44 +131,63 @@ def usage_by_step(row: RowResult) -> Usage:
     )
 
 
-class _Recorder(PhaseMemo):
-    """A memo that simulates every phase anew, observed, and samples what named memories move.
+class _Observed(Phases):
+    """Phases of the plain walk, one after the other, on a timeline.
 
-    For the plain walk, which asks for one phase after the other.
+    Args:
+        phases: The phases of a run.
+        timeline: Where to record.
+        memories: Memories whose rate is sampled.
+
+    Attributes:
+        layer: The layer under way.
     """
 
-    def __init__(self, hw: Hardware, timeline: Timeline, memories: Sequence[str]) -> None:
-        super().__init__(hw)
+    def __init__(self, phases: Phases, timeline: Timeline, memories: Sequence[str]) -> None:
+        super().__init__(phases.hw, phases.fidelity, timeline.emit)
         self.layer = -1
         self._memories = memories
-        self._observed = Phases(hw, timeline.emit)
         self._timeline = timeline
 
-    def layer_phase(self, case: Case) -> PhaseResult:
-        self.layer += isinstance(case, QkvCase)
-        name = f"layer {self.layer}: {_phase_name(case)}"
-        return self._record(name, self._observed.simulate(case))
+    def qkv(self, scored: bool) -> Outcome:
+        """The first phase of a layer."""
+        self.layer += 1
+        return self._record("QKV projection", super().qkv(scored))
 
-    def head(self) -> PhaseResult:
-        return self._record("head", self._observed.head())
+    def attention(self, scored: bool, attended: Ints, aligned_outside: bool) -> Outcome:
+        """The second."""
+        return self._record("attention", super().attention(scored, attended, aligned_outside))
 
-    def _record(self, name: str, result: PhaseResult) -> PhaseResult:
-        design, cycles = self.phases.hw.design, result.cycles
+    def output(self) -> Outcome:
+        """The third."""
+        return self._record("output projection", super().output())
+
+    def mlp(self, schedule: Schedule, cases: MlpCases) -> Outcome:
+        """The last."""
+        return self._record("MLP", super().mlp(schedule, cases))
+
+    def head(self) -> Outcome:
+        """After all layers."""
+        return self._record("", super().head())
+
+    def prefill_layer(self, tokens: int) -> Outcome:
+        """Before the window: not recorded."""
+        emit, self._emit = self._emit, None
+        try:
+            return super().prefill_layer(tokens)
+        finally:
+            self._emit = emit
+
+    def _record(self, phase: str, outcome: Outcome) -> Outcome:
+        design, cycles = self.hw.design, int(outcome.cycles[0])
         if cycles:
+            name = f"layer {self.layer}: {phase}" if phase else "head"
             self._timeline.emit(PHASES, name, 0, cycles)
             seconds = cycles / (design.board.fabric_clock_mhz * 1e6)
-            for path, nbytes in zip(self.phases.hw.paths, result.dram_bytes, strict=True):
+            for path, nbytes in zip(self.hw.paths, outcome.dram_bytes[0].tolist(), strict=True):
                 if path.name in self._memories:
                     self._timeline.sample(f"{path.name} GB/s", nbytes / GB / seconds)
-            busy = result.busy_cycles / (cycles * design.machine.cores)
+            busy = int(outcome.busy_cycles[0]) / (cycles * design.machine.cores)
             self._timeline.sample("cores busy", busy)
         self._timeline.advance(cycles)
-        return result
-
-
-def _phase_name(case: Case) -> str:
-    if isinstance(case, QkvCase):
-        return "QKV projection"
-    if isinstance(case, AttendCase):
-        return "attention"
-    return "output projection" if isinstance(case, OutputCase) else "MLP"
+        return outcome

@@ -1,17 +1,22 @@
-"""Sums of phase results."""
+"""Sums of phases."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from operator import attrgetter, mul
-from typing import Any
 
-from carsim.machine.bench import PhaseResult
+import numpy as np
+
+from carsim.machine.lanes import Ints
+from carsim.machine.phase import Outcome
 from carsim.workload.activity import Activity
 
 
 @dataclass(frozen=True, slots=True)
 class PhaseTotals:
-    """What all phases of one kind took and did over all batches; fields as in ``PhaseResult``."""
+    """What all phases of one kind took and did; fields as in :class:`~carsim.machine.phase.Outcome`.
+
+    Attributes:
+        count: Phases summed.
+    """
 
     count: int
     cycles: int
@@ -22,30 +27,22 @@ class PhaseTotals:
     vector_ops: int
     sram_bytes: int
     dram_bytes: tuple[int, ...]
-    wasted_bytes: int
-    peak_weight_buffer_bytes: int
-    peak_kv_buffer_bytes: int
     bound_cycles: int
     bound_dram_bytes: tuple[int, ...]
 
 
-def total_of(weighted: Iterable[tuple[PhaseResult, int]]) -> PhaseTotals:
-    """Sum results, each with how often it occurs."""
-    items = list(weighted)
-    results = [result for result, _ in items]
-    counts = [count for _, count in items]
-
-    def column(name: str) -> Iterator[Any]:
-        return map(attrgetter(name), results)
+def total_of(weighted: Sequence[tuple[Outcome, Ints]]) -> PhaseTotals:
+    """Sum outcomes, each of their phases with how often it occurs, [n]."""
 
     def total(name: str) -> int:
-        return sum(map(mul, column(name), counts))
+        return sum(int(counts @ getattr(outcome, name)) for outcome, counts in weighted)
 
     def vector(name: str) -> tuple[int, ...]:
-        return tuple(sum(map(mul, part, counts)) for part in zip(*column(name), strict=True))
+        summed = np.sum([counts @ getattr(outcome, name) for outcome, counts in weighted], axis=0)
+        return tuple(summed.tolist())
 
     return PhaseTotals(
-        count=sum(counts),
+        count=sum(int(counts.sum()) for _, counts in weighted),
         cycles=total("cycles"),
         times=vector("times"),
         compute_cycles=total("compute_cycles"),
@@ -54,9 +51,6 @@ def total_of(weighted: Iterable[tuple[PhaseResult, int]]) -> PhaseTotals:
         vector_ops=total("vector_ops"),
         sram_bytes=total("sram_bytes"),
         dram_bytes=vector("dram_bytes"),
-        wasted_bytes=total("wasted_bytes"),
-        peak_weight_buffer_bytes=max(column("peak_weight_buffer_bytes"), default=0),
-        peak_kv_buffer_bytes=max(column("peak_kv_buffer_bytes"), default=0),
         bound_cycles=total("bound_cycles"),
         bound_dram_bytes=vector("bound_dram_bytes"),
     )

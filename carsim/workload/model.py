@@ -3,7 +3,7 @@
 import math
 from fractions import Fraction
 from functools import cached_property
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -39,8 +39,8 @@ class Precision(Section):
         overhead = Fraction(self.scale_bits + self.zero_bits, self.group) if self.group else 0
         return Fraction(str(self.bits)) + overhead
 
-    def bytes_of(self, elements: int) -> int:
-        """Bytes of ``elements`` stored elements, rounded up."""
+    def bytes_of(self, elements: Any) -> Any:
+        """Bytes of ``elements`` stored elements (a number or an int64 array), rounded up."""
         numerator, denominator = self._bits_ratio
         return -(-elements * numerator // (8 * denominator))
 

@@ -11,7 +11,7 @@ vector unit with a fused multiply-add and a table for exponentials executes them
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from carsim.workload.model import LinearHead, Model
 
@@ -52,16 +52,24 @@ class Stream(IntEnum):
     HEAD = 3
 
 
+Count = Any
+"""A whole number, or an int64 array with a number for each phase and core.
+
+Everything in this module is arithmetic, so that one call serves many phases that differ in how many
+sequences a core has or in how many tokens they attend to.
+"""
+
+
 class Gemm(NamedTuple):
     """``copies`` products of an ``m x k`` activation block with a ``k x n`` operand."""
 
-    m: int
-    k: int
-    n: int
-    copies: int = 1
+    m: Count
+    k: Count
+    n: Count
+    copies: Count = 1
 
     @property
-    def macs(self) -> int:
+    def macs(self) -> Count:
         """Multiply-accumulates of all copies."""
         return self.m * self.k * self.n * self.copies
 
@@ -83,16 +91,16 @@ class Op(NamedTuple):
 
     category: Category
     gemms: tuple[Gemm, ...] = ()
-    vector_ops: int = 0
-    serial_vector_ops: int = 0
+    vector_ops: Count = 0
+    serial_vector_ops: Count = 0
     stream: Stream = Stream.NONE
-    stream_bytes: int = 0
-    replay_bytes: int = 0
-    kv_side_bytes: int = 0
-    gathered_elements: int = 0
+    stream_bytes: Count = 0
+    replay_bytes: Count = 0
+    kv_side_bytes: Count = 0
+    gathered_elements: Count = 0
 
     @property
-    def macs(self) -> int:
+    def macs(self) -> Count:
         """Multiply-accumulates of the op."""
         return sum([gemm.macs for gemm in self.gemms])
 
@@ -129,7 +137,13 @@ class Slice:
 
 
 def qkv_op(
-    model: Model, rows: int, part: Slice, *, streams: int = 1, tokens: int = 1, early_keys: int = 0
+    model: Model,
+    rows: Count,
+    part: Slice,
+    *,
+    streams: Count = 1,
+    tokens: int = 1,
+    early_keys: int = 0,
 ) -> Op:
     """Norm, Q, K and V projections and rotary embedding of one layer.
 
@@ -158,8 +172,8 @@ def qkv_op(
 
 def attend_op(
     model: Model,
-    rows: int,
-    attended: int,
+    rows: Count,
+    attended: Count,
     part: Slice,
     *,
     tokens: int = 1,
@@ -193,7 +207,7 @@ def attend_op(
     )
 
 
-def output_op(model: Model, rows: int, part: Slice, *, streams: int = 1, tokens: int = 1) -> Op:
+def output_op(model: Model, rows: Count, part: Slice, *, streams: Count = 1, tokens: int = 1) -> Op:
     """Output projection of attention and its residual sum; arguments as in :func:`qkv_op`."""
     m, d, q = rows * tokens, model.body.hidden_size, model.body.q_size
     columns = part.columns(d)
@@ -208,7 +222,13 @@ def output_op(model: Model, rows: int, part: Slice, *, streams: int = 1, tokens:
 
 
 def mlp_ops(
-    model: Model, rows: int, part: Slice, *, streams: int = 1, tokens: int = 1, cached: bool = True
+    model: Model,
+    rows: Count,
+    part: Slice,
+    *,
+    streams: Count = 1,
+    tokens: int = 1,
+    cached: bool = True,
 ) -> tuple[Op, Op]:
     """Gate and up (or up alone), then down, of one layer; writes the replay cache.
 
@@ -246,7 +266,7 @@ def mlp_ops(
     return gate_up, down
 
 
-def replay_op(model: Model, rows: int, part: Slice) -> Op:
+def replay_op(model: Model, rows: Count, part: Slice) -> Op:
     """Read the cached outputs of ``rows`` replaying sequences and add them to the residual."""
     columns = part.columns(model.body.hidden_size)
     return Op(
@@ -257,7 +277,7 @@ def replay_op(model: Model, rows: int, part: Slice) -> Op:
 
 
 def head_ops(
-    model: Model, rows: int, part: Slice, *, streams: int = 1, guided: bool = True
+    model: Model, rows: Count, part: Slice, *, streams: Count = 1, guided: bool = True
 ) -> tuple[Op, ...]:
     """All passes of the head for ``rows`` sequences; every op depends on the one before it.
 
@@ -309,6 +329,6 @@ def head_ops(
     return tuple(ops)
 
 
-def _product(model: Model, m: int, k: int, n: int) -> Gemm:
+def _product(model: Model, m: Count, k: int, n: int) -> Gemm:
     """A product with a ``k x n`` weight matrix, of which pruned weights are skipped."""
     return Gemm(m, model.weights.kept(k), n)

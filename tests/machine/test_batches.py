@@ -1,4 +1,6 @@
-"""Rows of a trace cut into batches, and their layer-steps into patterns."""
+"""Rows of a trace cut into batches, and the different rows of their decisions."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -6,10 +8,8 @@ from ideal import ideal_hardware
 
 from carsim.design import DenseAttention, StreamingAttention
 from carsim.errors import InputError
-from carsim.machine.batches import make_batches
-from carsim.machine.bench import Ahead
-from carsim.machine.memo import PhaseMemo
-from carsim.machine.patterns import computes_first, number_patterns, pattern_of
+from carsim.machine.batches import Batches, make_batches
+from carsim.machine.phases import Phases, core_loads
 from carsim.machine.plan import Plan
 from carsim.trace import Decisions
 from carsim.trace.scope import Pairs
@@ -83,84 +83,45 @@ VIDEO = Video(n_frames=2, tokens_per_frame=3, prompt_tokens=4)
 
 
 def make_plan(schedule: str = "drs", replays: bool = True, **machine: object) -> Plan:
-    memo = PhaseMemo(ideal_hardware(**machine))
-    steps = range(VIDEO.n_steps)
-    return Plan(memo.phases, VIDEO, DenseAttention(), schedule, replays, steps)  # type: ignore[arg-type]
+    phases = Phases(ideal_hardware(**machine))  # type: ignore[arg-type]
+    return Plan(phases, VIDEO, DenseAttention(), schedule, replays, range(VIDEO.n_steps))
 
 
-def test_a_pattern_is_loads_and_replays() -> None:
-    replay = np.array([False, True, False, True])
-    assert pattern_of(make_plan("drs"), replay, True) == (((1, 1), 2),)
-    # Sequences 0 and 2 share core 0 of two.
-    assert pattern_of(make_plan("static"), replay, True) == (((2, 0), 2),)
-    assert pattern_of(make_plan("pack"), replay, True) == (((2, 0), 2),)
+@pytest.mark.parametrize("batch", [1, 8, 9, 16, 17, 40])
+def test_different_rows_stand_for_all_rows(batch: int) -> None:
+    """Rows of up to 16 sequences and of more, which are numbered in different ways."""
+    replay = np.random.default_rng(batch).random((2, 6, 5, batch)) < 0.4
+    batches = Batches(replay, 1, 0, "", "")
+    for group in (slice(0, batch), slice(batch // 2, batch)):
+        rows, row_of = batches.distinct(np.arange(3, 6), group)
+        assert (rows[row_of] == ~replay[:, 3:6, :, group]).all()
+        assert len(np.unique(rows, axis=0)) == len(rows) == row_of.max() + 1
 
 
 def test_where_nothing_is_decided_every_core_keeps_its_own() -> None:
     # Of four sequences on three cores with room for two, pack would leave a core idle.
-    plan, everyone = make_plan("pack", cores=3), np.zeros(4, bool)
-    assert pattern_of(plan, everyone, True) == (((2, 2, 0), 0),)
-    assert pattern_of(plan, everyone, False) == (((2, 1, 1), 0),)
+    plan, everyone = make_plan("pack", cores=3), np.ones((1, 4), bool)
+    assert core_loads(plan.schedule_of(True), everyone, 3).tolist() == [[2, 2, 0]]
+    assert core_loads(plan.schedule_of(False), everyone, 3).tolist() == [[2, 1, 1]]
 
 
-def test_patterns_of_a_small_register_are_per_group() -> None:
+def test_a_small_register_is_filled_group_by_group() -> None:
     plan = make_plan(drs={"index_register_bits": 3})
-    replay = np.array([True, True, True, False])
-    pattern = pattern_of(plan, replay, True)
-    assert pattern == (((0, 0), 3), ((1, 0), 0))
-    # What is fetched ahead serves the first group.
-    assert not computes_first(pattern)
-    assert computes_first(pattern_of(plan, ~replay, True))
-
-
-def test_equal_patterns_have_equal_numbers() -> None:
-    replay = np.zeros((1, 6, 1, 4), bool)
-    replay[0, 3, 0] = [True, True, False, False]
-    replay[0, 4, 0] = [False, True, True, False]
-    numbers, patterns = number_patterns(make_plan("drs"), replay)
-    assert numbers[0, 3, 0] == numbers[0, 4, 0]  # DRS cares how many, not which
-    assert patterns[numbers[0, 3, 0]] == (((1, 1), 2),)
-    assert patterns[numbers[0, 5, 0]] == (((2, 2), 0),)
-    numbers, patterns = number_patterns(make_plan("static"), replay)
-    # 2 and 3 on a core each; 0 and 3 on a core each; the same for cores that are alike.
-    assert numbers[0, 3, 0] == numbers[0, 4, 0]
-
-
-@pytest.mark.parametrize("batch", [1, 8, 9, 16, 17, 40])
-@pytest.mark.parametrize("schedule", ["static", "drs"])
-def test_numbers_lead_to_the_pattern_of_each_layer_step(batch: int, schedule: str) -> None:
-    """Rows of up to a byte, of two, and of more, which are numbered in different ways."""
-    replay = np.random.default_rng(batch).random((2, 6, 5, batch)) < 0.4
-    replay[:, :3] = False  # the first frame
-    plan = make_plan(schedule, batch=batch, cores=3)
-    numbers, patterns = number_patterns(plan, replay)
-    for g, s, layer in np.ndindex(numbers.shape):
-        expected = pattern_of(plan, replay[g, s, layer], plan.scored(s))
-        assert patterns[numbers[g, s, layer]] == expected
-    assert len(patterns) == numbers.max() + 1
-
-
-@pytest.mark.parametrize(("schedule", "moves"), [("static", False), ("drs", True), ("pack", True)])
-def test_activations_move_where_cores_are_mapped(schedule: str, moves: bool) -> None:
-    plan = make_plan(schedule)
-    for scored in (False, True):
-        case = plan.mlp_case((2, 2), 0, scored, False, 0, Ahead())
-        assert case.handed_over == (moves and scored)
+    assert plan.groups(True) == [slice(0, 3), slice(3, 4)]
+    assert plan.groups(False) == [slice(0, 4)]
+    # Without a register, static takes the whole batch at once.
+    assert make_plan("static", drs={"index_register_bits": 3}).groups(True) == [slice(0, 4)]
 
 
 def test_a_decision_is_taken_from_the_second_frame_on() -> None:
-    plan = make_plan()
-    assert [plan.scored(step) for step in range(6)] == [False] * 3 + [True] * 3
-    assert not any(make_plan(replays=False).scored(step) for step in range(6))
+    assert make_plan().scored.tolist() == [False] * 3 + [True] * 3
+    assert not make_plan(replays=False).scored.any()
 
 
 def test_an_aligned_key_is_read_apart_where_the_window_is_shorter_than_a_frame() -> None:
     # N = 3: the key of 3 tokens ago is the fourth of the window, the current token included.
-    memo = PhaseMemo(ideal_hardware())
     outside = [
-        Plan(memo.phases, VIDEO, attention, "drs", True, range(6))
-        .attend_case(3, Ahead())
-        .aligned_outside
+        replace(make_plan(), attention=attention).aligned_outside
         for attention in (
             DenseAttention(),
             StreamingAttention(sinks=0, window=3),

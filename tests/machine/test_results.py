@@ -9,12 +9,10 @@ from strategies import small_design
 
 from carsim.design import DenseAttention, Design
 from carsim.machine.batches import Batches
-from carsim.machine.bench import Ahead
 from carsim.machine.elasticity import elasticities
 from carsim.machine.hardware import Hardware
 from carsim.machine.limits import PhaseLimit, phase_limits
-from carsim.machine.memo import PhaseMemo
-from carsim.machine.phase import OutputCase
+from carsim.machine.phases import Phases
 from carsim.machine.plan import Plan
 from carsim.machine.simulate import Simulation, simulate
 from carsim.machine.totals import activity_of, total_of
@@ -23,12 +21,11 @@ from carsim.workload.geometry import Video
 VIDEO = Video(n_frames=2, tokens_per_frame=4, prompt_tokens=7)
 
 
-def dense(hw: Hardware) -> tuple[Plan, Batches, PhaseMemo, Simulation]:
-    memo = PhaseMemo(hw)
-    plan = Plan(memo.phases, VIDEO, DenseAttention(), "static", False, range(VIDEO.n_steps))
+def dense(hw: Hardware) -> tuple[Plan, Batches, Simulation]:
+    plan = Plan(Phases(hw), VIDEO, DenseAttention(), "static", False, range(VIDEO.n_steps))
     layers = hw.design.model.body.n_layers
     batches = Batches(np.zeros((1, VIDEO.n_steps, layers, hw.batch), bool), 1, 0, "", "")
-    return plan, batches, memo, simulate(plan, batches, memo)
+    return plan, batches, simulate(plan, batches)
 
 
 def limits_with(rate: int, dram_gbps: float, port_gbps: float) -> dict[str, PhaseLimit]:
@@ -37,7 +34,7 @@ def limits_with(rate: int, dram_gbps: float, port_gbps: float) -> dict[str, Phas
     vars(hw)["paths"] = tuple(
         replace(path, dram_gbps=dram_gbps, port_gbps=port_gbps) for path in hw.paths
     )
-    return {limit.phase: limit for limit in phase_limits(dense(hw)[3])}
+    return {limit.phase: limit for limit in phase_limits(dense(hw)[2])}
 
 
 def test_the_lesser_of_memory_and_ports_is_the_limit() -> None:
@@ -67,7 +64,7 @@ def test_dependency_is_the_limit_where_neither_bytes_nor_compute_explain_the_tim
 
 def test_compute_is_the_limit_of_a_slow_array() -> None:
     design = small_design(array={"rows": 1, "cols": 1, "pipeline_cycles": 0})
-    limits = phase_limits(dense(Hardware(design))[3])
+    limits = phase_limits(dense(Hardware(design))[2])
     assert {limit.limit for limit in limits} == {"compute"}
     assert [limit.phase for limit in limits] == [
         "prefill",
@@ -80,8 +77,8 @@ def test_compute_is_the_limit_of_a_slow_array() -> None:
 
 
 def changes(design: Design) -> dict[str, float]:
-    plan, batches, memo, _ = dense(Hardware(design))
-    return {e.resource: e.change for e in elasticities(plan, batches, memo)}
+    plan, batches, _ = dense(Hardware(design))
+    return {e.resource: e.change for e in elasticities(plan, batches)}
 
 
 def test_a_machine_bound_by_compute_gains_from_clock_and_array() -> None:
@@ -115,37 +112,22 @@ def test_a_resource_at_the_limit_of_the_spec_is_left_out() -> None:
     assert set(found) == {"memory and port bandwidth", "fabric clock", "array"}
 
 
-def test_a_phase_is_simulated_once_unless_asked_otherwise() -> None:
-    memo = PhaseMemo(ideal_hardware())
-    case = OutputCase(False, Ahead())
-    assert memo.layer_phase(case) is memo.layer_phase(OutputCase(False, Ahead()))
-    assert memo.simulated == 1
-    assert memo.layer_phase(OutputCase(False, Ahead(1024))) != memo.layer_phase(case)
-    assert memo.simulated == 2
-    assert memo.head() is memo.head()
-    assert memo.prefill_layer(3) is memo.prefill_layer(3)
-    assert memo.prefill_layer(3) != memo.prefill_layer(4)
-    anew = PhaseMemo(ideal_hardware(), enabled=False)
-    assert anew.layer_phase(case) == anew.layer_phase(case) == memo.layer_phase(case)
-    assert anew.simulated == 2
-    assert anew.head() == memo.head()
+def test_a_phase_is_taken_once() -> None:
+    phases = Phases(ideal_hardware())
+    assert phases.output() is phases.output()
+    assert phases.head() is phases.head()
+    assert phases.prefill_layer(3) is phases.prefill_layer(3)
+    assert phases.prefill_layer(3).cycles != phases.prefill_layer(4).cycles
 
 
-def test_sums_weigh_each_result_by_how_often_it_occurs() -> None:
-    memo = PhaseMemo(ideal_hardware())
-    a = memo.layer_phase(OutputCase(False, Ahead()))
-    b = memo.layer_phase(OutputCase(False, Ahead(1024)))
-    total = total_of([(a, 3), (b, 2)])
+def test_sums_weigh_each_phase_by_how_often_it_occurs() -> None:
+    outcome = Phases(ideal_hardware()).attention(False, np.array([8, 64]), False)
+    total = total_of([(outcome, np.array([3, 2]))])
     assert total.count == 5
-    assert total.cycles == 3 * a.cycles + 2 * b.cycles
-    assert total.times == tuple(3 * x + 2 * y for x, y in zip(a.times, b.times, strict=True))
-    assert total.dram_bytes == tuple(
-        3 * x + 2 * y for x, y in zip(a.dram_bytes, b.dram_bytes, strict=True)
-    )
-    # Peaks are no sums.
-    peaks = a.peak_weight_buffer_bytes, b.peak_weight_buffer_bytes
-    assert total.peak_weight_buffer_bytes == max(peaks)
-    done = activity_of({"output": total, "none": total_of([])}, ["ddr", "second"])
+    assert total.cycles == 3 * outcome.cycles[0] + 2 * outcome.cycles[1]
+    assert total.times == tuple((3 * outcome.times[0] + 2 * outcome.times[1]).tolist())
+    done = activity_of({"attention": total}, ["ddr", "second"])
     assert done.cycles == total.cycles
-    assert done.macs == total.macs == 5 * a.macs
-    assert dict(done.dram_bytes) == {"ddr": 3 * 1024, "second": 0}
+    assert done.macs == total.macs == 3 * outcome.macs[0] + 2 * outcome.macs[1]
+    # 4 rows of 2 x 32 bytes a token, read, and one token written.
+    assert dict(done.dram_bytes) == {"ddr": 256 * (3 * 9 + 2 * 65), "second": 0}

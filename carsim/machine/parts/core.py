@@ -1,0 +1,161 @@
+"""A compute core: a DMA fills double buffers, a vector unit and an array empty them."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import simpy
+
+from carsim.machine.parts.port import MemoryPort, Process
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A step as one lane of identical cores executes it; see :class:`~carsim.machine.lanes.Step`.
+
+    Attributes:
+        pre_cycles: Exchange and element operations before the array may start.
+        cycles: Array and the element operations beside it.
+        path: Index of the memory that the operand streams from; -1 for none.
+        rate: Bytes per cycle of that memory.
+        stream_bytes: Operand of one core.
+        tile_bytes: What is requested at once.
+        is_kv: The operand goes to the KV buffer.
+        sides: Further transfers: (memory, rate, bytes).
+    """
+
+    pre_cycles: int
+    cycles: int
+    path: int
+    rate: Fraction
+    stream_bytes: int
+    tile_bytes: int
+    is_kv: bool
+    sides: tuple[tuple[int, Fraction, int], ...]
+
+    def tiles(self) -> Iterator[tuple[int, int]]:
+        """(Bytes, compute cycles) of each tile; the last may be smaller."""
+        done_bytes = done_cycles = 0
+        while done_bytes < self.stream_bytes:
+            nbytes = min(self.tile_bytes, self.stream_bytes - done_bytes)
+            done_bytes += nbytes
+            until = -(-self.cycles * done_bytes // self.stream_bytes)
+            yield nbytes, until - done_cycles
+            done_cycles = until
+
+
+class DoubleBuffer:
+    """Slots for whole tiles: some fill while one is read.
+
+    Attributes:
+        free: Slots without a tile, and not reserved for one on its way.
+        tiles: Compute cycles of the tiles that have arrived, in order.
+    """
+
+    def __init__(self, env: simpy.Environment, slots: int) -> None:
+        self.free = simpy.Container(env, capacity=slots, init=slots)
+        self.tiles = simpy.Store(env)
+
+
+@dataclass(slots=True)
+class Record:
+    """When a core did what in one step, in cycles of the phase."""
+
+    begun: int = 0
+    fetch_begun: int = 0
+    array_begun: int = 0
+    fetched: int = 0
+    ended: int = 0
+
+
+@dataclass(slots=True)
+class Core:
+    """A core, or several identical ones that request together.
+
+    Args:
+        env: The event loop.
+        ports: Ports to the memories.
+        slots: Tiles that the (weight, KV) buffer holds.
+        tasks: What to do, in order.
+        count: Identical cores that this one stands for.
+
+    Attributes:
+        records: What happened, a record per task.
+    """
+
+    env: simpy.Environment
+    ports: Sequence[MemoryPort]
+    slots: tuple[int, int]
+    tasks: Sequence[Task]
+    count: int = 1
+    records: list[Record] = field(default_factory=list)
+
+    def run(self, fetch_gate: simpy.Event, start_gate: simpy.Event) -> Process:
+        """Process: execute all tasks; ends when all their side transfers are over.
+
+        Args:
+            fetch_gate: Nothing is fetched before it.
+            start_gate: Nothing is computed before it.
+        """
+        buffers = [DoubleBuffer(self.env, slots) for slots in self.slots]
+        self.records = [Record() for _ in self.tasks]
+        self.env.process(self._dma(buffers, fetch_gate))
+        yield self.env.process(self._compute(buffers, start_gate))
+
+    def _dma(self, buffers: Sequence[DoubleBuffer], gate: simpy.Event) -> Process:
+        """Request tile after tile, each once its slot is free."""
+        yield gate
+        for task, record in zip(self.tasks, self.records, strict=True):
+            if task.path < 0:
+                continue
+            buffer, port = buffers[task.is_kv], self.ports[task.path]
+            for index, (nbytes, cycles) in enumerate(task.tiles()):
+                yield buffer.free.get(1)
+                if index == 0:
+                    record.fetch_begun = self.env.now
+                self.env.process(self._fetch(port, task, nbytes, cycles, buffer, record))
+
+    def _fetch(
+        self,
+        port: MemoryPort,
+        task: Task,
+        nbytes: int,
+        cycles: int,
+        buffer: DoubleBuffer,
+        record: Record,
+    ) -> Process:
+        yield from port.read(self.count * nbytes, task.rate)
+        record.fetched = self.env.now
+        yield buffer.tiles.put(cycles)
+
+    def _compute(self, buffers: Sequence[DoubleBuffer], gate: simpy.Event) -> Process:
+        """Vector unit, then array, task after task."""
+        env = self.env
+        array, vector_unit = simpy.Resource(env), simpy.Resource(env)
+        sides: list[simpy.Event] = []
+        yield gate
+        for task, record in zip(self.tasks, self.records, strict=True):
+            record.begun = env.now
+            sides += [
+                env.process(self.ports[path].write(self.count * nbytes, rate))
+                for path, rate, nbytes in task.sides
+            ]
+            if task.pre_cycles:
+                with vector_unit.request() as turn:
+                    yield turn
+                    yield env.timeout(task.pre_cycles)
+            record.array_begun = env.now
+            if task.path < 0:
+                yield env.timeout(task.cycles)
+            else:
+                buffer = buffers[task.is_kv]
+                for index, _ in enumerate(task.tiles()):
+                    cycles = yield buffer.tiles.get()
+                    if index == 0:
+                        record.array_begun = env.now
+                    with array.request() as turn:
+                        yield turn
+                        yield env.timeout(cycles)
+                    yield buffer.free.put(1)
+            record.ended = env.now
+        yield env.all_of(sides)

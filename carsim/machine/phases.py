@@ -1,0 +1,342 @@
+"""The phases of a layer-step, a head and a prompt on one hardware, each kind for many cases at once.
+
+A layer-step is QKV projection, attention, output projection, then dispatch, MLP and replay. Attention
+is a phase of its own because only it depends on the context.
+
+Simplifications: a barrier at the end of every phase, so that cores with fewer sequences wait for the
+fullest one four times a layer-step; where attention is split and MLPs are not, the exchange that
+brings an MLP's outputs to all cores is charged under a central schedule only, and there with the way
+to the mapped core, which the gather after the output projection has made needless (against a static
+schedule, less than 0.2 % of a dense layer-step of the shipped designs).
+"""
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from carsim.errors import InputError
+from carsim.machine import parts, solver
+from carsim.machine.array import vector_cycles
+from carsim.machine.hardware import Hardware
+from carsim.machine.lanes import Ints, OpOf, Step, lower
+from carsim.machine.phase import (
+    Dispatch,
+    Emit,
+    Outcome,
+    Phase,
+    Replay,
+    Timing,
+    emit_slices,
+    outcome,
+)
+from carsim.schedule import Schedule, slots_per_core
+from carsim.workload.model import Model
+from carsim.workload.ops import (
+    Count,
+    Op,
+    Slice,
+    attend_op,
+    head_ops,
+    mlp_ops,
+    output_op,
+    qkv_op,
+    replay_op,
+)
+
+FIDELITIES: dict[str, Callable[[Phase], Timing]] = {
+    "fluid": solver.solve,
+    "tile": parts.simulate,
+}
+"""Rungs of the ladder: solved for all phases at once, or simulated tile by tile."""
+
+
+class MlpCases(NamedTuple):
+    """What determines n MLP phases, given hardware and schedule.
+
+    Attributes:
+        computing: Sequences that compute, bool[n, B] for the B that are dispatched together.
+        known_cycles: How long the decisions have been known when the phase begins, [n]; None if
+            nothing was decided.
+    """
+
+    computing: NDArray[np.bool_]
+    known_cycles: Ints | None
+
+
+class Phases:
+    """Takes phases of one hardware through one rung; equal cases are taken once.
+
+    Args:
+        hw: The hardware.
+        fidelity: A key of :data:`FIDELITIES`.
+        emit: Observer of slices of time, who sees every phase go by anew, or None.
+
+    Raises:
+        InputError: No such rung.
+    """
+
+    def __init__(self, hw: Hardware, fidelity: str = "fluid", emit: Emit | None = None) -> None:
+        if fidelity not in FIDELITIES:
+            known = ", ".join(FIDELITIES)
+            raise InputError("--fidelity", f"no rung {fidelity!r}", f"choose one of {known}")
+        self.hw = hw
+        self.fidelity = fidelity
+        self._emit = emit
+        self._memo: dict[Hashable, Outcome] = {}
+        self._mlp_bounds: dict[int, tuple[Ints, Ints]] = {}
+        self._latencies = tuple(path.latency_cycles for path in hw.paths)
+
+    def qkv(self, scored: bool) -> Outcome:
+        """Norm and QKV projection; ``scored``: TAS is computed in this step."""
+        return self._once(("qkv", scored), lambda: self.qkv_phase(scored))
+
+    def attention(self, scored: bool, attended: Ints, aligned_outside: bool) -> Outcome:
+        """Attention over the cache, for n lengths.
+
+        Args:
+            scored: TAS is computed in these steps.
+            attended: Tokens of the KV cache that each query reads, itself included, [n].
+            aligned_outside: The aligned key lies outside of what is attended.
+        """
+        key = ("attention", scored, aligned_outside, attended.tobytes())
+        return self._once(key, lambda: self.attention_phase(scored, attended, aligned_outside))
+
+    def output(self) -> Outcome:
+        """Output projection and residual."""
+        return self._once("output", self.output_phase)
+
+    def mlp(self, schedule: Schedule, cases: MlpCases) -> Outcome:
+        """Dispatch, MLP and replay of n layer-steps."""
+        known = None if cases.known_cycles is None else cases.known_cycles.tobytes()
+        key = ("mlp", schedule.kind, cases.computing.shape, cases.computing.tobytes(), known)
+        return self._once(key, lambda: self.mlp_phase(schedule, cases))
+
+    def head(self) -> Outcome:
+        """All dependent passes of the head, for one step of all sequences."""
+        return self._once("head", self.head_phase)
+
+    def prefill_layer(self, tokens: int) -> Outcome:
+        """One layer of the prompt, ``tokens`` per sequence, all computing."""
+        return self._once(("prefill", tokens), lambda: self.prefill_phase(tokens))
+
+    # ------------------------------------------------------------------ what the rungs are given
+
+    def qkv_phase(self, scored: bool) -> Phase:
+        """The phase behind :meth:`qkv`."""
+        keys = self._early_keys(scored)
+        model = self._model
+        split = self.hw.mapping.splits_attention
+        return self._home(
+            [lambda rows, part, n: qkv_op(model, rows, part, streams=n, early_keys=keys)], split
+        )
+
+    def attention_phase(self, scored: bool, attended: Ints, aligned_outside: bool) -> Phase:
+        """The phase behind :meth:`attention`."""
+        scored_keys = int(scored) - self._early_keys(scored)
+        aligned_keys = scored_keys if aligned_outside else 0
+        reads = attended[:, None]
+
+        def op(rows: Count, part: Slice, streams: Count) -> Op:
+            return attend_op(
+                self._model, rows, reads, part, aligned_keys=aligned_keys, scored_keys=scored_keys
+            )
+
+        return self._home([op], self.hw.mapping.splits_attention, len(attended))
+
+    def output_phase(self) -> Phase:
+        """The phase behind :meth:`output`."""
+        model = self._model
+        split = self.hw.mapping.splits_attention
+        return self._home([lambda rows, part, n: output_op(model, rows, part, streams=n)], split)
+
+    def mlp_phase(self, schedule: Schedule, cases: MlpCases) -> Phase:
+        """The phase behind :meth:`mlp`."""
+        hw, split = self.hw, self.hw.mapping.splits_mlp
+        cores = hw.design.machine.cores
+        computing = cases.computing
+        loads = core_loads(schedule, computing, cores)
+        decided = cases.known_cycles is not None
+        steps = lower(
+            hw, self._mlp_ops(), loads, split=split, handed_over=decided and schedule.central
+        )
+        replaying = computing.shape[1] - computing.sum(axis=1)
+        replay = self._replay(replaying, (loads > 0).sum(axis=1)) if replaying.any() else None
+        dispatch = None
+        if cases.known_cycles is not None:
+            dispatch = Dispatch(
+                schedule, hw.design.machine.drs, cores, computing, cases.known_cycles
+            )
+        return Phase(
+            steps=steps,
+            latencies=self._latencies,
+            # The bound of MLPs knows no groups of sequences: see mlp_bound.
+            bound_cycles=np.zeros(len(loads), np.int64),
+            bound_dram_bytes=np.zeros((len(loads), len(hw.paths)), np.int64),
+            replay=replay,
+            dispatch=dispatch,
+            # A core that owns its sequences, or shares its weights with all, knows what to fetch.
+            early_fetch=hw.is_lockstep(split) or not schedule.central,
+        )
+
+    def head_phase(self) -> Phase:
+        """The phase behind :meth:`head`."""
+        guided = self.hw.batch % 2 == 0
+        known: dict[tuple[object, ...], tuple[Op, ...]] = {}
+
+        def ops(rows: Count, part: Slice, streams: Count) -> tuple[Op, ...]:
+            key = (np.asarray(rows).tobytes(), part, np.asarray(streams).tobytes())
+            if key not in known:
+                known[key] = head_ops(self._model, rows, part, streams=streams, guided=guided)
+            return known[key]
+
+        count = len(ops(1, Slice(), 1))
+        indexed: list[OpOf] = [
+            lambda rows, part, streams, index=index: ops(rows, part, streams)[index]  # type: ignore[misc]
+            for index in range(count)
+        ]
+        return self._home(indexed, self.hw.mapping.splits_mlp)
+
+    def prefill_phase(self, tokens: int) -> Phase:
+        """The phase behind :meth:`prefill_layer`.
+
+        Where the activation buffer holds fewer rows than a core has, they are taken in several
+        passes and the weights are streamed once per pass.
+        """
+        hw, model = self.hw, self._model
+        rows = int(hw.home_loads.max()) * tokens
+        row_bytes = model.activations.bytes_of(model.body.hidden_size)
+        passes = -(-rows * row_bytes // hw.design.machine.activation_buffer_bytes)
+        ops: list[OpOf] = [
+            lambda rows, part, n: qkv_op(model, rows, part, streams=n * passes, tokens=tokens),
+            lambda rows, part, n: attend_op(model, rows, tokens, part, tokens=tokens),
+            lambda rows, part, n: output_op(model, rows, part, streams=n * passes, tokens=tokens),
+            *self._mlp_ops(passes=passes, tokens=tokens, cached=False),
+        ]
+        return self._home(ops, hw.mapping.splits_mlp)
+
+    # ---------------------------------------------------------------------------------- private
+
+    @property
+    def _model(self) -> Model:
+        return self.hw.design.model
+
+    def _once(self, key: Hashable, make: Callable[[], Phase]) -> Outcome:
+        if key in self._memo and self._emit is None:
+            return self._memo[key]
+        phase = make()
+        timing = FIDELITIES[self.fidelity](phase)
+        if self._emit is not None:
+            emit_slices(phase, timing, self._emit)
+        self._memo[key] = outcome(phase, timing)
+        return self._memo[key]
+
+    def _home(self, ops: Sequence[OpOf], split: bool, n: int = 1) -> Phase:
+        """N phases of all sequences, each on its own core or split over all."""
+        steps = lower(self.hw, ops, self.hw.home_loads[None, :], split=split)
+        cycles, nbytes = self._bound(steps, n)
+        return Phase(steps, self._latencies, cycles, nbytes)
+
+    def _early_keys(self, scored: bool) -> int:
+        """Aligned keys that are read ahead of attention, so that Q alone decides."""
+        return 1 if scored and self.hw.design.machine.decision_at == "q" else 0
+
+    def _mlp_ops(self, *, passes: int = 1, tokens: int = 1, cached: bool = True) -> list[OpOf]:
+        def nth(index: int) -> OpOf:
+            return lambda rows, part, streams: mlp_ops(
+                self._model, rows, part, streams=streams * passes, tokens=tokens, cached=cached
+            )[index]
+
+        return [nth(0), nth(1)]
+
+    def _replay(self, replaying: Ints, at_work: Ints) -> Replay:
+        """Replaying sequences; cores that compute an MLP add their residuals beside it, [n]."""
+        hw, machine = self.hw, self.hw.design.machine
+        split = hw.mapping.splits_mlp
+        spread, part = (1, Slice(machine.cores)) if split else (machine.cores, Slice())
+        slowest = replay_op(self._model, -(-replaying // spread), part)
+        whole = replay_op(self._model, replaying, Slice())
+        cycles = vector_cycles(machine.vector, slowest.vector_ops)
+        free_cores = machine.cores - at_work
+        if hw.is_lockstep(split):
+            free_cores = machine.cores * (at_work == 0)
+        busy_cores = free_cores if split else np.minimum(replaying, free_cores)
+        return Replay(
+            path=hw.replay_path,
+            rate=hw.paths[hw.replay_path].rate,
+            nbytes=whole.replay_bytes,
+            cycles=cycles,
+            busy_cycles=busy_cores * cycles,
+            vector_ops=whole.vector_ops,
+            sram_bytes=2 * whole.replay_bytes,
+        )
+
+    def _bound(
+        self, steps: Sequence[Step], n: int, replay_bytes: Ints | int = 0
+    ) -> tuple[Ints, Ints]:
+        """(Least cycles [n], bytes [n, memories]) of steps on the cores that they are given.
+
+        The later of compute and bytes: no core is over 100 % busy, no memory over its rate. It
+        charges nothing for latency, dispatch, exchange or imbalance.
+        """
+        compute = np.zeros((n, 1), np.int64)
+        nbytes = np.zeros((n, len(self.hw.paths)), np.int64)
+        for step in steps:
+            compute = compute + step.pre_cycles + step.cycles - step.exchange_cycles
+            if step.path >= 0:
+                nbytes[:, step.path] += step.stream_bytes.sum(axis=-1)
+            for path, _, side_bytes in step.sides:
+                nbytes[:, path] += side_bytes.sum(axis=-1)
+        nbytes[:, self.hw.replay_path] += replay_bytes
+        cycles = compute.max(axis=-1)
+        for path, moved in zip(self.hw.paths, nbytes.T, strict=True):
+            numerator, denominator = path.rate.as_integer_ratio()
+            cycles = np.maximum(cycles, -(-moved * denominator // numerator))
+        return cycles, nbytes
+
+    def mlp_bound(self, batch: int) -> tuple[Ints, Ints]:
+        """What no assignment of whole sequences to these cores can beat, by how many compute.
+
+        The least over spreading n sequences evenly over u cores: with broadcast weights or split
+        matrices bytes do not depend on u and the widest spread wins; with private weights each
+        further core costs a stream.
+
+        Args:
+            batch: B, sequences of a layer-step; those that do not compute replay.
+
+        Returns:
+            Cycles [B + 1] and bytes [B + 1, memories].
+        """
+        if batch not in self._mlp_bounds:
+            self._mlp_bounds[batch] = self._least_mlp(batch)
+        return self._mlp_bounds[batch]
+
+    def _least_mlp(self, batch: int) -> tuple[Ints, Ints]:
+        hw, split = self.hw, self.hw.mapping.splits_mlp
+        cores = hw.design.machine.cores
+        slots = slots_per_core(batch, cores)
+        spreads = [(0, 1)]
+        for n in range(1, batch + 1):
+            most = min(cores, n)
+            least = most if hw.is_lockstep(split) else -(-n // slots)
+            spreads += [(n, used) for used in range(least, most + 1)]
+        computing, used = np.array(spreads, np.int64).T
+        core = np.arange(cores)
+        even = computing // used
+        loads = even[:, None] + (core < (computing - even * used)[:, None])
+        loads = np.where(core < used[:, None], loads, 0)
+        steps = lower(hw, self._mlp_ops(), loads, split=split)
+        replayed = replay_op(self._model, batch - computing, Slice()).replay_bytes
+        cycles, nbytes = self._bound(steps, len(loads), replayed)
+        order = np.lexsort((used, cycles, computing))
+        best = order[np.searchsorted(computing[order], np.arange(batch + 1))]
+        return cycles[best], nbytes[best]
+
+
+def core_loads(schedule: Schedule, computing: NDArray[np.bool_], cores: int) -> Ints:
+    """Sequences of each core, most loaded first, as cores are alike: bool[n, B] -> int64[n, C]."""
+    assigned = schedule.assign(computing, cores)
+    loads = (assigned[:, :, None] == np.arange(cores)).sum(axis=1)
+    loads.sort(axis=1)
+    return loads[:, ::-1].astype(np.int64)

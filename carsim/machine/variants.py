@@ -1,0 +1,85 @@
+"""What a run compares: the design's own policy beside what the registries offer."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from carsim.design import Design
+from carsim.design.policy import Attention, Policy
+from carsim.schedule import BASELINE, SCHEDULES
+
+PLAIN: Attention = Policy.model_fields["attention"].default
+"""Attention of the baseline: every token attends to all earlier ones."""
+
+BOUND_NAME, BOUND_KEY = "bound: whole sequences on these cores", "bound"
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """What one row of a comparison simulates.
+
+    Attributes:
+        attention: What queries attend to.
+        schedule: Key of ``SCHEDULES``: who computes the sequences that do not replay.
+        replays: MLPs are replayed at all.
+        is_bound: The row is the bound of such a policy instead of a simulation.
+    """
+
+    attention: Attention
+    schedule: str
+    replays: bool
+    is_bound: bool = False
+
+    @property
+    def key(self) -> str:
+        """Stable identity within a run, such as ``replay/drs``."""
+        if self.is_bound:
+            return BOUND_KEY
+        kinds = ["replay"] if self.replays else []
+        if not self.replays or self.attention.kind != PLAIN.kind:
+            kinds.append(self.attention.kind)
+        return f"{'+'.join(kinds)}/{self.schedule}"
+
+    @property
+    def name(self) -> str:
+        """Name in tables, composed of the labels of its kinds."""
+        if self.is_bound:
+            return BOUND_NAME
+        schedule = SCHEDULES[self.schedule]
+        joined = f" + {schedule.label}" if schedule.central else f", {schedule.label}"
+        if not self.replays:
+            return self.attention.label + joined
+        plain = self.attention.kind == PLAIN.kind
+        return f"FastCar{joined}" + ("" if plain else f" + {self.attention.label}")
+
+
+def variants(design: Design) -> list[Variant]:
+    """The rows of a comparison, the baseline first, the design's own policy among them.
+
+    ``policy.compare`` lists them. Without it: the baseline; the alternative attention; replay under
+    every schedule that the registry compares, and with the alternative attention; the own policy.
+    """
+    policy, own = design.policy, own_variant(design)
+    base = Variant(PLAIN, BASELINE.kind, replays=False)
+    if policy.compare is not None:
+        listed = [Variant(row.attention, row.schedule, row.replay) for row in policy.compare]
+        return _once([base, *listed, own])
+    other = policy.attention if policy.attention.kind != PLAIN.kind else policy.sparse_attention
+    rows = [base, Variant(other, BASELINE.kind, replays=False)]
+    compared = [kind for kind, schedule in SCHEDULES.items() if schedule.compared]
+    rows += [Variant(PLAIN, kind, replays=True) for kind in compared]
+    rows += [Variant(other, kind, replays=True) for kind in compared if SCHEDULES[kind].central]
+    if not SCHEDULES[policy.schedule].compared:
+        rows.append(Variant(PLAIN, policy.schedule, replays=True))
+    return _once([*rows, own])
+
+
+def own_variant(design: Design) -> Variant:
+    """The design's own policy."""
+    return Variant(design.policy.attention, design.policy.schedule, replays=True)
+
+
+def _once(rows: Iterable[Variant]) -> list[Variant]:
+    first: dict[str, Variant] = {}
+    for row in rows:
+        first.setdefault(row.key, row)
+    return list(first.values())

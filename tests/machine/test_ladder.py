@@ -1,0 +1,158 @@
+"""The solver against the SimPy machine: equal to the bit where it says so, near elsewhere."""
+
+from collections.abc import Iterator
+from dataclasses import fields
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import hardware, masks
+
+from carsim.machine import parts, solver
+from carsim.machine.hardware import Hardware
+from carsim.machine.lanes import Step
+from carsim.machine.phase import Outcome, Phase, Replay, outcome
+from carsim.machine.phases import MlpCases, Phases
+from carsim.schedule import BASELINE, SCHEDULES
+from carsim.workload.ops import Category
+
+NONE = np.zeros(1, np.int64)
+
+
+def both(phase: Phase) -> tuple[Outcome, Outcome]:
+    return outcome(phase, solver.solve(phase)), outcome(phase, parts.simulate(phase))
+
+
+def assert_equal(solved: Outcome, simulated: Outcome) -> None:
+    for each in fields(Outcome):
+        assert (getattr(solved, each.name) == getattr(simulated, each.name)).all(), each.name
+
+
+@st.composite
+def phases(draw: st.DrawFn) -> Phase:
+    """One lane: up to four operands of up to 60 tiles, memory- to compute-bound, with replays."""
+    rate = Fraction(draw(st.integers(1, 4000)), 64)
+    slots = draw(st.integers(2, 7))
+
+    def one(value: int) -> Any:
+        return np.array([[value]], np.int64)
+
+    steps = []
+    for _ in range(draw(st.integers(1, 4))):
+        tile = draw(st.sampled_from([64, 100, 1000]))
+        nbytes = tile * draw(st.integers(1, 60)) - draw(st.integers(0, tile - 1))
+        relative = draw(st.sampled_from([0.1, 0.5, 0.95, 1.0, 1.05, 2.0, 5.0]))
+        cycles = max(1, int(nbytes / float(rate) * relative))
+        streamed = draw(st.integers(0, 9)) > 0
+        sides = ((1, Fraction(3, 2), one(draw(st.integers(0, 300)))),)
+        pre = draw(st.integers(0, 200))
+        steps.append(
+            Step(
+                category=Category.MLP,
+                pre_cycles=one(pre),
+                exchange_cycles=one(0),
+                cycles=one(cycles),
+                balanced_cycles=one(pre + cycles),
+                path=0 if streamed else -1,
+                rate=rate,
+                stream_bytes=one(nbytes * streamed),
+                tile_bytes=one(tile),
+                slots=slots,
+                is_kv=False,
+                sides=sides if draw(st.booleans()) else (),
+                busy_cycles=NONE,
+                macs=NONE,
+                vector_ops=NONE,
+                sram_bytes=NONE,
+            )
+        )
+    replay = None
+    if draw(st.booleans()):
+        nbytes, cycles = (np.array([draw(st.integers(1, 500))]) for _ in range(2))
+        replay = Replay(draw(st.integers(0, 1)), rate, nbytes, cycles, NONE, NONE, NONE)
+    latencies = draw(st.sampled_from([0, 5, 40])), 7
+    return Phase(tuple(steps), latencies, NONE, np.zeros((1, 2), np.int64), replay)
+
+
+@given(phases())
+def test_the_solver_equals_the_machine_where_it_says_so(phase: Phase) -> None:
+    solved, simulated = both(phase)
+    if solver.is_exact(phase).all():
+        assert_equal(solved, simulated)
+    assert (solved.times.sum(axis=1) == solved.cycles).all()
+    assert (simulated.times.sum(axis=1) == simulated.cycles).all()
+
+
+def phases_of(hw: Hardware, data: st.DataObject) -> Iterator[Phase]:
+    """Every kind of phase of one hardware."""
+    of_fluid = Phases(hw)
+    scored = data.draw(st.booleans())
+    yield of_fluid.qkv_phase(scored)
+    attended = np.unique(data.draw(st.lists(st.integers(1, 300), min_size=1, max_size=3)))
+    yield of_fluid.attention_phase(scored, attended, data.draw(st.booleans()))
+    yield of_fluid.output_phase()
+    yield of_fluid.head_phase()
+    yield of_fluid.prefill_phase(data.draw(st.integers(0, 4)))
+    yield of_fluid.mlp_phase(BASELINE, MlpCases(np.ones((1, hw.batch), np.bool_), None))
+    schedule = SCHEDULES[data.draw(st.sampled_from(sorted(SCHEDULES)))]
+    known = np.array([data.draw(st.sampled_from([0, 50, 100_000]))])
+    yield of_fluid.mlp_phase(schedule, MlpCases(np.array([data.draw(masks(group(hw)))]), known))
+
+
+def group(hw: Hardware) -> int:
+    """Sequences that are dispatched together."""
+    return min(hw.batch, hw.design.machine.drs.index_register_bits)
+
+
+@given(hw=hardware(), data=st.data())
+def test_phases_of_machines_keep_their_books_on_both_rungs(
+    hw: Hardware, data: st.DataObject
+) -> None:
+    for phase in phases_of(hw, data):
+        solved, simulated = both(phase)
+        exact = solver.is_exact(phase)
+        for found in (solved, simulated):
+            assert (found.times.sum(axis=1) == found.cycles).all()
+            assert (found.times >= 0).all()
+            assert (found.compute_cycles <= found.cycles).all()
+            assert (found.bound_cycles <= found.cycles).all()
+            cores = hw.design.machine.cores
+            assert (found.busy_cycles <= found.cycles * cores).all()
+            assert (found.macs <= found.cycles * hw.design.machine.macs_per_cycle).all()
+            for path, moved in zip(hw.paths, found.dram_bytes.T, strict=True):
+                assert (moved <= found.cycles * path.rate).all()
+        assert (solved.cycles[exact] == simulated.cycles[exact]).all()
+        assert (solved.times[exact] == simulated.times[exact]).all()
+
+
+@given(hw=hardware(), data=st.data())
+def test_many_phases_at_once_are_those_one_by_one(hw: Hardware, data: st.DataObject) -> None:
+    attended = np.unique(data.draw(st.lists(st.integers(1, 2000), min_size=1, max_size=9)))
+    together = Phases(hw).attention(True, attended, False)
+    for index in range(len(attended)):
+        alone = Phases(hw).attention(True, attended[index : index + 1], False)
+        assert_equal(together.take(np.array([index])), alone)
+    computing = np.array(data.draw(st.lists(masks(group(hw)), min_size=1, max_size=6)))
+    known = np.arange(len(computing)) * 40
+    for schedule in SCHEDULES.values():
+        together = Phases(hw).mlp(schedule, MlpCases(computing, known))
+        for index in range(len(computing)):
+            cases = MlpCases(computing[[index]], known[[index]])
+            assert_equal(together.take(np.array([index])), Phases(hw).mlp(schedule, cases))
+
+
+@given(hw=hardware(), data=st.data())
+def test_the_dispatcher_of_the_machine_runs_beside_the_phase_before(
+    hw: Hardware, data: st.DataObject
+) -> None:
+    computing = np.array([data.draw(masks(group(hw)))])
+    known = np.array([data.draw(st.integers(0, 3000))])
+    schedule = SCHEDULES[data.draw(st.sampled_from(sorted(SCHEDULES)))]
+    phase = Phases(hw).mlp_phase(schedule, MlpCases(computing, known))
+    assert phase.dispatch is not None
+    run = parts.phase._Run(phase, 0)
+    assert run.dispatched_at == phase.dispatch.cycles - known[0]
+    per_sequence = hw.design.machine.drs.instructions_per_sequence
+    assert len(run.sent) == computing.sum() * per_sequence

@@ -1,0 +1,241 @@
+"""Whole runs on drawn designs, videos and decisions; a schedule from outside runs like any other."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from strategies import designs, draw_replay, small_design, videos
+
+from carsim.design import DenseAttention, Design, StreamingAttention
+from carsim.machine.batches import Batches
+from carsim.machine.hardware import Hardware
+from carsim.machine.phases import Phases, core_loads
+from carsim.machine.plan import Plan
+from carsim.machine.simulate import Simulation, simulate, simulate_plainly
+from carsim.mapping import MAPPINGS
+from carsim.schedule import BASELINE, REPLAYS, SCHEDULES
+from carsim.schedule.static import Static
+from carsim.workload.geometry import Video
+
+Run = tuple[Design, Plan, Batches]
+
+
+@st.composite
+def runs(draw: st.DrawFn, rungs: tuple[str, ...] = ("fluid",)) -> Run:
+    design, video = draw(designs()), draw(videos())
+    sparse = StreamingAttention(sinks=draw(st.integers(0, 2)), window=draw(st.integers(1, 6)))
+    replay = draw_replay(
+        draw, draw(st.integers(1, 2)), video, design.model.body.n_layers, design.policy.batch
+    )
+    plan = Plan(
+        Phases(Hardware(design), draw(st.sampled_from(rungs))),
+        video,
+        draw(st.sampled_from([DenseAttention(), sparse])),
+        draw(st.sampled_from(sorted(SCHEDULES))),
+        bool(replay.any()),
+        range(video.n_steps),
+    )
+    return design, plan, Batches(replay, 1, 0, "captured", "drawn")
+
+
+def assert_same(fast: Simulation, plain: Simulation) -> None:
+    assert fast.totals == plain.totals
+    assert (fast.batch_cycles == plain.batch_cycles).all()
+    for phase, cycles in fast.phase_cycles.items():
+        assert (cycles == plain.phase_cycles[phase]).all()
+    assert fast.work is not None
+    assert plain.work is not None
+    assert (fast.work.busy_cycles == plain.work.busy_cycles).all()
+    assert (fast.work.dram_bytes == plain.work.dram_bytes).all()
+
+
+@given(runs(rungs=("fluid", "tile")))
+def test_distinct_phases_times_their_number_are_all_phases(run: Run) -> None:
+    # A phase is taken once for all layer-steps that share it; were anything missing in what tells
+    # them apart, two of them would differ when each is taken for itself.
+    _, plan, batches = run
+    assert_same(simulate(plan, batches, detail=True), simulate_plainly(plan, batches))
+
+
+@pytest.fixture
+def outside() -> Iterator[str]:
+    """A schedule from outside, for which it matters which sequences compute, not only how many."""
+
+    class Mirrored(Static):
+        kind = label = "mirrored"
+
+        def assign(self, computing, cores):  # type: ignore[no-untyped-def]
+            home = np.arange(computing.shape[-1])[::-1] // 2 % cores
+            return np.where(computing, home, REPLAYS)
+
+    SCHEDULES["mirrored"] = Mirrored()
+    yield "mirrored"
+    del SCHEDULES["mirrored"]
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(run=runs())
+def test_a_schedule_from_outside_runs_and_equals_the_slow_way(outside: str, run: Run) -> None:
+    _, plan, batches = run
+    plan = replace(plan, schedule=outside, replays=True)
+    assert_same(simulate(plan, batches, detail=True), simulate_plainly(plan, batches))
+
+
+@given(runs())
+def test_macs_are_those_that_the_decisions_ask_for(run: Run) -> None:
+    # Counted here from the shapes alone: a weight of a projection multiplies once per token, one of
+    # the MLP once per token that computes, every attended token 2 d times per token.
+    design, plan, batches = run
+    body, video = design.model.body, plan.video
+    n_batches, _, _, rows = batches.replay.shape
+    tokens = n_batches * rows * (video.prompt_tokens + video.n_steps)
+    projections = tokens * body.n_layers * body.attention_weights
+    computed = (~batches.replay).sum() + n_batches * rows * video.prompt_tokens * body.n_layers
+    mlps = int(computed) * body.mlp_weights
+    pairs = video.prompt_tokens * (video.prompt_tokens + 1) // 2 + int(plan.attended.sum())
+    attention = n_batches * rows * body.n_layers * pairs * 2 * body.hidden_size
+    head = n_batches * rows * video.n_steps * design.model.head.streamed_weights(body)
+    done = sum(total.macs for total in simulate(plan, batches).totals.values())
+    assert done == projections + mlps + attention + head
+
+
+@given(runs())
+def test_bytes_moved_are_those_required(run: Run) -> None:
+    # Counted here from the decisions and the schedule alone.
+    design, plan, batches = run
+    totals = simulate(plan, batches).totals
+    moved = sum(sum(total.dram_bytes) for name, total in totals.items() if name != "prefill")
+    assert moved == _required_bytes(design, plan, batches)
+
+
+def _required_bytes(design: Design, plan: Plan, batches: Batches) -> int:
+    model, body = design.model, design.model.body
+    hw, d = plan.hw, body.hidden_size
+    n_batches, _, n_layers, rows = batches.replay.shape
+    qkv = model.weights.bytes_of(d * (d + 2 * body.kv_size))
+    out = model.weights.bytes_of(d * d)
+    mlp = model.weights.bytes_of(2 * d * body.ffn_size) + model.weights.bytes_of(d * body.ffn_size)
+    home = _streams(design, hw.home_loads.tolist())
+    per_step = 0
+    for scored, attended in zip(plan.scored, plan.attended.tolist(), strict=True):
+        early = int(scored and design.machine.decision_at == "q")
+        late_outside = int(scored and not early and plan.aligned_outside)
+        kv = rows * model.kv.bytes_of((2 * attended + late_outside) * body.kv_size)
+        kv += rows * model.kv.bytes_of(2 * body.kv_size)
+        kv += rows * model.kv.bytes_of(early * body.kv_size)
+        per_step += n_layers * (home * (qkv + out) + kv)
+    head = len(plan.steps) * home * model.weights.bytes_of(d * model.head.vocabulary)  # type: ignore[union-attr]
+    mlps = 0
+    for at in np.ndindex(batches.replay.shape[:3]):
+        scored = bool(plan.scored[at[1]])
+        for group in plan.groups(scored):
+            computing = ~batches.replay[at][None, group]
+            loads = core_loads(plan.schedule_of(scored), computing, design.machine.cores)
+            mlps += _streams(design, loads[0].tolist()) * mlp
+        mlps += rows * model.replay.bytes_of(d)
+    return n_batches * (per_step + head) + mlps
+
+
+def _streams(design: Design, loads: list[int]) -> int:
+    """Times that the weights of a matrix are fetched for these loads."""
+    machine = design.machine
+    if MAPPINGS[machine.mapping].splits_mlp or machine.weight_sharing == "broadcast":
+        return int(any(loads))
+    if machine.weight_sharing == "private":
+        return sum(load > 0 for load in loads)
+    return sum(loads)
+
+
+@given(runs())
+def test_no_run_beats_compute_bandwidth_or_bound(run: Run) -> None:
+    _, plan, batches = run
+    simulation = simulate(plan, batches)
+    assert simulation.cycles >= simulation.bound_cycles
+    machine = plan.hw.design.machine
+    for total in simulation.totals.values():
+        assert total.cycles >= total.compute_cycles
+        assert sum(total.times) == total.cycles
+        assert total.busy_cycles <= total.cycles * machine.cores
+        assert total.macs <= total.cycles * machine.macs_per_cycle
+    bounds = list(simulation.totals.values())
+    for index, path in enumerate(plan.hw.paths):
+        assert sum(t.dram_bytes[index] for t in bounds) <= simulation.cycles * path.rate
+        # The bound itself is possible: its bytes come at no more than the sustained rate.
+        assert sum(t.bound_dram_bytes[index] for t in bounds) <= simulation.bound_cycles * path.rate
+
+
+@given(runs(), st.sampled_from(sorted(SCHEDULES)))
+def test_the_bound_holds_for_every_schedule(run: Run, schedule: str) -> None:
+    """Also for one that dispatches all sequences at once, where the register holds fewer."""
+    _, plan, batches = run
+    bound_cycles = simulate(plan, batches).bound_cycles
+    assert simulate(replace(plan, schedule=schedule), batches).cycles >= bound_cycles
+
+
+@given(runs())
+def test_no_run_beats_its_critical_path(run: Run) -> None:
+    # The phases of a layer-step follow each other, and each lasts as long as its fullest core has
+    # MACs to do, at all of its array; what is split is spread over all cores.
+    design, plan, batches = run
+    body, cores = design.model.body, design.machine.cores
+    mapping, least = plan.hw.mapping, 0.0
+    for at in np.ndindex(batches.replay.shape[:3]):
+        scored = bool(plan.scored[at[1]])
+        attention = body.attention_weights + 2 * body.hidden_size * int(plan.attended[at[1]])
+        rows = plan.hw.batch / cores if mapping.splits_attention else max(plan.hw.home_loads)
+        least += rows * attention
+        for group in plan.groups(scored):
+            computing = ~batches.replay[at][None, group]
+            loads = core_loads(plan.schedule_of(scored), computing, cores)[0]
+            mlps = loads.sum() / cores if mapping.splits_mlp else loads.max()
+            least += mlps * body.mlp_weights
+    layers = ("qkv", "attention", "output", "mlp")
+    cycles = sum(simulate(plan, batches).totals[name].cycles for name in layers)
+    assert cycles * design.machine.array.macs_per_cycle >= least * (1 - 1e-12)
+
+
+@given(runs())
+def test_batches_do_not_know_of_each_other(run: Run) -> None:
+    _, plan, batches = run
+    turned = replace(batches, replay=batches.replay[::-1])
+    forward, backward = simulate(plan, batches), simulate(plan, turned)
+    assert (forward.batch_cycles == backward.batch_cycles[::-1]).all()
+    assert forward.totals == backward.totals
+    assert int(forward.batch_cycles.sum()) == forward.cycles
+
+
+def test_a_longer_video_is_a_shorter_one_and_more() -> None:
+    # No state depends on absolute time: the first steps take what they take in a longer video.
+    design = small_design()
+    times = []
+    for video in (Video(1, 4, 3), Video(2, 4, 3)):
+        replay = np.zeros((1, video.n_steps, design.model.body.n_layers, 4), bool)
+        phases = Phases(Hardware(design))
+        plan = Plan(phases, video, DenseAttention(), BASELINE.kind, False, range(video.n_steps))
+        simulation = simulate(plan, Batches(replay, 1, 0, "", ""), detail=True)
+        times.append(sum(cycles for cycles in simulation.phase_cycles.values()))
+    assert (times[0] == times[1][:, :4]).all()
+
+
+def test_drs_is_later_than_static_where_it_costs_streams() -> None:
+    # Eight sequences, four cores, private weights, memory-bound; sequences 0 and 4 compute, which
+    # share core 0: static streams the MLP once, DRS twice.
+    from carsim.machine.phases import MlpCases
+
+    design = small_design(
+        batch=8,
+        cores=4,
+        weight_sharing="private",
+        array={"rows": 32, "cols": 32, "pipeline_cycles": 0},
+        vector={"lanes": 64, "pipeline_cycles": 0},
+    )
+    phases = Phases(Hardware(design))
+    cases = MlpCases(np.array([[b % 4 == 0 for b in range(8)]]), np.array([10**6]))
+    static, balanced, packed = (
+        int(phases.mlp(SCHEDULES[kind], cases).cycles[0]) for kind in ("static", "drs", "pack")
+    )
+    assert balanced > 1.5 * static
+    assert packed <= static + 40  # the way to the mapped core and back

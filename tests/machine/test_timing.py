@@ -1,0 +1,264 @@
+"""Exact cycles of phases, derived by hand, on both rungs: the solver and the SimPy machine.
+
+The machine of :mod:`ideal`: two cores, 8 bytes a cycle, 10 cycles from request to first byte, tiles
+of 1 KiB in double buffers of four. ``COLD`` is that latency.
+"""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from ideal import ideal_hardware
+
+from carsim.machine.phase import Outcome
+from carsim.machine.phases import FIDELITIES, MlpCases, Phases
+from carsim.schedule import SCHEDULES
+from carsim.workload.ops import Category
+
+RUNGS = pytest.mark.parametrize("rung", FIDELITIES)
+ONE_BY_ONE = {"rows": 1, "cols": 1, "pipeline_cycles": 0}
+
+
+def times(outcome: Outcome) -> dict[str, int]:
+    return {Category(i).name: n for i, n in enumerate(outcome.times[0].tolist()) if n}
+
+
+def mlp(
+    rung: str,
+    computing: str = "1111",
+    *,
+    schedule: str = "static",
+    known: int | None = None,
+    **machine: Any,
+) -> Outcome:
+    """An MLP phase; ``computing`` has a 1 for each sequence that computes."""
+    hw = ideal_hardware(batch=len(computing), **machine)
+    bits = np.array([[bit == "1" for bit in computing]])
+    cases = MlpCases(bits, None if known is None else np.array([known]))
+    return Phases(hw, rung).mlp(SCHEDULES[schedule], cases)
+
+
+def attention(rung: str, attended: int, **machine: Any) -> Outcome:
+    phases = Phases(ideal_hardware(**machine), rung)
+    return phases.attention(False, np.array([attended]), False)
+
+
+@RUNGS
+def test_qkv_projection(rung: str) -> None:
+    # 10 + 3072 / 8 = 394; the last of three tiles takes 4 / 3 cycles, rounded up.
+    outcome = Phases(ideal_hardware(), rung).qkv(False)
+    assert outcome.cycles == 394 + 1
+    assert times(outcome) == {"QKV": 5, "WAIT_DDR": 390}
+
+
+@RUNGS
+def test_attention_waits_for_a_tile_per_core(rung: str) -> None:
+    # 8 cached tokens of 4 rows: 4 x 2 x 8 x 32 = 2048 bytes, and 4 x 64 written. Each core has 2
+    # rows of 4 heads, scores and sums of a cycle each: 16 cycles. Both cores have their tile of
+    # 1024 at 10 + 256 = 266 and read it in 2048 / 2304 of 16 cycles, rounded up, 15; the other 256
+    # bytes come until 298 and take the last cycle.
+    outcome = attention(rung, 8)
+    assert outcome.cycles == 298 + 1
+    assert outcome.dram_bytes.tolist() == [[2304, 0]]
+
+
+@RUNGS
+def test_attention_waits_for_the_cores_at_work_only(rung: str) -> None:
+    # One sequence, one core: 64 tokens are 4096 bytes and 64 written, there at 10 + 520. Its 12
+    # cycles are read tile by tile; the last 64 bytes take none that is left after 4096 / 4160 of 12,
+    # rounded up.
+    assert attention(rung, 64, batch=1).cycles == 530
+
+
+@RUNGS
+def test_output_projection(rung: str) -> None:
+    # One tile at 10 + 128, and 2 cycles.
+    assert Phases(ideal_hardware(), rung).output().cycles == 138 + 2
+
+
+@RUNGS
+def test_mlp(rung: str) -> None:
+    # 3072 bytes until 394, then 1536 and 4 x 64 of replay cache until 394 + 224 = 618; 768 of the
+    # 1792 are the last tile, 4 cycles less ceil(4 x 1024 / 1792) = 3.
+    outcome = mlp(rung)
+    assert outcome.cycles == 618 + 1
+    assert outcome.dram_bytes.tolist() == [[3072 + 1536 + 256, 0]]
+    assert times(outcome) == {"MLP": 1 + 2 + 4, "WAIT_DDR": 612}
+
+
+@RUNGS
+def test_a_slow_array_sets_the_pace(rung: str) -> None:
+    # One multiplier: first tile at 10 + 128 = 138, then 2 rows x 3072 and 2 x 1536 cycles, norm
+    # before the first tile is in.
+    assert mlp(rung, array=ONE_BY_ONE).cycles == 138 + 6144 + 3072
+
+
+@RUNGS
+def test_a_phase_is_over_when_its_last_write_is(rung: str) -> None:
+    # The replay cache lies in a memory of a byte a cycle. The 256 bytes of replay cache are on their
+    # way from the start of down: gate and up end with their last byte, at 394, as the first two of
+    # three tiles have taken both cycles.
+    placement = {"weights": "ddr", "kv": "ddr", "replay": "second", "head": "ddr"}
+    outcome = mlp(rung, second_rate=1, placement=placement)
+    assert outcome.cycles == 394 + 256
+    assert outcome.dram_bytes.tolist() == [[4608, 256]]
+
+
+@RUNGS
+def test_a_layer_in_which_all_replay(rung: str) -> None:
+    # 10 + 4 x 64 / 8 = 42, and one cycle to add 2 x 32 elements on each core.
+    outcome = mlp(rung, "0000", known=10_000)
+    assert outcome.cycles == 43
+    assert times(outcome) == {"REPLAY": 43}
+    assert outcome.dram_bytes.tolist() == [[256, 0]]
+    # 4 x 32 sums on two cores for a cycle each; 256 bytes into a buffer and out of it.
+    assert (outcome.macs, outcome.vector_ops, outcome.busy_cycles) == (0, 128, 2)
+    assert outcome.sram_bytes == 512
+    # With 32 lanes the sums of two sequences take two cycles on each core.
+    slow = mlp(rung, "0000", known=10_000, vector={"lanes": 32, "pipeline_cycles": 0})
+    assert slow.cycles == 42 + 2
+
+
+@RUNGS
+def test_replay_is_read_first_and_the_mlp_streams_behind_it(rung: str) -> None:
+    # 2 x 64 bytes of replay, 3072 + 1536 + 128: all through at 10 + 608; the last tile, 640 of
+    # 1664 bytes, takes what is left of 2 cycles after ceil(2 x 1024 / 1664) = 2.
+    outcome = mlp(rung, "1100", known=10_000)
+    assert outcome.cycles == 618
+    assert "REPLAY" not in times(outcome)
+
+
+# Dispatch: 64 instructions of 4 cycles a sequence. DRS latches (8), scans (1 a sequence) and checks
+# those of all four; under static each core checks those of its own two.
+DRS_CYCLES = 8 + 4 * (1 + 64 * 4)
+STATIC_CYCLES = 2 * 64 * 4
+
+
+@RUNGS
+@pytest.mark.parametrize(
+    ("schedule", "takes"), [("static", STATIC_CYCLES), ("drs", DRS_CYCLES), ("pack", DRS_CYCLES)]
+)
+def test_dispatch_holds_the_mlp_up_as_far_as_the_decision_comes_late(
+    rung: str, schedule: str, takes: int
+) -> None:
+    # With broadcast weights any core uses what comes: the first four tiles are fetched meanwhile,
+    # so that from the last instruction on there are norm (1), gate and up (2), under a central
+    # schedule the way to the mapped core (4 x 32 x 2 bytes there and back, 8 cycles), and down.
+    handed_over = 0 if schedule == "static" else 8
+    for known in (0, 130):
+        outcome = mlp(rung, schedule=schedule, known=known)
+        exposed = takes - known
+        assert times(outcome)["DRS"] == exposed
+        # The fifth tile, 768 bytes of down, finds a slot when the first is read, 1 + ceil(2 / 3)
+        # cycles later, and comes 10 later, but not before the fourth is through.
+        freed = exposed + handed_over + 1 + 1
+        assert outcome.cycles == max(freed + 10, 10 + 512) + 768 // 8 + 1
+
+
+@RUNGS
+def test_a_decision_known_early_costs_nothing(rung: str) -> None:
+    assert mlp(rung, schedule="static", known=STATIC_CYCLES).cycles == mlp(rung).cycles
+
+
+@RUNGS
+def test_private_weights_are_streamed_once_per_core_at_work(rung: str) -> None:
+    # Cores with two and one sequences stream 3072 + 1536 each; 4 x 64 of replay cache.
+    outcome = mlp(rung, "1110", known=10_000, weight_sharing="private")
+    assert outcome.dram_bytes.sum() == 2 * 4608 + 256
+    # All share the memory, which idles after its latency no more; the last tile of the core that
+    # ends last takes a cycle or two.
+    through = 10 + (2 * 4608 + 256) // 8
+    assert through <= outcome.cycles <= through + 4
+    # Per sequence, the core with two streams twice.
+    outcome = mlp(rung, "1110", known=10_000, weight_sharing="private_per_sequence")
+    assert outcome.dram_bytes.sum() == 3 * 4608 + 256
+
+
+@RUNGS
+def test_cores_that_split_a_matrix_gather_what_each_computed(rung: str) -> None:
+    # Split by columns, each core has 4 rows x 32 x 16: 4 cycles on its own 512 bytes; 4 x 32
+    # elements of 2 bytes are gathered over 64 bytes a cycle meanwhile. One operand of 1024 bytes.
+    phases = Phases(ideal_hardware(mapping="tensor"), rung)
+    assert phases.output().cycles == 10 + 128 + 4
+    assert phases.output().bound_cycles == 128  # a bound charges no exchange
+
+
+@RUNGS
+def test_time_spent_queueing_for_the_fullest_core(rung: str) -> None:
+    # Both sequences on core 0, where an even share would be one on each: half of the products.
+    machine = {"weight_sharing": "private", "array": ONE_BY_ONE, "rate": 100_000}
+    outcome = mlp(rung, "1010", known=10_000, **machine)
+    assert times(outcome)["WAIT_CORE"] == 3072 + 1536
+    assert "WAIT_CORE" not in times(mlp(rung, "1100", known=10_000, **machine))
+
+
+TWO_CODES = {
+    "kind": "depth_transformer",
+    "n_layers": 1,
+    "hidden_size": 16,
+    "n_heads": 2,
+    "ffn_size": 64,
+    "n_codes": 2,
+    "codebook_size": 10,
+}
+
+
+@RUNGS
+def test_a_head_bound_by_memory_streams_all_its_passes(rung: str) -> None:
+    # 32 x 16 = 512 bytes, then per code 768 + 256 + 1024 + 1024 + 160 = 3232: 6976 bytes end at
+    # 10 + 872 if slots free up in time. Twelve tiles, four slots: each is freed long before.
+    outcome = Phases(ideal_hardware(head=TWO_CODES), rung).head()
+    assert outcome.cycles == 10 + 872 + 2
+    assert outcome.dram_bytes.tolist() == [[6976, 0]]
+
+
+@RUNGS
+@pytest.mark.parametrize(("codes", "passes"), [(1, [1]), (2, [1, 2]), (4, [1, 2, 3, 4])])
+def test_a_head_bound_by_compute_runs_its_passes_one_after_the_other(
+    rung: str, codes: int, passes: list[int]
+) -> None:
+    # One multiplier, so that all of memory comes in the cycle after its latency. Projection 2 x 512
+    # cycles; per code norm 1 + QKV 2 x 768, output 2 x 256, norm 1 + 2 x 1024, 2 x 1024, norm 1 +
+    # classifier 2 x 160; attention 2 x 2 rows and heads x (8 + 8) per code so far.
+    hw = ideal_hardware(rate=100_000, head=TWO_CODES | {"n_codes": codes}, array=ONE_BY_ONE)
+    per_code = 3 + 2 * (768 + 256 + 1024 + 1024 + 160)
+    computed = sum(2 * 2 * (8 + 8) * code for code in passes)
+    assert Phases(hw, rung).head().cycles == 11 + 2 * 512 + codes * per_code + computed
+
+
+def test_a_prompt_streams_the_weights_once_per_pass() -> None:
+    # 3 tokens of 2 sequences per core are 6 rows of 64 bytes: they fit, and weights come once;
+    # keys and values of 3 tokens are read (4 x 192) and written (4 x 192).
+    weights = 3072 + 1024 + 3072 + 1536
+    fits = Phases(ideal_hardware()).prefill_layer(3)
+    assert fits.dram_bytes.tolist() == [[weights + 2 * 768, 0]]
+
+
+def test_the_bound_is_the_later_of_compute_and_all_bytes() -> None:
+    phases = Phases(ideal_hardware())
+    cycles, nbytes = phases.mlp_bound(4)
+    # All compute: 3072 + 1536 and 256 of replay cache; none: 256 bytes of replays.
+    assert cycles.tolist()[0::4] == [32, (4608 + 256) // 8]
+    assert nbytes[4].tolist() == [4608 + 256, 0]
+    # With one multiplier, the compute of two sequences: 2 x 32 x 96 and 2 x 48 x 32, and a norm.
+    slow, _ = Phases(ideal_hardware(array=ONE_BY_ONE)).mlp_bound(4)
+    assert slow[4] == 1 + 6144 + 3072
+
+
+def test_the_bound_takes_the_best_assignment() -> None:
+    # Two computing sequences. Bound by memory, one core streams once; bound by compute, two cores
+    # take half as long as one.
+    private = {"weight_sharing": "private"}
+    few, _ = Phases(ideal_hardware(**private)).mlp_bound(4)
+    assert few[2] == (4608 + 256) // 8
+    hw = ideal_hardware(**private, array=ONE_BY_ONE, rate=100_000)
+    many, nbytes = Phases(hw).mlp_bound(4)
+    assert many[2] == 1 + 3072 + 1536
+    assert nbytes[2].tolist() == [2 * 4608 + 256, 0]
+
+
+def test_weights_broadcast_to_several_cores_enter_each_buffer() -> None:
+    # Both cores write and read 1024 bytes of output weights; activations are the same either way.
+    two = Phases(ideal_hardware(batch=2, cores=2)).output().sram_bytes[0]
+    one = Phases(ideal_hardware(batch=2, cores=1)).output().sram_bytes[0]
+    assert two - one == 2 * 1024
