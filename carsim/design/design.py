@@ -8,6 +8,7 @@ from carsim.design.board import Board
 from carsim.design.energy import Energy
 from carsim.design.machine import Machine
 from carsim.design.policy import Policy
+from carsim.mapping import MAPPINGS
 from carsim.section import FieldError, Section
 from carsim.workload.model import Model
 
@@ -41,7 +42,7 @@ class Design(Section):
                     f"{kib} KiB hold fewer than two tiles of {machine.tile_kib} KiB",
                     "enlarge it or shrink machine.tile_kib",
                 )
-        if machine.splits_attention and machine.weight_sharing != "broadcast":
+        if MAPPINGS[machine.mapping].needs_broadcast and machine.weight_sharing != "broadcast":
             raise FieldError(
                 "machine.weight_sharing",
                 f"{machine.weight_sharing!r} has no meaning under machine.mapping "

@@ -2,11 +2,18 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from carsim.mapping import MAPPINGS
 from carsim.schedule import Registers
-from carsim.section import NonNegativeInt, PositiveInt, Section, one_of
+from carsim.section import (
+    FieldError,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveInt,
+    Section,
+    one_of,
+)
 from carsim.units import KIB
 
 WeightLoad = Literal["none", "rows", "full_fold"]
@@ -59,6 +66,24 @@ class Vector(Section):
     )
 
 
+class Overheads(Section):
+    """Time that products do not show. Zero only where a source says so; no default is measured."""
+
+    kernel_cycles: NonNegativeInt = Field(
+        0, description="launch, descriptor and drain of every matrix product on the array"
+    )
+    step_us: NonNegativeFloat = Field(
+        0.0, description="host, sampling and embedding look-up of one token step of the batch"
+    )
+
+
+class AttentionUnit(Section):
+    """Where attention's own products run if not on the whole array: a narrower unit or a part."""
+
+    rows: PositiveInt = Field(description="at most those of the array")
+    cols: PositiveInt = Field(description="at most those of the array")
+
+
 class Placement(Section):
     """Which memory of the board holds what, by name."""
 
@@ -98,8 +123,32 @@ class Machine(Section):
     exchange_bytes_per_cycle: PositiveInt = Field(
         64, description="core-to-core network that carries activations"
     )
+    attention_unit: AttentionUnit | None = Field(
+        None, description="part of the array that attention's scores and sums use; all if absent"
+    )
+    overheads: Overheads = Overheads()
     drs: Registers = Registers()
     placement: Placement
+
+    @model_validator(mode="after")
+    def _attention_unit_is_part_of_the_array(self) -> "Machine":
+        unit = self.attention_unit
+        for field in ("rows", "cols") if unit is not None else ():
+            wanted, there = getattr(unit, field), getattr(self.array, field)
+            if wanted > there:
+                raise FieldError(
+                    f"attention_unit.{field}",
+                    f"{wanted} are more than the {there} of the array",
+                    f"give at most {there}",
+                )
+        return self
+
+    @property
+    def attention_array(self) -> Array:
+        """The array that attention's own products run on."""
+        if self.attention_unit is None:
+            return self.array
+        return self.array.model_copy(update=self.attention_unit.model_dump())
 
     @property
     def splits_attention(self) -> bool:

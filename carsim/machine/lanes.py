@@ -118,6 +118,18 @@ def _step(hw: Hardware, op_of: OpOf, loads: Ints, split: bool, handed_over: bool
     elif hw.is_lockstep(split):
         whole = op_of(rows, Slice(), 1)
         of_core = _cost(hw, op_of(loads, Slice(), 1), loads)  # [n, C]
+        if hw.mapping.splits_remainder and whole.stream is not Stream.KV:
+            rounds = rows // cores
+            left = rows - rounds * cores
+            of_left = _cost(hw, op_of(left, Slice(cores), 1), left)
+            of_round = _cost(hw, op_of(rounds, Slice(), 1), rounds)
+            of_core = Cost(
+                *(
+                    np.broadcast_to(a + b, loads.shape)
+                    for a, b in zip(of_round, of_left, strict=True)
+                )
+            )
+            exchanged = _exchange_cycles(hw, op_of(left, Slice(), 1).gathered_elements)
         slowest = Cost(*(part.max(axis=-1, keepdims=True) for part in of_core))
         balanced = _cost(hw, op_of(even, Slice(), 1), even)
         busy = of_core.all
@@ -135,7 +147,7 @@ def _step(hw: Hardware, op_of: OpOf, loads: Ints, split: bool, handed_over: bool
         busy, filled = slowest.all, 1
     if handed_over and not split:
         elements = 2 * (rows if hw.is_lockstep(split) else loads) * hw.design.model.body.hidden_size
-        exchanged = _exchange_cycles(hw, elements)
+        exchanged = exchanged + _exchange_cycles(hw, elements)
     # Every core at work has a copy of the broadcast weights in its buffer.
     broadcast = hw.is_lockstep(split) and not split and whole.stream is not Stream.KV
     copies = at_work if broadcast else 1
@@ -145,7 +157,8 @@ def _step(hw: Hardware, op_of: OpOf, loads: Ints, split: bool, handed_over: bool
 
 def _cost(hw: Hardware, op: Op, rows: Ints) -> Cost:
     machine = hw.design.machine
-    array = gemm_cycles(machine.array, op.gemms)
+    unit = machine.attention_array if op.category == Category.ATTENTION else machine.array
+    array = gemm_cycles(unit, op.gemms) + machine.overheads.kernel_cycles * len(op.gemms)
     beside = np.maximum(array, vector_cycles(machine.vector, op.vector_ops))
     working = rows > 0
     return Cost(vector_cycles(machine.vector, op.serial_vector_ops) * working, beside * working)

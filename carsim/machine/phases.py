@@ -11,6 +11,7 @@ schedule, less than 0.2 % of a dense layer-step of the shipped designs).
 """
 
 from collections.abc import Callable, Hashable, Sequence
+from math import ceil
 from typing import NamedTuple
 
 import numpy as np
@@ -34,6 +35,7 @@ from carsim.machine.phase import (
 from carsim.schedule import Schedule, slots_per_core
 from carsim.workload.model import Model
 from carsim.workload.ops import (
+    Category,
     Count,
     Op,
     Slice,
@@ -116,6 +118,22 @@ class Phases:
     def head(self) -> Outcome:
         """All dependent passes of the head, for one step of all sequences."""
         return self._once("head", self.head_phase)
+
+    @property
+    def host_cycles(self) -> int:
+        """Fabric cycles of host, sampling and embedding in one token step."""
+        design = self.hw.design
+        return ceil(design.machine.overheads.step_us * design.board.fabric_clock_mhz)
+
+    def host(self) -> Outcome:
+        """What a token step takes besides layers and head: nothing computes, nothing moves."""
+        cycles = np.array([self.host_cycles])
+        nbytes = np.zeros((1, len(self.hw.paths)), np.int64)
+        idle = Timing([], cycles, np.zeros(1, np.int64))
+        found = outcome(Phase((), self._latencies, cycles, nbytes), idle)
+        found.times[:] = 0
+        found.times[:, Category.HOST] = cycles
+        return found
 
     def prefill_layer(self, tokens: int) -> Outcome:
         """One layer of the prompt, ``tokens`` per sequence, all computing."""

@@ -1,7 +1,7 @@
 """Simulate one policy on one machine over all batches of a trace.
 
 A video is T * N steps of L layers; a layer-step is the phases QKV, attention, output projection and
-MLP; a step ends with the head; prefill comes first. Nothing crosses a phase, so that each distinct
+MLP; a step ends with the head and the host; prefill comes first. Nothing crosses a phase, so that each distinct
 phase is taken once, and a run is a sum of phases, each times how often it occurs.
 :func:`simulate_plainly` takes the layer-steps one after the other instead, and is what the fast way
 is tested against.
@@ -216,6 +216,8 @@ def _outside_of_layers(plan: Plan, n_batches: int) -> tuple[dict[str, PhaseTotal
     totals = {"prefill": total_of([(prefill, np.array([n_batches * layers]))])}
     if design.machine.include_head:
         totals["head"] = total_of([(plan.phases.head(), np.array([n_batches * n_steps]))])
+    if plan.phases.host_cycles:
+        totals["host"] = total_of([(plan.phases.host(), np.array([n_batches * n_steps]))])
     return totals, sum(total.cycles for total in totals.values()) // n_batches
 
 

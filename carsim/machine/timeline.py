@@ -116,6 +116,7 @@ def usage_by_step(row: RowResult) -> Usage:
         cycles = cycles + head.cycles
         busy_cycles = busy_cycles + head.busy_cycles
         dram_bytes = dram_bytes + head.dram_bytes.T
+    cycles = cycles + plan.phases.host_cycles
     clock_mhz = design.board.fabric_clock_mhz
     used = {
         path.name: moved / (path.peak_gbps * GB * cycles / (clock_mhz * 1e6))
@@ -170,6 +171,10 @@ class _Observed(Phases):
         """After all layers."""
         return self._record("", super().head())
 
+    def host(self) -> Outcome:
+        """After the head."""
+        return self._record("", super().host(), "host")
+
     def prefill_layer(self, tokens: int) -> Outcome:
         """Before the window: not recorded."""
         emit, self._emit = self._emit, None
@@ -178,10 +183,10 @@ class _Observed(Phases):
         finally:
             self._emit = emit
 
-    def _record(self, phase: str, outcome: Outcome) -> Outcome:
+    def _record(self, phase: str, outcome: Outcome, alone: str = "head") -> Outcome:
         design, cycles = self.hw.design, int(outcome.cycles[0])
         if cycles:
-            name = f"layer {self.layer}: {phase}" if phase else "head"
+            name = f"layer {self.layer}: {phase}" if phase else alone
             self._timeline.emit(PHASES, name, 0, cycles)
             seconds = cycles / (design.board.fabric_clock_mhz * 1e6)
             for path, nbytes in zip(self.hw.paths, outcome.dram_bytes[0].tolist(), strict=True):

@@ -20,8 +20,10 @@ class Mapping(ABC):
     """Attention and its projections are split by heads."""
     splits_mlp: ClassVar[bool]
     """MLPs, the head and the prompt are split by columns."""
+    splits_remainder: ClassVar[bool] = False
+    """Sequences left over after whole rounds over the cores are split by columns over all cores."""
 
     @property
     def needs_broadcast(self) -> bool:
         """Each core owns its columns, so that private copies of the weights mean nothing."""
-        return self.splits_attention or self.splits_mlp
+        return self.splits_attention or self.splits_mlp or self.splits_remainder

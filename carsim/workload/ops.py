@@ -28,6 +28,7 @@ class Category(IntEnum):
     HEAD = 6
     WAIT_DDR = 7
     WAIT_CORE = 8
+    HOST = 9
 
 
 CATEGORY_LABELS = (
@@ -40,6 +41,7 @@ CATEGORY_LABELS = (
     "head",
     "waiting for DDR",
     "waiting for a core",
+    "kernel launch and host",
 )
 
 

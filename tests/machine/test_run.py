@@ -176,7 +176,7 @@ def test_rows_that_fill_no_batch_are_named() -> None:
     ("overrides", "why"),
     [
         (("machine.cores=4",), "4 sequences on 4 cores: each has a core of its own"),
-        (("machine.mapping=tensor",), "tensor mapping spreads every sequence over all cores"),
+        (("machine.mapping=tensor",), "every matrix is split over all cores"),
         (("machine.drs.index_register_bits=3",), "holds 3 of 4 sequences, so that MLPs are"),
     ],
 )

@@ -262,3 +262,35 @@ def test_weights_broadcast_to_several_cores_enter_each_buffer() -> None:
     two = Phases(ideal_hardware(batch=2, cores=2)).output().sram_bytes[0]
     one = Phases(ideal_hardware(batch=2, cores=1)).output().sram_bytes[0]
     assert two - one == 2 * 1024
+
+
+@RUNGS
+def test_a_kernel_costs_its_launch_and_a_step_its_host(rung: str) -> None:
+    # Output projection, one product: 5 cycles more. Host: 2.5 us at 200 MHz.
+    hw = ideal_hardware(overheads={"kernel_cycles": 5, "step_us": 2.5})
+    phases = Phases(hw, rung)
+    assert phases.output().cycles == 138 + 2 + 5
+    assert phases.host().cycles == 500
+    assert times(phases.host()) == {"HOST": 500}
+
+
+@RUNGS
+def test_a_narrow_attention_unit_takes_longer(rung: str) -> None:
+    # 8 x 8 multipliers: scores of 8 keys are one tile for each of 2 rows and 4 heads, 8 cycles, and
+    # so are sums of 8 x 8; with 4 x 8, the reduction over 8 takes two tiles, 32 cycles in all.
+    narrow = {"rows": 4, "cols": 8}
+    one = Phases(ideal_hardware(attention_unit=narrow), rung).attention(False, np.array([8]), False)
+    assert one.compute_cycles == 32
+    assert attention(rung, 8).compute_cycles == 16
+
+
+@RUNGS
+def test_hybrid_mapping_splits_what_is_left_over_after_whole_rounds(rung: str) -> None:
+    # Three sequences on two cores of one multiplier: a round of one each, 32 x 32 = 1024 cycles, and
+    # the third split: 32 x 16 = 512 on each core, and its 32 elements gathered in a cycle.
+    machine = {"batch": 3, "array": ONE_BY_ONE, "rate": 100_000}
+    hybrid = Phases(ideal_hardware(mapping="hybrid", **machine), rung).output()
+    batch = Phases(ideal_hardware(**machine), rung).output()
+    assert batch.cycles == 11 + 2 * 1024
+    assert hybrid.cycles == 11 + 1024 + 512
+    assert hybrid.macs == batch.macs == 3 * 1024
