@@ -34,8 +34,7 @@ bits are used as data; buffers do not share blocks; cascading and placement cost
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
 from carsim.errors import InputError
 from carsim.section import FieldError
@@ -160,11 +159,7 @@ class Fpga(Technology):
             exchange_bits=8 * machine.exchange_bytes_per_cycle if machine.cores > 1 else 0,
             drs_register_bits=drs_register_bits(machine.drs, machine.cores),
         )
-        parts: dict[str, dict[str, float]] = {}
-        for name, count in dsp_by_component(logic).items():
-            parts.setdefault(name, {})["dsp"] = count
-        for name, count in lut_by_component(logic).items():
-            parts.setdefault(name, {})["lut"] = count
+        parts = logic_by_component(logic)
         for buffer, (bram36, uram) in zip(buffers, placed, strict=True):
             parts.setdefault(buffer.name, {}).update(bram36=bram36, uram=uram)
         return Resources(dict(sorted(parts.items())))
@@ -210,9 +205,8 @@ class Fpga(Technology):
 # ------------------------------------------------------------------------- DSP slices and LUTs
 
 
-@dataclass(frozen=True, slots=True)
-class Logic:
-    """What a design has of everything that takes logic.
+class Logic(NamedTuple):
+    """What a design has of everything that takes logic: the inputs of the calibration.
 
     Attributes:
         array: Array of one core.
@@ -223,7 +217,7 @@ class Logic:
         dequantised: Weights carry scales of groups.
         exchange_bits: Data bits of one core's link to the others; 0 for none.
         drs_register_bits: Bits of the Index Register and the Mapping Registers; 0 for no DRS.
-        operand_bits: Width of weights, K and V as stored; as wide as the arithmetic by default.
+        operand_bits: Width of weights, K and V as stored.
     """
 
     array: "Array"
@@ -265,36 +259,29 @@ def array_dsp(array: "Array", operand_bits: int = 16) -> int:
     return array.rows * -(-array.cols // products_per_dsp(min(bits, operand_bits), bits))
 
 
-def dsp_by_component(logic: Logic) -> dict[str, int]:
-    """DSP slices of all cores, by component."""
-    scaled = logic.dequantised and logic.array.arithmetic != "fp16"
-    return {
-        "arrays": logic.cores * array_dsp(logic.array, logic.operand_bits),
-        "vector units": logic.cores * logic.lanes * VECTOR_LANE_DSP,
-        "dequantisers": logic.cores * logic.array.cols * DEQUANTISER_COLUMN_DSP if scaled else 0,
-    }
-
-
-def lut_by_component(logic: Logic) -> dict[str, int]:
-    """LUTs of all cores and of what they share, by component, each rounded up."""
-    macs, arithmetic = logic.cores * logic.array.macs_per_cycle, logic.array.arithmetic
-    dequantisers = (
-        macs * DEQUANTISER_FP16_LUT
-        if arithmetic == "fp16"
-        else logic.cores * logic.array.cols * DEQUANTISER_COLUMN_LUT
-    )
+def logic_by_component(logic: Logic) -> dict[str, dict[str, float]]:
+    """DSP slices and LUTs of all cores and of what they share, by component; LUTs rounded up."""
+    array, cores = logic.array, logic.cores
+    macs, columns, lanes = cores * array.macs_per_cycle, cores * array.cols, cores * logic.lanes
+    scaling = (columns * DEQUANTISER_COLUMN_DSP, columns * DEQUANTISER_COLUMN_LUT)
+    if array.arithmetic == "fp16":
+        scaling = (0, macs * DEQUANTISER_FP16_LUT)
     drs_bits = logic.drs_register_bits
     parts = {
-        "arrays": macs * MAC_LUT[arithmetic],
-        "vector units": logic.cores * logic.lanes * VECTOR_LANE_LUT,
-        "dequantisers": dequantisers if logic.dequantised else 0.0,
-        "buffer addressing": logic.ram_blocks * RAM_BLOCK_LUT,
-        "ports and DMA": logic.port_bits * PORT_BIT_LUT,
-        "core exchange": logic.cores * logic.exchange_bits * EXCHANGE_BIT_LUT,
-        "DRS": DRS_LUT + drs_bits * DRS_BIT_LUT if drs_bits else 0.0,
+        "arrays": (
+            cores * array_dsp(array, logic.operand_bits),
+            macs * MAC_LUT[array.arithmetic],
+        ),
+        "vector units": (lanes * VECTOR_LANE_DSP, lanes * VECTOR_LANE_LUT),
+        "dequantisers": scaling if logic.dequantised else (0, 0.0),
+        "buffer addressing": (0, logic.ram_blocks * RAM_BLOCK_LUT),
+        "ports and DMA": (0, logic.port_bits * PORT_BIT_LUT),
+        "core exchange": (0, cores * logic.exchange_bits * EXCHANGE_BIT_LUT),
+        "DRS": (0, DRS_LUT + drs_bits * DRS_BIT_LUT if drs_bits else 0.0),
     }
-    control = logic.cores * CORE_CONTROL_LUT + CONTROL_SHARE * sum(parts.values())
-    return {name: math.ceil(count) for name, count in (*parts.items(), ("control", control))}
+    shared = CONTROL_SHARE * sum(lut for _, lut in parts.values())
+    parts["control"] = (0, cores * CORE_CONTROL_LUT + shared)
+    return {name: {"dsp": dsp, "lut": math.ceil(lut)} for name, (dsp, lut) in parts.items()}
 
 
 def drs_register_bits(drs: "Drs", cores: int) -> int:
@@ -310,8 +297,7 @@ def drs_register_bits(drs: "Drs", cores: int) -> int:
 # -------------------------------------------------------------------------------- on-chip RAM
 
 
-@dataclass(frozen=True, slots=True)
-class Buffer:
+class Buffer(NamedTuple):
     """A kind of on-chip buffer: bytes and bits per cycle of one copy, and how many copies.
 
     >>> Buffer("256 weights of 4.15625 bits per cycle", 256 * 1024, 1064, 1).bram36

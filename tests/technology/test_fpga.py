@@ -15,8 +15,7 @@ from carsim.technology.fpga import (
     Logic,
     array_dsp,
     drs_register_bits,
-    dsp_by_component,
-    lut_by_component,
+    logic_by_component,
     place,
     products_per_dsp,
 )
@@ -28,7 +27,6 @@ ZCU102 = load_design("zcu102")
 
 def errors_of(kind: str, *used_for: str) -> dict[str, float]:
     """Relative errors of the published designs that say how much of ``kind`` they take."""
-    model = {"lut": lut_by_component, "dsp": dsp_by_component}[kind]
     with PUBLISHED.open(encoding="utf-8", newline="") as lines:
         rows = [row for row in csv.DictReader(lines) if row["used_for"] in used_for and row[kind]]
     errors = {}
@@ -42,7 +40,8 @@ def errors_of(kind: str, *used_for: str) -> dict[str, float]:
             ram_blocks=int(row["ram_blocks"]),
             dequantised=row["dequantised"] == "yes",
         )
-        errors[row["design"]] = sum(model(logic).values()) / float(row[kind]) - 1
+        predicted = sum(part[kind] for part in logic_by_component(logic).values())
+        errors[row["design"]] = predicted / float(row[kind]) - 1
     return errors
 
 
