@@ -15,8 +15,7 @@ most of its power idle (a U280 37 of 45 W), so the joules above idle are a figur
 
 Intervals are those of the constants, taken as if all erred in the same direction: a sum of lows and
 a sum of highs. Two designs share most of their constants, so their ratio is known far better than
-either: :mod:`carsim.technology.interval`. Everything is linear in the activity, so reports of parts
-of a run may be summed.
+either: :mod:`carsim.technology.interval`. Everything is linear in the activity.
 
 Simplifications: energy per operation does not depend on data; clocked logic is never gated;
 voltage and temperature are nominal; reads and writes of a memory cost alike.
@@ -66,11 +65,6 @@ class EnergyPart:
     device: bool = True
     constant: str = ""
 
-    def scaled(self, factor: float) -> "EnergyPart":
-        """The part of ``factor`` times the work."""
-        value, low, high = (j * factor for j in (self.value_j, self.low_j, self.high_j))
-        return replace(self, value_j=value, low_j=low, high_j=high)
-
 
 @dataclass(frozen=True, slots=True)
 class Joules:
@@ -104,19 +98,11 @@ class EnergyReport:
 
     def scaled(self, factor: float) -> "EnergyReport":
         """Joules of ``factor`` times the work, say ``1 / videos`` for those of a video."""
-        return EnergyReport(tuple(part.scaled(factor) for part in self.parts))
-
-    def __add__(self, other: "EnergyReport") -> "EnergyReport":
-        """Joules of both pieces of work, which must be of the same design."""
+        ends = ("value_j", "low_j", "high_j")
         return EnergyReport(
             tuple(
-                replace(
-                    mine,
-                    value_j=mine.value_j + theirs.value_j,
-                    low_j=mine.low_j + theirs.low_j,
-                    high_j=mine.high_j + theirs.high_j,
-                )
-                for mine, theirs in zip(self.parts, other.parts, strict=True)
+                replace(part, **{end: getattr(part, end) * factor for end in ends})
+                for part in self.parts
             )
         )
 

@@ -195,11 +195,13 @@ def test_energy_is_linear_in_the_work_and_the_sum_of_its_parts(a: Activity, b: A
         a.sram_bytes + b.sram_bytes,
         {name: a.dram_bytes[name] + b.dram_bytes[name] for name in a.dram_bytes},
     )
-    separately = energy(U280, a, USED) + energy(U280, b, USED)
     together = energy(U280, both, USED)
-    assert [part.component for part in separately.parts] == [p.component for p in together.parts]
-    assert separately.board.value_j == pytest.approx(together.board.value_j, rel=1e-12)
-    assert separately.device.high_j == pytest.approx(together.device.high_j, rel=1e-12)
+    for one, other, part in zip(
+        energy(U280, a, USED).parts, energy(U280, b, USED).parts, together.parts, strict=True
+    ):
+        assert one.component == part.component
+        assert one.value_j + other.value_j == pytest.approx(part.value_j, rel=1e-12)
+        assert one.high_j + other.high_j == pytest.approx(part.high_j, rel=1e-12)
     half = together.scaled(0.5).board
     assert half.low_j == pytest.approx(together.board.low_j / 2, rel=1e-12)
     for end in ("value_j", "low_j", "high_j"):
