@@ -1,6 +1,8 @@
 """The board: logic, memories and the ports between fabric and memory."""
 
-from pydantic import Field, model_validator
+from typing import ClassVar
+
+from pydantic import Field, SerializeAsAny, model_validator
 
 from carsim.section import (
     ClockMhz,
@@ -11,6 +13,7 @@ from carsim.section import (
     PositiveInt,
     Section,
 )
+from carsim.technology import DefaultTechnology, TechnologySection
 from carsim.units import GIB, MIB
 
 
@@ -67,15 +70,28 @@ class Memory(Section):
 
 
 class Board(Section):
-    """An FPGA board: what there is to build on."""
+    """A board: what there is to build on."""
+
+    UNTIMED: ClassVar[frozenset[str]] = frozenset(
+        ["name", "device", "technology", "lut", "dsp", "bram36", "uram", "static_w", "host_w"]
+    )
+    """Fields on which no time depends; they decide what fits and what it costs."""
 
     name: str
     device: str
     fabric_clock_mhz: ClockMhz = Field(description="clock of the design's fabric")
-    lut: PositiveInt
-    dsp: PositiveInt
-    bram36: PositiveInt = Field(description="block RAMs of 36 kbit")
-    uram: NonNegativeInt = Field(description="UltraRAMs of 288 kbit")
+    technology: SerializeAsAny[TechnologySection] = Field(
+        DefaultTechnology(), description="what designs are built in"
+    )
+    lut: PositiveInt | None = Field(None, description="an FPGA needs it")
+    dsp: PositiveInt | None = Field(None, description="an FPGA needs it")
+    bram36: PositiveInt | None = Field(None, description="block RAMs of 36 kbit; an FPGA needs it")
+    uram: NonNegativeInt | None = Field(None, description="UltraRAMs of 288 kbit; an FPGA needs it")
     static_w: NonNegativeFloat = Field(description="device static power")
     host_w: NonNegativeFloat = Field(description="processing system, shell, fans, regulators")
     memories: dict[str, Memory] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _has_what_its_technology_needs(self) -> "Board":
+        self.technology.check_board(self)
+        return self

@@ -1,27 +1,15 @@
 """Energy constants, each with its interval and its source."""
 
-from pydantic import Field, model_validator
+from typing import Any
 
-from carsim.section import FieldError, NonNegativeFloat, Section
+from pydantic import Field, field_validator
 
+from carsim.section import Section
+from carsim.technology.base import Constant
 
-class Constant(Section):
-    """A constant with the interval in which it is believed to lie, and where it comes from."""
+__all__ = ["Constant", "Energy"]
 
-    value: NonNegativeFloat
-    low: NonNegativeFloat
-    high: NonNegativeFloat
-    source: str = Field(min_length=8)
-
-    @model_validator(mode="after")
-    def _ordered(self) -> "Constant":
-        if not self.low <= self.value <= self.high:
-            raise FieldError(
-                "value",
-                f"{self.value:g} lies outside of its interval, {self.low:g} to {self.high:g}",
-                "change it, or low and high with it",
-            )
-        return self
+_OF_FPGA = "per MHz; an FPGA needs it"
 
 
 class Energy(Section):
@@ -33,9 +21,20 @@ class Energy(Section):
     dram_pj_per_bit: dict[str, Constant] = Field(
         min_length=1, description="by family of memory, such as DDR4"
     )
-    dram_background_w_per_gib: Constant
-    clock_uw_per_mhz_dsp: Constant
-    clock_uw_per_mhz_bram: Constant
-    clock_uw_per_mhz_uram: Constant
-    clock_uw_per_mhz_klut: Constant
+    dram_background_w_per_gib: dict[str, Constant] = Field(
+        min_length=1,
+        description="standby and refresh, by family of memory; of devices of 8 Gbit, other "
+        "densities draw as much per device; a single constant serves every family",
+    )
+    clock_uw_per_mhz_dsp: Constant | None = Field(None, description=_OF_FPGA)
+    clock_uw_per_mhz_bram: Constant | None = Field(None, description=_OF_FPGA)
+    clock_uw_per_mhz_uram: Constant | None = Field(None, description=_OF_FPGA)
+    clock_uw_per_mhz_klut: Constant | None = Field(None, description=_OF_FPGA)
     static_relative: Constant = Field(description="factor on the board's static and host power")
+
+    @field_validator("dram_background_w_per_gib", mode="before")
+    @classmethod
+    def _one_serves_every_family(cls, raw: Any) -> Any:
+        """Designs of before memories had families of their own here gave one constant."""
+        is_one = isinstance(raw, Constant) or (isinstance(raw, dict) and "value" in raw)
+        return {"any": raw} if is_one else raw

@@ -1,11 +1,52 @@
-"""What a design costs: logic, memory, joules, and whether it fits its board.
+"""What a design costs: logic or area, memory, joules, and whether it fits its board.
 
-* :mod:`carsim.technology.resources` - DSP, block RAM, UltraRAM and LUT of a design, by component;
-* :mod:`carsim.technology.logic` - the DSP and LUT figures behind it, calibrated on published
-designs;
-* :mod:`carsim.technology.onchip_ram` - block RAMs and UltraRAMs of a buffer by width as well as
-bytes;
+* :mod:`carsim.technology.base` - the contract of a technology;
+* :mod:`carsim.technology.fpga` - DSP slices, RAM blocks and LUTs, calibrated on published designs;
 * :mod:`carsim.technology.capacity` - what each external memory has to hold;
 * :mod:`carsim.technology.fit` - all of it against the board;
-* :mod:`carsim.technology.energy` - joules of a piece of work, by component, with intervals.
+* :mod:`carsim.technology.energy` - joules of a piece of work, by component, with intervals;
+* :mod:`carsim.technology.interval` - which of two designs is better, given what is uncertain.
 """
+
+from functools import reduce
+from operator import or_
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import Field
+
+from carsim.technology.base import (
+    Constant,
+    Count,
+    FitRow,
+    IdlePower,
+    Resource,
+    Resources,
+    Technology,
+)
+from carsim.technology.fpga import Fpga
+
+TECHNOLOGIES: dict[str, type[Technology]] = {"fpga": Fpga}
+"""Name in YAML -> kind. A new kind is one file and one line here."""
+
+DefaultTechnology = Fpga
+"""What a board is made in that does not say."""
+
+if TYPE_CHECKING:
+    TechnologySection = Technology
+else:
+    TechnologySection = reduce(or_, TECHNOLOGIES.values())
+    if len(TECHNOLOGIES) > 1:
+        TechnologySection = Annotated[TechnologySection, Field(discriminator="kind")]
+
+__all__ = [
+    "TECHNOLOGIES",
+    "Constant",
+    "Count",
+    "DefaultTechnology",
+    "FitRow",
+    "IdlePower",
+    "Resource",
+    "Resources",
+    "Technology",
+    "TechnologySection",
+]

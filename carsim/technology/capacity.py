@@ -16,13 +16,15 @@ of the depth transformer stay on chip (:mod:`carsim.technology.fit` checks that 
 """
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
-from carsim.design import Design, StreamingAttention
 from carsim.workload.geometry import Video
 
+if TYPE_CHECKING:
+    from carsim.design import Design
 
-@dataclass(frozen=True, slots=True)
-class Content:
+
+class Content(NamedTuple):
     """Something that a memory holds, in bytes."""
 
     memory: str
@@ -49,15 +51,12 @@ class MemoryUse:
         return self.usable_bytes - self.used_bytes
 
 
-def capacity(design: Design, video: Video) -> tuple[MemoryUse, ...]:
-    """What the board's memories hold, by name of memory.
+def capacity(design: "Design", video: Video) -> tuple[MemoryUse, ...]:
+    """What the board's memories hold, sorted by name, those that hold nothing included.
 
     Args:
         design: The design.
         video: Frames, tokens per frame and prompt, which set the longest context.
-
-    Returns:
-        One entry per memory of the board, those that hold nothing included.
     """
     held = contents(design, video)
     return tuple(
@@ -66,41 +65,36 @@ def capacity(design: Design, video: Video) -> tuple[MemoryUse, ...]:
     )
 
 
-def contents(design: Design, video: Video) -> tuple[Content, ...]:
+def contents(design: "Design", video: Video) -> tuple[Content, ...]:
     """Everything that the design keeps in external memory, and where."""
-    model, placement = design.model, design.machine.placement
-    body, batch = model.body, design.policy.batch
-    replay = model.replay.bytes_of(video.tokens_per_frame * body.hidden_size)
+    model, placement, body = design.model, design.machine.placement, design.model.body
+    caches = design.policy.batch * body.n_layers  # one per row and layer
+    replay_bytes = model.replay.bytes_of(video.tokens_per_frame * body.hidden_size)
+    kv_bytes = model.kv.bytes_of(kv_elements(design, video))
     held = [
         Content(placement.weights, "weights", model.weights.bytes_of(body.weights)),
-        Content(
-            placement.kv,
-            "KV cache",
-            batch * body.n_layers * model.kv.bytes_of(kv_elements(design, video)),
-        ),
-        Content(placement.replay, "replay cache", batch * body.n_layers * replay),
+        Content(placement.kv, "KV cache", caches * kv_bytes),
+        Content(placement.replay, "replay cache", caches * replay_bytes),
     ]
     if design.machine.include_head:
-        head = model.weights.bytes_of(model.head.stored_weights(body))
-        held.append(Content(placement.head, "head", head))
+        head_bytes = model.weights.bytes_of(model.head.stored_weights(body))
+        held.append(Content(placement.head, "head", head_bytes))
     return tuple(held)
 
 
-def memories_in_use(design: Design) -> tuple[str, ...]:
+def memories_in_use(design: "Design") -> tuple[str, ...]:
     """Names of the memories that the placement uses, sorted."""
-    placement = design.machine.placement
-    names = {placement.weights, placement.kv, placement.replay}
-    if design.machine.include_head:
-        names.add(placement.head)
-    return tuple(sorted(names))
+    head = design.machine.include_head
+    used = {name for what, name in design.machine.placement if head or what != "head"}
+    return tuple(sorted(used))
 
 
-def kv_elements(design: Design, video: Video) -> int:
+def kv_elements(design: "Design", video: Video) -> int:
     """Elements of K and V that one layer keeps for one row of a video."""
-    kv, attention = design.model.body.kv_size, design.policy.attention
-    cached = attention.attended(video.max_context)
-    if not isinstance(attention, StreamingAttention):
-        return 2 * cached * kv
-    beyond_window = max(0, video.tokens_per_frame - attention.window + 1)
-    aligned_keys = min(beyond_window, video.max_context - cached)
+    kv, attention, context = design.model.body.kv_size, design.policy.attention, video.max_context
+    cached = attention.attended(context)
+    # To become ``attention.held(context)`` and ``attention.keys_kept(context, tokens_per_frame)``
+    # of the attention policies; streaming alone has a window today.
+    window = getattr(attention, "window", context)
+    aligned_keys = min(max(0, video.tokens_per_frame - window + 1), context - cached)
     return (2 * cached + aligned_keys) * kv

@@ -2,16 +2,20 @@
 
 Model: what is done costs energy per operation - multiply-accumulates by arithmetic, element
 operations, bytes of on-chip buffers, bits of each external memory by its family - and what is there
-costs power for as long as the work takes, busy or not: the clock of every DSP slice, RAM block and
-LUT in use, the refresh and standby of the memories in use, the device's static power, and the host
+costs power for as long as the work takes, busy or not: what the technology draws idle (clocks,
+leakage), the standby and refresh of the memories in use, the device's static power, and the host
 (processing system, shell, regulators). Without the second kind idle cores would be free and every
 search would pick absurd machines.
+
+Bytes of on-chip buffers are those of all cores together: weights that are broadcast to C cores are
+written to C buffers and read from C buffers, as resources count C of them.
 
 Two boundaries: ``device`` leaves the host out; ``board`` has everything. A data-centre card draws
 most of its power idle (a U280 37 of 45 W), so the joules above idle are a figure of their own.
 
 Intervals are those of the constants, taken as if all erred in the same direction: a sum of lows and
-a sum of highs. Everything is linear in the activity, so reports of parts of a run may be summed.
+a sum of highs. Two designs share most of their constants, so their ratio is known far better than
+either: :mod:`carsim.technology.interval`. Everything is linear in the activity.
 
 Simplifications: energy per operation does not depend on data; clocked logic is never gated;
 voltage and temperature are nominal; reads and writes of a memory cost alike.
@@ -21,16 +25,21 @@ LlamaF on ZCU102 (4.56 W), DFX and FlightLLM on U280 (45 W each), nominal within
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from carsim.design import Constant, Design
 from carsim.errors import InputError
+from carsim.technology.base import Constant, Resources
 from carsim.technology.capacity import memories_in_use
-from carsim.technology.resources import Resources
-from carsim.units import GIB
 from carsim.workload.activity import Activity
 
+if TYPE_CHECKING:
+    from carsim.design import Design
+
 PICO, MEGA = 1e-12, 1e6
+
+DEVICE_GBIT = 8
+"""Density of the devices that standby constants are of, 1 GiB each; others draw as much each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +53,8 @@ class EnergyPart:
         high_j: Upper end of the interval.
         idle: Drawn by being there, whether anything is done or not.
         device: Inside the ``device`` boundary.
+        constant: Name of the constant that the interval is from: parts of the same name, also of
+            another design, err together.
     """
 
     component: str
@@ -52,6 +63,7 @@ class EnergyPart:
     high_j: float
     idle: bool
     device: bool = True
+    constant: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,70 +96,71 @@ class EnergyReport:
         """What the work costs beyond what the configured board draws doing nothing."""
         return _total(part for part in self.parts if not part.idle)
 
-    def __add__(self, other: "EnergyReport") -> "EnergyReport":
-        """Joules of both pieces of work, which must be of the same design."""
+    def scaled(self, factor: float) -> "EnergyReport":
+        """Joules of ``factor`` times the work, say ``1 / videos`` for those of a video."""
+        ends = ("value_j", "low_j", "high_j")
         return EnergyReport(
             tuple(
-                EnergyPart(
-                    mine.component,
-                    mine.value_j + theirs.value_j,
-                    mine.low_j + theirs.low_j,
-                    mine.high_j + theirs.high_j,
-                    mine.idle,
-                    mine.device,
-                )
-                for mine, theirs in zip(self.parts, other.parts, strict=True)
+                replace(part, **{end: getattr(part, end) * factor for end in ends})
+                for part in self.parts
             )
         )
 
 
-def energy(design: Design, activity: Activity, resources: Resources) -> EnergyReport:
+def energy(design: "Design", activity: Activity, resources: Resources) -> EnergyReport:
     """Joules that a piece of work costs.
 
     Args:
         design: Board, machine and constants.
         activity: What was done, and in how many fabric cycles.
-        resources: What the design takes of the device.
+        resources: What the design takes of the board.
 
     Raises:
         InputError: The design's constants lack its arithmetic or the family of a memory.
     """
     constants, board = design.energy, design.board
-    mac_pj = _constant(constants.mac_pj, design.machine.array.arithmetic, "mac_pj")
-    parts = [
-        _part("multiply-accumulates", mac_pj, activity.macs * PICO),
-        _part("vector operations", constants.vector_op_pj, activity.vector_ops * PICO),
-        _part("on-chip buffers", constants.sram_pj_per_byte, activity.sram_bytes * PICO),
-    ]
-    for name, memory in sorted(board.memories.items()):
-        family = memory.standard.partition("-")[0]
-        pj_per_bit = _constant(constants.dram_pj_per_bit, family, "dram_pj_per_bit")
-        nbytes = activity.dram_bytes.get(name, 0)
-        parts.append(_part(f"memory {name}", pj_per_bit, 8 * nbytes * PICO))
     seconds = activity.cycles / (board.fabric_clock_mhz * MEGA)
-    gib = sum(board.memories[name].capacity_bytes for name in memories_in_use(design)) / GIB
-    # A microwatt per megahertz is a picojoule per cycle.
-    clocked = activity.cycles * PICO
+    arithmetic = design.machine.array.arithmetic
+    macs = _named("mac_pj", constants.mac_pj, arithmetic)
+    parts = [
+        _part("multiply-accumulates", *macs, activity.macs * PICO),
+        _part("vector operations", "vector_op", constants.vector_op_pj, activity.vector_ops * PICO),
+        _part("on-chip buffers", "sram", constants.sram_pj_per_byte, activity.sram_bytes * PICO),
+    ]
+    families = {name: memory.standard.partition("-")[0] for name, memory in board.memories.items()}
+    for name, family in sorted(families.items()):
+        bits = 8 * activity.dram_bytes.get(name, 0)
+        dram = _named("dram_pj_per_bit", constants.dram_pj_per_bit, family)
+        parts.append(_part(f"memory {name}", *dram, bits * PICO))
+    for name in memories_in_use(design):
+        memory = board.memories[name]
+        devices = memory.capacity_gib * DEVICE_GBIT / (memory.density_gbit or DEVICE_GBIT)
+        background = constants.dram_background_w_per_gib
+        standby = _named("dram_background_w_per_gib", background, families[name])
+        parts.append(_part(f"standby {name}", *standby, devices * seconds, idle=True))
+    for power in board.technology.idle_power(design, resources):
+        component, constant, interval, watts = power
+        parts.append(_part(component, constant, interval, watts * seconds, idle=True))
+    # Dies and boards of one type differ from each other, those of two types do so independently.
+    static = f"static_relative of {board.name}", constants.static_relative
     parts += [
-        _idle("memory standby", constants.dram_background_w_per_gib, gib * seconds),
-        _idle("clocked DSP", constants.clock_uw_per_mhz_dsp, resources.dsp * clocked),
-        _idle("clocked BRAM", constants.clock_uw_per_mhz_bram, resources.bram36 * clocked),
-        _idle("clocked URAM", constants.clock_uw_per_mhz_uram, resources.uram * clocked),
-        _idle("clocked LUT", constants.clock_uw_per_mhz_klut, resources.lut / 1e3 * clocked),
-        _idle("device static", constants.static_relative, board.static_w * seconds),
-        _idle("host", constants.static_relative, board.host_w * seconds, device=False),
+        _part("device static", *static, board.static_w * seconds, idle=True),
+        _part("host", *static, board.host_w * seconds, idle=True, device=False),
     ]
     return EnergyReport(tuple(parts))
 
 
-def _part(component: str, constant: Constant, amount: float) -> EnergyPart:
+def _part(
+    component: str,
+    name: str,
+    constant: Constant,
+    amount: float,
+    *,
+    idle: bool = False,
+    device: bool = True,
+) -> EnergyPart:
     value, low, high = (c * amount for c in (constant.value, constant.low, constant.high))
-    return EnergyPart(component, value, low, high, idle=False)
-
-
-def _idle(component: str, constant: Constant, amount: float, *, device: bool = True) -> EnergyPart:
-    value, low, high = (c * amount for c in (constant.value, constant.low, constant.high))
-    return EnergyPart(component, value, low, high, idle=True, device=device)
+    return EnergyPart(component, value, low, high, idle, device, name)
 
 
 def _total(parts: Iterable[EnergyPart]) -> Joules:
@@ -159,9 +172,11 @@ def _total(parts: Iterable[EnergyPart]) -> Joules:
     )
 
 
-def _constant(table: Mapping[str, Constant], key: str, field: str) -> Constant:
-    if key not in table:
-        raise InputError(
-            f"$.energy.{field}", f"has no entry {key!r}", f"add it; known are {', '.join(table)}"
-        )
-    return table[key]
+def _named(field: str, table: Mapping[str, Constant], key: str) -> tuple[str, Constant]:
+    """The entry of a table of constants, and what to call it; an entry ``any`` serves all."""
+    for name in (key, "any"):
+        if name in table:
+            return f"{field}.{name}", table[name]
+    raise InputError(
+        f"$.energy.{field}", f"has no entry {key!r}", f"add it; known are {', '.join(table)}"
+    )

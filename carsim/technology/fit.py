@@ -1,7 +1,7 @@
 """Does a design fit its board, and if not, by how much does it miss.
 
-Model: logic and on-chip RAM against the device, contents of each external memory against its usable
-bytes, and the buffers of one core against what must be in them at once:
+Model: resources of the technology against the board, contents of each external memory against its
+usable bytes, and the buffers of one core against what must be in them at once:
 
 * weight and KV buffer: two tiles, so that one fills while the other is read;
 * activation buffer: the widest activations of one token of every sequence that the core executes,
@@ -10,70 +10,50 @@ bytes, and the buffers of one core against what must be in them at once:
 * KV buffer, if the head is a depth transformer: its keys and values of one position, which never
   leave the chip; the body's attention is over by then.
 
-The device must have room; that place and route finds it is not promised. A clock above what the
-occupancy makes plausible, and a batch larger than the Index Register, are warnings.
+The board must have room; that place and route finds it is not promised. What the technology warns
+of (a clock beyond what is plausible), and a batch larger than the Index Register, are warnings.
 
 Simplifications: prefill works in blocks that fit the activation buffer; scores of one attention
 head at a time; a schedule that packs sequences finds no more room in a core than ceil(B / C).
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
 
-from carsim.design import DepthTransformer, Design, Machine, Model
+from carsim.technology.base import Count, FitRow, Resources, amount
 from carsim.technology.capacity import MemoryUse, capacity
-from carsim.technology.resources import Resources, plausible_clock_mhz, resources, shares
-from carsim.units import GB, KIB
 from carsim.workload.geometry import Video
+from carsim.workload.model import DepthTransformer, Model
 
+if TYPE_CHECKING:
+    from carsim.design import Design, Machine
 
-@dataclass(frozen=True, slots=True)
-class FitRow:
-    """One thing that has to fit.
-
-    Attributes:
-        what: What it is.
-        needed: How much of it the design takes, in ``unit``.
-        available: How much there is.
-        unit: ``DSP``, ``BRAM36``, ``URAM``, ``LUT`` or ``B`` for bytes.
-        detail: What it is made up of; may be empty.
-    """
-
-    what: str
-    needed: int
-    available: int
-    unit: str
-    detail: str = ""
-
-    @property
-    def ok(self) -> bool:
-        """There is enough."""
-        return self.needed <= self.available
-
-    @property
-    def misfit(self) -> str:
-        """One line that says how much is missing."""
-        needed, available, missing = (
-            _amount(n, self.unit)
-            for n in (self.needed, self.available, self.needed - self.available)
-        )
-        made_of = f" ({self.detail})" if self.detail else ""
-        return f"{self.what}: {needed} needed{made_of}, {available} available, {missing} missing"
+__all__ = ["FitReport", "FitRow", "activation_bytes_per_token", "check_fit", "head_kv_bytes"]
 
 
 @dataclass(frozen=True)
 class FitReport:
-    """All rows, the resources and memory contents behind them, and what to be wary of."""
+    """All rows, the resources and memory contents behind them, and what to be wary of.
+
+    Attributes:
+        rows: One per thing that has to fit.
+        warnings: A line each; they do not make a misfit.
+        resources: What the design takes, by component.
+        counts: (used, available) of each resource of the technology, by its name.
+        memories: What each external memory holds.
+    """
 
     rows: tuple[FitRow, ...]
     warnings: tuple[str, ...]
     resources: Resources
+    counts: Mapping[str, Count]
     memories: tuple[MemoryUse, ...]
 
     @property
     def fits(self) -> bool:
-        """Every row is satisfied; warnings do not count."""
+        """Every row is satisfied."""
         return all(row.ok for row in self.rows)
 
     @cached_property
@@ -81,20 +61,45 @@ class FitReport:
         """One line for each row that is not satisfied, saying how much is missing."""
         return tuple(row.misfit for row in self.rows if not row.ok)
 
+    @property
+    def cures(self) -> tuple[str, ...]:
+        """What to do about the misfits, each cure once."""
+        return tuple(dict.fromkeys(row.cure for row in self.rows if not row.ok))
 
-def check_fit(design: Design, video: Video) -> FitReport:
+
+class Widest(NamedTuple):
+    """The widest set of activations that are alive at once in one core.
+
+    Attributes:
+        nbytes: Bytes of all sequences.
+        sequences: Sequences that the core works on at once.
+        logits: Logits of one sequence among them; 0 if a layer is wider than the head.
+    """
+
+    nbytes: int
+    sequences: int
+    logits: int = 0
+
+
+def check_fit(design: "Design", video: Video) -> FitReport:
     """Check a design against its board.
 
     Args:
         design: The design.
         video: Frames, tokens per frame and prompt, which set the longest context.
     """
-    used, memories = resources(design), capacity(design, video)
-    rows = (*_device_rows(design, used), *_memory_rows(memories), *_buffer_rows(design, video))
-    return FitReport(rows, tuple(_warnings(design, used)), used, memories)
+    board, technology = design.board, design.board.technology
+    used, memories = technology.resources(design), capacity(design, video)
+    return FitReport(
+        (*technology.rows(board, used), *_memory_rows(memories), *_buffer_rows(design, video)),
+        (*technology.warnings(design, used), *_warnings(design)),
+        used,
+        technology.counts(board, used),
+        memories,
+    )
 
 
-def sequences_per_core(machine: Machine, batch: int, *, split: bool) -> int:
+def sequences_per_core(machine: "Machine", batch: int, *, split: bool) -> int:
     """Sequences whose activations one core holds at once.
 
     Where matrices are split over the cores, every core works on all of them; otherwise they are
@@ -103,47 +108,44 @@ def sequences_per_core(machine: Machine, batch: int, *, split: bool) -> int:
     return batch if split else -(-batch // machine.cores)
 
 
-def widest_activations(
-    model: Model, machine: Machine, batch: int, max_context: int
-) -> tuple[int, int]:
-    """Bytes of the widest set of activations that are alive at once in one core, and its sequences.
+def widest_activations(model: Model, machine: "Machine", batch: int, max_context: int) -> Widest:
+    """The widest set of activations that are alive at once in one core while a step is decoded.
 
-    Residual and block input stay while a block runs. In the MLP, gate and up are alive together; in
-    attention, Q, K, V, one head's scores and the output; in the head, the fused Q, K and V, or the
-    MLP's inner layer, or the logits, which wait for guidance mixing. Where matrices are split, a
-    core keeps its own columns of what it computes and a whole copy of what it multiplies, of every
-    sequence.
+    Residual and block input stay while a block runs. In attention, Q, K, V, one head's scores and
+    the output are alive together; in the MLP, its inner layer (gate and up, or up alone); in the
+    head, the fused Q, K and V, or the MLP's inner layer, or the logits, which wait for guidance
+    mixing. Where matrices are split, a core keeps its own columns of what it computes and a whole
+    copy of what it multiplies, of every sequence.
     """
-    body = model.body
-    d, ff = body.hidden_size, body.ffn_size
 
-    def attention(share: int) -> int:
-        residual = -(-d // share)
-        qkv = -(-(body.q_size + 2 * body.kv_size) // share)
-        return residual + d + qkv + max_context + residual
-
-    def mlp(share: int) -> int:
-        residual = -(-d // share)
-        return residual + max(d + 2 * -(-ff // share), (ff if share > 1 else 0) + residual)
-
-    def head(share: int) -> int:
-        if not machine.include_head:
-            return 0
-        if not isinstance(model.head, DepthTransformer):
-            return d + -(-model.head.vocabulary // share)
-        inner = max(3 * model.head.hidden_size, model.head.ffn_size, model.head.codebook_size)
-        return 2 * model.head.hidden_size + -(-inner // share)
-
-    def of_all(elements: Callable[[int], int], *, split: bool) -> tuple[int, int]:
+    def of_all(elements: int, *, split: bool, logits: int = 0) -> Widest:
         sequences = sequences_per_core(machine, batch, split=split)
-        one = model.activations.bytes_of(elements(machine.cores if split else 1))
-        return sequences * one, sequences
+        return Widest(sequences * model.activations.bytes_of(elements), sequences, logits)
 
-    return max(
-        of_all(attention, split=machine.splits_attention),
-        of_all(mlp, split=machine.splits_mlp),
-        of_all(head, split=machine.splits_mlp),
-    )
+    head = model.head
+    sets = [
+        of_all(_attention(model, machine) + max_context, split=machine.splits_attention),
+        of_all(_mlp(model, machine), split=machine.splits_mlp),
+    ]
+    if machine.include_head:
+        logits = 0 if isinstance(head, DepthTransformer) else head.vocabulary
+        beside, inner = model.body.hidden_size, logits
+        if isinstance(head, DepthTransformer):
+            beside = 2 * head.hidden_size
+            inner = max(3 * head.hidden_size, head.ffn_size, head.codebook_size)
+        elements = beside + -(-inner // _share(machine, machine.splits_mlp))
+        sets.append(of_all(elements, split=machine.splits_mlp, logits=logits))
+    return max(sets)
+
+
+def activation_bytes_per_token(model: Model, machine: "Machine") -> int:
+    """Bytes of the widest set of activations of one token in one core during prefill.
+
+    Prefill takes blocks of tokens through a whole layer, so that a block is the activation buffer
+    over this. A gated MLP of hidden width d and inner width f holds 2 d + 2 f elements: 59 KiB of
+    16 bit for LLaMA-2-7B. Scores, one head at a time, are left out.
+    """
+    return model.activations.bytes_of(max(_attention(model, machine), _mlp(model, machine)))
 
 
 def head_kv_bytes(model: Model) -> int:
@@ -157,14 +159,23 @@ def head_kv_bytes(model: Model) -> int:
     return head.n_layers * model.kv.bytes_of(2 * head.hidden_size * head.n_codes)
 
 
-def _device_rows(design: Design, used: Resources) -> list[FitRow]:
-    board = design.board
-    return [
-        FitRow("DSP slices", used.dsp, board.dsp, "DSP", _largest(used, "dsp")),
-        FitRow("block RAM", used.bram36, board.bram36, "BRAM36", _largest(used, "bram36")),
-        FitRow("UltraRAM", used.uram, board.uram, "URAM", _largest(used, "uram")),
-        FitRow("LUTs", used.lut, board.lut, "LUT", _largest(used, "lut")),
-    ]
+def _share(machine: "Machine", split: bool) -> int:
+    return machine.cores if split else 1
+
+
+def _attention(model: Model, machine: "Machine") -> int:
+    """Elements of one token in attention, scores left out."""
+    body, share = model.body, _share(machine, machine.splits_attention)
+    qkv = -(-(body.q_size + 2 * body.kv_size) // share)
+    return body.hidden_size + qkv + 2 * -(-body.hidden_size // share)
+
+
+def _mlp(model: Model, machine: "Machine") -> int:
+    """Elements of one token in the MLP: while its inner layer is computed, or while it is read."""
+    body, share = model.body, _share(machine, machine.splits_mlp)
+    residual, inner = -(-body.hidden_size // share), -(-body.ffn_size // share)
+    gathered = body.ffn_size if share > 1 else 0
+    return residual + max(body.hidden_size + body.inner_matrices * inner, gathered + residual)
 
 
 def _memory_rows(memories: Iterable[MemoryUse]) -> list[FitRow]:
@@ -174,45 +185,36 @@ def _memory_rows(memories: Iterable[MemoryUse]) -> list[FitRow]:
             use.used_bytes,
             use.usable_bytes,
             "B",
-            " + ".join(f"{c.content} {_amount(c.nbytes, 'B')}" for c in use.contents),
+            " + ".join(f"{c.content} {amount(c.nbytes, 'B')}" for c in use.contents),
+            "store fewer bits, shrink policy.batch, or place some of it in another memory",
         )
         for use in memories
         if use.contents
     ]
 
 
-def _buffer_rows(design: Design, video: Video) -> list[FitRow]:
-    machine, model = design.machine, design.model
-    batch = design.policy.batch
-    widest_bytes, widest_sequences = widest_activations(model, machine, batch, video.max_context)
+def _buffer_rows(design: "Design", video: Video) -> list[FitRow]:
+    machine, model, batch = design.machine, design.model, design.policy.batch
+    widest = widest_activations(model, machine, batch, video.max_context)
+    detail = _per_core(widest.sequences)
+    if widest.logits:
+        detail += f", logits of {widest.logits:,} tokens"
+
+    def row(what: str, buffer: str, needed: int, detail: str = "") -> FitRow:
+        has: int = getattr(machine, f"{buffer}_buffer_bytes")
+        cure = f"enlarge machine.{buffer}_buffer_kib"
+        return FitRow(what, needed, has, "B", detail, cure)
+
     rows = [
-        FitRow(
-            "two tiles in the weight buffer",
-            2 * machine.tile_bytes,
-            machine.weight_buffer_bytes,
-            "B",
-        ),
-        FitRow("two tiles in the KV buffer", 2 * machine.tile_bytes, machine.kv_buffer_bytes, "B"),
-        FitRow(
-            "widest activations in the activation buffer",
-            widest_bytes,
-            machine.activation_buffer_bytes,
-            "B",
-            _per_core(widest_sequences),
-        ),
+        row("two tiles in the weight buffer", "weight", 2 * machine.tile_bytes),
+        row("two tiles in the KV buffer", "kv", 2 * machine.tile_bytes),
+        row("widest activations in the activation buffer", "activation", widest.nbytes, detail),
     ]
     if machine.include_head and head_kv_bytes(model):
         sequences = sequences_per_core(machine, batch, split=machine.splits_mlp)
-        share = machine.cores if machine.splits_mlp else 1
-        rows.append(
-            FitRow(
-                "the head's keys and values in the KV buffer",
-                -(-sequences * head_kv_bytes(model) // share),
-                machine.kv_buffer_bytes,
-                "B",
-                _per_core(sequences),
-            )
-        )
+        needed = -(-sequences * head_kv_bytes(model) // _share(machine, machine.splits_mlp))
+        what = "the head's keys and values in the KV buffer"
+        rows.append(row(what, "kv", needed, _per_core(sequences)))
     return rows
 
 
@@ -220,32 +222,10 @@ def _per_core(sequences: int) -> str:
     return f"{sequences} sequence{'s' if sequences > 1 else ''} per core"
 
 
-def _warnings(design: Design, used: Resources) -> Iterable[str]:
-    board, batch = design.board, design.policy.batch
-    plausible = plausible_clock_mhz(used, board)
-    if board.fabric_clock_mhz > plausible:
-        fullest, share = max(shares(used, board).items(), key=lambda item: item[1])
-        yield (
-            f"clock: {board.fabric_clock_mhz:g} MHz is more than the {plausible:g} MHz that "
-            f"published designs of this occupancy reach ({fullest} {share:.0%})"
-        )
-    slots = design.machine.drs.index_register_bits
+def _warnings(design: "Design") -> Iterable[str]:
+    batch, slots = design.policy.batch, design.machine.drs.index_register_bits
     if batch > slots:
         yield (
             f"DRS: {batch} sequences are scheduled in {-(-batch // slots)} groups, since the Index "
             f"Register holds {slots}"
         )
-
-
-def _largest(used: Resources, kind: str) -> str:
-    name, usage = max(used.by_component.items(), key=lambda item: int(getattr(item[1], kind)))
-    count = int(getattr(usage, kind))
-    return f"{name} {_amount(count, '')}" if count else ""
-
-
-def _amount(number: int, unit: str) -> str:
-    if unit != "B":
-        return f"{number:,} {unit}".rstrip()
-    if number >= GB // 100:
-        return f"{number / GB:.3f} GB"
-    return f"{number / KIB:.1f} KiB"

@@ -5,11 +5,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from carsim.design import Design, load_design, override
+from carsim.design import Energy, load_design, override
 from carsim.errors import InputError
+from carsim.technology.base import Resources
 from carsim.technology.energy import EnergyReport, energy
-from carsim.technology.resources import Resources, resources
+from carsim.technology.resources import resources
 from carsim.workload.activity import Activity
 
 PUBLISHED = Path(__file__).parents[1] / "data" / "published_fpga.csv"
@@ -58,29 +61,51 @@ def published_report(row: dict[str, str]) -> tuple[EnergyReport, float]:
         sram_bytes=round(2 * tokens * float(row["dram_bytes_per_token"])),
         dram_bytes={row["memory"]: round(tokens * float(row["dram_bytes_per_token"]))},
     )
-    used = Resources(
-        dsp=int(row["dsp"] or 0),
-        bram36=int(row["bram36"] or row["ram_blocks"]),
-        uram=int(row["uram"] or 0),
-        lut=int(row["lut"]),
-        by_component={},
-    )
-    return energy(design, second, used), float(row["power_w"])
+    used = {name: int(row[name] or 0) for name in ("dsp", "bram36", "uram", "lut")}
+    used["bram36"] = used["bram36"] or int(row["ram_blocks"])
+    return energy(design, second, Resources({"all": used})), float(row["power_w"])
 
 
-def test_a_step_of_one_pair_moves_0_6_to_0_8_joules_of_ddr() -> None:
+def test_a_step_of_one_pair_by_hand() -> None:
     report = report_of("zcu102", STEP)
     (ddr,) = [part for part in report.parts if part.component == "memory ps_ddr"]
     # 20 pJ/bit x 3.667e9 B x 8 = 0.587 J; 28 pJ/bit make 0.82 J.
-    assert ddr.value_j == pytest.approx(0.587, abs=0.001)
-    assert ddr.high_j == pytest.approx(0.82, abs=0.01)
-
-
-def test_a_step_of_one_pair_costs_0_004_to_0_05_joules_of_macs() -> None:
-    report = report_of("zcu102", STEP)
+    assert (ddr.value_j, ddr.high_j) == pytest.approx((0.587, 0.821), abs=0.001)
+    # 13.52e9 MACs of 0.9 to 7.4 pJ.
     (macs,) = [part for part in report.parts if part.component == "multiply-accumulates"]
-    assert macs.low_j == pytest.approx(0.004, abs=0.0005)
-    assert macs.high_j == pytest.approx(0.05, abs=0.0005)
+    assert (macs.low_j, macs.high_j) == pytest.approx((0.0122, 0.1), abs=0.0005)
+
+
+def test_int16_has_an_interval_of_its_own() -> None:
+    """A whole DSP slice, where int8 takes half of one."""
+    macs = load_design("zcu102").energy.mac_pj
+    assert macs["int16"].value == 2 * macs["int8"].value
+    assert macs["int16"].high == 2 * macs["int8"].high
+    assert macs["int16"].low > macs["int8"].low
+
+
+@pytest.mark.parametrize(
+    ("name", "watts"),
+    # 8 devices of 4 Gb and 16 of 8 Gb, 52 mW each; 8 GiB of HBM2 and 32 devices of DDR4.
+    [("zcu102", 0.416), ("zcu102_16gb", 0.832), ("kv260", 0.208), ("u280", 0.8 + 1.664)],
+)
+def test_standby_follows_the_number_of_devices_and_their_family(name: str, watts: float) -> None:
+    design = load_design(name)
+    second = Activity(round(design.board.fabric_clock_mhz * 1e6), 0, 0, 0, {})
+    report = energy(design, second, resources(design))
+    standby = [part for part in report.parts if part.component.startswith("standby")]
+    assert sum(part.value_j for part in standby) == pytest.approx(watts)
+    # 35 to 45 mA at 1.2 V are 0.042 to 0.054 W.
+    assert 0.042 <= design.energy.dram_background_w_per_gib["DDR4"].value <= 0.054
+
+
+def test_one_constant_of_standby_serves_every_family_as_it_used_to() -> None:
+    design = load_design("u280")
+    raw = design.energy.model_dump()
+    raw["dram_background_w_per_gib"] = raw["dram_background_w_per_gib"]["DDR4"]
+    old = design.model_copy(update={"energy": Energy.model_validate(raw)})
+    report = energy(old, Activity(300_000_000, 0, 0, 0, {}), resources(old))
+    assert joules(report, "standby hbm") == pytest.approx(8 * 0.052)
 
 
 def test_llama_2_7b_on_kv260_takes_1_34_joules_a_token() -> None:
@@ -112,26 +137,19 @@ def test_a_u280_draws_most_of_its_power_idle() -> None:
 def test_a_second_of_doing_nothing_still_costs_clock_static_standby_and_host() -> None:
     design = load_design("zcu102")
     second = Activity(250_000_000, 0, 0, 0, {})
-    report = energy(design, second, Resources(1000, 500, 0, 100_000, {}))
+    report = energy(
+        design, second, Resources({"all": {"dsp": 1000, "bram36": 500, "lut": 100_000}})
+    )
     # 1000 DSP x 2, 500 BRAM x 6 and 100 kLUT x 40 microwatts per MHz at 250 MHz.
     assert joules(report, "clocked DSP") == pytest.approx(0.5)
     assert joules(report, "clocked BRAM") == pytest.approx(0.75)
     assert joules(report, "clocked LUT") == pytest.approx(1.0)
     assert joules(report, "device static") == pytest.approx(0.9)
-    # 4 GiB of PS DDR in use at 0.1 W; the PL memory is not.
-    assert joules(report, "memory standby") == pytest.approx(0.4)
+    # 8 devices of PS DDR in use; the PL memory is not.
+    assert joules(report, "standby ps_ddr") == pytest.approx(0.416)
     assert joules(report, "host") == pytest.approx(1.5)
-    assert report.board.value_j == pytest.approx(0.5 + 0.75 + 1.0 + 0.9 + 0.4 + 1.5)
+    assert report.board.value_j == pytest.approx(0.5 + 0.75 + 1.0 + 0.9 + 0.416 + 1.5)
     assert report.above_idle.value_j == 0
-
-
-def test_idle_cores_are_not_free() -> None:
-    few = load_design("zcu102")
-    many = override(few, {"machine.cores": 4})
-    assert (
-        energy(many, STEP, resources(many)).board.value_j
-        > energy(few, STEP, resources(few)).board.value_j
-    )
 
 
 def test_the_device_boundary_leaves_out_the_host_alone() -> None:
@@ -145,14 +163,62 @@ def test_memories_are_priced_by_family() -> None:
     assert joules(report, "memory ddr") == pytest.approx(8e9 * 20e-12)
 
 
-def without(design: Design, table: str, key: str) -> Design:
-    entries = dict(getattr(design.energy, table))
-    del entries[key]
-    return design.model_copy(update={"energy": design.energy.model_copy(update={table: entries})})
-
-
 @pytest.mark.parametrize(("table", "key"), [("mac_pj", "int16"), ("dram_pj_per_bit", "DDR4")])
 def test_a_missing_constant_is_named(table: str, key: str) -> None:
     design = load_design("zcu102")
+    entries = {name: each for name, each in getattr(design.energy, table).items() if name != key}
+    constants = design.energy.model_copy(update={table: entries})
     with pytest.raises(InputError, match=f"{table}: has no entry '{key}'; add it"):
-        energy(without(design, table, key), STEP, resources(design))
+        energy(design.model_copy(update={"energy": constants}), STEP, resources(design))
+
+
+U280 = load_design("u280")
+USED = resources(U280)
+counts = st.integers(0, 10**13)
+activities = st.builds(
+    Activity,
+    cycles=counts,
+    macs=counts,
+    vector_ops=counts,
+    sram_bytes=counts,
+    dram_bytes=st.fixed_dictionaries({"hbm": counts, "ddr": counts}),
+)
+
+
+@settings(max_examples=50)
+@given(activities, activities)
+def test_energy_is_linear_in_the_work_and_the_sum_of_its_parts(a: Activity, b: Activity) -> None:
+    both = Activity(
+        a.cycles + b.cycles,
+        a.macs + b.macs,
+        a.vector_ops + b.vector_ops,
+        a.sram_bytes + b.sram_bytes,
+        {name: a.dram_bytes[name] + b.dram_bytes[name] for name in a.dram_bytes},
+    )
+    together = energy(U280, both, USED)
+    for one, other, part in zip(
+        energy(U280, a, USED).parts, energy(U280, b, USED).parts, together.parts, strict=True
+    ):
+        assert one.component == part.component
+        assert one.value_j + other.value_j == pytest.approx(part.value_j, rel=1e-12)
+        assert one.high_j + other.high_j == pytest.approx(part.high_j, rel=1e-12)
+    half = together.scaled(0.5).board
+    assert half.low_j == pytest.approx(together.board.low_j / 2, rel=1e-12)
+    for end in ("value_j", "low_j", "high_j"):
+        assert getattr(together.board, end) == sum(getattr(part, end) for part in together.parts)
+    assert together.board.low_j <= together.board.value_j <= together.board.high_j
+    assert together.above_idle.value_j <= together.device.value_j <= together.board.value_j
+
+
+@settings(max_examples=30)
+@given(activities, st.integers(1, 16), st.integers(1, 16))
+def test_more_cores_take_more_of_everything_for_the_same_work(
+    work: Activity, cores: int, more: int
+) -> None:
+    """Idle cores are not free."""
+    few = override(load_design("zcu102"), {"machine.cores": cores})
+    many = override(few, {"machine.cores": cores + more})
+    a, b = resources(few), resources(many)
+    assert all(a.totals[name] < b.totals[name] for name in ("dsp", "bram36", "lut"))
+    work = replace(work, cycles=work.cycles + 1, dram_bytes={})
+    assert energy(few, work, a).board.value_j < energy(many, work, b).board.value_j

@@ -1,128 +1,139 @@
 """Fit: what is refused, and that the line says how much is missing."""
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from carsim.design import load_design, override
 from carsim.technology.fit import (
     FitRow,
+    activation_bytes_per_token,
     check_fit,
     head_kv_bytes,
-    sequences_per_core,
     widest_activations,
 )
 from carsim.workload.geometry import Video
 
 VILA_U = Video(n_frames=8, tokens_per_frame=256, prompt_tokens=62)
+ZCU102, ZCU102_16GB = load_design("zcu102"), load_design("zcu102_16gb")
+LINEAR = {"model.head": {"kind": "linear", "vocabulary": 128_256}}
 
 
-def misfit(changes: dict[str, object], name: str = "zcu102") -> str:
+@pytest.mark.parametrize(
+    ("name", "changes", "line"),
+    [
+        # 4.2919e9 B of contents in 4 GiB less 192 MiB = 4.0936e9 B.
+        (
+            "zcu102",
+            {"machine.include_head": True},
+            "memory ps_ddr: 4.292 GB needed (weights 3.364 GB + KV cache 0.588 GB + replay cache "
+            "0.067 GB + head 0.272 GB), 4.094 GB available, 0.198 GB missing",
+        ),
+        # 2 x 48 x 32 = 3072 for the arrays, 224 for vector units, 64 for dequantisers, of 2520.
+        (
+            "zcu102",
+            {
+                "machine.array": {
+                    "rows": 48,
+                    "cols": 32,
+                    "weight_load": "rows",
+                    "arithmetic": "int16",
+                }
+            },
+            "DSP slices: 3,360 DSP needed (arrays 3,072), 2,520 DSP available, 840 DSP missing",
+        ),
+        # 2 x 4096 + 2 x 11008 elements of 16 bit are 59 KiB; eight rows on four cores twice that.
+        (
+            "zcu102_16gb",
+            {"policy.batch": 8, "machine.activation_buffer_kib": 64},
+            "widest activations in the activation buffer: 118.0 KiB needed (2 sequences per core), "
+            "64.0 KiB available, 54.0 KiB missing",
+        ),
+        # 4096 + 128,256 elements of 16 bit, of two sequences.
+        (
+            "zcu102_16gb",
+            {**LINEAR, "machine.activation_buffer_kib": 256},
+            "widest activations in the activation buffer: 517.0 KiB needed (2 sequences per core, "
+            "logits of 128,256 tokens), 256.0 KiB available, 261.0 KiB missing",
+        ),
+        # 6 layers x 2 x 2560 elements x 4 codes = 122,880 B at 8 bit; two sequences per core.
+        (
+            "zcu102_16gb",
+            {"machine.kv_buffer_kib": 128},
+            "the head's keys and values in the KV buffer: 240.0 KiB needed (2 sequences per core), "
+            "128.0 KiB available, 112.0 KiB missing",
+        ),
+    ],
+)
+def test_a_misfit_says_how_much_is_missing_and_of_what(
+    name: str, changes: dict[str, object], line: str
+) -> None:
     report = check_fit(override(load_design(name), changes), VILA_U)
     assert not report.fits
-    (line,) = report.misfits
-    return line
+    assert report.misfits == (line,)
+    assert all(report.cures)
 
 
-def test_a_head_too_many_on_a_stock_zcu102() -> None:
-    # 4.2919e9 B of contents in 4 GiB less 192 MiB = 4.0936e9 B.
-    line = misfit({"machine.include_head": True})
-    assert line == (
-        "memory ps_ddr: 4.292 GB needed (weights 3.364 GB + KV cache 0.588 GB + replay cache "
-        "0.067 GB + head 0.272 GB), 4.094 GB available, 0.198 GB missing"
-    )
-
-
-def test_too_many_dsp_slices() -> None:
-    # 2 x 48 x 32 = 3072 for the arrays, 224 for vector units, 64 for dequantisers, of 2520.
-    changes = {
-        "machine.array.rows": 48,
-        "machine.array.cols": 32,
-        "machine.array.weight_load": "rows",
-    }
-    line = misfit(changes)
-    assert line == (
-        "DSP slices: 3,360 DSP needed (arrays 3,072), 2,520 DSP available, 840 DSP missing"
-    )
-
-
-def test_too_many_block_rams() -> None:
-    line = misfit({"machine.weight_buffer_kib": 2048})
-    assert line.startswith("block RAM: ")
-    assert "(weight buffers " in line
-    assert line.endswith("BRAM36 missing")
-
-
-def test_activations_of_all_sequences_of_a_core() -> None:
-    # 2 x 4096 + 2 x 11008 elements of 16 bit are 59 KiB; eight rows on four cores need twice that.
-    line = misfit({"policy.batch": 8, "machine.activation_buffer_kib": 64}, "zcu102_16gb")
-    assert line == (
-        "widest activations in the activation buffer: 118.0 KiB needed (2 sequences per core), "
-        "64.0 KiB available, 54.0 KiB missing"
-    )
-
-
-def test_head_keys_and_values_stay_in_the_kv_buffer() -> None:
-    # 6 layers x 2 x 2560 elements x 4 codes = 122,880 B at 8 bit; two sequences per core.
-    design = load_design("zcu102_16gb")
-    assert head_kv_bytes(design.model) == 122_880
-    line = misfit({"machine.kv_buffer_kib": 128}, "zcu102_16gb")
-    assert line == (
-        "the head's keys and values in the KV buffer: 240.0 KiB needed (2 sequences per core), "
-        "128.0 KiB available, 112.0 KiB missing"
-    )
+def test_several_misfits_are_all_reported() -> None:
+    changes = {"machine.include_head": True, "machine.weight_buffer_kib": 2048}
+    report = check_fit(override(ZCU102, changes), VILA_U)
+    assert [line.split(":")[0] for line in report.misfits] == ["block RAM", "memory ps_ddr"]
+    assert report.counts["bram36"].used > report.counts["bram36"].available
 
 
 def test_a_linear_head_keeps_nothing_on_chip() -> None:
-    design = override(
-        load_design("zcu102_16gb"), {"model.head": {"kind": "linear", "vocabulary": 32000}}
-    )
+    design = override(ZCU102_16GB, LINEAR)
     assert head_kv_bytes(design.model) == 0
-    # Logits wait beside the body's output: 4096 + 32000 elements.
-    assert widest_activations(design.model, design.machine, 4, 2110) == (2 * 36_096, 1)
+    assert head_kv_bytes(ZCU102_16GB.model) == 122_880
 
 
 def test_widest_activations_are_those_of_the_mlp() -> None:
-    design = load_design("zcu102")
-    # Residual, block input, gate and up, of one sequence a core.
-    expected = 2 * (2 * 4096 + 2 * 11008)
-    assert widest_activations(design.model, design.machine, 2, 2110) == (expected, 1)
+    # Residual, block input, gate and up, of one sequence a core; without a gate, up alone.
+    widest = widest_activations(ZCU102.model, ZCU102.machine, 2, 2110)
+    assert (widest.nbytes, widest.sequences) == (2 * (2 * 4096 + 2 * 11008), 1)
+    plain = override(ZCU102, {"model.body.mlp": "plain", "model.body.ffn_size": 22_016})
+    assert widest_activations(plain.model, plain.machine, 2, 2110).nbytes == widest.nbytes
+
+
+def test_a_token_of_prefill_takes_the_inner_width_of_the_mlp() -> None:
+    """59 KiB, where the hidden width alone makes 8."""
+    assert activation_bytes_per_token(ZCU102.model, ZCU102.machine) == 2 * (2 * 4096 + 2 * 11008)
+    narrow = override(ZCU102, {"model.body.ffn_size": 1024})
+    # Residual, block input, Q, K and V, output.
+    assert activation_bytes_per_token(narrow.model, narrow.machine) == 2 * 6 * 4096
+    split = override(ZCU102_16GB, {"machine.mapping": "tensor"})
+    expected = 2 * (1024 + max(4096 + 2 * 2752, 11008 + 1024))
+    assert activation_bytes_per_token(split.model, split.machine) == expected
 
 
 def test_tensor_mapping_works_on_all_sequences_with_a_share_of_the_columns() -> None:
-    design = override(load_design("zcu102_16gb"), {"machine.mapping": "tensor"})
-    assert sequences_per_core(design.machine, 8, split=True) == 8
+    design = override(ZCU102_16GB, {"machine.mapping": "tensor"})
     # A quarter of the residual, the input, a quarter of gate and up; down reads all 11008 instead.
     expected = 8 * 2 * (1024 + max(4096 + 2 * 2752, 11008 + 1024))
-    assert widest_activations(design.model, design.machine, 8, 2110) == (expected, 8)
+    assert widest_activations(design.model, design.machine, 8, 2110)[:2] == (expected, 8)
     # All eight sequences, a quarter of the heads: as much as two whole sequences.
-    report = check_fit(design, VILA_U)
-    (row,) = [row for row in report.rows if row.what.startswith("the head's")]
+    (row,) = [row for row in check_fit(design, VILA_U).rows if row.what.startswith("the head's")]
     assert row.needed == 8 * 122_880 // 4
 
 
 def test_by_heads_attention_holds_all_sequences_and_mlps_their_own() -> None:
     """Of 8 sequences on 4 cores, each of 2 bytes an element."""
-    design = override(load_design("zcu102_16gb"), {"machine.mapping": "heads"})
+    design = override(ZCU102_16GB, {"machine.mapping": "heads"})
     # A quarter of the residual, the input, a quarter of Q, K and V, one head's scores, the output.
     expected = 8 * 2 * (1024 + 4096 + 3 * 1024 + 50_000 + 1024)
-    assert widest_activations(design.model, design.machine, 8, 50_000) == (expected, 8)
+    assert widest_activations(design.model, design.machine, 8, 50_000)[:2] == (expected, 8)
     # Residual, block input, gate and up of one sequence.
     wide = override(design, {"machine.cores": 8, "model.body.ffn_size": 65_536})
     expected = 2 * (2 * 4096 + 2 * 65_536)
-    assert widest_activations(wide.model, wide.machine, 8, 1) == (expected, 1)
+    assert widest_activations(wide.model, wide.machine, 8, 1)[:2] == (expected, 1)
     rows = {row.what: row for row in check_fit(design, VILA_U).rows}
     head = rows["the head's keys and values in the KV buffer"]
     assert (head.needed, head.detail) == (2 * 122_880, "2 sequences per core")
     assert rows["widest activations in the activation buffer"].detail == "8 sequences per core"
 
 
-def test_several_misfits_are_all_reported() -> None:
-    changes = {"machine.include_head": True, "machine.weight_buffer_kib": 2048}
-    report = check_fit(override(load_design("zcu102"), changes), VILA_U)
-    assert [line.split(":")[0] for line in report.misfits] == ["block RAM", "memory ps_ddr"]
-
-
 def test_an_implausible_clock_is_a_warning_not_a_misfit() -> None:
-    report = check_fit(override(load_design("zcu102"), {"board.fabric_clock_mhz": 400.0}), VILA_U)
+    report = check_fit(override(ZCU102, {"board.fabric_clock_mhz": 400.0}), VILA_U)
     assert report.fits
     (warning,) = report.warnings
     assert warning == (
@@ -132,19 +143,26 @@ def test_an_implausible_clock_is_a_warning_not_a_misfit() -> None:
 
 
 def test_a_batch_beyond_the_index_register_runs_in_groups_and_says_so() -> None:
-    report = check_fit(override(load_design("zcu102"), {"policy.batch": 40}), Video(8, 256, 62))
+    report = check_fit(override(ZCU102, {"policy.batch": 40}), VILA_U)
     assert any("40 sequences are scheduled in 2 groups" in line for line in report.warnings)
 
 
-@pytest.mark.parametrize(("needed", "ok"), [(99, True), (100, True), (101, False)])
-def test_exactly_full_fits(needed: int, ok: bool) -> None:
-    assert FitRow("x", needed, 100, "LUT").ok is ok
+@pytest.mark.parametrize(("needed", "ok"), [(99, True), (100, True), (100.5, False)])
+def test_exactly_full_fits(needed: float, ok: bool) -> None:
+    assert FitRow("x", needed, 100, "mm2").ok is ok
 
 
-def test_a_larger_context_needs_more() -> None:
-    design = load_design("zcu102")
-    # Every frame adds 256 tokens of 0.28 MB to the 0.074 GB that are free.
-    longer = Video(n_frames=10, tokens_per_frame=256, prompt_tokens=62)
-    assert check_fit(design, VILA_U).fits
-    (line,) = check_fit(design, longer).misfits
-    assert line.startswith("memory ps_ddr")
+@settings(max_examples=30)
+@given(st.integers(1, 40), st.integers(1, 4), st.booleans(), st.integers(1, 12))
+def test_a_design_fits_exactly_when_no_misfit_is_named(
+    batch: int, cores: int, include_head: bool, frames: int
+) -> None:
+    changes = {
+        "policy.batch": batch,
+        "machine.cores": cores,
+        "machine.include_head": include_head,
+    }
+    report = check_fit(override(ZCU102_16GB, changes), Video(frames, 256, 62))
+    assert report.fits == (not report.misfits)
+    assert len(report.misfits) == sum(row.needed > row.available for row in report.rows)
+    assert all("missing" in line and "\n" not in line for line in report.misfits)

@@ -1,0 +1,101 @@
+"""Intervals of ratios: which of two designs is better, though neither is known well.
+
+Model: every constant is drawn once per draw and serves both designs, so that what they share
+cancels: a design that does half of everything costs half, whatever the constants. A draw of a
+constant is uniform between low and value in one half of the cases, and between value and high in
+the other: the value is the median. Constants are independent of each other.
+
+Draws depend on the seed and the name of the constant alone, so that A against B, and B against C,
+are compared under the same draws.
+"""
+
+import zlib
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from carsim.technology.energy import EnergyReport
+
+Boundary = Literal["board", "device", "above_idle"]
+
+INTERVAL = (0.05, 0.95)
+"""Quantiles that an interval reaches from and to."""
+
+
+class Term(NamedTuple):
+    """A summand with its interval; terms of the same name err together, wherever they occur."""
+
+    name: str
+    low: float
+    value: float
+    high: float
+
+
+class Ratio(NamedTuple):
+    """A over B, less being better.
+
+    Attributes:
+        value: Ratio of the values.
+        low: 5 % of the draws lie below.
+        high: 5 % of the draws lie above.
+        a_wins: Share of the draws in which A is less than B; a tie counts half.
+    """
+
+    value: float
+    low: float
+    high: float
+    a_wins: float
+
+
+def ratio(a: Iterable[Term], b: Iterable[Term], *, draws: int = 10_000, seed: int = 0) -> Ratio:
+    """Ratio of two sums of terms, with its interval.
+
+    Args:
+        a: Terms of A.
+        b: Terms of B, whose sum is positive in every draw.
+        draws: How often all constants are drawn.
+        seed: Seed of the draws.
+
+    >>> ratio([Term("pJ per bit", 0.5, 1.0, 4.0)], [Term("pJ per bit", 1.0, 2.0, 8.0)])
+    Ratio(value=0.5, low=0.5, high=0.5, a_wins=1.0)
+    """
+    a, b = tuple(a), tuple(b)
+    drawn_a, drawn_b = _totals(a, draws, seed), _totals(b, draws, seed)
+    ratios = drawn_a / drawn_b
+    low, high = np.quantile(ratios, INTERVAL)
+    wins = np.mean(drawn_a < drawn_b) + np.mean(drawn_a == drawn_b) / 2
+    value = sum(term.value for term in a) / sum(term.value for term in b)
+    return Ratio(value, float(low), float(high), float(wins))
+
+
+def energy_ratio(
+    a: "EnergyReport",
+    b: "EnergyReport",
+    *,
+    boundary: Boundary = "board",
+    draws: int = 10_000,
+    seed: int = 0,
+) -> Ratio:
+    """Joules of A over those of B, for work that is worth the same (``EnergyReport.scaled``)."""
+    return ratio(terms(a, boundary), terms(b, boundary), draws=draws, seed=seed)
+
+
+def terms(report: "EnergyReport", boundary: Boundary = "board") -> tuple[Term, ...]:
+    """The parts of a report inside a boundary, as terms."""
+    return tuple(
+        Term(part.constant or part.component, part.low_j, part.value_j, part.high_j)
+        for part in report.parts
+        if boundary == "board" or (part.device if boundary == "device" else not part.idle)
+    )
+
+
+def _totals(of: Iterable[Term], draws: int, seed: int) -> NDArray[np.float64]:
+    """float64[draws]: sums of the terms."""
+    total = np.zeros(draws)
+    for name, low, value, high in of:
+        rng = np.random.default_rng([seed, zlib.crc32(name.encode())])
+        total += np.interp(rng.random(draws), (0.0, 0.5, 1.0), (low, value, high))
+    return total
