@@ -10,7 +10,7 @@ from carsim.errors import InputError, MisfitError
 from carsim.machine.batches import Batches, make_batches
 from carsim.machine.elasticity import elasticities
 from carsim.machine.hardware import Hardware
-from carsim.machine.limits import phase_limits
+from carsim.machine.limits import fetch_ahead_share, phase_limits
 from carsim.machine.phases import Phases
 from carsim.machine.plan import Plan
 from carsim.machine.result import Report, RowResult
@@ -264,6 +264,11 @@ def _notes(design: Design, rows: Sequence[RowResult], fits: bool) -> list[str]:
     left_out = rows[0].batches.left_out_rows
     if left_out:
         notes.append(f"{left_out} rows of the trace fill no batch and are left out.")
+    chosen = next(row for row in rows if row.variant.key == own_variant(design).key)
+    share = fetch_ahead_share(chosen.simulation)
+    notes.append(
+        f"Fetching ahead across phases, which is not modelled, would save at most {share:.2%}."
+    )
     replaying = [row for row in rows if row.variant.replays and not row.is_bound]
     of_own = [row for row in replaying if row.variant.attention == rows[-1].variant.attention]
     central = [row for row in of_own if SCHEDULES[row.variant.schedule].central]

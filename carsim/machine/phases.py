@@ -32,7 +32,8 @@ from carsim.machine.phase import (
     emit_slices,
     outcome,
 )
-from carsim.schedule import Schedule, slots_per_core
+from carsim.schedule import BASELINE, Schedule, slots_per_core
+from carsim.technology.fit import activation_bytes_per_token
 from carsim.workload.model import Model
 from carsim.workload.ops import (
     Category,
@@ -139,6 +140,26 @@ class Phases:
         """One layer of the prompt, ``tokens`` per sequence, all computing."""
         return self._once(("prefill", tokens), lambda: self.prefill_phase(tokens))
 
+    def first_operand_cycles(self, longest: int) -> dict[str, int]:
+        """What the buffers can hold of each phase's first operand, in cycles of its memory.
+
+        Args:
+            longest: Tokens of the longest context.
+        """
+        everyone = MlpCases(np.ones((1, self.hw.batch), np.bool_), None)
+        phases = {
+            "qkv": self.qkv_phase(False),
+            "attention": self.attention_phase(False, np.array([longest]), False),
+            "output": self.output_phase(),
+            "mlp": self.mlp_phase(BASELINE, everyone),
+        }
+        found = {}
+        for name, phase in phases.items():
+            first = phase.steps[0]
+            held = np.minimum(first.stream_bytes, first.slots * first.tile_bytes).sum()
+            found[name] = ceil(int(held) / first.rate)
+        return found
+
     # ------------------------------------------------------------------ what the rungs are given
 
     def qkv_phase(self, scored: bool) -> Phase:
@@ -219,12 +240,12 @@ class Phases:
     def prefill_phase(self, tokens: int) -> Phase:
         """The phase behind :meth:`prefill_layer`.
 
-        Where the activation buffer holds fewer rows than a core has, they are taken in several
-        passes and the weights are streamed once per pass.
+        Where the activation buffer holds the widest activations of fewer tokens than a core has,
+        they are taken in several passes and the weights are streamed once per pass.
         """
         hw, model = self.hw, self._model
         rows = int(hw.home_loads.max()) * tokens
-        row_bytes = model.activations.bytes_of(model.body.hidden_size)
+        row_bytes = activation_bytes_per_token(model, hw.design.machine)
         passes = -(-rows * row_bytes // hw.design.machine.activation_buffer_bytes)
         ops: list[OpOf] = [
             lambda rows, part, n: qkv_op(model, rows, part, streams=n * passes, tokens=tokens),
