@@ -94,16 +94,16 @@ def _in_short(loaded: "Trace") -> dict[str, str]:
     import math
 
     from carsim.trace import StreamingAttention, captured, replay_ratio
-    from carsim.trace.meta import in_ranges
+    from carsim.policy import in_ranges
 
     meta = loaded.meta
     _, eligible = replay_ratio(captured(loaded).replay, loaded.tokens_per_frame)
     window = "dense"
     if isinstance(meta.attention, StreamingAttention):
         window = f"{meta.attention.sinks} + {meta.attention.window}"
-    exempt = in_ranges(meta.exempt_layers)
+    exempt = in_ranges(meta.replay.exempt_layers)
     if "," in exempt:
-        exempt = f"{len(meta.exempt_layers)} layers"
+        exempt = f"{len(meta.replay.exempt_layers)} layers"
     psnr_db = ""
     if meta.quality is not None:
         first = meta.quality.by_sampling[0]
@@ -112,7 +112,7 @@ def _in_short(loaded: "Trace") -> dict[str, str]:
         "file": loaded.name,
         "rows": str(loaded.n_rows),
         "frames": str(loaded.n_frames),
-        "tau": meta.tau_span or "none",
+        "tau": meta.replay.tau_span or "none",
         "exempt": exempt,
         "scope": meta.decision_scope,
         "window": window,

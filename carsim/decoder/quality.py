@@ -18,7 +18,8 @@ from carsim.decoder.content.extra import need
 from carsim.decoder.group import Group
 from carsim.decoder.recipe import Method, Recipe, Sampling
 from carsim.decoder.structures import Policy
-from carsim.trace.meta import DenseAttention, Quality, SampledQuality
+from carsim.trace import DenseAttention
+from carsim.trace.meta import Quality, SampledQuality
 
 Tokens = NDArray[np.int64]
 Kind = Literal["approximate", "reference"]

@@ -23,8 +23,9 @@ from pydantic import (
 from carsim.decoder.content import TOKENS_PER_FRAME, Clip
 from carsim.decoder.structures import Policy, TasForm
 from carsim.errors import InputError
+from carsim.policy import Attention
 from carsim.trace import Geometry
-from carsim.trace.meta import Attention, Tau
+from carsim.trace.meta import Tau
 from carsim.trace.scope import Pairs, Scope
 
 PROMPT = "Generate a video:"

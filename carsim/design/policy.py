@@ -4,38 +4,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator
 
-from carsim.section import MOST, FieldError, NonNegativeInt, PositiveInt, Section
+from carsim.policy import Attention, Dense, Scope, Streaming
+from carsim.section import MOST, FieldError, Section
 from carsim.yaml_file import shown
 
 Schedule = Literal["static", "drs", "pack"]
-DecisionScope = Literal["row", "pair", "batch"]
 FiniteFloat = Annotated[float, Field(ge=-MOST, le=MOST, allow_inf_nan=False)]
 Batch = Annotated[int, Field(gt=0, le=4096)]
-
-
-class DenseAttention(Section):
-    """Every token attends to all earlier ones."""
-
-    kind: Literal["dense"] = "dense"
-
-    def attended(self, context: int) -> int:
-        """Tokens that one query reads, itself included."""
-        return context
-
-
-class StreamingAttention(Section):
-    """StreamingLLM: attention sinks and a local window that includes the current token."""
-
-    kind: Literal["streaming"] = "streaming"
-    sinks: NonNegativeInt = 4
-    window: PositiveInt = 256
-
-    def attended(self, context: int) -> int:
-        """Tokens that one query reads, itself included."""
-        return min(context, self.sinks + self.window)
-
-
-Attention = Annotated[DenseAttention | StreamingAttention, Field(discriminator="kind")]
 
 
 class Policy(Section):
@@ -48,10 +23,10 @@ class Policy(Section):
         "stored scores are thresholded again (open loop)",
     )
     schedule: Schedule = Field("drs", description="who computes the sequences that do not replay")
-    decision_scope: DecisionScope = "row"
-    attention: Attention = DenseAttention()
-    sparse_attention: StreamingAttention = Field(
-        StreamingAttention(), description="the sparse alternative that a run compares with"
+    decision_scope: Scope = "row"
+    attention: Attention = Dense()
+    sparse_attention: Streaming = Field(
+        Streaming(), description="the sparse alternative that a run compares with"
     )
 
     @field_validator("tau", mode="before")

@@ -1,5 +1,7 @@
 """Traces: replay decisions captured from a decoder, validated, summarised and re-used."""
 
+from carsim.policy import Dense as DenseAttention
+from carsim.policy import Streaming as StreamingAttention
 from carsim.trace.compare import Comparison, compare_traces
 from carsim.trace.decisions import (
     Decisions,
@@ -14,9 +16,7 @@ from carsim.trace.decisions import (
 from carsim.trace.file import Trace, load_trace, save_trace
 from carsim.trace.meta import (
     VILA_U_7B,
-    DenseAttention,
     Geometry,
-    StreamingAttention,
     TraceMeta,
 )
 from carsim.trace.resize import crop, enlarge

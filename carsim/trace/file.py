@@ -85,10 +85,7 @@ class Trace:
         """int64[S, B]: keys that each step of each row attends to, itself included."""
         first = np.array(self.meta.prompt_lengths) + 1
         context = np.arange(self.n_steps)[:, None] + first  # [S, B]
-        attended: NDArray[np.int64] = np.vectorize(self.meta.attention.kv_len, otypes=[np.int64])(
-            context
-        )
-        return attended
+        return self.meta.attention.reads(context).tokens
 
 
 def evaluated(meta: TraceMeta) -> NDArray[np.bool_]:

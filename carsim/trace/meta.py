@@ -1,8 +1,7 @@
 """Metadata of a trace: one strict, frozen schema, stored as one JSON string in the file."""
 
 import math
-from collections.abc import Iterable
-from typing import Annotated, Literal, Self, TypeGuard
+from typing import Annotated, Literal, Self
 
 from pydantic import (
     AfterValidator,
@@ -18,7 +17,7 @@ from pydantic import (
 )
 
 from carsim.errors import InputError
-from carsim.trace.scope import Pairs, Scope
+from carsim.policy import Attention, Pairs, Replay, Scope, TasForm
 
 SCHEMA_VERSION = 1
 """Version of the schema below; a file of another version is refused."""
@@ -70,35 +69,6 @@ VILA_U_7B = Geometry(
     ffn_size=11008,
 )
 """The body that FastCar was published on: LLaMA-2-7B, arXiv 2307.09288, inside VILA-U."""
-
-
-class DenseAttention(_Model):
-    """Every step attends to all tokens before it and to itself."""
-
-    kind: Literal["dense"] = "dense"
-
-    def kv_len(self, context: int) -> int:
-        """Keys attended to by a token with ``context`` valid tokens, itself included."""
-        return context
-
-
-class StreamingAttention(_Model):
-    """StreamingLLM (arXiv 2309.17453): the first tokens (sinks) and a local window.
-
-    Positions are absolute. The window includes the current token; sinks are the first valid tokens
-    of a row, padding left out.
-    """
-
-    kind: Literal["streaming"] = "streaming"
-    sinks: NonNegativeInt = 4
-    window: PositiveInt
-
-    def kv_len(self, context: int) -> int:
-        """Keys attended to by a token with ``context`` valid tokens, itself included."""
-        return min(context, self.sinks + self.window)
-
-
-Attention = Annotated[DenseAttention | StreamingAttention, Field(discriminator="kind")]
 
 
 def _not_undefined(value: float) -> float:
@@ -200,7 +170,7 @@ class TraceMeta(_Model):
     prompt_tokens: PositiveInt
     prompt_lengths: Annotated[tuple[PositiveInt, ...], Field(min_length=1)]
     tau: Tau | tuple[Tau | None, ...] | None
-    tas_form: Literal["released", "paper"] = "released"
+    tas_form: TasForm = "released"
     attention: Attention
     seed: NonNegativeInt
     guidance_pairs: Pairs = ()
@@ -231,28 +201,14 @@ class TraceMeta(_Model):
         return (self.tau,) * self.decoded.n_layers
 
     @property
+    def replay(self) -> Replay:
+        """How rows decided what to replay."""
+        return Replay(self.tau_per_layer, self.tas_form, self.decision_scope, self.guidance_pairs)
+
+    @property
     def tau_text(self) -> str:
         """The threshold as a phrase for labels."""
-        exempt, span = self.exempt_layers, self.tau_span
-        if not span:
-            return "no replay"
-        if not exempt:
-            return f"tau {span}"
-        never = "layer {} never replays" if len(exempt) == 1 else "layers {} never replay"
-        return f"tau {span} ({never.format(in_ranges(exempt))})"
-
-    @property
-    def tau_span(self) -> str:
-        """The threshold, or the least and the highest of the layers; empty if none replays."""
-        acting = sorted({tau for tau in self.tau_per_layer if _acts(tau)})
-        if len(acting) < 2:
-            return "".join(f"{tau:.6g}" for tau in acting)
-        return f"{acting[0]:.4g} to {acting[-1]:.4g}"
-
-    @property
-    def exempt_layers(self) -> list[int]:
-        """Layers that never replay."""
-        return [layer for layer, tau in enumerate(self.tau_per_layer) if not _acts(tau)]
+        return self.replay.tau_text
 
     @property
     def quality_text(self) -> str:
@@ -298,26 +254,6 @@ class TraceMeta(_Model):
         names = [measured.sampling for measured in quality.by_sampling]
         if len(set(names)) < len(names):
             raise ValueError("quality: a sampling is listed twice")
-
-
-def _acts(tau: float | None) -> TypeGuard[float]:
-    """Some score may exceed the threshold of a layer."""
-    return tau is not None and tau < math.inf
-
-
-def in_ranges(numbers: Iterable[int]) -> str:
-    """Numbers in words, neighbours as a range.
-
-    >>> in_ranges([0, 2, 3, 4])
-    '0, 2-4'
-    """
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and number == runs[-1][-1] + 1:
-            runs[-1].append(number)
-        else:
-            runs.append([number])
-    return ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)
 
 
 def parse_meta(text: str, place: str) -> TraceMeta:
