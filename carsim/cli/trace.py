@@ -93,8 +93,8 @@ def _in_short(loaded: "Trace") -> dict[str, str]:
     """A trace in one line of a terminal."""
     import math
 
-    from carsim.trace import StreamingAttention, captured, replay_ratio
     from carsim.policy import in_ranges
+    from carsim.trace import StreamingAttention, captured, replay_ratio
 
     meta = loaded.meta
     _, eligible = replay_ratio(captured(loaded).replay, loaded.tokens_per_frame)

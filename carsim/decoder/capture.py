@@ -11,6 +11,7 @@ from dataclasses import asdict
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,6 +79,10 @@ def capture(
     if own is not None and recipe.quality is not None:
         measured[own] = decoded
     tokens = np.concatenate([group.tokens for group in decoded], axis=1)
+    kv: dict[str, Any] = {
+        name: np.concatenate([each.kv[name] for each in decoded], axis=-1)
+        for name in decoded[0].kv
+    }
     return Trace(
         replay=np.concatenate([group.replay for group in decoded], axis=2),
         tas=_kept_scores(recipe, np.concatenate([group.tas for group in decoded], axis=2)),
@@ -88,6 +93,7 @@ def capture(
             _kept_tokens(tokens),
             _quality(recipe, codebook, measured),
         ),
+        **kv,
     )
 
 

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from carsim.decoder.decode import decode, prefill
-from carsim.decoder.layers import temporal_attention_score
 from carsim.decoder.structures import Config, LayerRecord, Policy, stack_weights
 from carsim.errors import InputError
+from carsim.policy import temporal_attention_score
 from carsim.trace import Geometry
 from carsim.trace.npz import MAX_BYTES, NpzArchive
 
@@ -174,7 +174,7 @@ def _decode_all(
         if seen.k_aligned is not None:
             for form in ("released", "paper"):
                 scores[form][at] = temporal_attention_score(
-                    seen.q, seen.q_rotated, seen.k_aligned, form
+                    seen.query.q, seen.query.q_rotated, seen.k_aligned, form
                 )
 
     state, prefill_hidden = prefill(config, policy, weights, prompt, mask)

@@ -21,12 +21,11 @@ from pydantic import (
 )
 
 from carsim.decoder.content import TOKENS_PER_FRAME, Clip
-from carsim.decoder.structures import Policy, TasForm
+from carsim.decoder.structures import Policy
 from carsim.errors import InputError
-from carsim.policy import Attention
+from carsim.policy import Attention, Pairs, Scope, TasForm
 from carsim.trace import Geometry
 from carsim.trace.meta import Tau
-from carsim.trace.scope import Pairs, Scope
 
 PROMPT = "Generate a video:"
 """Every prompt begins with it; a blank prompt is nothing else."""

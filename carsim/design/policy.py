@@ -4,7 +4,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator
 
-from carsim.policy import Attention, Dense, Scope, Streaming
+from carsim.policy import Attention as Attention
+from carsim.policy import Dense, Scope, Streaming
 from carsim.section import MOST, FieldError, Section
 from carsim.yaml_file import shown
 

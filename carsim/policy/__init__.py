@@ -27,7 +27,6 @@ from carsim.policy.replay import (
     eligible,
     in_ranges,
     temporal_attention_score,
-    through_cache,
     unanimous,
 )
 from carsim.policy.streaming import Streaming
@@ -77,6 +76,5 @@ __all__ = [
     "eligible",
     "in_ranges",
     "temporal_attention_score",
-    "through_cache",
     "unanimous",
 ]

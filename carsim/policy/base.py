@@ -1,9 +1,9 @@
 """An attention policy, as the YAML, the trace, the decoder and the machine see it: one class.
 
 Letters in shapes: B rows, L layers, H query heads, KV key heads, hd head size, S decode steps,
-T frames, N tokens per frame, P prompt slots. A *slot* is a place in the cache. Rows are padded on the
-left, so that row b holds its first token in slot ``padding[b]``, and the newest token of every row
-stands in the same slot ``end - 1``. The *context* of a token is the number of tokens that dense
+T frames, N tokens per frame, P prompt slots. A *slot* is a place in the cache. Rows are padded on
+the left, so that row b holds its first token in slot ``padding[b]``, and the newest token of every
+row stands in the same slot ``end - 1``. The *context* of a token is the number of tokens that dense
 attention would read, the token itself included: ``end - padding[b]``.
 """
 
@@ -162,8 +162,8 @@ class AttentionPolicy(Section):
     * Nothing drawn: randomness comes from a seed among the fields.
     * ``records`` is False: ``reads(context)`` equals what ``select`` reads, for every head alike.
       ``records`` is True: it depends on data, the decoder counts what ``select`` reads into the
-      arrays ``kv_tokens``, ``kv_runs`` and ``kv_held`` of the trace, and ``reads`` and ``held`` give
-      the most that a step can read and a cache can hold.
+      arrays ``kv_tokens``, ``kv_runs`` and ``kv_held`` of the trace, and ``reads`` and ``held``
+      give the most that a step can read and a cache can hold.
     * The key of the same place in the previous frame is read for TAS in any case. Where
       ``reads_aligned`` is False, the machine counts it as one key more (without its value).
 
@@ -182,7 +182,7 @@ class AttentionPolicy(Section):
     @classmethod
     def trivial(cls) -> "AttentionPolicy":
         """Fields with which the policy equals dense attention."""
-        return cls()
+        return cls.model_validate({})
 
     @property
     def text(self) -> str:

@@ -1,15 +1,15 @@
 """Replay of MLP outputs (FastCar, arXiv 2505.14709): scores, decisions, and the chain of outputs.
 
 From the second frame on, a layer scores each token against the token at the same place one frame
-before (temporal attention score, TAS). Where ``TAS > tau``, strictly, the MLP is skipped: the output
-that is cached for the place is added to the residual, and stays cached, so that replays chain without
-limit. Otherwise the MLP runs and its output is cached.
+before (temporal attention score, TAS). Where ``TAS > tau``, strictly, the MLP is skipped: the
+output that is cached for the place is added to the residual, and stays cached, so that replays
+chain without limit. Otherwise the MLP runs and its output is cached.
 
-Letters in shapes as in :mod:`carsim.policy.base`, with d the hidden size.
+Letters in shapes as in :mod:`carsim.policy.base`.
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeGuard
 
@@ -26,8 +26,8 @@ Pairs = tuple[tuple[int, int], ...]
 """Guidance pairs: indices of the conditional row and of its blank-prompt row."""
 
 TasForm = Literal["released", "paper"]
-"""``released``: query before the rotary embedding (the authors' code); ``paper``: query after it, so
-that the score is the mean attention logit (the paper's formula). The key is rotated in both."""
+"""``released``: query before the rotary embedding (the authors' code); ``paper``: query after it,
+so that the score is the mean attention logit (the paper's formula). Both rotate the key."""
 
 Units = tuple[tuple[int, ...], ...]
 
@@ -57,7 +57,8 @@ class Replay:
         """bool[S, L]: where TAS is evaluated."""
         has_tau = np.array([tau is not None for tau in self.tau])
         steps: Bools = eligible(np.arange(n_steps), tokens_per_frame)
-        return steps[:, None] & has_tau
+        scored: Bools = steps[:, None] & has_tau
+        return scored
 
     def exceeds(self, tas: Array, layer: int | slice = slice(None)) -> Bools:
         """``tas > tau``, strictly and in double precision; False where TAS is NaN.
@@ -101,7 +102,7 @@ class Replay:
 
 
 def eligible(step: Any, tokens_per_frame: int) -> Any:
-    """Whether a decode step (an int or an array) lies after the first frame, which never replays."""
+    """Whether a step (an int or an array) lies after the first frame, which never replays."""
     return step >= tokens_per_frame
 
 
@@ -124,23 +125,6 @@ def temporal_attention_score(q: Array, q_rotated: Array, k_aligned: Array, form:
     total = np.einsum("bkgd,bkd->b", grouped, k_aligned)
     score: Array = total / q.dtype.type(q.shape[1] * math.sqrt(head_dim))
     return score
-
-
-def through_cache(held: Array, replay: Bools, mlp: Callable[[Any], Array]) -> Array:
-    """What the MLP branch adds, through the cache of one place in one layer.
-
-    Args:
-        held: The cached outputs, [B, d]; written where rows compute.
-        replay: bool[B].
-        mlp: Given an index of the rows that compute, their fresh outputs.
-
-    Returns:
-        ``held`` itself.
-    """
-    if not replay.all():
-        fresh = ~replay if replay.any() else slice(None)
-        held[fresh] = mlp(fresh)
-    return held
 
 
 def decision_units(

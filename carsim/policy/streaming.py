@@ -39,7 +39,8 @@ class Streaming(AttentionPolicy):
         slots = np.arange(valid.shape[1])
         in_window = slots[:, None] - slots < self.window  # [P, P]
         is_sink = slots < (~valid).sum(axis=1, keepdims=True) + self.sinks  # [B, P]
-        return super().prompt_mask(valid) & (in_window | is_sink[:, None, :])
+        seen: Bools = super().prompt_mask(valid) & (in_window | is_sink[:, None, :])
+        return seen
 
     def select(self, state: Any, layer: int, query: Query) -> Selection:
         """The window, and the sinks of each row where the window has left them behind."""
@@ -60,7 +61,8 @@ class Streaming(AttentionPolicy):
     def keys_kept(self, context: Ints, tokens_per_frame: int) -> Ints:
         """Keys of the previous frame that the window has left behind."""
         beyond = max(0, tokens_per_frame - self.window + 1)
-        return np.minimum(beyond, context - self.held(context))
+        kept: Ints = np.minimum(beyond, context - self.held(context))
+        return kept
 
     def reads_aligned(self, tokens_per_frame: int) -> bool:
         """The window reaches back by more than a frame."""

@@ -6,8 +6,11 @@ from carsim.trace.compare import Comparison, compare_traces
 from carsim.trace.decisions import (
     Decisions,
     captured,
+    crop,
     dense,
+    enlarge,
     independent,
+    map_heads,
     replay_ratio,
     resample,
     rescope,
@@ -19,7 +22,6 @@ from carsim.trace.meta import (
     Geometry,
     TraceMeta,
 )
-from carsim.trace.resize import crop, enlarge
 from carsim.trace.stats import TraceStats, phi, trace_stats
 
 __all__ = [
@@ -39,6 +41,7 @@ __all__ = [
     "enlarge",
     "independent",
     "load_trace",
+    "map_heads",
     "phi",
     "replay_ratio",
     "resample",

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from carsim.errors import InputError
+from carsim.policy import decision_units
 from carsim.trace.file import Trace
-from carsim.trace.scope import decision_units
 
 MARGIN = 1e-4
 """Largest difference of scores that rounding is allowed to make."""

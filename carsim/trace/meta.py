@@ -211,16 +211,23 @@ class TraceMeta(_Model):
         return self.replay.tau_text
 
     @property
+    def own_quality(self) -> SampledQuality | None:
+        """Quality of the decoding that the trace holds: measured under its own way of sampling."""
+        method = (self.sampling or {}).get("method")
+        measured = self.quality.by_sampling if self.quality else ()
+        return next((each for each in measured if each.sampling == method), None)
+
+    @property
     def quality_text(self) -> str:
-        """PSNR under the first way of choosing tokens, as an ending for labels; empty if unknown.
+        """PSNR of :attr:`own_quality`, as an ending for labels; empty if unknown.
 
         The reference is decoding without replay and with dense attention.
         """
-        if self.quality is None:
+        own = self.own_quality
+        if own is None:
             return ""
-        first = self.quality.by_sampling[0]
-        psnr = "identical" if first.psnr_db == math.inf else f"PSNR {first.psnr_db:.1f} dB"
-        return f", {psnr} to dense ({first.sampling})"
+        psnr = "identical" if own.psnr_db == math.inf else f"PSNR {own.psnr_db:.1f} dB"
+        return f", {psnr} to dense ({own.sampling})"
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

@@ -12,7 +12,7 @@ from carsim.machine.memo import PhaseMemo
 from carsim.machine.patterns import computes_first, number_patterns, pattern_of
 from carsim.machine.plan import Plan
 from carsim.trace import Decisions
-from carsim.trace.scope import Pairs
+from carsim.policy import Pairs
 from carsim.workload.geometry import Video
 
 
