@@ -6,7 +6,6 @@ decode steps, P prompt slots, C = P + S cache slots.
 """
 
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -64,7 +63,7 @@ class Policy:
     scope: Scope = "row"
     pairs: Pairs = ()
 
-    @cached_property
+    @property
     def replay(self) -> Replay:
         """How rows decide."""
         return Replay(self.tau, self.tas_form, self.scope, self.pairs)

@@ -245,7 +245,7 @@ def test_calibration_through_the_command_line_writes_nothing(tmp_path: Path) -> 
         ({"tau": [0.1, 0.2, 0.3]}, "3 taus for 2 layers"),
         ({"prompt_tokens": 20}, "prompt_tokens allows 20"),
         ({"output": "../escape.npz"}, "$.output"),
-        ({"attention": {"kind": "streaming"}}, "$.attention.streaming.window: Field required"),
+        ({"attention": {"kind": "sliding"}}, "$.attention: Input tag 'sliding' found"),
         ({"decoded": {**GEOMETRY, "head_dim": 5}}, "head_dim 5 is odd"),
         ({"codebook": "none.npz"}, "none.npz: no such file"),
         ({"weights": "none.safetensors"}, "none.safetensors: cannot be read"),
