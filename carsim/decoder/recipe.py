@@ -1,5 +1,6 @@
 """The recipe of a trace: everything that capturing needs to know, in one small strict file."""
 
+import json
 import re
 from math import inf
 from pathlib import Path
@@ -22,10 +23,9 @@ from pydantic import (
 
 from carsim.decoder.content import TOKENS_PER_FRAME, Clip
 from carsim.decoder.structures import Policy
-from carsim.errors import InputError
 from carsim.policy import Attention, Pairs, Scope, TasForm
 from carsim.trace import Geometry
-from carsim.trace.meta import Tau
+from carsim.trace.meta import Tau, first_problem
 
 PROMPT = "Generate a video:"
 """Every prompt begins with it; a blank prompt is nothing else."""
@@ -242,23 +242,7 @@ def parse_recipe(loaded: dict[str, Any], path: Path) -> Recipe:
         InputError: A field is missing, unknown or wrong; the message names the first one.
     """
     try:
-        return Recipe.model_validate(_with_tuples(loaded))
+        return Recipe.model_validate_json(json.dumps(loaded))  # JSON has lists for tuples
     except ValidationError as error:
-        first = error.errors()[0]
-        more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
-        field = ".".join(["$", *(str(part) for part in first["loc"])])
-        given = "" if first["type"] in ("missing", "value_error") else f", got {first['input']!r}"
-        raise InputError(
-            f"{path}: {field}",
-            f"{first['msg'].removeprefix('Value error, ')}{given[:120]}{more}",
-            "see traces/README.md and traces/vilau_8f.yaml",
-        ) from error
-
-
-def _with_tuples(value: Any) -> Any:
-    """YAML lists as the tuples that strict validation wants."""
-    if isinstance(value, list):
-        return tuple(_with_tuples(item) for item in value)
-    if isinstance(value, dict):
-        return {key: _with_tuples(item) for key, item in value.items()}
-    return value
+        cure = "see traces/README.md and traces/vilau_8f.yaml"
+        raise first_problem(error, str(path), cure) from error

@@ -139,10 +139,6 @@ class Trace:
         context: Ints = np.arange(self.n_steps)[:, None] + np.array(self.meta.prompt_lengths) + 1
         return context
 
-    def kv_len(self) -> Ints:
-        """int64[S, B]: keys that each step of each row attends to, at most where they vary."""
-        return self.meta.attention.reads(self.context()).tokens
-
 
 def evaluated(meta: TraceMeta) -> Bools:
     """bool[S, L]: where TAS is evaluated, that is outside frame 0 in layers with a tau."""

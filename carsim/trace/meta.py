@@ -25,11 +25,13 @@ SCHEMA_VERSION = 1
 
 def _not_nan(value: float) -> float:
     if math.isnan(value):
-        raise ValueError("a threshold is a number or null, not NaN")
+        raise ValueError("expected a number, not NaN")
     return value
 
 
-Tau = Annotated[float, AfterValidator(_not_nan)]
+_Number = Annotated[float, AfterValidator(_not_nan)]
+
+Tau = _Number
 """A threshold on TAS; infinity evaluates TAS and never replays."""
 
 _Text = Annotated[str, StringConstraints(min_length=1)]
@@ -71,13 +73,6 @@ VILA_U_7B = Geometry(
 """The body that FastCar was published on: LLaMA-2-7B, arXiv 2307.09288, inside VILA-U."""
 
 
-def _not_undefined(value: float) -> float:
-    if math.isnan(value):
-        raise ValueError("a measured quality is a number, not NaN")
-    return value
-
-
-_Decibels = Annotated[float, AfterValidator(_not_undefined)]
 _Share = Annotated[float, Field(ge=0, le=1)]
 _Similarity = Annotated[float, Field(ge=-1, le=1)]
 _Nats = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -99,10 +94,10 @@ class SampledQuality(_Model):
     """
 
     sampling: Literal["greedy", "top_k"]
-    psnr_db: _Decibels
+    psnr_db: _Number
     ssim: _Similarity
     token_agreement: _Share
-    psnr_db_by_frame: tuple[_Decibels, ...]
+    psnr_db_by_frame: tuple[_Number, ...]
     ssim_by_frame: tuple[_Similarity, ...]
     token_agreement_by_frame: tuple[_Share, ...]
     identical_clips: NonNegativeInt
@@ -274,17 +269,26 @@ def parse_meta(text: str, place: str) -> TraceMeta:
         return TraceMeta.model_validate_json(text)
     except ValidationError as error:
         first = error.errors()[0]
-        more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
-        field = ".".join(["$", *(str(part) for part in first["loc"])])
         if first["loc"] == ("schema_version",):
             raise InputError(
-                f"{place}: {field}",
+                f"{place}: $.schema_version",
                 f"schema version {first['input']!r}, this carsim reads version {SCHEMA_VERSION}",
                 "capture the trace again, or use the carsim that wrote it",
             ) from error
-        given = "" if first["type"] in ("missing", "json_invalid") else f", got {first['input']!r}"
-        raise InputError(
-            f"{place}: {field}",
-            f"{first['msg']}{given[:120]}{more}",
-            "capture the trace again, or correct its metadata",
-        ) from error
+        raise first_problem(error, place, "capture the trace again, or correct it") from error
+
+
+def first_problem(error: ValidationError, place: str, cure: str) -> InputError:
+    """The first thing that pydantic finds wrong in a file, and how many more there are.
+
+    Args:
+        error: What it found.
+        place: The file.
+        cure: What to do about it.
+    """
+    first = error.errors()[0]
+    more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
+    is_told = first["type"] in ("missing", "json_invalid", "value_error")
+    given = "" if is_told else f", got {first['input']!r}"
+    problem = f"{first['msg'].removeprefix('Value error, ')}{given[:120]}{more}"
+    return InputError(f"{place}: {'.'.join(['$', *map(str, first['loc'])])}", problem, cure)

@@ -114,10 +114,8 @@ def test_narrowing_contradicts_no_decision(
     np.testing.assert_array_equal(would_replay(narrow, meta), would_replay(tas, meta))
 
 
-def test_kv_len_counts_valid_tokens_and_stays_in_the_window() -> None:
-    assert make_trace().kv_len()[[0, -1], :2].tolist() == [[6, 3], [17, 14]]
-    sparse = make_trace(attention=StreamingAttention(sinks=2, window=3))
-    assert sparse.kv_len()[[0, -1], :2].tolist() == [[5, 3], [5, 5]]
+def test_context_counts_valid_tokens() -> None:
+    assert make_trace().context()[[0, -1], :2].tolist() == [[6, 3], [17, 14]]
 
 
 def test_an_existing_file_is_kept_unless_told_otherwise(tmp_path: Path) -> None:

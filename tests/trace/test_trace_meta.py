@@ -64,7 +64,7 @@ def test_quality_survives_the_file() -> None:
         ({"ssim_by_frame": (0.5,)}, "1 numbers of ssim by frame for 2"),
         ({"identical_clips": 3}, "more identical clips than clips"),
         ({"token_agreement": 1.2}, "less than or equal to 1"),
-        ({"psnr_db": float("nan")}, "a measured quality is a number, not NaN"),
+        ({"psnr_db": float("nan")}, "expected a number, not NaN"),
         ({"teacher_forced_nats": INF}, "finite"),
         ({"peak": 1}, "Input should be 255"),
         ({"sampling": "beam"}, "'greedy' or 'top_k'"),
