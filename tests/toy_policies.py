@@ -43,9 +43,10 @@ class EverySecondBlock(AttentionPolicy):
 
 
 class BestKeys(AttentionPolicy):
-    """The k keys of highest score under any query of their head, and the newest; merges nothing.
+    """The k keys of highest score under any query of their head, and the newest.
 
-    After each frame it forgets the oldest tokens beyond ``hold``, so that ``kv_held`` shrinks.
+    After each frame it drops the oldest tokens beyond ``hold``, so that ``kv_held`` shrinks. With
+    ``twice``, every key stands for two merged tokens: the log of 2 is added to its score.
     """
 
     label: ClassVar[str] = "best keys"
@@ -53,6 +54,7 @@ class BestKeys(AttentionPolicy):
     kind: Literal["best_keys"] = "best_keys"
     k: PositiveInt = 4
     hold: PositiveInt = MOST
+    twice: bool = False
 
     @classmethod
     def trivial(cls) -> "BestKeys":
@@ -71,7 +73,8 @@ class BestKeys(AttentionPolicy):
         mask = np.zeros(scores.shape, bool)
         np.put_along_axis(mask, best, True, axis=-1)
         mask[..., -1] = True
-        return Selection(mask=mask & ~gone[:, None])
+        bias = np.full(mask.shape, np.log(2)) if self.twice else None
+        return Selection(mask=mask, bias=bias, stored=~gone[:, None])
 
     def end_of_frame(self, state: Any, layer: int, keys: Any, values: Any) -> Ints:
         state[layer] = np.maximum(state[layer], keys.shape[2] - self.hold)

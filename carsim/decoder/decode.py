@@ -85,7 +85,7 @@ def decode_step(
 
     Args:
         config: Shapes and arithmetic.
-        policy: What is skipped.
+        policy: Replay and attention.
         weights: The body.
         state: Caches; advanced by one step.
         x: Embeddings, [B, d].
@@ -153,7 +153,7 @@ def decode(
 
     Args:
         config: Shapes and arithmetic.
-        policy: What is skipped.
+        policy: Replay and attention.
         weights: The body.
         state: The state after the prompt; advanced.
         embeddings: [B, d] for each step.

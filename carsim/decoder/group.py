@@ -1,4 +1,4 @@
-"""A group of rows decoded together: prompts in, decisions, tokens and their losses out.
+"""Decode a group of rows: prompts in; decisions, tokens and losses out.
 
 Model: both rows of a guidance pair are fed the same visual tokens: first those of a clip, then,
 where the group samples, tokens chosen from the pair's mixed logits. Replays are really applied.
@@ -26,7 +26,7 @@ class Group:
 
     Attributes:
         config: Shapes and arithmetic.
-        policy: What is skipped; its pairs count from this group's first row.
+        policy: Replay and attention; pairs count from this group's first row.
         model: Weights and embeddings.
         prompts: Prompt bytes of each row.
         prompt_tokens: P.
@@ -54,7 +54,7 @@ class Group:
 
 @dataclass(frozen=True, eq=False)
 class Decoded:
-    """What decoding a group gave.
+    """Result of decoding a group.
 
     Attributes:
         replay: bool[S, L, B].
@@ -79,8 +79,8 @@ def decode_group(group: Group, advance: Callable[[int], None]) -> Decoded:
     The step that yields token s is fed token s - 1; the first is fed ``begin``.
 
     Args:
-        group: What to decode.
-        advance: Told after each step how many rows it advanced.
+        group: The rows.
+        advance: Called after each step with the number of rows.
     """
     config, model = group.config, group.model
     n_steps, rows = config.n_steps, len(group.prompts)

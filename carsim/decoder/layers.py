@@ -94,8 +94,9 @@ def attend(q: Array, k: Array, v: Array, padding: Ints, chosen: Selection) -> Ar
     scores = q @ k[:, :, start:].swapaxes(-1, -2)  # [B, KV, g, end - start]
     if chosen.bias is not None:
         scores += chosen.bias[:, :, None]
-    if chosen.mask is not None:
-        np.copyto(scores, -np.inf, where=~chosen.mask[:, :, None])
+    for mask in (chosen.mask, chosen.stored):
+        if mask is not None:
+            np.copyto(scores, -np.inf, where=~mask[:, :, None])
     padded = np.arange(start, padding.max(initial=0)) < padding[:, None]  # [B, padding in window]
     np.copyto(scores[..., : padded.shape[1]], -np.inf, where=padded[:, None, None])
     top = scores.max(axis=-1, keepdims=True)

@@ -30,7 +30,7 @@ from carsim.trace import Geometry
 
 @dataclass(frozen=True)
 class Config:
-    """What is decoded: the body's geometry, the shape of a video, and the arithmetic."""
+    """Geometry of the body, shape of a video, and arithmetic."""
 
     geometry: Geometry
     tokens_per_frame: int
@@ -47,13 +47,13 @@ class Config:
 
 @dataclass(frozen=True)
 class Policy:
-    """What is skipped: MLPs by replay, keys by the attention policy.
+    """The decoder skips MLPs by replay, and keys by its attention policy.
 
     Attributes:
         tau: One threshold per layer; see :class:`~carsim.policy.Replay` for it and for others.
         tas_form: Form of the score.
-        attention: Which keys are attended to.
-        scope: Which rows decide together.
+        attention: Attention policy.
+        scope: Rows that decide together.
         pairs: Guidance pairs, for scope ``pair``.
     """
 
@@ -65,7 +65,7 @@ class Policy:
 
     @property
     def replay(self) -> Replay:
-        """How rows decide."""
+        """The rule of decisions."""
         return Replay(self.tau, self.tas_form, self.scope, self.pairs)
 
 
@@ -84,7 +84,7 @@ class Weights:
 
 @dataclass(eq=False)
 class State:
-    """What decoding remembers. Preallocated, and written in place by every step."""
+    """Memory of a decoding. Preallocated, and written in place by every step."""
 
     k: Array  # [L, B, KV, C, hd], rotated
     v: Array  # [L, B, KV, C, hd]
@@ -92,7 +92,7 @@ class State:
     padding: NDArray[np.int64]  # [B]: left-padding slots of each row
     cos: Array  # [positions, hd]
     sin: Array  # [positions, hd], signed as rotate() wants it
-    attention: Any  # what the attention policy remembers
+    attention: Any  # state of the attention policy
     prompt_slots: int  # P
     step: int = 0  # decode steps done
 
@@ -104,7 +104,7 @@ class State:
 
 @dataclass(frozen=True, eq=False)
 class LayerRecord:
-    """What one layer did in one decode step, as shown to a recorder. Arrays are the decoder's own.
+    """One layer in one decode step, as shown to a recorder. Arrays are the decoder's own.
 
     Attributes:
         step: Decode step.
@@ -115,7 +115,7 @@ class LayerRecord:
             score is not evaluated.
         tas: The score that decides, [B]; None where it is not evaluated.
         replay: bool[B].
-        mlp: What the MLP branch added, fresh or replayed, [B, d].
+        mlp: Output of the MLP branch, fresh or replayed, [B, d].
         residual: Residual stream after the layer, [B, d].
         kept: int[B], tokens that the cache holds on, at the last step of a frame; else None.
     """
@@ -140,6 +140,16 @@ class LayerRecord:
     def reads(self) -> KvReads:
         """The keys that attention read, counted: int32[KV, B]."""
         return self.chosen.reads(self.query.padding, self.query.end, self.query.keys.shape[1])
+
+
+def parse_shapes(text: str) -> dict[str, str]:
+    """Letters of the shapes of arrays, for files of arrays that must fit together.
+
+    >>> parse_shapes("wq: L d d, ln: d, ratio:")
+    {'wq': 'L d d', 'ln': 'd', 'ratio': ''}
+    """
+    entries = (entry.split(":") for entry in text.split(","))
+    return {name.strip(): letters.strip() for name, letters in entries}
 
 
 def stack_weights(config: Config, arrays: dict[str, NDArray[Any]]) -> Weights:

@@ -110,7 +110,7 @@ class Query:
 
 @dataclass(frozen=True, eq=False)
 class Selection:
-    """Which cached keys one step reads: a window up to the newest slot, and single slots before it.
+    """Cached keys that one step reads: a window up to the newest slot, and single slots before it.
 
     Padding is never read, whatever is selected.
 
@@ -122,18 +122,24 @@ class Selection:
             reads all of it. Every row and head must read something.
         bias: Added to the scores of the window, of the same shape as ``mask``, such as the log of
             the number of merged tokens for which a key stands.
+        stored: bool of the same shape, False where the cache has dropped or merged a token: it is
+            not read, and since the cache is compacted, it does not part a run.
     """
 
     start: int = 0
     extra: Ints | None = None
     mask: Bools | None = None
     bias: Array | None = None
+    stored: Bools | None = None
 
     def read(self, padding: Ints, end: int, n_kv_heads: int) -> Bools:
         """bool[KV, B, end]: the slots that are read."""
         slots = np.arange(end)
-        read = np.zeros((n_kv_heads, len(padding), end), bool)
-        read[..., self.start :] = True if self.mask is None else self.mask.swapaxes(0, 1)
+        read = np.ones((n_kv_heads, len(padding), end), bool)
+        read[..., : self.start] = False
+        for mask in (self.mask, self.stored):
+            if mask is not None:
+                read[..., self.start :] &= mask.swapaxes(0, 1)
         if self.extra is not None:
             read |= ((self.extra[..., None] == slots) & (slots < self.start)).any(axis=1)
         read &= slots >= padding[:, None]
@@ -142,13 +148,19 @@ class Selection:
     def reads(self, padding: Ints, end: int, n_kv_heads: int) -> KvReads:
         """The keys that are read, counted: int32[KV, B]."""
         read = self.read(padding, end, n_kv_heads)
-        begins = read.copy()
-        begins[..., 1:] &= ~read[..., :-1]
+        before = np.arange(end) - 1  # the slot before each in the cache
+        if self.stored is not None:
+            stored = np.ones_like(read)
+            stored[..., self.start :] = self.stored.swapaxes(0, 1)
+            last = np.maximum.accumulate(np.where(stored, np.arange(end), -1), axis=-1)
+            before = np.concatenate([np.full_like(last[..., :1], -1), last[..., :-1]], axis=-1)
+        before = np.broadcast_to(before, read.shape)
+        begins = read & ~(np.take_along_axis(read, np.maximum(before, 0), -1) & (before >= 0))
         return KvReads(read.sum(axis=-1, dtype=np.int32), begins.sum(axis=-1, dtype=np.int32))
 
 
 class AttentionPolicy(Section):
-    """Which keys attention reads: fields of the YAML and of a trace, decisions, reads, work.
+    """A rule which keys attention reads: fields of the YAML and of a trace, decisions, work.
 
     To add a kind: one file in this folder with a subclass, and one line in
     :data:`carsim.policy.ATTENTION`. The subclass declares ``kind: Literal["name"] = "name"``, its
@@ -202,7 +214,7 @@ class AttentionPolicy(Section):
         return None
 
     def prompt_mask(self, valid: Bools) -> Bools:
-        """Which slots each slot of the prompt sees; causal and dense unless overridden.
+        """Slots that each slot of the prompt sees; causal and dense unless overridden.
 
         Args:
             valid: bool[B, P], False for padding.
@@ -220,7 +232,7 @@ class AttentionPolicy(Section):
         """Learn of new keys and values, which stand in the cache: the prompt's, then one a step.
 
         Args:
-            state: What :meth:`begin` gave.
+            state: Result of :meth:`begin`.
             layer: Layer.
             slots: Their slots.
             k: Keys before the rotary embedding, [B, KV, slots, hd].
@@ -238,7 +250,7 @@ class AttentionPolicy(Section):
         Keys of the newest frame must stay as they are, as TAS of the next frame reads them.
 
         Args:
-            state: What :meth:`begin` gave.
+            state: Result of :meth:`begin`.
             layer: Layer.
             keys: Rotated keys in use, [B, KV, end, hd]; may be written.
             values: Values in use; may be written.
@@ -263,12 +275,20 @@ class AttentionPolicy(Section):
         return np.zeros_like(context)
 
     def reads_aligned(self, tokens_per_frame: int) -> bool:
-        """Whether the aligned key is sure to be among those that are read."""
+        """True if the aligned key is sure to be among those that are read."""
         return not self.records
 
     def side_work(self, context: Ints, n_heads: int, n_kv_heads: int, head_dim: int) -> SideWork:
-        """Work besides attention at these contexts; none unless overridden."""
+        """Work besides attention, of each step at these contexts; none unless overridden."""
         return SideWork()
+
+    def frame_work(self, context: Ints, n_heads: int, n_kv_heads: int, head_dim: int) -> SideWork:
+        """Work after a frame that ends at these contexts, such as merging; none by default."""
+        return SideWork()
+
+    def side_bytes(self, context: Ints, n_kv_heads: int, head_dim: int) -> Ints:
+        """Bytes that the policy's own data take beside the KV cache, of one row in one layer."""
+        return np.zeros_like(context)
 
     def attended(self, context: int) -> int:
         """Tokens of :meth:`reads` at one context."""

@@ -34,13 +34,13 @@ Units = tuple[tuple[int, ...], ...]
 
 @dataclass(frozen=True)
 class Replay:
-    """How a decoding decides what to replay.
+    """The rule of decisions of one decoding.
 
     Attributes:
         tau: One threshold per layer; a layer with None neither scores nor replays, and one with
             infinity scores and never replays.
         tas_form: Form of the score.
-        scope: Which rows decide together.
+        scope: Rows that decide together.
         pairs: Guidance pairs, for scope ``pair``.
     """
 
@@ -50,7 +50,7 @@ class Replay:
     pairs: Pairs = ()
 
     def scores(self, layer: int, step: int, tokens_per_frame: int) -> bool:
-        """Whether a layer evaluates TAS at a decode step."""
+        """True where a layer evaluates TAS at a decode step."""
         return self.tau[layer] is not None and eligible(step, tokens_per_frame)
 
     def scored(self, n_steps: int, tokens_per_frame: int) -> Bools:
@@ -72,7 +72,7 @@ class Replay:
         return above
 
     def decide(self, tas: Array, layer: int | slice = slice(None)) -> Bools:
-        """Which rows replay: those of units whose rows all exceed tau; arguments as above."""
+        """True for rows that replay: their whole unit exceeds tau; arguments as above."""
         would = self.exceeds(tas, layer)
         return unanimous(would, decision_units(self.scope, self.pairs, tas.shape[-1]))
 
@@ -102,7 +102,7 @@ class Replay:
 
 
 def eligible(step: Any, tokens_per_frame: int) -> Any:
-    """Whether a step (an int or an array) lies after the first frame, which never replays."""
+    """True for a step (an int or an array) after the first frame, which never replays."""
     return step >= tokens_per_frame
 
 
@@ -114,7 +114,7 @@ def temporal_attention_score(q: Array, q_rotated: Array, k_aligned: Array, form:
         q_rotated: Query after it, [B, H, hd].
         k_aligned: Rotated key of the same place in the previous frame, [B, KV, hd]; head j serves
             query heads j * g to j * g + g - 1 for g = H / KV.
-        form: Which query is taken.
+        form: Query before or after rotation.
 
     Returns:
         [B].

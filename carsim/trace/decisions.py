@@ -32,18 +32,18 @@ _COARSENESS: dict[Scope, int] = {"row": 0, "pair": 1, "batch": 2}
 
 @dataclass(frozen=True, eq=False)
 class Decisions:
-    """Which steps replay. S steps, L layers, B rows, KV key heads, T frames.
+    """Decisions to replay. S steps, L layers, B rows, KV key heads, T frames.
 
     Attributes:
         replay: bool[S, L, B].
         source: Where the decisions came from: the last thing that was done to them.
         label: One phrase for people, naming everything that was done to them.
         pairs: Guidance pairs, (conditional, blank) row indices.
-        scope: Which rows decided together.
-        reads: What attention read, [S, L, KV, B] each; None where that follows from the context.
+        scope: Rows that decided together.
+        reads: Keys that attention read, [S, L, KV, B]; None where they follow from the context.
         held: int[T, L, B], tokens that the cache holds after each frame; None likewise.
-        quality_text: What was measured of exactly these decisions, as an ending for labels; empty
-            where nothing was.
+        quality_text: Measured quality of exactly these decisions, as an ending for labels; empty if
+            unknown.
     """
 
     replay: NDArray[np.bool_]
@@ -218,7 +218,7 @@ def resample(
     their originals as can be, which real extra content would not be.
 
     Args:
-        decisions: What to extend.
+        decisions: Decisions to extend.
         rng: Source of randomness.
         tokens_per_frame: N.
         n_rows: Rows wanted, at least the rows there are.
@@ -314,7 +314,7 @@ def enlarge(decisions: Decisions, tokens_per_frame: int, wanted_per_frame: int) 
     really decoded larger frames would not be.
 
     Args:
-        decisions: What to extend.
+        decisions: Decisions to extend.
         tokens_per_frame: N.
         wanted_per_frame: N wanted; the N there is returns the decisions as they are.
 

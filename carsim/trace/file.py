@@ -65,7 +65,7 @@ class Trace:
         Args:
             replay: bool[S, L, B].
             like: A trace of the same video, for the rest of the metadata.
-            label: What to call the decisions in outputs.
+            label: Name of the decisions in outputs.
 
         Raises:
             InputError: The decisions do not fit the trace.
@@ -129,7 +129,7 @@ class Trace:
 
     @property
     def reads(self) -> KvReads | None:
-        """What attention read, [S, L, KV, B] each; None where that follows from the context."""
+        """Keys that attention read, [S, L, KV, B]; None where they follow from the context."""
         if self.kv_tokens is None or self.kv_runs is None:
             return None
         return KvReads(self.kv_tokens, self.kv_runs)

@@ -82,7 +82,7 @@ class SampledQuality(_Model):
     """Generated frames under one way of choosing tokens, against the reference; F frames.
 
     Attributes:
-        sampling: How tokens were chosen, with the same seed on both sides.
+        sampling: Way of choosing tokens, with the same seed on both sides.
         psnr_db: Peak signal-to-noise ratio of the mean squared error over all clips and frames;
             infinite where all are equal.
         ssim: Structural similarity, mean over clips and frames.
@@ -104,10 +104,10 @@ class SampledQuality(_Model):
 
 
 class Quality(_Model):
-    """What was measured of quality: the trace's decoding against one without approximation.
+    """Measured quality: the trace's decoding against one without approximation.
 
     Attributes:
-        reference: What it is compared with.
+        reference: Decoding to compare with.
         peak: Largest value of a pixel, for PSNR and SSIM.
         n_clips: Clips measured, the first of the trace.
         first_frame: First generated frame; frames before it were given.
@@ -127,7 +127,7 @@ class Quality(_Model):
 
 
 class TraceMeta(_Model):
-    """What a trace says of itself. Shapes: S steps = n_frames * tokens_per_frame, L layers, B rows.
+    """Metadata of a trace. Shapes: S steps = n_frames * tokens_per_frame, L layers, B rows.
 
     Attributes:
         schema_version: :data:`SCHEMA_VERSION`.
@@ -142,16 +142,16 @@ class TraceMeta(_Model):
         prompt_lengths: Valid prompt tokens of each row; its length is B.
         tau: Replay threshold: one, one per layer (None: layer never evaluates TAS), or None.
         tas_form: ``released`` (query before rotary) or ``paper`` (query after rotary).
-        attention: Which keys were attended to.
+        attention: Attention policy.
         seed: Seed of everything drawn.
         guidance_pairs: (conditional, blank) row indices.
-        decision_scope: Which rows decided together.
+        decision_scope: Rows that decided together.
         dtype: Arithmetic of the decoder.
         mode: Whether visual tokens came from a clip or were sampled.
         weights: Where the weights came from: ``random``, or a checkpoint and its hash.
         sampling: Temperature, guidance scale and the like where tokens were sampled.
-        content: What was decoded: clips, photographs, motion, codebook.
-        quality: What was measured of quality, if anything.
+        content: Decoded content: clips, photographs, motion, codebook.
+        quality: Measured quality, if any.
         command: Command that makes this trace.
     """
 
@@ -197,7 +197,7 @@ class TraceMeta(_Model):
 
     @property
     def replay(self) -> Replay:
-        """How rows decided what to replay."""
+        """The rule of decisions."""
         return Replay(self.tau_per_layer, self.tas_form, self.decision_scope, self.guidance_pairs)
 
     @property
@@ -282,9 +282,9 @@ def first_problem(error: ValidationError, place: str, cure: str) -> InputError:
     """The first thing that pydantic finds wrong in a file, and how many more there are.
 
     Args:
-        error: What it found.
+        error: Pydantic's findings.
         place: The file.
-        cure: What to do about it.
+        cure: Advice to the user.
     """
     first = error.errors()[0]
     more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""

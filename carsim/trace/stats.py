@@ -1,4 +1,4 @@
-"""What a trace is like: replay ratios, score quantiles, and how decisions go together.
+"""Statistics of a trace: replay ratios, quantiles of scores, correlation of decisions.
 
 Two definitions of the replay ratio are in use, and both are given by name: over *all* steps, and
 over *eligible* steps (the first frame, which never replays, left out).
@@ -31,7 +31,7 @@ class ReplayRatio:
 
 @dataclass(frozen=True)
 class ReadStats:
-    """What attention read and held, where its policy records it.
+    """Keys that attention read and held, where its policy records them.
 
     Attributes:
         density: Keys read over the context, mean over steps, layers, heads and rows.
@@ -63,7 +63,7 @@ class TraceStats:
         within_layer_pair_phi: Mean over layers and pairs of the phi coefficient taken within
             one layer: what is left of ``pair_phi`` when layers' own ratios are taken out.
         within_layer_clip_phi: The same for ``clip_phi``.
-        reads: What attention read; None where that follows from the context.
+        reads: Keys that attention read; None where they follow from the context.
     """
 
     ratio: ReplayRatio

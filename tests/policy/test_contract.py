@@ -11,7 +11,7 @@ from decoder_oracle import oracle_decode
 from toy_policies import TOYS, BestKeys, EverySecondBlock, registered
 
 from carsim.decoder.structures import Policy
-from carsim.policy import ATTENTION, AttentionPolicy, Dense, Query, Streaming
+from carsim.policy import ATTENTION, AttentionPolicy, Dense, Query, Selection, Streaming
 from carsim.trace import TraceMeta, load_trace, save_trace
 from carsim.trace.meta import parse_meta
 
@@ -101,9 +101,29 @@ def test_kinds_that_are_not_registered_are_refused_in_files() -> None:
         parse_meta(text, "meta")
 
 
+def test_a_bias_on_every_key_changes_nothing() -> None:
+    same, plain = decode(BestKeys(k=3, twice=True)), decode(BestKeys(k=3))
+    np.testing.assert_array_equal(same.replay, plain.replay)
+    np.testing.assert_allclose(same.residual, plain.residual, atol=1e-12)
+
+
+def test_tokens_that_are_gone_do_not_part_a_run() -> None:
+    mask = np.array([[[1, 1, 0, 1, 0, 1]]], bool)
+    stored = np.array([[[0, 1, 0, 1, 1, 1]]], bool)
+    padding = np.array([0])
+    reads = Selection(mask=mask, stored=stored).reads(padding, 6, 1)
+    assert (reads.tokens.item(), reads.runs.item()) == (3, 2)
+    assert Selection(mask=mask).reads(padding, 6, 1).runs.item() == 3
+    window = Selection(4, np.array([[0, 1, 5]]), mask[..., 4:], stored=stored[..., 4:])
+    assert window.read(padding, 6, 1).ravel().tolist() == [True, True, False, False, False, True]
+    assert window.reads(padding, 6, 1).runs.item() == 2
+
+
 def test_side_work_and_blind_queries() -> None:
     work = Dense().side_work(np.array([5]), 4, 2, 2)
     assert (work.macs, work.bytes_read, work.scan_cycles) == (0, 0, 0)
+    assert Dense().frame_work(np.array([5]), 4, 2, 2).element_ops == 0
+    assert Streaming().side_bytes(np.array([5]), 2, 2).tolist() == [0]
     keys = np.empty((1, 1, 7, 0))
     query = Query(keys[:, :, 0], keys[:, :, 0], keys, np.array([1]))
     chosen = Streaming(sinks=2, window=3).select(None, 0, query)

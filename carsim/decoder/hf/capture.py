@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class HfPlan:
-    """What to decode and how.
+    """A decoding by a checkpoint.
 
     Attributes:
         prompts: Token numbers of each row's prompt; they are left-padded to the longest. Where
@@ -39,12 +39,12 @@ class HfPlan:
         tau: Replay threshold: one, one per layer (None: the layer never scores), or None. Infinity
             scores everything and replays nothing.
         tas_form: Form of the score.
-        attention: Which keys are attended to.
-        decision_scope: Which rows decide together.
+        attention: Attention policy.
+        decision_scope: Rows that decide together.
         guided: Rows come in guidance pairs.
         seed: Of sampling.
-        sampling: How tokens are drawn, unless a step model draws them.
-        labels: What to call each video.
+        sampling: Sampling of tokens, unless a step model samples them.
+        labels: Names of the videos.
         command: For the metadata.
     """
 
@@ -92,9 +92,9 @@ def capture_hf(
 
     Args:
         model: The checkpoint.
-        plan: What to decode.
+        plan: The decoding.
         step_model: Samples and embeds visual tokens in place of the model's own head.
-        progress: Told after each step how many row-steps are done, of how many.
+        progress: Called after each step with row-steps done and in all.
 
     Raises:
         InputError: The plan does not fit the checkpoint, the checkpoint has no output head and

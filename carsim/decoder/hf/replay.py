@@ -27,7 +27,7 @@ class ReplayHooks:
 
     Args:
         model: The checkpoint.
-        policy: What is skipped.
+        policy: Replay; attention is masked by the caller.
         tokens_per_frame: N.
         n_steps: S.
         n_rows: B.
