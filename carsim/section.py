@@ -38,7 +38,7 @@ class FieldError(ValueError):
         super().__init__(f"{field}: {problem}; {cure}")
 
 
-class one_of:
+class OneOf:
     """Annotation of a text that names a kind of a registry: looked up when a design is read.
 
     A kind added to the registry is known to designs, to their JSON schema and to error messages.

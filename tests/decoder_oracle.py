@@ -4,15 +4,18 @@ Every row is a list of tokens, its prompt without padding; keys and values of al
 computed anew at every step from remembered layer inputs, and visible tokens are listed one by one.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from carsim.decoder.structures import Config, Policy, Weights
-from carsim.trace import DenseAttention
+from carsim.policy import Dense, Streaming
 
 Vector = NDArray[np.float64]
+Visible = Callable[[int, int, Vector], list[int]]
+"""Tokens that are read: prompt length, the newest token, its logits against all so far."""
 
 
 @dataclass
@@ -45,8 +48,16 @@ def _turn(x: Vector, position: int, theta: float) -> Vector:
 class _Row:
     """One row: its layer inputs so far."""
 
-    def __init__(self, config: Config, policy: Policy, weights: Weights) -> None:
+    def __init__(
+        self,
+        config: Config,
+        policy: Policy,
+        weights: Weights,
+        prompt_length: int,
+        chooses: Visible | None,
+    ) -> None:
         self.config, self.policy, self.weights = config, policy, weights
+        self.prompt_length, self.chooses = prompt_length, chooses
         self.inputs: list[list[Vector]] = [[] for _ in policy.tau]
 
     def project(self, layer: int, token: int) -> tuple[list[Vector], list[Vector], list[Vector]]:
@@ -57,10 +68,13 @@ class _Row:
         keys_end = shape.n_heads + shape.n_kv_heads
         return heads[: shape.n_heads], heads[shape.n_heads : keys_end], heads[keys_end:]
 
-    def visible(self, token: int) -> list[int]:
+    def visible(self, token: int, logits: Vector) -> list[int]:
+        if self.chooses is not None:
+            return self.chooses(self.prompt_length, token, logits)
         attention = self.policy.attention
-        if isinstance(attention, DenseAttention):
+        if isinstance(attention, Dense):
             return list(range(token + 1))
+        assert isinstance(attention, Streaming)
         return [i for i in range(token + 1) if i < attention.sinks or token - i < attention.window]
 
     def attention(self, layer: int) -> Vector:
@@ -68,17 +82,18 @@ class _Row:
         shape, theta = self.config.geometry, self.config.rope_theta
         token = len(self.inputs[layer]) - 1
         group = shape.n_heads // shape.n_kv_heads
-        seen = self.visible(token)
-        projected = {i: self.project(layer, i) for i in seen}
+        projected = [self.project(layer, i) for i in range(token + 1)]
+        queries = [_turn(q, token, theta) for q in projected[token][0]]
         heads = []
-        for head, q in enumerate(self.project(layer, token)[0]):
-            turned = _turn(q, token, theta)
-            logits = np.array(
-                [turned @ _turn(projected[i][1][head // group], i, theta) for i in seen]
-            ) / np.sqrt(shape.head_dim)
-            weight = np.exp(logits - logits.max())
-            values = np.array([projected[i][2][head // group] for i in seen])
-            heads.append(weight @ values / weight.sum())
+        for kv_head in range(shape.n_kv_heads):
+            keys = np.array([_turn(k[kv_head], i, theta) for i, (_, k, _) in enumerate(projected)])
+            values = np.array([v[kv_head] for _, _, v in projected])
+            served = np.array(queries[kv_head * group : (kv_head + 1) * group])
+            logits = served @ keys.T / np.sqrt(shape.head_dim)  # [g, tokens]
+            seen = self.visible(token, logits.max(axis=0))
+            for of_head in logits[:, seen]:
+                weight = np.exp(of_head - of_head.max())
+                heads.append(weight @ values[seen] / weight.sum())
         out: Vector = np.concatenate(heads) @ self.weights.w_out[layer]
         return out
 
@@ -108,8 +123,12 @@ def oracle_decode(
     prompts: list[NDArray[np.float64]],
     embeddings: NDArray[np.float64],
     units: list[list[int]],
+    chooses: Visible | None = None,
 ) -> Oracle:
-    """Decode [S, B, d] embeddings after one unpadded prompt per row; rows of a unit vote."""
+    """Decode [S, B, d] embeddings after one unpadded prompt per row; rows of a unit vote.
+
+    ``chooses`` stands in for attention policies that are not the package's own.
+    """
     n_steps, n_rows, width = embeddings.shape
     layers = len(policy.tau)
     out = Oracle(
@@ -119,7 +138,7 @@ def oracle_decode(
         residual=np.zeros((n_steps, layers, n_rows, width)),
         hidden=np.zeros((n_steps, n_rows, width)),
     )
-    rows = [_Row(config, policy, weights) for _ in range(n_rows)]
+    rows = [_Row(config, policy, weights, len(prompt), chooses) for prompt in prompts]
     for row, prompt in zip(rows, prompts, strict=True):
         for x in prompt:
             for layer in range(layers):

@@ -17,10 +17,20 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 from strategies import raw_design
 
 from carsim.design import build_design
 from carsim.machine.hardware import Hardware, Path
+from carsim.machine.phase import Outcome
+from carsim.machine.phases import AttendCases, Phases
+from carsim.policy import PLAIN
+
+
+def attend(phases: Phases, attended: Any, scored: bool = False, outside: bool = False) -> Outcome:
+    """Dense attention over so many tokens each."""
+    tokens = np.atleast_1d(np.asarray(attended, np.int64))
+    return phases.attention(scored, AttendCases(tokens, tokens), PLAIN, outside)
 
 
 def ideal_hardware(

@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
+from carsim.policy import decision_units, unanimous
 from carsim.trace import DenseAttention, Geometry, Trace, TraceMeta
 from carsim.trace.file import evaluated, would_replay
-from carsim.trace.scope import decision_units, unanimous
 
 
 def make_meta(**changes: Any) -> TraceMeta:

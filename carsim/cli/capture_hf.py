@@ -16,142 +16,128 @@ if TYPE_CHECKING:
     from carsim.trace import Trace
 
 
-def parse_taus(ctx: click.Context, param: click.Parameter, text: str) -> Any:
+Callback = Callable[[click.Context, click.Parameter, Any], Any]
+
+
+def _each(convert: Callable[[str], Any]) -> Callback:
+    """A callback that converts an option, or each of its values where it may be repeated."""
+
+    def callback(ctx: click.Context, param: click.Parameter, given: Any) -> Any:
+        try:
+            if isinstance(given, tuple):
+                return tuple(map(convert, given))
+            return None if given is None else convert(given)
+        except ValueError as error:
+            raise click.BadParameter(str(error), ctx, param) from error
+
+    return callback
+
+
+def _taus(text: str) -> Any:
     """A number or ``none``, or a tuple of them: one per layer, separated by commas."""
 
     def one(part: str) -> float | None:
-        if part == "none":
-            return None
         try:
-            tau = float(part)
+            tau = None if part == "none" else float(part)
         except ValueError:
-            tau = float("nan")
-        if tau != tau:
-            raise click.BadParameter(f"{part!r} is neither a number nor none", ctx, param)
+            tau = math.nan
+        if tau is not None and math.isnan(tau):
+            raise ValueError(f"{part!r} is neither a number nor none")
         return tau
 
     taus = tuple(one(part.strip()) for part in text.split(","))
     return taus[0] if len(taus) == 1 else taus
 
 
-def _numbers(ctx: click.Context, param: click.Parameter, text: str) -> tuple[int, ...]:
+def _ids(text: str) -> tuple[int, ...]:
+    """Token numbers separated by blanks."""
     parts = text.split()
     if not parts or not all(part.isdecimal() and part.isascii() for part in parts):
-        raise click.BadParameter(f"{text!r} is not a list of token numbers", ctx, param)
+        raise ValueError(f"{text!r} is not a list of token numbers")
     return tuple(map(int, parts))
 
 
-def parse_ids(ctx: click.Context, param: click.Parameter, given: Any) -> Any:
-    """Token numbers separated by blanks, or a tuple of such lists where the option is repeated."""
-    if isinstance(given, tuple):
-        return tuple(_numbers(ctx, param, text) for text in given)
-    return None if given is None else _numbers(ctx, param, given)
-
-
-def parse_finite(ctx: click.Context, param: click.Parameter, value: float) -> float:
-    """A number that is neither NaN nor infinite."""
+def _finite(value: Any) -> float:
     if not math.isfinite(value):
-        raise click.BadParameter(f"{value} is not a finite number", ctx, param)
-    return value
+        raise ValueError(f"{value} is not a finite number")
+    return float(value)
 
 
-def parse_range(ctx: click.Context, param: click.Parameter, text: str | None) -> Any:
+def _range(text: str) -> tuple[int, ...]:
     """FIRST:LAST as a tuple."""
-    if text is None:
-        return None
-    ends = _numbers(ctx, param, text.replace(":", " "))
-    if text.count(":") != 1 or len(ends) != 2:
-        raise click.BadParameter(f"{text!r} is not FIRST:LAST", ctx, param)
-    return ends
+    ends = text.split(":")
+    if len(ends) != 2 or not all(end.isdecimal() and end.isascii() for end in ends):
+        raise ValueError(f"{text!r} is not FIRST:LAST")
+    return tuple(map(int, ends))
 
 
 _NO_PAIRS = "does nothing with --guidance-pairs 0"
-_AT_LEAST_1 = click.IntRange(1)
+_COUNT, _ANY = click.IntRange(1), click.IntRange(0)
+_TEMPERATURE = click.FloatRange(0, min_open=True)
+_FORMS, _SCOPES = click.Choice(["released", "paper"]), click.Choice(["row", "pair", "batch"])
+_DTYPES = click.Choice(["float32", "float64", "float16", "bfloat16"])
+
+
+def _option(name: str, kind: Any, default: Any, text: str, **more: Any) -> Any:
+    shown = {} if default is None else {"default": default, "show_default": True}
+    return click.option(name, type=kind, help=text, **shown, **more)
+
+
+_LIST: dict[str, Any] = {"callback": _each(_ids), "metavar": '"ID ID ..."'}
+_NUMBER: dict[str, Any] = {"callback": _each(_finite)}
+_TAUS: dict[str, Any] = {"callback": _each(_taus), "metavar": "X[,X...]"}
+_RANGE: dict[str, Any] = {"callback": _each(_range), "metavar": "FIRST:LAST"}
 _OPTIONS = (
-    click.option("--frames", type=_AT_LEAST_1, default=8, show_default=True, help="Frames T."),
-    click.option(
-        "--tokens-per-frame", type=_AT_LEAST_1, default=256, show_default=True, help="Tokens N."
-    ),
-    click.option("--prompt", multiple=True, help="Text; once per video."),
-    click.option(
+    _option("--frames", _COUNT, 8, "Frames T."),
+    _option("--tokens-per-frame", _COUNT, 256, "Tokens N."),
+    _option("--prompt", str, None, "Text; once per video.", multiple=True),
+    _option(
         "--prompt-ids",
+        str,
+        None,
+        "Tokens in place of text; once per video.",
         multiple=True,
-        callback=parse_ids,
-        metavar='"ID ID ..."',
-        help="Token numbers in place of text; once per video.",
+        **_LIST,
     ),
-    click.option("--blank", help="Text of the blank prompt of guidance.  [default: empty]"),
-    click.option(
-        "--blank-ids", callback=parse_ids, metavar='"ID ID ..."', help="The same as token numbers."
-    ),
-    click.option(
+    _option("--blank", str, None, "Text of the blank prompt of guidance.  [default: empty]"),
+    _option("--blank-ids", str, None, "The same as token numbers.", **_LIST),
+    _option(
         "--guidance-pairs",
-        type=click.IntRange(0),
-        help="Videos, two rows each; prompts take turns; 0: one row per prompt, no guidance.  "
+        _ANY,
+        None,
+        "Videos, two rows each; prompts take turns; 0: one row per prompt, no guidance.  "
         "[default: one per prompt]",
     ),
-    click.option(
+    _option(
         "--guidance-scale",
-        type=float,
-        callback=parse_finite,
-        default=3.0,
-        show_default=True,
-        help="s in blank + s * (conditional - blank), of logits.",
+        float,
+        3.0,
+        "s in blank + s * (conditional - blank), of logits.",
+        **_NUMBER,
     ),
-    click.option(
+    _option(
         "--tau",
-        callback=parse_taus,
-        default="inf",
-        show_default=True,
-        metavar="X[,X...]",
-        help="Threshold, or one per layer; none never scores, inf scores and never replays.",
+        str,
+        "inf",
+        "Threshold, or one per layer; none never scores, inf scores and never replays.",
+        **_TAUS,
     ),
-    click.option(
-        "--tas",
-        type=click.Choice(["released", "paper"]),
-        default="released",
-        show_default=True,
-        help="Query before the rotary embedding, or after.",
-    ),
-    click.option(
-        "--decision-scope",
-        type=click.Choice(["row", "pair", "batch"]),
-        default="row",
-        show_default=True,
-        help="Rows that decide together.",
-    ),
-    click.option("--window", type=_AT_LEAST_1, help="Sparse attention: a window of this size."),
-    click.option(
-        "--sinks", type=click.IntRange(0), default=4, show_default=True, help="... and sinks."
-    ),
-    click.option(
-        "--top-k", type=_AT_LEAST_1, default=1, show_default=True, help="Draw from K; 1: greedy."
-    ),
-    click.option(
-        "--temperature",
-        type=click.FloatRange(0, min_open=True),
-        callback=parse_finite,
-        default=1.0,
-        show_default=True,
-        help="Divides the logits.",
-    ),
-    click.option(
+    _option("--tas", _FORMS, "released", "Query before the rotary embedding, or after."),
+    _option("--decision-scope", _SCOPES, "row", "Rows that decide together."),
+    _option("--window", _COUNT, None, "Sparse attention: a window of this size."),
+    _option("--sinks", _ANY, 4, "... and sinks."),
+    _option("--top-k", _COUNT, 1, "Draw from K; 1: greedy."),
+    _option("--temperature", _TEMPERATURE, 1.0, "Divides the logits.", **_NUMBER),
+    _option(
         "--visual-tokens",
-        callback=parse_range,
-        metavar="FIRST:LAST",
-        help="Range of the vocabulary to draw from.  [default: all]",
+        str,
+        None,
+        "Range of the vocabulary to draw from.  [default: all]",
+        **_RANGE,
     ),
-    click.option(
-        "--seed", type=click.IntRange(0), default=0, show_default=True, help="Of sampling."
-    ),
-    click.option(
-        "--dtype",
-        type=click.Choice(["float32", "float64", "float16", "bfloat16"]),
-        default="float32",
-        show_default=True,
-        help="Arithmetic.",
-    ),
-    click.option("--device", default="cpu", show_default=True, help="PyTorch device."),
+    _option("--seed", _ANY, 0, "Of sampling."),
+    _option("--dtype", _DTYPES, "float32", "Arithmetic."),
+    _option("--device", str, "cpu", "PyTorch device."),
 )
 
 
@@ -185,7 +171,7 @@ def run_hf(folder: Path, options: dict[str, Any], progress: "Progress") -> "Trac
 
 def _plan(folder: Path, options: dict[str, Any]) -> "HfPlan":
     from carsim.decoder.hf import HfPlan, TokenSampling
-    from carsim.trace import DenseAttention, StreamingAttention
+    from carsim.policy import Dense, Streaming
 
     ctx = click.get_current_context()
     for is_idle, names, why in (
@@ -204,9 +190,7 @@ def _plan(folder: Path, options: dict[str, Any]) -> "HfPlan":
         tokens_per_frame=options["tokens_per_frame"],
         tau=options["tau"],
         tas_form=options["tas"],
-        attention=StreamingAttention(sinks=options["sinks"], window=window)
-        if window
-        else DenseAttention(),
+        attention=Streaming(sinks=options["sinks"], window=window) if window else Dense(),
         decision_scope=options["decision_scope"],
         guided=options["guidance_pairs"] != 0,
         seed=options["seed"],

@@ -1,5 +1,7 @@
 """``carsim trace``: what a trace holds, and how two of them differ."""
 
+import math
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -21,14 +23,18 @@ def trace() -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
 def info(file: str, as_json: bool) -> None:
     """Show geometry, replay ratios, scores and provenance of the trace FILE."""
+    from rich.console import Console
+
     from carsim.trace import load_trace, trace_stats
 
     loaded = load_trace(file)
     stats = trace_stats(loaded)
     if as_json:
         click.echo(_as_json(loaded, stats))
-    else:
-        _print_tables(loaded, stats)
+        return
+    console = Console()
+    for table in _tables(loaded, stats):
+        console.print(table)
 
 
 @trace.command(name="list")
@@ -38,8 +44,8 @@ def list_traces(files: tuple[str, ...], as_csv: bool) -> None:
     """Show what each trace FILE is, one line each.
 
     Exempt are the layers that never replay; a window is sinks + local tokens; replay is the ratio
-    over eligible steps, dB the PSNR of what is generated against dense decoding, under the first
-    way of sampling that was measured.
+    over eligible steps, dB the PSNR of what the trace generated against dense decoding, both under
+    the trace's own sampling.
     """
     import csv
     import sys
@@ -91,44 +97,34 @@ def compare(ctx: click.Context, first: str, second: str) -> None:
 
 def _in_short(loaded: "Trace") -> dict[str, str]:
     """A trace in one line of a terminal."""
-    import math
-
-    from carsim.trace import StreamingAttention, captured, replay_ratio
-    from carsim.trace.meta import in_ranges
+    from carsim.policy import in_ranges
+    from carsim.trace import replay_ratio
 
     meta = loaded.meta
-    _, eligible = replay_ratio(captured(loaded).replay, loaded.tokens_per_frame)
-    window = "dense"
-    if isinstance(meta.attention, StreamingAttention):
-        window = f"{meta.attention.sinks} + {meta.attention.window}"
-    exempt = in_ranges(meta.exempt_layers)
+    _, eligible = replay_ratio(loaded.replay, loaded.tokens_per_frame)
+    exempt = in_ranges(meta.replay.exempt_layers)
     if "," in exempt:
-        exempt = f"{len(meta.exempt_layers)} layers"
-    psnr_db = ""
-    if meta.quality is not None:
-        first = meta.quality.by_sampling[0]
-        psnr_db = "same" if first.psnr_db == math.inf else f"{first.psnr_db:.1f}"
+        exempt = f"{len(meta.replay.exempt_layers)} layers"
+    own = meta.own_quality
     return {
         "file": loaded.name,
         "rows": str(loaded.n_rows),
         "frames": str(loaded.n_frames),
-        "tau": meta.tau_span or "none",
+        "tau": meta.replay.tau_span or "none",
         "exempt": exempt,
         "scope": meta.decision_scope,
-        "window": window,
+        "window": meta.attention.short,
         "replay": f"{eligible:.1%}",
-        "dB": psnr_db,
+        "dB": "" if own is None else _decibels(own.psnr_db, same="same"),
     }
 
 
 def _in_manifest(loaded: "Trace") -> dict[str, str]:
     """A trace in one row of a manifest."""
-    from carsim.trace import captured, replay_ratio
+    from carsim.trace import replay_ratio
 
     meta = loaded.meta
-    _, eligible = replay_ratio(captured(loaded).replay, loaded.tokens_per_frame)
-    attention = " ".join(str(value) for value in meta.attention.model_dump().values())
-    _, _, weights_sha256 = meta.weights.partition("sha256 ")
+    _, eligible = replay_ratio(loaded.replay, loaded.tokens_per_frame)
     return {
         "file": loaded.name,
         "sha256": loaded.sha256,
@@ -137,10 +133,10 @@ def _in_manifest(loaded: "Trace") -> dict[str, str]:
         "frames": str(loaded.n_frames),
         "tau": meta.tau_text,
         "scope": meta.decision_scope,
-        "attention": attention,
+        "attention": " ".join(str(value) for value in meta.attention.model_dump().values()),
         "seed": str(meta.seed),
         "eligible_ratio": f"{eligible:.4f}",
-        "weights_sha256": weights_sha256,
+        "weights_sha256": meta.weights.partition("sha256 ")[2],
         "command": meta.command,
     }
 
@@ -148,7 +144,6 @@ def _in_manifest(loaded: "Trace") -> dict[str, str]:
 def _as_json(loaded: "Trace", stats: "TraceStats") -> str:
     """Everything that the tables show, for programs; what is not a number is null."""
     import json
-    import math
     from dataclasses import asdict
 
     import numpy as np
@@ -173,88 +168,106 @@ def _as_json(loaded: "Trace", stats: "TraceStats") -> str:
     return json.dumps(plain(document), indent=2)
 
 
-def _print_tables(loaded: "Trace", stats: "TraceStats") -> None:
-    from rich.console import Console
+def _tables(loaded: "Trace", stats: "TraceStats") -> Iterable["Table"]:
+    """Facts, quality, scores, and replay ratios by frame, layer and row."""
     from rich.markup import escape
     from rich.table import Table
 
     from carsim.trace.stats import QUANTILES
 
-    console, meta = Console(), loaded.meta
+    meta = loaded.meta
     about = Table(title=f"trace {escape(loaded.name)}", title_justify="left", show_header=False)
     about.add_column("what", no_wrap=True)
     about.add_column("value", overflow="fold")
-    decoded, simulated = meta.decoded, meta.simulated
-    shape = "{0.n_layers} layers, width {0.hidden_size}, {0.n_heads}/{0.n_kv_heads} heads of "
-    shape += "{0.head_dim}, MLP {0.ffn_size}"
+    for name, value in _facts(loaded, stats).items():
+        about.add_row(name, escape(value))
+    yield about
+    if meta.quality:
+        yield _quality_table(meta.quality)
+    if stats.tas_quantiles.size:
+        headings = [f"{quantile:.0%}" for quantile in QUANTILES]
+        scores = [f"{value:.3f}" for value in stats.tas_quantiles]
+        yield _table("TAS over all evaluated steps", headings, [scores], texts=0)
+    by_frame = [
+        (str(frame), f"{ratio:.1%}" if frame else "never")
+        for frame, ratio in enumerate(stats.by_frame)
+    ]
+    yield _table("replay ratio by frame", ("frame", "replayed"), by_frame)
+    by_layer = [
+        (str(layer), f"{ratio.over_all:.1%}", f"{ratio.over_eligible:.1%}")
+        for layer, ratio in enumerate(stats.by_layer)
+    ]
+    yield _table("replay ratio by layer", ("layer", "of all steps", "of eligible"), by_layer)
+    if meta.guidance_pairs:
+        clips = meta.content.get("clips")
+        names = [_clip(clip) for clip in clips] if isinstance(clips, list) else []
+        names += [""] * (len(meta.guidance_pairs) - len(names))
+        by_pair = [
+            (
+                f"{a}, {b}",
+                escape(name),
+                *(f"{stats.by_row[row].over_eligible:.1%}" for row in (a, b)),
+                _number(float(phi)),
+            )
+            for (a, b), name, phi in zip(meta.guidance_pairs, names, stats.pair_phi, strict=False)
+        ]
+        headings = ["rows", "clip", "conditional", "blank", "phi"]
+        yield _table("replay ratio of eligible steps by row", headings, by_pair, texts=2)
+
+
+def _facts(loaded: "Trace", stats: "TraceStats") -> dict[str, str]:
+    meta, step = loaded.meta, loaded.meta.content.get("tas_step")
+    shape = "{0.name}: {0.n_layers} layers, width {0.hidden_size}, {0.n_heads}/{0.n_kv_heads} heads"
+    shape += " of {0.head_dim}, MLP {0.ffn_size}"
+    pairs, known = len(meta.guidance_pairs), stats.pair_phi[stats.pair_phi == stats.pair_phi]
+    sampling = "".join(f", {k} {v}" for k, v in (meta.sampling or {}).items() if v is not None)
     facts = {
-        "decoded": f"{decoded.name}: {shape.format(decoded)}",
-        "stands for": f"{simulated.name}: {shape.format(simulated)}",
-        "video": f"{meta.n_frames} frames of {meta.tokens_per_frame} tokens, "
-        f"{meta.n_rows} rows, {len(meta.guidance_pairs)} guidance pairs",
+        "decoded": shape.format(meta.decoded),
+        "stands for": shape.format(meta.simulated),
+        "video": f"{meta.n_frames} frames of {meta.tokens_per_frame} tokens, {meta.n_rows} rows, "
+        f"{pairs} guidance pairs",
         "prompt": f"{meta.prompt_tokens} tokens, {min(meta.prompt_lengths)} to "
         f"{max(meta.prompt_lengths)} of them valid",
         "replay": f"{meta.tau_text}, TAS {meta.tas_form}, decision scope {meta.decision_scope}",
-        "attention": ", ".join(f"{k} {v}" for k, v in meta.attention.model_dump().items()),
-        "tokens": meta.mode.replace("_", " ")
-        + "".join(f", {k} {v}" for k, v in (meta.sampling or {}).items() if v is not None),
+        "attention": meta.attention.text,
+        "tokens": meta.mode.replace("_", " ") + sampling,
         "weights": f"{meta.weights}, {meta.dtype}, seed {meta.seed}",
         "quality": _quality_line(meta.quality) if meta.quality else "not measured",
         "made by": f"{meta.producer} {meta.producer_version}: {meta.command}",
         "sha256": loaded.sha256,
-        "scores": f"kept to multiples of {step:g}"
-        if (step := meta.content.get("tas_step"))
-        else "kept as they were",
+        "scores": f"kept to multiples of {step:g}" if step else "kept as they were",
         "replay ratio": f"{stats.ratio.over_all:.2%} of all steps, "
         f"{stats.ratio.over_eligible:.2%} of eligible steps (first frame left out)",
-        "phi in pairs": f"{_mean(stats.pair_phi)} "
+        "phi in pairs": f"{_number(float(known.mean()) if known.size else math.nan)} "
         f"(within layers {_number(stats.within_layer_pair_phi)})",
         "phi across clips": f"{_number(stats.clip_phi)} "
         f"(within layers {_number(stats.within_layer_clip_phi)})",
     }
-    for name, value in facts.items():
-        about.add_row(name, escape(value))
-    console.print(about)
-
-    if meta.quality:
-        console.print(_quality_table(meta.quality))
-
-    quantiles = Table(title="TAS over all evaluated steps", title_justify="left")
-    for quantile in QUANTILES:
-        quantiles.add_column(f"{quantile:.0%}", justify="right")
-    if stats.tas_quantiles.size:
-        quantiles.add_row(*(f"{value:.3f}" for value in stats.tas_quantiles))
-        console.print(quantiles)
-
-    by_frame = Table(title="replay ratio by frame", title_justify="left")
-    by_frame.add_column("frame")
-    by_frame.add_column("replayed", justify="right")
-    for frame, ratio in enumerate(stats.by_frame):
-        by_frame.add_row(str(frame), f"{ratio:.1%}" if frame else "never")
-    console.print(by_frame)
-
-    by_layer = Table(title="replay ratio by layer", title_justify="left")
-    for name in ("layer", "of all steps", "of eligible"):
-        by_layer.add_column(name, justify="right" if name != "layer" else "left")
-    for layer, ratio in enumerate(stats.by_layer):
-        by_layer.add_row(str(layer), f"{ratio.over_all:.1%}", f"{ratio.over_eligible:.1%}")
-    console.print(by_layer)
-
-    by_clip = Table(title="replay ratio of eligible steps by row", title_justify="left")
-    for name in ("rows", "clip", "conditional", "blank", "phi"):
-        by_clip.add_column(name, justify="left" if name in ("rows", "clip") else "right")
-    clips = meta.content.get("clips")
-    for index, (pair, phi) in enumerate(zip(meta.guidance_pairs, stats.pair_phi, strict=True)):
-        clip = clips[index] if isinstance(clips, list) and index < len(clips) else ""
-        words = (
-            "{photo} {motion} {speed:g}".format_map(clip)
-            if isinstance(clip, dict) and {"photo", "motion", "speed"} <= set(clip)
-            else str(clip)
+    if stats.reads:
+        facts["keys read"] = (
+            f"{stats.reads.density:.1%} of the context in {stats.reads.mean_runs:.1f} runs, mean "
+            f"over steps, layers, heads and rows; at most {stats.reads.most_held} tokens held"
         )
-        ratios = [f"{stats.by_row[row].over_eligible:.1%}" for row in pair]
-        by_clip.add_row(f"{pair[0]}, {pair[1]}", escape(words), *ratios, _number(float(phi)))
-    if meta.guidance_pairs:
-        console.print(by_clip)
+    return facts
+
+
+def _clip(clip: Any) -> str:
+    is_known = isinstance(clip, dict) and {"photo", "motion", "speed"} <= set(clip)
+    return "{photo} {motion} {speed:g}".format_map(clip) if is_known else str(clip)
+
+
+def _table(
+    title: str, headings: Sequence[str], rows: Iterable[Sequence[str]], texts: int = 1
+) -> "Table":
+    """A table whose columns after the first ``texts`` are numbers."""
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left")
+    for column, heading in enumerate(headings):
+        table.add_column(heading, justify="left" if column < texts else "right")
+    for row in rows:
+        table.add_row(*row)
+    return table
 
 
 def _quality_line(quality: "Quality") -> str:
@@ -267,42 +280,27 @@ def _quality_line(quality: "Quality") -> str:
 
 def _quality_table(quality: "Quality") -> "Table":
     """One row per generated frame, and one over all, for each way of choosing tokens."""
-    from rich.table import Table
-
-    table = Table(
-        title=f"quality of generated frames (PSNR of peak {quality.peak})", title_justify="left"
-    )
-    table.add_column("frame")
+    headings, columns = ["frame"], []
     for measured in quality.by_sampling:
         way = measured.sampling.replace("_", " ")
-        for what in ("PSNR dB", "SSIM", "same tokens"):
-            table.add_column(f"{way}: {what}", justify="right")
-    columns = [
-        numbers
-        for measured in quality.by_sampling
-        for numbers in (
+        headings += [f"{way}: {what}" for what in ("PSNR dB", "SSIM", "same tokens")]
+        agreement = (*measured.token_agreement_by_frame, measured.token_agreement)
+        columns += [
             [_decibels(each) for each in (*measured.psnr_db_by_frame, measured.psnr_db)],
             [f"{each:.3f}" for each in (*measured.ssim_by_frame, measured.ssim)],
-            [
-                f"{each:.1%}"
-                for each in (*measured.token_agreement_by_frame, measured.token_agreement)
-            ],
-        )
-    ]
-    last = quality.first_frame + len(columns[0]) - 2
-    for frame, numbers in enumerate(zip(*columns, strict=True), quality.first_frame):
-        table.add_row("all" if frame > last else str(frame), *numbers)
-    return table
+            [f"{each:.1%}" for each in agreement],
+        ]
+    frames = [str(quality.first_frame + frame) for frame in range(len(columns[0]) - 1)]
+    return _table(
+        f"quality of generated frames (PSNR of peak {quality.peak})",
+        headings,
+        zip([*frames, "all"], *columns, strict=True),
+    )
 
 
-def _decibels(psnr_db: float) -> str:
-    return "identical" if psnr_db == float("inf") else f"{psnr_db:.1f}"
-
-
-def _mean(values: Any) -> str:
-    known = values[values == values]
-    return _number(float(known.mean()) if known.size else float("nan"))
+def _decibels(psnr_db: float, same: str = "identical") -> str:
+    return same if psnr_db == math.inf else f"{psnr_db:.1f}"
 
 
 def _number(value: float) -> str:
-    return "unknown" if value != value else f"{value:.3f}"
+    return "unknown" if math.isnan(value) else f"{value:.3f}"

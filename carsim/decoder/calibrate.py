@@ -1,8 +1,8 @@
-"""Find the threshold that gives a wanted replay ratio when it is really applied.
+"""Search for the threshold that gives a wanted replay ratio, closed loop.
 
 Model: fixed-point iteration. Decoding at one tau gives scores, and their quantile gives the next
 tau; a replay changes later scores only a little, so that few decodings are needed. Rows that decide
-together count with their lowest score, and exempt layers not at all.
+together count with their lowest score; exempt layers do not count.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from carsim.decoder.capture import capture
 from carsim.decoder.recipe import Recipe
 from carsim.decoder.workers import Progress
 from carsim.errors import InputError
-from carsim.trace.scope import decision_units
+from carsim.policy import decision_units
 
 TOLERANCE = 0.005
 _MOST_DECODINGS = 6
@@ -23,12 +23,12 @@ _MOST_DECODINGS = 6
 
 @dataclass(frozen=True)
 class Calibration:
-    """A threshold and what it gave.
+    """A threshold and the replay ratio that it gives.
 
     Attributes:
         tau: One threshold for all layers but exempt ones, rounded to four decimals.
         ratio: Replay ratio over eligible steps at that tau, closed loop.
-        decodings: How often the recipe was decoded to find it.
+        decodings: Number of decodings that the search took.
     """
 
     tau: float
@@ -51,7 +51,7 @@ def calibrate(
         folder: Where the recipe's files are.
         target: Replay ratio wanted over eligible steps, between 0 and 1.
         workers: Processes.
-        progress: Told how far each decoding is.
+        progress: Called with the progress of each decoding.
 
     Returns:
         The tau nearest to the target, after at most six decodings.

@@ -11,6 +11,7 @@ from dataclasses import asdict
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,12 +45,12 @@ def capture(
     """Decode a recipe, and measure the quality it asks for.
 
     Args:
-        recipe: What to decode.
+        recipe: The decoding.
         folder: Where the recipe's files are.
         workers: Processes; changes nothing but the time.
-        progress: Told how far it is.
-        references: Used, and added to: recipes that show the same clips share what their quality
-            is measured against.
+        progress: Called with row-steps done and in all.
+        references: Decodings to measure quality against; used and added to, so that recipes of
+            the same clips share them.
 
     Raises:
         InputError: A file of the recipe cannot be used, the extra ``carsim[content]`` is missing,
@@ -78,6 +79,9 @@ def capture(
     if own is not None and recipe.quality is not None:
         measured[own] = decoded
     tokens = np.concatenate([group.tokens for group in decoded], axis=1)
+    kv: dict[str, Any] = {
+        name: np.concatenate([each.kv[name] for each in decoded], axis=-1) for name in decoded[0].kv
+    }
     return Trace(
         replay=np.concatenate([group.replay for group in decoded], axis=2),
         tas=_kept_scores(recipe, np.concatenate([group.tas for group in decoded], axis=2)),
@@ -88,16 +92,17 @@ def capture(
             _kept_tokens(tokens),
             _quality(recipe, codebook, measured),
         ),
+        **kv,
     )
 
 
 def prepare(recipe: Recipe, folder: Path) -> tuple[Codebook, list[Group]]:
-    """Read what a recipe names, and put its rows into groups that are decoded together.
+    """Read the files of a recipe, and put its rows into groups that are decoded together.
 
     Rows go by :data:`GROUP_ROWS`; all together where the whole batch decides as one.
 
     Args:
-        recipe: What to decode.
+        recipe: The decoding.
         folder: Where the recipe's files are.
 
     Raises:
@@ -136,7 +141,7 @@ def prepare(recipe: Recipe, folder: Path) -> tuple[Codebook, list[Group]]:
 
 
 def _quality_groups(recipe: Recipe, groups: list[Group]) -> dict[Way, list[Group]]:
-    """What to decode besides the trace: whole groups, as others would round differently."""
+    """Decodings besides the trace: whole groups, as other group sizes round differently."""
     if recipe.quality is None:
         return {}
     last = -(-2 * recipe.quality.clips // len(groups[0].prompts))
@@ -181,14 +186,14 @@ def metadata(
     kept_tokens: Sequence[float],
     quality: Quality | None,
 ) -> TraceMeta:
-    """What the trace of a recipe says of itself.
+    """Metadata of the trace of a recipe.
 
     Args:
-        recipe: What was decoded.
+        recipe: The decoding.
         weights: Where the weights came from.
         n_codes: K.
         kept_tokens: Share of tokens equal to those one frame before, for each clip.
-        quality: What was measured of quality.
+        quality: Measured quality, if any.
     """
     return TraceMeta(
         producer="carsim capture",

@@ -10,14 +10,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from carsim.decoder.layers import (
-    attend,
-    attend_prompt,
-    rms_norm,
-    rotate,
-    swiglu,
-    temporal_attention_score,
-)
+from carsim.decoder.layers import attend, attend_prompt, rms_norm, rotate, swiglu
 from carsim.decoder.structures import (
     Array,
     Config,
@@ -27,7 +20,7 @@ from carsim.decoder.structures import (
     Weights,
     new_state,
 )
-from carsim.trace.scope import decision_units, unanimous
+from carsim.policy import Query, temporal_attention_score
 
 Recorder = Callable[[LayerRecord], None]
 """Is shown every layer of every decode step; it must not write to what it is shown."""
@@ -52,21 +45,24 @@ def prefill(
     Returns:
         The state after the prompt, and hidden states after the final norm, [B, P, d].
     """
-    shape = config.geometry
-    state = new_state(config, prompt_mask)
+    shape, attention = config.geometry, policy.attention
+    state = new_state(config, policy, prompt_mask)
     batch, slots, _ = prompt.shape
     positions = np.where(prompt_mask, prompt_mask.cumsum(axis=1) - 1, 1)
     cos, sin = state.cos[positions][:, None], state.sin[positions][:, None]  # [B, 1, P, hd]
+    seen = attention.prompt_mask(prompt_mask)  # [B, P, P]
     x = prompt.astype(config.dtype)
     for layer in range(shape.n_layers):
         normed = rms_norm(x, weights.ln_attn[layer], config.rms_eps)
         heads = (normed @ weights.w_qkv[layer]).reshape(batch, slots, -1, shape.head_dim)
         heads = heads.swapaxes(1, 2)  # [B, H + 2 KV, P, hd]
         rotated = rotate(heads[:, : -shape.n_kv_heads], cos, sin)  # queries and keys, not values
-        k, v = rotated[:, shape.n_heads :], heads[:, -shape.n_kv_heads :]
+        k, v = rotated[:, shape.n_heads :], heads[:, -shape.n_kv_heads :]  # [B, KV, P, hd]
         state.k[layer, :, :, :slots], state.v[layer, :, :, :slots] = k, v
+        plain_k = heads[:, shape.n_heads : -shape.n_kv_heads]
+        attention.append(state.attention, layer, slice(0, slots), plain_k, k, v)
         q = rotated[:, : shape.n_heads].reshape(batch, shape.n_kv_heads, -1, slots, shape.head_dim)
-        out = attend_prompt(q, k, v, prompt_mask, policy.attention)  # [B, KV, g, P, hd]
+        out = attend_prompt(q, k, v, prompt_mask, seen)  # [B, KV, g, P, hd]
         x = x + np.moveaxis(out, 3, 1).reshape(batch, slots, -1) @ weights.w_out[layer]
         normed = rms_norm(x, weights.ln_mlp[layer], config.rms_eps)
         x = x + swiglu(normed, weights.w_gate_up[layer], weights.w_down[layer])
@@ -83,14 +79,13 @@ def decode_step(
 ) -> Array:
     """Decode one token of every row.
 
-    Keys and values are always computed and cached. A layer with tau scores every step after the
-    first frame, and a unit of rows replays iff TAS > tau, strictly, in all its rows: the MLP
-    output held for this place is added to the residual and stays held. Otherwise the MLP runs, and
-    what it gives is held.
+    Keys and values are always computed and cached; attention reads those that its policy selects.
+    A layer with tau scores every step after the first frame, and replays as
+    :mod:`carsim.policy.replay` has it.
 
     Args:
         config: Shapes and arithmetic.
-        policy: What is skipped.
+        policy: Replay and attention.
         weights: The body.
         state: Caches; advanced by one step.
         x: Embeddings, [B, d].
@@ -99,33 +94,49 @@ def decode_step(
     Returns:
         Hidden states after the final norm, [B, d].
     """
-    shape, step, slot = config.geometry, state.step, state.n_slots
-    batch, place = x.shape[0], step % config.tokens_per_frame
-    position = slot - state.padding
-    cos, sin = state.cos[position][:, None], state.sin[position][:, None]  # [B, 1, hd]
-    units = decision_units(policy.scope, policy.pairs, batch)
-    for layer, tau in enumerate(policy.tau):
+    shape, attention, padding = config.geometry, policy.attention, state.padding
+    step, slot, batch = state.step, state.n_slots, len(x)
+    place = step % config.tokens_per_frame
+    cos, sin = state.cos[slot - padding][:, None], state.sin[slot - padding][:, None]  # [B, 1, hd]
+    for layer in range(shape.n_layers):
+        # Query, key and value of the new token; keys and values are cached: [B, d] -> [B, ., hd]
         normed = rms_norm(x, weights.ln_attn[layer], config.rms_eps)
         heads = (normed @ weights.w_qkv[layer]).reshape(batch, -1, shape.head_dim)
         rotated = rotate(heads[:, : -shape.n_kv_heads], cos, sin)  # queries and keys, not values
         q, q_rotated = heads[:, : shape.n_heads], rotated[:, : shape.n_heads]  # [B, H, hd]
-        state.k[layer, :, :, slot] = rotated[:, shape.n_heads :]
-        state.v[layer, :, :, slot] = heads[:, -shape.n_kv_heads :]
-        x = x + attend(q_rotated, layer, state, policy.attention) @ weights.w_out[layer]
+        k, v = rotated[:, shape.n_heads :], heads[:, -shape.n_kv_heads :]  # [B, KV, hd]
+        keys, values = state.k[layer, :, :, : slot + 1], state.v[layer, :, :, : slot + 1]
+        keys[:, :, slot], values[:, :, slot] = k, v
 
+        # Attention over the keys that its policy selects: [B, H, hd] -> [B, d]
+        plain_k, new = heads[:, shape.n_heads : -shape.n_kv_heads], slice(slot, slot + 1)
+        attention.append(
+            state.attention, layer, new, plain_k[:, :, None], k[:, :, None], v[:, :, None]
+        )
+        query = Query(q, q_rotated, keys, padding)
+        chosen = attention.select(state.attention, layer, query)
+        x = x + attend(q_rotated, keys, values, padding, chosen) @ weights.w_out[layer]
+
+        # Decision: which rows replay
         replay, tas, k_aligned = np.zeros(batch, bool), None, None
-        if tau is not None and step >= config.tokens_per_frame:
-            k_aligned = state.k[layer, :, :, slot - config.tokens_per_frame]
-            tas = temporal_attention_score(q, q_rotated, k_aligned, policy.tas_form)
-            replay = unanimous(tas.astype(np.float64) > tau, units)
-        held = state.held[layer, :, place]  # [B, d], a view: writing it holds the value
-        if not replay.all():
-            fresh = slice(None) if not replay.any() else ~replay
-            normed = rms_norm(x[fresh], weights.ln_mlp[layer], config.rms_eps)
-            held[fresh] = swiglu(normed, weights.w_gate_up[layer], weights.w_down[layer])
+        if policy.replay.scores(layer, step, config.tokens_per_frame):
+            k_aligned = keys[:, :, slot - config.tokens_per_frame]  # [B, KV, hd]
+            tas = temporal_attention_score(q, q_rotated, k_aligned, policy.tas_form)  # [B]
+            replay = policy.replay.decide(tas, layer)
+
+        # MLP of the rows that compute; the others add what is held for this place of the frame
+        held, computes = state.held[layer, :, place], ~replay  # [B, d], a view: writing it holds
+        if computes.any():
+            normed = rms_norm(x[computes], weights.ln_mlp[layer], config.rms_eps)
+            held[computes] = swiglu(normed, weights.w_gate_up[layer], weights.w_down[layer])
         x = x + held
+
+        kept = None
+        if place == config.tokens_per_frame - 1:
+            kept = attention.end_of_frame(state.attention, layer, keys, values)
+            kept = slot + 1 - padding if kept is None else kept
         if record is not None:
-            record(LayerRecord(step, layer, q, q_rotated, k_aligned, tas, replay, held, x))
+            record(LayerRecord(step, layer, query, chosen, k_aligned, tas, replay, held, x, kept))
     state.step += 1
     return rms_norm(x, weights.ln_final, config.rms_eps)
 
@@ -142,7 +153,7 @@ def decode(
 
     Args:
         config: Shapes and arithmetic.
-        policy: What is skipped.
+        policy: Replay and attention.
         weights: The body.
         state: The state after the prompt; advanced.
         embeddings: [B, d] for each step.

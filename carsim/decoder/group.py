@@ -1,4 +1,4 @@
-"""A group of rows decoded together: prompts in, decisions, tokens and their losses out.
+"""Decode a group of rows: prompts in; decisions, tokens and losses out.
 
 Model: both rows of a guidance pair are fed the same visual tokens: first those of a clip, then,
 where the group samples, tokens chosen from the pair's mixed logits. Replays are really applied.
@@ -15,6 +15,9 @@ from carsim.decoder.model import Model
 from carsim.decoder.recipe import Sampling
 from carsim.decoder.sampling import Choose, greedy, log_chances, mix_guidance, top_k
 from carsim.decoder.structures import Array, Config, LayerRecord, Policy, stack_weights
+from carsim.policy.base import Ints
+
+READS = ("kv_tokens", "kv_runs")
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,7 +26,7 @@ class Group:
 
     Attributes:
         config: Shapes and arithmetic.
-        policy: What is skipped; its pairs count from this group's first row.
+        policy: Replay and attention; pairs count from this group's first row.
         model: Weights and embeddings.
         prompts: Prompt bytes of each row.
         prompt_tokens: P.
@@ -51,7 +54,7 @@ class Group:
 
 @dataclass(frozen=True, eq=False)
 class Decoded:
-    """What decoding a group gave.
+    """Result of decoding a group.
 
     Attributes:
         replay: bool[S, L, B].
@@ -59,12 +62,15 @@ class Decoded:
         tokens: int64[S, pairs], given or sampled.
         nats: [S, pairs], minus the log of the chance that the conditional row, without guidance,
             gave the token.
+        kv: Of ``kv_tokens``, ``kv_runs`` [S, L, KV, B] and ``kv_held`` [T, L, B], those that a
+            trace of the attention policy holds.
     """
 
     replay: NDArray[np.bool_]
     tas: Array
     tokens: NDArray[np.int64]
     nats: NDArray[np.float64]
+    kv: dict[str, Ints]
 
 
 def decode_group(group: Group, advance: Callable[[int], None]) -> Decoded:
@@ -73,8 +79,8 @@ def decode_group(group: Group, advance: Callable[[int], None]) -> Decoded:
     The step that yields token s is fed token s - 1; the first is fed ``begin``.
 
     Args:
-        group: What to decode.
-        advance: Told after each step how many rows it advanced.
+        group: The rows.
+        advance: Called after each step with the number of rows.
     """
     config, model = group.config, group.model
     n_steps, rows = config.n_steps, len(group.prompts)
@@ -83,8 +89,13 @@ def decode_group(group: Group, advance: Callable[[int], None]) -> Decoded:
     head = model.arrays["head"].astype(np.float64).T  # [d, K]
     prompt, mask = embed_prompts(model, group.prompts, group.prompt_tokens, config)
     state, _ = prefill(config, group.policy, weights, prompt, mask)
-    shape = (n_steps, config.geometry.n_layers, rows)
+    layers, heads = config.geometry.n_layers, config.geometry.n_kv_heads
+    shape = (n_steps, layers, rows)
     replay, tas = np.zeros(shape, bool), np.full(shape, np.nan, config.dtype)
+    kv: dict[str, Ints] = {}
+    if group.policy.attention.records:
+        kv = {name: np.zeros((n_steps, layers, heads, rows), np.int32) for name in READS}
+        kv["kv_held"] = np.zeros((config.n_frames, layers, rows), np.int32)
     tokens, pairs = group.tokens.copy(), np.arange(rows // 2)
     nats = np.empty(tokens.shape)
     choose = _chooser(group.sampling, group.seeds)
@@ -93,6 +104,12 @@ def decode_group(group: Group, advance: Callable[[int], None]) -> Decoded:
         replay[seen.step, seen.layer] = seen.replay
         if seen.tas is not None:
             tas[seen.step, seen.layer] = seen.tas
+        if kv:
+            reads = seen.reads
+            kv["kv_tokens"][seen.step, seen.layer] = reads.tokens
+            kv["kv_runs"][seen.step, seen.layer] = reads.runs
+        if kv and seen.kept is not None:
+            kv["kv_held"][seen.step // config.tokens_per_frame, seen.layer] = seen.kept
 
     x = np.tile(model.arrays["begin"].astype(config.dtype), (rows, 1))
     for step in range(n_steps):
@@ -103,7 +120,7 @@ def decode_group(group: Group, advance: Callable[[int], None]) -> Decoded:
         nats[step] = -log_chances(logits[0::2])[pairs, tokens[step]]
         x = visual[np.repeat(tokens[step], 2)]  # both rows of a pair see the same token
         advance(rows)
-    return Decoded(replay, tas, tokens, nats)
+    return Decoded(replay, tas, tokens, nats, kv)
 
 
 def embed_prompts(

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from carsim.decoder.content.tokens import Codebook
 from carsim.decoder.safetensors import load_safetensors, save_safetensors
-from carsim.decoder.structures import Array
+from carsim.decoder.structures import Array, parse_shapes
 from carsim.errors import InputError
 from carsim.trace import Geometry
 
@@ -22,22 +22,11 @@ TEXT_SYMBOLS = 256
 
 _LIKENESS = 0.9
 _SLOW_GAIN = 2.0
-_SHAPES = {
-    "wq": "L q d",
-    "wk": "L kv d",
-    "wv": "L kv d",
-    "wo": "L d q",
-    "w_gate": "L F d",
-    "w_up": "L F d",
-    "w_down": "L d F",
-    "ln_attn": "L d",
-    "ln_mlp": "L d",
-    "ln_final": "d",
-    "embed_text": "text d",
-    "embed_visual": "codes d",
-    "begin": "d",
-    "head": "codes d",
-}
+_SHAPES = parse_shapes(
+    "wq: L q d, wk: L kv d, wv: L kv d, wo: L d q, w_gate: L F d, w_up: L F d, w_down: L d F, "
+    "ln_attn: L d, ln_mlp: L d, ln_final: d, embed_text: text d, embed_visual: codes d, begin: d, "
+    "head: codes d"
+)
 _GEOMETRY_KEYS = ("n_layers", "hidden_size", "n_heads", "n_kv_heads", "head_dim", "ffn_size")
 
 

@@ -1,9 +1,9 @@
-"""What replay and sparse attention cost in quality, against decoding without either.
+"""Loss of quality by replay and sparse attention, against decoding without either.
 
 Model: the same clips are decoded again with no replay and dense attention, with the same seeds, and
-their frames and tokens are compared. One token that is chosen otherwise changes all that follow, so
-that this measures how far a video departs, not how bad it looks. The teacher-forced loss, for which
-the true tokens are fed, does not drift.
+their frames and tokens are compared. One token that is chosen otherwise changes all later ones, so
+that PSNR measures how far a video departs from the reference, not how bad it looks. The
+teacher-forced loss, for which the true tokens are fed, does not drift.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,12 +18,13 @@ from carsim.decoder.content.extra import need
 from carsim.decoder.group import Group
 from carsim.decoder.recipe import Method, Recipe, Sampling
 from carsim.decoder.structures import Policy
-from carsim.trace.meta import DenseAttention, Quality, SampledQuality
+from carsim.trace import DenseAttention
+from carsim.trace.meta import Quality, SampledQuality
 
 Tokens = NDArray[np.int64]
 Kind = Literal["approximate", "reference"]
 Way = tuple[Method | Literal["given"], Kind]
-"""How tokens are come by, and whether anything is approximated."""
+"""Source of the tokens, and whether anything is approximated."""
 
 KINDS: tuple[Kind, ...] = ("approximate", "reference")
 PEAK = 255
@@ -41,7 +42,7 @@ def variant(group: Group, way: Way) -> Group:
 
     Args:
         group: As its recipe has it, sampling included.
-        way: Which way.
+        way: Source of tokens, and kind.
     """
     tokens, kind = way
     if kind == "reference":
@@ -110,7 +111,7 @@ def compare(codebook: Codebook, sampling: Method, made: Tokens, wanted: Tokens) 
 
     Args:
         codebook: Of the tokens.
-        sampling: How both were sampled.
+        sampling: Way in which both were sampled.
         made: int64[F * 256, n], tokens of n clips.
         wanted: The reference's.
 

@@ -1,5 +1,6 @@
-"""The recipe of a trace: everything that capturing needs to know, in one small strict file."""
+"""The recipe of a trace: one strict YAML file with everything that capturing needs."""
 
+import json
 import re
 from math import inf
 from pathlib import Path
@@ -21,11 +22,10 @@ from pydantic import (
 )
 
 from carsim.decoder.content import TOKENS_PER_FRAME, Clip
-from carsim.decoder.structures import Policy, TasForm
-from carsim.errors import InputError
+from carsim.decoder.structures import Policy
+from carsim.policy import Attention, Pairs, Scope, TasForm
 from carsim.trace import Geometry
-from carsim.trace.meta import Attention, Tau
-from carsim.trace.scope import Pairs, Scope
+from carsim.trace.meta import Tau, first_problem
 
 PROMPT = "Generate a video:"
 """Every prompt begins with it; a blank prompt is nothing else."""
@@ -62,7 +62,7 @@ class ClipRecipe(_Strict):
 
 
 class Sampling(_Strict):
-    """How tokens are chosen where they are not given, one per guidance pair.
+    """Sampling of tokens that are not given, one per guidance pair.
 
     Attributes:
         method: ``greedy``: the likeliest; ``top_k``: drawn among the k likeliest.
@@ -84,7 +84,7 @@ class Sampling(_Strict):
 
 
 class QualityRecipe(_Strict):
-    """What to measure of quality, against decoding without replay and with dense attention.
+    """A measurement of quality against decoding without replay and with dense attention.
 
     Attributes:
         clips: The first so many clips are measured.
@@ -96,7 +96,7 @@ class QualityRecipe(_Strict):
 
 
 class Recipe(_Strict):
-    """What to decode and how. File names are relative to the recipe's folder.
+    """A decoding, complete. File names are relative to the recipe's folder.
 
     Attributes:
         name: Name of the trace.
@@ -104,17 +104,17 @@ class Recipe(_Strict):
         decoded: Geometry of the decoder.
         weights: ``random``, or a ``.safetensors`` checkpoint.
         codebook: File of the visual tokens.
-        clips: What is shown; clip i becomes rows 2i (its caption as prompt) and 2i + 1 (blank).
+        clips: Videos; clip i becomes rows 2i (its caption as prompt) and 2i + 1 (blank).
         n_frames: T.
         prompt_tokens: P, to which every prompt is left-padded.
         tau: Replay threshold: one, one per layer, or null for dense decoding.
         exempt_layers: Layers that are scored and never replay, whatever the one tau is.
         tas_form: Form of the score.
-        attention: Which keys are attended to.
-        decision_scope: Which rows decide together.
+        attention: Attention policy.
+        decision_scope: Rows that decide together.
         given_frames: First frames that are fed from the clip, where the rest is sampled.
         sampling: Present: frames after the given ones are sampled; absent: all are the clip's.
-        quality: What to measure of quality, if anything.
+        quality: Measurement of quality, if wanted.
         tas_step: Present: the trace keeps scores to multiples of it, which saves space; those that
             would change their side of tau are kept as they are.
         dtype: Arithmetic.
@@ -180,7 +180,7 @@ class Recipe(_Strict):
 
     @property
     def policy(self) -> Policy:
-        """What the decoder skips."""
+        """The decoder's policy."""
         tau = self.thresholds
         taus = tau if isinstance(tau, tuple) else (tau,) * self.decoded.n_layers
         return Policy(taus, self.tas_form, self.attention, self.decision_scope, self.pairs)
@@ -242,23 +242,7 @@ def parse_recipe(loaded: dict[str, Any], path: Path) -> Recipe:
         InputError: A field is missing, unknown or wrong; the message names the first one.
     """
     try:
-        return Recipe.model_validate(_with_tuples(loaded))
+        return Recipe.model_validate_json(json.dumps(loaded))  # JSON has lists for tuples
     except ValidationError as error:
-        first = error.errors()[0]
-        more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
-        field = ".".join(["$", *(str(part) for part in first["loc"])])
-        given = "" if first["type"] in ("missing", "value_error") else f", got {first['input']!r}"
-        raise InputError(
-            f"{path}: {field}",
-            f"{first['msg'].removeprefix('Value error, ')}{given[:120]}{more}",
-            "see traces/README.md and traces/vilau_8f.yaml",
-        ) from error
-
-
-def _with_tuples(value: Any) -> Any:
-    """YAML lists as the tuples that strict validation wants."""
-    if isinstance(value, list):
-        return tuple(_with_tuples(item) for item in value)
-    if isinstance(value, dict):
-        return {key: _with_tuples(item) for key, item in value.items()}
-    return value
+        cure = "see traces/README.md and traces/vilau_8f.yaml"
+        raise first_problem(error, str(path), cure) from error

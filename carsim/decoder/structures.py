@@ -11,16 +11,26 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from carsim.trace import DenseAttention, Geometry, StreamingAttention
-from carsim.trace.scope import Pairs, Scope
-
-Array = NDArray[np.floating[Any]]
-TasForm = Literal["released", "paper"]
+from carsim.policy import (
+    AttentionPolicy,
+    CacheShape,
+    Dense,
+    KvReads,
+    Pairs,
+    Query,
+    Replay,
+    Scope,
+    Selection,
+)
+from carsim.policy import TasForm as TasForm
+from carsim.policy.base import Array as Array
+from carsim.policy.base import Ints
+from carsim.trace import Geometry
 
 
 @dataclass(frozen=True)
 class Config:
-    """What is decoded: the body's geometry, the shape of a video, and the arithmetic."""
+    """Geometry of the body, shape of a video, and arithmetic."""
 
     geometry: Geometry
     tokens_per_frame: int
@@ -37,22 +47,26 @@ class Config:
 
 @dataclass(frozen=True)
 class Policy:
-    """What is skipped: the replay threshold, the form of its score, and sparse attention.
+    """The decoder skips MLPs by replay, and keys by its attention policy.
 
     Attributes:
-        tau: One threshold per layer; a layer with None neither scores nor replays.
-        tas_form: ``released``: query before the rotary embedding (the authors' code); ``paper``:
-            query after it, so that the score is the mean attention logit (the paper's formula).
-        attention: Which keys are attended to.
-        scope: Which rows decide together.
+        tau: One threshold per layer; see :class:`~carsim.policy.Replay` for it and for others.
+        tas_form: Form of the score.
+        attention: Attention policy.
+        scope: Rows that decide together.
         pairs: Guidance pairs, for scope ``pair``.
     """
 
     tau: tuple[float | None, ...]
     tas_form: TasForm = "released"
-    attention: DenseAttention | StreamingAttention = field(default_factory=DenseAttention)
+    attention: AttentionPolicy = field(default_factory=Dense)
     scope: Scope = "row"
     pairs: Pairs = ()
+
+    @property
+    def replay(self) -> Replay:
+        """The rule of decisions."""
+        return Replay(self.tau, self.tas_form, self.scope, self.pairs)
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,16 +84,15 @@ class Weights:
 
 @dataclass(eq=False)
 class State:
-    """What decoding remembers. Preallocated, and written in place by every step."""
+    """Memory of a decoding. Preallocated, and written in place by every step."""
 
     k: Array  # [L, B, KV, C, hd], rotated
     v: Array  # [L, B, KV, C, hd]
     held: Array  # [L, B, N, d]: the MLP output that stands at each place of the frame
     padding: NDArray[np.int64]  # [B]: left-padding slots of each row
-    padded: NDArray[np.bool_]  # [B, 1, 1, most padding]: which of the first slots are padding
     cos: Array  # [positions, hd]
     sin: Array  # [positions, hd], signed as rotate() wants it
-    scores: Array  # [B * H * C]: scratch
+    attention: Any  # state of the attention policy
     prompt_slots: int  # P
     step: int = 0  # decode steps done
 
@@ -91,30 +104,52 @@ class State:
 
 @dataclass(frozen=True, eq=False)
 class LayerRecord:
-    """What one layer did in one decode step, as shown to a recorder. Arrays are the decoder's own.
+    """One layer in one decode step, as shown to a recorder. Arrays are the decoder's own.
 
     Attributes:
         step: Decode step.
         layer: Layer.
-        q: Query before the rotary embedding, [B, H, hd].
-        q_rotated: Query after it, [B, H, hd].
+        query: The newest tokens' queries and the cached keys.
+        chosen: The keys that attention read.
         k_aligned: Cached key of the same place in the previous frame, [B, KV, hd]; None where the
             score is not evaluated.
         tas: The score that decides, [B]; None where it is not evaluated.
         replay: bool[B].
-        mlp: What the MLP branch added, fresh or replayed, [B, d].
+        mlp: Output of the MLP branch, fresh or replayed, [B, d].
         residual: Residual stream after the layer, [B, d].
+        kept: int[B], tokens that the cache holds on, at the last step of a frame; else None.
     """
 
     step: int
     layer: int
-    q: Array
-    q_rotated: Array
+    query: Query
+    chosen: Selection
     k_aligned: Array | None
     tas: Array | None
     replay: NDArray[np.bool_]
     mlp: Array
     residual: Array
+    kept: Ints | None
+
+    @property
+    def read(self) -> NDArray[np.bool_]:
+        """bool[KV, B, end]: the cache slots that attention read."""
+        return self.chosen.read(self.query.padding, self.query.end, self.query.keys.shape[1])
+
+    @property
+    def reads(self) -> KvReads:
+        """The keys that attention read, counted: int32[KV, B]."""
+        return self.chosen.reads(self.query.padding, self.query.end, self.query.keys.shape[1])
+
+
+def parse_shapes(text: str) -> dict[str, str]:
+    """Letters of the shapes of arrays, for files of arrays that must fit together.
+
+    >>> parse_shapes("wq: L d d, ln: d, ratio:")
+    {'wq': 'L d d', 'ln': 'd', 'ratio': ''}
+    """
+    entries = (entry.split(":") for entry in text.split(","))
+    return {name.strip(): letters.strip() for name, letters in entries}
 
 
 def stack_weights(config: Config, arrays: dict[str, NDArray[Any]]) -> Weights:
@@ -141,11 +176,12 @@ def stack_weights(config: Config, arrays: dict[str, NDArray[Any]]) -> Weights:
     )
 
 
-def new_state(config: Config, prompt_mask: NDArray[np.bool_]) -> State:
+def new_state(config: Config, policy: Policy, prompt_mask: NDArray[np.bool_]) -> State:
     """Empty caches for the rows of a prompt.
 
     Args:
         config: Shapes and dtype.
+        policy: Its attention may keep a state of its own.
         prompt_mask: bool[B, P], False for left padding; every row has at least one True.
     """
     shape = config.geometry
@@ -160,10 +196,22 @@ def new_state(config: Config, prompt_mask: NDArray[np.bool_]) -> State:
         v=np.zeros(cache, dtype),
         held=np.zeros((shape.n_layers, batch, config.tokens_per_frame, shape.hidden_size), dtype),
         padding=padding,
-        padded=(np.arange(padding.max()) < padding[:, None])[:, None, None],
         cos=cos,
         sin=sin,
-        scores=np.empty(batch * shape.n_heads * slots, dtype),
+        attention=policy.attention.begin(
+            CacheShape(
+                n_layers=shape.n_layers,
+                n_heads=shape.n_heads,
+                n_kv_heads=shape.n_kv_heads,
+                head_dim=shape.head_dim,
+                tokens_per_frame=config.tokens_per_frame,
+                prompt_slots=prompt_slots,
+                n_slots=slots,
+                padding=padding,
+                rope_theta=config.rope_theta,
+                dtype=dtype,
+            )
+        ),
         prompt_slots=prompt_slots,
     )
 

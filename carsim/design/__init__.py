@@ -12,7 +12,9 @@ from carsim.design.load import (
     shipped_designs,
 )
 from carsim.design.machine import Array, Machine, Placement, Vector
-from carsim.design.policy import DenseAttention, Policy, StreamingAttention
+from carsim.design.policy import Policy
+from carsim.policy import Dense as DenseAttention
+from carsim.policy import Streaming as StreamingAttention
 from carsim.schedule import Registers as Drs
 from carsim.workload.model import (
     Body,

@@ -10,9 +10,9 @@ from carsim.section import (
     FieldError,
     NonNegativeFloat,
     NonNegativeInt,
+    OneOf,
     PositiveInt,
     Section,
-    one_of,
 )
 from carsim.units import KIB
 
@@ -20,7 +20,7 @@ WeightLoad = Literal["none", "rows", "full_fold"]
 Dataflow = Literal["dot_product", "weight_stationary", "output_stationary", "input_stationary"]
 Arithmetic = Literal["int4", "int8", "int16", "fp16"]
 WeightSharing = Literal["broadcast", "private", "private_per_sequence"]
-Mapping = Annotated[str, one_of(MAPPINGS)]
+Mapping = Annotated[str, OneOf(MAPPINGS)]
 Prefetch = Literal["none", "gated", "speculative"]
 DecisionAt = Literal["q", "attention", "residual"]
 Cores = Annotated[int, Field(gt=0, le=1024)]

@@ -1,50 +1,24 @@
 """The policy: what is skipped, what is attended to, who computes what."""
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator
 
+from carsim.policy import Attention as Attention
+from carsim.policy import Dense, Scope, Streaming
 from carsim.schedule import BASELINE, SCHEDULES
-from carsim.section import MOST, FieldError, NonNegativeInt, PositiveInt, Section, one_of
+from carsim.section import MOST, FieldError, OneOf, Section
 from carsim.yaml_file import shown
 
-Schedule = Annotated[str, one_of(SCHEDULES)]
-DecisionScope = Literal["row", "pair", "batch"]
+Schedule = Annotated[str, OneOf(SCHEDULES)]
 FiniteFloat = Annotated[float, Field(ge=-MOST, le=MOST, allow_inf_nan=False)]
 Batch = Annotated[int, Field(gt=0, le=4096)]
-
-
-class DenseAttention(Section):
-    """Every token attends to all earlier ones."""
-
-    kind: Literal["dense"] = "dense"
-    label: ClassVar[str] = "dense"
-
-    def attended(self, context: int) -> int:
-        """Tokens that one query reads, itself included."""
-        return context
-
-
-class StreamingAttention(Section):
-    """StreamingLLM: attention sinks and a local window that includes the current token."""
-
-    kind: Literal["streaming"] = "streaming"
-    label: ClassVar[str] = "sparse attention"
-    sinks: NonNegativeInt = 4
-    window: PositiveInt = 256
-
-    def attended(self, context: int) -> int:
-        """Tokens that one query reads, itself included."""
-        return min(context, self.sinks + self.window)
-
-
-Attention = Annotated[DenseAttention | StreamingAttention, Field(discriminator="kind")]
 
 
 class Compared(Section):
     """A row of a comparison."""
 
-    attention: Attention = DenseAttention()
+    attention: Attention = Dense()
     schedule: Schedule = BASELINE.kind
     replay: bool = True
 
@@ -59,15 +33,15 @@ class Policy(Section):
         "stored scores are thresholded again (open loop)",
     )
     schedule: Schedule = Field("drs", description="who computes the sequences that do not replay")
-    decision_scope: DecisionScope = "row"
-    attention: Attention = DenseAttention()
-    sparse_attention: StreamingAttention = Field(
-        StreamingAttention(), description="the sparse alternative that a run compares with"
+    decision_scope: Scope = "row"
+    attention: Attention = Dense()
+    sparse_attention: Streaming = Field(
+        Streaming(), description="the sparse alternative that a run compares with"
     )
     compare: tuple[Compared, ...] | None = Field(
         None,
-        description="rows that a run shows beside the baseline and this policy; what the registries "
-        "offer if absent",
+        description="rows that a run shows beside the baseline and this policy; what the "
+        "registries offer if absent",
     )
 
     @field_validator("tau", mode="before")

@@ -21,6 +21,8 @@ class Batches:
         left_out_rows: Rows of the trace that fill no batch.
         source: Where the decisions come from.
         label: The same, in one phrase.
+        attended: Tokens whose K and V are read where that depends on the data, mean over rows and
+            heads, rounded up, int64[G, S, L].
     """
 
     replay: NDArray[np.bool_]
@@ -28,6 +30,7 @@ class Batches:
     left_out_rows: int
     source: str
     label: str
+    attended: NDArray[np.int64] | None = None
 
     def distinct(
         self, steps: NDArray[np.intp], group: slice
@@ -98,10 +101,16 @@ def make_batches(decisions: Decisions, batch: int) -> Batches:
     kept = order[: n_batches * batch]
     steps, layers = decisions.replay.shape[:2]
     grouped = decisions.replay[:, :, kept].reshape(steps, layers, n_batches, batch)
+    attended = None
+    if decisions.reads is not None:  # [S, L, KV, rows]
+        tokens = decisions.reads.tokens[..., kept].astype(np.int64)
+        of_batch = tokens.reshape(*tokens.shape[:3], n_batches, batch).sum(axis=(2, 4))
+        attended = np.moveaxis(-(-of_batch // (tokens.shape[2] * batch)), 2, 0)
     return Batches(
         replay=np.ascontiguousarray(np.moveaxis(grouped, 2, 0)),
         videos_per_batch=batch // 2 if decisions.pairs else batch,
         left_out_rows=decisions.n_rows - len(kept),
         source=decisions.source,
         label=decisions.label,
+        attended=attended,
     )

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from carsim.design import Design, StreamingAttention
+from carsim.design import Design
 from carsim.errors import InputError, MisfitError
 from carsim.machine.batches import Batches, make_batches
 from carsim.machine.elasticity import elasticities
@@ -196,6 +196,13 @@ def decisions_for(
         InputError: A video that the traces' decisions cannot be extended to.
     """
     policy, trace = design.policy, trace_for(variant, traces)
+    if variant.attention.records and trace.meta.attention != variant.attention:
+        raise InputError(
+            trace.name,
+            f"was captured under {trace.meta.attention.text}; what {variant.attention.text} reads "
+            "depends on the data",
+            "pass a trace that was captured under it",
+        )
     video = Video(trace.n_frames, trace.tokens_per_frame, 0) if video is None else video
     if not variant.replays:
         decisions = dense(video.n_steps, trace.n_layers, trace.n_rows, trace.meta.guidance_pairs)
@@ -240,9 +247,7 @@ def _attention_mismatch(trace: Trace, variant: Variant) -> str:
     made, run_as = trace.meta.attention, variant.attention
     if made.kind != run_as.kind:
         return f"made under {made.kind} attention, run under {run_as.kind}"
-    if isinstance(run_as, StreamingAttention) and made.model_dump() != run_as.model_dump():
-        return f"made under {made!r}, run under {run_as!r}"
-    return ""
+    return "" if made == run_as else f"made under {made!r}, run under {run_as!r}"
 
 
 def _bound(row: RowResult, fit: FitReport) -> RowResult:
@@ -309,8 +314,8 @@ def _why_no_help(static: RowResult, central: RowResult, gain: float) -> str:
     else:
         why = "every core that joins streams the weights once more, and memory is the limit"
     return (
-        f"{SCHEDULES[central.variant.schedule].label} gains {_share(gain)} here: {why}. It pays where loads differ and cores are the "
-        f"limit, as in the design {DRS_PRESET}."
+        f"{SCHEDULES[central.variant.schedule].label} gains {_share(gain)} here: {why}. It pays "
+        f"where loads differ and cores are the limit, as in the design {DRS_PRESET}."
     )
 
 

@@ -1,8 +1,8 @@
 """From operations to what the cores of a machine execute, for many phases at once.
 
 A *lane* is what is paced by one stream of operands: all cores in lockstep where weights are
-broadcast or matrices are split, so that the slowest core sets the pace; each core by itself where it
-streams weights of its own. A phase has K lanes; n phases of one kind differ in nothing but whole
+broadcast or matrices are split, so that the slowest core sets the pace; each core by itself where
+it streams weights of its own. A phase has K lanes; n phases of one kind differ in nothing but whole
 numbers (sequences per core, tokens attended to), so that every figure of a step is an int64 array
 [n, K], or broadcasts to it.
 

@@ -1,13 +1,14 @@
-"""The phases of a layer-step, a head and a prompt on one hardware, each kind for many cases at once.
+"""The phases of a layer-step, a head and a prompt on one hardware, many cases of a kind at once.
 
-A layer-step is QKV projection, attention, output projection, then dispatch, MLP and replay. Attention
-is a phase of its own because only it depends on the context.
+A layer-step is QKV projection, attention, output projection, then dispatch, MLP and replay.
+Attention is a phase of its own because only it depends on the context.
 
-Simplifications: a barrier at the end of every phase, so that cores with fewer sequences wait for the
-fullest one four times a layer-step; where attention is split and MLPs are not, the exchange that
-brings an MLP's outputs to all cores is charged under a central schedule only, and there with the way
-to the mapped core, which the gather after the output projection has made needless (against a static
-schedule, less than 0.2 % of a dense layer-step of the shipped designs).
+Simplifications: a barrier at the end of every phase, so that cores with fewer sequences wait for
+the fullest one four times a layer-step; where attention is split and MLPs are not, the exchange
+that brings an MLP's outputs to all cores is charged under a central schedule only, and there with
+the way to the mapped core, which the gather after the output projection has made needless (against
+a static schedule, less than 0.2 % of a dense layer-step of the shipped designs); where what is read
+depends on the data, cores share it evenly.
 """
 
 from collections.abc import Callable, Hashable, Sequence
@@ -32,6 +33,7 @@ from carsim.machine.phase import (
     emit_slices,
     outcome,
 )
+from carsim.policy import PLAIN, AttentionPolicy
 from carsim.schedule import BASELINE, Schedule, slots_per_core
 from carsim.technology.fit import activation_bytes_per_token
 from carsim.workload.model import Model
@@ -53,6 +55,25 @@ FIDELITIES: dict[str, Callable[[Phase], Timing]] = {
     "tile": parts.simulate,
 }
 """Rungs of the ladder: solved for all phases at once, or simulated tile by tile."""
+
+
+class AttendCases(NamedTuple):
+    """What determines n attention phases, given hardware and policy.
+
+    Attributes:
+        attended: Tokens of the KV cache that each query reads, itself included, [n].
+        contexts: Tokens that dense attention would read, [n].
+    """
+
+    attended: Ints
+    contexts: Ints
+
+    @classmethod
+    def distinct(cls, attended: Ints, contexts: Ints) -> tuple["AttendCases", NDArray[np.intp]]:
+        """The different cases of many layer-steps, and which of them each is, of the same shape."""
+        most = int(contexts.max(initial=0)) + 1
+        codes, index = np.unique(attended * most + contexts, return_inverse=True)
+        return cls(codes // most, codes % most), index.reshape(attended.shape)
 
 
 class MlpCases(NamedTuple):
@@ -95,16 +116,22 @@ class Phases:
         """Norm and QKV projection; ``scored``: TAS is computed in this step."""
         return self._once(("qkv", scored), lambda: self.qkv_phase(scored))
 
-    def attention(self, scored: bool, attended: Ints, aligned_outside: bool) -> Outcome:
-        """Attention over the cache, for n lengths.
+    def attention(
+        self, scored: bool, cases: AttendCases, policy: AttentionPolicy, aligned_outside: bool
+    ) -> Outcome:
+        """Attention over the cache, for n cases.
 
         Args:
             scored: TAS is computed in these steps.
-            attended: Tokens of the KV cache that each query reads, itself included, [n].
-            aligned_outside: The aligned key lies outside of what is attended.
+            cases: What is read.
+            policy: What queries attend to, and what deciding that costs.
+            aligned_outside: The aligned key of TAS is not among the keys that are read.
         """
-        key = ("attention", scored, aligned_outside, attended.tobytes())
-        return self._once(key, lambda: self.attention_phase(scored, attended, aligned_outside))
+        key = (
+            ("attention", scored, policy, aligned_outside),
+            (cases.attended.tobytes(), cases.contexts.tobytes()),
+        )
+        return self._once(key, lambda: self.attention_phase(scored, cases, policy, aligned_outside))
 
     def output(self) -> Outcome:
         """Output projection and residual."""
@@ -146,10 +173,11 @@ class Phases:
         Args:
             longest: Tokens of the longest context.
         """
+        longest_case = AttendCases(np.array([longest]), np.array([longest]))
         everyone = MlpCases(np.ones((1, self.hw.batch), np.bool_), None)
         phases = {
             "qkv": self.qkv_phase(False),
-            "attention": self.attention_phase(False, np.array([longest]), False),
+            "attention": self.attention_phase(False, longest_case, PLAIN, False),
             "output": self.output_phase(),
             "mlp": self.mlp_phase(BASELINE, everyone),
         }
@@ -171,18 +199,31 @@ class Phases:
             [lambda rows, part, n: qkv_op(model, rows, part, streams=n, early_keys=keys)], split
         )
 
-    def attention_phase(self, scored: bool, attended: Ints, aligned_outside: bool) -> Phase:
+    def attention_phase(
+        self, scored: bool, cases: AttendCases, policy: AttentionPolicy, aligned_outside: bool
+    ) -> Phase:
         """The phase behind :meth:`attention`."""
+        body = self._model.body
         scored_keys = int(scored) - self._early_keys(scored)
         aligned_keys = scored_keys if aligned_outside else 0
-        reads = attended[:, None]
+        reads = cases.attended[:, None]
+        side = policy.side_work(cases.contexts, body.n_heads, body.n_kv_heads, body.head_dim)
 
         def op(rows: Count, part: Slice, streams: Count) -> Op:
             return attend_op(
-                self._model, rows, reads, part, aligned_keys=aligned_keys, scored_keys=scored_keys
+                self._model,
+                rows,
+                reads,
+                part,
+                aligned_keys=aligned_keys,
+                scored_keys=scored_keys,
+                side_macs=np.reshape(side.macs, (-1, 1)),
+                side_vector_ops=np.reshape(side.element_ops, (-1, 1)),
+                side_bytes=np.reshape(side.bytes_read + side.bytes_written, (-1, 1)),
+                scan_cycles=np.reshape(side.scan_cycles, (-1, 1)),
             )
 
-        return self._home([op], self.hw.mapping.splits_attention, len(attended))
+        return self._home([op], self.hw.mapping.splits_attention, len(cases.attended))
 
     def output_phase(self) -> Phase:
         """The phase behind :meth:`output`."""

@@ -7,9 +7,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from carsim.design.policy import Attention
 from carsim.machine.hardware import Hardware
 from carsim.machine.phases import Phases
+from carsim.policy import AttentionPolicy
 from carsim.schedule import BASELINE, SCHEDULES, Schedule
 from carsim.workload.geometry import Video
 
@@ -30,7 +30,7 @@ class Plan:
 
     phases: Phases
     video: Video
-    attention: Attention
+    attention: AttentionPolicy
     schedule: str
     replays: bool
     steps: Sequence[int]
@@ -47,10 +47,13 @@ class Plan:
 
     @cached_property
     def attended(self) -> NDArray[np.int64]:  # [S]
-        """Cached tokens that a query of each step reads."""
-        return np.array(
-            [self.attention.attended(self.video.context(step)) for step in self.steps], np.int64
-        )
+        """Cached tokens that a query of each step reads, where that follows from the context."""
+        return self.attention.reads(self.contexts).tokens.astype(np.int64)
+
+    @cached_property
+    def contexts(self) -> NDArray[np.int64]:  # [S]
+        """Tokens that dense attention would read in each step."""
+        return self.video.prompt_tokens + 1 + np.asarray(self.steps, np.int64)
 
     def schedule_of(self, scored: bool) -> Schedule:
         """The policy's schedule; where nothing is decided, every core keeps its own sequences."""
@@ -67,16 +70,13 @@ class Plan:
     @cached_property
     def aligned_outside(self) -> bool:
         """The aligned key of TAS is not among the keys that attention reads."""
-        window = getattr(self.attention, "window", None)
-        return window is not None and window <= self.video.tokens_per_frame
+        return not self.attention.reads_aligned(self.video.tokens_per_frame)
 
-    def known_cycles(
-        self, attention: NDArray[np.int64], output: int
-    ) -> NDArray[np.int64]:  # [S] -> [S]
+    def known_cycles(self, attention: NDArray[np.int64], output: int) -> NDArray[np.int64]:
         """For how long decisions have been known when the residual is complete.
 
         Args:
-            attention: Cycles of the attention phase of each step.
+            attention: Cycles of attention phases, of any shape, which the result has too.
             output: Cycles of the output projection.
         """
         decision_at = self.hw.design.machine.decision_at

@@ -1,8 +1,8 @@
 """Simulate one policy on one machine over all batches of a trace.
 
 A video is T * N steps of L layers; a layer-step is the phases QKV, attention, output projection and
-MLP; a step ends with the head and the host; prefill comes first. Nothing crosses a phase, so that each distinct
-phase is taken once, and a run is a sum of phases, each times how often it occurs.
+MLP; a step ends with the head and the host; prefill comes first. Nothing crosses a phase, so that
+each distinct phase is taken once, and a run is a sum of phases, each times how often it occurs.
 :func:`simulate_plainly` takes the layer-steps one after the other instead, and is what the fast way
 is tested against.
 """
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from carsim.machine.batches import Batches
 from carsim.machine.lanes import Ints
 from carsim.machine.phase import Outcome
-from carsim.machine.phases import MlpCases, core_loads
+from carsim.machine.phases import AttendCases, MlpCases, core_loads
 from carsim.machine.plan import Plan
 from carsim.machine.totals import PhaseTotals, total_of
 
@@ -107,7 +107,7 @@ def simulate(plan: Plan, batches: Batches, *, detail: bool = False) -> Simulatio
         counts = visit.counts(shape)
         weighted[visit.name].append((visit.outcome, counts))
         spread = visit.spread(visit.outcome.cycles)
-        n_batches, _, n_layers = spread.shape
+        n_layers = spread.shape[2]
         cycles = cycles + spread.sum(axis=(1, 2)) * (shape[2] // n_layers)
         if detail:
             kept[visit.name] += spread
@@ -136,26 +136,28 @@ def _visits_of(
         return every
 
     same = np.zeros((1, len(where), 1), np.intp)
-    attended, step_of = np.unique(plan.attended[where], return_inverse=True)
-    step_of = step_of.ravel()
-    outside = plan.aligned_outside
-    attention = phases.attention(scored, attended, outside)
+    reads, contexts = plan.attended[where].reshape(1, -1, 1), plan.contexts[where].reshape(1, -1, 1)
+    if batches.attended is not None and plan.attention.records:
+        reads = batches.attended[:, where]
+        contexts = np.broadcast_to(contexts, reads.shape)
+    cases, case_of = AttendCases.distinct(reads, contexts)
+    attention = phases.attention(scored, cases, plan.attention, plan.aligned_outside)
     output = phases.output()
     visits = [
         _Visits("qkv", phases.qkv(scored), at(same)),
-        _Visits("attention", attention, at(step_of.reshape(1, -1, 1))),
+        _Visits("attention", attention, at(case_of)),
         _Visits("output", output, at(same)),
     ]
     schedule = plan.schedule_of(scored)
     dispatch = plan.hw.dispatch_cycles(schedule)
     known = np.minimum(
-        plan.known_cycles(attention.cycles[step_of], int(output.cycles[0])), dispatch
+        plan.known_cycles(attention.cycles[case_of], int(output.cycles[0])), dispatch
     )
     for number, group in enumerate(plan.groups(scored)):
         rows, row_of = batches.distinct(where, group)
         # The register takes the next group once the one before has left the cores.
         starts, start_of = np.unique(known * (scored and number == 0), return_inverse=True)
-        pairs = row_of * len(starts) + start_of.ravel()[None, :, None]
+        pairs = row_of * len(starts) + start_of.reshape(known.shape)
         used, pair_of = renumber(pairs, len(rows) * len(starts))
         row, start = np.divmod(used, len(starts))
         head_start = starts[start]
@@ -191,15 +193,20 @@ def simulate_plainly(plan: Plan, batches: Batches) -> Simulation:
         step = at[1]
         scored = bool(plan.scored[step])
         book("qkv", at, phases.qkv(scored))
-        attended = plan.attended[step : step + 1]
-        attention = book("attention", at, phases.attention(scored, attended, plan.aligned_outside))
+        reads, contexts = plan.attended[step : step + 1], plan.contexts[step : step + 1]
+        if batches.attended is not None and plan.attention.records:
+            reads = batches.attended[at][None]
+        cases = AttendCases(reads, contexts)
+        attention = book(
+            "attention", at, phases.attention(scored, cases, plan.attention, plan.aligned_outside)
+        )
         output = book("output", at, phases.output())
         known = plan.known_cycles(np.array([attention]), output)
         schedule = plan.schedule_of(scored)
         for number, group in enumerate(plan.groups(scored)):
             computing = ~batches.replay[at][None, group]
-            cases = MlpCases(computing, known * (number == 0) if scored else None)
-            book("mlp", at, phases.mlp(schedule, cases))
+            start = known * (number == 0) if scored else None
+            book("mlp", at, phases.mlp(schedule, MlpCases(computing, start)))
     totals = {name: total_of(pairs) for name, pairs in seen.items()}
     totals["mlp"] = _with_mlp_bound(totals["mlp"], plan, batches)
     outside, cycles = _outside_of_layers(plan, n_batches)

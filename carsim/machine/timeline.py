@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from carsim.errors import InputError
-from carsim.machine.lanes import Ints
 from carsim.machine.phase import Outcome
-from carsim.machine.phases import MlpCases, Phases
+from carsim.machine.phases import AttendCases, MlpCases, Phases
 from carsim.machine.result import RowResult
 from carsim.machine.simulate import simulate, simulate_plainly
 from carsim.observe import Timeline
+from carsim.policy import AttentionPolicy
 from carsim.schedule import Schedule
 from carsim.units import GB
 
@@ -155,9 +155,12 @@ class _Observed(Phases):
         self.layer += 1
         return self._record("QKV projection", super().qkv(scored))
 
-    def attention(self, scored: bool, attended: Ints, aligned_outside: bool) -> Outcome:
+    def attention(
+        self, scored: bool, cases: AttendCases, policy: AttentionPolicy, aligned_outside: bool
+    ) -> Outcome:
         """The second."""
-        return self._record("attention", super().attention(scored, attended, aligned_outside))
+        found = super().attention(scored, cases, policy, aligned_outside)
+        return self._record("attention", found)
 
     def output(self) -> Outcome:
         """The third."""

@@ -12,7 +12,7 @@ from carsim.workload.activity import Activity
 
 @dataclass(frozen=True, slots=True)
 class PhaseTotals:
-    """What all phases of one kind took and did; fields as in :class:`~carsim.machine.phase.Outcome`.
+    """What all phases of a kind took and did; fields as in :class:`~carsim.machine.phase.Outcome`.
 
     Attributes:
         count: Phases summed.

@@ -4,11 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from carsim.design import Design
-from carsim.design.policy import Attention, Policy
+from carsim.policy import PLAIN, AttentionPolicy
 from carsim.schedule import BASELINE, SCHEDULES
-
-PLAIN: Attention = Policy.model_fields["attention"].default
-"""Attention of the baseline: every token attends to all earlier ones."""
 
 BOUND_NAME, BOUND_KEY = "bound: whole sequences on these cores", "bound"
 
@@ -24,7 +21,7 @@ class Variant:
         is_bound: The row is the bound of such a policy instead of a simulation.
     """
 
-    attention: Attention
+    attention: AttentionPolicy
     schedule: str
     replays: bool
     is_bound: bool = False
@@ -46,9 +43,9 @@ class Variant:
             return BOUND_NAME
         schedule = SCHEDULES[self.schedule]
         joined = f" + {schedule.label}" if schedule.central else f", {schedule.label}"
-        if not self.replays:
-            return self.attention.label + joined
         plain = self.attention.kind == PLAIN.kind
+        if not self.replays:
+            return (self.attention.kind if plain else self.attention.label) + joined
         return f"FastCar{joined}" + ("" if plain else f" + {self.attention.label}")
 
 

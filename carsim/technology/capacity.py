@@ -18,6 +18,8 @@ of the depth transformer stay on chip (:mod:`carsim.technology.fit` checks that 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
 from carsim.workload.geometry import Video
 
 if TYPE_CHECKING:
@@ -91,10 +93,7 @@ def memories_in_use(design: "Design") -> tuple[str, ...]:
 
 def kv_elements(design: "Design", video: Video) -> int:
     """Elements of K and V that one layer keeps for one row of a video."""
-    kv, attention, context = design.model.body.kv_size, design.policy.attention, video.max_context
-    cached = attention.attended(context)
-    # To become ``attention.held(context)`` and ``attention.keys_kept(context, tokens_per_frame)``
-    # of the attention policies; streaming alone has a window today.
-    window = getattr(attention, "window", context)
-    aligned_keys = min(max(0, video.tokens_per_frame - window + 1), context - cached)
-    return (2 * cached + aligned_keys) * kv
+    kv, attention = design.model.body.kv_size, design.policy.attention
+    context = np.array([video.max_context])
+    held, keys = attention.held(context), attention.keys_kept(context, video.tokens_per_frame)
+    return int(2 * held[0] + keys[0]) * kv

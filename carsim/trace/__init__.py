@@ -1,11 +1,16 @@
 """Traces: replay decisions captured from a decoder, validated, summarised and re-used."""
 
+from carsim.policy import Dense as DenseAttention
+from carsim.policy import Streaming as StreamingAttention
 from carsim.trace.compare import Comparison, compare_traces
 from carsim.trace.decisions import (
     Decisions,
     captured,
+    crop,
     dense,
+    enlarge,
     independent,
+    map_heads,
     replay_ratio,
     resample,
     rescope,
@@ -14,12 +19,9 @@ from carsim.trace.decisions import (
 from carsim.trace.file import Trace, load_trace, save_trace
 from carsim.trace.meta import (
     VILA_U_7B,
-    DenseAttention,
     Geometry,
-    StreamingAttention,
     TraceMeta,
 )
-from carsim.trace.resize import crop, enlarge
 from carsim.trace.stats import TraceStats, phi, trace_stats
 
 __all__ = [
@@ -39,6 +41,7 @@ __all__ = [
     "enlarge",
     "independent",
     "load_trace",
+    "map_heads",
     "phi",
     "replay_ratio",
     "resample",

@@ -1,8 +1,8 @@
 """Compare two traces of one recipe, made on different machines.
 
 Sums round differently on different processors, so that scores differ a little, and a score next to
-tau may decide otherwise. From then on the rows that decided so live another life: what follows
-their first flip is counted but not judged. Simplification: traces of sampled tokens may also part
+tau may decide otherwise. From then on the residual streams of those rows differ: later flips are
+counted but not judged. Simplification: traces of sampled tokens may also part
 ways through a token drawn otherwise, which shows as an unexplained difference.
 """
 
@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from carsim.errors import InputError
+from carsim.policy import decision_units
 from carsim.trace.file import Trace
-from carsim.trace.scope import decision_units
 
 MARGIN = 1e-4
 """Largest difference of scores that rounding is allowed to make."""
@@ -20,7 +20,7 @@ MARGIN = 1e-4
 
 @dataclass(frozen=True)
 class Comparison:
-    """How two traces differ.
+    """Differences of two traces.
 
     Attributes:
         identical: The files have the same bytes.

@@ -4,16 +4,18 @@ Only ``captured`` decisions are what a decoder really did. All others are approx
 their label says which.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from math import isqrt
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from carsim.errors import InputError
-from carsim.trace.file import Trace, would_replay
-from carsim.trace.scope import Pairs, Scope, decision_units, unanimous
+from carsim.policy import KvReads, Pairs, Scope, decision_units, unanimous
+from carsim.policy.base import Ints
+from carsim.trace.file import Trace
 
 Source = Literal[
     "captured",
@@ -21,6 +23,7 @@ Source = Literal[
     "re-scoped (open loop)",
     "resampled",
     "independent",
+    "own decisions",
     "dense",
 ]
 
@@ -29,14 +32,18 @@ _COARSENESS: dict[Scope, int] = {"row": 0, "pair": 1, "batch": 2}
 
 @dataclass(frozen=True, eq=False)
 class Decisions:
-    """Which steps replay. S steps, L layers, B rows.
+    """Decisions to replay. S steps, L layers, B rows, KV key heads, T frames.
 
     Attributes:
         replay: bool[S, L, B].
         source: Where the decisions came from: the last thing that was done to them.
         label: One phrase for people, naming everything that was done to them.
         pairs: Guidance pairs, (conditional, blank) row indices.
-        scope: Which rows decided together.
+        scope: Rows that decided together.
+        reads: Keys that attention read, [S, L, KV, B]; None where they follow from the context.
+        held: int[T, L, B], tokens that the cache holds after each frame; None likewise.
+        quality_text: Measured quality of exactly these decisions, as an ending for labels; empty if
+            unknown.
     """
 
     replay: NDArray[np.bool_]
@@ -44,6 +51,9 @@ class Decisions:
     label: str
     pairs: Pairs = ()
     scope: Scope = "row"
+    reads: KvReads | None = None
+    held: Ints | None = None
+    quality_text: str = ""
 
     @property
     def n_steps(self) -> int:
@@ -60,15 +70,46 @@ class Decisions:
         """B."""
         return int(self.replay.shape[2])
 
+    def _changed(
+        self,
+        label: str,
+        take: Callable[[NDArray[Any]], NDArray[Any]],
+        take_frames: Callable[[NDArray[Any]], NDArray[Any]],
+        **changes: Any,
+    ) -> "Decisions":
+        """Decisions of which steps and rows were taken; nothing is known of their quality."""
+        reads = self.reads and KvReads(take(self.reads.tokens), take(self.reads.runs))
+        return replace(
+            self,
+            replay=take(self.replay),
+            label=f"{self.label}, {label}",
+            reads=reads,
+            held=None if self.held is None else take_frames(self.held),
+            quality_text="",
+            **changes,
+        )
+
+    def _refuse_recorded(self, place: str) -> None:
+        if self.reads is not None:
+            raise InputError(
+                place,
+                "what attention reads was recorded, and cannot be drawn for other contexts",
+                "capture a trace of the video that you want",
+            )
+
 
 def captured(trace: Trace) -> Decisions:
     """The decisions of a trace as they were made: exact for its own tau, attention and scope."""
+    own = trace.meta.content.get("own_decisions")
     return Decisions(
         replay=trace.replay,
-        source="captured",
-        label=f"captured in {trace.name} at {trace.meta.tau_text}",
+        source="own decisions" if own else "captured",
+        label=str(own) if own else f"captured in {trace.name} at {trace.meta.tau_text}",
         pairs=trace.meta.guidance_pairs,
         scope=trace.meta.decision_scope,
+        reads=trace.reads,
+        held=trace.kv_held,
+        quality_text=trace.meta.quality_text,
     )
 
 
@@ -90,40 +131,37 @@ def rethreshold(trace: Trace, tau: float | Sequence[float]) -> Decisions:
         InputError: The number of thresholds is not the number of layers, a threshold is NaN, or
             the trace holds no scores.
     """
-    taus = tuple(map(float, tau)) if isinstance(tau, Sequence) else _one_for_all(trace, float(tau))
-    if len(taus) != trace.n_layers or any(np.isnan(taus)):
+    own = trace.meta.tau_per_layer
+    if isinstance(tau, Sequence):
+        taus: tuple[float | None, ...] = tuple(map(float, tau))
+    else:
+        exempt = [each == np.inf for each in own]
+        keep = not np.isnan(tau) and not all(exempt)
+        taus = tuple(np.inf if keep and never else float(tau) for never in exempt)
+    if len(taus) != trace.n_layers or any(np.isnan(np.array(taus, float))):
         raise InputError(
             "tau",
             f"expected one number, or {trace.n_layers} (one per layer), got {tau!r}",
             "pass as many as the trace has layers",
         )
-    if taus == trace.meta.tau_per_layer:
-        return captured(trace)
-    if any(own is None for own in trace.meta.tau_per_layer):
+    made = captured(trace)
+    if taus == own:
+        return made
+    if made.source == "own decisions" or None in own:
         raise InputError(
             trace.name,
             "some of its layers hold no scores: they were decoded without tau",
             "capture a trace with a tau in every layer",
         )
-    new_meta = trace.meta.model_copy(update={"tau": taus if len(set(taus)) > 1 else taus[0]})
-    units = decision_units(trace.meta.decision_scope, trace.meta.guidance_pairs, trace.n_rows)
-    return Decisions(
-        replay=unanimous(would_replay(trace.tas, new_meta), units),
+    changed = replace(trace.meta.replay, tau=taus)
+    return replace(
+        made,
+        replay=changed.decide(trace.tas),
         source="re-thresholded (open loop)",
         label=f"scores of {trace.name} (captured at {trace.meta.tau_text}) "
-        f"re-thresholded at {new_meta.tau_text} (open loop)",
-        pairs=trace.meta.guidance_pairs,
-        scope=trace.meta.decision_scope,
+        f"re-thresholded at {changed.tau_text} (open loop)",
+        quality_text="",
     )
-
-
-def _one_for_all(trace: Trace, tau: float) -> tuple[float, ...]:
-    """One threshold for every layer that is not exempt."""
-    own = trace.meta.tau_per_layer
-    exempt = [each == np.inf for each in own]
-    if np.isnan(tau) or all(exempt):
-        return (tau,) * trace.n_layers
-    return tuple(np.inf if never else tau for never in exempt)
 
 
 def rescope(
@@ -153,14 +191,14 @@ def rescope(
         )
     if scope == decisions.scope:
         return decisions
-    units = decision_units(scope, pairs, decisions.n_rows, batch)
     return replace(
         decisions,
-        replay=unanimous(decisions.replay, units),
+        replay=unanimous(decisions.replay, decision_units(scope, pairs, decisions.n_rows, batch)),
         source="re-scoped (open loop)",
         label=f"{decisions.label}, re-scoped to {scope} (open loop)",
         pairs=tuple(pairs),
         scope=scope,
+        quality_text="",
     )
 
 
@@ -180,7 +218,7 @@ def resample(
     their originals as can be, which real extra content would not be.
 
     Args:
-        decisions: What to extend.
+        decisions: Decisions to extend.
         rng: Source of randomness.
         tokens_per_frame: N.
         n_rows: Rows wanted, at least the rows there are.
@@ -188,7 +226,7 @@ def resample(
 
     Raises:
         InputError: Fewer rows or frames than there are, rows that are no whole number of pairs,
-            or more frames from a single one.
+            more frames from a single one, or more frames where reads were recorded.
     """
     have_frames = decisions.n_steps // tokens_per_frame
     n_rows = decisions.n_rows if n_rows is None else n_rows
@@ -196,24 +234,26 @@ def resample(
     if n_rows < decisions.n_rows or n_frames < have_frames:
         raise InputError(
             "resampling",
-            f"{n_rows} rows and {n_frames} frames are fewer than the {decisions.n_rows} rows and "
+            f"{n_rows} rows of {n_frames} frames are fewer than the {decisions.n_rows} rows of "
             f"{have_frames} frames there are",
             "leave out resampling to use a part of the trace",
         )
     if (n_rows, n_frames) == (decisions.n_rows, have_frames):
         return decisions
-    if n_frames > have_frames == 1:
-        raise InputError("resampling", "the only frame is the first, which never replays")
+    if n_frames > have_frames:
+        decisions._refuse_recorded("resampling")
+        if have_frames == 1:
+            raise InputError("resampling", "the only frame is the first, which never replays")
     rows, pairs = _drawn_rows(decisions, n_rows, rng)
     extra = rng.integers(1, max(have_frames, 2), n_frames - have_frames)
     frames = np.concatenate([np.arange(have_frames), extra])
     steps = (frames[:, None] * tokens_per_frame + np.arange(tokens_per_frame)).ravel()
-    return replace(
-        decisions,
-        replay=decisions.replay[steps][:, :, rows],
-        source="resampled",
-        label=f"{decisions.label}, resampled from {decisions.n_rows} rows of {have_frames} frames "
+    return decisions._changed(
+        f"resampled from {decisions.n_rows} rows of {have_frames} frames "
         f"to {n_rows} rows of {n_frames} frames",
+        lambda array: array[steps][..., rows],
+        lambda array: array[frames][..., rows],
+        source="resampled",
         pairs=pairs,
     )
 
@@ -237,6 +277,71 @@ def _drawn_rows(
         pairs.append((len(rows), len(rows) + 1))
         rows.extend(decisions.pairs[drawn])
     return rows, tuple(pairs)
+
+
+def crop(decisions: Decisions, n_frames: int, tokens_per_frame: int) -> Decisions:
+    """The first frames alone: exactly what a shorter video decides.
+
+    Args:
+        decisions: Decisions of at least as many frames.
+        n_frames: Frames wanted.
+        tokens_per_frame: N.
+
+    Raises:
+        InputError: No frame, or more than there are.
+    """
+    have_frames = decisions.n_steps // tokens_per_frame
+    if not 1 <= n_frames <= have_frames:
+        raise InputError(
+            "frames",
+            f"expected 1 to the {have_frames} that there are, got {n_frames}",
+            "resample decisions for a longer video",
+        )
+    if n_frames == have_frames:
+        return decisions
+    return decisions._changed(
+        f"the first {n_frames} of {have_frames} frames",
+        lambda array: array[: n_frames * tokens_per_frame],
+        lambda array: array[:n_frames],
+    )
+
+
+def enlarge(decisions: Decisions, tokens_per_frame: int, wanted_per_frame: int) -> Decisions:
+    """Extend decisions to larger frames than were captured.
+
+    Frames are taken as squares of tokens, row by row, and each token of the larger frame decides as
+    the one at its place in the smaller. Neighbours are then as correlated as can be, which those of
+    really decoded larger frames would not be.
+
+    Args:
+        decisions: Decisions to extend.
+        tokens_per_frame: N.
+        wanted_per_frame: N wanted; the N there is returns the decisions as they are.
+
+    Raises:
+        InputError: Frames that are no squares, smaller ones than there are, or recorded reads.
+    """
+    if wanted_per_frame == tokens_per_frame:
+        return decisions
+    side, wanted_side = isqrt(tokens_per_frame), isqrt(max(0, wanted_per_frame))
+    are_squares = side**2 == tokens_per_frame and wanted_side**2 == wanted_per_frame
+    if not are_squares or wanted_side < side:
+        raise InputError(
+            "tokens per frame",
+            f"frames of {tokens_per_frame} tokens cannot be enlarged to {wanted_per_frame}",
+            "take the square of a larger number, of square frames",
+        )
+    decisions._refuse_recorded("tokens per frame")
+    nearest = np.arange(wanted_side) * side // wanted_side
+    within = (nearest[:, None] * side + nearest).ravel()
+    starts = np.arange(0, decisions.n_steps, tokens_per_frame)
+    steps = (starts[:, None] + within).ravel()
+    return decisions._changed(
+        f"resampled from {tokens_per_frame} to {wanted_per_frame} tokens per frame",
+        lambda array: array[steps],
+        lambda array: array,
+        source="resampled",
+    )
 
 
 def independent(
@@ -272,6 +377,17 @@ def dense(n_steps: int, n_layers: int, n_rows: int, pairs: Pairs = ()) -> Decisi
     """No replay at all, bool[S, L, B] of False."""
     replay = np.zeros((n_steps, n_layers, n_rows), bool)
     return Decisions(replay, "dense", "dense: no replay", pairs)
+
+
+def map_heads(reads: KvReads, n_kv_heads: int) -> KvReads:
+    """Reads of a machine with another number of key heads: head h takes h * KV // n_kv_heads.
+
+    Args:
+        reads: Of the decoded model, [S, L, KV, B] each.
+        n_kv_heads: Key heads of the machine.
+    """
+    taken = np.arange(n_kv_heads) * reads.tokens.shape[-2] // n_kv_heads
+    return KvReads(reads.tokens[..., taken, :], reads.runs[..., taken, :])
 
 
 def replay_ratio(replay: NDArray[np.bool_], tokens_per_frame: int) -> tuple[float, float]:

@@ -9,20 +9,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from carsim.errors import InputError
+from carsim.policy import KvReads
+from carsim.policy.base import Bools, Ints
 from carsim.trace.meta import TraceMeta, parse_meta
 from carsim.trace.npz import NpzArchive, npz_bytes, write_bytes
-from carsim.trace.scope import decision_units, unanimous
 
-_ARRAYS = {"replay", "tas", "meta"}
+_KV_ARRAYS = ("kv_tokens", "kv_runs", "kv_held")
 _MAX_META_BYTES = 2**22
 _CURE = "capture the trace again"
+_FLOATS, _COUNTS = ("float16", "float32"), ("uint8", "uint16", "int16", "int32")
 
 Tas = NDArray[np.floating[Any]]
 
 
 @dataclass(frozen=True, eq=False)
 class Trace:
-    """Replay decisions of one decoding. S steps, L layers, B rows.
+    """Replay decisions of one decoding. S steps, L layers, KV key heads, B rows, T frames.
 
     Attributes:
         replay: bool[S, L, B], True where the cached MLP output was replayed.
@@ -31,6 +33,10 @@ class Trace:
         meta: Everything else.
         path: The file it was loaded from or saved to, if any.
         sha256: Hash of that file in hexadecimal, empty if there is none.
+        kv_tokens: int[S, L, KV, B], keys that attention read; this and the next two are there if
+            the attention policy records them, and None where reads follow from the context.
+        kv_runs: int[S, L, KV, B], contiguous runs of the cache in which those lie.
+        kv_held: int[T, L, B], tokens that the cache holds after each frame, of the head with most.
     """
 
     replay: NDArray[np.bool_]
@@ -38,18 +44,58 @@ class Trace:
     meta: TraceMeta
     path: Path | None = None
     sha256: str = ""
+    kv_tokens: Ints | None = None
+    kv_runs: Ints | None = None
+    kv_held: Ints | None = None
 
     def __post_init__(self) -> None:
         """Hold read-only views, so that nothing downstream can edit a decision."""
-        for name in ("replay", "tas"):
-            view = getattr(self, name).view()
+        for name, array in self.arrays().items():
+            view = array.view()
             view.flags.writeable = False
             object.__setattr__(self, name, view)
+
+    @classmethod
+    def from_decisions(cls, replay: NDArray[np.bool_], like: "Trace", label: str) -> "Trace":
+        """A trace of decisions that were not captured, such as those of an idea to be tried.
+
+        Scores stand in for the reason of each decision: 1 where it replays, 0 elsewhere, against a
+        tau of 0.5. The first frame must not replay. Nothing is known of quality.
+
+        Args:
+            replay: bool[S, L, B].
+            like: A trace of the same video, for the rest of the metadata.
+            label: Name of the decisions in outputs.
+
+        Raises:
+            InputError: The decisions do not fit the trace.
+        """
+        replay = np.asarray(replay, bool)
+        scores = np.where(replay, 1.0, 0.0).astype(np.float16)
+        scores[: like.tokens_per_frame] = np.nan
+        changes = {
+            "producer": "own decisions",
+            "tau": 0.5,
+            "decision_scope": "row",
+            "content": {"own_decisions": label},
+            "quality": None,
+            "command": label,
+        }
+        meta = like.meta.model_copy(update=changes)
+        made = replace(like, replay=replay, tas=scores, meta=meta, path=None, sha256="")
+        check_trace(made, label)
+        return replace(made, sha256=hashlib.sha256(_bytes(made)).hexdigest())
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Arrays by name, optional ones only if they are there."""
+        found = {name: getattr(self, name) for name in ("replay", "tas", *_KV_ARRAYS)}
+        return {name: array for name, array in found.items() if array is not None}
 
     @property
     def name(self) -> str:
         """File name for labels."""
-        return self.path.name if self.path else "unsaved trace"
+        own = self.meta.content.get("own_decisions")
+        return self.path.name if self.path else str(own or "unsaved trace")
 
     @property
     def n_steps(self) -> int:
@@ -81,29 +127,27 @@ class Trace:
         """P, the length to which every prompt is padded."""
         return self.meta.prompt_tokens
 
-    def kv_len(self) -> NDArray[np.int64]:
-        """int64[S, B]: keys that each step of each row attends to, itself included."""
-        first = np.array(self.meta.prompt_lengths) + 1
-        context = np.arange(self.n_steps)[:, None] + first  # [S, B]
-        attended: NDArray[np.int64] = np.vectorize(self.meta.attention.kv_len, otypes=[np.int64])(
-            context
-        )
-        return attended
+    @property
+    def reads(self) -> KvReads | None:
+        """Keys that attention read, [S, L, KV, B]; None where they follow from the context."""
+        if self.kv_tokens is None or self.kv_runs is None:
+            return None
+        return KvReads(self.kv_tokens, self.kv_runs)
+
+    def context(self) -> Ints:
+        """int64[S, B]: valid tokens up to each step of each row, itself included."""
+        context: Ints = np.arange(self.n_steps)[:, None] + np.array(self.meta.prompt_lengths) + 1
+        return context
 
 
-def evaluated(meta: TraceMeta) -> NDArray[np.bool_]:
+def evaluated(meta: TraceMeta) -> Bools:
     """bool[S, L]: where TAS is evaluated, that is outside frame 0 in layers with a tau."""
-    has_tau = np.array([tau is not None for tau in meta.tau_per_layer])
-    beyond_first_frame = np.arange(meta.n_steps) >= meta.tokens_per_frame
-    scored: NDArray[np.bool_] = beyond_first_frame[:, None] & has_tau
-    return scored
+    return meta.replay.scored(meta.n_steps, meta.tokens_per_frame)
 
 
-def would_replay(tas: Tas, meta: TraceMeta) -> NDArray[np.bool_]:
+def would_replay(tas: Tas, meta: TraceMeta) -> Bools:
     """bool[S, L, B]: ``tas > tau``, strictly and in double precision; False where TAS is NaN."""
-    tau = np.array([np.nan if tau is None else tau for tau in meta.tau_per_layer])
-    above: NDArray[np.bool_] = tas.astype(np.float64) > tau[:, None]
-    return above
+    return meta.replay.exceeds(tas)
 
 
 def narrow_tas(tas: Tas, meta: TraceMeta) -> Tas:
@@ -127,11 +171,11 @@ def load_trace(path: str | Path) -> Trace:
             file, the array or field, and what to do.
     """
     archive = NpzArchive(Path(path))
-    names = set(archive.headers)
-    if names != _ARRAYS:
+    names, needed = set(archive.headers), {"replay", "tas", "meta"}
+    if not needed <= names <= needed | set(_KV_ARRAYS):
         raise InputError(
             str(path),
-            f"not a trace: holds arrays {sorted(names)}, a trace holds {sorted(_ARRAYS)}",
+            f"not a trace: holds arrays {sorted(names)}, a trace holds {sorted(needed)}",
             "make a trace with 'carsim capture'",
         )
     header = archive.headers["meta"]
@@ -146,23 +190,20 @@ def load_trace(path: str | Path) -> Trace:
     except (ValueError, SystemError) as error:  # code points beyond Unicode
         raise InputError(f"{path}: array 'meta'", f"no text ({error})", _CURE) from error
     meta = parse_meta(text, f"{path}: meta")
-    shape = (meta.n_steps, meta.decoded.n_layers, meta.n_rows)
-    for name, dtypes in (("replay", ("bool",)), ("tas", ("float16", "float32"))):
-        header = archive.headers[name]
-        if header.shape != shape or header.dtype.name not in dtypes:
+    for name, (shape, dtypes) in _expected(meta).items():
+        found = archive.headers.get(name)
+        if found and (found.shape != shape or found.dtype.name not in dtypes):
             raise InputError(
                 f"{path}: array {name!r}",
                 f"expected {' or '.join(dtypes)} of shape {shape} as its metadata says, "
-                f"got {header.dtype.name} of shape {header.shape}",
+                f"got {found.dtype.name} of shape {found.shape}",
                 _CURE,
             )
-    trace = Trace(
-        replay=archive.read("replay"),
-        tas=archive.read("tas").astype(archive.headers["tas"].dtype.newbyteorder("=")),
-        meta=meta,
-        path=Path(path),
-        sha256=archive.sha256,
-    )
+    arrays = {
+        name: archive.read(name).astype(archive.headers[name].dtype.newbyteorder("="), copy=False)
+        for name in names - {"meta"}
+    }
+    trace = Trace(**arrays, meta=meta, path=Path(path), sha256=archive.sha256)
     check_trace(trace, str(path))
     return trace
 
@@ -178,69 +219,96 @@ def save_trace(path: str | Path, trace: Trace, *, overwrite: bool = False) -> Tr
             folder cannot be written.
     """
     path = Path(path)
-    stored = replace(trace, tas=narrow_tas(trace.tas, trace.meta), path=path)
+    counts: dict[str, Any] = {
+        name: array.astype(np.uint16 if array.max(initial=0) < 2**16 else np.int32)
+        for name, array in trace.arrays().items()
+        if name in _KV_ARRAYS and array.min(initial=0) >= 0
+    }
+    stored = replace(trace, tas=narrow_tas(trace.tas, trace.meta), path=path, **counts)
     check_trace(stored, str(path))
-    data = npz_bytes(
-        {
-            "replay": stored.replay,
-            "tas": stored.tas,
-            "meta": np.array(stored.meta.model_dump_json()),
-        }
-    )
+    data = _bytes(stored)
     write_bytes(path, data, overwrite=overwrite)
     return replace(stored, sha256=hashlib.sha256(data).hexdigest())
+
+
+def _bytes(trace: Trace) -> bytes:
+    """The file: decisions, scores, metadata, and after them what not all traces have."""
+    arrays = trace.arrays()
+    first = {name: arrays.pop(name) for name in ("replay", "tas")}
+    return npz_bytes({**first, "meta": np.array(trace.meta.model_dump_json()), **arrays})
+
+
+def _expected(meta: TraceMeta) -> dict[str, tuple[tuple[int, ...], tuple[str, ...]]]:
+    """Shape and types of each array."""
+    layers, rows = meta.decoded.n_layers, meta.n_rows
+    decisions = (meta.n_steps, layers, rows)
+    reads = (meta.n_steps, layers, meta.decoded.n_kv_heads, rows)
+    return {
+        "replay": (decisions, ("bool",)),
+        "tas": (decisions, _FLOATS),
+        "kv_tokens": (reads, _COUNTS),
+        "kv_runs": (reads, _COUNTS),
+        "kv_held": ((meta.n_frames, layers, rows), _COUNTS),
+    }
 
 
 def check_trace(trace: Trace, place: str) -> None:
     """Check that arrays and metadata agree.
 
     Raises:
-        InputError: They do not; the message gives the first step, layer and row that disagree.
+        InputError: They do not; the message gives the first place that disagrees.
     """
-    shape = (trace.n_steps, trace.n_layers, trace.n_rows)
-    for name, array in (("replay", trace.replay), ("tas", trace.tas)):
-        if array.shape != shape:
-            raise InputError(
-                f"{place}: array {name!r}",
-                f"expected shape {shape} as the metadata says, got {array.shape}",
-                _CURE,
-            )
-    if trace.replay.view(np.uint8).max(initial=0) > 1:
-        raise InputError(f"{place}: array 'replay'", "holds bytes other than 0 and 1", _CURE)
-    scored = evaluated(trace.meta)[:, :, None]
-    _refuse(
-        place,
-        "tas",
-        "NaN or infinite where it was evaluated",
-        scored & ~np.isfinite(trace.tas),
-    )
-    _refuse(
-        place,
-        "tas",
-        "a number where it is never evaluated (first frame, or a layer without tau)",
-        ~scored & ~np.isnan(trace.tas),
-    )
-    _refuse(
-        place,
-        "replay",
-        "a replay where TAS is never evaluated (first frame, or a layer without tau)",
-        ~scored & trace.replay,
-    )
-    units = decision_units(trace.meta.decision_scope, trace.meta.guidance_pairs, trace.n_rows)
-    decided = unanimous(would_replay(trace.tas, trace.meta), units)
-    _refuse(
-        place,
-        "replay",
-        f"contradicts tas > tau under decision scope {trace.meta.decision_scope!r}",
-        decided != trace.replay,
-    )
 
+    def refuse(array: str, problem: str, bad: Bools | bool) -> None:
+        if not np.any(bad):
+            return
+        where = ""
+        if isinstance(bad, np.ndarray):
+            first = "frame" if array == "kv_held" else "step"
+            axes = (first, "layer", "head", "row") if bad.ndim == 4 else (first, "layer", "row")
+            at = np.unravel_index(int(bad.argmax()), bad.shape)
+            named = ", ".join(f"{axis} {int(i)}" for axis, i in zip(axes, at, strict=True))
+            where = f" at {named} ({int(bad.sum())} places)"
+        raise InputError(f"{place}: array {array!r}", problem + where, _CURE)
 
-def _refuse(place: str, array: str, problem: str, bad: NDArray[np.bool_]) -> None:
-    if bad.any():
-        step, layer, row = (int(i) for i in np.unravel_index(int(bad.argmax()), bad.shape))
-        raise InputError(
-            f"{place}: array {array!r}",
-            f"{problem} at step {step}, layer {layer}, row {row} ({int(bad.sum())} places)",
-            _CURE,
-        )
+    meta, arrays = trace.meta, trace.arrays()
+    for name, (shape, _) in _expected(meta).items():
+        got = arrays[name].shape if name in arrays else shape
+        refuse(name, f"expected shape {shape} as the metadata says, got {got}", got != shape)
+    refuse("replay", "holds bytes other than 0 and 1", trace.replay.view(np.uint8).max() > 1)
+    scored, never = evaluated(meta)[:, :, None], "(first frame, or a layer without tau)"
+    refuse("tas", "NaN or infinite where it was evaluated", scored & ~np.isfinite(trace.tas))
+    refuse("tas", f"a number where it is never evaluated {never}", ~scored & ~np.isnan(trace.tas))
+    refuse("replay", f"a replay where TAS is never evaluated {never}", ~scored & trace.replay)
+    refuse(
+        "replay",
+        f"contradicts tas > tau under decision scope {meta.decision_scope!r}",
+        meta.replay.decide(trace.tas) != trace.replay,
+    )
+    attention = meta.attention
+    for name in _KV_ARRAYS:
+        words = "missing, although" if attention.records else "present, although not"
+        problem = f"{words} recorded under {attention.kind!r} attention"
+        refuse(name, problem, attention.records == (name not in arrays))
+    if not attention.records:
+        return
+    tokens, runs, held = (arrays[name].astype(np.int64) for name in _KV_ARRAYS)
+    context = trace.context()[:, None, None]  # [S, 1, 1, B]
+    most, per_frame = attention.reads(context).tokens, trace.tokens_per_frame
+    at_end = context[per_frame - 1 :: per_frame, 0]  # [T, 1, B]
+    prompts = np.broadcast_to(np.array(meta.prompt_lengths), held[:1].shape)
+    before = np.concatenate([prompts, held[:-1]])
+    reachable = before.repeat(per_frame, axis=0)  # [S, L, B]: held when the frame began
+    reachable += (np.arange(trace.n_steps) % per_frame + 1)[:, None, None]
+    refuse("kv_held", "fewer than one token", held < 1)
+    refuse(
+        "kv_held",
+        f"more tokens than there are, or than {attention.text} holds",
+        held > np.minimum(at_end, attention.held(at_end)),
+    )
+    refuse("kv_tokens", "fewer than one key", tokens < 1)
+    refuse("kv_tokens", "more keys than there are tokens", tokens > context)
+    refuse("kv_tokens", f"more keys than {attention.text} reads", tokens > most)
+    refuse("kv_tokens", "more keys than the cache held", tokens > reachable[:, :, None])
+    refuse("kv_runs", "fewer than one run, or more than keys", (runs < 1) | (runs > tokens))
+    refuse("kv_runs", "more runs than unread tokens can part", runs - 1 > context - tokens)

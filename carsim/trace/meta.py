@@ -1,8 +1,7 @@
 """Metadata of a trace: one strict, frozen schema, stored as one JSON string in the file."""
 
 import math
-from collections.abc import Iterable
-from typing import Annotated, Literal, Self, TypeGuard
+from typing import Annotated, Literal, Self
 
 from pydantic import (
     AfterValidator,
@@ -18,7 +17,7 @@ from pydantic import (
 )
 
 from carsim.errors import InputError
-from carsim.trace.scope import Pairs, Scope
+from carsim.policy import Attention, Pairs, Replay, Scope, TasForm
 
 SCHEMA_VERSION = 1
 """Version of the schema below; a file of another version is refused."""
@@ -26,11 +25,13 @@ SCHEMA_VERSION = 1
 
 def _not_nan(value: float) -> float:
     if math.isnan(value):
-        raise ValueError("a threshold is a number or null, not NaN")
+        raise ValueError("expected a number, not NaN")
     return value
 
 
-Tau = Annotated[float, AfterValidator(_not_nan)]
+_Number = Annotated[float, AfterValidator(_not_nan)]
+
+Tau = _Number
 """A threshold on TAS; infinity evaluates TAS and never replays."""
 
 _Text = Annotated[str, StringConstraints(min_length=1)]
@@ -72,42 +73,6 @@ VILA_U_7B = Geometry(
 """The body that FastCar was published on: LLaMA-2-7B, arXiv 2307.09288, inside VILA-U."""
 
 
-class DenseAttention(_Model):
-    """Every step attends to all tokens before it and to itself."""
-
-    kind: Literal["dense"] = "dense"
-
-    def kv_len(self, context: int) -> int:
-        """Keys attended to by a token with ``context`` valid tokens, itself included."""
-        return context
-
-
-class StreamingAttention(_Model):
-    """StreamingLLM (arXiv 2309.17453): the first tokens (sinks) and a local window.
-
-    Positions are absolute. The window includes the current token; sinks are the first valid tokens
-    of a row, padding left out.
-    """
-
-    kind: Literal["streaming"] = "streaming"
-    sinks: NonNegativeInt = 4
-    window: PositiveInt
-
-    def kv_len(self, context: int) -> int:
-        """Keys attended to by a token with ``context`` valid tokens, itself included."""
-        return min(context, self.sinks + self.window)
-
-
-Attention = Annotated[DenseAttention | StreamingAttention, Field(discriminator="kind")]
-
-
-def _not_undefined(value: float) -> float:
-    if math.isnan(value):
-        raise ValueError("a measured quality is a number, not NaN")
-    return value
-
-
-_Decibels = Annotated[float, AfterValidator(_not_undefined)]
 _Share = Annotated[float, Field(ge=0, le=1)]
 _Similarity = Annotated[float, Field(ge=-1, le=1)]
 _Nats = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -117,7 +82,7 @@ class SampledQuality(_Model):
     """Generated frames under one way of choosing tokens, against the reference; F frames.
 
     Attributes:
-        sampling: How tokens were chosen, with the same seed on both sides.
+        sampling: Way of choosing tokens, with the same seed on both sides.
         psnr_db: Peak signal-to-noise ratio of the mean squared error over all clips and frames;
             infinite where all are equal.
         ssim: Structural similarity, mean over clips and frames.
@@ -129,20 +94,20 @@ class SampledQuality(_Model):
     """
 
     sampling: Literal["greedy", "top_k"]
-    psnr_db: _Decibels
+    psnr_db: _Number
     ssim: _Similarity
     token_agreement: _Share
-    psnr_db_by_frame: tuple[_Decibels, ...]
+    psnr_db_by_frame: tuple[_Number, ...]
     ssim_by_frame: tuple[_Similarity, ...]
     token_agreement_by_frame: tuple[_Share, ...]
     identical_clips: NonNegativeInt
 
 
 class Quality(_Model):
-    """What was measured of quality: the trace's decoding against one without approximation.
+    """Measured quality: the trace's decoding against one without approximation.
 
     Attributes:
-        reference: What it is compared with.
+        reference: Decoding to compare with.
         peak: Largest value of a pixel, for PSNR and SSIM.
         n_clips: Clips measured, the first of the trace.
         first_frame: First generated frame; frames before it were given.
@@ -162,7 +127,7 @@ class Quality(_Model):
 
 
 class TraceMeta(_Model):
-    """What a trace says of itself. Shapes: S steps = n_frames * tokens_per_frame, L layers, B rows.
+    """Metadata of a trace. Shapes: S steps = n_frames * tokens_per_frame, L layers, B rows.
 
     Attributes:
         schema_version: :data:`SCHEMA_VERSION`.
@@ -177,16 +142,16 @@ class TraceMeta(_Model):
         prompt_lengths: Valid prompt tokens of each row; its length is B.
         tau: Replay threshold: one, one per layer (None: layer never evaluates TAS), or None.
         tas_form: ``released`` (query before rotary) or ``paper`` (query after rotary).
-        attention: Which keys were attended to.
+        attention: Attention policy.
         seed: Seed of everything drawn.
         guidance_pairs: (conditional, blank) row indices.
-        decision_scope: Which rows decided together.
+        decision_scope: Rows that decided together.
         dtype: Arithmetic of the decoder.
         mode: Whether visual tokens came from a clip or were sampled.
         weights: Where the weights came from: ``random``, or a checkpoint and its hash.
         sampling: Temperature, guidance scale and the like where tokens were sampled.
-        content: What was decoded: clips, photographs, motion, codebook.
-        quality: What was measured of quality, if anything.
+        content: Decoded content: clips, photographs, motion, codebook.
+        quality: Measured quality, if any.
         command: Command that makes this trace.
     """
 
@@ -200,7 +165,7 @@ class TraceMeta(_Model):
     prompt_tokens: PositiveInt
     prompt_lengths: Annotated[tuple[PositiveInt, ...], Field(min_length=1)]
     tau: Tau | tuple[Tau | None, ...] | None
-    tas_form: Literal["released", "paper"] = "released"
+    tas_form: TasForm = "released"
     attention: Attention
     seed: NonNegativeInt
     guidance_pairs: Pairs = ()
@@ -231,40 +196,33 @@ class TraceMeta(_Model):
         return (self.tau,) * self.decoded.n_layers
 
     @property
+    def replay(self) -> Replay:
+        """The rule of decisions."""
+        return Replay(self.tau_per_layer, self.tas_form, self.decision_scope, self.guidance_pairs)
+
+    @property
     def tau_text(self) -> str:
         """The threshold as a phrase for labels."""
-        exempt, span = self.exempt_layers, self.tau_span
-        if not span:
-            return "no replay"
-        if not exempt:
-            return f"tau {span}"
-        never = "layer {} never replays" if len(exempt) == 1 else "layers {} never replay"
-        return f"tau {span} ({never.format(in_ranges(exempt))})"
+        return self.replay.tau_text
 
     @property
-    def tau_span(self) -> str:
-        """The threshold, or the least and the highest of the layers; empty if none replays."""
-        acting = sorted({tau for tau in self.tau_per_layer if _acts(tau)})
-        if len(acting) < 2:
-            return "".join(f"{tau:.6g}" for tau in acting)
-        return f"{acting[0]:.4g} to {acting[-1]:.4g}"
-
-    @property
-    def exempt_layers(self) -> list[int]:
-        """Layers that never replay."""
-        return [layer for layer, tau in enumerate(self.tau_per_layer) if not _acts(tau)]
+    def own_quality(self) -> SampledQuality | None:
+        """Quality of the decoding that the trace holds: measured under its own way of sampling."""
+        method = (self.sampling or {}).get("method")
+        measured = self.quality.by_sampling if self.quality else ()
+        return next((each for each in measured if each.sampling == method), None)
 
     @property
     def quality_text(self) -> str:
-        """PSNR under the first way of choosing tokens, as an ending for labels; empty if unknown.
+        """PSNR of :attr:`own_quality`, as an ending for labels; empty if unknown.
 
         The reference is decoding without replay and with dense attention.
         """
-        if self.quality is None:
+        own = self.own_quality
+        if own is None:
             return ""
-        first = self.quality.by_sampling[0]
-        psnr = "identical" if first.psnr_db == math.inf else f"PSNR {first.psnr_db:.1f} dB"
-        return f", {psnr} to dense ({first.sampling})"
+        psnr = "identical" if own.psnr_db == math.inf else f"PSNR {own.psnr_db:.1f} dB"
+        return f", {psnr} to dense ({own.sampling})"
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -300,26 +258,6 @@ class TraceMeta(_Model):
             raise ValueError("quality: a sampling is listed twice")
 
 
-def _acts(tau: float | None) -> TypeGuard[float]:
-    """Some score may exceed the threshold of a layer."""
-    return tau is not None and tau < math.inf
-
-
-def in_ranges(numbers: Iterable[int]) -> str:
-    """Numbers in words, neighbours as a range.
-
-    >>> in_ranges([0, 2, 3, 4])
-    '0, 2-4'
-    """
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and number == runs[-1][-1] + 1:
-            runs[-1].append(number)
-        else:
-            runs.append([number])
-    return ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)
-
-
 def parse_meta(text: str, place: str) -> TraceMeta:
     """Metadata from its JSON.
 
@@ -331,17 +269,26 @@ def parse_meta(text: str, place: str) -> TraceMeta:
         return TraceMeta.model_validate_json(text)
     except ValidationError as error:
         first = error.errors()[0]
-        more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
-        field = ".".join(["$", *(str(part) for part in first["loc"])])
         if first["loc"] == ("schema_version",):
             raise InputError(
-                f"{place}: {field}",
+                f"{place}: $.schema_version",
                 f"schema version {first['input']!r}, this carsim reads version {SCHEMA_VERSION}",
                 "capture the trace again, or use the carsim that wrote it",
             ) from error
-        given = "" if first["type"] in ("missing", "json_invalid") else f", got {first['input']!r}"
-        raise InputError(
-            f"{place}: {field}",
-            f"{first['msg']}{given[:120]}{more}",
-            "capture the trace again, or correct its metadata",
-        ) from error
+        raise first_problem(error, place, "capture the trace again, or correct it") from error
+
+
+def first_problem(error: ValidationError, place: str, cure: str) -> InputError:
+    """The first thing that pydantic finds wrong in a file, and how many more there are.
+
+    Args:
+        error: Pydantic's findings.
+        place: The file.
+        cure: Advice to the user.
+    """
+    first = error.errors()[0]
+    more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
+    is_told = first["type"] in ("missing", "json_invalid", "value_error")
+    given = "" if is_told else f", got {first['input']!r}"
+    problem = f"{first['msg'].removeprefix('Value error, ')}{given[:120]}{more}"
+    return InputError(f"{place}: {'.'.join(['$', *map(str, first['loc'])])}", problem, cure)

@@ -30,7 +30,7 @@ _CURE = "make the file again, or fetch it again if it was copied"
 
 @dataclass(frozen=True)
 class Header:
-    """What an array declares of itself before any of its data is read."""
+    """Declaration of an array, read before any of its data."""
 
     dtype: np.dtype[Any]
     shape: tuple[int, ...]

@@ -1,4 +1,4 @@
-"""What a trace is like: replay ratios, score quantiles, and how decisions go together.
+"""Statistics of a trace: replay ratios, quantiles of scores, correlation of decisions.
 
 Two definitions of the replay ratio are in use, and both are given by name: over *all* steps, and
 over *eligible* steps (the first frame, which never replays, left out).
@@ -29,6 +29,21 @@ class ReplayRatio:
     over_eligible: float
 
 
+@dataclass(frozen=True)
+class ReadStats:
+    """Keys that attention read and held, where its policy records them.
+
+    Attributes:
+        density: Keys read over the context, mean over steps, layers, heads and rows.
+        mean_runs: Contiguous runs, mean over the same.
+        most_held: Most tokens that the cache holds after a frame.
+    """
+
+    density: float
+    mean_runs: float
+    most_held: int
+
+
 @dataclass(frozen=True, eq=False)
 class TraceStats:
     """Statistics of a trace. L layers, T frames, B rows; ratios are fractions.
@@ -48,6 +63,7 @@ class TraceStats:
         within_layer_pair_phi: Mean over layers and pairs of the phi coefficient taken within
             one layer: what is left of ``pair_phi`` when layers' own ratios are taken out.
         within_layer_clip_phi: The same for ``clip_phi``.
+        reads: Keys that attention read; None where they follow from the context.
     """
 
     ratio: ReplayRatio
@@ -60,6 +76,7 @@ class TraceStats:
     clip_phi: float
     within_layer_pair_phi: float
     within_layer_clip_phi: float
+    reads: ReadStats | None
 
 
 def phi(a: NDArray[np.bool_], b: NDArray[np.bool_]) -> float:
@@ -103,7 +120,16 @@ def trace_stats(trace: Trace) -> TraceStats:
         clip_phi=_mean([phi(eligible[..., a], eligible[..., b]) for a, b in across]),
         within_layer_pair_phi=_within_layers(eligible, pairs),
         within_layer_clip_phi=_within_layers(eligible, across),
+        reads=_reads(trace),
     )
+
+
+def _reads(trace: Trace) -> ReadStats | None:
+    reads, held = trace.reads, trace.kv_held
+    if reads is None or held is None:
+        return None
+    density = (reads.tokens / trace.context()[:, None, None]).mean()
+    return ReadStats(float(density), float(reads.runs.mean()), int(held.max()))
 
 
 def _within_layers(

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from carsim.workload.model import LinearHead, Model
 
 
@@ -89,6 +91,7 @@ class Op(NamedTuple):
         replay_bytes: Bytes read from or written to the replay cache.
         kv_side_bytes: Bytes of K and V written, or of aligned keys read, beside the stream.
         gathered_elements: Activations that all cores need next, if each computed its columns.
+        scan_cycles: Serial cycles before the operand can be asked for.
     """
 
     category: Category
@@ -100,6 +103,7 @@ class Op(NamedTuple):
     replay_bytes: Count = 0
     kv_side_bytes: Count = 0
     gathered_elements: Count = 0
+    scan_cycles: Count = 0
 
     @property
     def macs(self) -> Count:
@@ -181,6 +185,10 @@ def attend_op(
     tokens: int = 1,
     aligned_keys: int = 0,
     scored_keys: int = 0,
+    side_macs: Count = 0,
+    side_vector_ops: Count = 0,
+    side_bytes: Count = 0,
+    scan_cycles: Count = 0,
 ) -> Op:
     """Attention over the KV cache of one layer: scores, softmax, weighted sum; writes K and V.
 
@@ -192,6 +200,10 @@ def attend_op(
         tokens: Queries per sequence; each attends to all but the later ones of its block.
         aligned_keys: Aligned keys per row that TAS reads besides the attended ones.
         scored_keys: Aligned keys per row whose TAS is computed here.
+        side_macs: Products per row with which a policy chooses keys, one head dimension each.
+        side_vector_ops: Element operations of that choice per row.
+        side_bytes: Bytes that it reads and writes per row.
+        scan_cycles: Serial cycles per row before the first key can be fetched.
     """
     body = model.body
     heads, kv_heads = part.columns(body.n_heads), part.columns(body.n_kv_heads)
@@ -200,11 +212,16 @@ def attend_op(
     pairs = tokens * attended - tokens * (tokens - 1) // 2
     return Op(
         Category.ATTENTION,
-        gemms=(Gemm(group, hd, pairs, rows * kv_heads), Gemm(group, pairs, hd, rows * kv_heads)),
-        vector_ops=rows * heads * (pairs * SOFTMAX_OPS + scored_keys * hd),
+        gemms=(
+            Gemm(group, hd, pairs, rows * kv_heads),
+            Gemm(group, pairs, hd, rows * kv_heads),
+            *([Gemm(1, hd, part.columns(-(-side_macs // hd)), rows)] if np.any(side_macs) else []),
+        ),
+        vector_ops=rows * (heads * (pairs * SOFTMAX_OPS + scored_keys * hd) + side_vector_ops),
+        scan_cycles=rows * scan_cycles,
         stream=Stream.KV,
         stream_bytes=rows * model.kv.bytes_of((2 * attended + aligned_keys) * kv),
-        kv_side_bytes=rows * model.kv.bytes_of(2 * tokens * kv),
+        kv_side_bytes=rows * (model.kv.bytes_of(2 * tokens * kv) + side_bytes),
         gathered_elements=rows * tokens * body.q_size,
     )
 

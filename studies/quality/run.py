@@ -30,7 +30,7 @@ from carsim.decoder.workers import run_in_workers
 from carsim.errors import InputError
 from carsim.files import write_whole
 from carsim.trace import DenseAttention, StreamingAttention
-from carsim.trace.scope import Scope
+from carsim.policy import Scope
 from carsim.yaml_file import read_mapping
 
 FOLDER = Path(__file__).parent

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import yaml
 from click.testing import CliRunner
+from toy_policies import registered
 
 from carsim.cli import carsim, main
 from carsim.decoder.calibrate import calibrate
@@ -245,7 +246,7 @@ def test_calibration_through_the_command_line_writes_nothing(tmp_path: Path) -> 
         ({"tau": [0.1, 0.2, 0.3]}, "3 taus for 2 layers"),
         ({"prompt_tokens": 20}, "prompt_tokens allows 20"),
         ({"output": "../escape.npz"}, "$.output"),
-        ({"attention": {"kind": "streaming"}}, "$.attention.streaming.window: Field required"),
+        ({"attention": {"kind": "sliding"}}, "$.attention: Input tag 'sliding' found"),
         ({"decoded": {**GEOMETRY, "head_dim": 5}}, "head_dim 5 is odd"),
         ({"codebook": "none.npz"}, "none.npz: no such file"),
         ({"weights": "none.safetensors"}, "none.safetensors: cannot be read"),
@@ -392,3 +393,32 @@ def test_comparing_through_the_command_line(tmp_path: Path, tiny: Trace) -> None
     assert "NOT equivalent" in moved.output
     with pytest.raises(InputError, match=r"shapes .* differ; compare traces of one recipe"):
         compare_traces(tiny, load_trace(TRACES / "vilau_8f.npz"))
+
+
+@pytest.mark.parametrize(
+    "attention", [{"kind": "second_block", "last": 300}, {"kind": "best_keys", "k": 20}]
+)
+def test_kinds_of_attention_from_outside_are_captured(
+    tmp_path: Path, attention: dict[str, Any], tiny: Trace
+) -> None:
+    """A kind of one class outside of the package: recipe, closed loop with replay, trace, file."""
+    with registered():
+        recipe = read(make_recipe(tmp_path, attention=attention))
+        saved = save_trace(tmp_path / "toy.npz", capture(recipe, tmp_path, workers=0))
+        trace = load_trace(tmp_path / "toy.npz")
+        shown = CliRunner().invoke(carsim, ["trace", "info", str(tmp_path / "toy.npz")]).output
+    assert trace.meta == saved.meta
+    assert trace.meta.attention.kind == attention["kind"]
+    assert trace.replay.any()
+    assert not np.array_equal(trace.tas, tiny.tas)
+    if not trace.meta.attention.records:
+        assert trace.reads is None
+        return
+    assert trace.reads is not None
+    assert trace.reads.tokens.shape == (512, 2, 1, 4)
+    assert 20 <= trace.reads.tokens.max() <= 21
+    assert 1 < trace.reads.runs.mean() < 20
+    np.testing.assert_array_equal(trace.kv_held, trace.context()[255::256, None].repeat(2, 1))
+    assert "keys read" in shown
+    refused = CliRunner().invoke(carsim, ["trace", "info", str(tmp_path / "toy.npz")])
+    assert "'best_keys'" in str(refused.exception), "without the class, one line says why"

@@ -124,6 +124,24 @@ def test_a_changed_value_or_decision_fails_the_check(tmp_path: Path) -> None:
     assert CliRunner().invoke(carsim, ["decode", str(path)]).exit_code == 0
 
 
+def test_a_file_without_optional_arrays_is_not_called_reproduced(tmp_path: Path) -> None:
+    optional = ("mlp_held", "layer_out", "hidden_dense", "prefill_hidden", "k_cache", "v_cache")
+    path = changed(C3, tmp_path / "part.npz", **dict.fromkeys(optional))
+    report = check_golden(path)
+    assert report.ok
+    assert not report.reproduced
+    assert set(report.missing) == set(optional)
+    assert not check_golden(C3).missing
+    result = CliRunner().invoke(carsim, ["decode", "--check", str(path)])
+    assert result.exit_code == 0
+    assert "0 of 1 files reproduced, 1 more only as far as their arrays go" in result.output
+    shown = " ".join(result.output.split())
+    assert (
+        f"{len(report.checks)} arrays checked; not in the file, so not checked: mlp_held, layer_out"
+        in shown
+    )
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [

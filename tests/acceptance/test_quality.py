@@ -19,7 +19,6 @@ from carsim.decoder.content import load_codebook
 from carsim.decoder.group import decode_group
 from carsim.decoder.quality import compare, variant
 from carsim.trace import Trace, save_trace
-from carsim.trace.meta import SampledQuality
 
 TOP_K = {"method": "top_k", "k": 20, "temperature": 1.0, "guidance_scale": 1.5}
 
@@ -171,7 +170,7 @@ def test_info_shows_quality_by_frame(measured: Trace, tmp_path: Path) -> None:
         f"{greedy.ssim:.3f}",
     ):
         assert words in output
-    same = SampledQuality(**{**greedy.model_dump(), "psnr_db": float("inf")})
+    same = quality.by_sampling[1].model_copy(update={"psnr_db": float("inf")})
     meta = measured.meta.model_copy(
         update={"quality": quality.model_copy(update={"by_sampling": (same,)})}
     )
@@ -195,7 +194,7 @@ def test_a_list_of_traces(measured: Trace, tmp_path: Path) -> None:
     assert rows[0]["weights_sha256"] == ""
     table = CliRunner().invoke(carsim, ["trace", "list", *files], env={"COLUMNS": "80"})
     assert measured.meta.quality is not None
-    psnr_db = measured.meta.quality.by_sampling[0].psnr_db
+    psnr_db = measured.meta.quality.by_sampling[1].psnr_db  # top_k, as the trace was sampled
     line = table.output.splitlines()[2].split()
     assert line[:4] == ["other.npz", "4", "3", "1"]  # rows, frames, tau; no layer is exempt
     assert line[-1] == f"{psnr_db:.1f}"

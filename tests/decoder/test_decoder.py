@@ -4,6 +4,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from decoder_maker import (
+    MASK,
+    PROMPT,
+    WIDTH,
+    Kept,
+    make_config,
+    make_inputs,
+    make_weights,
+    run,
+)
 from decoder_oracle import oracle_decode
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,106 +24,17 @@ from carsim.decoder.layers import (
     rotate,
     swiglu,
     temporal_attention_score,
-    visible_in_prompt,
 )
 from carsim.decoder.structures import (
-    Array,
-    Config,
-    LayerRecord,
     Policy,
-    State,
-    Weights,
     rotary_table,
-    stack_weights,
 )
-from carsim.trace import DenseAttention, Geometry, StreamingAttention
-from carsim.trace.scope import decision_units
-
-WIDTH, HEADS, PROMPT = 8, 4, 4
-MASK = np.array([[1, 1, 1, 1], [0, 0, 1, 1], [0, 0, 0, 1], [0, 1, 1, 1]], bool)
-
-
-def make_config(n_kv_heads: int = 2, n_layers: int = 2, dtype: Any = "float64") -> Config:
-    return Config(
-        Geometry(
-            name="tiny",
-            n_layers=n_layers,
-            hidden_size=WIDTH,
-            n_heads=HEADS,
-            n_kv_heads=n_kv_heads,
-            head_dim=2,
-            ffn_size=12,
-        ),
-        tokens_per_frame=3,
-        n_frames=3,
-        dtype=dtype,
-    )
-
-
-def make_weights(config: Config, seed: int = 0) -> Weights:
-    shape, rng = config.geometry, np.random.default_rng(seed)
-    d, kv = shape.hidden_size, shape.n_kv_heads * shape.head_dim
-
-    def matrix(*size: int) -> Array:
-        return rng.normal(0, 0.6, (shape.n_layers, *size))
-
-    return stack_weights(
-        config,
-        {
-            "wq": matrix(d, d),
-            "wk": matrix(kv, d),
-            "wv": matrix(kv, d),
-            "wo": matrix(d, d),
-            "w_gate": matrix(shape.ffn_size, d),
-            "w_up": matrix(shape.ffn_size, d),
-            "w_down": matrix(d, shape.ffn_size),
-            "ln_attn": 1 + matrix(d) / 4,
-            "ln_mlp": 1 + matrix(d) / 4,
-            "ln_final": np.linspace(0.5, 1.5, d),
-        },
-    )
-
-
-def make_inputs(config: Config, rows: int = 4, seed: int = 1) -> tuple[Array, Array]:
-    """Prompt [B, P, d] and embeddings [S, B, d]."""
-    rng = np.random.default_rng(seed)
-    return (
-        rng.normal(size=(rows, PROMPT, WIDTH)),
-        rng.normal(size=(config.n_steps, rows, WIDTH)).astype(config.dtype),
-    )
-
-
-class Kept:
-    """A recorder that keeps copies by step and layer."""
-
-    def __init__(self, config: Config, rows: int = 4) -> None:
-        size = (config.n_steps, config.geometry.n_layers, rows)
-        self.replay = np.zeros(size, bool)
-        self.tas = np.full(size, np.nan)
-        self.mlp = np.zeros((*size, WIDTH))
-        self.residual = np.zeros((*size, WIDTH))
-
-    def __call__(self, seen: LayerRecord) -> None:
-        at = seen.step, seen.layer
-        self.replay[at], self.mlp[at], self.residual[at] = seen.replay, seen.mlp, seen.residual
-        if seen.tas is not None:
-            self.tas[at] = seen.tas
-
-
-def run(
-    config: Config, policy: Policy, rows: int = 4, *, record: bool = True
-) -> tuple[Array, State, Kept]:
-    prompt, embeddings = make_inputs(config, rows)
-    weights, kept = make_weights(config), Kept(config, rows)
-    state, _ = prefill(config, policy, weights, prompt, MASK[:rows])
-    hidden = decode(config, policy, weights, state, embeddings, kept if record else None)
-    return hidden, state, kept
-
+from carsim.policy import Dense, Streaming, decision_units
 
 TAUS = st.one_of(st.none(), st.floats(-0.4, 0.4))
 ATTENTIONS = st.one_of(
-    st.just(DenseAttention()),
-    st.builds(StreamingAttention, sinks=st.integers(0, 5), window=st.integers(1, 9)),
+    st.just(Dense()),
+    st.builds(Streaming, sinks=st.integers(0, 5), window=st.integers(1, 9)),
 )
 
 
@@ -160,7 +81,7 @@ def test_recording_changes_no_bit() -> None:
 
 def test_a_window_that_holds_everything_is_dense() -> None:
     config = make_config()
-    wide = StreamingAttention(sinks=4, window=PROMPT + config.n_steps)
+    wide = Streaming(sinks=4, window=PROMPT + config.n_steps)
     dense, _, _ = run(config, Policy((0.0, 0.0)))
     sparse, _, _ = run(config, Policy((0.0, 0.0), attention=wide))
     assert dense.tobytes() == sparse.tobytes()
@@ -269,9 +190,8 @@ def test_temporal_attention_score_by_hand() -> None:
 
 
 def test_a_streaming_prompt_sees_its_sinks_and_its_window() -> None:
-    seen = visible_in_prompt(
-        np.array([[False, True, True, True, True]]), StreamingAttention(sinks=1, window=2)
-    )[0].astype(int)
+    valid = np.array([[False, True, True, True, True]])
+    seen = Streaming(sinks=1, window=2).prompt_mask(valid)[0].astype(int)
     assert seen.tolist() == [
         [0, 0, 0, 0, 0],
         [0, 1, 0, 0, 0],

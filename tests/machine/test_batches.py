@@ -11,8 +11,8 @@ from carsim.errors import InputError
 from carsim.machine.batches import Batches, make_batches
 from carsim.machine.phases import Phases, core_loads
 from carsim.machine.plan import Plan
+from carsim.policy import Pairs
 from carsim.trace import Decisions
-from carsim.trace.scope import Pairs
 from carsim.workload.geometry import Video
 
 

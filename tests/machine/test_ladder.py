@@ -8,13 +8,15 @@ from typing import Any
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
+from ideal import attend
 from strategies import hardware, masks
 
 from carsim.machine import parts, solver
 from carsim.machine.hardware import Hardware
 from carsim.machine.lanes import Step
 from carsim.machine.phase import Outcome, Phase, Replay, outcome
-from carsim.machine.phases import MlpCases, Phases
+from carsim.machine.phases import AttendCases, MlpCases, Phases
+from carsim.policy import PLAIN
 from carsim.schedule import BASELINE, SCHEDULES
 from carsim.workload.ops import Category
 
@@ -91,7 +93,9 @@ def phases_of(hw: Hardware, data: st.DataObject) -> Iterator[Phase]:
     scored = data.draw(st.booleans())
     yield of_fluid.qkv_phase(scored)
     attended = np.unique(data.draw(st.lists(st.integers(1, 300), min_size=1, max_size=3)))
-    yield of_fluid.attention_phase(scored, attended, data.draw(st.booleans()))
+    yield of_fluid.attention_phase(
+        scored, AttendCases(attended, attended), PLAIN, data.draw(st.booleans())
+    )
     yield of_fluid.output_phase()
     yield of_fluid.head_phase()
     yield of_fluid.prefill_phase(data.draw(st.integers(0, 4)))
@@ -130,9 +134,9 @@ def test_phases_of_machines_keep_their_books_on_both_rungs(
 @given(hw=hardware(), data=st.data())
 def test_many_phases_at_once_are_those_one_by_one(hw: Hardware, data: st.DataObject) -> None:
     attended = np.unique(data.draw(st.lists(st.integers(1, 2000), min_size=1, max_size=9)))
-    together = Phases(hw).attention(True, attended, False)
+    together = attend(Phases(hw), attended, True)
     for index in range(len(attended)):
-        alone = Phases(hw).attention(True, attended[index : index + 1], False)
+        alone = attend(Phases(hw), attended[index], True)
         assert_equal(together.take(np.array([index])), alone)
     computing = np.array(data.draw(st.lists(masks(group(hw)), min_size=1, max_size=6)))
     known = np.arange(len(computing)) * 40

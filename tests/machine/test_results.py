@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from ideal import ideal_hardware
+from ideal import attend, ideal_hardware
 from strategies import small_design
 
 from carsim.design import DenseAttention, Design
@@ -121,7 +121,7 @@ def test_a_phase_is_taken_once() -> None:
 
 
 def test_sums_weigh_each_phase_by_how_often_it_occurs() -> None:
-    outcome = Phases(ideal_hardware()).attention(False, np.array([8, 64]), False)
+    outcome = attend(Phases(ideal_hardware()), [8, 64])
     total = total_of([(outcome, np.array([3, 2]))])
     assert total.count == 5
     assert total.cycles == 3 * outcome.cycles[0] + 2 * outcome.cycles[1]

@@ -1,7 +1,8 @@
-"""Whole runs on drawn designs, videos and decisions; a schedule from outside runs like any other."""
+"""Whole runs on drawn designs, videos and decisions; kinds from outside run like any other."""
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from carsim.machine.phases import Phases, core_loads
 from carsim.machine.plan import Plan
 from carsim.machine.simulate import Simulation, simulate, simulate_plainly
 from carsim.mapping import MAPPINGS
+from carsim.policy import AttentionPolicy, KvReads, SideWork
 from carsim.schedule import BASELINE, REPLAYS, SCHEDULES
 from carsim.schedule.static import Static
 from carsim.workload.geometry import Video
@@ -82,6 +84,45 @@ def test_a_schedule_from_outside_runs_and_equals_the_slow_way(outside: str, run:
     _, plan, batches = run
     plan = replace(plan, schedule=outside, replays=True)
     assert_same(simulate(plan, batches, detail=True), simulate_plainly(plan, batches))
+
+
+class EveryOther(AttentionPolicy):
+    """A kind of attention from outside: every other block of four keys, scored one per block."""
+
+    label: ClassVar[str] = "every other block"
+    kind: Literal["every_other"] = "every_other"
+
+    def reads(self, context: Any) -> KvReads:
+        whole, rest = np.divmod(np.asarray(context), 4)
+        return KvReads(4 * (whole // 2) + rest + 4 * (whole % 2) * (rest == 0), whole // 2 + 1)
+
+    def side_work(self, context: Any, n_heads: int, n_kv_heads: int, head_dim: int) -> SideWork:
+        blocks = -(-np.asarray(context) // 4)
+        return SideWork(macs=blocks * n_heads * head_dim, bytes_read=blocks, scan_cycles=blocks)
+
+
+@given(run=runs(rungs=("fluid", "tile")), depends=st.booleans(), seed=st.integers(0, 99))
+def test_an_attention_policy_from_outside_runs_and_equals_the_slow_way(
+    run: Run, depends: bool, seed: int
+) -> None:
+    _, plan, batches = run
+    plan = replace(plan, attention=EveryOther())
+    if depends:  # what it reads differs by layer-step, and comes with the decisions
+        plan = replace(plan, attention=DataDependent())
+        attended = np.random.default_rng(seed).integers(1, 9, batches.replay.shape[:3])
+        batches = replace(batches, attended=attended)
+    fast = simulate(plan, batches, detail=True)
+    assert_same(fast, simulate_plainly(plan, batches))
+    dense = simulate(replace(plan, attention=DenseAttention()), batches)
+    assert fast.totals["qkv"] == dense.totals["qkv"]
+    assert fast.totals["mlp"].macs == dense.totals["mlp"].macs
+
+
+class DataDependent(EveryOther):
+    """The same, choosing by the data."""
+
+    kind: Literal["data_dependent"] = "data_dependent"  # type: ignore[assignment]
+    records: ClassVar[bool] = True
 
 
 @given(runs())

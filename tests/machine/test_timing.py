@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from ideal import ideal_hardware
+from ideal import attend, ideal_hardware
 
 from carsim.machine.phase import Outcome
 from carsim.machine.phases import FIDELITIES, MlpCases, Phases
@@ -39,8 +39,7 @@ def mlp(
 
 
 def attention(rung: str, attended: int, **machine: Any) -> Outcome:
-    phases = Phases(ideal_hardware(**machine), rung)
-    return phases.attention(False, np.array([attended]), False)
+    return attend(Phases(ideal_hardware(**machine), rung), attended)
 
 
 @RUNGS
@@ -65,7 +64,7 @@ def test_attention_waits_for_a_tile_per_core(rung: str) -> None:
 @RUNGS
 def test_attention_waits_for_the_cores_at_work_only(rung: str) -> None:
     # One sequence, one core: 64 tokens are 4096 bytes and 64 written, there at 10 + 520. Its 12
-    # cycles are read tile by tile; the last 64 bytes take none that is left after 4096 / 4160 of 12,
+    # cycles are spent tile by tile; none is left for the last 64 bytes, as 4096 / 4160 of 12 are
     # rounded up.
     assert attention(rung, 64, batch=1).cycles == 530
 
@@ -95,8 +94,8 @@ def test_a_slow_array_sets_the_pace(rung: str) -> None:
 
 @RUNGS
 def test_a_phase_is_over_when_its_last_write_is(rung: str) -> None:
-    # The replay cache lies in a memory of a byte a cycle. The 256 bytes of replay cache are on their
-    # way from the start of down: gate and up end with their last byte, at 394, as the first two of
+    # The replay cache lies in a memory of a byte a cycle. Its 256 bytes are on their way from the
+    # start of down: gate and up end with their last byte, at 394, as the first two of
     # three tiles have taken both cycles.
     placement = {"weights": "ddr", "kv": "ddr", "replay": "second", "head": "ddr"}
     outcome = mlp(rung, second_rate=1, placement=placement)
@@ -279,15 +278,14 @@ def test_a_narrow_attention_unit_takes_longer(rung: str) -> None:
     # 8 x 8 multipliers: scores of 8 keys are one tile for each of 2 rows and 4 heads, 8 cycles, and
     # so are sums of 8 x 8; with 4 x 8, the reduction over 8 takes two tiles, 32 cycles in all.
     narrow = {"rows": 4, "cols": 8}
-    one = Phases(ideal_hardware(attention_unit=narrow), rung).attention(False, np.array([8]), False)
-    assert one.compute_cycles == 32
+    assert attention(rung, 8, attention_unit=narrow).compute_cycles == 32
     assert attention(rung, 8).compute_cycles == 16
 
 
 @RUNGS
 def test_hybrid_mapping_splits_what_is_left_over_after_whole_rounds(rung: str) -> None:
-    # Three sequences on two cores of one multiplier: a round of one each, 32 x 32 = 1024 cycles, and
-    # the third split: 32 x 16 = 512 on each core, and its 32 elements gathered in a cycle.
+    # Three sequences on two cores of one multiplier: a round of one each, 32 x 32 = 1024 cycles,
+    # and the third split: 32 x 16 = 512 on each core, and its 32 elements gathered in a cycle.
     machine = {"batch": 3, "array": ONE_BY_ONE, "rate": 100_000}
     hybrid = Phases(ideal_hardware(mapping="hybrid", **machine), rung).output()
     batch = Phases(ideal_hardware(**machine), rung).output()

@@ -1,25 +1,30 @@
 """Decisions and statistics: every approximation says that it is one."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
-from trace_maker import make_trace
+from trace_maker import make_quality, make_trace
 
 from carsim.errors import InputError
+from carsim.policy import decision_units, unanimous
 from carsim.trace import (
     Decisions,
+    Trace,
     captured,
     crop,
     dense,
     enlarge,
     independent,
+    load_trace,
     phi,
     replay_ratio,
     resample,
     rescope,
     rethreshold,
+    save_trace,
     trace_stats,
 )
-from carsim.trace.scope import decision_units, unanimous
 
 
 def test_captured_decisions_are_the_trace() -> None:
@@ -62,6 +67,43 @@ def test_one_tau_replaces_all_where_no_layer_replayed() -> None:
         trace = make_trace(tau=tau)
         assert rethreshold(trace, -0.5).replay[4:].any(axis=(0, 2)).all()
         assert "re-thresholded at tau -0.5 (open loop)" in rethreshold(trace, -0.5).label
+
+
+def test_quality_belongs_to_the_captured_decisions_alone() -> None:
+    trace = make_trace(quality=make_quality(), mode="sampled", sampling={"method": "greedy"})
+    assert captured(trace).quality_text == ", PSNR 31.5 dB to dense (greedy)"
+    assert rethreshold(trace, 0.1).quality_text == captured(trace).quality_text
+    rng = np.random.default_rng(0)
+    for other in (
+        rethreshold(trace, 0.4),
+        rescope(captured(trace), trace.meta.guidance_pairs, "pair"),
+        resample(captured(trace), rng, tokens_per_frame=4, n_rows=6),
+        crop(captured(trace), 2, 4),
+    ):
+        assert other.quality_text == ""
+
+
+def test_own_decisions_have_a_label_and_a_hash_of_their_own(tmp_path: Path) -> None:
+    base = make_trace(quality=make_quality())
+    replay = np.zeros_like(base.replay)
+    replay[5::2] = True
+    mine = Trace.from_decisions(replay, base, "every second step")
+    decisions = captured(mine)
+    assert (decisions.label, decisions.source) == ("every second step", "own decisions")
+    assert mine.name == "every second step"
+    assert mine.meta.quality is None
+    saved = save_trace(tmp_path / "mine.npz", mine)
+    assert len(mine.sha256) == 64
+    assert mine.sha256 == saved.sha256
+    assert captured(load_trace(tmp_path / "mine.npz")).label == "every second step"
+    np.testing.assert_array_equal(load_trace(tmp_path / "mine.npz").replay, replay)
+    with pytest.raises(InputError, match="hold no scores"):
+        rethreshold(mine, 0.3)
+    replay[0] = True
+    with pytest.raises(InputError, match="every step: array 'replay': a replay where TAS is never"):
+        Trace.from_decisions(replay, base, "every step")
+    with pytest.raises(InputError, match="expected shape"):
+        Trace.from_decisions(replay[4:], base, "too short")
 
 
 def test_rethresholding_is_monotonic() -> None:

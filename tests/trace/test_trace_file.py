@@ -114,10 +114,8 @@ def test_narrowing_contradicts_no_decision(
     np.testing.assert_array_equal(would_replay(narrow, meta), would_replay(tas, meta))
 
 
-def test_kv_len_counts_valid_tokens_and_stays_in_the_window() -> None:
-    assert make_trace().kv_len()[[0, -1], :2].tolist() == [[6, 3], [17, 14]]
-    sparse = make_trace(attention=StreamingAttention(sinks=2, window=3))
-    assert sparse.kv_len()[[0, -1], :2].tolist() == [[5, 3], [5, 5]]
+def test_context_counts_valid_tokens() -> None:
+    assert make_trace().context()[[0, -1], :2].tolist() == [[6, 3], [17, 14]]
 
 
 def test_an_existing_file_is_kept_unless_told_otherwise(tmp_path: Path) -> None:
@@ -231,48 +229,18 @@ def test_bombs_are_refused_unopened(tmp_path: Path) -> None:
     assert "holds 300 arrays" in refusal(path)
 
 
-def tamper_nan(arrays: dict[str, Any]) -> None:
-    arrays["tas"][7, 1, 3] = np.nan
+def put(name: str, value: Any, *at: int) -> Callable[[dict[str, Any]], None]:
+    """Set one number of an array, or (without a place) the whole array."""
 
+    def tamper(arrays: dict[str, Any]) -> None:
+        if at:
+            arrays[name].view(np.uint8 if isinstance(value, int) else arrays[name].dtype)[at] = (
+                value
+            )
+        else:
+            arrays[name] = value
 
-def tamper_infinite(arrays: dict[str, Any]) -> None:
-    arrays["tas"][7, 1, 3] = -np.inf
-
-
-def tamper_score_in_first_frame(arrays: dict[str, Any]) -> None:
-    arrays["tas"][3, 0, 0] = 0.0
-
-
-def tamper_replay_in_first_frame(arrays: dict[str, Any]) -> None:
-    arrays["replay"][3, 0, 2] = True
-
-
-def tamper_decision(arrays: dict[str, Any]) -> None:
-    arrays["replay"][9, 1, 0] ^= True
-
-
-def tamper_bool(arrays: dict[str, Any]) -> None:
-    arrays["replay"].view(np.uint8)[9, 1, 0] = 7
-
-
-def tamper_extra(arrays: dict[str, Any]) -> None:
-    arrays["weights"] = np.zeros(3)
-
-
-def tamper_dtype(arrays: dict[str, Any]) -> None:
-    arrays["replay"] = arrays["replay"].astype(np.int8)
-
-
-def tamper_shape(arrays: dict[str, Any]) -> None:
-    arrays["tas"] = arrays["tas"][:, :, :3]
-
-
-def tamper_meta_type(arrays: dict[str, Any]) -> None:
-    arrays["meta"] = np.array([1, 2])
-
-
-def tamper_json(arrays: dict[str, Any]) -> None:
-    arrays["meta"] = np.array('{"producer": ')
+    return tamper
 
 
 def change(**fields: Any) -> Callable[[dict[str, Any]], None]:
@@ -285,17 +253,26 @@ def change(**fields: Any) -> Callable[[dict[str, Any]], None]:
 @pytest.mark.parametrize(
     ("tamper", "words"),
     [
-        (tamper_nan, "'tas': NaN or infinite where it was evaluated at step 7, layer 1, row 3"),
-        (tamper_infinite, "'tas': NaN or infinite where it was evaluated at step 7"),
-        (tamper_score_in_first_frame, "never evaluated (first frame, or a layer without tau) at"),
-        (tamper_replay_in_first_frame, "'replay': a replay where TAS is never evaluated"),
-        (tamper_decision, "contradicts tas > tau under decision scope 'row' at step 9, layer 1"),
-        (tamper_bool, "holds bytes other than 0 and 1"),
-        (tamper_extra, "not a trace: holds arrays"),
-        (tamper_dtype, "expected bool of shape (12, 2, 4) as its metadata says, got int8"),
-        (tamper_shape, "got float16 of shape (12, 2, 3)"),
-        (tamper_meta_type, "expected one string, got int64 of shape (2,)"),
-        (tamper_json, "meta: $: Invalid JSON"),
+        (
+            put("tas", np.nan, 7, 1, 3),
+            "'tas': NaN or infinite where it was evaluated at step 7, layer 1, row 3",
+        ),
+        (put("tas", -np.inf, 7, 1, 3), "'tas': NaN or infinite where it was evaluated at step 7"),
+        (put("tas", 0.0, 3, 0, 0), "never evaluated (first frame, or a layer without tau) at"),
+        (put("replay", 1, 3, 0, 2), "'replay': a replay where TAS is never evaluated"),
+        (
+            lambda arrays: np.logical_not.at(arrays["replay"], (9, 1, 0)),
+            "contradicts tas > tau under decision scope 'row' at step 9, layer 1",
+        ),
+        (put("replay", 7, 9, 1, 0), "holds bytes other than 0 and 1"),
+        (put("weights", np.zeros(3)), "not a trace: holds arrays"),
+        (
+            put("replay", np.zeros((12, 2, 4), np.int8)),
+            "expected bool of shape (12, 2, 4) as its metadata says, got int8",
+        ),
+        (put("tas", np.zeros((12, 2, 3), np.float16)), "got float16 of shape (12, 2, 3)"),
+        (put("meta", np.array([1, 2])), "expected one string, got int64 of shape (2,)"),
+        (put("meta", np.array('{"producer": ')), "meta: $: Invalid JSON"),
         (change(schema_version=2), "schema version 2, this carsim reads version 1"),
         (change(colour="red"), "$.colour: Extra inputs are not permitted, got 'red'"),
         (change(n_frames=2.5), "$.n_frames: Input should be a valid integer"),

@@ -32,9 +32,22 @@ def test_thresholds_as_a_phrase(tau: Any, phrase: str) -> None:
 
 def test_quality_as_an_ending() -> None:
     assert make_meta().quality_text == ""
-    assert make_meta(quality=make_quality()).quality_text == ", PSNR 31.5 dB to dense (greedy)"
+    greedy = {"mode": "sampled", "sampling": {"method": "greedy"}}
+    meta = make_meta(quality=make_quality(), **greedy)
+    assert meta.quality_text == ", PSNR 31.5 dB to dense (greedy)"
     same = make_quality(psnr_db=INF)
-    assert make_meta(quality=same).quality_text == ", identical to dense (greedy)"
+    assert make_meta(quality=same, **greedy).quality_text == ", identical to dense (greedy)"
+
+
+def test_a_label_shows_the_quality_of_the_traces_own_sampling() -> None:
+    """Rows that were drawn, or fed true tokens, do not have the quality of greedy rows."""
+    assert make_meta(quality=make_quality()).quality_text == ""
+    drawn = {"mode": "sampled", "sampling": {"method": "top_k", "k": 5}}
+    assert make_meta(quality=make_quality(), **drawn).quality_text == ""
+    both = make_quality()
+    top_k = {**both["by_sampling"][0], "sampling": "top_k", "psnr_db": 16.6}
+    both["by_sampling"] += (top_k,)
+    assert make_meta(quality=both, **drawn).quality_text == ", PSNR 16.6 dB to dense (top_k)"
 
 
 def test_quality_survives_the_file() -> None:
@@ -51,7 +64,7 @@ def test_quality_survives_the_file() -> None:
         ({"ssim_by_frame": (0.5,)}, "1 numbers of ssim by frame for 2"),
         ({"identical_clips": 3}, "more identical clips than clips"),
         ({"token_agreement": 1.2}, "less than or equal to 1"),
-        ({"psnr_db": float("nan")}, "a measured quality is a number, not NaN"),
+        ({"psnr_db": float("nan")}, "expected a number, not NaN"),
         ({"teacher_forced_nats": INF}, "finite"),
         ({"peak": 1}, "Input should be 255"),
         ({"sampling": "beam"}, "'greedy' or 'top_k'"),

@@ -64,7 +64,7 @@ Frames = NDArray[np.uint8]
 
 @dataclass(frozen=True)
 class Clip:
-    """What a clip shows.
+    """A clip: its picture and its motion.
 
     Attributes:
         photo: One of :data:`PHOTOS`, or :data:`DIGITS`.
@@ -81,7 +81,7 @@ class Clip:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be drawn.
+        """Refuse clips that cannot be drawn.
 
         Raises:
             InputError: Unknown photograph or motion, a motion that does not go with the
@@ -151,7 +151,7 @@ def make_clip(clip: Clip, n_frames: int) -> Frames:
     """Draw a clip.
 
     Args:
-        clip: What it shows.
+        clip: Picture and motion.
         n_frames: T.
 
     Returns:

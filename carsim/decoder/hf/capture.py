@@ -17,12 +17,11 @@ from numpy.typing import NDArray
 from carsim.decoder.hf.checkpoint import HfModel, import_extra
 from carsim.decoder.hf.replay import ReplayHooks
 from carsim.decoder.hf.sampling import StepModel, TokenSampler, TokenSampling
-from carsim.decoder.layers import visible_in_prompt
-from carsim.decoder.structures import Policy, TasForm
+from carsim.decoder.structures import Policy
 from carsim.decoder.workers import Progress
 from carsim.errors import InputError
-from carsim.trace import DenseAttention, StreamingAttention, Trace, TraceMeta
-from carsim.trace.scope import Pairs, Scope
+from carsim.policy import AttentionPolicy, Dense, Pairs, Query, Scope, TasForm
+from carsim.trace import Trace, TraceMeta
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class HfPlan:
-    """What to decode and how.
+    """A decoding by a checkpoint.
 
     Attributes:
         prompts: Token numbers of each row's prompt; they are left-padded to the longest. Where
@@ -40,12 +39,12 @@ class HfPlan:
         tau: Replay threshold: one, one per layer (None: the layer never scores), or None. Infinity
             scores everything and replays nothing.
         tas_form: Form of the score.
-        attention: Which keys are attended to.
-        decision_scope: Which rows decide together.
+        attention: Attention policy.
+        decision_scope: Rows that decide together.
         guided: Rows come in guidance pairs.
         seed: Of sampling.
-        sampling: How tokens are drawn, unless a step model draws them.
-        labels: What to call each video.
+        sampling: Sampling of tokens, unless a step model samples them.
+        labels: Names of the videos.
         command: For the metadata.
     """
 
@@ -54,7 +53,7 @@ class HfPlan:
     tokens_per_frame: int = 256
     tau: float | tuple[float | None, ...] | None = float("inf")
     tas_form: TasForm = "released"
-    attention: DenseAttention | StreamingAttention = field(default_factory=DenseAttention)
+    attention: AttentionPolicy = field(default_factory=Dense)
     decision_scope: Scope = "row"
     guided: bool = True
     seed: int = 0
@@ -93,9 +92,9 @@ def capture_hf(
 
     Args:
         model: The checkpoint.
-        plan: What to decode.
+        plan: The decoding.
         step_model: Samples and embeds visual tokens in place of the model's own head.
-        progress: Told after each step how many row-steps are done, of how many.
+        progress: Called after each step with row-steps done and in all.
 
     Raises:
         InputError: The plan does not fit the checkpoint, the checkpoint has no output head and
@@ -182,7 +181,7 @@ def _decode(
 
     positions = np.where(valid, valid.cumsum(axis=1) - 1, 1)
     embedded = body.embed_tokens(torch.as_tensor(ids, device=device))
-    hidden = forward(embedded, positions, visible_in_prompt(valid, policy.attention))
+    hidden = forward(embedded, positions, policy.attention.prompt_mask(valid))
     for step in range(plan.n_steps):
         fed = next_inputs(_finite(hidden, step))
         if fed.shape != hidden.shape:
@@ -200,18 +199,22 @@ def _decode(
 
 
 def visible_in_step(
-    padding: NDArray[np.int64], slots: int, attention: DenseAttention | StreamingAttention
+    padding: NDArray[np.int64], slots: int, attention: AttentionPolicy
 ) -> NDArray[np.bool_]:
     """bool[B, slots]: which key slots the newest token, in the last slot, attends to.
 
-    >>> visible_in_step(np.array([1]), 6, StreamingAttention(sinks=1, window=2))
+    Args:
+        padding: Padding slots of each row.
+        slots: Slots in use.
+        attention: A policy whose reads follow from the context alone.
+
+    >>> from carsim.policy import Streaming
+    >>> visible_in_step(np.array([1]), 6, Streaming(sinks=1, window=2))
     array([[False,  True, False, False,  True,  True]])
     """
-    slot = np.arange(slots)
-    seen: NDArray[np.bool_] = slot >= padding[:, None]
-    if isinstance(attention, StreamingAttention):
-        in_window = slot >= slots - attention.window
-        seen = seen & (in_window | (slot < padding[:, None] + attention.sinks))
+    nothing = np.empty((len(padding), 1, slots, 0))
+    chosen = attention.select(None, 0, Query(nothing[:, :, 0], nothing[:, :, 0], nothing, padding))
+    seen: NDArray[np.bool_] = chosen.read(padding, slots, 1)[0]
     return seen
 
 
@@ -278,6 +281,12 @@ def _policy(plan: HfPlan, model: HfModel) -> Policy:
     if plan.guided and plan.n_rows % 2:
         raise InputError(
             "prompts", f"{plan.n_rows} rows are no pairs", "add a blank prompt to each"
+        )
+    if plan.attention.records:
+        raise InputError(
+            "attention",
+            f"{plan.attention.kind!r} selects keys by what they hold, which the hooks cannot do",
+            "use the reference decoder (a recipe), or dense or windowed attention",
         )
     if plan.decision_scope == "pair" and not plan.guided:
         raise InputError("--decision-scope", "'pair' needs guidance pairs", "use row or batch")

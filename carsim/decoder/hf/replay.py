@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from carsim.decoder.hf.checkpoint import HfModel, import_extra
 from carsim.decoder.structures import Array, Policy
-from carsim.trace.scope import decision_units, unanimous
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -28,7 +27,7 @@ class ReplayHooks:
 
     Args:
         model: The checkpoint.
-        policy: What is skipped.
+        policy: Replay; attention is masked by the caller.
         tokens_per_frame: N.
         n_steps: S.
         n_rows: B.
@@ -46,7 +45,6 @@ class ReplayHooks:
         wide = np.float64 if model.dtype == "float64" else np.float32
         self.tas: Array = np.full(shape, np.nan, wide)
         self._model, self._policy = model, policy
-        self._units = decision_units(policy.scope, policy.pairs, n_rows)
         self._per_frame = tokens_per_frame
         self._held = model.body.embed_tokens.weight.new_zeros(
             (model.geometry.n_layers, n_rows, tokens_per_frame, model.geometry.hidden_size)
@@ -113,12 +111,11 @@ class ReplayHooks:
 
     def _decide(self, layer: int, step: int) -> NDArray[np.bool_]:
         """bool[B]: which rows replay."""
-        tau = self._policy.tau[layer]
-        if tau is None or step < self._per_frame:
+        if not self._policy.replay.scores(layer, step, self._per_frame):
             return np.zeros(self.replay.shape[2], bool)
         tas = self._score(layer).cpu().numpy()
         self.tas[step, layer] = tas
-        return unanimous(tas.astype(np.float64) > tau, self._units)
+        return self._policy.replay.decide(tas, layer)
 
     def _score(self, layer: int) -> "Tensor":
         """TAS of FastCar (arXiv 2505.14709, section 4), [B]."""

@@ -44,7 +44,7 @@ class StepModel(Protocol):
 
 @dataclass(frozen=True)
 class TokenSampling:
-    """How tokens are drawn from the model's own logits.
+    """Sampling of tokens from the model's own logits.
 
     Attributes:
         top_k: Likeliest tokens that are drawn from; 1 is greedy (the lower token on ties).
@@ -66,7 +66,7 @@ class TokenSampler:
 
     Args:
         model: Checkpoint.
-        sampling: How to draw.
+        sampling: Sampling.
         guided: Rows 2i and 2i + 1 are a guidance pair, whose mixed logits give one token.
         n_videos: Tokens a step.
         seed: With the video's number it seeds a generator of its own.
@@ -123,7 +123,7 @@ def draw(
 
     Args:
         logits: [videos, K], guidance mixed in.
-        sampling: How to draw.
+        sampling: Sampling.
         generators: One per video.
 
     Returns:

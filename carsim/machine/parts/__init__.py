@@ -1,4 +1,4 @@
-"""Rung ``tile``: the machine as SimPy processes and resources, every tile requested and computed."""
+"""Rung ``tile``: the machine as SimPy processes and resources, tile by tile."""
 
 from carsim.machine.parts.phase import simulate
 

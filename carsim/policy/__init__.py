@@ -1,0 +1,85 @@
+"""Policies: replay, and the kinds of attention, each in one file.
+
+A kind of attention is added by a file with a subclass of :class:`AttentionPolicy`, whose docstring
+has the contract, and a line in :data:`ATTENTION`. From outside of the package, an instance can be
+given wherever a policy is expected; for files that name its kind, add it to the dict.
+"""
+
+from typing import TYPE_CHECKING, Annotated, Any, Union
+
+from pydantic import Discriminator, SerializeAsAny, ValidatorFunctionWrapHandler, WrapValidator
+
+from carsim.policy.base import (
+    AttentionPolicy,
+    CacheShape,
+    KvReads,
+    Query,
+    Selection,
+    SideWork,
+)
+from carsim.policy.dense import Dense
+from carsim.policy.replay import (
+    Pairs,
+    Replay,
+    Scope,
+    TasForm,
+    decision_units,
+    eligible,
+    in_ranges,
+    temporal_attention_score,
+    unanimous,
+)
+from carsim.policy.streaming import Streaming
+
+ATTENTION: dict[str, type[AttentionPolicy]] = {"dense": Dense, "streaming": Streaming}
+"""Kinds of attention by the name that YAML and traces give them."""
+
+
+PLAIN = Dense()
+"""Attention of the baseline, which every other kind is compared with."""
+
+
+def _any_registered(value: Any, by_kind: ValidatorFunctionWrapHandler) -> Any:
+    """Take instances as they are, and mappings of kinds that were added to the registry."""
+    if isinstance(value, AttentionPolicy):
+        return value
+    kind = value.get("kind") if isinstance(value, dict) else None
+    added = ATTENTION.get(kind) if isinstance(kind, str) and kind not in _SHIPPED else None
+    return added.model_validate(value) if added else by_kind(value)
+
+
+_SHIPPED = frozenset(ATTENTION)
+
+if TYPE_CHECKING:
+    Attention = AttentionPolicy
+else:
+    Attention = Annotated[
+        Union[tuple(ATTENTION.values())],  # noqa: UP007
+        Discriminator("kind"),
+        WrapValidator(_any_registered),
+        SerializeAsAny(),
+    ]
+"""A field that holds one policy of any kind."""
+
+__all__ = [
+    "ATTENTION",
+    "PLAIN",
+    "Attention",
+    "AttentionPolicy",
+    "CacheShape",
+    "Dense",
+    "KvReads",
+    "Pairs",
+    "Query",
+    "Replay",
+    "Scope",
+    "Selection",
+    "SideWork",
+    "Streaming",
+    "TasForm",
+    "decision_units",
+    "eligible",
+    "in_ranges",
+    "temporal_attention_score",
+    "unanimous",
+]

@@ -1,0 +1,13 @@
+"""Dense attention: every token reads all earlier ones and itself."""
+
+from typing import ClassVar, Literal
+
+from carsim.policy.base import AttentionPolicy
+
+
+class Dense(AttentionPolicy):
+    """Every token attends to all earlier ones."""
+
+    label: ClassVar[str] = "dense attention"
+
+    kind: Literal["dense"] = "dense"

@@ -1,0 +1,109 @@
+"""A tiny decoder for tests, and a recorder that keeps what it did."""
+
+from typing import Any
+
+import numpy as np
+
+from carsim.decoder.decode import decode, prefill
+from carsim.decoder.structures import (
+    Array,
+    Config,
+    LayerRecord,
+    Policy,
+    State,
+    Weights,
+    stack_weights,
+)
+from carsim.trace import Geometry
+
+WIDTH, HEADS, PROMPT = 8, 4, 4
+MASK = np.array([[1, 1, 1, 1], [0, 0, 1, 1], [0, 0, 0, 1], [0, 1, 1, 1]], bool)
+
+
+def make_config(n_kv_heads: int = 2, n_layers: int = 2, dtype: Any = "float64") -> Config:
+    return Config(
+        Geometry(
+            name="tiny",
+            n_layers=n_layers,
+            hidden_size=WIDTH,
+            n_heads=HEADS,
+            n_kv_heads=n_kv_heads,
+            head_dim=2,
+            ffn_size=12,
+        ),
+        tokens_per_frame=3,
+        n_frames=3,
+        dtype=dtype,
+    )
+
+
+def make_weights(config: Config, seed: int = 0) -> Weights:
+    shape, rng = config.geometry, np.random.default_rng(seed)
+    d, kv = shape.hidden_size, shape.n_kv_heads * shape.head_dim
+
+    def matrix(*size: int) -> Array:
+        return rng.normal(0, 0.6, (shape.n_layers, *size))
+
+    return stack_weights(
+        config,
+        {
+            "wq": matrix(d, d),
+            "wk": matrix(kv, d),
+            "wv": matrix(kv, d),
+            "wo": matrix(d, d),
+            "w_gate": matrix(shape.ffn_size, d),
+            "w_up": matrix(shape.ffn_size, d),
+            "w_down": matrix(d, shape.ffn_size),
+            "ln_attn": 1 + matrix(d) / 4,
+            "ln_mlp": 1 + matrix(d) / 4,
+            "ln_final": np.linspace(0.5, 1.5, d),
+        },
+    )
+
+
+def make_inputs(config: Config, rows: int = 4, seed: int = 1) -> tuple[Array, Array]:
+    """Prompt [B, P, d] and embeddings [S, B, d]."""
+    rng = np.random.default_rng(seed)
+    return (
+        rng.normal(size=(rows, PROMPT, WIDTH)),
+        rng.normal(size=(config.n_steps, rows, WIDTH)).astype(config.dtype),
+    )
+
+
+class Kept:
+    """A recorder that keeps copies by step and layer, and counts what attention reads itself."""
+
+    def __init__(self, config: Config, rows: int = 4) -> None:
+        size, kv = (config.n_steps, config.geometry.n_layers, rows), config.geometry.n_kv_heads
+        self.replay = np.zeros(size, bool)
+        self.tas = np.full(size, np.nan)
+        self.mlp = np.zeros((*size, WIDTH))
+        self.residual = np.zeros((*size, WIDTH))
+        self.tokens, self.runs = np.zeros((2, *size[:2], kv, rows), int)
+        self.newest, self.aligned = np.zeros((2, *size[:2], kv, rows), bool)
+        self.held = np.zeros((config.n_frames, *size[1:]), int)
+        self._per_frame = config.tokens_per_frame
+
+    def __call__(self, seen: LayerRecord) -> None:
+        at = seen.step, seen.layer
+        self.replay[at], self.mlp[at], self.residual[at] = seen.replay, seen.mlp, seen.residual
+        if seen.tas is not None:
+            self.tas[at] = seen.tas
+        self.tokens[at], self.runs[at] = seen.reads.tokens, seen.reads.runs
+        read = seen.read
+        self.newest[at] = read[..., -1]
+        if seen.step >= self._per_frame:
+            self.aligned[at] = read[..., -1 - self._per_frame]
+        if seen.kept is not None:
+            self.held[seen.step // self._per_frame, seen.layer] = seen.kept
+
+
+def run(
+    config: Config, policy: Policy, rows: Any = slice(None), *, record: bool = True
+) -> tuple[Array, State, Kept]:
+    """Decode some of the four rows: hidden states, the state, what was recorded."""
+    prompt, embeddings = make_inputs(config)
+    weights, kept = make_weights(config), Kept(config, len(MASK[rows]))
+    state, _ = prefill(config, policy, weights, prompt[rows], MASK[rows])
+    hidden = decode(config, policy, weights, state, embeddings[:, rows], kept if record else None)
+    return hidden, state, kept
