@@ -263,20 +263,22 @@ class Phases:
     def head_phase(self) -> Phase:
         """The phase behind :meth:`head`."""
         guided = self.hw.batch % 2 == 0
-        known: dict[tuple[object, ...], tuple[Op, ...]] = {}
+        split = self.hw.mapping.splits_mlp
 
-        def ops(rows: Count, part: Slice, streams: Count) -> tuple[Op, ...]:
-            key = (np.asarray(rows).tobytes(), part, np.asarray(streams).tobytes())
-            if key not in known:
-                known[key] = head_ops(self._model, rows, part, streams=streams, guided=guided)
-            return known[key]
+        def nth(index: int) -> OpOf:
+            return lambda rows, part, streams: head_ops(
+                self._model, rows, part, streams=streams, guided=guided
+            )[index]
 
-        count = len(ops(1, Slice(), 1))
-        indexed: list[OpOf] = [
-            lambda rows, part, streams, index=index: ops(rows, part, streams)[index]  # type: ignore[misc]
-            for index in range(count)
-        ]
-        return self._home(indexed, self.hw.mapping.splits_mlp)
+        # Layers and codes repeat the same few operations: each is lowered once.
+        passes = head_ops(self._model, 1, Slice(), guided=guided)
+        first = {op: index for index, op in reversed(list(enumerate(passes)))}
+        home = self.hw.home_loads[None, :]
+        lowered = {
+            op: lower(self.hw, [nth(index)], home, split=split) for op, index in first.items()
+        }
+        steps = tuple(step for op in passes for step in lowered[op])
+        return Phase(steps, self._latencies, *self._bound(steps, 1))
 
     def prefill_phase(self, tokens: int) -> Phase:
         """The phase behind :meth:`prefill_layer`.
