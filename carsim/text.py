@@ -2,6 +2,7 @@
 
 import html
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 
 
 def number(value: float, digits: int = 4) -> str:
@@ -27,6 +28,27 @@ def percent(share: float) -> str:
     return f"{100 * share:.1f} %"
 
 
+def quantity(value: float | str | None, unit: str = "") -> str:
+    """A value of a unit as people read it, the unit left out unless it is part of the number.
+
+    Args:
+        value: A number, a truth value or a text; None where there is none.
+        unit: ``share`` is written as a percentage, ``x`` (a ratio) with three decimals.
+
+    >>> [quantity(0.5, "share"), quantity(1.25, "x"), quantity(12.0, "s"), quantity(None)]
+    ['50.0 %', '1.250', '12', '-']
+    """
+    if value is None:
+        return "-"
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if unit == "share":
+        return percent(value)
+    return f"{value:.3f}" if unit == "x" else number(value)
+
+
 class Figure(str):
     """A cell that shows a text and is sorted by a number.
 
@@ -45,6 +67,27 @@ class Figure(str):
         figure.value = value
         figure.share = share
         return figure
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Cells as people read them; terminal, Markdown and HTML are renderings of it.
+
+    Attributes:
+        headings: One per column.
+        rows: As many cells each as there are headings; :class:`Figure` where a cell has a number.
+        text_columns: So many columns from the left hold text; the others are aligned as numbers.
+        marked: Rows that break something, by index.
+        strong: Rows that matter most, by index.
+        title: What the table shows; may be empty.
+    """
+
+    headings: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    text_columns: int = 1
+    marked: frozenset[int] = frozenset()
+    strong: frozenset[int] = frozenset()
+    title: str = ""
 
 
 def html_table(

@@ -30,6 +30,14 @@ class Variant:
     schedule: Schedule
     replays: bool
 
+    @property
+    def key(self) -> str:
+        """Stable identity, such as ``replay+streaming/drs``; English names may change."""
+        parts = ["replay"] * self.replays + [self.attention.kind] * (
+            self.attention.kind != "dense" or not self.replays
+        )
+        return f"{'+'.join(parts)}/{self.schedule}"
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RowResult:
@@ -217,6 +225,16 @@ class Report:
     traces: tuple[tuple[str, str], ...]
     seed: int
     notes: tuple[str, ...] = field(default=())
+
+    @property
+    def baseline(self) -> RowResult:
+        """Dense decoding, to which speed-ups refer."""
+        return self.rows[0]
+
+    @property
+    def bound(self) -> RowResult:
+        """The bound for schedules that give whole sequences to the cores."""
+        return next(row for row in self.rows if row.is_bound)
 
     def row(self, name: str) -> RowResult:
         """The row of a name.

@@ -1,0 +1,19 @@
+"""Every figure is defined once, here; all outputs are renderings of :data:`METRICS`."""
+
+from carsim.metrics.comparison import Comparison
+from carsim.metrics.metric import Baseline, Metric, Run, Setting, Value
+from carsim.metrics.table import METRICS, OLD_NAMES, PHASES, QUALITY, figures
+
+__all__ = [
+    "METRICS",
+    "OLD_NAMES",
+    "PHASES",
+    "QUALITY",
+    "Baseline",
+    "Comparison",
+    "Metric",
+    "Run",
+    "Setting",
+    "Value",
+    "figures",
+]
