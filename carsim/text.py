@@ -49,13 +49,51 @@ def quantity(value: float | str | None, unit: str = "") -> str:
     return f"{value:.3f}" if unit == "x" else number(value)
 
 
+def signed_percent(change: float, digits: int = 2) -> str:
+    """A relative change with its sign, never minus zero.
+
+    >>> signed_percent(-0.0894), signed_percent(-0.00001)
+    ('-8.94 %', '+0.00 %')
+    """
+    return f"{round(100 * change, digits) + 0.0:+.{digits}f} %"
+
+
+def signed(value: float) -> str:
+    """A difference with its sign.
+
+    >>> signed(12.5), signed(-0.5), signed(0.0)
+    ('+12.50', '-0.5000', '0')
+    """
+    return ("+" if value > 0 else "") + number(value)
+
+
+def count(n: int, one: str, many: str = "") -> str:
+    """So many of a thing.
+
+    >>> count(1, "core"), count(3, "batch", "batches")
+    ('1 core', '3 batches')
+    """
+    return f"{n} {one if n == 1 else many or one + 's'}"
+
+
+def amount(n: int, unit: str) -> str:
+    """So much of a thing; ``B`` stands for bytes.
+
+    >>> amount(2520, "DSP"), amount(4_094_000_000, "B"), amount(65536, "B")
+    ('2,520 DSP', '4.094 GB', '64.0 KiB')
+    """
+    if unit != "B":
+        return f"{n:,} {unit}"
+    return f"{n / 1e9:.3f} GB" if abs(n) >= 10_000_000 else f"{n / 1024:,.1f} KiB"
+
+
 class Figure(str):
-    """A cell that shows a text and is sorted by a number.
+    """A cell that shows a text, is sorted by a number, and may have a bar.
 
     Args:
         text: What people read.
         value: What it is sorted by; None goes last.
-        share: Draw a bar of this share of the cell behind the text.
+        share: Length of the bar, as a share of the longest possible; None for no bar.
     """
 
     value: float | None

@@ -283,9 +283,7 @@ def _attention_mismatch(trace: Trace, variant: Variant) -> str:
 
 def _bound(row: RowResult, fit: FitReport) -> RowResult:
     """The bound for the decisions of a row; the same work in the least time."""
-    row = replace(
-        row, variant=replace(row.variant, name=BOUND_NAME), is_bound=True
-    )
+    row = replace(row, variant=replace(row.variant, name=BOUND_NAME), is_bound=True)
     memories = [path.name for path in row.simulation.plan.hw.paths]
     activity = replace(
         activity_of(row.simulation.totals, memories), cycles=row.cycles, dram_bytes=row.dram_bytes

@@ -2,9 +2,10 @@
 
 from carsim.metrics.comparison import Comparison
 from carsim.metrics.metric import Baseline, Metric, Run, Setting, Value
-from carsim.metrics.table import METRICS, OLD_NAMES, PHASES, QUALITY, figures
+from carsim.metrics.table import INTERVALS, METRICS, OLD_NAMES, PHASES, QUALITY, figures
 
 __all__ = [
+    "INTERVALS",
     "METRICS",
     "OLD_NAMES",
     "PHASES",

@@ -133,7 +133,7 @@ _ROWS = (
     Metric("mac_utilisation", "share", "MAC utilisation",
            "Multiply-accumulates done, as a share of those that the arrays could do",
            "MACs / (macs_per_cycle * cycles)", "higher", lambda row, run: row.mac_utilisation),
-    Metric("memory_utilisation", "share", "memory utilisation",
+    Metric("memory_utilisation", "share", "memory, of peak",
            "Bytes moved, as a share of what the peak rate allows; of the busiest memory",
            "bytes / (peak rate * time)", "higher",
            lambda row, run: max(row.ddr_utilisation.values(), default=None)),
@@ -214,6 +214,9 @@ METRICS: dict[str, Metric] = {metric.name: metric for metric in _ROWS}
 QUALITY = tuple(name for name in METRICS if name.startswith("quality_"))
 """Metrics that studies add to their points; runs do not have them."""
 
+INTERVALS = {"energy_per_video_j": ("energy_per_video_low_j", "energy_per_video_high_j")}
+"""Metric -> the metrics that are the ends of its interval."""
+
 OLD_NAMES = {
     "s_per_video": "seconds_per_video",
     "speedup_over_dense": "speedup",
@@ -224,6 +227,7 @@ OLD_NAMES = {
     "cores_busy": "busy",
     "macs_done_over_possible": "mac_utilisation",
     "ddr_utilisation": "memory_utilisation",
+    "memory_utilisation_of_peak": "memory_utilisation",
     "dram_gb_per_video": "memory_gb_per_video",
 }
 """Name in files and frames of carsim 0.1 -> name today."""

@@ -1,8 +1,7 @@
 """Two runs side by side: what differs in what was asked, and what that did."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +10,7 @@ from carsim.design import Design, load_design
 from carsim.errors import InputError
 from carsim.machine import Report
 from carsim.machine import run as simulate
-from carsim.report.metrics import METRICS, Metric
+from carsim.metrics import METRICS
 from carsim.report.stored import SUMMARY, StoredPolicy, StoredRun, read_run, stored
 from carsim.trace import Trace, load_trace
 
@@ -36,13 +35,13 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A number of the two runs.
+    """A number of both runs.
 
     Attributes:
-        of: What it belongs to: a policy.
-        what: What it is: a metric or a category of time.
-        a: In the first; None where there was nothing to divide by.
-        b: In the second.
+        of: The policy that it belongs to.
+        what: Name of a metric, or a category of time.
+        a: In the first run; None where there was nothing to divide by.
+        b: In the second run.
     """
 
     of: str
@@ -57,13 +56,17 @@ class Change:
 
     @property
     def relative(self) -> float | None:
-        """Difference over the first; None where that is zero."""
+        """(b - a) / a; None where a is zero."""
         return self.difference / self.a if self.a and self.difference is not None else None
+
+    def numbers(self) -> dict[str, float | None]:
+        """The four numbers by name."""
+        return {name: getattr(self, name) for name in ("a", "b", "difference", "relative")}
 
 
 @dataclass(frozen=True, slots=True)
 class PhaseChange:
-    """A kind of phase of the designs' own policies; seconds are per video, None without it."""
+    """A kind of phase of the designs' own policies: seconds per video, and what limits it."""
 
     phase: str
     a_s: float | None
@@ -78,7 +81,7 @@ class Comparison:
 
     Attributes:
         a: The first run.
-        b: The second.
+        b: The second run.
     """
 
     a: StoredRun
@@ -87,11 +90,8 @@ class Comparison:
     @cached_property
     def spec(self) -> tuple[Difference, ...]:
         """Fields of the designs that differ, by path."""
-        return tuple(
-            each
-            for each in _differences(self.a.resolved_design, self.b.resolved_design)
-            if each.path not in LABELS
-        )
+        found = _differences(self.a.resolved_design, self.b.resolved_design)
+        return tuple(each for each in found if each.path not in LABELS)
 
     @cached_property
     def inputs(self) -> tuple[Difference, ...]:
@@ -100,22 +100,22 @@ class Comparison:
 
     @cached_property
     def pairs(self) -> Mapping[str, tuple[StoredPolicy, StoredPolicy]]:
-        """The designs' own policies, and all policies that both runs have, by name."""
-        of_b = {policy.policy: policy for policy in self.b.policies}
-        common = {
-            policy.policy: (policy, of_b[policy.policy])
+        """The designs' own policies, and all policies that both runs have, by name in the first."""
+        of_b = {policy.key: policy for policy in self.b.policies}
+        return {OWN: (self.a.own, self.b.own)} | {
+            policy.policy: (policy, of_b[policy.key])
             for policy in self.a.policies
-            if policy.policy in of_b
+            if policy.key in of_b
         }
-        return {OWN: (self.a.own, self.b.own), **common}
 
     @cached_property
     def metrics(self) -> tuple[Change, ...]:
-        """Every figure of every policy."""
+        """Every metric that is a number, of every policy."""
         return tuple(
-            Change(name, metric.key, metric.of(a), metric.of(b))
-            for name, (a, b) in self.pairs.items()
-            for metric in METRICS
+            Change(of, name, *values)
+            for of, pair in self.pairs.items()
+            for name in METRICS
+            if (values := [_number(policy.get(name)) for policy in pair]) != [None, None]
         )
 
     @cached_property
@@ -123,12 +123,12 @@ class Comparison:
         """Where the seconds of a video go, of every simulated policy."""
         return tuple(
             Change(
-                name,
+                of,
                 category,
                 a.breakdown_s.get(category, 0.0) / self.a.videos_per_batch,
                 b.breakdown_s.get(category, 0.0) / self.b.videos_per_batch,
             )
-            for name, (a, b) in self.pairs.items()
+            for of, (a, b) in self.pairs.items()
             for category in dict.fromkeys([*a.breakdown_s, *b.breakdown_s])
         )
 
@@ -137,21 +137,21 @@ class Comparison:
         """Phases of the designs' own policies, and what limits them."""
         of_a, of_b = (
             {
-                limit.phase: (limit.share_of_time * run.own.s_per_video, limit.limited_by)
+                limit.phase: (limit.share_of_time * run.own.seconds_per_video, limit.limited_by)
                 for limit in run.limits
             }
             for run in (self.a, self.b)
         )
+        nothing = (None, "")
         changes = []
         for phase in dict.fromkeys([*of_a, *of_b]):
-            a_s, a_limit = of_a.get(phase, (None, ""))
-            b_s, b_limit = of_b.get(phase, (None, ""))
+            (a_s, a_limit), (b_s, b_limit) = of_a.get(phase, nothing), of_b.get(phase, nothing)
             changes.append(PhaseChange(phase, a_s, b_s, a_limit, b_limit))
         return tuple(changes)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What forbids to take a difference for the effect of the spec alone."""
+        """Why a difference may not be the effect of the design alone."""
         return tuple(_notes(self))
 
     def change(self, metric: str, of: str = OWN) -> Change:
@@ -169,7 +169,7 @@ class Comparison:
         """Fields and inputs that differ: path, a, b."""
         import pandas as pd
 
-        rows = [(each.path, each.a, each.b) for each in (*self.spec, *self.inputs)]
+        rows = [asdict(each) for each in (*self.spec, *self.inputs)]
         return pd.DataFrame(rows, columns=["path", "a", "b"], dtype=object).set_index("path")
 
     def to_frame(self) -> "pd.DataFrame":
@@ -184,17 +184,15 @@ class Comparison:
         """Phases of the own policies: seconds of a video, and what limits them."""
         import pandas as pd
 
-        names = ["phase", "a_s", "b_s", "a_limit", "b_limit"]
-        rows = [[getattr(phase, name) for name in names] for phase in self.phases]
-        return pd.DataFrame(rows, columns=names).set_index("phase")
+        return pd.DataFrame([asdict(each) for each in self.phases]).set_index("phase")
 
     def document(self) -> dict[str, Any]:
         """All of it as plain data."""
         return {
             "a": _named(self.a),
             "b": _named(self.b),
-            "spec": [_plain(each) for each in self.spec],
-            "inputs": [_plain(each) for each in self.inputs],
+            "spec": [asdict(each) for each in self.spec],
+            "inputs": [asdict(each) for each in self.inputs],
             "notes": list(self.notes),
             "metrics": _nested(self.metrics),
             "breakdown_s_per_video": _nested(self.breakdown),
@@ -211,14 +209,14 @@ class Comparison:
         }
 
     def __repr__(self) -> str:
-        time = self.change("s_per_video")
+        time = self.change("seconds_per_video")
         return (
             f"<Comparison of {self.a.design} and {self.b.design}: {time.a:.4g} and {time.b:.4g} s "
             f"per video, {len(self.spec)} fields differ>"
         )
 
     def _repr_html_(self) -> str:
-        """A notebook shows what differs, the answer, and the figures of the own policies."""
+        """A notebook shows what a terminal shows."""
         from carsim.report.compare_words import as_notebook
 
         return as_notebook(self)
@@ -270,6 +268,10 @@ def _run_of(
     return stored(simulate(what, traces, allow_misfit=allow_misfit))
 
 
+def _number(value: Any) -> float | None:
+    return None if isinstance(value, str | bool) else value
+
+
 def _differences(a: Any, b: Any, path: str = "") -> Iterator[Difference]:
     """Where two documents differ; what only one of them has is one difference."""
     if not (isinstance(a, Mapping) and isinstance(b, Mapping)):
@@ -281,12 +283,10 @@ def _differences(a: Any, b: Any, path: str = "") -> Iterator[Difference]:
 
 
 def _inputs(run: StoredRun) -> dict[str, Any]:
+    kept = run.model_dump(include={"video", "resampling_seed", "fidelity", "carsim_version"})
     return {
         "traces": [f"{trace.name} (sha256 {trace.sha256[:12]})" for trace in run.traces],
-        "video": run.video.model_dump(),
-        "resampling_seed": run.resampling_seed,
-        "fidelity": run.fidelity,
-        "carsim_version": run.carsim_version,
+        **kept,
     }
 
 
@@ -296,7 +296,7 @@ def _notes(comparison: Comparison) -> Iterator[str]:
         if not run.fits:
             yield f"MISFIT: {name} does not fit its board: {'; '.join(run.misfits)}."
     if a.video != b.video:
-        yield "The videos differ, so that seconds and joules per video are of different work."
+        yield "The videos differ: seconds and joules per video are of different work."
     if a.fidelity != b.fidelity:
         yield "Fidelities differ, which alone may move latencies by up to 5 %."
     if a.carsim_version != b.carsim_version:
@@ -312,7 +312,7 @@ def _notes(comparison: Comparison) -> Iterator[str]:
         f"{name} alone has {policy.policy}"
         for name, run, other in (("A", a, b), ("B", b, a))
         for policy in run.policies
-        if policy.policy not in {each.policy for each in other.policies}
+        if policy.key not in {each.key for each in other.policies}
     ]
     if only:
         yield f"{'; '.join(only)}."
@@ -328,48 +328,15 @@ def _named(run: StoredRun) -> dict[str, Any]:
     }
 
 
-def _plain(difference: Difference) -> dict[str, Any]:
-    return {"path": difference.path, "a": difference.a, "b": difference.b}
-
-
 def _nested(changes: Sequence[Change]) -> dict[str, dict[str, dict[str, float | None]]]:
     nested: dict[str, dict[str, dict[str, float | None]]] = {}
     for each in changes:
-        nested.setdefault(each.of, {})[each.what] = {
-            "a": each.a,
-            "b": each.b,
-            "difference": each.difference,
-            "relative": each.relative,
-        }
+        nested.setdefault(each.of, {})[each.what] = each.numbers()
     return nested
 
 
 def _frame(changes: Sequence[Change], names: list[str]) -> "pd.DataFrame":
     import pandas as pd
 
-    columns = [*names, "a", "b", "difference", "relative"]
-    rows = [
-        (each.of, each.what, each.a, each.b, each.difference, each.relative) for each in changes
-    ]
-    return pd.DataFrame(rows, columns=columns).set_index(names).astype("float64")
-
-
-MOST_SHOWN = 60
-"""Characters of a value; a section that only one design has may be long."""
-
-
-def shown(value: Any) -> str:
-    """A value of a field, in the words of the YAML.
-
-    >>> shown("drs"), shown(None), shown([1, 2]), shown(True)
-    ('drs', '-', '[1, 2]', 'true')
-    """
-    if value is None:
-        return "-"
-    text = value if isinstance(value, str) else json.dumps(value)
-    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}..."
-
-
-def shown_number(metric: Metric, value: float | None) -> str:
-    """A figure as its metric writes it."""
-    return "-" if value is None else metric.show(value)
+    rows = [{names[0]: each.of, names[1]: each.what, **each.numbers()} for each in changes]
+    return pd.DataFrame(rows).set_index(names).astype("float64")

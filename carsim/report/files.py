@@ -1,6 +1,6 @@
 """Write everything that a run found into one folder."""
 
-import gzip
+import importlib.util
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +12,8 @@ from carsim.machine import Report
 from carsim.machine.timeline import check_window, record_timeline, usage_by_step
 from carsim.observe import chrome_trace
 from carsim.report.folder import whole_folder
-from carsim.report.summary import summary
+from carsim.report.run_words import misfit_mark
+from carsim.report.stored import SUMMARY, summary
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -21,7 +22,7 @@ REPORT = "report.html"
 """The page that ``carsim report`` adds."""
 
 OUTPUT_FILES = (
-    "summary.json",
+    SUMMARY,
     "design.yaml",
     "comparison.csv",
     "steps.parquet",
@@ -51,10 +52,10 @@ def save_report(
     """Write a report into a folder, which appears whole or not at all.
 
     Files: ``summary.json`` (all figures, the hashes of design and traces, version, seed),
-    ``design.yaml`` (the resolved design), ``comparison.csv``, ``steps.parquet`` and ``steps.csv``
-    (every layer-step of the chosen policy; compressed if long), three figures as PNG, the numbers
-    of the third (``utilisation.csv``), and, if asked for, ``timeline.json`` for
-    https://ui.perfetto.dev.
+    ``design.yaml`` (the resolved design), ``comparison.csv``, ``steps.csv`` (every layer-step of
+    the chosen policy; compressed if long) and, where pyarrow is installed, ``steps.parquet``, three
+    figures as PNG, the numbers of the third (``utilisation.csv``), and, if asked for,
+    ``timeline.json`` for https://ui.perfetto.dev.
 
     Args:
         report: A report of a run with ``detail``.
@@ -78,8 +79,8 @@ def save_report(
         check_window(*timeline, plan.video.n_steps, report.design.model.body.n_layers)
     with whole_folder(Path(folder), overwrite=overwrite, ours=OUTPUT_FILES) as into:
         tell("summary and comparison")
-        _write_text(into / "summary.json", json.dumps(summary(report), indent=2, allow_nan=False))
-        mark = "" if report.fit.fits else f"# {misfit_mark(report)}\n"
+        _write_text(into / SUMMARY, json.dumps(summary(report), indent=2, allow_nan=False))
+        mark = "" if report.fit.fits else f"# {misfit_mark(report.design)}\n"
         _write_text(into / "design.yaml", mark + design_yaml(report.design))
         _write_text(into / "comparison.csv", report.to_frame().to_csv(lineterminator="\n"))
         tell("layer-steps")
@@ -93,9 +94,10 @@ def save_report(
     return [name for name in OUTPUT_FILES if name in names]
 
 
-def misfit_mark(report: Report) -> str:
-    """The line that marks every output of a design that does not fit."""
-    return f"MISFIT: {report.design.name} does not fit {report.design.board.name}"
+def missing_parquet() -> str:
+    """Why no Parquet file is written; empty if it is."""
+    has_it = importlib.util.find_spec("pyarrow") is not None
+    return "" if has_it else "no steps.parquet without pip install 'carsim[parquet]'"
 
 
 def _write_text(path: Path, text: str) -> None:
@@ -103,22 +105,16 @@ def _write_text(path: Path, text: str) -> None:
 
 
 def _write_steps(report: Report, into: Path) -> None:
-    import pyarrow as pa
-    from pyarrow import csv, parquet
-
     frame = report.steps()
     frame["fits"] = report.fit.fits
-    table = pa.Table.from_pandas(frame, preserve_index=False)
-    parquet.write_table(table, into / "steps.parquet")
+    if not missing_parquet():
+        frame.to_parquet(into / "steps.parquet", index=False)
     if len(frame) <= PLAIN_CSV_LINES:
-        csv.write_csv(table, into / "steps.csv")
+        frame.to_csv(into / "steps.csv", index=False, lineterminator="\n")
         return
-    with (
-        (into / "steps.csv.gz").open("wb") as file,
-        # The fastest level: a quarter of the time, half more bytes. No date, for equal files.
-        gzip.GzipFile(filename="", mode="wb", compresslevel=1, fileobj=file, mtime=0) as stream,
-    ):
-        csv.write_csv(table, stream)
+    # The fastest level: a quarter of the time, half more bytes. No date, for equal files.
+    how = {"method": "gzip", "compresslevel": 1, "mtime": 0}
+    frame.to_csv(into / "steps.csv.gz", index=False, lineterminator="\n", compression=how)
 
 
 def _write_figures(report: Report, into: Path) -> None:
@@ -143,7 +139,7 @@ def _timeline_json(report: Report, first: int, stop: int) -> str:
     chosen, design = report.chosen, report.design
     title = f"{design.name}: {chosen.variant.name}, first batch, steps {first} to {stop - 1}"
     if not report.fit.fits:
-        title = f"{misfit_mark(report)}. {title}"
+        title = f"{misfit_mark(report.design)}. {title}"
     document = chrome_trace(
         record_timeline(chosen, first, stop),
         design.board.fabric_clock_mhz,

@@ -24,15 +24,20 @@ def comparison_of(run: StoredRun) -> ComparisonNumbers:
         title=f"{run.design} on {design.board.name}, {design.model.name}, "
         f"{run.sequences_per_batch} sequences in lockstep",
         policies=tuple(policy.policy for policy in run.policies),
-        seconds_per_video=tuple(policy.s_per_video for policy in run.policies),
-        speedups=tuple(policy.speedup_over_dense for policy in run.policies),
+        seconds_per_video=tuple(policy.seconds_per_video for policy in run.policies),
+        speedups=tuple(policy["speedup"] for policy in run.policies),
         energy_j=tuple(
-            (joules.value, joules.low, joules.high)
-            for joules in (policy.energy_per_video_j for policy in run.policies)
+            (
+                policy["energy_per_video_j"],
+                policy["energy_per_video_low_j"],
+                policy["energy_per_video_high_j"],
+            )
+            for policy in run.policies
         ),
-        core_busy=tuple(policy.cores_busy for policy in run.policies),
+        core_busy=tuple(policy["busy"] for policy in run.policies),
         memory_utilisation=tuple(
-            max(policy.memory_utilisation_of_peak.values(), default=0.0) for policy in run.policies
+            max(policy.memory_utilisation_by_memory.values(), default=0.0)
+            for policy in run.policies
         ),
         chosen=run.policies.index(run.own),
         misfit=not run.fits,
