@@ -18,8 +18,8 @@ class Comparison:
         note: What a reader must know about this row.
 
     >>> row = Comparison("peak rate", 20.0, 19.0, 16.0, 0.1, "data sheet", "GB/s")
-    >>> round(row.error, 3), row.rival_error, row.ok
-    (-0.05, -0.2, True)
+    >>> round(row.error, 3), row.ok
+    (-0.05, True)
     """
 
     what: str

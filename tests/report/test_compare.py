@@ -1,21 +1,16 @@
 """Comparisons: what differs between two runs, and that its numbers are those of the runs."""
 
-import json
-import re
-import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tiny import MISFIT, tiny_design, tiny_report, tiny_trace, write_inputs
 
 from carsim import compare, load_trace
-from carsim.cli import main
 from carsim.errors import InputError, MisfitError
+from carsim.metrics import METRICS, QUALITY
 from carsim.report import save_report
 from carsim.report.compare import OWN, Change, Comparison
 from carsim.report.compare_words import answer, spec_table
-from carsim.metrics import METRICS, QUALITY
 
 CLOCK = "board.fabric_clock_mhz=500"
 SPARSE = "policy.attention={kind: streaming, sinks: 1, window: 8}"
@@ -160,68 +155,3 @@ def test_it_shows_itself_escaped_in_a_notebook() -> None:
     assert "&lt;script&gt;" in shown
     assert "board.fabric_clock_mhz" in shown
     assert repr(faster()).startswith("<Comparison of toy and toy: ")
-
-
-@pytest.fixture
-def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
-    def run(*arguments: object) -> tuple[Any, str, str]:
-        monkeypatch.setattr(sys, "argv", ["carsim", "compare", *map(str, arguments)])
-        with pytest.raises(SystemExit) as end:
-            main()
-        out, err = capsys.readouterr()
-        return end.value.code, out, err
-
-    return run
-
-
-def test_the_command_prints_what_differs_and_what_it_did(call: Any, tmp_path: Path) -> None:
-    save_report(tiny_report(), tmp_path / "a")
-    save_report(tiny_report(CLOCK), tmp_path / "b")
-    status, out, err = call(tmp_path / "a", tmp_path / "b")
-    assert (status, err) == (0, "")
-    assert re.search(r"board.fabric_clock_mhz +250.0 +500.0", out)
-    for text in ("B finishes a video in", "time per video [s]", "QKV projection", "limited by"):
-        assert text in out
-    for row in tiny_report().rows:
-        assert row.variant.name in out
-    same = call(tmp_path / "a", tmp_path / "a")[1]
-    assert "Nothing differs in design, traces or options." in same
-
-
-def test_the_command_simulates_designs_with_their_changes(call: Any, tmp_path: Path) -> None:
-    design, trace = write_inputs(tmp_path)
-    status, out, _ = call(design, design, "--trace", trace, "--set-b", CLOCK, "--json")
-    assert status == 0
-    document = json.loads(out)
-    assert [each["path"] for each in document["spec"]] == ["board.fabric_clock_mhz"]
-    assert document["metrics"] == json.loads(json.dumps(faster().document()["metrics"]))
-    assert call(design, design, "--trace", trace, "--set-b", MISFIT)[0] == 3
-    assert call(design, design, "--trace", trace, "--set-b", MISFIT, "--allow-misfit")[0] == 0
-
-
-BAD = {
-    "no folder nor design": (("nope", "toy.yaml"), "nope: is neither a YAML file nor a shipped"),
-    "no trace": (("toy.yaml", "toy.yaml"), "toy: is a design, and has to be simulated"),
-    "an empty folder": (("empty", "toy.yaml"), "empty: holds no summary.json of a run"),
-    "an unknown key": (
-        ("toy.yaml", "toy.yaml", "--set-b", "machine.coers=2"),
-        "--set-b machine.coers: unknown key 'coers'; did you mean 'cores'?",
-    ),
-    "a change of a folder": (
-        ("toy.yaml", "empty", "--set-b", "machine.cores=2"),
-        "--set-b: empty is a folder of results; run its design again instead",
-    ),
-    "one side": (("toy.yaml",), "Missing argument 'B'; see 'carsim compare --help'"),
-}
-
-
-@pytest.mark.parametrize(("arguments", "message"), BAD.values(), ids=BAD)
-def test_bad_input_is_one_line(
-    call: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: Any, message: str
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    write_inputs(tmp_path)
-    (tmp_path / "empty").mkdir()
-    status, out, err = call(*arguments)
-    assert (status, out, err.count("\n")) == (2, "", 1)
-    assert message in err
