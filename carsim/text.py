@@ -76,14 +76,14 @@ def count(n: int, one: str, many: str = "") -> str:
     return f"{n} {one if n == 1 else many or one + 's'}"
 
 
-def amount(n: int, unit: str) -> str:
+def amount(n: float, unit: str) -> str:
     """So much of a thing; ``B`` stands for bytes.
 
     >>> amount(2520, "DSP"), amount(4_094_000_000, "B"), amount(65536, "B")
     ('2,520 DSP', '4.094 GB', '64.0 KiB')
     """
     if unit != "B":
-        return f"{n:,} {unit}"
+        return f"{number(n)} {unit}"
     return f"{n / 1e9:.3f} GB" if abs(n) >= 10_000_000 else f"{n / 1024:,.1f} KiB"
 
 

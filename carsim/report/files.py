@@ -1,10 +1,12 @@
 """Write everything that a run found into one folder."""
 
+import gzip
 import importlib.util
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from carsim.design.document import design_yaml
 from carsim.errors import InputError
@@ -107,14 +109,26 @@ def _write_text(path: Path, text: str) -> None:
 def _write_steps(report: Report, into: Path) -> None:
     frame = report.steps()
     frame["fits"] = report.fit.fits
-    if not missing_parquet():
-        frame.to_parquet(into / "steps.parquet", index=False)
+    write: Callable[[BinaryIO], object]
+    if missing_parquet():
+        write = partial(frame.to_csv, index=False, lineterminator="\n")
+    else:
+        import pyarrow as pa
+        from pyarrow import csv, parquet
+
+        table = pa.Table.from_pandas(frame, preserve_index=False)
+        parquet.write_table(table, into / "steps.parquet")
+        write = partial(csv.write_csv, table)  # a tenth of the time of pandas
     if len(frame) <= PLAIN_CSV_LINES:
-        frame.to_csv(into / "steps.csv", index=False, lineterminator="\n")
+        with (into / "steps.csv").open("wb") as file:
+            write(file)
         return
-    # The fastest level: a quarter of the time, half more bytes. No date, for equal files.
-    how = {"method": "gzip", "compresslevel": 1, "mtime": 0}
-    frame.to_csv(into / "steps.csv.gz", index=False, lineterminator="\n", compression=how)
+    with (
+        (into / "steps.csv.gz").open("wb") as file,
+        # The fastest level: a quarter of the time, half more bytes. No date, for equal files.
+        gzip.GzipFile(filename="", mode="wb", compresslevel=1, fileobj=file, mtime=0) as stream,
+    ):
+        write(stream)
 
 
 def _write_figures(report: Report, into: Path) -> None:

@@ -97,17 +97,15 @@ def asked(
         f"{bits(model.activations)}, replay cache {bits(model.replay)}; head "
         f"{'included' if machine.include_head else 'left out'}",
     )
-    tau = "tau of the trace"
     if isinstance(policy.tau, tuple):
         tau = f"{len(policy.tau)} taus, one per layer (open loop)"
-    elif policy.tau != "captured":
-        tau = f"tau {policy.tau:g} (open loop)"
-    fields = policy.attention.model_dump(mode="json")
-    settings = ", ".join(f"{key} {value}" for key, value in fields.items() if key != "kind")
+    else:
+        tau = "tau of the trace" if policy.tau == "captured" else f"tau {policy.tau:g} (open loop)"
+    attention = getattr(policy.attention, "text", f"{policy.attention.kind} attention")
     yield (
         "policy",
-        f"batch of {policy.batch}, {policy.schedule} schedule, {policy.attention.kind} attention"
-        f"{f' ({settings})' if settings else ''}, {tau}, decisions by {policy.decision_scope}",
+        f"batch of {policy.batch}, {policy.schedule} schedule, {attention}, {tau}, "
+        f"decisions by {policy.decision_scope}",
     )
     yield (
         "video",
@@ -146,8 +144,7 @@ def answer(run: StoredRun) -> Iterator[str]:
     best = min((p for p in run.policies if not p.is_bound), key=lambda p: p.seconds_per_video)
     if best.seconds_per_video < own.seconds_per_video:
         text += f" Fastest is {best.policy} with {best.text('seconds_per_video')} s."
-    bound = run.bound
-    if bound is not None and bound.attention == own.attention:
+    for bound in (p for p in run.policies if p.is_bound and p.attention == own.attention):
         above = percent(own.latency_s / bound.latency_s - 1)
         text += (
             f" {own.policy} takes {above} longer than the bound for schedules that give whole "
@@ -171,7 +168,8 @@ def answer(run: StoredRun) -> Iterator[str]:
             if change < 0
             else "10 % more of any one resource would bring nothing."
         )
-    yield " ".join(texts)
+    if texts:
+        yield " ".join(texts)
     yield (
         f"A batch takes {number(run.latency_with_head_s)} s with the head and "
         f"{number(run.latency_without_head_s)} s without it; the head is "

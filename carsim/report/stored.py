@@ -147,8 +147,8 @@ class StoredFit(_Part):
     """One thing that has to fit."""
 
     what: str
-    needed: int
-    available: int
+    needed: int | Finite
+    available: int | Finite
     unit: str
     ok: bool
     detail: str
