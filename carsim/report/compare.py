@@ -1,10 +1,9 @@
 """Two runs side by side: what differs in what was asked, and what that did."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from carsim.design import Design, load_design
 from carsim.errors import InputError
@@ -23,9 +22,10 @@ OWN = "own policy"
 LABELS = frozenset({"name", "description"})
 """Fields of a design that change no result."""
 
+NUMBERS = ("a", "b", "difference", "relative")
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+
+class Difference(NamedTuple):
     """Something that the two runs were given differently; None where one has no such thing."""
 
     path: str
@@ -33,16 +33,8 @@ class Difference:
     b: Any
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
-    """A number of both runs.
-
-    Attributes:
-        of: The policy that it belongs to.
-        what: Name of a metric, or a category of time.
-        a: In the first run; None where there was nothing to divide by.
-        b: In the second run.
-    """
+class Change(NamedTuple):
+    """A metric, or the seconds of a category of time, of a policy in both runs."""
 
     of: str
     what: str
@@ -56,36 +48,25 @@ class Change:
 
     @property
     def relative(self) -> float | None:
-        """(b - a) / a; None where a is zero."""
+        """Difference over the first; None where that is zero."""
         return self.difference / self.a if self.a and self.difference is not None else None
 
-    def numbers(self) -> dict[str, float | None]:
-        """The four numbers by name."""
-        return {name: getattr(self, name) for name in ("a", "b", "difference", "relative")}
 
-
-@dataclass(frozen=True, slots=True)
-class PhaseChange:
-    """A kind of phase of the designs' own policies: seconds per video, and what limits it."""
+class PhaseChange(NamedTuple):
+    """A kind of phase of the own policies: seconds per video, and what limits it."""
 
     phase: str
     a_s: float | None
     b_s: float | None
-    a_limit: str
-    b_limit: str
+    a_limit: str | None
+    b_limit: str | None
 
 
-@dataclass(frozen=True, eq=False)
 class Comparison:
-    """What :func:`compare` found.
+    """What differs between two runs, ``a`` and ``b``, and what that did."""
 
-    Attributes:
-        a: The first run.
-        b: The second run.
-    """
-
-    a: StoredRun
-    b: StoredRun
+    def __init__(self, a: StoredRun, b: StoredRun) -> None:
+        self.a, self.b = a, b
 
     @cached_property
     def spec(self) -> tuple[Difference, ...]:
@@ -103,9 +84,7 @@ class Comparison:
         """The designs' own policies, and all policies that both runs have, by name in the first."""
         of_b = {policy.key: policy for policy in self.b.policies}
         return {OWN: (self.a.own, self.b.own)} | {
-            policy.policy: (policy, of_b[policy.key])
-            for policy in self.a.policies
-            if policy.key in of_b
+            each.policy: (each, of_b[each.key]) for each in self.a.policies if each.key in of_b
         }
 
     @cached_property
@@ -121,38 +100,34 @@ class Comparison:
     @cached_property
     def breakdown(self) -> tuple[Change, ...]:
         """Where the seconds of a video go, of every simulated policy."""
+        videos = self.a.videos_per_batch, self.b.videos_per_batch
         return tuple(
-            Change(
-                of,
-                category,
-                a.breakdown_s.get(category, 0.0) / self.a.videos_per_batch,
-                b.breakdown_s.get(category, 0.0) / self.b.videos_per_batch,
-            )
-            for of, (a, b) in self.pairs.items()
-            for category in dict.fromkeys([*a.breakdown_s, *b.breakdown_s])
+            Change(of, what, a.get(what, 0.0) / videos[0], b.get(what, 0.0) / videos[1])
+            for of, pair in self.pairs.items()
+            for a, b in [[policy.breakdown_s for policy in pair]]
+            for what in a | b
         )
 
     @cached_property
     def phases(self) -> tuple[PhaseChange, ...]:
         """Phases of the designs' own policies, and what limits them."""
-        of_a, of_b = (
+        a, b = (
             {
-                limit.phase: (limit.share_of_time * run.own.seconds_per_video, limit.limited_by)
-                for limit in run.limits
+                each.phase: (each.share_of_time * run.own.seconds_per_video, each.limited_by)
+                for each in run.limits
             }
             for run in (self.a, self.b)
         )
-        nothing = (None, "")
-        changes = []
-        for phase in dict.fromkeys([*of_a, *of_b]):
-            (a_s, a_limit), (b_s, b_limit) = of_a.get(phase, nothing), of_b.get(phase, nothing)
-            changes.append(PhaseChange(phase, a_s, b_s, a_limit, b_limit))
-        return tuple(changes)
+        sides = ((phase, a.get(phase, (None,) * 2), b.get(phase, (None,) * 2)) for phase in a | b)
+        return tuple(
+            PhaseChange(phase, a_s, b_s, a_limit, b_limit)
+            for phase, (a_s, a_limit), (b_s, b_limit) in sides
+        )
 
     @property
     def notes(self) -> tuple[str, ...]:
         """Why a difference may not be the effect of the design alone."""
-        return tuple(_notes(self))
+        return tuple(_notes(self.a, self.b))
 
     def change(self, metric: str, of: str = OWN) -> Change:
         """The change of a metric of a policy.
@@ -161,51 +136,38 @@ class Comparison:
             KeyError: No such metric or policy.
         """
         for change in self.metrics:
-            if (change.of, change.what) == (of, metric):
+            if change[:2] == (of, metric):
                 return change
         raise KeyError((of, metric))
 
     def spec_frame(self) -> "pd.DataFrame":
         """Fields and inputs that differ: path, a, b."""
-        import pandas as pd
-
-        rows = [asdict(each) for each in (*self.spec, *self.inputs)]
-        return pd.DataFrame(rows, columns=["path", "a", "b"], dtype=object).set_index("path")
+        return _frame((*self.spec, *self.inputs), Difference._fields, 1).astype(object)
 
     def to_frame(self) -> "pd.DataFrame":
         """Figures by policy and metric: a, b, difference, relative."""
-        return _frame(self.metrics, ["policy", "metric"])
+        return _frame(_rows(self.metrics), ("policy", "metric", *NUMBERS), 2).astype(float)
 
     def breakdown_frame(self) -> "pd.DataFrame":
         """Seconds of a video by policy and category: a, b, difference, relative."""
-        return _frame(self.breakdown, ["policy", "category"])
+        return _frame(_rows(self.breakdown), ("policy", "category", *NUMBERS), 2).astype(float)
 
     def phases_frame(self) -> "pd.DataFrame":
         """Phases of the own policies: seconds of a video, and what limits them."""
-        import pandas as pd
-
-        return pd.DataFrame([asdict(each) for each in self.phases]).set_index("phase")
+        return _frame(self.phases, PhaseChange._fields, 1)
 
     def document(self) -> dict[str, Any]:
         """All of it as plain data."""
+        phases = ("phase", "a_s_per_video", "b_s_per_video", "a_limited_by", "b_limited_by")
         return {
             "a": _named(self.a),
             "b": _named(self.b),
-            "spec": [asdict(each) for each in self.spec],
-            "inputs": [asdict(each) for each in self.inputs],
+            "spec": [each._asdict() for each in self.spec],
+            "inputs": [each._asdict() for each in self.inputs],
             "notes": list(self.notes),
             "metrics": _nested(self.metrics),
             "breakdown_s_per_video": _nested(self.breakdown),
-            "phases": [
-                {
-                    "phase": each.phase,
-                    "a_s_per_video": each.a_s,
-                    "b_s_per_video": each.b_s,
-                    "a_limited_by": each.a_limit or None,
-                    "b_limited_by": each.b_limit or None,
-                }
-                for each in self.phases
-            ],
+            "phases": [dict(zip(phases, each, strict=True)) for each in self.phases],
         }
 
     def __repr__(self) -> str:
@@ -290,8 +252,7 @@ def _inputs(run: StoredRun) -> dict[str, Any]:
     }
 
 
-def _notes(comparison: Comparison) -> Iterator[str]:
-    a, b = comparison.a, comparison.b
+def _notes(a: StoredRun, b: StoredRun) -> Iterator[str]:
     for name, run in (("A", a), ("B", b)):
         if not run.fits:
             yield f"MISFIT: {name} does not fit its board: {'; '.join(run.misfits)}."
@@ -308,35 +269,31 @@ def _notes(comparison: Comparison) -> Iterator[str]:
     if a.head_included != b.head_included:
         has, lacks = ("A", "B") if a.head_included else ("B", "A")
         yield f"{has} includes the head, {lacks} leaves it out."
-    only = [
-        f"{name} alone has {policy.policy}"
-        for name, run, other in (("A", a, b), ("B", b, a))
-        for policy in run.policies
-        if policy.key not in {each.key for each in other.policies}
-    ]
-    if only:
-        yield f"{'; '.join(only)}."
+    for name, run, other in (("A", a, b), ("B", b, a)):
+        known = {policy.key for policy in other.policies}
+        for policy in run.policies:
+            if policy.key not in known:
+                yield f"{name} alone has {policy.policy}."
 
 
 def _named(run: StoredRun) -> dict[str, Any]:
-    return {
-        "design": run.design,
-        "design_sha256": run.design_sha256,
-        "board": run.resolved_design["board"]["name"],
-        "own_policy": run.own.policy,
-        "fits": run.fits,
-    }
+    named = run.model_dump(include={"design", "design_sha256", "fits"})
+    return named | {"board": run.resolved_design["board"]["name"], "own_policy": run.own.policy}
+
+
+def _rows(changes: Sequence[Change]) -> Iterator[tuple[Any, ...]]:
+    return ((*each, each.difference, each.relative) for each in changes)
 
 
 def _nested(changes: Sequence[Change]) -> dict[str, dict[str, dict[str, float | None]]]:
     nested: dict[str, dict[str, dict[str, float | None]]] = {}
-    for each in changes:
-        nested.setdefault(each.of, {})[each.what] = each.numbers()
+    for of, what, *numbers in _rows(changes):
+        nested.setdefault(of, {})[what] = dict(zip(NUMBERS, numbers, strict=True))
     return nested
 
 
-def _frame(changes: Sequence[Change], names: list[str]) -> "pd.DataFrame":
+def _frame(rows: Iterable[Sequence[Any]], columns: Sequence[str], n_index: int) -> "pd.DataFrame":
     import pandas as pd
 
-    rows = [{names[0]: each.of, names[1]: each.what, **each.numbers()} for each in changes]
-    return pd.DataFrame(rows).set_index(names).astype("float64")
+    frame = pd.DataFrame(list(rows), columns=list(columns), dtype=object)
+    return frame.set_index(list(columns[:n_index]))

@@ -53,11 +53,10 @@ def answer(comparison: Comparison) -> Iterator[str]:
         parts = ", ".join(f"{what} {signed(moved[what])} s" for what in named)
         yield f"Where the time of a video went: {parts}."
     yield f"It costs {_instead(comparison.change('energy_per_video_j'))}."
-    flipped: dict[tuple[str, str], list[str]] = {}
-    for phase in comparison.phases:
-        limits = phase.a_limit, phase.b_limit
-        if all(limits) and limits[0] != limits[1]:
-            flipped.setdefault(limits, []).append(PHASES.get(phase.phase, phase.phase))
+    flipped: dict[tuple[Any, Any], list[str]] = {}
+    for phase, _, _, *limits in comparison.phases:
+        if None not in limits and limits[0] != limits[1]:
+            flipped.setdefault((limits[0], limits[1]), []).append(PHASES.get(phase, phase))
     for (a_limit, b_limit), names in flipped.items():
         yield f"Limited by {b_limit} in B, by {a_limit} in A: {', '.join(names)}."
 
