@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from carsim.machine.limits import phase_limits
@@ -36,6 +35,11 @@ Get = Callable[["RowResult", Run | None], Value]
 
 def _phase_seconds(phase: str) -> Get:
     return lambda row, run: row.seconds_by_phase.get(phase, 0.0)
+
+
+def _bound_s(row: "RowResult", run: Run | None) -> float:
+    clock_hz = round(row.design.board.fabric_clock_mhz * 1e6)
+    return row.simulation.bound_cycles / clock_hz / row.n_batches
 
 
 def _limit(row: "RowResult", run: Run | None) -> Value:
@@ -101,7 +105,7 @@ _ROWS = (
     Metric("bound_latency_s", "s", "bound of the latency",
            "Lower bound of the latency for schedules that give whole sequences to these cores",
            "sum over phases of max(compute on balanced cores, bytes / bandwidth)", "lower",
-           lambda row, run: replace(row, is_bound=True).latency_s),
+           _bound_s),
     Metric("dense_latency_s", "s", "latency of dense decoding",
            "Latency of a batch that is decoded densely, sequences dealt out statically",
            "latency_s of the dense row", None, _dense_latency_s),
