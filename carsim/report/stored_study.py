@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from carsim.errors import InputError
-from carsim.text import number
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -138,17 +137,6 @@ def read_study(folder: Path) -> StoredStudy:
         except (ValueError, KeyError, TypeError, AttributeError):
             cure = "sweep into another folder"
             raise InputError(store.path, "is broken", cure) from None
-
-
-def shown(value: Value) -> str:
-    """A value as people read it.
-
-    >>> shown(3.0), shown(None), shown("drs")
-    ('3', '-', 'drs')
-    """
-    if isinstance(value, str):
-        return value
-    return "-" if value is None else number(value)
 
 
 def _texts(document: Any) -> dict[str, str]:
