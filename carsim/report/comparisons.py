@@ -16,8 +16,6 @@ FEW = 30
 """Rows that are named; of more than these, figures show how many err by how much."""
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from carsim.report.figures.plot import Panel, Plot
 
 LEAST = 1e-3
@@ -86,25 +84,9 @@ def sources(rows: Sequence[Comparison]) -> list[str]:
     ]
 
 
-def terminal(title: str, rows: Sequence[Comparison]) -> "RenderableType":
-    """A table of rich that fits 80 columns: names and headings wrap, numbers do not."""
-    from rich import box
-    from rich.table import Table as RichTable
-
-    plain = comparison_table(rows, brief=True)
-    table = RichTable(
-        title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1)
-    )
-    for column, heading in enumerate(plain.headings):
-        widest = max((len(cells[column]) for cells in plain.rows), default=0)
-        table.add_column(
-            heading,
-            justify="right" if column else "left",
-            min_width=widest if column else None,
-        )
-    for place, cells in enumerate(plain.rows):
-        table.add_row(*cells, style="bold red" if place in plain.marked else None)
-    return table
+def terminal(title: str, rows: Sequence[Comparison]) -> Table:
+    """A table for ``carsim.cli.console.show``, which fits it to the terminal."""
+    return comparison_table(rows, title, brief=True)
 
 
 def markdown(title: str, rows: Sequence[Comparison]) -> str:
@@ -114,12 +96,12 @@ def markdown(title: str, rows: Sequence[Comparison]) -> str:
 
 
 def markdown_table(table: Table) -> str:
-    """Any table as Markdown.
+    r"""Any table as Markdown.
 
     >>> print(markdown_table(Table(("what", "s"), (("a|b", "1"),))))
     | what | s |
     | --- | ---: |
-    | a\\|b | 1 |
+    | a\|b | 1 |
     """
     rules = ["---" if i < table.text_columns else "---:" for i in range(len(table.headings))]
     return "\n".join(
@@ -139,7 +121,7 @@ def html(title: str, rows: Sequence[Comparison]) -> str:
     return f"<h2>{escape(title)}</h2>\n{body}"
 
 
-def as_records(rows: Sequence[Comparison]) -> list[dict[str, Any]]:
+def comparison_records(rows: Sequence[Comparison]) -> list[dict[str, Any]]:
     """Plain data for JSON: the fields, and what follows from them."""
     return [
         asdict(row) | {"error": row.error, "rival_error": row.rival_error, "ok": row.ok}
@@ -153,14 +135,15 @@ def document(title: str, rows: Sequence[Comparison]) -> dict[str, Any]:
         "title": title,
         "ok": all(row.ok for row in rows),
         "verdict": verdict(rows),
-        "rows": as_records(rows),
+        "rows": comparison_records(rows),
     }
 
 
 def comparison_plot(title: str, groups: Mapping[str, Sequence[Comparison]]) -> "Plot":
     """Errors of carsim and of the rival: a panel per group of comparisons.
 
-    Few rows are named, a line each; of many rows, the panel shows how many err by no more than what.
+    Few rows are named, a line each. Of many rows, the panel shows the share that errs by no more
+    than each error.
     """
     from carsim.report.figures.plot import Plot
 

@@ -70,12 +70,16 @@ def page(template: str, title: str, **content: Any) -> str:
     scripts = [_asset("page.js")]
     if content.get("charts"):
         scripts.insert(0, plotly_script())
-    return _environment().get_template(template).render(
-        title=title,
-        generator=GENERATOR,
-        style=Markup(_asset("page.css")),
-        scripts=[Markup(script) for script in scripts],
-        **content,
+    return (
+        _environment()
+        .get_template(template)
+        .render(
+            title=title,
+            generator=GENERATOR,
+            style=Markup(_asset("page.css")),
+            scripts=[Markup(script) for script in scripts],
+            **content,
+        )
     )
 
 
@@ -123,13 +127,13 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         finalize=_unbroken,
     )
-    environment.filters |= {
-        "bar": lambda share: f"{min(1.0, max(0.0, share)):.3f}",
-        "base64": lambda data: base64.b64encode(data).decode("ascii"),
-        "breakable": _breakable,
-        "digest": lambda text: base64.b64encode(hashlib.sha256(text.encode()).digest()).decode(),
-        "json": _json,
-    }
+    environment.filters.update(
+        bar=lambda share: f"{min(1.0, max(0.0, share)):.3f}",
+        base64=_base64,
+        breakable=_breakable,
+        digest=lambda script: _base64(hashlib.sha256(script.encode()).digest()),
+        json=_json,
+    )
     return environment
 
 
@@ -137,6 +141,10 @@ def _unbroken(value: object) -> object:
     """A text whose numbers stay on one line with their units; markup is left alone."""
     is_text = isinstance(value, str) and not isinstance(value, Markup)
     return _BEFORE_UNIT.sub("\u00a0", str(value)) if is_text else value
+
+
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode("ascii")
 
 
 def _breakable(heading: str) -> Markup:

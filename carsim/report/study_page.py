@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from carsim.errors import InputError
 from carsim.metrics import METRICS
@@ -154,7 +153,11 @@ def _tiles(study: StoredStudy) -> Iterator[tuple[str, str, str]]:
         best = study.best(name, study.front)
         if best is not None and knee is not None:
             value, unit = _text(name, best[name]), _unit(name)
-            yield f"best {_title(name)}", f"{value} {unit}", f"at the knee {_text(name, knee[name])}"
+            yield (
+                f"best {_title(name)}",
+                f"{value} {unit}",
+                f"at the knee {_text(name, knee[name])}",
+            )
 
 
 def _description(text: str) -> str:
@@ -183,12 +186,13 @@ def _answer(study: StoredStudy) -> Iterator[str]:
     meeting = f" of those that meet {'; '.join(study.constraints)}" if study.constraints else ""
     verb = "is" if len(study.front) == 1 else "are"
     yield f"{_count(len(study.front))}{meeting} {verb} on the Pareto front of {ways}."
+    told = [*study.objectives, *study.axes]
     for name, way in study.objectives.items():
         best = study.best(name, study.front)
         if best is not None:
-            yield f"{BETTER[way].capitalize()} {_title(name)}: {_told([*study.objectives, *study.axes], best)}."
+            yield f"{BETTER[way].capitalize()} {_title(name)}: {_told(told, best)}."
     if len(study.front) > 1:
-        yield f"The knee, nearest to the best of all objectives: {_told([*study.objectives, *study.axes], knee)}."
+        yield f"The knee, nearest to the best of all objectives: {_told(told, knee)}."
 
 
 def _front(study: StoredStudy) -> Table:

@@ -1,4 +1,4 @@
-"""Figures: their numbers are those of the run, and both renderings show them, labelled and marked."""
+"""Figures: their numbers are those of the run, and both renderings show them."""
 
 import json
 

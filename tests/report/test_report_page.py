@@ -20,6 +20,7 @@ from carsim.report.files import OUTPUT_FILES, REPORT
 from carsim.report.report import write_page
 from carsim.report.stored import read_run
 
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("report") / "out"

@@ -16,9 +16,9 @@ from carsim.explore.pareto import pareto
 from carsim.explore.store import STORE_FILE, open_store
 from carsim.explore.study import load_study
 from carsim.explore.sweep import fill, open_folder
+from carsim.report.figures.pareto import heading, pareto_plot
 from carsim.report.report import write_page
 from carsim.report.stored_study import read_study
-from carsim.report.figures.pareto import heading, pareto_plot
 
 OBJECTIVES = ["seconds_per_video", "energy_per_video_j"]
 MANY = {**AXES, "board.dsp": [1, 2520], "policy.batch": [2, 3]}
@@ -100,7 +100,9 @@ def test_the_chart_holds_every_point_that_fits(folder: Path, page: Page) -> None
     assert sum(choices["front"]) == len(study.front)
     knee = choices["knee"]
     assert study.knee is not None
-    assert choices["columns"][heading(OBJECTIVES[0])][knee] == pytest.approx(study.knee[OBJECTIVES[0]])
+    assert choices["columns"][heading(OBJECTIVES[0])][knee] == pytest.approx(
+        study.knee[OBJECTIVES[0]]
+    )
     assert [choices["x"], choices["y"]] == [heading(name) for name in OBJECTIVES]
     assert sorted(choices["points"]) == sorted(fits["point"])
 
@@ -145,7 +147,10 @@ def test_the_front_on_paper_is_a_line_that_no_point_is_below(folder: Path) -> No
     [
         ({"axes": {"board.dsp": [1, 2]}}, "None of them fits"),
         ({"constraints": ["dsp <= 0"]}, "None of them fits, meets the constraints"),
-        ({"objectives": ["energy_per_video_j"]}, "on the Pareto front of the least energy per video"),
+        (
+            {"objectives": ["energy_per_video_j"]},
+            "on the Pareto front of the least energy",
+        ),
         ({"objectives": {"busy": "max"}}, "The most cores busy: "),
         ({"objectives": None}, "seconds_per_video (min), energy_per_video_j (min)"),
     ],

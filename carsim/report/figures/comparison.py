@@ -84,4 +84,3 @@ def comparison_plot(run: "StoredRun") -> Plot:
         strong=own,
         misfit=not run.fits,
     )
-

@@ -58,8 +58,8 @@ def plotly(plot: Plot) -> Json:
             horizontal["domain"] = domain
         layout[f"xaxis{x_axis}"] = horizontal
         layout.setdefault(f"yaxis{y_axis}", vertical)
-        for series in panel.series:
-            data.append(_trace(series, panel) | {"xaxis": f"x{x_axis}", "yaxis": f"y{y_axis}"})
+        axes = {"xaxis": f"x{x_axis}", "yaxis": f"y{y_axis}"}
+        data += [_trace(series, panel) | axes for series in panel.series]
         layout["shapes"] += [_vertical(at, f"x{x_axis}") for at in panel.verticals]
     return {"data": data, "layout": layout}
 
@@ -105,11 +105,13 @@ def _trace(series: Series, panel: Panel) -> Json:
         trace["marker"] = {"color": colour, "size": 1.7 * series.size, "symbol": symbol}
         trace["marker"]["line"] = {"width": 2, "color": colour}
         if series.low:
+            ends = zip(series.low, (x or 0.0 for x in series.x), series.high, strict=True)
+            below, above = zip(*((x - low, high - x) for low, x, high in ends), strict=True)
             trace["error_x"] = {
                 "type": "data",
                 "symmetric": False,
-                "array": [h - (x or 0.0) for x, h in zip(series.x, series.high, strict=True)],
-                "arrayminus": [(x or 0.0) - low for x, low in zip(series.x, series.low, strict=True)],
+                "array": above,
+                "arrayminus": below,
                 "color": style.GREY,
                 "thickness": 1.2,
             }
@@ -126,7 +128,8 @@ def _told(series: Series, panel: Panel) -> list[str]:
     """For each number its line, the name of the series, and the number with the axis's label."""
     places = [round(y) for y in series.y if y is not None]
     return [
-        f"{panel.categories[place]}: {series.name} {'-' if x is None else number(x)}, {panel.x_label}"
+        f"{panel.categories[place]}: {series.name} {'-' if x is None else number(x)}, "
+        f"{panel.x_label}"
         for place, x in zip(places, series.x, strict=True)
     ]
 

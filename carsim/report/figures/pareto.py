@@ -102,7 +102,9 @@ def _line(front: "pd.DataFrame", objectives: Mapping[str, str], x: str, y: str) 
 
 
 def _label(name: str, objectives: Mapping[str, str]) -> str:
-    better = {"min": ", less is better", "max": ", more is better"}.get(objectives.get(name, ""), "")
+    better = {"min": ", less is better", "max": ", more is better"}.get(
+        objectives.get(name, ""), ""
+    )
     return heading(name) + better
 
 

@@ -31,7 +31,7 @@ class Series:
         text: K labels, drawn beside bars and points.
         hover: K texts for the pointer; names and numbers if empty.
         marker: Of points: a key of ``MARKERS`` in either rendering.
-        hatch: Of bars, so that they are told apart in grey: ``""``, ``"/"``, ``"\\"``, ``"x"``, ``"."``.
+        hatch: Of bars, so that they are told apart in grey: a slash of either way, ``x`` or ``.``.
         dash: Of lines.
         height: Of bars, in lines of the panel.
         size: Of points, in typographic points.
@@ -121,7 +121,7 @@ class Plot:
     misfit: bool = False
 
     def __getitem__(self, label: str) -> Panel:
-        """The panel with a label on its horizontal axis, or, if none has it, on its vertical one."""
+        """The panel with a label on its horizontal axis; if none has it, on its vertical one."""
         by_label = {panel.y_label: panel for panel in self.panels}
         return (by_label | {panel.x_label: panel for panel in self.panels})[label]
 

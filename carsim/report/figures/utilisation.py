@@ -133,7 +133,11 @@ def read_utilisation(run: "StoredRun", folder: Path) -> UtilisationNumbers | Non
 def utilisation_plot(run: "StoredRun", numbers: UtilisationNumbers) -> Plot:
     """Utilisation above, the replay ratio that drives it below; frames as vertical lines."""
     seconds = numbers.seconds.tolist()
-    looks: cycle[tuple[str, Dash]] = cycle([(style.GREEN, "dash"), (style.PURPLE, "dot"), (style.SKY, "solid")])
+    looks: tuple[tuple[str, Dash], ...] = (
+        (style.GREEN, "dash"),
+        (style.PURPLE, "dot"),
+        (style.SKY, "solid"),
+    )
 
     def steps(name: str, shares: NDArray[np.float64], colour: str, dash: Dash) -> Series:
         return Series(name, seconds, (100 * shares).tolist(), "steps", colour, dash=dash)
@@ -141,7 +145,9 @@ def utilisation_plot(run: "StoredRun", numbers: UtilisationNumbers) -> Plot:
     busy = [steps("cores busy", numbers.core_busy, style.ORANGE, "solid")]
     busy += [
         steps(f"{name}, of its peak rate", shares, *look)
-        for (name, shares), look in zip(numbers.memory_utilisation.items(), looks, strict=False)
+        for (name, shares), look in zip(
+            numbers.memory_utilisation.items(), cycle(looks), strict=False
+        )
     ]
     replayed = steps("replayed", numbers.replay_ratio, style.BLUE, "solid")
     x_label = "seconds since the end of prefill; vertical lines: frames"
@@ -150,11 +156,20 @@ def utilisation_plot(run: "StoredRun", numbers: UtilisationNumbers) -> Plot:
         f"utilisation over the first batch: {run.design}, {run.own.policy}",
         (
             Panel(
-                "", tuple(busy), "utilisation [%]", x_range=ends, y_range=(0, 102),
-                verticals=frames, share=3,
+                "",
+                tuple(busy),
+                "utilisation [%]",
+                x_range=ends,
+                y_range=(0, 102),
+                verticals=frames,
+                share=3,
             ),
             Panel(
-                x_label, (replayed,), "replayed [%]", x_range=ends, y_range=(0, 102),
+                x_label,
+                (replayed,),
+                "replayed [%]",
+                x_range=ends,
+                y_range=(0, 102),
                 verticals=frames,
             ),
         ),
