@@ -2,15 +2,20 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from carsim.errors import InputError
 from carsim.metrics import METRICS
+from carsim.metrics.metric import finite
 from carsim.report.figures.draw import image
 from carsim.report.figures.pareto import chosen_chart, heading, pareto_plot
 from carsim.report.html import Chart, links_to, page
-from carsim.report.stored_study import Row, StoredStudy, Value
+from carsim.report.stored_study import StoredStudy
 from carsim.text import Figure, Table, quantity
 from carsim.yaml_file import parse_yaml
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 MOST_ROWS = 200
 """Of a table."""
@@ -25,6 +30,7 @@ ALSO = ("speedup", "replay_eligible", "limit")
 """What is told of points on the front beside axes and objectives."""
 
 BETTER = {"min": "the least", "max": "the most"}
+STATUS = {"misfit": "do not", "invalid": "were refused", "failed": "could not be evaluated"}
 
 BESIDE = {
     "points.parquet": "all points with all figures",
@@ -46,26 +52,28 @@ def study_page(study: StoredStudy, folder: Path, address: str) -> str:
     Raises:
         InputError: Its objectives or constraints are none, or plotly is not installed.
     """
-    told = dict.fromkeys([*study.objectives, *ALSO])
+    columns, name = [*study.axes, *study.objectives], next(iter(study.objectives))
+    known = study.front.dropna(axis="columns", how="all").columns
+    also = [each for each in ALSO if each in known and each not in columns]
     return page(
         "study.html",
-        f"{study.name}, a {study.kind} of {_count(len(study.rows))}",
+        f"{study.name}, a {study.kind} of {_count(len(study.frame))}",
         study=study,
         description=_description(study.text),
         failed=f"{_count(study.counts['failed'])} could not be evaluated.",
         tiles=list(_tiles(study)),
         answer=list(_answer(study)),
-        front=_front(study),
+        front=_table(study.front, [*columns, *also]),
         charts=front_chart(study),
         asked=list(_asked(study)),
         effects=_effects(study),
         misfits=_misfits(study),
-        points=_points(study),
+        points=_table(study.ranked(name, study.frame), [*columns, "status"]),
         most_rows=MOST_ROWS,
         meanings=[
-            (f"{heading(name)}, {name}", f"{METRICS[name].meaning}.")
-            for name in told
-            if name in METRICS
+            (f"{heading(each)}, {each}", f"{METRICS[each].meaning}.")
+            for each in dict.fromkeys([*study.objectives, *ALSO])
+            if each in METRICS
         ],
         links=links_to(BESIDE, folder, address),
     )
@@ -73,31 +81,33 @@ def study_page(study: StoredStudy, folder: Path, address: str) -> str:
 
 def front_chart(study: StoredStudy) -> dict[str, Chart]:
     """The points that fit; where they are many, the front and an even choice of the others."""
-    rest = [row for row in study.fitting if row["point"] not in study.members]
-    rows = [*study.front, *rest[:: max(1, -(-len(rest) // MOST_DRAWN))]]
-    if not rows:
+    import pandas as pd
+
+    rest = study.fitting[~study.fitting["point"].isin(study.front["point"])]
+    rest = rest.iloc[:: max(1, -(-len(rest) // MOST_DRAWN))].assign(knee=False)
+    frames = [each for each in (study.front, rest) if len(each)]
+    if not frames:
         return {}
-
-    def is_drawn(name: str) -> bool:
-        values = {row.get(name) for row in rows}
-        return len(values) > 1 and not any(isinstance(value, str) for value in values)
-
-    names = [*study.axes, *study.objectives, *filter(is_drawn, METRICS)]
-    knees = [place for place, row in enumerate(rows) if row.get("knee") == "true"]
+    rows = pd.concat(frames)
+    numbers = rows.select_dtypes("number")
+    drawn = [name for name in METRICS if name in numbers and numbers[name].nunique() > 1]
+    knees = [place for place, is_knee in enumerate(rows["knee"]) if is_knee]
     data = chosen_chart(
-        [row["point"] for row in rows],
-        {name: tuple(_short(row[name]) for row in rows) for name in dict.fromkeys(names)},
+        rows["point"].tolist(),
+        {
+            name: tuple(_short(value) for value in rows[name])
+            for name in dict.fromkeys([*study.axes, *study.objectives, *drawn])
+        },
         study.objectives,
         study.axes,
-        tuple(row["point"] in study.members for row in rows),
+        tuple(place < len(study.front) for place in range(len(rows))),
         knees[0] if knees else None,
     )
     caption = "Choose above what goes where. Rings: the front of the objectives; star: its knee."
     if len(study.fitting) > len(rows):
         caption += f" Drawn are {len(rows):,} points, the front among them."
-    front = study.front_frame if study.front else study.frame.head(0).assign(knee=False)
-    points = study.counted if study.front else study.frame[study.frame["status"] == "ok"]
-    plot = pareto_plot(study.name, points, front, study.objectives, study.axes[0])
+    points = study.counted if len(study.front) else study.fitting
+    plot = pareto_plot(study.name, points, study.front, study.objectives, study.axes[0])
     return {"front": Chart(data, image(plot), plot.alt, caption)}
 
 
@@ -105,23 +115,10 @@ def _count(count: int) -> str:
     return f"{count:,} point{'' if count == 1 else 's'}"
 
 
-def _short(value: Value) -> Value:
+def _short(value: Any) -> Any:
     """Seven digits are more than a chart shows, and keep the page small."""
+    value = finite(value)
     return float(f"{value:.7g}") if isinstance(value, float) else value
-
-
-def _text(name: str, value: Value) -> str:
-    """A value of a column as people read it."""
-    if name in METRICS:
-        return METRICS[name].text(value)
-    return f"{value:,.6g}" if isinstance(value, float) else quantity(value)
-
-
-def _told(names: Iterable[str], row: Row) -> str:
-    """Figures of a row in words, such as ``time per video 352.0 s, machine.cores 2``."""
-    return ", ".join(
-        f"{_title(name)} {_text(name, row[name])} {_unit(name)}".strip() for name in names
-    )
 
 
 def _title(name: str) -> str:
@@ -133,31 +130,57 @@ def _unit(name: str) -> str:
     return heading(name).removeprefix(_title(name)).strip(" []")
 
 
+def _text(name: str, value: Any) -> str:
+    """A value of a column as people read it."""
+    value = finite(value)
+    if name in METRICS:
+        return METRICS[name].text(value)
+    return f"{value:,.6g}" if isinstance(value, float) else quantity(value)
+
+
+def _told(names: Iterable[str], row: "pd.Series[Any]") -> str:
+    """Figures of a row in words, such as ``time per video 352.0 s, machine.cores 2``."""
+    return ", ".join(
+        f"{_title(name)} {_text(name, row[name])} {_unit(name)}".strip() for name in names
+    )
+
+
 def _listed(texts: Sequence[str]) -> str:
     """One thing, ``one and another``, or ``one, another and a third``."""
     return " and ".join(filter(None, (", ".join(texts[:-1]), texts[-1])))
 
 
-def _cell(name: str, row: Row | None, note: str = "") -> str:
-    """A value of a row as a cell of a table."""
-    value = row[name] if row else None
-    text = f"{_text(name, value)} {note}".strip()
-    return text if isinstance(value, str) else Figure(text, value)
+def _cell(name: str, value: Any, note: str = "") -> str:
+    """A value of a column as a cell of a table."""
+    value, text = finite(value), f"{_text(name, value)} {note}".strip()
+    return Figure(text, float(value)) if isinstance(value, int | float) else text
+
+
+def _table(rows: "pd.DataFrame", columns: Sequence[str]) -> Table:
+    """Points with some of their columns; the knee is marked."""
+    rows = rows.head(MOST_ROWS)
+    knees = rows["knee"].tolist() if "knee" in rows else [False] * len(rows)
+    cells = (
+        (
+            _cell("point", point, "knee" if is_knee else ""),
+            *(_cell(name, value) for name, value in zip(columns, values, strict=True)),
+        )
+        for point, is_knee, values in zip(
+            rows["point"], knees, rows[list(columns)].to_numpy(object), strict=True
+        )
+    )
+    strong = frozenset(place for place, is_knee in enumerate(knees) if is_knee)
+    return Table(("point", *map(heading, columns)), tuple(cells), strong=strong)
 
 
 def _tiles(study: StoredStudy) -> Iterator[tuple[str, str, str]]:
-    counts, knee = study.counts, study.knee
-    yield "points", f"{len(study.rows):,}", f"{counts['ok']:,} fit their board"
-    yield "on the front", f"{len(study.front):,}", _listed([*map(_title, study.objectives)])
-    for name in study.objectives:
-        best = study.best(name, study.front)
-        if best is not None and knee is not None:
-            value, unit = _text(name, best[name]), _unit(name)
-            yield (
-                f"best {_title(name)}",
-                f"{value} {unit}",
-                f"at the knee {_text(name, knee[name])}",
-            )
+    front, titles = study.front, [_title(name) for name in study.objectives]
+    yield "points", f"{len(study.frame):,}", f"{study.counts['ok']:,} fit their board"
+    yield "on the front", f"{len(front):,}", _listed(titles)
+    for name in study.objectives if len(front) else ():
+        best, knee = study.ranked(name, front).iloc[0], study.knee.iloc[0]
+        value = f"{_text(name, best[name])} {_unit(name)}"
+        yield f"best {_title(name)}", value, f"at the knee {_text(name, knee[name])}"
 
 
 def _description(text: str) -> str:
@@ -169,48 +192,25 @@ def _description(text: str) -> str:
 
 
 def _answer(study: StoredStudy) -> Iterator[str]:
-    counts, knee = study.counts, study.knee
-    text = f"Of {_count(len(study.rows))}, {counts['ok']:,} fit their board"
-    for status, words in (
-        ("misfit", "do not"),
-        ("invalid", "were refused"),
-        ("failed", "could not be evaluated"),
-    ):
-        if counts[status]:
-            text += f", {counts[status]:,} {words}"
-    yield f"{text}."
+    counts, front = study.counts, study.front
+    others = "".join(
+        f", {counts[status]:,} {words}" for status, words in STATUS.items() if counts[status]
+    )
+    yield f"Of {_count(len(study.frame))}, {counts['ok']:,} fit their board{others}."
     ways = _listed([f"{BETTER[way]} {_title(name)}" for name, way in study.objectives.items()])
-    if knee is None:
+    if front.empty:
         yield f"None of them fits, meets the constraints and has {ways}, so that there is no front."
         return
     meeting = f" of those that meet {'; '.join(study.constraints)}" if study.constraints else ""
-    verb = "is" if len(study.front) == 1 else "are"
-    yield f"{_count(len(study.front))}{meeting} {verb} on the Pareto front of {ways}."
+    verb = "is" if len(front) == 1 else "are"
+    yield f"{_count(len(front))}{meeting} {verb} on the Pareto front of {ways}."
     told = [*study.objectives, *study.axes]
     for name, way in study.objectives.items():
-        best = study.best(name, study.front)
-        if best is not None:
-            yield f"{BETTER[way].capitalize()} {_title(name)}: {_told(told, best)}."
-    if len(study.front) > 1:
+        best = study.ranked(name, front).iloc[0]
+        yield f"{BETTER[way].capitalize()} {_title(name)}: {_told(told, best)}."
+    if len(front) > 1:
+        knee = study.knee.iloc[0]
         yield f"The knee, nearest to the best of all objectives: {_told(told, knee)}."
-
-
-def _front(study: StoredStudy) -> Table:
-    rows = study.front[:MOST_ROWS]
-    columns = [*study.axes, *study.objectives]
-    columns += [name for name in ALSO if name not in columns and any(row[name] for row in rows)]
-    knees = frozenset(place for place, row in enumerate(rows) if row["knee"] == "true")
-    return Table(
-        ("point", *map(heading, columns)),
-        tuple(
-            (
-                _cell("point", row, "knee" if place in knees else ""),
-                *(_cell(column, row) for column in columns),
-            )
-            for place, row in enumerate(rows)
-        ),
-        strong=knees,
-    )
 
 
 def _asked(study: StoredStudy) -> Iterator[tuple[str, str]]:
@@ -218,57 +218,49 @@ def _asked(study: StoredStudy) -> Iterator[tuple[str, str]]:
     if study.constraints:
         yield "constraints", "; ".join(study.constraints)
     for axis in study.axes:
-        yield axis, _span(axis, _values(study, axis))
+        yield axis, _span(study.frame[axis])
     for name, sha256 in study.traces.items():
         yield f"trace {name}", f"sha256 {sha256[:12]}"
     yield "made by", f"carsim {study.version}"
 
 
-def _values(study: StoredStudy, axis: str) -> list[Value]:
-    return list(dict.fromkeys(row[axis] for row in study.rows))
-
-
-def _span(axis: str, values: list[Value]) -> str:
+def _span(axis: "pd.Series[Any]") -> str:
     """The values of an axis, or their ends where they are many."""
+    values = axis.unique()
     if len(values) <= MOST_VALUES:
-        return ", ".join(_text(axis, value) for value in values)
-    known = [value for value in values if isinstance(value, int | float)]
-    ends = f", {quantity(min(known))} to {quantity(max(known))}" if known else ""
-    return f"{len(values):,} values{ends}"
+        return ", ".join(_text("", value) for value in values)
+    ends = f", {_text('', axis.min())} to {_text('', axis.max())}"
+    return f"{len(values):,} values{ends if axis.dtype.kind in 'iuf' else ''}"
 
 
 def _effects(study: StoredStudy) -> Table:
     """The best of each value of each axis."""
     lines = []
     for axis in study.axes:
-        values = _values(study, axis)
-        if not 1 < len(values) <= MOST_VALUES:
-            continue
-        for value in values:
-            own = [row for row in study.rows if row[axis] == value]
-            fitting = [row for row in own if row["status"] == "ok"]
-            on_front = sum(row["point"] in study.members for row in own)
+        groups = study.frame.groupby(axis, sort=False, dropna=False)
+        for value, own in groups if 1 < len(groups) <= MOST_VALUES else ():
+            fitting = own[own["status"] == "ok"]
+            on_front = int(own["point"].isin(study.front["point"]).sum())
+            best = [study.ranked(name, fitting)[name].head(1) for name in study.objectives]
             lines.append(
                 (
                     axis,
-                    _cell(axis, own[0]),
+                    _cell(axis, value),
                     Figure(f"{len(own):,}", len(own)),
                     Figure(f"{len(fitting):,}", len(fitting), len(fitting) / len(own)),
                     Figure(f"{on_front:,}", on_front),
-                    *(_cell(name, study.best(name, fitting)) for name in study.objectives),
+                    *(_cell(str(each.name), each.item() if len(each) else None) for each in best),
                 )
             )
-    best = (f"best {heading(name)}" for name in study.objectives)
-    return Table(("axis", "value", "points", "fit", "on the front", *best), tuple(lines))
+    headings = (f"best {heading(name)}" for name in study.objectives)
+    return Table(("axis", "value", "points", "fit", "on the front", *headings), tuple(lines))
 
 
 def _misfits(study: StoredStudy) -> Table:
     """Reasons with their numbers left out, an example each."""
     found: dict[tuple[str, str], list[str]] = {}
-    for row in study.rows:
-        status, reason = str(row["status"]), str(row["reason"])
-        if status == "ok":
-            continue
+    wrong = study.frame[study.frame["status"] != "ok"]
+    for status, reason in zip(wrong["status"], wrong["reason"].astype(str), strict=True):
         for part in dict.fromkeys(reason.split("; ") if status == "misfit" else [reason]):
             what = part.partition(":")[0] if status == "misfit" else part
             found.setdefault((status, what), []).append(part)
@@ -280,23 +272,4 @@ def _misfits(study: StoredStudy) -> Table:
             for (status, what), examples in ranked
         ),
         text_columns=3,
-    )
-
-
-def _points(study: StoredStudy) -> Table:
-    """All points, the best in the first objective first."""
-    name, way = next(iter(study.objectives.items()))
-    sign = 1 if way == "min" else -1
-
-    def rank(row: Row) -> tuple[bool, float]:
-        value = row[name]
-        return (False, sign * value) if isinstance(value, int | float) else (True, 0.0)
-
-    columns = ["point", *study.axes, *study.objectives, "status"]
-    return Table(
-        tuple(map(heading, columns)),
-        tuple(
-            tuple(_cell(column, row) for column in columns)
-            for row in sorted(study.rows, key=rank)[:MOST_ROWS]
-        ),
     )
