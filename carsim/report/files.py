@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 from carsim.design.document import design_yaml
 from carsim.errors import InputError
@@ -15,10 +15,7 @@ from carsim.machine.timeline import check_window, record_timeline, usage_by_step
 from carsim.observe import chrome_trace
 from carsim.report.folder import whole_folder
 from carsim.report.run_words import misfit_mark
-from carsim.report.stored import SUMMARY, summary
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from carsim.report.stored import SUMMARY, stored, summary
 
 REPORT = "report.html"
 """The page that ``carsim report`` adds."""
@@ -132,21 +129,14 @@ def _write_steps(report: Report, into: Path) -> None:
 
 
 def _write_figures(report: Report, into: Path) -> None:
-    from carsim.report.figures.breakdown import breakdown_numbers, draw_breakdown
-    from carsim.report.figures.comparison import comparison_numbers, draw_comparison
-    from carsim.report.figures.style import style
-    from carsim.report.figures.utilisation import draw_utilisation, utilisation_numbers
+    from carsim.report.figures import run_plots
+    from carsim.report.figures.draw import save
+    from carsim.report.figures.utilisation import utilisation_numbers
 
-    utilisation = utilisation_numbers(report, usage_by_step(report.chosen))
-    _write_text(into / "utilisation.csv", utilisation.frame().to_csv(lineterminator="\n"))
-    figures: dict[str, Figure] = {
-        "comparison": draw_comparison(comparison_numbers(report)),
-        "breakdown": draw_breakdown(breakdown_numbers(report)),
-        "utilisation": draw_utilisation(utilisation),
-    }
-    with style():
-        for name, figure in figures.items():
-            figure.savefig(into / f"{name}.png")
+    usage = utilisation_numbers(report, usage_by_step(report.chosen))
+    _write_text(into / "utilisation.csv", usage.frame().to_csv(lineterminator="\n"))
+    for name, plot in run_plots(stored(report), usage).items():
+        save(plot, into / f"{name}.png")
 
 
 def _timeline_json(report: Report, first: int, stop: int) -> str:
