@@ -9,7 +9,7 @@ from carsim.design import Design, load_design
 from carsim.errors import InputError
 from carsim.machine import Report
 from carsim.machine import run as simulate
-from carsim.metrics import METRICS
+from carsim.metrics import METRICS, OLD_NAMES
 from carsim.report.stored import SUMMARY, StoredPolicy, StoredRun, read_run, stored
 from carsim.trace import Trace, load_trace
 
@@ -130,13 +130,13 @@ class Comparison:
         return tuple(_notes(self.a, self.b))
 
     def change(self, metric: str, of: str = OWN) -> Change:
-        """The change of a metric of a policy.
+        """The change of a metric, by its name of today or of carsim 0.1, of a policy.
 
         Raises:
             KeyError: No such metric or policy.
         """
         for change in self.metrics:
-            if change[:2] == (of, metric):
+            if change[:2] == (of, OLD_NAMES.get(metric, metric)):
                 return change
         raise KeyError((of, metric))
 

@@ -8,7 +8,7 @@ later carsim adds are ignored; documents of version 1 are brought up to date on 
 import json
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -33,6 +33,9 @@ Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, strict=True, extra="ignore")
+
+
+Part = TypeVar("Part", bound=_Part)
 
 
 class StoredTrace(_Part):
@@ -270,28 +273,19 @@ def stored(report: Report) -> StoredRun:
             for record in limit_records(report)
         ),
         elasticities=tuple(
-            StoredElasticity(
-                resource=each.resource,
-                simulated=each.simulated,
-                latency_change_per_10_percent=each.change,
-            )
+            _part(StoredElasticity, each, latency_change_per_10_percent=each.change)
             for each in report.elasticities
         ),
         memories=tuple(
-            StoredMemory(
-                name=path.name,
-                peak_gbps=path.peak_gbps,
-                dram_gbps=path.dram_gbps,
-                port_gbps=path.port_gbps,
-                sustained_gbps=path.sustained_gbps,
-                limited_by=path.limited_by,
-                latency_cycles=path.latency_cycles,
+            _part(
+                StoredMemory,
+                path,
                 contents_bytes={c.content: c.nbytes for c in uses[path.name].contents},
                 free_bytes=uses[path.name].free_bytes,
             )
             for path in chosen.simulation.plan.hw.paths
         ),
-        fit=tuple(StoredFit.model_validate(row, from_attributes=True) for row in report.fit.rows),
+        fit=tuple(_part(StoredFit, row) for row in report.fit.rows),
         resolved_design=design.model_dump(mode="json"),
     )
 
@@ -317,6 +311,12 @@ def read_run(folder: str | Path) -> StoredRun:
     return _checked(document, str(path))
 
 
+def _part(model: type[Part], source: object, **fields: Any) -> Part:
+    """A model with the fields that are given, and all others from attributes of the same name."""
+    names = model.model_fields.keys() - fields.keys()
+    return model(**{name: getattr(source, name) for name in names}, **fields)
+
+
 def _policy(row: RowResult, report: Report) -> StoredPolicy:
     return StoredPolicy(
         policy=row.variant.name,
@@ -336,9 +336,7 @@ def _policy(row: RowResult, report: Report) -> StoredPolicy:
         },
         energy_parts_per_video_j={
             part.component: StoredEnergyPart(
-                value=part.value_j / row.videos,
-                low=part.low_j / row.videos,
-                high=part.high_j / row.videos,
+                **{end: getattr(part, f"{end}_j") / row.videos for end in ("value", "low", "high")},
                 idle=part.idle,
             )
             for part in row.energy.parts
