@@ -1,4 +1,7 @@
-"""The table of all metrics. Terminal, JSON, frames, CSV, pages and studies are renderings of it."""
+"""The table of all metrics. Terminal, JSON, frames, CSV, pages and studies are renderings of it.
+
+To add a metric, add one row to the table: every output then has it.
+"""
 
 from collections import Counter
 from collections.abc import Callable
