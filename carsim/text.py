@@ -2,6 +2,7 @@
 
 import html
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 
 
 def number(value: float, digits: int = 4) -> str:
@@ -27,13 +28,72 @@ def percent(share: float) -> str:
     return f"{100 * share:.1f} %"
 
 
+def quantity(value: float | str | None, unit: str = "") -> str:
+    """A value of a unit as people read it, the unit left out unless it is part of the number.
+
+    Args:
+        value: A number, a truth value or a text; None where there is none.
+        unit: ``share`` is written as a percentage, ``x`` (a ratio) with three decimals.
+
+    >>> [quantity(0.5, "share"), quantity(1.25, "x"), quantity(12.0, "s"), quantity(None)]
+    ['50.0 %', '1.250', '12', '-']
+    """
+    if value is None:
+        return "-"
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if unit == "share":
+        return percent(value)
+    return f"{value:.3f}" if unit == "x" else number(value)
+
+
+def signed_percent(change: float, digits: int = 2) -> str:
+    """A relative change with its sign, never minus zero.
+
+    >>> signed_percent(-0.0894), signed_percent(-0.00001)
+    ('-8.94 %', '+0.00 %')
+    """
+    return f"{round(100 * change, digits) + 0.0:+.{digits}f} %"
+
+
+def signed(value: float) -> str:
+    """A difference with its sign.
+
+    >>> signed(12.5), signed(-0.5), signed(0.0)
+    ('+12.50', '-0.5000', '0')
+    """
+    return ("+" if value > 0 else "") + number(value)
+
+
+def count(n: int, one: str, many: str = "") -> str:
+    """So many of a thing.
+
+    >>> count(1, "core"), count(3, "batch", "batches")
+    ('1 core', '3 batches')
+    """
+    return f"{n} {one if n == 1 else many or one + 's'}"
+
+
+def amount(n: float, unit: str) -> str:
+    """So much of a thing; ``B`` stands for bytes.
+
+    >>> amount(2520, "DSP"), amount(4_094_000_000, "B"), amount(65536, "B")
+    ('2,520 DSP', '4.094 GB', '64.0 KiB')
+    """
+    if unit != "B":
+        return f"{number(n)} {unit}"
+    return f"{n / 1e9:.3f} GB" if abs(n) >= 10_000_000 else f"{n / 1024:,.1f} KiB"
+
+
 class Figure(str):
-    """A cell that shows a text and is sorted by a number.
+    """A cell that shows a text, is sorted by a number, and may have a bar.
 
     Args:
         text: What people read.
         value: What it is sorted by; None goes last.
-        share: Draw a bar of this share of the cell behind the text.
+        share: Length of the bar, as a share of the longest possible; None for no bar.
     """
 
     value: float | None
@@ -45,6 +105,27 @@ class Figure(str):
         figure.value = value
         figure.share = share
         return figure
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Cells as people read them; terminal, Markdown and HTML are renderings of it.
+
+    Attributes:
+        headings: One per column.
+        rows: As many cells each as there are headings; :class:`Figure` where a cell has a number.
+        text_columns: So many columns from the left hold text; the others are aligned as numbers.
+        marked: Rows that break something, by index.
+        strong: Rows that matter most, by index.
+        title: What the table shows; may be empty.
+    """
+
+    headings: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    text_columns: int = 1
+    marked: frozenset[int] = frozenset()
+    strong: frozenset[int] = frozenset()
+    title: str = ""
 
 
 def html_table(

@@ -14,6 +14,7 @@ from carsim.errors import CarsimError
 COMMANDS = {
     "run": "Simulate one design on a trace and compare it with the alternatives.",
     "compare": "Show what differs between two runs, and what that did.",
+    "metrics": "List every metric with its unit, meaning and formula.",
     "report": "Make one HTML page of a folder of results.",
     "sweep": "Evaluate every point of a study, durably, on all cores or a cluster.",
     "search": "Look for the Pareto front of a study by evaluating some of its points.",

@@ -1,6 +1,5 @@
 """``carsim compare``: what differs between two runs, and what that did."""
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
@@ -8,10 +7,7 @@ import click
 from carsim.errors import InputError
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from carsim.design import Design
-    from carsim.report.compare import Comparison
 
 
 @click.command()
@@ -46,8 +42,9 @@ def compare(
     Each is a folder that carsim run --out made, or a design: a YAML file or the name of a shipped
     one, which is simulated on --trace.
     """
-    from carsim.cli.console import output_console, progress, show
+    from carsim.cli.console import in_order, output_console, progress, show
     from carsim.report.compare import compare as compare_runs
+    from carsim.report.compare_words import sections
     from carsim.trace import load_trace
 
     first, second = _side(a, set_a, "--set-a"), _side(b, set_b, "--set-b")
@@ -59,39 +56,7 @@ def compare(
 
         click.echo(json.dumps(found.document(), indent=2, allow_nan=False))
         return
-    show(output_console(), comparison_parts(found))
-
-
-def comparison_parts(comparison: "Comparison") -> Iterator["RenderableType"]:
-    """Everything that a comparison found, most important first."""
-    from rich.text import Text
-
-    from carsim.cli.plain_table import rich_table
-    from carsim.report import compare_words as words
-
-    for side, run in (("A", comparison.a), ("B", comparison.b)):
-        board = run.spec().board.name
-        yield f"{side}  {run.design} on {board}, {run.own.policy} (sha256 {run.design_sha256[:12]})"
-    yield ""
-    if comparison.spec or comparison.inputs:
-        yield Text("What differs", style="bold")
-        yield rich_table(words.spec_table(comparison))
-    else:
-        yield "Nothing differs in design, traces or options."
-        yield ""
-    yield Text("What that did", style="bold")
-    for sentence in words.answer(comparison):
-        yield f"- {sentence}"
-    for note in comparison.notes:
-        yield Text(f"- {note}", style="bold red" if note.startswith("MISFIT") else "")
-    yield ""
-    for table in (
-        words.own_table(comparison),
-        words.policies_table(comparison),
-        words.breakdown_table(comparison),
-        words.phases_table(comparison),
-    ):
-        yield rich_table(table)
+    show(output_console(), in_order(sections(found)))
 
 
 def _side(name: str, changes: tuple[str, ...], option: str) -> "str | Design":

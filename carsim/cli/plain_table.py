@@ -1,17 +1,76 @@
-"""Tables of documents in the terminal."""
+"""The one renderer of tables in the terminal."""
+
+import textwrap
+from collections.abc import Iterator
+from dataclasses import replace
 
 from rich import box
 from rich.table import Table
 
-from carsim.report.document import Table as PlainTable
+from carsim.text import Table as PlainTable
+
+LEAST_TEXT = 22
+"""Columns that a column of text keeps beside numbers; longer texts are wrapped."""
+
+BAR_WIDTH = 20
 
 
-def rich_table(plain: PlainTable) -> Table:
-    """The table, columns of numbers to the right, what breaks something in red."""
+def fitted(plain: PlainTable, width: int) -> Iterator[PlainTable]:
+    """The table in blocks of columns, none wider than the terminal; numbers are never cut.
+
+    >>> wide = PlainTable(("policy", "a", "b"), (("dense", "1" * 30, "2" * 30),))
+    >>> [block.headings for block in fitted(wide, 60)]
+    [('policy', 'a'), ('policy', 'b')]
+    """
+    texts = plain.text_columns
+    rows = (plain.headings, *plain.rows)
+    widths = [_width(plain, column) + 2 for column in range(len(plain.headings))]
+    room = width - sum(min(w, LEAST_TEXT) for w in widths[:texts])
+    blocks: list[list[int]] = [[]]
+    for column in range(texts, len(plain.headings)):
+        if blocks[-1] and sum(widths[c] for c in (*blocks[-1], column)) > room:
+            blocks.append([])
+        blocks[-1].append(column)
+    for block in blocks:
+        kept = [*range(texts), *block]
+        headings, *cells = (tuple(row[column] for column in kept) for row in rows)
+        yield replace(plain, headings=headings, rows=tuple(cells))
+
+
+def rich_table(plain: PlainTable, *, ascii_only: bool = False) -> Table:
+    """The table: numbers to the right, rows that matter bold, what breaks something in red.
+
+    A single column of cells with bars is drawn with them.
+    """
+    shares = [[getattr(cell, "share", None) for cell in row] for row in plain.rows]
+    barred = [c for c, column in enumerate(zip(*shares, strict=True)) if any(column)]
+    bars = barred[0] if len(barred) == 1 else None
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
+    if not any(plain.headings):
+        table = Table.grid(padding=(0, 2))
     for column, heading in enumerate(plain.headings):
         is_text = column < plain.text_columns
-        table.add_column(heading, justify="left" if is_text else "right", no_wrap=not is_text)
-    for place, cells in enumerate(plain.rows):
-        table.add_row(*cells, style="bold red" if place in plain.marked else None)
+        table.add_column(
+            heading if is_text else textwrap.fill(heading, max(1, _width(plain, column))),
+            justify="left" if is_text else "right",
+            no_wrap=not is_text,
+            overflow="fold",
+            style="bold" if not any(plain.headings) and not column else None,
+        )
+        if column == bars:
+            table.add_column("", no_wrap=True)
+    full = "#" if ascii_only else "█"
+    for place, row in enumerate(plain.rows):
+        cells = list(row)
+        if bars is not None:
+            share = min(1.0, shares[place][bars] or 0.0)
+            cells.insert(bars + 1, full * round(share * BAR_WIDTH))
+        style = "bold red" if place in plain.marked else "bold" if place in plain.strong else None
+        table.add_row(*cells, style=style)
     return table
+
+
+def _width(plain: PlainTable, column: int) -> int:
+    """Of a column: its longest cell, or the longest word of its heading."""
+    texts = [*plain.headings[column].split(), *(row[column] for row in plain.rows)]
+    return max(map(len, texts), default=0)

@@ -70,9 +70,9 @@ def run(
 ) -> None:
     """Simulate DESIGN, a YAML file or the name of a shipped design, on captured decisions.
 
-    Compares the design's policy with dense decoding, sparse attention, static scheduling, DRS and
-    the bound that no schedule can beat; explains where time goes, what limits it, and whether the
-    design fits its board. Exit status 2 for bad input, 3 for a design that does not fit.
+    Compares the design's policy with its alternatives, among them dense decoding, and with a lower
+    bound; explains where time goes, what limits it, and whether the design fits its board. Exit
+    status 2 for bad input, 3 for a design that does not fit.
     """
     window = parse_window(timeline) if timeline is not None else None
     if out is None and (overwrite or window):
@@ -84,7 +84,7 @@ def run(
 
         check_folder(Path(out), overwrite=overwrite, ours=OUTPUT_FILES)
 
-    from carsim.cli.console import output_console, progress, show
+    from carsim.cli.console import in_order, output_console, progress, show
     from carsim.design import load_design
 
     shorthands = {}
@@ -120,7 +120,7 @@ def run(
         )
         files: list[str] = []
         if out is not None:
-            from carsim.report.files import save_report
+            from carsim.report.files import missing_parquet, save_report
 
             files = save_report(
                 report,
@@ -132,17 +132,18 @@ def run(
     if as_json:
         import json
 
-        from carsim.report.summary import summary
+        from carsim.report import summary
 
         click.echo(json.dumps(summary(report), indent=2, allow_nan=False))
         return
 
-    from carsim.cli.tables import report_parts
+    from carsim.report.run_words import sections
+    from carsim.report.stored import stored
 
-    console = output_console()
-    show(console, report_parts(console, report, traces))
+    show(output_console(), in_order(sections(stored(report), traces)))
     if out is not None:
-        show(console, ["", f"Written to {out}: {', '.join(files)}"])
+        left_out = missing_parquet()
+        click.echo(f"\nWritten to {out}: {', '.join(files)}{left_out and f' ({left_out})'}")
 
 
 def parse_tau(text: str) -> str:

@@ -6,7 +6,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from carsim.design import Design
-from carsim.machine import frames
 from carsim.machine.batches import Batches
 from carsim.machine.elasticity import Elasticity
 from carsim.machine.limits import PhaseLimit
@@ -164,6 +163,8 @@ class RowResult:
 
     def _repr_html_(self) -> str:
         """A notebook shows its figures."""
+        from carsim.metrics import frames
+
         return frames.row_html(self)
 
     def _part(self, phase: str) -> int:
@@ -226,81 +227,45 @@ class Report:
         raise KeyError(name)
 
     def to_frame(self) -> "pd.DataFrame":
-        """The comparison, a row per policy; units in the names of the columns."""
-        import pandas as pd
+        """The comparison: a row per policy, a column per metric of ``carsim.metrics``."""
+        from carsim.metrics import frames
 
-        dense = self.rows[0].latency_s
-        return pd.DataFrame(
-            [
-                {
-                    "policy": row.variant.name,
-                    "attention": row.variant.attention.kind,
-                    "schedule": "bound" if row.is_bound else row.variant.schedule,
-                    "latency_s": row.latency_s,
-                    "s_per_video": row.seconds_per_video,
-                    "ms_per_token": row.ms_per_token,
-                    "speedup": dense / row.latency_s,
-                    "replay_all": row.replay_all,
-                    "replay_eligible": row.replay_eligible,
-                    "core_busy": row.busy,
-                    "mac_utilisation": row.mac_utilisation,
-                    "ddr_utilisation": max(row.ddr_utilisation.values()),
-                    "energy_per_video_j": row.energy_per_video.value_j,
-                    "energy_per_video_low_j": row.energy_per_video.low_j,
-                    "energy_per_video_high_j": row.energy_per_video.high_j,
-                    "average_power_w": row.average_power_w,
-                    "dram_gb_per_video": row.dram_gb_per_video,
-                    "body_latency_s": row.body_latency_s,
-                    "decisions": row.batches.label,
-                    "fits": self.fit.fits,
-                }
-                for row in self.rows
-            ]
-        ).set_index("policy")
+        return frames.report_frame(self)
 
     def breakdown(self) -> "pd.DataFrame":
         """Seconds of a batch by category, a column per simulated row."""
-        import pandas as pd
+        from carsim.metrics import frames
 
-        return pd.DataFrame(
-            {row.variant.name: row.seconds_by_category for row in self.rows if not row.is_bound}
-        )
+        return frames.breakdown_frame(self)
 
     def steps(self) -> "pd.DataFrame":
-        """Cycles of every layer-step of the chosen row (only of runs with ``detail``).
+        """Cycles of every layer-step of the chosen row (only of runs with ``detail``)."""
+        from carsim.metrics import frames
 
-        Columns: batch, step, layer, computing sequences, cycles by phase.
-        """
-        import pandas as pd
-
-        cycles = self.chosen.simulation.phase_cycles
-        if not cycles:
-            return pd.DataFrame()
-        shape = next(iter(cycles.values())).shape
-        index = pd.MultiIndex.from_product(
-            [range(n) for n in shape], names=["batch", "step", "layer"]
-        )
-        computing = (~self.chosen.batches.replay).sum(axis=-1)
-        return pd.DataFrame(
-            {"computing_sequences": computing.ravel().astype("int16")}
-            | {f"{phase}_cycles": array.ravel() for phase, array in cycles.items()},
-            index=index,
-        ).reset_index()
+        return frames.steps_frame(self)
 
     def phases(self) -> "pd.DataFrame":
         """Seconds of a batch by kind of phase, a column per row."""
+        from carsim.metrics import frames
+
         return frames.phases_frame(self)
 
     def limits_frame(self) -> "pd.DataFrame":
         """The limits of the chosen row by phase."""
+        from carsim.metrics import frames
+
         return frames.limits_frame(self)
 
     def elasticities_frame(self) -> "pd.DataFrame":
         """Relative change of latency per +10 % of each resource."""
+        from carsim.metrics import frames
+
         return frames.elasticities_frame(self)
 
     def fit_frame(self) -> "pd.DataFrame":
         """What the design takes of the board."""
+        from carsim.metrics import frames
+
         return frames.fit_frame(self)
 
     def __repr__(self) -> str:
@@ -309,4 +274,6 @@ class Report:
 
     def _repr_html_(self) -> str:
         """A notebook shows the comparison."""
+        from carsim.metrics import frames
+
         return frames.report_html(self)

@@ -1,17 +1,15 @@
 """Two runs side by side: what differs in what was asked, and what that did."""
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from carsim.design import Design, load_design
 from carsim.errors import InputError
 from carsim.machine import Report
 from carsim.machine import run as simulate
-from carsim.report.metrics import METRICS, Metric
+from carsim.metrics import METRICS, OLD_NAMES
 from carsim.report.stored import SUMMARY, StoredPolicy, StoredRun, read_run, stored
 from carsim.trace import Trace, load_trace
 
@@ -24,9 +22,10 @@ OWN = "own policy"
 LABELS = frozenset({"name", "description"})
 """Fields of a design that change no result."""
 
+NUMBERS = ("a", "b", "difference", "relative")
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+
+class Difference(NamedTuple):
     """Something that the two runs were given differently; None where one has no such thing."""
 
     path: str
@@ -34,16 +33,8 @@ class Difference:
     b: Any
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
-    """A number of the two runs.
-
-    Attributes:
-        of: What it belongs to: a policy.
-        what: What it is: a metric or a category of time.
-        a: In the first; None where there was nothing to divide by.
-        b: In the second.
-    """
+class Change(NamedTuple):
+    """A metric, or the seconds of a category of time, of a policy in both runs."""
 
     of: str
     what: str
@@ -61,37 +52,27 @@ class Change:
         return self.difference / self.a if self.a and self.difference is not None else None
 
 
-@dataclass(frozen=True, slots=True)
-class PhaseChange:
-    """A kind of phase of the designs' own policies; seconds are per video, None without it."""
+class PhaseChange(NamedTuple):
+    """A kind of phase of the own policies: seconds per video, and what limits it."""
 
     phase: str
     a_s: float | None
     b_s: float | None
-    a_limit: str
-    b_limit: str
+    a_limit: str | None
+    b_limit: str | None
 
 
-@dataclass(frozen=True, eq=False)
 class Comparison:
-    """What :func:`compare` found.
+    """What differs between two runs, ``a`` and ``b``, and what that did."""
 
-    Attributes:
-        a: The first run.
-        b: The second.
-    """
-
-    a: StoredRun
-    b: StoredRun
+    def __init__(self, a: StoredRun, b: StoredRun) -> None:
+        self.a, self.b = a, b
 
     @cached_property
     def spec(self) -> tuple[Difference, ...]:
         """Fields of the designs that differ, by path."""
-        return tuple(
-            each
-            for each in _differences(self.a.resolved_design, self.b.resolved_design)
-            if each.path not in LABELS
-        )
+        found = _differences(self.a.resolved_design, self.b.resolved_design)
+        return tuple(each for each in found if each.path not in LABELS)
 
     @cached_property
     def inputs(self) -> tuple[Difference, ...]:
@@ -100,125 +81,104 @@ class Comparison:
 
     @cached_property
     def pairs(self) -> Mapping[str, tuple[StoredPolicy, StoredPolicy]]:
-        """The designs' own policies, and all policies that both runs have, by name."""
-        of_b = {policy.policy: policy for policy in self.b.policies}
-        common = {
-            policy.policy: (policy, of_b[policy.policy])
-            for policy in self.a.policies
-            if policy.policy in of_b
+        """The designs' own policies, and all policies that both runs have, by name in the first."""
+        of_b = {policy.key: policy for policy in self.b.policies}
+        return {OWN: (self.a.own, self.b.own)} | {
+            each.policy: (each, of_b[each.key]) for each in self.a.policies if each.key in of_b
         }
-        return {OWN: (self.a.own, self.b.own), **common}
 
     @cached_property
     def metrics(self) -> tuple[Change, ...]:
-        """Every figure of every policy."""
+        """Every metric that is a number, of every policy."""
         return tuple(
-            Change(name, metric.key, metric.of(a), metric.of(b))
-            for name, (a, b) in self.pairs.items()
-            for metric in METRICS
+            Change(of, name, *values)
+            for of, pair in self.pairs.items()
+            for name in METRICS
+            if (values := [_number(policy.get(name)) for policy in pair]) != [None, None]
         )
 
     @cached_property
     def breakdown(self) -> tuple[Change, ...]:
         """Where the seconds of a video go, of every simulated policy."""
+        videos = self.a.videos_per_batch, self.b.videos_per_batch
         return tuple(
-            Change(
-                name,
-                category,
-                a.breakdown_s.get(category, 0.0) / self.a.videos_per_batch,
-                b.breakdown_s.get(category, 0.0) / self.b.videos_per_batch,
-            )
-            for name, (a, b) in self.pairs.items()
-            for category in dict.fromkeys([*a.breakdown_s, *b.breakdown_s])
+            Change(of, what, a.get(what, 0.0) / videos[0], b.get(what, 0.0) / videos[1])
+            for of, pair in self.pairs.items()
+            for a, b in [[policy.breakdown_s for policy in pair]]
+            for what in a | b
         )
 
     @cached_property
     def phases(self) -> tuple[PhaseChange, ...]:
         """Phases of the designs' own policies, and what limits them."""
-        of_a, of_b = (
+        a, b = (
             {
-                limit.phase: (limit.share_of_time * run.own.s_per_video, limit.limited_by)
-                for limit in run.limits
+                each.phase: (each.share_of_time * run.own.seconds_per_video, each.limited_by)
+                for each in run.limits
             }
             for run in (self.a, self.b)
         )
-        changes = []
-        for phase in dict.fromkeys([*of_a, *of_b]):
-            a_s, a_limit = of_a.get(phase, (None, ""))
-            b_s, b_limit = of_b.get(phase, (None, ""))
-            changes.append(PhaseChange(phase, a_s, b_s, a_limit, b_limit))
-        return tuple(changes)
+        sides = ((phase, a.get(phase, (None,) * 2), b.get(phase, (None,) * 2)) for phase in a | b)
+        return tuple(
+            PhaseChange(phase, a_s, b_s, a_limit, b_limit)
+            for phase, (a_s, a_limit), (b_s, b_limit) in sides
+        )
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What forbids to take a difference for the effect of the spec alone."""
-        return tuple(_notes(self))
+        """Why a difference may not be the effect of the design alone."""
+        return tuple(_notes(self.a, self.b))
 
     def change(self, metric: str, of: str = OWN) -> Change:
-        """The change of a metric of a policy.
+        """The change of a metric, by its name of today or of carsim 0.1, of a policy.
 
         Raises:
             KeyError: No such metric or policy.
         """
         for change in self.metrics:
-            if (change.of, change.what) == (of, metric):
+            if change[:2] == (of, OLD_NAMES.get(metric, metric)):
                 return change
         raise KeyError((of, metric))
 
     def spec_frame(self) -> "pd.DataFrame":
         """Fields and inputs that differ: path, a, b."""
-        import pandas as pd
-
-        rows = [(each.path, each.a, each.b) for each in (*self.spec, *self.inputs)]
-        return pd.DataFrame(rows, columns=["path", "a", "b"], dtype=object).set_index("path")
+        return _frame((*self.spec, *self.inputs), Difference._fields, 1).astype(object)
 
     def to_frame(self) -> "pd.DataFrame":
         """Figures by policy and metric: a, b, difference, relative."""
-        return _frame(self.metrics, ["policy", "metric"])
+        return _frame(_rows(self.metrics), ("policy", "metric", *NUMBERS), 2).astype(float)
 
     def breakdown_frame(self) -> "pd.DataFrame":
         """Seconds of a video by policy and category: a, b, difference, relative."""
-        return _frame(self.breakdown, ["policy", "category"])
+        return _frame(_rows(self.breakdown), ("policy", "category", *NUMBERS), 2).astype(float)
 
     def phases_frame(self) -> "pd.DataFrame":
         """Phases of the own policies: seconds of a video, and what limits them."""
-        import pandas as pd
-
-        names = ["phase", "a_s", "b_s", "a_limit", "b_limit"]
-        rows = [[getattr(phase, name) for name in names] for phase in self.phases]
-        return pd.DataFrame(rows, columns=names).set_index("phase")
+        return _frame(self.phases, PhaseChange._fields, 1)
 
     def document(self) -> dict[str, Any]:
         """All of it as plain data."""
+        phases = ("phase", "a_s_per_video", "b_s_per_video", "a_limited_by", "b_limited_by")
         return {
             "a": _named(self.a),
             "b": _named(self.b),
-            "spec": [_plain(each) for each in self.spec],
-            "inputs": [_plain(each) for each in self.inputs],
+            "spec": [each._asdict() for each in self.spec],
+            "inputs": [each._asdict() for each in self.inputs],
             "notes": list(self.notes),
             "metrics": _nested(self.metrics),
             "breakdown_s_per_video": _nested(self.breakdown),
-            "phases": [
-                {
-                    "phase": each.phase,
-                    "a_s_per_video": each.a_s,
-                    "b_s_per_video": each.b_s,
-                    "a_limited_by": each.a_limit or None,
-                    "b_limited_by": each.b_limit or None,
-                }
-                for each in self.phases
-            ],
+            "phases": [dict(zip(phases, each, strict=True)) for each in self.phases],
         }
 
     def __repr__(self) -> str:
-        time = self.change("s_per_video")
+        time = self.change("seconds_per_video")
         return (
             f"<Comparison of {self.a.design} and {self.b.design}: {time.a:.4g} and {time.b:.4g} s "
             f"per video, {len(self.spec)} fields differ>"
         )
 
     def _repr_html_(self) -> str:
-        """A notebook shows what differs, the answer, and the figures of the own policies."""
+        """A notebook shows what a terminal shows."""
         from carsim.report.compare_words import as_notebook
 
         return as_notebook(self)
@@ -270,6 +230,10 @@ def _run_of(
     return stored(simulate(what, traces, allow_misfit=allow_misfit))
 
 
+def _number(value: Any) -> float | None:
+    return None if isinstance(value, str | bool) else value
+
+
 def _differences(a: Any, b: Any, path: str = "") -> Iterator[Difference]:
     """Where two documents differ; what only one of them has is one difference."""
     if not (isinstance(a, Mapping) and isinstance(b, Mapping)):
@@ -281,22 +245,19 @@ def _differences(a: Any, b: Any, path: str = "") -> Iterator[Difference]:
 
 
 def _inputs(run: StoredRun) -> dict[str, Any]:
+    kept = run.model_dump(include={"video", "resampling_seed", "fidelity", "carsim_version"})
     return {
         "traces": [f"{trace.name} (sha256 {trace.sha256[:12]})" for trace in run.traces],
-        "video": run.video.model_dump(),
-        "resampling_seed": run.resampling_seed,
-        "fidelity": run.fidelity,
-        "carsim_version": run.carsim_version,
+        **kept,
     }
 
 
-def _notes(comparison: Comparison) -> Iterator[str]:
-    a, b = comparison.a, comparison.b
+def _notes(a: StoredRun, b: StoredRun) -> Iterator[str]:
     for name, run in (("A", a), ("B", b)):
         if not run.fits:
             yield f"MISFIT: {name} does not fit its board: {'; '.join(run.misfits)}."
     if a.video != b.video:
-        yield "The videos differ, so that seconds and joules per video are of different work."
+        yield "The videos differ: seconds and joules per video are of different work."
     if a.fidelity != b.fidelity:
         yield "Fidelities differ, which alone may move latencies by up to 5 %."
     if a.carsim_version != b.carsim_version:
@@ -308,68 +269,31 @@ def _notes(comparison: Comparison) -> Iterator[str]:
     if a.head_included != b.head_included:
         has, lacks = ("A", "B") if a.head_included else ("B", "A")
         yield f"{has} includes the head, {lacks} leaves it out."
-    only = [
-        f"{name} alone has {policy.policy}"
-        for name, run, other in (("A", a, b), ("B", b, a))
-        for policy in run.policies
-        if policy.policy not in {each.policy for each in other.policies}
-    ]
-    if only:
-        yield f"{'; '.join(only)}."
+    for name, run, other in (("A", a, b), ("B", b, a)):
+        known = {policy.key for policy in other.policies}
+        for policy in run.policies:
+            if policy.key not in known:
+                yield f"{name} alone has {policy.policy}."
 
 
 def _named(run: StoredRun) -> dict[str, Any]:
-    return {
-        "design": run.design,
-        "design_sha256": run.design_sha256,
-        "board": run.resolved_design["board"]["name"],
-        "own_policy": run.own.policy,
-        "fits": run.fits,
-    }
+    named = run.model_dump(include={"design", "design_sha256", "fits"})
+    return named | {"board": run.resolved_design["board"]["name"], "own_policy": run.own.policy}
 
 
-def _plain(difference: Difference) -> dict[str, Any]:
-    return {"path": difference.path, "a": difference.a, "b": difference.b}
+def _rows(changes: Sequence[Change]) -> Iterator[tuple[Any, ...]]:
+    return ((*each, each.difference, each.relative) for each in changes)
 
 
 def _nested(changes: Sequence[Change]) -> dict[str, dict[str, dict[str, float | None]]]:
     nested: dict[str, dict[str, dict[str, float | None]]] = {}
-    for each in changes:
-        nested.setdefault(each.of, {})[each.what] = {
-            "a": each.a,
-            "b": each.b,
-            "difference": each.difference,
-            "relative": each.relative,
-        }
+    for of, what, *numbers in _rows(changes):
+        nested.setdefault(of, {})[what] = dict(zip(NUMBERS, numbers, strict=True))
     return nested
 
 
-def _frame(changes: Sequence[Change], names: list[str]) -> "pd.DataFrame":
+def _frame(rows: Iterable[Sequence[Any]], columns: Sequence[str], n_index: int) -> "pd.DataFrame":
     import pandas as pd
 
-    columns = [*names, "a", "b", "difference", "relative"]
-    rows = [
-        (each.of, each.what, each.a, each.b, each.difference, each.relative) for each in changes
-    ]
-    return pd.DataFrame(rows, columns=columns).set_index(names).astype("float64")
-
-
-MOST_SHOWN = 60
-"""Characters of a value; a section that only one design has may be long."""
-
-
-def shown(value: Any) -> str:
-    """A value of a field, in the words of the YAML.
-
-    >>> shown("drs"), shown(None), shown([1, 2]), shown(True)
-    ('drs', '-', '[1, 2]', 'true')
-    """
-    if value is None:
-        return "-"
-    text = value if isinstance(value, str) else json.dumps(value)
-    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}..."
-
-
-def shown_number(metric: Metric, value: float | None) -> str:
-    """A figure as its metric writes it."""
-    return "-" if value is None else metric.show(value)
+    frame = pd.DataFrame(list(rows), columns=list(columns), dtype=object)
+    return frame.set_index(list(columns[:n_index]))

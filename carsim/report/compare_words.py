@@ -1,163 +1,168 @@
-"""A comparison in words and tables, for terminals and notebooks."""
+"""A comparison of two runs in words and tables, for terminals and notebooks."""
 
 import html
+import json
 from collections.abc import Iterator
+from typing import Any
 
-from carsim.report.compare import OWN, Change, Comparison, shown, shown_number
-from carsim.report.document import Table
-from carsim.report.metrics import BY_KEY, METRICS
-from carsim.report.words import PHASE_LABELS, signed_percent
-from carsim.text import html_table, number, percent
+from carsim.metrics import METRICS, PHASES
+from carsim.report.compare import OWN, Change, Comparison
+from carsim.report.run_words import Section
+from carsim.text import Table, html_table, number, quantity, signed, signed_percent
 
 LEAST_SHARE = 0.05
-"""Of the whole change: what is less goes unmentioned in the answer."""
+"""Categories that make up less of the whole change are left out of the answer."""
+
+MOST_SHOWN = 60
+"""Characters of a value; a section that only one design has may be long."""
+
+
+def sections(comparison: Comparison) -> Iterator[Section]:
+    """All that there is to say of a comparison, most important first."""
+    heads = [
+        f"{side}  {run.design} on {run.spec().board.name}, {run.own.policy} "
+        f"(sha256 {run.design_sha256[:12]})"
+        for side, run in (("A", comparison.a), ("B", comparison.b))
+    ]
+    yield "", heads
+    same = "Nothing differs in design, traces or options."
+    table = spec_table(comparison)
+    yield "What differs", [table if table.rows else same]
+    texts = [f"- {text}" for text in (*answer(comparison), *comparison.notes)]
+    yield "What that did", texts
+    yield "Figures of the own policies", [own_table(comparison)]
+    for name in ("seconds_per_video", "energy_per_video_j"):
+        title = METRICS[name].title
+        yield f"{title[0].upper()}{title[1:]}", [policies_table(comparison, name)]
+    yield "Where the seconds of a video go", [breakdown_table(comparison)]
+    yield "Phases, and what limits them", [phases_table(comparison)]
 
 
 def answer(comparison: Comparison) -> Iterator[str]:
     """What the differences did, a sentence each."""
-    time, energy = (comparison.change(key) for key in ("s_per_video", "energy_per_video_j"))
-    yield f"B finishes a video in {_instead(time, 's')}."
-    moved = sorted(
-        (each for each in comparison.breakdown if each.of == OWN and each.difference),
-        key=lambda each: -abs(each.difference or 0.0),
-    )
-    total = sum(abs(each.difference or 0.0) for each in moved)
-    named = [each for each in moved if abs(each.difference or 0.0) >= LEAST_SHARE * total]
+    yield f"B finishes a video in {_instead(comparison.change('seconds_per_video'))}."
+    moved = {
+        each.what: each.difference
+        for each in comparison.breakdown
+        if each.of == OWN and each.difference
+    }
+    total = sum(map(abs, moved.values()))
+    named = [what for what in moved if abs(moved[what]) >= LEAST_SHARE * total]
     if named:
-        parts = ", ".join(f"{each.what} {_signed(each.difference)} s" for each in named)
+        named.sort(key=lambda what: -abs(moved[what]))
+        parts = ", ".join(f"{what} {signed(moved[what])} s" for what in named)
         yield f"Where the time of a video went: {parts}."
-    yield f"It costs {_instead(energy, 'J')}."
-    flipped: dict[tuple[str, str], list[str]] = {}
-    for phase in comparison.phases:
-        limits = phase.a_limit, phase.b_limit
-        if all(limits) and limits[0] != limits[1]:
-            flipped.setdefault(limits, []).append(PHASE_LABELS.get(phase.phase, phase.phase))
-    for (a_limit, b_limit), labels in flipped.items():
-        yield f"Limited by {b_limit} in B, by {a_limit} in A: {', '.join(labels)}."
+    yield f"It costs {_instead(comparison.change('energy_per_video_j'))}."
+    flipped: dict[tuple[Any, Any], list[str]] = {}
+    for phase, _, _, *limits in comparison.phases:
+        if None not in limits and limits[0] != limits[1]:
+            flipped.setdefault((limits[0], limits[1]), []).append(PHASES.get(phase, phase))
+    for (a_limit, b_limit), names in flipped.items():
+        yield f"Limited by {b_limit} in B, by {a_limit} in A: {', '.join(names)}."
 
 
 def spec_table(comparison: Comparison) -> Table:
     """What differs: a line per field."""
-    return Table(
-        ("what", "A", "B"),
-        tuple(
-            (each.path, shown(each.a), shown(each.b))
-            for each in (*comparison.spec, *comparison.inputs)
-        ),
-        text_columns=3,
+    rows = (
+        (each.path, shown(each.a), shown(each.b)) for each in (*comparison.spec, *comparison.inputs)
     )
+    return Table(("what", "A", "B"), tuple(rows), text_columns=3)
 
 
 def own_table(comparison: Comparison) -> Table:
     """Every figure of the designs' own policies."""
-    return Table(
-        ("own policies", "A", "B", "difference", "relative"),
-        tuple(
-            (metric.label, *_cells(comparison.change(metric.key)))
-            for metric in METRICS
-            if comparison.change(metric.key).a or comparison.change(metric.key).b
-        ),
-    )
-
-
-def policies_table(comparison: Comparison) -> Table:
-    """Time and energy of every policy that both have."""
-    keys = ("s_per_video", "energy_per_video_j")
-    return Table(
-        (
-            "policy",
-            *(
-                f"{side} {unit}"
-                for unit in ("[s]", "[J]")
-                for side in ("A", "B", "B - A", "change")
-            ),
-        ),
-        tuple(
-            (name, *(cell for key in keys for cell in _cells(comparison.change(key, name))))
-            for name in comparison.pairs
-            if name != OWN
-        ),
-    )
+    return _changes_table("metric", [each for each in comparison.metrics if each.of == OWN])
 
 
 def breakdown_table(comparison: Comparison) -> Table:
     """Where the seconds of a video go under the designs' own policies."""
-    rows = [each for each in comparison.breakdown if each.of == OWN and (each.a or each.b)]
+    return _changes_table("category", [each for each in comparison.breakdown if each.of == OWN])
+
+
+def policies_table(comparison: Comparison, name: str) -> Table:
+    """A metric of every policy that both have."""
+    unit = METRICS[name].unit
     return Table(
-        ("seconds of a video", "A", "B", "difference", "relative"),
-        tuple((each.what, *_plain_cells(each)) for each in rows),
+        ("policy", f"A [{unit}]", f"B [{unit}]", "difference", "change"),
+        tuple((of, *_cells(comparison.change(name, of))) for of in comparison.pairs if of != OWN),
     )
 
 
 def phases_table(comparison: Comparison) -> Table:
     """Phases of the own policies, and what limits them."""
     return Table(
-        ("phase", "A [s]", "B [s]", "difference", "A limited by", "B limited by"),
+        ("phase", "A limited by", "B limited by", "A [s]", "B [s]", "difference"),
         tuple(
             (
-                PHASE_LABELS.get(each.phase, each.phase),
-                "-" if each.a_s is None else number(each.a_s),
-                "-" if each.b_s is None else number(each.b_s),
-                _signed((each.b_s or 0.0) - (each.a_s or 0.0)),
+                PHASES.get(each.phase, each.phase),
                 each.a_limit or "-",
                 each.b_limit or "-",
+                quantity(each.a_s),
+                quantity(each.b_s),
+                signed((each.b_s or 0.0) - (each.a_s or 0.0)),
             )
             for each in comparison.phases
         ),
+        text_columns=3,
     )
 
 
 def as_notebook(comparison: Comparison) -> str:
-    """What differs, the answer, and the figures of the own policies, as HTML."""
-    texts = [
-        f"A: {comparison.a.design}, B: {comparison.b.design}.",
-        *answer(comparison),
-        *comparison.notes,
-    ]
-    tables = [
-        html_table(table.headings, table.rows, text_columns=table.text_columns)
-        for table in (spec_table(comparison), own_table(comparison), breakdown_table(comparison))
-        if table.rows
-    ]
-    return f"<p>{html.escape(' '.join(texts))}</p>" + "".join(tables)
+    """All sections as HTML."""
+
+    def shown_part(part: str | Table) -> str:
+        if isinstance(part, str):
+            return f"<p>{html.escape(part)}</p>"
+        return html_table(part.headings, part.rows, text_columns=part.text_columns)
+
+    return "".join(
+        f"<h4>{html.escape(heading)}</h4>" * bool(heading) + "".join(map(shown_part, parts))
+        for heading, parts in sections(comparison)
+    )
+
+
+def shown(value: Any) -> str:
+    """A value of a field, in the words of the YAML.
+
+    >>> shown("drs"), shown(None), shown([1, 2]), shown(True)
+    ('drs', '-', '[1, 2]', 'true')
+    """
+    if value is None:
+        return "-"
+    text = value if isinstance(value, str) else json.dumps(value)
+    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}..."
+
+
+def _changes_table(what: str, changes: list[Change]) -> Table:
+    """Changes of the numbers that both runs have, those that are zero in both left out."""
+    return Table(
+        (what, "A", "B", "difference", "change"),
+        tuple(
+            (METRICS[each.what].heading if each.what in METRICS else each.what, *_cells(each))
+            for each in changes
+            if each.difference is not None and (each.a or each.b)
+        ),
+    )
 
 
 def _cells(change: Change) -> tuple[str, str, str, str]:
-    metric = BY_KEY[change.what]
+    unit = METRICS[change.what].unit if change.what in METRICS else "s"
     difference = change.difference
-    text = "-" if difference is None else _signed(difference)
-    if difference is not None and metric.show is percent:
+    if difference is None:
+        text = "-"
+    elif unit == "share":
         text = f"{round(100 * difference, 1) + 0.0:+.1f} points"
-    return (
-        shown_number(metric, change.a),
-        shown_number(metric, change.b),
-        text,
-        _relative(change),
-    )
-
-
-def _plain_cells(change: Change) -> tuple[str, str, str, str]:
-    return (
-        number(change.a or 0.0),
-        number(change.b or 0.0),
-        _signed(change.difference),
-        _relative(change),
-    )
+    else:
+        text = signed(difference)
+    return quantity(change.a, unit), quantity(change.b, unit), text, _relative(change)
 
 
 def _relative(change: Change) -> str:
     return "-" if change.relative is None else signed_percent(change.relative)
 
 
-def _instead(change: Change, unit: str) -> str:
-    a, b = change.a or 0.0, change.b or 0.0
-    if number(a) == number(b):
-        return f"{number(b)} {unit}, like A"
-    relative = f" ({_relative(change)})" if change.relative is not None else ""
-    return f"{number(b)} {unit} instead of {number(a)} {unit}{relative}"
-
-
-def _signed(value: float | None) -> str:
-    if value is None:
-        return "-"
-    return ("+" if value > 0 else "") + number(value)
+def _instead(change: Change) -> str:
+    unit, a, b = METRICS[change.what].unit, number(change.a or 0.0), number(change.b or 0.0)
+    if a == b:
+        return f"{b} {unit}, like A"
+    return f"{b} {unit} instead of {a} {unit} ({_relative(change)})"

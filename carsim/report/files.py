@@ -1,10 +1,12 @@
 """Write everything that a run found into one folder."""
 
 import gzip
+import importlib.util
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import BinaryIO
 
 from carsim.design.document import design_yaml
 from carsim.errors import InputError
@@ -12,16 +14,14 @@ from carsim.machine import Report
 from carsim.machine.timeline import check_window, record_timeline, usage_by_step
 from carsim.observe import chrome_trace
 from carsim.report.folder import whole_folder
-from carsim.report.summary import summary
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from carsim.report.run_words import misfit_mark
+from carsim.report.stored import SUMMARY, stored, summary
 
 REPORT = "report.html"
 """The page that ``carsim report`` adds."""
 
 OUTPUT_FILES = (
-    "summary.json",
+    SUMMARY,
     "design.yaml",
     "comparison.csv",
     "steps.parquet",
@@ -51,10 +51,10 @@ def save_report(
     """Write a report into a folder, which appears whole or not at all.
 
     Files: ``summary.json`` (all figures, the hashes of design and traces, version, seed),
-    ``design.yaml`` (the resolved design), ``comparison.csv``, ``steps.parquet`` and ``steps.csv``
-    (every layer-step of the chosen policy; compressed if long), three figures as PNG, the numbers
-    of the third (``utilisation.csv``), and, if asked for, ``timeline.json`` for
-    https://ui.perfetto.dev.
+    ``design.yaml`` (the resolved design), ``comparison.csv``, ``steps.csv`` (every layer-step of
+    the chosen policy; compressed if long) and, where pyarrow is installed, ``steps.parquet``, three
+    figures as PNG, the numbers of the third (``utilisation.csv``), and, if asked for,
+    ``timeline.json`` for https://ui.perfetto.dev.
 
     Args:
         report: A report of a run with ``detail``.
@@ -78,8 +78,8 @@ def save_report(
         check_window(*timeline, plan.video.n_steps, report.design.model.body.n_layers)
     with whole_folder(Path(folder), overwrite=overwrite, ours=OUTPUT_FILES) as into:
         tell("summary and comparison")
-        _write_text(into / "summary.json", json.dumps(summary(report), indent=2, allow_nan=False))
-        mark = "" if report.fit.fits else f"# {misfit_mark(report)}\n"
+        _write_text(into / SUMMARY, json.dumps(summary(report), indent=2, allow_nan=False))
+        mark = "" if report.fit.fits else f"# {misfit_mark(report.design)}\n"
         _write_text(into / "design.yaml", mark + design_yaml(report.design))
         _write_text(into / "comparison.csv", report.to_frame().to_csv(lineterminator="\n"))
         tell("layer-steps")
@@ -93,9 +93,10 @@ def save_report(
     return [name for name in OUTPUT_FILES if name in names]
 
 
-def misfit_mark(report: Report) -> str:
-    """The line that marks every output of a design that does not fit."""
-    return f"MISFIT: {report.design.name} does not fit {report.design.board.name}"
+def missing_parquet() -> str:
+    """Why no Parquet file is written; empty if it is."""
+    has_it = importlib.util.find_spec("pyarrow") is not None
+    return "" if has_it else "no steps.parquet without pip install 'carsim[parquet]'"
 
 
 def _write_text(path: Path, text: str) -> None:
@@ -103,47 +104,46 @@ def _write_text(path: Path, text: str) -> None:
 
 
 def _write_steps(report: Report, into: Path) -> None:
-    import pyarrow as pa
-    from pyarrow import csv, parquet
-
     frame = report.steps()
     frame["fits"] = report.fit.fits
-    table = pa.Table.from_pandas(frame, preserve_index=False)
-    parquet.write_table(table, into / "steps.parquet")
+    write: Callable[[BinaryIO], object]
+    if missing_parquet():
+        write = partial(frame.to_csv, index=False, lineterminator="\n")
+    else:
+        import pyarrow as pa
+        from pyarrow import csv, parquet
+
+        table = pa.Table.from_pandas(frame, preserve_index=False)
+        parquet.write_table(table, into / "steps.parquet")
+        write = partial(csv.write_csv, table)  # a tenth of the time of pandas
     if len(frame) <= PLAIN_CSV_LINES:
-        csv.write_csv(table, into / "steps.csv")
+        with (into / "steps.csv").open("wb") as file:
+            write(file)
         return
     with (
         (into / "steps.csv.gz").open("wb") as file,
         # The fastest level: a quarter of the time, half more bytes. No date, for equal files.
         gzip.GzipFile(filename="", mode="wb", compresslevel=1, fileobj=file, mtime=0) as stream,
     ):
-        csv.write_csv(table, stream)
+        write(stream)
 
 
 def _write_figures(report: Report, into: Path) -> None:
-    from carsim.report.figures.breakdown import breakdown_numbers, draw_breakdown
-    from carsim.report.figures.comparison import comparison_numbers, draw_comparison
-    from carsim.report.figures.style import style
-    from carsim.report.figures.utilisation import draw_utilisation, utilisation_numbers
+    from carsim.report.figures import run_plots
+    from carsim.report.figures.draw import save
+    from carsim.report.figures.utilisation import utilisation_numbers
 
-    utilisation = utilisation_numbers(report, usage_by_step(report.chosen))
-    _write_text(into / "utilisation.csv", utilisation.frame().to_csv(lineterminator="\n"))
-    figures: dict[str, Figure] = {
-        "comparison": draw_comparison(comparison_numbers(report)),
-        "breakdown": draw_breakdown(breakdown_numbers(report)),
-        "utilisation": draw_utilisation(utilisation),
-    }
-    with style():
-        for name, figure in figures.items():
-            figure.savefig(into / f"{name}.png")
+    usage = utilisation_numbers(report, usage_by_step(report.chosen))
+    _write_text(into / "utilisation.csv", usage.frame().to_csv(lineterminator="\n"))
+    for name, plot in run_plots(stored(report), usage).items():
+        save(plot, into / f"{name}.png")
 
 
 def _timeline_json(report: Report, first: int, stop: int) -> str:
     chosen, design = report.chosen, report.design
     title = f"{design.name}: {chosen.variant.name}, first batch, steps {first} to {stop - 1}"
     if not report.fit.fits:
-        title = f"{misfit_mark(report)}. {title}"
+        title = f"{misfit_mark(report.design)}. {title}"
     document = chrome_trace(
         record_timeline(chosen, first, stop),
         design.board.fabric_clock_mhz,

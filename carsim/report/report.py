@@ -9,7 +9,7 @@ from carsim.errors import InputError
 from carsim.explore.store import STORE_FILE
 from carsim.files import write_whole
 from carsim.report.files import REPORT
-from carsim.report.html import GENERATOR, PageSection, as_html
+from carsim.report.html import GENERATOR
 from carsim.report.stored import SUMMARY, read_run
 
 HEAD_BYTES = 4096
@@ -42,14 +42,13 @@ def write_page(
     page = folder / REPORT if out is None else Path(out)
     check_page(page, overwrite=overwrite)
     progress("reading and drawing")
-    title, sections, pictures = _content(folder, _address(folder, page))
-    text = as_html(title, sections, pictures)
+    text = _content(folder, _address(folder, page))
     write_whole(page, lambda path: path.write_text(text, encoding="utf-8"))
     return page
 
 
-def _content(folder: Path, address: str) -> tuple[str, list[PageSection], dict[str, bytes]]:
-    """Title, sections and pictures of whatever results the folder holds."""
+def _content(folder: Path, address: str) -> str:
+    """The page of whatever results the folder holds."""
     if (folder / SUMMARY).exists():
         from carsim.report.run_page import run_page
 

@@ -1,118 +1,370 @@
-"""A stored run in sentences: what was asked, and the answer."""
+"""A run in words and tables: the one source of what terminal and page say of it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from carsim.design import Design
+from carsim.design import Design, Precision
+from carsim.metrics import INTERVALS, METRICS, PHASES
 from carsim.report.stored import StoredRun
-from carsim.report.words import (
-    PHASE_LABELS,
-    board_text,
-    machine_text,
-    memory_text,
-    model_text,
-    policy_text,
-    run_text,
-    signed_percent,
-    video_text,
+from carsim.text import Figure, Table, amount, count, number, percent, signed_percent
+from carsim.trace import Trace
+
+HEADLINE = ("seconds_per_video", "speedup", "energy_per_video_j", "busy", "memory_utilisation")
+"""Metrics of the first table: a line per policy."""
+
+DETAILS = (
+    *("latency_s", "ms_per_token", "body_latency_s", "bound_latency_s"),
+    *(f"{phase}_s" for phase in PHASES),
+    *("mac_utilisation", "replay_eligible", "replay_all"),
+    *("energy_above_idle_per_video_j", "average_power_w", "memory_gb_per_video"),
 )
-from carsim.text import number, percent
+"""Metrics of the second table: a line per metric."""
 
-PLURALS = {"port": "the ports limit", "memory": "the DRAM limits", "compute": "compute limits"}
-"""What the name of a limit reads like; what is missing is limited by dependencies."""
+LIMITED = {"port": "the ports limit", "memory": "the DRAM limits", "compute": "compute limits"}
+"""Name of a limit -> subject and verb; anything else is a dependency."""
+
+FIDELITY = {
+    "fluid": "Transfers share the sustained rate of a memory evenly; latencies are within 1 % of "
+    "tile fidelity in the median and 5 % at worst over 200 designs.",
+    "tile": "A memory serves whole tiles at its sustained rate.",
+}
+"""How memory is modelled, and how far off that may be."""
+
+Section = tuple[str, Sequence[str | Table]]
+"""A heading and what stands under it."""
 
 
-def asked(run: StoredRun, design: Design) -> tuple[tuple[str, str], ...]:
+def sections(run: StoredRun, traces: Sequence[Trace] = ()) -> Iterator[Section]:
+    """All that there is to say of a run, most important first.
+
+    Args:
+        run: The run.
+        traces: Its traces, if they are at hand: more can then be said of them.
+    """
+    design = run.spec()
+    mark = "" if run.fits else " - MISFIT"
+    yield (
+        "" if run.fits else misfit_mark(design),
+        [Table(("", ""), tuple(asked(run, design, traces)), text_columns=2)],
+    )
+    yield "Answer", list(answer(run))
+    yield f"Policies on {run.design}{mark}", [*policies_tables(run), *labels(run)]
+    yield f"Where the time of {run.own.policy} goes", [breakdown_table(run)]
+    yield "What limits each phase", [limits_table(run), limits_note(run, design)]
+    yield "What 10 % more of a resource would bring", [elasticities_table(run)]
+    yield (
+        f"Does it fit the {design.board.name}{mark}",
+        [fit_table(run), *held(run), *(f"warning: {warning}" for warning in run.warnings)],
+    )
+    yield "Notes", [f"- {note}" for note in (*run.notes, *trust(run))]
+
+
+def misfit_mark(design: Design) -> str:
+    """The line that marks every output of a design that does not fit."""
+    return f"MISFIT: {design.name} does not fit {design.board.name}"
+
+
+def asked(
+    run: StoredRun, design: Design, traces: Sequence[Trace] = ()
+) -> Iterator[tuple[str, str]]:
     """What was simulated, as terms with their texts."""
-    video = run.video
-    return (
-        ("design", f"{run.design} (sha256 {run.design_sha256[:12]})"),
-        ("board", board_text(design)),
-        *(
-            (
-                f"memory {each.name}",
-                memory_text(
-                    design.board.memories[each.name].standard,
-                    each.sustained_gbps,
-                    each.peak_gbps,
-                    each.limited_by,
-                    each.latency_cycles,
-                ),
+    board, machine, video = design.board, design.machine, run.video
+    model, policy = design.model, design.policy
+    described = f": {design.description}" if design.description else ""
+    yield "design", f"{run.design} (sha256 {run.design_sha256[:12]}){described}"
+    clock = number(board.fabric_clock_mhz)
+    yield "board", f"{board.name} ({board.device}), fabric at {clock} MHz"
+    for memory in run.memories:
+        if run.own.memory_gb_per_video_by_memory.get(memory.name) and memory.name in board.memories:
+            yield (
+                f"memory {memory.name}",
+                f"{board.memories[memory.name].standard}: sustains {number(memory.sustained_gbps)} "
+                f"of {number(memory.peak_gbps)} GB/s (the {memory.limited_by} is the limit), "
+                f"first byte after {memory.latency_cycles} cycles",
             )
-            for each in run.memories
-            if run.own.memory_gb_per_video.get(each.name) and each.name in design.board.memories
-        ),
-        ("machine", machine_text(design)),
-        ("model", model_text(design)),
-        ("policy", policy_text(design)),
-        (
-            "video",
-            video_text(video.frames, video.tokens_per_frame, video.steps, video.prompt_tokens),
-        ),
-        *(("trace", f"{trace.name} (sha256 {trace.sha256[:12]})") for trace in run.traces),
-        (
-            "run",
-            run_text(
-                run.batches,
-                run.sequences_per_batch,
-                run.videos_per_batch,
-                run.rows_left_out,
-                run.fidelity,
-            ),
-        ),
-        ("made by", f"carsim {run.carsim_version}"),
+    yield (
+        "machine",
+        f"{count(machine.cores, 'core')} of {machine.array.rows} x {machine.array.cols} MACs "
+        f"({machine.array.arithmetic}), {machine.mapping} mapping, "
+        f"{machine.weight_sharing.replace('_', ' ')} weights, decision at {machine.decision_at}",
+    )
+
+    def bits(precision: Precision) -> str:
+        return number(float(precision.bits_per_element))
+
+    yield (
+        "model",
+        f"{model.name}: bits per weight {bits(model.weights)}, KV {bits(model.kv)}, activation "
+        f"{bits(model.activations)}, replay cache {bits(model.replay)}; head "
+        f"{'included' if machine.include_head else 'left out'}",
+    )
+    if isinstance(policy.tau, tuple):
+        tau = f"{len(policy.tau)} taus, one per layer (open loop)"
+    else:
+        tau = "tau of the trace" if policy.tau == "captured" else f"tau {policy.tau:g} (open loop)"
+    attention = getattr(policy.attention, "text", f"{policy.attention.kind} attention")
+    yield (
+        "policy",
+        f"batch of {policy.batch}, {policy.schedule} schedule, {attention}, {tau}, "
+        f"decisions by {policy.decision_scope}",
+    )
+    yield (
+        "video",
+        f"{video.frames} frames x {video.tokens_per_frame} tokens = {number(video.steps)} steps "
+        f"after a prompt of {video.prompt_tokens}",
+    )
+    known = {trace.sha256: trace for trace in traces}
+    for stored in run.traces:
+        more = _trace(known[stored.sha256], design) if stored.sha256 in known else ""
+        yield "trace", f"{stored.name} (sha256 {stored.sha256[:12]}){more}"
+    left_out = ""
+    if run.rows_left_out:
+        left_out = f" ({count(run.rows_left_out, 'row')} of the trace left out)"
+    yield (
+        "run",
+        f"{count(run.batches, 'batch', 'batches')} of {run.sequences_per_batch} sequences, "
+        f"{count(run.videos_per_batch, 'video')} each{left_out}, {run.fidelity} fidelity, "
+        f"carsim {run.carsim_version}",
     )
 
 
 def answer(run: StoredRun) -> Iterator[str]:
     """What a reader came for, a paragraph each."""
-    own, dense, joules = run.own, run.dense, run.own.energy_per_video_j
-    text = f"{own.policy} finishes a video in {number(own.s_per_video)} s"
+    own, dense = run.own, run.dense
+    text = f"{own.policy} finishes a video in {own.text('seconds_per_video')} s"
     if own is not dense:
         text += (
-            f", {own.speedup_over_dense:.2f} times as fast as {dense.policy} "
-            f"({number(dense.s_per_video)} s)"
+            f", {own['speedup']:.2f} times as fast as {dense.policy} "
+            f"({dense.text('seconds_per_video')} s)"
         )
+    low, high = own.text("energy_per_video_low_j"), own.text("energy_per_video_high_j")
     text += (
-        f". It costs {number(joules.value)} J, or between {number(joules.low)} and "
-        f"{number(joules.high)} J were all energy constants off in one direction."
+        f". It costs {own.text('energy_per_video_j')} J, or between {low} and {high} J if all "
+        "energy constants err in one direction."
     )
-    best = min(
-        (policy for policy in run.policies if not policy.is_bound),
-        key=lambda policy: policy.s_per_video,
-    )
-    if best.s_per_video < own.s_per_video:
-        text += f" Fastest is {best.policy} with {number(best.s_per_video)} s."
-    bound = run.bound
-    if bound is not None and bound.attention == own.attention:
-        above = own.latency_s / bound.latency_s - 1
-        text += f" {own.policy} takes {percent(above)} longer than the bound of all schedules."
-    yield text
-    yield _limits(run)
-    if not run.head_included:
-        yield (
-            "The head is left out of these figures; with it a batch would take "
-            f"{number(run.latency_with_head_s)} s, and without it "
-            f"{number(run.latency_without_head_s)} s."
+    best = min((p for p in run.policies if not p.is_bound), key=lambda p: p.seconds_per_video)
+    if best.seconds_per_video < own.seconds_per_video:
+        text += f" Fastest is {best.policy} with {best.text('seconds_per_video')} s."
+    for bound in (p for p in run.policies if p.is_bound and p.attention == own.attention):
+        above = percent(own.latency_s / bound.latency_s - 1)
+        text += (
+            f" {own.policy} takes {above} longer than the bound for schedules that give whole "
+            "sequences to these cores; another mapping may be faster than that bound."
         )
-
-
-def _limits(run: StoredRun) -> str:
+    yield text
     texts = []
     if run.limits:
         longest = max(run.limits, key=lambda limit: limit.share_of_time)
-        name = PHASE_LABELS.get(longest.phase, longest.phase)
-        limited = PLURALS.get(longest.limited_by, "dependencies limit")
         texts.append(
-            f"The longest phase is {name} with {percent(longest.share_of_time)} of the time; "
-            f"{limited} it."
+            f"The longest phase is {PHASES.get(longest.phase, longest.phase)} with "
+            f"{percent(longest.share_of_time)} of the time; "
+            f"{LIMITED.get(longest.limited_by, 'dependencies limit')} it."
         )
     if run.elasticities:
-        best = min(run.elasticities, key=lambda each: each.latency_change_per_10_percent)
-        change = best.latency_change_per_10_percent
+        most = min(run.elasticities, key=lambda each: each.latency_change_per_10_percent)
+        change = most.latency_change_per_10_percent
         texts.append(
-            f"Of all resources, 10 % more of {best.resource} would bring the most: "
+            f"Of all resources, 10 % more of {most.resource} would bring the most: "
             f"{signed_percent(change)} of latency."
             if change < 0
             else "10 % more of any one resource would bring nothing."
         )
-    return " ".join(texts)
+    if texts:
+        yield " ".join(texts)
+    yield (
+        f"A batch takes {number(run.latency_with_head_s)} s with the head and "
+        f"{number(run.latency_without_head_s)} s without it; the head is "
+        f"{'included in' if run.head_included else 'left out of'} the figures below. Decoding "
+        "tokens to pixels is in neither."
+    )
+
+
+def policies_tables(run: StoredRun) -> tuple[Table, Table]:
+    """The comparison: the headline with a line per policy, then a line per further metric."""
+    chosen = frozenset(i for i, policy in enumerate(run.policies) if policy.is_chosen)
+    names = [f"{i}{' *' if i - 1 in chosen else ''}" for i, _ in enumerate(run.policies, 1)]
+    details = [
+        (METRICS[name].heading, *_cells(run, name))
+        for name in DETAILS
+        if any(policy.get(name) for policy in run.policies)
+        and (name != "body_latency_s" or run.head_included)
+    ]
+    memories = dict.fromkeys(m for p in run.policies for m in p.memory_utilisation_by_memory)
+    if len(memories) > 1:
+        for memory in memories:
+            shares = (p.memory_utilisation_by_memory.get(memory, 0.0) for p in run.policies)
+            details.append((f"utilisation of {memory}", *(Figure(percent(s), s) for s in shares)))
+    sources = _sources(run)
+    details.append(("decisions", *(f"[{sources.index(p.decisions) + 1}]" for p in run.policies)))
+    return (
+        Table(
+            ("policy", *(METRICS[name].heading for name in HEADLINE)),
+            tuple(
+                (f"{name} {policy.policy}", *cells)
+                for name, policy, *cells in zip(
+                    names, run.policies, *(_cells(run, name) for name in HEADLINE), strict=True
+                )
+            ),
+            strong=chosen,
+        ),
+        Table(("mean over batches", *names), tuple(details)),
+    )
+
+
+def labels(run: StoredRun) -> Iterator[str]:
+    """What marks and numbers of the comparison mean."""
+    yield (
+        "* the design's own policy. The replay ratio leaves out the first frame, which never "
+        "replays. Energy is that of the whole board. carsim metrics explains every figure."
+    )
+    for index, label in enumerate(_sources(run), 1):
+        yield f"[{index}] {label}"
+
+
+def breakdown_table(run: StoredRun) -> Table:
+    """Where the seconds of a batch go under the design's own policy."""
+    total = run.own.latency_s
+    rows = [
+        (category, Figure(number(seconds), seconds), _share(seconds / total))
+        for category, seconds in run.own.breakdown_s.items()
+    ]
+    rows.append(("all", Figure(number(total), total), Figure(percent(1.0), 1.0)))
+    return Table(("category", "s per batch", "share"), tuple(rows))
+
+
+def limits_table(run: StoredRun) -> Table:
+    """What limits each phase, and at which bandwidth or array that would change."""
+    return Table(
+        (
+            *("phase", "limited by", "of all time", "compute", "memory", "port", "dependency"),
+            *("flips at GB/s", "flips at MACs/cycle"),
+        ),
+        tuple(
+            (
+                PHASES.get(each.phase, each.phase),
+                each.limited_by,
+                *map(
+                    _share,
+                    (
+                        each.share_of_time,
+                        each.compute_share,
+                        each.memory_share,
+                        each.port_share,
+                        each.dependency_share,
+                    ),
+                ),
+                *(
+                    Figure("-" if flip is None else number(flip, 3), flip)
+                    for flip in (each.flip_gbps, each.flip_macs_per_cycle)
+                ),
+            )
+            for each in run.limits
+        ),
+        text_columns=2,
+    )
+
+
+def limits_note(run: StoredRun, design: Design) -> str:
+    """How to read the table of limits."""
+    rates = "; ".join(
+        f"{each.name} sustains {number(each.sustained_gbps)} GB/s"
+        for each in run.memories
+        if run.own.memory_gb_per_video_by_memory.get(each.name)
+    )
+    return (
+        "Shares are of the phase's own time; the largest is the limit. At the bandwidth or the "
+        f"array given last, compute and bytes would take the same time. Now {rates}, and the "
+        f"arrays make {number(design.machine.macs_per_cycle)} MACs per cycle."
+    )
+
+
+def elasticities_table(run: StoredRun) -> Table:
+    """Change of latency per +10 % of each resource."""
+    return Table(
+        ("resource", "simulated", "latency per +10 %"),
+        tuple(
+            (
+                each.resource,
+                each.simulated,
+                Figure(
+                    signed_percent(each.latency_change_per_10_percent),
+                    each.latency_change_per_10_percent,
+                ),
+            )
+            for each in run.elasticities
+        ),
+        text_columns=2,
+    )
+
+
+def fit_table(run: StoredRun) -> Table:
+    """What the design takes of the board."""
+    rows = [row for row in run.fit if row.needed or row.available]
+    return Table(
+        ("what", "needed", "available", "share"),
+        tuple(
+            (
+                row.what,
+                Figure(amount(row.needed, row.unit), row.needed),
+                Figure(amount(row.available, row.unit), row.available),
+                _share(row.needed / row.available if row.available else None),
+            )
+            for row in rows
+        ),
+        marked=frozenset(i for i, row in enumerate(rows) if not row.ok),
+    )
+
+
+def held(run: StoredRun) -> Iterator[str]:
+    """What each memory holds."""
+    for memory in run.memories:
+        if memory.contents_bytes:
+            parts = " + ".join(
+                f"{what} {amount(size, 'B')}" for what, size in memory.contents_bytes.items()
+            )
+            yield f"{memory.name}: {parts}; {amount(memory.free_bytes, 'B')} free"
+
+
+def trust(run: StoredRun) -> Iterator[str]:
+    """How far the figures may be trusted."""
+    if run.simulated.layer_steps:
+        yield (
+            f"{number(run.simulated.different_phases)} different phases were simulated, which make "
+            f"up all {number(run.simulated.layer_steps)} layer-steps: repetition is counted, not "
+            "sampled. Only what 10 % more would bring comes from a sample of steps."
+        )
+    yield (
+        f"How wrong this may be: {FIDELITY.get(run.fidelity, '')} The interval of energy is what "
+        "a video would cost if all energy constants erred in the same direction."
+    )
+
+
+def _share(share: float | None) -> Figure:
+    return Figure("-" if share is None else percent(share), share, share)
+
+
+def _cells(run: StoredRun, name: str) -> list[Figure]:
+    """The texts of a metric, with its interval if it has one; a policy each."""
+    figures = []
+    for policy in run.policies:
+        value, text = policy.get(name), policy.text(name)
+        if name in INTERVALS:
+            text += f" ({'-'.join(map(policy.text, INTERVALS[name]))})"
+        figures.append(Figure(text, None if isinstance(value, str) else value))
+    return figures
+
+
+def _sources(run: StoredRun) -> list[str]:
+    return list(dict.fromkeys(policy.decisions for policy in run.policies))
+
+
+def _trace(trace: Trace, design: Design) -> str:
+    meta = trace.meta
+    pairs = f" in {len(meta.guidance_pairs)} guidance pairs" if meta.guidance_pairs else ""
+    eligible = trace.replay[trace.tokens_per_frame :]
+    ratio = percent(float(eligible.mean())) if eligible.size else "none"
+    # Quality was measured at the trace's own threshold only.
+    quality = meta.quality_text if design.policy.tau == "captured" else ""
+    return (
+        f": {trace.n_rows} rows{pairs}, {meta.attention.kind} attention, {meta.tau_text}, "
+        f"replay ratio {ratio}{quality}"
+    )

@@ -1,32 +1,41 @@
-"""Read back what ``carsim run --out`` left: the summary, checked key by key.
+"""A run as one JSON document: everything that was found, with the names of the metric table.
 
-:mod:`carsim.report.summary` writes the document; the models below are its schema, so that what
-shows or compares stored runs works on checked values. Keys that a later carsim adds are ignored.
+The models below are the schema of ``summary.json``: :func:`summary` writes it, :func:`read_run`
+checks it key by key, and all that shows or compares runs works on :class:`StoredRun`. Keys that a
+later carsim adds are ignored; documents of version 1 are brought up to date on reading.
 """
 
 import json
+from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from carsim.design import Design
 from carsim.design.load import build_design
 from carsim.errors import InputError
-from carsim.machine import Report
-from carsim.report.summary import SCHEMA_VERSION, summary
+from carsim.machine import Report, RowResult
+from carsim.metrics import METRICS, OLD_NAMES, Value, figures
+from carsim.metrics.frames import key_of, limit_records
+from carsim.metrics.metric import finite
+from carsim.units import GB
+
+SCHEMA_VERSION = 2
+"""Version of the keys below; a change that could break a reader raises it."""
 
 SUMMARY = "summary.json"
 AGAIN = "run again with --out and --overwrite"
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Maybe = Finite | None
-"""Null where there was nothing to divide by."""
 
 
 class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, strict=True, extra="ignore")
+
+
+Part = TypeVar("Part", bound=_Part)
 
 
 class StoredTrace(_Part):
@@ -45,47 +54,60 @@ class StoredVideo(_Part):
     prompt_tokens: int
 
 
-class StoredJoules(_Part):
-    """Joules with their interval."""
+class StoredEnergyPart(_Part):
+    """Joules of one component; ``idle`` if it takes them by being there."""
 
     value: Finite
     low: Finite
     high: Finite
-
-
-class StoredEnergyPart(StoredJoules):
-    """Joules of one component."""
-
     idle: bool
 
 
 class StoredPolicy(_Part):
-    """One row of the comparison; see :func:`carsim.report.summary.summary`."""
+    """One row of the comparison: what it is, and every metric by its name.
+
+    Metrics are extra fields; :meth:`get` takes any, ``policy[name]`` one that must be a number.
+    """
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, Finite | int | bool | str | None]
 
     policy: str
+    key: str
     attention: dict[str, Any]
     schedule: str
     replays: bool
     is_bound: bool
     is_chosen: bool
+    decisions_source: str = ""
     decisions: str
     latency_s: Positive
-    s_per_video: Positive
-    ms_per_token: Finite
-    speedup_over_dense: Finite
-    latency_without_head_s: Finite
-    replay_ratio_all_steps: Maybe
-    replay_ratio_eligible_steps: Maybe
-    cores_busy: Finite
-    macs_done_over_possible: Finite
-    memory_utilisation_of_peak: dict[str, Finite]
-    energy_per_video_j: StoredJoules
-    energy_above_idle_per_video_j: Finite
+    seconds_per_video: Positive
+    latency_cycles_by_batch: tuple[int, ...] | None = None
+    memory_utilisation_by_memory: dict[str, Finite]
+    memory_gb_per_video_by_memory: dict[str, Finite]
     energy_parts_per_video_j: dict[str, StoredEnergyPart]
-    average_power_w: Finite
-    memory_gb_per_video: dict[str, Finite]
-    wasted_gb_per_video: Finite
     breakdown_s: dict[str, Finite]
+
+    def get(self, name: str) -> Value:
+        """A metric; None where there was nothing to divide by, or an older carsim had none."""
+        value: Value = getattr(self, name, None)
+        return value
+
+    def __getitem__(self, name: str) -> float:
+        """A metric that is a number.
+
+        Raises:
+            InputError: The run has no such number.
+        """
+        value = self.get(name)
+        if isinstance(value, str) or value is None:
+            raise InputError(f"{SUMMARY}: {self.policy}", f"holds no number {name}", AGAIN)
+        return value
+
+    def text(self, name: str) -> str:
+        """A metric as people read it."""
+        return METRICS[name].text(self.get(name))
 
 
 class StoredLimit(_Part):
@@ -98,8 +120,8 @@ class StoredLimit(_Part):
     memory_share: Finite
     port_share: Finite
     dependency_share: Finite
-    flip_gbps: Maybe
-    flip_macs_per_cycle: Maybe
+    flip_gbps: Finite | None
+    flip_macs_per_cycle: Finite | None
 
 
 class StoredElasticity(_Part):
@@ -111,7 +133,7 @@ class StoredElasticity(_Part):
 
 
 class StoredMemory(_Part):
-    """What a memory sustains."""
+    """What a memory sustains, and what it holds."""
 
     name: str
     peak_gbps: Finite
@@ -120,23 +142,32 @@ class StoredMemory(_Part):
     sustained_gbps: Finite
     limited_by: str
     latency_cycles: int
+    contents_bytes: dict[str, int] = {}
+    free_bytes: int = 0
 
 
 class StoredFit(_Part):
     """One thing that has to fit."""
 
     what: str
-    needed: int
-    available: int
+    needed: int | Finite
+    available: int | Finite
     unit: str
     ok: bool
     detail: str
 
 
+class StoredWork(_Part):
+    """How much was simulated: all layer-steps, from so many different phases."""
+
+    layer_steps: int
+    different_phases: int
+
+
 class StoredRun(_Part):
     """A run as its summary has it."""
 
-    schema_version: Literal[1]
+    schema_version: Literal[2]
     carsim_version: str
     design: str
     design_sha256: str
@@ -157,6 +188,7 @@ class StoredRun(_Part):
     head_s: Finite
     latency_without_head_s: Finite
     latency_with_head_s: Finite
+    simulated: StoredWork = StoredWork(layer_steps=0, different_phases=0)
     policies: tuple[StoredPolicy, ...] = Field(min_length=1)
     limits: tuple[StoredLimit, ...]
     elasticities: tuple[StoredElasticity, ...]
@@ -176,7 +208,7 @@ class StoredRun(_Part):
 
     @property
     def bound(self) -> StoredPolicy | None:
-        """What no schedule can beat."""
+        """The bound for schedules of whole sequences."""
         return next((policy for policy in self.policies if policy.is_bound), None)
 
     def spec(self) -> Design:
@@ -188,9 +220,74 @@ class StoredRun(_Part):
         return build_design(self.resolved_design, f"{SUMMARY}: resolved_design")
 
 
+def summary(report: Report) -> dict[str, Any]:
+    """A report as a JSON document.
+
+    A number that is not finite is null. Equal inputs give an equal document: it holds no dates and
+    no paths.
+    """
+    return stored(report).model_dump(mode="json")
+
+
 def stored(report: Report) -> StoredRun:
     """A report as if it had been written and read back."""
-    return _checked(json.loads(json.dumps(summary(report), allow_nan=False)), "summary(report)")
+    design, chosen = report.design, report.chosen
+    video, simulated = chosen.simulation.plan.video, [r for r in report.rows if not r.is_bound]
+    uses = {use.memory: use for use in report.fit.memories}
+    return StoredRun(
+        schema_version=2,
+        carsim_version=version("carsim"),
+        design=design.name,
+        design_sha256=design.sha256,
+        traces=tuple(StoredTrace(name=name, sha256=sha256) for name, sha256 in report.traces),
+        resampling_seed=report.seed,
+        fidelity=chosen.simulation.plan.hw.fidelity,
+        fits=report.fit.fits,
+        misfits=tuple(report.fit.misfits),
+        warnings=tuple(report.fit.warnings),
+        notes=report.notes,
+        video=StoredVideo(
+            frames=video.n_frames,
+            tokens_per_frame=video.tokens_per_frame,
+            steps=video.n_steps,
+            prompt_tokens=video.prompt_tokens,
+        ),
+        batches=chosen.n_batches,
+        sequences_per_batch=design.policy.batch,
+        videos_per_batch=chosen.batches.videos_per_batch,
+        rows_left_out=chosen.batches.left_out_rows,
+        chosen=chosen.variant.name,
+        head_included=design.machine.include_head,
+        head_s=report.head_seconds,
+        latency_without_head_s=chosen.body_latency_s,
+        latency_with_head_s=chosen.body_latency_s + report.head_seconds,
+        simulated=StoredWork(
+            layer_steps=sum(row.n_batches for row in simulated)
+            * video.n_steps
+            * design.model.body.n_layers,
+            different_phases=sum(row.simulation.unique_phases for row in simulated),
+        ),
+        policies=tuple(_policy(row, report) for row in report.rows),
+        limits=tuple(
+            StoredLimit(**{key: finite(value) for key, value in record.items()})
+            for record in limit_records(report)
+        ),
+        elasticities=tuple(
+            _part(StoredElasticity, each, latency_change_per_10_percent=each.change)
+            for each in report.elasticities
+        ),
+        memories=tuple(
+            _part(
+                StoredMemory,
+                path,
+                contents_bytes={c.content: c.nbytes for c in uses[path.name].contents},
+                free_bytes=uses[path.name].free_bytes,
+            )
+            for path in chosen.simulation.plan.hw.paths
+        ),
+        fit=tuple(_part(StoredFit, row) for row in report.fit.rows),
+        resolved_design=design.model_dump(mode="json"),
+    )
 
 
 def read_run(folder: str | Path) -> StoredRun:
@@ -201,32 +298,71 @@ def read_run(folder: str | Path) -> StoredRun:
     """
     path = Path(folder) / SUMMARY
     try:
-        text = path.read_text(encoding="utf-8")
+        document = json.loads(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError):
         raise InputError(
             str(folder), f"holds no {SUMMARY} of a run", "make one with carsim run --out DIR"
         ) from None
+    except (json.JSONDecodeError, RecursionError):
+        raise InputError(str(path), "is truncated or no JSON", AGAIN) from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "no UTF-8"
         raise InputError(str(path), f"cannot be read ({reason})", AGAIN) from None
-    try:
-        document = json.loads(text)
-    except (ValueError, RecursionError):
-        raise InputError(str(path), "is truncated or no JSON", AGAIN) from None
     return _checked(document, str(path))
+
+
+def _part(model: type[Part], source: object, **fields: Any) -> Part:
+    """A model with the fields that are given, and all others from attributes of the same name."""
+    names = model.model_fields.keys() - fields.keys()
+    return model(**{name: getattr(source, name) for name in names}, **fields)
+
+
+def _policy(row: RowResult, report: Report) -> StoredPolicy:
+    return StoredPolicy(
+        policy=row.variant.name,
+        key=key_of(row),
+        attention=row.variant.attention.model_dump(mode="json"),
+        schedule=row.variant.schedule,
+        replays=row.variant.replays,
+        is_bound=row.is_bound,
+        is_chosen=row is report.chosen,
+        decisions_source=row.batches.source,
+        latency_cycles_by_batch=None
+        if row.is_bound
+        else tuple(row.simulation.batch_cycles.tolist()),
+        memory_utilisation_by_memory=row.ddr_utilisation,
+        memory_gb_per_video_by_memory={
+            name: nbytes / GB / row.videos for name, nbytes in row.dram_bytes.items()
+        },
+        energy_parts_per_video_j={
+            part.component: StoredEnergyPart(
+                **{end: getattr(part, f"{end}_j") / row.videos for end in ("value", "low", "high")},
+                idle=part.idle,
+            )
+            for part in row.energy.parts
+        },
+        breakdown_s=row.seconds_by_category,
+        **figures(row, report),  # type: ignore[arg-type]
+    )
 
 
 def _checked(document: Any, place: str) -> StoredRun:
     if not isinstance(document, dict) or "schema_version" not in document:
         raise InputError(place, "is no summary of a run", "name a folder of carsim run --out DIR")
-    version = document["schema_version"]
-    if version != SCHEMA_VERSION:
+    found = document["schema_version"]
+    if found not in (1, SCHEMA_VERSION) or isinstance(found, bool):
         raise InputError(
             place,
-            f"is of version {version!r:.40}; this carsim reads {SCHEMA_VERSION}",
+            f"is of version {found!r:.40}; this carsim reads 1 and {SCHEMA_VERSION}",
             "run again with this carsim, or read it with the one that wrote it",
         )
     try:
+        if found == 1:
+            document = _from_version_1(document)
+        known = {*StoredPolicy.model_fields, *METRICS}
+        for policy in document.get("policies", ()):
+            for key in policy.keys() - known:
+                del policy[key]
         # Through JSON text, whose lists strict models take for tuples.
         run = StoredRun.model_validate_json(json.dumps(document))
     except ValidationError as error:
@@ -234,6 +370,32 @@ def _checked(document: Any, place: str) -> StoredRun:
         where = ".".join(str(part) for part in first["loc"])
         where = where if where.isprintable() else repr(where)
         raise InputError(f"{place}: $.{where}", first["msg"].lower(), AGAIN) from None
+    except (AttributeError, KeyError, TypeError) as error:
+        raise InputError(place, f"is broken: {type(error).__name__} {error}", AGAIN) from None
     if sum(policy.is_chosen for policy in run.policies) != 1:
         raise InputError(f"{place}: $.policies", "not exactly one is_chosen", AGAIN)
     return run
+
+
+def _from_version_1(document: dict[str, Any]) -> dict[str, Any]:
+    """The document in today's schema. Version 1 had other names, and figures of many memories."""
+    policies = []
+    for old in document["policies"]:
+        new = {OLD_NAMES.get(name, name): value for name, value in old.items()}
+        for name in ("memory_utilisation", "memory_gb_per_video"):
+            new[f"{name}_by_memory"] = new[name]
+        new["memory_utilisation"] = max(new["memory_utilisation"].values(), default=None)
+        new["memory_gb_per_video"] = sum(new["memory_gb_per_video"].values())
+        joules = new.pop("energy_per_video_j")
+        new |= {
+            "energy_per_video_j": joules["value"],
+            "energy_per_video_low_j": joules["low"],
+            "energy_per_video_high_j": joules["high"],
+        }
+        kind, replays = new["attention"]["kind"], new["replays"]
+        parts = ["replay"] * replays + [kind] * (kind != "dense" or not replays)
+        if new["is_bound"]:
+            new["policy"] = "bound: whole sequences on these cores"
+        new["key"] = "bound" if new["is_bound"] else f"{'+'.join(parts)}/{new['schedule']}"
+        policies.append(new)
+    return document | {"schema_version": SCHEMA_VERSION, "policies": policies}

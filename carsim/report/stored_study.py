@@ -1,7 +1,6 @@
 """Read back the store of a sweep or a search: its study, its results, their front."""
 
 import json
-import math
 from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,13 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from carsim.errors import InputError
-from carsim.text import number
 
 if TYPE_CHECKING:
     import pandas as pd
-
-Value = float | str | None
-Row = dict[str, Value]
 
 DEFAULT_OBJECTIVES = {"seconds_per_video": "min", "energy_per_video_j": "min"}
 """Of a study that names none."""
@@ -48,23 +43,18 @@ class StoredStudy:
     frame: "pd.DataFrame"
 
     @cached_property
-    def rows(self) -> list[Row]:
-        """All results."""
-        return _rows(self.frame)
-
-    @cached_property
-    def fitting(self) -> list[Row]:
-        """Results that are answers."""
-        return [row for row in self.rows if row["status"] == "ok"]
-
-    @cached_property
-    def counts(self) -> Counter[Value]:
+    def counts(self) -> Counter[str]:
         """Points by status."""
-        return Counter(row["status"] for row in self.rows)
+        return Counter(self.frame["status"])
+
+    @cached_property
+    def fitting(self) -> "pd.DataFrame":
+        """Results that are answers."""
+        return self.frame[self.frame["status"] == "ok"]
 
     @cached_property
     def counted(self) -> "pd.DataFrame":
-        """Results that fit and meet the constraints.
+        """Answers that meet the constraints.
 
         Raises:
             InputError: A constraint that is none.
@@ -74,7 +64,7 @@ class StoredStudy:
         return feasible(self.frame, self.constraints)
 
     @cached_property
-    def front_frame(self) -> "pd.DataFrame":
+    def front(self) -> "pd.DataFrame":
         """The Pareto front, best in the first objective first; empty if no point counts.
 
         Raises:
@@ -86,29 +76,18 @@ class StoredStudy:
             return pareto(self.counted, self.objectives)
         except InputError as error:
             if error.place == "objectives":  # nothing counts
-                return self.counted.head(0)
+                return self.counted.head(0).assign(knee=False)
             raise
 
-    @cached_property
-    def front(self) -> list[Row]:
-        """The same as rows."""
-        return _rows(self.front_frame)
-
-    @cached_property
-    def members(self) -> frozenset[Value]:
-        """Points on the front."""
-        return frozenset(row["point"] for row in self.front)
-
     @property
-    def knee(self) -> Row | None:
-        """The compromise on the front."""
-        return next((row for row in self.front if row["knee"] == "true"), None)
+    def knee(self) -> "pd.DataFrame":
+        """The compromise on the front: one row, or none without a front."""
+        return self.front[self.front["knee"].astype(bool)]
 
-    def best(self, name: str, rows: list[Row]) -> Row | None:
-        """The best of some results in an objective."""
-        sign = 1 if self.objectives[name] == "min" else -1
-        known = [(sign * value, row) for row in rows if isinstance(value := row[name], int | float)]
-        return min(known, key=lambda pair: pair[0])[1] if known else None
+    def ranked(self, name: str, rows: "pd.DataFrame") -> "pd.DataFrame":
+        """Results, the best in an objective first; those that have none last."""
+        ascending = self.objectives[name] == "min"
+        return rows.sort_values(name, ascending=ascending, kind="stable", na_position="last")
 
 
 def read_study(folder: Path) -> StoredStudy:
@@ -123,14 +102,13 @@ def read_study(folder: Path) -> StoredStudy:
     with open_store(folder) as store:
         try:
             meta, frame = store.meta(), frame_of(store)
-            objectives = _texts(json.loads(meta["objectives"]))
             return StoredStudy(
                 name=meta["name"],
                 kind=meta["kind"],
                 text=meta["study"],
                 version=meta["version"],
                 axes=tuple(map(str, json.loads(meta["axes"]))),
-                objectives=objectives or DEFAULT_OBJECTIVES,
+                objectives=_texts(json.loads(meta["objectives"])) or DEFAULT_OBJECTIVES,
                 constraints=tuple(map(str, json.loads(meta["constraints"]))),
                 traces=_texts(json.loads(meta["traces"])),
                 frame=frame,
@@ -140,32 +118,5 @@ def read_study(folder: Path) -> StoredStudy:
             raise InputError(store.path, "is broken", cure) from None
 
 
-def shown(value: Value) -> str:
-    """A value as people read it.
-
-    >>> shown(3.0), shown(None), shown("drs")
-    ('3', '-', 'drs')
-    """
-    if isinstance(value, str):
-        return value
-    return "-" if value is None else number(value)
-
-
 def _texts(document: Any) -> dict[str, str]:
     return {str(key): str(value) for key, value in document.items()}
-
-
-def _rows(frame: "pd.DataFrame") -> list[Row]:
-    return [
-        {str(name): _value(value) for name, value in row.items()}
-        for row in frame.to_dict("records")
-    ]
-
-
-def _value(value: Any) -> Value:
-    """A cell of a frame: a finite number, a text, or nothing."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, int | float):
-        return value if math.isfinite(value) else None
-    return None if value is None else str(value)

@@ -1,18 +1,21 @@
 """The store of a sweep or a search as a page: the front, what each axis does, misfits and why."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from carsim.errors import InputError
-from carsim.explore.metrics import METRICS
-from carsim.report.document import Table
-from carsim.report.html import Alert, Chart, Fold, Links, PageSection, Part, Terms, Tiles, links_to
-from carsim.report.stored_study import Row, StoredStudy, Value, shown
-from carsim.text import Figure
+from carsim.metrics import METRICS
+from carsim.metrics.metric import finite
+from carsim.report.figures.draw import image
+from carsim.report.figures.pareto import chosen_chart, heading, pareto_plot
+from carsim.report.html import Chart, links_to, page
+from carsim.report.stored_study import StoredStudy
+from carsim.text import Figure, Table, quantity
+from carsim.yaml_file import parse_yaml
 
 if TYPE_CHECKING:
-    from carsim.report.figures.front import FrontNumbers
+    import pandas as pd
 
 MOST_ROWS = 200
 """Of a table."""
@@ -26,6 +29,9 @@ MOST_VALUES = 24
 ALSO = ("speedup", "replay_eligible", "limit")
 """What is told of points on the front beside axes and objectives."""
 
+BETTER = {"min": "the least", "max": "the most"}
+STATUS = {"misfit": "do not", "invalid": "were refused", "failed": "could not be evaluated"}
+
 BESIDE = {
     "points.parquet": "all points with all figures",
     "points.csv": "the same as text",
@@ -35,10 +41,8 @@ BESIDE = {
 """Files of a study's folder that a page links to."""
 
 
-def study_page(
-    study: StoredStudy, folder: Path, address: str
-) -> tuple[str, list[PageSection], dict[str, bytes]]:
-    """Title, sections and pictures of the page of a study.
+def study_page(study: StoredStudy, folder: Path, address: str) -> str:
+    """The page of a study as HTML.
 
     Args:
         study: The study.
@@ -46,50 +50,140 @@ def study_page(
         address: Of that folder as the page links to it; empty if they are in the same place.
 
     Raises:
-        InputError: Its objectives or constraints are none.
+        InputError: Its objectives or constraints are none, or plotly is not installed.
     """
-    chart, pictures = _chart(study)
-    links = links_to(BESIDE, folder, address)
-    sections = [
-        PageSection("", (*_top(study), *_front(study))),
-        PageSection("All points that fit", chart),
-        PageSection("What was asked", (Terms(_asked(study)), Fold("The study", study.text))),
-        PageSection("What each axis does", _effects(study)),
-        PageSection("What does not fit, and why", _misfits(study)),
-        PageSection("Points", _points(study)),
-        PageSection("What the figures mean", (Terms(_meanings(study)),)),
-        PageSection("Files", (Links(links),) if links else ()),
-    ]
-    title = f"{study.name}, a {study.kind} of {_count(len(study.rows))}"
-    return title, [section for section in sections if section.parts], pictures
+    columns, name = [*study.axes, *study.objectives], next(iter(study.objectives))
+    known = study.front.dropna(axis="columns", how="all").columns
+    also = [each for each in ALSO if each in known and each not in columns]
+    return page(
+        "study.html",
+        f"{study.name}, a {study.kind} of {_count(len(study.frame))}",
+        study=study,
+        description=_description(study.text),
+        failed=f"{_count(study.counts['failed'])} could not be evaluated.",
+        tiles=list(_tiles(study)),
+        answer=list(_answer(study)),
+        front=_table(study.front, [*columns, *also]),
+        charts=front_chart(study),
+        asked=list(_asked(study)),
+        effects=_effects(study),
+        misfits=_misfits(study),
+        points=_table(study.ranked(name, study.frame), [*columns, "status"]),
+        most_rows=MOST_ROWS,
+        meanings=[
+            (f"{heading(each)}, {each}", f"{METRICS[each].meaning}.")
+            for each in dict.fromkeys([*study.objectives, *ALSO])
+            if each in METRICS
+        ],
+        links=links_to(BESIDE, folder, address),
+    )
+
+
+def front_chart(study: StoredStudy) -> dict[str, Chart]:
+    """The points that fit; where they are many, the front and an even choice of the others."""
+    import pandas as pd
+
+    rest = study.fitting[~study.fitting["point"].isin(study.front["point"])]
+    rest = rest.iloc[:: max(1, -(-len(rest) // MOST_DRAWN))].assign(knee=False)
+    frames = [each for each in (study.front, rest) if len(each)]
+    if not frames:
+        return {}
+    rows = pd.concat(frames)
+    numbers = rows.select_dtypes("number")
+    drawn = [name for name in METRICS if name in numbers and numbers[name].nunique() > 1]
+    knees = [place for place, is_knee in enumerate(rows["knee"]) if is_knee]
+    data = chosen_chart(
+        rows["point"].tolist(),
+        {
+            name: tuple(_short(value) for value in rows[name])
+            for name in dict.fromkeys([*study.axes, *study.objectives, *drawn])
+        },
+        study.objectives,
+        study.axes,
+        tuple(place < len(study.front) for place in range(len(rows))),
+        knees[0] if knees else None,
+    )
+    caption = "Choose above what goes where. Rings: the front of the objectives; star: its knee."
+    if len(study.fitting) > len(rows):
+        caption += f" Drawn are {len(rows):,} points, the front among them."
+    points = study.counted if len(study.front) else study.fitting
+    plot = pareto_plot(study.name, points, study.front, study.objectives, study.axes[0])
+    return {"front": Chart(data, image(plot), plot.alt, caption)}
 
 
 def _count(count: int) -> str:
     return f"{count:,} point{'' if count == 1 else 's'}"
 
 
-def _top(study: StoredStudy) -> Iterator[Part]:
-    if study.counts["failed"]:
-        yield Alert((f"{_count(study.counts['failed'])} could not be evaluated.",))
-    description = _description(study.text)
-    if description:
-        yield description
-    knee, counts = study.knee, study.counts
-    tiles = [
-        ("points", f"{len(study.rows):,}", f"{counts['ok']:,} fit their board"),
-        ("on the front", f"{len(study.front):,}", " and ".join(study.objectives)),
-    ]
-    for name in list(study.objectives)[:2]:
-        best = study.best(name, study.front)
-        if best is not None and knee is not None:
-            tiles.append((f"best {name}", shown(best[name]), f"at the knee {shown(knee[name])}"))
-    yield Tiles(tuple(tiles))
-    yield from _answer(study)
+def _short(value: Any) -> Any:
+    """Seven digits are more than a chart shows, and keep the page small."""
+    value = finite(value)
+    return float(f"{value:.7g}") if isinstance(value, float) else value
+
+
+def _title(name: str) -> str:
+    return METRICS[name].title if name in METRICS else name
+
+
+def _unit(name: str) -> str:
+    """Unit of a metric; nothing if the text of its values says it already."""
+    return heading(name).removeprefix(_title(name)).strip(" []")
+
+
+def _text(name: str, value: Any) -> str:
+    """A value of a column as people read it."""
+    value = finite(value)
+    if name in METRICS:
+        return METRICS[name].text(value)
+    return f"{value:,.6g}" if isinstance(value, float) else quantity(value)
+
+
+def _told(names: Iterable[str], row: "pd.Series[Any]") -> str:
+    """Figures of a row in words, such as ``time per video 352.0 s, machine.cores 2``."""
+    return ", ".join(
+        f"{_title(name)} {_text(name, row[name])} {_unit(name)}".strip() for name in names
+    )
+
+
+def _listed(texts: Sequence[str]) -> str:
+    """One thing, ``one and another``, or ``one, another and a third``."""
+    return " and ".join(filter(None, (", ".join(texts[:-1]), texts[-1])))
+
+
+def _cell(name: str, value: Any, note: str = "") -> str:
+    """A value of a column as a cell of a table."""
+    value, text = finite(value), f"{_text(name, value)} {note}".strip()
+    return Figure(text, float(value)) if isinstance(value, int | float) else text
+
+
+def _table(rows: "pd.DataFrame", columns: Sequence[str]) -> Table:
+    """Points with some of their columns; the knee is marked."""
+    rows = rows.head(MOST_ROWS)
+    knees = rows["knee"].tolist() if "knee" in rows else [False] * len(rows)
+    cells = (
+        (
+            _cell("point", point, "knee" if is_knee else ""),
+            *(_cell(name, value) for name, value in zip(columns, values, strict=True)),
+        )
+        for point, is_knee, values in zip(
+            rows["point"], knees, rows[list(columns)].to_numpy(object), strict=True
+        )
+    )
+    strong = frozenset(place for place, is_knee in enumerate(knees) if is_knee)
+    return Table(("point", *map(heading, columns)), tuple(cells), strong=strong)
+
+
+def _tiles(study: StoredStudy) -> Iterator[tuple[str, str, str]]:
+    front, titles = study.front, [_title(name) for name in study.objectives]
+    yield "points", f"{len(study.frame):,}", f"{study.counts['ok']:,} fit their board"
+    yield "on the front", f"{len(front):,}", _listed(titles)
+    for name in study.objectives if len(front) else ():
+        best, knee = study.ranked(name, front).iloc[0], study.knee.iloc[0]
+        value = f"{_text(name, best[name])} {_unit(name)}"
+        yield f"best {_title(name)}", value, f"at the knee {_text(name, knee[name])}"
 
 
 def _description(text: str) -> str:
-    from carsim.yaml_file import parse_yaml
-
     try:
         document = parse_yaml(text, "study")
     except InputError:
@@ -98,185 +192,80 @@ def _description(text: str) -> str:
 
 
 def _answer(study: StoredStudy) -> Iterator[str]:
-    counts, knee = study.counts, study.knee
-    text = f"Of {_count(len(study.rows))}, {counts['ok']:,} fit their board"
-    for status, words in (
-        ("misfit", "do not"),
-        ("invalid", "were refused"),
-        ("failed", "could not be evaluated"),
-    ):
-        if counts[status]:
-            text += f", {counts[status]:,} {words}"
-    yield f"{text}."
-    ways = " and ".join(f"{name} ({way})" for name, way in study.objectives.items())
-    if knee is None:
+    counts, front = study.counts, study.front
+    others = "".join(
+        f", {counts[status]:,} {words}" for status, words in STATUS.items() if counts[status]
+    )
+    yield f"Of {_count(len(study.frame))}, {counts['ok']:,} fit their board{others}."
+    ways = _listed([f"{BETTER[way]} {_title(name)}" for name, way in study.objectives.items()])
+    if front.empty:
         yield f"None of them fits, meets the constraints and has {ways}, so that there is no front."
         return
     meeting = f" of those that meet {'; '.join(study.constraints)}" if study.constraints else ""
-    verb = "is" if len(study.front) == 1 else "are"
-    yield f"{_count(len(study.front))}{meeting} {verb} on the Pareto front of {ways}."
+    verb = "is" if len(front) == 1 else "are"
+    yield f"{_count(len(front))}{meeting} {verb} on the Pareto front of {ways}."
+    told = [*study.objectives, *study.axes]
     for name, way in study.objectives.items():
-        best = study.best(name, study.front)
-        if best is not None:
-            yield f"{'Least' if way == 'min' else 'Most'} {name}: {_told(study, best)}."
-    if len(study.front) > 1:
-        yield f"The knee, nearest to the best of all objectives: {_told(study, knee)}."
+        best = study.ranked(name, front).iloc[0]
+        yield f"{BETTER[way].capitalize()} {_title(name)}: {_told(told, best)}."
+    if len(front) > 1:
+        knee = study.knee.iloc[0]
+        yield f"The knee, nearest to the best of all objectives: {_told(told, knee)}."
 
 
-def _told(study: StoredStudy, row: Row) -> str:
-    figures = ", ".join(f"{name} {shown(row[name])}" for name in study.objectives)
-    return f"{figures} with {', '.join(f'{axis} {shown(row[axis])}' for axis in study.axes)}"
+def _asked(study: StoredStudy) -> Iterator[tuple[str, str]]:
+    yield "objectives", ", ".join(f"{name} ({way})" for name, way in study.objectives.items())
+    if study.constraints:
+        yield "constraints", "; ".join(study.constraints)
+    for axis in study.axes:
+        yield axis, _span(study.frame[axis])
+    for name, sha256 in study.traces.items():
+        yield f"trace {name}", f"sha256 {sha256[:12]}"
+    yield "made by", f"carsim {study.version}"
 
 
-def _front(study: StoredStudy) -> tuple[Part, ...]:
-    rows = study.front[:MOST_ROWS]
-    if not rows:
-        return ()
-    columns = [*study.axes, *study.objectives]
-    columns += [name for name in ALSO if name not in columns and any(row[name] for row in rows)]
-    knees = {place for place, row in enumerate(rows) if row["knee"] == "true"}
-    table = Table(
-        ("point", *columns),
-        tuple(
-            (
-                _cell(row["point"], "knee" if place in knees else ""),
-                *(_cell(row[c]) for c in columns),
-            )
-            for place, row in enumerate(rows)
-        ),
-        strong=frozenset(knees),
-    )
-    return (table, *_left_out(len(study.front)))
-
-
-def _left_out(count: int) -> tuple[str, ...]:
-    return (f"{count - MOST_ROWS:,} more are in points.csv.",) if count > MOST_ROWS else ()
-
-
-def _chart(study: StoredStudy) -> tuple[tuple[Chart, ...], dict[str, bytes]]:
-    numbers = front_numbers(study)
-    if numbers is None:
-        return (), {}
-    from carsim.report.figures.front import draw_front, front_figure
-    from carsim.report.figures.pareto import draw_pareto, pareto_numbers
-    from carsim.report.run_page import as_pictures
-
-    caption = "Choose above what goes where. Rings: the front of the objectives; star: its knee."
-    if len(study.fitting) > len(numbers.on_front):
-        caption += f" Drawn are {len(numbers.on_front):,} points, the front among them."
-    chart = Chart("front", front_figure(numbers), "Points that fit, and the Pareto front", caption)
-    if len(study.objectives) > 1 and study.front:
-        title, frames = study.name, (study.counted, study.front_frame)
-        drawing = draw_pareto(pareto_numbers(title, *frames, study.objectives))
-    else:
-        drawing = draw_front(numbers)
-    return (chart,), as_pictures({"front": drawing})
-
-
-def front_numbers(study: StoredStudy) -> "FrontNumbers | None":
-    """The points that fit; where they are many, the front and an even choice of the others."""
-    from carsim.report.figures.front import FrontNumbers
-
-    rest = [row for row in study.fitting if row["point"] not in study.members]
-    rows = [*study.front, *rest[:: max(1, -(-len(rest) // MOST_DRAWN))]]
-    if not rows:
-        return None
-
-    def varies(name: str) -> bool:
-        return len({row[name] for row in rows}) > 1
-
-    def is_number(name: str) -> bool:
-        return not any(isinstance(row[name], str) for row in rows)
-
-    objectives = list(study.objectives)
-    x, y = (objectives[0], objectives[1]) if len(objectives) > 1 else (study.axes[0], objectives[0])
-    metrics = [name for name in METRICS if name in rows[0] and varies(name) and is_number(name)]
-    knees = [place for place, row in enumerate(rows) if row.get("knee") == "true"]
-    return FrontNumbers(
-        title=f"{study.name}: points that fit, and their front",
-        columns={
-            name: tuple(_short(row[name]) for row in rows)
-            for name in dict.fromkeys([*study.axes, *objectives, *metrics])
-        },
-        hover=tuple(dict.fromkeys([*study.axes, *objectives])),
-        x=x,
-        y=y,
-        colour=next(filter(varies, study.axes), ""),
-        on_front=tuple(row["point"] in study.members for row in rows),
-        knee=knees[0] if knees else None,
-        joined=len(objectives) == 2,
-    )
-
-
-def _short(value: Value) -> Value:
-    """Seven digits are more than a chart shows, and keep the page small."""
-    return float(f"{value:.7g}") if isinstance(value, float) else value
-
-
-def _asked(study: StoredStudy) -> tuple[tuple[str, str], ...]:
-    return (
-        ("objectives", ", ".join(f"{name} ({way})" for name, way in study.objectives.items())),
-        *((("constraints", "; ".join(study.constraints)),) if study.constraints else ()),
-        *((axis, _span(study, axis)) for axis in study.axes),
-        *((f"trace {name}", f"sha256 {sha256[:12]}") for name, sha256 in study.traces.items()),
-        ("made by", f"carsim {study.version}"),
-    )
-
-
-def _span(study: StoredStudy, axis: str) -> str:
+def _span(axis: "pd.Series[Any]") -> str:
     """The values of an axis, or their ends where they are many."""
-    values = list(dict.fromkeys(row[axis] for row in study.rows))
+    values = axis.unique()
     if len(values) <= MOST_VALUES:
-        return ", ".join(map(shown, values))
-    known = [value for value in values if isinstance(value, int | float)]
-    ends = f", {shown(min(known))} to {shown(max(known))}" if known else ""
-    return f"{len(values):,} values{ends}"
+        return ", ".join(_text("", value) for value in values)
+    ends = f", {_text('', axis.min())} to {_text('', axis.max())}"
+    return f"{len(values):,} values{ends if axis.dtype.kind in 'iuf' else ''}"
 
 
-def _effects(study: StoredStudy) -> tuple[Part, ...]:
+def _effects(study: StoredStudy) -> Table:
     """The best of each value of each axis."""
     lines = []
     for axis in study.axes:
-        values = list(dict.fromkeys(row[axis] for row in study.rows))
-        if not 1 < len(values) <= MOST_VALUES:
-            continue
-        for value in values:
-            own = [row for row in study.rows if row[axis] == value]
-            fitting = [row for row in own if row["status"] == "ok"]
-            on_front = sum(row["point"] in study.members for row in own)
-            best = [study.best(name, fitting) for name in study.objectives]
+        groups = study.frame.groupby(axis, sort=False, dropna=False)
+        for value, own in groups if 1 < len(groups) <= MOST_VALUES else ():
+            fitting = own[own["status"] == "ok"]
+            on_front = int(own["point"].isin(study.front["point"]).sum())
+            best = [study.ranked(name, fitting)[name].head(1) for name in study.objectives]
             lines.append(
                 (
                     axis,
-                    _cell(value),
+                    _cell(axis, value),
                     Figure(f"{len(own):,}", len(own)),
                     Figure(f"{len(fitting):,}", len(fitting), len(fitting) / len(own)),
                     Figure(f"{on_front:,}", on_front),
-                    *(
-                        _cell(row[name] if row else None)
-                        for name, row in zip(study.objectives, best, strict=True)
-                    ),
+                    *(_cell(str(each.name), each.item() if len(each) else None) for each in best),
                 )
             )
-    headings = ("axis", "value", "points", "fit", "on the front")
-    table = Table((*headings, *(f"best {name}" for name in study.objectives)), tuple(lines))
-    return (table,) if lines else ()
+    headings = (f"best {heading(name)}" for name in study.objectives)
+    return Table(("axis", "value", "points", "fit", "on the front", *headings), tuple(lines))
 
 
-def _misfits(study: StoredStudy) -> tuple[Part, ...]:
+def _misfits(study: StoredStudy) -> Table:
     """Reasons with their numbers left out, an example each."""
     found: dict[tuple[str, str], list[str]] = {}
-    for row in study.rows:
-        status, reason = str(row["status"]), str(row["reason"])
-        if status == "ok":
-            continue
+    wrong = study.frame[study.frame["status"] != "ok"]
+    for status, reason in zip(wrong["status"], wrong["reason"].astype(str), strict=True):
         for part in dict.fromkeys(reason.split("; ") if status == "misfit" else [reason]):
             what = part.partition(":")[0] if status == "misfit" else part
             found.setdefault((status, what), []).append(part)
-    if not found:
-        return ()
     ranked = sorted(found.items(), key=lambda item: -len(item[1]))[:MOST_ROWS]
-    table = Table(
+    return Table(
         ("status", "what", "for example", "points"),
         tuple(
             (status, what, examples[0], Figure(f"{len(examples):,}", len(examples)))
@@ -284,28 +273,3 @@ def _misfits(study: StoredStudy) -> tuple[Part, ...]:
         ),
         text_columns=3,
     )
-    return ("A point that misses its board for several reasons is counted at each.", table)
-
-
-def _points(study: StoredStudy) -> tuple[Part, ...]:
-    name, way = next(iter(study.objectives.items()))
-    sign = 1 if way == "min" else -1
-
-    def rank(row: Row) -> tuple[bool, float]:
-        value = row[name]
-        return (False, sign * value) if isinstance(value, int | float) else (True, 0.0)
-
-    columns = [*study.axes, *study.objectives, "status"]
-    rows = sorted(study.rows, key=rank)[:MOST_ROWS]
-    cells = tuple((_cell(row["point"]), *(_cell(row[c]) for c in columns)) for row in rows)
-    return (Table(("point", *columns), cells), *_left_out(len(study.rows)))
-
-
-def _meanings(study: StoredStudy) -> tuple[tuple[str, str], ...]:
-    names = dict.fromkeys([*study.objectives, *ALSO])
-    return tuple((name, METRICS[name].meaning) for name in names if name in METRICS)
-
-
-def _cell(value: Value, note: str = "") -> str:
-    text = f"{shown(value)} {note}".strip()
-    return text if isinstance(value, str) else Figure(text, value)

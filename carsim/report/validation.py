@@ -1,32 +1,25 @@
 """Write the report of a validation into one folder."""
 
-import io
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from carsim.report.document import as_markdown
+from carsim.report.comparisons import comparison_plot, comparison_table, markdown_table, sources
 from carsim.report.folder import whole_folder
-from carsim.report.html import as_html
-from carsim.report.validation_tables import sections
+from carsim.text import Table
 
 if TYPE_CHECKING:
-    from carsim.validate.overview import Validation
+    from carsim.validate.part import Group, Part
 
-VALIDATION_FILES = (
-    "report.html",
-    "report.md",
-    "boards.png",
-    "dram.png",
-    "paper.png",
-    "fidelity.png",
-)
+PARTS = ("boards", "array", "dram", "paper", "fidelity")
+
+VALIDATION_FILES = ("report.html", "report.md", *(f"{name}.png" for name in PARTS))
 """Names that :func:`save_validation` writes; a folder that holds others is never replaced."""
 
 
 def save_validation(
-    validation: "Validation",
+    parts: "Sequence[Part]",
     folder: str | Path,
     *,
     overwrite: bool = False,
@@ -34,10 +27,10 @@ def save_validation(
 ) -> list[str]:
     """Write a report into a folder, which appears whole or not at all.
 
-    Files: ``report.html``, which needs no other, ``report.md``, and the plots as PNG.
+    Files: ``report.html``, which needs no other, ``report.md``, and a plot of each part as PNG.
 
     Args:
-        validation: What was found.
+        parts: What was found.
         folder: The folder to be made.
         overwrite: Replace a folder of an earlier validation.
         progress: Told what is being written.
@@ -48,37 +41,102 @@ def save_validation(
     Raises:
         InputError: The folder cannot be written.
     """
+    from carsim.report.figures.draw import image
+    from carsim.report.html import page
+
+    title = f"Validation of carsim {version('carsim')}"
     with whole_folder(Path(folder), overwrite=overwrite, ours=VALIDATION_FILES) as into:
         progress("plots")
-        pictures = _pictures(validation)
+        pictures = {}
+        for part in parts:
+            groups = {group.title: group.rows for group in part.groups}
+            pictures[f"{part.name}.png"] = image(comparison_plot(part.title, groups))
+        progress("report")
+        html = page(
+            "validation.html",
+            title,
+            verdict=verdict(parts),
+            summary=summary_table(parts),
+            failures=[line for part in parts for line in part.failures],
+            parts=parts,
+            pictures=pictures,
+            alt=_alt,
+            table=_group_table,
+            notes=_notes,
+        )
         for name, png in pictures.items():
             (into / name).write_bytes(png)
-        progress("report")
-        title = f"Validation of carsim {version('carsim')}"
-        content = sections(validation)
-        (into / "report.md").write_text(as_markdown(title, content), encoding="utf-8")
-        (into / "report.html").write_text(as_html(title, content, pictures), encoding="utf-8")
-    return list(VALIDATION_FILES)
+        (into / "report.html").write_text(html, encoding="utf-8")
+        (into / "report.md").write_text("\n\n".join(_markdown(title, parts)) + "\n", "utf-8")
+        return [name for name in VALIDATION_FILES if (into / name).exists()]
 
 
-def _pictures(validation: "Validation") -> dict[str, bytes]:
-    """Name of the file -> PNG."""
-    from carsim.report.figures.boards import boards_numbers, draw_boards
-    from carsim.report.figures.dram import dram_numbers, draw_dram
-    from carsim.report.figures.fidelity import draw_fidelity, fidelity_numbers
-    from carsim.report.figures.paper import draw_paper, paper_numbers
-    from carsim.report.figures.style import style
+def verdict(parts: "Sequence[Part]") -> str:
+    """How many groups of comparisons stay within their bounds, and where the rival is as near."""
+    groups = [group for part in parts for group in part.groups]
+    rivalled = [
+        group.title for group in groups if group.theirs and group.theirs.mean <= group.ours.mean
+    ]
+    text = f"{sum(not group.failures for group in groups)} of {len(groups)} groups of comparisons "
+    text += "are within their bounds."
+    return text + (f" A rival is as near for: {'; '.join(rivalled)}." if rivalled else "")
 
-    figures = {
-        "boards.png": draw_boards(boards_numbers(validation.boards)),
-        "dram.png": draw_dram(dram_numbers(validation.dram)),
-        "paper.png": draw_paper(paper_numbers(validation.paper)),
-        "fidelity.png": draw_fidelity(fidelity_numbers(validation.fidelity)),
-    }
-    pictures = {}
-    with style():
-        for name, figure in figures.items():
-            png = io.BytesIO()
-            figure.savefig(png, format="png")
-            pictures[name] = png.getvalue()
-    return pictures
+
+def summary_table(parts: "Sequence[Part]") -> Table:
+    """A line per group of comparisons: errors of carsim, errors of the rival, verdict."""
+    groups = [(part, group) for part in parts for group in part.groups]
+    headings = ("part", "comparisons", "rows", "mean", "median", "worst", "bias")
+    return Table(
+        (*headings, "rival: mean", "rival: worst", "nearer", "verdict"),
+        tuple(_summary(part, group) for part, group in groups),
+        text_columns=2,
+        marked=frozenset(place for place, (_, group) in enumerate(groups) if group.failures),
+        title="Relative errors",
+    )
+
+
+def _summary(part: "Part", group: "Group") -> tuple[str, ...]:
+    ours, theirs = group.ours, group.theirs
+    rival = ("", "", "")
+    if theirs:
+        rival = _percent(theirs.mean), _percent(theirs.worst), f"{group.wins} of {theirs.count}"
+    return (
+        part.name,
+        group.title,
+        f"{ours.count:,}",
+        *(_percent(each) for each in (ours.mean, ours.median, ours.worst)),
+        f"{100 * ours.bias:+.2f} %",
+        *rival,
+        "OUTSIDE" if group.failures else "within",
+    )
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2f} %" if share else "0 %"
+
+
+def _group_table(group: "Group") -> Table:
+    return comparison_table(group.rows, group.title, group.rival)
+
+
+def _notes(part: "Part") -> list[str]:
+    return [*part.notes, *sources([row for group in part.groups for row in group.rows])]
+
+
+def _alt(part: "Part") -> str:
+    return f"Errors of carsim and its rivals: {part.title}"
+
+
+def _markdown(title: str, parts: "Sequence[Part]") -> Iterator[str]:
+    yield f"# {title}"
+    yield "## Summary"
+    yield verdict(parts)
+    yield markdown_table(summary_table(parts))
+    yield from (line for part in parts for line in part.failures)
+    for part in parts:
+        yield f"## {part.title}"
+        yield f"![{_alt(part)}]({part.name}.png)"
+        for group in part.groups:
+            yield f"### {group.title}"
+            yield markdown_table(_group_table(group))
+        yield from _notes(part)

@@ -1,37 +1,21 @@
 """``carsim config``: what is shown loads again as the same design."""
 
 import json
-import sys
 
 import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-from tiny import tiny_design, write_inputs
+from tiny import tiny_design
 
-from carsim.cli import main
 from carsim.design import configs_folder, load_design, shipped_designs
 from carsim.design.document import design_schema, design_yaml
 from carsim.yaml_file import parse_yaml
 
 
-@pytest.fixture
-def call(monkeypatch, capsys):
-    """Run ``carsim config``; returns status, standard output and standard error."""
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["carsim", "config", *map(str, arguments)])
-        with pytest.raises(SystemExit) as end:
-            main()
-        out, err = capsys.readouterr()
-        return end.value.code, out, err
-
-    return run
-
-
 @pytest.mark.parametrize("name", shipped_designs())
 def test_a_shown_design_loads_as_the_same_design(call, name, tmp_path):
-    status, out, err = call("show", name)
+    status, out, err = call("config", "show", name)
     assert (status, err) == (0, "")
     path = tmp_path / "shown.yaml"
     path.write_text(out, encoding="utf-8")
@@ -39,19 +23,21 @@ def test_a_shown_design_loads_as_the_same_design(call, name, tmp_path):
     assert load_design(str(path)).sha256 == load_design(name).sha256
 
 
-def test_changes_are_shown(call, tmp_path):
-    design, _ = write_inputs(tmp_path)
-    out = call("show", design, "--set", "machine.cores=3", "--set", "policy.tau=[0.1,1e-7,3,4]")[1]
+def test_changes_are_shown(call, toy):
+    design, _ = toy
+    out = call(
+        "config", "show", design, "--set", "machine.cores=3", "--set", "policy.tau=[0.1,1e-7,3,4]"
+    )[1]
     shown = parse_yaml(out, "shown")
     assert shown["machine"]["cores"] == 3
     assert shown["policy"]["tau"] == [0.1, 1e-7, 3.0, 4.0]
     assert shown["machine"]["drs"]["index_register_bits"] == 32  # a default, written out
 
 
-def test_json_is_the_same_design(call, tmp_path):
-    design, _ = write_inputs(tmp_path)
-    as_json = json.loads(call("show", design, "--json")[1])
-    assert as_json == parse_yaml(call("show", design)[1], "shown")
+def test_json_is_the_same_design(call, toy):
+    design, _ = toy
+    as_json = json.loads(call("config", "show", design, "--json")[1])
+    assert as_json == parse_yaml(call("config", "show", design)[1], "shown")
 
 
 @given(st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"])))
@@ -69,26 +55,26 @@ def test_text_that_looks_like_something_else_stays_text(text):
 
 
 def test_bad_overrides_are_one_line(call):
-    status, out, err = call("show", "zcu102", "--set", "machine.cores=0")
+    status, out, err = call("config", "show", "zcu102", "--set", "machine.cores=0")
     assert (status, out) == (2, "")
     assert err.startswith("carsim: --set machine.cores: expected more than 0, got 0; ")
     assert err.count("\n") == 1
 
 
 def test_shipped_designs_are_listed_with_what_they_are_for(call):
-    status, out, _ = call("list")
+    status, out, _ = call("config", "list")
     assert status == 0
     lines = out.splitlines()
     assert [line.split()[0] for line in lines] == shipped_designs()
     for line, name in zip(lines, shipped_designs(), strict=True):
         assert line.endswith(load_design(name).description)
-    assert json.loads(call("list", "--json")[1]) == {
+    assert json.loads(call("config", "list", "--json")[1]) == {
         name: load_design(name).description for name in shipped_designs()
     }
 
 
 def test_the_schema_knows_every_key_of_the_shipped_files(call):
-    schema = json.loads(call("schema")[1])
+    schema = json.loads(call("config", "schema")[1])
     assert schema == json.loads(json.dumps(design_schema()))
     for path in configs_folder().glob("*.yaml"):
         check(yaml.safe_load(path.read_text(encoding="utf-8")), schema, schema)

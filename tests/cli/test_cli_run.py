@@ -1,86 +1,63 @@
 """``carsim run`` as a user meets it: what it prints, refuses and leaves behind."""
 
 import json
-import sys
+import re
 
 import pytest
-from tiny import MISFIT, write_inputs
+from rich.console import Console
+from tiny import MISFIT, tiny_report, write_inputs
 
-from carsim.cli import main
-from carsim.cli.console import LEAST_WIDTH, PIPED_WIDTH, output_console
+from carsim.cli.console import LEAST_WIDTH, PIPED_WIDTH, in_order, output_console, show
+from carsim.metrics import METRICS
+from carsim.report.run_words import DETAILS, HEADLINE, sections
+from carsim.report.stored import stored
 from carsim.trace import StreamingAttention
 
 
-@pytest.fixture
-def call(monkeypatch, capsys):
-    """Run the command line; returns status, standard output and standard error."""
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["carsim", *map(str, arguments)])
-        with pytest.raises(SystemExit) as end:
-            main()
-        out, err = capsys.readouterr()
-        return end.value.code, out, err
-
-    return run
-
-
-@pytest.fixture
-def toy(tmp_path):
-    return write_inputs(tmp_path)
-
-
 def test_everything_that_was_found_is_printed_and_nothing_else(call, toy):
-    design, trace = toy
-    status, out, err = call("run", design, "--trace", trace)
+    status, out, err = call("run", toy[0], "--trace", toy[1])
     assert (status, err) == (0, "")
     for text in (
-        "design   toy: a toy on a large board",
-        "video    3 frames x 16 tokens = 48 steps after a prompt of 5",
-        "toy.npz (sha256 ",
-        "run      1 batch of 4 sequences, 2 videos each",
-        "latency of a batch [s]",
-        "per finished video [s]",
-        "per token step [ms]",
-        "speed-up over dense",
-        "replay ratio, eligible",
-        "replay ratio, all steps",
-        "cores busy",
-        "MACs done / possible",
-        "ps_ddr of its peak",
-        "energy per video [J]",
-        "average power [W]",
-        "memory traffic per video [GB]",
-        "[1] dense: no replay",
-        "[2] captured in toy.npz at tau 0",
+        "a toy on a large board",
+        "48 steps after a prompt of 5",
+        "1 batch of 4 sequences, 2 videos each",
+        "bound: whole sequences on these cores",
         "[3] captured in toy.npz at tau 0; made under dense attention, run under streaming",
-        "Where the time of FastCar + DRS goes",
-        "waiting for DDR",
         "waiting for a core",
-        "What limits each phase",
         "memory and port bandwidth",
-        "Does it fit the ZCU102",
-        "DSP slices",
+        "Does it fit the ZCU102\n",
         "s with the head and",
         "How wrong this may be",
     ):
         assert text in out
-    assert "MISFIT" not in out
-
-
-def test_piped_output_is_plain_and_holds_no_trailing_blanks(call, toy):
-    _, out, _ = call("run", toy[0], "--trace", toy[1])
+    for name in (*HEADLINE, *DETAILS):
+        for word in METRICS[name].heading.split():
+            assert word in out
     assert "\x1b" not in out
     assert all(line == line.rstrip() for line in out.splitlines())
-    assert max(map(len, (line for line in out.splitlines() if line.startswith(" ")))) <= 120
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_no_line_is_wider_than_the_terminal_and_no_number_is_cut(width):
+    console = Console(width=width, force_terminal=True, no_color=True, legacy_windows=False)
+    run = stored(tiny_report("policy.schedule=pack"))
+    with console.capture() as capture:
+        show(console, in_order(sections(run)))
+    printed = re.sub(r"\x1b\[[0-9;]*m", "", capture.get())
+    assert max(map(len, printed.splitlines())) <= width
+    assert "…" not in printed
+    for policy in run.policies:
+        assert policy.text("seconds_per_video") in printed
+        assert policy.text("average_power_w") in printed
 
 
 def test_a_terminal_is_never_narrower_than_the_tables(monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")
-    monkeypatch.setenv("COLUMNS", "60")
-    assert output_console().width == LEAST_WIDTH
-    monkeypatch.setenv("COLUMNS", "140")
-    assert output_console().width == 140
+    for columns, width in ((60, LEAST_WIDTH), (140, 140)):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        assert output_console().width == width
+    monkeypatch.delenv("FORCE_COLOR")
+    assert output_console().width == PIPED_WIDTH
 
 
 def test_no_color_is_respected(monkeypatch, call, toy):
@@ -94,35 +71,22 @@ def test_no_color_is_respected(monkeypatch, call, toy):
     assert red not in plain
 
 
-def test_pipes_are_not_wrapped(monkeypatch):
-    monkeypatch.delenv("FORCE_COLOR", raising=False)
-    assert output_console().width == PIPED_WIDTH
-
-
-def test_json_is_one_document_and_nothing_else(call, toy):
-    status, out, err = call("run", toy[0], "--trace", toy[1], "--json")
+def test_json_is_one_document_repeatable_to_the_byte(call, toy):
+    (status, out, err), again = (call("run", toy[0], "--trace", toy[1], "--json") for _ in "ab")
     assert (status, err) == (0, "")
-    document = json.loads(out)
-    assert document["design"] == "toy"
-    assert document["traces"][0]["name"] == "toy.npz"
-    assert len(document["policies"]) == 6
-
-
-def test_json_is_repeatable_to_the_byte(call, toy):
-    first, second = (call("run", toy[0], "--trace", toy[1], "--json")[1] for _ in range(2))
-    assert first == second
+    assert again == (status, out, err)
+    assert len(json.loads(out)["policies"]) == 6
 
 
 def test_overrides_reach_the_design(call, toy):
     options = ("--set", "machine.cores=4", "--batch", "2", "--tau", "-0.5")
     document = json.loads(call("run", toy[0], "--trace", toy[1], "--json", *options)[1])
     assert document["resolved_design"]["machine"]["cores"] == 4
-    assert document["sequences_per_batch"] == 2
-    assert document["batches"] == 2
+    assert (document["sequences_per_batch"], document["batches"]) == (2, 2)
     replaying = document["policies"][2]
     assert replaying["decisions_source"] == "re-thresholded (open loop)"
     assert "re-thresholded at tau -0.5 (open loop)" in replaying["decisions"]
-    assert replaying["replay_ratio_eligible_steps"] > 0.6
+    assert replaying["replay_eligible"] > 0.6
 
 
 def test_a_tau_per_layer(call, toy):
@@ -238,29 +202,24 @@ def test_an_unknown_design_names_the_shipped_ones(call, toy):
     assert "zcu103: is neither a YAML file nor a shipped design; shipped are kv260" in err
 
 
-def test_an_unwritable_folder_is_one_line(call, toy, tmp_path, monkeypatch):
-    def full(*_args, **_keywords):
-        raise OSError(28, "No space left on device")
+@pytest.mark.parametrize(
+    ("failure", "status", "message"),
+    [
+        (OSError(28, "No space left on device"), 2, "cannot be written (No space left on device)"),
+        (KeyboardInterrupt(), 130, "carsim: interrupted; nothing was half-written\n"),
+    ],
+)
+def test_a_run_that_breaks_off_leaves_nothing(
+    call, toy, tmp_path, monkeypatch, failure, status, message
+):
+    def fail(*_args):
+        raise failure
 
-    monkeypatch.setattr("carsim.report.files._write_figures", full)
-    status, out, err = call("run", toy[0], "--trace", toy[1], "--out", tmp_path / "out")
-    assert (status, out) == (2, "")
-    assert err == (
-        f"carsim: {tmp_path / 'out'}: cannot be written (No space left on device); "
-        "name a folder with room for it\n"
-    )
+    monkeypatch.setattr("carsim.report.files._write_figures", fail)
+    found = call("run", toy[0], "--trace", toy[1], "--out", tmp_path / "out")
+    assert found[:2] == (status, "")
+    assert message in found[2]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["toy.npz", "toy.yaml"]
-
-
-def test_an_interrupted_run_says_so_and_leaves_nothing(call, toy, tmp_path, monkeypatch):
-    def interrupt(*_args, **_keywords):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("carsim.report.files._write_figures", interrupt)
-    status, out, err = call("run", toy[0], "--trace", toy[1], "--out", tmp_path / "out")
-    assert (status, out) == (130, "")
-    assert err.endswith("carsim: interrupted; nothing was half-written\n")
-    assert not (tmp_path / "out").exists()
 
 
 def test_help_without_a_command_is_help(call):

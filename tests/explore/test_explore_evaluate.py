@@ -49,7 +49,7 @@ def test_every_metric_equals_that_of_a_run(tmp_path):
         used = report.fit.resources
         assert (row["dsp"], row["lut"]) == (used.dsp, used.lut)
         assert point.changes["policy.schedule"] != "drs" or (
-            row["bound_latency_s"] == report.row("bound: no schedule can beat it").latency_s
+            row["bound_latency_s"] == report.row("bound: whole sequences on these cores").latency_s
         )
     assert len({row["latency_s"] for _, row in results}) > 10
 

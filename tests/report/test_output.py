@@ -1,8 +1,8 @@
 """The output folder appears whole or not at all; the summary says everything, stably."""
 
-import csv
 import errno
 import gzip
+import importlib.util
 import json
 import os
 
@@ -13,9 +13,11 @@ from tiny import MISFIT, tiny_design, tiny_report
 from carsim.design import load_design
 from carsim.errors import InputError
 from carsim.machine import run
+from carsim.metrics import METRICS, OLD_NAMES, QUALITY
 from carsim.report import check_folder, save_report, summary
-from carsim.report.files import OUTPUT_FILES
+from carsim.report.files import OUTPUT_FILES, missing_parquet
 from carsim.report.folder import whole_folder
+from carsim.report.stored import SUMMARY, read_run, stored
 
 OURS = ("a.txt", "b.txt")
 
@@ -32,26 +34,23 @@ def test_folder_appears_only_when_it_is_complete(tmp_path):
     assert (tmp_path / "out" / "a.txt").read_text() == "a"
 
 
-def write_and_fail(path, failure):
-    with whole_folder(path, overwrite=True, ours=OURS) as into:
-        (into / "a.txt").write_text("new")
-        raise failure
-
-
 @pytest.mark.parametrize("failure", [KeyboardInterrupt(), InputError("x", "y"), RuntimeError()])
-def test_failure_midway_leaves_nothing(tmp_path, failure):
+@pytest.mark.parametrize("exists", [False, True])
+def test_failure_midway_leaves_what_was_there(tmp_path, failure, exists):
+    if exists:
+        (tmp_path / "out").mkdir()
+        (tmp_path / "out" / "a.txt").write_text("old")
+
+    def write_and_fail():
+        with whole_folder(tmp_path / "out", overwrite=True, ours=OURS) as into:
+            (into / "a.txt").write_text("new")
+            raise failure
+
     with pytest.raises(type(failure)):
-        write_and_fail(tmp_path / "out", failure)
-    assert leftovers(tmp_path) == []
-
-
-def test_failure_midway_keeps_the_folder_that_was_there(tmp_path):
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "a.txt").write_text("old")
-    with pytest.raises(RuntimeError):
-        write_and_fail(tmp_path / "out", RuntimeError())
-    assert leftovers(tmp_path) == ["out"]
-    assert (tmp_path / "out" / "a.txt").read_text() == "old"
+        write_and_fail()
+    assert leftovers(tmp_path) == ["out"] * exists
+    if exists:
+        assert (tmp_path / "out" / "a.txt").read_text() == "old"
 
 
 def test_full_disk_is_one_line_and_leaves_nothing(tmp_path):
@@ -129,6 +128,15 @@ def test_summary_file_is_the_summary(saved):
     assert document == json.loads(json.dumps(summary(tiny_report())))
 
 
+def test_without_pyarrow_there_is_no_parquet_and_a_line_says_so(tmp_path, monkeypatch):
+    found = importlib.util.find_spec
+    monkeypatch.setattr(
+        "importlib.util.find_spec", lambda name, *_: None if name == "pyarrow" else found(name)
+    )
+    assert "steps.parquet" not in save_report(tiny_report(), tmp_path / "out")
+    assert "carsim[parquet]" in missing_parquet()
+
+
 def test_saved_design_is_the_design(saved):
     assert load_design(str(saved[0] / "design.yaml")) == tiny_report().design
 
@@ -192,63 +200,51 @@ def test_a_report_without_layer_steps_is_refused(tmp_path):
     assert leftovers(tmp_path) == []
 
 
-def test_summary_is_finite_json_with_stable_keys():
-    document = json.loads(json.dumps(summary(tiny_report()), allow_nan=False))
-    assert list(document) == [
-        "schema_version",
-        "carsim_version",
-        "design",
-        "design_sha256",
-        "traces",
-        "resampling_seed",
-        "fidelity",
-        "fits",
-        "misfits",
-        "warnings",
-        "notes",
-        "video",
-        "batches",
-        "sequences_per_batch",
-        "videos_per_batch",
-        "rows_left_out",
-        "chosen",
-        "head_included",
-        "head_s",
-        "latency_without_head_s",
-        "latency_with_head_s",
-        "simulated",
-        "policies",
-        "limits",
-        "elasticities",
-        "memories",
-        "fit",
-        "resolved_design",
-    ]
-    assert [policy["policy"] for policy in document["policies"]] == [
-        row.variant.name for row in tiny_report().rows
-    ]
-    assert len({tuple(policy) for policy in document["policies"]}) == 1  # same keys in all
-    assert sum(policy["is_chosen"] for policy in document["policies"]) == 1
-    assert sum(policy["is_bound"] for policy in document["policies"]) == 1
-
-
-def test_summary_agrees_with_the_report():
+def test_summary_is_finite_json_and_agrees_with_the_report():
     report = tiny_report()
-    document, frame = summary(report), report.to_frame()
-    for policy in document["policies"]:
-        row = frame.loc[policy["policy"]]
-        assert policy["latency_s"] == row["latency_s"]
-        assert policy["speedup_over_dense"] == row["speedup"]
-        assert policy["energy_per_video_j"]["low"] == row["energy_per_video_low_j"]
+    document = json.loads(json.dumps(summary(report), allow_nan=False))
+    frame = report.to_frame()
+    assert len({tuple(policy) for policy in document["policies"]}) == 1  # same keys in all
+    for policy, row in zip(document["policies"], report.rows, strict=True):
+        for name in METRICS.keys() - set(QUALITY):
+            assert policy[name] == METRICS[name].of(row, report)
+            value = frame.loc[policy["policy"], name]
+            assert policy[name] == value or (policy[name] is None and pd.isna(value))
         if not policy["is_bound"]:
             assert sum(policy["breakdown_s"].values()) == pytest.approx(policy["latency_s"])
             parts = policy["energy_parts_per_video_j"].values()
-            assert sum(part["value"] for part in parts) == pytest.approx(
-                policy["energy_per_video_j"]["value"]
-            )
+            total = sum(part["value"] for part in parts)
+            assert total == pytest.approx(policy["energy_per_video_j"])
+    assert [policy["is_chosen"] for policy in document["policies"]].count(True) == 1
+    assert document["policies"][-1]["key"] == "bound"
     assert document["design_sha256"] == report.design.sha256
     assert document["latency_with_head_s"] == pytest.approx(report.chosen.latency_s)
     assert document["simulated"]["layer_steps"] == 5 * 48 * 4
+
+
+def test_a_stored_run_is_the_run(saved):
+    assert read_run(saved[0]) == stored(tiny_report())
+
+
+def test_summaries_of_version_1_are_read(tmp_path):
+    """A policy as carsim 0.1 wrote it: other names, an interval and memories as mappings."""
+    document = summary(tiny_report())
+    for policy in document["policies"]:
+        for old, new in OLD_NAMES.items():
+            if new in policy and old not in ("core_busy", "ddr_utilisation", "dram_gb_per_video"):
+                policy[old] = policy.pop(new)
+        ends = ("energy_per_video_j", "energy_per_video_low_j", "energy_per_video_high_j")
+        joules = dict(zip(("value", "low", "high"), map(policy.pop, ends), strict=True))
+        policy["energy_per_video_j"] = joules
+        policy["memory_utilisation_of_peak"] = policy.pop("memory_utilisation_by_memory")
+        policy["memory_gb_per_video"] = policy.pop("memory_gb_per_video_by_memory")
+        policy["wasted_gb_per_video"] = 0.0
+        del policy["key"]
+    (tmp_path / SUMMARY).write_text(json.dumps(document | {"schema_version": 1}))
+    for old, new in zip(read_run(tmp_path).policies, stored(tiny_report()).policies, strict=True):
+        for name in METRICS:
+            assert old.get(name) == pytest.approx(new.get(name))
+        assert old.key == new.key
 
 
 def test_summary_keeps_both_headlines_where_the_head_is_left_out():
@@ -258,10 +254,3 @@ def test_summary_keeps_both_headlines_where_the_head_is_left_out():
     for key in ("latency_without_head_s", "latency_with_head_s", "head_s"):
         assert without[key] == pytest.approx(included[key])
     assert without["head_s"] > 0
-
-
-def test_comparison_csv_is_read_by_the_plainest_reader(saved):
-    with (saved[0] / "comparison.csv").open(newline="") as stream:
-        rows = list(csv.DictReader(stream))
-    assert float(rows[0]["speedup"]) == 1.0
-    assert "made under" in rows[4]["decisions"]

@@ -1,63 +1,79 @@
-"""Figures: their numbers are those of the report, and drawing shows them, labelled and marked."""
+"""Figures: their numbers are those of the run, and both renderings show them."""
+
+import json
 
 import numpy as np
 import pytest
 from tiny import MISFIT, tiny_report
 
 from carsim.machine.timeline import usage_by_step
-from carsim.report.figures.breakdown import (
-    COLOURS,
-    BreakdownNumbers,
-    breakdown_numbers,
-    draw_breakdown,
-)
-from carsim.report.figures.comparison import comparison_numbers, draw_comparison
+from carsim.metrics import METRICS
+from carsim.report.figures import run_plots
+from carsim.report.figures.breakdown import breakdown_plot
+from carsim.report.figures.comparison import comparison_plot
+from carsim.report.figures.draw import draw, image, save
+from carsim.report.figures.interactive import plotly
+from carsim.report.figures.plot import Panel, Plot, Series
 from carsim.report.figures.style import style
-from carsim.report.figures.utilisation import MAX_BINS, draw_utilisation, utilisation_numbers
-from carsim.workload.ops import CATEGORY_LABELS, Category
+from carsim.report.figures.utilisation import MAX_BINS, utilisation_numbers
+from carsim.report.stored import stored
 
 
-def figures(*overrides):
+def plots(*overrides):
     report = tiny_report(*overrides)
-    return (
-        draw_comparison(comparison_numbers(report)),
-        draw_breakdown(breakdown_numbers(report)),
-        draw_utilisation(utilisation_numbers(report, usage_by_step(report.chosen))),
-    )
+    usage = utilisation_numbers(report, usage_by_step(report.chosen))
+    return run_plots(stored(report), usage)
 
 
-def test_comparison_shows_the_numbers_of_the_table():
-    report = tiny_report()
-    numbers, frame = comparison_numbers(report), report.to_frame()
-    assert numbers.policies == tuple(frame.index)
-    assert numbers.policies[numbers.chosen] == "FastCar + DRS"
-    assert numbers.seconds_per_video == tuple(frame["s_per_video"])
-    assert numbers.speedups == tuple(frame["speedup"])
-    assert numbers.energy_j == tuple(
-        zip(
-            frame["energy_per_video_j"],
-            frame["energy_per_video_low_j"],
-            frame["energy_per_video_high_j"],
-            strict=True,
-        )
-    )
-    assert numbers.core_busy == tuple(frame["core_busy"])
-    assert numbers.memory_utilisation == tuple(frame["ddr_utilisation"])
+@pytest.fixture(scope="module")
+def run():
+    return stored(tiny_report())
 
 
-def test_breakdown_sums_to_the_latency_of_each_policy():
-    report = tiny_report()
-    numbers = breakdown_numbers(report)
-    simulated = [row for row in report.rows if not row.is_bound]
-    assert numbers.policies == tuple(row.variant.name for row in simulated)
-    for seconds, row in zip(numbers.seconds, simulated, strict=True):
-        assert len(seconds) == len(CATEGORY_LABELS)
-        assert sum(seconds) == pytest.approx(row.latency_s)
+def test_comparison_shows_the_numbers_of_the_simulated_policies(run):
+    plot, policies = comparison_plot(run), [each for each in run.policies if not each.is_bound]
+    time, energy, _ = plot.panels
+    assert time.categories == tuple(policy.policy for policy in policies)
+    assert time.categories[plot.strong] == run.own.policy
+    assert time.x_label == METRICS["seconds_per_video"].heading
+    shown = time[METRICS["seconds_per_video"].title]
+    assert list(shown.x) == [policy["seconds_per_video"] for policy in policies]
+    joules = energy[METRICS["energy_per_video_j"].title]
+    for values, end in ((joules.x, ""), (joules.low, "_low"), (joules.high, "_high")):
+        assert list(values) == [policy[f"energy_per_video{end}_j"] for policy in policies]
+    for name in ("busy", "memory_utilisation"):
+        shares = plot["utilisation [%]"][METRICS[name].title]
+        assert list(shares.x) == [100 * policy[name] for policy in policies]
 
 
-def test_every_category_has_a_colour_of_its_own():
-    assert set(COLOURS) == set(Category)
-    assert len(set(COLOURS.values())) == len(COLOURS)
+def test_the_bound_stands_only_beside_what_it_bounds(run):
+    time = comparison_plot(run).panels[0]
+    bound = time[run.bound.policy]
+    assert set(bound.x) == {run.bound["seconds_per_video"]}
+    names = {time.categories[line] for line in bound.y}
+    assert run.own.policy in names
+    assert names < set(time.categories)
+    for policy in run.policies:
+        if policy.policy in names:
+            assert policy.attention == run.bound.attention
+            assert policy["seconds_per_video"] >= 0.999999 * run.bound["seconds_per_video"]
+
+
+def test_breakdown_sums_to_the_latency_of_each_policy(run):
+    (panel,) = breakdown_plot(run).panels
+    for line, policy in enumerate(policy for policy in run.policies if not policy.is_bound):
+        parts = [series.x[line] - series.base[line] for series in panel.series]
+        assert sum(parts) == pytest.approx(policy["latency_s"], rel=0.01)
+        assert policy.policy == panel.categories[line]
+    looks = [(series.colour, series.hatch) for series in panel.series]
+    assert len(set(looks)) == len(looks)
+
+
+def test_breakdown_leaves_out_what_nobody_would_see(run):
+    seconds = {"MLP": 10.0, "DRS": 0.02, "replay": 0.001}
+    policies = tuple(each.model_copy(update={"breakdown_s": seconds}) for each in run.policies)
+    (panel,) = breakdown_plot(run.model_copy(update={"policies": policies})).panels
+    assert [series.name for series in panel.series] == ["MLP", "DRS"]
 
 
 def test_utilisation_of_few_steps_is_that_of_each_step():
@@ -77,62 +93,60 @@ def test_utilisation_of_many_steps_is_averaged_over_time(monkeypatch):
     monkeypatch.setattr("carsim.report.figures.utilisation.MAX_BINS", 10)
     numbers = utilisation_numbers(report, usage)
     assert len(numbers.core_busy) == 10  # nine runs of five steps, one of three
-    assert numbers.core_busy[0] == pytest.approx(
-        np.average(usage.core_busy[:5], weights=usage.cycles[:5])
-    )
-    assert numbers.core_busy[-1] == pytest.approx(
-        np.average(usage.core_busy[45:], weights=usage.cycles[45:])
-    )
+    for place, steps in ((0, slice(5)), (-1, slice(45, None))):
+        mean = np.average(usage.core_busy[steps], weights=usage.cycles[steps])
+        assert numbers.core_busy[place] == pytest.approx(mean)
     assert numbers.replay_ratio[-1] == pytest.approx(usage.replay_ratio[45:].mean())
     assert numbers.seconds[-1] == pytest.approx(usage.cycles.sum() / (usage.clock_mhz * 1e6))
     assert MAX_BINS > 48
 
 
-def test_axes_have_labels_and_units():
-    comparison, breakdown, utilisation = figures()
-    assert [axes.get_xlabel() for axes in comparison.axes] == ["s", "J", "%"]
-    assert breakdown.axes[0].get_xlabel() == "seconds of a batch"
-    assert [axes.get_ylabel() for axes in utilisation.axes] == ["utilisation [%]", "replayed [%]"]
-    assert utilisation.axes[1].get_xlabel().startswith("seconds since the end of prefill")
-
-
-def test_comparison_draws_a_bar_as_long_as_each_number():
-    numbers = comparison_numbers(tiny_report())
-    bars = draw_comparison(numbers).axes[0].patches
-    assert [bar.get_width() for bar in bars] == list(numbers.seconds_per_video)
-
-
-def test_breakdown_leaves_out_what_nobody_would_see():
-    seconds = [0.0] * len(CATEGORY_LABELS)
-    seconds[Category.MLP], seconds[Category.DRS], seconds[Category.REPLAY] = 10.0, 0.02, 0.001
-    numbers = BreakdownNumbers("title", ("one", "two"), (tuple(seconds),) * 2, 0, misfit=False)
-    figure = draw_breakdown(numbers)
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["MLP", "DRS"]
-    widths = [bar.get_width() for bar in figure.axes[0].patches]
-    assert widths == pytest.approx([10.0, 10.0, 0.02, 0.02])
+def test_both_renderings_show_the_numbers_of_a_plot():
+    bars = Series("one", [3.0, 2.0], [0, 1], "bar", "#000000", base=[1.0, 0.0], text=["a", "b"])
+    points = Series("two", [None, 2.5], [0, 1], "points", "#000000", low=[0, 2], high=[0, 4])
+    panel = Panel("s", (bars, points), categories=("<b>", "$x_1$"), x_range=(0, 5))
+    plot = Plot("title", (panel,), "alt", shares="y", strong=1, misfit=True)
+    axes = draw(plot).axes[0]
+    assert [bar.get_width() for bar in axes.patches] == [2.0, 2.0]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["<b>", "$x_1$"]
+    assert axes.get_xlabel() == "s"
+    chart = plotly(plot)
+    assert [trace["x"] for trace in chart["data"]] == [[2.0, 2.0], [None, 2.5]]
+    assert chart["data"][0]["base"] == [1.0, 0.0]
+    assert chart["layout"]["yaxis"]["ticktext"] == ["&lt;b&gt;", "<b>$x_1$</b>"]
+    for title in (draw(plot).get_suptitle(), chart["layout"]["title"]["text"]):
+        assert title.startswith("MISFIT")
 
 
 @pytest.mark.parametrize(("overrides", "marked"), [((), False), ((MISFIT,), True)])
-def test_figures_of_a_design_that_does_not_fit_say_so(overrides, marked):
-    for figure in figures(*overrides):
-        assert figure.get_suptitle().startswith("MISFIT") == marked
+def test_every_figure_is_a_chart_and_a_file_of_every_format(overrides, marked, tmp_path):
+    from plotly.graph_objects import Figure
+
+    for name, plot in plots(*overrides).items():
+        chart = plotly(plot)
+        Figure(chart)  # refuses what plotly does not know
+        json.dumps(chart, allow_nan=False)
+        assert plot.full_title.startswith("MISFIT") == marked
+        for suffix, start in ((".png", b"\x89PNG"), (".svg", b"<?xml"), (".pdf", b"%PDF")):
+            path = tmp_path / f"{name}{suffix}"
+            save(plot, path)
+            assert path.read_bytes().startswith(start)
+            assert path.read_bytes() == image(plot, suffix[1:])
 
 
 def test_drawing_leaves_the_settings_of_matplotlib_alone():
     import matplotlib as mpl
 
     before = dict(mpl.rcParams)
-    figures()
+    for plot in plots().values():
+        image(plot)
     assert dict(mpl.rcParams) == before
 
 
 def test_nothing_is_drawn_outside_of_the_figure_even_with_a_long_name():
-    report = tiny_report("name=" + "a very long name of a design, " * 6)
-    with style():
-        for figure in (
-            draw_comparison(comparison_numbers(report)),
-            draw_breakdown(breakdown_numbers(report)),
-        ):
+    for plot in plots("name=" + "a very long name of a design, " * 6).values():
+        with style():
+            figure = draw(plot)
             figure.canvas.draw()
             assert figure.bbox.x1 >= figure.get_tightbbox().x1 * figure.dpi
             assert figure.get_tightbbox().x0 >= 0

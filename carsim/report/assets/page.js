@@ -77,6 +77,15 @@ function withChoices(choices, controls, redraw) {
     select.addEventListener("change", () => { chosen[role] = select.value; redraw(); });
     label.append(`${text}: `, select);
     controls.append(label);
+    if (role === "colour") continue;
+    const box = document.createElement("input");
+    box.type = "checkbox";
+    box.setAttribute("aria-label", `logarithmic axis: ${text}`);
+    box.addEventListener("change", () => {
+      chosen[`${role}axis`] = box.checked ? "log" : "-";
+      redraw();
+    });
+    label.append(" log ", box);
   }
   return chosen;
 }
@@ -95,7 +104,9 @@ function scatter(choices, chosen) {
     x: places.map((place) => columns[chosen.x][place]),
     y: places.map((place) => columns[chosen.y][place]),
     text: places.map((place) => text[place]),
+    customdata: places.map((place) => choices.points[place]),
     hovertemplate: "%{text}<extra></extra>",
+    opacity: 0.8,  // points on the same place look darker
     ...more,
   });
   const data = [];
@@ -126,6 +137,16 @@ function scatter(choices, chosen) {
   return data;
 }
 
+// The rows of a point in the tables, marked; the first one comes into view.
+function pick(point) {
+  document.querySelectorAll(".picked").forEach((row) => row.classList.remove("picked"));
+  const rows = [...document.querySelectorAll("tbody tr")].filter(({ cells: [first], parentNode }) =>
+    parentNode.parentNode.tHead.rows[0].cells[0].textContent === "point"
+    && Number(first.dataset.value) === point);
+  rows.forEach((row) => row.classList.add("picked"));
+  rows[0]?.scrollIntoView({ block: "center" });
+}
+
 if (window.Plotly) {
   for (const figure of document.querySelectorAll("figure.chart")) {
     const { data, layout, choices } = JSON.parse(figure.querySelector("script").textContent);
@@ -148,10 +169,14 @@ if (window.Plotly) {
       canvas.before(controls);
       const chosen = withChoices(choices, controls, () => draw());
       const draw = () => {
-        for (const axis of ["x", "y"]) layout[`${axis}axis`].title = { text: chosen[axis] };
+        for (const axis of ["x", "y"]) {
+          layout[`${axis}axis`].title = { text: chosen[axis] };
+          layout[`${axis}axis`].type = chosen[`${axis}axis`] ?? "-";
+        }
         Plotly.react(plot, scatter(choices, chosen), layout, config).then(paint);
       };
       draw();
+      plot.on("plotly_click", ({ points: [{ customdata }] }) => pick(customdata));
     } else {
       Plotly.newPlot(plot, data, layout, config).then(paint);
     }

@@ -1,126 +1,86 @@
-"""Comparison of policies: time and energy per video, and how busy cores and memory are."""
+"""The policies of a run beside each other: time, energy, and how busy cores and memory are."""
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from matplotlib.figure import Figure
-
+from carsim.metrics import METRICS
 from carsim.report.figures import style
+from carsim.report.figures.plot import Panel, Plot, Series
 from carsim.text import number
 
 if TYPE_CHECKING:
-    from carsim.machine import Report
+    from carsim.report.stored import StoredRun
 
 
-@dataclass(frozen=True)
-class ComparisonNumbers:
-    """A value per policy; the first policy is dense, the last the bound.
+def comparison_plot(run: "StoredRun") -> Plot:
+    """Three panels side by side, a line per simulated policy.
 
-    Attributes:
-        title: What is compared.
-        policies: Their names.
-        seconds_per_video: Latency of a batch over the videos it finishes.
-        speedups: Over the first policy.
-        energy_j: Of the board per video: (value, low, high).
-        core_busy: Share of core cycles in which cores compute.
-        memory_utilisation: Of the fullest memory, bytes over bytes at the peak rate.
-        chosen: Index of the design's own policy.
-        misfit: The design does not fit its board.
+    The bound of all schedules is a mark beside the policies that it holds for: those that decode
+    with the same attention and the same decisions.
     """
-
-    title: str
-    policies: tuple[str, ...]
-    seconds_per_video: tuple[float, ...]
-    speedups: tuple[float, ...]
-    energy_j: tuple[tuple[float, float, float], ...]
-    core_busy: tuple[float, ...]
-    memory_utilisation: tuple[float, ...]
-    chosen: int
-    misfit: bool
-
-
-def comparison_numbers(report: "Report") -> ComparisonNumbers:
-    """The numbers of the figure."""
-    rows, dense_s = report.rows, report.rows[0].latency_s
-    energies = [row.energy_per_video for row in rows]
-    return ComparisonNumbers(
-        title=f"{report.design.name} on {report.design.board.name}, "
-        f"{report.design.model.name}, {report.design.policy.batch} sequences in lockstep",
-        policies=tuple(row.variant.name for row in rows),
-        seconds_per_video=tuple(row.seconds_per_video for row in rows),
-        speedups=tuple(dense_s / row.latency_s for row in rows),
-        energy_j=tuple((energy.value_j, energy.low_j, energy.high_j) for energy in energies),
-        core_busy=tuple(row.busy for row in rows),
-        memory_utilisation=tuple(max(row.ddr_utilisation.values()) for row in rows),
-        chosen=rows.index(report.chosen),
-        misfit=not report.fit.fits,
-    )
-
-
-def draw_comparison(numbers: ComparisonNumbers) -> Figure:
-    """Three panels side by side, a policy per line."""
-    with style.style():
-        count = len(numbers.policies)
-        figure = style.new_figure(11, 1.5 + 0.42 * count, numbers.title, misfit=numbers.misfit)
-        time, energy, busy = figure.subplots(1, 3, sharey=True, width_ratios=[1.25, 1, 1])
-        lines = range(count)
-        colours = [style.BLUE if line == numbers.chosen else style.SKY for line in lines]
-        colours[-1] = style.LIGHT_GREY
-
-        bars = time.barh(lines, numbers.seconds_per_video, color=colours, height=0.65)
-        time.bar_label(
-            bars,
-            [
-                f"{number(seconds)} s  ({speedup:.2f}x)"
-                for seconds, speedup in zip(
-                    numbers.seconds_per_video, numbers.speedups, strict=True
-                )
-            ],
-            padding=3,
-            fontsize=8,
-        )
-        time.set_xlim(0, 1.42 * max(numbers.seconds_per_video))
-        time.set_title("time per video (speed-up over dense)")
-        time.set_xlabel("s")
-        style.label_policies(time, numbers.policies, numbers.chosen)
-
-        values = [value for value, _, _ in numbers.energy_j]
-        energy.errorbar(
-            values,
+    policies = [policy for policy in run.policies if not policy.is_bound]
+    lines = range(len(policies))
+    own = policies.index(run.own)
+    time = [
+        Series(
+            METRICS["seconds_per_video"].title,
+            [policy.seconds_per_video for policy in policies],
             lines,
-            xerr=[
-                [value - low for value, low, _ in numbers.energy_j],
-                [high - value for value, _, high in numbers.energy_j],
-            ],
-            fmt="o",
-            markersize=5,
-            color=style.BLUE,
-            ecolor=style.GREY,
-            capsize=3,
+            "bar",
+            tuple(style.BLUE if line == own else style.SKY for line in lines),
+            text=[f"{number(p.seconds_per_video)} s ({p['speedup']:.2f}x)" for p in policies],
         )
-        energy.set_xlim(left=0)
-        energy.set_title("board energy per video, with its interval")
-        energy.set_xlabel("J")
-
-        busy.barh(
-            [line - 0.17 for line in lines],
-            [100 * share for share in numbers.core_busy],
+    ]
+    bound = run.bound
+    if bound is not None:
+        kin = (bound.attention, bound.decisions)
+        bounded = [i for i in lines if (policies[i].attention, policies[i].decisions) == kin]
+        times = [bound.seconds_per_video] * len(bounded)
+        mark = Series(bound.policy, times, bounded, "points", style.VERMILION, marker="|", size=16)
+        time.append(mark)
+    energy = Series(
+        METRICS["energy_per_video_j"].title,
+        [policy["energy_per_video_j"] for policy in policies],
+        lines,
+        "points",
+        style.BLUE,
+        low=[policy["energy_per_video_low_j"] for policy in policies],
+        high=[policy["energy_per_video_high_j"] for policy in policies],
+    )
+    shares = [
+        Series(
+            METRICS[name].title,
+            [100 * policy[name] for policy in policies],
+            [line + offset for line in lines],
+            "bar",
+            colour,
             height=0.32,
-            color=style.ORANGE,
-            label="cores busy",
+            hatch=hatch,
         )
-        busy.barh(
-            [line + 0.17 for line in lines],
-            [100 * share for share in numbers.memory_utilisation],
-            height=0.32,
-            color=style.GREEN,
-            label="fullest memory, of its peak",
+        for name, offset, colour, hatch in (
+            ("busy", -0.17, style.ORANGE, ""),
+            ("memory_utilisation", 0.17, style.GREEN, "/"),
         )
-        busy.set_xlim(0, 100)
-        busy.set_title("utilisation")
-        busy.set_xlabel("%")
-        figure.legend(*busy.get_legend_handles_labels(), loc="outside lower right", ncols=2)
-        for axes in (time, energy, busy):
-            axes.grid(axis="x")
-            axes.tick_params(axis="y", length=0)
-    return figure
+    ]
+    names = tuple(policy.policy for policy in policies)
+    return Plot(
+        f"{run.design} on {run.spec().board.name}, {run.spec().model.name}, "
+        f"{run.sequences_per_batch} sequences in lockstep",
+        (
+            Panel(METRICS["seconds_per_video"].heading, tuple(time), categories=names, share=1.25),
+            Panel(
+                METRICS["energy_per_video_j"].heading,
+                (energy,),
+                categories=names,
+                x_range=(0.0, 1.05 * max(energy.high)),
+            ),
+            Panel("utilisation [%]", tuple(shares), categories=names, x_range=(0, 100)),
+        ),
+        alt="Time, energy and utilisation of every policy",
+        caption="Deep blue: the design's own policy. Speed-ups are over dense decoding. Upright "
+        "mark: no schedule of the same decisions is faster. Lines around energies: all constants "
+        "off in the same direction.",
+        size_in=(11, 1.5 + 0.45 * len(policies)),
+        shares="y",
+        strong=own,
+        misfit=not run.fits,
+    )

@@ -1,191 +1,66 @@
-"""Figures that answer the pointer: numbers in, ``data`` and ``layout`` of Plotly out.
+"""Plots as charts of a page: ``data`` and ``layout`` of Plotly.
 
-They show the numbers of the printed figures, in the same colours; ink, grid and paper are the
-page's, which knows whether it is light or dark. Names reach Plotly escaped, since it takes some
-HTML for markup.
+Ink, grid and paper are the page's, which knows whether it is light or dark. Names reach Plotly
+escaped, since Plotly takes some HTML for markup.
 """
 
 import html
+import math
 from collections.abc import Sequence
-from itertools import cycle
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from carsim.report.figures import style
+from carsim.report.figures.plot import Panel, Plot, Series
 from carsim.text import number
-from carsim.workload.ops import CATEGORY_LABELS, Category
-
-if TYPE_CHECKING:
-    from carsim.report.figures.breakdown import BreakdownNumbers
-    from carsim.report.figures.comparison import ComparisonNumbers
-    from carsim.report.figures.utilisation import UtilisationNumbers
 
 Json = dict[str, Any]
 
-COLOURS = {
-    Category.QKV: style.BLUE,
-    Category.ATTENTION: style.ORANGE,
-    Category.OUTPUT: style.SKY,
-    Category.MLP: style.GREEN,
-    Category.REPLAY: style.YELLOW,
-    Category.DRS: style.GREY,  # black would be lost on dark paper
-    Category.HEAD: style.PURPLE,
-    Category.WAIT_DDR: style.LIGHT_GREY,
-    Category.WAIT_CORE: style.VERMILION,
-}
+MARKERS = {"o": "circle", "x": "x-thin-open", "|": "line-ns-open", "d": "diamond", "*": "star"}
+PIXELS_PER_INCH = 96
+GAP = 0.05
+"""Between panels, as a share of the chart."""
 
 
-def comparison_figure(numbers: "ComparisonNumbers") -> Json:
-    """Time per video, energy with its interval, and utilisation; a policy per line."""
-    names = [escaped(name) for name in numbers.policies]
-    colours = [style.BLUE if line == numbers.chosen else style.SKY for line in range(len(names))]
-    colours[-1] = style.GREY
-    values = [value for value, _, _ in numbers.energy_j]
-    data: list[Json] = [
-        {
-            "type": "bar",
-            "orientation": "h",
-            "name": "time",
-            "y": names,
-            "x": list(numbers.seconds_per_video),
-            "marker": {"color": colours},
-            "customdata": [round(speedup, 3) for speedup in numbers.speedups],
-            "text": [f"{number(seconds)} s" for seconds in numbers.seconds_per_video],
-            "hovertemplate": "%{y}<br>%{text} per video<br>"
-            "%{customdata:.3f} times as fast as dense<extra></extra>",
-            "showlegend": False,
+def plotly(plot: Plot) -> Json:
+    """``data`` and ``layout`` of the chart."""
+    layout: Json = {
+        "height": round(PIXELS_PER_INCH * plot.size_in[1]) + 20,
+        "title": {
+            "text": escaped(plot.full_title),
+            "x": 0.004,
+            "font": {"size": 14},
+            "automargin": True,
+            "yref": "container",
         },
-        {
-            "type": "scatter",
-            "mode": "markers",
-            "name": "energy",
-            "y": names,
-            "x": values,
-            "xaxis": "x2",
-            "marker": {"color": colours, "size": 10},
-            "error_x": {
-                "type": "data",
-                "symmetric": False,
-                "array": [high - value for value, _, high in numbers.energy_j],
-                "arrayminus": [value - low for value, low, _ in numbers.energy_j],
-                "color": style.GREY,
-                "thickness": 1.2,
-            },
-            "customdata": [[number(part) for part in energy] for energy in numbers.energy_j],
-            "hovertemplate": "%{y}<br>%{customdata[0]} J per video<br>"
-            "%{customdata[1]} to %{customdata[2]} J<extra></extra>",
-            "showlegend": False,
-        },
-    ]
-    for label, shares, colour in (
-        ("cores busy", numbers.core_busy, style.ORANGE),
-        ("fullest memory, of its peak", numbers.memory_utilisation, style.GREEN),
-    ):
-        data.append(
-            {
-                "type": "bar",
-                "orientation": "h",
-                "name": label,
-                "y": names,
-                "x": [100 * share for share in shares],
-                "xaxis": "x3",
-                "marker": {"color": colour},
-                "hovertemplate": "%{y}<br>%{fullData.name}: %{x:.1f} %<extra></extra>",
-            }
-        )
-    layout = _layout(130 + 46 * len(names), numbers.title, misfit=numbers.misfit)
-    layout |= {
-        "barmode": "group",
-        "yaxis": _categories(names),
-        "xaxis": _axis("seconds per video", domain=[0, 0.36], rangemode="tozero"),
-        "xaxis2": _axis("joules per video, of the board", domain=[0.41, 0.68], rangemode="tozero"),
-        "xaxis3": _axis("utilisation [%]", domain=[0.73, 1], range=[0, 100]),
+        "font": {"family": "system-ui, sans-serif", "size": 12},
+        "margin": {"l": 10, "r": 15, "t": 50, "b": 50},
+        "paper_bgcolor": "rgba(0,0,0,0)",
+        "plot_bgcolor": "rgba(0,0,0,0)",
+        "legend": {"orientation": "h", "y": -0.2, "yanchor": "top", "x": 0, "traceorder": "normal"},
+        "hovermode": "x unified" if plot.shares == "x" else "closest",
+        "barmode": "overlay",
+        "shapes": [],
     }
-    return {"data": data, "layout": layout}
-
-
-def breakdown_figure(numbers: "BreakdownNumbers") -> Json:
-    """Where the time of a batch goes, a stacked bar per policy."""
-    names = [escaped(name) for name in numbers.policies]
-    totals = [sum(parts) for parts in numbers.seconds]
     data: list[Json] = []
-    for category, label in enumerate(CATEGORY_LABELS):
-        seconds = [parts[category] for parts in numbers.seconds]
-        if any(seconds):
-            data.append(
-                {
-                    "type": "bar",
-                    "orientation": "h",
-                    "name": label,
-                    "y": names,
-                    "x": seconds,
-                    "marker": {"color": COLOURS[Category(category)]},
-                    "customdata": [
-                        [number(part), f"{part / total:.1%}"]
-                        for part, total in zip(seconds, totals, strict=True)
-                    ],
-                    "hovertemplate": "%{y}<br>%{fullData.name}: %{customdata[0]} s, "
-                    "%{customdata[1]}<extra></extra>",
-                }
-            )
-    layout = _layout(150 + 40 * len(names), numbers.title, misfit=numbers.misfit)
-    layout |= {
-        "barmode": "stack",
-        "yaxis": _categories(names),
-        "xaxis": _axis("seconds of a batch"),
-    }
-    return {"data": data, "layout": layout}
-
-
-def utilisation_figure(numbers: "UtilisationNumbers") -> Json:
-    """Utilisation above, the replay ratio that drives it below; frames as vertical lines."""
-    middles = ((numbers.seconds[:-1] + numbers.seconds[1:]) / 2).tolist()
-
-    def line(label: str, shares: Sequence[float], colour: str, **more: Any) -> Json:
-        return {
-            "type": "scatter",
-            "mode": "lines",
-            "name": escaped(label),
-            "x": middles,
-            "y": [100 * share for share in shares],
-            "line": {"color": colour, "width": 1.6, "shape": "hvh"},
-            "hovertemplate": "%{y:.1f} %",
-        } | more
-
-    data = [line("cores busy", numbers.core_busy.tolist(), style.ORANGE)]
-    for (name, shares), colour in zip(
-        numbers.memory_utilisation.items(),
-        cycle([style.GREEN, style.PURPLE, style.SKY]),
-        strict=False,
-    ):
-        data.append(line(f"{name}, of its peak rate", shares.tolist(), colour))
-    replayed = numbers.replay_ratio.tolist()
-    data.append(line("replayed", replayed, style.BLUE, yaxis="y2", fill="tozeroy"))
-    layout = _layout(430, numbers.title, misfit=numbers.misfit)
-    layout |= {
-        "hovermode": "x unified",
-        "xaxis": _axis(
-            "seconds since the end of prefill; vertical lines: frames",
-            anchor="y2",
-            range=[0, float(numbers.seconds[-1])],
-            hoverformat=".3~f",
-            ticksuffix="",
-        ),
-        "yaxis": _axis("utilisation [%]", domain=[0.36, 1], range=[0, 102]),
-        "yaxis2": _axis("replayed [%]", domain=[0, 0.26], range=[0, 102]),
-        "shapes": [
-            {
-                "type": "line",
-                "xref": "x",
-                "yref": "paper",
-                "x0": float(seconds),
-                "x1": float(seconds),
-                "y0": 0,
-                "y1": 1,
-                "line": {"color": style.GREY, "width": 0.7, "dash": "dot"},
-            }
-            for seconds in numbers.frame_seconds[1:]
-        ],
-    }
+    domains = _domains([panel.share for panel in plot.panels])
+    for place, (panel, domain) in enumerate(zip(plot.panels, domains, strict=True)):
+        suffix = "" if place == 0 else str(place + 1)
+        x_axis = "" if plot.shares == "x" else suffix
+        y_axis = "" if plot.shares == "y" else suffix
+        horizontal = _axis(panel.x_label, panel.x_range, panel.x_scale)
+        vertical = _axis(panel.y_label, panel.y_range, panel.y_scale)
+        if panel.categories:
+            vertical |= _lines(panel.categories, plot.strong)
+        if plot.shares == "x":
+            vertical["domain"] = [1 - domain[1], 1 - domain[0]]
+            horizontal["anchor"] = f"y{suffix}"
+        else:
+            horizontal["domain"] = domain
+        layout[f"xaxis{x_axis}"] = horizontal
+        layout.setdefault(f"yaxis{y_axis}", vertical)
+        axes = {"xaxis": f"x{x_axis}", "yaxis": f"y{y_axis}"}
+        data += [_trace(series, panel) | axes for series in panel.series]
+        layout["shapes"] += [_vertical(at, f"x{x_axis}") for at in panel.verticals]
     return {"data": data, "layout": layout}
 
 
@@ -198,42 +73,109 @@ def escaped(text: str) -> str:
     return html.escape(text, quote=False)
 
 
-def _layout(height: int, title: str, *, misfit: bool) -> Json:
-    mark = "MISFIT, this design does not fit its board: " if misfit else ""
-    return {
-        "height": height,
-        "title": {
-            "text": escaped(mark + title),
-            "x": 0.004,
-            "font": {"size": 14},
-            "automargin": True,
-            "yref": "container",
-        },
-        "font": {"family": "system-ui, sans-serif", "size": 12},
-        "margin": {"l": 10, "r": 15, "t": 50, "b": 50},
-        "paper_bgcolor": "rgba(0,0,0,0)",
-        "plot_bgcolor": "rgba(0,0,0,0)",
-        "legend": {
+def _trace(series: Series, panel: Panel) -> Json:
+    colour = series.colour if isinstance(series.colour, str) else list(series.colour)
+    trace: Json = {
+        "name": escaped(series.name),
+        "x": list(series.x),
+        "y": list(series.y),
+        "showlegend": bool(series.name) and len(panel.series) > 1,
+        "hovertemplate": "%{y:.1f}",
+    }
+    if panel.categories:
+        trace["hovertext"] = [escaped(text) for text in series.hover or _told(series, panel)]
+        trace["hovertemplate"] = "%{hovertext}<extra></extra>"
+    if series.mark == "bar":
+        base = list(series.base) or [0.0] * len(series.x)
+        lengths = [(end or 0.0) - start for start, end in zip(base, series.x, strict=True)]
+        pattern = {"shape": series.hatch, "fillmode": "overlay", "fgcolor": "rgba(255,255,255,0.6)"}
+        trace |= {
+            "type": "bar",
             "orientation": "h",
-            "y": -0.22,
-            "yanchor": "top",
-            "x": 0,
-            "traceorder": "normal",
-        },
-        "bargap": 0.3,
-    }
+            "base": base,
+            "x": lengths,
+            "width": series.height,
+            "text": [escaped(text) for text in series.text],
+            "textposition": "auto",
+            "marker": {"color": colour, "pattern": pattern},
+        }
+    elif series.mark == "points":
+        symbol = MARKERS[series.marker] + ("-open" if series.hollow else "")
+        trace |= {"type": "scatter", "mode": "markers"}
+        trace["marker"] = {"color": colour, "size": 1.7 * series.size, "symbol": symbol}
+        trace["marker"]["line"] = {"width": 2, "color": colour}
+        if series.low:
+            ends = zip(series.low, (x or 0.0 for x in series.x), series.high, strict=True)
+            below, above = zip(*((x - low, high - x) for low, x, high in ends), strict=True)
+            trace["error_x"] = {
+                "type": "data",
+                "symmetric": False,
+                "array": above,
+                "arrayminus": below,
+                "color": style.GREY,
+                "thickness": 1.2,
+            }
+    else:
+        trace |= {"type": "scatter", "mode": "lines"}
+        trace["line"] = {"color": colour, "width": 1.6, "dash": series.dash}
+        if series.mark == "steps":
+            trace["y"] = [*series.y, series.y[-1]]
+            trace["line"]["shape"] = "hv"
+    return trace
 
 
-def _axis(title: str, **more: Any) -> Json:
-    return {"title": {"text": title, "standoff": 8}, "zeroline": False, "automargin": True} | more
+def _told(series: Series, panel: Panel) -> list[str]:
+    """For each number its line, the name of the series, and the number with the axis's label."""
+    places = [round(y) for y in series.y if y is not None]
+    return [
+        f"{panel.categories[place]}: {series.name} {'-' if x is None else number(x)}, "
+        f"{panel.x_label}"
+        for place, x in zip(places, series.x, strict=True)
+    ]
 
 
-def _categories(names: Sequence[str]) -> Json:
-    return {
-        "type": "category",
-        "autorange": "reversed",
+def _domains(shares: Sequence[float]) -> list[list[float]]:
+    """Parts of the chart's width or height, in order, with gaps between them.
+
+    >>> [[round(end, 3) for end in ends] for ends in _domains([1, 1])]
+    [[0.0, 0.475], [0.525, 1.0]]
+    """
+    room = (1 - GAP * (len(shares) - 1)) / sum(shares)
+    ends, start = [], 0.0
+    for share in shares:
+        ends.append([start, min(1.0, start + share * room)])
+        start += share * room + GAP
+    return ends
+
+
+def _axis(title: str, ends: tuple[float, float] | None, scale: str) -> Json:
+    axis: Json = {
+        "title": {"text": escaped(title), "standoff": 8},
+        "zeroline": False,
         "automargin": True,
-        "categoryorder": "array",
-        "categoryarray": list(names),
-        "ticksuffix": " ",
+        "type": scale,
     }
+    if ends:
+        axis["range"] = [math.log10(end) for end in ends] if scale == "log" else list(ends)
+    else:
+        axis["rangemode"] = "tozero"
+    return axis
+
+
+def _lines(categories: Sequence[str], strong: int | None) -> Json:
+    names = [escaped(name) for name in categories]
+    if strong is not None:
+        names[strong] = f"<b>{names[strong]}</b>"
+    return {
+        "tickvals": list(range(len(names))),
+        "ticktext": names,
+        "range": [len(names) - 0.5, -0.5],
+        "ticksuffix": " ",
+        "showgrid": False,
+    }
+
+
+def _vertical(at: float, axis: str) -> Json:
+    line = {"color": style.GREY, "width": 0.7, "dash": "dot"}
+    ends = {"x0": at, "x1": at, "y0": 0, "y1": 1}
+    return {"type": "line", "xref": axis, "yref": "paper", "line": line} | ends

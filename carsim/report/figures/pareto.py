@@ -1,129 +1,165 @@
-"""The Pareto front of a study: every pair of objectives, the front among all points."""
+"""Points of a study in the plane of two of their figures, with their Pareto front."""
 
+from collections.abc import Mapping
 from itertools import combinations
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
-from carsim.explore.metrics import METRICS
+from carsim.metrics import METRICS
 from carsim.report.figures import style
+from carsim.report.figures.draw import draw
+from carsim.report.figures.interactive import escaped
+from carsim.report.figures.plot import Panel, Plot, Series
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     import pandas as pd
 
 MOST_OBJECTIVES = 4
 """Of which all pairs still fit on a page; further ones are left out of the plot."""
 
+COLOURS = (
+    *(style.BLUE, style.ORANGE, style.GREEN, style.PURPLE),
+    *(style.SKY, style.VERMILION, style.YELLOW, style.GREY),
+)
 
-class ParetoNumbers(NamedTuple):
-    """What the figure shows. P points, F of them on the front, M objectives.
+Cell = float | str | None
 
-    Attributes:
-        title: Of the figure.
-        objectives: Columns, first the ones that matter most.
-        better: ``min`` or ``max`` of each.
-        points: Every point that counts, float[P, M].
-        front: The points on the front, float[F, M].
-        knee: Place of the knee on the front.
+
+def heading(name: str) -> str:
+    """A column of a study as people read it: the title of a metric with its unit, or its name.
+
+    >>> heading("seconds_per_video"), heading("machine.cores")
+    ('time per video [s]', 'machine.cores')
     """
-
-    title: str
-    objectives: tuple[str, ...]
-    better: tuple[str, ...]
-    points: NDArray[np.float64]
-    front: NDArray[np.float64]
-    knee: int
+    return METRICS[name].heading if name in METRICS else name
 
 
-def pareto_numbers(
-    title: str, feasible: "pd.DataFrame", front: "pd.DataFrame", objectives: "Mapping[str, str]"
-) -> ParetoNumbers:
-    """The numbers of the figure.
+def pareto_plot(
+    title: str,
+    points: "pd.DataFrame",
+    front: "pd.DataFrame",
+    objectives: Mapping[str, str],
+    axis: str = "point",
+) -> Plot:
+    """A panel per pair of objectives.
 
     Args:
         title: Name of the study.
-        feasible: All points that count.
-        front: Those on the front, with the column ``knee``.
-        objectives: Column -> ``min`` or ``max``; at least two.
+        points: All points that count.
+        front: Those that no other dominates, with the column ``knee``.
+        objectives: Column -> ``min`` or ``max``.
+        axis: Column to draw a single objective over.
     """
-    shown = dict(list(objectives.items())[:MOST_OBJECTIVES])
-    names = list(shown)
-    points = feasible[names].to_numpy(np.float64)
-    left_out = len(objectives) - len(shown)
-    further = f" ({left_out} further objectives not shown)" if left_out else ""
-    return ParetoNumbers(
-        f"{title}: {len(front):,} of {len(points):,} points are on the front of "
-        f"{len(objectives)} objectives{further}",
-        tuple(names),
-        tuple(shown.values()),
-        points[np.isfinite(points).all(axis=1)],
-        front[names].to_numpy(np.float64),
-        int(np.flatnonzero(front["knee"])[0]),
-    )
-
-
-def draw_pareto(numbers: ParetoNumbers) -> Figure:
-    """A panel per pair of objectives."""
-    pairs = list(combinations(range(len(numbers.objectives)), 2))
+    shown = list(objectives)[:MOST_OBJECTIVES]
+    if len(shown) == 1:
+        pairs = [(axis if points[axis].dtype.kind in "iuf" else "point", shown[0])]
+    else:
+        pairs = list(combinations(shown, 2))
     columns = min(3, len(pairs))
     rows = -(-len(pairs) // columns)
-    with style.style():
-        figure = style.new_figure(
-            max(6.5, 3.6 * columns), 0.9 + 3.1 * rows, numbers.title, misfit=False
-        )
-        grid = list(figure.subplots(rows, columns, squeeze=False).flat)
-        for axes, (x, y) in zip(grid, pairs, strict=False):
-            _draw_pair(axes, numbers, x, y)
-        for axes in grid[len(pairs) :]:
-            axes.set_visible(False)
-        handles, labels = grid[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
-    return figure
-
-
-def _draw_pair(axes: Axes, numbers: ParetoNumbers, x: int, y: int) -> None:
-    axes.plot(
-        numbers.points[:, x],
-        numbers.points[:, y],
-        ".",
-        color=style.GREY,
-        alpha=0.5,
-        markersize=4,
-        label="dominated",
-        rasterized=True,
+    left_out = len(objectives) - len(shown)
+    further = f" ({left_out} further objectives not shown)" if left_out else ""
+    return Plot(
+        f"{title}: {len(front):,} of {len(points):,} points are on the front of "
+        f"{len(objectives)} objective{'s' * (len(objectives) > 1)}{further}",
+        tuple(_pair(points, front, objectives, x, y) for x, y in pairs),
+        alt="Points that fit, and the Pareto front",
+        size_in=(max(6.5, 3.6 * columns), 0.9 + 3.1 * rows),
+        columns=columns,
     )
-    front = numbers.front
-    if len(numbers.objectives) == 2:
-        steps = front[np.lexsort((front[:, y], front[:, x]))]
-        # What a pair of neighbours promises together is the worse of both in each objective.
-        where = "post" if numbers.better[y] == "min" else "pre"
-        if numbers.better[x] == "max":
-            where = "pre" if where == "post" else "post"
-        axes.step(steps[:, x], steps[:, y], where=where, color=style.BLUE, linewidth=0.8)  # type: ignore[arg-type]
-    axes.plot(front[:, x], front[:, y], "o", color=style.BLUE, markersize=4, label="on the front")
-    axes.plot(
-        front[numbers.knee, x],
-        front[numbers.knee, y],
-        "D",
-        color=style.VERMILION,
-        markersize=8,
-        markerfacecolor="none",
-        markeredgewidth=1.6,
-        label="knee",
+
+
+def _pair(
+    points: "pd.DataFrame", front: "pd.DataFrame", objectives: Mapping[str, str], x: str, y: str
+) -> Panel:
+    def series(name: str, of: "pd.DataFrame", colour: str, **look: Any) -> Series:
+        known = of[np.isfinite(of[[x, y]].to_numpy(np.float64)).all(axis=1)]
+        return Series(name, known[x].tolist(), known[y].tolist(), "points", colour, **look)
+
+    found = [series("dominated", points, style.GREY, size=2)]
+    if len(objectives) == 2:
+        found.append(_line(front, objectives, x, y))
+    found.append(series("on the front", front, style.BLUE, size=4))
+    knee = front[front["knee"].astype(bool)]
+    found.append(series("knee", knee, style.VERMILION, size=10, marker="d", hollow=True))
+    return Panel(_label(x, objectives), tuple(found), _label(y, objectives))
+
+
+def _line(front: "pd.DataFrame", objectives: Mapping[str, str], x: str, y: str) -> Series:
+    """Steps through the front of two objectives: along them, no pair of values is dominated.
+
+    What two neighbours promise together is the worse of both in each objective.
+    """
+    corners: list[tuple[float, float]] = []
+    for point in front.sort_values([x, y])[[x, y]].itertuples(index=False):
+        at, height = float(point[0]), float(point[1])
+        if corners:
+            last_x, last_y = corners[-1]
+            corners.append((at, last_y) if objectives[x] == "min" else (last_x, height))
+        corners.append((at, height))
+    return Series("", [x for x, _ in corners], [y for _, y in corners], "line", style.BLUE)
+
+
+def _label(name: str, objectives: Mapping[str, str]) -> str:
+    better = {"min": ", less is better", "max": ", more is better"}.get(
+        objectives.get(name, ""), ""
     )
-    axes.set_xlabel(_label(numbers, x))
-    axes.set_ylabel(_label(numbers, y))
-    axes.grid()
+    return heading(name) + better
 
 
-def _label(numbers: ParetoNumbers, index: int) -> str:
-    name, better = numbers.objectives[index], numbers.better[index]
-    arrow = "less is better" if better == "min" else "more is better"
-    meaning = METRICS[name].meaning if name in METRICS else ""
-    short = meaning if len(meaning) <= 34 else ""
-    return f"{name}, {arrow}" + (f"\n{short}" if short else "")
+def chosen_chart(
+    points: list[Cell],
+    columns: Mapping[str, tuple[Cell, ...]],
+    objectives: Mapping[str, str],
+    axes: tuple[str, ...],
+    on_front: tuple[bool, ...],
+    knee: int | None,
+) -> dict[str, Any]:
+    """The chart of a page, whose readers choose what goes to the right, up and into colour.
+
+    Args:
+        points: P names of the points, as in the tables.
+        columns: Axes and metrics by name; P values, None where a point has none.
+        objectives: Column -> ``min`` or ``max``.
+        axes: Columns that the study varies.
+        on_front: Of each of the P points, whether no other dominates it.
+        knee: Place of the compromise among the points; None without a front.
+    """
+    told = list(dict.fromkeys([*axes, *objectives]))
+    x, y = list(objectives)[:2] if len(objectives) > 1 else (axes[0], next(iter(objectives)))
+    varying = (name for name in axes if len(set(columns[name])) > 1)
+    axis = {"zeroline": False, "automargin": True}
+    return {
+        "data": [],
+        "layout": {
+            "height": 540,
+            "font": {"family": "system-ui, sans-serif", "size": 12},
+            "margin": {"l": 70, "r": 20, "t": 20, "b": 60},
+            "paper_bgcolor": "rgba(0,0,0,0)",
+            "plot_bgcolor": "rgba(0,0,0,0)",
+            "legend": {"orientation": "h", "y": -0.16, "yanchor": "top", "x": 0},
+            "xaxis": dict(axis),
+            "yaxis": dict(axis),
+            "hovermode": "closest",
+        },
+        "choices": {
+            "columns": {
+                escaped(heading(name)): [escaped(v) if isinstance(v, str) else v for v in values]
+                for name, values in columns.items()
+            },
+            "hover": [escaped(heading(name)) for name in told],
+            "x": escaped(heading(x)),
+            "y": escaped(heading(y)),
+            "colour": escaped(heading(next(varying, ""))),
+            "points": points,
+            "front": list(on_front),
+            "knee": knee,
+            "joined": len(objectives) == 2,
+            "colours": COLOURS,
+        },
+    }
+
+
+# Names of `carsim pareto`.
+pareto_numbers, draw_pareto = pareto_plot, draw

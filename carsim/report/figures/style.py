@@ -32,6 +32,8 @@ _RC: Any = {
     "grid.linewidth": 0.6,
     "legend.frameon": False,
     "text.parse_math": False,  # a dollar in a name is a dollar
+    "svg.hashsalt": "carsim",  # equal figures, equal files
+    "hatch.linewidth": 0.6,
 }
 
 
@@ -56,8 +58,10 @@ def new_figure(width_in: float, height_in: float, title: str, *, misfit: bool) -
     return figure
 
 
-def label_policies(axes: Axes, policies: tuple[str, ...], chosen: int) -> None:
+def label_policies(axes: Axes, policies: tuple[str, ...], chosen: int | None) -> None:
     """Names of policies down the vertical axis, the design's own in bold."""
     axes.set_yticks(range(len(policies)), policies)
-    axes.get_yticklabels()[chosen].set_fontweight("bold")
+    if chosen is not None:
+        axes.get_yticklabels()[chosen].set_fontweight("bold")
+    axes.tick_params(axis="y", length=0)
     axes.invert_yaxis()

@@ -1,0 +1,35 @@
+"""``carsim metrics``: what every figure means, and how it is calculated."""
+
+import click
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+def metrics(as_json: bool) -> None:
+    """List every metric: name, unit, which way is better, meaning and formula.
+
+    The names are those of JSON, CSV files, frames and studies.
+    """
+    from carsim.metrics import METRICS
+
+    if as_json:
+        import json
+
+        fields = ("name", "unit", "title", "meaning", "formula", "better")
+        rows = [{field: getattr(metric, field) for field in fields} for metric in METRICS.values()]
+        click.echo(json.dumps(rows, indent=2))
+        return
+
+    from carsim.cli.console import output_console, show
+
+    def lines() -> "list[str]":
+        texts = []
+        for metric in METRICS.values():
+            unit = f" [{metric.unit}]" if metric.unit else ""
+            better = f", {metric.better} is better" if metric.better else ""
+            texts.append(f"{metric.name}{unit}{better}")
+            texts.append(f"    {metric.meaning}.")
+            texts += [f"    = {metric.formula}"] if metric.formula else []
+        return texts
+
+    show(output_console(), lines())

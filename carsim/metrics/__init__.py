@@ -1,0 +1,20 @@
+"""Every figure is defined once, here; all outputs are renderings of :data:`METRICS`."""
+
+from carsim.metrics.comparison import Comparison
+from carsim.metrics.metric import Baseline, Metric, Run, Setting, Value
+from carsim.metrics.table import INTERVALS, METRICS, OLD_NAMES, PHASES, QUALITY, figures
+
+__all__ = [
+    "INTERVALS",
+    "METRICS",
+    "OLD_NAMES",
+    "PHASES",
+    "QUALITY",
+    "Baseline",
+    "Comparison",
+    "Metric",
+    "Run",
+    "Setting",
+    "Value",
+    "figures",
+]

@@ -1,0 +1,111 @@
+"""What a metric is, and how a figure is taken from a result and written.
+
+A figure is a number (or a short text) of one row of a comparison: one policy on one design.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
+
+from carsim.text import quantity
+
+if TYPE_CHECKING:
+    from carsim.design import Design
+    from carsim.machine.result import RowResult
+    from carsim.technology.fit import FitReport
+
+Value = float | int | str | None
+"""A figure; None where there is none, such as a ratio whose denominator is zero."""
+
+
+class HasLatency(Protocol):
+    """A result with a latency."""
+
+    @property
+    def latency_s(self) -> float:
+        """Seconds of a batch."""
+
+
+class Run(Protocol):
+    """What some figures need beside their row. A ``Report`` is one; so is a :class:`Setting`."""
+
+    @property
+    def design(self) -> "Design":
+        """The design."""
+
+    @property
+    def fit(self) -> "FitReport":
+        """What it takes of its board."""
+
+    @property
+    def baseline(self) -> HasLatency | None:
+        """Dense decoding on the same machine; None if it was not simulated."""
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """Latency of dense decoding, where nothing else is kept of it."""
+
+    latency_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A :class:`Run` for those who simulate single rows, such as sweeps."""
+
+    design: "Design"
+    fit: "FitReport"
+    baseline: HasLatency | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One figure: its definition, and the only place that says what it is.
+
+    Attributes:
+        name: Stable name in JSON, frames, CSV files and studies.
+        unit: ``s``, ``ms``, ``J``, ``W``, ``GB``, ...; ``share`` for a share of 1, ``x`` for a
+            ratio, empty for counts and texts.
+        title: Short English name for tables.
+        meaning: What it is, one sentence.
+        formula: How it follows from other metrics or from the simulation.
+        better: Which way is better; None if neither is.
+        value: Takes it from a row and its run; call :meth:`of` instead.
+        of_design: It follows from the design and its fit alone: only the run is looked at.
+    """
+
+    name: str
+    unit: str
+    title: str
+    meaning: str
+    formula: str
+    better: Literal["higher", "lower"] | None
+    value: Callable[["RowResult", Run | None], Value]
+    of_design: bool = False
+
+    @property
+    def heading(self) -> str:
+        """Title with unit, for the head of a column or a line."""
+        return self.title if self.unit in ("", "share", "x") else f"{self.title} [{self.unit}]"
+
+    def of(self, row: "RowResult | None", run: Run | None = None) -> Value:
+        """The figure, finite.
+
+        Args:
+            row: None for a design that was not simulated: only metrics ``of_design`` have a figure.
+            run: Its report; None where none is known, so that what needs it is None.
+        """
+        if self.of_design:
+            return None if run is None else finite(self.value(cast("RowResult", row), run))
+        return None if row is None else finite(self.value(row, run))
+
+    def text(self, value: Value) -> str:
+        """A value as people read it, without its unit."""
+        return quantity(value, self.unit)
+
+
+def finite(value: Any) -> Any:
+    """A plain Python value; None instead of a number that is not finite."""
+    value = value.item() if hasattr(value, "item") else value
+    return None if isinstance(value, float) and not math.isfinite(value) else value

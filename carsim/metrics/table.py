@@ -1,0 +1,251 @@
+"""The table of all metrics. Terminal, JSON, frames, CSV, pages and studies are renderings of it.
+
+To add a metric, add one row to the table: every output then has it.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from carsim.machine.limits import phase_limits
+from carsim.machine.simulate import LAYER_PHASES
+from carsim.metrics.metric import Metric, Run, Value
+from carsim.units import GB
+
+if TYPE_CHECKING:
+    from carsim.machine.result import RowResult
+
+PHASES = {
+    "prefill": "prefill",
+    "qkv": "QKV projection",
+    "attention": "attention",
+    "output": "output projection",
+    "mlp": "MLP and replay",
+    "head": "head",
+}
+"""Kinds of phases in the order of a video -> English name. Their times add up to a latency."""
+
+COUNTS = {
+    "dsp": ("DSP slices", "DSP slices that the design takes"),
+    "bram36": ("block RAMs", "Block RAMs of 36 kbit that the design takes"),
+    "uram": ("UltraRAMs", "UltraRAMs that the design takes"),
+    "lut": ("LUTs", "Look-up tables that the design takes"),
+}
+"""Resources of a technology -> (title, meaning). None where the technology has no such resource."""
+
+Get = Callable[["RowResult", Run | None], Value]
+
+
+def _phase_seconds(phase: str) -> Get:
+    return lambda row, run: row.seconds_by_phase.get(phase, 0.0)
+
+
+def _bound_s(row: "RowResult", run: Run | None) -> float:
+    clock_hz = round(row.design.board.fabric_clock_mhz * 1e6)
+    return row.simulation.bound_cycles / clock_hz / row.n_batches
+
+
+def _limit(row: "RowResult", run: Run | None) -> Value:
+    if row.is_bound:
+        return None
+    time_of: Counter[str] = Counter()
+    for each in phase_limits(row.simulation):
+        time_of[each.limit] += each.cycles
+    return time_of.most_common(1)[0][0] if time_of else None
+
+
+def _phase_limit(phase: str) -> Get:
+    def get(row: "RowResult", run: Run | None) -> Value:
+        limits = () if row.is_bound else phase_limits(row.simulation)
+        return next((each.limit for each in limits if each.phase == phase), None)
+
+    return get
+
+
+def _dense_latency_s(row: "RowResult", run: Run | None) -> float | None:
+    return run.baseline.latency_s if run is not None and run.baseline is not None else None
+
+
+def _speedup(row: "RowResult", run: Run | None) -> Value:
+    dense = _dense_latency_s(row, run)
+    return None if dense is None else dense / row.latency_s
+
+
+def _of_run(get: Callable[[Run], Value]) -> Get:
+    return lambda row, run: None if run is None else get(run)
+
+
+def _count(name: str) -> Get:
+    return _of_run(lambda run: getattr(run.fit.resources, name, None))
+
+
+def _measured(row: "RowResult", run: Run | None) -> Value:
+    """Quality is measured by decoding, not simulated: studies join it to their points."""
+    return None
+
+
+_JOULES = "energy of all batches / videos"
+_LARGEST = "largest of compute, memory, port and dependency"
+
+# One row per metric: name, unit, title / meaning / formula, better, value.
+# fmt: off
+_ROWS = (
+    Metric("latency_s", "s", "latency of a batch",
+           "Time from the prompt to the last token of a batch, mean over the batches",
+           "cycles / clock / batches", "lower", lambda row, run: row.latency_s),
+    Metric("seconds_per_video", "s", "time per video",
+           "Latency of a batch divided by the videos that it finishes",
+           "latency_s / videos_per_batch", "lower", lambda row, run: row.seconds_per_video),
+    Metric("speedup", "x", "speed-up over dense",
+           "How many times as fast as dense decoding on the same machine",
+           "dense_latency_s / latency_s", "higher", _speedup),
+    Metric("ms_per_token", "ms", "time per token step",
+           "Time of one decode step of the batch, without prefill",
+           "1000 * (latency_s - prefill_s) / steps", "lower", lambda row, run: row.ms_per_token),
+    Metric("body_latency_s", "s", "latency without the head",
+           "Latency of a batch without its head",
+           "latency_s - head_s", "lower", lambda row, run: row.body_latency_s),
+    Metric("bound_latency_s", "s", "bound of the latency",
+           "Lower bound of the latency for schedules that give whole sequences to these cores",
+           "sum over phases of max(compute on balanced cores, bytes / bandwidth)", "lower",
+           _bound_s),
+    Metric("dense_latency_s", "s", "latency of dense decoding",
+           "Latency of a batch that is decoded densely, sequences dealt out statically",
+           "latency_s of the dense row", None, _dense_latency_s),
+    *(
+        Metric(f"{phase}_s", "s", f"time in {label}",
+               f"Part of the latency of a batch that is spent in {label}",
+               f"cycles of {phase} / clock / batches", "lower", _phase_seconds(phase))
+        for phase, label in PHASES.items()
+    ),
+    Metric("energy_per_video_j", "J", "energy per video",
+           "Energy of the whole board per finished video",
+           _JOULES, "lower", lambda row, run: row.energy_per_video.value_j),
+    Metric("energy_per_video_low_j", "J", "energy per video, low",
+           "Energy per video if every constant of energy is at its lower end",
+           _JOULES, "lower", lambda row, run: row.energy_per_video.low_j),
+    Metric("energy_per_video_high_j", "J", "energy per video, high",
+           "Energy per video if every constant of energy is at its upper end",
+           _JOULES, "lower", lambda row, run: row.energy_per_video.high_j),
+    Metric("energy_above_idle_per_video_j", "J", "energy above idle",
+           "Part of the energy per video that an idle board would not use in the same time",
+           "energy_per_video_j - idle power * seconds_per_video", "lower",
+           lambda row, run: row.energy.above_idle.value_j / row.videos),
+    Metric("average_power_w", "W", "average power",
+           "Power of the whole board, mean over the run",
+           "energy_per_video_j / seconds_per_video", "lower", lambda row, run: row.average_power_w),
+    Metric("busy", "share", "cores busy",
+           "Share of the core cycles in which a core computes",
+           "busy core cycles / (cores * cycles)", "higher", lambda row, run: row.busy),
+    Metric("mac_utilisation", "share", "MAC utilisation",
+           "Multiply-accumulates done, as a share of those that the arrays could do",
+           "MACs / (macs_per_cycle * cycles)", "higher", lambda row, run: row.mac_utilisation),
+    Metric("memory_utilisation", "share", "memory, of peak",
+           "Bytes moved, as a share of what the peak rate allows; of the busiest memory",
+           "bytes / (peak rate * time)", "higher",
+           lambda row, run: max(row.ddr_utilisation.values(), default=None)),
+    Metric("memory_gb_per_video", "GB", "memory traffic per video",
+           "Bytes moved to and from all external memories per finished video",
+           "bytes / 1e9 / videos", "lower", lambda row, run: row.dram_gb_per_video),
+    Metric("replay_eligible", "share", "replay ratio",
+           "Replayed decisions, as a share of those after the first frame, which never replays",
+           "replayed / decisions after frame 0", "higher", lambda row, run: row.replay_eligible),
+    Metric("replay_all", "share", "replay ratio, all steps",
+           "Replayed decisions, as a share of all decisions",
+           "replayed / decisions", "higher", lambda row, run: row.replay_all),
+    Metric("limit", "", "limit",
+           "What limits the phases that take most of the time", _LARGEST, None, _limit),
+    *(
+        Metric(f"limit_{phase}", "", f"limit of {PHASES[phase]}",
+               f"What limits the phase {PHASES[phase]}", _LARGEST, None, _phase_limit(phase))
+        for phase in LAYER_PHASES
+    ),
+    Metric("batches", "", "batches",
+           "Batches decoded one after the other; times are means over them",
+           "sequences of the trace / sequences per batch", None, lambda row, run: row.n_batches),
+    Metric("videos_per_batch", "", "videos per batch",
+           "Videos that a batch finishes; a guidance pair makes one video",
+           "sequences per batch / sequences per video", None,
+           lambda row, run: row.batches.videos_per_batch),
+    Metric("decisions", "", "decisions",
+           "Where the replay decisions come from", "", None, lambda row, run: row.batches.label),
+    Metric("fits", "", "fits its board",
+           "Whether the design fits its board",
+           "fill <= 1", None, _of_run(lambda run: run.fit.fits), of_design=True),
+    Metric("fill", "share", "fill of the board",
+           "What the design needs of the scarcest resource; above 100 % it does not fit",
+           "max(needed / available)", "lower",
+           _of_run(lambda run: max(row.needed / max(row.available, 1) for row in run.fit.rows)),
+           of_design=True),
+    *(
+        Metric(name, "", title, meaning, "sum over components", "lower", _count(name),
+               of_design=True)
+        for name, (title, meaning) in COUNTS.items()
+    ),
+    Metric("memory_used_gb", "GB", "memory used",
+           "Bytes that all external memories hold", "weights + KV + replay cache", "lower",
+           _of_run(lambda run: sum(use.used_bytes for use in run.fit.memories) / GB),
+           of_design=True),
+    Metric("macs_per_cycle", "", "MACs per cycle",
+           "Multiply-accumulates that all cores can do in a cycle",
+           "cores * rows * columns", "lower",
+           _of_run(lambda run: run.design.machine.macs_per_cycle), of_design=True),
+    Metric("quality_loss", "nats", "quality loss",
+           "Log-likelihood per token lost against dense decoding, teacher-forced",
+           "quality_nats - quality_dense_nats", "lower", _measured),
+    Metric("quality_nats", "nats", "cross-entropy",
+           "Negative log-likelihood per token, teacher-forced",
+           "mean of -log p(token)", "lower", _measured),
+    Metric("quality_dense_nats", "nats", "cross-entropy of dense decoding",
+           "Negative log-likelihood per token of dense decoding",
+           "mean of -log p(token)", None, _measured),
+    Metric("quality_psnr_db", "dB", "PSNR",
+           "Peak signal-to-noise ratio against dense decoding",
+           "10 log10(peak^2 / mean squared error)", "higher", _measured),
+    Metric("quality_ssim", "", "SSIM",
+           "Structural similarity to dense decoding", "mean over frames", "higher", _measured),
+    Metric("quality_token_agreement", "share", "token agreement",
+           "Share of the tokens that dense decoding draws as well",
+           "equal tokens / tokens", "higher", _measured),
+    Metric("quality_replay_eligible", "share", "replay ratio of quality",
+           "Replay ratio after the first frame where the quality was measured",
+           "replayed / decisions after frame 0", "higher", _measured),
+    Metric("quality_note", "", "note on quality",
+           "Why a quality is missing", "", None, _measured),
+)
+# fmt: on
+
+METRICS: dict[str, Metric] = {metric.name: metric for metric in _ROWS}
+"""Every metric by its name."""
+
+QUALITY = tuple(name for name in METRICS if name.startswith("quality_"))
+"""Metrics that studies add to their points; runs do not have them."""
+
+INTERVALS = {"energy_per_video_j": ("energy_per_video_low_j", "energy_per_video_high_j")}
+"""Metric -> the metrics that are the ends of its interval."""
+
+OLD_NAMES = {
+    "s_per_video": "seconds_per_video",
+    "speedup_over_dense": "speedup",
+    "latency_without_head_s": "body_latency_s",
+    "replay_ratio_all_steps": "replay_all",
+    "replay_ratio_eligible_steps": "replay_eligible",
+    "core_busy": "busy",
+    "cores_busy": "busy",
+    "macs_done_over_possible": "mac_utilisation",
+    "ddr_utilisation": "memory_utilisation",
+    "memory_utilisation_of_peak": "memory_utilisation",
+    "dram_gb_per_video": "memory_gb_per_video",
+}
+"""Name in files and frames of carsim 0.1 -> name today."""
+
+
+def figures(row: "RowResult | None", run: Run | None = None) -> dict[str, Value]:
+    """All figures of a row by the names of :data:`METRICS`, without :data:`QUALITY`.
+
+    Args:
+        row: The row; None for a design that was not simulated.
+        run: Its report, or a :class:`carsim.metrics.Setting`. Without it, figures of the board and
+            the speed-up are None.
+    """
+    return {name: metric.of(row, run) for name, metric in METRICS.items() if name not in QUALITY}

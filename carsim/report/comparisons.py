@@ -1,0 +1,215 @@
+"""Predictions beside others' figures: one rendering of comparisons for every output.
+
+All parts of ``carsim validate`` give lists of :class:`carsim.metrics.Comparison`. This module shows
+such a list in the terminal, as Markdown, as HTML, as JSON and as a figure.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from itertools import cycle, product
+from typing import TYPE_CHECKING, Any
+
+from carsim.metrics import Comparison
+from carsim.text import Figure, Table, html_table, number
+
+FEW = 30
+"""Rows that are named; of more than these, figures show how many err by how much."""
+
+if TYPE_CHECKING:
+    from carsim.report.figures.plot import Panel, Plot
+
+LEAST = 1e-3
+"""Errors in percent that are smaller, none included, are drawn here."""
+
+
+def comparison_table(
+    rows: Sequence[Comparison], title: str = "", rival: str = "null model", *, brief: bool = False
+) -> Table:
+    """A line per comparison, those out of their bound marked; columns that are empty left out.
+
+    Args:
+        rows: The comparisons.
+        title: Of the table.
+        rival: Name of the model that carsim is compared with.
+        brief: Leave out what the rival predicts, so that the table fits a terminal.
+    """
+    columns: dict[str, list[str]] = {
+        "what": [row.what for row in rows],
+        "reference": [Figure(f"{number(r.reference)} {r.unit}".strip(), r.reference) for r in rows],
+        "carsim": [Figure(number(row.ours), row.ours) for row in rows],
+        "error": [_share(row.error) for row in rows],
+        "bound": [
+            "" if row.bound is None else Figure(f"{100 * row.bound:g} %", row.bound) for row in rows
+        ],
+        rival: ["" if row.rival is None else Figure(number(row.rival), row.rival) for row in rows],
+        f"error of {rival}": [
+            "" if row.rival_error is None else _share(row.rival_error) for row in rows
+        ],
+    }
+    kept = [name for name in columns if any(columns[name]) and not (brief and name == rival)]
+    return Table(
+        tuple(kept),
+        tuple(zip(*(columns[name] for name in kept), strict=True)),
+        marked=frozenset(place for place, row in enumerate(rows) if not row.ok),
+        title=title,
+    )
+
+
+def verdict(rows: Sequence[Comparison]) -> str:
+    """How many rows are within their bound, and where the rival is as near.
+
+    >>> verdict([Comparison("rate", 20.0, 19.0, 20.0, 0.1, "data sheet")])
+    '1 of 1 figures within their bounds. The null model is as near for: rate.'
+    """
+    bounded = [row for row in rows if row.bound is not None]
+    text = f"{sum(row.ok for row in bounded)} of {len(bounded)} figures within their bounds."
+    rivalled = [
+        row.what
+        for row in rows
+        if row.rival_error is not None and abs(row.rival_error) <= abs(row.error)
+    ]
+    return text + (f" The null model is as near for: {'; '.join(rivalled)}." if rivalled else "")
+
+
+def sources(rows: Sequence[Comparison]) -> list[str]:
+    """Sources and notes of the rows: each once, behind the rows that it is of."""
+    found: dict[str, list[str]] = {}
+    for row in rows:
+        for text in (row.note, f"source: {row.source}" if row.source else ""):
+            if text:
+                found.setdefault(text, []).append(row.what)
+    return [
+        f"{'; '.join(of)}: {text}" if len(of) <= FEW else f"{len(of)} rows: {text}"
+        for text, of in found.items()
+    ]
+
+
+def terminal(title: str, rows: Sequence[Comparison]) -> Table:
+    """A table for ``carsim.cli.console.show``, which fits it to the terminal."""
+    return comparison_table(rows, title, brief=True)
+
+
+def markdown(title: str, rows: Sequence[Comparison]) -> str:
+    """A section of Markdown: heading, table, notes."""
+    texts = [f"## {title}", markdown_table(comparison_table(rows)), *sources(rows)]
+    return "\n\n".join(texts) + "\n"
+
+
+def markdown_table(table: Table) -> str:
+    r"""Any table as Markdown.
+
+    >>> print(markdown_table(Table(("what", "s"), (("a|b", "1"),))))
+    | what | s |
+    | --- | ---: |
+    | a\|b | 1 |
+    """
+    rules = ["---" if i < table.text_columns else "---:" for i in range(len(table.headings))]
+    return "\n".join(
+        "| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |"
+        for line in (table.headings, rules, *table.rows)
+    )
+
+
+def html(title: str, rows: Sequence[Comparison]) -> str:
+    """A table of HTML with its heading, for notebooks; everything is escaped."""
+    from html import escape
+
+    table = comparison_table(rows)
+    body = html_table(
+        table.headings, table.rows, text_columns=table.text_columns, marked=table.marked
+    )
+    return f"<h2>{escape(title)}</h2>\n{body}"
+
+
+def comparison_records(rows: Sequence[Comparison]) -> list[dict[str, Any]]:
+    """Plain data for JSON: the fields, and what follows from them."""
+    return [
+        asdict(row) | {"error": row.error, "rival_error": row.rival_error, "ok": row.ok}
+        for row in rows
+    ]
+
+
+def document(title: str, rows: Sequence[Comparison]) -> dict[str, Any]:
+    """Plain data of a list for JSON."""
+    return {
+        "title": title,
+        "ok": all(row.ok for row in rows),
+        "verdict": verdict(rows),
+        "rows": comparison_records(rows),
+    }
+
+
+def comparison_plot(title: str, groups: Mapping[str, Sequence[Comparison]]) -> "Plot":
+    """Errors of carsim and of the rival: a panel per group of comparisons.
+
+    Few rows are named, a line each. Of many rows, the panel shows the share that errs by no more
+    than each error.
+    """
+    from carsim.report.figures.plot import Plot
+
+    shown = [(name, rows) for name, rows in groups.items() if 0 < len(rows) <= FEW]
+    many = {name: rows for name, rows in groups.items() if len(rows) > FEW}
+    panels = [_lines(name, rows) for name, rows in shown] + ([_shares(many)] if many else [])
+    lines = sum(panel.share for panel in panels)
+    return Plot(
+        title,
+        tuple(panels),
+        alt=f"Errors of carsim and of its rivals: {title}",
+        size_in=(10, 0.9 + 0.7 * len(panels) + 0.24 * lines),
+        columns=1,
+    )
+
+
+def _lines(name: str, rows: Sequence[Comparison]) -> "Panel":
+    from carsim.report.figures import style
+    from carsim.report.figures.plot import Panel, Series
+
+    lines = range(len(rows))
+    bound = max((100 * row.bound for row in rows if row.bound is not None), default=0.0)
+    ours = [100 * row.error for row in rows]
+    rival = [None if row.rival_error is None else 100 * row.rival_error for row in rows]
+    return Panel(
+        f"error [%]; shaded: the bound, {bound:g} %" if bound else "error [%]",
+        (
+            Series("rival", rival, lines, "points", style.GREY, marker="x"),
+            Series("carsim", ours, lines, "points", style.BLUE),
+        ),
+        title=name,
+        categories=tuple(f"{row.what}, {number(row.reference)} {row.unit}".strip() for row in rows),
+        verticals=(0.0,),
+        band=(-bound, bound) if bound else None,
+        share=len(rows) + 1,
+    )
+
+
+def _shares(groups: Mapping[str, Sequence[Comparison]]) -> "Panel":
+    """Cumulative shares of the rows of each group."""
+    from carsim.report.figures import style
+    from carsim.report.figures.plot import Dash, Panel, Series
+
+    dashes: tuple[Dash, ...] = ("solid", "dash", "dot")
+    looks = product(dashes, (style.BLUE, style.ORANGE, style.GREEN, style.PURPLE))
+    series = []
+    for (name, rows), (dash, colour) in zip(groups.items(), cycle(looks), strict=False):
+        errors = sorted(max(LEAST, 100 * abs(row.error)) for row in rows)
+        shares = [100 * (place + 1) / len(errors) for place in range(len(errors))]
+        label = f"{name} ({len(rows)})"
+        series.append(Series(label, errors, shares, "line", colour, dash=dash))
+    return Panel(
+        f"error of carsim [%]; at the left edge: {LEAST:g} % or less",
+        tuple(series),
+        "rows that err by no more [%]",
+        x_scale="log",
+        y_range=(0, 102),
+        share=12,
+    )
+
+
+def _share(error: float) -> Figure:
+    """A relative error with its sign: two significant digits at least.
+
+    >>> _share(-0.0312), _share(0.00017)
+    ('-3.1 %', '+0.017 %')
+    """
+    digits = 1 if abs(error) >= 0.001 or error == 0 else 3
+    return Figure(f"{100 * error:+.{digits}f} %", error)

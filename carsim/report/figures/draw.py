@@ -1,0 +1,135 @@
+"""Plots as files: PNG, SVG or PDF by matplotlib."""
+
+import io
+from pathlib import Path
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
+
+from carsim.report.figures import style
+from carsim.report.figures.plot import Panel, Plot, Series
+from carsim.text import number
+
+MARKERS = {"o": "o", "x": "x", "|": "|", "d": "d", "*": "*", "s": "s", "^": "^"}
+DASHES = {"solid": "-", "dash": "--", "dot": ":"}
+MOST_COLUMNS = 5
+"""Entries of a legend that fit side by side."""
+
+
+def draw(plot: Plot) -> Figure:
+    """The plot as a figure of matplotlib; save it within :func:`.style.style`."""
+    with style.style():
+        figure = style.new_figure(*plot.size_in, plot.title, misfit=plot.misfit)
+        count = len(plot.panels)
+        columns = {"x": 1, "y": count}.get(plot.shares, min(plot.columns, count))
+        rows = -(-count // columns)
+        shares = [panel.share for panel in plot.panels]
+        grid = figure.subplots(
+            rows,
+            columns,
+            squeeze=False,
+            sharex=plot.shares == "x",
+            sharey=plot.shares == "y",
+            width_ratios=shares if plot.shares == "y" else None,
+            height_ratios=shares if columns == 1 else None,
+        ).flat
+        for place, axes in enumerate(grid):
+            if place >= count:
+                axes.set_visible(False)
+                continue
+            is_last = plot.shares != "x" or place == count - 1
+            _draw_panel(axes, plot.panels[place], is_last=is_last)
+            if plot.panels[place].categories and (place == 0 or plot.shares != "y"):
+                names = plot.panels[place].categories
+                style.label_policies(axes, names, plot.strong)
+                axes.set_ylim(len(names) - 0.5, -0.5)
+        entries = {
+            label: handle
+            for axes, panel in zip(figure.axes, plot.panels, strict=False)
+            if len(panel.series) > 1 or plot.shares == "x"
+            for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
+        }
+        if len(entries) > 1:
+            columns = len(entries) if len(entries) <= MOST_COLUMNS else -(-len(entries) // 2)
+            figure.legend(
+                entries.values(), entries.keys(), loc="outside lower center", ncols=columns
+            )
+    return figure
+
+
+def image(plot: Plot, file_format: str = "png") -> bytes:
+    """The plot as a file of the format ``png``, ``svg`` or ``pdf``; equal plots, equal bytes."""
+    file = io.BytesIO()
+    undated: dict[str, Any] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
+    with style.style():
+        draw(plot).savefig(file, format=file_format, metadata=undated.get(file_format))
+    return file.getvalue()
+
+
+def save(plot: Plot, path: Path) -> None:
+    """Write the plot; the suffix of the path says the format (.png, .svg, .pdf)."""
+    path.write_bytes(image(plot, path.suffix.removeprefix(".")))
+
+
+def _draw_panel(axes: Axes, panel: Panel, *, is_last: bool) -> None:
+    if panel.band:
+        axes.axvspan(*panel.band, color=style.LIGHT_GREY, alpha=0.5, linewidth=0)
+    for series in panel.series:
+        _draw_series(axes, series)
+    for place in panel.verticals:
+        axes.axvline(place, color=style.GREY, linewidth=0.5, linestyle=":")
+    for axis, scale, ends in (
+        ("x", panel.x_scale, panel.x_range),
+        ("y", panel.y_scale, panel.y_range),
+    ):
+        if scale == "log":
+            axes.set(**{f"{axis}scale": "log"})
+            getattr(axes, f"{axis}axis").set_major_formatter(FuncFormatter(lambda v, _: number(v)))
+        if ends:
+            axes.set(**{f"{axis}lim": ends})
+    if not panel.x_range and any(series.text for series in panel.series):
+        axes.set_xlim(0, 1.42 * max(x for each in panel.series for x in each.x if x is not None))
+    axes.set(title=panel.title, xlabel=panel.x_label if is_last else "", ylabel=panel.y_label)
+    axes.grid(axis="x" if panel.categories else "y" if panel.verticals else "both")
+
+
+def _draw_series(axes: Axes, series: Series) -> None:
+    look: dict[str, Any] = {"label": series.name or None, "color": series.colour}
+    x, y = _numbers(series.x), _numbers(series.y)
+    if series.mark == "bar":
+        starts = list(series.base) or [0.0] * len(x)
+        lengths = [end - start for start, end in zip(starts, x, strict=True)]
+        look |= {"hatch": 3 * series.hatch, "edgecolor": "white", "linewidth": 0.5}
+        bars = axes.barh(y, lengths, left=starts, height=series.height, **look)
+        if series.text:
+            axes.bar_label(bars, list(series.text), padding=3, fontsize=8)
+        return
+    if series.mark == "steps":
+        axes.stairs(y, x, baseline=None, linestyle=DASHES[series.dash], linewidth=1.4, **look)
+        return
+    if series.low:
+        interval = [
+            [value - low for value, low in zip(x, series.low, strict=True)],
+            [high - value for value, high in zip(x, series.high, strict=True)],
+        ]
+        axes.errorbar(x, y, xerr=interval, fmt="none", ecolor=style.GREY, capsize=3)
+    axes.plot(
+        x,
+        y,
+        marker=None if series.mark == "line" else MARKERS[series.marker],
+        linestyle=DASHES[series.dash] if series.mark == "line" else "none",
+        linewidth=1.2,
+        markersize=series.size,
+        markeredgewidth=2 if series.marker == "|" else 1.2,
+        markerfacecolor="none" if series.hollow else series.colour,
+        rasterized=len(x) > 2000,
+        **look,
+    )
+    for label, point in zip(series.text, zip(x, y, strict=True), strict=False):
+        axes.annotate(label, point, (6, -3), textcoords="offset points", fontsize=7.5)
+
+
+def _numbers(values: Any) -> list[float]:
+    return [float("nan") if value is None else float(value) for value in values]

@@ -1,0 +1,132 @@
+"""What every figure is made of: named numbers in panels, drawn by two renderings.
+
+A figure is a function that takes results and gives a :class:`Plot`. :mod:`.draw` turns a plot into
+a file (PNG, SVG, PDF), :mod:`.interactive` into a chart of a page. Tests read the numbers of a plot
+without drawing it: ``plot["joules per video"]["energy"].x``.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+Scale = Literal["linear", "log"]
+Dash = Literal["solid", "dash", "dot"]
+Number = float | None
+
+
+@dataclass(frozen=True)
+class Series:
+    """Numbers under one name. K of them.
+
+    Attributes:
+        name: Of the series, as the legend shows it; empty for a series without an entry.
+        x: K numbers; None where there is none. ``steps`` have K + 1 edges.
+        y: K numbers; lines of a panel with categories are counted from 0.
+        mark: ``bar`` from ``base`` to ``x``, ``points``, ``line`` through points, or ``steps``,
+            each as high as ``y`` from its edge to the next.
+        colour: One for all, or one per number.
+        base: K starts of bars; all 0 if empty.
+        low: K lower ends of the intervals of ``x``; no intervals if empty.
+        high: K upper ends.
+        text: K labels, drawn beside bars and points.
+        hover: K texts for the pointer; names and numbers if empty.
+        marker: Of points: a key of ``MARKERS`` in either rendering.
+        hatch: Of bars, so that they are told apart in grey: a slash of either way, ``x`` or ``.``.
+        dash: Of lines.
+        height: Of bars, in lines of the panel.
+        size: Of points, in typographic points.
+        hollow: Points are rings.
+    """
+
+    name: str
+    x: Sequence[Number]
+    y: Sequence[Number]
+    mark: Literal["bar", "points", "line", "steps"]
+    colour: str | tuple[str, ...]
+    base: Sequence[float] = ()
+    low: Sequence[float] = ()
+    high: Sequence[float] = ()
+    text: Sequence[str] = ()
+    hover: Sequence[str] = ()
+    marker: str = "o"
+    hatch: str = ""
+    dash: Dash = "solid"
+    height: float = 0.65
+    size: float = 6.0
+    hollow: bool = False
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Axes with what is drawn on them.
+
+    Attributes:
+        x_label: With its unit.
+        series: What is drawn, the first undermost.
+        y_label: With its unit.
+        title: Above the panel.
+        categories: Names of the lines from the top down; none if the vertical axis has numbers.
+        x_range: Ends of the axis; fitted to the numbers if not given.
+        y_range: Likewise.
+        x_scale: Of the axis.
+        y_scale: Likewise.
+        verticals: Where thin vertical lines stand.
+        band: Shaded from here to there along the horizontal axis.
+        share: Of the width or height, relative to the other panels.
+    """
+
+    x_label: str
+    series: tuple[Series, ...]
+    y_label: str = ""
+    title: str = ""
+    categories: tuple[str, ...] = ()
+    x_range: tuple[float, float] | None = None
+    y_range: tuple[float, float] | None = None
+    x_scale: Scale = "linear"
+    y_scale: Scale = "linear"
+    verticals: Sequence[float] = ()
+    band: tuple[float, float] | None = None
+    share: float = 1.0
+
+    def __getitem__(self, name: str) -> Series:
+        """The series of a name."""
+        return next(series for series in self.series if series.name == name)
+
+
+@dataclass(frozen=True)
+class Plot:
+    """A figure.
+
+    Attributes:
+        title: Above it.
+        panels: From left to right, or from the top down if they share the horizontal axis.
+        alt: What it shows, in words, for those who cannot see it.
+        caption: What to know when reading it.
+        size_in: Width and height on paper, inches.
+        shares: ``y``: panels stand side by side on one vertical axis; ``x``: above each other on
+            one horizontal axis; nothing: in rows of ``columns``.
+        columns: Panels in a row.
+        strong: Line of the panels whose name is bold.
+        misfit: The design does not fit its board, which the title says.
+    """
+
+    title: str
+    panels: tuple[Panel, ...]
+    alt: str
+    caption: str = ""
+    size_in: tuple[float, float] = (10.0, 4.6)
+    shares: Literal["x", "y", ""] = ""
+    columns: int = 1
+    strong: int | None = None
+    misfit: bool = False
+
+    def __getitem__(self, label: str) -> Panel:
+        """The panel with a label on its horizontal axis; if none has it, on its vertical one."""
+        by_label = {panel.y_label: panel for panel in self.panels}
+        return (by_label | {panel.x_label: panel for panel in self.panels})[label]
+
+    @property
+    def full_title(self) -> str:
+        """The title, with its mark if the design does not fit its board."""
+        mark = "MISFIT, this design does not fit its board: " if self.misfit else ""
+        return mark + self.title

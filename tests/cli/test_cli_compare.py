@@ -1,0 +1,68 @@
+"""``carsim compare`` as a user meets it."""
+
+import json
+import re
+
+import pytest
+from tiny import MISFIT, tiny_report, write_inputs
+
+from carsim import compare
+from carsim.report import save_report
+
+CLOCK = "board.fabric_clock_mhz=500"
+
+
+def test_the_command_prints_what_differs_and_what_it_did(call, tmp_path):
+    save_report(tiny_report(), tmp_path / "a")
+    save_report(tiny_report(CLOCK), tmp_path / "b")
+    status, out, err = call("compare", tmp_path / "a", tmp_path / "b")
+    assert (status, err) == (0, "")
+    assert re.search(r"board.fabric_clock_mhz +250.0 +500.0", out)
+    for text in ("B finishes a video in", "time per video [s]", "QKV projection", "limited by"):
+        assert text in out
+    for row in tiny_report().rows:
+        assert row.variant.name in out
+    same = call("compare", tmp_path / "a", tmp_path / "a")[1]
+    assert "Nothing differs in design, traces or options." in same
+
+
+def test_the_command_simulates_designs_with_their_changes(call, tmp_path):
+    design, trace = write_inputs(tmp_path)
+    status, out, _ = call("compare", design, design, "--trace", trace, "--set-b", CLOCK, "--json")
+    assert status == 0
+    document = json.loads(out)
+    assert [each["path"] for each in document["spec"]] == ["board.fabric_clock_mhz"]
+    assert document["metrics"] == json.loads(
+        json.dumps(compare(tiny_report(), tiny_report(CLOCK)).document()["metrics"])
+    )
+    assert call("compare", design, design, "--trace", trace, "--set-b", MISFIT)[0] == 3
+    assert (
+        call("compare", design, design, "--trace", trace, "--set-b", MISFIT, "--allow-misfit")[0]
+        == 0
+    )
+
+
+BAD = {
+    "no folder nor design": (("nope", "toy.yaml"), "nope: is neither a YAML file nor a shipped"),
+    "no trace": (("toy.yaml", "toy.yaml"), "toy: is a design, and has to be simulated"),
+    "an empty folder": (("empty", "toy.yaml"), "empty: holds no summary.json of a run"),
+    "an unknown key": (
+        ("toy.yaml", "toy.yaml", "--set-b", "machine.coers=2"),
+        "--set-b machine.coers: unknown key 'coers'; did you mean 'cores'?",
+    ),
+    "a change of a folder": (
+        ("toy.yaml", "empty", "--set-b", "machine.cores=2"),
+        "--set-b: empty is a folder of results; run its design again instead",
+    ),
+    "one side": (("toy.yaml",), "Missing argument 'B'; see 'carsim compare --help'"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "message"), BAD.values(), ids=BAD)
+def test_bad_input_is_one_line(call, tmp_path, monkeypatch, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    write_inputs(tmp_path)
+    (tmp_path / "empty").mkdir()
+    status, out, err = call("compare", *arguments)
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert message in err

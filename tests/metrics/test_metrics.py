@@ -1,0 +1,67 @@
+"""Every figure has one definition, and all outputs show it."""
+
+import pytest
+from tiny import tiny_report
+
+from carsim.metrics import (
+    INTERVALS,
+    METRICS,
+    OLD_NAMES,
+    PHASES,
+    QUALITY,
+    Baseline,
+    Comparison,
+    Setting,
+    figures,
+)
+
+
+def test_definitions_are_complete() -> None:
+    for name, metric in METRICS.items():
+        assert metric.name == name
+        assert metric.title
+        assert metric.meaning
+        assert metric.better in ("higher", "lower", None)
+    assert set(OLD_NAMES.values()) <= METRICS.keys()
+    assert {name for ends in INTERVALS.values() for name in ends} <= METRICS.keys()
+
+
+def test_figures_follow_from_one_another_as_their_formulas_say() -> None:
+    report = tiny_report()
+    for row in report.rows:
+        found = {name: value or 0 for name, value in figures(row, report).items()}
+        assert found["speedup"] == found["dense_latency_s"] / found["latency_s"]
+        assert sum(found[f"{phase}_s"] for phase in PHASES) == pytest.approx(found["latency_s"])
+        assert found["body_latency_s"] == pytest.approx(found["latency_s"] - found["head_s"])
+        assert found["seconds_per_video"] * found["videos_per_batch"] == found["latency_s"]
+        power = found["energy_per_video_j"] / found["seconds_per_video"]
+        assert found["average_power_w"] == pytest.approx(power)
+
+
+def test_without_a_run_only_figures_of_the_row_are_there() -> None:
+    report = tiny_report()
+    alone = figures(report.chosen)
+    missing = {name for name, value in alone.items() if value is None}
+    needs_run = {name for name, metric in METRICS.items() if metric.of_design}
+    assert missing == needs_run | {"speedup", "dense_latency_s"}
+    of_sweep = Setting(report.design, report.fit, Baseline(report.baseline.latency_s))
+    assert figures(report.chosen, of_sweep) == figures(report.chosen, report)
+    of_design = figures(None, Setting(report.design, report.fit))
+    assert {name for name, value in of_design.items() if value is not None} == needs_run
+
+
+def test_figures_that_are_no_numbers_are_none() -> None:
+    from dataclasses import replace
+
+    row = replace(tiny_report().chosen, replay_eligible=float("nan"))
+    assert METRICS["replay_eligible"].of(row) is None
+    assert METRICS["replay_eligible"].text(None) == "-"
+    assert not set(figures(row)) & set(QUALITY)
+
+
+def test_a_comparison_knows_its_errors() -> None:
+    row = Comparison("rate", 10.0, 11.0, 8.0, 0.05, "a paper")
+    assert row.error == pytest.approx(0.1)
+    assert row.rival_error == pytest.approx(-0.2)
+    assert not row.ok
+    assert Comparison("rate", 10.0, 11.0, None, None, "a paper").ok
