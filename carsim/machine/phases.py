@@ -368,8 +368,8 @@ class Phases:
             compute = compute + step.pre_cycles + step.cycles - step.exchange_cycles
             if step.path >= 0:
                 nbytes[:, step.path] += step.stream_bytes.sum(axis=-1)
-            for path, _, side_bytes in step.sides:
-                nbytes[:, path] += side_bytes.sum(axis=-1)
+            for side_path, _, side_bytes in step.sides:
+                nbytes[:, side_path] += side_bytes.sum(axis=-1)
         nbytes[:, self.hw.replay_path] += replay_bytes
         cycles = compute.max(axis=-1)
         for path, moved in zip(self.hw.paths, nbytes.T, strict=True):
@@ -421,4 +421,5 @@ def core_loads(schedule: Schedule, computing: NDArray[np.bool_], cores: int) -> 
     assigned = schedule.assign(computing, cores)
     loads = (assigned[:, :, None] == np.arange(cores)).sum(axis=1)
     loads.sort(axis=1)
-    return loads[:, ::-1].astype(np.int64)
+    sorted_loads: Ints = loads[:, ::-1].astype(np.int64)
+    return sorted_loads

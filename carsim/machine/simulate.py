@@ -166,9 +166,9 @@ def _visits_of(
         _, first, same_as = np.unique(
             np.column_stack([loads, head_start]), axis=0, return_index=True, return_inverse=True
         )
-        cases = MlpCases(rows[row[first]], head_start[first] if scored else None)
+        mlps = MlpCases(rows[row[first]], head_start[first] if scored else None)
         index = same_as.ravel()[pair_of]
-        visits.append(_Visits("mlp", phases.mlp(schedule, cases), at(index)))
+        visits.append(_Visits("mlp", phases.mlp(schedule, mlps), at(index)))
     return visits
 
 
@@ -245,15 +245,18 @@ def _work(visits: list[_Visits], n_steps: int, n_layers: int) -> StepWork:
 
     def total(visit: _Visits, figure: Ints) -> Ints:
         spread = visit.spread(figure)[0]
-        return spread.sum(axis=1) * (n_layers // spread.shape[1])
+        summed: Ints = spread.sum(axis=1) * (n_layers // spread.shape[1])
+        return summed
 
-    busy = sum(total(visit, visit.outcome.busy_cycles) for visit in visits)
-    memories = visits[0].outcome.dram_bytes.shape[1]
-    dram = [
-        sum(total(visit, visit.outcome.dram_bytes[:, memory]) for visit in visits)
-        for memory in range(memories)
-    ]
-    return StepWork(busy, np.array(dram))
+    work = StepWork(
+        np.zeros(n_steps, np.int64),
+        np.zeros((visits[0].outcome.dram_bytes.shape[1], n_steps), np.int64),
+    )
+    for visit in visits:
+        work.busy_cycles[:] += total(visit, visit.outcome.busy_cycles)
+        for moved, of_memory in zip(work.dram_bytes, visit.outcome.dram_bytes.T, strict=True):
+            moved += total(visit, of_memory)
+    return work
 
 
 def renumber(codes: NDArray[np.intp], most: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

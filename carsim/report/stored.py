@@ -241,7 +241,7 @@ def stored(report: Report) -> StoredRun:
         design_sha256=design.sha256,
         traces=tuple(StoredTrace(name=name, sha256=sha256) for name, sha256 in report.traces),
         resampling_seed=report.seed,
-        fidelity=chosen.simulation.plan.hw.fidelity,
+        fidelity=chosen.simulation.plan.phases.fidelity,
         fits=report.fit.fits,
         misfits=tuple(report.fit.misfits),
         warnings=tuple(report.fit.warnings),
