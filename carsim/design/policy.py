@@ -6,7 +6,7 @@ from pydantic import Field, field_validator
 
 from carsim.policy import Attention as Attention
 from carsim.policy import Dense, Scope, Streaming
-from carsim.schedule import BASELINE, SCHEDULES
+from carsim.schedule import BASELINE, DEFAULT, SCHEDULES
 from carsim.section import MOST, FieldError, OneOf, Section
 from carsim.yaml_file import shown
 
@@ -32,7 +32,9 @@ class Policy(Section):
         description="replay threshold: the trace's own, or one (or one per layer) at which its "
         "stored scores are thresholded again (open loop)",
     )
-    schedule: Schedule = Field("drs", description="who computes the sequences that do not replay")
+    schedule: Schedule = Field(
+        DEFAULT.kind, description="who computes the sequences that do not replay"
+    )
     decision_scope: Scope = "row"
     attention: Attention = Dense()
     sparse_attention: Streaming = Field(

@@ -220,7 +220,8 @@ class _Block:
             self.fetch_begun = issued[..., 0]
         self.issued = np.maximum(self.issued, np.where(there, issued, NEVER).max(axis=-1))
         self.x, self.y = x[..., -1], y[..., -1]
-        return y + tiles.computed
+        computed: Ints = y + tiles.computed
+        return computed
 
 
 def _share(nbytes: Ints) -> Ints:

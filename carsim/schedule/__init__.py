@@ -8,11 +8,15 @@ from carsim.schedule.static import Static
 BASELINE = Static()
 """Also what dense decoding and the first frame use: nothing is decided there."""
 
-SCHEDULES: dict[str, Schedule] = {each.kind: each for each in (BASELINE, Drs(), Pack())}
+DEFAULT = Drs()
+"""What a design takes that names none."""
+
+SCHEDULES: dict[str, Schedule] = {each.kind: each for each in (BASELINE, DEFAULT, Pack())}
 """Every kind by its name in YAML; add a kind here."""
 
 __all__ = [
     "BASELINE",
+    "DEFAULT",
     "REPLAYS",
     "SCHEDULES",
     "Registers",

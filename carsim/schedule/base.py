@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Sequence
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import simpy
@@ -15,7 +15,7 @@ Cycles = Annotated[int, Field(ge=0, le=1_000_000)]
 Instructions = Annotated[int, Field(gt=0, le=1_000_000)]
 Cores = NDArray[np.int64]
 Bools = NDArray[np.bool_]
-Process = Generator[simpy.Event, object, None]
+Process = Generator[simpy.Event, Any, None]
 Send = Callable[[int, int, int], None]
 """What the dispatcher tells the cores: (sequence, instruction, core)."""
 

@@ -145,7 +145,7 @@ def activation_bytes_per_token(model: Model, machine: "Machine") -> int:
     over this. A gated MLP of hidden width d and inner width f holds 2 d + 2 f elements: 59 KiB of
     16 bit for LLaMA-2-7B. Scores, one head at a time, are left out.
     """
-    return model.activations.bytes_of(max(_attention(model, machine), _mlp(model, machine)))
+    return int(model.activations.bytes_of(max(_attention(model, machine), _mlp(model, machine))))
 
 
 def head_kv_bytes(model: Model) -> int:
@@ -156,7 +156,7 @@ def head_kv_bytes(model: Model) -> int:
     head = model.head
     if not isinstance(head, DepthTransformer):
         return 0
-    return head.n_layers * model.kv.bytes_of(2 * head.hidden_size * head.n_codes)
+    return int(head.n_layers * model.kv.bytes_of(2 * head.hidden_size * head.n_codes))
 
 
 def _share(machine: "Machine", split: bool) -> int:

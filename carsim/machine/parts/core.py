@@ -112,7 +112,7 @@ class Core:
             for index, (nbytes, cycles) in enumerate(task.tiles()):
                 yield buffer.free.get(1)
                 if index == 0:
-                    record.fetch_begun = self.env.now
+                    record.fetch_begun = int(self.env.now)
                 self.env.process(self._fetch(port, task, nbytes, cycles, buffer, record))
 
     def _fetch(
@@ -125,7 +125,7 @@ class Core:
         record: Record,
     ) -> Process:
         yield from port.read(self.count * nbytes, task.rate)
-        record.fetched = self.env.now
+        record.fetched = int(self.env.now)
         yield buffer.tiles.put(cycles)
 
     def _compute(self, buffers: Sequence[DoubleBuffer], gate: simpy.Event) -> Process:
@@ -135,7 +135,7 @@ class Core:
         sides: list[simpy.Event] = []
         yield gate
         for task, record in zip(self.tasks, self.records, strict=True):
-            record.begun = env.now
+            record.begun = int(env.now)
             sides += [
                 env.process(self.ports[path].write(self.count * nbytes, rate))
                 for path, rate, nbytes in task.sides
@@ -144,7 +144,7 @@ class Core:
                 with vector_unit.request() as turn:
                     yield turn
                     yield env.timeout(task.pre_cycles)
-            record.array_begun = env.now
+            record.array_begun = int(env.now)
             if task.path < 0:
                 yield env.timeout(task.cycles)
             else:
@@ -152,10 +152,10 @@ class Core:
                 for index, _ in enumerate(task.tiles()):
                     cycles = yield buffer.tiles.get()
                     if index == 0:
-                        record.array_begun = env.now
+                        record.array_begun = int(env.now)
                     with array.request() as turn:
                         yield turn
                         yield env.timeout(cycles)
                     yield buffer.free.put(1)
-            record.ended = env.now
+            record.ended = int(env.now)
         yield env.all_of(sides)

@@ -3,10 +3,11 @@
 from collections.abc import Generator
 from fractions import Fraction
 from math import ceil
+from typing import Any
 
 import simpy
 
-Process = Generator[simpy.Event, object, None]
+Process = Generator[simpy.Event, Any, None]
 
 
 class MemoryPort:

@@ -1,0 +1,58 @@
+"""A kind is named in its own folder and nowhere else in the package: all else asks a registry."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import carsim
+from carsim.mapping import MAPPINGS
+from carsim.memory import STANDARDS
+from carsim.policy import ATTENTION
+from carsim.schedule import SCHEDULES
+from carsim.technology import TECHNOLOGIES
+
+PACKAGE = Path(carsim.__file__).parent
+REGISTRIES = {
+    "schedule": SCHEDULES,
+    "mapping": MAPPINGS,
+    "policy": ATTENTION,
+    "technology": TECHNOLOGIES,
+    "memory": STANDARDS,
+}
+# Words of the language that happen to be names of kinds, where no kind is meant.
+OTHER_MEANINGS = {"dense", "batch", "heads", "static"}
+
+
+def texts(path: Path) -> set[str]:
+    """All strings of a module that are no docstrings."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    documentation = {
+        id(node.value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    }
+    return {
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and id(node) not in documentation
+    }
+
+
+@pytest.mark.parametrize("folder", REGISTRIES)
+def test_no_code_outside_its_folder_names_a_kind(folder: str) -> None:
+    kinds = set(REGISTRIES[folder]) - OTHER_MEANINGS
+    named = {
+        (str(path.relative_to(PACKAGE)), text)
+        for path in PACKAGE.rglob("*.py")
+        if path.relative_to(PACKAGE).parts[0] != folder
+        for text in texts(path) & kinds
+    }
+    assert not named
+
+
+def test_every_kind_is_known_by_its_own_name() -> None:
+    for registry in (SCHEDULES, MAPPINGS):
+        assert all(kind == each.kind for kind, each in registry.items())
