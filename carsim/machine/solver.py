@@ -232,7 +232,8 @@ def _share(nbytes: Ints) -> Ints:
 
 def _gather(frees: Ints, index: Ints) -> Ints:
     """``frees`` at some tiles of its last axis, clipped to what there is."""
-    return np.take_along_axis(frees, np.clip(index, 0, frees.shape[-1] - 1), axis=-1)
+    found: Ints = np.take_along_axis(frees, np.clip(index, 0, frees.shape[-1] - 1), axis=-1)
+    return found
 
 
 def _last_frees(
