@@ -71,7 +71,7 @@ def test_text_that_looks_like_something_else_stays_text(text):
 def test_bad_overrides_are_one_line(call):
     status, out, err = call("show", "zcu102", "--set", "machine.cores=0")
     assert (status, out) == (2, "")
-    assert err.startswith("carsim: --set machine.cores: expected more than 0, got 0; ")
+    assert err.startswith("carsim: --set machine.cores: should be greater than 0, got 0; ")
     assert err.count("\n") == 1
 
 
