@@ -39,3 +39,7 @@ class MisfitError(InputError):
     """A design that does not fit its board; the problem says by how much."""
 
     exit_status = 3
+
+
+class IgnoredKeyWarning(FutureWarning):
+    """A key of a design that has lost its meaning: accepted, and left out."""

@@ -1,10 +1,27 @@
-"""What all spec sections share: strict, frozen, no unknown keys, every number within reason."""
+"""What all sections of a design share: strict, frozen, no unknown keys, every number within reason.
 
-from collections.abc import Collection
-from typing import Annotated, Any
+Pydantic checks them and finds the words for most mistakes; :func:`first_problem` puts the place and
+a cure beside them.
+"""
 
-from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, GetJsonSchemaHandler
+import difflib
+import warnings
+from collections.abc import Collection, Iterable, Mapping
+from typing import Annotated, Any, ClassVar, NamedTuple
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    ValidationError,
+    model_validator,
+)
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+
+from carsim.errors import IgnoredKeyWarning
+from carsim.yaml_file import shown
 
 MOST = 10**9
 """No count, size or constant of a design comes near it; beyond it, cycles would overflow."""
@@ -14,12 +31,6 @@ NonNegativeInt = Annotated[int, Field(ge=0, le=MOST)]
 PositiveFloat = Annotated[float, Field(gt=0, le=MOST, allow_inf_nan=False)]
 NonNegativeFloat = Annotated[float, Field(ge=0, le=MOST, allow_inf_nan=False)]
 ClockMhz = Annotated[float, Field(ge=1, le=10_000, allow_inf_nan=False)]
-
-
-class Section(BaseModel):
-    """A section of a design: immutable, strictly typed, unknown keys forbidden."""
-
-    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
 
 
 class FieldError(ValueError):
@@ -36,6 +47,122 @@ class FieldError(ValueError):
         self.problem = problem
         self.cure = cure
         super().__init__(f"{field}: {problem}; {cure}")
+
+
+class Section(BaseModel):
+    """A section of a design: immutable, strictly typed, unknown keys forbidden.
+
+    Attributes:
+        obsolete: Keys that earlier versions had, each with the reason why it has no effect any
+            more, such as ``{"prefetch": "fetching ahead across phases is not modelled"}``. They
+            are accepted, left out of the section, and named in a warning.
+    """
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
+
+    obsolete: ClassVar[Mapping[str, str]] = {}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _check_keys(cls, raw: Any) -> Any:
+        if not isinstance(raw, Mapping):
+            return raw
+        known = sorted(cls.model_fields)
+        for key in raw:
+            if key in cls.obsolete:
+                note = f"{cls.__name__.lower()}.{key} has no effect: {cls.obsolete[key]}"
+                warnings.warn(note, IgnoredKeyWarning, stacklevel=2)
+            elif key not in known:
+                cure = closest(key, known) + f"known here: {', '.join(known)}"
+                raise FieldError(str(key), f"unknown key {shown(key)}", cure)
+        return {key: value for key, value in raw.items() if key not in cls.obsolete}
+
+
+class Problem(NamedTuple):
+    """One problem of a document.
+
+    Attributes:
+        path: Dotted path of the field.
+        problem: What is wrong, quoting the value.
+        cure: What to do about it.
+    """
+
+    path: str
+    problem: str
+    cure: str
+
+
+def first_problem(error: ValidationError, raw: Any) -> Problem:
+    """The problem to mend first, and in its cure how many more there are.
+
+    Args:
+        error: What pydantic found.
+        raw: The mapping that was validated.
+    """
+    first, *more = error.errors(include_url=False)
+    path, problem, cure = _explain(dict(first), raw)
+    if more:
+        cure += f"; {len(more)} more problem{'s' * (len(more) > 1)} to mend after it"
+    return Problem(".".join(map(_key, path)), problem, cure)
+
+
+def closest(name: object, known: Iterable[str]) -> str:
+    """A question that names the known name that was probably meant, or nothing.
+
+    >>> closest("coers", ["batch", "cores"]), closest("zzz", ["batch"])
+    ("did you mean 'cores'? ", '')
+    """
+    close = difflib.get_close_matches(str(name), list(known), 1)
+    return f"did you mean {close[0]!r}? " if close else ""
+
+
+_CURES = {
+    "bool_type": "write true or false, without quotes",
+    "int_type": "write it without point or exponent",
+}
+
+
+def _explain(found: dict[str, Any], raw: Any) -> tuple[list[str], str, str]:
+    """Path of the field, what is wrong with it and how to mend it."""
+    kind, value, context = found["type"], found["input"], found.get("ctx", {})
+    path = _path(found["loc"], raw, is_missing=kind == "missing")
+    if isinstance(context.get("error"), FieldError):
+        clash: FieldError = context["error"]
+        return [*path, *filter(None, clash.field.split("."))], clash.problem, clash.cure
+    if kind == "missing":
+        return path, "is missing", "add it"
+    if kind == "union_tag_not_found":
+        return [*path, "kind"], "is missing", "'carsim config schema' lists the kinds"
+    if kind == "union_tag_invalid":
+        problem = f"should be one of {context['expected_tags']}, got {shown(context['tag'])}"
+        return [*path, "kind"], problem, "choose one"
+    if kind in ("model_type", "model_attributes_type", "dict_type"):
+        problem = f"should be a section, got {shown(value)}"
+        return path, problem, "write 'key: value' lines below it"
+    problem = f"{found['msg'].removeprefix('Input ')}, got {shown(value)}"
+    if kind == "literal_error":
+        names = [name.strip("'") for name in context["expected"].replace(" or ", ", ").split(", ")]
+        return path, problem, closest(value, names) + "choose one"
+    if kind in ("int_type", "float_type") and isinstance(value, str):
+        return path, problem, "write a plain number, without quotes, unit or leading zero"
+    return path, problem, _CURES.get(kind, "change it")
+
+
+def _path(location: tuple[int | str, ...], raw: Any, *, is_missing: bool) -> list[str]:
+    """Keys of the document on the way to a problem.
+
+    Pydantic's location also names the kind of a section that comes in kinds, which is no key.
+    """
+    path: list[str] = []
+    for part in location[: len(location) - is_missing]:
+        if part in raw if isinstance(raw, Mapping) else isinstance(part, int):
+            path.append(str(part))
+            raw = raw[part]
+    return [*path, *map(str, location[len(location) - is_missing :])]
+
+
+def _key(part: str) -> str:
+    return part if part.isprintable() and 0 < len(part) <= 60 else shown(part)
 
 
 class OneOf:

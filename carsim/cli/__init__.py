@@ -6,6 +6,8 @@ Each subcommand lives in the module of its name and is imported when it is calle
 
 import importlib
 import sys
+import warnings
+from typing import TextIO
 
 import click
 
@@ -60,6 +62,7 @@ def carsim() -> None:
 
 def main() -> None:
     """Entry point: one clear line and a non-zero exit status for every error a user can cause."""
+    warnings.showwarning = _note
     try:
         status = carsim.main(prog_name="carsim", standalone_mode=False)
     except CarsimError as error:
@@ -74,6 +77,18 @@ def main() -> None:
     except BrokenPipeError:
         sys.exit(0)
     sys.exit(status if isinstance(status, int) else 0)
+
+
+def _note(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """A warning as one line, without the place in the code where it was made."""
+    click.echo(f"carsim: note: {message}", err=True)
 
 
 def _one_line(error: click.ClickException) -> str:

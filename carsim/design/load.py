@@ -13,8 +13,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from carsim.design.design import Design
-from carsim.design.problems import first_problem
 from carsim.errors import InputError
+from carsim.section import first_problem
 from carsim.yaml_file import parse_yaml, read_mapping, shown
 
 PRESET_SECTIONS = ("board", "model", "energy")
@@ -83,10 +83,11 @@ def build_design(raw: Mapping[str, Any], place: str, overridden: Iterable[str] =
     Raises:
         InputError: The first thing that is wrong, and how many more there are.
     """
+    raw = _tuples(raw)
     try:
-        return Design.model_validate(_tuples(raw))
+        return Design.model_validate(raw)
     except ValidationError as error:
-        found = first_problem(error)
+        found = first_problem(error, raw)
         where = _where(found.path, place, overridden)
         raise InputError(where, found.problem, found.cure) from None
 

@@ -1,6 +1,6 @@
 """The accelerator: cores, buffers, how weights travel, how work is mapped and dispatched."""
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -21,7 +21,6 @@ Dataflow = Literal["dot_product", "weight_stationary", "output_stationary", "inp
 Arithmetic = Literal["int4", "int8", "int16", "fp16"]
 WeightSharing = Literal["broadcast", "private", "private_per_sequence"]
 Mapping = Annotated[str, OneOf(MAPPINGS)]
-Prefetch = Literal["none", "gated", "speculative"]
 DecisionAt = Literal["q", "attention", "residual"]
 Cores = Annotated[int, Field(gt=0, le=1024)]
 
@@ -96,6 +95,8 @@ class Placement(Section):
 class Machine(Section):
     """A multi-core accelerator as FastCar section 5 describes it, and its design choices."""
 
+    obsolete: ClassVar = {"prefetch": "fetching ahead across phases is bounded, not modelled"}
+
     cores: Cores
     array: Array
     vector: Vector
@@ -112,9 +113,6 @@ class Machine(Section):
         "batch",
         description="a sequence per core; every matrix split by columns over the cores (tensor); "
         "or attention and its projections split by heads, all else a sequence per core (heads)",
-    )
-    prefetch: Prefetch = Field(
-        "gated", description="when MLP weights may be fetched: once dispatched, decided, or before"
     )
     decision_at: DecisionAt = Field(
         "attention", description="when the replay decision of a layer is known"

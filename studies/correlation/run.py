@@ -17,15 +17,11 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
 from carsim import load_design, override
-from carsim.machine.compare import own_variant, run_variant
-from carsim.machine.hardware import Hardware
-from carsim.machine.memo import PhaseMemo
 from carsim.report.figures import style as plots
-from carsim.technology.fit import check_fit
-from carsim.trace import Decisions, Trace, dense, load_trace, phi, trace_stats
-from carsim.workload.geometry import Video
+from carsim.trace import Trace, load_trace, phi
 from studies.decisions.content import ROOT
 from studies.decisions.ranks import over_clips
+from studies.decisions.simulated import simulated
 
 HERE = Path(__file__).parent
 TRACE = ROOT / "traces/vilau_8f.npz"
@@ -133,30 +129,23 @@ def saved(replay: Bools) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def simulated_gb(replay: Bools, batch: int, video: Video) -> dict[str, float]:
+def simulated_gb(trace: Trace, replay: Bools, batch: int) -> dict[str, float]:
     """GB that the design moves per video: dense, as decided, and if rows decided independently.
 
     Args:
+        trace: What was decoded.
         replay: bool[S, L, R], all layers and steps.
         batch: B.
-        video: What is decoded.
     """
     design = override(load_design(DESIGN), {"policy.batch": batch})
-    pairs = tuple((row, row + 1) for row in range(0, replay.shape[2], 2))
     shuffled = replay.copy()  # each row and layer decides as often, at other steps
-    eligible = shuffled[video.tokens_per_frame :]
+    eligible = shuffled[trace.tokens_per_frame :]
     np.random.default_rng(0).permuted(eligible, axis=0, out=eligible)
-    memo = PhaseMemo(Hardware(design, "fluid"))
-    fit, variant = check_fit(design, video), own_variant(design)
+    captured, independent = (simulated(design, trace, each) for each in (replay, shuffled))
     return {
-        f"gb_per_video_{decisions.source}": run_variant(
-            design, variant, decisions, video, fit, memo
-        ).dram_gb_per_video
-        for decisions in (
-            dense(*replay.shape, pairs),
-            Decisions(replay, "captured", "of the shipped trace", pairs),
-            Decisions(shuffled, "independent", "shuffled over steps", pairs),
-        )
+        "gb_per_video_dense": captured.rows[0].dram_gb_per_video,
+        "gb_per_video_captured": captured.chosen.dram_gb_per_video,
+        "gb_per_video_independent": independent.chosen.dram_gb_per_video,
     }
 
 
@@ -209,7 +198,6 @@ def may_replay(trace: Trace) -> Bools:
 def main() -> None:
     """Write tables and figure."""
     trace = load_trace(TRACE)
-    video = Video(trace.n_frames, trace.tokens_per_frame, trace.prompt_tokens)
     all_phi, all_saved = [], []
     for name, share in LEVELS.items():
         replay = would_replay(trace, share)
@@ -218,7 +206,7 @@ def main() -> None:
         all_phi.append(phis(own).assign(decisions=name))
         table = saved(eligible).assign(decisions=name)
         for batch in BATCHES:
-            for column, gb in simulated_gb(replay, batch, video).items():
+            for column, gb in simulated_gb(trace, replay, batch).items():
                 table.loc[table["batch"] == batch, column] = gb
         all_saved.append(table)
         if share is None:
@@ -241,10 +229,11 @@ def main() -> None:
         figure.savefig(HERE / "correlation.png", metadata={"Software": None})
     with pd.option_context("display.width", 250, "display.max_columns", None):
         print(phi_table.round(3), by_layer.round(2), saved_table.round(4), sep="\n\n")
-        pairs = trace_stats(trace).pair_phi
+        acting = would_replay(trace, None)[trace.tokens_per_frame :, may_replay(trace)]
+        pairs = [phi(acting[..., row], acting[..., row + 1]) for row in range(0, trace.n_rows, 2)]
         print(
             "phi of each pair",
-            pairs.round(2),
+            np.round(pairs, 2),
             "by clip speed",
             [clip["speed"] for clip in trace.meta.content["clips"]],
         )

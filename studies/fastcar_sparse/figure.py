@@ -6,6 +6,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from carsim.report.figures import style as plots
+from studies.measured import WIDER
 from studies.run import text_of
 from studies.table import markdown
 
@@ -232,4 +233,7 @@ def _quality_sentence() -> str:
             f"{lost:+.3f} with {attention}{' attention' if attention == 'dense' else ''} "
             f"({100 * row['replay_eligible']:.0f} % replayed)"
         )
-    return f" What it costs, in nats a token of the small trained twin: {', '.join(said)}."
+    return (
+        f" What it costs, in nats a token of the small trained twin on four clips: "
+        f"{', '.join(said)}; with dense attention {WIDER}."
+    )

@@ -22,15 +22,11 @@ from numpy.typing import NDArray
 
 from carsim import Design, load_design, override
 from carsim.decoder.content import TOKENS_PER_FRAME
-from carsim.machine.compare import own_variant, run_variant
-from carsim.machine.hardware import Hardware
-from carsim.machine.memo import PhaseMemo
 from carsim.report.figures import style as plots
-from carsim.technology.fit import FitReport, check_fit
-from carsim.trace import Decisions, load_trace
-from carsim.workload.geometry import Video
-from studies.decisions.content import N_FRAMES, ROOT
+from carsim.trace import Trace, load_trace
+from studies.decisions.content import ROOT
 from studies.decisions.record import Array
+from studies.decisions.simulated import simulated
 from studies.tau.thresholds import Taus
 
 HERE = Path(__file__).parent
@@ -42,7 +38,6 @@ TRUST = 0.01
 off by no more than this."""
 
 TRACES = ("vilau_8f_r20", "vilau_8f_r30", "vilau_8f", "vilau_8f_r60", "vilau_8f_r80")
-_PROMPT_TOKENS = 62
 
 Bools = NDArray[np.bool_]
 
@@ -75,20 +70,14 @@ class Capture:
 class Machine:
     """One design, and the latency that decisions give on it."""
 
-    def __init__(self, name: str, batch: int, n_frames: int = N_FRAMES) -> None:
+    def __init__(self, name: str, batch: int, trace: Trace) -> None:
         design = load_design(ROOT / f"configs/{name}.yaml")
         self.design: Design = override(design, {"policy.batch": batch})
-        self._video = Video(n_frames, TOKENS_PER_FRAME, _PROMPT_TOKENS)
-        self._fit: FitReport = check_fit(self.design, self._video)
-        self._memo = PhaseMemo(Hardware(self.design, "fluid"))
+        self._trace = trace
 
     def latency_s(self, replay: Bools) -> float:
         """Seconds a batch, the design's own policy; replay is bool[S, L, R], rows in pairs."""
-        pairs = tuple((row, row + 1) for row in range(0, replay.shape[2], 2))
-        decisions = Decisions(replay, "captured", "of this study", pairs)
-        variant = own_variant(self.design)
-        row = run_variant(self.design, variant, decisions, self._video, self._fit, self._memo)
-        return row.latency_s
+        return simulated(self.design, self._trace, replay).chosen.latency_s
 
 
 def decide(tas: Array, taus: Taus) -> Bools:
@@ -249,7 +238,8 @@ def draw_errors(axes: Axes, table: pd.DataFrame, column: str, title: str) -> Non
 
 def main() -> None:
     """Write tables and figure."""
-    machines = {name: Machine(name, batch) for name, batch in DESIGNS.items()}
+    vessel = load_trace(ROOT / f"traces/{TRACES[0]}.npz")  # of as many rows as all have
+    machines = {name: Machine(name, batch, vessel) for name, batch in DESIGNS.items()}
     table = study(captures(), machines)
     table.round(5).to_csv(HERE / "errors.csv", index=False)
     summary = summarise(table)

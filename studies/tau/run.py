@@ -1,4 +1,4 @@
-"""What a threshold buys and costs: quality against tau with its knee, and replay by layer.
+"""What a threshold buys and costs: quality against tau, and replay by layer.
 
     python -m studies.tau.run
 
@@ -29,16 +29,6 @@ def own_rows(table: pd.DataFrame) -> pd.DataFrame:
     chosen = (table["frames"] == N_FRAMES) & (table["scope"] == "row") & (table["window"] == 0)
     part = table[chosen].sort_values("replay_eligible")
     return part.assign(excess=part["teacher_forced_nats"] - part["teacher_forced_dense_nats"])
-
-
-def knee(ratio: np.ndarray, excess: np.ndarray) -> int:
-    """Index of the point that lies farthest below the chord from first to last point.
-
-    >>> knee(np.array([0.0, 0.5, 0.8, 1.0]), np.array([0.0, 0.1, 0.3, 1.0]))
-    2
-    """
-    chord = excess[0] + (excess[-1] - excess[0]) * (ratio - ratio[0]) / (ratio[-1] - ratio[0])
-    return int(np.argmax(chord - excess))
 
 
 def by_layer(traces: dict[str, Trace]) -> pd.DataFrame:
@@ -117,9 +107,6 @@ def main() -> None:
         draw_layers(right, layers)
         figure.savefig(HERE / "tau.png", metadata={"Software": None})
     print(quality[kept].to_string(), at_paper.round(3).to_string(), sep="\n\n", end="\n\n")
-    line = quality[quality["sampling"] == "top_k"]
-    bend = knee(line["replay_eligible"].to_numpy(), line["excess"].to_numpy())
-    print("knee at", line.iloc[bend][kept].to_dict())
     print(layers.round(2).T.to_string())
     thirds = layers.loc[3:].groupby(pd.cut(layers.loc[3:].index, [2, 11, 21, 31]), observed=True)
     print(thirds.mean().round(3).to_string(), end="\n\n")

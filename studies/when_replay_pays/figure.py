@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 
 from carsim.report.figures import style as plots
 from carsim.trace import Trace, load_trace
-from studies.measured import with_quality
+from studies.measured import WIDER, with_quality
 from studies.table import markdown
 
 METRICS = (
@@ -113,7 +113,8 @@ def numbers(frame: pd.DataFrame) -> dict[str, str]:
         f"{gain('broadcast', slow, 'independent', 8):.1f} and "
         f"{gain('broadcast', slow, 'independent', 16):.1f} %. For four videos, deciding "
         f"for all rows at once takes the same time there and loses "
-        f"{lost['batch']:.3f} instead of {lost['row']:.3f} nats a token. Where cores are the limit "
+        f"{lost['batch']:.3f} instead of {lost['row']:.3f} nats a token on four clips "
+        f"({WIDER}). Where cores are the limit "
         f"replay by row pays at any batch: {gain('broadcast', fast, 'row', 2):.0f} % for one "
         f"video, {gain('broadcast', fast, 'row', last):.0f} % for {last // 2}."
     )

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tiny import tiny_design
 
-from carsim.design import configs_folder, load_design, shipped_designs
+from carsim.design import Machine, configs_folder, load_design, shipped_designs
 from carsim.design.document import design_schema, design_yaml
 from carsim.yaml_file import parse_yaml
 
@@ -57,8 +57,16 @@ def test_text_that_looks_like_something_else_stays_text(text):
 def test_bad_overrides_are_one_line(call):
     status, out, err = call("config", "show", "zcu102", "--set", "machine.cores=0")
     assert (status, out) == (2, "")
-    assert err.startswith("carsim: --set machine.cores: expected more than 0, got 0; ")
+    assert err.startswith("carsim: --set machine.cores: should be greater than 0, got 0; ")
     assert err.count("\n") == 1
+
+
+@pytest.mark.filterwarnings("default")
+def test_an_obsolete_key_is_one_line_beside_the_design(call, monkeypatch):
+    monkeypatch.setattr(Machine, "obsolete", {"old": "it is gone"})
+    status, out, err = call("config", "show", "zcu102", "--set", "machine.old=3")
+    assert (status, out) == (0, call("config", "show", "zcu102")[1])
+    assert err == "carsim: note: machine.old has no effect: it is gone\n"
 
 
 def test_shipped_designs_are_listed_with_what_they_are_for(call):

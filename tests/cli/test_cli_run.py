@@ -166,7 +166,7 @@ BAD = {
     "more than there is": (("--batch", "6"), "6 sequences are more than the 4 rows of the trace"),
     "no assignment": (("--set", "machine.cores"), "is not of the form path=value"),
     "an unknown key": (("--set", "machine.coers=2"), "unknown key 'coers'; did you mean 'cores'?"),
-    "a text for a number": (("--set", "machine.cores=two"), "expected a whole number, got the tex"),
+    "a text for a number": (("--set", "machine.cores=two"), "should be a valid integer, got 'two'"),
     "a seed below zero": (("--resample", "-1"), "Invalid value for '--resample'"),
     "an unknown option": (("--bogus",), "No such option"),
     "a window nowhere": (("--timeline", "0:2"), "--timeline: has nowhere to write; add --out DIR"),

@@ -66,7 +66,6 @@ def test_every_metric_equals_that_of_a_run(tmp_path):
         ("board.memories.ps_ddr.capacity_gib", 8.0, False),
         ("policy.batch", 2, True),
         ("machine.cores", 1, True),
-        ("machine.prefetch", "none", True),
         ("board.memories.ps_ddr.ports.count", 1, True),
         ("board.fabric_clock_mhz", 100.0, True),
         ("model.weights.bits", 3, True),

@@ -18,7 +18,7 @@ DESIGNS = {
     "broadcast": (),
     "private": ("machine.weight_sharing=private", "policy.schedule=static"),
     "groups": ("machine.drs.index_register_bits=2", "machine.decision_at=residual"),
-    "headless": ("machine.include_head=false", "machine.prefetch=speculative"),
+    "headless": ("machine.include_head=false",),
 }
 
 

@@ -146,7 +146,7 @@ def test_losses_are_those_of_the_true_codes(archive):
     assert closed.best[-1, 0] == odds.argmax()
 
 
-@pytest.mark.parametrize("module", [ranks, thresholds, tau])
+@pytest.mark.parametrize("module", [ranks, thresholds])
 def test_doctests_of_studies(module):
     failed, tried = doctest.testmod(module)
     assert tried

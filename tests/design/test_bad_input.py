@@ -1,0 +1,260 @@
+"""Bad input: one line with the place, the value and the cure, whatever is wrong."""
+
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+from pydantic import ValidationError
+
+from carsim.design import Machine, configs_folder, load_design, shipped_designs
+from carsim.design.document import design_yaml
+from carsim.errors import IgnoredKeyWarning, InputError
+from carsim.machine.hardware import Hardware
+from carsim.section import Section
+
+DESIGN = (configs_folder() / "zcu102.yaml").read_text(encoding="utf-8")
+TAU = "a number, a list of one number per layer, or captured"
+
+
+def message(text: str | bytes, folder: Path, *overrides: str) -> str:
+    """What is said of a design file, which is called ``d.yaml``."""
+    path = folder / "d.yaml"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(InputError) as caught:
+        load_design(str(path), overrides)
+    assert caught.value.exit_status == 2
+    assert caught.value.cure
+    said = str(caught.value)
+    assert said.isprintable()
+    return said.replace(str(path), "d.yaml")
+
+
+def edited(old: str, new: str) -> str:
+    assert DESIGN.count(old) == 1
+    return DESIGN.replace(old, new)
+
+
+NO_WHOLE_NUMBERS = """4.7 2.0 1e9 true [2] '1e9' two "a\\nb" 0 -1 1000000"""
+READ_AS_NUMBERS_BY_YAML_1_1 = "010 0x10 1_000 1:30 2001-01-01"
+
+
+@pytest.mark.parametrize(
+    "value", ["", *NO_WHOLE_NUMBERS.split(), *READ_AS_NUMBERS_BY_YAML_1_1.split()]
+)
+def test_a_whole_number_is_written_as_one(value: str, tmp_path: Path) -> None:
+    said = message(edited("cores: 2", f"cores: {value}"), tmp_path)
+    assert said.startswith("d.yaml: $.machine.cores: should be ")
+    got = {"1e9": "1000000000.0", "": "nothing"}.get(value, value.strip("'\""))
+    assert f"got {got};" in said or f"got '{got}';" in said
+    assert ("without quotes" in said) == ("'" in said)
+
+
+@pytest.mark.parametrize(
+    "value", ["'1e9'", "250 MHz", ".nan", ".inf", "nan", "1e999", "-3", "1e-9", "1e300"]
+)
+def test_a_number_is_finite_and_plain(value: str, tmp_path: Path) -> None:
+    text = edited("fabric_clock_mhz: 250.0", f"fabric_clock_mhz: {value}")
+    assert message(text, tmp_path).startswith("d.yaml: $.board.fabric_clock_mhz: should be ")
+
+
+@pytest.mark.parametrize("value", ["'false'", "no", "yes", "off", "False", "0"])
+def test_a_truth_value_is_true_or_false(value: str, tmp_path: Path) -> None:
+    said = message(edited("include_head: false", f"include_head: {value}"), tmp_path)
+    assert said.startswith("d.yaml: $.machine.include_head: should be a valid boolean, got ")
+    assert said.endswith("; write true or false, without quotes")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "place", "words"),
+    [
+        ("cores: 2", "coers: 2", "machine.coers", "unknown key 'coers'; did you mean 'cores'? "),
+        ("cores: 2", "cores: 2\n  zzz: 2", "machine.zzz", "'zzz'; known here: activation_buffer"),
+        ("cores: 2", 'cores: 2\n  "a\\nb": 2', "machine.'a\\nb'", "unknown key 'a\\nb'"),
+        ("policy: {batch: 2}", "polcy: {batch: 2}", "polcy", "did you mean 'policy'? "),
+        ("policy: {batch: 2}", "", "policy", "is missing"),
+        ("policy: {batch: 2}", "policy:", "policy", "should be a section, got nothing"),
+        ("policy: {batch: 2}", "policy: [batch]", "policy", 'should be a section, got ["batch"]'),
+        ("preset: zcu102", "preset: zcu103", "board.preset", "'zcu103'; choose from kv260, "),
+        ("preset: zcu102", "preset: ../model/tiny", "board.preset", "choose from kv260, "),
+        ("weights: ps_ddr", "weights: ps_dr", "machine.placement.weights", "pl_ddr, ps_ddr"),
+        ("kv_buffer_kib: 128", "kv_buffer_kib: 127", "machine.kv_buffer_kib", "two tiles of 64"),
+        ("mapping: batch\n", "mapping: tensr\n", "machine.mapping", "did you mean 'tensor'? "),
+        ("{batch: 2}", "{batch: 2, tau: [1, 2]}", "policy.tau", "2 values for 32 layers"),
+    ],
+)
+def test_what_does_not_belong_is_named_with_what_does(
+    old: str, new: str, place: str, words: str, tmp_path: Path
+) -> None:
+    said = message(edited(old, new), tmp_path)
+    assert said.startswith(f"d.yaml: $.{place}: ")
+    assert words in said
+
+
+@pytest.mark.parametrize(
+    ("override", "place", "words"),
+    [
+        ("machine.cores", "", "'machine.cores' is not of the form path=value"),
+        ("=8", "", "'=8' is not of the form path=value"),
+        (".cores=8", "", "is not of the form path=value"),
+        ("a\nb", "", "'a\\nb' is not of the form path=value"),
+        ("machine.cores.x=8", " machine.cores.x", "'cores' is a value and has no fields"),
+        ("machine.cores=[1", " machine.cores", "not valid YAML"),
+        ("machine.cores=x", " machine.cores", "should be a valid integer, got 'x'"),
+        ("machine=8", " machine", "should be a section, got 8"),
+        ("machine.coers=8", " machine.coers", "did you mean 'cores'? "),
+        ("x.y=1", " x.y: $.x", "unknown key 'x'; known here: board, "),
+        ("board.memories={}", " board.memories", "at least 1 item"),
+        ("board.preset=zcu103", " board.preset", "no preset 'zcu103'"),
+        ("board.memories.ps_ddr.ports.bits=1e6", " board.memories.ps_ddr.ports.bits", "integer"),
+        ("policy.tau=capturd", " policy.tau", TAU),
+        ("policy.tau=true", " policy.tau", TAU),
+        ("policy.tau=1e999", " policy.tau", TAU),
+        ("policy.tau=", " policy.tau", TAU),
+        ("policy.tau=[1, x]", " policy.tau: $.policy.tau.1", "got 'x'"),
+        ("policy.tau=[]", " policy.tau", "0 values for 32 layers"),
+        ("policy.attention=streaming", " policy.attention", "should be a section"),
+        (
+            "policy.attention={kind: sparse}",
+            " policy.attention: $.policy.attention.kind",
+            "got 'sparse'",
+        ),
+        (
+            "policy.attention={window: 8}",
+            " policy.attention: $.policy.attention.kind",
+            "is missing",
+        ),
+        (
+            "policy.attention={kind: streaming, windw: 8}",
+            " policy.attention: $.policy.attention.windw",
+            "did you mean 'window'? ",
+        ),
+        ("model.head={kind: linear}", " model.head: $.model.head.vocabulary", "is missing"),
+        ("model.head.vocabulary=5", " model.head.vocabulary", "known here: codebook_size, "),
+        ("energy.mac_pj.int8.value=5", " energy.mac_pj.int8.value", "interval, 0.3 to 3.7"),
+        ("machine.vector.lanes=10000000000", " machine.vector.lanes", "1000000000"),
+        ("model.kv={bits: 4, scale_bits: 16}", " model.kv", "need a group"),
+    ],
+)
+def test_an_override_is_named_as_it_was_given(
+    override: str, place: str, words: str, tmp_path: Path
+) -> None:
+    said = message(DESIGN, tmp_path, override)
+    assert said.startswith(f"--set{place}: ")
+    assert words in said
+
+
+@pytest.mark.parametrize(
+    ("override", "place"),
+    [
+        ("machine.mapping=tensor", "machine.weight_sharing"),  # private makes no sense any more
+        ("board.memories.foo.channels=1", "board.memories.foo.standard"),
+        ("model.head.n_heads=3", "model.head.hidden_size"),
+    ],
+)
+def test_what_an_override_breaks_elsewhere_is_named(
+    override: str, place: str, tmp_path: Path
+) -> None:
+    private = edited("weight_sharing: broadcast", "weight_sharing: private")
+    path = override.partition("=")[0]
+    assert message(private, tmp_path, override).startswith(f"d.yaml with --set {path}: $.{place}: ")
+
+
+def test_further_problems_are_counted(tmp_path: Path) -> None:
+    text = edited("cores: 2", "cores: 0").replace("batch: 2", "batch: 0")
+    assert message(text, tmp_path).endswith("; 1 more problem to mend after it")
+
+
+def test_a_memory_may_be_called_like_a_kind_of_section(tmp_path: Path) -> None:
+    text = edited("preset: zcu102", "preset: zcu102\n  memories: {linear: {channels: 0}}")
+    assert message(text, tmp_path).startswith("d.yaml: $.board.memories.linear.")
+
+
+def test_a_section_in_full_has_no_preset_to_override(tmp_path: Path) -> None:
+    text = design_yaml(load_design("zcu102"))
+    said = message(text, tmp_path, "model.preset=tiny")
+    assert said.startswith("--set model.preset: d.yaml gives the model in full, from no preset")
+
+
+class Old(Section):
+    obsolete: ClassVar = {"prefetch": "fetching ahead across phases is not modelled"}
+    cores: int
+
+
+def test_an_obsolete_key_is_accepted_and_has_no_effect() -> None:
+    said = r"^old\.prefetch has no effect: fetching ahead across phases is not modelled$"
+    with pytest.warns(IgnoredKeyWarning, match=said):
+        assert Old.model_validate({"cores": 1, "prefetch": "whatever"}) == Old(cores=1)
+    with pytest.raises(ValidationError, match="prefetch2"):
+        Old.model_validate({"cores": 1, "prefetch2": 1})
+    assert "prefetch" not in Old.model_fields
+    assert Machine.obsolete is not Old.obsolete
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "words"),
+    [
+        ("cores: 2\ncores: 3\n", ":2", "key 'cores' appears twice"),
+        ("a: {b: 1, b: 2}\n#\n", ":1", "key 'b' appears twice"),
+        ("a: 1\n1: 2\n", ":2", "key 1 is not text"),
+        ("a: 1\n~: 2\n", ":2", "key nothing is not text"),
+        ("a: 1\n? [b, c]\n: 2\n", ":2", 'key ["b", "c"] is not text'),
+        ("a: &x 1\nb: *x\n", ":2", "aliases are not allowed"),
+        ("a: 1\n<<: {b: 1}\n", ":2", "merge keys are not allowed"),
+        ("a: 1\nb: !!python/object/apply:os.system [ls]\n", ":2", "os.system is not allowed"),
+        ("a: 1\nb: !!timestamp x\n", ":2", "the tag !!timestamp is not allowed"),
+        ("a: 1\n---\nb: 2\n", ":2", "holds several documents"),
+        ("a: 1\nb: [1,\n", ":3", "not valid YAML"),
+        ("a:\n\tb: 1\n", ":2", "not valid YAML"),
+        ("a:\n  b: 1\n c: 2\n", ":3", "not valid YAML"),
+        ("[" * 50_000, "", "nested more than 32 deep"),
+        ("a: 1\nb: " + "9" * 5000, ":2", "a number of 5000 digits is too long"),
+        ("a: \0", "", "not valid YAML"),
+        (b"PK\x03\x04\xff\xfe", "", "is not UTF-8 text"),
+        (DESIGN.encode("utf-16"), "", "is not UTF-8 text"),
+        (b"#" * 1_000_001, "", "more than a page of YAML"),
+        ("", "", "lines at the top level, got nothing"),
+        ("# a remark\n", "", "lines at the top level, got nothing"),
+        ("- a\n- b\n", "", "lines at the top level, got a list"),
+        ("hello\n", "", "lines at the top level, got text"),
+        ("3\n", "", "lines at the top level, got a value"),
+    ],
+)
+def test_what_is_not_a_page_of_plain_yaml_is_refused(
+    text: str | bytes, place: str, words: str, tmp_path: Path
+) -> None:
+    said = message(text, tmp_path)
+    assert said.startswith(f"d.yaml{place}: ")
+    assert words in said
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    (tmp_path / "folder.yaml").mkdir()
+    neither = f"neither a YAML file nor a shipped design; shipped are {shipped_designs()[0]}, "
+    for name, said in {
+        f"{tmp_path}/none.yaml": "cannot be read: No such file or directory",
+        f"{tmp_path}/folder.yaml": "cannot be read: Is a directory",
+        **dict.fromkeys([f"{tmp_path}", "zcu103", "", "a\nb"], neither),
+    }.items():
+        with pytest.raises(InputError) as caught:
+            load_design(name)
+        assert caught.value.place == (name if name.isprintable() and name else repr(name))
+        assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("override", "said"),
+    [
+        ("standard=DDR9", "DRAM standard: unknown name 'DDR9'; choose one of DDR3-1066, "),
+        ("density_gbit=5", "density of DDR4-2133: got 5 Gbit; choose one of 2, 4, 8, 16"),
+        ("channel_bits=7", "width of a DDR4-2133 channel: got 7 bits; give a multiple of 8"),
+        (
+            "ports={count: 1, bits: 1, clock_mhz: 1, burst_overhead_beats: 1000000000}",
+            "carries 4.1e-09 GB/s through its ports, less than a kB/s; raise ports.bits, ",
+        ),
+    ],
+)
+def test_a_memory_that_cannot_be_is_named(override: str, said: str) -> None:
+    design = load_design("zcu102", [f"board.memories.ps_ddr.{override}"])
+    with pytest.raises(InputError) as caught:
+        _ = Hardware(design).paths
+    assert str(caught.value).startswith(f"$.board.memories.ps_ddr: {said}")
