@@ -1,112 +1,20 @@
 """A design turned into the constants that hardware models run on: cycles, bytes, rates.
 
-Model: one path per memory, whose sustained rate is the lesser of what the DRAM sustains for the
-design's access pattern (:mod:`carsim.memory.sustained`) and what its ports carry.
+Model: one path per memory (:mod:`carsim.memory.path`).
 
 Simplifications: the access pattern is that of the design as a whole - as many streams as cores
 fetch on their own, in bursts of the ports' longest length, reads only (writes are under 1 % of the
-bytes of decoding); a port's share of a burst does not depend on which other ports are active.
+bytes of decoding).
 """
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 
-from carsim.design import Design, Memory
-from carsim.errors import InputError
+from carsim.design import Design
 from carsim.machine.drs import dispatch_cycles, slots_per_core
-from carsim.memory import sustained as dram
-from carsim.units import bytes_per_cycle, ns_to_cycles
+from carsim.memory import AccessPattern, Path, memory_path
 from carsim.workload.ops import Slice, Stream
-
-BURST_BYTES = 64
-"""What a controller fetches at once: one burst of a 64-bit channel."""
-
-
-@dataclass(frozen=True, slots=True)
-class Path:
-    """The way between the fabric and one memory.
-
-    Attributes:
-        name: Name of the memory.
-        rate: Sustained bytes per fabric cycle.
-        latency_cycles: From request to first byte, in an idle system.
-        peak_gbps: Peak bandwidth of the memory.
-        dram_gbps: What the memory sustains for this access pattern.
-        port_gbps: What the ports carry.
-        dram_limit: What keeps the memory from its peak.
-    """
-
-    name: str
-    rate: Fraction
-    latency_cycles: int
-    peak_gbps: float
-    dram_gbps: float
-    port_gbps: float
-    dram_limit: str
-
-    @property
-    def sustained_gbps(self) -> float:
-        """The lesser of memory and ports."""
-        return min(self.dram_gbps, self.port_gbps)
-
-    @property
-    def limited_by(self) -> str:
-        """``memory`` or ``port``, whichever carries less."""
-        return "port" if self.port_gbps < self.dram_gbps else "memory"
-
-
-def port_gbps(memory: Memory, latency_ns: float) -> float:
-    """What the ports of a memory carry, in GB/s.
-
-    Each port loses ``burst_overhead_beats`` per burst and can have ``outstanding`` bursts in
-    flight, so it carries the lesser of its data width at that efficiency and bursts over latency.
-    """
-    ports = memory.ports
-    beat_bytes = ports.bits / 8
-    beats = ports.max_burst_bytes / beat_bytes
-    wire = beat_bytes * ports.clock_mhz * 1e-3 * beats / (beats + ports.burst_overhead_beats)
-    in_flight = ports.outstanding * ports.max_burst_bytes / latency_ns
-    return ports.count * min(wire, in_flight)
-
-
-def memory_path(name: str, memory: Memory, streams: int, clock_mhz: float) -> Path:
-    """The path to one memory for a given number of concurrent streams.
-
-    Raises:
-        InputError: The table of standards has no such memory, or nothing comes through its ports.
-    """
-    access = dram.Access(
-        pattern="streams",
-        chunk_bytes=memory.ports.max_burst_bytes,
-        streams=streams,
-        read_fraction=1.0,
-        outstanding=None,
-    )
-    try:
-        timings = dram.standard(memory.standard, density_gbit=memory.density_gbit)
-        sustained = dram.sustained(
-            timings, access, channels=memory.channels, channel_bits=memory.channel_bits
-        )
-    except InputError as error:
-        problem = f"{error.place}: {error.problem}"
-        raise InputError(f"$.board.memories.{name}", problem, error.cure) from None
-    idle_ns = dram.idle_latency_ns(timings) + memory.interconnect_ns
-    ports = port_gbps(memory, idle_ns)
-    rate = bytes_per_cycle(min(sustained.sustained_gbps, ports), clock_mhz)
-    if not rate:
-        problem = f"carries {ports:.3g} GB/s through its ports, less than a kB/s"
-        cure = "raise ports.bits, clock_mhz or outstanding, or lower interconnect_ns"
-        raise InputError(f"$.board.memories.{name}", problem, cure)
-    return Path(
-        name=name,
-        rate=rate,
-        latency_cycles=ns_to_cycles(idle_ns, clock_mhz),
-        peak_gbps=sustained.peak_gbps,
-        dram_gbps=sustained.sustained_gbps,
-        port_gbps=ports,
-        dram_limit=sustained.limit,
-    )
 
 
 @dataclass(frozen=True)
@@ -131,8 +39,10 @@ class Hardware:
         return tuple(
             replace(path, rate=path.rate * self.bandwidth_factor)
             for path in (
-                memory_path(name, board.memories[name], streams, board.fabric_clock_mhz)
-                for name in sorted(board.memories)
+                memory_path(name, memory, board.fabric_clock_mhz).at(
+                    AccessPattern(streams, memory.ports.burst_bytes)
+                )
+                for name, memory in sorted(board.memories.items())
             )
         )
 
