@@ -15,9 +15,9 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from carsim.errors import InputError
-from carsim.memory import sustained as dram
 from carsim.memory.base import MemoryStandard
 from carsim.memory.section import Memory
+from carsim.memory.sustained import Sustained, idle_latency_ns, sustained
 from carsim.memory.table import standard
 from carsim.memory.traffic import AccessPattern
 from carsim.units import bytes_per_cycle, ns_to_cycles
@@ -110,7 +110,7 @@ class MemoryPath:
     @functools.cached_property
     def idle_ns(self) -> float:
         """Latency from request to data in an idle system."""
-        return dram.idle_latency_ns(self.standard) + self.memory.interconnect_ns
+        return idle_latency_ns(self.standard) + self.memory.interconnect_ns
 
     @property
     def latency_cycles(self) -> int:
@@ -164,7 +164,7 @@ class MemoryPath:
             dram_limit=found.limit,
         )
 
-    def _sustained(self, pattern: AccessPattern) -> dram.Sustained:
+    def _sustained(self, pattern: AccessPattern) -> Sustained:
         """What the memory sustains for a pattern of the fabric."""
         memory, chunk = self.memory, pattern.chunk_bytes
         if pattern.is_contiguous:
@@ -174,7 +174,7 @@ class MemoryPath:
         if memory.interleave_bytes is not None:
             chunk = min(chunk, max(memory.interleave_bytes, chunk // memory.channels))
         seen = replace(pattern, chunk_bytes=chunk, mapping=pattern.mapping or memory.mapping)
-        return dram.sustained(self.standard, seen, memory.channels, memory.channel_bits)
+        return sustained(self.standard, seen, memory.channels, memory.channel_bits)
 
     @functools.cached_property
     def _factors(self) -> tuple[float, float]:

@@ -419,12 +419,12 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
 
 
 def test_ports_that_carry_nothing_are_named() -> None:
-    ports = "{count: 1, bits: 1, clock_mhz: 1, burst_overhead_beats: 1000000000}"
+    ports = "{count: 1, bits: 8, clock_mhz: 1, burst_overhead_beats: 1000000000}"
     design = load_design("zcu102", [f"board.memories.ps_ddr.ports={ports}"])
     with pytest.raises(InputError) as caught:
         _ = Hardware(design).paths
     assert str(caught.value) == (
-        "$.board.memories.ps_ddr: carries 4.1e-09 GB/s through its ports, less than a kB/s; raise "
+        "$.board.memories.ps_ddr: carries 2.56e-10 GB/s through its ports, less than a kB/s; raise "
         "ports.bits, clock_mhz or outstanding, or lower interconnect_ns"
     )
 

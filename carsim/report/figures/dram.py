@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from carsim.validate.dram import DramReport
 
 MARKS = (("s", style.ORANGE), ("D", style.GREEN), ("^", style.PURPLE), ("v", style.SKY))
+"""Marker and colour of the simulators, in the order of their names."""
 
 
 @dataclass(frozen=True)
@@ -56,13 +57,16 @@ def draw_dram(numbers: DramNumbers) -> Figure:
     with style.style():
         figure = style.new_figure(10, 4.2, numbers.title, misfit=False)
         grid = figure.subplots(1, len(numbers.panels), sharey=True, squeeze=False)[0]
+        names = sorted({name for panel in numbers.panels for name in panel.pairs})
+        marks = dict(zip(names, MARKS, strict=False))
         for axes, panel in zip(grid, numbers.panels, strict=True):
             axes.axline((0, 0), slope=1, color=style.GREY, linewidth=0.9)
             axes.axhline(
                 numbers.null, color=style.GREY, linestyle="--", linewidth=0.9,
                 label=f"null model: {numbers.null:g}",
             )  # fmt: skip
-            for (name, pairs), (marker, colour) in zip(panel.pairs.items(), MARKS, strict=False):
+            for name, pairs in panel.pairs.items():
+                marker, colour = marks[name]
                 axes.plot(
                     *zip(*pairs, strict=True), marker, color=colour, markerfacecolor="none",
                     markersize=5, label=name,
