@@ -12,7 +12,7 @@ waits half of it on average: x^2 / (2 tREFI). Under load, requests queue for the
 refreshes take away for the rest of the sustained share.
 
 How far it goes: ``carsim validate dram`` prints it, against two cycle-accurate simulators that
-differ between themselves by up to 35 %. Few streams of chunks that do not reach all banks have two
+differ between themselves by up to 37 %. Few streams of chunks that do not reach all banks have two
 regimes, with rows shared by several chunks or opened for each: small changes of offset, queue or
 timings tip them over, here and in the references (0.93 in one and 0.58 in the other).
 
