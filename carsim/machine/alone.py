@@ -24,10 +24,11 @@ from carsim.machine.bench import Ahead, PhaseResult, levelled
 from carsim.machine.bound import lanes_bound
 from carsim.machine.core import last_tile_cycles
 from carsim.machine.ddr import credits_of
-from carsim.machine.hardware import Hardware, Path
+from carsim.machine.hardware import Hardware
 from carsim.machine.lane import Lead, book
 from carsim.machine.lowering import Lane
 from carsim.machine.many import Ints, ints, smaller
+from carsim.memory import Path
 from carsim.workload.ops import CATEGORY_LABELS
 
 Bools = NDArray[np.bool_]

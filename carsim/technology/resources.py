@@ -146,9 +146,7 @@ def _buffers(design: Design) -> list[Buffer]:
     ]
     for name in memories_in_use(design):
         ports = memories[name].ports
-        buffers.append(
-            Buffer(f"bursts of {name}", 2 * ports.burst_bytes, ports.bits, ports.count)
-        )
+        buffers.append(Buffer(f"bursts of {name}", 2 * ports.burst_bytes, ports.bits, ports.count))
     return buffers
 
 
