@@ -30,7 +30,9 @@ from carsim.policy import PLAIN
 def attend(phases: Phases, attended: Any, scored: bool = False, outside: bool = False) -> Outcome:
     """Dense attention over so many tokens each."""
     tokens = np.atleast_1d(np.asarray(attended, np.int64))
-    return phases.attention(scored, AttendCases(tokens, tokens), PLAIN, outside)
+    return phases.attention(
+        scored, AttendCases(tokens, np.ones_like(tokens), tokens), PLAIN, outside
+    )
 
 
 def ideal_hardware(

@@ -8,10 +8,15 @@ import click
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from carsim.memory.sustained import Access, DramTimings
+    from carsim.memory import AccessPattern, MemoryStandard
 
 LIST_WIDTH = 120
 """Columns that the list of standards needs at least."""
+
+MAPPING_TEXTS = {
+    "rcb": "row, column, bank, bank group",
+    "bgi": "row, bank, column, bank group",
+}
 
 
 @click.command()
@@ -30,8 +35,18 @@ LIST_WIDTH = 120
 )
 @click.option("--chunk-bytes", default=4096, show_default=True, help="Contiguous bytes of a chunk.")
 @click.option("--streams", default=1, show_default=True, help="Streams that take turns.")
+@click.option("--aligned", is_flag=True, help="All streams begin at the same bank and column.")
 @click.option("--read-fraction", default=1.0, show_default=True, help="Share of reads, 0 to 1.")
-@click.option("--outstanding", type=int, help="Requests of 64 B in flight, up to 32 [default: 32].")
+@click.option(
+    "--outstanding",
+    type=int,
+    help="Requests in flight, of 64 B (HBM2: 32 B) [default: 32, as many as the queue holds].",
+)
+@click.option(
+    "--mapping",
+    type=click.Choice(list(MAPPING_TEXTS)),
+    help="Address mapping: row, column, bank or bank groups interleaved [default: the standard's].",
+)
 @click.option(
     "--load", type=float, help="Also show the latency of sequential reads at this share of peak."
 )
@@ -45,20 +60,22 @@ def dram(
     pattern: str,
     chunk_bytes: int,
     streams: int,
+    aligned: bool,
     read_fraction: float,
     outstanding: int | None,
+    mapping: str | None,
     load: float | None,
     listing: bool,
     as_json: bool,
 ) -> None:
     """Show what a DRAM sustains for an access pattern, and what limits it.
 
-    Follows from the timings of the standard; the address mapping is row, column, bank, bank group
-    from high to low bits. Latencies are the controller's and the device's, without interconnect.
+    Follows from the timings of the standard. Latencies are the controller's and the device's,
+    without interconnect.
     """
     from rich.console import Console
 
-    from carsim.memory.sustained import Access, standard
+    from carsim.memory import AccessPattern, standard
 
     console = Console()
     if listing:
@@ -71,9 +88,13 @@ def dram(
         return
     if name is None:
         raise click.UsageError("--standard is missing; carsim dram --list shows what there is.")
-    timings = standard(name, density)
-    access = Access(pattern, chunk_bytes, streams, read_fraction, outstanding)
-    report = _report(timings, access, channels, channel_bits, load)
+    is_random = pattern == "random"
+    access = AccessPattern(
+        streams, chunk_bytes, is_random, read_fraction, outstanding, aligned, mapping
+    )
+    report = {"pattern": pattern} | _report(
+        standard(name, density), access, channels, channel_bits, load
+    )
     if as_json:
         click.echo(json.dumps(report, indent=2))
     else:
@@ -81,50 +102,47 @@ def dram(
 
 
 def _report(
-    timings: "DramTimings",
-    access: "Access",
+    timings: "MemoryStandard",
+    access: "AccessPattern",
     channels: int,
     channel_bits: int | None,
     load: float | None,
 ) -> dict[str, Any]:
     """Everything that is known of one use of one memory, by name."""
-    from carsim.memory.sustained import (
-        ARRIVALS,
-        ROWS,
-        idle_latency_ns,
-        loaded_latency_ns,
-        saturated_latency_ns,
-        sustained,
-    )
+    from carsim import memory
+    from carsim.memory import ARRIVALS, ROWS
 
-    result = sustained(timings, access, channels, channel_bits)
+    result = memory.sustained(timings, access, channels, channel_bits)
     report: dict[str, Any] = {
         "standard": timings.name,
         "density_gbit": timings.density_gbit,
         "channels": channels,
         "channel_bits": channel_bits or timings.channel_bits,
-        "mapping": "row, column, bank, bank group",
-        "pattern": access.pattern,
+        "mapping": MAPPING_TEXTS[access.mapping or timings.mapping],
         "chunk_bytes": access.chunk_bytes,
         "streams": access.streams,
+        "aligned": access.aligned,
         "read_fraction": access.read_fraction,
-        "outstanding": access.queue_requests,
+        "outstanding": access.requests(timings),
+        "request_bytes": timings.request_bytes,
         "peak_gbps": result.peak_gbps,
         "sustained_gbps": result.sustained_gbps,
         "efficiency": result.efficiency,
         "limit": result.limit,
-        "idle_latency_ns": {row: idle_latency_ns(timings, row) for row in ROWS},
+        "idle_latency_ns": {row: memory.idle_latency_ns(timings, row) for row in ROWS},
         "idle_latency_between_refreshes_ns": {
-            row: idle_latency_ns(timings, row, refresh=False) for row in ROWS
+            row: memory.idle_latency_ns(timings, row, refresh=False) for row in ROWS
         },
         "saturated_latency_ns": (
-            saturated_latency_ns(timings, access, channel_bits) if access.read_fraction else None
+            memory.saturated_latency_ns(timings, access, channel_bits)
+            if access.read_fraction
+            else None
         ),
     }
     if load is not None:
         report["load"] = load
         report["loaded_latency_ns"] = {
-            arrivals: loaded_latency_ns(timings, load, arrivals) for arrivals in ARRIVALS
+            arrivals: memory.loaded_latency_ns(timings, load, arrivals) for arrivals in ARRIVALS
         }
     return report
 
@@ -149,10 +167,11 @@ def _rows() -> list[dict[str, Any]]:
     """The table of standards as plain data."""
     from dataclasses import asdict
 
-    from carsim.memory.sustained import STANDARDS
+    from carsim.memory import STANDARDS
 
     return [
-        {**asdict(row), "trfc_ns_by_gbit": dict(row.trfc_ns_by_gbit)} for row in STANDARDS.values()
+        {"family": row.family, **asdict(row), "trfc_ns_by_gbit": dict(row.trfc_ns_by_gbit)}
+        for row in STANDARDS.values()
     ]
 
 
@@ -160,7 +179,7 @@ def _timing_table() -> "Table":
     """Organisation and timings, one line per standard."""
     from rich.table import Table
 
-    from carsim.memory.sustained import STANDARDS
+    from carsim.memory import STANDARDS
 
     table = Table(
         "standard", "bits", "BL", "banks", "tCK ps", "CL-RCD-RP-RAS", "CWL", "CCD", "RRD", "FAW",
@@ -169,23 +188,13 @@ def _timing_table() -> "Table":
         title_justify="left",
     )  # fmt: skip
     for t in STANDARDS.values():
-        table.add_row(
-            t.name,
-            str(t.channel_bits),
-            str(t.burst_length),
-            f"{t.bank_groups}x{t.banks_per_group}",
-            str(t.tck_ps),
-            f"{t.cl_nck}-{t.trcd_nck}-{t.trp_nck}-{t.tras_nck}",
-            str(t.cwl_nck),
-            f"{t.tccd_s_nck}/{t.tccd_l_nck}",
-            f"{t.trrd_s_nck}/{t.trrd_l_nck}",
-            str(t.tfaw_nck),
-            f"{t.twtr_s_nck}/{t.twtr_l_nck}",
-            str(t.twr_nck),
-            str(t.trtp_nck),
-            str(t.trfc_ns),
-            str(t.trefi_ns),
-        )
+        cells = (
+            t.name, t.channel_bits, t.burst_length, f"{t.bank_groups}x{t.banks_per_group}",
+            t.tck_ps, f"{t.cl_nck}-{t.trcd_nck}-{t.trp_nck}-{t.tras_nck}", t.cwl_nck,
+            f"{t.tccd_s_nck}/{t.tccd_l_nck}", f"{t.trrd_s_nck}/{t.trrd_l_nck}", t.tfaw_nck,
+            f"{t.twtr_s_nck}/{t.twtr_l_nck}", t.twr_nck, t.trtp_nck, t.trfc_ns, t.trefi_ns,
+        )  # fmt: skip
+        table.add_row(*map(str, cells))
     return table
 
 
@@ -193,7 +202,7 @@ def _source_table() -> "Table":
     """Where each row is from, and the tRFC of its densities."""
     from rich.table import Table
 
-    from carsim.memory.sustained import STANDARDS
+    from carsim.memory import STANDARDS
 
     table = Table("standard", "Gbit: tRFC ns", "source", box=None)
     for t in STANDARDS.values():

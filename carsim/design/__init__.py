@@ -1,6 +1,6 @@
 """What the user writes: board, machine, model, policy and energy, validated, units in names."""
 
-from carsim.design.board import Board, Memory, Ports
+from carsim.design.board import Board
 from carsim.design.design import Design
 from carsim.design.energy import Constant, Energy
 from carsim.design.load import (
@@ -13,6 +13,7 @@ from carsim.design.load import (
 )
 from carsim.design.machine import Array, Machine, Placement, Vector
 from carsim.design.policy import Policy
+from carsim.memory.section import Memory, Ports
 from carsim.policy import Dense as DenseAttention
 from carsim.policy import Streaming as StreamingAttention
 from carsim.schedule import Registers as Drs

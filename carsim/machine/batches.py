@@ -3,6 +3,7 @@
 from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,8 +22,8 @@ class Batches:
         left_out_rows: Rows of the trace that fill no batch.
         source: Where the decisions come from.
         label: The same, in one phrase.
-        attended: Tokens whose K and V are read where that depends on the data, mean over rows and
-            heads, rounded up, int64[G, S, L].
+        reads: Tokens whose K and V are read where that depends on the data, and in how many runs:
+            means over rows and heads, rounded up, int64[G, S, L] each.
     """
 
     replay: NDArray[np.bool_]
@@ -30,7 +31,7 @@ class Batches:
     left_out_rows: int
     source: str
     label: str
-    attended: NDArray[np.int64] | None = None
+    reads: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
 
     def distinct(
         self, steps: NDArray[np.intp], group: slice
@@ -101,16 +102,18 @@ def make_batches(decisions: Decisions, batch: int) -> Batches:
     kept = order[: n_batches * batch]
     steps, layers = decisions.replay.shape[:2]
     grouped = decisions.replay[:, :, kept].reshape(steps, layers, n_batches, batch)
-    attended = None
-    if decisions.reads is not None:  # [S, L, KV, rows]
-        tokens = decisions.reads.tokens[..., kept].astype(np.int64)
-        of_batch = tokens.reshape(*tokens.shape[:3], n_batches, batch).sum(axis=(2, 4))
-        attended = np.moveaxis(-(-of_batch // (tokens.shape[2] * batch)), 2, 0)
+
+    def mean(of_heads: NDArray[Any]) -> NDArray[np.int64]:  # [S, L, KV, rows] -> [G, S, L]
+        of_batch = of_heads[..., kept].reshape(*of_heads.shape[:3], n_batches, batch)
+        summed = of_batch.sum(axis=(2, 4), dtype=np.int64)
+        return np.moveaxis(-(-summed // (of_heads.shape[2] * batch)), 2, 0)
+
+    reads = decisions.reads
     return Batches(
         replay=np.ascontiguousarray(np.moveaxis(grouped, 2, 0)),
         videos_per_batch=batch // 2 if decisions.pairs else batch,
         left_out_rows=decisions.n_rows - len(kept),
         source=decisions.source,
         label=decisions.label,
-        attended=attended,
+        reads=None if reads is None else (mean(reads.tokens), mean(reads.runs)),
     )

@@ -12,8 +12,9 @@ depends on the data, cores share it evenly.
 """
 
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
 from math import ceil
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,23 +58,34 @@ FIDELITIES: dict[str, Callable[[Phase], Timing]] = {
 """Rungs of the ladder: solved for all phases at once, or simulated tile by tile."""
 
 
+CONTIGUOUS_BYTES = 1 << 16
+"""Runs of keys of so many bytes are as good as one: a memory sustains no more for longer ones."""
+
+
 class AttendCases(NamedTuple):
     """What determines n attention phases, given hardware and policy.
 
     Attributes:
         attended: Tokens of the KV cache that each query reads, itself included, [n].
+        runs: Contiguous runs of the cache in which they lie, [n].
         contexts: Tokens that dense attention would read, [n].
     """
 
     attended: Ints
+    runs: Ints
     contexts: Ints
 
-    @classmethod
-    def distinct(cls, attended: Ints, contexts: Ints) -> tuple["AttendCases", NDArray[np.intp]]:
+    def distinct(self) -> tuple["AttendCases", NDArray[np.intp]]:
         """The different cases of many layer-steps, and which of them each is, of the same shape."""
-        most = int(contexts.max(initial=0)) + 1
-        codes, index = np.unique(attended * most + contexts, return_inverse=True)
-        return cls(codes // most, codes % most), index.reshape(attended.shape)
+        most = 1 + max(int(each.max(initial=0)) for each in self)
+        codes = (self.attended * most + self.runs) * most + self.contexts
+        codes, index = np.unique(codes, return_inverse=True)
+        found = AttendCases(codes // most**2, codes // most % most, codes % most)
+        return found, index.reshape(self.attended.shape)
+
+    def take(self, index: NDArray[Any]) -> "AttendCases":
+        """Some of the cases."""
+        return AttendCases(*(each[index] for each in self))
 
 
 class MlpCases(NamedTuple):
@@ -127,11 +139,13 @@ class Phases:
             policy: What queries attend to, and what deciding that costs.
             aligned_outside: The aligned key of TAS is not among the keys that are read.
         """
-        key = (
-            ("attention", scored, policy, aligned_outside),
-            (cases.attended.tobytes(), cases.contexts.tobytes()),
-        )
-        return self._once(key, lambda: self.attention_phase(scored, cases, policy, aligned_outside))
+        chunks = self._chunk_bytes(cases)
+        sizes = np.unique(chunks)
+        if len(sizes) == 1:
+            return self._attend(scored, cases, policy, aligned_outside)
+        parts = [np.flatnonzero(chunks == size) for size in sizes]
+        found = [self._attend(scored, cases.take(part), policy, aligned_outside) for part in parts]
+        return Outcome.join(found).take(np.argsort(np.concatenate(parts)))
 
     def output(self) -> Outcome:
         """Output projection and residual."""
@@ -173,7 +187,7 @@ class Phases:
         Args:
             longest: Tokens of the longest context.
         """
-        longest_case = AttendCases(np.array([longest]), np.array([longest]))
+        longest_case = AttendCases(np.array([longest]), np.array([1]), np.array([longest]))
         everyone = MlpCases(np.ones((1, self.hw.batch), np.bool_), None)
         phases = {
             "qkv": self.qkv_phase(False),
@@ -202,7 +216,7 @@ class Phases:
     def attention_phase(
         self, scored: bool, cases: AttendCases, policy: AttentionPolicy, aligned_outside: bool
     ) -> Phase:
-        """The phase behind :meth:`attention`."""
+        """The phase behind :meth:`attention`; runs of keys are of one length class."""
         body = self._model.body
         scored_keys = int(scored) - self._early_keys(scored)
         aligned_keys = scored_keys if aligned_outside else 0
@@ -223,7 +237,13 @@ class Phases:
                 scan_cycles=np.reshape(side.scan_cycles, (-1, 1)),
             )
 
-        return self._home([op], self.hw.mapping.splits_attention, len(cases.attended))
+        phase = self._home([op], self.hw.mapping.splits_attention, len(cases.attended))
+        chunk = int(self._chunk_bytes(cases)[0])
+        if chunk == CONTIGUOUS_BYTES:
+            return phase
+        (step,) = phase.steps
+        rate = self.hw.gather_rate(step.path, chunk)
+        return replace(phase, steps=(step._replace(rate=rate),))
 
     def output_phase(self) -> Phase:
         """The phase behind :meth:`output`."""
@@ -313,6 +333,24 @@ class Phases:
             emit_slices(phase, timing, self._emit)
         self._memo[key] = outcome(phase, timing)
         return self._memo[key]
+
+    def _attend(
+        self, scored: bool, cases: AttendCases, policy: AttentionPolicy, aligned_outside: bool
+    ) -> Outcome:
+        """Attention phases whose runs of keys are of one length class."""
+        key = (
+            ("attention", scored, policy, aligned_outside),
+            tuple(each.tobytes() for each in cases),
+        )
+        return self._once(key, lambda: self.attention_phase(scored, cases, policy, aligned_outside))
+
+    def _chunk_bytes(self, cases: AttendCases) -> Ints:
+        """Bytes of a run of keys: a power of two, or what is as good as contiguous, [n]."""
+        per_token = self._model.kv.bytes_of(self._model.body.kv_size)
+        chunk = np.maximum(1, cases.attended * per_token // np.maximum(1, cases.runs))
+        power: Ints = 1 << np.log2(chunk).astype(np.int64)
+        single = cases.runs <= 1
+        return np.where(single, CONTIGUOUS_BYTES, np.minimum(power, CONTIGUOUS_BYTES))
 
     def _home(self, ops: Sequence[OpOf], split: bool, n: int = 1) -> Phase:
         """N phases of all sequences, each on its own core or split over all."""

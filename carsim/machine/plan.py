@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from carsim.machine.hardware import Hardware
-from carsim.machine.phases import Phases
+from carsim.machine.phases import AttendCases, Phases
 from carsim.policy import AttentionPolicy
 from carsim.schedule import BASELINE, SCHEDULES, Schedule
 from carsim.workload.geometry import Video
@@ -48,7 +48,14 @@ class Plan:
     @cached_property
     def attended(self) -> NDArray[np.int64]:  # [S]
         """Cached tokens that a query of each step reads, where that follows from the context."""
-        return self.attention.reads(self.contexts).tokens.astype(np.int64)
+        return self.reads.attended
+
+    @cached_property
+    def reads(self) -> AttendCases:
+        """What attention reads in each step, where that follows from the context, [S] each."""
+        found = self.attention.reads(self.contexts)
+        tokens, runs = (each.astype(np.int64) for each in (found.tokens, found.runs))
+        return AttendCases(tokens, runs * np.ones_like(tokens), self.contexts)
 
     @cached_property
     def contexts(self) -> NDArray[np.int64]:  # [S]

@@ -136,11 +136,11 @@ def _visits_of(
         return every
 
     same = np.zeros((1, len(where), 1), np.intp)
-    reads, contexts = plan.attended[where].reshape(1, -1, 1), plan.contexts[where].reshape(1, -1, 1)
-    if batches.attended is not None and plan.attention.records:
-        reads = batches.attended[:, where]
-        contexts = np.broadcast_to(contexts, reads.shape)
-    cases, case_of = AttendCases.distinct(reads, contexts)
+    reads = AttendCases(*(each[where].reshape(1, -1, 1) for each in plan.reads))
+    if batches.reads is not None and plan.attention.records:
+        attended, runs = (each[:, where] for each in batches.reads)
+        reads = AttendCases(attended, runs, np.broadcast_to(reads.contexts, attended.shape))
+    cases, case_of = reads.distinct()
     attention = phases.attention(scored, cases, plan.attention, plan.aligned_outside)
     output = phases.output()
     visits = [
@@ -193,10 +193,10 @@ def simulate_plainly(plan: Plan, batches: Batches) -> Simulation:
         step = at[1]
         scored = bool(plan.scored[step])
         book("qkv", at, phases.qkv(scored))
-        reads, contexts = plan.attended[step : step + 1], plan.contexts[step : step + 1]
-        if batches.attended is not None and plan.attention.records:
-            reads = batches.attended[at][None]
-        cases = AttendCases(reads, contexts)
+        cases = plan.reads.take(np.array([step]))
+        if batches.reads is not None and plan.attention.records:
+            attended, runs = (each[at][None] for each in batches.reads)
+            cases = AttendCases(attended, runs, cases.contexts)
         attention = book(
             "attention", at, phases.attention(scored, cases, plan.attention, plan.aligned_outside)
         )

@@ -227,7 +227,8 @@ class _Block:
 def _share(nbytes: Ints) -> Ints:
     """How many times longer each lane's bytes take than if it had the memory to itself."""
     total = nbytes.sum(axis=-1, keepdims=True)
-    return -(-(total << SHARE_BITS) // np.maximum(1, nbytes))
+    share: Ints = -(-(total << SHARE_BITS) // np.maximum(1, nbytes))
+    return share
 
 
 def _gather(frees: Ints, index: Ints) -> Ints:

@@ -1,1 +1,38 @@
-"""External memories: timings by standard, traffic patterns, and what a memory sustains."""
+"""External memories: standards by family, what they sustain by access pattern, ports and paths."""
+
+from carsim.memory.base import MAPPINGS, MemoryStandard
+from carsim.memory.path import MemoryPath, Path, memory_path, port_gbps
+from carsim.memory.section import Memory, Ports
+from carsim.memory.sustained import (
+    ARRIVALS,
+    ROWS,
+    Sustained,
+    idle_latency_ns,
+    loaded_latency_ns,
+    saturated_latency_ns,
+    sustained,
+)
+from carsim.memory.table import FAMILIES, STANDARDS, standard
+from carsim.memory.traffic import AccessPattern
+
+__all__ = [
+    "ARRIVALS",
+    "FAMILIES",
+    "MAPPINGS",
+    "ROWS",
+    "STANDARDS",
+    "AccessPattern",
+    "Memory",
+    "MemoryPath",
+    "MemoryStandard",
+    "Path",
+    "Ports",
+    "Sustained",
+    "idle_latency_ns",
+    "loaded_latency_ns",
+    "memory_path",
+    "port_gbps",
+    "saturated_latency_ns",
+    "standard",
+    "sustained",
+]

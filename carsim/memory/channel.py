@@ -1,13 +1,17 @@
 """The commands of one memory channel from refresh to refresh, by the timings of its standard.
 
-Model: a controller keeps a window of read requests and a queue of writes and issues, first ready
-first served, the command that the timings allow earliest; at the same clock a column command goes
-before an activate, and the older request before the younger. Rows stay open until a request for
-another row finds its bank without hits waiting; then the bank is precharged as soon as it may be.
+Model: a controller keeps a queue of reads and one of writes, sorted by bank. Each command - column
+command, precharge, activate - is issued at the clock that the timings allow earliest; commands that
+may go at the same clock go round robin over the banks, from the one after the last served. A bank
+serves the oldest request to its open row, else the oldest request at all, closing the row as soon
+as no request for it waits. All commands share one command bus where the standard has only one.
+Round robin and precharges on the bus both matter: with column commands always first and precharges
+free, four activates per tFAW = 23 clocks lock into a rhythm of 24.
+
 Writes wait for their turn: they are drained in a batch that begins when the queue is four fifths
-full (or no read waits) and ends when it is down to a fifth and a read waits. A slot of the window
-is taken until its data has come, a slot of the write queue until its write is issued; the requester
-fills a free slot at once, in its own order.
+full (or no read waits) and ends when it is down to a fifth and a read waits. A read holds its slot
+of the window until its data has come and its entry of the queue until its column command; the
+requester fills what is free at once, in its own order.
 
 The channel starts as a refresh leaves it: all banks closed, the queues full. It ends in time for
 the next one: all banks precharged, then tRFC. So every loss to refresh - the refresh itself, the
@@ -16,16 +20,16 @@ wait for precharge, rows opened again - is in the count.
 Time is in clocks of the DRAM and jumps from command to command, so that an interval takes
 milliseconds; nothing is rounded and nothing is drawn at random.
 
-Simplifications: one rank; precharges find the command bus free; refreshes are all-bank, neither
-postponed nor pulled in; a request is accepted one clock after it arrives and the requester answers
-data one clock later, whatever lies between them.
+Simplifications: one rank; refreshes are all-bank, neither postponed nor pulled in; a request is
+accepted one clock after it arrives and the requester answers data one clock later, whatever lies
+between them; no request is preferred because it has waited long.
 """
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from carsim.memory.standards import DramTimings
+from carsim.memory.base import MemoryStandard
 from carsim.memory.traffic import Burst
 
 DATA_BUS = "data bus"
@@ -50,7 +54,7 @@ Emit = Callable[[int, str, int, int], None]
 """Called with clock, command (``ACT``, ``PRE``, ``RD``, ``WR``), bank and row."""
 
 _NEVER = 1 << 60
-_AFTER_COLUMNS = 1 << 40
+_NONE, _COLUMN, _PRECHARGE, _ACTIVATE = range(4)
 
 
 @dataclass(frozen=True)
@@ -72,74 +76,76 @@ class _Bank:
     """State of one bank and the command that it is due next."""
 
     __slots__ = (
-        "act_at", "act_blame", "blame", "col_at", "group", "head", "is_hit", "known_at",
-        "known_blame", "number", "pre_at", "queues", "rank", "ready_at", "row",
+        "act_at", "act_blame", "blame", "col_at", "due", "group", "head", "known_at",
+        "known_blame", "number", "order", "pre_at", "queues", "ready_at", "row",
     )  # fmt: skip
 
-    def __init__(self, number: int, group: int) -> None:
+    def __init__(self, number: int, standard: MemoryStandard) -> None:
         self.number = number
-        self.group = group
+        self.group = number % standard.bank_groups
+        # Place in the round robin: the banks of a group one after the other.
+        self.order = self.group * standard.banks_per_group + number // standard.bank_groups
         self.row = -1  # none is open
         self.act_at = self.col_at = self.pre_at = 0  # earliest clocks that the bank itself allows
         self.act_blame = ROW_CYCLE  # why the row was not opened earlier
-        # Requests that wait, per direction, in order of age: (age, row, clock of arrival).
-        self.queues: tuple[list[tuple[int, int, int]], ...] = ([], [])
+        # Requests that wait, per direction, in order of age: (row, clock of arrival).
+        self.queues: tuple[list[tuple[int, int]], ...] = ([], [])
         self.known_at = 0  # since when the controller knows that the bank needs another row
         self.known_blame = REQUESTS
         # The command that is due, as :meth:`update` leaves it.
-        self.rank = -1  # order among commands of one clock; -1 is none
-        self.is_hit = False
+        self.due = _NONE
         self.head = 0
         self.ready_at = 0
         self.blame = REQUESTS
 
-    def precharge_at(self) -> int:
-        """When the open row is closed for the sake of the request at the head."""
-        return max(self.pre_at, self.known_at)
-
-    def update(self, direction: int, trp_nck: int) -> None:
+    def update(self, direction: int) -> None:
         """Find the command that is due after a change of this bank."""
         queue = self.queues[direction]
         if not queue:
-            self.rank = -1
+            self.due = _NONE
             return
-        for head, (age, row, arrival) in enumerate(queue):
+        for head, (row, arrival) in enumerate(queue):
             if row == self.row:
-                self.is_hit, self.head, self.rank = True, head, age
+                self.due, self.head = _COLUMN, head
                 self.ready_at = max(self.col_at, arrival)
                 self.blame = REQUESTS if arrival > self.col_at else self.act_blame
                 return
-        self.is_hit, self.rank = False, queue[0][0] + _AFTER_COLUMNS
-        if self.row >= 0:
-            self.ready_at = self.precharge_at() + trp_nck
-        else:
-            self.ready_at = max(self.act_at, self.known_at)
+        self.due = _PRECHARGE if self.row >= 0 else _ACTIVATE
+        self.ready_at = max(self.pre_at if self.row >= 0 else self.act_at, self.known_at)
 
 
 class Channel:
     """A channel and its controller over one refresh interval.
 
     Args:
-        timings: The standard.
-        bursts: What is asked for, in order.
-        window: Reads in flight, in bursts; also the bursts that the write queue holds.
-        emit: Observer of the commands; precharges are told late, with their true clock.
+        standard: Timings.
+        source: What is asked for, in order.
+        window: Reads in flight, in bursts.
+        queue: Bursts that each queue holds; as many as the window if left out.
+        emit: Observer of the commands.
     """
 
     def __init__(
-        self, timings: DramTimings, bursts: Iterator[Burst], window: int, emit: Emit | None = None
+        self,
+        standard: MemoryStandard,
+        source: Iterator[Burst],
+        window: int,
+        queue: int | None = None,
+        emit: Emit | None = None,
     ) -> None:
-        t = self._t = timings
-        self._source = bursts
-        self._next = next(bursts)
+        t = self._t = standard
+        self._source = source
+        self._next = next(source)
         self._emit = emit
-        self._banks = [_Bank(number, number % t.bank_groups) for number in range(t.banks)]
-        self._free = (deque([0] * window), deque([0] * window))  # clocks at which slots are free
+        self._banks = [_Bank(number, t) for number in range(t.banks)]
+        self._queue = min(window, queue or window)
+        # Clocks at which slots are free.
+        self._free = (deque([0] * window), deque([0] * self._queue))
         self._waiting = [0, 0]
-        self._drain_from = max(1, round(DRAIN_FROM * window))
-        self._drain_to = round(DRAIN_TO * window)
+        self._drain_from = max(1, round(DRAIN_FROM * self._queue))
+        self._drain_to = round(DRAIN_TO * self._queue)
         self._direction = self._last_direction = READ
-        self._now = self._age = 0
+        self._now = self._turn_of = 0
         self._idle: Counter[str] = Counter()
         self._bursts = self._activates = 0
         self._busy_until = -1
@@ -170,55 +176,43 @@ class Channel:
 
     def run(self) -> Interval:
         """Schedule until the next refresh."""
+        issue = {_COLUMN: self._move, _PRECHARGE: self._close, _ACTIVATE: self._open}
+        held = (0, self._t.command_nck, self._t.precharge_nck, self._t.command_nck)
         while True:
             self._admit()
             self._turn()
             bank, at = self._earliest()
-            slots = self._free[self._next[2]]
-            arrival = slots[0] if slots else _NEVER
+            arrival = self._arrival()
             if min(at, arrival) > self._last_at[self._direction]:
                 return Interval(self._bursts, self._activates, dict(self._idle))
-            if arrival <= at:
+            if bank is None or arrival <= at:
                 self._now = arrival
                 continue
             self._now = at
-            self._bus_at = at + self._t.command_nck
-            assert bank is not None  # else at would be past the end
-            if bank.is_hit:
-                self._move(bank, at)
-            else:
-                self._open(bank, at)
-            bank.update(self._direction, self._t.trp_nck)
+            self._bus_at = at + held[bank.due]
+            self._turn_of = bank.order + 1
+            issue[bank.due](bank, at)
+            bank.update(self._direction)
+
+    def _arrival(self) -> int:
+        """When the next request finds a slot and an entry of the queue."""
+        is_write = self._next.is_write
+        slots = self._free[is_write]
+        return slots[0] if slots and self._waiting[is_write] < self._queue else _NEVER
 
     def _admit(self) -> None:
         """Take in the requests that have found a slot by now."""
         now = self._now
-        while True:
+        while self._arrival() <= now:
             number, row, is_write = self._next
-            slots = self._free[is_write]
-            if not slots or slots[0] > now:
-                return
-            slots.popleft()
+            self._free[is_write].popleft()
             bank = self._banks[number]
-            if is_write == self._direction:
-                if bank.rank >= 0 and not bank.is_hit and bank.row >= 0:
-                    self._commit_precharge(bank, now)
-                elif bank.rank < 0:
-                    bank.known_at, bank.known_blame = now, REQUESTS
-            bank.queues[is_write].append((self._age, row, now))
-            self._age += 1
+            if is_write == self._direction and bank.due == _NONE:
+                bank.known_at, bank.known_blame = now, REQUESTS
+            bank.queues[is_write].append((row, now))
             self._waiting[is_write] += 1
-            bank.update(self._direction, self._t.trp_nck)
+            bank.update(self._direction)
             self._next = next(self._source)
-
-    def _commit_precharge(self, bank: _Bank, now: int) -> None:
-        """Close the row if that was due by now: a request for it comes too late."""
-        at = bank.precharge_at()
-        if at <= now:
-            if self._emit:
-                self._emit(at, "PRE", bank.number, bank.row)
-            bank.row = -1
-            bank.act_at = at + self._t.trp_nck
 
     def _turn(self) -> None:
         """Choose between reads and writes."""
@@ -232,7 +226,7 @@ class Channel:
         self._direction = WRITE if self._direction == READ else READ
         for bank in self._banks:
             bank.known_at, bank.known_blame = max(bank.known_at, self._now), TURNAROUND
-            bank.update(self._direction, self._t.trp_nck)
+            bank.update(self._direction)
 
     def _earliest(self) -> tuple[_Bank | None, int]:
         """The bank whose command may be issued first, and when."""
@@ -240,34 +234,43 @@ class Channel:
         group_column_at = self._group_column_at[self._direction]
         act_at, group_act_at = self._act_at, self._group_act_at
         floor = max(self._now, self._bus_at)
-        best, best_at, best_rank = None, _NEVER, _NEVER
+        turn_of, count = self._turn_of, len(self._banks)
+        best, best_at, best_wait = None, _NEVER, count
         for bank in self._banks:
-            rank = bank.rank
-            if rank < 0:
+            due = bank.due
+            if due == _NONE:
                 continue
-            if bank.is_hit:
+            if due == _COLUMN:
                 at = max(floor, bank.ready_at, column_at, group_column_at[bank.group])
-            else:
+            elif due == _ACTIVATE:
                 at = max(floor, bank.ready_at, act_at, group_act_at[bank.group])
-            if at < best_at or (at == best_at and rank < best_rank):
-                best, best_at, best_rank = bank, at, rank
+            else:
+                at = max(floor, bank.ready_at)
+            if at <= best_at:
+                wait = (bank.order - turn_of) % count
+                if at < best_at or wait < best_wait:
+                    best, best_at, best_wait = bank, at, wait
         return best, best_at
 
+    def _close(self, bank: _Bank, at: int) -> None:
+        """Precharge the open row, for which no request waits."""
+        if self._emit:
+            self._emit(at, "PRE", bank.number, bank.row)
+        # What the precharge waited for is what the activate after it is late for.
+        bank.act_blame = bank.known_blame if bank.known_at >= bank.pre_at else ROW_CYCLE
+        bank.row = -1
+        bank.act_at = at + self._t.trp_nck
+
     def _open(self, bank: _Bank, at: int) -> None:
-        """Activate the row of the bank's oldest request, closing the one before."""
+        """Activate the row of the bank's oldest request."""
         t = self._t
         if at > bank.ready_at:
             bank.act_blame = ACTIVATION
-        elif bank.known_at >= (bank.pre_at if bank.row >= 0 else bank.act_at):
+        elif bank.known_at >= bank.act_at:
             bank.act_blame = bank.known_blame
-        else:
-            bank.act_blame = ROW_CYCLE
-        row = bank.queues[self._direction][0][1]
+        bank.row = bank.queues[self._direction][0][0]
         if self._emit:
-            if bank.row >= 0:
-                self._emit(bank.precharge_at(), "PRE", bank.number, bank.row)
-            self._emit(at, "ACT", bank.number, row)
-        bank.row = row
+            self._emit(at, "ACT", bank.number, bank.row)
         bank.col_at = at + t.trcd_nck
         bank.pre_at = at + t.tras_nck
         self._window_of_acts.append(at)

@@ -1,15 +1,9 @@
 """What is asked of a memory channel, as an endless sequence of bursts with their bank and row.
 
-Model of the address mapping: from high to low bits row, column, bank, bank group, burst. Bursts
-that follow each other in memory go to other bank groups first, then to other banks, and come back
-to a row only after having been to every bank. It is the mapping of the cycle-accurate references
-(there called row-column-bank); a mapping that keeps a whole row together loses tCCD_L / tCCD_S on a
-sequential stream.
-
-Model of the traffic: chunks of contiguous bytes, one after the other, each of them read or written
-as a whole. A chunk is the next one of its stream (streams take turns and lie far apart, at
-unrelated offsets) or lies anywhere (``random``). Written chunks form a stream of their own, as in a
-copy, and are spread evenly among the reads.
+Model: chunks of contiguous bytes, one after the other, each of them read or written as a whole. A
+chunk is the next one of its stream (streams take turns and lie far apart, at unrelated offsets or
+all at aligned ones) or lies anywhere (``random``). Written chunks form a stream of their own, as in
+a copy, and are spread evenly among the reads.
 
 Simplifications: chunks start at the beginning of a burst, so that the rest of a last burst is
 fetched in vain; the memory is large against all that is in flight, so that places do not repeat.
@@ -17,57 +11,54 @@ fetched in vain; the memory is large against all that is in flight, so that plac
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple
 
 from carsim.errors import InputError
-from carsim.memory.standards import DramTimings
-
-PATTERNS = ("sequential", "streams", "random")
-"""Where the next chunk lies: after the last one, after the last one of its stream, anywhere."""
-
-REQUEST_BYTES = 64
-"""Bytes of one request, which may be several bursts on a narrow channel."""
-
-QUEUE_REQUESTS = 32
-"""Requests that a controller holds in each direction; those of the cycle-accurate references."""
+from carsim.memory.base import MAPPINGS, MemoryStandard
 
 _REGION_BURSTS = 1 << 24
 _WRITE_STREAM = 1 << 20
 _MASK = (1 << 64) - 1
 
-Burst: TypeAlias = tuple[int, int, bool]
-"""Bank, row, and whether it is a write."""
+
+class Burst(NamedTuple):
+    """Where one burst goes."""
+
+    bank: int
+    row: int
+    is_write: bool
 
 
 @dataclass(frozen=True)
-class Access:
+class AccessPattern:
     """How a memory is used.
 
     Attributes:
-        pattern: One of :data:`PATTERNS`. ``sequential`` and ``streams`` differ in name only: one
-            stream that runs through memory, or several that take turns chunk by chunk.
+        streams: Sequential streams that take turns; of no effect on ``random``.
         chunk_bytes: Contiguous bytes of one turn of a stream, of one random place, and of one run
             of reads or writes where both are mixed.
-        streams: Number of streams; of no effect on ``random``.
+        random: Chunks lie anywhere instead of one after the other.
         read_fraction: Share of reads, 0 to 1.
-        outstanding: Requests of :data:`REQUEST_BYTES` that may wait for their data (writes: for
-            their turn) on one channel; ``None`` is as many as the controller holds, and more than
-            those are of no use.
+        outstanding: Requests that may wait for their data on one channel. The controller's queue
+            holds ``queue_requests`` of them until their column command; those of a longer window
+            queue up in front of it. ``None`` is as many as the queue holds.
+        aligned: All streams begin at the same bank and column, in rows of their own.
+        mapping: Address mapping, one of :data:`MAPPINGS`; the standard's usual one if ``None``.
 
     Raises:
         InputError: If a value is out of range.
     """
 
-    pattern: str = "sequential"
-    chunk_bytes: int = 4096
     streams: int = 1
+    chunk_bytes: int = 4096
+    random: bool = False
     read_fraction: float = 1.0
     outstanding: int | None = None
+    aligned: bool = False
+    mapping: str | None = None
 
     def __post_init__(self) -> None:
         """Refuse what no channel can be asked."""
-        if self.pattern not in PATTERNS:
-            _refuse("pattern", self.pattern, f"choose one of {', '.join(PATTERNS)}")
         if self.chunk_bytes < 1:
             _refuse("chunk_bytes", self.chunk_bytes, "give a positive number of bytes")
         if self.streams < 1:
@@ -76,25 +67,22 @@ class Access:
             _refuse("read_fraction", self.read_fraction, "give a share from 0 to 1")
         if self.outstanding is not None and self.outstanding < 1:
             _refuse("outstanding", self.outstanding, "give at least one request")
+        if self.mapping not in (None, *MAPPINGS):
+            _refuse("mapping", self.mapping, f"choose one of {', '.join(MAPPINGS)}")
 
     @property
     def is_contiguous(self) -> bool:
         """Whether chunks follow each other without a seam, so that their length does not matter."""
-        return self.pattern != "random" and self.streams == 1 and self.read_fraction in (0.0, 1.0)
+        return not self.random and self.streams == 1 and self.read_fraction in (0.0, 1.0)
 
-    @property
-    def queue_requests(self) -> int:
+    def requests(self, standard: MemoryStandard) -> int:
         """Requests in flight on one channel."""
-        return min(self.outstanding or QUEUE_REQUESTS, QUEUE_REQUESTS)
+        return self.outstanding or standard.queue_requests
 
-    @property
-    def request_bytes(self) -> int:
-        """Bytes of one request: a chunk smaller than a request is a request of its own."""
-        return REQUEST_BYTES if self.is_contiguous else min(REQUEST_BYTES, self.chunk_bytes)
-
-    def window_bursts(self, burst_bytes: int) -> int:
-        """Bursts in flight on one channel."""
-        return self.queue_requests * -(-self.request_bytes // burst_bytes)
+    def bursts_per_request(self, standard: MemoryStandard, burst_bytes: int) -> int:
+        """Bursts of one request: a chunk smaller than a request is a request of its own."""
+        nbytes = standard.request_bytes
+        return -(-(nbytes if self.is_contiguous else min(nbytes, self.chunk_bytes)) // burst_bytes)
 
     def useful_share(self, burst_bytes: int) -> float:
         """Share of the bytes of whole bursts that were asked for."""
@@ -103,26 +91,25 @@ class Access:
         return self.chunk_bytes / (-(-self.chunk_bytes // burst_bytes) * burst_bytes)
 
 
-def bursts(timings: DramTimings, access: Access, burst_bytes: int) -> Iterator[Burst]:
+def bursts(standard: MemoryStandard, access: AccessPattern, burst_bytes: int) -> Iterator[Burst]:
     """The bursts of an access pattern, in the order in which they are asked for; without end."""
-    banks = timings.banks
-    bursts_per_row_of_banks = banks * timings.row_bursts
+    mapping = access.mapping or standard.mapping
     length = -(-access.chunk_bytes // burst_bytes)
     for start, is_write in _chunks(access, length):
         for burst in range(start, start + length):
-            yield burst % banks, burst // bursts_per_row_of_banks, is_write
+            yield Burst(*standard.place(burst, mapping, burst_bytes), is_write)
 
 
-def _chunks(access: Access, length: int) -> Iterator[tuple[int, bool]]:
+def _chunks(access: AccessPattern, length: int) -> Iterator[tuple[int, bool]]:
     """First burst of each chunk, and whether it is written."""
-    heads = [_start_of_stream(stream) for stream in range(access.streams)]
-    write_head = _start_of_stream(_WRITE_STREAM)
+    heads = [_start_of_stream(stream, access.aligned) for stream in range(access.streams)]
+    write_head = _start_of_stream(_WRITE_STREAM, access.aligned)
     written = turn = chunk = 0
     while True:
         # The nearest integer keeps the share of writes exact without accumulating rounding errors.
         is_write = round((chunk + 1) * (1.0 - access.read_fraction)) > written
         written += is_write
-        if access.pattern == "random":
+        if access.random:
             yield _scatter(chunk) % _REGION_BURSTS * length, is_write
         elif is_write:
             yield write_head, True
@@ -135,9 +122,9 @@ def _chunks(access: Access, length: int) -> Iterator[tuple[int, bool]]:
         chunk += 1
 
 
-def _start_of_stream(stream: int) -> int:
-    """First burst of a stream: in a region of its own, at any offset."""
-    return stream * _REGION_BURSTS + _scatter(stream) % _REGION_BURSTS
+def _start_of_stream(stream: int, aligned: bool) -> int:
+    """First burst of a stream: in a region of its own, at its beginning or at any offset."""
+    return stream * _REGION_BURSTS + (0 if aligned else _scatter(stream) % _REGION_BURSTS)
 
 
 def _scatter(number: int) -> int:

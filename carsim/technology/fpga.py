@@ -368,7 +368,7 @@ def _buffers(design: "Design") -> list[Buffer]:
         ),
         Buffer("DRS", instructions, 8 * INSTRUCTION_BYTES, 1),
         *(
-            Buffer(f"bursts of {name}", 2 * each.max_burst_bytes, each.bits, each.count)
+            Buffer(f"bursts of {name}", 2 * each.burst_bytes, each.bits, each.count)
             for name, each in ports.items()
         ),
     ]

@@ -1,9 +1,13 @@
 """The DRAM model against two cycle-accurate simulators, row by row: ``carsim validate dram``.
 
-``data/dram_reference.csv``: DDR4-2400, one 64-bit channel of 8 Gb x8 devices, DRAMsim3 and
-Ramulator 2.1 (FR-FCFS), at least 200,000 requests a row, refresh on, 32 requests in flight unless
-the row says otherwise. The simulators differ between themselves; a prediction between the two is as
-good as either, one outside is judged by the nearer.
+``data/dram_reference.csv``: DDR4-2400, DDR4-2133 (one 64-bit channel of 8 Gb x8 devices) and an
+HBM2 pseudo-channel on DRAMsim3 and Ramulator 2.1 (FR-FCFS), at least 200,000 requests a row,
+refresh on, 32 requests in flight unless the row says otherwise. The simulators differ between
+themselves by up to 37 %: every row keeps its signed error against each, and is judged by the
+nearer.
+
+The file's DDR4-2133 is the bin 2133R, 16-16-16, not the ZCU102's 2133P, 15-15-15: in both
+simulators a closed row costs 16 clocks more than an open one, another open row 16 more again.
 
 The naive rival takes 0.9 of the peak bandwidth for granted; with all requests in flight, the bytes
 in flight over that bandwidth are its latency (Little's law). It says nothing of an idle memory, nor
@@ -12,13 +16,13 @@ of one under a given load.
 
 import csv
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 
-from carsim.memory.sustained import (
-    Access,
-    DramTimings,
+from carsim.memory import (
+    AccessPattern,
+    MemoryStandard,
     idle_latency_ns,
     loaded_latency_ns,
     saturated_latency_ns,
@@ -26,22 +30,11 @@ from carsim.memory.sustained import (
     sustained,
 )
 
-STANDARD = "DDR4-2400"
-PEAK_GBPS = 19.2
-REQUEST_BYTES = 64
-"""What the rows of the file have in common."""
+STANDARDS = {"DDR4-2133": "DDR4-2133R", "DDR4-2400": "DDR4-2400", "HBM2-2000-64bPC": "HBM2-2000"}
+"""Standard in the file -> its row in carsim's table."""
 
 NULL_EFFICIENCY = 0.9
 """Share of the peak bandwidth that the naive rival takes for granted."""
-
-PATTERNS = {
-    "seq": "sequential",
-    "streams_rr": "streams",
-    "mix_seq": "sequential",
-    "mix_random": "random",
-    "random": "random",
-}
-"""Pattern in the file -> its name in carsim."""
 
 IDLE_ROWS = {
     "idle_rowhit": "hit",
@@ -51,8 +44,8 @@ IDLE_ROWS = {
 }
 """Pattern in the file of a single request -> the state of the row that it finds."""
 
-DEFAULT_WINDOW = 32
-LARGE_CHUNK_BYTES = 4096
+USUAL_WINDOW, NO_WINDOW = 32, 1 << 12
+LARGE_CHUNK_BYTES, SMALL_CHUNK_BYTES = 4096, 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,44 +53,59 @@ class Situation:
     """What a row of the file asks of the memory.
 
     Attributes:
-        name: Pattern as the file names it, with window or load if not the usual ones.
+        standard: Name of the memory in the file.
+        pattern: Pattern as the file names it, with window or load if not the usual ones.
         streams: Streams that take turns.
         chunk_bytes: Bytes read in one go.
         read_fraction: Share of requests that read.
+        window: Requests in flight; 0 is no limit.
     """
 
-    name: str
+    standard: str
+    pattern: str
     streams: int
     chunk_bytes: int
     read_fraction: float
+    window: int
 
     @property
-    def pattern(self) -> str:
-        """The name without window or load."""
-        return self.name.partition("@")[0]
+    def timings(self) -> MemoryStandard:
+        """The memory in carsim's table."""
+        return standard(STANDARDS[self.standard])
 
     @property
-    def window(self) -> int:
-        """Requests in flight."""
-        _, _, window = self.name.partition("@w")
-        return int(window) if window else DEFAULT_WINDOW
-
-    @property
-    def is_loaded(self) -> bool:
-        """The efficiency is given, not found."""
-        return "@load" in self.name
-
-    @property
-    def access(self) -> Access:
+    def access(self) -> AccessPattern:
         """The same as carsim's DRAM model takes it."""
-        return Access(
-            PATTERNS[self.pattern], self.chunk_bytes, self.streams, self.read_fraction, self.window
+        return AccessPattern(
+            self.streams,
+            self.chunk_bytes,
+            random="random" in self.pattern,
+            read_fraction=self.read_fraction,
+            outstanding=self.window or NO_WINDOW,
+            aligned="aligned" in self.pattern,
         )
+
+    @property
+    def kind(self) -> str:
+        """Kind of the row, one of :data:`BOUNDS`."""
+        name, _, how = self.pattern.partition("@")
+        if name in IDLE_ROWS:
+            return "idle"
+        if how:
+            return "under an offered load" if how.startswith("load") else "other windows"
+        if name.startswith("mix"):
+            return "reads and writes"
+        if name == "seq":
+            return "sequential"
+        if self.chunk_bytes >= LARGE_CHUNK_BYTES:
+            return "chunks of 4 KiB and more"
+        is_small = self.streams > 1 and self.chunk_bytes < SMALL_CHUNK_BYTES
+        return "streams under 1 KiB" if is_small else "smaller chunks"
 
     def __str__(self) -> str:
         streams = f", {self.streams} streams" if self.streams > 1 else ""
         reads = f", {self.read_fraction:.0%} reads" if self.read_fraction < 1 else ""
-        return f"{self.name}, {self.chunk_bytes} B{streams}{reads}"
+        return f"{self.standard} {self.pattern}, {self.chunk_bytes} B{streams}{reads}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,14 +125,19 @@ class DramCheck:
     null: float | None
 
     @property
+    def errors(self) -> dict[str, float]:
+        """Simulator -> relative error of carsim against it, with its sign."""
+        return {name: self.value / counted - 1 for name, counted in self.references.items()}
+
+    @property
     def error(self) -> float:
-        """Of carsim: 0 between the references, else the relative distance to the nearer."""
-        return distance(self.value, self.references)
+        """The one against the nearer simulator."""
+        return _nearest(self.value, self.references)
 
     @property
     def null_error(self) -> float | None:
         """The same of the naive rival."""
-        return None if self.null is None else distance(self.null, self.references)
+        return None if self.null is None else _nearest(self.null, self.references)
 
 
 @dataclass(frozen=True)
@@ -135,11 +148,13 @@ class DramKind:
         name: What they have in common.
         bound: Largest absolute error that is allowed.
         checks: The rows, in the order of the file.
+        reason: Why the bound is wide; empty where it is not.
     """
 
     name: str
     bound: float
     checks: tuple[DramCheck, ...]
+    reason: str = ""
 
     @property
     def worst(self) -> float:
@@ -152,26 +167,33 @@ class DramKind:
         return sum(abs(check.error) for check in self.checks) / len(self.checks)
 
     @property
-    def null_errors(self) -> tuple[float, ...]:
-        """Absolute errors of the naive rival; empty where it says nothing."""
-        errors = [check.null_error for check in self.checks]
-        return tuple(abs(error) for error in errors if error is not None)
+    def bias(self) -> dict[str, float]:
+        """Simulator -> mean signed error against it."""
+        found: dict[str, list[float]] = defaultdict(list)
+        for check in self.checks:
+            for name, error in check.errors.items():
+                found[name].append(error)
+        return {name: sum(errors) / len(errors) for name, errors in found.items()}
 
     @property
     def null_worst(self) -> float | None:
-        """The largest of them."""
-        return max(self.null_errors, default=None)
+        """Largest absolute error of the naive rival; None where it says nothing."""
+        return max(self._null_errors, default=None)
 
     @property
     def null_mean(self) -> float | None:
-        """Their mean."""
-        errors = self.null_errors
+        """Mean of them."""
+        errors = self._null_errors
         return sum(errors) / len(errors) if errors else None
 
     @property
     def passes(self) -> bool:
         """Every row is within the bound."""
         return self.worst <= self.bound
+
+    @property
+    def _null_errors(self) -> list[float]:
+        return [abs(each.null_error) for each in self.checks if each.null_error is not None]
 
 
 @dataclass(frozen=True)
@@ -186,67 +208,81 @@ class DramReport:
         return all(kind.passes for kind in self.kinds)
 
 
-EFFICIENCIES: Mapping[str, tuple[float, Callable[[Situation], bool]]] = {
-    "sequential": (0.02, lambda asked: asked.name == "seq"),
-    "chunks of 4 KiB and more": (
-        0.03,
-        lambda asked: _is_chunked(asked) and asked.chunk_bytes >= LARGE_CHUNK_BYTES,
-    ),
-    "smaller chunks": (
-        0.12,
-        lambda asked: _is_chunked(asked) and asked.chunk_bytes < LARGE_CHUNK_BYTES,
-    ),
-    "reads and writes": (0.06, lambda asked: asked.name.startswith("mix")),
-    "limited window": (0.03, lambda asked: "@w" in asked.name),
+BOUNDS: Mapping[tuple[str, str], Mapping[str, float]] = {
+    ("efficiency", "sequential"): {"DDR4": 0.02, "HBM2": 0.05},
+    ("efficiency", "chunks of 4 KiB and more"): {"DDR4": 0.02, "HBM2": 0.05},
+    ("efficiency", "smaller chunks"): {"DDR4": 0.04, "HBM2": 0.10},
+    ("efficiency", "streams under 1 KiB"): {"DDR4": 0.04, "HBM2": 0.40},
+    ("efficiency", "reads and writes"): {"DDR4": 0.04, "HBM2": 0.05},
+    ("efficiency", "other windows"): {"DDR4": 0.04},
+    ("latency", "idle"): {"DDR4": 0.05},
+    ("latency", "all requests in flight"): {"DDR4": 0.05, "HBM2": 0.40},
+    ("latency", "under an offered load"): {"DDR4": 0.06},
 }
-"""Kind of a row of bandwidth -> its bound, and whether a situation belongs to it."""
+"""Figure and kind of a row -> family -> bound: the errors aimed at, except where
+:data:`REASONS` says why they cannot be had."""
 
-IDLE_BOUND, FULL_BOUND, LOADED_BOUND = 0.10, 0.10, 0.10
-"""Bounds of latencies: of a single request, of all in flight, and under an offered load."""
+_OFFSETS = (
+    "with bank groups interleaved, a stream stays in one bank of each group for 4 KiB, so what few "
+    "streams of small chunks get depends on where they begin, which the file does not say: over 16 "
+    "draws, 8 streams of 256 B get 0.58 to 0.86 of the peak (simulator: 0.61)"
+)
+
+REASONS: Mapping[tuple[str, str, str], str] = {
+    ("efficiency", "streams under 1 KiB", "HBM2"): _OFFSETS,
+    ("latency", "all requests in flight", "HBM2"): _OFFSETS,
+    ("latency", "under an offered load", "DDR4"): (
+        "refreshes keep a sequential stream 3 % shorter here than in the simulators, and the wait "
+        "grows with the square of that time"
+    ),
+}
+"""Figure, kind and family -> why its bound is wide."""
 
 
 def validate_dram() -> DramReport:
     """Compare the DRAM model with every row of the file."""
-    dram = standard(STANDARD)
+    found: dict[tuple[str, str, str], list[DramCheck]] = defaultdict(list)
+    for (figure, kind), check in _checks():
+        found[figure, kind, check.situation.standard].append(check)
+    kinds = []
+    for (figure, kind), bounds in BOUNDS.items():
+        for name in STANDARDS:
+            checks = tuple(found[figure, kind, name])
+            if checks:
+                family = checks[0].situation.timings.family
+                reason = REASONS.get((figure, kind, family), "")
+                title = f"{figure}: {name.removesuffix('-64bPC')}, {kind}"
+                kinds.append(DramKind(title, bounds[family], checks, reason))
+    return DramReport(tuple(kinds))
+
+
+def _checks() -> Iterator[tuple[tuple[str, str], DramCheck]]:
+    """Every row as figure, kind and check."""
     efficiency, latency = references("efficiency"), references("mean_latency_ns")
-    kinds = [
-        DramKind(
-            f"efficiency: {name}",
-            bound,
-            tuple(
-                DramCheck(asked, sustained(dram, asked.access).efficiency, counted, NULL_EFFICIENCY)
-                for asked, counted in efficiency.items()
-                if belongs(asked)
-            ),
-        )
-        for name, (bound, belongs) in EFFICIENCIES.items()
-    ]
-    idle = tuple(
-        DramCheck(asked, idle_latency_ns(dram, IDLE_ROWS[asked.name]), counted, None)
-        for asked, counted in latency.items()
-        if asked.name in IDLE_ROWS
-    )
-    # Of the reads; writes are posted.
-    full = tuple(
-        DramCheck(
-            asked, saturated_latency_ns(dram, asked.access), latency[asked], _null_latency_ns(asked)
-        )
-        for asked in efficiency
-        if not asked.is_loaded
-    )
-    loaded = tuple(
-        DramCheck(asked, _loaded_ns(dram, asked, efficiency[asked]), counted, None)
-        for asked, counted in latency.items()
-        if asked.is_loaded
-    )
-    return DramReport(
-        (
-            *kinds,
-            DramKind("latency: idle", IDLE_BOUND, idle),
-            DramKind("latency: all requests in flight", FULL_BOUND, full),
-            DramKind("latency: under an offered load", LOADED_BOUND, loaded),
-        )
-    )
+    for asked, counted in latency.items():
+        timings, kind = asked.timings, asked.kind
+        if kind == "idle":
+            own = idle_latency_ns(timings, IDLE_ROWS[asked.pattern])
+            yield ("latency", kind), DramCheck(asked, own, counted, None)
+        elif kind == "under an offered load":
+            # A share of the peak; where it is one of what is sustained, the first simulator's.
+            load = next(iter(efficiency[asked].values()))
+            own = loaded_latency_ns(timings, load, asked.pattern.rpartition("_")[2])
+            yield ("latency", kind), DramCheck(asked, own, counted, None)
+        else:
+            own = sustained(timings, asked.access).efficiency
+            check = DramCheck(asked, own, efficiency[asked], NULL_EFFICIENCY)
+            yield ("efficiency", kind), check
+            if asked.window:  # else no number of requests is in flight
+                yield (
+                    ("latency", "all requests in flight"),
+                    DramCheck(
+                        asked,
+                        saturated_latency_ns(timings, asked.access),
+                        counted,
+                        _null_latency_ns(asked),
+                    ),
+                )
 
 
 def references(column: str) -> dict[Situation, dict[str, float]]:
@@ -260,36 +296,27 @@ def references(column: str) -> dict[Situation, dict[str, float]]:
     for row in csv.DictReader(text.splitlines()):
         if row[column]:
             asked = Situation(
+                row["standard"],
                 row["pattern"],
                 int(row["streams"]),
                 int(row["chunk_bytes"]),
                 float(row["read_fraction"]),
+                int(row["window"]),
             )
             found[asked][row["simulator"]] = float(row[column])
     return dict(found)
 
 
-def distance(value: float, references: Mapping[str, float]) -> float:
-    """0 between the references, else the relative distance to the nearer.
+def _nearest(value: float, references: Mapping[str, float]) -> float:
+    """Relative error against the nearer reference, with its sign.
 
-    >>> distance(0.8, {"a": 0.75, "b": 0.85}), round(distance(0.9, {"a": 0.75, "b": 0.8}), 3)
-    (0.0, 0.125)
+    >>> round(_nearest(0.9, {"a": 0.75, "b": 0.8}), 3)
+    0.125
     """
-    counted = references.values()
-    if min(counted) <= value <= max(counted):
-        return 0.0
-    return min((value / other - 1 for other in counted), key=abs)
-
-
-def _is_chunked(asked: Situation) -> bool:
-    return asked.name in ("random", "streams_rr")
-
-
-def _loaded_ns(dram: DramTimings, asked: Situation, offered: Mapping[str, float]) -> float:
-    """The load is a share of the peak; where it is one of what is sustained, the first's."""
-    arrivals = asked.name.rpartition("_")[2]
-    return loaded_latency_ns(dram, next(iter(offered.values())), arrivals)
+    return min((value / counted - 1 for counted in references.values()), key=abs)
 
 
 def _null_latency_ns(asked: Situation) -> float:
-    return asked.window * REQUEST_BYTES / (NULL_EFFICIENCY * PEAK_GBPS)
+    timings = asked.timings
+    peak_gbps = timings.peak_gbps(timings.channel_bits)
+    return asked.window * timings.request_bytes / (NULL_EFFICIENCY * peak_gbps)

@@ -1,7 +1,6 @@
 """The DRAM model against two cycle-accurate simulators, row by row, and against measured boards.
 
-What the rows are and how they are judged is told in :mod:`carsim.validate.dram`. Bounds here are
-what the model meets, rounded up; those stated to users are wider.
+What the rows are and how they are judged is told in :mod:`carsim.validate.dram`.
 """
 
 import json
@@ -11,20 +10,9 @@ from click.testing import CliRunner
 
 import carsim.validate.dram
 from carsim.cli.validate import validate
-from carsim.memory.sustained import Access, idle_latency_ns, standard, sustained
+from carsim.memory import AccessPattern, idle_latency_ns, standard, sustained, traffic
+from carsim.memory.sustained import _efficiency
 from carsim.validate.dram import DramKind, DramReport, references, validate_dram
-
-KINDS = {
-    "efficiency: sequential": (1, 0.005),
-    "efficiency: chunks of 4 KiB and more": (15, 0.025),
-    "efficiency: smaller chunks": (15, 0.02),
-    "efficiency: reads and writes": (4, 0.02),
-    "efficiency: limited window": (11, 0.025),
-    "latency: idle": (4, 0.01),
-    "latency: all requests in flight": (46, 0.025),
-    "latency: under an offered load": (4, 0.04),
-}
-"""Kind -> its rows, and the largest error that the model has."""
 
 
 @pytest.fixture(scope="module")
@@ -32,60 +20,91 @@ def report() -> DramReport:
     return validate_dram()
 
 
-def lines(kind: DramKind) -> str:
-    return "\n".join(
-        f"{check.situation!s:42} model {check.value:9.4f}  {check.error:+7.2%}  {check.references}"
+def test_every_row_is_within_its_bound_of_the_nearer_simulator(report: DramReport) -> None:
+    far = [
+        f"{kind.name}: {check.situation} {check.value:.4f} {check.errors}"
+        for kind in report.kinds
         for check in kind.checks
-    )
+        if abs(check.error) > kind.bound
+    ]
+    assert not far
+    assert report.passes
 
 
-@pytest.mark.parametrize("name", KINDS)
-def test_the_model_is_between_the_simulators_or_near_the_nearer(
-    report: DramReport, name: str
+def test_a_bound_wider_than_the_aim_has_a_reason(report: DramReport) -> None:
+    """2 % for DDR4 in chunks of 4 KiB and more, 4 % below; HBM2 5 % and 10 %."""
+    for kind in report.kinds:
+        family = kind.checks[0].situation.timings.family
+        large = kind.name.endswith(("sequential", "4 KiB and more"))
+        aim = {"DDR4": (0.05, 0.02), "HBM2": (0.10, 0.05)}[family][large]
+        assert kind.bound <= aim or kind.reason, kind.name
+
+
+def test_where_few_streams_of_small_chunks_begin_decides_what_hbm_sustains(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    (kind,) = (kind for kind in report.kinds if kind.name == name)
-    count, met = KINDS[name]
-    assert len(kind.checks) == count
-    assert kind.worst <= met <= kind.bound, lines(kind)
-    assert kind.passes
+    """The reason of the widest bound: 8 streams of 256 B get 0.58 to 0.86; the simulator has 0.61.
+
+    :class:`AccessPattern` scatters the starts one way; here are 16 others.
+    """
+    found = []
+    for draw in range(16):
+
+        def start(stream: int, _: bool, salt: int = 1000 * draw) -> int:
+            return (stream << 24) + traffic._scatter(stream + salt) % (1 << 24)
+
+        monkeypatch.setattr(traffic, "_start_of_stream", start)
+        uncached = _efficiency.__wrapped__
+        found.append(uncached(standard("HBM2-2000"), AccessPattern(8, 256), 32)[0])
+    assert (min(found), max(found)) == pytest.approx((0.58, 0.86), abs=0.01)
 
 
 def test_every_row_of_the_file_is_judged_once(report: DramReport) -> None:
-    judged: dict[str, list[object]] = {"efficiency": [], "latency": []}
-    for kind in report.kinds:
-        judged[kind.name.partition(":")[0]] += [check.situation for check in kind.checks]
-    found = {asked for asked in references("efficiency") if not asked.is_loaded}
+    judged = {
+        figure: [
+            check.situation
+            for kind in report.kinds
+            if kind.name.startswith(figure)
+            for check in kind.checks
+        ]
+        for figure in ("efficiency", "latency")
+    }
+    latency = references("mean_latency_ns")
+    loaded = {asked for asked in latency if asked.kind == "under an offered load"}
+    found = set(references("efficiency")) - loaded
     assert len(judged["efficiency"]) == len(found)
     assert set(judged["efficiency"]) == found
-    assert len(judged["latency"]) == len(references("mean_latency_ns"))
-    assert set(judged["latency"]) == set(references("mean_latency_ns"))
+    assert len(judged["latency"]) == len(set(judged["latency"]))
+    assert set(judged["latency"]) == {asked for asked in latency if asked.window}
 
 
-def test_the_naive_rival_is_beaten_wherever_it_answers(report: DramReport) -> None:
+def test_the_naive_rival_is_beaten_on_average_wherever_it_answers(report: DramReport) -> None:
     for kind in report.kinds:
-        if kind.null_worst is not None and kind.null_mean is not None:
-            assert kind.worst < kind.null_worst
-            assert kind.mean < kind.null_mean
+        if kind.null_mean is not None:
+            assert kind.mean < kind.null_mean, kind.name
 
 
-def test_the_command_shows_every_kind_and_on_request_every_row() -> None:
+def test_the_command_shows_every_kind_and_on_request_every_row(report: DramReport) -> None:
     brief = CliRunner().invoke(validate, ["dram"], standalone_mode=False)
     assert brief.return_value is None
-    for name in KINDS:
-        assert name in brief.output
     assert "streams_rr, 64 B, 16 streams" not in brief.output
     every = CliRunner().invoke(validate, ["dram", "--every"], standalone_mode=False)
-    assert "streams_rr, 64 B, 16 streams" in every.output
+    assert "streams_rr" in every.output
+    assert all(kind.reason[:20] in brief.output.replace("\n", " ") for kind in report.kinds)
 
 
-def test_leaving_a_bound_is_an_exit_status(monkeypatch: pytest.MonkeyPatch) -> None:
-    broken = DramReport((DramKind("efficiency", 0.0, validate_dram().kinds[1].checks),))
+def test_leaving_a_bound_is_an_exit_status(
+    report: DramReport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = DramReport((DramKind("efficiency", 0.0, report.kinds[1].checks),))
     monkeypatch.setattr(carsim.validate.dram, "validate_dram", lambda: broken)
     result = CliRunner().invoke(validate, ["dram", "--json"], standalone_mode=False)
     assert result.return_value == 1
     document = json.loads(result.output)
     assert document["passes"] is False
-    assert document["kinds"][0]["worst_error"] == broken.kinds[0].worst > 0
+    (row,) = document["kinds"][0]["rows"]
+    assert set(row["errors"]) == {"DRAMsim3", "Ramulator2.1-FRFCFS"}
+    assert abs(row["error"]) == document["kinds"][0]["worst_error"] > 0
 
 
 @pytest.mark.parametrize(
@@ -99,8 +118,8 @@ def test_leaving_a_bound_is_an_exit_status(monkeypatch: pytest.MonkeyPatch) -> N
 def test_measured_boards_are_met_within_2_percent(
     name: str, channels: int, measured_gbps: float
 ) -> None:
-    """13.32 GB/s for one HBM pseudo-channel, 36.5 for two DDR4 channels."""
-    found = sustained(standard(name), Access(), channels).sustained_gbps
+    """13.24 GB/s for one HBM pseudo-channel, 36.5 for two DDR4 channels."""
+    found = sustained(standard(name), AccessPattern(), channels).sustained_gbps
     assert found == pytest.approx(measured_gbps, rel=0.02)
 
 

@@ -94,7 +94,10 @@ def phases_of(hw: Hardware, data: st.DataObject) -> Iterator[Phase]:
     yield of_fluid.qkv_phase(scored)
     attended = np.unique(data.draw(st.lists(st.integers(1, 300), min_size=1, max_size=3)))
     yield of_fluid.attention_phase(
-        scored, AttendCases(attended, attended), PLAIN, data.draw(st.booleans())
+        scored,
+        AttendCases(attended, np.ones_like(attended), attended),
+        PLAIN,
+        data.draw(st.booleans()),
     )
     yield of_fluid.output_phase()
     yield of_fluid.head_phase()

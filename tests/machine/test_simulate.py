@@ -109,8 +109,9 @@ def test_an_attention_policy_from_outside_runs_and_equals_the_slow_way(
     plan = replace(plan, attention=EveryOther())
     if depends:  # what it reads differs by layer-step, and comes with the decisions
         plan = replace(plan, attention=DataDependent())
-        attended = np.random.default_rng(seed).integers(1, 9, batches.replay.shape[:3])
-        batches = replace(batches, attended=attended)
+        rng = np.random.default_rng(seed)
+        attended = rng.integers(1, 9, batches.replay.shape[:3])
+        batches = replace(batches, reads=(attended, rng.integers(1, 1 + attended)))
     fast = simulate(plan, batches, detail=True)
     assert_same(fast, simulate_plainly(plan, batches))
     dense = simulate(replace(plan, attention=DenseAttention()), batches)

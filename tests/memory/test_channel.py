@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from carsim.memory import STANDARDS, AccessPattern, MemoryStandard
 from carsim.memory.channel import (
     ACCEPT_NCK,
     REFILL_NCK,
@@ -16,8 +17,7 @@ from carsim.memory.channel import (
     Channel,
     Interval,
 )
-from carsim.memory.standards import STANDARDS, DramTimings
-from carsim.memory.traffic import Access, Burst, bursts
+from carsim.memory.traffic import Burst, bursts
 
 DDR4 = STANDARDS["DDR4-2400"]
 NAMES = ["DDR3-1600", "DDR4-2400", "DDR4-3200-x16", "LPDDR4-4267", "HBM2-2000"]
@@ -26,7 +26,7 @@ Command = tuple[int, str, int, int]
 
 
 def schedule(
-    timings: DramTimings, source: Iterator[Burst], window: int = 32
+    timings: MemoryStandard, source: Iterator[Burst], window: int = 32
 ) -> tuple[Interval, list[Command]]:
     """Run one interval and return what it did with its commands in order of time."""
     commands: list[Command] = []
@@ -34,21 +34,20 @@ def schedule(
         timings,
         source,
         window,
-        lambda clock, name, bank, row: commands.append((clock, name, bank, row)),
+        emit=lambda clock, name, bank, row: commands.append((clock, name, bank, row)),
     )
     return channel.run(), sorted(commands)
 
 
-def of_access(timings: DramTimings, access: Access) -> tuple[Interval, list[Command]]:
+def of_access(timings: MemoryStandard, access: AccessPattern) -> tuple[Interval, list[Command]]:
     burst_bytes = timings.burst_length * timings.channel_bits // 8
-    return schedule(
-        timings, bursts(timings, access, burst_bytes), access.window_bursts(burst_bytes)
-    )
+    window = access.requests(timings) * access.bursts_per_request(timings, burst_bytes)
+    return schedule(timings, bursts(timings, access, burst_bytes), window)
 
 
-def repeat(*listed: Burst) -> Iterator[Burst]:
+def repeat(*listed: tuple[int, int, bool]) -> Iterator[Burst]:
     """The bursts listed, over and over."""
-    return itertools.cycle(listed)
+    return (Burst(*each) for each in itertools.cycle(listed))
 
 
 def clocks(commands: list[Command], name: str) -> list[int]:
@@ -111,7 +110,7 @@ def test_a_row_that_a_waiting_request_wants_stays_open() -> None:
 
 
 def test_writes_wait_and_are_drained_in_batches() -> None:
-    interval, commands = of_access(DDR4, Access(read_fraction=0.5, chunk_bytes=1024))
+    interval, commands = of_access(DDR4, AccessPattern(read_fraction=0.5, chunk_bytes=1024))
     kinds = [name for _, name, _, _ in commands if name in ("RD", "WR")]
     batches = [len(list(same)) for name, same in itertools.groupby(kinds) if name == "WR"]
     # 32 fit the queue: from 26 on they are drained down to 6, and those that come meanwhile too
@@ -136,12 +135,16 @@ def test_a_turn_of_the_bus_takes_what_the_datasheet_says(name: str, bank: int) -
 
 
 def test_what_a_window_of_one_waits_for_is_the_request() -> None:
-    interval, _ = of_access(DDR4, Access("random", chunk_bytes=64, outstanding=1))
+    interval, _ = of_access(DDR4, AccessPattern(chunk_bytes=64, random=True, outstanding=1))
     assert set(interval.idle_nck) == {REQUESTS}
 
 
 def test_all_banks_are_precharged_in_time_for_the_refresh() -> None:
-    for access in (Access(), Access("random", chunk_bytes=64), Access(read_fraction=0.0)):
+    for access in (
+        AccessPattern(),
+        AccessPattern(chunk_bytes=64, random=True),
+        AccessPattern(read_fraction=0.0),
+    ):
         _, commands = of_access(DDR4, access)
         refresh_at = DDR4.trefi_nck - DDR4.trfc_nck
         last = commands[-1]
@@ -156,7 +159,7 @@ def test_all_banks_are_precharged_in_time_for_the_refresh() -> None:
 
 def test_refresh_is_the_only_loss_of_a_sequential_stream_whose_rows_never_end() -> None:
     endless = replace(DDR4, columns=1 << 20)
-    interval, _ = of_access(endless, Access())
+    interval, _ = of_access(endless, AccessPattern())
     lost = endless.trefi_nck - interval.bursts * endless.burst_nck
     # tRFC, tRP and tRTP before it, tRCD after it; less than a burst of rounding
     known = endless.trfc_nck + endless.trp_nck + endless.trtp_nck + endless.trcd_nck
@@ -167,7 +170,7 @@ def test_refresh_is_the_only_loss_of_a_sequential_stream_whose_rows_never_end() 
 # Every rule for every pair of commands, checked by a plain reading of the datasheet.
 
 
-def spacing(t: DramTimings, first: Command, second: Command) -> int:
+def spacing(t: MemoryStandard, first: Command, second: Command) -> int:
     """Clocks that must lie between two commands, in this order; very negative where none must."""
     same_bank = first[2] == second[2]
     same_group = first[2] % t.bank_groups == second[2] % t.bank_groups
@@ -193,11 +196,11 @@ def spacing(t: DramTimings, first: Command, second: Command) -> int:
 
 
 ACCESSES = [
-    Access(),
-    Access("random", chunk_bytes=64),
-    Access("random", chunk_bytes=1024, read_fraction=0.6),
-    Access("streams", chunk_bytes=256, streams=5, read_fraction=0.8, outstanding=12),
-    Access("random", chunk_bytes=64, read_fraction=0.0),
+    AccessPattern(),
+    AccessPattern(chunk_bytes=64, random=True),
+    AccessPattern(chunk_bytes=1024, random=True, read_fraction=0.6),
+    AccessPattern(5, 256, read_fraction=0.8, outstanding=12),
+    AccessPattern(chunk_bytes=64, random=True, read_fraction=0.0),
 ]
 
 
@@ -249,13 +252,14 @@ def test_column_commands_go_to_rows_that_are_open(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["DDR3-1600", "DDR4-2400", "LPDDR4-4267"])
-def test_activates_and_column_commands_share_the_command_bus(name: str) -> None:
+def test_all_commands_share_the_command_bus(name: str) -> None:
     timings = STANDARDS[name]
-    _, commands = of_access(timings, Access("random", chunk_bytes=256))
-    taken = [clock for clock, command, _, _ in commands if command != "PRE"]
-    assert min(b - a for a, b in itertools.pairwise(taken)) >= timings.command_nck > 0
+    _, commands = of_access(timings, AccessPattern(chunk_bytes=256, random=True))
+    for (clock, command, *_), (later, *_) in itertools.pairwise(commands):
+        held = timings.precharge_nck if command == "PRE" else timings.command_nck
+        assert later - clock >= held > 0
 
 
 def test_the_same_question_gives_the_same_commands() -> None:
-    access = Access("random", chunk_bytes=128, read_fraction=0.75)
+    access = AccessPattern(chunk_bytes=128, random=True, read_fraction=0.75)
     assert of_access(DDR4, access) == of_access(DDR4, access)

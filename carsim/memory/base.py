@@ -1,29 +1,40 @@
-"""Timings of the DRAM standards: the table ``dram_standards.csv`` and what follows from a row.
+"""What every memory standard has: timings of one speed bin, and how its family uses them.
 
-Every row is one speed bin of one standard, in the parameters of its datasheet and in their units:
-``nck`` are clocks of the DRAM, rounded as the standard prescribes; ``source`` says where the row
-is from. A parameter that a standard does not have carries the value that makes it vanish: one bank
-group with equal S and L timings for DDR3 and LPDDR4, no tDQSCK where it is within a clock, and no
-``command_nck`` where row and column commands have buses of their own (HBM2).
+A *row* of ``standards.csv`` is one speed bin in the parameters of its datasheet and in their units:
+``nck`` are clocks of the DRAM, rounded as the standard prescribes; ``source`` says where the row is
+from. A parameter that a standard lacks carries the value that makes it vanish: one bank group with
+equal S and L timings for DDR3 and LPDDR4, no tDQSCK where it is within a clock.
+
+A *family* is a class: which address mapping its controllers use, what one request is, how long a
+command holds the command bus. A new family is a file with such a class, a line in
+``carsim.memory.FAMILIES`` and rows in the table.
 
 Simplifications: one rank; tRCD is the same for reads and writes (HBM2's is shorter for writes);
 one precharge time (LPDDR4's per-bank value).
 """
 
-import csv
-from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
-from importlib import resources
-from types import MappingProxyType
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
 
 from carsim.errors import InputError
 
+MAPPINGS = ("rcb", "bgi")
+"""Address mappings. From high to low bits, ``rcb``: row, column, bank, bank group; ``bgi``: row,
+bank, column, bank group (bank groups interleaved)."""
+
 
 @dataclass(frozen=True)
-class DramTimings:
-    """One row of the table: organisation and timings of one speed bin.
+class MemoryStandard:
+    """One speed bin of a family; subclasses say what the family does with it.
 
     Attributes:
+        family: Name of the family in the table.
+        mapping: Its usual address mapping, one of :data:`MAPPINGS`.
+        request_bytes: What one entry of the controller's queue asks for.
+        queue_requests: Entries of that queue, in each direction.
+        command_nck: Clocks that an activate or a column command holds the one command bus; 0 where
+            rows and columns have a command bus each.
+        precharge_nck: The same of a precharge.
         name: Name of the row, such as ``DDR4-2400`` (devices of 4 or 8 bits) or ``DDR4-2400-x16``.
         data_rate_mtps: Transfers per second and pin, in millions; the peak bandwidth is taken from
             this nominal rate.
@@ -34,8 +45,6 @@ class DramTimings:
         channel_bits: Width of the data bus that one controller usually drives.
         device_bits: Width of one device, or of one (pseudo-)channel where a device has several.
         columns: Columns of a row, each of ``device_bits``.
-        command_nck: Clocks that an activate or a column command holds the one command bus; 0 where
-            rows and columns have a command bus each.
         cl_nck: Read latency (CL; LPDDR4: RL).
         cwl_nck: Write latency (CWL; LPDDR4: WL).
         trcd_nck: Activate to column command.
@@ -57,6 +66,13 @@ class DramTimings:
         source: Where the row is from.
     """
 
+    family: ClassVar[str]
+    mapping: ClassVar[str] = "rcb"
+    request_bytes: ClassVar[int] = 64
+    queue_requests: ClassVar[int] = 32
+    command_nck: ClassVar[int] = 1
+    precharge_nck: ClassVar[int] = 1
+
     name: str
     data_rate_mtps: int
     tck_ps: int
@@ -66,7 +82,6 @@ class DramTimings:
     channel_bits: int
     device_bits: int
     columns: int
-    command_nck: int
     cl_nck: int
     cwl_nck: int
     trcd_nck: int
@@ -125,7 +140,22 @@ class DramTimings:
         """Peak bandwidth of one channel, in 1e9 bytes per second."""
         return self.data_rate_mtps * channel_bits / 8 / 1000
 
-    def with_density(self, density_gbit: int) -> "DramTimings":
+    def width(self, channel_bits: int | None = None) -> int:
+        """Bits of a channel, which is made of whole devices; the usual width if left out.
+
+        Raises:
+            InputError: If the width is not a multiple of a device's.
+        """
+        bits = self.channel_bits if channel_bits is None else channel_bits
+        if bits < 1 or bits % self.device_bits:
+            raise InputError(
+                f"width of a {self.name} channel",
+                f"got {bits} bits",
+                f"give a multiple of {self.device_bits}",
+            )
+        return bits
+
+    def with_density(self, density_gbit: int) -> Self:
         """The same bin with devices of another density, which changes the length of a refresh.
 
         Raises:
@@ -140,42 +170,15 @@ class DramTimings:
             )
         return replace(self, density_gbit=density_gbit)
 
+    def place(self, burst: int, mapping: str, burst_bytes: int) -> tuple[int, int]:
+        """Bank and row of a burst, by its number in the address space of a channel.
 
-def _parse(row: Mapping[str, str]) -> DramTimings:
-    """One line of the table."""
-    values: dict[str, object] = {
-        field.name: int(row[field.name]) for field in fields(DramTimings) if field.type is int
-    }
-    pairs = (pair.split(":") for pair in row["trfc_ns_by_gbit"].split())
-    values["trfc_ns_by_gbit"] = tuple((int(gbit), int(ns)) for gbit, ns in pairs)
-    return DramTimings(name=row["name"], source=row["source"], **values)  # type: ignore[arg-type]
-
-
-def _load() -> Mapping[str, DramTimings]:
-    """The whole table, in its order."""
-    text = (
-        resources.files("carsim.memory").joinpath("dram_standards.csv").read_text(encoding="utf-8")
-    )
-    rows = map(_parse, csv.DictReader(text.splitlines()))
-    return MappingProxyType({row.name: row for row in rows})
-
-
-STANDARDS: Mapping[str, DramTimings] = _load()
-"""Name -> row."""
-
-
-def standard(name: str, density_gbit: int | None = None) -> DramTimings:
-    """The row of that name, at its usual density or at another one.
-
-    Raises:
-        InputError: If there is no such row, or no such density.
-
-    >>> standard("DDR4-2400").trfc_ns, standard("DDR4-2400", density_gbit=4).trfc_ns
-    (350, 260)
-    """
-    if name not in STANDARDS:
-        raise InputError(
-            "DRAM standard", f"unknown name {name!r}", f"choose one of {', '.join(STANDARDS)}"
-        )
-    row = STANDARDS[name]
-    return row if density_gbit is None else row.with_density(density_gbit)
+        Banks are numbered so that ``bank % bank_groups`` is the bank group. With ``bgi`` the unit
+        that is interleaved is 64 bytes (or a burst, where that is longer), so that a request of a
+        processor stays in one row.
+        """
+        if mapping == "rcb":
+            return burst % self.banks, burst // (self.banks * self.row_bursts)
+        unit = max(1, MemoryStandard.request_bytes // burst_bytes)
+        row, bank = divmod(burst // (self.bank_groups * self.row_bursts), self.banks_per_group)
+        return burst // unit % self.bank_groups + self.bank_groups * bank, row
