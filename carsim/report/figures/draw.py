@@ -11,6 +11,8 @@ from matplotlib.ticker import FuncFormatter
 from carsim.report.figures import style
 from carsim.report.figures.plot import Panel, Plot, Series
 
+FORMATS = ("svg", "pdf", "png")
+
 MARKERS = {"o": "o", "x": "x", "|": "|", "d": "d", "*": "*", "s": "s", "^": "^"}
 DASHES = {"solid": "-", "dash": "--", "dot": ":"}
 CHARACTERS_PER_INCH = 9
@@ -69,9 +71,9 @@ def image(plot: Plot, file_format: str = "png") -> bytes:
     return file.getvalue()
 
 
-def save(plot: Plot, path: Path) -> None:
-    """Write the plot; the suffix of the path says the format (.png, .svg, .pdf)."""
-    path.write_bytes(image(plot, path.suffix.removeprefix(".")))
+def save(plot: Plot, path: Path, file_format: str = "") -> None:
+    """Write the plot in one of :data:`FORMATS`, which the suffix of the path names if not given."""
+    path.write_bytes(image(plot, file_format or path.suffix.removeprefix(".")))
 
 
 def _draw_panel(axes: Axes, panel: Panel, *, is_last: bool) -> None:
