@@ -1,8 +1,10 @@
-"""``carsim report``: a folder of results as one page that needs no other file."""
+"""``carsim report``: a folder of results as one page that needs no other file, or as figures."""
 
 import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from carsim.errors import InputError
@@ -10,7 +12,10 @@ from carsim.explore.store import STORE_FILE
 from carsim.files import write_whole
 from carsim.report.files import REPORT
 from carsim.report.html import GENERATOR
-from carsim.report.stored import SUMMARY, read_run
+from carsim.report.stored import SUMMARY, StoredRun, read_run
+
+if TYPE_CHECKING:
+    from carsim.report.stored_study import StoredStudy
 
 HEAD_BYTES = 4096
 """The page's generator is named within so many bytes of its start."""
@@ -47,17 +52,58 @@ def write_page(
     return page
 
 
+def write_figures(folder: str | Path, into: str | Path, file_format: str = "svg") -> list[Path]:
+    """Write the figures of a folder of results as files for papers.
+
+    Args:
+        folder: What ``carsim run --out``, ``carsim sweep`` or ``carsim search`` left.
+        into: A folder; files of the same names are replaced.
+        file_format: ``svg``, ``pdf`` or ``png``.
+
+    Returns:
+        The files.
+
+    Raises:
+        InputError: The folder holds no results, or broken ones; a file cannot be written.
+    """
+    from carsim.report.figures import run_plots
+    from carsim.report.figures.draw import FORMATS, save
+    from carsim.report.figures.utilisation import read_utilisation
+    from carsim.report.study_page import front_plot
+
+    if file_format not in FORMATS:
+        known = ", ".join(FORMATS)
+        raise InputError("format", f"{file_format!r} is unknown", f"take one of {known}")
+    found = _results(Path(folder))
+    if isinstance(found, StoredRun):
+        plots = run_plots(found, read_utilisation(found, Path(folder)))
+    else:
+        plots = {"front": front_plot(found)}
+    files = [Path(into) / f"{name}.{file_format}" for name in plots]
+    for path, plot in zip(files, plots.values(), strict=True):
+        write_whole(path, partial(save, plot, file_format=file_format))
+    return files
+
+
 def _content(folder: Path, address: str) -> str:
     """The page of whatever results the folder holds."""
-    if (folder / SUMMARY).exists():
-        from carsim.report.run_page import run_page
+    from carsim.report.run_page import run_page
+    from carsim.report.study_page import study_page
 
-        return run_page(read_run(folder), folder, address)
+    found = _results(folder)
+    if isinstance(found, StoredRun):
+        return run_page(found, folder, address)
+    return study_page(found, folder, address)
+
+
+def _results(folder: Path) -> "StoredRun | StoredStudy":
+    """Whatever results the folder holds."""
+    if (folder / SUMMARY).exists():
+        return read_run(folder)
     if (folder / STORE_FILE).exists():
         from carsim.report.stored_study import read_study
-        from carsim.report.study_page import study_page
 
-        return study_page(read_study(folder), folder, address)
+        return read_study(folder)
     problem = "is no folder" if not folder.is_dir() else f"holds neither {SUMMARY} nor {STORE_FILE}"
     raise InputError(str(folder), problem, "name the --out of carsim run, sweep or search")
 

@@ -9,6 +9,7 @@ from carsim.metrics import METRICS
 from carsim.metrics.metric import finite
 from carsim.report.figures.draw import image
 from carsim.report.figures.pareto import chosen_chart, heading, pareto_plot
+from carsim.report.figures.plot import Plot
 from carsim.report.html import Chart, links_to, page
 from carsim.report.stored_study import StoredStudy
 from carsim.text import Figure, Table, quantity
@@ -106,9 +107,14 @@ def front_chart(study: StoredStudy) -> dict[str, Chart]:
     caption = "Choose above what goes where. Rings: the front of the objectives; star: its knee."
     if len(study.fitting) > len(rows):
         caption += f" Drawn are {len(rows):,} points, the front among them."
-    points = study.counted if len(study.front) else study.fitting
-    plot = pareto_plot(study.name, points, study.front, study.objectives, study.axes[0])
+    plot = front_plot(study)
     return {"front": Chart(data, image(plot), plot.alt, caption)}
+
+
+def front_plot(study: StoredStudy) -> Plot:
+    """The figure of a study on paper."""
+    points = study.counted if len(study.front) else study.fitting
+    return pareto_plot(study.name, points, study.front, study.objectives, study.axes[0])
 
 
 def _count(count: int) -> str:

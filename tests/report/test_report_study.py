@@ -16,9 +16,10 @@ from carsim.explore.pareto import pareto
 from carsim.explore.store import STORE_FILE, open_store
 from carsim.explore.study import load_study
 from carsim.explore.sweep import fill, open_folder
-from carsim.report.figures.pareto import heading, pareto_plot
+from carsim.report.figures.pareto import heading
 from carsim.report.report import write_page
 from carsim.report.stored_study import read_study
+from carsim.report.study_page import front_plot
 
 OBJECTIVES = ["seconds_per_video", "energy_per_video_j"]
 MANY = {**AXES, "board.dsp": [1, 2520], "policy.batch": [2, 3]}
@@ -129,8 +130,7 @@ def test_many_points_are_thinned_but_the_front_is_not(
 
 def test_the_front_on_paper_is_a_line_that_no_point_is_below(folder: Path) -> None:
     study = read_study(folder)
-    plot = pareto_plot("title", study.counted, study.front, study.objectives)
-    (panel,) = plot.panels
+    (panel,) = front_plot(study).panels
     line = panel[""]
     assert list(line.x) == sorted(line.x)
     assert list(line.y) == sorted(line.y, reverse=True)

@@ -1,6 +1,6 @@
 """The policies of a run beside each other: time, energy, and how busy cores and memory are."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from carsim.metrics import METRICS
 from carsim.report.figures import style
@@ -12,11 +12,7 @@ if TYPE_CHECKING:
 
 
 def comparison_plot(run: "StoredRun") -> Plot:
-    """Three panels side by side, a line per simulated policy.
-
-    The bound of all schedules is a mark beside the policies that it holds for: those that decode
-    with the same attention and the same decisions.
-    """
+    """Three panels side by side, a line per simulated policy; each with the bound of its own."""
     policies = [policy for policy in run.policies if not policy.is_bound]
     lines = range(len(policies))
     own = policies.index(run.own)
@@ -30,13 +26,13 @@ def comparison_plot(run: "StoredRun") -> Plot:
             text=[f"{number(p.seconds_per_video)} s ({p['speedup']:.2f}x)" for p in policies],
         )
     ]
-    bound = run.bound
-    if bound is not None:
-        kin = (bound.attention, bound.decisions)
-        bounded = [i for i in lines if (policies[i].attention, policies[i].decisions) == kin]
-        times = [bound.seconds_per_video] * len(bounded)
-        mark = Series(bound.policy, times, bounded, "points", style.VERMILION, marker="|", size=16)
-        time.append(mark)
+    name, videos = "bound_latency_s", run.videos_per_batch
+    # Runs of carsim 0.1 have no bounds.
+    bounds = [policy[name] / videos if policy.get(name) else None for policy in policies]
+    if any(bounds):
+        look: dict[str, Any] = {"marker": "|", "size": 16}
+        title = METRICS[name].title
+        time.append(Series(title, bounds, lines, "points", style.VERMILION, **look))
     energy = Series(
         METRICS["energy_per_video_j"].title,
         [policy["energy_per_video_j"] for policy in policies],
@@ -77,8 +73,8 @@ def comparison_plot(run: "StoredRun") -> Plot:
         ),
         alt="Time, energy and utilisation of every policy",
         caption="Deep blue: the design's own policy. Speed-ups are over dense decoding. Upright "
-        "mark: no schedule of the same decisions is faster. Lines around energies: all constants "
-        "off in the same direction.",
+        "mark: the bound for schedules that give whole sequences to these cores. Lines around "
+        "energies: all constants off in the same direction.",
         size_in=(11, 1.5 + 0.45 * len(policies)),
         shares="y",
         strong=own,
