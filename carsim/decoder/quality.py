@@ -18,7 +18,6 @@ from carsim.decoder.content.extra import need
 from carsim.decoder.group import Group
 from carsim.decoder.recipe import Method, Sampling
 from carsim.decoder.structures import Policy
-from carsim.trace import DenseAttention
 from carsim.trace.meta import Quality, SampledQuality
 
 Tokens = NDArray[np.int64]
@@ -46,7 +45,7 @@ def variant(group: Group, way: Way) -> Group:
     """
     tokens, kind = way
     if kind == "reference":
-        dense = Policy((None,) * group.config.geometry.n_layers, attention=DenseAttention())
+        dense = Policy((None,) * group.config.geometry.n_layers)
         group = replace(group, policy=dense)
     if tokens == "given":
         return replace(group, sampling=None, given_steps=group.config.n_steps)
