@@ -11,8 +11,8 @@ from carsim.machine.bench import Ahead
 from carsim.machine.memo import PhaseMemo
 from carsim.machine.patterns import computes_first, number_patterns, pattern_of
 from carsim.machine.plan import Plan
-from carsim.trace import Decisions
 from carsim.policy import Pairs
+from carsim.trace import Decisions
 from carsim.workload.geometry import Video
 
 
