@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from carsim.decoder.decode import decode, prefill
+from carsim.decoder.decode import decode_step, prefill
 from carsim.decoder.structures import (
     Array,
     Config,
@@ -94,8 +94,6 @@ class Kept:
         self.newest[at] = read[..., -1]
         if seen.step >= self._per_frame:
             self.aligned[at] = read[..., -1 - self._per_frame]
-        if seen.kept is not None:
-            self.held[seen.step // self._per_frame, seen.layer] = seen.kept
 
 
 def run(
@@ -105,5 +103,9 @@ def run(
     prompt, embeddings = make_inputs(config)
     weights, kept = make_weights(config), Kept(config, len(MASK[rows]))
     state, _ = prefill(config, policy, weights, prompt[rows], MASK[rows])
-    hidden = decode(config, policy, weights, state, embeddings[:, rows], kept if record else None)
-    return hidden, state, kept
+    hidden = []
+    for step, x in enumerate(embeddings[:, rows]):
+        recorder = kept if record else None
+        hidden.append(decode_step(config, policy, weights, state, x, recorder))
+        kept.held[step // config.tokens_per_frame] = state.kept
+    return np.stack(hidden), state, kept

@@ -89,7 +89,8 @@ def compare(ctx: click.Context, first: str, second: str) -> None:
         f"decisions that differ: {found.flipped}, from {found.first_flips} first flips, "
         f"{found.unexplained_flips} of them farther than {MARGIN:.0e} from tau\n"
         f"replay ratio over eligible steps: {found.ratio_difference:+.4%}\n"
-        f"{'equivalent' if found.equivalent else 'NOT equivalent'}"
+        + (f"counts of keys read that differ: {found.reads_differ}\n" if found.reads_differ else "")
+        + f"{'equivalent' if found.equivalent else 'NOT equivalent'}"
     )
     if not found.equivalent:
         ctx.exit(1)

@@ -6,8 +6,8 @@ that uses one thread, so that neither the number of workers nor that of threads 
 
 import hashlib
 import pickle
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from carsim.decoder.content import TOKENS_PER_FRAME, Clip, Codebook, load_codebook, make_clip
 from carsim.decoder.group import Decoded, Group, decode_group
 from carsim.decoder.model import Model, load_model, random_model
-from carsim.decoder.quality import KINDS, Way, assess, mean_loss, own_way, variant, ways
+from carsim.decoder.quality import KINDS, Way, assess, mean_loss, variant, ways
 from carsim.decoder.recipe import Recipe
-from carsim.decoder.structures import Array, Config, Policy
+from carsim.decoder.structures import Array, Config
 from carsim.decoder.workers import Progress, run_in_workers
 from carsim.errors import InputError
 from carsim.trace import Trace, TraceMeta
@@ -57,39 +57,37 @@ def capture(
             or a worker died.
     """
     codebook, groups = prepare(recipe, folder)
-    of_quality = _quality_groups(recipe, groups)
+    by_way = _quality_groups(recipe, groups)
     references = {} if references is None else references
-    known = {way: _known(parts, references) for way, parts in of_quality.items()}
-    to_do = [*groups, *(each for way in of_quality if not known[way] for each in of_quality[way])]
-    done = iter(
-        run_in_workers(
-            [partial(decode_group, group) for group in to_do],
-            total=sum(group.work for group in to_do),
-            workers=workers,
-            progress=progress,
-        )
+    wanted = {_digest(group): group for group in sum(by_way.values(), groups)}
+    missing = {key: group for key, group in wanted.items() if key not in references}
+    results = run_in_workers(
+        [partial(decode_group, group) for group in missing.values()],
+        total=sum(group.work for group in missing.values()),
+        workers=workers,
+        progress=progress,
     )
-    decoded = [next(done) for _ in groups]
-    measured: dict[Way, Sequence[Decoded]] = {}
-    for way, parts in of_quality.items():
-        measured[way] = known[way] or [next(done) for _ in parts]
-        if way[1] == "reference":
-            references.update(zip(map(_digest, parts), measured[way], strict=True))
-    own = own_way(recipe)
-    if own is not None and recipe.quality is not None:
-        measured[own] = decoded
-    tokens = np.concatenate([group.tokens for group in decoded], axis=1)
+    known = references | dict(zip(missing, results, strict=True))
+    decoded = [known[_digest(group)] for group in groups]
+    measured = {way: [known[_digest(each)] for each in parts] for way, parts in by_way.items()}
+    for (_, kind), parts in by_way.items():
+        if kind == "reference":
+            references.update({_digest(each): known[_digest(each)] for each in parts})
+
+    def joined(name: str) -> NDArray[Any]:
+        return np.concatenate([getattr(each, name) for each in decoded], axis=-1)
+
     kv: dict[str, Any] = {
         name: np.concatenate([each.kv[name] for each in decoded], axis=-1) for name in decoded[0].kv
     }
     return Trace(
-        replay=np.concatenate([group.replay for group in decoded], axis=2),
-        tas=_kept_scores(recipe, np.concatenate([group.tas for group in decoded], axis=2)),
+        replay=joined("replay"),
+        tas=_kept_scores(recipe, joined("tas")),
         meta=metadata(
             recipe,
             groups[0].model.source,
             codebook.n_codes,
-            _kept_tokens(tokens),
+            _kept_tokens(joined("tokens")),
             _quality(recipe, codebook, measured),
         ),
         **kv,
@@ -121,12 +119,8 @@ def prepare(recipe: Recipe, folder: Path) -> tuple[Codebook, list[Group]]:
         groups.append(
             Group(
                 config=config,
-                policy=Policy(
-                    recipe.policy.tau,
-                    recipe.tas_form,
-                    recipe.attention,
-                    recipe.decision_scope,
-                    tuple((row, row + 1) for row in range(0, len(rows), 2)),
+                policy=replace(
+                    recipe.policy, pairs=tuple((row, row + 1) for row in range(0, len(rows), 2))
                 ),
                 model=model,
                 prompts=recipe.prompts[rows.start : rows.stop],
@@ -141,19 +135,18 @@ def prepare(recipe: Recipe, folder: Path) -> tuple[Codebook, list[Group]]:
 
 
 def _quality_groups(recipe: Recipe, groups: list[Group]) -> dict[Way, list[Group]]:
-    """Decodings besides the trace: whole groups, as other group sizes round differently."""
+    """Decodings that quality needs: whole groups, as other group sizes round differently."""
     if recipe.quality is None:
         return {}
     last = -(-2 * recipe.quality.clips // len(groups[0].prompts))
     return {
         way: [variant(group, way) for group in groups[:last]]
         for way in ways(recipe.quality.samplings)
-        if way != own_way(recipe)
     }
 
 
 def _quality(
-    recipe: Recipe, codebook: Codebook, measured: dict[Way, Sequence[Decoded]]
+    recipe: Recipe, codebook: Codebook, measured: Mapping[Way, Sequence[Decoded]]
 ) -> Quality | None:
     wanted = recipe.quality
     if wanted is None:
@@ -167,12 +160,6 @@ def _quality(
     )
     losses = {kind: mean_loss(nats["given", kind], recipe.fed_frames) for kind in KINDS}
     return assess(codebook, recipe.fed_frames, wanted.samplings, tokens, losses)
-
-
-def _known(groups: list[Group], references: References) -> list[Decoded]:
-    """Their decodings, if all are there."""
-    found = [references.get(_digest(group)) for group in groups] if references else []
-    return [each for each in found if each is not None] if all(found) else []
 
 
 def _digest(group: Group) -> bytes:

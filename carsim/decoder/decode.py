@@ -131,12 +131,11 @@ def decode_step(
             held[computes] = swiglu(normed, weights.w_gate_up[layer], weights.w_down[layer])
         x = x + held
 
-        kept = None
+        if record is not None:
+            record(LayerRecord(step, layer, query, chosen, k_aligned, tas, replay, held, x))
         if place == config.tokens_per_frame - 1:
             kept = attention.end_of_frame(state.attention, layer, keys, values)
-            kept = slot + 1 - padding if kept is None else kept
-        if record is not None:
-            record(LayerRecord(step, layer, query, chosen, k_aligned, tas, replay, held, x, kept))
+            state.kept[layer] = slot + 1 - padding if kept is None else kept
     state.step += 1
     return rms_norm(x, weights.ln_final, config.rms_eps)
 

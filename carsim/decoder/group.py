@@ -108,12 +108,12 @@ def decode_group(group: Group, advance: Callable[[int], None]) -> Decoded:
             reads = seen.reads
             kv["kv_tokens"][seen.step, seen.layer] = reads.tokens
             kv["kv_runs"][seen.step, seen.layer] = reads.runs
-        if kv and seen.kept is not None:
-            kv["kv_held"][seen.step // config.tokens_per_frame, seen.layer] = seen.kept
 
     x = np.tile(model.arrays["begin"].astype(config.dtype), (rows, 1))
     for step in range(n_steps):
         hidden = decode_step(config, group.policy, weights, state, x, record)
+        if kv:  # the last step of a frame has the last word
+            kv["kv_held"][step // config.tokens_per_frame] = state.kept
         logits = hidden.astype(np.float64) @ head  # [B, K]
         if step >= group.given_steps:
             tokens[step] = choose(logits)

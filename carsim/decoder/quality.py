@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 from carsim.decoder.content import TOKENS_PER_FRAME, Codebook, psnr_db
 from carsim.decoder.content.extra import need
 from carsim.decoder.group import Group
-from carsim.decoder.recipe import Method, Recipe, Sampling
+from carsim.decoder.recipe import Method, Sampling
 from carsim.decoder.structures import Policy
-from carsim.trace import DenseAttention
 from carsim.trace.meta import Quality, SampledQuality
 
 Tokens = NDArray[np.int64]
@@ -46,7 +45,7 @@ def variant(group: Group, way: Way) -> Group:
     """
     tokens, kind = way
     if kind == "reference":
-        dense = Policy((None,) * group.config.geometry.n_layers, attention=DenseAttention())
+        dense = Policy((None,) * group.config.geometry.n_layers)
         group = replace(group, policy=dense)
     if tokens == "given":
         return replace(group, sampling=None, given_steps=group.config.n_steps)
@@ -55,11 +54,6 @@ def variant(group: Group, way: Way) -> Group:
         other = Sampling(method=tokens, guidance_scale=group.sampling.guidance_scale)
         group = replace(group, sampling=other)
     return group
-
-
-def own_way(recipe: Recipe) -> Way | None:
-    """The way that capturing the recipe decodes its clips in any case."""
-    return (recipe.sampling.method, "approximate") if recipe.sampling else None
 
 
 def assess(

@@ -219,7 +219,7 @@ class Recipe(_Strict):
     def _check_quality(self, wanted: QualityRecipe) -> None:
         if self.sampling is None:
             raise ValueError("quality needs sampling: given frames are alike whatever is skipped")
-        if self.tau is None and self.attention.kind == "dense":
+        if self.tau is None and self.attention.exact:
             raise ValueError("quality of dense decoding: it is its own reference")
         if wanted.clips > len(self.clips):
             raise ValueError(f"quality of {wanted.clips} clips, there are {len(self.clips)}")

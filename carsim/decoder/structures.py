@@ -93,6 +93,7 @@ class State:
     cos: Array  # [positions, hd]
     sin: Array  # [positions, hd], signed as rotate() wants it
     attention: Any  # state of the attention policy
+    kept: Ints  # [L, B]: tokens that the cache holds since the last frame ended
     prompt_slots: int  # P
     step: int = 0  # decode steps done
 
@@ -117,7 +118,6 @@ class LayerRecord:
         replay: bool[B].
         mlp: Output of the MLP branch, fresh or replayed, [B, d].
         residual: Residual stream after the layer, [B, d].
-        kept: int[B], tokens that the cache holds on, at the last step of a frame; else None.
     """
 
     step: int
@@ -129,7 +129,6 @@ class LayerRecord:
     replay: NDArray[np.bool_]
     mlp: Array
     residual: Array
-    kept: Ints | None
 
     @property
     def read(self) -> NDArray[np.bool_]:
@@ -212,6 +211,7 @@ def new_state(config: Config, policy: Policy, prompt_mask: NDArray[np.bool_]) ->
                 dtype=dtype,
             )
         ),
+        kept=np.tile(prompt_slots - padding, (shape.n_layers, 1)),
         prompt_slots=prompt_slots,
     )
 

@@ -52,8 +52,13 @@ def run_in_workers(
     Raises:
         InputError: A worker died, most likely of want of memory.
     """
+    finished = finished or (lambda number, result: None)
     if workers == 0:
-        return [_here(number, piece, finished) for number, piece in enumerate(pieces)]
+        results = []
+        for number, piece in enumerate(pieces):
+            results.append(piece(lambda units: None))
+            finished(number, results[-1])
+        return results
     context = multiprocessing.get_context("spawn")
     done, stop = context.Value("q", 0), context.Event()
     size = max(1, min(workers, len(pieces)))
@@ -68,9 +73,7 @@ def run_in_workers(
             while pending:
                 done_now, pending = wait(pending, timeout=0.2, return_when=FIRST_EXCEPTION)
                 for future in sorted(done_now, key=numbers.__getitem__):
-                    result = future.result()  # an error stops all the others
-                    if finished:
-                        finished(numbers[future], result)
+                    finished(numbers[future], future.result())  # an error stops all the others
                 if progress:
                     progress(done.value, total)
             return [future.result() for future in futures]
@@ -81,17 +84,6 @@ def run_in_workers(
         finally:
             stop.set()
             pool.shutdown(cancel_futures=True)
-
-
-def _here(
-    number: int,
-    piece: Callable[[Advance], Result],
-    finished: Callable[[int, Result], None] | None,
-) -> Result:
-    result = piece(lambda units: None)
-    if finished:
-        finished(number, result)
-    return result
 
 
 def _start_worker(done: Any, stop: Any) -> None:

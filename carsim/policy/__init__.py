@@ -2,7 +2,29 @@
 
 A kind of attention is added by a file with a subclass of :class:`AttentionPolicy`, whose docstring
 has the contract, and a line in :data:`ATTENTION`. From outside of the package, an instance can be
-given wherever a policy is expected; for files that name its kind, add it to the dict.
+given wherever a policy is expected; for files that name its kind, add it to the dict. A policy that
+reads the newest half of the context, and says so to the machine:
+
+>>> from typing import ClassVar, Literal
+>>> import numpy as np
+>>> class NewestHalf(AttentionPolicy):
+...     label: ClassVar[str] = "newest half"
+...     kind: Literal["newest_half"] = "newest_half"
+...
+...     def select(self, state, layer, query):
+...         place = np.arange(query.end) - query.padding[:, None]  # [B, end]
+...         context = query.end - query.padding[:, None]  # [B, 1]
+...         return Selection(mask=(2 * place + 1 >= context)[:, None])
+...
+...     def reads(self, context):
+...         return KvReads(context - context // 2, np.ones_like(context))
+...
+...     def reads_aligned(self, tokens_per_frame):
+...         return False
+>>> NewestHalf().reads(np.array([5, 6])).tokens.tolist()
+[3, 3]
+
+``tests/toy_policies.py`` has two more, one of which depends on data.
 """
 
 from typing import TYPE_CHECKING, Annotated, Any, Union

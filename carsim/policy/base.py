@@ -183,11 +183,13 @@ class AttentionPolicy(Section):
         label: English name in comparisons.
         paper: Its source.
         records: Reads depend on data and are stored in the trace.
+        exact: The policy reads every token, whatever its fields.
     """
 
     label: ClassVar[str]
     paper: ClassVar[str] = ""
     records: ClassVar[bool] = False
+    exact: ClassVar[bool] = False
 
     kind: str
 

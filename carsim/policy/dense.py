@@ -9,5 +9,6 @@ class Dense(AttentionPolicy):
     """Every token attends to all earlier ones."""
 
     label: ClassVar[str] = "dense attention"
+    exact: ClassVar[bool] = True
 
     kind: Literal["dense"] = "dense"

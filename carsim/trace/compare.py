@@ -31,6 +31,8 @@ class Comparison:
         first_flips: Decision units (rows, or what decides together) that differ somewhere.
         unexplained_flips: First flips whose score is farther from tau than the margin.
         ratio_difference: Replay ratio over eligible steps of the second less that of the first.
+        reads_differ: Layer-steps of a head and row in which attention read another number of keys;
+            counted, not judged.
     """
 
     identical: bool
@@ -40,6 +42,7 @@ class Comparison:
     first_flips: int
     unexplained_flips: int
     ratio_difference: float
+    reads_differ: int = 0
 
     @property
     def equivalent(self) -> bool:
@@ -84,6 +87,9 @@ def compare_traces(first: Trace, second: Trace) -> Comparison:
             first_flips += 1
             unexplained += not (distance[last, rows] <= MARGIN).any()
     eligible = slice(first.tokens_per_frame, None)
+    reads_differ = 0
+    if first.kv_tokens is not None and second.kv_tokens is not None:
+        reads_differ = int((first.kv_tokens != second.kv_tokens).sum())
     return Comparison(
         identical=bool(first.sha256) and first.sha256 == second.sha256,
         changed_fields=tuple(field for field in a if a[field] != b[field]),
@@ -95,6 +101,7 @@ def compare_traces(first: Trace, second: Trace) -> Comparison:
             second.replay[eligible].sum(dtype=int) - first.replay[eligible].sum(dtype=int)
         )
         / max(1, first.replay[eligible].size),
+        reads_differ=reads_differ,
     )
 
 

@@ -4,7 +4,7 @@ Only ``captured`` decisions are what a decoder really did. All others are approx
 their label says which.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import isqrt
 from typing import Any, Literal
@@ -70,23 +70,19 @@ class Decisions:
         """B."""
         return int(self.replay.shape[2])
 
-    def _changed(
-        self,
-        label: str,
-        take: Callable[[NDArray[Any]], NDArray[Any]],
-        take_frames: Callable[[NDArray[Any]], NDArray[Any]],
-        **changes: Any,
-    ) -> "Decisions":
-        """Decisions of which steps and rows were taken; nothing is known of their quality."""
-        reads = self.reads and KvReads(take(self.reads.tokens), take(self.reads.runs))
+    def _taken(self, label: str, steps: Any, frames: Any, rows: Any, **more: Any) -> "Decisions":
+        """The decisions of some steps (or frames, for ``held``) and rows, of unknown quality."""
+        reads, held = self.reads, self.held
+        if reads is not None:
+            reads = KvReads(reads.tokens[steps][..., rows], reads.runs[steps][..., rows])
         return replace(
             self,
-            replay=take(self.replay),
+            replay=self.replay[steps][..., rows],
             label=f"{self.label}, {label}",
             reads=reads,
-            held=None if self.held is None else take_frames(self.held),
+            held=None if held is None else held[frames][..., rows],
             quality_text="",
-            **changes,
+            **more,
         )
 
     def _refuse_recorded(self, place: str) -> None:
@@ -248,14 +244,9 @@ def resample(
     extra = rng.integers(1, max(have_frames, 2), n_frames - have_frames)
     frames = np.concatenate([np.arange(have_frames), extra])
     steps = (frames[:, None] * tokens_per_frame + np.arange(tokens_per_frame)).ravel()
-    return decisions._changed(
-        f"resampled from {decisions.n_rows} rows of {have_frames} frames "
-        f"to {n_rows} rows of {n_frames} frames",
-        lambda array: array[steps][..., rows],
-        lambda array: array[frames][..., rows],
-        source="resampled",
-        pairs=pairs,
-    )
+    label = f"resampled from {decisions.n_rows} rows of {have_frames} frames "
+    label += f"to {n_rows} rows of {n_frames} frames"
+    return decisions._taken(label, steps, frames, rows, source="resampled", pairs=pairs)
 
 
 def _drawn_rows(
@@ -299,11 +290,8 @@ def crop(decisions: Decisions, n_frames: int, tokens_per_frame: int) -> Decision
         )
     if n_frames == have_frames:
         return decisions
-    return decisions._changed(
-        f"the first {n_frames} of {have_frames} frames",
-        lambda array: array[: n_frames * tokens_per_frame],
-        lambda array: array[:n_frames],
-    )
+    steps, label = n_frames * tokens_per_frame, f"the first {n_frames} of {have_frames} frames"
+    return decisions._taken(label, slice(steps), slice(n_frames), slice(None))
 
 
 def enlarge(decisions: Decisions, tokens_per_frame: int, wanted_per_frame: int) -> Decisions:
@@ -336,12 +324,8 @@ def enlarge(decisions: Decisions, tokens_per_frame: int, wanted_per_frame: int) 
     within = (nearest[:, None] * side + nearest).ravel()
     starts = np.arange(0, decisions.n_steps, tokens_per_frame)
     steps = (starts[:, None] + within).ravel()
-    return decisions._changed(
-        f"resampled from {tokens_per_frame} to {wanted_per_frame} tokens per frame",
-        lambda array: array[steps],
-        lambda array: array,
-        source="resampled",
-    )
+    label = f"resampled from {tokens_per_frame} to {wanted_per_frame} tokens per frame"
+    return decisions._taken(label, steps, slice(None), slice(None), source="resampled")
 
 
 def independent(

@@ -1,4 +1,4 @@
-"""What ``carsim capture --hf`` refuses before PyTorch is needed, and how it draws tokens."""
+"""Input that ``carsim capture --hf`` refuses before it needs PyTorch."""
 
 import json
 import sys
@@ -6,12 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from hf_maker import IDS, SMALL, edit_config, refused
 
 from carsim.decoder.hf import read_geometry
-from carsim.decoder.hf.sampling import TokenSampling, draw
 from carsim.trace import Geometry
 
 CONFIG = {
@@ -112,20 +110,3 @@ def test_without_the_extra_one_line_says_how_to_get_it(
     line = refused("--hf", folder, "--out", folder / "a.npz", *SMALL, *IDS)
     assert "needs torch" in line
     assert "pip install 'carsim[hf]'" in line
-
-
-def test_greedy_drawing_takes_the_likeliest_and_the_lower_on_ties() -> None:
-    logits = np.array([[0.0, 5.0, 1.0], [2.0, 2.0, -1.0]])
-    rngs = [np.random.default_rng(row) for row in range(2)]
-    assert draw(logits, TokenSampling(), rngs).tolist() == [1, 0]
-
-
-def test_drawing_keeps_to_the_top_k_at_their_odds() -> None:
-    """Logits 0, ln 9, ln 1: of the likeliest two, the first is drawn nine times out of ten."""
-    logits = np.log([[1e-9, 9.0, 1.0]])
-    rngs = [np.random.default_rng(0)]
-    tokens = [int(draw(logits, TokenSampling(top_k=2), rngs)[0]) for _ in range(2000)]
-    assert set(tokens) == {1, 2}
-    assert np.mean([token == 1 for token in tokens]) == pytest.approx(0.9, abs=0.02)
-    hot = [int(draw(logits, TokenSampling(2, temperature=100), rngs)[0]) for _ in range(2000)]
-    assert np.mean([token == 1 for token in hot]) == pytest.approx(0.5055, abs=0.03)

@@ -1,11 +1,9 @@
 """From hidden states to what the next step is fed: the model's own tokens, or the owner's code."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from carsim.decoder.hf.checkpoint import HfModel
 from carsim.decoder.sampling import mix_guidance, top_k
@@ -87,7 +85,8 @@ class TokenSampler:
             )
         self._head, self._embed = model.head, model.body.embed_tokens
         self._sampling, self._guided = sampling, guided
-        self._generators = [np.random.default_rng((seed, 1 + video)) for video in range(n_videos)]
+        generators = [np.random.default_rng((seed, 1 + video)) for video in range(n_videos)]
+        self._choose = top_k(sampling.top_k, sampling.temperature, generators)
         vocabulary = model.head.weight.shape[0]
         last = vocabulary - 1 if sampling.last_token is None else sampling.last_token
         if not 0 <= sampling.first_token <= last < vocabulary:
@@ -110,23 +109,7 @@ class TokenSampler:
                 f"guidance scale {self._sampling.guidance_scale:g} makes NaN or infinite logits",
                 "lower it, check the weights, or use --dtype float32",
             )
-        tokens = self._range.start + draw(logits, self._sampling, self._generators)  # [videos]
+        tokens = self._range.start + self._choose(logits)  # [videos]
         rows = np.repeat(tokens, 2 if self._guided else 1)
         embedded: Tensor = self._embed.weight[rows]
         return embedded
-
-
-def draw(
-    logits: NDArray[np.float64], sampling: TokenSampling, generators: Sequence[np.random.Generator]
-) -> NDArray[np.int64]:
-    """One token per row of logits.
-
-    Args:
-        logits: [videos, K], guidance mixed in.
-        sampling: Sampling.
-        generators: One per video.
-
-    Returns:
-        int64[videos].
-    """
-    return top_k(sampling.top_k, sampling.temperature, generators)(logits)
