@@ -59,7 +59,7 @@ def test_a_continuous_axis_is_cut_by_shares():
         ({"axes": {"limit": {"choice": {"a": {}}}}}, "is the name of a column of results"),
         ({"axes": {"point": {"choice": {"a": {}}}}}, "is the name of a column of results"),
         ({"axes": {"x": {"choice": {"a": {"machine.kores": 1}}}}}, "did you mean 'cores'?"),
-        ({"axes": {"x": {"choice": {"a": 1}}}}, "x.choice.a: got 1; give {PATH: VALUE, ...}"),
+        ({"axes": {"x": {"choice": {"a": 1}}}}, "choice.a: got 1; give {PATH: VALUE, ...}"),
         ({"axes": {"trace": ["none.npz"]}}, "none.npz: no such file; check the path"),
         ({"axes": {"design": ["none"]}}, "none: is neither a YAML file nor a shipped design"),
         ({"set": {"machine.cores": 1}}, "machine.cores is set by set, too; set it in one place"),
