@@ -19,7 +19,6 @@ from carsim.design import Design, load_design, override
 from carsim.design.load import PRESET_PATHS
 from carsim.errors import InputError
 from carsim.explore.axis import PSEUDO_PATHS
-from carsim.explore.metrics import Baseline, Setting, figures
 from carsim.explore.points import Point
 from carsim.explore.study import Study, trace_names
 from carsim.machine.compare import (
@@ -33,6 +32,7 @@ from carsim.machine.compare import (
 from carsim.machine.hardware import Hardware
 from carsim.machine.memo import PhaseMemo
 from carsim.machine.result import RowResult
+from carsim.metrics import Baseline, Setting, figures
 from carsim.technology.fit import FitReport, check_fit
 from carsim.trace import Decisions, Trace, dense
 from carsim.workload.geometry import Video

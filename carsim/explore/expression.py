@@ -12,13 +12,21 @@ from typing import Any
 from carsim.errors import InputError
 from carsim.yaml_file import shown
 
+
+def _number(value: Any) -> int | float:
+    # Text times a number, or a format, could fill the memory.
+    if isinstance(value, int | float):
+        return value
+    raise TypeError(f"{shown(value)} is no number")
+
+
 _OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
+    ast.Mult: lambda one, other: _number(one) * _number(other),
     ast.Div: operator.truediv,
     ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
+    ast.Mod: lambda one, other: _number(one) % _number(other),
     ast.USub: operator.neg,
     ast.UAdd: operator.pos,
     ast.Not: operator.not_,
@@ -77,7 +85,7 @@ class Expression:
             InputError: The values do not go with the operators, such as text with numbers.
         """
         try:
-            return self._value(self._root, look_up)
+            return _value(self._root, look_up)
         except (TypeError, ValueError, ArithmeticError) as error:
             raise self._refusal(f"has no value: {error}") from None
 
@@ -88,73 +96,61 @@ class Expression:
     # ---------------------------------------------------------------- private
 
     def _check(self, node: ast.expr, depth: int) -> None:
+        """Refuse what is not taken, and note names."""
         if not depth:
             raise self._refusal(f"is nested more than {_MOST_DEPTH} deep")
-        operators: list[Any] = []
+        if dotted := _dotted(node):
+            self.names.add(dotted)
+            return
         match node:
-            case ast.Name() | ast.Attribute() if dotted := _dotted(node):
-                self.names.add(dotted)
-                return
             case ast.Constant(value=bool() | int() | float() | str()):
-                return
-            case ast.BoolOp(values=parts) | ast.Tuple(elts=parts) | ast.List(elts=parts):
-                pass
-            case ast.BinOp(left=left, op=op, right=right):
-                operators, parts = [op], [left, right]
-            case ast.UnaryOp(op=op, operand=operand):
-                operators, parts = [op], [operand]
-            case ast.Compare(left=left, ops=operators, comparators=others):
-                parts = [left, *others]
-            case ast.Call(func=ast.Name(id=name), args=[_, *_] as parts, keywords=[]) if (
-                name in _CALLS
-            ):
-                pass
+                taken = True
+            case ast.Call(func=ast.Name(id=name), args=[_, *_], keywords=[]):
+                taken = name in _CALLS
+            case ast.Compare(ops=operators):
+                taken = all(type(op) in _OPERATORS for op in operators)
+            case ast.BinOp(op=op) | ast.UnaryOp(op=op):
+                taken = type(op) in _OPERATORS
             case _:
-                operators, parts = [None], []
-        if not all(type(op) in _OPERATORS for op in operators):
+                taken = isinstance(node, ast.BoolOp | ast.Tuple | ast.List)
+        if not taken:
             raise self._refusal(f"holds {shown(ast.unparse(node))}, which is not taken")
+        parts = node.args if isinstance(node, ast.Call) else ast.iter_child_nodes(node)
         for part in parts:
-            self._check(part, depth - 1)
-
-    def _value(self, node: ast.expr, look_up: LookUp) -> Any:
-        def value(part: ast.expr) -> Any:
-            return self._value(part, look_up)
-
-        match node:
-            case ast.Constant(value=constant):
-                return constant
-            case ast.BoolOp(op=op, values=parts):
-                return (all if isinstance(op, ast.And) else any)(map(value, parts))
-            case ast.Tuple(elts=parts) | ast.List(elts=parts):
-                return [value(part) for part in parts]
-            case ast.BinOp(left=left, op=op, right=right):
-                sides = value(left), value(right)
-                if isinstance(op, ast.Mult | ast.Mod):
-                    # Text times a number, or a format, could fill the memory.
-                    for side in sides:
-                        if not isinstance(side, int | float):
-                            raise TypeError(f"{shown(side)} is no number")
-                return _OPERATORS[type(op)](*sides)
-            case ast.UnaryOp(op=op, operand=operand):
-                return _OPERATORS[type(op)](value(operand))
-            case ast.Compare(left=left, ops=ops, comparators=others):
-                this = value(left)
-                for each, other in zip(ops, others, strict=True):
-                    if not _OPERATORS[type(each)](this, following := value(other)):
-                        return False
-                    this = following
-                return True
-            case ast.Call(func=ast.Name(id=name), args=parts):
-                return _CALLS[name](*map(value, parts))
-        return look_up(_dotted(node) or "")
+            if isinstance(part, ast.expr):
+                self._check(part, depth - 1)
 
     def _refusal(self, problem: str) -> InputError:
         return InputError(self._place, f"{shown(self.text)} {problem}", _CURE)
 
 
-def _dotted(node: ast.expr) -> str | None:
-    """``a.b.c`` of a chain of attributes of a name; None of any other."""
+def _value(node: ast.expr, look_up: LookUp) -> Any:
+    def value(part: ast.expr) -> Any:
+        return _value(part, look_up)
+
+    match node:
+        case ast.Constant(value=constant):
+            return constant
+        case ast.BoolOp(op=op, values=parts):
+            return (all if isinstance(op, ast.And) else any)(map(value, parts))
+        case ast.Tuple(elts=parts) | ast.List(elts=parts):
+            return [value(part) for part in parts]
+        case ast.BinOp(left=left, op=op, right=right):
+            return _OPERATORS[type(op)](value(left), value(right))
+        case ast.UnaryOp(op=op, operand=operand):
+            return _OPERATORS[type(op)](value(operand))
+        case ast.Compare(left=left, ops=ops, comparators=others):
+            sides = [value(side) for side in (left, *others)]
+            tests = zip(ops, sides, sides[1:], strict=False)
+            return all(_OPERATORS[type(op)](one, other) for op, one, other in tests)
+        case ast.Call(func=ast.Name(id=name), args=parts):
+            return _CALLS[name](*map(value, parts))
+    return look_up(_dotted(node))
+
+
+def _dotted(node: ast.expr) -> str:
+    """``a.b.c`` of a chain of attributes of a name; nothing of any other."""
     if isinstance(node, ast.Name):
         return node.id
-    inner = _dotted(node.value) if isinstance(node, ast.Attribute) else None
-    return f"{inner}.{node.attr}" if isinstance(node, ast.Attribute) and inner else None
+    inner = _dotted(node.value) if isinstance(node, ast.Attribute) else ""
+    return f"{inner}.{node.attr}" if isinstance(node, ast.Attribute) and inner else ""

@@ -5,9 +5,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from carsim.explore.metrics import METRICS, OLD_NAMES, RESULT_COLUMNS
+from carsim.explore.metrics import RESULT_COLUMNS
 from carsim.explore.store import Store
 from carsim.files import write_whole
+from carsim.metrics import METRICS, OLD_NAMES
 
 if TYPE_CHECKING:
     import pandas as pd

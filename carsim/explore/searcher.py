@@ -1,11 +1,10 @@
 """Search a design space for its Pareto front with Optuna, instead of evaluating all of it.
 
-Model: every axis is a parameter whose suggested values are those of the axis. Evenly spaced numbers
-are searched as numbers, other lists as categories, between which numbers have a distance. A point
-that does not fit, is refused, fails a filter or breaks a constraint is infeasible, the more so the
-more it lacks. What the sampler proposes and is known already costs nothing; after :data:`REPEATS`
-such proposals in a row an unknown neighbour of a point on the front is taken instead, since a
-sampler that has converged proposes little else than what it knows.
+Model: every axis is a parameter with the values of the axis: evenly spaced numbers in their order,
+others as categories. A point that does not fit, is refused, fails a filter or breaks a constraint
+is infeasible, the more so the more it lacks. What the sampler proposes and is known already costs
+nothing; after :data:`REPEATS` such proposals an unknown neighbour of a point on the front is taken
+instead, since a sampler that has converged proposes little else than what it knows.
 
 Several processes, on one machine or on many, may search one study: they meet in Optuna's storage,
 through which each learns what the others have evaluated.
@@ -41,10 +40,10 @@ REPEATS = 3
 """Proposals in a row that are known already; then a neighbour of the front is taken."""
 
 FILTERED = 20
-"""Proposals of one call that fail a filter; then a neighbour that passes is taken as well."""
+"""Proposals in a row that fail a filter; then a neighbour that passes is taken as well."""
 
 NEIGHBOURS = 200
-"""Neighbours that are tried for one that is unknown."""
+"""Neighbours, and then points anywhere, that are tried for one that is unknown."""
 
 EXHAUSTED = 2000
 """Proposals in a row that bring nothing new; then all there is has been found."""
@@ -70,7 +69,7 @@ COLLISIONS = ("already exists", "unique constraint", "duplicate", "locked")
 """What databases say of tables that another process is making; they are then opened again."""
 
 PASSWORD = re.compile(
-    r"(?P<user>(?:^|(?<=//)|(?<=\s))[^:/@\s]*):[^\s@]\S*(?=@)"
+    r"(?P<user>(?:^|(?<=//)|(?<=\s))[^:/@\s]*):(?!//)\S*(?=@)"
     r"|(?P<key>\b(?:password|passwd|pwd)=)[^&\s;]*",
     re.IGNORECASE,
 )
@@ -194,16 +193,13 @@ class Searcher:
 
     def _unknown_neighbour(self) -> dict[str, Any] | None:
         """An unknown point next to one on the front, else any unknown one; values of its axes."""
-        axes = self._study.axes
+        axes, signs = self._study.axes, list(self._signs.values())
         feasible = [(p, row) for p, row in self.known.values() if not self._lacking(p, row)]
-        starts = [point for point, _ in feasible]
-        if feasible:
-            signs = np.array(list(self._signs.values()))
-            objectives = np.array([[row[n] for n in self._signs] for _, row in feasible]) * signs
-            starts = [starts[place] for place in np.flatnonzero(front(objectives))]
+        objectives = np.array([self._objectives(row, 0.0) for _, row in feasible])
+        best = np.flatnonzero(front(objectives * signs)) if feasible else []
         for attempt in range(2 * NEIGHBOURS):
-            if starts and attempt < NEIGHBOURS:
-                values = dict(starts[self._rng.integers(len(starts))].values)
+            if len(best) and attempt < NEIGHBOURS:
+                values = dict(feasible[best[self._rng.integers(len(best))]][0].values)
                 axis = axes[self._rng.integers(len(axes))]
                 values[axis.name] = self._step(axis, values[axis.name])
             else:

@@ -6,10 +6,10 @@ from tiny import tiny_design, tiny_trace
 
 from carsim.design import override
 from carsim.explore.evaluate import Evaluator, hardware_key
-from carsim.explore.metrics import PHASES
 from carsim.explore.points import make_points
 from carsim.explore.study import load_study
 from carsim.machine import run
+from carsim.metrics import PHASES
 
 MIXED = {
     "machine.cores": [1, 2],
