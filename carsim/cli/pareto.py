@@ -16,7 +16,10 @@ MOST_ROWS = 40
 """Longer fronts are shown evenly thinned out; the CSV holds all of them."""
 
 WIDTH = 80
-"""Characters that a table takes at least, and where it does not go to a terminal."""
+"""Characters that a table takes at most, unless the terminal is wider."""
+
+GAP = 3
+"""Characters between columns."""
 
 
 @click.command()
@@ -133,8 +136,10 @@ def print_front(
     short = {axis: axis.rpartition(".")[2] for axis in axes}
     if len({*short.values(), *objectives}) == len(cells):
         titles |= short
-    width = {column: 2 + max(map(len, (titles[column], *texts))) for column, texts in cells.items()}
-    room -= len("knee ") + sum(width[column] for column in objectives)
+    width = {
+        column: GAP + max(map(len, (titles[column], *texts))) for column, texts in cells.items()
+    }
+    room -= len("knee  ") + sum(width[column] for column in objectives)
     left_out: list[str] = []
     for axis in sorted(axes, key=lambda axis: len(set(cells[axis])) == 1):  # what varies first
         if width[axis] <= room:

@@ -141,7 +141,7 @@ def _log2(body: Any) -> dict[str, Any]:
     first, last, _ = _ends(body)
     if first <= 0:
         raise _RefusalError(f"starts at {first}", "start above 0")
-    return {"values": tuple(first * 2**i for i in range(int(math.log2(last / first) + 1e-9) + 1))}
+    return _listed([first * 2**i for i in range(int(math.log2(last / first) + 1e-9) + 1)])
 
 
 def _uniform(body: Any) -> dict[str, Any]:
@@ -199,8 +199,9 @@ def _check_count(count: float) -> None:
 
 
 def _is_number(value: Any) -> bool:
-    is_one = isinstance(value, int | float) and not isinstance(value, bool)
-    return is_one and math.isfinite(value) and abs(value) <= LARGEST
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return _is_whole(value) and abs(value) <= LARGEST
 
 
 def _is_whole(value: Any) -> bool:

@@ -170,7 +170,7 @@ def load_study(path: str | Path) -> Study:
     ]
     study = Study(
         file=file,
-        name=file.name or path.stem,
+        name=_printable(file.name or path.stem),
         text=path.read_text(encoding="utf-8"),
         axes=axes,
         filters=tuple(Expression(text, f"{place}: $.filters") for text in file.filters),
@@ -348,6 +348,11 @@ def _refusal(error: ValidationError, place: str) -> InputError:
     known, key = list(model.model_fields), str(found["loc"][-1])
     hint = f"{closest(key, known)}known here: {', '.join(known)}"
     return InputError(where, f"unknown key {shown(key)}", hint)
+
+
+def _printable(text: str) -> str:
+    """A line of text that a terminal can show, and SQLite can hold."""
+    return "".join(letter if letter.isprintable() else "?" for letter in text[:200])
 
 
 def _sha256(document: Any) -> str:

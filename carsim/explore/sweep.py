@@ -169,10 +169,9 @@ def interruptible() -> Iterator[Stop]:
 def keep_copy(study: Study, out: Path) -> None:
     """The study beside its results; a file of that name that is there already stays."""
     copy = out / STUDY_FILE
-    if copy.exists():
-        return
     try:
-        copy.write_text(study.text, encoding="utf-8")
+        if not copy.exists():
+            copy.write_text(study.text, encoding="utf-8")
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise InputError(str(copy), f"cannot be written ({reason})", "make room") from None

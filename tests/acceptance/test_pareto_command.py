@@ -75,11 +75,11 @@ def test_a_table_without_room_for_all_axes_keeps_objectives_and_names_the_rest(
 ) -> None:
     more = ("energy_per_video_j", "memory_gb_per_video")
     asked = (text for name in (*GOALS, *more) for text in ("--objective", f"{name}:min"))
-    head, *_, left_out, written = [
+    _, head, *rows, left_out, written = [
         line for line in call(stored, *asked).output.splitlines() if line.strip()
-    ][1:]
+    ]
     assert set(head.split()) >= {*GOALS, *more}
-    assert len(head) <= 80
+    assert max(map(len, (head, *rows))) <= 80
     assert left_out.startswith("Also in pareto.csv: ")
     assert written.startswith("Written")
 
