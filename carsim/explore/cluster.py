@@ -7,7 +7,7 @@ tasks of a worker that has died, and gives up one that kills several workers.
 from concurrent.futures import Future
 from typing import Any
 
-from distributed import Client, KilledWorker, WorkerPlugin
+from distributed import Client, KilledWorker, Security, WorkerPlugin
 
 from carsim.errors import InputError
 from carsim.explore import workers
@@ -33,8 +33,11 @@ class Cluster(workers.Workers):
     death = KilledWorker
 
     def __init__(self, study: Study, address: str) -> None:
-        super().__init__(study)
         self._place = f"--scheduler {address}"
+        tls = Security().get_connection_args("client").get("ssl_context")
+        if address.startswith("tls:") and tls is None:
+            problem = "needs certificates, of which Dask's configuration names none"
+            raise InputError(self._place, problem, "set distributed.comm.tls there")
         try:
             self._client = Client(address, timeout=CONNECT_S, set_as_default=False)
         except (OSError, ValueError) as error:
@@ -45,6 +48,7 @@ class Cluster(workers.Workers):
         if not self.slots:
             self._client.close()
             raise InputError(self._place, "the scheduler has no workers", "start some first")
+        super().__init__(study)
         try:
             self._client.register_plugin(_HandOver(self.job, *workers.jobs[self.job]), self.job)
         except (ImportError, AttributeError) as error:

@@ -196,7 +196,7 @@ class Searcher:
         axes, signs = self._study.axes, list(self._signs.values())
         feasible = [(p, row) for p, row in self.known.values() if not self._lacking(p, row)]
         objectives = np.array([self._objectives(row, 0.0) for _, row in feasible])
-        best = np.flatnonzero(front(objectives * signs)) if feasible else []
+        best: Any = np.flatnonzero(front(objectives * signs)) if feasible else []
         for attempt in range(2 * NEIGHBOURS):
             if len(best) and attempt < NEIGHBOURS:
                 values = dict(feasible[best[self._rng.integers(len(best))]][0].values)

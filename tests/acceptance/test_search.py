@@ -222,12 +222,15 @@ def test_what_does_not_fit_or_breaks_a_constraint_is_told_as_infeasible(tmp_path
     )
     trials = open_trials(limited, "memory", "random", 0)
     searcher, evaluator = Searcher(limited, trials, 0), Evaluator(limited)
+    assert trials.metric_names == [*GOALS]
     met = set()
     for _ in range(16):
         point = searcher.propose()
         row = evaluator.evaluate(point)
         searcher.tell(point, row)
         trial = trials.trials[point.ordinal]
+        tau = pytest.approx(point.values["policy.tau"])
+        assert trial.params == {**point.values, "policy.tau": tau}
         if row["status"] == "misfit":
             lacking = row["fill"] - 1
         else:

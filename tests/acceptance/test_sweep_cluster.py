@@ -116,6 +116,7 @@ def test_a_cluster_that_goes_away_is_one_line_and_loses_nothing(tmp_path):
     [
         ("tcp://127.0.0.1:1", "no Dask scheduler there"),
         ("nonsense://x", "no Dask scheduler there"),
+        ("tls://127.0.0.1:1", "needs certificates"),
     ],
 )
 def test_no_scheduler_is_one_line(tmp_path, monkeypatch, address, problem):
