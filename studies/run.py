@@ -43,13 +43,12 @@ from typing import Any
 import pandas as pd
 
 from carsim.errors import CarsimError, InputError
-from carsim.explore.evaluate import context_of
 from carsim.explore.frame import frame_of
 from carsim.explore.points import Point, make_points
 from carsim.explore.store import Store
 from carsim.explore.study import Study, load_study
-from carsim.explore.sweep import study_meta, sweep
-from carsim.explore.workers import evaluate_here
+from carsim.explore.sweep import sweep
+from carsim.explore.workers import evaluate
 
 STUDIES = Path(__file__).parent
 POINTS, INPUTS, FIGURE, README = "points.csv", "inputs.json", "figure.png", "README.md"
@@ -247,8 +246,8 @@ def every_kth(points: Sequence[Point], count: int, turn: int) -> list[Point]:
 def evaluated(study: Study, points: Sequence[Point]) -> pd.DataFrame:
     """The results of some points of a study."""
     with Store(":memory:") as store:
-        store.claim(study_meta(study, "sweep"))
-        for results in evaluate_here(context_of(study), points, lambda: False):
+        store.claim(study, "sweep")
+        for results in evaluate(study, points):
             store.add(results)
         return frame_of(store)
 

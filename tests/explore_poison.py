@@ -1,16 +1,17 @@
-"""Initialisers of worker processes in which evaluating one point is deadly."""
+"""An initialiser of worker processes in which evaluating one point is deadly."""
 
 import os
 import signal
+from typing import Any
 
 from carsim.explore import workers
-from carsim.explore.evaluate import Context, Evaluator, Row
+from carsim.explore.evaluate import Evaluator, Row
 from carsim.explore.points import Point
 
 POISON = {"machine.cores": 2, "policy.tau": 0.0, "policy.schedule": "drs"}
 
 
-def start(context: Context) -> None:
+def start(*arguments: Any) -> None:
     """Like the usual one, and the poisonous point kills its process."""
     evaluate = Evaluator.evaluate
 
@@ -20,7 +21,7 @@ def start(context: Context) -> None:
         return evaluate(self, point)
 
     Evaluator.evaluate = deadly  # type: ignore[method-assign]
-    usual(context)
+    usual(*arguments)
 
 
 usual = workers._start

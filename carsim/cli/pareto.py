@@ -1,15 +1,25 @@
 """``carsim pareto``: the Pareto front of what a sweep or a search has stored."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from carsim.cli.sweep import JSON
+
 if TYPE_CHECKING:
     import pandas as pd
-    from rich.console import RenderableType
+
+MOST_ROWS = 40
+"""Longer fronts are shown evenly thinned out; the CSV holds all of them."""
+
+WIDTH = 80
+"""Characters that a table takes at most, unless the terminal is wider."""
+
+GAP = 3
+"""Characters between columns."""
 
 
 @click.command()
@@ -28,7 +38,7 @@ if TYPE_CHECKING:
     multiple=True,
     help="What points have to meet beside the study's constraints, say 'dsp <= 2000'.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document, and nothing else.")
+@JSON
 def pareto(
     folder: str, objectives: tuple[str, ...], constraints: tuple[str, ...], as_json: bool
 ) -> None:
@@ -40,7 +50,6 @@ def pareto(
     """
     from importlib.metadata import version
 
-    from carsim.cli.console import output_console, show
     from carsim.errors import InputError
     from carsim.explore.code import code_sha256
     from carsim.explore.frame import frame_of
@@ -53,11 +62,8 @@ def pareto(
         meta, frame = store.meta(), frame_of(store)
     wanted = parse_objectives(objectives) if objectives else json.loads(meta["objectives"])
     if not wanted:
-        raise InputError(
-            folder,
-            "the study names no objectives",
-            "add --objective NAME, say latency_s, once for each",
-        )
+        cure = "add --objective NAME, say latency_s, once for each"
+        raise InputError(folder, "the study names no objectives", cure)
     conditions = [*json.loads(meta["constraints"]), *constraints]
     front = front_of(frame, wanted, conditions)
     files = ["pareto.csv"]
@@ -78,13 +84,12 @@ def pareto(
             "objectives": wanted,
             "constraints": conditions,
             "points": len(frame),
-            "front": json.loads(front.to_json(orient="records")),
+            "front": records(front),
             "files": files,
         }
         click.echo(json.dumps(document, indent=2))
         return
-    axes = json.loads(meta["axes"])
-    show(output_console(), list(front_parts(meta["name"], frame, front, axes, list(wanted))))
+    print_front(meta["name"], frame, front, json.loads(meta["axes"]), wanted)
     if meta["version"] != (own := version("carsim")):
         click.echo(f"The points were evaluated by carsim {meta['version']}; this is {own}.")
     elif not same_code:
@@ -92,18 +97,19 @@ def pareto(
     click.echo(f"Written to {folder}: {', '.join(files)}")
 
 
-MOST_ROWS = 40
-"""Longer fronts are shown evenly thinned out; the CSV holds all of them."""
+def records(frame: "pd.DataFrame") -> Any:
+    """The rows of a frame, as JSON has them."""
+    return json.loads(frame.to_json(orient="records"))
 
 
-def front_parts(
+def print_front(
     name: str,
     frame: "pd.DataFrame",
     front: "pd.DataFrame",
     axes: Sequence[str],
-    objectives: Sequence[str],
-) -> "Iterator[RenderableType]":
-    """The table of a front, its knee marked.
+    objectives: Collection[str],
+) -> None:
+    """Print a front, its knee marked, with as many columns of axes as there is room for.
 
     Args:
         name: Of the study.
@@ -116,27 +122,44 @@ def front_parts(
     from rich.table import Table
     from rich.text import Text
 
-    ok = int((frame["status"] == "ok").sum())
-    yield Text(f"{name}: {len(front):,} of {ok:,} points that fit are on the front", style="bold")
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
-    for column in ("", *_short(axes, objectives), *objectives):
-        table.add_column(column, justify="right", no_wrap=True)
+    from carsim.cli.console import output_console, show
+
+    console = output_console()
+    room = max(WIDTH, console.width) if console.is_terminal else WIDTH
     shown = front
     if len(front) > MOST_ROWS:
         places = {round(i * (len(front) - 1) / (MOST_ROWS - 2)) for i in range(MOST_ROWS - 1)}
         shown = front[front["knee"] | front.index.isin(places)]
-    for row in shown.to_dict("records"):
-        cells = [_cell(row[column]) for column in (*axes, *objectives)]
-        table.add_row("knee" if row["knee"] else "", *cells, style="bold" if row["knee"] else None)
-    yield table
+    cells = {column: [_cell(cell) for cell in shown[column]] for column in (*axes, *objectives)}
+    titles = {column: column for column in cells}
+    # Axes go without their sections, where that leaves all columns different.
+    short = {axis: axis.rpartition(".")[2] for axis in axes}
+    if len({*short.values(), *objectives}) == len(cells):
+        titles |= short
+    width = {
+        column: GAP + max(map(len, (titles[column], *texts))) for column, texts in cells.items()
+    }
+    room -= len("knee  ") + sum(width[column] for column in objectives)
+    left_out: list[str] = []
+    for axis in sorted(axes, key=lambda axis: len(set(cells[axis])) == 1):  # what varies first
+        if width[axis] <= room:
+            room -= width[axis]
+        else:
+            left_out.append(axis)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), width=None)
+    columns = [column for column in cells if column not in left_out]
+    for title in ("", *(titles[column] for column in columns)):
+        table.add_column(title, justify="right", no_wrap=True)
+    for place, is_knee in enumerate(shown["knee"]):
+        row = (cells[column][place] for column in columns)
+        table.add_row("knee" if is_knee else "", *row, style="bold" if is_knee else None)
+    ok = int((frame["status"] == "ok").sum())
+    title = f"{name}: {len(front):,} of {ok:,} points that fit are on the front"
+    show(console, [Text(title, style="bold"), table])
     if len(shown) < len(front):
-        yield f"{len(shown)} of {len(front):,} are shown; pareto.csv holds all of them."
-
-
-def _short(axes: Sequence[str], objectives: Sequence[str]) -> list[str]:
-    """Names of axes without their sections, where that leaves all columns different."""
-    short = [axis.rpartition(".")[2] for axis in axes]
-    return short if len({*short, *objectives}) == len(short) + len(objectives) else list(axes)
+        click.echo(f"{len(shown)} of {len(front):,} are shown; pareto.csv holds all of them.")
+    if left_out:
+        click.echo(f"Also in pareto.csv: {', '.join(left_out)}.")
 
 
 def _cell(value: object) -> str:

@@ -2,15 +2,12 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import click
 
-from carsim.cli.sweep import FAILED, OUT, STUDY, WORKERS, counted, sweep_progress
+from carsim.cli.sweep import FAILED, JSON, OUT, STUDY, WORKERS, document, summary, sweep_progress
 from carsim.errors import InputError
-
-if TYPE_CHECKING:
-    from carsim.explore.sweep import Progress
 
 
 @click.command()
@@ -43,7 +40,7 @@ if TYPE_CHECKING:
     help="Of the sampler; the same with --workers 0 in a new DIR searches alike.",
 )
 @WORKERS
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document, and nothing else.")
+@JSON
 def search(
     study: str,
     out: str,
@@ -58,15 +55,15 @@ def search(
 
     The study's axes span the space, its objectives say what is wanted; what does not fit its board
     or breaks a constraint is no answer. Interrupt it as you like: the same command goes on where
-    it was. DIR holds what a sweep's would; 'carsim pareto DIR' shows the front again.
+    it was. DIR holds what a sweep's would; 'carsim pareto DIR' shows the front again, and
+    'optuna-dashboard sqlite:///DIR/optuna.sqlite' the search itself.
     """
-    from carsim.cli.console import output_console, show
-    from carsim.cli.pareto import front_parts
+    from carsim.cli.pareto import print_front, records
     from carsim.explore.frame import export, frame_of
     from carsim.explore.pareto import pareto
     from carsim.explore.search import hunt
+    from carsim.explore.store import open_folder
     from carsim.explore.study import load_study
-    from carsim.explore.sweep import open_folder
 
     loaded = load_study(study)
     folder = Path(out)
@@ -84,37 +81,21 @@ def search(
                 tell=tell,
             )
         files, frame = export(store, folder), frame_of(store)
-    axes = [axis.name for axis in loaded.axes]
     objectives = loaded.objectives
     try:
         front = pareto(frame, objectives, loaded.file.constraints)
     except InputError:
         front = None  # nothing of what was found counts
     if as_json:
-        document = {
-            "study": loaded.name,
-            "points": done.finished,
-            **done.counts,
-            "evaluated": done.evaluated,
-            "seconds": round(done.seconds, 3),
-            "objectives": objectives,
-            "front": [] if front is None else json.loads(front.to_json(orient="records")),
-            "folder": out,
-            "files": files,
-        }
-        click.echo(json.dumps(document, indent=2))
+        found = document(loaded.name, done.counts, done, out, files)
+        found |= {"objectives": objectives, "front": [] if front is None else records(front)}
+        click.echo(json.dumps(found, indent=2))
     else:
-        show(output_console(), [_summary(loaded.name, points, done)])
+        more = "" if done.finished >= points else "; there are no more"
+        click.echo(summary(loaded.name, done.counts, done, more))
         if front is None:
             click.echo("None of them fits its board and meets the constraints; search on.")
         else:
-            parts = front_parts(loaded.name, frame, front, axes, list(objectives))
-            show(output_console(), parts)
+            print_front(loaded.name, frame, front, [axis.name for axis in loaded.axes], objectives)
         click.echo(f"Written to {out}: {', '.join(files)}")
     return FAILED if done.counts["failed"] else None
-
-
-def _summary(name: str, points: int, done: "Progress") -> str:
-    short = "" if done.finished >= points else "; there are no more"
-    now = f"{done.evaluated:,} of them now, in {done.seconds:,.1f} s"
-    return f"{name}: {done.finished:,} points; {counted(done.counts)}{short}\n{now}"

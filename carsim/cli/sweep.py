@@ -1,7 +1,7 @@
 """``carsim sweep``: evaluate every point of a study, durably and on all cores."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +26,9 @@ WORKERS = click.option(
     metavar="N",
     help="Processes; all cores if left out, 0 evaluates in this process.",
 )
+JSON = click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON document, and nothing else."
+)
 
 
 @click.command()
@@ -37,7 +40,7 @@ WORKERS = click.option(
 )
 @click.option("--retry-failed", is_flag=True, help="Evaluate points again that have failed.")
 @click.option("--export", "only_export", is_flag=True, help="Evaluate nothing, only export.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document, and nothing else.")
+@JSON
 def sweep(
     study: str,
     out: str,
@@ -51,22 +54,22 @@ def sweep(
 
     Interrupt it as you like: the same command goes on where it was. Points that do not fit their
     board are stored with what is missing, points that are refused with what is wrong. In the end,
-    DIR holds points.parquet and points.csv. Exit status 1 if points failed.
+    DIR holds points.csv and, where pyarrow is installed, points.parquet. Exit status 1 if points
+    failed.
     """
     if scheduler is not None and workers is not None:
         raise InputError("--workers", "a Dask cluster has its own", "leave it or --scheduler out")
 
-    from carsim.cli.console import output_console, show
+    from carsim.explore.frame import export
+    from carsim.explore.store import open_folder
     from carsim.explore.study import load_study
-    from carsim.explore.sweep import fill, open_folder
+    from carsim.explore.sweep import fill
 
     loaded = load_study(study)
     folder = Path(out)
     with open_folder(folder) as store:
-        if only_export:
-            store.meta()
-            counts, done = store.counts(), None
-        else:
+        done = None
+        if not only_export:
             with sweep_progress(loaded.name) as tell:
                 done = fill(
                     store,
@@ -77,23 +80,14 @@ def sweep(
                     retry_failed=retry_failed,
                     tell=tell,
                 )
-            counts = dict(done.counts)
-        from carsim.explore.frame import export
-
         files = export(store, folder)
-    failed = counts.get("failed", 0)
-    document: dict[str, Any] = {"study": loaded.name, "points": sum(counts.values()), **counts}
-    if done is not None:
-        document |= {
-            "evaluated": done.evaluated,
-            "seconds": round(done.seconds, 3),
-            "points_per_minute": round(done.points_per_minute, 1),
-        }
+        counts = store.counts()
     if as_json:
-        click.echo(json.dumps({**document, "folder": out, "files": files}, indent=2))
+        click.echo(json.dumps(document(loaded.name, counts, done, out, files), indent=2))
     else:
-        show(output_console(), list(_lines(loaded.name, counts, done, out, files)))
-    return FAILED if failed else None
+        click.echo(summary(loaded.name, counts, done))
+        click.echo(f"Written to {out}: {', '.join(files)}")
+    return FAILED if counts.get("failed") else None
 
 
 MEANINGS = {
@@ -111,19 +105,30 @@ def counted(counts: Mapping[str, int]) -> str:
     '1,200 evaluated, 3 do not fit their board'
     """
     known = ((counts.get(status, 0), what) for status, what in MEANINGS.items())
-    return ", ".join(f"{count:,} {what}" for count, what in known if count)
+    return ", ".join(f"{count:,} {what}" for count, what in known if count) or "none stored"
 
 
-def _lines(
-    name: str, counts: dict[str, int], done: "Progress | None", out: str, files: list[str]
-) -> Iterator[str]:
-    yield f"{name}: {sum(counts.values()):,} points; {counted(counts) or 'none stored'}"
-    if done is not None and done.evaluated:
-        yield (
-            f"{done.evaluated:,} of them now, in {done.seconds:,.1f} s "
-            f"({done.points_per_minute:,.0f} points a minute)"
-        )
-    yield f"Written to {out}: {', '.join(files)}"
+def summary(name: str, counts: Mapping[str, int], done: "Progress | None", more: str = "") -> str:
+    """What a sweep or a search came to, in a line or two."""
+    text = f"{name}: {sum(counts.values()):,} points; {counted(counts)}{more}"
+    if done is None or not done.evaluated:
+        return text
+    rate = f"{done.points_per_minute:,.0f} points a minute"
+    return f"{text}\n{done.evaluated:,} of them now, in {done.seconds:,.1f} s ({rate})"
+
+
+def document(
+    name: str, counts: Mapping[str, int], done: "Progress | None", out: str, files: Sequence[str]
+) -> dict[str, Any]:
+    """The same as JSON."""
+    found: dict[str, Any] = {"study": name, "points": sum(counts.values()), **counts}
+    if done is not None:
+        found |= {
+            "evaluated": done.evaluated,
+            "seconds": round(done.seconds, 3),
+            "points_per_minute": round(done.points_per_minute, 1),
+        }
+    return {**found, "folder": out, "files": list(files)}
 
 
 @contextmanager

@@ -3,12 +3,12 @@
 An axis is a dotted path of a design field, a pseudo path, or, with ``choice``, any name whose
 values each set several fields at once. Pseudo paths are ``design`` (a file or a shipped name),
 ``trace`` (a file, or a list of them), ``replay`` (false decodes without it), and ``video.frames``
-and ``video.tokens_per_frame`` (a video of other size than the traces').
+and ``video.tokens_per_frame`` (a video of another size than that of the traces).
 """
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,10 +17,13 @@ from carsim.yaml_file import shown
 
 VIDEO_PATHS = ("video.frames", "video.tokens_per_frame")
 PSEUDO_PATHS = ("design", "trace", "replay", *VIDEO_PATHS)
+
 MOST_VALUES = 100_000
 """Of one axis; more is a mistake in a step."""
 
-KINDS = ("values", "range", "log2", "uniform", "log_uniform", "choice")
+LARGEST = 2**63 - 1
+"""Larger whole numbers fit no column of a frame."""
+
 _CURE = (
     "give a list of values, or one of range: {from, to, step}, log2: {from, to}, "
     "uniform: {from, to}, log_uniform: {from, to}, choice: {NAME: {PATH: VALUE}}"
@@ -45,6 +48,12 @@ class Axis:
     is_log: bool = False
     sets: Mapping[str, Mapping[str, Any]] | None = None
 
+    @property
+    def is_ordered(self) -> bool:
+        """Its values are numbers that rise or fall, so that neighbours are alike."""
+        rising = sorted(self.values) if all(map(_is_number, self.values)) else None
+        return rising is not None and list(self.values) in (rising, rising[::-1])
+
     def at(self, share: float) -> Any:
         """The value at a share of the axis, 0 to 1 (not included)."""
         if self.interval is None:
@@ -53,6 +62,14 @@ class Axis:
         if self.is_log:
             return math.exp(math.log(low) + share * (math.log(high) - math.log(low)))
         return low + share * (high - low)
+
+    def share(self, value: float) -> float:
+        """The inverse of :meth:`at` on a continuous axis."""
+        assert self.interval is not None
+        low, high = self.interval
+        if self.is_log:
+            return math.log(value / low) / math.log(high / low)
+        return (value - low) / (high - low)
 
     def changes(self, value: Any) -> dict[str, Any]:
         """Fields that a value of the axis sets."""
@@ -70,107 +87,121 @@ def parse_axis(name: str, raw: Any, place: str) -> Axis:
     Raises:
         InputError: No such kind, no values, or an empty range.
     """
-    if isinstance(raw, Mapping):
-        if len(raw) != 1 or next(iter(raw)) not in KINDS:
-            raise InputError(place, f"got {shown(dict(raw))}", _CURE)
-        kind, body = next(iter(raw.items()))
-    else:
-        kind, body = "values", raw
-    if kind == "choice":
-        return _choice(name, body, place)
-    if kind == "values":
-        if not isinstance(body, Sequence) or isinstance(body, str):
-            raise InputError(place, f"got {shown(body)}", _CURE)
-        return Axis(name, _distinct(body, place))
-    if kind == "range":
-        return Axis(name, _range(body, place))
-    ends = _interval(body, place, ())
-    first, last = ends["from"], ends["to"]
-    if kind == "log2":
-        return Axis(name, _log2(first, last, place))
-    if first >= last:
-        raise InputError(place, f"is empty: from {first} to {last}", "give the smaller end first")
-    if kind == "log_uniform" and first <= 0:
-        raise InputError(place, f"starts at {first}", "start above 0")
-    return Axis(name, interval=(float(first), float(last)), is_log=kind == "log_uniform")
+    one = isinstance(raw, Mapping) and len(raw) == 1
+    kind, body = next(iter(raw.items())) if one else ("values", raw)
+    try:
+        if kind not in _KINDS:
+            raise _RefusalError(f"got {shown(raw)}", _CURE)
+        return Axis(name, **_KINDS[kind](body))
+    except _RefusalError as refusal:
+        raise InputError(place, *refusal.args) from None
 
 
-def _choice(name: str, body: Any, place: str) -> Axis:
-    if not isinstance(body, Mapping) or not body:
-        raise InputError(place, "has no choices", "give choice: {NAME: {PATH: VALUE, ...}, ...}")
-    for value, fields in body.items():
-        if not isinstance(fields, Mapping):
-            raise InputError(
-                f"{place}.choice.{value}", f"got {shown(fields)}", "give {PATH: VALUE, ...}"
-            )
-    return Axis(name, tuple(body), sets={key: dict(fields) for key, fields in body.items()})
+class _RefusalError(ValueError):
+    """Its arguments are the problem and the cure."""
 
 
-def _distinct(values: Sequence[Any], place: str) -> tuple[Any, ...]:
-    if not values:
-        raise InputError(place, "is empty", "give at least one value")
-    if len(values) > MOST_VALUES:
-        raise InputError(place, f"has {len(values):,} values", f"take at most {MOST_VALUES:,}")
+def _listed(body: Any) -> dict[str, Any]:
+    if not isinstance(body, list | tuple):
+        raise _RefusalError(f"got {shown(body)}", _CURE)
+    if not body:
+        raise _RefusalError("is empty", "give at least one value")
+    _check_count(len(body))
     seen = set()
-    for value in values:
+    for value in body:
+        if isinstance(value, int) and abs(value) > LARGEST:
+            raise _RefusalError(f"holds {shown(value)}", "take a smaller number")
         text = json.dumps(value, sort_keys=True, default=repr)
         if text in seen:
-            raise InputError(place, f"lists {shown(value)} twice", "keep one")
+            raise _RefusalError(f"lists {shown(value)} twice", "keep one")
         seen.add(text)
-    return tuple(values)
+    return {"values": tuple(body)}
 
 
-def _range(body: Any, place: str) -> tuple[Any, ...]:
-    body = _interval(body, place, ("step", "points"))
-    first, last = body["from"], body["to"]
-    if first > last:
-        raise InputError(place, f"is empty: from {first} to {last}", "give the smaller end first")
-    if "points" in body:
-        points = body["points"]
-        if "step" in body or not _is_whole(points) or not 2 <= points <= MOST_VALUES:
-            raise InputError(place, f"got {shown(dict(body))}", "give step, or points of 2 or more")
-        return tuple(first + (last - first) * i / (points - 1) for i in range(points))
-    step = body.get("step", 1)
+def _range(body: Any) -> dict[str, Any]:
+    first, last, more = _ends(body, ("step", "points"))
+    if "points" in more:
+        points = more["points"]
+        if len(more) > 1 or not _is_whole(points) or not 2 <= points <= MOST_VALUES:
+            raise _RefusalError(f"got {shown(body)}", "give step, or points of 2 or more")
+        return {"values": tuple(first + (last - first) * i / (points - 1) for i in range(points))}
+    step = more.get("step", 1)
     if not _is_number(step) or step <= 0:
-        raise InputError(place, f"steps by {shown(step)}", "give a step above 0")
-    count = math.floor((last - first) / step * (1 + 1e-12) + 1e-9) + 1
-    if count > MOST_VALUES:
-        raise InputError(place, f"has {count:,} values", f"take at most {MOST_VALUES:,}")
-    if _is_whole(first) and _is_whole(step):
-        return tuple(first + i * step for i in range(count))
-    # Rounded, so that a step of 0.1 meets 0.3 and not 0.30000000000000004.
-    return tuple(round(first + i * step, 12) for i in range(count))
+        raise _RefusalError(f"steps by {shown(step)}", "give a step above 0")
+    steps = (last - first) / step * (1 + 1e-12) + 1e-9
+    _check_count(steps)
+    values = [first + i * step for i in range(math.floor(steps) + 1)]
+    if not (_is_whole(first) and _is_whole(step)):
+        # Rounded, so that a step of 0.1 meets 0.3 and not 0.30000000000000004.
+        values = [round(value, 12) for value in values]
+    return {"values": tuple(values)}
 
 
-def _log2(first: int | float, last: int | float, place: str) -> tuple[Any, ...]:
+def _log2(body: Any) -> dict[str, Any]:
+    first, last, _ = _ends(body)
     if first <= 0:
-        raise InputError(place, f"starts at {first}", "start above 0")
-    values = []
-    value = first
-    while value <= last:
-        values.append(value)
-        value *= 2
-    if not values:
-        raise InputError(place, f"is empty: from {first} to {last}", "give the smaller end first")
-    return tuple(values)
+        raise _RefusalError(f"starts at {first}", "start above 0")
+    return _listed([first * 2**i for i in range(int(math.log2(last / first) + 1e-9) + 1)])
 
 
-def _interval(body: Any, place: str, more: tuple[str, ...]) -> dict[str, Any]:
-    """Both ends and what may follow them, of ``{from: , to: , step: }`` or ``[from, to, step]``."""
-    if isinstance(body, Sequence) and not isinstance(body, str):
-        names = ("from", "to", *more[:1])
-        if 2 <= len(body) <= len(names):
-            body = dict(zip(names, body, strict=False))
+def _uniform(body: Any) -> dict[str, Any]:
+    first, last, _ = _ends(body)
+    if first == last:
+        raise _RefusalError(f"is empty: from {first} to {last}", "give the smaller end first")
+    return {"interval": (float(first), float(last))}
+
+
+def _log_uniform(body: Any) -> dict[str, Any]:
+    interval = _uniform(body)["interval"]
+    if interval[0] <= 0:
+        raise _RefusalError(f"starts at {interval[0]:g}", "start above 0")
+    return {"interval": interval, "is_log": True}
+
+
+def _choice(body: Any) -> dict[str, Any]:
+    if not isinstance(body, Mapping) or not body:
+        raise _RefusalError("has no choices", "give choice: {NAME: {PATH: VALUE, ...}, ...}")
+    for value, fields in body.items():
+        if not isinstance(fields, Mapping):
+            raise _RefusalError(f"choice.{value}: got {shown(fields)}", "give {PATH: VALUE, ...}")
+    return {"values": tuple(body), "sets": {key: dict(fields) for key, fields in body.items()}}
+
+
+_KINDS: dict[str, Callable[[Any], dict[str, Any]]] = {
+    "values": _listed,
+    "range": _range,
+    "log2": _log2,
+    "uniform": _uniform,
+    "log_uniform": _log_uniform,
+    "choice": _choice,
+}
+"""Kind of an axis -> what its body comes to, as fields of :class:`Axis`."""
+
+
+def _ends(body: Any, more: tuple[str, ...] = ()) -> tuple[Any, Any, dict[str, Any]]:
+    """Ends, and what may follow, of ``{from: , to: , step: }`` or ``[from, to, step]``."""
+    if isinstance(body, list) and 2 <= len(body) <= len(("from", "to", *more[:1])):
+        body = dict(zip(("from", "to", *more[:1]), body, strict=False))
     if not isinstance(body, Mapping) or not {"from", "to"} <= set(body) <= {"from", "to", *more}:
-        raise InputError(place, f"got {shown(body)}", _CURE)
+        raise _RefusalError(f"got {shown(body)}", _CURE)
     for end in ("from", "to"):
         if not _is_number(body[end]):
-            raise InputError(f"{place}: {end}", f"got {shown(body[end])}", "give a number")
-    return dict(body)
+            raise _RefusalError(f"{end}: got {shown(body[end])}", "give a number")
+    first, last, *_ = body["from"], body["to"]
+    if first > last:
+        raise _RefusalError(f"is empty: from {first} to {last}", "give the smaller end first")
+    return first, last, {name: body[name] for name in more if name in body}
+
+
+def _check_count(count: float) -> None:
+    if not count <= MOST_VALUES:
+        raise _RefusalError(f"has {count:,.0f} values", f"take at most {MOST_VALUES:,}")
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return _is_whole(value) and abs(value) <= LARGEST
 
 
 def _is_whole(value: Any) -> bool:

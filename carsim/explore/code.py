@@ -6,15 +6,15 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parents[1]
 
-WITHOUT_A_SAY = ("cli", "configs", "decoder", "observe", "output", "plots", "validate")
-"""Packages that no metric of a point follows from, and designs, which are inputs."""
+WITHOUT_A_SAY = ("cli", "configs", "decoder", "report", "validate")
+"""Packages on which no metric of a point depends. Designs are inputs, hashed on their own."""
 
 SUFFIXES = (".csv", ".py", ".yaml")
 
 
 @cache
 def code_sha256(package: Path = PACKAGE) -> str:
-    """SHA-256 over the names and bytes of the files that metrics follow from, in hexadecimal.
+    """SHA-256 over the names and bytes of the files on which metrics depend, in hexadecimal.
 
     Args:
         package: The folder of carsim.

@@ -1,28 +1,25 @@
 """Evaluate points: one policy on one machine each, as a flat row of metrics.
 
 Only the design's own policy is simulated, and dense decoding for the speed-up. What points have in
-common is kept from one to the next: decisions, and the phases of a hardware. A point that is
-refused or does not fit is a row that says so; nothing is raised.
+common is kept from one to the next. A point that is refused or does not fit is a row that says so;
+nothing is raised.
 """
 
 import json
 import math
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from time import perf_counter
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from carsim.design import Design, StreamingAttention, load_design, override
+from carsim.design import Design, load_design, override
 from carsim.design.load import PRESET_PATHS
 from carsim.errors import InputError
 from carsim.explore.axis import PSEUDO_PATHS
-from carsim.explore.code import code_sha256
-from carsim.explore.metrics import PHASES
 from carsim.explore.points import Point
-from carsim.explore.quality import Quality
 from carsim.explore.study import Study, trace_names
 from carsim.machine.compare import (
     decisions_for,
@@ -33,13 +30,11 @@ from carsim.machine.compare import (
     video_of,
 )
 from carsim.machine.hardware import Hardware
-from carsim.machine.limits import phase_limits
 from carsim.machine.memo import PhaseMemo
-from carsim.machine.result import RowResult, Variant
-from carsim.machine.simulate import LAYER_PHASES
+from carsim.machine.result import RowResult
+from carsim.metrics import Baseline, Setting, figures
 from carsim.technology.fit import FitReport, check_fit
 from carsim.trace import Decisions, Trace, dense
-from carsim.units import GB
 from carsim.workload.geometry import Video
 from carsim.yaml_file import shown
 
@@ -55,69 +50,16 @@ Item = TypeVar("Item")
 Row = dict[str, Any]
 
 
-@dataclass(frozen=True)
-class Context:
-    """What a worker needs beside the points; all of it travels to other machines.
-
-    Attributes:
-        key: Hash of it.
-        code: Of the process that asks, see :func:`carsim.explore.code.code_sha256`.
-        designs: By the name in the study; the first is the base.
-        design_paths: Files of the designs, opened again only where a point names a preset.
-        traces: By the name in the study.
-        default_traces: Names of the traces of points without an axis ``trace``.
-        fidelity: As in :func:`carsim.machine.run`.
-        resample_seed: As there.
-        baseline: Simulate dense decoding, too.
-        allow_misfit: Simulate points that do not fit.
-        quality: Measured quality, or None.
-        quality_sampling: How tokens were drawn where quality was measured.
-    """
-
-    key: str
-    code: str
-    designs: Mapping[str, Design]
-    design_paths: Mapping[str, str]
-    traces: Mapping[str, Trace]
-    default_traces: tuple[str, ...]
-    fidelity: str
-    resample_seed: int | None
-    baseline: bool
-    allow_misfit: bool
-    quality: Quality | None
-    quality_sampling: str
-
-
-def context_of(study: Study) -> Context:
-    """The context of a study."""
-    return Context(
-        key=study.inputs_sha256,
-        code=code_sha256(),
-        designs=dict(study.designs),
-        design_paths=dict(study.design_paths),
-        traces=dict(study.traces),
-        default_traces=study.default_traces,
-        fidelity=study.file.fidelity,
-        resample_seed=study.file.resample,
-        baseline=study.file.baseline,
-        allow_misfit=study.file.allow_misfit,
-        quality=study.quality,
-        quality_sampling=study.file.quality_sampling,
-    )
-
-
 class Evaluator:
-    """Evaluates points of one context, keeping what they share.
+    """Evaluates points of one study, keeping what they share.
 
     Args:
-        context: The context.
+        study: The study.
     """
 
-    def __init__(self, context: Context) -> None:
-        self._context = context
-        self._memos: _Kept[PhaseMemo] = _Kept(KEPT_HARDWARES)
-        self._decisions: _Kept[Decisions] = _Kept(KEPT_DECISIONS)
-        self._baselines: _Kept[float] = _Kept(KEPT_BASELINES)
+    def __init__(self, study: Study) -> None:
+        self.study = study
+        self._machines = Machines(study.file.fidelity, study.file.resample)
 
     def evaluate(self, point: Point) -> Row:
         """A row: ``status``, ``reason``, ``seconds`` that it took, and metrics."""
@@ -133,69 +75,110 @@ class Evaluator:
     # ---------------------------------------------------------------- private
 
     def _row(self, point: Point) -> Row:
-        context = self._context
-        design = self._design(point.changes)
-        names = trace_names(point.changes.get("trace", context.default_traces), "trace")
-        traces = [context.traces[name] for name in names]
-        video = _asked_for(video_of(design, traces), point.changes)
+        study, changes = self.study, point.changes
+        design = self._design(changes)
+        names = trace_names(changes.get("trace", study.file.traces), "trace")
+        traces = [study.traces[name] for name in names]
+        video = _asked_for(video_of(design, traces), changes)
+        replays = changes.get("replay", True)
+        if not isinstance(replays, bool):
+            raise InputError("replay", f"got {shown(replays)}", "give true or false")
         fit = check_fit(design, video)
-        row: Row = {"status": "ok", "reason": "", **_size(design, fit)}
-        if not fit.fits:
-            row |= {"status": "misfit", "reason": "; ".join(fit.misfits)}
-        if point.changes.get("replay", True):
-            row |= self._quality(design, traces, video)
-        if not fit.fits and not context.allow_misfit:
-            return row
-        key = hardware_key(design)
-        memo = self._memos.get(key, lambda: PhaseMemo(Hardware(design, context.fidelity)))
-        variant = _variant(design, point.changes)
-        decisions = self._decisions.get(
-            (names, variant.attention, variant.replays, video, _deciding(design)),
-            lambda: decisions_for(design, variant, traces, context.resample_seed, video),
-        )
-        own = run_variant(design, variant, decisions, video, fit, memo)
-        row |= _metrics(own)
-        if context.baseline:
-            latency = self._baselines.get(
-                (key, video), lambda: dense_latency_s(design, traces[0], video, fit, memo)
-            )
-            row |= {"dense_latency_s": latency, "speedup": latency / row["latency_s"]}
-        return row
+        own = baseline = None
+        if fit.fits or study.file.allow_misfit:
+            own = self._machines.row(design, traces, video, fit, replays=replays)
+            if study.file.baseline:
+                baseline = Baseline(self._machines.dense_latency_s(design, traces[0], video, fit))
+        return {
+            "status": "ok" if fit.fits else "misfit",
+            "reason": "; ".join(fit.misfits),
+            **figures(own, Setting(design, fit, baseline)),
+            **(self._quality(design, traces, video) if replays else {}),
+        }
 
     def _design(self, changes: Mapping[str, Any]) -> Design:
-        context = self._context
-        name = changes.get("design", next(iter(context.designs)))
-        fields = {path: _tupled(v) for path, v in changes.items() if path not in PSEUDO_PATHS}
+        name = changes.get("design", next(iter(self.study.designs)))
+        fields = {path: value for path, value in changes.items() if path not in PSEUDO_PATHS}
         if not any(path in PRESET_PATHS for path in fields):
-            return override(context.designs[name], fields)
+            return override(self.study.designs[name], fields)
         # A preset is merged beneath what the file says, so that the file is read again.
         texts = [f"{path}={json.dumps(value)}" for path, value in fields.items()]
-        return load_design(context.design_paths[name], texts)
+        return load_design(self.study.design_paths[name], texts)
 
     def _quality(self, design: Design, traces: list[Trace], video: Video) -> Row:
-        quality, policy = self._context.quality, design.policy
+        """Measured quality of a design's policy, or why there is none."""
+        quality, policy = self.study.quality, design.policy
         if quality is None:
             return {}
         if video.tokens_per_frame != traces[0].tokens_per_frame:
             return {"quality_note": "measured at another number of tokens per frame"}
-        attention, tau = policy.attention, policy.tau
+        tau: object = policy.tau
         if tau == "captured":
             # Layers that never replay are exempt in what was measured as well.
-            taus = trace_for(own_variant(design), traces).meta.tau_per_layer
-            own = {tau for tau in taus if tau is not None and math.isfinite(tau)}
-            captured = own.pop() if len(own) == 1 else None
-        else:
-            captured = tau if isinstance(tau, int | float) else None
-        if captured is None:
+            per_layer = trace_for(own_variant(design), traces).meta.tau_per_layer
+            own = {tau for tau in per_layer if tau is not None and math.isfinite(tau)}
+            tau = own.pop() if len(own) == 1 else None
+        if not isinstance(tau, int | float):
             return {"quality_note": "each layer has a tau of its own; measured is one for all"}
         columns, note = quality.at(
-            captured,
+            tau,
             frames=video.n_frames,
             scope=policy.decision_scope,
-            window=attention.window if isinstance(attention, StreamingAttention) else 0,
-            sampling=self._context.quality_sampling,
+            window=getattr(policy.attention, "window", 0),
+            sampling=self.study.file.quality_sampling,
         )
         return {**columns, "quality_note": note}
+
+
+class Machines:
+    """The one place where points meet the machine; keeps what they share.
+
+    Args:
+        fidelity: As in :func:`carsim.machine.run`.
+        resample_seed: As there.
+    """
+
+    def __init__(self, fidelity: str, resample_seed: int | None) -> None:
+        self._fidelity = fidelity
+        self._resample_seed = resample_seed
+        self.memos: Kept[PhaseMemo] = Kept(KEPT_HARDWARES)
+        self.decisions: Kept[Decisions] = Kept(KEPT_DECISIONS)
+        self.baselines: Kept[float] = Kept(KEPT_BASELINES)
+
+    def row(
+        self, design: Design, traces: list[Trace], video: Video, fit: FitReport, *, replays: bool
+    ) -> RowResult:
+        """The design's own policy, or what it is without replay."""
+        variant, policy = own_variant(design), design.policy
+        if not replays:
+            kind = variant.attention.kind
+            without = (v for v in variants(design) if not v.replays and v.attention.kind == kind)
+            variant = replace(variant, schedule=next(without).schedule, replays=False)
+        decisions = self.decisions.get(
+            (
+                tuple(map(id, traces)),
+                variant.attention,
+                variant.replays,
+                video,
+                (policy.tau, policy.decision_scope, policy.batch),
+            ),
+            lambda: decisions_for(design, variant, traces, self._resample_seed, video),
+        )
+        return run_variant(design, variant, decisions, video, fit, self._memo(design))
+
+    def dense_latency_s(self, design: Design, trace: Trace, video: Video, fit: FitReport) -> float:
+        """Latency of dense decoding; since all batches are alike, of one."""
+
+        def simulate() -> float:
+            variant = next(each for each in variants(design) if not each.replays)
+            one = dense(video.n_steps, trace.n_layers, design.policy.batch)
+            return run_variant(design, variant, one, video, fit, self._memo(design)).latency_s
+
+        return self.baselines.get((hardware_key(design), video), simulate)
+
+    def _memo(self, design: Design) -> PhaseMemo:
+        key = hardware_key(design)
+        return self.memos.get(key, lambda: PhaseMemo(Hardware(design, self._fidelity)))
 
 
 def hardware_key(design: Design) -> str:
@@ -213,47 +196,26 @@ def hardware_key(design: Design) -> str:
     return json.dumps(raw, sort_keys=True)
 
 
-def dense_latency_s(
-    design: Design, trace: Trace, video: Video, fit: FitReport, memo: PhaseMemo
-) -> float:
-    """Latency of dense decoding under static scheduling; all batches being alike, of one."""
-    variant = next(each for each in variants(design) if not each.replays)
-    batch = design.policy.batch
-    one = dense(video.n_steps, trace.n_layers, batch)
-    return run_variant(design, variant, one, video, fit, memo).latency_s
-
-
-# -------------------------------------------------------------------- private
-
-
-class _Kept(Generic[Item]):
+class Kept(Generic[Item]):
     """The last few things that were made, by what they were made from."""
 
     def __init__(self, size: int) -> None:
         self._size = size
         self._items: OrderedDict[Hashable, Item] = OrderedDict()
 
+    def __len__(self) -> int:
+        return len(self._items)
+
     def get(self, key: Hashable, make: Callable[[], Item]) -> Item:
         """The one that was made before, or a new one."""
-        if key in self._items:
-            self._items.move_to_end(key)
-        else:
-            self._items[key] = make()
-            if len(self._items) > self._size:
-                self._items.popitem(last=False)
-        return self._items[key]
+        item = self._items.pop(key) if key in self._items else make()
+        self._items[key] = item
+        if len(self._items) > self._size:
+            self._items.popitem(last=False)
+        return item
 
 
-def _variant(design: Design, changes: Mapping[str, Any]) -> Variant:
-    """The design's own policy, or what it is without replay.
-
-    Raises:
-        InputError: ``replay`` is neither true nor false.
-    """
-    variant, replay = own_variant(design), changes.get("replay", True)
-    if not isinstance(replay, bool):
-        raise InputError("replay", f"got {shown(replay)}", "give true or false")
-    return variant if replay else replace(variant, schedule="static", replays=False)
+# -------------------------------------------------------------------- private
 
 
 def _asked_for(captured: Video, changes: Mapping[str, Any]) -> Video:
@@ -274,65 +236,6 @@ def _asked_for(captured: Video, changes: Mapping[str, Any]) -> Video:
             "video.frames", f"make {n_frames * tokens:,} steps", f"take at most {MOST_STEPS:,}"
         )
     return Video(n_frames, tokens, captured.prompt_tokens)
-
-
-def _deciding(design: Design) -> tuple[Hashable, ...]:
-    """What decisions depend on beside trace and attention."""
-    policy = design.policy
-    return policy.tau, policy.decision_scope, policy.batch
-
-
-def _size(design: Design, fit: FitReport) -> Row:
-    used = fit.resources
-    return {
-        "fits": fit.fits,
-        "fill": max(row.needed / max(row.available, 1) for row in fit.rows),
-        "dsp": used.dsp,
-        "bram36": used.bram36,
-        "uram": used.uram,
-        "lut": used.lut,
-        "memory_used_gb": sum(use.used_bytes for use in fit.memories) / GB,
-        "macs_per_cycle": design.machine.macs_per_cycle,
-    }
-
-
-def _metrics(own: RowResult) -> Row:
-    joules = own.energy_per_video
-    bound = replace(own, is_bound=True)
-    limits = {limit.phase: limit for limit in phase_limits(own.simulation)}
-    time_of: Counter[str] = Counter()
-    for each in limits.values():
-        time_of[each.limit] += each.cycles
-    seconds = own.seconds_by_phase
-    return {
-        "latency_s": own.latency_s,
-        **{f"{phase}_s": seconds.get(phase, 0.0) for phase in PHASES},
-        "seconds_per_video": own.seconds_per_video,
-        "ms_per_token": own.ms_per_token,
-        "body_latency_s": own.body_latency_s,
-        "bound_latency_s": bound.latency_s,
-        "energy_per_video_j": joules.value_j,
-        "energy_per_video_low_j": joules.low_j,
-        "energy_per_video_high_j": joules.high_j,
-        "average_power_w": own.average_power_w,
-        "busy": own.busy,
-        "mac_utilisation": own.mac_utilisation,
-        "memory_gb_per_video": own.dram_gb_per_video,
-        "wasted_gb_per_video": own.wasted_bytes / GB / own.videos,
-        "memory_utilisation": max(own.ddr_utilisation.values()),
-        "replay_all": own.replay_all,
-        "replay_eligible": own.replay_eligible,
-        "limit": time_of.most_common(1)[0][0],
-        **{f"limit_{phase}": limits[phase].limit for phase in LAYER_PHASES if phase in limits},
-        "batches": own.n_batches,
-        "videos_per_batch": own.batches.videos_per_batch,
-        "decisions": own.batches.label,
-    }
-
-
-def _tupled(value: Any) -> Any:
-    """Lists of YAML as the tuples that strict validation wants."""
-    return tuple(value) if isinstance(value, list) else value
 
 
 def _plain(value: Any) -> Any:

@@ -1,7 +1,7 @@
 """Conditions in a study file: comparisons and arithmetic over names, and nothing else.
 
 Names are those of axes or dotted paths of design fields (``machine.cores <= policy.batch``). The
-text is parsed, never evaluated as Python: what is not in the list below is refused.
+text is parsed, never evaluated as Python: what is not in the tables below is refused.
 """
 
 import ast
@@ -12,15 +12,24 @@ from typing import Any
 from carsim.errors import InputError
 from carsim.yaml_file import shown
 
-_BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+
+def _number(value: Any) -> int | float:
+    # Text times a number, or a format, could fill the memory.
+    if isinstance(value, int | float):
+        return value
+    raise TypeError(f"{shown(value)} is no number")
+
+
+_OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
+    ast.Mult: lambda one, other: _number(one) * _number(other),
     ast.Div: operator.truediv,
     ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
-}
-_COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
+    ast.Mod: lambda one, other: _number(one) % _number(other),
+    ast.USub: operator.neg,
+    ast.UAdd: operator.pos,
+    ast.Not: operator.not_,
     ast.Eq: operator.eq,
     ast.NotEq: operator.ne,
     ast.Lt: operator.lt,
@@ -30,15 +39,13 @@ _COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
     ast.In: lambda one, many: one in many,
     ast.NotIn: lambda one, many: one not in many,
 }
-_UNARY: dict[type[ast.unaryop], Callable[[Any], Any]] = {
-    ast.USub: operator.neg,
-    ast.UAdd: operator.pos,
-    ast.Not: operator.not_,
-}
 _CALLS: dict[str, Callable[..., Any]] = {"min": min, "max": max, "abs": abs}
 
 _CURE = "compare numbers and names such as machine.cores <= policy.batch, joined by and, or, not"
 _MOST_CHARACTERS = 1000
+_MOST_DEPTH = 50
+
+LookUp = Callable[[str], Any]
 
 
 class Expression:
@@ -66,9 +73,9 @@ class Expression:
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             raise self._refusal("is no expression") from None
         self.names: set[str] = set()
-        self._check(self._root)
+        self._check(self._root, _MOST_DEPTH)
 
-    def value(self, look_up: Callable[[str], Any]) -> Any:
+    def value(self, look_up: LookUp) -> Any:
         """What it comes to.
 
         Args:
@@ -78,81 +85,72 @@ class Expression:
             InputError: The values do not go with the operators, such as text with numbers.
         """
         try:
-            return self._value(self._root, look_up)
+            return _value(self._root, look_up)
         except (TypeError, ValueError, ArithmeticError) as error:
             raise self._refusal(f"has no value: {error}") from None
 
-    def holds(self, look_up: Callable[[str], Any]) -> bool:
+    def holds(self, look_up: LookUp) -> bool:
         """Whether it is true."""
         return bool(self.value(look_up))
 
     # ---------------------------------------------------------------- private
 
-    def _check(self, node: ast.expr) -> None:
+    def _check(self, node: ast.expr, depth: int) -> None:
+        """Refuse what is not taken, and note names."""
+        if not depth:
+            raise self._refusal(f"is nested more than {_MOST_DEPTH} deep")
+        if dotted := _dotted(node):
+            self.names.add(dotted)
+            return
         match node:
-            case ast.Name() | ast.Attribute():
-                self.names.add(self._dotted(node))
-                return
             case ast.Constant(value=bool() | int() | float() | str()):
-                return
-            case ast.BoolOp(values=parts) | ast.Tuple(elts=parts) | ast.List(elts=parts):
-                pass
-            case ast.BinOp(op=op) if type(op) in _BINARY:
-                parts = [node.left, node.right]
-            case ast.UnaryOp(op=unary) if type(unary) in _UNARY:
-                parts = [node.operand]
-            case ast.Compare(ops=ops) if all(type(op) in _COMPARE for op in ops):
-                parts = [node.left, *node.comparators]
-            case ast.Call(func=ast.Name(id=name), keywords=[]) if name in _CALLS and node.args:
-                parts = node.args
+                taken = True
+            case ast.Call(func=ast.Name(id=name), args=[_, *_], keywords=[]):
+                taken = name in _CALLS
+            case ast.Compare(ops=operators):
+                taken = all(type(op) in _OPERATORS for op in operators)
+            case ast.BinOp(op=op) | ast.UnaryOp(op=op):
+                taken = type(op) in _OPERATORS
             case _:
-                raise self._refusal(f"holds {shown(ast.unparse(node))}, which is not taken")
+                taken = isinstance(node, ast.BoolOp | ast.Tuple | ast.List)
+        if not taken:
+            raise self._refusal(f"holds {shown(ast.unparse(node))}, which is not taken")
+        parts = node.args if isinstance(node, ast.Call) else ast.iter_child_nodes(node)
         for part in parts:
-            self._check(part)
-
-    def _value(self, node: ast.expr, look_up: Callable[[str], Any]) -> Any:
-        match node:
-            case ast.Name() | ast.Attribute():
-                return look_up(self._dotted(node))
-            case ast.Constant(value=value):
-                return value
-            case ast.BoolOp(op=ast.And()):
-                return all(self._value(part, look_up) for part in node.values)
-            case ast.BoolOp():
-                return any(self._value(part, look_up) for part in node.values)
-            case ast.Tuple(elts=parts) | ast.List(elts=parts):
-                return [self._value(part, look_up) for part in parts]
-            case ast.BinOp():
-                sides = (self._value(side, look_up) for side in (node.left, node.right))
-                if isinstance(node.op, ast.Mult | ast.Mod):
-                    sides = (self._number(side) for side in sides)
-                return _BINARY[type(node.op)](*sides)
-            case ast.UnaryOp():
-                return _UNARY[type(node.op)](self._value(node.operand, look_up))
-            case ast.Compare():
-                left = self._value(node.left, look_up)
-                for op, part in zip(node.ops, node.comparators, strict=True):
-                    right = self._value(part, look_up)
-                    if not _COMPARE[type(op)](left, right):
-                        return False
-                    left = right
-                return True
-            case ast.Call(func=ast.Name(id=name)):
-                return _CALLS[name](*(self._value(part, look_up) for part in node.args))
-        raise AssertionError("checked when it was parsed")
-
-    def _number(self, value: Any) -> int | float:
-        # Text times a number, or a format, could fill the memory.
-        if isinstance(value, int | float):
-            return value
-        raise TypeError(f"{shown(value)} is no number")
-
-    def _dotted(self, node: ast.expr) -> str:
-        if isinstance(node, ast.Name):
-            return node.id
-        if isinstance(node, ast.Attribute):
-            return f"{self._dotted(node.value)}.{node.attr}"
-        raise self._refusal(f"holds {shown(ast.unparse(node))}, which is not taken")
+            if isinstance(part, ast.expr):
+                self._check(part, depth - 1)
 
     def _refusal(self, problem: str) -> InputError:
         return InputError(self._place, f"{shown(self.text)} {problem}", _CURE)
+
+
+def _value(node: ast.expr, look_up: LookUp) -> Any:
+    def value(part: ast.expr) -> Any:
+        return _value(part, look_up)
+
+    match node:
+        case ast.Constant(value=constant):
+            return constant
+        case ast.BoolOp(op=op, values=parts):
+            return (all if isinstance(op, ast.And) else any)(map(value, parts))
+        case ast.Tuple(elts=parts) | ast.List(elts=parts):
+            return [value(part) for part in parts]
+        case ast.BinOp(left=left, op=op, right=right):
+            return _OPERATORS[type(op)](value(left), value(right))
+        case ast.UnaryOp(op=op, operand=operand):
+            return _OPERATORS[type(op)](value(operand))
+        case ast.Compare(left=left, ops=ops, comparators=others):
+            sides = [value(side) for side in (left, *others)]
+            tests = zip(ops, sides, sides[1:], strict=False)
+            return all(_OPERATORS[type(op)](one, other) for op, one, other in tests)
+        case ast.Call(func=ast.Name(id=name), args=parts):
+            return _CALLS[name](*map(value, parts))
+    return look_up(_dotted(node))
+
+
+def _dotted(node: ast.expr) -> str:
+    """``a.b.c`` of a chain of attributes of a name; nothing of any other."""
+    if isinstance(node, ast.Name):
+        return node.id
+    inner = _dotted(node.value) if isinstance(node, ast.Attribute) else ""
+    return f"{inner}.{node.attr}" if isinstance(node, ast.Attribute) and inner else ""

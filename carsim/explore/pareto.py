@@ -44,20 +44,14 @@ def pareto(
     """
     signs = directions(objectives)
     for name in signs:
-        if name not in frame:
-            hint = closest(name, map(str, frame.columns))
-            raise InputError(
-                f"objective {name}", "is no column of the results", f"{hint}name another"
-            )
+        _check_column(frame, name, f"objective {name}")
     kept = feasible(frame, constraints)
     kept = kept[np.isfinite(kept[list(signs)].to_numpy(np.float64)).all(axis=1)]
     if kept.empty:
         counts = f"{len(frame):,} points" if len(frame) else "no points"
-        raise InputError(
-            "objectives",
-            f"none of {counts} fits, meets the constraints and has {', '.join(signs)}",
-            "sweep more points, relax a constraint or take other objectives",
-        )
+        problem = f"none of {counts} fits, meets the constraints and has {', '.join(signs)}"
+        cure = "sweep more points, relax a constraint or take other objectives"
+        raise InputError("objectives", problem, cure)
     values = kept[list(signs)].to_numpy(np.float64) * np.array(list(signs.values()))
     on_front = front(values)
     found = kept[on_front].copy()
@@ -115,11 +109,8 @@ def feasible(frame: "pd.DataFrame", constraints: Sequence[str] = ()) -> "pd.Data
     for text in constraints:
         expression = Expression(text, "constraint")
         for name in sorted(expression.names):
-            if name not in frame:
-                hint = closest(name, map(str, frame.columns))
-                raise InputError("constraint", f"no column {name!r}", f"{hint}name another")
-        holds = [expression.holds(row.__getitem__) for row in kept.to_dict("records")]
-        kept = kept[np.array(holds, bool)]
+            _check_column(frame, name, f"constraint {text}")
+        kept = kept[[expression.holds(row.__getitem__) for row in kept.to_dict("records")]]
     return kept
 
 
@@ -184,15 +175,18 @@ def _volume(points: Floats, reference: Floats) -> float:
     if points.shape[1] == 1:
         return float(reference[0] - points.min())
     points = points[np.argsort(points[:, -1], kind="stable")]
+    heights = np.diff(np.append(points[:, -1], reference[-1]))
     if points.shape[1] == 2:
         best = np.minimum.accumulate(points[:, 0])
-        heights = np.diff(np.append(points[:, 1], reference[1]))
         return float(((reference[0] - best) * heights).sum())
-    total = 0.0
-    bounds = np.append(points[:, -1], reference[-1])
-    for index in range(len(points)):
-        height = bounds[index + 1] - bounds[index]
-        if height > 0:
-            below = points[: index + 1, :-1]
-            total += height * _volume(below[front(below)], reference[:-1])
-    return total
+    return sum(
+        float(height) * _volume(below[front(below)], reference[:-1])
+        for place, height in enumerate(heights, 1)
+        if height > 0 and len(below := points[:place, :-1])
+    )
+
+
+def _check_column(frame: "pd.DataFrame", name: str, place: str) -> None:
+    if name not in frame:
+        hint = closest(name, map(str, frame.columns))
+        raise InputError(place, f"{name!r} is no column of the results", f"{hint}name another")

@@ -11,12 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from carsim.design import Design
 from carsim.errors import InputError
 from carsim.explore.study import MOST_POINTS, Study, field_value
 
 REDRAWS = 200
 """Random points are drawn at most so many times over to find as many as are wanted."""
+
+MOST_DRAWN = 100_000
+"""Random points are drawn at most so often if none of them passes the filters."""
 
 SOFT_PATHS = ("policy.tau", "policy.schedule", "policy.decision_scope", "energy", "trace", "replay")
 """Axes below these leave the phases of the hardware as they are: such points are neighbours."""
@@ -46,7 +48,7 @@ class Point:
             for path, value in self.changes.items()
             if not any(f"{path}.".startswith(f"{soft}.") for soft in SOFT_PATHS)
         }
-        return json.dumps(hard, sort_keys=True, default=repr)
+        return _text(hard)
 
 
 def make_points(study: Study) -> list[Point]:
@@ -55,8 +57,7 @@ def make_points(study: Study) -> list[Point]:
     Raises:
         InputError: Too many, or none that passes the filters.
     """
-    sampling = study.file.sampling
-    drawn = grid_values(study) if sampling.method == "grid" else _drawn(study)
+    drawn = grid_values(study) if study.file.sampling.method == "grid" else _drawn(study)
     points: dict[str, Point] = {}
     for values in drawn:
         point = make_point(study, len(points), values)
@@ -68,11 +69,9 @@ def make_points(study: Study) -> list[Point]:
 
 def no_points(study: Study) -> InputError:
     """What to say where no point passes the filters."""
-    return InputError(
-        f"study {study.name}: $.filters",
-        "leave no point: " + "; ".join(each.text for each in study.filters),
-        "widen an axis or drop a filter",
-    )
+    filters = "; ".join(each.text for each in study.filters)
+    place, problem = f"study {study.name}: $.filters", f"leave no point: {filters}"
+    return InputError(place, problem, "widen an axis or drop a filter")
 
 
 def make_point(study: Study, ordinal: int, values: Mapping[str, Any]) -> Point:
@@ -102,8 +101,13 @@ def field_of(study: Study, point: Point, name: str) -> Any:
     """
     if name in point.values:
         return point.values[name]
+    for path, value in point.changes.items():
+        if f"{name}.".startswith(f"{path}."):
+            for part in name[len(path) + 1 :].split(".") if name != path else ():
+                value = value.get(part) if isinstance(value, Mapping) else None
+            return value
     base = study.designs[point.changes["design"]] if "design" in point.changes else study.base
-    return _field(base, point.changes, name)
+    return field_value(base, name, "$.filters")
 
 
 def grid_values(study: Study) -> Iterator[dict[str, Any]]:
@@ -126,46 +130,37 @@ def grid_values(study: Study) -> Iterator[dict[str, Any]]:
             yield values
 
 
+def latin_hypercube(points: int, axes: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    """Shares of each axis, float[points, axes]; every axis has one point in each of its strata."""
+    strata = np.stack([rng.permutation(points) for _ in range(axes)], axis=1)
+    return (strata + rng.random((points, axes))) / points
+
+
 # -------------------------------------------------------------------- private
-
-
-def _field(base: Design, changes: Mapping[str, Any], name: str) -> Any:
-    """A field of the design as the point changes it."""
-    for path, value in changes.items():
-        if name == path:
-            return value
-        if name.startswith(f"{path}."):
-            for part in name.removeprefix(f"{path}.").split("."):
-                value = value.get(part) if isinstance(value, Mapping) else None
-            return value
-    return field_value(base, name, "$.filters")
 
 
 def _drawn(study: Study) -> list[dict[str, Any]]:
     sampling = study.file.sampling
-    assert sampling.points is not None  # checked when the study was read
-    rng = np.random.default_rng(sampling.seed)
+    wanted, rng = sampling.points, np.random.default_rng(sampling.seed)
+    assert wanted is not None  # checked when the study was read
     if sampling.method == "lhs":
-        cube = latin_hypercube(sampling.points, len(study.axes), rng)
-        drawn = [_at(study, row) for row in cube]
+        drawn = [_at(study, row) for row in latin_hypercube(wanted, len(study.axes), rng)]
         return [values for values in drawn if passes(study, values)]
     found: dict[str, dict[str, Any]] = {}
-    for _ in range(sampling.points * REDRAWS):
+    for draw in range(wanted * REDRAWS):
         values = _at(study, rng.random(len(study.axes)))
         if passes(study, values):
-            found.setdefault(json.dumps(values, sort_keys=True, default=repr), values)
-        if len(found) == sampling.points:
+            found.setdefault(_text(values), values)
+        if len(found) == wanted or (not found and draw >= MOST_DRAWN):
             break
     return list(found.values())
 
 
 def _at(study: Study, shares: NDArray[np.float64]) -> dict[str, Any]:
-    return {
-        axis.name: axis.at(float(share)) for axis, share in zip(study.axes, shares, strict=True)
-    }
+    """Axis values at float[axes] shares of the axes."""
+    pairs = zip(study.axes, shares, strict=True)
+    return {axis.name: axis.at(float(share)) for axis, share in pairs}
 
 
-def latin_hypercube(points: int, axes: int, rng: np.random.Generator) -> NDArray[np.float64]:
-    """Shares of each axis, float[points, axes]; every axis has one point in each of its strata."""
-    strata = np.stack([rng.permutation(points) for _ in range(axes)], axis=1)
-    return (strata + rng.random((points, axes))) / points
+def _text(values: Mapping[str, Any]) -> str:
+    return json.dumps(values, sort_keys=True, default=repr)

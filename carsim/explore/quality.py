@@ -36,7 +36,7 @@ WITHOUT_TAU = ("", "none", "inf")
 _MAX_BYTES = 10_000_000
 
 Key = tuple[int, str, int, str]
-Measured = dict[str, list[tuple[float, float]]]
+Measured = dict[str, dict[float, float]]
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Quality:
     Attributes:
         name: Of the file.
         sha256: Of the file.
-        curves: (frames, scope, window, sampling) -> measure -> (tau, value), by rising tau.
+        curves: (frames, scope, window, sampling) -> measure -> tau -> value.
     """
 
     name: str
@@ -69,20 +69,20 @@ class Quality:
             Measures by column of a result, NaN where there are none; and why, if any is missing.
         """
         columns = dict.fromkeys((*MEASURES.values(), "quality_loss"), math.nan)
-        curve = self.curves.get((frames, scope, window, sampling))
-        if curve is None:
+        curves = self.curves.get((frames, scope, window, sampling))
+        if curves is None:
             wanted = f"{frames} frames, scope {scope}, window {window}, {sampling} sampling"
             return columns, f"nothing was measured for {wanted}"
-        taus = [tau for points in curve.values() for tau, _ in points]
+        taus = [tau for curve in curves.values() for tau in curve]
         if not taus or not min(taus) <= tau <= max(taus):
             measured = (
                 f"measured are {min(taus):g} to {max(taus):g}" if taus else "none is measured"
             )
             return columns, f"tau {tau:g} is outside of what was measured; {measured}"
-        for measure, points in curve.items():
-            at, values = zip(*points, strict=True)
-            if at[0] <= tau <= at[-1]:
-                columns[MEASURES[measure]] = float(np.interp(tau, at, values))
+        for measure, curve in curves.items():
+            if curve:
+                x, y = zip(*sorted(curve.items()), strict=True)
+                columns[MEASURES[measure]] = float(np.interp(tau, x, y, math.nan, math.nan))
         columns["quality_loss"] = columns["quality_nats"] - columns["quality_dense_nats"]
         missing = [name for name, value in columns.items() if math.isnan(value)]
         return columns, f"not measured there: {', '.join(missing)}" if missing else ""
@@ -106,24 +106,21 @@ def load_quality(path: str | Path) -> Quality:
     except UnicodeDecodeError:
         raise InputError(place, "is not UTF-8 text", "name a CSV file") from None
     reader = csv.DictReader(text.splitlines())
-    needed = [*KEYS, "tau"]
-    missing = [name for name in needed if name not in (reader.fieldnames or ())]
+    columns = reader.fieldnames or ()
+    missing = [name for name in (*KEYS, "tau") if name not in columns]
     if missing:
-        raise InputError(place, f"has no column {missing[0]!r}", f"it needs {', '.join(needed)}")
-    measures = [name for name in MEASURES if name in (reader.fieldnames or ())]
+        needed = ", ".join((*KEYS, "tau"))
+        raise InputError(place, f"has no column {missing[0]!r}", f"it needs {needed}")
+    measures = [name for name in MEASURES if name in columns]
     if not measures:
         raise InputError(place, "measures nothing", f"add one of {', '.join(MEASURES)}")
-    curves: dict[Key, dict[str, dict[float, float]]] = {}
-    for number, row in enumerate(reader, 2):
-        where = f"{place}:{number}"
+    curves: dict[Key, Measured] = {}
+    for line, row in enumerate(reader, 2):
+        where = f"{place}:{line}"
         if (row["tau"] or "").strip().lower() in WITHOUT_TAU:
             continue
-        key = (
-            int(_number(row, "frames", where)),
-            row["scope"] or "",
-            int(_number(row, "window", where)),
-            row["sampling"] or "",
-        )
+        frames, window = (int(_number(row, name, where)) for name in ("frames", "window"))
+        key = (frames, row["scope"] or "", window, row["sampling"] or "")
         tau = _number(row, "tau", where)
         curve = curves.setdefault(key, {name: {} for name in measures})
         for name in measures:
@@ -132,14 +129,7 @@ def load_quality(path: str | Path) -> Quality:
                     problem = f"tau {tau:g} is measured twice for {shown(list(key))}"
                     raise InputError(where, problem, "keep one row")
                 curve[name][tau] = _number(row, name, where)
-    return Quality(
-        path.name,
-        hashlib.sha256(text.encode()).hexdigest(),
-        {
-            key: {name: sorted(points.items()) for name, points in curve.items() if points}
-            for key, curve in curves.items()
-        },
-    )
+    return Quality(path.name, hashlib.sha256(text.encode()).hexdigest(), curves)
 
 
 def _number(row: dict[str, str], name: str, where: str) -> float:

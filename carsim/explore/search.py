@@ -1,36 +1,17 @@
 """Run a search: propose, evaluate in processes, store, tell; resumable and shared by processes."""
 
 from collections import Counter
-from collections.abc import Callable
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from carsim.explore.evaluate import Context, Evaluator, Row, context_of
-from carsim.explore.points import Point, make_point, no_points
-from carsim.explore.searcher import (
-    IN_MEMORY,
-    Proposal,
-    Sampler,
-    Searcher,
-    open_trials,
-    refusing,
-)
-from carsim.explore.store import Store
+from carsim.explore.points import make_point, no_points
+from carsim.explore.searcher import IN_MEMORY, Sampler, Searcher, open_trials, refusing
+from carsim.explore.store import Store, open_folder
 from carsim.explore.study import Study, load_study
-from carsim.explore.sweep import (
-    Progress,
-    Tell,
-    available_cores,
-    interruptible,
-    keep_copy,
-    open_folder,
-    study_meta,
-)
-from carsim.explore.workers import Answer, evaluate_alone, evaluate_some, start_pool
+from carsim.explore.sweep import Progress, Tell, interruptible, keep_copy
+from carsim.explore.workers import start_crew
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -117,7 +98,7 @@ def hunt(
     """
     if storage is None:
         storage = IN_MEMORY if out is None else f"sqlite:///{Path(out).resolve() / TRIALS_FILE}"
-    store.claim(study_meta(study, "search"))
+    store.claim(study, "search")
     if out is not None:
         keep_copy(study, Path(out))
     trials = open_trials(study, storage, sampler, seed)
@@ -135,26 +116,26 @@ def hunt(
 
         def progress() -> Progress:
             counts = Counter(row["status"] for _, row in searcher.known.values())
-            return Progress(points, len(searcher.known), evaluated, monotonic() - start, counts)
+            return Progress(points, evaluated, monotonic() - start, counts)
 
         tell(progress())
         interrupted = stack.enter_context(interruptible())
-        crew = stack.enter_context(_Crew(context_of(study), workers))
+        crew = stack.enter_context(closing(start_crew(study, workers)))
         exhausted = False
         while True:
-            while not (exhausted or interrupted()) and crew.has_room:
-                if len(searcher.known) + crew.busy >= points:
+            while crew.idle > 0 and len(searcher.known) + crew.busy < points:
+                if exhausted or interrupted():
                     break
                 proposal = searcher.propose()
-                if proposal is None:
-                    exhausted = True
-                else:
-                    crew.send(proposal)
-            if not crew.busy:
+                exhausted = proposal is None
+                if proposal is not None:
+                    crew.add([proposal])
+            results = crew.take(interrupted)
+            if results is None:
                 break
-            for proposal, row in crew.results():
-                store.add([(proposal.point, row)])
-                searcher.tell(proposal, row)
+            store.add(results)
+            for point, row in results:
+                searcher.tell(point, row)
                 evaluated += 1
                 tell(progress())
             searcher.hear()
@@ -163,70 +144,3 @@ def hunt(
         if exhausted and not searcher.known:
             raise no_points(study)
         return progress()
-
-
-class _Crew:
-    """Processes that evaluate proposals, or this one.
-
-    Args:
-        context: What points need.
-        workers: Processes; all cores if None, this process if 0.
-    """
-
-    def __init__(self, context: Context, workers: int | None) -> None:
-        self._context = context
-        self._workers = available_cores() if workers is None else workers
-        self._under_way: dict[Future[Answer], Proposal] = {}
-        self._waiting: list[Proposal] = []
-        self._pool: ProcessPoolExecutor | None = None
-        self._evaluate: Callable[[Point], Row] | None = None
-
-    def __enter__(self) -> "_Crew":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._pool is not None:
-            self._pool.shutdown()
-
-    @property
-    def busy(self) -> int:
-        """Proposals under way."""
-        return len(self._under_way) + len(self._waiting)
-
-    @property
-    def has_room(self) -> bool:
-        """Another proposal could be begun at once."""
-        return self.busy < max(1, self._workers)
-
-    def send(self, proposal: Proposal) -> None:
-        """Begin with a proposal."""
-        if not self._workers:
-            self._waiting.append(proposal)
-            return
-        if self._pool is None:
-            self._pool = start_pool(self._context, self._workers)
-        try:
-            future = self._pool.submit(evaluate_some, None, [proposal.point], 0.0)
-        except BrokenProcessPool:
-            future = Future()
-            future.set_exception(BrokenProcessPool())
-        self._under_way[future] = proposal
-
-    def results(self) -> list[tuple[Proposal, Row]]:
-        """Wait for something to be finished."""
-        if self._waiting:
-            self._evaluate = self._evaluate or Evaluator(self._context).evaluate
-            proposal = self._waiting.pop()
-            return [(proposal, self._evaluate(proposal.point))]
-        found = []
-        done, _ = wait(self._under_way, return_when=FIRST_COMPLETED)
-        for future in done:
-            proposal = self._under_way.pop(future)
-            try:
-                ((_, row),), _ = future.result()
-            except BrokenProcessPool:
-                # One of those under way did it; each is tried alone.
-                self._pool = None
-                row = evaluate_alone(self._context, proposal.point)
-            found.append((proposal, row))
-        return found

@@ -1,9 +1,9 @@
 """Search a design space for its Pareto front with Optuna, instead of evaluating all of it.
 
-Model: every axis is a parameter; axes of numbers are searched in their order, others as categories.
-A point that does not fit, is refused, fails a filter or breaks a constraint is infeasible, the more
-so the more it lacks. What the sampler proposes and is known already costs nothing; after
-:data:`REPEATS` such proposals in a row an unknown neighbour of a point on the front is taken
+Model: every axis is a parameter with the values of the axis: evenly spaced numbers in their order,
+others as categories. A point that does not fit, is refused, fails a filter or breaks a constraint
+is infeasible, the more so the more it lacks. What the sampler proposes and is known already costs
+nothing; after :data:`REPEATS` such proposals an unknown neighbour of a point on the front is taken
 instead, since a sampler that has converged proposes little else than what it knows.
 
 Several processes, on one machine or on many, may search one study: they meet in Optuna's storage,
@@ -12,9 +12,10 @@ through which each learns what the others have evaluated.
 
 import json
 import re
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from decimal import Decimal
 from itertools import count
 from time import sleep
 from typing import TYPE_CHECKING, Any, Literal
@@ -23,6 +24,7 @@ import numpy as np
 
 from carsim.errors import InputError
 from carsim.explore.axis import Axis
+from carsim.explore.code import code_sha256
 from carsim.explore.evaluate import Row
 from carsim.explore.pareto import directions, front
 from carsim.explore.points import Point, field_of, grid_values, make_point, passes
@@ -38,16 +40,17 @@ REPEATS = 3
 """Proposals in a row that are known already; then a neighbour of the front is taken."""
 
 FILTERED = 20
-"""Proposals of one call that fail a filter; then a neighbour that passes is taken as well."""
+"""Proposals in a row that fail a filter; then a neighbour that passes is taken as well."""
 
 NEIGHBOURS = 200
-"""Neighbours that are tried for one that is unknown."""
+"""Neighbours, and then points anywhere, that are tried for one that is unknown."""
 
 EXHAUSTED = 2000
 """Proposals in a row that bring nothing new; then all there is has been found."""
 
 REFUSED = 10.0
-"""Violation of a point that is refused, next to 0.2 for one that needs 20 % more than there is."""
+"""Constraint violation of a refused point. For scale: a design that needs 20 % more DSPs than its
+board has violates by 0.2."""
 
 WORST = 1e30
 """Objective of an infeasible point, which samplers go past; JSON and SQL can hold it."""
@@ -58,7 +61,6 @@ LACKING = "lacking"
 RESULT = "result"
 """Attribute of a trial that holds the result of its point, for other processes."""
 
-
 IN_MEMORY = "memory"
 """In place of a storage's URL: trials are kept by this process alone."""
 
@@ -66,17 +68,12 @@ ATTEMPTS = 8
 COLLISIONS = ("already exists", "unique constraint", "duplicate", "locked")
 """What databases say of tables that another process is making; they are then opened again."""
 
-
-PASSWORD = re.compile(r"(?<=://)([^:/@\s]*):\S*(?=@)|(?<=password=)[^&\s]*")
+PASSWORD = re.compile(
+    r"(?P<user>(?:^|(?<=//)|(?<=\s))[^:/@\s]*):(?!//)\S*(?=@)"
+    r"|(?P<key>\b(?:password|passwd|pwd)=)[^&\s;]*",
+    re.IGNORECASE,
+)
 """In a URL."""
-
-
-@dataclass(frozen=True)
-class Proposal:
-    """A point that is worth its evaluation, and the trial that it answers."""
-
-    trial: "optuna.Trial"
-    point: Point
 
 
 class Searcher:
@@ -106,48 +103,47 @@ class Searcher:
         """Take over what other processes have told the storage."""
         from optuna.trial import TrialState
 
-        finished = self._trials.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
-        for trial in finished:
+        for trial in self._trials.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)):
             if trial.number not in self._heard:
                 self._heard.add(trial.number)
                 if RESULT in trial.user_attrs:
                     point = make_point(self._study, trial.number, self._values(trial.params))
                     self.known.setdefault(point.id, (point, json.loads(trial.user_attrs[RESULT])))
 
-    def propose(self) -> Proposal | None:
+    def propose(self) -> Point | None:
         """The next point to evaluate; None if nothing new is left to be found."""
         repeats = filtered = 0
         for _ in range(EXHAUSTED):
             trial = self._trials.ask(self._distributions)
             values = self._values(trial.params)
+            point = make_point(self._study, trial.number, values)
             if not passes(self._study, values):
                 self._tell(trial, {}, REFUSED)
                 filtered += 1
-            else:
-                point = make_point(self._study, trial.number, values)
-                if point.id in self.known:
-                    self._tell_row(trial, point, self.known[point.id][1])
-                elif point.id in self._pending:
-                    self._pending[point.id].append(trial)
-                else:
-                    self._pending[point.id] = [trial]
-                    return Proposal(trial, point)
+            elif point.id in self.known:
+                row = self.known[point.id][1]
+                self._tell(trial, row, self._lacking(point, row))
                 repeats += 1
+            elif point.id in self._pending:
+                self._pending[point.id].append(trial)
+                repeats += 1
+            else:
+                self._pending[point.id] = [trial]
+                return point
             if repeats >= REPEATS or filtered >= FILTERED:
                 neighbour = self._unknown_neighbour()
                 if neighbour is None:
                     return None
-                self._trials.enqueue_trial(neighbour)
+                self._trials.enqueue_trial(self._params(neighbour))
         return None
 
-    def tell(self, proposal: Proposal, row: Row) -> None:
-        """Answer a proposal with its result."""
-        point = proposal.point
+    def tell(self, point: Point, row: Row) -> None:
+        """The result of a point that was proposed."""
         self.known[point.id] = (point, row)
-        first, *others = self._pending.pop(point.id)
-        self._tell_row(first, point, row, share=True)
-        for trial in others:
-            self._tell_row(trial, point, row)
+        trials = self._pending.pop(point.id)
+        trials[0].set_user_attr(RESULT, json.dumps(row, allow_nan=False))
+        for trial in trials:
+            self._tell(trial, row, self._lacking(point, row))
 
     def adopt(self, point: Point, row: Row) -> None:
         """Take over a result that no trial tells of, and make a trial of it."""
@@ -166,13 +162,6 @@ class Searcher:
         self.known[point.id] = (point, row)
 
     # ---------------------------------------------------------------- private
-
-    def _tell_row(
-        self, trial: "optuna.Trial", point: Point, row: Row, *, share: bool = False
-    ) -> None:
-        if share:
-            trial.set_user_attr(RESULT, json.dumps(row, allow_nan=False))
-        self._tell(trial, row, self._lacking(point, row))
 
     def _tell(self, trial: "optuna.Trial", row: Row, lacking: float) -> None:
         trial.set_constraint(LACKING, lacking)
@@ -195,56 +184,47 @@ class Searcher:
 
         return float(sum(not each.holds(look_up) for each in self._study.constraints))
 
-    def _values(self, params: dict[str, Any]) -> dict[str, Any]:
-        return {
-            axis.name: params[axis.name]
-            if axis.interval is not None
-            else axis.values[params[axis.name]]
-            for axis in self._study.axes
-        }
+    def _values(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Values of the axes that suggested parameters stand for."""
+        return {axis.name: _value(axis, params[axis.name]) for axis in self._study.axes}
+
+    def _params(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        return {axis.name: _param(axis, values[axis.name]) for axis in self._study.axes}
 
     def _unknown_neighbour(self) -> dict[str, Any] | None:
-        """Parameters of an unknown point next to a point on the front, else of any unknown one."""
+        """An unknown point next to one on the front, else any unknown one; values of its axes."""
+        axes, signs = self._study.axes, list(self._signs.values())
         feasible = [(p, row) for p, row in self.known.values() if not self._lacking(p, row)]
-        starts = [point for point, _ in feasible]
-        if feasible:
-            signs = np.array(list(self._signs.values()))
-            objectives = np.array([[row[n] for n in self._signs] for _, row in feasible]) * signs
-            starts = [starts[place] for place in np.flatnonzero(front(objectives))]
+        objectives = np.array([self._objectives(row, 0.0) for _, row in feasible])
+        best: Any = np.flatnonzero(front(objectives * signs)) if feasible else []
         for attempt in range(2 * NEIGHBOURS):
-            if starts and attempt < NEIGHBOURS:
-                start = starts[self._rng.integers(len(starts))].values
-                params = {axis.name: _place(axis, start[axis.name]) for axis in self._study.axes}
-                axis = self._study.axes[self._rng.integers(len(self._study.axes))]
-                params[axis.name] = self._step(axis, params[axis.name])
-                values = self._values(params)
+            if len(best) and attempt < NEIGHBOURS:
+                values = dict(feasible[best[self._rng.integers(len(best))]][0].values)
+                axis = axes[self._rng.integers(len(axes))]
+                values[axis.name] = self._step(axis, values[axis.name])
             else:
-                values = {axis.name: axis.at(self._rng.random()) for axis in self._study.axes}
-            if self._is_new(values) and passes(self._study, values):
-                return self._params(values)
-        if any(axis.interval is not None for axis in self._study.axes):
+                values = {axis.name: axis.at(self._rng.random()) for axis in axes}
+            if self._is_new(values):
+                return values
+        if any(axis.interval is not None for axis in axes):
             return None
         # What chance has not found may still be there.
-        unknown = (values for values in grid_values(self._study) if self._is_new(values))
-        last = next(unknown, None)
-        return None if last is None else self._params(last)
+        return next(filter(self._is_new, grid_values(self._study)), None)
 
     def _is_new(self, values: dict[str, Any]) -> bool:
         point = make_point(self._study, 0, values)
-        return point.id not in self.known and point.id not in self._pending
+        is_seen = point.id in self.known or point.id in self._pending
+        return not is_seen and passes(self._study, values)
 
-    def _params(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        return {axis.name: _place(axis, values[axis.name]) for axis in self._study.axes}
-
-    def _step(self, axis: Axis, place: Any) -> Any:
-        """A place next to another on an axis; any other one where there is no order."""
+    def _step(self, axis: Axis, value: Any) -> Any:
+        """A value next to another on an axis; any other one where there is no order."""
         if axis.interval is not None:
-            share = _share(axis, place) + self._rng.normal(0, 0.1)
+            share = axis.share(value) + self._rng.normal(0, 0.1)
             return axis.at(min(max(share, 0.0), 1.0))
-        count = len(axis.values)
-        if _is_ordered(axis):
-            return min(max(place + int(self._rng.choice((-1, 1))), 0), count - 1)
-        return int(self._rng.integers(count))
+        if axis.is_ordered:
+            place = axis.values.index(value) + int(self._rng.choice((-1, 1)))
+            return axis.values[min(max(place, 0), len(axis.values) - 1)]
+        return axis.values[self._rng.integers(len(axis.values))]
 
 
 def open_trials(
@@ -253,7 +233,8 @@ def open_trials(
     """Optuna's study for a study, made if there is none yet.
 
     Args:
-        study: The study; its name, inputs and objectives make up the name in the storage.
+        study: The study. Its name in the storage consists of its own name, a hash of its inputs and
+            of the code of carsim, and its objectives.
         storage: Any storage URL that Optuna takes, or :data:`IN_MEMORY`.
         sampler: ``tpe``, ``nsga2`` or ``random``.
         seed: Of the sampler; None draws one, as processes that search together must.
@@ -265,27 +246,28 @@ def open_trials(
     try:
         import optuna
     except ImportError:
-        raise InputError(
-            "carsim search", "needs Optuna, which is not installed", "pip install 'carsim[search]'"
-        ) from None
-    if not study.objectives:
-        raise InputError(
-            f"study {study.name}: $.objectives",
-            "are missing",
-            "name at least one, such as latency_s",
-        )
+        cure = "pip install 'carsim[search]'"
+        raise InputError("carsim search", "needs Optuna, which is not installed", cure) from None
+    objectives = study.objectives
+    if not objectives:
+        place = f"study {study.name}: $.objectives"
+        raise InputError(place, "are missing", "name at least one, such as latency_s")
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    name = f"{study.name} {study.fingerprint[:12]} {' '.join(study.objectives)}"
-    signs = directions(study.objectives).values()
+    signs = directions(objectives).values()
+    name = f"{study.name} {study.fingerprint[:12]} {code_sha256()[:12]} {' '.join(objectives)}"
     for attempt in count(1):
         try:
-            return optuna.create_study(
+            trials = optuna.create_study(
                 storage=_open_storage(storage),
                 sampler=_sampler(sampler, seed),
                 study_name=name,
                 directions=["minimize" if sign > 0 else "maximize" for sign in signs],
                 load_if_exists=True,
             )
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+                trials.set_metric_names(list(objectives))
+            return trials
         except Exception as error:
             # Storages raise what their drivers raise: SQLAlchemy's, the operating system's.
             collided = any(sign in str(error).lower() for sign in COLLISIONS)
@@ -317,8 +299,10 @@ def refusal(storage: str, error: Exception) -> InputError:
     >>> refused = refusal("mysql://ada:se@cret@host/db", OSError("no mysql://ada:se@cret@host"))
     >>> refused.place, refused.problem
     ('--storage mysql://ada:***@host/db', 'cannot be used (no mysql://ada:***@host)')
-    >>> refusal("postgresql://host/db?user=ada&password=secret", OSError()).place
-    '--storage postgresql://host/db?user=ada&password=***'
+    >>> refusal("postgresql://host/db?user=ada&PWD=secret", OSError()).place
+    '--storage postgresql://host/db?user=ada&PWD=***'
+    >>> refusal("ada:secret@host/db", OSError()).place
+    '--storage ada:***@host/db'
     """
     text = str(error.__cause__ or error).partition("[SQL")[0].partition("(Background on")[0]
     reason = _masked(" ".join(text.split()))[:200] or type(error).__name__
@@ -333,7 +317,7 @@ def refusal(storage: str, error: Exception) -> InputError:
 
 
 def _masked(text: str) -> str:
-    return PASSWORD.sub(lambda found: f"{found[1]}:***" if found[1] is not None else "***", text)
+    return PASSWORD.sub(lambda at: f"{at['key']}***" if at["key"] else f"{at['user']}:***", text)
 
 
 def _open_storage(storage: str) -> "optuna.storages.BaseStorage | str | None":
@@ -358,34 +342,49 @@ def _sampler(name: Sampler, seed: int | None) -> "optuna.samplers.BaseSampler":
 
 
 def _distribution(axis: Axis) -> "optuna.distributions.BaseDistribution":
-    from optuna.distributions import (
-        CategoricalDistribution,
-        FloatDistribution,
-        IntDistribution,
-    )
+    from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
     if axis.interval is not None:
         return FloatDistribution(*axis.interval, log=axis.is_log)
-    if _is_ordered(axis):
-        return IntDistribution(0, len(axis.values) - 1)
-    return CategoricalDistribution(range(len(axis.values)))
+    if (step := _even_step(axis)) is not None:
+        low, high = min(axis.values), max(axis.values)
+        is_whole = all(isinstance(value, int) for value in axis.values)
+        return (IntDistribution if is_whole else FloatDistribution)(low, high, step=step)
+    return CategoricalDistribution([_param(axis, value) for value in axis.values])
 
 
-def _is_ordered(axis: Axis) -> bool:
-    """Numbers, rising or falling: neighbours on the axis are alike."""
-    if any(isinstance(v, bool) or not isinstance(v, int | float) for v in axis.values):
-        return False
-    return list(axis.values) in (sorted(axis.values), sorted(axis.values, reverse=True))
+def _even_step(axis: Axis) -> Any:
+    """The step between neighbours of an axis of numbers, as Optuna divides it; None if it varies.
+
+    >>> _even_step(Axis("x", (0.1, 0.2, 0.3))), _even_step(Axis("x", (1, 2, 4)))
+    (0.1, None)
+    """
+    if not axis.is_ordered or len(axis.values) < 2:
+        return None
+    values = sorted(Decimal(str(value)) for value in axis.values)
+    step = values[1] - values[0]
+    if any(value != values[0] + place * step for place, value in enumerate(values)):
+        return None
+    return int(step) if all(isinstance(value, int) for value in axis.values) else float(step)
 
 
-def _place(axis: Axis, value: Any) -> Any:
-    return value if axis.interval is not None else axis.values.index(value)
+def _param(axis: Axis, value: Any) -> Any:
+    """The suggested parameter that stands for a value: itself, or JSON of lists and mappings."""
+    return json.dumps(value) if isinstance(value, list | dict) else value
 
 
-def _share(axis: Axis, value: float) -> float:
-    """The inverse of :meth:`Axis.at` on a continuous axis."""
-    assert axis.interval is not None
-    low, high = axis.interval
-    if axis.is_log:
-        return float(np.log(value / low) / np.log(high / low))
-    return (value - low) / (high - low)
+def _value(axis: Axis, param: Any) -> Any:
+    """The value of an axis that a suggested parameter stands for; numbers were rounded on the way.
+
+    >>> _value(Axis("x", (0.1, 0.2, 0.3)), 0.30000000000000004)
+    0.3
+    """
+    if axis.interval is not None:
+        return param
+    if _even_step(axis) is not None:
+        return min(axis.values, key=lambda value: abs(value - param))
+    return next(value for value in axis.values if _is_same(_param(axis, value), param))
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    return type(one) is type(other) and bool(one == other)

@@ -2,13 +2,18 @@
 
 A row per finished point, committed as it finishes; a point's identity is the hash of its inputs, so
 that none is stored twice. The store knows which study, design, traces and code of carsim it is of,
-and serves no other. One sweep writes at a time; others may read meanwhile.
+and serves no other. One sweep writes at a time; others may read meanwhile. Each row, and what is
+known of the study, has a checksum; a row that does not match it counts as not evaluated.
 """
 
 import json
+import logging
+import os
 import sqlite3
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -17,20 +22,28 @@ from carsim.errors import InputError
 from carsim.explore.code import code_sha256
 from carsim.explore.evaluate import Row
 from carsim.explore.points import Point
+from carsim.explore.study import Study
 
 STORE_FILE = "store.sqlite"
 LOCK_FILE = "store.lock"
-SCHEMA = "1"
-"""Of the tables below; a store of another is refused."""
+SCHEMA = "2"
+WITHOUT_CHECKSUMS = "1"
+"""Schema of the tables below, and that of older stores, which are read and take no more points."""
 
 BUSY_SECONDS = 30.0
 """For how long a writer waits for another one."""
 
+MOST_NAMED = 10
+"""So many damaged rows are named."""
+
 _TABLES = (
     "CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
     "CREATE TABLE IF NOT EXISTS points (id TEXT PRIMARY KEY, ordinal INTEGER NOT NULL, "
-    "status TEXT NOT NULL, point TEXT NOT NULL, result TEXT NOT NULL)",
+    "status TEXT NOT NULL, point TEXT NOT NULL, result TEXT NOT NULL, checksum TEXT NOT NULL)",
 )
+_INSERT = "INSERT OR IGNORE INTO points VALUES (?, ?, ?, ?, ?, ?)"
+
+log = logging.getLogger("carsim")
 
 
 class Store:
@@ -47,6 +60,8 @@ class Store:
         self.path = str(path)
         with self._refusing():
             self._db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
+            # What is damaged is found by its checksum, not by Python.
+            self._db.text_factory = lambda data: data.decode("utf-8", "replace")
             # A commit is on disk when it returns. No write-ahead log: readers and writers that come
             # and are killed at the same time can make its shared memory fault (SIGBUS, 1 of 110
             # kills with SQLite 3.40), and it needs a local disk; a commit a second is no load.
@@ -67,41 +82,61 @@ class Store:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def claim(self, meta: Mapping[str, str]) -> None:
-        """Make it the store of a study, or make sure that it is.
+    def claim(self, study: Study, kind: str) -> None:
+        """Make it the store of a study, or make sure that it is; damaged rows are dropped.
 
         Args:
-            meta: ``fingerprint`` and what else to keep about the study.
+            study: The study.
+            kind: ``sweep`` or ``search``.
 
         Raises:
             InputError: It belongs to another study, or to other code of carsim.
         """
-        own = {"schema": SCHEMA, "version": version("carsim"), "code": code_sha256()}
-        wanted = {**own, **meta}
-        with self._refusing():
-            self._db.execute("BEGIN IMMEDIATE")
-            try:
-                for table in _TABLES:
-                    self._db.execute(table)
-                have = dict(self._db.execute("SELECT key, value FROM meta"))
-                if not have:
-                    self._db.executemany("INSERT INTO meta VALUES (?, ?)", wanted.items())
-                self._db.execute("COMMIT")
-            except BaseException:
-                self._roll_back()
-                raise
-        if have:
-            self._check(have, wanted)
+        wanted = {
+            "schema": SCHEMA,
+            "version": version("carsim"),
+            "code": code_sha256(),
+            "kind": kind,
+            "fingerprint": study.fingerprint,
+            "name": study.name,
+            "study": study.text,
+            "axes": json.dumps([axis.name for axis in study.axes]),
+            "objectives": json.dumps(study.objectives),
+            "constraints": json.dumps(study.file.constraints),
+            "design": study.base.model_dump_json(),
+            "traces": json.dumps({name: trace.sha256 for name, trace in study.traces.items()}),
+        }
+        with self._writing() as db:
+            for table in _TABLES:
+                db.execute(table)
+            if not db.execute("SELECT 1 FROM meta").fetchone():
+                rows = {**wanted, "checksum": _seal(wanted)}.items()
+                db.executemany("INSERT INTO meta VALUES (?, ?)", rows)
+        self._check(self.meta(), wanted)
+        damaged: list[str] = []
+        deque(self._sound(damaged), 0)
+        if damaged:
+            self._report(damaged)
+            with self._writing() as db:
+                sound = list(self._sound([]))
+                db.execute("DELETE FROM points")  # all at once, so that no page is looked up
+                db.executemany(_INSERT, sound)
 
     def meta(self) -> dict[str, str]:
         """What is known of the study.
 
         Raises:
-            InputError: No store, or one of another schema.
+            InputError: No store, one of another schema, or a damaged one.
         """
         with self._refusing():
             have = dict(self._db.execute("SELECT key, value FROM meta"))
-        self._check(have, {"schema": SCHEMA})
+        schema, expected = have.get("schema", "none"), have.pop("checksum", None)
+        if schema not in (SCHEMA, WITHOUT_CHECKSUMS):
+            problem = f"is a store of schema {schema}; this carsim has {SCHEMA}"
+            raise InputError(self.path, problem, "name another folder")
+        if schema == SCHEMA and expected != _seal(have):
+            problem = "is broken: what it says of its study does not match its checksum"
+            raise InputError(self.path, problem, "take a copy, or sweep into another folder")
         return have
 
     def add(self, results: Iterable[tuple[Point, Row]]) -> None:
@@ -110,82 +145,108 @@ class Store:
         Raises:
             InputError: They cannot be written, because the disk is full for instance.
         """
-        rows = [
-            (
-                point.id,
-                point.ordinal,
-                row["status"],
-                json.dumps(point.values, default=repr),
-                json.dumps(row, allow_nan=False),
-            )
-            for point, row in results
-        ]
-        with self._refusing():
-            self._db.execute("BEGIN IMMEDIATE")
-            try:
-                self._db.executemany("INSERT OR IGNORE INTO points VALUES (?, ?, ?, ?, ?)", rows)
-                self._db.execute("COMMIT")
-            except BaseException:
-                self._roll_back()
-                raise
+        rows = []
+        for point, row in results:
+            values = json.dumps(point.values, default=repr)
+            result = json.dumps(row, allow_nan=False)
+            cells = (point.id, point.ordinal, row["status"], values, result)
+            rows.append((*cells, checksum(cells)))
+        with self._writing() as db:
+            db.executemany(_INSERT, rows)
 
     def forget(self, status: str) -> None:
         """Drop the results of a status, so that their points are evaluated again."""
-        with self._refusing():
-            self._db.execute("DELETE FROM points WHERE status = ?", (status,))
+        with self._writing() as db:
+            db.execute("DELETE FROM points WHERE status = ?", (status,))
 
-    def finished(self) -> set[str]:
-        """Identities of all points that have a result."""
+    def finished(self) -> dict[str, str]:
+        """Status of all points that have a result, by identity."""
         with self._refusing():
-            return {point_id for (point_id,) in self._db.execute("SELECT id FROM points")}
+            return dict(self._db.execute("SELECT id, status FROM points"))
 
     def counts(self) -> dict[str, int]:
         """Results by status."""
-        with self._refusing():
-            return dict(self._db.execute("SELECT status, count(*) FROM points GROUP BY status"))
+        return dict(Counter(self.finished().values()))
 
     def rows(self) -> Iterator[tuple[int, dict[str, Any], Row]]:
-        """(Ordinal, axis values, result) of all points, in the order of the study."""
-        with self._refusing():
-            yield from (
-                (ordinal, json.loads(point), json.loads(result))
-                for ordinal, point, result in self._db.execute(
-                    "SELECT ordinal, point, result FROM points ORDER BY ordinal, id"
-                )
-            )
+        """(Ordinal, axis values, result) of all points, in the order of the study.
+
+        Damaged rows are left out; the log names them.
+        """
+        damaged: list[str] = []
+        for _, ordinal, _, point, result, *_ in self._sound(damaged):
+            yield ordinal, json.loads(point), json.loads(result)
+        self._report(damaged)
 
     # ---------------------------------------------------------------- private
 
-    def _roll_back(self) -> None:
-        if self._db.in_transaction:  # a full disk has rolled back already
-            self._db.execute("ROLLBACK")
+    def _sound(self, damaged: list[str]) -> Iterator[tuple[Any, ...]]:
+        """Rows that match their checksum, by ordinal; of the others, names are appended."""
+        seen = set()
+        with self._refusing():
+            for row in self._db.execute("SELECT * FROM points ORDER BY ordinal, id"):
+                # Rows of an older store have no checksums.
+                if row[0] in seen or (len(row) > 5 and row[5] != checksum(row[:5])):
+                    damaged.append(f"point {row[1]}")
+                else:
+                    seen.add(row[0])
+                    yield row
+            (says,) = self._db.execute("PRAGMA integrity_check(1)").fetchone()
+            if says != "ok" and not damaged:
+                damaged.append("its index")
+
+    def _report(self, damaged: list[str]) -> None:
+        if damaged:
+            named = ", ".join(damaged[:MOST_NAMED]) + (", ..." if damaged[MOST_NAMED:] else "")
+            cure = "the same sweep or search evaluates again what is lost"
+            log.warning("carsim: %s: is damaged (%s); %s", self.path, named, cure)
 
     def _check(self, have: Mapping[str, str], wanted: Mapping[str, str]) -> None:
-        if have.get("schema") != SCHEMA:
-            problem = f"is a store of schema {have.get('schema', 'none')}; this carsim has {SCHEMA}"
-            raise InputError(self.path, problem, "name another folder")
-        for key, cure in (
-            ("version", "name another folder, or run that version"),
-            ("code", "name another folder, or go back to that code"),
-            ("kind", "name another folder"),
-            ("fingerprint", "name another folder, or undo the change"),
+        """Refuse the store of another study, or of other code."""
+        for key, problem, cure in (
+            ("version", "was made by carsim {have}, not {wanted}", ", or run that version"),
+            ("code", "was made by other code of this carsim", ", or go back to that code"),
+            ("schema", "has no checksums, unlike those of this carsim", ""),
+            ("kind", "holds a {have}, not a {wanted}", ""),
+            (
+                "fingerprint",
+                f"is of another study ({have.get('name')}), or the study, its design or its traces "
+                "have changed since",
+                ", or undo the change",
+            ),
         ):
-            if key in wanted and have.get(key) != wanted[key]:
-                what = {
-                    "version": f"was made by carsim {have.get(key)}, not {wanted[key]}",
-                    "code": "was made by other code of this version of carsim",
-                    "kind": f"holds a {have.get(key)}, not a {wanted[key]}",
-                    "fingerprint": f"is of another study ({have.get('name')}), or the study, its "
-                    "design or its traces have changed since",
-                }[key]
-                raise InputError(self.path, what, cure)
+            if have.get(key) != wanted[key]:
+                problem = problem.format(have=have.get(key), wanted=wanted[key])
+                raise InputError(self.path, problem, f"name another folder{cure}")
+
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        """A transaction that happens as a whole or not at all."""
+        with self._refusing():
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._db
+                self._db.execute("COMMIT")
+            except BaseException:
+                if self._db.in_transaction:  # a full disk has rolled back already
+                    self._db.execute("ROLLBACK")
+                raise
 
     @contextmanager
     def _refusing(self) -> Iterator[None]:
         try:
             yield
-        except sqlite3.DatabaseError as error:
+        except sqlite3.Error as error:
             raise _refusal(self.path, error) from error
+
+
+def checksum(cells: Iterable[Any]) -> str:
+    """Checksum of the cells of a row, 16 hexadecimal digits."""
+    return sha256(repr(tuple(cells)).encode()).hexdigest()[:16]
+
+
+def _seal(meta: Mapping[str, str]) -> str:
+    return checksum(sorted(map(repr, meta.items())))
 
 
 @contextmanager
@@ -195,19 +256,29 @@ def sole_writer(folder: Path) -> Iterator[None]:
     Raises:
         InputError: Another process is at work there.
     """
-    lock = sqlite3.connect(folder / LOCK_FILE, timeout=0, isolation_level=None)
     try:
-        lock.execute("BEGIN EXCLUSIVE")
-    except sqlite3.OperationalError as error:
-        lock.close()
+        with closing(sqlite3.connect(folder / LOCK_FILE, timeout=0, isolation_level=None)) as lock:
+            lock.execute("BEGIN EXCLUSIVE")
+            yield
+    except sqlite3.Error as error:
         if "locked" in str(error):
             problem = "another carsim is writing to it"
             raise InputError(str(folder), problem, "wait for it, or name another") from None
-        raise _refusal(str(folder), error) from error
+        raise _refusal(str(folder / LOCK_FILE), error) from error
+
+
+def open_folder(folder: Path) -> Store:
+    """The store of a folder, made if there is none.
+
+    Raises:
+        InputError: The folder cannot be made or written, or holds something else of that name.
+    """
     try:
-        yield
-    finally:
-        lock.close()
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise InputError(str(folder), f"cannot be made ({reason})", "name another folder") from None
+    return Store(folder / STORE_FILE)
 
 
 def open_store(folder: str | Path) -> Store:
@@ -217,7 +288,7 @@ def open_store(folder: str | Path) -> Store:
         InputError: There is none, or it is of another schema.
     """
     path = Path(folder) / STORE_FILE
-    if not path.is_file():
+    if not os.path.isfile(path):  # noqa: PTH113 - never raises, whatever the path
         raise InputError(str(folder), f"holds no {STORE_FILE}", "name the --out of a sweep")
     store = Store(path)
     try:
@@ -230,10 +301,7 @@ def open_store(folder: str | Path) -> Store:
 
 def _refusal(path: str, error: sqlite3.Error) -> InputError:
     text = str(error)
-    if "not a database" in text or "malformed" in text or "no such table" in text:
+    if any(sign in text for sign in ("not a database", "malformed", "no such table")):
         return InputError(path, f"is no store of carsim ({text})", "name another folder")
-    return InputError(
-        path,
-        f"cannot be used ({text})",
-        "make room or mend it, then start the same command again: what is stored stays",
-    )
+    cure = "make room or mend it, then start the same command again: what is stored stays"
+    return InputError(path, f"cannot be used ({text})", cure)

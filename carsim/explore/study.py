@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,7 +16,9 @@ from carsim.design.problems import closest
 from carsim.errors import InputError
 from carsim.explore.axis import PSEUDO_PATHS, VIDEO_PATHS, Axis, parse_axis
 from carsim.explore.expression import Expression
+from carsim.explore.metrics import RESULT_COLUMNS, check_metric, direction_of
 from carsim.explore.quality import Quality, load_quality
+from carsim.metrics import METRICS
 from carsim.trace import Trace, load_trace
 from carsim.yaml_file import read_mapping, shown
 
@@ -68,20 +70,18 @@ class StudyFile(_Part):
 
 @dataclass(frozen=True)
 class Study:
-    """A study, ready to run.
+    """A study, ready to run; it is what travels to the workers.
 
     Attributes:
         file: What the file says.
         name: Its name.
         text: The file as it was read.
         axes: What varies.
-        fixed: Fields that all points share.
         filters: Conditions on points.
         constraints: Conditions on results, for search and Pareto.
         designs: The designs by what the study calls them; the first is the base.
         design_paths: Where they were read from.
         traces: The traces by file as the study writes it.
-        default_traces: Files that a point takes unless it has an axis ``trace``.
         quality: Measured quality, or None.
     """
 
@@ -89,14 +89,17 @@ class Study:
     name: str
     text: str
     axes: tuple[Axis, ...]
-    fixed: Mapping[str, Any]
     filters: tuple[Expression, ...]
     constraints: tuple[Expression, ...]
     designs: Mapping[str, Design]
     design_paths: Mapping[str, str]
     traces: Mapping[str, Trace]
-    default_traces: tuple[str, ...]
     quality: Quality | None
+
+    @property
+    def fixed(self) -> Mapping[str, Any]:
+        """Fields that all points share."""
+        return self.file.set
 
     @property
     def objectives(self) -> dict[str, Direction]:
@@ -104,8 +107,6 @@ class Study:
         named = self.file.objectives
         if isinstance(named, dict):
             return dict(named)
-        from carsim.explore.metrics import direction_of
-
         return {metric: direction_of(metric) for metric in named}
 
     @property
@@ -116,26 +117,26 @@ class Study:
     @cached_property
     def inputs_sha256(self) -> str:
         """Hash of all that a result depends on beside the point: designs, traces, options."""
+        file = self.file
         return _sha256(
             {
                 "designs": {name: design.sha256 for name, design in self.designs.items()},
                 "traces": {name: trace.sha256 for name, trace in self.traces.items()},
                 "fixed": self.fixed,
-                "resample": self.file.resample,
-                "fidelity": self.file.fidelity,
-                "baseline": self.file.baseline,
-                "allow_misfit": self.file.allow_misfit,
+                "resample": file.resample,
+                "fidelity": file.fidelity,
+                "baseline": file.baseline,
+                "allow_misfit": file.allow_misfit,
                 "quality": self.quality.sha256 if self.quality else None,
-                "quality_sampling": self.file.quality_sampling,
+                "quality_sampling": file.quality_sampling,
             }
         )
 
     @cached_property
     def fingerprint(self) -> str:
         """Hash of all that a store depends on; prose, objectives and constraints are left out."""
-        file = self.file.model_dump(mode="json")
-        for free in ("name", "description", "objectives", "constraints"):
-            del file[free]
+        prose = {"name", "description", "objectives", "constraints"}
+        file = self.file.model_dump(mode="json", exclude=prose)
         return _sha256({"file": file, "inputs": self.inputs_sha256})
 
 
@@ -150,56 +151,37 @@ def load_study(path: str | Path) -> Study:
             that is none, a file that is not there.
     """
     path = Path(path)
-    raw = read_mapping(path)
-    place = str(path)
+    place, folder = str(path), path.resolve().parent
     try:
-        file = StudyFile.model_validate(raw)
+        file = StudyFile.model_validate(read_mapping(path))
     except ValidationError as error:
         raise _refusal(error, place) from None
-    folder = path.resolve().parent
     axes = tuple(
         parse_axis(name, body, f"{place}: $.axes.{name}") for name, body in file.axes.items()
     )
-    designs, design_paths = _designs(file, axes, folder, place)
+    paths = _design_paths(file, axes, folder, place)
     trace_files = [
         *file.traces,
         *(
             name
-            for value in _pseudo_values(axes, "trace")
+            for value in _values_of("trace", axes)
             for name in trace_names(value, f"{place}: $.axes: trace")
         ),
     ]
-    traces = {name: load_trace(_beside(folder, name)) for name in dict.fromkeys(trace_files)}
-    base = next(iter(designs.values()))
-    _check_paths(file, axes, base, place)
-    metrics_place = f"{place}: $.constraints"
     study = Study(
         file=file,
-        name=file.name or path.stem,
+        name=_printable(file.name or path.stem),
         text=path.read_text(encoding="utf-8"),
         axes=axes,
-        fixed=file.set,
         filters=tuple(Expression(text, f"{place}: $.filters") for text in file.filters),
-        constraints=tuple(Expression(text, metrics_place) for text in file.constraints),
-        designs=designs,
-        design_paths=design_paths,
-        traces=traces,
-        default_traces=file.traces,
-        quality=load_quality(_beside(folder, file.quality)) if file.quality else None,
+        constraints=tuple(Expression(text, f"{place}: $.constraints") for text in file.constraints),
+        designs={name: load_design(design) for name, design in paths.items()},
+        design_paths=paths,
+        traces={name: load_trace(str(folder / name)) for name in dict.fromkeys(trace_files)},
+        quality=load_quality(folder / file.quality) if file.quality else None,
     )
-    names = {axis.name for axis in axes}
-    for each in study.filters:
-        for name in sorted(each.names - names):
-            field_value(base, name, f"{place}: $.filters")
-    from carsim.explore.metrics import METRICS, check_metric
-
-    for metric in study.objectives:
-        check_metric(metric, f"{place}: $.objectives")
-    for each in study.constraints:
-        for name in sorted(each.names - names - set(METRICS)):
-            if "." not in name:
-                check_metric(name, metrics_place)
-            field_value(base, name, metrics_place)
+    _check_paths(study, place)
+    _check_names(study, place)
     return study
 
 
@@ -225,12 +207,8 @@ def field_value(design: Design, dotted: str, place: str) -> Any:
     for part in dotted.split("."):
         known = _keys(value)
         if part not in known:
-            raise InputError(
-                place,
-                f"knows no {shown(dotted)}",
-                f"{closest(part, known)}name an axis or a field of the design by its path, such as "
-                "machine.cores",
-            )
+            cure = "name an axis or a field of the design by its path, such as machine.cores"
+            raise InputError(place, f"knows no {shown(dotted)}", closest(part, known) + cure)
         value = value[part] if isinstance(value, dict) else getattr(value, part)
     return value
 
@@ -238,70 +216,73 @@ def field_value(design: Design, dotted: str, place: str) -> Any:
 # -------------------------------------------------------------------- private
 
 
-def _beside(folder: Path, name: str) -> str:
-    return str(folder / name)
-
-
-def _designs(
+def _design_paths(
     file: StudyFile, axes: tuple[Axis, ...], folder: Path, place: str
-) -> tuple[dict[str, Design], dict[str, str]]:
-    """The designs by name, and where they were read from."""
-    names = list(dict.fromkeys([file.design, *_pseudo_values(axes, "design")]))
-    for name in names:
+) -> dict[str, str]:
+    """The designs that a study names, and where they are: beside it, or shipped."""
+    paths = {}
+    for name in (file.design, *_values_of("design", axes)):
         if not isinstance(name, str):
             raise InputError(f"{place}: $.axes: design", f"got {shown(name)}", "name a file")
-    paths = {}
-    for name in names:
-        beside = Path(_beside(folder, name))
+        beside = folder / name
         paths[name] = str(beside if beside.is_file() else design_path(name))
-    return {name: load_design(path) for name, path in paths.items()}, paths
+    return paths
 
 
-def _pseudo_values(axes: tuple[Axis, ...], name: str) -> list[Any]:
+def _values_of(path: str, axes: tuple[Axis, ...]) -> Iterator[Any]:
     """All values of a pseudo path, be it an axis or set by choices."""
-    own = [value for axis in axes if axis.name == name for value in axis.values]
-    fields = [each for axis in axes for each in (axis.sets or {}).values()]
-    return own + [each[name] for each in fields if name in each]
-
-
-def _check_paths(file: StudyFile, axes: tuple[Axis, ...], base: Design, place: str) -> None:
-    """Refuse what no point could set."""
-    from carsim.explore.metrics import RESULT_COLUMNS
-
-    owner: dict[str, str] = {}
-    for dotted in file.set:
-        if dotted not in VIDEO_PATHS:
-            _check_path(base, dotted, f"{place}: $.set")
-        owner[dotted] = "set"
     for axis in axes:
+        for value in axis.values:
+            if path in (changes := axis.changes(value)):
+                yield changes[path]
+
+
+def _check_names(study: Study, place: str) -> None:
+    """Refuse filters, objectives and constraints over what is not there."""
+    axes = {axis.name for axis in study.axes}
+    for each in study.filters:
+        for name in sorted(each.names - axes):
+            field_value(study.base, name, f"{place}: $.filters")
+    for metric in study.objectives:
+        check_metric(metric, f"{place}: $.objectives")
+    for each in study.constraints:
+        for name in sorted(each.names - axes - set(METRICS)):
+            if "." not in name:
+                check_metric(name, f"{place}: $.constraints")
+            field_value(study.base, name, f"{place}: $.constraints")
+
+
+def _check_paths(study: Study, place: str) -> None:
+    """Refuse what no point could set, and what two axes would set."""
+    sampling = study.file.sampling
+    is_grid = sampling.method == "grid"
+    owner = dict.fromkeys(study.fixed, "set")
+    for dotted in set(study.fixed).difference(VIDEO_PATHS):
+        _check_path(study.base, dotted, f"{place}: $.set")
+    for axis in study.axes:
         where = f"{place}: $.axes.{axis.name}"
         if axis.name in ("point", *RESULT_COLUMNS):
             raise InputError(where, "is the name of a column of results", "call it otherwise")
-        if axis.interval is not None and file.sampling.method == "grid":
-            raise InputError(
-                where, "is continuous, which a grid is not", "sample by random or lhs, or list it"
-            )
-        if axis.sets is None:
-            paths = {axis.name}
-            if axis.name not in PSEUDO_PATHS:
-                _check_path(base, axis.name, where)
-                if axis.interval is not None and _is_whole(base, axis.name):
-                    raise InputError(where, "is a field of whole numbers", "list its values")
-        else:
-            paths = {path for fields in axis.sets.values() for path in fields}
-            for dotted in sorted(paths.difference(PSEUDO_PATHS)):
-                _check_path(base, dotted, f"{where}.choice")
-        for dotted in sorted(paths):
+        if axis.interval is not None and is_grid:
+            cure = "sample by random or lhs, or list it"
+            raise InputError(where, "is continuous, which a grid is not", cure)
+        fields = (axis.sets or {axis.name: {axis.name: None}}).values()
+        for dotted in sorted({path for each in fields for path in each}):
+            if dotted not in PSEUDO_PATHS:
+                _check_path(study.base, dotted, where if axis.sets is None else f"{where}.choice")
             if dotted in owner:
                 problem = f"{dotted} is set by {owner[dotted]}, too"
                 raise InputError(where, problem, "set it in one place")
             owner[dotted] = f"the axis {axis.name}"
-    if file.sampling.method != "grid" and file.sampling.points is None:
-        problem = f"{file.sampling.method} needs a number of points"
-        raise InputError(f"{place}: $.sampling.points", problem, "give it")
-    if file.sampling.method == "grid" and file.sampling.points is not None:
+        if axis.interval is not None and _is_whole(study.base, axis.name):
+            raise InputError(where, "is a field of whole numbers", "list its values")
+    if is_grid != (sampling.points is None):
         raise InputError(
-            f"{place}: $.sampling.points", "a grid has as many points as it has", "leave it out"
+            f"{place}: $.sampling.points",
+            "a grid has as many points as it has"
+            if is_grid
+            else f"{sampling.method} needs a number of points",
+            "leave it out" if is_grid else "give it",
         )
 
 
@@ -314,72 +295,64 @@ def _check_path(base: Design, dotted: str, place: str) -> None:
         known = sorted({key for holder in holders for key in _keys(holder)})
         if part not in known:
             hint = f"known here: {', '.join(known)}" if known else "shorten the path"
-            raise InputError(
-                place, f"no field {shown(part)} in {shown(dotted)}", closest(part, known) + hint
-            )
+            problem = f"no field {shown(part)} in {shown(dotted)}"
+            raise InputError(place, problem, closest(part, known) + hint)
         holders = [inner for holder in holders for inner in _within(holder, part)]
 
 
 def _is_whole(base: Design, dotted: str) -> bool:
     try:
-        value = field_value(base, dotted, "")
+        return isinstance(field_value(base, dotted, ""), int)
     except InputError:
         return False
-    return isinstance(value, int)
 
 
 def _keys(holder: Any) -> list[str]:
-    if isinstance(holder, dict):
-        return list(holder)
-    if isinstance(holder, type) and issubclass(holder, BaseModel):
-        return list(holder.model_fields)
-    return list(type(holder).model_fields) if isinstance(holder, BaseModel) else []
+    """Fields of a section, be it a value or a class, or keys of a mapping."""
+    return list(holder) if isinstance(holder, dict) else list(_fields(holder))
 
 
 def _within(holder: Any, part: str) -> list[Any]:
     """What a field holds: its value, and the sections of other kinds that could stand there."""
     if isinstance(holder, dict):
-        return [holder[part]]
-    model = holder if isinstance(holder, type) else type(holder)
-    if not issubclass(model, BaseModel) or part not in model.model_fields:
+        return [holder[part]] if part in holder else []
+    if part not in _fields(holder):
         return []
-    kinds: list[Any] = [*_models(model.model_fields[part].annotation)]
-    if isinstance(holder, type):
-        return kinds
-    value = getattr(holder, part)
-    # Keys of a mapping, such as names of memories, are those that it has.
-    return [value] if isinstance(value, dict) else [value, *kinds]
+    kinds = _sections(_fields(holder)[part].annotation)
+    return kinds if isinstance(holder, type) else [getattr(holder, part), *kinds]
 
 
-def _models(annotation: Any) -> list[type[BaseModel]]:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return [annotation]
-    if get_origin(annotation) is dict:
-        return []  # its keys are those of a value
-    return [model for argument in get_args(annotation) for model in _models(argument)]
+def _fields(holder: Any) -> dict[str, Any]:
+    model = holder if isinstance(holder, type) else type(holder)
+    return dict(model.model_fields) if issubclass(model, BaseModel) else {}
+
+
+def _sections(annotation: Any) -> list[Any]:
+    """Sections among the alternatives of an annotation; keys of a mapping are those of a value."""
+    if isinstance(annotation, type):
+        return [annotation] if issubclass(annotation, BaseModel) else []
+    alternatives = () if get_origin(annotation) is dict else get_args(annotation)
+    return [section for each in alternatives for section in _sections(each)]
 
 
 def _refusal(error: ValidationError, place: str) -> InputError:
     """The first thing wrong with a study file; unknown keys explain missing ones."""
-    found = sorted(
-        error.errors(include_url=False), key=lambda problem: problem["type"] != "extra_forbidden"
-    )[0]
-    where = ".".join(str(part) for part in found["loc"])
-    if found["type"] == "extra_forbidden":
-        model = Sampling if found["loc"][0] == "sampling" else StudyFile
-        known = list(model.model_fields)
-        last = str(found["loc"][-1])
-        return InputError(
-            f"{place}: $.{where}",
-            f"unknown key {shown(last)}",
-            f"{closest(last, known)}known here: {', '.join(known)}",
-        )
+    found = min(error.errors(include_url=False), key=lambda one: one["type"] != "extra_forbidden")
+    where = f"{place}: $.{'.'.join(str(part) for part in found['loc'])}"
     if found["type"] == "missing":
-        return InputError(f"{place}: $.{where}", "is missing", "add it")
-    message = found["msg"].removeprefix("Input should be ")
-    return InputError(
-        f"{place}: $.{where}", f"expected {message}, got {shown(found['input'])}", "change it"
-    )
+        return InputError(where, "is missing", "add it")
+    if found["type"] != "extra_forbidden":
+        expected = found["msg"].removeprefix("Input should be ")
+        return InputError(where, f"expected {expected}, got {shown(found['input'])}", "change it")
+    model = Sampling if found["loc"][0] == "sampling" else StudyFile
+    known, key = list(model.model_fields), str(found["loc"][-1])
+    hint = f"{closest(key, known)}known here: {', '.join(known)}"
+    return InputError(where, f"unknown key {shown(key)}", hint)
+
+
+def _printable(text: str) -> str:
+    """A line of text that a terminal can show, and SQLite can hold."""
+    return "".join(letter if letter.isprintable() else "?" for letter in text[:200])
 
 
 def _sha256(document: Any) -> str:

@@ -1,12 +1,10 @@
 """Run a study: every point that the store does not hold yet, results stored as they come in."""
 
-import json
-import os
 import signal
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
@@ -14,11 +12,10 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from carsim.errors import InputError
-from carsim.explore.evaluate import context_of
 from carsim.explore.points import make_points
-from carsim.explore.store import STORE_FILE, Store, sole_writer
+from carsim.explore.store import Store, open_folder, sole_writer
 from carsim.explore.study import Study, load_study
-from carsim.explore.workers import evaluate_cluster, evaluate_here, evaluate_local
+from carsim.explore.workers import Stop, evaluate
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,17 +29,20 @@ class Progress:
 
     Attributes:
         total: Points of the study.
-        finished: Points with a result.
         evaluated: Those that this call has evaluated.
         seconds: That it has been at it.
         counts: Results by status.
     """
 
     total: int
-    finished: int
     evaluated: int
     seconds: float
     counts: Counter[str]
+
+    @property
+    def finished(self) -> int:
+        """Points with a result."""
+        return self.counts.total()
 
     @property
     def points_per_minute(self) -> float:
@@ -119,67 +119,35 @@ def fill(
     with ExitStack() as stack:
         if out is not None:
             stack.enter_context(sole_writer(Path(out)))
-        store.claim(study_meta(study, "sweep"))
+        store.claim(study, "sweep")
         if out is not None:
             keep_copy(study, Path(out))
         if retry_failed:
             store.forget("failed")
         finished = store.finished()
         todo = [point for point in points if point.id not in finished]
-        start, evaluated = monotonic(), 0
-        counts = Counter(store.counts())
+        counts, start, evaluated = Counter(finished.values()), monotonic(), 0
 
         def progress() -> Progress:
-            total = len(points)
-            seconds = monotonic() - start
-            return Progress(total, counts.total(), evaluated, seconds, Counter(counts))
+            return Progress(len(points), evaluated, monotonic() - start, Counter(counts))
 
         tell(progress())
-        interrupted = stack.enter_context(interruptible())
-        context = context_of(study)
         if not todo:
             return progress()
-        if scheduler is not None:
-            incoming = evaluate_cluster(context, todo, scheduler, interrupted)
-        elif workers == 0:
-            incoming = evaluate_here(context, todo, interrupted)
-        else:
-            count = min(workers or available_cores(), len(todo))
-            incoming = evaluate_local(context, todo, count, interrupted)
-        for results in incoming:
+        interrupted = stack.enter_context(interruptible())
+        incoming = evaluate(study, todo, workers=workers, scheduler=scheduler, stop=interrupted)
+        for results in stack.enter_context(closing(incoming)):
             store.add(results)
             evaluated += len(results)
             counts.update(row["status"] for _, row in results)
             tell(progress())
-        if interrupted():
+        if evaluated < len(todo):
             raise KeyboardInterrupt
         return progress()
 
 
-def study_meta(study: Study, kind: str) -> dict[str, str]:
-    """What a store keeps about its study, beside what it is recognised by."""
-    return {
-        "kind": kind,
-        "fingerprint": study.fingerprint,
-        "name": study.name,
-        "study": study.text,
-        "axes": json.dumps([axis.name for axis in study.axes]),
-        "objectives": json.dumps(study.objectives),
-        "constraints": json.dumps(study.file.constraints),
-        "design": study.base.model_dump_json(),
-        "traces": json.dumps({name: trace.sha256 for name, trace in study.traces.items()}),
-    }
-
-
-def available_cores() -> int:
-    """Cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
 @contextmanager
-def interruptible() -> Iterator[Callable[[], bool]]:
+def interruptible() -> Iterator[Stop]:
     """Turn the first Ctrl-C into a flag; a second one interrupts at once."""
     pressed = threading.Event()
     if threading.current_thread() is not threading.main_thread():
@@ -198,27 +166,12 @@ def interruptible() -> Iterator[Callable[[], bool]]:
         signal.signal(signal.SIGINT, before)
 
 
-def open_folder(out: Path) -> Store:
-    """The store of a folder, made if there is none.
-
-    Raises:
-        InputError: The folder cannot be made or written, or holds something else of that name.
-    """
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise InputError(str(out), f"cannot be made ({reason})", "name another folder") from None
-    return Store(out / STORE_FILE)
-
-
 def keep_copy(study: Study, out: Path) -> None:
     """The study beside its results; a file of that name that is there already stays."""
     copy = out / STUDY_FILE
-    if copy.exists():
-        return
     try:
-        copy.write_text(study.text, encoding="utf-8")
+        if not copy.exists():
+            copy.write_text(study.text, encoding="utf-8")
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise InputError(str(copy), f"cannot be written ({reason})", "make room") from None

@@ -1,13 +1,13 @@
-"""Evaluate points in other processes, on this machine or on a Dask cluster.
+"""Evaluate points elsewhere: in this process, in others, or on a Dask cluster.
 
-As many tasks are under way as there are workers. A task is a neighbourhood of points, which share
-the phases of their hardware; it comes back after a while with what it has finished and what is
-left, and the rest is sent again at once, to the worker that has just become free. So results come
-in steadily, neighbours stay together, and the death of a worker costs a moment's work.
+:class:`Crew` keeps all workers busy. A task is a chunk of neighbouring points, which share the
+phases of their hardware; after about :data:`BUDGET_S` it comes back with what it has finished and
+what is left, and the rest is sent again at once, to the worker that has just become free. So
+results come in steadily, neighbours stay together, and the death of a worker costs a moment's work.
 
-Points whose process dies are sent again one at a time; the one at which a process dies again is
-tried alone, and has failed when :data:`KILLS` processes died of it. Nothing else fails: refusals
-and misfits are results.
+The points of a task whose process dies are sent again one at a time; the one at which a process
+dies again is tried alone, and has failed when :data:`KILLS` processes died of it. Nothing else
+fails: refusals and misfits are results.
 """
 
 import gc
@@ -16,41 +16,32 @@ import signal
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import (
-    FIRST_COMPLETED,
-    CancelledError,
-    Executor,
-    Future,
-    ProcessPoolExecutor,
-    wait,
-)
+from collections.abc import Callable, Generator, Iterable
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
-from itertools import pairwise
-from multiprocessing import (
-    connection,
-    get_all_start_methods,
-    get_context,
-    parent_process,
-)
-from multiprocessing.context import ForkServerContext
+from contextlib import closing
+from multiprocessing import connection, get_all_start_methods, get_context, parent_process
 from pathlib import Path
 from platform import node
 from time import monotonic
-from typing import Any
+from typing import Any, NamedTuple
+from uuid import uuid4
 
 from carsim.environment import environment
 from carsim.errors import InputError
 from carsim.explore.code import code_sha256
-from carsim.explore.evaluate import Context, Evaluator, Row
+from carsim.explore.evaluate import Evaluator, Row
 from carsim.explore.points import Point
+from carsim.explore.study import Study
 
 BUDGET_S = 2.0
 """After about so long a task comes back with what it has finished."""
 
 COMMIT_S = 0.1
-"""In this process, results are handed over about so often."""
+"""The same for tasks in this process, which can be interrupted in between alone."""
+
+POLL_S = 5.0
+"""So often it is asked whether there are workers left."""
 
 KILLS = 2
 """So many processes may die of one point, which they evaluated alone, before it has failed."""
@@ -59,31 +50,17 @@ Result = tuple[Point, Row]
 Answer = tuple[list[Result], list[Point]]
 Stop = Callable[[], bool]
 
-CONNECT_S = 10
-"""For how long a Dask scheduler may take to answer."""
+jobs: dict[str, tuple[Study, str]] = {}
+"""In a worker: what it evaluates points of, and the code of the process that asks."""
 
-_evaluators: dict[str, Evaluator] = {}
-_context: Context | None = None
-
-
-@dataclass(frozen=True)
-class Lot:
-    """Neighbouring points that are evaluated together.
-
-    Attributes:
-        points: The points.
-        careful: A process died of one of them: come back after each.
-    """
-
-    points: list[Point]
-    careful: bool = False
+_own = threading.local()
 
 
-def evaluate_some(context: Context | None, points: list[Point], budget_s: float) -> Answer:
+def evaluate_some(job: str, points: list[Point], budget_s: float) -> Answer:
     """Runs in a worker: evaluate points until the time is up, at least one.
 
     Args:
-        context: What they need, or None for what the worker was started with.
+        job: Key of :data:`jobs`.
         points: The points.
         budget_s: Seconds after which no further one is begun.
 
@@ -91,20 +68,15 @@ def evaluate_some(context: Context | None, points: list[Point], budget_s: float)
         Results, and the points that are left.
 
     Raises:
-        InputError: This worker runs other code than whoever asks.
+        InputError: This worker runs other code than the process that asks.
     """
-    context = context or _context
-    assert context is not None
-    if context.code != code_sha256():
-        raise InputError(
-            "--scheduler",
-            f"the worker on {node()} runs other code of carsim",
-            "install the same on all machines",
-        )
-    if context.key not in _evaluators:
-        _evaluators.clear()
-        _evaluators[context.key] = Evaluator(context)
-    evaluator = _evaluators[context.key]
+    study, code = jobs[job]
+    if code != code_sha256():
+        problem = f"the worker on {node()} runs other code of carsim"
+        raise InputError("--scheduler", problem, "install the same on all machines")
+    evaluator: Evaluator | None = getattr(_own, "evaluator", None)
+    if evaluator is None or evaluator.study is not study:
+        evaluator = _own.evaluator = Evaluator(study)
     results: list[Result] = []
     until = monotonic() + budget_s
     for done, point in enumerate(points):
@@ -114,210 +86,253 @@ def evaluate_some(context: Context | None, points: list[Point], budget_s: float)
     return results, []
 
 
-def evaluate_here(context: Context, points: Iterable[Point], stop: Stop) -> Iterator[list[Result]]:
-    """Evaluate points in this process, neighbours one after the other."""
-    evaluator = Evaluator(context)
-    results: list[Result] = []
-    since = monotonic()
-    for lot in neighbourhoods(points):
-        for point in lot.points:
-            if stop():
-                break
-            results.append((point, evaluator.evaluate(point)))
-            if monotonic() - since > COMMIT_S:
-                yield results
-                results, since = [], monotonic()
-    yield results
-
-
-def evaluate_local(
-    context: Context, points: list[Point], workers: int, stop: Stop
-) -> Iterator[list[Result]]:
-    """Evaluate points in processes on this machine.
+class Workers:
+    """Where tasks run. This class runs them at once, in this process.
 
     Args:
-        context: What they need.
-        points: The points; neighbours need not be side by side.
-        workers: Number of processes.
-        stop: Asked before anything is started; True lets what is under way finish, and no more.
+        study: Whose points are evaluated.
 
-    Yields:
-        Results as they come in.
+    Attributes:
+        slots: Tasks that run at a time.
+        death: What a task raises whose worker has died.
     """
-    left = neighbourhoods(points)
-    while left and not stop():
-        doubtful: list[Point] = []
-        with start_pool(context, workers) as pool:
-            yield from _spread(pool, None, left, workers, stop, BrokenProcessPool, doubtful)
-        for point in doubtful:
-            if not stop():
-                yield [(point, evaluate_alone(context, point))]
+
+    slots = 1
+    death: type[Exception] = BrokenProcessPool
+
+    def __init__(self, study: Study) -> None:
+        self.job = uuid4().hex
+        self.study = study
+        jobs[self.job] = study, code_sha256()
+
+    def submit(self, points: list[Point], budget_s: float) -> Future[Answer]:
+        """Begin to evaluate points."""
+        future: Future[Answer] = Future()
+        future.set_result(evaluate_some(self.job, points, min(budget_s, COMMIT_S)))
+        return future
+
+    def alone(self, point: Point) -> Row:
+        """Evaluate a point of which a worker has died, or say that it has failed."""
+        return failure("the worker that evaluated it")
+
+    def check(self) -> None:
+        """Make sure that there are workers.
+
+        Raises:
+            InputError: All are gone.
+        """
+
+    def close(self) -> None:
+        """End the workers when they have finished what they do."""
+        jobs.pop(self.job, None)
+        _own.evaluator = None
 
 
-def evaluate_cluster(
-    context: Context, points: list[Point], address: str, stop: Stop
-) -> Iterator[list[Result]]:
-    """Evaluate points on the workers of a Dask cluster; see :func:`evaluate_local`.
+class Processes(Workers):
+    """Processes on this machine.
 
-    Dask itself repeats what a dead worker was at, and gives up what kills several of them.
+    Args:
+        study: Whose points are evaluated.
+        count: Number of processes.
+    """
+
+    def __init__(self, study: Study, count: int) -> None:
+        super().__init__(study)
+        self.slots = count
+        self._pool = self._start(count)
+
+    def submit(self, points: list[Point], budget_s: float) -> Future[Answer]:
+        """Begin to evaluate points; where a process has died, others take the place of all."""
+        try:
+            return self._pool.submit(evaluate_some, self.job, points, budget_s)
+        except BrokenProcessPool:
+            self._pool.shutdown()
+            self._pool = self._start(self.slots)
+            return self._pool.submit(evaluate_some, self.job, points, budget_s)
+
+    def alone(self, point: Point) -> Row:
+        """Evaluate one point in a process of its own, and in another one if that dies."""
+        for _ in range(KILLS):
+            with self._start(1) as pool:
+                try:
+                    ((_, row),), _ = pool.submit(evaluate_some, self.job, [point], 0.0).result()
+                except BrokenProcessPool:
+                    continue
+                return row
+        return failure(f"{KILLS} processes that evaluated it alone")
+
+    def close(self) -> None:
+        """End the processes when they have finished what they do."""
+        self._pool.shutdown(cancel_futures=True)
+        super().close()
+
+    def _start(self, count: int) -> ProcessPoolExecutor:
+        # Never a fork of this process, whose threads may hold locks; where there is a server of
+        # forks, it has imported all that a worker needs once for all of them.
+        has_server = "forkserver" in get_all_start_methods()
+        processes = get_context("forkserver" if has_server else "spawn")
+        if has_server:
+            _start_forkserver()
+        arguments = (self.job, self.study, code_sha256())
+        return ProcessPoolExecutor(
+            count, mp_context=processes, initializer=_start, initargs=arguments
+        )
+
+
+class _Chunk(NamedTuple):
+    """Points of one task; careful, it comes back after each since a process died of one of them."""
+
+    points: list[Point]
+    careful: bool = False
+
+
+class Crew:
+    """Keeps workers busy with chunks of points.
+
+    Args:
+        workers: The workers, which it closes in the end.
+    """
+
+    def __init__(self, workers: Workers) -> None:
+        self._workers = workers
+        self._queue: deque[_Chunk] = deque()
+        self._under_way: dict[Future[Answer], _Chunk] = {}
+        self.close = workers.close
+
+    @property
+    def idle(self) -> int:
+        """Workers that nothing waits for or is under way on."""
+        return self._workers.slots - self.busy
+
+    @property
+    def busy(self) -> int:
+        """Chunks that wait or are under way."""
+        return len(self._queue) + len(self._under_way)
+
+    def add(self, points: list[Point]) -> None:
+        """Queue points that are evaluated one after the other, as far as there are others."""
+        self._queue.append(_Chunk(points))
+
+    def take(self, stop: Stop) -> list[Result] | None:
+        """Wait for some results.
+
+        Args:
+            stop: Asked before anything is started; True lets what is under way finish, and no more.
+
+        Returns:
+            Results, none if a worker has died for instance; None if nothing is under way.
+
+        Raises:
+            InputError: No workers are left.
+        """
+        while self._queue and len(self._under_way) < self._workers.slots and not stop():
+            chunk = self._queue.popleft()
+            future = self._workers.submit(chunk.points, 0.0 if chunk.careful else BUDGET_S)
+            self._under_way[future] = chunk
+        if not self._under_way:
+            return None
+        done, _ = wait(self._under_way, POLL_S, FIRST_COMPLETED)
+        if not done:
+            self._workers.check()
+        results: list[Result] = []
+        for future in done:
+            points, careful = self._under_way.pop(future)
+            try:
+                finished, left = future.result()
+            except CancelledError:
+                self._workers.check()
+                finished, left = [], points
+            except self._workers.death:
+                finished, left = [], points
+                if careful:
+                    finished, left = [(points[0], self._workers.alone(points[0]))], points[1:]
+                careful = True
+            results += finished
+            # Idle workers take a share of what is left.
+            parts = max(1, min(self.idle, len(left)))
+            chunks = [_Chunk(left[part::parts], careful) for part in range(parts) if left]
+            self._queue.extendleft(chunks)
+        return results
+
+
+def start_crew(study: Study, workers: int | None, scheduler: str | None = None) -> Crew:
+    """Workers for the points of a study.
+
+    Args:
+        study: The study.
+        workers: Processes on this machine; all cores if None, this process if 0.
+        scheduler: Address of a Dask scheduler, whose workers are taken instead.
 
     Raises:
         InputError: No scheduler there, no workers, or the extra ``cluster`` is not installed.
     """
-    try:
-        from distributed import Client, KilledWorker
-    except ImportError:
-        raise InputError(
-            "--scheduler", "needs Dask, which is not installed", "pip install 'carsim[cluster]'"
-        ) from None
-    place = f"--scheduler {address}"
-    try:
-        client = Client(address, timeout=CONNECT_S, set_as_default=False)
-    except (OSError, ValueError) as error:
-        reason = " ".join(str(error).split()) or type(error).__name__
-        raise InputError(place, f"no Dask scheduler there ({reason})", "start one") from None
-    with client:
-        workers = sum(client.nthreads().values())
-        if not workers:
-            raise InputError(place, "the scheduler has no workers", "start some first")
-        doubtful: list[Point] = []
-        left = neighbourhoods(points)
-        pool = client.get_executor(pure=False)
-        while left and not stop():
-            # Dask keeps as many copies as it thinks fit; with the last holder the context is lost.
-            shared = client.scatter(context, broadcast=True, hash=False)
-            try:
-                yield from _spread(pool, shared, left, workers, stop, KilledWorker, doubtful)
-            except CancelledError:
-                if client.status != "running":
-                    what = "the scheduler is gone"
-                elif not client.nthreads():
-                    what = "the scheduler has lost all of its workers"
-                else:
-                    continue
-                cure = "start one, then the same command again: what is stored stays"
-                raise InputError(place, what, cure) from None
-        yield [(point, _failure("several workers of the cluster")) for point in doubtful]
+    if scheduler is not None:
+        try:
+            from carsim.explore.cluster import Cluster
+        except ImportError:
+            place, cure = "--scheduler", "pip install 'carsim[cluster]'"
+            raise InputError(place, "needs Dask, which is not installed", cure) from None
+        return Crew(Cluster(study, scheduler))
+    count = available_cores() if workers is None else workers
+    return Crew(Processes(study, count) if count else Workers(study))
 
 
-def neighbourhoods(points: Iterable[Point]) -> deque[Lot]:
-    """Points by neighbourhood, in the order in which they are first met."""
-    by_key: dict[str, list[Point]] = {}
+def evaluate(
+    study: Study,
+    points: Iterable[Point],
+    *,
+    workers: int | None = 0,
+    scheduler: str | None = None,
+    stop: Stop = lambda: False,
+) -> Generator[list[Result]]:
+    """Evaluate points of a study.
+
+    Args:
+        study: The study.
+        points: The points; neighbours need not be side by side.
+        workers: As of :func:`start_crew`.
+        scheduler: As there.
+        stop: As of :meth:`Crew.take`.
+
+    Yields:
+        Results as they come in.
+
+    Raises:
+        InputError: As of :func:`start_crew`.
+    """
+    chunks: dict[str, list[Point]] = {}
     for point in points:
-        by_key.setdefault(point.neighbourhood, []).append(point)
-    return deque(Lot(lot) for lot in by_key.values())
+        chunks.setdefault(point.neighbourhood, []).append(point)
+    if workers != 0:
+        workers = min(workers or available_cores(), sum(map(len, chunks.values())))
+    with closing(start_crew(study, workers, scheduler)) as crew:
+        for chunk in chunks.values():
+            crew.add(chunk)
+        while (results := crew.take(stop)) is not None:
+            yield results
 
 
-def start_pool(context: Context, workers: int) -> ProcessPoolExecutor:
-    """Processes that evaluate points of a context, see :func:`evaluate_some`."""
-    # Never a fork of this process, whose threads may hold locks; where there is a server of forks,
-    # it has imported all that a worker needs once for all of them.
-    methods = get_all_start_methods()
-    processes = get_context("forkserver" if "forkserver" in methods else "spawn")
-    if isinstance(processes, ForkServerContext):
-        processes.set_forkserver_preload([__name__])
-        _start_forkserver()
-    return ProcessPoolExecutor(
-        workers, mp_context=processes, initializer=_start, initargs=(context,)
-    )
+def failure(who: str) -> Row:
+    """The row of a point that could not be evaluated."""
+    reason = f"killed {who}; memory may have run out"
+    return {"status": "failed", "reason": reason, "seconds": 0.0}
 
 
-def evaluate_alone(context: Context, point: Point) -> Row:
-    """Evaluate one point in a process of its own, again if that dies; failed if that dies, too."""
-    for _ in range(KILLS):
-        with start_pool(context, 1) as pool:
-            try:
-                ((_, row),), _ = pool.submit(evaluate_some, None, [point], 0.0).result()
-            except BrokenProcessPool:
-                continue
-            return row
-    return _failure(f"{KILLS} processes that evaluated it alone")
+def available_cores() -> int:
+    """Cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 # -------------------------------------------------------------------- private
 
 
-def _spread(
-    pool: Executor,
-    shared: Any,
-    left: deque[Lot],
-    workers: int,
-    stop: Stop,
-    death: type[Exception],
-    doubtful: list[Point],
-) -> Iterator[list[Result]]:
-    """Keep all workers busy until nothing is left, or the pool is broken.
-
-    Args:
-        pool: Where tasks run.
-        shared: The context as tasks are given it.
-        left: What to evaluate; what was not begun, or has to be begun again, remains.
-        workers: Tasks under way at a time.
-        stop: As in :func:`evaluate_local`.
-        death: What a task raises whose worker has died.
-        doubtful: Receives the points of which a worker has died.
-
-    Raises:
-        CancelledError: The pool has given up tasks, because it lost the context for instance; what
-            they were to evaluate is left.
-    """
-    under_way: dict[Future[Answer], Lot] = {}
-    broken = given_up = False
-    while True:
-        while left and len(under_way) < workers and not (broken or given_up or stop()):
-            lot = left[0]
-            try:
-                budget_s = 0.0 if lot.careful else BUDGET_S
-                under_way[pool.submit(evaluate_some, shared, lot.points, budget_s)] = lot
-            except BrokenProcessPool:
-                broken = True
-            else:
-                left.popleft()
-        if not under_way:
-            if given_up:
-                raise CancelledError
-            return
-        done, _ = wait(under_way, return_when=FIRST_COMPLETED)
-        for future in done:
-            lot = under_way.pop(future)
-            try:
-                results, rest = future.result()
-            except CancelledError:
-                given_up = True
-                left.append(lot)
-                continue
-            except death:
-                broken = death is BrokenProcessPool
-                if lot.careful:
-                    doubtful.append(lot.points[0])
-                    rest = lot.points[1:]
-                else:
-                    rest = lot.points
-                left.extendleft([Lot(rest, careful=True)] if rest else [])
-                continue
-            yield results
-            idle = workers - len(under_way) - len(left)
-            left.extendleft(Lot(part, lot.careful) for part in _split(rest, idle))
-
-
-def _split(points: list[Point], parts: int) -> list[list[Point]]:
-    """Points in so many parts of about equal length, where idle workers would take them.
-
-    >>> _split([1, 2, 3, 4, 5], 2), _split([1, 2], -1), _split([], 3)
-    ([[1, 2], [3, 4, 5]], [[1, 2]], [])
-    """
-    count = max(1, min(parts, len(points)))
-    bounds = [len(points) * part // count for part in range(count + 1)]
-    return [points[a:b] for a, b in pairwise(bounds) if a < b]
-
-
-def _start(context: Context) -> None:
+def _start(job: str, study: Study, code: str) -> None:
     """Runs first in a worker: it finishes its task on Ctrl-C, and does not outlive its parent."""
-    global _context
-    _context = context
+    jobs[job] = study, code
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    parent = parent_process()
-    assert parent is not None
+    parent: Any = parent_process()
 
     def leave_with_parent() -> None:
         connection.wait([parent.sentinel])
@@ -332,15 +347,18 @@ def _start_forkserver() -> None:
     """Start the server of forks, unless it runs, so that it imports what this process would.
 
     Left alone, it looks for modules in the working directory first (Python up to 3.12), where
-    another carsim may lie.
+    another carsim may lie. Ctrl-C is blocked meanwhile: the server and all of its children inherit
+    that, so that none dies of it before it can ignore it, which could hang the pool for good. The
+    resource tracker, which unblocks Ctrl-C once it has started, starts before.
     """
-    from multiprocessing import forkserver
+    from multiprocessing import forkserver, resource_tracker
 
+    resource_tracker.ensure_running()
+    forkserver.set_forkserver_preload([__name__])
     path = os.pathsep.join(folder or str(Path.cwd()) for folder in sys.path)
-    with environment({"PYTHONSAFEPATH": "1", "PYTHONPATH": path}):
-        forkserver.ensure_running()
-
-
-def _failure(who: str) -> Row:
-    reason = f"killed {who}; memory may have run out"
-    return {"status": "failed", "reason": reason, "seconds": 0.0}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        with environment({"PYTHONSAFEPATH": "1", "PYTHONPATH": path}):
+            forkserver.ensure_running()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

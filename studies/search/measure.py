@@ -56,9 +56,9 @@ def key_of(values: Mapping[str, Any]) -> str:
 def searched(study: Study, grid: dict[str, Row], sampler: str, seed: int) -> Iterator[Row]:
     """Results of the points that a search asks for, in order."""
     searcher = Searcher(study, open_trials(study, "memory", sampler, seed), seed)
-    while (proposal := searcher.propose()) is not None:
-        row = grid[key_of(proposal.point.values)]
-        searcher.tell(proposal, row)
+    while (point := searcher.propose()) is not None:
+        row = grid[key_of(point.values)]
+        searcher.tell(point, row)
         yield row
 
 

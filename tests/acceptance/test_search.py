@@ -12,14 +12,14 @@ import pytest
 from explore_study import write_study
 
 from carsim.errors import InputError
-from carsim.explore.evaluate import Evaluator, context_of
+from carsim.explore.evaluate import Evaluator
 from carsim.explore.pareto import hypervolume, pareto
 from carsim.explore.points import make_points
 from carsim.explore.search import TRIALS_FILE, hunt, search
 from carsim.explore.searcher import LACKING, Searcher, open_trials
-from carsim.explore.store import Store, open_store
+from carsim.explore.store import Store, open_folder, open_store
 from carsim.explore.study import load_study
-from carsim.explore.sweep import open_folder, sweep
+from carsim.explore.sweep import sweep
 
 pytest.importorskip("optuna")
 
@@ -45,7 +45,7 @@ def study(tmp_path_factory):
 @pytest.fixture(scope="module")
 def grid(study):
     """Every point of the study with its result."""
-    evaluator = Evaluator(context_of(study))
+    evaluator = Evaluator(study)
     return {point.id: evaluator.evaluate(point) for point in make_points(study)}
 
 
@@ -53,8 +53,8 @@ def share_found(study, grid, sampler, seed, points):
     """Of the grid's hypervolume, what a search of so many points finds."""
     searcher = Searcher(study, open_trials(study, "memory", sampler, seed), seed)
     for _ in range(points):
-        proposal = searcher.propose()
-        searcher.tell(proposal, grid[proposal.point.id])
+        point = searcher.propose()
+        searcher.tell(point, grid[point.id])
     assert len(searcher.known) == points
 
     def values(rows):
@@ -136,9 +136,9 @@ class Hunter:
             self.evaluated.put(point.id)
             return row
 
-        def told(searcher, proposal, row):
+        def told(searcher, point, row):
             self._count("tell")
-            tell(searcher, proposal, row)
+            tell(searcher, point, row)
 
         Evaluator.evaluate, Searcher.tell = noted, told
         with open_folder(folder) as store:
@@ -153,7 +153,7 @@ class Hunter:
 
 def stored(folder):
     with open_store(folder) as store:
-        return store.finished()
+        return set(store.finished())
 
 
 @pytest.mark.parametrize(
@@ -200,10 +200,10 @@ def test_workers_of_one_process_search_too(tmp_path, study):
 def test_a_search_learns_from_what_is_stored_though_its_trials_are_lost(study):
     with Store(":memory:") as store:
         hunt(store, study, 5, workers=0)
-        before = store.finished()
+        before = set(store.finished())
         progress = hunt(store, study, 7, workers=0)  # with trials of its own
         assert (progress.finished, progress.evaluated) == (7, 2)
-        assert before < store.finished()
+        assert before < set(store.finished())
         assert len(store.finished()) == 7
 
 
@@ -221,17 +221,20 @@ def test_what_does_not_fit_or_breaks_a_constraint_is_told_as_infeasible(tmp_path
         write_study(tmp_path, axes=AXES, objectives=GOALS, constraints=constraints, baseline=False)
     )
     trials = open_trials(limited, "memory", "random", 0)
-    searcher, evaluator = Searcher(limited, trials, 0), Evaluator(context_of(limited))
+    searcher, evaluator = Searcher(limited, trials, 0), Evaluator(limited)
+    assert trials.metric_names == [*GOALS]
     met = set()
     for _ in range(16):
-        proposal = searcher.propose()
-        row = evaluator.evaluate(proposal.point)
-        searcher.tell(proposal, row)
-        trial = trials.trials[proposal.trial.number]
+        point = searcher.propose()
+        row = evaluator.evaluate(point)
+        searcher.tell(point, row)
+        trial = trials.trials[point.ordinal]
+        tau = pytest.approx(point.values["policy.tau"])
+        assert trial.params == {**point.values, "policy.tau": tau}
         if row["status"] == "misfit":
             lacking = row["fill"] - 1
         else:
-            lacking = (row["dsp"] > 80) + (proposal.point.values["policy.batch"] != 4)
+            lacking = (row["dsp"] > 80) + (point.values["policy.batch"] != 4)
         assert trial.constraints == {LACKING: lacking}
         assert lacking or trial.values == [row[name] for name in GOALS]
         met.add((row["status"], lacking))

@@ -11,13 +11,13 @@ import pytest
 from explore_study import write_study
 
 from carsim.errors import InputError
-from carsim.explore import workers
 from carsim.explore.frame import frame_of
-from carsim.explore.store import Store
+from carsim.explore.store import Store, open_folder
 from carsim.explore.study import load_study
-from carsim.explore.sweep import fill, open_folder, sweep
+from carsim.explore.sweep import fill, sweep
 
 distributed = pytest.importorskip("distributed")
+dask = pytest.importorskip("carsim.explore.cluster")
 
 AXES = {
     "machine.cores": [1, 2, 4],
@@ -116,10 +116,11 @@ def test_a_cluster_that_goes_away_is_one_line_and_loses_nothing(tmp_path):
     [
         ("tcp://127.0.0.1:1", "no Dask scheduler there"),
         ("nonsense://x", "no Dask scheduler there"),
+        ("tls://127.0.0.1:1", "needs certificates"),
     ],
 )
 def test_no_scheduler_is_one_line(tmp_path, monkeypatch, address, problem):
-    monkeypatch.setattr(workers, "CONNECT_S", 1)
+    monkeypatch.setattr(dask, "CONNECT_S", 1)
     study = load_study(write_study(tmp_path))
     with Store(":memory:") as store, pytest.raises(InputError, match=problem) as caught:
         fill(store, study, scheduler=address)

@@ -5,11 +5,11 @@ from explore_study import write_study
 from tiny import tiny_design, tiny_trace
 
 from carsim.design import override
-from carsim.explore.evaluate import Evaluator, context_of, hardware_key
-from carsim.explore.metrics import PHASES
+from carsim.explore.evaluate import Evaluator, hardware_key
 from carsim.explore.points import make_points
 from carsim.explore.study import load_study
 from carsim.machine import run
+from carsim.metrics import PHASES
 
 MIXED = {
     "machine.cores": [1, 2],
@@ -25,7 +25,7 @@ SPARSE = {"kind": "streaming", "sinks": 2, "window": 8}
 
 def evaluated(folder, **changes):
     study = load_study(write_study(folder, **changes))
-    evaluator = Evaluator(context_of(study))
+    evaluator = Evaluator(study)
     return [(point, evaluator.evaluate(point)) for point in make_points(study)]
 
 
@@ -148,7 +148,7 @@ def test_misfits_and_refusals_are_rows(tmp_path):
     assert rows[2520, 4]["status"] == "ok"
     assert rows[1, 4]["status"] == "misfit"
     assert "DSP slices" in rows[1, 4]["reason"]
-    assert "latency_s" not in rows[1, 4]
+    assert rows[1, 4].get("latency_s") is None
     assert rows[1, 4]["dsp"] == rows[2520, 4]["dsp"]
     assert rows[2520, 3]["status"] == "invalid"
     assert rows[2520, 3]["reason"].startswith("policy.batch: 3 sequences would split a guidance")

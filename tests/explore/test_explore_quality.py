@@ -7,7 +7,7 @@ import pytest
 from explore_study import write_study
 
 from carsim.errors import InputError
-from carsim.explore.evaluate import Evaluator, context_of
+from carsim.explore.evaluate import Evaluator
 from carsim.explore.points import make_points
 from carsim.explore.quality import load_quality
 from carsim.explore.study import load_study
@@ -60,7 +60,7 @@ def test_other_policies_have_curves_of_their_own(quality):
 def test_points_of_a_study_carry_it(tmp_path, quality):
     axes = {"policy.tau": [0.0, "captured", 2.0], "policy.decision_scope": ["row", "pair"]}
     study = load_study(write_study(tmp_path, axes=axes, quality="quality.csv"))
-    evaluator = Evaluator(context_of(study))
+    evaluator = Evaluator(study)
     rows = {tuple(p.values.values()): evaluator.evaluate(p) for p in make_points(study)}
     assert rows[0.0, "row"]["quality_loss"] == pytest.approx(0.6)
     assert rows["captured", "row"]["quality_loss"] == rows[0.0, "row"]["quality_loss"]
@@ -78,8 +78,8 @@ def test_layers_that_never_replay_leave_one_tau_to_look_up(tmp_path, quality):
     exempt = (math.inf, *[0.0] * (trace.n_layers - 1))
     for taus, loss in ((exempt, 0.6), ((0.5, *exempt[1:]), None)):
         meta = trace.meta.model_copy(update={"tau": taus})
-        context = replace(context_of(study), traces={name: replace(trace, meta=meta)})
-        row = Evaluator(context).evaluate(point)
+        other = replace(study, traces={name: replace(trace, meta=meta)})
+        row = Evaluator(other).evaluate(point)
         assert row.get("quality_loss") == (loss and pytest.approx(loss))
 
 

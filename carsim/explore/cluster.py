@@ -1,0 +1,106 @@
+"""Workers of a Dask cluster; see :mod:`carsim.explore.workers`.
+
+A plugin hands the study to every worker, those included that join later. Dask itself repeats the
+tasks of a worker that has died, and gives up one that kills several workers.
+"""
+
+from concurrent.futures import Future
+from typing import Any
+
+from distributed import Client, KilledWorker, Security, WorkerPlugin
+
+from carsim.errors import InputError
+from carsim.explore import workers
+from carsim.explore.evaluate import Row
+from carsim.explore.points import Point
+from carsim.explore.study import Study
+
+CONNECT_S = 10
+"""For how long a Dask scheduler may take to answer."""
+
+
+class Cluster(workers.Workers):
+    """The workers of a Dask cluster.
+
+    Args:
+        study: Whose points are evaluated.
+        address: Of the scheduler, such as ``tcp://host:8786``.
+
+    Raises:
+        InputError: No scheduler there, no workers, or workers that cannot run carsim.
+    """
+
+    death = KilledWorker
+
+    def __init__(self, study: Study, address: str) -> None:
+        self._place = f"--scheduler {address}"
+        tls = Security().get_connection_args("client").get("ssl_context")
+        if address.startswith("tls:") and tls is None:
+            problem = "needs certificates, of which Dask's configuration names none"
+            raise InputError(self._place, problem, "set distributed.comm.tls there")
+        try:
+            self._client = Client(address, timeout=CONNECT_S, set_as_default=False)
+        except (OSError, ValueError) as error:
+            reason = " ".join(str(error).split()) or type(error).__name__
+            problem = f"no Dask scheduler there ({reason})"
+            raise InputError(self._place, problem, "start one") from None
+        self.slots = sum(self._client.nthreads().values())
+        if not self.slots:
+            self._client.close()
+            raise InputError(self._place, "the scheduler has no workers", "start some first")
+        super().__init__(study)
+        try:
+            self._client.register_plugin(_HandOver(self.job, *workers.jobs[self.job]), self.job)
+        except (ImportError, AttributeError) as error:
+            self._client.close()
+            problem = f"a worker cannot run this carsim ({error})"
+            raise InputError(self._place, problem, "install the same on all machines") from None
+        self._executor = self._client.get_executor(pure=False)
+
+    def submit(self, points: list[Point], budget_s: float) -> "Future[workers.Answer]":
+        """Begin to evaluate points."""
+        future: Future[workers.Answer] = self._executor.submit(
+            workers.evaluate_some, self.job, points, budget_s
+        )
+        return future
+
+    def alone(self, point: Point) -> Row:
+        """A point of which Dask says that it kills workers has failed."""
+        return workers.failure("several workers of the cluster")
+
+    def check(self) -> None:
+        """Make sure that there are workers.
+
+        Raises:
+            InputError: The scheduler is gone, or all of its workers are.
+        """
+        if self._client.status != "running":
+            problem = "the scheduler is gone"
+        elif not self._client.nthreads():
+            problem = "the scheduler has lost all of its workers"
+        else:
+            return
+        cure = "start one, then the same command again: what is stored stays"
+        raise InputError(self._place, problem, cure)
+
+    def close(self) -> None:
+        """Leave the cluster."""
+        super().close()
+        if self._client.status == "running":
+            self._client.unregister_worker_plugin(self.job)
+        self._client.close()
+
+
+class _HandOver(WorkerPlugin):  # type: ignore[misc] # Dask is not typed
+    """Hands a study to a worker."""
+
+    def __init__(self, job: str, study: Study, code: str) -> None:
+        self.job, self.study, self.code = job, study, code
+
+    def setup(self, worker: Any) -> None:
+        """Runs in a worker when it starts, or when the plugin comes."""
+        workers.jobs[self.job] = self.study, self.code
+
+    def teardown(self, worker: Any) -> None:
+        """Runs in a worker when the plugin goes."""
+        workers.jobs.pop(self.job, None)
