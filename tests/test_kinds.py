@@ -24,6 +24,10 @@ REGISTRIES = {
 OTHER_MEANINGS = {"dense", "batch", "heads", "static"}
 
 
+# What others measured was measured on memories of certain standards.
+ALSO_NAMED_IN = {"memory": ("validate",)}
+
+
 def texts(path: Path) -> set[str]:
     """All strings of a module that are no docstrings."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
@@ -47,7 +51,7 @@ def test_no_code_outside_its_folder_names_a_kind(folder: str) -> None:
     named = {
         (str(path.relative_to(PACKAGE)), text)
         for path in PACKAGE.rglob("*.py")
-        if path.relative_to(PACKAGE).parts[0] != folder
+        if path.relative_to(PACKAGE).parts[0] not in (folder, *ALSO_NAMED_IN.get(folder, ()))
         for text in texts(path) & kinds
     }
     assert not named

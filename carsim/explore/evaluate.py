@@ -9,7 +9,6 @@ import json
 import math
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import replace
 from time import perf_counter
 from typing import Any, Generic, TypeVar
 
@@ -21,20 +20,16 @@ from carsim.errors import InputError
 from carsim.explore.axis import PSEUDO_PATHS
 from carsim.explore.points import Point
 from carsim.explore.study import Study, trace_names
-from carsim.machine.compare import (
-    decisions_for,
-    own_variant,
-    run_variant,
-    trace_for,
-    variants,
-    video_of,
-)
+from carsim.machine.batches import Batches, make_batches
+from carsim.machine.compare import decisions_for, run_variant, trace_for, video_of
 from carsim.machine.hardware import Hardware
-from carsim.machine.memo import PhaseMemo
+from carsim.machine.phases import Phases
 from carsim.machine.result import RowResult
+from carsim.machine.variants import BASE, Variant, own_variant
 from carsim.metrics import Baseline, Setting, figures
+from carsim.schedule import BASELINE
 from carsim.technology.fit import FitReport, check_fit
-from carsim.trace import Decisions, Trace, dense
+from carsim.trace import Trace, dense
 from carsim.workload.geometry import Video
 from carsim.yaml_file import shown
 
@@ -141,8 +136,8 @@ class Machines:
     def __init__(self, fidelity: str, resample_seed: int | None) -> None:
         self._fidelity = fidelity
         self._resample_seed = resample_seed
-        self.memos: Kept[PhaseMemo] = Kept(KEPT_HARDWARES)
-        self.decisions: Kept[Decisions] = Kept(KEPT_DECISIONS)
+        self.phases: Kept[Phases] = Kept(KEPT_HARDWARES)
+        self.decisions: Kept[Batches] = Kept(KEPT_DECISIONS)
         self.baselines: Kept[float] = Kept(KEPT_BASELINES)
 
     def row(
@@ -151,10 +146,8 @@ class Machines:
         """The design's own policy, or what it is without replay."""
         variant, policy = own_variant(design), design.policy
         if not replays:
-            kind = variant.attention.kind
-            without = (v for v in variants(design) if not v.replays and v.attention.kind == kind)
-            variant = replace(variant, schedule=next(without).schedule, replays=False)
-        decisions = self.decisions.get(
+            variant = Variant(variant.attention, BASELINE.kind, replays=False)
+        batches = self.decisions.get(
             (
                 tuple(map(id, traces)),
                 variant.attention,
@@ -162,23 +155,25 @@ class Machines:
                 video,
                 (policy.tau, policy.decision_scope, policy.batch),
             ),
-            lambda: decisions_for(design, variant, traces, self._resample_seed, video),
+            lambda: make_batches(
+                decisions_for(design, variant, traces, self._resample_seed, video), policy.batch
+            ),
         )
-        return run_variant(design, variant, decisions, video, fit, self._memo(design))
+        return run_variant(design, variant, batches, video, fit, self._phases(design))
 
     def dense_latency_s(self, design: Design, trace: Trace, video: Video, fit: FitReport) -> float:
         """Latency of dense decoding; since all batches are alike, of one."""
 
         def simulate() -> float:
-            variant = next(each for each in variants(design) if not each.replays)
-            one = dense(video.n_steps, trace.n_layers, design.policy.batch)
-            return run_variant(design, variant, one, video, fit, self._memo(design)).latency_s
+            batch = design.policy.batch
+            one = make_batches(dense(video.n_steps, trace.n_layers, batch), batch)
+            return run_variant(design, BASE, one, video, fit, self._phases(design)).latency_s
 
         return self.baselines.get((hardware_key(design), video), simulate)
 
-    def _memo(self, design: Design) -> PhaseMemo:
+    def _phases(self, design: Design) -> Phases:
         key = hardware_key(design)
-        return self.memos.get(key, lambda: PhaseMemo(Hardware(design, self._fidelity)))
+        return self.phases.get(key, lambda: Phases(Hardware(design), self._fidelity))
 
 
 def hardware_key(design: Design) -> str:
@@ -187,10 +182,9 @@ def hardware_key(design: Design) -> str:
     What no phase depends on is left out by name; all else counts as hardware.
     """
     raw = design.model_dump(mode="json", exclude={"name", "description", "energy"})
-    for field in ("tau", "schedule", "decision_scope", "attention", "sparse_attention"):
-        del raw["policy"][field]
-    for field in ("name", "device", "lut", "dsp", "bram36", "uram", "static_w", "host_w"):
-        del raw["board"][field]
+    raw["policy"] = {"batch": design.policy.batch}
+    for field in design.board.UNTIMED:
+        raw["board"].pop(field, None)
     for memory in raw["board"]["memories"].values():
         del memory["capacity_gib"], memory["reserve_mib"]
     return json.dumps(raw, sort_keys=True)

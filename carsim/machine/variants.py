@@ -50,6 +50,10 @@ class Variant:
         return f"FastCar{joined}" + ("" if plain else f" + {self.attention.label}")
 
 
+BASE = Variant(PLAIN, BASELINE.kind, replays=False)
+"""Dense decoding, which speed-ups refer to."""
+
+
 def variants(design: Design) -> list[Variant]:
     """The rows of a comparison, the baseline first, the design's own policy among them.
 
@@ -57,12 +61,11 @@ def variants(design: Design) -> list[Variant]:
     every schedule that the registry compares, and with the alternative attention; the own policy.
     """
     policy, own = design.policy, own_variant(design)
-    base = Variant(PLAIN, BASELINE.kind, replays=False)
     if policy.compare is not None:
         listed = [Variant(row.attention, row.schedule, row.replay) for row in policy.compare]
-        return _once([base, *listed, own])
+        return _once([BASE, *listed, own])
     other = policy.attention if policy.attention.kind != PLAIN.kind else policy.sparse_attention
-    rows = [base, Variant(other, BASELINE.kind, replays=False)]
+    rows = [BASE, Variant(other, BASELINE.kind, replays=False)]
     compared = [kind for kind, schedule in SCHEDULES.items() if schedule.compared]
     rows += [Variant(PLAIN, kind, replays=True) for kind in compared]
     rows += [Variant(other, kind, replays=True) for kind in compared if SCHEDULES[kind].central]

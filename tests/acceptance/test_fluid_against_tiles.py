@@ -10,14 +10,14 @@ from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
+from carsim.machine.bench import FIDELITIES, Ahead, Bench
+from carsim.machine.bound import Bound
+from carsim.machine.lane import Step
+from carsim.machine.lowering import Lane, OpOf, lower
 from strategies import raw_design
 
 from carsim.design import build_design
-from carsim.machine.bench import FIDELITIES, Ahead, Bench
-from carsim.machine.bound import Bound
 from carsim.machine.hardware import Hardware
-from carsim.machine.lane import Step
-from carsim.machine.lowering import Lane, OpOf, lower
 from carsim.workload.ops import attend_op, mlp_ops, output_op, qkv_op
 
 

@@ -7,14 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from carsim.report.figures.boards import boards_numbers
+from carsim.report.figures.fidelity import draw_fidelity, fidelity_numbers
 from click.testing import CliRunner, Result
 
 from carsim.cli.validate import validate
 from carsim.errors import InputError
 from carsim.report import validation as output
-from carsim.report.figures.boards import boards_numbers
 from carsim.report.figures.dram import dram_numbers
-from carsim.report.figures.fidelity import draw_fidelity, fidelity_numbers
 from carsim.report.validation import VALIDATION_FILES, save_validation
 from carsim.validate import boards, overview
 from carsim.validate.overview import SHORT_PER_REGIME, Figure, Validation, validate_all

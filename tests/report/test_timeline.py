@@ -6,10 +6,10 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from carsim.machine.memo import PhaseMemo
 from tiny import tiny_report
 
 from carsim.errors import InputError
-from carsim.machine.memo import PhaseMemo
 from carsim.machine.simulate import simulate
 from carsim.machine.timeline import MAX_LAYER_STEPS, check_window, record_timeline, usage_by_step
 from carsim.observe import Timeline, chrome_trace

@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 
 import pytest
+from carsim.machine.memo import PhaseMemo
 from click.testing import CliRunner
 from strategies import small_design
 
@@ -12,7 +13,6 @@ from carsim.design import configs_folder, load_design, override
 from carsim.errors import InputError
 from carsim.machine.decode import contexts_of, decode, decode_at
 from carsim.machine.hardware import Hardware
-from carsim.machine.memo import PhaseMemo
 from carsim.technology.resources import resources
 from carsim.validate import boards
 from carsim.validate.boards import (

@@ -5,14 +5,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from carsim.machine.bench import Ahead
+from carsim.machine.memo import PhaseMemo
 from click.testing import CliRunner
 
 from carsim.cli.validate_paper import paper
 from carsim.design import StreamingAttention, load_design, override
 from carsim.machine import drs
-from carsim.machine.bench import Ahead
 from carsim.machine.hardware import Hardware
-from carsim.machine.memo import PhaseMemo
 from carsim.machine.phase import AttendCase, MlpCase, OutputCase, Phases
 from carsim.validate import paper as paper_module
 from carsim.validate.paper import DESIGN, simulate_rows
