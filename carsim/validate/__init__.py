@@ -1,1 +1,1 @@
-"""Predictions held against figures that others published or counted."""
+"""Predictions held against figures that others published or counted; see ``parts``."""
