@@ -24,7 +24,7 @@ from importlib.resources import as_file, files
 from carsim.design import Array, load_design
 from carsim.machine.decode import decode
 from carsim.machine.product import Supply, product
-from carsim.validate._row import Comparison
+from carsim.metrics import Comparison
 from carsim.validate.part import Group, Part
 from carsim.validate.peers import DDR4_BYTES_PER_CYCLE, PEERS, Peer, data_rows
 from carsim.workload.ops import Gemm

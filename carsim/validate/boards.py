@@ -24,11 +24,11 @@ from typing import get_type_hints
 
 from carsim.design import Design, configs_folder, load_design
 from carsim.machine.decode import decode
+from carsim.metrics import Comparison
 from carsim.technology.energy import Joules
 from carsim.technology.fit import check_fit
 from carsim.text import number
 from carsim.units import GB
-from carsim.validate._row import Comparison
 from carsim.validate.part import Group, Part
 from carsim.workload.geometry import Video
 
@@ -228,7 +228,9 @@ def _scopes(speeds: Speeds) -> list[Group]:
 
 def _splits(speeds: Speeds) -> list[Group]:
     """A group per split, in scope or not; none where all rows are of one split."""
-    by_split = {split: tuple(each for row, each in speeds if row.split == split) for split in SPLITS}
+    by_split = {
+        split: tuple(each for row, each in speeds if row.split == split) for split in SPLITS
+    }
     present = {split: rows for split, rows in by_split.items() if rows}
     return [
         Group(f"tokens/s, {split}", rows, NULL, must_win=split == "unseen", shown=False)

@@ -22,8 +22,8 @@ from carsim.machine.limits import phase_limits
 from carsim.machine.memo import PhaseMemo
 from carsim.machine.plan import Plan
 from carsim.machine.simulate import simulate
+from carsim.metrics import Comparison
 from carsim.technology.fit import check_fit
-from carsim.validate._row import Comparison
 from carsim.validate.part import Group, Part
 from carsim.workload.geometry import Video
 from carsim.yaml_file import parse_yaml

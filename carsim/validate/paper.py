@@ -27,11 +27,11 @@ from carsim.machine.memo import PhaseMemo
 from carsim.machine.plan import Plan
 from carsim.machine.simulate import simulate
 from carsim.machine.totals import activity_of
+from carsim.metrics import Comparison
 from carsim.technology.energy import energy
 from carsim.technology.fit import check_fit
 from carsim.technology.resources import resources
 from carsim.trace import dense
-from carsim.validate._row import Comparison
 from carsim.validate.candidates import (
     PAPER_VIDEO,
     Candidate,
@@ -371,7 +371,7 @@ def _members(
         seen.add(key)
         clock_mhz = fitted_clock_mhz(base, candidate, rows)
         found = simulate_rows(base, candidate, clock_mhz, rows, progress=progress)
-        title = f"{candidate}, {clock_mhz:.0f} MHz, correlation {candidate.correlation:g}"
+        title = f"{candidate}, correlation {candidate.correlation:g}, {clock_mhz:.0f} MHz"
         kind = "" if group == "set" else f" ({group})"
         yield Group(f"{title}{kind}", latencies(rows, found), shown=False)
 
@@ -389,6 +389,7 @@ def _about_rivals(
         "Rivals of latency: a level, and start and slope of a line over the replay ratio, fitted "
         "to the same rows; linear skipping, the dense latency less the skipped share of the work. "
         f"Linear skipping is nearer than carsim for: {', '.join(nearer) or 'no row'}. Rival of "
-        "efficiency: constant power, with the line's latencies. Rows '... on ... cores' are other "
-        "machines that explain the latencies about equally, their clocks fitted to the dense row."
+        "efficiency: constant power, with the line's latencies. Groups named by sequences and "
+        "cores are machines that explain the latencies about equally, clocks fitted to the dense "
+        "row."
     )

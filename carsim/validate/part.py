@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from statistics import fmean, median
 from typing import Any
 
-from carsim.validate._row import Comparison
+from carsim.metrics import Comparison
 
 
 @dataclass(frozen=True, slots=True)

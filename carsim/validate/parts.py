@@ -1,9 +1,8 @@
 """All parts of the validation, by the name that ``carsim validate`` takes."""
 
-from collections.abc import Callable, Iterator, Mapping
-from functools import partial
+from collections.abc import Callable, Sequence
 
-from carsim.validate._row import Comparison
+from carsim.metrics import Comparison
 from carsim.validate.array import validate_array
 from carsim.validate.boards import validate_boards
 from carsim.validate.dram import DramKind
@@ -56,14 +55,23 @@ PARTS: dict[str, Callable[..., Part]] = {
 """Part -> what works it out; every one takes ``progress``, told what is being done."""
 
 
-def validate_all(*, short: bool = False, progress: Progress = lambda _: None) -> Iterator[Part]:
-    """Work out all parts, one after the other.
+def work_out(
+    names: Sequence[str],
+    short: bool = False,
+    progress: Progress = lambda _: None,
+    **options: int,
+) -> list[Part]:
+    """Work out some parts, one after the other.
 
     Args:
+        names: Keys of :data:`PARTS`.
         short: Compare fidelities on a tenth of the designs.
         progress: Told what is being done.
+        options: Of the only part asked for.
     """
-    for name, work_out in PARTS.items():
+    found = []
+    for name in names:
         if short and name == "fidelity":
-            work_out = partial(validate_fidelity, per_regime=SHORT_PER_REGIME)
-        yield work_out(progress=lambda now, name=name: progress(f"{name}: {now}"))
+            options = {"per_regime": SHORT_PER_REGIME}
+        found.append(PARTS[name](lambda now, name=name: progress(f"{name}: {now}"), **options))
+    return found
