@@ -184,7 +184,7 @@ def _statistics(groups: "Iterable[Group]") -> "Table":
     lines = []
     for group in groups:
         theirs = group.theirs
-        nearer = f"in {group.wins}" if theirs else ""
+        nearer = str(group.wins) if theirs else ""
         lines.append((bool(group.failures), [_wrapped(group.title), *cells(group.ours), nearer]))
         if theirs:
             lines.append((False, [_wrapped(group.rival, "  "), *cells(theirs), ""]))
@@ -224,35 +224,37 @@ def _one_design(
 
     if context is None:
         raise click.UsageError("--design needs --context, say --context 512 or --context 1:1024")
-    contexts = _contexts(context)
     design = load_design(name, overrides)
-    found = predict(design, *contexts)
-    joules = found.joules_per_token
-    interval = {"value": joules.value_j, "low": joules.low_j, "high": joules.high_j}
-    error = None if published is None else found.tokens_per_s / published - 1
+    found = predict(design, *_contexts(context))
+    joules, decode = found.joules_per_token, found.decode
+    error = None if published is None else decode.tokens_per_s / published - 1
     if as_json:
         document = {
             "design": design.name,
-            "tokens_per_s": found.tokens_per_s,
-            "contexts": list(contexts),
-            "limits": found.limits,
-            "gb_per_step": found.bytes_per_step / 1e9,
-            "bandwidth_gbps": found.bandwidth_gbps,
-            "joules_per_token": interval,
+            "tokens_per_s": decode.tokens_per_s,
+            "contexts": [decode.contexts[0], decode.contexts[-1]],
+            "limits": decode.limit_shares,
+            "gb_per_step": decode.bytes_per_step / 1e9,
+            "bandwidth_gbps": decode.bandwidth_gbps,
+            "joules_per_token": {
+                "value": joules.value_j,
+                "low": joules.low_j,
+                "high": joules.high_j,
+            },
             "published_tokens_per_s": published,
             "error": error,
         }
         click.echo(json.dumps(document, indent=2))
         return
-    limits = ", ".join(f"{limit} {percent(share)}" for limit, share in found.limits.items())
+    limits = ", ".join(f"{limit} {percent(share)}" for limit, share in decode.limit_shares.items())
     low, high = number(joules.low_j, 3), number(joules.high_j, 3)
     click.echo(f"{design.name} on {design.board.name}, context {context}")
-    click.echo(f"tokens per second   {number(found.tokens_per_s)}")
+    click.echo(f"tokens per second   {number(decode.tokens_per_s)}")
     if error is not None:
         click.echo(f"error               {100 * error:+.1f} % of the published {published:g}")
     click.echo(f"limited by          {limits} of the time")
-    click.echo(f"bytes per step      {found.bytes_per_step / 1e9:.3f} GB")
-    click.echo(f"bandwidth           {found.bandwidth_gbps:.2f} GB/s")
+    click.echo(f"bytes per step      {decode.bytes_per_step / 1e9:.3f} GB")
+    click.echo(f"bandwidth           {decode.bandwidth_gbps:.2f} GB/s")
     click.echo(f"joules per token    {number(joules.value_j, 3)} ({low} to {high})")
 
 

@@ -16,20 +16,20 @@ those that the row states, so that it does not depend on carsim; where a system 
 board's ports, the peak is that of these ports.
 """
 
-import csv
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from importlib.resources import files
-from typing import get_type_hints
+
+from pydantic import TypeAdapter
 
 from carsim.design import Design, configs_folder, load_design
-from carsim.machine.decode import decode
+from carsim.machine.decode import Decode, decode
 from carsim.metrics import Comparison
 from carsim.technology.energy import Joules
 from carsim.technology.fit import check_fit
 from carsim.text import number
 from carsim.units import GB
 from carsim.validate.part import Group, Part
+from carsim.validate.peers import data_rows
 from carsim.workload.geometry import Video
 
 MEDIAN_BOUND, MEAN_BOUND, LEAST_WINS = 0.05, 0.08, 2 / 3
@@ -47,24 +47,11 @@ SPLITS = ("fitted", "development", "unseen")
 class Published:
     """One published system; fields are the columns of the file.
 
-    Attributes:
-        system: Who.
-        board: On what.
-        model: Decoding what.
-        config: Name of its design in ``configs/published``.
-        first_context: Tokens attended to at the first of the steps that were timed.
-        last_context: The same at the last.
-        tok_per_s: Published speed, tokens per second.
-        power_w: Published power in W; None if there is none.
-        peak_gbps: Peak bandwidth, in 1e9 bytes per second.
-        weight_bytes_per_token: Bytes of weights read per token, scales included.
-        kv_bytes_per_context_token: Bytes of keys and values per token attended to.
-        split: One of :data:`SPLITS`.
-        in_scope: Its bottleneck lies inside the model.
-        scope_reason: Why, or why not.
-        status: How the figure came about.
-        source: Where it stands.
-        note: What one has to know of it.
+    ``system``, ``model`` and ``board`` say who decodes what on what, ``config`` names its design in
+    ``configs/published``. The steps that were timed attend to ``first_context`` to ``last_context``
+    tokens. ``tok_per_s`` and ``power_w`` (W; None if there is none) were published. ``peak_gbps``
+    (1e9 bytes per second) and the bytes per token are what the null model knows. ``status`` says
+    how the figure came about, ``source`` where it stands, ``note`` what one has to know of it.
     """
 
     system: str
@@ -100,18 +87,10 @@ class Published:
 
 def published_rows() -> tuple[Published, ...]:
     """The published systems, in the order of the file."""
-    text = (files("carsim.validate") / "data" / "published_decode.csv").read_text(encoding="utf-8")
-    read: dict[object, Callable[[str], object]] = {
-        str: str,
-        int: int,
-        float: float,
-        float | None: lambda cell: float(cell) if cell else None,
-        bool: {"yes": True, "no": False}.__getitem__,
-    }
-    types = get_type_hints(Published)
+    read = TypeAdapter(Published).validate_python
     return tuple(
-        Published(**{name: read[types[name]](cell) for name, cell in row.items()})  # type: ignore[arg-type]
-        for row in csv.DictReader(text.splitlines())
+        read({**row, "power_w": row["power_w"] or None})
+        for row in data_rows("published_decode.csv")
     )
 
 
@@ -127,30 +106,24 @@ def published_design(config: str) -> Design:
     return load_design(str(configs_folder() / "published" / f"{config}.yaml"))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Prediction:
     """What carsim says of a design that decodes.
 
     Attributes:
-        tokens_per_s: Speed.
+        decode: Speed, bytes and limits.
         joules_per_token: Of the whole board, with the interval of the energy constants.
-        limits: What bounds the phases -> share of the time spent in such phases, most first.
-        bytes_per_step: Bytes moved per step of the batch.
-        bandwidth_gbps: The same over time.
         misfits: What of the design does not fit its board, as carsim estimates resources.
     """
 
-    tokens_per_s: float
+    decode: Decode
     joules_per_token: Joules
-    limits: dict[str, float]
-    bytes_per_step: float
-    bandwidth_gbps: float
     misfits: tuple[str, ...]
 
     @property
     def watts(self) -> Joules:
         """Power of the board at the predicted speed, in W, with its interval."""
-        each, rate = self.joules_per_token, self.tokens_per_s
+        each, rate = self.joules_per_token, self.decode.tokens_per_s
         return Joules(each.value_j * rate, each.low_j * rate, each.high_j * rate)
 
 
@@ -168,14 +141,7 @@ def predict(design: Design, first_context: int, last_context: int | None = None)
     found = decode(design, first_context, last_context)
     longest = Video(n_frames=max(found.contexts), tokens_per_frame=1, prompt_tokens=0)
     fit = check_fit(design, longest)
-    return Prediction(
-        tokens_per_s=found.tokens_per_s,
-        joules_per_token=found.joules_per_token(fit.resources),
-        limits=found.limit_shares,
-        bytes_per_step=found.bytes_per_step,
-        bandwidth_gbps=found.bandwidth_gbps,
-        misfits=fit.misfits,
-    )
+    return Prediction(found, found.joules_per_token(fit.resources), fit.misfits)
 
 
 def validate_boards(
@@ -192,72 +158,48 @@ def validate_boards(
         progress(row.name)
         found = predict(published_design(row.config), row.first_context, row.last_context)
         predicted.append((row, found))
-    speeds = [(row, _speed(row, found)) for row, found in predicted]
-    powers = [each for row, found in predicted for each in _power(row, found)]
-    groups = [
-        Group("tokens/s, all rows", tuple(each for _, each in speeds), NULL, must_win=True,
-              shown=False),
-        *_scopes(speeds),
-        *_splits(speeds),
-    ]  # fmt: skip
-    if powers:
-        groups.append(Group("power in W", tuple(powers)))
+    every = tuple(_speed(row, found) for row, found in predicted)
+    inside = tuple(speed for speed, (row, _) in zip(every, predicted, strict=True) if row.in_scope)
+    outside = tuple(speed for speed in every if speed not in inside)
+    powers = tuple(each for row, found in predicted for each in _power(row, found))
+    bounds = {"median": MEDIAN_BOUND, "mean": MEAN_BOUND}
+    wanted = [
+        Group("tokens/s, all rows", every, NULL, must_win=True, shown=False),
+        *_splits(predicted),
+        Group("tokens/s, in scope", inside, NULL, bounds, True, LEAST_WINS),
+        Group("tokens/s, out of scope", outside, NULL),
+        Group("power in W", powers),
+    ]
     return Part(
         "boards",
         "Decoding speed and power of published systems, from their configurations alone",
-        tuple(groups),
+        tuple(group for group in wanted if group.rows),
         tuple(_notes(predicted)),
     )
 
 
-Speeds = list[tuple[Published, Comparison]]
-
-
-def _scopes(speeds: Speeds) -> list[Group]:
-    inside, outside = (
-        tuple(each for row, each in speeds if row.in_scope == scope) for scope in (True, False)
-    )
-    bounds = {"median": MEDIAN_BOUND, "mean": MEAN_BOUND}
-    found = []
-    if inside:
-        found.append(Group("tokens/s, in scope", inside, NULL, bounds, True, LEAST_WINS))
-    if outside:
-        found.append(Group("tokens/s, out of scope", outside, NULL))
-    return found
-
-
-def _splits(speeds: Speeds) -> list[Group]:
-    """A group per split, in scope or not; none where all rows are of one split."""
-    by_split = {
-        split: tuple(each for row, each in speeds if row.split == split) for split in SPLITS
-    }
-    present = {split: rows for split, rows in by_split.items() if rows}
-    return [
-        Group(f"tokens/s, {split}", rows, NULL, must_win=split == "unseen", shown=False)
-        for split, rows in present.items()
-        if len(present) > 1
-    ]
+def _splits(predicted: list[tuple[Published, Prediction]]) -> Iterable[Group]:
+    """A group per split; none where all rows are of one."""
+    for split in SPLITS:
+        chosen = tuple(_speed(row, found) for row, found in predicted if row.split == split)
+        if len(chosen) < len(predicted):
+            title, is_test = f"tokens/s, {split}", split == "unseen"
+            yield Group(title, chosen, NULL, must_win=is_test, shown=False)
 
 
 def _speed(row: Published, found: Prediction) -> Comparison:
-    limit, share = next(iter(found.limits.items()))
-    joules = [
-        number(value, 3)
-        for value in (
-            found.joules_per_token.value_j,
-            found.joules_per_token.low_j,
-            found.joules_per_token.high_j,
-        )
-    ]
+    limit, share = next(iter(found.decode.limit_shares.items()))
+    joules = found.joules_per_token
+    value, low, high = (number(each, 3) for each in (joules.value_j, joules.low_j, joules.high_j))
     return Comparison(
-        what=row.name,
-        reference=row.tok_per_s,
-        ours=found.tokens_per_s,
-        rival=row.null_tokens_per_s,
-        bound=None,
-        source=row.source,
-        unit="tokens/s",
-        note=f"{limit} {share:.0%}; {joules[0]} J ({joules[1]} to {joules[2]})",
+        row.name,
+        row.tok_per_s,
+        found.decode.tokens_per_s,
+        row.null_tokens_per_s,
+        None,
+        row.source,
+        "tokens/s",
+        f"{limit} {share:.0%}; {value} J ({low} to {high})",
     )
 
 

@@ -26,8 +26,8 @@ class Errors:
 def errors_of(errors: Sequence[float]) -> Errors:
     """The statistics of at least one error.
 
-    >>> errors_of([0.1, -0.2, 0.4])
-    Errors(count=3, mean=0.2333333333333333, median=0.2, worst=0.4, bias=0.10000000000000002)
+    >>> errors_of([0.25, -0.5, 0.75])
+    Errors(count=3, mean=0.5, median=0.5, worst=0.75, bias=0.16666666666666666)
     """
     sizes = [abs(error) for error in errors]
     return Errors(len(sizes), fmean(sizes), median(sizes), max(sizes), fmean(errors))
