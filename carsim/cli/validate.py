@@ -1,8 +1,8 @@
 """``carsim validate``: predictions against figures that carsim's authors did not make."""
 
 import json
-import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,25 +12,12 @@ from carsim.errors import InputError
 from carsim.validate import PART_NAMES
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-    from rich.table import Table
-
-    from carsim.validate.part import Errors, Group, Part
+    from carsim.cli.console import Part as Printed
+    from carsim.metrics import Comparison
+    from carsim.validate.part import Part
 
 OUT_OF_BOUNDS = 1
 """Exit status of a figure that leaves its stated bound."""
-
-WIDTH = 80
-"""Columns that tables and notes need at most."""
-
-WHAT_WIDTH = 34
-"""Longest line of a row's name; longer names are wrapped."""
-
-LEGEND = (
-    "Each group: errors of carsim, and below them those of its rival. Bias is the mean error with "
-    "its sign; 'nearer' counts the rows in which carsim is nearer than the rival. "
-    "carsim validate PART shows rows, sources of error and what the rivals are."
-)
 
 HELP = """Hold predictions against published figures, all of them or those of one PART.
 
@@ -118,96 +105,70 @@ def validate(
     return None if all(part.ok for part in parts) else OUT_OF_BOUNDS
 
 
-def _document(parts: "Sequence[Part]") -> dict[str, Any]:
-    """All comparisons as plain data."""
-    return {
-        "passes": all(part.ok for part in parts),
-        "parts": [part.document() for part in parts],
-    }
-
-
-def _output(parts: "Sequence[Part]", every: bool, brief: bool) -> "Iterator[RenderableType]":
-    """Rows and notes of each part, the statistics of all groups, and the verdict.
+def _output(parts: "Sequence[Part]", every: bool, brief: bool) -> "Iterator[Printed]":
+    """Rows of each part, statistics of all groups, notes, and the verdict.
 
     Args:
         parts: What was found.
         every: Show all rows.
-        brief: Leave rows and notes out, unless ``every`` asks for them.
+        brief: Leave rows and notes out, unless ``every`` asks for the rows.
     """
     from rich.text import Text
 
+    from carsim.report.comparisons import comparison_table
+    from carsim.report.validation import summary_table, verdict
+
     for part in parts:
-        yield Text(textwrap.fill(part.title, WIDTH), style="bold")
         for group in part.groups:
             if every or (group.shown and not brief):
-                yield _rows(group)
-        yield _statistics(part.groups)
-        if not brief:
-            yield from (textwrap.fill(note, WIDTH) + "\n" for note in part.notes)
-    if brief:
-        yield textwrap.fill(LEGEND, WIDTH)
-    failures = [line for part in parts for line in part.failures]
-    for line in failures:
-        yield Text(textwrap.fill(f"OUTSIDE: {line}", WIDTH), style="red")
-    groups = [group for part in parts for group in part.groups]
-    within = sum(not group.failures for group in groups)
-    yield Text(
-        f"{within} of {len(groups)} groups of figures within their bounds.",
-        style="bold red" if failures else "bold",
-    )
+                yield Text(f"{part.name}: {group.title}", style="bold")
+                yield comparison_table(_noted(group.rows), rival=group.rival)
+    for part in parts if not brief else ():
+        yield Text(part.title, style="bold")
+    yield summary_table(parts)
+    for part in parts if not brief else ():
+        yield from part.notes
+    for part in parts:
+        yield from (Text(f"OUTSIDE: {line}", style="red") for line in part.failures)
+    ok = all(part.ok for part in parts)
+    yield Text(verdict(parts), style="bold" if ok else "bold red")
 
 
-def _rows(group: "Group") -> "Table":
-    """A line per comparison."""
-    from carsim.text import number
+def _document(parts: "Sequence[Part]") -> dict[str, Any]:
+    """All that was found, as plain data."""
+    from carsim.report.comparisons import as_records
 
-    headings = ["published", "carsim", "error"]
-    if group.rival:
-        headings.append("rival")
-    lines = []
-    for row in group.rows:
-        cells = [number(row.reference), number(row.ours), f"{100 * row.error:+.2f} %"]
-        if row.rival_error is not None:
-            cells.append(f"{100 * row.rival_error:+.2f} %")
-        name = _wrapped(row.what) + (f"\n{_wrapped(row.note, '  ')}" if row.note else "")
-        lines.append((not row.ok, [name, *cells]))
-    return _table(f"{_wrapped(group.title)}\n({group.rows[0].unit})", headings, lines)
-
-
-def _statistics(groups: "Iterable[Group]") -> "Table":
-    """Errors in percent: a line per group of carsim, and one of its rival."""
-
-    def cells(errors: "Errors") -> list[str]:
-        shares = [f"{100 * value:.2f}" for value in (errors.mean, errors.median, errors.worst)]
-        return [str(errors.count), *shares, f"{100 * errors.bias:+.2f}"]
-
-    lines = []
-    for group in groups:
-        theirs = group.theirs
-        nearer = str(group.wins) if theirs else ""
-        lines.append((bool(group.failures), [_wrapped(group.title), *cells(group.ours), nearer]))
-        if theirs:
-            lines.append((False, [_wrapped(group.rival, "  "), *cells(theirs), ""]))
-    return _table("errors in %", ["rows", "mean", "median", "worst", "bias", "nearer"], lines)
+    return {
+        "passes": all(part.ok for part in parts),
+        "parts": [
+            {
+                "part": part.name,
+                "title": part.title,
+                "passes": part.ok,
+                "failures": part.failures,
+                "groups": [
+                    {
+                        "title": group.title,
+                        "passes": not group.failures,
+                        "bounds": dict(group.bounds),
+                        "carsim": asdict(group.ours),
+                        "rival_name": group.rival,
+                        "rival": asdict(group.theirs) if group.theirs else None,
+                        "nearer": group.wins,
+                        "rows": as_records(group.rows),
+                    }
+                    for group in part.groups
+                ],
+                "notes": part.notes,
+            }
+            for part in parts
+        ],
+    }
 
 
-def _wrapped(text: str, indent: str = "") -> str:
-    return textwrap.fill(
-        text, WHAT_WIDTH, initial_indent=indent, subsequent_indent=indent or "    "
-    )
-
-
-def _table(what: str, headings: Sequence[str], lines: list[tuple[bool, list[str]]]) -> "Table":
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=0)
-    table.add_column(what, no_wrap=True)
-    for heading in headings:
-        table.add_column(f" {heading}", justify="right", no_wrap=True)
-    for is_marked, cells in lines:
-        table.add_row(*cells, style="red" if is_marked else None)
-    return table
+def _noted(rows: "Sequence[Comparison]") -> "list[Comparison]":
+    """The rows, each named with its note."""
+    return [replace(row, what=f"{row.what} ({row.note})") if row.note else row for row in rows]
 
 
 def _one_design(

@@ -199,7 +199,7 @@ def _speed(row: Published, found: Prediction) -> Comparison:
         None,
         row.source,
         "tokens/s",
-        f"{limit} {share:.0%}; {value} J ({low} to {high})",
+        f"{limit} {share:.0%}; {value} J, {low} to {high}",
     )
 
 

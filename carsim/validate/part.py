@@ -5,9 +5,8 @@ rival's over the same rows, are always the same five, so that no part can choose
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from statistics import fmean, median
-from typing import Any
 
 from carsim.metrics import Comparison
 
@@ -99,28 +98,6 @@ class Group:
             )
         return tuple(found)
 
-    def document(self) -> dict[str, Any]:
-        """The group as plain data."""
-        theirs = self.theirs
-        return {
-            "title": self.title,
-            "ok": not self.failures,
-            "carsim": asdict(self.ours),
-            "rival_name": self.rival,
-            "rival": asdict(theirs) if theirs else None,
-            "wins": self.wins,
-            "bounds": dict(self.bounds),
-            "rows": [
-                {
-                    **asdict(row),
-                    "error": row.error,
-                    "rival_error": row.rival_error,
-                    "ok": row.ok,
-                }
-                for row in self.rows
-            ],
-        }
-
 
 @dataclass(frozen=True)
 class Part:
@@ -149,14 +126,3 @@ class Part:
     def ok(self) -> bool:
         """Every figure is within its bound."""
         return not self.failures
-
-    def document(self) -> dict[str, Any]:
-        """The part as plain data."""
-        return {
-            "part": self.name,
-            "title": self.title,
-            "passes": self.ok,
-            "failures": list(self.failures),
-            "groups": [group.document() for group in self.groups],
-            "notes": list(self.notes),
-        }
