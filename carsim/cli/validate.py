@@ -14,7 +14,8 @@ from carsim.validate import PART_NAMES
 if TYPE_CHECKING:
     from carsim.cli.console import Part as Printed
     from carsim.metrics import Comparison
-    from carsim.validate.part import Part
+    from carsim.text import Table
+    from carsim.validate.part import Errors, Group, Part
 
 OUT_OF_BOUNDS = 1
 """Exit status of a figure that leaves its stated bound."""
@@ -116,27 +117,46 @@ def _output(parts: "Sequence[Part]", every: bool, brief: bool) -> "Iterator[Prin
     from rich.text import Text
 
     from carsim.report.comparisons import comparison_table
-    from carsim.report.validation import summary_table, verdict
+    from carsim.report.validation import verdict
 
     for part in parts:
         for group in part.groups:
             if every or (group.shown and not brief):
                 yield Text(f"{part.name}: {group.title}", style="bold")
-                yield comparison_table(_noted(group.rows), rival=group.rival)
-    for part in parts if not brief else ():
+                yield comparison_table(_noted(group.rows), rival=group.rival, brief=True)
+    for part in parts:
         yield Text(part.title, style="bold")
-    yield summary_table(parts)
-    for part in parts if not brief else ():
-        yield from part.notes
+        yield _statistics(part.groups)
+        yield from part.notes if not brief else ()
     for part in parts:
         yield from (Text(f"OUTSIDE: {line}", style="red") for line in part.failures)
     ok = all(part.ok for part in parts)
     yield Text(verdict(parts), style="bold" if ok else "bold red")
 
 
+def _statistics(groups: "Sequence[Group]") -> "Table":
+    """Errors in percent: a line per group of carsim's, and below it one of its rival's."""
+    from carsim.text import Table
+
+    def cells(errors: "Errors") -> tuple[str, ...]:
+        sizes = (f"{100 * size:.2f}" for size in (errors.mean, errors.median, errors.worst))
+        return (str(errors.count), *sizes, f"{100 * errors.bias:+.2f}")
+
+    lines: list[tuple[str, ...]] = []
+    marked: set[int] = set()
+    for group in groups:
+        if group.failures:
+            marked.add(len(lines))
+        lines.append((group.title, *cells(group.ours), str(group.wins) if group.theirs else ""))
+        if group.theirs:
+            lines.append((f"- {group.rival}", *cells(group.theirs), ""))
+    headings = ("errors in %", "rows", "mean", "median", "worst", "bias", "nearer")
+    return Table(headings, tuple(lines), marked=frozenset(marked))
+
+
 def _document(parts: "Sequence[Part]") -> dict[str, Any]:
     """All that was found, as plain data."""
-    from carsim.report.comparisons import as_records
+    from carsim.report.comparisons import comparison_records
 
     return {
         "passes": all(part.ok for part in parts),
@@ -155,7 +175,7 @@ def _document(parts: "Sequence[Part]") -> dict[str, Any]:
                         "rival_name": group.rival,
                         "rival": asdict(group.theirs) if group.theirs else None,
                         "nearer": group.wins,
-                        "rows": as_records(group.rows),
+                        "rows": comparison_records(group.rows),
                     }
                     for group in part.groups
                 ],

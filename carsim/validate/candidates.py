@@ -61,7 +61,7 @@ class Candidate:
     weights: str = "4 bit in HBM"
 
     def __str__(self) -> str:
-        return f"{self.batch} sequences, {self.cores} cores, mapping {self.mapping}"
+        return f"{self.batch} on {self.cores} cores, {self.mapping}"
 
 
 def own_candidate(design: Design) -> Candidate:

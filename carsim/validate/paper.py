@@ -72,9 +72,9 @@ CHOICES = (
     "DDR4. That is six choices for eight rows; the line has three numbers fitted to all eight."
 )
 IDENTIFIED = (
-    "Identification: every machine that explains the rows within 0.3 points of the best has one "
-    "sequence more than cores and splits attention by heads; cores (3 to 14), correlation, "
-    "precision and place of the weights stay open."
+    "Identification: if the latencies include the prompt, every machine that explains the rows "
+    "within 0.3 points of the best has one sequence more than cores and splits attention by heads; "
+    "cores (3 to 14), correlation, precision and place of the weights stay open."
 )
 CONSISTENT = (
     "Consistency: the five rows to which no number was fitted do not contradict the machine, and "
@@ -292,8 +292,8 @@ def validate_paper(progress: Callable[[str], None] = lambda _: None) -> Part:
     )
     return Part(
         "paper",
-        f"FastCar's published rows on a U280: {own} at {clock_mhz:g} MHz, prompt included, head "
-        "left out",
+        f"FastCar's published rows on a U280: {own.batch} sequences on {own.cores} cores at "
+        f"{clock_mhz:g} MHz, prompt included, head left out",
         groups,
         (CHOICES, IDENTIFIED, CONSISTENT, _about_rivals(rows, found, skipping)),
         check_fit(base, PAPER_VIDEO).misfits,
@@ -371,9 +371,10 @@ def _members(
         seen.add(key)
         clock_mhz = fitted_clock_mhz(base, candidate, rows)
         found = simulate_rows(base, candidate, clock_mhz, rows, progress=progress)
-        title = f"{candidate}, correlation {candidate.correlation:g}, {clock_mhz:.0f} MHz"
         kind = "" if group == "set" else f" ({group})"
-        yield Group(f"{title}{kind}", latencies(rows, found), shown=False)
+        note = f"{clock_mhz:.0f} MHz, decisions correlate by {candidate.correlation:g}"
+        compared = tuple(replace(each, note=note) for each in latencies(rows, found))
+        yield Group(f"{candidate}{kind}", compared, shown=False)
 
 
 def _about_rivals(
@@ -389,7 +390,7 @@ def _about_rivals(
         "Rivals of latency: a level, and start and slope of a line over the replay ratio, fitted "
         "to the same rows; linear skipping, the dense latency less the skipped share of the work. "
         f"Linear skipping is nearer than carsim for: {', '.join(nearer) or 'no row'}. Rival of "
-        "efficiency: constant power, with the line's latencies. Groups named by sequences and "
-        "cores are machines that explain the latencies about equally, clocks fitted to the dense "
-        "row."
+        "efficiency: constant power, with the line's latencies. Groups such as '7 on 6 cores' "
+        "are so many sequences on so many cores that explain the latencies about equally, with "
+        "clocks fitted to the dense row (--every shows them)."
     )

@@ -57,7 +57,7 @@ def test_all_parts_show_a_line_per_group_and_rows_on_request(found: dict[str, Pa
     brief, every = call(), call("--every")
     assert brief.return_value == every.return_value == 1
     for part in found.values():
-        assert part.name in brief.output
+        assert part.title in brief.output
     assert "another" not in brief.output.partition("OUTSIDE")[0]
     assert "another" in every.output.partition("OUTSIDE")[0]
 

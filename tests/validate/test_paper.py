@@ -141,7 +141,7 @@ def test_what_is_said_to_be_identified_holds_for_every_member(part: Part) -> Non
     assert all(member.batch == member.cores + 1 for member in members)
     assert {member.mapping for member in members} == {OWN.mapping}
     assert (min(each.cores for each in members), max(each.cores for each in members)) == (3, 14)
-    shown = [group for group in part.groups if " sequences, " in group.title]
+    shown = [group for group in part.groups if " cores, " in group.title]
     of_set = [group.ours.mean for group in shown if "best of" not in group.title]
     assert len(of_set) == 9
     assert max(of_set) < min(of_set) + 0.003 + 0.001  # drawn decisions, not expectations
