@@ -10,7 +10,7 @@ import click
 
 from carsim.design.machine import Dataflow, WeightLoad
 from carsim.section import MOST
-from carsim.validate.peers import PEERS, Peer
+from carsim.validate.peers import PEERS
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -115,8 +115,11 @@ def array(
     )
     gemm = Gemm(m, k, n)
     result = product(machine, gemm, supply, element_bytes)
+    warning = rule.warning(m) if rule else None
+    if warning:
+        click.echo(f"carsim: {warning}", err=True)
     report: dict[str, Any] = {
-        **({"peer": _described(rule)} if rule else {}),
+        **({"peer": f"{rule.title}: {rule.charges}"} if rule else {}),
         "rows": rows,
         "cols": cols,
         "dataflow": machine.dataflow,
@@ -130,16 +133,12 @@ def array(
         "macs_done_over_possible": gemm.macs / (result.total_cycles * machine.macs_per_cycle),
     }
     if as_json:
-        click.echo(json.dumps(report, indent=2))
+        click.echo(json.dumps(report | {"warning": warning}, indent=2))
         return
 
     from carsim.cli.console import output_console, show
 
     show(output_console(), [_table(report)])
-
-
-def _described(rule: Peer) -> str:
-    return f"{rule.title}: {rule.charges}"
 
 
 def _numbers(supply: "Supply") -> dict[str, float | int | None]:

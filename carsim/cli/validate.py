@@ -1,48 +1,83 @@
 """``carsim validate``: predictions against figures that carsim's authors did not make."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from carsim.cli.validate_array import array, array_document
-from carsim.cli.validate_boards import boards, boards_document
-from carsim.cli.validate_dram import dram, dram_document
-from carsim.cli.validate_fidelity import fidelity
-from carsim.cli.validate_paper import paper, paper_document
 from carsim.errors import InputError
+from carsim.validate import PART_NAMES
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
-    from carsim.validate.overview import Figure, Validation
+    from carsim.cli.console import Part as Printed
+    from carsim.metrics import Comparison
+    from carsim.text import Table
+    from carsim.validate.part import Errors, Group, Part
 
 OUT_OF_BOUNDS = 1
 """Exit status of a figure that leaves its stated bound."""
 
+HELP = """Hold predictions against published figures, all of them or those of one PART.
 
-@click.group(invoke_without_command=True)
+\b
+{parts}
+
+Exits with status 1 if a figure leaves its stated bound. configs/published/README.md tells how to
+describe a further board.
+""".format(parts="\n".join(f"{name:10}{what}" for name, what in PART_NAMES.items()))
+
+
+@click.command(help=HELP)
+@click.argument("name", metavar="[PART]", required=False, type=click.Choice(list(PART_NAMES)))
+@click.option("--every", is_flag=True, help="Show each row, not only those of short lists.")
 @click.option("--short", is_flag=True, help="Compare fidelities on a tenth of the designs.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+@click.option("--per-regime", type=click.IntRange(min=1), help="fidelity: designs of each regime.")
+@click.option("--seed", type=click.IntRange(min=0), help="fidelity: seed of all draws.")
+@click.option("--design", help="boards: predict this design alone; YAML file or shipped name.")
+@click.option("--context", help="With --design: tokens attended to, N or FIRST:LAST.")
+@click.option("--published", type=float, help="With --design: published tokens per second.")
+@click.option(
+    "--set",
+    "overrides",
+    metavar="PATH=VALUE",
+    multiple=True,
+    help="With --design: change it, say machine.vector.lanes=8; may be repeated.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
 @click.option("--out", metavar="DIR", help="Write a report with plots, Markdown and HTML, there.")
 @click.option("--overwrite", is_flag=True, help="Replace the report that --out holds.")
-@click.pass_context
 def validate(
-    context: click.Context, short: bool, as_json: bool, out: str | None, overwrite: bool
+    name: str | None,
+    every: bool,
+    short: bool,
+    per_regime: int | None,
+    seed: int | None,
+    design: str | None,
+    context: str | None,
+    published: float | None,
+    overrides: tuple[str, ...],
+    as_json: bool,
+    out: str | None,
+    overwrite: bool,
 ) -> int | None:
-    """Hold predictions against published figures, all of them or those of one COMMAND.
-
-    Exits with status 1 if a figure leaves its stated bound.
-    """
-    if context.invoked_subcommand is not None:
-        if short or as_json or out is not None or overwrite:
-            raise click.UsageError(
-                "--short, --out and --overwrite go without a command, and --json after it"
-            )
+    """Run one part or all, print what was found, and write a report if asked to."""
+    if design is None and (context is not None or published is not None or overrides):
+        raise click.UsageError("--context, --published and --set go with --design")
+    if design is not None:
+        if name != "boards" or out is not None:
+            raise click.UsageError("--design goes with boards, and without --out")
+        _one_design(design, context, published, overrides, as_json)
         return None
-    if overwrite and out is None:
+    given = {"per_regime": per_regime, "seed": seed}
+    drawn = {option: value for option, value in given.items() if value is not None}
+    if drawn and name != "fidelity":
+        raise click.UsageError("--per-regime and --seed go with fidelity")
+    if short and (drawn or name not in (None, "fidelity")):
+        raise click.UsageError("--short goes with all parts or fidelity, and without --per-regime")
+    if out is None and overwrite:
         raise InputError("--overwrite", "has nowhere to write", "add --out DIR")
     if out is not None:
         from carsim.report.folder import check_folder
@@ -51,64 +86,163 @@ def validate(
         check_folder(Path(out), overwrite=overwrite, ours=VALIDATION_FILES)
 
     from carsim.cli.console import output_console, progress, show
-    from carsim.validate.overview import validate_all
+    from carsim.validate.parts import work_out
 
+    files: list[str] = []
     with progress("validating") as tell:
-        validation = validate_all(short=short, progress=tell)
-        files: list[str] = []
+        parts = work_out([name] if name else list(PART_NAMES), short, tell, **drawn)
         if out is not None:
             from carsim.report.validation import save_validation
 
             files = save_validation(
-                validation, out, overwrite=overwrite, progress=lambda now: tell(f"writing {now}")
+                parts, out, overwrite=overwrite, progress=lambda now: tell(f"writing {now}")
             )
     if as_json:
-        click.echo(json.dumps(validation_document(validation), indent=2))
+        click.echo(json.dumps(_document(parts), indent=2))
     else:
-        show(output_console(), validation_parts(validation))
-        if out is not None:
+        show(output_console(), _output(parts, every, brief=name is None))
+        if files:
             click.echo(f"Written to {out}: {', '.join(files)}")
-    return None if validation.passes else OUT_OF_BOUNDS
+    return None if all(part.ok for part in parts) else OUT_OF_BOUNDS
 
 
-for command in (boards, array, dram, paper, fidelity):
-    validate.add_command(command)
+def _output(parts: "Sequence[Part]", every: bool, brief: bool) -> "Iterator[Printed]":
+    """Rows of each part, statistics of all groups, notes, and the verdict.
 
-
-def validation_document(validation: "Validation") -> dict[str, Any]:
-    """All figures and all reports as plain data."""
-    return {
-        "passes": validation.passes,
-        "figures": [_figure_document(figure) for figure in validation.figures],
-        "boards": boards_document(validation.boards),
-        "array": array_document(validation.array),
-        "dram": dram_document(validation.dram),
-        "paper": paper_document(validation.paper),
-        "fidelity": validation.fidelity.document(),
-    }
-
-
-def _figure_document(figure: "Figure") -> dict[str, Any]:
-    return {
-        "part": figure.part,
-        "figure": figure.what,
-        "unit": figure.unit,
-        "value": figure.value,
-        "bound": figure.bound,
-        "null": figure.null,
-        "holds": figure.holds,
-        "beats_null": figure.beats_null,
-    }
-
-
-def validation_parts(validation: "Validation") -> Iterator["RenderableType"]:
-    """A line per figure, and the verdict."""
+    Args:
+        parts: What was found.
+        every: Show all rows.
+        brief: Leave rows and notes out, unless ``every`` asks for the rows.
+    """
     from rich.text import Text
 
-    from carsim.cli.plain_table import rich_table
-    from carsim.report.validation_tables import NULL_MODELS, figures_table, verdict
+    from carsim.report.comparisons import comparison_table
+    from carsim.report.validation import verdict
 
-    yield Text("Errors of carsim against what others measured, counted or published", style="bold")
-    yield rich_table(figures_table(validation))
-    yield NULL_MODELS
-    yield Text(verdict(validation), style="bold" if validation.passes else "bold red")
+    for part in parts:
+        for group in part.groups:
+            if every or (group.shown and not brief):
+                yield Text(f"{part.name}: {group.title}", style="bold")
+                yield comparison_table(_noted(group.rows), rival=group.rival, brief=True)
+    for part in parts:
+        yield Text(part.title, style="bold")
+        yield _statistics(part.groups)
+        yield from part.notes if not brief else ()
+    for part in parts:
+        yield from (Text(f"OUTSIDE: {line}", style="red") for line in part.failures)
+    ok = all(part.ok for part in parts)
+    yield Text(verdict(parts), style="bold" if ok else "bold red")
+
+
+def _statistics(groups: "Sequence[Group]") -> "Table":
+    """Errors in percent: a line per group of carsim's, and below it one of its rival's."""
+    from carsim.text import Table
+
+    def cells(errors: "Errors") -> tuple[str, ...]:
+        sizes = (f"{100 * size:.2f}" for size in (errors.mean, errors.median, errors.worst))
+        return (str(errors.count), *sizes, f"{100 * errors.bias:+.2f}")
+
+    lines: list[tuple[str, ...]] = []
+    marked: set[int] = set()
+    for group in groups:
+        if group.failures:
+            marked.add(len(lines))
+        lines.append((group.title, *cells(group.ours), str(group.wins) if group.theirs else ""))
+        if group.theirs:
+            lines.append((f"- {group.rival}", *cells(group.theirs), ""))
+    headings = ("errors in %", "rows", "mean", "median", "worst", "bias", "nearer")
+    return Table(headings, tuple(lines), marked=frozenset(marked))
+
+
+def _document(parts: "Sequence[Part]") -> dict[str, Any]:
+    """All that was found, as plain data."""
+    from carsim.report.comparisons import comparison_records
+
+    return {
+        "passes": all(part.ok for part in parts),
+        "parts": [
+            {
+                "part": part.name,
+                "title": part.title,
+                "passes": part.ok,
+                "failures": part.failures,
+                "groups": [
+                    {
+                        "title": group.title,
+                        "passes": not group.failures,
+                        "bounds": dict(group.bounds),
+                        "carsim": asdict(group.ours),
+                        "rival_name": group.rival,
+                        "rival": asdict(group.theirs) if group.theirs else None,
+                        "nearer": group.wins,
+                        "rows": comparison_records(group.rows),
+                    }
+                    for group in part.groups
+                ],
+                "notes": part.notes,
+            }
+            for part in parts
+        ],
+    }
+
+
+def _noted(rows: "Sequence[Comparison]") -> "list[Comparison]":
+    """The rows, each named with its note."""
+    return [replace(row, what=f"{row.what} ({row.note})") if row.note else row for row in rows]
+
+
+def _one_design(
+    name: str,
+    context: str | None,
+    published: float | None,
+    overrides: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Predict one design, which need not be in the file of published ones."""
+    from carsim.design import load_design
+    from carsim.text import number, percent
+    from carsim.validate.boards import predict
+
+    if context is None:
+        raise click.UsageError("--design needs --context, say --context 512 or --context 1:1024")
+    design = load_design(name, overrides)
+    found = predict(design, *_contexts(context))
+    joules, decode = found.joules_per_token, found.decode
+    error = None if published is None else decode.tokens_per_s / published - 1
+    if as_json:
+        document = {
+            "design": design.name,
+            "tokens_per_s": decode.tokens_per_s,
+            "contexts": [decode.contexts[0], decode.contexts[-1]],
+            "limits": decode.limit_shares,
+            "gb_per_step": decode.bytes_per_step / 1e9,
+            "bandwidth_gbps": decode.bandwidth_gbps,
+            "joules_per_token": {
+                "value": joules.value_j,
+                "low": joules.low_j,
+                "high": joules.high_j,
+            },
+            "published_tokens_per_s": published,
+            "error": error,
+        }
+        click.echo(json.dumps(document, indent=2))
+        return
+    limits = ", ".join(f"{limit} {percent(share)}" for limit, share in decode.limit_shares.items())
+    low, high = number(joules.low_j, 3), number(joules.high_j, 3)
+    click.echo(f"{design.name} on {design.board.name}, context {context}")
+    click.echo(f"tokens per second   {number(decode.tokens_per_s)}")
+    if error is not None:
+        click.echo(f"error               {100 * error:+.1f} % of the published {published:g}")
+    click.echo(f"limited by          {limits} of the time")
+    click.echo(f"bytes per step      {decode.bytes_per_step / 1e9:.3f} GB")
+    click.echo(f"bandwidth           {decode.bandwidth_gbps:.2f} GB/s")
+    click.echo(f"joules per token    {number(joules.value_j, 3)} ({low} to {high})")
+
+
+def _contexts(text: str) -> tuple[int, int]:
+    """First and last context of ``N`` or ``FIRST:LAST``."""
+    first, _, last = text.partition(":")
+    try:
+        return int(first), int(last or first)
+    except ValueError:
+        raise InputError("--context", f"got {text!r}", "give N or FIRST:LAST") from None

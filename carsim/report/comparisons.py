@@ -4,7 +4,7 @@ All parts of ``carsim validate`` give lists of :class:`carsim.metrics.Comparison
 such a list in the terminal, as Markdown, as HTML, as JSON and as a figure.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from itertools import cycle, product
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,12 @@ FEW = 30
 
 if TYPE_CHECKING:
     from carsim.report.figures.plot import Panel, Plot
+
+MOST_COUNTED = 8
+"""Groups in one panel; further ones are in the tables alone."""
+
+WIDE = 1.0
+"""Relative errors above this are drawn as ratios, on a logarithmic axis."""
 
 LEAST = 1e-3
 """Errors in percent that are smaller, none included, are drawn here."""
@@ -73,11 +79,11 @@ def verdict(rows: Sequence[Comparison]) -> str:
 
 def sources(rows: Sequence[Comparison]) -> list[str]:
     """Sources and notes of the rows: each once, behind the rows that it is of."""
-    found: dict[str, list[str]] = {}
+    found: dict[str, dict[str, None]] = {}
     for row in rows:
         for text in (row.note, f"source: {row.source}" if row.source else ""):
             if text:
-                found.setdefault(text, []).append(row.what)
+                found.setdefault(text, {})[row.what] = None
     return [
         f"{'; '.join(of)}: {text}" if len(of) <= FEW else f"{len(of)} rows: {text}"
         for text, of in found.items()
@@ -139,17 +145,37 @@ def document(title: str, rows: Sequence[Comparison]) -> dict[str, Any]:
     }
 
 
-def comparison_plot(title: str, groups: Mapping[str, Sequence[Comparison]]) -> "Plot":
+def comparison_plot(
+    title: str, groups: Mapping[str, Sequence[Comparison]], counted: Collection[str] = ()
+) -> "Plot":
     """Errors of carsim and of the rival: a panel per group of comparisons.
 
-    Few rows are named, a line each. Of many rows, the panel shows the share that errs by no more
+    Few rows are named, a line each. Of many rows, one panel shows the share that errs by no more
     than each error.
+
+    Args:
+        title: Of the figure.
+        groups: Comparisons by the titles of their groups.
+        counted: Groups whose rows are not named though they are few.
     """
     from carsim.report.figures.plot import Plot
 
-    shown = [(name, rows) for name, rows in groups.items() if 0 < len(rows) <= FEW]
-    many = {name: rows for name, rows in groups.items() if len(rows) > FEW}
-    panels = [_lines(name, rows) for name, rows in shown] + ([_shares(many)] if many else [])
+    named = {n: rows for n, rows in groups.items() if len(rows) <= FEW and n not in counted}
+    panels, drawn = [], set[Comparison]()
+    for name, rows in named.items():
+        if not drawn.issuperset(rows):  # a group may be part of another
+            panels.append(_lines(name, rows))
+            drawn.update(rows)
+    many = {
+        name: rows
+        for name, rows in groups.items()
+        if name not in named
+        and not drawn.issuperset(rows)
+        and max(100 * abs(row.error) for row in rows) > LEAST
+    }
+    if many:
+        largest = sorted(many, key=lambda name: -len(many[name]))[:MOST_COUNTED]
+        panels.append(_shares({name: rows for name, rows in many.items() if name in largest}))
     lines = sum(panel.share for panel in panels)
     return Plot(
         title,
@@ -164,20 +190,27 @@ def _lines(name: str, rows: Sequence[Comparison]) -> "Panel":
     from carsim.report.figures import style
     from carsim.report.figures.plot import Panel, Series
 
-    lines = range(len(rows))
-    bound = max((100 * row.bound for row in rows if row.bound is not None), default=0.0)
-    ours = [100 * row.error for row in rows]
-    rival = [None if row.rival_error is None else 100 * row.rival_error for row in rows]
+    bound = max((row.bound for row in rows if row.bound is not None), default=0.0)
+    errors: tuple[list[float | None], ...]
+    errors = [row.error for row in rows], [row.rival_error for row in rows]
+    is_wide = max(abs(error) for of in errors for error in of if error is not None) > WIDE
+
+    def shown(error: float | None) -> float | None:
+        return None if error is None else 1 + error if is_wide else 100 * error
+
+    label = "predicted over reference" if is_wide else "error [%]"
+    marks = (("rival", errors[1], style.GREY, "x"), ("carsim", errors[0], style.BLUE, "o"))
     return Panel(
-        f"error [%]; shaded: the bound, {bound:g} %" if bound else "error [%]",
-        (
-            Series("rival", rival, lines, "points", style.GREY, marker="x"),
-            Series("carsim", ours, lines, "points", style.BLUE),
+        f"{label}; shaded: the bound, {100 * bound:g} %" if bound else label,
+        tuple(
+            Series(name, list(map(shown, of)), range(len(rows)), "points", colour, marker=marker)
+            for name, of, colour, marker in marks
         ),
         title=name,
         categories=tuple(f"{row.what}, {number(row.reference)} {row.unit}".strip() for row in rows),
-        verticals=(0.0,),
-        band=(-bound, bound) if bound else None,
+        x_scale="log" if is_wide else "linear",
+        verticals=(1.0 if is_wide else 0.0,),
+        band=(1 - bound, 1 + bound) if is_wide else (-100 * bound, 100 * bound),
         share=len(rows) + 1,
     )
 
@@ -195,10 +228,12 @@ def _shares(groups: Mapping[str, Sequence[Comparison]]) -> "Panel":
         shares = [100 * (place + 1) / len(errors) for place in range(len(errors))]
         label = f"{name} ({len(rows)})"
         series.append(Series(label, errors, shares, "line", colour, dash=dash))
+    worst = max(each.x[-1] or LEAST for each in series)
     return Panel(
         f"error of carsim [%]; at the left edge: {LEAST:g} % or less",
         tuple(series),
         "rows that err by no more [%]",
+        x_range=(LEAST, 1.5 * worst),
         x_scale="log",
         y_range=(0, 102),
         share=12,

@@ -50,7 +50,8 @@ def save_validation(
         pictures = {}
         for part in parts:
             groups = {group.title: group.rows for group in part.groups}
-            pictures[f"{part.name}.png"] = image(comparison_plot(part.title, groups))
+            counted = [group.title for group in part.groups if not group.shown]
+            pictures[f"{part.name}.png"] = image(comparison_plot(part.title, groups, counted))
         progress("report")
         html = page(
             "validation.html",

@@ -1,196 +1,151 @@
-"""Fluid against tile fidelity over drawn design points of every regime.
+"""Fluid against tile fidelity over drawn designs of every regime.
 
-Points are drawn with one seed until each regime has its share, and only those that fit their board
-count. The ranges: 1 to 8 cores with arrays of 4 x 4 to 64 x 64, batches of 1 to 12, contexts of 64
-to 3,000 tokens, decisions that replay none to all, mappings ``batch`` and ``tensor`` (``heads`` has
-its phases from these two), all ways of sharing weights, all kinds of prefetch and of decision,
-memories of 16 to 64 bits behind one to four ports, interconnects of 20 to 300 ns, buffers of 2 to 8
-tiles of 4 to 64 KiB, a scheduler from fast to slow, and bodies of 256 to 2,048 elements. The regime
-of a point is what limits most of its time, see :mod:`carsim.machine.limits`.
+Designs are drawn with one seed until each regime has its share, and only those that fit their board
+count. What they are drawn from is in ``data/drawn_designs.yaml``; contexts are 64 to 3,000 tokens,
+decisions replay none to all. The regime of a design is what limits most of its time: compute,
+memory, port or dependency, see :mod:`carsim.machine.limits`.
 """
 
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from importlib.resources import files
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from carsim.design import DenseAttention, Design, load_design, override
+from carsim.design import Design, load_design, override
 from carsim.machine.batches import Batches
 from carsim.machine.hardware import Hardware
 from carsim.machine.limits import phase_limits
 from carsim.machine.memo import PhaseMemo
 from carsim.machine.plan import Plan
-from carsim.machine.simulate import Simulation, simulate
+from carsim.machine.simulate import simulate
+from carsim.metrics import Comparison
 from carsim.technology.fit import check_fit
+from carsim.validate.part import Group, Part
 from carsim.workload.geometry import Video
+from carsim.yaml_file import parse_yaml
 
 REGIMES = ("compute", "memory", "port", "dependency")
 MEDIAN_BOUND, WORST_BOUND = 0.01, 0.05
 """Stated bounds of the relative difference between the two fidelities."""
 
+SEED, FULL_PER_REGIME, SHORT_PER_REGIME = 20250521, 50, 5
+"""Seed of all draws; designs of each regime in full and in the short form."""
+
 STEPS = 3
-"""Steps simulated per point: one that computes everything, two with decisions."""
+"""Steps simulated per design: one that computes everything, two with decisions."""
+
+Bools = NDArray[np.bool_]
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
-    """One design point at both fidelities.
-
-    Attributes:
-        regime: What limits most of its time.
-        sharing: Mapping and weight sharing, in one word.
-        fluid_cycles: Latency at fluid fidelity.
-        tile_cycles: Latency at tile fidelity.
-    """
-
-    regime: str
-    sharing: str
-    fluid_cycles: int
-    tile_cycles: int
-
-    @property
-    def difference(self) -> float:
-        """Fluid over tile, less one."""
-        return self.fluid_cycles / self.tile_cycles - 1
-
-
-@dataclass(frozen=True)
-class FidelityReport:
-    """All points of a comparison."""
-
-    points: tuple[Point, ...]
-
-    def differences(self, regime: str | None = None) -> tuple[float, float]:
-        """Median and largest absolute difference, of all points or of those of one regime."""
-        found = [abs(point.difference) for point in self.points if regime in (None, point.regime)]
-        return float(np.median(found)), max(found)
-
-    @property
-    def passes(self) -> bool:
-        """Both differences are within their bounds."""
-        median, worst = self.differences()
-        return median <= MEDIAN_BOUND and worst <= WORST_BOUND
-
-    def document(self) -> dict[str, object]:
-        """The report as plain data."""
-        median, worst = self.differences()
-        return {
-            "designs": len(self.points),
-            "median_difference": median,
-            "worst_difference": worst,
-            "median_bound": MEDIAN_BOUND,
-            "worst_bound": WORST_BOUND,
-            "passes": self.passes,
-            "points": [asdict(point) | {"difference": point.difference} for point in self.points],
-        }
-
-
-def compare_fidelities(
-    seed: int = 20250521, per_regime: int = 50, tell: Callable[[str], None] = lambda _: None
-) -> FidelityReport:
-    """Draw and simulate points until every regime has ``per_regime`` of them.
+def validate_fidelity(
+    progress: Callable[[str], None] = lambda _: None,
+    *,
+    seed: int = SEED,
+    per_regime: int = FULL_PER_REGIME,
+) -> Part:
+    """Draw and simulate designs until every regime has ``per_regime`` of them.
 
     Args:
+        progress: Told how far it has come.
         seed: Seed of all draws.
-        per_regime: Points of each regime; further points of a full regime are not simulated.
-        tell: Called with how far it has come.
+        per_regime: Designs of each regime; further ones of a full regime are not simulated.
     """
     rng = np.random.default_rng(seed)
-    base = load_design("u280")
-    found: list[Point] = []
-    have: Counter[str] = Counter()
-    while any(have[regime] < per_regime for regime in REGIMES):
-        design = _drawn_design(base, rng, starved=have["dependency"] < per_regime)
-        plan, batches = _drawn_work(design, rng)
-        if not check_fit(design, plan.video).fits:
+    text = (files("carsim.validate") / "data" / "drawn_designs.yaml").read_text(encoding="utf-8")
+    space = parse_yaml(text, "drawn_designs.yaml")
+    base = override(load_design(space["base"]), space["fixed"])
+    rows: dict[str, list[Comparison]] = {regime: [] for regime in REGIMES}
+    number = 0
+    while any(len(found) < per_regime for found in rows.values()):
+        number += 1
+        starved = len(rows["dependency"]) < per_regime
+        design = drawn_design(base, space, rng, starved=starved)
+        context = int(rng.integers(64, 3000))
+        replay = _drawn_replay(design, rng)
+        if not check_fit(design, _video(context)).fits:
             continue
-        fluid = _simulated(plan, batches, "fluid")
-        regime = _regime(fluid)
-        if have[regime] >= per_regime:
+        fluid, regime = cycles(design, "fluid", context, replay)
+        if len(rows[regime]) >= per_regime:
             continue
-        have[regime] += 1
+        tile, _ = cycles(design, "tile", context, replay)
         machine = design.machine
-        sharing = "tensor" if machine.mapping == "tensor" else machine.weight_sharing
-        tile = _simulated(plan, batches, "tile")
-        found.append(Point(regime, sharing, fluid.cycles, tile.cycles))
-        tell(f"{len(found)} of {len(REGIMES) * per_regime} designs")
-    return FidelityReport(tuple(found))
-
-
-def _drawn_design(base: Design, rng: np.random.Generator, *, starved: bool) -> Design:
-    mapping = str(rng.choice(["batch", "tensor"]))
-    sharing = str(rng.choice(["broadcast", "private", "private_per_sequence"]))
-    tile_kib = int(rng.choice([4, 16, 64]))
-    heads, head_dim = int(rng.choice([4, 8, 16])), int(rng.choice([64, 128]))
-    # Short phases with a slow scheduler are what dependencies limit; without a nudge they are rare.
-    is_slow = starved and bool(rng.random() < 0.5)
-    layer = {"hidden_size": heads * head_dim, "ffn_size": int(rng.integers(512, 4096))}
-    return override(
-        base,
-        {
-            "machine.cores": int(rng.integers(1, 9)),
-            "machine.array.rows": int(rng.choice([4, 8, 16, 32, 64])),
-            "machine.array.cols": int(rng.choice([4, 8, 16, 32, 64])),
-            "machine.array.weight_load": str(rng.choice(["none", "rows"])),
-            "machine.vector.lanes": int(rng.choice([16, 64])),
-            "machine.mapping": mapping,
-            "machine.weight_sharing": "broadcast" if mapping == "tensor" else sharing,
-            "machine.prefetch": str(rng.choice(["none", "gated", "speculative"])),
-            "machine.decision_at": str(rng.choice(["q", "attention", "residual"])),
-            "machine.tile_kib": tile_kib,
-            "machine.weight_buffer_kib": tile_kib * int(rng.integers(2, 9)),
-            "machine.kv_buffer_kib": tile_kib * int(rng.integers(2, 9)),
-            "machine.activation_buffer_kib": 4096,
-            "machine.drs.instructions_per_sequence": 20_000 if is_slow else 64,
-            "machine.include_head": False,
-            "machine.placement.replay": "hbm",
-            "board.memories.hbm.standard": "DDR4-2400",
-            "board.memories.hbm.channels": 1,
-            "board.memories.hbm.density_gbit": 8,
-            "board.memories.hbm.channel_bits": int(rng.choice([16, 32, 64])),
-            "board.memories.hbm.interconnect_ns": float(rng.integers(20, 300)),
-            "board.memories.hbm.ports.count": int(rng.integers(1, 5)),
-            "board.memories.hbm.ports.bits": int(rng.choice([64, 128])),
-            "board.memories.hbm.ports.clock_mhz": 250.0,
-            "model.body.n_layers": 2,
-            "model.body.n_heads": heads,
-            "model.body.n_kv_heads": heads // int(rng.choice([1, 2])),
-            **{f"model.body.{key}": value for key, value in layer.items()},
-            "policy.batch": int(rng.integers(1, 13)),
-            "policy.schedule": str(rng.choice(["static", "drs", "pack"])),
-        },
+        what = f"draw {number}: {machine.mapping}, {machine.weight_sharing}"
+        rows[regime].append(Comparison(what, tile, fluid, None, None, "fidelity tile", "cycles"))
+        progress(f"{sum(map(len, rows.values()))} of {len(REGIMES) * per_regime} designs")
+    every = tuple(row for found in rows.values() for row in found)
+    bounds = {"median": MEDIAN_BOUND, "worst": WORST_BOUND}
+    return Part(
+        "fidelity",
+        "Latency at fidelity fluid against fidelity tile, over drawn designs",
+        (
+            Group("all designs", every, bounds=bounds, shown=False),
+            *(
+                Group(f"limited by {regime}", tuple(found), shown=False)
+                for regime, found in rows.items()
+            ),
+        ),
+        ("Between the fidelities there is no rival.",),
     )
 
 
-def _drawn_work(design: Design, rng: np.random.Generator) -> tuple[Plan, Batches]:
-    """Three steps at one context: one of the first frame, two with drawn decisions."""
-    context = int(rng.integers(64, 3000))
-    video = Video(2, context, 1)
-    shape = (1, STEPS, design.model.body.n_layers, design.policy.batch)
-    replay = rng.random(shape) < rng.choice([0.0, 0.3, 0.6, 0.9])
-    replay[:, 0] = False
-    plan = Plan(
-        PhaseMemo(Hardware(design)).phases,
-        video,
-        DenseAttention(),
-        design.policy.schedule,
-        True,
-        (context - 1, context, 2 * context - 1),
-    )
-    return plan, Batches(replay, 1, 0, "independent", "drawn for a comparison of fidelities")
+def drawn_design(
+    base: Design, space: Mapping[str, Any], rng: np.random.Generator, *, starved: bool
+) -> Design:
+    """A design of the space.
+
+    Args:
+        base: What the draws override.
+        space: Contents of ``drawn_designs.yaml``.
+        rng: Source of randomness.
+        starved: Too few designs are limited by dependencies.
+    """
+    chosen: dict[str, Any] = {}
+    for choices in space["drawn"].values():
+        chosen |= choices[int(rng.integers(len(choices)))]
+    if rng.random() < 0.5 and starved:
+        chosen |= space["slow"]
+    return override(base, chosen)
 
 
-def _simulated(plan: Plan, batches: Batches, fidelity: str) -> Simulation:
-    memo = PhaseMemo(replace(plan.hw, fidelity=fidelity))
-    simulation = simulate(replace(plan, phases=memo.phases), batches, memo)
+def _drawn_replay(design: Design, rng: np.random.Generator) -> Bools:
+    """Decisions, bool[STEPS, L, B]; the first step computes everything."""
+    shape = (STEPS, design.model.body.n_layers, design.policy.batch)
+    replay: Bools = rng.random(shape) < rng.choice([0.0, 0.3, 0.6, 0.9])
+    replay[0] = False
+    return replay
+
+
+def _video(context: int) -> Video:
+    """Two frames, so that the middle steps attend to about ``context`` tokens."""
+    return Video(n_frames=2, tokens_per_frame=context, prompt_tokens=1)
+
+
+def cycles(design: Design, fidelity: str, context: int, replay: Bools) -> tuple[int, str]:
+    """Simulate three steps: the last of the first frame, the first and last of the second.
+
+    The only place of this part that calls the machine.
+
+    Args:
+        design: The design.
+        fidelity: Of the simulation.
+        context: Tokens of a frame.
+        replay: Decisions, bool[STEPS, L, B].
+
+    Returns:
+        Cycles without the prompt, and what limits most of them.
+    """
+    memo = PhaseMemo(Hardware(design, fidelity=fidelity))
+    steps = (context - 1, context, 2 * context - 1)
+    policy = design.policy
+    plan = Plan(memo.phases, _video(context), policy.attention, policy.schedule, True, steps)
+    found = simulate(plan, Batches(replay[None], 1, 0, "independent", "drawn"), memo)
     # One token of prompt is no prefill worth comparing.
-    layers = {name: total for name, total in simulation.totals.items() if name != "prefill"}
-    return replace(simulation, totals=layers)
-
-
-def _regime(simulation: Simulation) -> str:
-    cycles: Counter[str] = Counter()
-    for limit in phase_limits(simulation):
-        cycles[limit.limit] += limit.cycles
-    return cycles.most_common(1)[0][0]
+    totals = {name: total for name, total in found.totals.items() if name != "prefill"}
+    by_limit: Counter[str] = Counter()
+    for limit in phase_limits(replace(found, totals=totals)):
+        by_limit[limit.limit] += limit.cycles
+    return sum(total.cycles for total in totals.values()), by_limit.most_common(1)[0][0]

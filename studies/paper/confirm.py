@@ -1,6 +1,6 @@
 """Simulate the set with drawn decisions, and ask what else the rows say.
 
-    python studies/paper/confirm.py
+    python -m studies.paper.confirm
 
 Reads ``carsim/validate/data/fastcar_set.csv`` and writes ``confirmed.csv`` (each member simulated
 row by row with drawn decisions), ``variations.csv`` (the fitted machine with one thing changed),
@@ -15,10 +15,9 @@ from dataclasses import astuple, fields, replace
 from pathlib import Path
 
 from carsim.design import Design, load_design, override
-from carsim.validate.paper import DESIGN, searched, simulate_rows
-from carsim.validate.paper_machine import Candidate
-from carsim.validate.paper_rows import PaperRow, paper_rows
-from carsim.validate.paper_set import SET_POINTS, Explanation, PhaseCycles, explain
+from carsim.validate.candidates import Candidate, own_candidate, searched
+from carsim.validate.paper import DESIGN, PaperRow, paper_rows, simulate_rows
+from studies.paper.expected import SET_POINTS, Explanation, PhaseCycles, explain
 
 HERE = Path(__file__).parent
 
@@ -35,8 +34,8 @@ def errors_of(
     base: Design, candidate: Candidate, clock_mhz: float, rows: tuple[PaperRow, ...], **how: str
 ) -> list[float]:
     """Error of each row, simulated with drawn decisions."""
-    latencies = simulate_rows(base, candidate, clock_mhz, rows, **how)  # type: ignore[arg-type]
-    return [latency / row.latency_s - 1 for latency, row in zip(latencies, rows, strict=True)]
+    found = simulate_rows(base, candidate, clock_mhz, rows, **how)  # type: ignore[arg-type]
+    return [each.latency_s / row.latency_s - 1 for each, row in zip(found, rows, strict=True)]
 
 
 def line(errors: list[float] | tuple[float, ...]) -> list[object]:
@@ -63,7 +62,7 @@ def confirmed(base: Design, rows: tuple[PaperRow, ...]) -> None:
 
 def variations(base: Design, rows: tuple[PaperRow, ...]) -> None:
     """The fitted machine with one thing changed; the clock fitted anew unless it says otherwise."""
-    fitted = Candidate(base.machine.cores, base.policy.batch)
+    fitted = own_candidate(base)
     own = explain(base, [fitted], rows)[0]
     lines: list[list[object]] = [
         ["as fitted", *line(errors_of(base, fitted, own.clock_mhz, rows))],
@@ -73,9 +72,7 @@ def variations(base: Design, rows: tuple[PaperRow, ...]) -> None:
     def changed(what: str, found: list[Explanation]) -> None:
         lines.extend([what, *line(each.errors)] for each in found)
 
-    changed(
-        "attention by sequences", explain(base, [replace(fitted, attention_by="sequences")], rows)
-    )
+    changed("attention by sequences", explain(base, [replace(fitted, mapping="batch")], rows))
     changed("ratio of all steps", explain(base, [replace(fitted, ratio_of="all")], rows))
     changed("without the prompt", explain(base, [fitted], rows, prefill=False))
     changed(
@@ -98,7 +95,7 @@ def variations(base: Design, rows: tuple[PaperRow, ...]) -> None:
 
 def needed(base: Design, rows: tuple[PaperRow, ...]) -> None:
     """Ratio or correlation with which each replay row would be met exactly."""
-    fitted = Candidate(base.machine.cores, base.policy.batch)
+    fitted = own_candidate(base)
     clock_mhz = explain(base, [fitted], rows)[0].clock_mhz
     phases = PhaseCycles(base, fitted, clock_mhz)
     lines: list[list[object]] = []
@@ -122,7 +119,7 @@ def without_prompt(base: Design, rows: tuple[PaperRow, ...]) -> None:
     """The set if the published latencies leave the prompt out."""
     correlations = (0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5)
     candidates = [
-        Candidate(cores, batch, correlation=correlation)
+        Candidate(cores, batch, "heads", correlation)
         for cores in range(1, 17)
         for batch in range(cores, min(3 * cores + 2, 33))
         for correlation in correlations

@@ -1,6 +1,6 @@
 """Draw published and simulated latencies over the replay ratio.
 
-    python studies/paper/figure.py
+    python -m studies.paper.figure
 
 Writes ``latency.png``. Lines are expectations of the fitted machine with full and sparse attention,
 of linear skipping, and of the best machine whose attention is by sequences, with full attention;
@@ -17,10 +17,9 @@ from matplotlib.figure import Figure
 
 from carsim.design import load_design
 from carsim.report.figures import style as plots
-from carsim.validate.paper import DESIGN, searched
-from carsim.validate.paper_machine import Candidate
-from carsim.validate.paper_rows import null_latency_s, paper_rows
-from carsim.validate.paper_set import PhaseCycles, explain
+from carsim.validate.candidates import Candidate, own_candidate, searched
+from carsim.validate.paper import DESIGN, paper_rows, skipping_s
+from studies.paper.expected import PhaseCycles, explain
 
 BASE, ROWS = load_design(DESIGN), paper_rows()
 RATIOS = np.linspace(0.0, 1.0, 101)
@@ -36,7 +35,7 @@ def expected(candidate: Candidate, like: int) -> list[float]:
 
 def draw(axes: Axes) -> None:
     """Lines and points."""
-    own = Candidate(BASE.machine.cores, BASE.policy.batch)
+    own = own_candidate(BASE)
     rival = next(candidate for group, candidate in searched() if group == "best of sequences")
     machine = f"{own.batch} sequences on {own.cores} cores"
     axes.plot(RATIOS, expected(own, 0), color=plots.BLUE, label=machine)
@@ -50,7 +49,7 @@ def draw(axes: Axes) -> None:
         label=f"attention by sequences ({rival.batch} on {rival.cores})",
     )
     rows = [replace(ROWS[0], replay_ratio=float(ratio)) for ratio in RATIOS]
-    null = [null_latency_s(row, ROWS, BASE.model.body) for row in rows]
+    null = [skipping_s(row, ROWS, BASE.model.body) for row in rows]
     axes.plot(RATIOS, null, color=plots.GREY, linestyle="--", label="linear skipping")
     for window, marker, label in (
         (None, "o", "published, full attention"),

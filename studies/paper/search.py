@@ -1,6 +1,6 @@
 """Hold thousands of machines against the latencies that FastCar publishes, and keep the set.
 
-    python studies/paper/search.py
+    python -m studies.paper.search
 
 Cores 1 to 16, batches up to the 32 sequences of the Index Register, attention by heads or by
 sequences, nine correlations of decisions within a batch, both definitions of the replay ratio, five
@@ -21,14 +21,9 @@ import numpy as np
 
 from carsim.design import Design, load_design
 from carsim.technology.fit import check_fit
-from carsim.validate.paper_machine import (
-    PAPER_VIDEO,
-    WEIGHTS,
-    Candidate,
-    candidate_design,
-)
-from carsim.validate.paper_rows import paper_rows
-from carsim.validate.paper_set import SET_POINTS, Explanation, explain
+from carsim.validate.candidates import PAPER_VIDEO, WEIGHTS, Candidate, candidate_design
+from carsim.validate.paper import paper_rows
+from studies.paper.expected import SET_POINTS, Explanation, explain
 
 CORRELATIONS = (0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5)
 MOST_CORES, MOST_BATCH = 16, 32
@@ -39,12 +34,12 @@ DATA = HERE.parents[1] / "carsim" / "validate" / "data"
 
 def machines(weights: str) -> Iterator[Candidate]:
     """All candidates with these weights, those of one machine side by side."""
-    for by in ("heads", "sequences"):
+    for mapping in ("heads", "batch"):
         for cores in range(1, MOST_CORES + 1):
             for batch in range(cores, MOST_BATCH + 1):
                 for correlation in CORRELATIONS:
                     for ratio_of in ("eligible", "all"):
-                        yield Candidate(cores, batch, by, correlation, ratio_of, weights)
+                        yield Candidate(cores, batch, mapping, correlation, ratio_of, weights)
 
 
 def fits(base: Design, machine: Candidate) -> bool:
@@ -94,10 +89,10 @@ def main() -> None:
     found.sort(key=lambda each: (each.mean_error, each.candidate))
     families: dict[str, Callable[[Candidate], bool]] = {
         "heads independent": lambda c: (
-            c.attention_by == "heads" and not c.correlation and c.ratio_of == "eligible"
+            c.mapping == "heads" and not c.correlation and c.ratio_of == "eligible"
         ),
-        "heads": lambda c: c.attention_by == "heads" and c.ratio_of == "eligible",
-        "sequences": lambda c: c.attention_by == "sequences" and c.ratio_of == "eligible",
+        "heads": lambda c: c.mapping == "heads" and c.ratio_of == "eligible",
+        "sequences": lambda c: c.mapping == "batch" and c.ratio_of == "eligible",
         "all steps": lambda c: c.ratio_of == "all",
     }
     machine_of = [replace(c.candidate, correlation=0.0, ratio_of="eligible") for c in found]

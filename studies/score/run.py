@@ -5,14 +5,16 @@
 Eight clips of 8 frames are decoded densely with their true codes. Writes ``forms.csv`` and
 ``bound.csv`` (a row for each layer, and one for all that may replay), and ``score.png``.
 
-The bound tested (theorems 4.4 to 4.6 of FastCar as summarised by readers; the paper's own text was
-not at hand) is, for a token j and its predecessor j- one frame before,
+The bound tested is that of FastCar's theorem 4.7. The paper's own text was not at hand, and those
+who report the theorem print it in two forms. For a token j and its predecessor j- one frame before:
 
-    |MLP_j - MLP_j-|  <=  C (|X_j - X_j-| + sqrt(1 - s) + gamma M)
+    outside:  |MLP_j - MLP_j-|  <=  C (|X_j - X_j-| + sqrt(1 - s) + gamma M)
+    inside:   |MLP_j - MLP_j-|  <=  C (|X_j - X_j-| + sqrt(1 - s + gamma M))
 
 with X the input of the layer and s the score of query and key of length one, here the mean over
-heads of their cosine with both rotated. gamma M is taken as one constant, so that it orders
-nothing. Its first step says the same of the outputs of attention, without the term of X.
+heads of their cosine with both rotated. gamma M is one constant for all places, and not known.
+Outside the root it orders nothing; inside it does, so that form is tried with each constant of
+``INSIDE``. The first step of the proof says the same of the outputs of attention, without X.
 """
 
 from pathlib import Path
@@ -29,6 +31,9 @@ from studies.decisions.ranks import auc, spearman
 from studies.decisions.record import Archive, Array, Observed
 
 HERE = Path(__file__).parent
+INSIDE = (0.01, 0.1, 1.0, 10.0)
+"""Constants tried for gamma M inside the root. 1 - s lies between 0 and 2."""
+
 ALL = -1
 """Stands for all layers that may replay, ranked together as one threshold does."""
 
@@ -60,9 +65,14 @@ def compare_forms(seen: Observed) -> pd.DataFrame:
     return pd.DataFrame(rows).set_index("layer")
 
 
-def score_term(seen: Observed) -> Array:
-    """sqrt(1 - s), float32[R, L, E]."""
-    term: Array = np.sqrt(np.maximum(0, 1 - seen.cosine_paper))
+def score_term(seen: Observed, inside: float = 0.0) -> Array:
+    """sqrt(1 - s + gamma M), float32[R, L, E].
+
+    Args:
+        seen: What was decoded.
+        inside: gamma M.
+    """
+    term: Array = np.sqrt(np.maximum(0, 1 - seen.cosine_paper) + np.float32(inside))
     return term
 
 
@@ -71,7 +81,8 @@ def check_bound(seen: Observed, fitted: slice, tried: slice) -> pd.DataFrame:
 
     ``gain`` is what the term of the score adds to the rank correlation when both terms are weighted
     by least squares (weights of at least 0, and a constant for gamma M) on rows ``fitted`` and
-    tried on rows ``tried``; ``weight`` is what a standard deviation of the term of the score moves
+    tried on rows ``tried``; ``gain_inside`` the most that it adds in the form with gamma M inside
+    the root; ``weight`` is what a standard deviation of the term of the score moves
     the fit, over what one of the input's does. ``least_c`` is the smallest C that holds everywhere,
     ``slack`` the median of bound over change with it.
     """
@@ -89,16 +100,27 @@ def check_bound(seen: Observed, fitted: slice, tried: slice) -> pd.DataFrame:
         predicted = both[0] * entered[tried] + both[1] * scored[tried]
         with_score = spearman(predicted, change[tried])
         without = spearman(alone[0] * entered[tried], change[tried])
+        inside = {constant: score_term(seen, constant)[:, part] for constant in INSIDE}
+        gains = []
+        for root in inside.values():
+            fit = _fit(change, (entered, root), fitted)
+            weighted = fit[0] * entered[tried] + fit[1] * root[tried]
+            gains.append(spearman(weighted, change[tried]) - without)
         rows.append(
             {
                 "layer": layer,
                 "rank_corr_bound": spearman(bound, change),
+                **{
+                    f"rank_corr_inside_{constant:g}": spearman(entered + term, change)
+                    for constant, term in inside.items()
+                },
                 "rank_corr_input": spearman(entered, change),
                 "rank_corr_score_term": spearman(scored, change),
                 "rank_corr_tas": spearman(-seen.paper[:, part], change),
                 "rank_corr_mlp_input": spearman(seen.normed_change[:, part], change),
                 "rank_corr_attention_step": spearman(scored, seen.attention_change[:, part]),
                 "gain": with_score - without,
+                "gain_inside": max(gains),
                 "weight": both[1] * spreads[1] / max(both[0] * spreads[0], 1e-12),
                 "least_c": least_c,
                 "slack": float(np.median(least_c * bound / np.maximum(change, 1e-9))),

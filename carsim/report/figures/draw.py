@@ -10,12 +10,11 @@ from matplotlib.ticker import FuncFormatter
 
 from carsim.report.figures import style
 from carsim.report.figures.plot import Panel, Plot, Series
-from carsim.text import number
 
 MARKERS = {"o": "o", "x": "x", "|": "|", "d": "d", "*": "*", "s": "s", "^": "^"}
 DASHES = {"solid": "-", "dash": "--", "dot": ":"}
-MOST_COLUMNS = 5
-"""Entries of a legend that fit side by side."""
+CHARACTERS_PER_INCH = 9
+"""Of a legend, with room for the marks."""
 
 
 def draw(plot: Plot) -> Figure:
@@ -52,7 +51,9 @@ def draw(plot: Plot) -> Figure:
             for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
         }
         if len(entries) > 1:
-            columns = len(entries) if len(entries) <= MOST_COLUMNS else -(-len(entries) // 2)
+            needed = sum(6 + len(label) for label in entries)
+            lines = -(-needed // int(CHARACTERS_PER_INCH * plot.size_in[0]))
+            columns = -(-len(entries) // lines)
             figure.legend(
                 entries.values(), entries.keys(), loc="outside lower center", ncols=columns
             )
@@ -74,7 +75,7 @@ def save(plot: Plot, path: Path) -> None:
 
 
 def _draw_panel(axes: Axes, panel: Panel, *, is_last: bool) -> None:
-    if panel.band:
+    if panel.band and panel.band[0] < panel.band[1]:
         axes.axvspan(*panel.band, color=style.LIGHT_GREY, alpha=0.5, linewidth=0)
     for series in panel.series:
         _draw_series(axes, series)
@@ -86,7 +87,9 @@ def _draw_panel(axes: Axes, panel: Panel, *, is_last: bool) -> None:
     ):
         if scale == "log":
             axes.set(**{f"{axis}scale": "log"})
-            getattr(axes, f"{axis}axis").set_major_formatter(FuncFormatter(lambda v, _: number(v)))
+            getattr(axes, f"{axis}axis").set_major_formatter(
+                FuncFormatter(lambda v, _: f"{v:,.9g}")
+            )
         if ends:
             axes.set(**{f"{axis}lim": ends})
     if not panel.x_range and any(series.text for series in panel.series):

@@ -3,9 +3,7 @@
 The publication (arXiv 2505.14709, section 6) names the board and the video, not the cores, the
 batch, the precision, nor who computes attention. A :class:`Candidate` fixes them. Its MLPs are
 computed as section 5 describes: each sequence on one core, the ones that do not replay dealt out by
-the Dynamic Resource Scheduler. Its attention (projections included) is either computed by sequences
-too, or split by heads over all cores, so that no core waits for one with more sequences (mapping
-``batch`` or ``heads``).
+the scheduler of the design. What else of a layer a core computes follows from the mapping.
 """
 
 from dataclasses import dataclass
@@ -15,12 +13,12 @@ import numpy as np
 
 from carsim.design import Design, override
 from carsim.trace import Decisions
+from carsim.validate.peers import data_rows
 from carsim.workload.geometry import Video
 
 PAPER_VIDEO = Video(n_frames=8, tokens_per_frame=256, prompt_tokens=62)
 """FastCar section 6: 8 frames of 256 tokens. VILA-U's prompts have 50 to 65 tokens."""
 
-AttentionBy = Literal["heads", "sequences"]
 RatioOf = Literal["eligible", "all"]
 
 _KV4 = {"model.kv": {"bits": 4, "group": 128, "scale_bits": 16, "zero_bits": 16}}
@@ -48,8 +46,7 @@ class Candidate:
     Attributes:
         cores: C.
         batch: B, sequences in lockstep.
-        attention_by: What of attention a core works on: its heads of all sequences, or all heads
-            of its sequences.
+        mapping: ``machine.mapping``: what of attention a core works on.
         correlation: Between any two sequences' decisions of one layer-step.
         ratio_of: The decisions that the published replay ratio counts: those of all steps, or
             of eligible ones (the first frame left out).
@@ -58,10 +55,36 @@ class Candidate:
 
     cores: int
     batch: int
-    attention_by: AttentionBy = "heads"
+    mapping: str
     correlation: float = 0.0
     ratio_of: RatioOf = "eligible"
     weights: str = "4 bit in HBM"
+
+    def __str__(self) -> str:
+        return f"{self.batch} on {self.cores} cores, {self.mapping}"
+
+
+def own_candidate(design: Design) -> Candidate:
+    """The candidate that a design is."""
+    return Candidate(design.machine.cores, design.policy.batch, design.machine.mapping)
+
+
+def searched() -> list[tuple[str, Candidate]]:
+    """Group and candidate of every line that ``studies/paper/search.py`` kept."""
+    return [
+        (
+            row["group"],
+            Candidate(
+                cores=int(row["cores"]),
+                batch=int(row["batch"]),
+                mapping=row["mapping"],
+                correlation=float(row["correlation"]),
+                ratio_of="all" if row["ratio_of"] == "all" else "eligible",
+                weights=row["weights"],
+            ),
+        )
+        for row in data_rows("fastcar_set.csv")
+    ]
 
 
 def replay_probability(candidate: Candidate, ratio: float, video: Video = PAPER_VIDEO) -> float:
@@ -83,7 +106,7 @@ def candidate_design(base: Design, candidate: Candidate, clock_mhz: float) -> De
         {
             "board.fabric_clock_mhz": clock_mhz,
             "machine.cores": candidate.cores,
-            "machine.mapping": "heads" if candidate.attention_by == "heads" else "batch",
+            "machine.mapping": candidate.mapping,
             "machine.array.cols": width * base.machine.array.cols,
             "machine.activation_buffer_kib": max(
                 base.machine.activation_buffer_kib, activations_kib

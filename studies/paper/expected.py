@@ -10,26 +10,27 @@ empty buffers; attention is simulated at a few contexts and interpolated linearl
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from math import exp, lgamma, log
 
 import numpy as np
 from numpy.typing import NDArray
 
-from carsim.design import DenseAttention, Design, StreamingAttention
+from carsim.design import Design
+from carsim.design.policy import Attention
 from carsim.machine import drs
 from carsim.machine.bench import Ahead
 from carsim.machine.hardware import Hardware
 from carsim.machine.memo import PhaseMemo
 from carsim.machine.phase import AttendCase, MlpCase, OutputCase
-from carsim.validate.paper_machine import (
+from carsim.validate.candidates import (
     PAPER_VIDEO,
     Candidate,
     candidate_design,
     replay_probability,
 )
-from carsim.validate.paper_rows import DENSE, PaperRow
+from carsim.validate.paper import DENSE, PaperRow
 
 Floats = NDArray[np.float64]
 
@@ -128,7 +129,7 @@ class PhaseCycles:
 
 
 @cache
-def _mean_weights(attention: DenseAttention | StreamingAttention) -> Floats:
+def _mean_weights(attention: Attention) -> Floats:
     """How much each of :data:`CONTEXTS` counts in the mean over a video."""
     contexts = map(PAPER_VIDEO.context, range(PAPER_VIDEO.n_steps))
     attended = [attention.attended(context) for context in contexts]
@@ -198,9 +199,7 @@ def explain(
     found = []
     shared: tuple[Candidate, PhaseCycles | None] | None = None
     for candidate in candidates:
-        machine = Candidate(
-            candidate.cores, candidate.batch, candidate.attention_by, weights=candidate.weights
-        )
+        machine = replace(candidate, correlation=0.0, ratio_of="eligible")
         if shared is None or shared[0] != machine:
             shared = machine, _fitted(base, machine, dense, prefill)
         phases = shared[1]

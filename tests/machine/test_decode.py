@@ -1,0 +1,53 @@
+"""Steps of plain decoding, by hand."""
+
+import pytest
+from strategies import small_design
+
+from carsim.design import override
+from carsim.errors import InputError
+from carsim.machine.decode import contexts_of, decode
+from carsim.validate.boards import published_design
+
+
+def test_a_step_moves_each_weight_once_and_each_cached_token_once() -> None:
+    design = published_design("li_date25_kv260")
+    model = design.model
+    weights = model.weights.bytes_of(model.body.weights + model.head.stored_weights(model.body))
+    # K and V of 512 tokens are read, those of the current one written; 32 layers of 16-bit outputs
+    # go to the replay cache, which a machine without replay would leave out.
+    cached = 513 * model.body.n_layers * 2 * 4096
+    unused = model.body.n_layers * 4096 * 2
+    assert decode(design, 512).bytes_per_step == weights + cached + unused
+
+
+def test_a_batch_decodes_as_many_tokens_per_step() -> None:
+    one, two = (decode(small_design(batch=batch, cores=batch), 20) for batch in (1, 2))
+    assert two.tokens_per_s == pytest.approx(2 / two.seconds_per_step)
+    assert one.tokens_per_s < two.tokens_per_s < 2 * one.tokens_per_s
+
+
+def test_without_the_head_a_step_is_shorter_by_just_the_head() -> None:
+    design = small_design(batch=1, cores=1)
+    whole = decode(design, 9)
+    body = decode(override(design, {"machine.include_head": False}), 9)
+    head = whole.simulation.totals["head"].cycles
+    assert whole.cycles_per_step == body.cycles_per_step + head > body.cycles_per_step
+
+
+def test_a_range_is_the_mean_of_its_steps() -> None:
+    design = small_design(batch=1, cores=1)
+    steps = [decode(design, context).cycles_per_step for context in (5, 6, 7)]
+    assert decode(design, 5, 7).cycles_per_step == pytest.approx(sum(steps) / 3)
+
+
+def test_a_long_range_is_sampled_where_it_hardly_matters() -> None:
+    design = small_design(batch=1, cores=1)
+    every = [decode(design, context).cycles_per_step for context in range(1, 301)]
+    assert len(contexts_of(1, 300)) == 32
+    assert decode(design, 1, 300).cycles_per_step == pytest.approx(sum(every) / 300, rel=0.005)
+
+
+@pytest.mark.parametrize("contexts", [(0, None), (9, 8), (-1, 3)])
+def test_a_context_that_does_not_exist_is_refused(contexts: tuple[int, int | None]) -> None:
+    with pytest.raises(InputError, match=r"^context: got"):
+        decode(small_design(batch=1), *contexts)

@@ -1,0 +1,161 @@
+"""FastCar's published rows: what is drawn, what is fitted, and both rivals."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from carsim import run
+from carsim.design import load_design
+from carsim.technology.fit import check_fit
+from carsim.trace import load_trace
+from carsim.validate.candidates import (
+    PAPER_VIDEO,
+    Candidate,
+    candidate_design,
+    drawn_decisions,
+    own_candidate,
+    replay_probability,
+    searched,
+)
+from carsim.validate.paper import (
+    DESIGN,
+    FITTED,
+    fitted_clock_mhz,
+    line_s,
+    paper_rows,
+    simulate_rows,
+    skipping_s,
+    validate_paper,
+)
+from carsim.validate.part import Group, Part
+
+TRACES = Path(__file__).parents[2] / "traces"
+BASE = load_design(DESIGN)
+ROWS = paper_rows()
+OWN = own_candidate(BASE)
+
+
+@pytest.fixture(scope="module")
+def part() -> Part:
+    return validate_paper()
+
+
+@pytest.fixture(scope="module")
+def groups(part: Part) -> dict[str, Group]:
+    return {group.title: group for group in part.groups}
+
+
+# ------------------------------------------------------------------------------------------- draws
+
+
+def test_ratio_of_all_steps_asks_more_of_the_eligible_ones_until_there_are_no_more() -> None:
+    over_all = replace(OWN, ratio_of="all")
+    assert replay_probability(OWN, 0.5) == 0.5
+    assert replay_probability(over_all, 0.5) == pytest.approx(0.5 * 8 / 7)
+    assert replay_probability(over_all, 0.9) == 1.0
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.3])
+@pytest.mark.parametrize(("ratio_of", "eligible"), [("eligible", 0.5), ("all", 4 / 7)])
+def test_drawn_decisions_have_the_ratio_and_correlation_asked_for(
+    ratio_of, eligible, correlation
+) -> None:
+    asked = Candidate(4, 6, OWN.mapping, correlation, ratio_of)
+    replay = drawn_decisions(asked, 0.5, 8, np.random.default_rng(1)).replay
+    first = PAPER_VIDEO.tokens_per_frame
+    assert replay.shape == (2048, 8, 6)
+    assert not replay[:first].any()
+    later = replay[first:].reshape(-1, 6)
+    assert later.mean() == pytest.approx(eligible, abs=0.01)
+    between = np.corrcoef(later.T)[np.triu_indices(6, 1)]
+    assert between.mean() == pytest.approx(correlation, abs=0.02)
+
+
+def test_drawn_decisions_are_the_same_every_time() -> None:
+    once, again = (simulate_rows(BASE, OWN, 287.8, ROWS[3:5]) for _ in range(2))
+    assert once == again
+
+
+# -------------------------------------------------------------------------------------- the rivals
+
+
+def test_linear_skipping_is_linear_in_the_work_that_is_skipped() -> None:
+    # Per token: 4.329e9 MACs of MLP in 6.476e9 of weights, 262,144 per token attended to.
+    mean_context = 62 + (2048 + 1) / 2
+    work = 6_476_005_376 + 262_144 * mean_context
+    mlp = 0.5 * 32 * 3 * 4096 * 11008
+    body = BASE.model.body
+    assert skipping_s(ROWS[4], ROWS, body) == pytest.approx(689.7 * (1 - mlp * 7 / 8 / work))
+    assert skipping_s(ROWS[4], ROWS, body, "all") == pytest.approx(689.7 * (1 - mlp / work))
+    window16 = 689.7 * (6_476_005_376 + 262_144 * 20) / work
+    assert skipping_s(ROWS[2], ROWS, body) == pytest.approx(window16)
+
+
+def test_no_line_near_the_fitted_one_errs_less() -> None:
+    latencies = np.array([row.latency_s for row in ROWS])
+    replays = np.array([row.replay_ratio for row in ROWS])
+    fitted = np.array(line_s(ROWS, BASE.model.body))
+    best = np.abs(fitted / latencies - 1).mean()
+    for level in (-1, 0, 1):
+        for start in (-1, 0, 1):
+            for slope in (-2, 0, 2):
+                moved = fitted + np.where(replays > 0, start + slope * replays, level)
+                assert np.abs(moved / latencies - 1).mean() >= best - 1e-12
+
+
+def test_rivals_of_latency_are_as_good_as_is_said(groups: dict[str, Group]) -> None:
+    line = groups["latency of a video in s"].theirs
+    skipping = groups["the same rows"].theirs
+    assert line is not None
+    assert skipping is not None
+    assert (round(line.mean, 3), round(line.worst, 3)) == (0.010, 0.057)
+    assert (round(skipping.mean, 3), round(skipping.worst, 3)) == (0.031, 0.100)
+
+
+# --------------------------------------------------------------------------------- what is printed
+
+
+def test_rows_are_those_published() -> None:
+    assert [row.latency_s for row in ROWS] == [
+        689.7, 670.5, 662.7, 556.8, 475.3, 390.7, 354.5, 324.3
+    ]  # fmt: skip
+    assert ROWS[6].attention.attended(3000) == 4 + 256
+    assert [row.replay_ratio for row in ROWS[3:]] == [0.2, 0.5, 0.8, 0.87, 0.87]
+
+
+def test_errors_are_within_their_bounds(part: Part, groups: dict[str, Group]) -> None:
+    assert part.ok, part.failures
+    assert groups["rows nothing was fitted to"].ours.count == 8 - len(FITTED)
+    assert groups["ratio of all steps"].ours.mean > 0.05
+
+
+def test_replay_saves_the_share_of_operations_that_fastcar_states(groups: dict[str, Group]) -> None:
+    (saved,) = groups["operations saved"].rows
+    assert abs(saved.error) < 0.01 < abs(saved.rival_error or 0)
+
+
+def test_what_is_said_to_be_identified_holds_for_every_member(part: Part) -> None:
+    members = [candidate for group, candidate in searched() if group == "set"]
+    assert all(member.batch == member.cores + 1 for member in members)
+    assert {member.mapping for member in members} == {OWN.mapping}
+    assert (min(each.cores for each in members), max(each.cores for each in members)) == (3, 14)
+    shown = [group for group in part.groups if " cores, " in group.title]
+    of_set = [group.ours.mean for group in shown if "best of" not in group.title]
+    assert len(of_set) == 9
+    assert max(of_set) < min(of_set) + 0.003 + 0.001  # drawn decisions, not expectations
+    assert all(group.ours.mean > 0.025 for group in shown if "best of" in group.title)
+
+
+def test_the_rows_need_clock_cores_batch_and_schedule_of_the_design() -> None:
+    assert fitted_clock_mhz(BASE, OWN, ROWS) == pytest.approx(287.8, rel=1e-3)
+    assert check_fit(candidate_design(BASE, OWN, 287.8), PAPER_VIDEO).fits
+    (static,) = simulate_rows(BASE, OWN, 287.8, ROWS[3:4], schedule="static")
+    assert static.latency_s / ROWS[3].latency_s > 1.08
+
+
+def test_a_run_of_the_design_gives_the_dense_row() -> None:
+    """What anyone finds who simulates the file, fitted as its clock is to this row."""
+    found = run(BASE, [load_trace(TRACES / "vilau_8f.npz")]).rows[0]
+    assert found.latency_s == pytest.approx(ROWS[0].latency_s, rel=1e-3)
