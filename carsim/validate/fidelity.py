@@ -19,7 +19,7 @@ from carsim.design import Design, load_design, override
 from carsim.machine.batches import Batches
 from carsim.machine.hardware import Hardware
 from carsim.machine.limits import phase_limits
-from carsim.machine.memo import PhaseMemo
+from carsim.machine.phases import Phases
 from carsim.machine.plan import Plan
 from carsim.machine.simulate import simulate
 from carsim.metrics import Comparison
@@ -138,11 +138,11 @@ def cycles(design: Design, fidelity: str, context: int, replay: Bools) -> tuple[
     Returns:
         Cycles without the prompt, and what limits most of them.
     """
-    memo = PhaseMemo(Hardware(design, fidelity=fidelity))
+    phases = Phases(Hardware(design), fidelity)
     steps = (context - 1, context, 2 * context - 1)
     policy = design.policy
-    plan = Plan(memo.phases, _video(context), policy.attention, policy.schedule, True, steps)
-    found = simulate(plan, Batches(replay[None], 1, 0, "independent", "drawn"), memo)
+    plan = Plan(phases, _video(context), policy.attention, policy.schedule, True, steps)
+    found = simulate(plan, Batches(replay[None], 1, 0, "independent", "drawn"))
     # One token of prompt is no prefill worth comparing.
     totals = {name: total for name, total in found.totals.items() if name != "prefill"}
     by_limit: Counter[str] = Counter()

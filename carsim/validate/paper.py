@@ -20,14 +20,14 @@ from itertools import combinations
 import numpy as np
 
 from carsim.design import Body, Design, load_design, override
-from carsim.design.policy import Attention
 from carsim.machine.batches import make_batches
 from carsim.machine.hardware import Hardware
-from carsim.machine.memo import PhaseMemo
+from carsim.machine.phases import Phases
 from carsim.machine.plan import Plan
 from carsim.machine.simulate import simulate
 from carsim.machine.totals import activity_of
 from carsim.metrics import Comparison
+from carsim.policy import AttentionPolicy
 from carsim.technology.energy import energy
 from carsim.technology.fit import check_fit
 from carsim.technology.resources import resources
@@ -97,7 +97,7 @@ class PaperRow:
 
     name: str
     replay_ratio: float
-    attention: Attention
+    attention: AttentionPolicy
     latency_s: float
     efficiency: float
     source: str
@@ -229,7 +229,7 @@ def simulate_rows(
     """
     changes = {} if schedule is None else {"policy.schedule": schedule}
     design = override(candidate_design(base, candidate, clock_mhz), changes)
-    memo, used = PhaseMemo(Hardware(design)), resources(design)
+    phases, used = Phases(Hardware(design)), resources(design)
     layers, steps = design.model.body.n_layers, PAPER_VIDEO.n_steps
     seeds = np.random.SeedSequence(SEED).spawn(len(rows))
     found = []
@@ -241,10 +241,10 @@ def simulate_rows(
             rng = np.random.default_rng(seed)
             decisions = drawn_decisions(candidate, row.replay_ratio, layers, rng)
         plan = Plan(
-            memo.phases, PAPER_VIDEO, row.attention, design.policy.schedule, replays, range(steps)
+            phases, PAPER_VIDEO, row.attention, design.policy.schedule, replays, range(steps)
         )
-        simulation = simulate(plan, make_batches(decisions, candidate.batch), memo)
-        done = activity_of(simulation.totals, [path.name for path in memo.phases.hw.paths])
+        simulation = simulate(plan, make_batches(decisions, candidate.batch))
+        done = activity_of(simulation.totals, [path.name for path in phases.hw.paths])
         seconds = float(simulation.batch_cycles[0]) / (clock_mhz * 1e6)
         found.append(Simulated(seconds, energy(design, done, used).board.value_j))
     return found
