@@ -61,7 +61,7 @@ def test_boards_fail_only_by_what_is_known(short: dict[str, Part]) -> None:
     assert {row.note.split()[0] for row in inside.rows} == {"memory", "port"}
     # What the model leaves out of the others can only take time.
     assert all(row.error > 0 for row in outside.rows)
-    assert groups["power in W"].ours.worst <= 0.31
+    assert groups["power in W"].ours.worst <= 0.35
 
 
 def test_the_command_prints_a_line_per_group(found: dict[str, Part]) -> None:

@@ -67,7 +67,7 @@ def test_more_context_and_fewer_ports_slow_down_on_board_and_here(part: Part) ->
         ("Torch2RISCV, 1 port: SmolLM2", "Torch2RISCV, 2 ports: SmolLM2"),
     ):
         for slow, fast in zip(both(slower), both(faster), strict=True):
-            assert slow < fast < 2 * slow
+            assert slow < fast
 
 
 def test_published_power_lies_in_every_interval(part: Part) -> None:
