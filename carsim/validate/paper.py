@@ -20,7 +20,6 @@ from itertools import combinations
 import numpy as np
 
 from carsim.design import Body, Design, load_design, override
-from carsim.design.policy import Attention
 from carsim.machine.batches import make_batches
 from carsim.machine.hardware import Hardware
 from carsim.machine.phases import Phases
@@ -28,6 +27,7 @@ from carsim.machine.plan import Plan
 from carsim.machine.simulate import simulate
 from carsim.machine.totals import activity_of
 from carsim.metrics import Comparison
+from carsim.policy import AttentionPolicy
 from carsim.technology.energy import energy
 from carsim.technology.fit import check_fit
 from carsim.technology.resources import resources
@@ -97,7 +97,7 @@ class PaperRow:
 
     name: str
     replay_ratio: float
-    attention: Attention
+    attention: AttentionPolicy
     latency_s: float
     efficiency: float
     source: str

@@ -18,12 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from carsim.design import Design
-from carsim.design.policy import Attention
-from carsim.machine import drs
-from carsim.machine.bench import Ahead
 from carsim.machine.hardware import Hardware
-from carsim.machine.memo import PhaseMemo
-from carsim.machine.phase import AttendCase, MlpCase, OutputCase
+from carsim.machine.phases import AttendCases, MlpCases, Phases
+from carsim.policy import PLAIN, AttentionPolicy
+from carsim.schedule import BASELINE, SCHEDULES
 from carsim.validate.candidates import (
     PAPER_VIDEO,
     Candidate,
@@ -83,29 +81,22 @@ class PhaseCycles:
         design = candidate_design(base, candidate, clock_mhz)
         self.clock_mhz = clock_mhz
         self._layers = design.model.body.n_layers
-        memo, none = PhaseMemo(Hardware(design)), Ahead()
-        cores, batch = candidate.cores, candidate.batch
-        self._prefill = memo.prefill_layer(PAPER_VIDEO.prompt_tokens).cycles
-        qkv = memo.layer_phase(memo.phases.qkv_case(True, PAPER_VIDEO.max_context, none)).cycles
-        output = memo.layer_phase(OutputCase(False, none)).cycles
-        self._projections = qkv + output
-        self._attention = tuple(
-            memo.layer_phase(AttendCase(True, tokens, False, none)).cycles for tokens in CONTEXTS
-        )
+        phases, batch = Phases(Hardware(design)), candidate.batch
+        self._prefill = int(phases.prefill_layer(PAPER_VIDEO.prompt_tokens).cycles[0])
+        output = int(phases.output().cycles[0])
+        self._projections = int(phases.qkv(True).cycles[0]) + output
+        tokens = np.array(CONTEXTS)
+        attention = phases.attention(True, AttendCases(tokens, tokens), PLAIN, False)
+        self._attention = tuple(attention.cycles.tolist())
         # Known after Q, the decisions have at least as long as known after attention.
-        slack = 0 if design.machine.decision_at == "residual" else output
-        exposed = max(0, memo.phases.hw.dispatch_cycles("drs") - slack)
-
-        def mlp(schedule: str, computing: int, scored: bool) -> int:
-            who = [b < computing for b in range(batch)]
-            loads = drs.loads_of(drs.SCHEDULES[schedule](who, cores), cores)
-            case = MlpCase(
-                loads, batch - computing, exposed if scored else 0, True, scored, False, none
-            )
-            return memo.layer_phase(case).cycles
-
-        self._dense = mlp("static", batch, False)
-        self._by_computing = np.array([mlp("drs", n, True) for n in range(batch + 1)], np.float64)
+        known = 0 if design.machine.decision_at == "residual" else output
+        everyone = np.ones((1, batch), np.bool_)
+        self._dense = int(phases.mlp(BASELINE, MlpCases(everyone, None)).cycles[0])
+        computing = np.tri(batch + 1, batch, -1, np.bool_)
+        schedule = SCHEDULES[design.policy.schedule]
+        known = min(known, phases.hw.dispatch_cycles(schedule))
+        cases = MlpCases(computing, np.full(batch + 1, known))
+        self._by_computing = phases.mlp(schedule, cases).cycles.astype(np.float64)
 
     def seconds(self, row: PaperRow, candidate: Candidate, *, prefill: bool = True) -> float:
         """Expected latency of a row.
@@ -129,7 +120,7 @@ class PhaseCycles:
 
 
 @cache
-def _mean_weights(attention: Attention) -> Floats:
+def _mean_weights(attention: AttentionPolicy) -> Floats:
     """How much each of :data:`CONTEXTS` counts in the mean over a video."""
     contexts = map(PAPER_VIDEO.context, range(PAPER_VIDEO.n_steps))
     attended = [attention.attended(context) for context in contexts]
