@@ -6,7 +6,6 @@ import re
 from pathlib import Path
 
 import pytest
-from carsim.validate.part import Group, Part
 from pages import EVIL, Page
 from rich.console import Console
 
@@ -25,6 +24,7 @@ from carsim.report.comparisons import (
 )
 from carsim.report.figures.draw import image
 from carsim.report.validation import VALIDATION_FILES, save_validation
+from carsim.validate.part import Group, Part
 
 NEAR = Comparison("near", 20.0, 19.0, 10.0, 0.1, "a data sheet", "GB/s")
 FAR = Comparison("far | away", 2.0, 3.0, 2.0, 0.1, "a paper", "s", "measured by hand")
