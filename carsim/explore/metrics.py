@@ -7,8 +7,6 @@ from carsim.errors import InputError
 from carsim.metrics import METRICS
 from carsim.yaml_file import shown
 
-__all__ = ["METRICS", "RESULT_COLUMNS", "check_metric", "direction_of"]
-
 RESULT_COLUMNS = ("status", "reason", "seconds", *METRICS)
 """Columns of a frame of results beside ``point`` and the axes. Of ``status``, only ``ok`` is an
 answer: ``misfit`` does not fit its board, ``invalid`` is refused, and ``failed`` could not be
