@@ -33,42 +33,83 @@ class Batches:
     label: str
     reads: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
 
-    def distinct(
-        self, steps: NDArray[np.intp], group: slice
-    ) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
+    def distinct(self, steps: NDArray[np.intp], group: slice) -> "DistinctRows":
         """The different rows of decisions of some steps and sequences.
 
         Args:
             steps: Steps, s of them.
             group: Sequences of a batch, W of them.
-
-        Returns:
-            Sequences that compute, bool[R, W], and which of the R each layer-step has, [G, s, L].
         """
         key = (steps.tobytes(), group.start, group.stop)
         if key not in self._distinct:
-            self._distinct[key] = _distinct(~self.replay[:, steps, :, group])
+            self._distinct[key] = DistinctRows.of(~self.replay[:, steps, :, group])
         return self._distinct[key]
 
     @cached_property
-    def _distinct(self) -> dict[Hashable, tuple[NDArray[np.bool_], NDArray[np.intp]]]:
+    def computing_counts(self) -> NDArray[np.int64]:
+        """In how many layer-steps of all batches 0, 1, ..., B sequences compute, int64[B + 1]."""
+        width = self.replay.shape[-1]
+        everyone = self.distinct(np.arange(self.replay.shape[1]), slice(0, width))
+        computing = everyone.rows.sum(axis=1)
+        return np.bincount(
+            computing, weights=everyone.counts.sum(axis=0), minlength=width + 1
+        ).astype(np.int64)
+
+    @cached_property
+    def _distinct(self) -> "dict[Hashable, DistinctRows]":
         return {}
 
 
-def _distinct(bits: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
-    """The different rows of the last axis, and which of them each row is."""
-    shape, width = bits.shape[:-1], bits.shape[-1]
-    rows = bits.reshape(-1, width)
-    if width > 16:  # a table of all possible rows would be large
-        packed = np.packbits(rows, axis=1)
-        _, first, row_of = np.unique(packed, axis=0, return_index=True, return_inverse=True)
-    else:
-        code = rows @ (1 << np.arange(width))
-        example = np.full(1 << width, -1, np.intp)
-        example[code] = np.arange(len(code))
-        there = example >= 0
-        first, row_of = example[there], (np.cumsum(there) - 1)[code]
-    return rows[first], row_of.reshape(shape)
+@dataclass(frozen=True, eq=False)
+class DistinctRows:
+    """The different rows of decisions. R rows of W sequences, G batches, s steps, L layers.
+
+    Attributes:
+        rows: Sequences that compute, bool[R, W].
+        counts: How often each row occurs in each batch, int64[G, R].
+        codes: A code of the row of each layer-step, [G, s, L].
+        number_of: The number of the row with a code.
+    """
+
+    rows: NDArray[np.bool_]
+    counts: NDArray[np.int64]
+    codes: NDArray[Any]
+    number_of: NDArray[np.intp]
+
+    @property
+    def row_of(self) -> NDArray[np.intp]:
+        """Which of the R rows each layer-step has, [G, s, L]."""
+        found: NDArray[np.intp] = self.number_of[self.codes]
+        return found
+
+    @classmethod
+    def of(cls, computing: NDArray[np.bool_]) -> "DistinctRows":
+        """The different rows of bool[G, s, L, W]."""
+        width = computing.shape[-1]
+        packed = np.packbits(computing, axis=-1)
+        codes: NDArray[Any]
+        if packed.shape[-1] <= 2:
+            codes = packed.view(f">u{packed.shape[-1]}")[..., 0]
+            most = 1 << 8 * packed.shape[-1]
+        else:  # a table of all possible rows would be large
+            flat = packed.reshape(-1, packed.shape[-1])
+            different, row_of = np.unique(flat, axis=0, return_inverse=True)
+            codes = row_of.reshape(computing.shape[:-1])
+            counts = _counts(codes, len(different))
+            rows = np.unpackbits(different, axis=-1, count=width).astype(np.bool_)
+            return cls(rows, counts, codes, np.arange(len(different)))
+        counts = _counts(codes, most)
+        used = np.flatnonzero(counts.any(axis=0))
+        bits = used.astype(codes.dtype)[:, None].view(np.uint8)
+        rows = np.unpackbits(bits, axis=-1, count=width).astype(np.bool_)
+        number_of = np.zeros(most, np.intp)
+        number_of[used] = np.arange(len(used))
+        return cls(rows, counts[:, used], codes, number_of)
+
+
+def _counts(codes: NDArray[Any], most: int) -> NDArray[np.int64]:
+    """How often each code below ``most`` occurs in each batch, [G, most]."""
+    return np.array([np.bincount(each.ravel(), minlength=most) for each in codes], np.int64)
 
 
 def make_batches(decisions: Decisions, batch: int) -> Batches:

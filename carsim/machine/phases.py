@@ -100,6 +100,11 @@ class MlpCases(NamedTuple):
     computing: NDArray[np.bool_]
     known_cycles: Ints | None
 
+    def take(self, index: NDArray[Any]) -> "MlpCases":
+        """Some of the cases."""
+        known = self.known_cycles
+        return MlpCases(self.computing[index], None if known is None else known[index])
+
 
 class Phases:
     """Takes phases of one hardware through one rung; equal cases are taken once.

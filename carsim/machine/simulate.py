@@ -9,6 +9,7 @@ is tested against.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,23 +68,26 @@ class Simulation:
         return sum(total.bound_cycles for total in self.totals.values())
 
 
-class _Visits:
-    """Which of the outcomes of a kind of phase each layer-step visits."""
+class _Visits(NamedTuple):
+    """How often the layer-steps of each batch visit the outcomes of a kind of phase.
 
-    def __init__(self, name: str, outcome: Outcome, index: NDArray[np.intp]) -> None:
-        self.name, self.outcome = name, outcome
-        self.index = index  # [G or 1, S, L or 1]; -1 where another visit serves
+    Attributes:
+        name: Kind of phase.
+        outcome: n different phases.
+        counts: Of each batch, int64[G, n].
+        outcome_of: The outcome of each layer-step, [G or 1, S, L or 1], -1 where another visit serves;
+            None without detail.
+    """
 
-    def counts(self, shape: tuple[int, ...]) -> Ints:
-        """How often each outcome occurs."""
-        times = int(np.prod(shape)) // self.index.size
-        flat = self.index.ravel()
-        found: Ints = np.bincount(flat[flat >= 0], minlength=len(self.outcome.cycles)) * times
-        return found.astype(np.int64)
+    name: str
+    outcome: Outcome
+    counts: Ints
+    outcome_of: NDArray[np.intp] | None
 
     def spread(self, figure: Ints) -> Ints:
         """A figure of the outcomes at each layer-step, 0 where another visit serves."""
-        return np.where(self.index >= 0, figure[self.index], 0)
+        assert self.outcome_of is not None
+        return np.where(self.outcome_of >= 0, figure[self.outcome_of], 0)
 
 
 def simulate(plan: Plan, batches: Batches, *, detail: bool = False) -> Simulation:
@@ -99,38 +103,44 @@ def simulate(plan: Plan, batches: Batches, *, detail: bool = False) -> Simulatio
     for scored in (False, True):
         where = np.flatnonzero(plan.scored == scored)
         if where.size:
-            visits += _visits_of(plan, batches, scored, where)
-    weighted: dict[str, list[tuple[Outcome, Ints]]] = {name: [] for name in LAYER_PHASES}
-    cycles = np.zeros(1, np.int64)
-    kept = {name: np.zeros(shape, np.int64) for name in LAYER_PHASES} if detail else {}
-    for visit in visits:
-        counts = visit.counts(shape)
-        weighted[visit.name].append((visit.outcome, counts))
-        spread = visit.spread(visit.outcome.cycles)
-        n_layers = spread.shape[2]
-        cycles = cycles + spread.sum(axis=(1, 2)) * (shape[2] // n_layers)
-        if detail:
-            kept[visit.name] += spread
+            visits += _visits_of(plan, batches, scored, where, detail)
     totals, outside = _outside_of_layers(plan, shape[0])
-    layers = {name: total_of(pairs) for name, pairs in weighted.items()}
+    layers = {
+        name: total_of([(v.outcome, v.counts.sum(axis=0)) for v in visits if v.name == name])
+        for name in LAYER_PHASES
+    }
     layers["mlp"] = _with_mlp_bound(layers["mlp"], plan, batches)
+    batch_cycles = np.zeros(shape[0], np.int64) + outside
+    for visit in visits:
+        batch_cycles += visit.counts @ visit.outcome.cycles
+    kept = {name: np.zeros(shape, np.int64) for name in LAYER_PHASES} if detail else {}
+    for visit in visits if detail else ():
+        kept[visit.name] += visit.spread(visit.outcome.cycles)
     return Simulation(
         plan,
         {"prefill": totals["prefill"], **layers} | totals,
-        np.zeros(shape[0], np.int64) + cycles + outside,
+        batch_cycles,
         kept,
         _work(visits, shape[1], shape[2]) if detail else None,
-        sum(int((counts > 0).sum()) for pairs in weighted.values() for _, counts in pairs),
+        sum(int(visit.counts.any(axis=0).sum()) for visit in visits),
     )
 
 
 def _visits_of(
-    plan: Plan, batches: Batches, scored: bool, where: NDArray[np.intp]
+    plan: Plan, batches: Batches, scored: bool, where: NDArray[np.intp], detail: bool
 ) -> list[_Visits]:
     """The phases of all layer-steps in which a replay is decided on, or of all others."""
     phases, n_steps = plan.phases, len(plan.steps)
+    n_batches, _, n_layers, _ = batches.replay.shape
 
-    def at(index: NDArray[np.intp]) -> NDArray[np.intp]:  # [G or 1, len(where), L or 1]
+    def visits(name: str, outcome: Outcome, index: NDArray[np.intp]) -> _Visits:
+        """Of phases that each layer-step has by its index, [G or 1, len(where), L or 1]."""
+        n = len(outcome.cycles)
+        counts = np.array([np.bincount(each.ravel(), minlength=n) for each in index], np.int64)
+        counts = np.broadcast_to(counts * (n_layers // index.shape[2]), (n_batches, n))
+        return _Visits(name, outcome, counts, at(index) if detail else None)
+
+    def at(index: NDArray[np.intp]) -> NDArray[np.intp]:
         every = np.full((index.shape[0], n_steps, index.shape[2]), -1, np.intp)
         every[:, where] = index
         return every
@@ -143,10 +153,10 @@ def _visits_of(
     cases, case_of = reads.distinct()
     attention = phases.attention(scored, cases, plan.attention, plan.aligned_outside)
     output = phases.output()
-    visits = [
-        _Visits("qkv", phases.qkv(scored), at(same)),
-        _Visits("attention", attention, at(case_of)),
-        _Visits("output", output, at(same)),
+    found = [
+        visits("qkv", phases.qkv(scored), same),
+        visits("attention", attention, case_of),
+        visits("output", output, same),
     ]
     schedule = plan.schedule_of(scored)
     dispatch = plan.hw.dispatch_cycles(schedule)
@@ -154,22 +164,24 @@ def _visits_of(
         plan.known_cycles(attention.cycles[case_of], int(output.cycles[0])), dispatch
     )
     for number, group in enumerate(plan.groups(scored)):
-        rows, row_of = batches.distinct(where, group)
+        rows = batches.distinct(where, group)
         # The register takes the next group once the one before has left the cores.
         starts, start_of = np.unique(known * (scored and number == 0), return_inverse=True)
-        pairs = row_of * len(starts) + start_of.reshape(known.shape)
-        used, pair_of = renumber(pairs, len(rows) * len(starts))
-        row, start = np.divmod(used, len(starts))
-        head_start = starts[start]
-        # Cores being alike, only their loads matter.
-        loads = core_loads(schedule, rows[row], plan.hw.design.machine.cores)
-        _, first, same_as = np.unique(
-            np.column_stack([loads, head_start]), axis=0, return_index=True, return_inverse=True
-        )
-        mlps = MlpCases(rows[row[first]], head_start[first] if scored else None)
-        index = same_as.ravel()[pair_of]
-        visits.append(_Visits("mlp", phases.mlp(schedule, mlps), at(index)))
-    return visits
+        # Cores being alike, only their loads matter, and how long the decisions are known.
+        loads = core_loads(schedule, rows.rows, plan.hw.design.machine.cores)
+        _, first, same_as = np.unique(loads, axis=0, return_index=True, return_inverse=True)
+        start, row = np.divmod(np.arange(len(first) * len(starts)), len(first))
+        mlps = MlpCases(rows.rows[first[row]], starts[start] if scored else None)
+        if len(starts) == 1 and not detail:
+            counts = np.zeros((n_batches, len(first)), np.int64)
+            np.add.at(counts.T, same_as.ravel(), rows.counts.T)
+            found.append(_Visits("mlp", phases.mlp(schedule, mlps), counts, None))
+            continue
+        index = same_as.ravel()[rows.row_of] + len(first) * start_of.reshape(known.shape)
+        used, index = renumber(index, len(first) * len(starts))
+        mlps = mlps.take(used)
+        found.append(visits("mlp", phases.mlp(schedule, mlps), index))
+    return found
 
 
 def simulate_plainly(plan: Plan, batches: Batches) -> Simulation:
@@ -230,9 +242,8 @@ def _outside_of_layers(plan: Plan, n_batches: int) -> tuple[dict[str, PhaseTotal
 
 def _with_mlp_bound(total: PhaseTotals, plan: Plan, batches: Batches) -> PhaseTotals:
     """The bound of all MLPs: it knows no register groups, only how many sequences compute."""
-    computing = (~batches.replay).sum(axis=-1, dtype=np.int64).ravel()
     cycles, nbytes = plan.phases.mlp_bound(plan.hw.batch)
-    counts = np.bincount(computing, minlength=len(cycles))
+    counts = batches.computing_counts
     return replace(
         total,
         bound_cycles=int(counts @ cycles),

@@ -93,9 +93,14 @@ def test_different_rows_stand_for_all_rows(batch: int) -> None:
     replay = np.random.default_rng(batch).random((2, 6, 5, batch)) < 0.4
     batches = Batches(replay, 1, 0, "", "")
     for group in (slice(0, batch), slice(batch // 2, batch)):
-        rows, row_of = batches.distinct(np.arange(3, 6), group)
-        assert (rows[row_of] == ~replay[:, 3:6, :, group]).all()
-        assert len(np.unique(rows, axis=0)) == len(rows) == row_of.max() + 1
+        found = batches.distinct(np.arange(3, 6), group)
+        assert (found.rows[found.row_of] == ~replay[:, 3:6, :, group]).all()
+        assert len(np.unique(found.rows, axis=0)) == len(found.rows) == found.row_of.max() + 1
+        for g in range(2):
+            counts = np.bincount(found.row_of[g].ravel(), minlength=len(found.rows))
+            assert (found.counts[g] == counts).all()
+    computing = (~replay).sum(axis=-1).ravel()
+    assert (batches.computing_counts == np.bincount(computing, minlength=batch + 1)).all()
 
 
 def test_where_nothing_is_decided_every_core_keeps_its_own() -> None:
