@@ -42,7 +42,11 @@ class Batches:
         """
         key = (steps.tobytes(), group.start, group.stop)
         if key not in self._distinct:
-            self._distinct[key] = DistinctRows.of(~self.replay[:, steps, :, group])
+            width = group.stop - group.start
+            if (group.start, group.stop) not in self._codes:
+                self._codes[group.start, group.stop] = _codes(self.replay[..., group])
+            codes, different = self._codes[group.start, group.stop]
+            self._distinct[key] = DistinctRows.of(codes[:, steps], width, different)
         return self._distinct[key]
 
     @cached_property
@@ -57,6 +61,10 @@ class Batches:
 
     @cached_property
     def _distinct(self) -> "dict[Hashable, DistinctRows]":
+        return {}
+
+    @cached_property
+    def _codes(self) -> "dict[Hashable, tuple[NDArray[Any], NDArray[np.bool_] | None]]":
         return {}
 
 
@@ -83,28 +91,41 @@ class DistinctRows:
         return found
 
     @classmethod
-    def of(cls, computing: NDArray[np.bool_]) -> "DistinctRows":
-        """The different rows of bool[G, s, L, W]."""
-        width = computing.shape[-1]
-        packed = np.packbits(computing, axis=-1)
-        codes: NDArray[Any]
-        if packed.shape[-1] <= 2:
-            codes = packed.view(f">u{packed.shape[-1]}")[..., 0]
-            most = 1 << 8 * packed.shape[-1]
-        else:  # a table of all possible rows would be large
-            flat = packed.reshape(-1, packed.shape[-1])
-            different, row_of = np.unique(flat, axis=0, return_inverse=True)
-            codes = row_of.reshape(computing.shape[:-1])
-            counts = _counts(codes, len(different))
-            rows = np.unpackbits(different, axis=-1, count=width).astype(np.bool_)
-            return cls(rows, counts, codes, np.arange(len(different)))
-        counts = _counts(codes, most)
+    def of(
+        cls, codes: NDArray[Any], width: int, different: NDArray[np.bool_] | None
+    ) -> "DistinctRows":
+        """The different rows behind codes, [G, s, L].
+
+        Args:
+            codes: Of up to 16 sequences one bit each, the first the highest; of more the number of
+                a row in ``different``.
+            width: W.
+            different: Rows by their code, bool[codes, W], if there are more than 16 sequences.
+        """
+        counts = _counts(codes, 1 << width if different is None else len(different))
         used = np.flatnonzero(counts.any(axis=0))
-        bits = used.astype(codes.dtype)[:, None].view(np.uint8)
-        rows = np.unpackbits(bits, axis=-1, count=width).astype(np.bool_)
-        number_of = np.zeros(most, np.intp)
+        number_of = np.zeros(counts.shape[1], np.intp)
         number_of[used] = np.arange(len(used))
+        if different is not None:
+            return cls(different[used], counts[:, used], codes, number_of)
+        rows = (used[:, None] >> np.arange(width)[::-1] & 1).astype(np.bool_)
         return cls(rows, counts[:, used], codes, number_of)
+
+
+def _codes(
+    replay: NDArray[np.bool_],
+) -> tuple[NDArray[Any], NDArray[np.bool_] | None]:
+    """Codes of bool[..., W] as :meth:`DistinctRows.of` takes them, and the rows behind them."""
+    width = replay.shape[-1]
+    if width > 16:  # a table of all possible rows would be large
+        packed = np.packbits(~replay, axis=-1)
+        flat, row_of = np.unique(packed.reshape(-1, packed.shape[-1]), axis=0, return_inverse=True)
+        rows = np.unpackbits(flat, axis=-1, count=width).astype(np.bool_)
+        return row_of.reshape(replay.shape[:-1]), rows
+    codes = np.zeros(replay.shape[:-1], np.uint8 if width <= 8 else np.uint16)
+    for sequence in range(width):
+        codes = codes << 1 | ~replay[..., sequence]
+    return codes, None
 
 
 def _counts(codes: NDArray[Any], most: int) -> NDArray[np.int64]:
