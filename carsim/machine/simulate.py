@@ -75,8 +75,8 @@ class _Visits(NamedTuple):
         name: Kind of phase.
         outcome: n different phases.
         counts: Of each batch, int64[G, n].
-        outcome_of: The outcome of each layer-step, [G or 1, S, L or 1], -1 where another visit serves;
-            None without detail.
+        outcome_of: The outcome of each layer-step, [G or 1, S, L or 1]; -1 where another visit
+            serves, None without detail.
     """
 
     name: str

@@ -48,13 +48,92 @@ def solve(phase: Phase) -> Timing:
 
 
 class _Tiles(NamedTuple):
-    """Tiles of one operand, [n, K, tiles]; what is beyond the last tile is masked."""
+    """Some tiles of one operand, [n, K, tiles]; what is beyond the last tile is masked.
+
+    Attributes:
+        there: The operand has such a tile.
+        served: Units of service of the operand up to and with each tile.
+        served_before: The same without it.
+        computed: Cycles of the operand up to and with each tile.
+        computed_before: The same without it.
+    """
 
     there: NDArray[np.bool_]
-    served: Ints  # bytes' worth of service up to and with each tile, and before it
+    served: Ints
     served_before: Ints
-    computed: Ints  # cycles up to and with each tile, and before it
+    computed: Ints
     computed_before: Ints
+
+
+class _Operand:
+    """An operand cut into tiles: all that does not depend on when it is asked for.
+
+    Args:
+        step: The step that reads it.
+        shape: (n, K).
+        latency: Cycles from request to first byte.
+    """
+
+    def __init__(self, step: Step, shape: tuple[int, int], latency: int) -> None:
+        self.numerator, denominator = step.rate.as_integer_ratio()
+        self.latency = latency
+        self.slots = slots = step.slots
+        nbytes = np.broadcast_to(step.stream_bytes, shape)
+        self.count = count = -(-nbytes // step.tile_bytes)
+        self.working = count > 0
+        self.most = int(count.max())
+        self._step, self._nbytes, self._denominator = step, nbytes, denominator
+        self._share, self._share_bits = _share(nbytes, denominator)
+        self._cycles, self._rest = np.divmod(step.cycles, np.maximum(1, nbytes))
+        self.service = self._served(nbytes)
+        self.first = self._tiles(np.zeros_like(count), min(slots, self.most))
+        self.tail_first = np.maximum(2 * slots, count - slots)  # of what is not yet computed
+        last = count[..., None] - slots + np.arange(slots)  # of the operand's tiles, from 0
+        self.last_early = last + slots
+        if self.most <= slots:
+            return
+        self.second = self._tiles(np.full_like(count, slots), min(slots, self.most - slots))
+        if self.most <= 2 * slots:
+            return
+        self.before = self._tiles(self.tail_first - slots, slots)
+        self.tail = self._tiles(self.tail_first, slots)
+        known = self.tail_first[..., None] + np.arange(slots)
+        self.in_between, self.known = known >= 3 * slots, known
+        self.last_late, self.is_late = (
+            last - self.tail_first[..., None],
+            last >= self.tail_first[..., None],
+        )
+        self._slow_growth()
+
+    def _slow_growth(self) -> None:
+        """What tiles in between add to both maxima where the buffer cannot cover the latency."""
+        step, slots = self._step, self.slots
+        between = np.maximum(0, self.count - 3 * slots)
+        service = self._served(np.minimum(self._nbytes, step.tile_bytes))
+        compute = _tile_cycles(step) * self.numerator
+        period = (self.latency * self.numerator + service + compute) // slots
+        slow = period > np.maximum(service, compute)
+        self.x_growth = between * slow * (period - service)
+        self.y_growth = between * slow * (period - compute) // self.numerator
+
+    def _served(self, nbytes: Ints) -> Ints:
+        """Units of service of so many bytes of each lane."""
+        share = self._share if nbytes.ndim == 2 else self._share[..., None]
+        return (nbytes * self._denominator * share) >> self._share_bits
+
+    def _tiles(self, first: Ints, number: int) -> _Tiles:
+        """``number`` tiles from ``first`` (0 is the operand's first) on."""
+        nbytes, step = self._nbytes[..., None], self._step
+        index = first[..., None] + np.arange(number + 1)
+        done = np.clip(index * step.tile_bytes[..., None], 0, nbytes)
+        served = self._served(done)
+        # In two parts, as cycles times bytes may exceed 64 bits.
+        computed = self._cycles[..., None] * done
+        computed = computed - (-self._rest[..., None] * done // np.maximum(1, nbytes))
+        there = (index[..., :-1] >= 0) & (index[..., :-1] < self.count[..., None])
+        return _Tiles(
+            there, served[..., 1:], served[..., :-1], computed[..., 1:], computed[..., :-1]
+        )
 
 
 class _Lanes:
@@ -69,6 +148,7 @@ class _Lanes:
         self.ended = start
         self.sides_end = np.zeros(phase.n, np.int64)
         self._issued = fetch_start.copy()
+        self._operands: dict[int, _Operand] = {}  # by step; layers of a head repeat theirs
         self._free: dict[bool, Ints] = {}  # by buffer: when each slot was freed, [n, K, m]
         self._port: dict[int, tuple[Fraction, Ints]] = {}  # by memory: when it is free
         self._side_port: dict[int, tuple[Fraction, Ints]] = {}
@@ -92,84 +172,47 @@ class _Lanes:
         return self._streamed(step, begun, start)
 
     def _streamed(self, step: Step, begun: Ints, start: Ints) -> Track:
-        numerator, denominator = step.rate.as_integer_ratio()
-        nbytes = np.broadcast_to(step.stream_bytes, self._shape)
-        slots, latency = step.slots, self._latencies[step.path]
-        count = -(-nbytes // step.tile_bytes)
-        most = int(count.max())
-        share = _share(nbytes)
+        if id(step) not in self._operands:
+            self._operands[id(step)] = _Operand(step, self._shape, self._latencies[step.path])
+        operand = self._operands[id(step)]
+        slots, numerator = operand.slots, operand.numerator
         free = self._free.get(step.is_kv)
         if free is None:
             free = np.broadcast_to(self._issued[..., None], (*self._shape, slots))
-        port = self._port_free(step.path, step.rate)
-
-        def tiles(first: Ints | int, number: int) -> _Tiles:
-            """``number`` tiles from ``first`` (0 is the operand's first) on."""
-            index = np.asarray(first)[..., None] + np.arange(number + 1)
-            done = np.minimum(index * step.tile_bytes[..., None], nbytes[..., None])
-            done = np.maximum(done, 0)
-            served = (done * denominator * share[..., None]) >> SHARE_BITS
-            computed = -(-step.cycles[..., None] * done // np.maximum(1, nbytes)[..., None])
-            there = (index[..., :-1] >= 0) & (index[..., :-1] < count[..., None])
-            return _Tiles(
-                there, served[..., 1:], served[..., :-1], computed[..., 1:], computed[..., :-1]
-            )
-
-        state = _Block(port, start, self._issued)
-
-        def run(part: _Tiles, freed: Ints) -> Ints:
-            return state.run(part, freed, latency, numerator)
-
-        first = tiles(0, min(slots, most))
-        done = run(first, free[..., : first.there.shape[-1]])
+        state = _Block(self._port_free(step.path, step.rate), start, self._issued, operand)
+        done = state.run(operand.first, free)
         array_begun, fetch_begun = state.array_begun, state.fetch_begun
-        history = [free, done]
-        if most > slots:
-            second = tiles(slots, min(slots, most - slots))
-            done = run(second, done[..., : second.there.shape[-1]])
-            history.append(done)
-        frees = np.concatenate(history, axis=-1)
-        tail_first = np.maximum(2 * slots, count - slots)  # of what is not yet computed
-        if most > 2 * slots:
-            between = np.maximum(0, count - 3 * slots)
-            self._advance(step, state, between, share, latency)
-            before = tiles(tail_first - slots, slots)
+        frees = [free, done]
+        if operand.most > slots:
+            done = state.run(operand.second, done)
+            frees.append(done)
+        history = np.concatenate(frees, axis=-1)
+        early = _gather(history, operand.last_early)
+        if operand.most > 2 * slots:
+            state.x, state.y = state.x + operand.x_growth, state.y + operand.y_growth
+            before = operand.before
             arrival = -(-(state.x[..., None] + before.served) // numerator)
-            paced = np.maximum(state.y[..., None], arrival - before.computed_before)
-            in_between = tail_first[..., None] - slots + np.arange(slots) >= 2 * slots
-            known = _gather(frees, tail_first[..., None] - slots + np.arange(slots) + slots)
-            freed = np.where(in_between, paced + before.computed, known)
-            jumped = np.where(in_between, arrival - before.computed_before, NEVER).max(axis=-1)
+            due = arrival - before.computed_before
+            paced = np.maximum(state.y[..., None], due) + before.computed
+            freed = np.where(operand.in_between, paced, _gather(history, operand.known))
+            jumped = np.where(operand.in_between, due, NEVER).max(axis=-1)
             state.y = np.maximum(state.y, jumped)
-            tail = tiles(tail_first, slots)
-            done = run(tail, freed)
-        last = state.x + ((nbytes * denominator * share) >> SHARE_BITS)
+            late = _gather(state.run(operand.tail, freed), operand.last_late)
+            early = np.where(operand.is_late, late, early)
+        last = state.x + operand.service
         self._port[step.path] = step.rate, last
-        self._free[step.is_kv] = _last_frees(frees, done, count, tail_first, slots, most)
+        self._free[step.is_kv] = early
         self._issued = state.issued
-        working = count > 0
-        fetched = np.where(working, -(-last // numerator), begun)
+        working = operand.working
         self.ended = np.where(working, state.y, start) + step.cycles
         return Track(
             step,
             begun,
             np.where(working, fetch_begun, begun),
             np.where(working, array_begun, start),
-            fetched,
+            np.where(working, -(-last // numerator), begun),
             self.ended,
         )
-
-    def _advance(
-        self, step: Step, state: "_Block", between: Ints, share: Ints, latency: int
-    ) -> None:
-        """Jump over tiles: where the buffer cannot cover the latency, each adds to both maxima."""
-        numerator, denominator = step.rate.as_integer_ratio()
-        service = (step.tile_bytes * denominator * share) >> SHARE_BITS
-        compute = step.cycles * step.tile_bytes * numerator // np.maximum(1, step.stream_bytes)
-        period = (latency * numerator + service + compute) // step.slots
-        slow = period > np.maximum(service, compute)
-        state.x = state.x + between * slow * (period - service)
-        state.y = state.y + between * slow * (period - compute) // numerator
 
     def _port_free(self, path: int, rate: Fraction) -> Ints:
         """When a memory has served what was requested of it, in its own units of time."""
@@ -199,17 +242,25 @@ def _in_units(before: Fraction, free: Ints, rate: Fraction) -> Ints:
 class _Block:
     """Running maxima X and Y of the lanes, and the last request, [n, K]."""
 
-    def __init__(self, x: Ints, y: Ints, issued: Ints) -> None:
+    def __init__(self, x: Ints, y: Ints, issued: Ints, operand: _Operand) -> None:
         self.x, self.y, self.issued = x, y, issued
         self.array_begun: Ints = y
         self.fetch_begun: Ints = y
+        self._operand = operand
         self._is_first = True
 
-    def run(self, tiles: _Tiles, freed: Ints, latency: int, numerator: int) -> Ints:
-        """Take some tiles in order; returns when each has been computed, [n, K, tiles]."""
-        there = tiles.there
+    def run(self, tiles: _Tiles, freed: Ints) -> Ints:
+        """Take some tiles in order; returns when each has been computed, [n, K, tiles].
+
+        Args:
+            tiles: The tiles.
+            freed: When the slot of each is free, [n, K, at least as many].
+        """
+        there, numerator = tiles.there, self._operand.numerator
+        freed = freed[..., : there.shape[-1]]
         issued = np.maximum.accumulate(np.maximum(freed, self.issued[..., None]), axis=-1)
-        due = np.where(there, (issued + latency) * numerator - tiles.served_before, NEVER)
+        due = (issued + self._operand.latency) * numerator - tiles.served_before
+        due = np.where(there, due, NEVER)
         x = np.maximum.accumulate(np.maximum(due, self.x[..., None]), axis=-1)
         arrived = -(-(x + tiles.served) // numerator)
         due = np.where(there, arrived - tiles.computed_before, NEVER)
@@ -224,29 +275,32 @@ class _Block:
         return computed
 
 
-def _share(nbytes: Ints) -> Ints:
-    """How many times longer each lane's bytes take than if it had the memory to itself."""
+def _share(nbytes: Ints, denominator: int) -> tuple[Ints, int]:
+    """How many times longer each lane's bytes take than if it had the memory to itself.
+
+    Returns:
+        Whole numbers of 1 / 2^bits, [n, K], and bits: as many as keep bytes of service in 64 bits.
+    """
     total = nbytes.sum(axis=-1, keepdims=True)
-    share: Ints = -(-(total << SHARE_BITS) // np.maximum(1, nbytes))
-    return share
+    most = max(1, int(total.max()) * denominator * nbytes.shape[-1])
+    bits = max(0, min(SHARE_BITS, 62 - most.bit_length()))
+    share: Ints = -(-(total << bits) // np.maximum(1, nbytes))
+    return share, bits
+
+
+def _tile_cycles(step: Step) -> Ints:
+    """Cycles of the array for a whole tile, rounded down, [n, K]."""
+    nbytes = np.maximum(1, step.stream_bytes)
+    whole, rest = np.divmod(step.cycles, nbytes)
+    tile_bytes = np.minimum(step.tile_bytes, nbytes)
+    cycles: Ints = whole * tile_bytes + rest * tile_bytes // nbytes
+    return cycles
 
 
 def _gather(frees: Ints, index: Ints) -> Ints:
     """``frees`` at some tiles of its last axis, clipped to what there is."""
     found: Ints = np.take_along_axis(frees, np.clip(index, 0, frees.shape[-1] - 1), axis=-1)
     return found
-
-
-def _last_frees(
-    frees: Ints, tail: Ints, count: Ints, tail_first: Ints, slots: int, most: int
-) -> Ints:
-    """When the slots were freed last, the longest ago first, [n, K, m]."""
-    index = count[..., None] - slots + np.arange(slots)  # of the operand's tiles, from 0
-    early = _gather(frees, index + slots)
-    if most <= 2 * slots:
-        return early
-    late = _gather(tail, index - tail_first[..., None])
-    return np.where(index >= tail_first[..., None], late, early)
 
 
 def is_exact(phase: Phase) -> NDArray[np.bool_]:
@@ -271,7 +325,7 @@ def is_exact(phase: Phase) -> NDArray[np.bool_]:
             continue
         numerator, denominator = step.rate.as_integer_ratio()
         service = step.tile_bytes * denominator
-        compute = step.cycles * step.tile_bytes * numerator // np.maximum(1, step.stream_bytes)
+        compute = _tile_cycles(step) * numerator
         latency, slots = phase.latencies[step.path], step.slots
         clear = abs(service - compute) > numerator
         covered = (slots - 1) * np.maximum(service, compute) > (

@@ -163,3 +163,36 @@ def test_the_dispatcher_of_the_machine_runs_beside_the_phase_before(
     assert run.dispatched_at == phase.dispatch.cycles - known[0]
     per_sequence = hw.design.machine.drs.instructions_per_sequence
     assert len(run.sent) == computing.sum() * per_sequence
+
+
+def test_products_of_large_figures_stay_exact() -> None:
+    # A prompt on a single multiplier: cycles times bytes exceed 64 bits. One lane, compute-bound:
+    # latency, the first of 2000 tiles, then nothing but compute.
+    step = one_step(nbytes=2000 << 20, cycles=10**11, tile=1 << 20)
+    phase = Phase((step,), (40, 7), NONE, np.zeros((1, 2), np.int64))
+    solved, simulated = both(phase)
+    assert solved.cycles == 40 + -(-(1 << 20) * 64 // 4000) + 10**11
+    assert_equal(solved, simulated)
+
+
+def one_step(nbytes: int, cycles: int, tile: int) -> Step:
+    """A step of one lane at 4000 / 64 bytes a cycle, in a buffer of four tiles."""
+    figures = {"stream_bytes": nbytes, "cycles": cycles, "balanced_cycles": cycles}
+    arrays = {name: np.array([[value]], np.int64) for name, value in figures.items()}
+    zero = np.zeros((1, 1), np.int64)
+    return Step(
+        category=Category.MLP,
+        pre_cycles=zero,
+        exchange_cycles=zero,
+        path=0,
+        rate=Fraction(4000, 64),
+        tile_bytes=np.array([[tile]], np.int64),
+        slots=4,
+        is_kv=False,
+        sides=(),
+        busy_cycles=NONE,
+        macs=NONE,
+        vector_ops=NONE,
+        sram_bytes=NONE,
+        **arrays,
+    )
