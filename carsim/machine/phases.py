@@ -68,7 +68,8 @@ class AttendCases(NamedTuple):
     Attributes:
         attended: Tokens of the KV cache that each query reads, itself included, [n].
         runs: Contiguous runs of the cache in which they lie, [n].
-        contexts: Tokens that dense attention would read, [n].
+        contexts: Tokens that dense attention would read, [n]; 0 where the policy's own work does
+            not depend on them.
     """
 
     attended: Ints

@@ -55,7 +55,9 @@ class Plan:
         """What attention reads in each step, where that follows from the context, [S] each."""
         found = self.attention.reads(self.contexts)
         tokens, runs = (each.astype(np.int64) for each in (found.tokens, found.runs))
-        return AttendCases(tokens, runs * np.ones_like(tokens), self.contexts)
+        # A policy without work of its own asks for the same whatever it leaves unread.
+        works = type(self.attention).side_work is not AttentionPolicy.side_work
+        return AttendCases(tokens, runs * np.ones_like(tokens), self.contexts * works)
 
     @cached_property
     def contexts(self) -> NDArray[np.int64]:  # [S]

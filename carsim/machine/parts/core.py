@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 
 import simpy
 
@@ -113,20 +114,13 @@ class Core:
                 yield buffer.free.get(1)
                 if index == 0:
                     record.fetch_begun = int(self.env.now)
-                self.env.process(self._fetch(port, task, nbytes, cycles, buffer, record))
+                arrive = partial(self._arrive, cycles, buffer, record)
+                port.read(self.count * nbytes, task.rate, arrive)
 
-    def _fetch(
-        self,
-        port: MemoryPort,
-        task: Task,
-        nbytes: int,
-        cycles: int,
-        buffer: DoubleBuffer,
-        record: Record,
-    ) -> Process:
-        yield from port.read(self.count * nbytes, task.rate)
+    def _arrive(self, cycles: int, buffer: DoubleBuffer, record: Record) -> None:
+        """A tile is whole."""
         record.fetched = int(self.env.now)
-        yield buffer.tiles.put(cycles)
+        buffer.tiles.put(cycles)
 
     def _compute(self, buffers: Sequence[DoubleBuffer], gate: simpy.Event) -> Process:
         """Vector unit, then array, task after task."""
@@ -136,10 +130,10 @@ class Core:
         yield gate
         for task, record in zip(self.tasks, self.records, strict=True):
             record.begun = int(env.now)
-            sides += [
-                env.process(self.ports[path].write(self.count * nbytes, rate))
-                for path, rate, nbytes in task.sides
-            ]
+            for path, rate, nbytes in task.sides:
+                written = env.event()
+                sides.append(written)
+                self.ports[path].write(self.count * nbytes, rate, written.succeed)
             if task.pre_cycles:
                 with vector_unit.request() as turn:
                     yield turn
@@ -149,13 +143,13 @@ class Core:
                 yield env.timeout(task.cycles)
             else:
                 buffer = buffers[task.is_kv]
-                for index, _ in enumerate(task.tiles()):
-                    cycles = yield buffer.tiles.get()
-                    if index == 0:
-                        record.array_begun = int(env.now)
-                    with array.request() as turn:
-                        yield turn
+                with array.request() as turn:
+                    yield turn
+                    for index, _ in enumerate(task.tiles()):
+                        cycles = yield buffer.tiles.get()
+                        if index == 0:
+                            record.array_begun = int(env.now)
                         yield env.timeout(cycles)
-                    yield buffer.free.put(1)
+                        buffer.free.put(1)
             record.ended = int(env.now)
         yield env.all_of(sides)

@@ -96,7 +96,9 @@ class _Run:
         """The replaying sequences: read their cached outputs, add them."""
         replay, index = self._phase.replay, self._index
         if replay is not None and replay.nbytes[index]:
-            yield from self._ports[replay.path].read(int(replay.nbytes[index]), replay.rate)
+            read = self._env.event()
+            self._ports[replay.path].read(int(replay.nbytes[index]), replay.rate, read.succeed)
+            yield read
             yield self._env.timeout(int(replay.cycles[index]))
             self.replay_end = int(self._env.now)
 

@@ -1,13 +1,28 @@
 """A port between fabric and memory."""
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from fractions import Fraction
-from math import ceil
-from typing import Any
+from typing import Any, NamedTuple
 
 import simpy
 
 Process = Generator[simpy.Event, Any, None]
+
+
+class Request(NamedTuple):
+    """Bytes to move.
+
+    Attributes:
+        nbytes: How many.
+        rate: Bytes per cycle that the memory sustains for their pattern.
+        due: When the first of them can flow.
+        then: Called once the last has arrived.
+    """
+
+    nbytes: int
+    rate: Fraction
+    due: int
+    then: Callable[[], object]
 
 
 class MemoryPort:
@@ -16,7 +31,7 @@ class MemoryPort:
     The first byte of a read arrives after the latency of memory and interconnect; requests in
     flight overlap their latencies. Bytes then flow at the rate that the memory sustains for the
     pattern of the request. Fractions of a cycle are carried from one request to the next, so that
-    nothing is rounded per transfer.
+    nothing is rounded per transfer; another pattern begins with a whole cycle.
 
     Simplifications: a request is never interrupted; writes are posted and wait for their turn only.
 
@@ -28,21 +43,25 @@ class MemoryPort:
     def __init__(self, env: simpy.Environment, latency_cycles: int) -> None:
         self._env = env
         self._latency_cycles = latency_cycles
-        self._bus = simpy.Resource(env, capacity=1)
-        self._free_at = Fraction(0)
-        self._rate = Fraction(0)
+        self._queue = simpy.Store(env)
+        env.process(self._serve())
 
-    def read(self, nbytes: int, rate: Fraction) -> Process:
-        """Bring ``nbytes`` in, at ``rate`` bytes per cycle."""
-        yield self._env.timeout(self._latency_cycles)
-        yield from self.write(nbytes, rate)
+    def read(self, nbytes: int, rate: Fraction, then: Callable[[], object]) -> None:
+        """Ask for ``nbytes`` at ``rate`` bytes per cycle; ``then`` is called when all are there."""
+        self._queue.put(Request(nbytes, rate, int(self._env.now) + self._latency_cycles, then))
 
-    def write(self, nbytes: int, rate: Fraction) -> Process:
-        """Move ``nbytes`` when it is their turn."""
-        asked_at = self._env.now
-        with self._bus.request() as turn:
-            yield turn
-            if rate != self._rate:  # another pattern begins with a whole cycle
-                self._rate, self._free_at = rate, Fraction(ceil(self._free_at))
-            self._free_at = max(self._free_at, Fraction(asked_at)) + nbytes / rate
-            yield self._env.timeout(ceil(self._free_at) - self._env.now)
+    def write(self, nbytes: int, rate: Fraction, then: Callable[[], object]) -> None:
+        """The same without a latency."""
+        self._queue.put(Request(nbytes, rate, int(self._env.now), then))
+
+    def _serve(self) -> Process:
+        env, rate, free_at = self._env, Fraction(1), 0  # free_at in 1 / rate.numerator cycles
+        while True:
+            request = yield self._queue.get()
+            if request.rate != rate:
+                free_at = -(-free_at // rate.numerator) * request.rate.numerator
+                rate = request.rate
+            free_at = max(free_at, request.due * rate.numerator)
+            free_at += request.nbytes * rate.denominator
+            yield env.timeout(-(-free_at // rate.numerator) - env.now)
+            request.then()
