@@ -84,29 +84,6 @@ def test_the_naive_rival_is_beaten_on_average_wherever_it_answers(report: DramRe
             assert kind.mean < kind.null_mean, kind.name
 
 
-def test_the_command_shows_every_kind_and_on_request_every_row(report: DramReport) -> None:
-    brief = CliRunner().invoke(validate, ["dram"], standalone_mode=False)
-    assert brief.return_value is None
-    assert "streams_rr, 64 B, 16 streams" not in brief.output
-    every = CliRunner().invoke(validate, ["dram", "--every"], standalone_mode=False)
-    assert "streams_rr" in every.output
-    assert all(kind.reason[:20] in brief.output.replace("\n", " ") for kind in report.kinds)
-
-
-def test_leaving_a_bound_is_an_exit_status(
-    report: DramReport, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    broken = DramReport((DramKind("efficiency", 0.0, report.kinds[1].checks),))
-    monkeypatch.setattr(carsim.validate.dram, "validate_dram", lambda: broken)
-    result = CliRunner().invoke(validate, ["dram", "--json"], standalone_mode=False)
-    assert result.return_value == 1
-    document = json.loads(result.output)
-    assert document["passes"] is False
-    (row,) = document["kinds"][0]["rows"]
-    assert set(row["errors"]) == {"DRAMsim3", "Ramulator2.1-FRFCFS"}
-    assert abs(row["error"]) == document["kinds"][0]["worst_error"] > 0
-
-
 @pytest.mark.parametrize(
     ("name", "channels", "measured_gbps"),
     [

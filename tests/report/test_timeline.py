@@ -6,7 +6,6 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from carsim.machine.memo import PhaseMemo
 from tiny import tiny_report
 
 from carsim.errors import InputError
@@ -93,7 +92,7 @@ def test_usage_is_the_same_whether_details_were_kept_or_not():
     chosen = tiny_report().chosen
     assert chosen.simulation.work is not None
     plan = chosen.simulation.plan
-    brief = simulate(plan, chosen.batches, PhaseMemo(plan.hw))
+    brief = simulate(plan, chosen.batches)
     again = usage_by_step(replace(chosen, simulation=brief))
     for name, figures in vars(usage_by_step(chosen)).items():
         np.testing.assert_equal(getattr(again, name), figures)
