@@ -64,7 +64,7 @@ CONTIGUOUS_BYTES = 1 << 16
 
 
 MOST_KEPT = 1 << 16
-"""Phases of one hardware that are kept for later runs: some 20 MB. Those unused longest go first."""
+"""Phases of one hardware that are kept for later runs: some 20 MB. The longest unused go first."""
 
 
 class AttendCases(NamedTuple):

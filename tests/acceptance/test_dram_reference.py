@@ -3,16 +3,11 @@
 What the rows are and how they are judged is told in :mod:`carsim.validate.dram`.
 """
 
-import json
-
 import pytest
-from click.testing import CliRunner
 
-import carsim.validate.dram
-from carsim.cli.validate import validate
 from carsim.memory import AccessPattern, idle_latency_ns, standard, sustained, traffic
 from carsim.memory.sustained import _efficiency
-from carsim.validate.dram import DramKind, DramReport, references, validate_dram
+from carsim.validate.dram import DramReport, references, validate_dram
 
 
 @pytest.fixture(scope="module")

@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 from ideal import ideal_hardware
 
-from carsim.design import DenseAttention, StreamingAttention
 from carsim.errors import InputError
 from carsim.machine.batches import Batches, make_batches
 from carsim.machine.phases import Phases, core_loads
 from carsim.machine.plan import Plan
-from carsim.policy import Pairs
+from carsim.policy import Dense, Pairs, Streaming
 from carsim.trace import Decisions
 from carsim.workload.geometry import Video
 
@@ -84,7 +83,7 @@ VIDEO = Video(n_frames=2, tokens_per_frame=3, prompt_tokens=4)
 
 def make_plan(schedule: str = "drs", replays: bool = True, **machine: object) -> Plan:
     phases = Phases(ideal_hardware(**machine))  # type: ignore[arg-type]
-    return Plan(phases, VIDEO, DenseAttention(), schedule, replays, range(VIDEO.n_steps))
+    return Plan(phases, VIDEO, Dense(), schedule, replays, range(VIDEO.n_steps))
 
 
 @pytest.mark.parametrize("batch", [1, 8, 9, 16, 17, 40])
@@ -128,9 +127,9 @@ def test_an_aligned_key_is_read_apart_where_the_window_is_shorter_than_a_frame()
     outside = [
         replace(make_plan(), attention=attention).aligned_outside
         for attention in (
-            DenseAttention(),
-            StreamingAttention(sinks=0, window=3),
-            StreamingAttention(sinks=0, window=4),
+            Dense(),
+            Streaming(sinks=0, window=3),
+            Streaming(sinks=0, window=4),
         )
     ]
     assert outside == [False, True, False]
