@@ -119,6 +119,11 @@ class Phases:
         fidelity: A key of :data:`FIDELITIES`.
         emit: Observer of slices of time, who sees every phase go by anew, or None.
 
+    Attributes:
+        hw: The hardware.
+        fidelity: The rung.
+        simulated: Phases that were taken through it so far.
+
     Raises:
         InputError: No such rung.
     """
@@ -129,6 +134,7 @@ class Phases:
             raise InputError("--fidelity", f"no rung {fidelity!r}", f"choose one of {known}")
         self.hw = hw
         self.fidelity = fidelity
+        self.simulated = 0
         self._emit = emit
         self._memo: OrderedDict[Hashable, Outcome] = OrderedDict()  # used last stands last
         self._kept = 0  # phases in it
@@ -342,6 +348,7 @@ class Phases:
         phase = make()
         timing = FIDELITIES[self.fidelity](phase)
         found = outcome(phase, timing)
+        self.simulated += phase.n
         if self._emit is not None:
             emit_slices(phase, timing, self._emit)
             return found

@@ -56,6 +56,16 @@ def test_rows_outside_of_pairs_are_left_out() -> None:
     )
 
 
+def test_a_part_reads_what_its_own_steps_read() -> None:
+    tokens = np.arange(12).reshape(2, 3, 2)
+    batches = replace(make_batches(decisions(4), 2), reads=(tokens, tokens + 1))
+    part = batches.part(np.array([0, 2]), most=1)
+    assert part.replay.tolist() == batches.replay[:1, [0, 2]].tolist()
+    assert part.reads is not None
+    assert part.reads[0].tolist() == [[[0, 1], [4, 5]]]
+    assert part.reads[1].tolist() == [[[1, 2], [5, 6]]]
+
+
 def test_labels_travel_along() -> None:
     batches = make_batches(decisions(2), 2)
     assert (batches.source, batches.label) == ("captured", "made up")

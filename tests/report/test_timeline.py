@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from itertools import pairwise
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from carsim.errors import InputError
 from carsim.machine.simulate import simulate
 from carsim.machine.timeline import MAX_LAYER_STEPS, check_window, record_timeline, usage_by_step
 from carsim.observe import Timeline, chrome_trace
+from carsim.policy import Dense
 
 DESIGNS = {
     "broadcast": (),
@@ -34,6 +36,29 @@ def cycles_of(overrides, first, stop):
 def test_timeline_takes_exactly_the_cycles_of_the_run(overrides):
     timeline = record_timeline(tiny_report(*overrides).chosen, 14, 20)
     assert timeline.cycles == cycles_of(overrides, 14, 20)
+
+
+class Picky(Dense):
+    """Attention whose reads depend on the data."""
+
+    records: ClassVar[bool] = True
+
+
+def picky_row():
+    """The tiny run, where each step reads as many keys as its own data say."""
+    chosen = tiny_report().chosen
+    shape = chosen.batches.replay.shape[:3]
+    tokens = np.random.default_rng(0).integers(1, 50, shape)
+    batches = replace(chosen.batches, reads=(tokens, np.ones(shape, np.int64)))
+    plan = replace(chosen.simulation.plan, attention=Picky())
+    return replace(chosen, batches=batches, simulation=simulate(plan, batches, detail=True))
+
+
+def test_a_window_reads_what_its_own_steps_read():
+    row = picky_row()
+    cycles = sum(each[0, 14:20].sum() for each in row.simulation.phase_cycles.values())
+    head = row.simulation.totals["head"]
+    assert record_timeline(row, 14, 20).cycles == cycles + head.cycles // head.count * 6
 
 
 @pytest.mark.parametrize("overrides", DESIGNS.values(), ids=DESIGNS)
