@@ -9,7 +9,8 @@ import numpy as np
 
 from carsim.design import Design, load_design
 from carsim.machine import Report, run
-from carsim.trace import DenseAttention, Geometry, Trace, TraceMeta, save_trace
+from carsim.policy import Dense
+from carsim.trace import Geometry, Trace, TraceMeta, save_trace
 from carsim.trace.file import evaluated, would_replay
 
 DESIGN_YAML = """\
@@ -53,7 +54,7 @@ def tiny_trace(**changes: Any) -> Trace:
         "prompt_tokens": 5,
         "prompt_lengths": (5, 2, 4, 2),
         "tau": 0.0,
-        "attention": DenseAttention(),
+        "attention": Dense(),
         "seed": 0,
         "guidance_pairs": ((0, 1), (2, 3)),
         "mode": "teacher_forced",

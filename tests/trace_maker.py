@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from carsim.policy import decision_units, unanimous
-from carsim.trace import DenseAttention, Geometry, Trace, TraceMeta
+from carsim.policy import Dense, decision_units, unanimous
+from carsim.trace import Geometry, Trace, TraceMeta
 from carsim.trace.file import evaluated, would_replay
 
 
@@ -28,7 +28,7 @@ def make_meta(**changes: Any) -> TraceMeta:
         "prompt_tokens": 5,
         "prompt_lengths": (5, 2, 4, 2),
         "tau": 0.1,
-        "attention": DenseAttention(),
+        "attention": Dense(),
         "seed": 0,
         "guidance_pairs": ((0, 1), (2, 3)),
         "mode": "teacher_forced",

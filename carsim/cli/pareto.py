@@ -69,10 +69,10 @@ def pareto(
     files = ["pareto.csv"]
     write_whole(Path(folder) / "pareto.csv", lambda path: front.to_csv(path, index=False))
     if len(wanted) > 1:
-        from carsim.report.figures.pareto import draw_pareto, pareto_numbers
+        from carsim.report.figures.draw import draw
+        from carsim.report.figures.pareto import pareto_plot
 
-        numbers = pareto_numbers(meta["name"], feasible(frame, conditions), front, wanted)
-        figure = draw_pareto(numbers)
+        figure = draw(pareto_plot(meta["name"], feasible(frame, conditions), front, wanted))
         write_whole(Path(folder) / "pareto.png", lambda path: figure.savefig(path, format="png"))
         files.append("pareto.png")
     same_code = meta.get("code") == code_sha256()

@@ -14,9 +14,6 @@ from carsim.design.load import (
 from carsim.design.machine import Array, Machine, Placement, Vector
 from carsim.design.policy import Policy
 from carsim.memory.section import Memory, Ports
-from carsim.policy import Dense as DenseAttention
-from carsim.policy import Streaming as StreamingAttention
-from carsim.schedule import Registers as Drs
 from carsim.workload.model import (
     Body,
     DepthTransformer,
@@ -31,10 +28,8 @@ __all__ = [
     "Board",
     "Body",
     "Constant",
-    "DenseAttention",
     "DepthTransformer",
     "Design",
-    "Drs",
     "Energy",
     "LinearHead",
     "Machine",
@@ -44,7 +39,6 @@ __all__ = [
     "Policy",
     "Ports",
     "Precision",
-    "StreamingAttention",
     "Vector",
     "WeightPrecision",
     "build_design",

@@ -19,7 +19,7 @@ def frame_of(store: Store) -> "pd.DataFrame":
 
     Columns: ``point`` (place in the study), one per axis by its name, ``status`` (``ok``,
     ``misfit``, ``invalid``, ``failed``), ``reason`` and ``seconds`` that the evaluation took, and
-    the metrics of :data:`carsim.explore.metrics.METRICS`. Missing numbers are NaN; an axis whose
+    the metrics of :data:`carsim.metrics.METRICS`. Missing numbers are NaN; an axis whose
     values are lists or mappings, or text beside numbers, holds them as JSON.
     """
     import pandas as pd

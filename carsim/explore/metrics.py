@@ -2,9 +2,9 @@
 
 from typing import Literal
 
-from carsim.design.problems import closest
 from carsim.errors import InputError
 from carsim.metrics import METRICS
+from carsim.section import closest
 from carsim.yaml_file import shown
 
 RESULT_COLUMNS = ("status", "reason", "seconds", *METRICS)

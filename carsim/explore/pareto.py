@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from carsim.design.problems import closest
 from carsim.errors import InputError
 from carsim.explore.expression import Expression
 from carsim.explore.metrics import check_metric, direction_of
+from carsim.section import closest
 
 if TYPE_CHECKING:
     import pandas as pd

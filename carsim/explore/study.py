@@ -12,13 +12,13 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from carsim.design import Design, design_path, load_design
 from carsim.design.load import PRESET_PATHS
-from carsim.design.problems import closest
 from carsim.errors import InputError
 from carsim.explore.axis import PSEUDO_PATHS, VIDEO_PATHS, Axis, parse_axis
 from carsim.explore.expression import Expression
 from carsim.explore.metrics import RESULT_COLUMNS, check_metric, direction_of
 from carsim.explore.quality import Quality, load_quality
 from carsim.metrics import METRICS
+from carsim.section import closest
 from carsim.trace import Trace, load_trace
 from carsim.yaml_file import read_mapping, shown
 

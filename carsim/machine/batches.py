@@ -1,7 +1,7 @@
 """Cut the rows of a trace into the batches that the machine decodes."""
 
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -32,6 +32,14 @@ class Batches:
     source: str
     label: str
     reads: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
+
+    def part(self, steps: NDArray[np.intp], most: int | None = None) -> "Batches":
+        """Some steps of all batches, or of the first ``most`` of them."""
+        reads = self.reads
+        if reads is not None:
+            tokens, runs = reads
+            reads = tokens[:most, steps], runs[:most, steps]
+        return replace(self, replay=self.replay[:most, steps], reads=reads)
 
     def distinct(self, steps: NDArray[np.intp], group: slice) -> "DistinctRows":
         """The different rows of decisions of some steps and sequences.

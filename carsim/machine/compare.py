@@ -82,6 +82,7 @@ def run(
     own = own_variant(design)
     chosen = next(row for row in rows if row.variant.key == own.key)
     rows.append(_bound(chosen, fit))
+    taken = phases.simulated
     head = int(phases.head().cycles[0]) * video.n_steps / (design.board.fabric_clock_mhz * 1e6)
     return Report(
         design=design,
@@ -93,6 +94,7 @@ def run(
         head_seconds=head,
         traces=tuple((trace.name, trace.sha256) for trace in traces),
         seed=0 if resample_seed is None else resample_seed,
+        phases_simulated=taken,
         notes=tuple(_notes(design, rows, fit.fits)),
     )
 

@@ -46,7 +46,7 @@ def elasticities(plan: Plan, batches: Batches) -> tuple[Elasticity, ...]:
     """
     n_steps = plan.video.n_steps
     steps = np.unique(np.linspace(0, n_steps - 1, min(SAMPLED_STEPS, n_steps)).astype(int))
-    sample = replace(batches, replay=batches.replay[:, steps])
+    sample = batches.part(steps)
     design = plan.hw.design
 
     def seconds(phases: Phases) -> float:

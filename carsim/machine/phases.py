@@ -11,6 +11,7 @@ a static schedule, less than 0.2 % of a dense layer-step of the shipped designs)
 depends on the data, cores share it evenly.
 """
 
+from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from math import ceil
@@ -62,6 +63,10 @@ CONTIGUOUS_BYTES = 1 << 16
 """Runs of keys of so many bytes are as good as one: a memory sustains no more for longer ones."""
 
 
+MOST_KEPT = 1 << 16
+"""Phases of one hardware that are kept for later runs: some 20 MB. The longest unused go first."""
+
+
 class AttendCases(NamedTuple):
     """What determines n attention phases, given hardware and policy.
 
@@ -108,12 +113,17 @@ class MlpCases(NamedTuple):
 
 
 class Phases:
-    """Takes phases of one hardware through one rung; equal cases are taken once.
+    """Takes phases of one hardware through one rung; equal cases are taken once while kept.
 
     Args:
         hw: The hardware.
         fidelity: A key of :data:`FIDELITIES`.
         emit: Observer of slices of time, who sees every phase go by anew, or None.
+
+    Attributes:
+        hw: The hardware.
+        fidelity: The rung.
+        simulated: Phases that were taken through it so far.
 
     Raises:
         InputError: No such rung.
@@ -125,8 +135,10 @@ class Phases:
             raise InputError("--fidelity", f"no rung {fidelity!r}", f"choose one of {known}")
         self.hw = hw
         self.fidelity = fidelity
+        self.simulated = 0
         self._emit = emit
-        self._memo: dict[Hashable, Outcome] = {}
+        self._memo: OrderedDict[Hashable, Outcome] = OrderedDict()  # used last stands last
+        self._kept = 0  # phases in it
         self._mlp_bounds: dict[int, tuple[Ints, Ints]] = {}
         self._latencies = tuple(path.latency_cycles for path in hw.paths)
 
@@ -332,13 +344,21 @@ class Phases:
 
     def _once(self, key: Hashable, make: Callable[[], Phase]) -> Outcome:
         if key in self._memo and self._emit is None:
+            self._memo.move_to_end(key)
             return self._memo[key]
         phase = make()
         timing = FIDELITIES[self.fidelity](phase)
+        found = outcome(phase, timing)
+        self.simulated += phase.n
         if self._emit is not None:
             emit_slices(phase, timing, self._emit)
-        self._memo[key] = outcome(phase, timing)
-        return self._memo[key]
+            return found
+        self._memo[key] = found
+        self._kept += phase.n
+        while self._kept > MOST_KEPT and len(self._memo) > 1:
+            _, oldest = self._memo.popitem(last=False)
+            self._kept -= len(oldest.cycles)
+        return found
 
     def _attend(
         self, scored: bool, cases: AttendCases, policy: AttentionPolicy, aligned_outside: bool

@@ -191,6 +191,7 @@ class Report:
         head_seconds: What the head takes of a batch, or would take where it is left out.
         traces: (name, sha256) of the traces.
         seed: Seed of resampling.
+        phases_simulated: Phases that the rows are made of; rows share what they have in common.
         notes: What a reader must know: assumptions, misfits, what cannot help and why.
     """
 
@@ -203,6 +204,7 @@ class Report:
     head_seconds: float
     traces: tuple[tuple[str, str], ...]
     seed: int
+    phases_simulated: int
     notes: tuple[str, ...] = field(default=())
 
     @property

@@ -93,7 +93,7 @@ def record_timeline(row: RowResult, first: int, stop: int) -> Timeline:
     for step in range(first, stop):
         begun, phases.layer = timeline.cycles, -1
         # A step at a time, since the head, booked after all layers, closes each of them.
-        batch = replace(row.batches, replay=row.batches.replay[:1, step : step + 1])
+        batch = row.batches.part(np.array([step]), most=1)
         simulate_plainly(replace(plan, phases=phases, steps=(step,)), batch)
         timeline.emit(STEPS, f"step {step}", begun - timeline.cycles, 0)
     return timeline
@@ -105,7 +105,7 @@ def usage_by_step(row: RowResult) -> Usage:
     hw, design = plan.hw, plan.hw.design
     simulation, work = row.simulation, row.simulation.work
     if work is None:
-        first = replace(row.batches, replay=row.batches.replay[:1])
+        first = row.batches.part(np.arange(len(plan.steps)), most=1)
         simulation = simulate(plan, first, detail=True)
         work = simulation.work
         assert work is not None

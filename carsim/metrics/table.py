@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from carsim.machine.limits import phase_limits
 from carsim.machine.simulate import LAYER_PHASES
 from carsim.metrics.metric import Metric, Run, Value
+from carsim.technology import TECHNOLOGIES
 from carsim.units import GB
 
 if TYPE_CHECKING:
@@ -25,13 +26,12 @@ PHASES = {
 }
 """Kinds of phases in the order of a video -> English name. Their times add up to a latency."""
 
-COUNTS = {
-    "dsp": ("DSP slices", "DSP slices that the design takes"),
-    "bram36": ("block RAMs", "Block RAMs of 36 kbit that the design takes"),
-    "uram": ("UltraRAMs", "UltraRAMs that the design takes"),
-    "lut": ("LUTs", "Look-up tables that the design takes"),
+RESOURCES = {
+    name: resource.title
+    for technology in TECHNOLOGIES.values()
+    for name, resource in technology.resource_kinds.items()
 }
-"""Resources of a technology -> (title, meaning). None where the technology has no such resource."""
+"""Resource of any technology -> title. A design of another technology has None of it."""
 
 Get = Callable[["RowResult", Run | None], Value]
 
@@ -76,7 +76,7 @@ def _of_run(get: Callable[[Run], Value]) -> Get:
 
 
 def _count(name: str) -> Get:
-    return _of_run(lambda run: getattr(run.fit.resources, name, None))
+    return _of_run(lambda run: run.fit.counts[name].used if name in run.fit.counts else None)
 
 
 def _measured(row: "RowResult", run: Run | None) -> Value:
@@ -178,9 +178,9 @@ _ROWS = (
            _of_run(lambda run: max(row.needed / max(row.available, 1) for row in run.fit.rows)),
            of_design=True),
     *(
-        Metric(name, "", title, meaning, "sum over components", "lower", _count(name),
-               of_design=True)
-        for name, (title, meaning) in COUNTS.items()
+        Metric(name, "", title, f"{title[0].upper() + title[1:]} that the design takes",
+               "sum over components", "lower", _count(name), of_design=True)
+        for name, title in RESOURCES.items()
     ),
     Metric("memory_used_gb", "GB", "memory used",
            "Bytes that all external memories hold", "weights + KV + replay cache", "lower",

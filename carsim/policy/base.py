@@ -291,7 +291,3 @@ class AttentionPolicy(Section):
     def side_bytes(self, context: Ints, n_kv_heads: int, head_dim: int) -> Ints:
         """Bytes that the policy's own data take beside the KV cache, of one row in one layer."""
         return np.zeros_like(context)
-
-    def attended(self, context: int) -> int:
-        """Tokens of :meth:`reads` at one context."""
-        return int(self.reads(np.asarray(context)).tokens)

@@ -328,8 +328,8 @@ def trust(run: StoredRun) -> Iterator[str]:
     """How far the figures may be trusted."""
     if run.simulated.layer_steps:
         yield (
-            f"{number(run.simulated.different_phases)} different phases were simulated, which make "
-            f"up all {number(run.simulated.layer_steps)} layer-steps: repetition is counted, not "
+            f"{number(run.simulated.different_phases)} phases were simulated, which make up all "
+            f"{number(run.simulated.layer_steps)} layer-steps: repetition is counted, not "
             "sampled. Only what 10 % more would bring comes from a sample of steps."
         )
     yield (

@@ -265,7 +265,7 @@ def stored(report: Report) -> StoredRun:
             layer_steps=sum(row.n_batches for row in simulated)
             * video.n_steps
             * design.model.body.n_layers,
-            different_phases=sum(row.simulation.unique_phases for row in simulated),
+            different_phases=report.phases_simulated,
         ),
         policies=tuple(_policy(row, report) for row in report.rows),
         limits=tuple(

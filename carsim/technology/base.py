@@ -77,12 +77,6 @@ class Resources:
             totals.update(amounts)
         return totals
 
-    def __getattr__(self, name: str) -> float:
-        # For callers that still read ``used.dsp``; new code iterates over ``totals`` or ``counts``.
-        if name.startswith("_") or name not in self.totals:
-            raise AttributeError(name)
-        return self.totals[name]
-
 
 class IdlePower(NamedTuple):
     """Power that is drawn by being there: ``constant * amount``, in W.

@@ -43,7 +43,8 @@ from carsim.technology.capacity import memories_in_use
 from carsim.workload.model import Precision
 
 if TYPE_CHECKING:
-    from carsim.design import Array, Board, Design, Drs
+    from carsim.design import Array, Board, Design
+    from carsim.schedule import Registers
 
 PRODUCTS_PER_DSP = {(4, 4): 4, (4, 8): 2, (8, 8): 2, (4, 16): 1, (8, 16): 1, (16, 16): 1}
 """Products that share one DSP48E2 slice, by the bits of their operands, the narrower one first.
@@ -284,11 +285,11 @@ def logic_by_component(logic: Logic) -> dict[str, dict[str, float]]:
     return {name: {"dsp": dsp, "lut": math.ceil(lut)} for name, (dsp, lut) in parts.items()}
 
 
-def drs_register_bits(drs: "Drs", cores: int) -> int:
+def drs_register_bits(drs: "Registers", cores: int) -> int:
     """Bits of the Index Register and of one Mapping Register per sequence (FastCar section 5).
 
-    >>> from carsim.design import Drs
-    >>> drs_register_bits(Drs(), cores=4)
+    >>> from carsim.schedule import Registers
+    >>> drs_register_bits(Registers(), cores=4)
     96
     """
     return drs.index_register_bits * (1 + (cores - 1).bit_length())

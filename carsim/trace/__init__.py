@@ -1,7 +1,5 @@
 """Traces: replay decisions captured from a decoder, validated, summarised and re-used."""
 
-from carsim.policy import Dense as DenseAttention
-from carsim.policy import Streaming as StreamingAttention
 from carsim.trace.compare import Comparison, compare_traces
 from carsim.trace.decisions import (
     Decisions,
@@ -28,9 +26,7 @@ __all__ = [
     "VILA_U_7B",
     "Comparison",
     "Decisions",
-    "DenseAttention",
     "Geometry",
-    "StreamingAttention",
     "Trace",
     "TraceMeta",
     "TraceStats",

@@ -1,9 +1,11 @@
 """Statistics of a trace: replay ratios, quantiles of scores, correlation of decisions.
 
 Two definitions of the replay ratio are in use, and both are given by name: over *all* steps, and
-over *eligible* steps (the first frame, which never replays, left out).
+over *eligible* steps (the first frame, which never replays, left out). Correlation is taken over
+eligible steps and the layers that can replay: rows agree for nothing where neither of them may.
 """
 
+import math
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -57,7 +59,7 @@ class TraceStats:
         tas_quantiles: float[Q] at :data:`QUANTILES` over all evaluated scores; empty if there
             are none.
         pair_phi: float[pairs], phi coefficient between the two rows of each guidance pair,
-            over eligible decisions; NaN where a row never changes its mind.
+            over steps and layers that can replay; NaN where a row never changes its mind.
         clip_phi: Mean phi coefficient between conditional rows of different pairs (between
             all rows if there are no pairs); NaN if there is only one.
         within_layer_pair_phi: Mean over layers and pairs of the phi coefficient taken within
@@ -101,6 +103,8 @@ def trace_stats(trace: Trace) -> TraceStats:
     replay = trace.replay
     eligible = replay[trace.tokens_per_frame :]
     frames = replay.reshape(trace.n_frames, trace.tokens_per_frame, trace.n_layers, trace.n_rows)
+    can_replay = [tau is not None and tau < math.inf for tau in trace.meta.tau_per_layer]
+    deciding = eligible[:, can_replay]
     scores = trace.tas[np.isfinite(trace.tas)].astype(np.float64)
     pairs = trace.meta.guidance_pairs
     clips = [pair[0] for pair in pairs] if pairs else list(range(trace.n_rows))
@@ -116,10 +120,10 @@ def trace_stats(trace: Trace) -> TraceStats:
         by_frame=frames.mean(axis=(1, 2, 3)),
         eligible_by_layer_frame=frames.mean(axis=(1, 3)).T,
         tas_quantiles=np.quantile(scores, QUANTILES) if scores.size else np.empty(0),
-        pair_phi=np.array([phi(eligible[..., a], eligible[..., b]) for a, b in pairs]),
-        clip_phi=_mean([phi(eligible[..., a], eligible[..., b]) for a, b in across]),
-        within_layer_pair_phi=_within_layers(eligible, pairs),
-        within_layer_clip_phi=_within_layers(eligible, across),
+        pair_phi=np.array([phi(deciding[..., a], deciding[..., b]) for a, b in pairs]),
+        clip_phi=_mean([phi(deciding[..., a], deciding[..., b]) for a, b in across]),
+        within_layer_pair_phi=_within_layers(deciding, pairs),
+        within_layer_clip_phi=_within_layers(deciding, across),
         reads=_reads(trace),
     )
 
@@ -133,12 +137,12 @@ def _reads(trace: Trace) -> ReadStats | None:
 
 
 def _within_layers(
-    eligible: NDArray[np.bool_], pairs: tuple[tuple[int, int], ...] | list[tuple[int, int]]
+    deciding: NDArray[np.bool_], pairs: tuple[tuple[int, int], ...] | list[tuple[int, int]]
 ) -> float:
     return _mean(
         [
-            phi(eligible[:, layer, a], eligible[:, layer, b])
-            for layer in range(eligible.shape[1])
+            phi(deciding[:, layer, a], deciding[:, layer, b])
+            for layer in range(deciding.shape[1])
             for a, b in pairs
         ]
     )

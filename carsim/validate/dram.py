@@ -16,7 +16,7 @@ of one under a given load.
 
 import csv
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 
@@ -29,6 +29,8 @@ from carsim.memory import (
     standard,
     sustained,
 )
+from carsim.metrics import Comparison
+from carsim.validate.part import Group, Part
 
 STANDARDS = {"DDR4-2133": "DDR4-2133R", "DDR4-2400": "DDR4-2400", "HBM2-2000-64bPC": "HBM2-2000"}
 """Standard in the file -> its row in carsim's table."""
@@ -110,102 +112,39 @@ class Situation:
 
 @dataclass(frozen=True, slots=True)
 class DramCheck:
-    """One prediction beside the simulators: an efficiency, or a latency in ns.
+    """One prediction beside the simulators.
 
     Attributes:
         situation: What is asked of the memory.
+        unit: ``of the peak`` for an efficiency, ``ns`` for a latency.
         value: What carsim derives.
         references: Simulator -> what it counts; one or two.
         null: What the naive rival says; None where it says nothing.
     """
 
     situation: Situation
+    unit: str
     value: float
     references: Mapping[str, float]
     null: float | None
 
-    @property
-    def errors(self) -> dict[str, float]:
-        """Simulator -> relative error of carsim against it, with its sign."""
-        return {name: self.value / counted - 1 for name, counted in self.references.items()}
+    def against(self, simulator: str) -> Comparison:
+        """Carsim and its rival beside one simulator."""
+        counted = self.references[simulator]
+        what = str(self.situation)
+        return Comparison(what, counted, self.value, self.null, None, simulator, self.unit)
 
-    @property
-    def error(self) -> float:
-        """The one against the nearer simulator."""
-        return _nearest(self.value, self.references)
+    def against_nearer(self, bound: float) -> Comparison:
+        """Carsim beside the simulator nearer to it, its rival beside the one nearer to that."""
+        nearer = self._nearer(self.value)
+        # As far from carsim's reference as the rival is from its own.
+        rival = None if self.null is None else nearer * self.null / self._nearer(self.null)
+        source = ", ".join(f"{name} {value:.4g}" for name, value in self.references.items())
+        what = str(self.situation)
+        return Comparison(what, nearer, self.value, rival, bound, source, self.unit)
 
-    @property
-    def null_error(self) -> float | None:
-        """The same of the naive rival."""
-        return None if self.null is None else _nearest(self.null, self.references)
-
-
-@dataclass(frozen=True)
-class DramKind:
-    """Rows that share a bound.
-
-    Attributes:
-        name: What they have in common.
-        bound: Largest absolute error that is allowed.
-        checks: The rows, in the order of the file.
-        reason: Why the bound is wide; empty where it is not.
-    """
-
-    name: str
-    bound: float
-    checks: tuple[DramCheck, ...]
-    reason: str = ""
-
-    @property
-    def worst(self) -> float:
-        """Largest absolute error."""
-        return max(abs(check.error) for check in self.checks)
-
-    @property
-    def mean(self) -> float:
-        """Mean absolute error."""
-        return sum(abs(check.error) for check in self.checks) / len(self.checks)
-
-    @property
-    def bias(self) -> dict[str, float]:
-        """Simulator -> mean signed error against it."""
-        found: dict[str, list[float]] = defaultdict(list)
-        for check in self.checks:
-            for name, error in check.errors.items():
-                found[name].append(error)
-        return {name: sum(errors) / len(errors) for name, errors in found.items()}
-
-    @property
-    def null_worst(self) -> float | None:
-        """Largest absolute error of the naive rival; None where it says nothing."""
-        return max(self._null_errors, default=None)
-
-    @property
-    def null_mean(self) -> float | None:
-        """Mean of them."""
-        errors = self._null_errors
-        return sum(errors) / len(errors) if errors else None
-
-    @property
-    def passes(self) -> bool:
-        """Every row is within the bound."""
-        return self.worst <= self.bound
-
-    @property
-    def _null_errors(self) -> list[float]:
-        return [abs(each.null_error) for each in self.checks if each.null_error is not None]
-
-
-@dataclass(frozen=True)
-class DramReport:
-    """All rows of the file, by kind: efficiencies, then latencies."""
-
-    kinds: tuple[DramKind, ...]
-
-    @property
-    def passes(self) -> bool:
-        """Every kind is within its bound."""
-        return all(kind.passes for kind in self.kinds)
+    def _nearer(self, value: float) -> float:
+        return min(self.references.values(), key=lambda counted: abs(value / counted - 1))
 
 
 BOUNDS: Mapping[tuple[str, str], Mapping[str, float]] = {
@@ -239,21 +178,45 @@ REASONS: Mapping[tuple[str, str, str], str] = {
 """Figure, kind and family -> why its bound is wide."""
 
 
-def validate_dram() -> DramReport:
+def validate_dram(progress: Callable[[str], None] = lambda _: None) -> Part:
     """Compare the DRAM model with every row of the file."""
+    progress("rows of two cycle-accurate simulators")
     found: dict[tuple[str, str, str], list[DramCheck]] = defaultdict(list)
     for (figure, kind), check in _checks():
         found[figure, kind, check.situation.standard].append(check)
-    kinds = []
+    nearer: list[Group] = []
+    against: dict[tuple[str, bool], list[Comparison]] = defaultdict(list)
+    reasons: dict[str, list[str]] = defaultdict(list)
     for (figure, kind), bounds in BOUNDS.items():
-        for name in STANDARDS:
-            checks = tuple(found[figure, kind, name])
-            if checks:
-                family = checks[0].situation.timings.family
-                reason = REASONS.get((figure, kind, family), "")
-                title = f"{figure}: {name.removesuffix('-64bPC')}, {kind}"
-                kinds.append(DramKind(title, bounds[family], checks, reason))
-    return DramReport(tuple(kinds))
+        for name, checks in ((name, found[figure, kind, name]) for name in STANDARDS):
+            if not checks:
+                continue
+            family = checks[0].situation.timings.family
+            memory = f"{figure}: {name.removesuffix('-64bPC')}"
+            rows = tuple(check.against_nearer(bounds[family]) for check in checks)
+            has_rival = checks[0].null is not None
+            nearer.append(_group(f"{memory}, {kind}", rows, has_rival))
+            for check in checks:
+                for simulator in check.references:
+                    title = f"{memory}, against {simulator}"
+                    against[title, has_rival].append(check.against(simulator))
+            if reason := REASONS.get((figure, kind, family)):
+                reasons[reason].append(f"{memory}, {kind}")
+    return Part(
+        "dram",
+        "DRAM against two cycle-accurate simulators, one channel",
+        (*nearer, *(_group(title, tuple(rows), has) for (title, has), rows in against.items())),
+        (
+            "Bounds hold for the error against the nearer of the two simulators; errors against "
+            "each stand in groups of their own. Null model: 0.9 of the peak bandwidth, whatever is "
+            "asked; it says nothing of an idle memory or of a given load.",
+            *(f"Wide bound of {'; '.join(kinds)}: {why}." for why, kinds in reasons.items()),
+        ),
+    )
+
+
+def _group(title: str, rows: tuple[Comparison, ...], has_rival: bool) -> Group:
+    return Group(title, rows, "the null model" if has_rival else "", shown=False)
 
 
 def _checks() -> Iterator[tuple[tuple[str, str], DramCheck]]:
@@ -263,26 +226,23 @@ def _checks() -> Iterator[tuple[tuple[str, str], DramCheck]]:
         timings, kind = asked.timings, asked.kind
         if kind == "idle":
             own = idle_latency_ns(timings, IDLE_ROWS[asked.pattern])
-            yield ("latency", kind), DramCheck(asked, own, counted, None)
+            yield ("latency", kind), DramCheck(asked, "ns", own, counted, None)
         elif kind == "under an offered load":
             # A share of the peak; where it is one of what is sustained, the first simulator's.
             load = next(iter(efficiency[asked].values()))
             own = loaded_latency_ns(timings, load, asked.pattern.rpartition("_")[2])
-            yield ("latency", kind), DramCheck(asked, own, counted, None)
+            yield ("latency", kind), DramCheck(asked, "ns", own, counted, None)
         else:
             own = sustained(timings, asked.access).efficiency
-            check = DramCheck(asked, own, efficiency[asked], NULL_EFFICIENCY)
-            yield ("efficiency", kind), check
+            rows = efficiency[asked]
+            yield (
+                ("efficiency", kind),
+                DramCheck(asked, "of the peak", own, rows, NULL_EFFICIENCY),
+            )
             if asked.window:  # else no number of requests is in flight
-                yield (
-                    ("latency", "all requests in flight"),
-                    DramCheck(
-                        asked,
-                        saturated_latency_ns(timings, asked.access),
-                        counted,
-                        _null_latency_ns(asked),
-                    ),
-                )
+                own, null = saturated_latency_ns(timings, asked.access), _null_latency_ns(asked)
+                found = DramCheck(asked, "ns", own, counted, null)
+                yield ("latency", "all requests in flight"), found
 
 
 def references(column: str) -> dict[Situation, dict[str, float]]:
@@ -305,15 +265,6 @@ def references(column: str) -> dict[Situation, dict[str, float]]:
             )
             found[asked][row["simulator"]] = float(row[column])
     return dict(found)
-
-
-def _nearest(value: float, references: Mapping[str, float]) -> float:
-    """Relative error against the nearer reference, with its sign.
-
-    >>> round(_nearest(0.9, {"a": 0.75, "b": 0.8}), 3)
-    0.125
-    """
-    return min((value / counted - 1 for counted in references.values()), key=abs)
 
 
 def _null_latency_ns(asked: Situation) -> float:

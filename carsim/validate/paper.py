@@ -130,9 +130,8 @@ def paper_rows(base: Design | None = None) -> tuple[PaperRow, ...]:
 
 def _kv_macs(row: PaperRow, body: Body) -> float:
     """Multiply-accumulates with keys and values of a token, mean over a video."""
-    contexts = map(PAPER_VIDEO.context, range(PAPER_VIDEO.n_steps))
-    attended = np.mean([row.attention.attended(context) for context in contexts])
-    return 2 * body.n_layers * body.q_size * float(attended)
+    contexts = np.array([PAPER_VIDEO.context(step) for step in range(PAPER_VIDEO.n_steps)])
+    return 2 * body.n_layers * body.q_size * float(row.attention.reads(contexts).tokens.mean())
 
 
 def unread_share(row: PaperRow, rows: Sequence[PaperRow], body: Body) -> float:

@@ -23,7 +23,8 @@ from carsim.decoder.structures import (
     rotary_table,
     stack_weights,
 )
-from carsim.trace import DenseAttention, StreamingAttention
+from carsim.policy import Dense as DenseAttention
+from carsim.policy import Streaming as StreamingAttention
 
 _BLOCK = 128  # queries at a time: their scores stay in a processor's cache
 

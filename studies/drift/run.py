@@ -22,8 +22,9 @@ from numpy.typing import NDArray
 
 from carsim.decoder.content import TOKENS_PER_FRAME, load_codebook
 from carsim.decoder.structures import Policy
+from carsim.policy import Dense as DenseAttention
+from carsim.policy import Streaming as StreamingAttention
 from carsim.report.figures import style as plots
-from carsim.trace import DenseAttention, StreamingAttention
 from studies.decisions.content import CLOSED_FRAMES, CODEBOOK, TRIED, Row, rows_of
 from studies.decisions.ranks import over_clips
 from studies.decisions.record import Archive

@@ -122,8 +122,8 @@ class PhaseCycles:
 @cache
 def _mean_weights(attention: AttentionPolicy) -> Floats:
     """How much each of :data:`CONTEXTS` counts in the mean over a video."""
-    contexts = map(PAPER_VIDEO.context, range(PAPER_VIDEO.n_steps))
-    attended = [attention.attended(context) for context in contexts]
+    contexts = np.array([PAPER_VIDEO.context(step) for step in range(PAPER_VIDEO.n_steps)])
+    attended = attention.reads(contexts).tokens
     return np.array([np.interp(attended, CONTEXTS, unit).mean() for unit in np.eye(len(CONTEXTS))])
 
 

@@ -29,8 +29,9 @@ from carsim.decoder.recipe import Method, Recipe, parse_recipe
 from carsim.decoder.workers import run_in_workers
 from carsim.errors import InputError
 from carsim.files import write_whole
+from carsim.policy import Dense as DenseAttention
 from carsim.policy import Scope
-from carsim.trace import DenseAttention, StreamingAttention
+from carsim.policy import Streaming as StreamingAttention
 from carsim.yaml_file import read_mapping
 
 FOLDER = Path(__file__).parent

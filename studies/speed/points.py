@@ -21,11 +21,12 @@ from pathlib import Path
 import numpy as np
 from carsim.machine.memo import PhaseMemo
 
-from carsim.design import DenseAttention, Design, load_design, override
+from carsim.design import Design, load_design, override
 from carsim.machine.batches import Batches, make_batches
 from carsim.machine.hardware import Hardware
 from carsim.machine.plan import Plan
 from carsim.machine.simulate import Simulation, simulate, simulate_plainly
+from carsim.policy import Dense as DenseAttention
 from carsim.trace import captured, load_trace, resample
 from carsim.workload.geometry import Video
 

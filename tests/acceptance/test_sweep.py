@@ -275,7 +275,7 @@ def test_memory_stays_bounded_over_many_points(tmp_path):
     for point in make_points(study):
         assert evaluator.evaluate(point)["status"] == "ok"
     machines = evaluator._machines
-    assert (len(machines.memos), len(machines.decisions)) <= (KEPT_HARDWARES, KEPT_DECISIONS)
+    assert (len(machines.phases), len(machines.decisions)) <= (KEPT_HARDWARES, KEPT_DECISIONS)
 
 
 @pytest.fixture

@@ -9,9 +9,9 @@ from tiny import MISFIT, tiny_report, write_inputs
 
 from carsim.cli.console import LEAST_WIDTH, PIPED_WIDTH, in_order, output_console, show
 from carsim.metrics import METRICS
+from carsim.policy import Streaming
 from carsim.report.run_words import DETAILS, HEADLINE, sections
 from carsim.report.stored import stored
-from carsim.trace import StreamingAttention
 
 
 def test_everything_that_was_found_is_printed_and_nothing_else(call, toy):
@@ -106,7 +106,7 @@ def test_resampling_fills_a_larger_batch_and_says_so(call, toy):
 def test_each_row_takes_the_trace_of_its_attention(call, toy, tmp_path):
     other = tmp_path / "sparse"
     other.mkdir()
-    sparse = write_inputs(other, attention=StreamingAttention(window=8))[1]
+    sparse = write_inputs(other, attention=Streaming(window=8))[1]
     out = json.loads(
         call(
             *("run", toy[0], "--trace", toy[1], "--trace", sparse, "--json"),

@@ -14,7 +14,7 @@ from tiny_llama import GQA, MHA, PLAN, PROMPTS, VOCABULARY, Tiny, greedy, save_t
 from carsim.decoder.decode import decode_step, prefill
 from carsim.decoder.hf import HfPlan, StepModel, TokenSampling, capture_hf, load_checkpoint
 from carsim.decoder.structures import Config, LayerRecord, Policy, stack_weights
-from carsim.trace import StreamingAttention
+from carsim.policy import Streaming
 
 TOLERANCE = 1e-4
 
@@ -78,8 +78,8 @@ def numpy_decode(
         {"tas_form": "paper"},
         {"decision_scope": "pair"},
         {"decision_scope": "batch"},
-        {"attention": StreamingAttention(sinks=1, window=3)},
-        {"attention": StreamingAttention(sinks=0, window=9), "tas_form": "paper"},
+        {"attention": Streaming(sinks=1, window=3)},
+        {"attention": Streaming(sinks=0, window=9), "tas_form": "paper"},
         {"tau": (None, 0.03, -0.2)},
         {"tau": None},
     ],

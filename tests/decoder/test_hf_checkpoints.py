@@ -14,7 +14,8 @@ from tiny_llama import GQA, MHA, PLAN, Tiny, edit_weights, greedy, save_tiny, to
 from carsim.cli import carsim
 from carsim.decoder.hf import capture_hf, load_checkpoint
 from carsim.errors import InputError
-from carsim.trace import DenseAttention, StreamingAttention, Trace, load_trace
+from carsim.policy import Dense, Streaming
+from carsim.trace import Trace, load_trace
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +38,7 @@ def test_the_command_writes_a_trace_that_says_how_it_was_made(tiny: Tiny, tmp_pa
     meta = trace.meta
     assert (trace.n_steps, trace.n_layers, trace.n_rows) == (12, 3, 4)
     assert meta.tau == (0.03, None, -0.2)
-    assert meta.attention == StreamingAttention(sinks=4, window=5)
+    assert meta.attention == Streaming(sinks=4, window=5)
     assert meta.prompt_lengths == (4, 2, 2, 2)
     assert meta.guidance_pairs == ((0, 1), (2, 3))
     assert meta.decoded == meta.simulated == tiny.model.geometry
@@ -52,7 +53,7 @@ def test_the_command_writes_a_trace_that_says_how_it_was_made(tiny: Tiny, tmp_pa
     unguided = ("--guidance-pairs", 0, "--prompt-ids", "3 9", "--visual-tokens", "10:20")
     result = invoke("--hf", tiny.folder, "--out", plain, *SMALL, *unguided)
     assert result.exit_code == 0, result.output
-    assert load_trace(plain).meta.attention == DenseAttention()
+    assert load_trace(plain).meta.attention == Dense()
     assert np.isfinite(load_trace(plain).tas[4:]).all(), "by default all is scored"
     assert not load_trace(plain).replay.any()
 

@@ -248,8 +248,8 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
         ("density_gbit=5", "density of DDR4-2133: got 5 Gbit; choose one of 2, 4, 8, 16"),
         ("channel_bits=7", "width of a DDR4-2133 channel: got 7 bits; give a multiple of 8"),
         (
-            "ports={count: 1, bits: 1, clock_mhz: 1, burst_overhead_beats: 1000000000}",
-            "carries 4.1e-09 GB/s through its ports, less than a kB/s; raise ports.bits, ",
+            "ports={count: 1, bits: 8, clock_mhz: 1, burst_overhead_beats: 1000000000}",
+            "carries 2.56e-10 GB/s through its ports, less than a kB/s; raise ports.bits, ",
         ),
     ],
 )

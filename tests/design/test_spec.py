@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import yaml
 from hypothesis import given
@@ -11,17 +12,16 @@ from strategies import designs, raw_design, small_design
 
 from carsim.design import (
     Body,
-    DenseAttention,
     DepthTransformer,
     Design,
     LinearHead,
     Precision,
-    StreamingAttention,
     load_design,
     override,
     shipped_designs,
 )
 from carsim.design.document import design_yaml
+from carsim.policy import Dense, Streaming
 
 
 def written(folder: Path, text: str, name: str = "d.yaml") -> str:
@@ -123,7 +123,7 @@ def test_an_override_reaches_every_depth_and_leaves_the_rest() -> None:
     assert changed.machine.array.cols == plain.machine.array.cols
     assert changed.board.memories["ps_ddr"].ports.count == 2
     assert changed.board.memories["pl_ddr"] == plain.board.memories["pl_ddr"]
-    assert changed.policy.attention == StreamingAttention(sinks=4, window=64)
+    assert changed.policy.attention == Streaming(sinks=4, window=64)
     assert changed.policy.tau == 4.5
     assert changed.machine.drs.latch_cycles == 3
     assert changed.machine.drs.index_register_bits == plain.machine.drs.index_register_bits
@@ -161,7 +161,7 @@ def test_any_change_changes_the_hash() -> None:
 
 
 def test_attention_reads_all_or_sinks_and_window() -> None:
-    sparse = StreamingAttention(sinks=4, window=16)
-    contexts = (1, 19, 20, 21, 1000)
-    assert [DenseAttention().attended(n) for n in contexts] == [1, 19, 20, 21, 1000]
-    assert [sparse.attended(n) for n in contexts] == [1, 19, 20, 20, 20]
+    sparse = Streaming(sinks=4, window=16)
+    contexts = np.array([1, 19, 20, 21, 1000])
+    assert Dense().reads(contexts).tokens.tolist() == [1, 19, 20, 21, 1000]
+    assert sparse.reads(contexts).tokens.tolist() == [1, 19, 20, 20, 20]

@@ -46,8 +46,8 @@ def test_every_metric_equals_that_of_a_run(tmp_path):
         assert row["replay_eligible"] == own.replay_eligible
         limits = {limit.phase: limit.limit for limit in report.limits}
         assert row["limit_mlp"] == limits["mlp"]
-        used = report.fit.resources
-        assert (row["dsp"], row["lut"]) == (used.dsp, used.lut)
+        used = report.fit.resources.totals
+        assert (row["dsp"], row["lut"]) == (used["dsp"], used["lut"])
         assert point.changes["policy.schedule"] != "drs" or (
             row["bound_latency_s"] == report.row("bound: whole sequences on these cores").latency_s
         )

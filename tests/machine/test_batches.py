@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 from ideal import ideal_hardware
 
-from carsim.design import DenseAttention, StreamingAttention
 from carsim.errors import InputError
 from carsim.machine.batches import Batches, make_batches
 from carsim.machine.phases import Phases, core_loads
 from carsim.machine.plan import Plan
-from carsim.policy import Pairs
+from carsim.policy import Dense, Pairs, Streaming
 from carsim.trace import Decisions
 from carsim.workload.geometry import Video
 
@@ -57,6 +56,16 @@ def test_rows_outside_of_pairs_are_left_out() -> None:
     )
 
 
+def test_a_part_reads_what_its_own_steps_read() -> None:
+    tokens = np.arange(12).reshape(2, 3, 2)
+    batches = replace(make_batches(decisions(4), 2), reads=(tokens, tokens + 1))
+    part = batches.part(np.array([0, 2]), most=1)
+    assert part.replay.tolist() == batches.replay[:1, [0, 2]].tolist()
+    assert part.reads is not None
+    assert part.reads[0].tolist() == [[[0, 1], [4, 5]]]
+    assert part.reads[1].tolist() == [[[1, 2], [5, 6]]]
+
+
 def test_labels_travel_along() -> None:
     batches = make_batches(decisions(2), 2)
     assert (batches.source, batches.label) == ("captured", "made up")
@@ -84,7 +93,7 @@ VIDEO = Video(n_frames=2, tokens_per_frame=3, prompt_tokens=4)
 
 def make_plan(schedule: str = "drs", replays: bool = True, **machine: object) -> Plan:
     phases = Phases(ideal_hardware(**machine))  # type: ignore[arg-type]
-    return Plan(phases, VIDEO, DenseAttention(), schedule, replays, range(VIDEO.n_steps))
+    return Plan(phases, VIDEO, Dense(), schedule, replays, range(VIDEO.n_steps))
 
 
 @pytest.mark.parametrize("batch", [1, 8, 9, 16, 17, 40])
@@ -128,9 +137,9 @@ def test_an_aligned_key_is_read_apart_where_the_window_is_shorter_than_a_frame()
     outside = [
         replace(make_plan(), attention=attention).aligned_outside
         for attention in (
-            DenseAttention(),
-            StreamingAttention(sinks=0, window=3),
-            StreamingAttention(sinks=0, window=4),
+            Dense(),
+            Streaming(sinks=0, window=3),
+            Streaming(sinks=0, window=4),
         )
     ]
     assert outside == [False, True, False]

@@ -7,7 +7,7 @@ import pytest
 from ideal import attend, ideal_hardware
 from strategies import small_design
 
-from carsim.design import DenseAttention, Design
+from carsim.design import Design
 from carsim.machine.batches import Batches
 from carsim.machine.elasticity import elasticities
 from carsim.machine.hardware import Hardware
@@ -16,13 +16,14 @@ from carsim.machine.phases import Phases
 from carsim.machine.plan import Plan
 from carsim.machine.simulate import Simulation, simulate
 from carsim.machine.totals import activity_of, total_of
+from carsim.policy import Dense
 from carsim.workload.geometry import Video
 
 VIDEO = Video(n_frames=2, tokens_per_frame=4, prompt_tokens=7)
 
 
 def dense(hw: Hardware) -> tuple[Plan, Batches, Simulation]:
-    plan = Plan(Phases(hw), VIDEO, DenseAttention(), "static", False, range(VIDEO.n_steps))
+    plan = Plan(Phases(hw), VIDEO, Dense(), "static", False, range(VIDEO.n_steps))
     layers = hw.design.model.body.n_layers
     batches = Batches(np.zeros((1, VIDEO.n_steps, layers, hw.batch), bool), 1, 0, "", "")
     return plan, batches, simulate(plan, batches)

@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 from tiny import MISFIT, tiny_design, tiny_report, tiny_trace
 
-from carsim.design import StreamingAttention, override
+from carsim.design import override
 from carsim.errors import InputError, MisfitError
 from carsim.machine import RowResult, run
 from carsim.machine.variants import variants
-from carsim.trace import StreamingAttention as CapturedStreaming
+from carsim.policy import Streaming
 
 NAMES = [
     "dense, static",
@@ -56,7 +56,7 @@ def test_the_sparse_rows_take_the_window_of_the_design() -> None:
     own = tiny_design("policy.attention={kind: streaming, sinks: 1, window: 8}")
     other = tiny_design("policy.sparse_attention={kind: streaming, sinks: 1, window: 8}")
     for design in (own, other):
-        assert variants(design)[1].attention == StreamingAttention(sinks=1, window=8)
+        assert variants(design)[1].attention == Streaming(sinks=1, window=8)
 
 
 def test_replay_ratios_are_those_of_the_decisions() -> None:
@@ -138,7 +138,7 @@ def test_each_row_says_where_its_decisions_come_from() -> None:
 
 def test_each_row_takes_the_trace_of_its_own_attention() -> None:
     dense = tiny_trace()
-    sparse = tiny_trace(attention=CapturedStreaming(sinks=4, window=256), tau=0.3)
+    sparse = tiny_trace(attention=Streaming(sinks=4, window=256), tau=0.3)
     report = run(tiny_design(), [dense, sparse])
     drs = report.row("FastCar + DRS")
     both = report.row("FastCar + DRS + sparse attention")

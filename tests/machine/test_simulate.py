@@ -10,14 +10,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from strategies import designs, draw_replay, small_design, videos
 
-from carsim.design import DenseAttention, Design, StreamingAttention
+from carsim.design import Design
 from carsim.machine.batches import Batches
 from carsim.machine.hardware import Hardware
 from carsim.machine.phases import Phases, core_loads
 from carsim.machine.plan import Plan
 from carsim.machine.simulate import Simulation, simulate, simulate_plainly
 from carsim.mapping import MAPPINGS
-from carsim.policy import AttentionPolicy, KvReads, SideWork
+from carsim.policy import AttentionPolicy, Dense, KvReads, SideWork, Streaming
 from carsim.schedule import BASELINE, REPLAYS, SCHEDULES
 from carsim.schedule.static import Static
 from carsim.workload.geometry import Video
@@ -28,14 +28,14 @@ Run = tuple[Design, Plan, Batches]
 @st.composite
 def runs(draw: st.DrawFn, rungs: tuple[str, ...] = ("fluid",)) -> Run:
     design, video = draw(designs()), draw(videos())
-    sparse = StreamingAttention(sinks=draw(st.integers(0, 2)), window=draw(st.integers(1, 6)))
+    sparse = Streaming(sinks=draw(st.integers(0, 2)), window=draw(st.integers(1, 6)))
     replay = draw_replay(
         draw, draw(st.integers(1, 2)), video, design.model.body.n_layers, design.policy.batch
     )
     plan = Plan(
         Phases(Hardware(design), draw(st.sampled_from(rungs))),
         video,
-        draw(st.sampled_from([DenseAttention(), sparse])),
+        draw(st.sampled_from([Dense(), sparse])),
         draw(st.sampled_from(sorted(SCHEDULES))),
         bool(replay.any()),
         range(video.n_steps),
@@ -114,7 +114,7 @@ def test_an_attention_policy_from_outside_runs_and_equals_the_slow_way(
         batches = replace(batches, reads=(attended, rng.integers(1, 1 + attended)))
     fast = simulate(plan, batches, detail=True)
     assert_same(fast, simulate_plainly(plan, batches))
-    dense = simulate(replace(plan, attention=DenseAttention()), batches)
+    dense = simulate(replace(plan, attention=Dense()), batches)
     assert fast.totals["qkv"] == dense.totals["qkv"]
     assert fast.totals["mlp"].macs == dense.totals["mlp"].macs
 
@@ -256,7 +256,7 @@ def test_a_longer_video_is_a_shorter_one_and_more() -> None:
     for video in (Video(1, 4, 3), Video(2, 4, 3)):
         replay = np.zeros((1, video.n_steps, design.model.body.n_layers, 4), bool)
         phases = Phases(Hardware(design))
-        plan = Plan(phases, video, DenseAttention(), BASELINE.kind, False, range(video.n_steps))
+        plan = Plan(phases, video, Dense(), BASELINE.kind, False, range(video.n_steps))
         simulation = simulate(plan, Batches(replay, 1, 0, "", ""), detail=True)
         times.append(sum(cycles for cycles in simulation.phase_cycles.values()))
     assert (times[0] == times[1][:, :4]).all()

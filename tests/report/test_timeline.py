@@ -3,16 +3,17 @@
 import json
 from dataclasses import replace
 from itertools import pairwise
+from typing import ClassVar
 
 import numpy as np
 import pytest
-from carsim.machine.memo import PhaseMemo
 from tiny import tiny_report
 
 from carsim.errors import InputError
 from carsim.machine.simulate import simulate
 from carsim.machine.timeline import MAX_LAYER_STEPS, check_window, record_timeline, usage_by_step
 from carsim.observe import Timeline, chrome_trace
+from carsim.policy import Dense
 
 DESIGNS = {
     "broadcast": (),
@@ -35,6 +36,29 @@ def cycles_of(overrides, first, stop):
 def test_timeline_takes_exactly_the_cycles_of_the_run(overrides):
     timeline = record_timeline(tiny_report(*overrides).chosen, 14, 20)
     assert timeline.cycles == cycles_of(overrides, 14, 20)
+
+
+class Picky(Dense):
+    """Attention whose reads depend on the data."""
+
+    records: ClassVar[bool] = True
+
+
+def picky_row():
+    """The tiny run, where each step reads as many keys as its own data say."""
+    chosen = tiny_report().chosen
+    shape = chosen.batches.replay.shape[:3]
+    tokens = np.random.default_rng(0).integers(1, 50, shape)
+    batches = replace(chosen.batches, reads=(tokens, np.ones(shape, np.int64)))
+    plan = replace(chosen.simulation.plan, attention=Picky())
+    return replace(chosen, batches=batches, simulation=simulate(plan, batches, detail=True))
+
+
+def test_a_window_reads_what_its_own_steps_read():
+    row = picky_row()
+    cycles = sum(each[0, 14:20].sum() for each in row.simulation.phase_cycles.values())
+    head = row.simulation.totals["head"]
+    assert record_timeline(row, 14, 20).cycles == cycles + head.cycles // head.count * 6
 
 
 @pytest.mark.parametrize("overrides", DESIGNS.values(), ids=DESIGNS)
@@ -93,7 +117,7 @@ def test_usage_is_the_same_whether_details_were_kept_or_not():
     chosen = tiny_report().chosen
     assert chosen.simulation.work is not None
     plan = chosen.simulation.plan
-    brief = simulate(plan, chosen.batches, PhaseMemo(plan.hw))
+    brief = simulate(plan, chosen.batches)
     again = usage_by_step(replace(chosen, simulation=brief))
     for name, figures in vars(usage_by_step(chosen)).items():
         np.testing.assert_equal(getattr(again, name), figures)

@@ -12,7 +12,8 @@ from carsim.decoder.content import TOKENS_PER_FRAME, Codebook
 from carsim.decoder.decode import decode_step, prefill
 from carsim.decoder.model import Model, random_model
 from carsim.decoder.structures import Config, Policy, stack_weights
-from carsim.trace import DenseAttention, Geometry, StreamingAttention
+from carsim.policy import Dense, Streaming
+from carsim.trace import Geometry
 from studies.correlation import run as correlation
 from studies.decisions import ranks, record, whole
 from studies.decisions.content import Row
@@ -64,8 +65,8 @@ def step_by_step(model: Model, config: Config, policy: Policy, codes: np.ndarray
 
 
 taus = st.sampled_from([None, -np.inf, -0.5, 0.0, 0.3, np.inf])
-attentions = st.sampled_from([DenseAttention()]) | st.builds(
-    StreamingAttention, sinks=st.integers(0, 3), window=st.integers(1, 12)
+attentions = st.sampled_from([Dense()]) | st.builds(
+    Streaming, sinks=st.integers(0, 3), window=st.integers(1, 12)
 )
 
 
@@ -93,7 +94,7 @@ def test_whole_clips_decode_as_step_by_step(taus, attention, form, n_kv_heads, s
 def test_more_queries_than_a_block_attend_alike(monkeypatch):
     rng = np.random.default_rng(1)
     q, k, v = (rng.standard_normal((40, heads, 4)) for heads in (4, 2, 2))
-    for attention in (DenseAttention(), StreamingAttention(sinks=2, window=7)):
+    for attention in (Dense(), Streaming(sinks=2, window=7)):
         at_once = whole.attend(q, k, v, attention)
         with monkeypatch.context() as patch:
             patch.setattr(whole, "_BLOCK", 3)

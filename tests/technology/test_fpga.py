@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from carsim.design import Array, Drs, load_design, override
+from carsim.design import Array, load_design, override
+from carsim.schedule import Registers
 from carsim.technology.base import Resources
 from carsim.technology.fpga import (
     Buffer,
@@ -122,7 +123,7 @@ def test_buffers_go_to_the_ram_of_which_they_take_the_smaller_share() -> None:
 
 def test_drs_registers_are_one_index_register_and_a_mapping_register_per_sequence() -> None:
     # FastCar section 5: 32 bits, and 32 registers of log2(cores) bits.
-    assert [drs_register_bits(Drs(), cores) for cores in (1, 2, 8)] == [32, 64, 128]
+    assert [drs_register_bits(Registers(), cores) for cores in (1, 2, 8)] == [32, 64, 128]
 
 
 @pytest.mark.parametrize(

@@ -124,7 +124,7 @@ def test_boards_of_before_say_nothing_of_a_technology() -> None:
 @pytest.mark.parametrize(
     ("change", "line"),
     [
-        ("board.technology.kind=asic", "expected 'fpga', got 'asic'"),
+        ("board.technology.kind=asic", "should be 'fpga', got 'asic'"),
         ("board.technology.area=1", "unknown key 'area'"),
         ("board.dsp=null", "is missing; add it"),
     ],

@@ -207,6 +207,17 @@ def test_dense_replays_nothing_and_has_no_eligible_step_in_one_frame() -> None:
     assert dense(4, 2, 2).source == "dense"
 
 
+def test_phi_is_taken_over_layers_that_can_replay() -> None:
+    """Rows decide independently in layer 0; in layer 1, whose threshold is infinite, none can."""
+    trace = make_trace(tau=(0.1, np.inf))
+    tas = np.full_like(trace.tas, -1.0)
+    tas[:4] = np.nan
+    tas[4:8, 0, 0] = 1.0
+    tas[[4, 5, 8, 9], 0, 1] = 1.0
+    stats = trace_stats(type(trace)(np.nan_to_num(tas) > 0.1, tas, trace.meta))
+    assert stats.pair_phi[0] == pytest.approx(0.0)
+
+
 def test_statistics_of_a_pattern_made_by_hand() -> None:
     """Rows 0 and 1 agree, row 2 does the opposite, row 3 never replays; layer 1 always computes."""
     trace = make_trace()

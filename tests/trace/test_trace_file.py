@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from trace_maker import make_meta, make_quality, make_trace
 
 from carsim.errors import InputError
-from carsim.trace import StreamingAttention, Trace, load_trace, save_trace
+from carsim.policy import Streaming
+from carsim.trace import Trace, load_trace, save_trace
 from carsim.trace.file import narrow_tas, would_replay
 from carsim.trace.npz import npz_bytes
 
@@ -57,7 +58,7 @@ def refusal(path: Path) -> str:
         {"tau": float("inf")},
         {"decision_scope": "pair"},
         {"decision_scope": "batch"},
-        {"attention": StreamingAttention(window=3)},
+        {"attention": Streaming(window=3)},
         {"tau": (0.2, float("inf")), "quality": make_quality()},
     ],
 )

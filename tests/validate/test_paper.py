@@ -121,7 +121,7 @@ def test_rows_are_those_published() -> None:
     assert [row.latency_s for row in ROWS] == [
         689.7, 670.5, 662.7, 556.8, 475.3, 390.7, 354.5, 324.3
     ]  # fmt: skip
-    assert ROWS[6].attention.attended(3000) == 4 + 256
+    assert ROWS[6].attention.reads(np.array(3000)).tokens == 4 + 256
     assert [row.replay_ratio for row in ROWS[3:]] == [0.2, 0.5, 0.8, 0.87, 0.87]
 
 

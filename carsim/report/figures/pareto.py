@@ -8,7 +8,6 @@ import numpy as np
 
 from carsim.metrics import METRICS
 from carsim.report.figures import style
-from carsim.report.figures.draw import draw
 from carsim.report.figures.interactive import escaped
 from carsim.report.figures.plot import Panel, Plot, Series
 
@@ -159,7 +158,3 @@ def chosen_chart(
             "colours": COLOURS,
         },
     }
-
-
-# Names of `carsim pareto`.
-pareto_numbers, draw_pareto = pareto_plot, draw
