@@ -8,7 +8,7 @@ import numpy as np
 from carsim.design import Design
 from carsim.errors import InputError, MisfitError
 from carsim.machine.batches import Batches, make_batches
-from carsim.machine.elasticity import elasticities
+from carsim.machine.elasticity import bandwidth_ends, elasticities, latency_factors
 from carsim.machine.hardware import Hardware
 from carsim.machine.limits import fetch_ahead_share, phase_limits
 from carsim.machine.phases import Phases
@@ -80,9 +80,12 @@ def run(
             decided[key] = make_batches(decisions, design.policy.batch)
         rows.append(run_variant(design, variant, decided[key], video, fit, phases, detail=detail))
     own = own_variant(design)
-    chosen = next(row for row in rows if row.variant.key == own.key)
-    rows.append(_bound(chosen, fit))
+    rows.append(_bound(next(row for row in rows if row.variant.key == own.key), fit))
     taken = phases.simulated
+    ends = bandwidth_ends(phases)
+    if ends is not None:
+        rows = [_with_interval(row, ends) for row in rows]
+    chosen = next(row for row in rows if row.variant.key == own.key)
     head = int(phases.head().cycles[0]) * video.n_steps / (design.board.fabric_clock_mhz * 1e6)
     return Report(
         design=design,
@@ -260,6 +263,13 @@ def _bound(row: RowResult, fit: FitReport) -> RowResult:
         activity_of(row.simulation.totals, memories), cycles=row.cycles, dram_bytes=row.dram_bytes
     )
     return replace(row, energy=energy(row.design, activity, fit.resources))
+
+
+def _with_interval(row: RowResult, ends: tuple[Phases, Phases]) -> RowResult:
+    """The row, with its latency at the ends of the bandwidth."""
+    plan = row.simulation.plan
+    factors = latency_factors(plan, row.batches, ends, bound=row.is_bound)
+    return replace(row, latency_factors=factors)
 
 
 def _notes(design: Design, rows: Sequence[RowResult], fits: bool) -> list[str]:

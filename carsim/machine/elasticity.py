@@ -1,7 +1,10 @@
-"""How latency follows a resource: the change per +10 % of bandwidth, clock, array, cores.
+"""How latency follows a resource: per +10 % of bandwidth, clock, array, cores, and its interval.
 
-Each resource is really enlarged and a sample of the steps simulated again. Arrays and cores come in
+Each resource is really changed and a sample of the steps simulated again. Arrays and cores come in
 whole columns and cores; what the smallest step of at least 10 % brings is scaled to 10 %.
+
+The interval of a latency is what the ends of the interval of bandwidth
+(``Hardware.bandwidth_interval``) make of it.
 """
 
 from collections.abc import Callable
@@ -44,21 +47,10 @@ def elasticities(plan: Plan, batches: Batches) -> tuple[Elasticity, ...]:
         plan: The policy on its machine.
         batches: Its decisions.
     """
-    n_steps = plan.video.n_steps
-    steps = np.unique(np.linspace(0, n_steps - 1, min(SAMPLED_STEPS, n_steps)).astype(int))
-    sample = batches.part(steps)
-    design = plan.hw.design
-
-    def seconds(phases: Phases) -> float:
-        part = replace(plan, phases=phases, steps=tuple(steps.tolist()))
-        simulation = simulate(part, sample)
-        prefill = simulation.totals["prefill"].cycles
-        steady = (simulation.cycles - prefill) * n_steps / len(steps)
-        return (prefill + steady) / phases.hw.design.board.fabric_clock_mhz
-
+    seconds = _sampled(plan, batches)
     base = seconds(plan.phases)
     found = []
-    for resource, (enlarge, relative, simulated) in _enlargements(design).items():
+    for resource, (enlarge, relative, simulated) in _enlargements(plan.hw.design).items():
         try:
             enlarged = enlarge(plan.hw)
         except InputError:
@@ -66,6 +58,64 @@ def elasticities(plan: Plan, batches: Batches) -> tuple[Elasticity, ...]:
         change = seconds(Phases(enlarged, plan.phases.fidelity)) / base - 1
         found.append(Elasticity(resource, change * 0.1 / relative, simulated))
     return tuple(found)
+
+
+def bandwidth_ends(phases: Phases) -> tuple[Phases, Phases] | None:
+    """The same phases at the upper and the lower end of the bandwidth; None if none are known."""
+    hw = phases.hw
+    memory = hw.design.board.memories[hw.design.machine.placement.weights]
+    if memory.efficiency_low is None:
+        return None
+
+    def at(factor: Fraction) -> Phases:
+        if factor == 1:
+            return phases
+        changed = replace(hw, bandwidth_factor=hw.bandwidth_factor * factor)
+        return Phases(changed, phases.fidelity)
+
+    low, high = hw.bandwidth_interval
+    return at(high), at(low)
+
+
+def latency_factors(
+    plan: Plan, batches: Batches, ends: tuple[Phases, Phases], *, bound: bool = False
+) -> tuple[float, float]:
+    """Latency at the upper and at the lower end of the bandwidth, over that between them.
+
+    Args:
+        plan: The policy on its machine.
+        batches: Its decisions.
+        ends: As of :func:`bandwidth_ends`; rows of one hardware share them, and what they cache.
+        bound: Take the bound of the latency instead.
+
+    Returns:
+        At most 1, and at least 1.
+    """
+    if all(end is plan.phases for end in ends):
+        return 1.0, 1.0
+    seconds = _sampled(plan, batches, bound)
+    base = seconds(plan.phases)
+    fast, slow = (1.0 if end is plan.phases else seconds(end) / base for end in ends)
+    return min(1.0, fast), max(1.0, slow)
+
+
+def _sampled(plan: Plan, batches: Batches, bound: bool = False) -> Callable[[Phases], float]:
+    """What a sample of the steps takes on other hardware, scaled to the video; in microseconds."""
+    n_steps = plan.video.n_steps
+    steps = np.unique(np.linspace(0, n_steps - 1, min(SAMPLED_STEPS, n_steps)).astype(int))
+    sample = batches.part(steps)
+
+    def microseconds(phases: Phases) -> float:
+        part = replace(plan, phases=phases, steps=tuple(steps.tolist()))
+        simulation = simulate(part, sample)
+        prefill, all_of = simulation.totals["prefill"], simulation.cycles
+        once = prefill.cycles
+        if bound:
+            once, all_of = prefill.bound_cycles, simulation.bound_cycles
+        steady = (all_of - once) * n_steps / len(steps)
+        return (once + steady) / phases.hw.design.board.fabric_clock_mhz
+
+    return microseconds
 
 
 def _enlargements(

@@ -38,7 +38,7 @@ class Hardware:
     def paths(self) -> tuple[Path, ...]:
         """Paths to the memories of the board, in the order of their names."""
         return tuple(
-            replace(found, rate=found.rate * self.bandwidth_factor)
+            replace(found, rate=self._scaled(found.rate))
             for found in (path.at(self._streams(path)) for path in self._memory_paths)
         )
 
@@ -48,7 +48,11 @@ class Hardware:
         if run_bytes >= path.memory.ports.burst_bytes:
             return self.paths[index].rate
         rate = path.rate(AccessPattern(chunk_bytes=max(1, run_bytes), random=True))
-        return min(rate * self.bandwidth_factor, self.paths[index].rate)
+        return min(self._scaled(rate), self.paths[index].rate)
+
+    def _scaled(self, rate: Fraction) -> Fraction:
+        """A rate times the factor, to a 4096th as all rates are: others overflow 64 bits."""
+        return Fraction(max(1, round(4096 * rate * self.bandwidth_factor)), 4096)
 
     @cached_property
     def bandwidth_interval(self) -> tuple[Fraction, Fraction]:

@@ -1,6 +1,6 @@
 """Frozen results of a run: one row per policy, all of them in a report."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -28,9 +28,11 @@ class RowResult:
         variant: The policy.
         simulation: What was simulated.
         batches: The decisions that it consumed, by batch.
-        energy: Joules of all batches.
+        energy: Joules of all batches in ``latency_s`` each.
         replay_all: Replay ratio over all steps.
         replay_eligible: Replay ratio over the steps that may replay (frame 0 left out).
+        latency_factors: Latency at the upper and at the lower end of the memory's bandwidth, over
+            ``latency_s``; None where the board names no interval, or nobody asked (sweeps).
     """
 
     variant: Variant
@@ -39,6 +41,7 @@ class RowResult:
     energy: EnergyReport
     replay_all: float
     replay_eligible: float
+    latency_factors: tuple[float, float] | None = None
 
     @property
     def is_bound(self) -> bool:
@@ -69,6 +72,16 @@ class RowResult:
     def seconds_per_video(self) -> float:
         """Latency of a batch over the videos that it finishes."""
         return self.latency_s / self.batches.videos_per_batch
+
+    @property
+    def latency_interval_s(self) -> tuple[float, float] | None:
+        """Latency of a batch at the upper and at the lower end of the memory's bandwidth."""
+        return self._interval(self.latency_s)
+
+    @property
+    def seconds_per_video_interval(self) -> tuple[float, float] | None:
+        """The same per finished video."""
+        return self._interval(self.seconds_per_video)
 
     @property
     def ms_per_token(self) -> float:
@@ -128,9 +141,23 @@ class RowResult:
     @property
     def energy_per_video(self) -> Joules:
         """Joules of the board per finished video, with their interval."""
-        board = self.energy.board
-        return Joules(
-            board.value_j / self.videos, board.low_j / self.videos, board.high_j / self.videos
+        return self.energy_parts_per_video.board
+
+    @cached_property
+    def energy_parts_per_video(self) -> EnergyReport:
+        """Joules per finished video by component.
+
+        Ends have all constants of energy and the bandwidth err in the same direction: low is every
+        constant at its low and, for what is drawn by being there, the least time; high likewise.
+        """
+        fast, slow = self.latency_factors or (1.0, 1.0)
+        return EnergyReport(
+            tuple(
+                replace(part, low_j=part.low_j * fast, high_j=part.high_j * slow)
+                if part.idle
+                else part
+                for part in self.energy.scaled(1 / self.videos).parts
+            )
         )
 
     @property
@@ -172,6 +199,12 @@ class RowResult:
         if total is None:
             return 0
         return total.bound_cycles if self.is_bound else total.cycles
+
+    def _interval(self, seconds: float) -> tuple[float, float] | None:
+        if self.latency_factors is None:
+            return None
+        fast, slow = self.latency_factors
+        return seconds * fast, seconds * slow
 
     def _seconds(self, cycles: int) -> float:
         return float(Fraction(cycles) / round(self.design.board.fabric_clock_mhz * 1e6))

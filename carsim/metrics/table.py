@@ -71,6 +71,14 @@ def _speedup(row: "RowResult", run: Run | None) -> Value:
     return None if dense is None else dense / row.latency_s
 
 
+def _end(of: str, which: int) -> Get:
+    def get(row: "RowResult", run: Run | None) -> Value:
+        interval: tuple[float, float] | None = getattr(row, of)
+        return None if interval is None else interval[which]
+
+    return get
+
+
 def _of_run(get: Callable[[Run], Value]) -> Get:
     return lambda row, run: None if run is None else get(run)
 
@@ -96,6 +104,21 @@ _ROWS = (
     Metric("seconds_per_video", "s", "time per video",
            "Latency of a batch divided by the videos that it finishes",
            "latency_s / videos_per_batch", "lower", lambda row, run: row.seconds_per_video),
+    *(
+        Metric(name.format(end), "s", f"{title}, {end}", f"{meaning} {memory}",
+               f"{value} * sample of steps at the {side} end / the same sample", "lower",
+               _end(interval, which))
+        for value, name, title, meaning, interval in (
+            ("latency_s", "latency_{}_s", "latency of a batch", "Latency of a batch",
+             "latency_interval_s"),
+            ("seconds_per_video", "seconds_per_video_{}", "time per video", "Time per video",
+             "seconds_per_video_interval"),
+        )
+        for which, (end, side, memory) in enumerate((
+            ("low", "upper", "if memory sustains the most that was measured on its board"),
+            ("high", "lower", "if memory sustains the least that was measured on its board"),
+        ))
+    ),
     Metric("speedup", "x", "speed-up over dense",
            "How many times as fast as dense decoding on the same machine",
            "dense_latency_s / latency_s", "higher", _speedup),
@@ -122,10 +145,10 @@ _ROWS = (
            "Energy of the whole board per finished video",
            _JOULES, "lower", lambda row, run: row.energy_per_video.value_j),
     Metric("energy_per_video_low_j", "J", "energy per video, low",
-           "Energy per video if every constant of energy is at its lower end",
+           "Energy per video if every constant of energy, and latency_low_s, is at its lower end",
            _JOULES, "lower", lambda row, run: row.energy_per_video.low_j),
     Metric("energy_per_video_high_j", "J", "energy per video, high",
-           "Energy per video if every constant of energy is at its upper end",
+           "Energy per video if every constant of energy, and latency_high_s, is at its upper end",
            _JOULES, "lower", lambda row, run: row.energy_per_video.high_j),
     Metric("energy_above_idle_per_video_j", "J", "energy above idle",
            "Part of the energy per video that an idle board would not use in the same time",
@@ -221,7 +244,11 @@ METRICS: dict[str, Metric] = {metric.name: metric for metric in _ROWS}
 QUALITY = tuple(name for name in METRICS if name.startswith("quality_"))
 """Metrics that studies add to their points; runs do not have them."""
 
-INTERVALS = {"energy_per_video_j": ("energy_per_video_low_j", "energy_per_video_high_j")}
+INTERVALS = {
+    "latency_s": ("latency_low_s", "latency_high_s"),
+    "seconds_per_video": ("seconds_per_video_low", "seconds_per_video_high"),
+    "energy_per_video_j": ("energy_per_video_low_j", "energy_per_video_high_j"),
+}
 """Metric -> the metrics that are the ends of its interval."""
 
 OLD_NAMES = {

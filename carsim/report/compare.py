@@ -10,6 +10,7 @@ from carsim.errors import InputError
 from carsim.machine import Report
 from carsim.machine import run as simulate
 from carsim.metrics import METRICS, OLD_NAMES
+from carsim.report.ratios import RatioChange, ratios
 from carsim.report.stored import SUMMARY, StoredPolicy, StoredRun, read_run, stored
 from carsim.trace import Trace, load_trace
 
@@ -124,6 +125,11 @@ class Comparison:
             for phase, (a_s, a_limit), (b_s, b_limit) in sides
         )
 
+    @cached_property
+    def ratios(self) -> tuple[RatioChange, ...]:
+        """B over A where constants and bandwidths err together: own policies, with intervals."""
+        return ratios(self.a, self.b)
+
     @property
     def notes(self) -> tuple[str, ...]:
         """Why a difference may not be the effect of the design alone."""
@@ -152,6 +158,10 @@ class Comparison:
         """Seconds of a video by policy and category: a, b, difference, relative."""
         return _frame(_rows(self.breakdown), ("policy", "category", *NUMBERS), 2).astype(float)
 
+    def ratios_frame(self) -> "pd.DataFrame":
+        """Ratios by metric: value, low, high, b_wins."""
+        return _frame(self.ratios, RatioChange._fields, 1).astype(float)
+
     def phases_frame(self) -> "pd.DataFrame":
         """Phases of the own policies: seconds of a video, and what limits them."""
         return _frame(self.phases, PhaseChange._fields, 1)
@@ -165,6 +175,7 @@ class Comparison:
             "spec": [each._asdict() for each in self.spec],
             "inputs": [each._asdict() for each in self.inputs],
             "notes": list(self.notes),
+            "ratios": {each.metric: dict(list(each._asdict().items())[1:]) for each in self.ratios},
             "metrics": _nested(self.metrics),
             "breakdown_s_per_video": _nested(self.breakdown),
             "phases": [dict(zip(phases, each, strict=True)) for each in self.phases],

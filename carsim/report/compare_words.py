@@ -30,6 +30,7 @@ def sections(comparison: Comparison) -> Iterator[Section]:
     yield "What differs", [table if table.rows else same]
     texts = [f"- {text}" for text in (*answer(comparison), *comparison.notes)]
     yield "What that did", texts
+    yield "Ratios of the own policies", [ratios_table(comparison), ratios_note(comparison)]
     yield "Figures of the own policies", [own_table(comparison)]
     for name in ("seconds_per_video", "energy_per_video_j"):
         title = METRICS[name].title
@@ -72,6 +73,35 @@ def spec_table(comparison: Comparison) -> Table:
 def own_table(comparison: Comparison) -> Table:
     """Every figure of the designs' own policies."""
     return _changes_table("metric", [each for each in comparison.metrics if each.of == OWN])
+
+
+def ratios_table(comparison: Comparison) -> Table:
+    """B over A with intervals, and how often B is better."""
+    return Table(
+        ("metric", "B / A", "5 to 95 % of draws", "B beats A in"),
+        tuple(
+            (
+                METRICS[each.metric].title,
+                f"{each.value:.3f}",
+                f"{each.low:.3f}-{each.high:.3f}",
+                f"{100 * each.b_wins:.0f} % of draws",
+            )
+            for each in comparison.ratios
+        ),
+    )
+
+
+def ratios_note(comparison: Comparison) -> str:
+    """What the draws know, and what they do not."""
+    text = (
+        "A draw takes every constant of energy and the bandwidth of every memory from its "
+        "interval, the same for A and B; ties count half. What carsim itself gets wrong is not "
+        "drawn."
+    )
+    for side, run in (("A", comparison.a), ("B", comparison.b)):
+        if run.bandwidth_interval is None:
+            text += f" The board of {side} names no interval of its bandwidth."
+    return text
 
 
 def breakdown_table(comparison: Comparison) -> Table:

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from carsim.design.document import design_yaml
+from carsim.metrics import INTERVALS
 from carsim.report.figures import run_plots
 from carsim.report.figures.utilisation import read_utilisation
 from carsim.report.html import chart, links_to, page
@@ -78,8 +79,11 @@ def run_page(run: StoredRun, folder: Path, address: str) -> str:
 def _tiles(run: StoredRun) -> list[tuple[str, str, str]]:
     own, dense_s = run.own, run.dense.seconds_per_video
     low, high = own.text("energy_per_video_low_j"), own.text("energy_per_video_high_j")
+    time = own.policy
+    if run.bandwidth_interval is not None:
+        time += ", {} to {} s".format(*map(own.text, INTERVALS["seconds_per_video"]))
     return [
-        ("time per video", f"{number(own.seconds_per_video)} s", own.policy),
+        ("time per video", f"{number(own.seconds_per_video)} s", time),
         ("speed-up over dense", f"{own['speedup']:.2f} x", f"dense: {number(dense_s)} s"),
         ("energy per video", f"{own.text('energy_per_video_j')} J", f"{low} to {high} J"),
         ("fits the board", "yes" if run.fits else "NO", _fullest(run)),

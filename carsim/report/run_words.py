@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from carsim.design import Design, Precision
 from carsim.metrics import INTERVALS, METRICS, PHASES
+from carsim.report.ratios import speedup
 from carsim.report.stored import StoredRun
 from carsim.text import Figure, Table, amount, count, number, percent, signed_percent
 from carsim.trace import Trace
@@ -133,7 +134,7 @@ def answer(run: StoredRun) -> Iterator[str]:
     text = f"{own.policy} finishes a video in {own.text('seconds_per_video')} s"
     if own is not dense:
         text += (
-            f", {own['speedup']:.2f} times as fast as {dense.policy} "
+            f", {_speedup(run)} times as fast as {dense.policy} "
             f"({dense.text('seconds_per_video')} s)"
         )
     low, high = own.text("energy_per_video_low_j"), own.text("energy_per_video_high_j")
@@ -141,6 +142,12 @@ def answer(run: StoredRun) -> Iterator[str]:
         f". It costs {own.text('energy_per_video_j')} J, or between {low} and {high} J if all "
         "energy constants err in one direction."
     )
+    if run.bandwidth_interval is not None:
+        low, high = map(own.text, INTERVALS["seconds_per_video"])
+        text += (
+            f" Over the bandwidths that were measured on such boards a video takes {low} to {high} "
+            "s, which the joules include."
+        )
     best = min((p for p in run.policies if not p.is_bound), key=lambda p: p.seconds_per_video)
     if best.seconds_per_video < own.seconds_per_video:
         text += f" Fastest is {best.policy} with {best.text('seconds_per_video')} s."
@@ -201,7 +208,10 @@ def policies_tables(run: StoredRun) -> tuple[Table, Table]:
             tuple(
                 (f"{name} {policy.policy}", *cells)
                 for name, policy, *cells in zip(
-                    names, run.policies, *(_cells(run, name) for name in HEADLINE), strict=True
+                    names,
+                    run.policies,
+                    *(_cells(run, name, True) for name in HEADLINE),
+                    strict=True,
                 )
             ),
             strong=chosen,
@@ -330,11 +340,13 @@ def trust(run: StoredRun) -> Iterator[str]:
         yield (
             f"{number(run.simulated.different_phases)} phases were simulated, which make up all "
             f"{number(run.simulated.layer_steps)} layer-steps: repetition is counted, not "
-            "sampled. Only what 10 % more would bring comes from a sample of steps."
+            "sampled. Only the interval of time and what 10 % more would bring come from a sample "
+            "of steps."
         )
     yield (
-        f"How wrong this may be: {FIDELITY.get(run.fidelity, '')} The interval of energy is what "
-        "a video would cost if all energy constants erred in the same direction."
+        f"How wrong this may be: {FIDELITY.get(run.fidelity, '')} The interval of time "
+        "spans the bandwidths measured on such boards, that of energy has bandwidth and all energy "
+        "constants err in the same direction."
     )
 
 
@@ -342,13 +354,22 @@ def _share(share: float | None) -> Figure:
     return Figure("-" if share is None else percent(share), share, share)
 
 
-def _cells(run: StoredRun, name: str) -> list[Figure]:
-    """The texts of a metric, with its interval if it has one; a policy each."""
+def _speedup(run: StoredRun) -> str:
+    """Speed-up of the own policy, with its interval if bandwidths have one."""
+    value, low, high, _ = speedup(run)
+    if run.bandwidth_interval is None:
+        return f"{value:.2f}"
+    return f"{value:.3f} ({low:.3f}-{high:.3f})"
+
+
+def _cells(run: StoredRun, name: str, interval: bool = False) -> list[Figure]:
+    """The texts of a metric, with its interval if that is asked for and known; a policy each."""
     figures = []
     for policy in run.policies:
         value, text = policy.get(name), policy.text(name)
-        if name in INTERVALS:
-            text += f" ({'-'.join(map(policy.text, INTERVALS[name]))})"
+        ends = [policy.text(end) for end in INTERVALS.get(name, ())]
+        if interval and {*ends} - {text, "-"}:
+            text += f" ({'-'.join(ends)})"
         figures.append(Figure(text, None if isinstance(value, str) else value))
     return figures
 

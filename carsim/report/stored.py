@@ -6,6 +6,7 @@ later carsim adds are ignored; documents of version 1 are brought up to date on 
 """
 
 import json
+from fractions import Fraction
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
@@ -55,12 +56,16 @@ class StoredVideo(_Part):
 
 
 class StoredEnergyPart(_Part):
-    """Joules of one component; ``idle`` if it takes them by being there."""
+    """Joules of one component; ``idle`` if it takes them by being there.
+
+    Parts of the same ``constant`` err together; empty in files of carsim 0.1.
+    """
 
     value: Finite
     low: Finite
     high: Finite
     idle: bool
+    constant: str = ""
 
 
 class StoredPolicy(_Part):
@@ -165,7 +170,11 @@ class StoredWork(_Part):
 
 
 class StoredRun(_Part):
-    """A run as its summary has it."""
+    """A run as its summary has it.
+
+    ``bandwidth_interval`` has the factors on all rates between which latencies have their interval;
+    None where the board names no interval.
+    """
 
     schema_version: Literal[2]
     carsim_version: str
@@ -188,6 +197,7 @@ class StoredRun(_Part):
     head_s: Finite
     latency_without_head_s: Finite
     latency_with_head_s: Finite
+    bandwidth_interval: tuple[Positive, Positive] | None = None
     simulated: StoredWork = StoredWork(layer_steps=0, different_phases=0)
     policies: tuple[StoredPolicy, ...] = Field(min_length=1)
     limits: tuple[StoredLimit, ...]
@@ -261,6 +271,9 @@ def stored(report: Report) -> StoredRun:
         head_s=report.head_seconds,
         latency_without_head_s=chosen.body_latency_s,
         latency_with_head_s=chosen.body_latency_s + report.head_seconds,
+        bandwidth_interval=None
+        if chosen.latency_factors is None
+        else _pair(chosen.simulation.plan.hw.bandwidth_interval),
         simulated=StoredWork(
             layer_steps=sum(row.n_batches for row in simulated)
             * video.n_steps
@@ -311,6 +324,10 @@ def read_run(folder: str | Path) -> StoredRun:
     return _checked(document, str(path))
 
 
+def _pair(interval: tuple[Fraction, Fraction]) -> tuple[float, float]:
+    return float(interval[0]), float(interval[1])
+
+
 def _part(model: type[Part], source: object, **fields: Any) -> Part:
     """A model with the fields that are given, and all others from attributes of the same name."""
     names = model.model_fields.keys() - fields.keys()
@@ -336,10 +353,11 @@ def _policy(row: RowResult, report: Report) -> StoredPolicy:
         },
         energy_parts_per_video_j={
             part.component: StoredEnergyPart(
-                **{end: getattr(part, f"{end}_j") / row.videos for end in ("value", "low", "high")},
+                **{end: getattr(part, f"{end}_j") for end in ("value", "low", "high")},
                 idle=part.idle,
+                constant=part.constant,
             )
-            for part in row.energy.parts
+            for part in row.energy_parts_per_video.parts
         },
         breakdown_s=row.seconds_by_category,
         **figures(row, report),  # type: ignore[arg-type]

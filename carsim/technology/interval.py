@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 Boundary = Literal["board", "device", "above_idle"]
 
+Draws = NDArray[np.float64]
+"""A quantity under every draw of the constants."""
+
 INTERVAL = (0.05, 0.95)
 """Quantiles that an interval reaches from and to."""
 
@@ -63,11 +66,20 @@ def ratio(a: Iterable[Term], b: Iterable[Term], *, draws: int = 10_000, seed: in
     Ratio(value=0.5, low=0.5, high=0.5, a_wins=1.0)
     """
     a, b = tuple(a), tuple(b)
-    drawn_a, drawn_b = _totals(a, draws, seed), _totals(b, draws, seed)
-    ratios = drawn_a / drawn_b
-    low, high = np.quantile(ratios, INTERVAL)
-    wins = np.mean(drawn_a < drawn_b) + np.mean(drawn_a == drawn_b) / 2
     value = sum(term.value for term in a) / sum(term.value for term in b)
+    return ratio_of(value, _total(a, draws, seed), _total(b, draws, seed))
+
+
+def ratio_of(value: float, a: Draws, b: Draws) -> Ratio:
+    """Ratio of two quantities whose draws are known.
+
+    Args:
+        value: Ratio of their values.
+        a: Draws of A.
+        b: Draws of B, of the same constants, positive.
+    """
+    low, high = np.quantile(a / b, INTERVAL)
+    wins = np.mean(a < b) + np.mean(a == b) / 2
     return Ratio(value, float(low), float(high), float(wins))
 
 
@@ -92,10 +104,12 @@ def terms(report: "EnergyReport", boundary: Boundary = "board") -> tuple[Term, .
     )
 
 
-def _totals(of: Iterable[Term], draws: int, seed: int) -> NDArray[np.float64]:
+def drawn(term: Term, draws: int = 10_000, seed: int = 0) -> Draws:
+    """Draws of one term, float64[draws]."""
+    rng = np.random.default_rng([seed, zlib.crc32(term.name.encode())])
+    return np.interp(rng.random(draws), (0.0, 0.5, 1.0), (term.low, term.value, term.high))
+
+
+def _total(of: Iterable[Term], draws: int, seed: int) -> Draws:
     """float64[draws]: sums of the terms."""
-    total = np.zeros(draws)
-    for name, low, value, high in of:
-        rng = np.random.default_rng([seed, zlib.crc32(name.encode())])
-        total += np.interp(rng.random(draws), (0.0, 0.5, 1.0), (low, value, high))
-    return total
+    return sum((drawn(term, draws, seed) for term in of), np.zeros(draws))
