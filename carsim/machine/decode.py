@@ -8,8 +8,7 @@ step is that of evenly spaced contexts in the middle of equal parts of the range
 nearly linear in the context in between.
 
 Simplifications: each computing sequence writes its MLP outputs to the replay cache, which a machine
-without replay would not (under 0.02 % of the bytes of any published system); what a host does
-between two tokens takes no time.
+without replay would not (under 0.02 % of the bytes of any published system).
 """
 
 from collections import Counter

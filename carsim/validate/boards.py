@@ -2,11 +2,12 @@
 
 Each row of ``data/published_decode.csv`` names a design in ``configs/published/``, which holds what
 was published of the system before it decoded anything: clock, ports, array, precisions. Stand-alone
-tests of a memory count as such; a bandwidth utilisation or speed seen while decoding does not, and
-no field is fitted to a row. Two columns say how much a row can prove:
+tests of a memory count as such, and what the same engine's counters said on another board; a
+bandwidth utilisation or speed seen while decoding does not, and no field is fitted to a row. Two
+columns say how much a row can prove:
 
 * ``in_scope``: its bottleneck lies inside the model; written down, with the reason, before the row
-  was first run.
+  was first run, or the reason says that its speed was known by then.
 * ``split``: ``fitted`` (a number of carsim was fitted to it), ``development`` (it was looked at
   while the model was developed) or ``unseen`` (never looked at). Only ``unseen`` rows test a
   prediction.

@@ -17,7 +17,7 @@ from carsim.validate.fidelity import REGIMES, SHORT_PER_REGIME
 from carsim.validate.part import Part
 from carsim.validate.parts import work_out
 
-MOST_IN_SCOPE = 0.26
+MOST_IN_SCOPE = 0.30
 """No board in scope may get worse than this unnoticed."""
 
 
@@ -44,23 +44,22 @@ def invoke(*arguments: str) -> Result:
     return CliRunner().invoke(validate, arguments, standalone_mode=False)
 
 
-def test_all_parts_but_boards_are_within_their_bounds(
-    short: dict[str, Part], told: list[str]
-) -> None:
-    assert {name for name, part in short.items() if not part.ok} <= {"boards"}
+def test_all_parts_are_within_their_bounds(short: dict[str, Part], told: list[str]) -> None:
+    assert not {name for name, part in short.items() if not part.ok}
     assert {line.partition(":")[0] for line in told} == set(PART_NAMES)
     assert len(short["fidelity"].groups[0].rows) == len(REGIMES) * SHORT_PER_REGIME
 
 
-def test_boards_fail_only_by_what_is_known(short: dict[str, Part]) -> None:
-    """The null model is nearer in scope; over all rows it is not."""
-    assert all(line.startswith("tokens/s, in scope: ") for line in short["boards"].failures)
+def test_boards_are_nearer_than_the_null_model_in_every_group(short: dict[str, Part]) -> None:
+    assert not short["boards"].failures
     groups = {group.title: group for group in short["boards"].groups}
     inside, outside = groups["tokens/s, in scope"], groups["tokens/s, out of scope"]
     assert inside.ours.worst <= MOST_IN_SCOPE
-    assert {row.note.split()[0] for row in inside.rows} == {"memory", "port"}
-    # What the model leaves out of the others can only take time.
-    assert all(row.error > 0 for row in outside.rows)
+    # Of the smallest model, most of a step is the cost of its dispatches.
+    assert {row.note.split()[0] for row in inside.rows} == {"memory", "port", "dependency"}
+    for group in (inside, outside):
+        assert group.theirs is not None
+        assert group.ours.mean < group.theirs.mean
     assert groups["power in W"].ours.worst <= 0.35
 
 

@@ -30,6 +30,38 @@ def test_the_null_model_of_the_first_system_by_hand() -> None:
     assert row("li_date25_kv260").null_tokens_per_s == pytest.approx(4.880, abs=0.001)
 
 
+def test_a_dispatch_costs_what_was_counted_on_another_board() -> None:
+    # Torch2RISCV's counters on a PYNQ-Z1: cycles that no read of weights hides, those of the vector
+    # engine among them, which is twice as wide on the KV260; dispatches; the host on the KV260.
+    unhidden, vector, dispatches, host_ms = 4.78e6 + 0.72e6, 3.03e6 + 0.37e6, 910 + 200, 9.9 + 1.5
+    each_us = (unhidden - vector / 2) / 100.0 / dispatches + 1e3 * host_ms / dispatches
+    assert each_us == pytest.approx(44.5, abs=0.05)
+    for model, count in (("qwen", 1262), ("smollm", 910), ("stories", 200)):
+        for ports in ("1port", "2ports"):
+            machine = published_design(f"t2riscv_{model}_{ports}").machine
+            assert machine.overheads.step_us == pytest.approx(each_us * count, rel=2e-3)
+
+
+def test_what_no_port_makes_faster_keeps_two_ports_from_twice_the_speed() -> None:
+    one, two = (
+        predict(published_design(f"t2riscv_smollm_{ports}"), 33, 96).decode.seconds_per_step
+        for ports in ("1port", "2ports")
+    )
+    # 137.1 MB a step at 15.64 and 30.55 bytes per cycle of 10 ns, and 40.5 ms: 1.50 times; 1.63 on
+    # the board.
+    by_hand = (0.1371 / 1.564 + 0.0405) / (0.1371 / 3.055 + 0.0405)
+    assert one / two == pytest.approx(by_hand, rel=0.02)
+
+
+def test_stages_between_products_are_those_of_the_code() -> None:
+    # FlexLLM: transform of 8192 values, 16 at a time, through 13 stages; quantisers read 5 x 2048
+    # and 8192 values; 16 layers at 292 MHz.
+    transform = 512 + 13 * (512 + 256) + 512
+    quantise = 5 * 2048 // 16 + 8192 // 16
+    overheads = published_design("flexllm_u280").machine.overheads
+    assert overheads.step_us == pytest.approx(16 * (transform + quantise) / 292.0, rel=1e-3)
+
+
 def test_power_is_joules_times_speed() -> None:
     found = predict(published_design("li_date25_kv260"), 512)
     joules = found.joules_per_token
