@@ -71,6 +71,11 @@ class Overheads(Section):
     kernel_cycles: NonNegativeInt = Field(
         0, description="launch, descriptor and drain of every matrix product on the array"
     )
+    broadcast_cycles: NonNegativeInt = Field(
+        0,
+        description="registers on the way of broadcast weights, such as those between dies; they "
+        "add to the latency of the memory that holds the weights",
+    )
     step_us: NonNegativeFloat = Field(
         0.0, description="host, sampling and embedding look-up of one token step of the batch"
     )

@@ -44,6 +44,7 @@ from carsim.workload.ops import (
     Count,
     Op,
     Slice,
+    Stream,
     attend_op,
     head_ops,
     mlp_ops,
@@ -140,7 +141,11 @@ class Phases:
         self._memo: OrderedDict[Hashable, Outcome] = OrderedDict()  # used last stands last
         self._kept = 0  # phases in it
         self._mlp_bounds: dict[int, tuple[Ints, Ints]] = {}
-        self._latencies = tuple(path.latency_cycles for path in hw.paths)
+        machine = hw.design.machine
+        latencies = [path.latency_cycles for path in hw.paths]
+        if machine.cores > 1 and hw.is_lockstep(hw.mapping.splits_mlp):
+            latencies[hw.path_of[Stream.WEIGHTS]] += machine.overheads.broadcast_cycles
+        self._latencies = tuple(latencies)
 
     def qkv(self, scored: bool) -> Outcome:
         """Norm and QKV projection; ``scored``: TAS is computed in this step."""

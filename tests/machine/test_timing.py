@@ -266,9 +266,10 @@ def test_weights_broadcast_to_several_cores_enter_each_buffer() -> None:
 @RUNGS
 def test_a_kernel_costs_its_launch_and_a_step_its_host(rung: str) -> None:
     # Output projection, one product: 5 cycles more. Host: 2.5 us at 200 MHz.
-    hw = ideal_hardware(overheads={"kernel_cycles": 5, "step_us": 2.5})
+    # 7 registers on the way of the broadcast: 7 cycles until the first byte is there.
+    hw = ideal_hardware(overheads={"kernel_cycles": 5, "step_us": 2.5, "broadcast_cycles": 7})
     phases = Phases(hw, rung)
-    assert phases.output().cycles == 138 + 2 + 5
+    assert phases.output().cycles == 138 + 2 + 5 + 7
     assert phases.host().cycles == 500
     assert times(phases.host()) == {"HOST": 500}
 
