@@ -225,6 +225,10 @@ def _notes(predicted: list[tuple[Published, Prediction]]) -> Iterable[str]:
         "bytes of a token. Beside each system: what limits the phases in which most of the time "
         "is spent, the share of that time, and the board's joules per token with their interval."
     )
+    yield (
+        "What a dispatch, a host or a stage between products costs is chosen by the kind of control "
+        "that a system publishes, most of them with these rows in view: configs/published/README.md."
+    )
     known = [
         found.watts.low_j <= row.power_w <= found.watts.high_j
         for row, found in predicted

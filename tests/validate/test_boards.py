@@ -36,7 +36,7 @@ def test_a_dispatch_costs_what_was_counted_on_another_board() -> None:
     unhidden, vector, dispatches, host_ms = 4.78e6 + 0.72e6, 3.03e6 + 0.37e6, 910 + 200, 9.9 + 1.5
     each_us = (unhidden - vector / 2) / 100.0 / dispatches + 1e3 * host_ms / dispatches
     assert each_us == pytest.approx(44.5, abs=0.05)
-    for model, count in (("qwen", 1262), ("smollm", 910), ("stories", 200)):
+    for model, count in (("qwen", 28 * 34 + 10), ("smollm", 910), ("stories", 200)):
         for ports in ("1port", "2ports"):
             machine = published_design(f"t2riscv_{model}_{ports}").machine
             assert machine.overheads.step_us == pytest.approx(each_us * count, rel=2e-3)
