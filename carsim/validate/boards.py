@@ -226,8 +226,9 @@ def _notes(predicted: list[tuple[Published, Prediction]]) -> Iterable[str]:
         "is spent, the share of that time, and the board's joules per token with their interval."
     )
     yield (
-        "What a dispatch, a host or a stage between products costs is chosen by the kind of control "
-        "that a system publishes, most of them with these rows in view: configs/published/README.md."
+        "What a dispatch, a host or a stage between products costs is chosen by the kind of "
+        "control that a system publishes, mostly with these rows in view, and told with the cause "
+        "of each row in configs/published/README.md."
     )
     known = [
         found.watts.low_j <= row.power_w <= found.watts.high_j
