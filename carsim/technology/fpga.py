@@ -354,7 +354,9 @@ def place(buffers: Sequence[Buffer], bram36: int, uram: int) -> list[tuple[int, 
 def _buffers(design: "Design") -> list[Buffer]:
     machine, model, memories = design.machine, design.model, design.board.memories
     cores, array, drs = machine.cores, machine.array, machine.drs
-    fed = array.macs_per_cycle if array.weight_load == "none" else array.cols
+
+    def fed(reader: "Array") -> int:
+        return reader.macs_per_cycle if reader.weight_load == "none" else reader.cols
 
     def of_core(name: str, nbytes: int, elements: int, precision: Precision) -> Buffer:
         return Buffer(name, nbytes, 8 * precision.bytes_of(elements), cores)
@@ -362,8 +364,8 @@ def _buffers(design: "Design") -> list[Buffer]:
     instructions = drs.index_register_bits * drs.instructions_per_sequence * INSTRUCTION_BYTES
     ports = {name: memories[name].ports for name in memories_in_use(design)}
     return [
-        of_core("weight buffers", machine.weight_buffer_bytes, fed, model.weights),
-        of_core("KV buffers", machine.kv_buffer_bytes, fed, model.kv),
+        of_core("weight buffers", machine.weight_buffer_bytes, fed(array), model.weights),
+        of_core("KV buffers", machine.kv_buffer_bytes, fed(machine.attention_array), model.kv),
         of_core(
             "activation buffers", machine.activation_buffer_bytes, array.rows, model.activations
         ),
