@@ -37,7 +37,7 @@ from carsim.machine.phase import (
 )
 from carsim.policy import PLAIN, AttentionPolicy
 from carsim.schedule import BASELINE, Schedule, slots_per_core
-from carsim.technology.fit import activation_bytes_per_token
+from carsim.technology.fit import activation_bytes_per_token, sequences_per_core
 from carsim.workload.model import Model
 from carsim.workload.ops import (
     Category,
@@ -330,7 +330,8 @@ class Phases:
         they are taken in several passes and the weights are streamed once per pass.
         """
         hw, model = self.hw, self._model
-        rows = int(hw.home_loads.max()) * tokens
+        batch, split = hw.batch, hw.mapping.splits_mlp
+        rows = sequences_per_core(hw.design.machine, batch, split=split) * tokens
         row_bytes = activation_bytes_per_token(model, hw.design.machine)
         passes = -(-rows * row_bytes // hw.design.machine.activation_buffer_bytes)
         ops: list[OpOf] = [
@@ -339,7 +340,7 @@ class Phases:
             lambda rows, part, n: output_op(model, rows, part, streams=n * passes, tokens=tokens),
             *self._mlp_ops(passes=passes, tokens=tokens, cached=False),
         ]
-        return self._home(ops, hw.mapping.splits_mlp)
+        return self._home(ops, split)
 
     # ---------------------------------------------------------------------------------- private
 
