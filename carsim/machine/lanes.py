@@ -69,7 +69,7 @@ class Step(NamedTuple):
 
 
 class Cost(NamedTuple):
-    """What an op takes of one core."""
+    """Cycles of one core for an op, in sequence and side by side with its array."""
 
     serial: Ints
     beside: Ints

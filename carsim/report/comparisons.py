@@ -62,7 +62,7 @@ def comparison_table(
 
 
 def verdict(rows: Sequence[Comparison]) -> str:
-    """How many rows are within their bound, and where the rival is as near.
+    """Number of rows within their bound, and groups in which the rival is as near.
 
     >>> verdict([Comparison("rate", 20.0, 19.0, 20.0, 0.1, "data sheet")])
     '1 of 1 figures within their bounds. The null model is as near for: rate.'
