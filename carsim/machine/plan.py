@@ -46,11 +46,6 @@ class Plan:
         return self.replays & (np.asarray(self.steps) >= self.video.tokens_per_frame)
 
     @cached_property
-    def attended(self) -> NDArray[np.int64]:  # [S]
-        """Cached tokens that a query of each step reads, where that follows from the context."""
-        return self.reads.attended
-
-    @cached_property
     def reads(self) -> AttendCases:
         """Keys that attention reads in each step, if they follow from the context, [S] each."""
         found = self.attention.reads(self.contexts)

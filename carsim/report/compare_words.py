@@ -143,7 +143,7 @@ def as_notebook(comparison: Comparison) -> str:
     def shown_part(part: str | Table) -> str:
         if isinstance(part, str):
             return f"<p>{html.escape(part)}</p>"
-        return html_table(part.headings, part.rows, text_columns=part.text_columns)
+        return html_table(part)
 
     return "".join(
         f"<h4>{html.escape(heading)}</h4>" * bool(heading) + "".join(map(shown_part, parts))

@@ -120,11 +120,7 @@ def html(title: str, rows: Sequence[Comparison]) -> str:
     """A table of HTML with its heading, for notebooks; everything is escaped."""
     from html import escape
 
-    table = comparison_table(rows)
-    body = html_table(
-        table.headings, table.rows, text_columns=table.text_columns, marked=table.marked
-    )
-    return f"<h2>{escape(title)}</h2>\n{body}"
+    return f"<h2>{escape(title)}</h2>\n{html_table(comparison_table(rows))}"
 
 
 def comparison_records(rows: Sequence[Comparison]) -> list[dict[str, Any]]:
