@@ -1,7 +1,7 @@
 """Numbers and tables as people read them."""
 
 import html
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 
@@ -128,32 +128,19 @@ class Table:
     title: str = ""
 
 
-def html_table(
-    headings: Sequence[str],
-    rows: Iterable[Sequence[str]],
-    *,
-    text_columns: int = 1,
-    marked: Collection[int] = (),
-    strong: Collection[int] = (),
-) -> str:
-    """A table as HTML, everything in it escaped.
+def html_table(table: Table) -> str:
+    """A table as HTML without its title, everything in it escaped.
 
-    Args:
-        headings: One per column.
-        rows: As many cells each as there are headings; :class:`Figure` where a cell has a number.
-        text_columns: So many columns from the left hold text; the others are aligned as numbers.
-        marked: Rows that break something, by index.
-        strong: Rows that matter most, by index.
-
-    >>> html_table(["a", "b"], [["<x>", Figure("1,000", 1000.0)]]).splitlines()[3]
+    >>> html_table(Table(("a", "b"), (("<x>", Figure("1,000", 1000.0)),))).splitlines()[3]
     '<tr><td>&lt;x&gt;</td><td class="number" data-value="1000.0">1,000</td></tr>'
     """
+    marks = (("marked", table.marked), ("strong", table.strong))
     lines = []
-    for index, cells in enumerate(rows):
-        classes = [name for name, of in (("marked", marked), ("strong", strong)) if index in of]
+    for index, cells in enumerate(table.rows):
+        classes = [name for name, of in marks if index in of]
         row_class = f' class="{" ".join(classes)}"' if classes else ""
-        lines.append(f"<tr{row_class}>{_cells(cells, 'td', text_columns)}</tr>")
-    head = f"<tr>{_cells(headings, 'th', text_columns)}</tr>"
+        lines.append(f"<tr{row_class}>{_cells(cells, 'td', table.text_columns)}</tr>")
+    head = f"<tr>{_cells(table.headings, 'th', table.text_columns)}</tr>"
     return f"<table>\n<thead>{head}</thead>\n<tbody>\n" + "\n".join(lines) + "\n</tbody>\n</table>"
 
 

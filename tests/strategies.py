@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from carsim.design import Design, build_design
 from carsim.machine.hardware import Hardware
+from carsim.mapping import MAPPINGS
 from carsim.workload.geometry import Video
 
 CONSTANT = {"value": 1.0, "low": 0.5, "high": 2.0, "source": "made up for a test"}
@@ -99,7 +100,7 @@ def small_design(*, batch: int = 4, **machine: Any) -> Design:
 @st.composite
 def designs(draw: st.DrawFn, **fixed: Any) -> Design:
     """Designs that differ in everything that sets timing; ``fixed`` machine fields stay."""
-    mapping = draw(st.sampled_from(["batch", "tensor", "heads"]))
+    mapping = draw(st.sampled_from(sorted(MAPPINGS)))
     sharing = draw(st.sampled_from(["broadcast", "private", "private_per_sequence"]))
     # Arrays from far slower than memory to far faster.
     most = draw(st.sampled_from([3, 9, 64]))
@@ -119,7 +120,7 @@ def designs(draw: st.DrawFn, **fixed: Any) -> Design:
         "weight_buffer_kib": draw(st.integers(2, 6)),
         "kv_buffer_kib": draw(st.integers(2, 6)),
         "mapping": mapping,
-        "weight_sharing": sharing if mapping == "batch" else "broadcast",
+        "weight_sharing": "broadcast" if MAPPINGS[mapping].needs_broadcast else sharing,
         "decision_at": draw(st.sampled_from(["q", "attention", "residual"])),
         "exchange_bytes_per_cycle": draw(st.integers(1, 64)),
         "drs": {

@@ -5,13 +5,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+from trace_maker import make_trace
 
 from carsim.design import Design, load_design
 from carsim.machine import Report, run
-from carsim.policy import Dense
-from carsim.trace import Geometry, Trace, TraceMeta, save_trace
-from carsim.trace.file import evaluated, would_replay
+from carsim.trace import Geometry, Trace, save_trace
 
 DESIGN_YAML = """\
 name: toy
@@ -44,29 +42,8 @@ TINY = Geometry(
 
 def tiny_trace(**changes: Any) -> Trace:
     """Three frames of 16 tokens, four layers, two guidance pairs; scores from a fixed seed."""
-    fields: dict[str, Any] = {
-        "producer": "tests",
-        "producer_version": "0",
-        "decoded": TINY,
-        "simulated": TINY,
-        "n_frames": 3,
-        "tokens_per_frame": 16,
-        "prompt_tokens": 5,
-        "prompt_lengths": (5, 2, 4, 2),
-        "tau": 0.0,
-        "attention": Dense(),
-        "seed": 0,
-        "guidance_pairs": ((0, 1), (2, 3)),
-        "mode": "teacher_forced",
-        "weights": "random",
-        "content": {"kind": "noise"},
-        "command": "none",
-    }
-    meta = TraceMeta(**{**fields, **changes})
-    rng = np.random.default_rng(0)
-    tas = rng.normal(size=(meta.n_steps, meta.decoded.n_layers, meta.n_rows)).astype(np.float32)
-    tas[~evaluated(meta)] = np.nan
-    return Trace(would_replay(tas, meta), tas, meta)
+    fields = {"decoded": TINY, "simulated": TINY, "tokens_per_frame": 16, "tau": 0.0}
+    return make_trace(**{**fields, **changes})
 
 
 def write_inputs(folder: Path, **changes: Any) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""Which code results come from, beside its version: between two releases, a checkout changes."""
+"""A checksum of the code that made a result; two checkouts of one version may differ."""
 
 from functools import cache
 from hashlib import sha256

@@ -233,7 +233,7 @@ def _asked_for(captured: Video, changes: Mapping[str, Any]) -> Video:
 
 
 def _plain(value: Any) -> Any:
-    """What JSON can hold: numbers that are none become nothing."""
+    """The value as JSON can hold it: NaN and infinities become None."""
     if isinstance(value, np.generic):
         value = value.item()
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -76,7 +76,7 @@ class Expression:
         self._check(self._root, _MOST_DEPTH)
 
     def value(self, look_up: LookUp) -> Any:
-        """What it comes to.
+        """The value of the expression.
 
         Args:
             look_up: Value of a name.
@@ -90,7 +90,7 @@ class Expression:
             raise self._refusal(f"has no value: {error}") from None
 
     def holds(self, look_up: LookUp) -> bool:
-        """Whether it is true."""
+        """True if the condition holds."""
         return bool(self.value(look_up))
 
     # ---------------------------------------------------------------- private

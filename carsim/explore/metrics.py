@@ -1,4 +1,4 @@
-"""The columns of a result, and which way of a metric is better."""
+"""The columns of a result, and the better direction of a metric."""
 
 from typing import Literal
 
@@ -14,7 +14,7 @@ evaluated, since processes died of it."""
 
 
 def check_metric(name: str, place: str) -> None:
-    """Refuse what is no column of a result.
+    """Refuse a name that is no metric.
 
     Raises:
         InputError: Unknown.
@@ -25,7 +25,7 @@ def check_metric(name: str, place: str) -> None:
 
 
 def direction_of(name: str) -> Literal["min", "max"]:
-    """Which way of a metric is better.
+    """``min`` if a smaller value of a metric is better, else ``max``.
 
     Raises:
         InputError: Neither is, or it is unknown.

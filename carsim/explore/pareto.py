@@ -115,7 +115,7 @@ def feasible(frame: "pd.DataFrame", constraints: Sequence[str] = ()) -> "pd.Data
 
 
 def front(values: Floats) -> NDArray[np.bool_]:
-    """Which points no other dominates, bool[P], given float[P, M] of which less is better.
+    """True for points that no other dominates, bool[P], given float[P, M] of which less is better.
 
     Points are taken in lexicographic order, in which none comes before one that dominates it, so
     that each has to be compared with the front so far alone.
@@ -151,7 +151,7 @@ def knee(values: Floats) -> int:
 
 
 def hypervolume(values: Floats, reference: Floats) -> float:
-    """What points dominate of the space that is better than a reference, exactly.
+    """Exact hypervolume that points dominate, up to a reference point.
 
     Args:
         values: float[P, M] of which less is better.

@@ -68,7 +68,7 @@ def make_points(study: Study) -> list[Point]:
 
 
 def no_points(study: Study) -> InputError:
-    """What to say where no point passes the filters."""
+    """Error message if no point passes the filters."""
     filters = "; ".join(each.text for each in study.filters)
     place, problem = f"study {study.name}: $.filters", f"leave no point: {filters}"
     return InputError(place, problem, "widen an axis or drop a filter")

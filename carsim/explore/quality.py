@@ -1,4 +1,4 @@
-"""What quality costs: measured at some thresholds, interpolated between them, never beyond.
+"""Loss of quality: measured at some thresholds, interpolated between them, never beyond.
 
 A table has a row per measurement: ``frames``, ``scope`` (decision scope), ``window`` (of streaming
 attention; 0 is dense), ``sampling`` and ``tau``, and what was measured. At a point of a study, rows

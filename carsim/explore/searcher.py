@@ -66,7 +66,7 @@ IN_MEMORY = "memory"
 
 ATTEMPTS = 8
 COLLISIONS = ("already exists", "unique constraint", "duplicate", "locked")
-"""What databases say of tables that another process is making; they are then opened again."""
+"""Messages of databases whose tables another process is making; open them again then."""
 
 PASSWORD = re.compile(
     r"(?P<user>(?:^|(?<=//)|(?<=\s))[^:/@\s]*):(?!//)\S*(?=@)"
@@ -173,7 +173,7 @@ class Searcher:
         return [float(row[name]) for name in self._signs]
 
     def _lacking(self, point: Point, row: Row) -> float:
-        """How far a result is from being feasible; 0 if it is."""
+        """Constraint violation of a result; 0 if it is feasible."""
         if row["status"] == "misfit":
             return float(row["fill"]) - 1
         if row["status"] != "ok" or any(row.get(name) is None for name in self._signs):
@@ -294,7 +294,7 @@ def refusing(storage: str) -> Iterator[None]:
 
 
 def refusal(storage: str, error: Exception) -> InputError:
-    """What to say of a storage that has raised an error; passwords in URLs stay unsaid.
+    """Error message for a storage that has raised an error, without passwords of URLs.
 
     >>> refused = refusal("mysql://ada:se@cret@host/db", OSError("no mysql://ada:se@cret@host"))
     >>> refused.place, refused.problem

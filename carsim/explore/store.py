@@ -123,7 +123,7 @@ class Store:
                 db.executemany(_INSERT, sound)
 
     def meta(self) -> dict[str, str]:
-        """What is known of the study.
+        """Facts about the study.
 
         Raises:
             InputError: No store, one of another schema, or a damaged one.

@@ -36,7 +36,7 @@ class _Part(BaseModel):
 
 
 class Sampling(_Part):
-    """How points are drawn from the axes.
+    """Rule by which points are drawn from the axes.
 
     ``grid`` takes all combinations, ``random`` draws each axis on its own, ``lhs`` is a Latin
     hypercube: each axis is cut into as many strata as there are points, and each is met once.
@@ -48,7 +48,7 @@ class Sampling(_Part):
 
 
 class StudyFile(_Part):
-    """What a study file says, before its axes are read and its files opened."""
+    """A study file as written, before its axes are read and its files opened."""
 
     name: str | None = None
     description: str = ""
@@ -313,7 +313,7 @@ def _keys(holder: Any) -> list[str]:
 
 
 def _within(holder: Any, part: str) -> list[Any]:
-    """What a field holds: its value, and the sections of other kinds that could stand there."""
+    """Contents of a field: its value, and the sections of other kinds that could stand there."""
     if isinstance(holder, dict):
         return [holder[part]] if part in holder else []
     if part not in _fields(holder):

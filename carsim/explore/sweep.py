@@ -25,7 +25,7 @@ STUDY_FILE = "study.yaml"
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a sweep is.
+    """Progress of a sweep.
 
     Attributes:
         total: Points of the study.

@@ -87,7 +87,7 @@ def evaluate_some(job: str, points: list[Point], budget_s: float) -> Answer:
 
 
 class Workers:
-    """Where tasks run. This class runs them at once, in this process.
+    """Runs tasks. This class runs them at once, in this process.
 
     Args:
         study: Whose points are evaluated.

@@ -50,7 +50,7 @@ from carsim.workload.ops import Gemm
 
 
 class Tiles(NamedTuple):
-    """How a product is cut for an array.
+    """Tiling of a product on an array.
 
     Attributes:
         number: How many there are, those at the edges included.

@@ -94,7 +94,7 @@ class DistinctRows:
 
     @property
     def row_of(self) -> NDArray[np.intp]:
-        """Which of the R rows each layer-step has, [G, s, L]."""
+        """Index into ``rows`` of each layer-step, [G, s, L]."""
         found: NDArray[np.intp] = self.number_of[self.codes]
         return found
 
@@ -137,7 +137,7 @@ def _codes(
 
 
 def _counts(codes: NDArray[Any], most: int) -> NDArray[np.int64]:
-    """How often each code below ``most`` occurs in each batch, [G, most]."""
+    """Occurrences of each code below ``most`` in each batch, [G, most]."""
     return np.array([np.bincount(each.ravel(), minlength=most) for each in codes], np.int64)
 
 

@@ -81,7 +81,7 @@ class Decode:
 
     @property
     def limits(self) -> tuple[PhaseLimit, ...]:
-        """What limits each kind of phase."""
+        """The limit of each kind of phase."""
         return phase_limits(self.simulation)
 
     @property

@@ -1,4 +1,4 @@
-"""How latency follows a resource: per +10 % of bandwidth, clock, array, cores, and its interval.
+"""Elasticities: change of latency per +10 % of bandwidth, clock, array, cores; its interval.
 
 Each resource is really changed and a sample of the steps simulated again. Arrays and cores come in
 whole columns and cores; what the smallest step of at least 10 % brings is scaled to 10 %.

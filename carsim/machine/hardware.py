@@ -98,7 +98,7 @@ class Hardware:
 
     @cached_property
     def mapping(self) -> Mapping:
-        """How work is laid over the cores."""
+        """The mapping of work to cores."""
         return MAPPINGS[self.design.machine.mapping]
 
     def is_lockstep(self, split: bool) -> bool:

@@ -69,7 +69,7 @@ class Step(NamedTuple):
 
 
 class Cost(NamedTuple):
-    """What an op takes of one core."""
+    """Cycles of one core for an op, in sequence and side by side with its array."""
 
     serial: Ints
     beside: Ints
@@ -112,7 +112,7 @@ def _step(hw: Hardware, op_of: OpOf, loads: Ints, split: bool, handed_over: bool
     if split:
         part = Slice(cores)
         whole = op_of(rows, Slice(), 1)
-        slowest = balanced = _cost(hw, op_of(rows, part, 1), rows)
+        slowest = spread = _cost(hw, op_of(rows, part, 1), rows)
         busy, filled = cores * slowest.all, cores
         exchanged = _exchange_cycles(hw, whole.gathered_elements)
     elif hw.is_lockstep(split):
@@ -131,7 +131,7 @@ def _step(hw: Hardware, op_of: OpOf, loads: Ints, split: bool, handed_over: bool
             )
             exchanged = _exchange_cycles(hw, op_of(left, Slice(), 1).gathered_elements)
         slowest = Cost(*(part.max(axis=-1, keepdims=True) for part in of_core))
-        balanced = _cost(hw, op_of(even, Slice(), 1), even)
+        spread = _cost(hw, op_of(even, Slice(), 1), even)
         busy = of_core.all
         # Weights are held once by every core at work; K and V of a core's own sequences fill as
         # many buffers as there are cores at work.
@@ -141,10 +141,9 @@ def _step(hw: Hardware, op_of: OpOf, loads: Ints, split: bool, handed_over: bool
         whole = op_of(loads, Slice(), streams)  # [n, C]: every core is a lane
         slowest = _cost(hw, whole, loads)
         spread = _cost(hw, op_of(even, Slice(), 1), even)
-        balanced = Cost(
-            *(np.minimum(own, other) for own, other in zip(slowest, spread, strict=True))
-        )
         busy, filled = slowest.all, 1
+    # Cores with less than an even share, or with columns of a sequence, never wait for that share.
+    balanced = Cost(*(np.minimum(own, other) for own, other in zip(slowest, spread, strict=True)))
     if handed_over and not split:
         elements = 2 * (rows if hw.is_lockstep(split) else loads) * hw.design.model.body.hidden_size
         exchanged = exchanged + _exchange_cycles(hw, elements)

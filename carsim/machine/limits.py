@@ -1,4 +1,4 @@
-"""What limits each phase, and at which array or bandwidth that flips.
+"""The limit of each phase, and the array or bandwidth that flips.
 
 For a kind of phase, over a whole run: *compute* is what the core that finishes last computes,
 *memory* what its bytes take at the rate that the DRAM sustains, *port* what they take at the rate
@@ -14,7 +14,7 @@ from carsim.machine.simulate import Simulation
 
 @dataclass(frozen=True, slots=True)
 class PhaseLimit:
-    """What limits one kind of phase; cycles are sums over a run.
+    """The limit of one kind of phase; cycles are sums over a run.
 
     Attributes:
         phase: Kind of phase.

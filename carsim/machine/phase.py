@@ -1,4 +1,4 @@
-"""One kind of phase, n times: what is executed, and what came out. The common tongue of both rungs.
+"""One kind of phase, n times: the work that both rungs execute, and the outcome.
 
 A phase begins with its operands in memory and ends when its last core, its last replay and its last
 write are done. Nothing crosses that boundary, so that a phase is a pure function of a handful of
@@ -20,7 +20,7 @@ from carsim.workload.ops import CATEGORY_LABELS, Category
 N_CATEGORIES = len(CATEGORY_LABELS)
 
 Emit = Callable[[str, str, int, int], None]
-"""What hardware tells an observer: (track, name, start cycle, end cycle) of a slice of time."""
+"""Observer of hardware, called with a slice of time: (track, name, start cycle, end cycle)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +66,7 @@ class Dispatch:
 
     @property
     def exposed_cycles(self) -> Ints:
-        """What is left of dispatch when the phase begins, [n]."""
+        """Cycles of dispatch still to go when the phase begins, [n]."""
         return np.maximum(0, self.cycles - self.known_cycles)
 
     @property
@@ -105,7 +105,7 @@ class Phase:
 
     @property
     def exposed_cycles(self) -> Ints:
-        """What is left of dispatch when each phase begins."""
+        """Cycles of dispatch still to go when each phase begins, [n]."""
         return np.zeros(self.n, np.int64) if self.dispatch is None else self.dispatch.exposed_cycles
 
     @property
@@ -116,7 +116,7 @@ class Phase:
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What n phases took and did. Shapes: [n] unless said otherwise.
+    """Time and work of n phases. Shapes: [n] unless said otherwise.
 
     Attributes:
         cycles: Length.
@@ -169,7 +169,7 @@ class Track(NamedTuple):
 
 
 class Timing(NamedTuple):
-    """What a rung of the ladder finds out about n phases.
+    """Start and end of everything in n phases, as a rung of the ladder finds them.
 
     Attributes:
         tracks: Their steps, in order.
@@ -200,7 +200,7 @@ def emit_slices(phase: Phase, timing: Timing, emit: Emit) -> None:
 
 
 def outcome(phase: Phase, timing: Timing) -> Outcome:
-    """What n phases took and did, whichever rung found out when."""
+    """Time and work of n phases from their timing, which either rung found."""
     tracks, sides_end, replay_end = timing
     n, exposed = phase.n, phase.exposed_cycles
     times = np.zeros((n, phase.lanes, N_CATEGORIES), np.int64)
@@ -229,7 +229,7 @@ def outcome(phase: Phase, timing: Timing) -> Outcome:
 
 
 def _work(phase: Phase) -> dict[str, Ints]:
-    """What n phases did, however long it took."""
+    """Work of n phases; it does not depend on their timing."""
     n = phase.n
     dram = np.zeros((n, len(phase.latencies)), np.int64)
     names = ("busy_cycles", "macs", "vector_ops", "sram_bytes")

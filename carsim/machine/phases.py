@@ -37,7 +37,7 @@ from carsim.machine.phase import (
 )
 from carsim.policy import PLAIN, AttentionPolicy
 from carsim.schedule import BASELINE, Schedule, slots_per_core
-from carsim.technology.fit import activation_bytes_per_token
+from carsim.technology.fit import activation_bytes_per_token, sequences_per_core
 from carsim.workload.model import Model
 from carsim.workload.ops import (
     Category,
@@ -69,7 +69,7 @@ MOST_KEPT = 1 << 16
 
 
 class AttendCases(NamedTuple):
-    """What determines n attention phases, given hardware and policy.
+    """Inputs of n attention phases; with hardware and policy they determine the outcome.
 
     Attributes:
         attended: Tokens of the KV cache that each query reads, itself included, [n].
@@ -96,7 +96,7 @@ class AttendCases(NamedTuple):
 
 
 class MlpCases(NamedTuple):
-    """What determines n MLP phases, given hardware and schedule.
+    """Inputs of n MLP phases; with hardware and schedule they determine the outcome.
 
     Attributes:
         computing: Sequences that compute, bool[n, B] for the B that are dispatched together.
@@ -114,12 +114,12 @@ class MlpCases(NamedTuple):
 
 
 class Phases:
-    """Takes phases of one hardware through one rung; equal cases are taken once while kept.
+    """Outcomes of the phases of one hardware on one rung; a repeated case is looked up.
 
     Args:
         hw: The hardware.
         fidelity: A key of :data:`FIDELITIES`.
-        emit: Observer of slices of time, who sees every phase go by anew, or None.
+        emit: Observer of slices of time, told of every phase each time it occurs; or None.
 
     Attributes:
         hw: The hardware.
@@ -191,7 +191,7 @@ class Phases:
         return ceil(design.machine.overheads.step_us * design.board.fabric_clock_mhz)
 
     def host(self) -> Outcome:
-        """What a token step takes besides layers and head: nothing computes, nothing moves."""
+        """Time of the host in a token step, after layers and head; no core or memory works."""
         cycles = np.array([self.host_cycles])
         nbytes = np.zeros((1, len(self.hw.paths)), np.int64)
         idle = Timing([], cycles, np.zeros(1, np.int64))
@@ -205,7 +205,7 @@ class Phases:
         return self._once(("prefill", tokens), lambda: self.prefill_phase(tokens))
 
     def first_operand_cycles(self, longest: int) -> dict[str, int]:
-        """What the buffers can hold of each phase's first operand, in cycles of its memory.
+        """Cycles of memory that filling the buffers with each phase's first operand takes.
 
         Args:
             longest: Tokens of the longest context.
@@ -330,7 +330,8 @@ class Phases:
         they are taken in several passes and the weights are streamed once per pass.
         """
         hw, model = self.hw, self._model
-        rows = int(hw.home_loads.max()) * tokens
+        batch, split = hw.batch, hw.mapping.splits_mlp
+        rows = sequences_per_core(hw.design.machine, batch, split=split) * tokens
         row_bytes = activation_bytes_per_token(model, hw.design.machine)
         passes = -(-rows * row_bytes // hw.design.machine.activation_buffer_bytes)
         ops: list[OpOf] = [
@@ -339,7 +340,7 @@ class Phases:
             lambda rows, part, n: output_op(model, rows, part, streams=n * passes, tokens=tokens),
             *self._mlp_ops(passes=passes, tokens=tokens, cached=False),
         ]
-        return self._home(ops, hw.mapping.splits_mlp)
+        return self._home(ops, split)
 
     # ---------------------------------------------------------------------------------- private
 
@@ -447,7 +448,7 @@ class Phases:
         return cycles, nbytes
 
     def mlp_bound(self, batch: int) -> tuple[Ints, Ints]:
-        """What no assignment of whole sequences to these cores can beat, by how many compute.
+        """Lower bound of an MLP over all assignments of whole sequences, by how many compute.
 
         The least over spreading n sequences evenly over u cores: with broadcast weights or split
         matrices bytes do not depend on u and the widest spread wins; with private weights each

@@ -1,4 +1,4 @@
-"""What a policy asks of the hardware in each step of a video."""
+"""Work that a policy asks of the hardware in each step of a video."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -46,13 +46,8 @@ class Plan:
         return self.replays & (np.asarray(self.steps) >= self.video.tokens_per_frame)
 
     @cached_property
-    def attended(self) -> NDArray[np.int64]:  # [S]
-        """Cached tokens that a query of each step reads, where that follows from the context."""
-        return self.reads.attended
-
-    @cached_property
     def reads(self) -> AttendCases:
-        """What attention reads in each step, where that follows from the context, [S] each."""
+        """Keys that attention reads in each step, if they follow from the context, [S] each."""
         found = self.attention.reads(self.contexts)
         tokens, runs = (each.astype(np.int64) for each in (found.tokens, found.runs))
         # A policy without work of its own asks for the same whatever it leaves unread.

@@ -34,7 +34,7 @@ from carsim.workload.ops import Gemm
 
 @dataclass(frozen=True)
 class Supply:
-    """How operands reach the array, and how results leave it; ``None`` is without a limit.
+    """Rates at which operands reach the array and results leave it; ``None`` is without a limit.
 
     Attributes:
         bytes_per_cycle: Of the memory, both directions together.
@@ -61,7 +61,7 @@ class Supply:
 
 @dataclass(frozen=True)
 class Product:
-    """What a product takes; times in cycles.
+    """Cost of a product; times in cycles.
 
     Attributes:
         compute_cycles: The array, its operands always at hand.
@@ -139,7 +139,7 @@ def product(array: Array, gemm: Gemm, supply: Supply, element_bytes: int = 1) ->
 
 
 def _passes(array: Array, gemm: Gemm) -> tuple[int, int, int]:
-    """How often weights, activations and results pass between array and buffer."""
+    """Passes of weights, activations and results between array and buffer."""
     rows, cols = array.rows, array.cols
     m, k, n, _ = gemm
     if array.dataflow == "output_stationary":

@@ -167,7 +167,7 @@ class RowResult:
 
     @cached_property
     def seconds_by_category(self) -> dict[str, float]:
-        """Where the latency of a batch goes; the parts sum to it. Empty for the bound."""
+        """Seconds of a batch by category; they sum to its latency. Empty for the bound."""
         if self.is_bound:
             return {}
         totals = self.simulation.totals.values()
@@ -298,7 +298,7 @@ class Report:
         return frames.elasticities_frame(self)
 
     def fit_frame(self) -> "pd.DataFrame":
-        """What the design takes of the board."""
+        """Resources of the board that the design takes."""
         from carsim.metrics import frames
 
         return frames.fit_frame(self)

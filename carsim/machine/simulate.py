@@ -26,7 +26,7 @@ LAYER_PHASES = ("qkv", "attention", "output", "mlp")
 
 @dataclass(frozen=True, eq=False)
 class StepWork:
-    """What all layers of each step of the first batch did. S steps, M memories.
+    """Work of all layers in each step of the first batch. S steps, M memories.
 
     Attributes:
         busy_cycles: Cycles in which cores compute, summed over cores, int64[S].
@@ -64,12 +64,12 @@ class Simulation:
 
     @property
     def bound_cycles(self) -> int:
-        """What no assignment of whole sequences to these cores can beat, over all batches."""
+        """Lower bound over all assignments of whole sequences to these cores, all batches."""
         return sum(total.bound_cycles for total in self.totals.values())
 
 
 class _Visits(NamedTuple):
-    """How often the layer-steps of each batch visit the outcomes of a kind of phase.
+    """Visits of the layer-steps of each batch to the outcomes of a kind of phase.
 
     Attributes:
         name: Kind of phase.
@@ -252,7 +252,7 @@ def _with_mlp_bound(total: PhaseTotals, plan: Plan, batches: Batches) -> PhaseTo
 
 
 def _work(visits: list[_Visits], n_steps: int, n_layers: int) -> StepWork:
-    """What the layers of each step of the first batch did."""
+    """Work of the layers in each step of the first batch."""
 
     def total(visit: _Visits, figure: Ints) -> Ints:
         spread = visit.spread(figure)[0]

@@ -30,7 +30,7 @@ STEPS, PHASES = "steps", "phases"
 
 @dataclass(frozen=True, eq=False)
 class Usage:
-    """What each step of the first batch kept busy. S steps.
+    """Use of cores and memories in each step of the first batch. S steps.
 
     Attributes:
         clock_mhz: Clock of the cycles.

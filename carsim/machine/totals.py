@@ -12,7 +12,7 @@ from carsim.workload.activity import Activity
 
 @dataclass(frozen=True, slots=True)
 class PhaseTotals:
-    """What all phases of a kind took and did; fields as in :class:`~carsim.machine.phase.Outcome`.
+    """Time and work of all phases of a kind; fields as in :class:`~carsim.machine.phase.Outcome`.
 
     Attributes:
         count: Phases summed.
@@ -57,7 +57,7 @@ def total_of(weighted: Sequence[tuple[Outcome, Ints]]) -> PhaseTotals:
 
 
 def activity_of(totals: Mapping[str, PhaseTotals], memories: Iterable[str]) -> Activity:
-    """What a machine did over phases of all kinds, for the energy model."""
+    """Work of a machine over phases of all kinds, for the energy model."""
     names = list(memories)
     return Activity(
         cycles=sum(total.cycles for total in totals.values()),

@@ -1,4 +1,4 @@
-"""What a run compares: the design's own policy beside what the registries offer."""
+"""Policies that a run compares: the design's own, and those that the registries offer."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ BOUND_NAME, BOUND_KEY = "bound: whole sequences on these cores", "bound"
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """What one row of a comparison simulates.
+    """The policy of one row of a comparison.
 
     Attributes:
         attention: What queries attend to.

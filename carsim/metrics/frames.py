@@ -4,7 +4,7 @@ import html
 from typing import TYPE_CHECKING
 
 from carsim.metrics.table import METRICS, figures
-from carsim.text import html_table
+from carsim.text import Table, html_table
 
 if TYPE_CHECKING:
     import pandas as pd  # 0.2 s; imported by those who ask for frames
@@ -127,25 +127,25 @@ def fit_frame(report: "Report") -> "pd.DataFrame":
 def report_html(report: "Report") -> str:
     """The comparison in few columns, the design's own policy in bold, misfits first."""
     metrics = [METRICS[name] for name in NOTEBOOK_REPORT]
-    table = html_table(
+    table = Table(
         ("policy", *(metric.heading for metric in metrics)),
-        [
+        tuple(
             (row.variant.name, *(metric.text(metric.of(row, report)) for metric in metrics))
             for row in report.rows
-        ],
-        strong={report.rows.index(report.chosen)},
+        ),
+        strong=frozenset({report.rows.index(report.chosen)}),
     )
     design = report.design
     title = f"{design.name} on {design.board.name}, batch of {design.policy.batch}"
     lines = [title, *(f"MISFIT: {line}" for line in report.fit.misfits)]
-    bold = table.replace('<tr class="strong">', '<tr style="font-weight: bold">')  # no style sheet
+    bold = html_table(table).replace(
+        '<tr class="strong">', '<tr style="font-weight: bold">'
+    )  # no style sheet
     return "<br>".join(f"<b>{html.escape(line)}</b>" for line in lines) + bold
 
 
 def row_html(row: "RowResult") -> str:
     """The figures of one policy, a line each."""
     metrics = [METRICS[name] for name in NOTEBOOK_ROW]
-    return html_table(
-        (row.variant.name, row.design.name),
-        [(metric.heading, metric.text(metric.of(row))) for metric in metrics],
-    )
+    lines = tuple((metric.heading, metric.text(metric.of(row))) for metric in metrics)
+    return html_table(Table((row.variant.name, row.design.name), lines))

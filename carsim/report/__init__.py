@@ -1,4 +1,4 @@
-"""What a run leaves behind: one JSON document, and a folder that appears whole or not at all."""
+"""Outputs of a run: one JSON document, and a folder that appears whole or not at all."""
 
 from carsim.report.files import save_report
 from carsim.report.folder import check_folder

@@ -64,7 +64,7 @@ class PhaseChange(NamedTuple):
 
 
 class Comparison:
-    """What differs between two runs, ``a`` and ``b``, and what that did."""
+    """Differences between two runs, ``a`` and ``b``, and their effects."""
 
     def __init__(self, a: StoredRun, b: StoredRun) -> None:
         self.a, self.b = a, b
@@ -77,7 +77,7 @@ class Comparison:
 
     @cached_property
     def inputs(self) -> tuple[Difference, ...]:
-        """What else differs: traces, video, seed, fidelity, version of carsim."""
+        """Further differences: traces, video, seed, fidelity, version of carsim."""
         return tuple(_differences(_inputs(self.a), _inputs(self.b)))
 
     @cached_property
@@ -100,7 +100,7 @@ class Comparison:
 
     @cached_property
     def breakdown(self) -> tuple[Change, ...]:
-        """Where the seconds of a video go, of every simulated policy."""
+        """Seconds of a video by category, for every simulated policy."""
         videos = self.a.videos_per_batch, self.b.videos_per_batch
         return tuple(
             Change(of, what, a.get(what, 0.0) / videos[0], b.get(what, 0.0) / videos[1])
@@ -220,7 +220,7 @@ def compare(
 
 
 def is_run(name: str | Path) -> bool:
-    """Whether a name is that of a folder of results rather than of a design."""
+    """True if a name is that of a folder of results, False if of a design."""
     path = Path(name)
     return (path / SUMMARY).exists() or path.is_dir()
 
@@ -246,7 +246,7 @@ def _number(value: Any) -> float | None:
 
 
 def _differences(a: Any, b: Any, path: str = "") -> Iterator[Difference]:
-    """Where two documents differ; what only one of them has is one difference."""
+    """Paths at which two documents differ; a key in only one of them is one difference."""
     if not (isinstance(a, Mapping) and isinstance(b, Mapping)):
         if a != b:
             yield Difference(path, a, b)

@@ -40,7 +40,7 @@ def sections(comparison: Comparison) -> Iterator[Section]:
 
 
 def answer(comparison: Comparison) -> Iterator[str]:
-    """What the differences did, a sentence each."""
+    """Effects of the differences, a sentence each."""
     yield f"B finishes a video in {_instead(comparison.change('seconds_per_video'))}."
     moved = {
         each.what: each.difference
@@ -63,7 +63,7 @@ def answer(comparison: Comparison) -> Iterator[str]:
 
 
 def spec_table(comparison: Comparison) -> Table:
-    """What differs: a line per field."""
+    """Fields that differ, a line each."""
     rows = (
         (each.path, shown(each.a), shown(each.b)) for each in (*comparison.spec, *comparison.inputs)
     )
@@ -105,7 +105,7 @@ def ratios_note(comparison: Comparison) -> str:
 
 
 def breakdown_table(comparison: Comparison) -> Table:
-    """Where the seconds of a video go under the designs' own policies."""
+    """Seconds of a video by category under the designs' own policies."""
     return _changes_table("category", [each for each in comparison.breakdown if each.of == OWN])
 
 
@@ -143,7 +143,7 @@ def as_notebook(comparison: Comparison) -> str:
     def shown_part(part: str | Table) -> str:
         if isinstance(part, str):
             return f"<p>{html.escape(part)}</p>"
-        return html_table(part.headings, part.rows, text_columns=part.text_columns)
+        return html_table(part)
 
     return "".join(
         f"<h4>{html.escape(heading)}</h4>" * bool(heading) + "".join(map(shown_part, parts))

@@ -62,7 +62,7 @@ def comparison_table(
 
 
 def verdict(rows: Sequence[Comparison]) -> str:
-    """How many rows are within their bound, and where the rival is as near.
+    """Number of rows within their bound, and groups in which the rival is as near.
 
     >>> verdict([Comparison("rate", 20.0, 19.0, 20.0, 0.1, "data sheet")])
     '1 of 1 figures within their bounds. The null model is as near for: rate.'
@@ -120,11 +120,7 @@ def html(title: str, rows: Sequence[Comparison]) -> str:
     """A table of HTML with its heading, for notebooks; everything is escaped."""
     from html import escape
 
-    table = comparison_table(rows)
-    body = html_table(
-        table.headings, table.rows, text_columns=table.text_columns, marked=table.marked
-    )
-    return f"<h2>{escape(title)}</h2>\n{body}"
+    return f"<h2>{escape(title)}</h2>\n{html_table(comparison_table(rows))}"
 
 
 def comparison_records(rows: Sequence[Comparison]) -> list[dict[str, Any]]:

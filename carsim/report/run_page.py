@@ -91,7 +91,7 @@ def _tiles(run: StoredRun) -> list[tuple[str, str, str]]:
 
 
 def _fullest(run: StoredRun) -> str:
-    """What of board and memories is taken most; buffers, which may well be full, left out."""
+    """The fullest resource of board and memories. Buffers are left out: they may be full."""
     shares = [
         (row.needed / row.available, row.what)
         for row in run.fit

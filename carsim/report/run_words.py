@@ -67,7 +67,7 @@ def misfit_mark(design: Design) -> str:
 def asked(
     run: StoredRun, design: Design, traces: Sequence[Trace] = ()
 ) -> Iterator[tuple[str, str]]:
-    """What was simulated, as terms with their texts."""
+    """The simulation as terms with their texts."""
     board, machine, video = design.board, design.machine, run.video
     model, policy = design.model, design.policy
     described = f": {design.description}" if design.description else ""
@@ -129,7 +129,7 @@ def asked(
 
 
 def answer(run: StoredRun) -> Iterator[str]:
-    """What a reader came for, a paragraph each."""
+    """The main results, a paragraph each."""
     own, dense = run.own, run.dense
     text = f"{own.policy} finishes a video in {own.text('seconds_per_video')} s"
     if own is not dense:
@@ -221,7 +221,7 @@ def policies_tables(run: StoredRun) -> tuple[Table, Table]:
 
 
 def labels(run: StoredRun) -> Iterator[str]:
-    """What marks and numbers of the comparison mean."""
+    """Meaning of the marks and numbers of the comparison."""
     yield (
         "* the design's own policy. The replay ratio leaves out the first frame, which never "
         "replays. Energy is that of the whole board. carsim metrics explains every figure."
@@ -231,7 +231,7 @@ def labels(run: StoredRun) -> Iterator[str]:
 
 
 def breakdown_table(run: StoredRun) -> Table:
-    """Where the seconds of a batch go under the design's own policy."""
+    """Seconds of a batch by category under the design's own policy."""
     total = run.own.latency_s
     rows = [
         (category, Figure(number(seconds), seconds), _share(seconds / total))
@@ -242,7 +242,7 @@ def breakdown_table(run: StoredRun) -> Table:
 
 
 def limits_table(run: StoredRun) -> Table:
-    """What limits each phase, and at which bandwidth or array that would change."""
+    """The limit of each phase, and the bandwidth or array at which it would change."""
     return Table(
         (
             *("phase", "limited by", "of all time", "compute", "memory", "port", "dependency"),
@@ -307,7 +307,7 @@ def elasticities_table(run: StoredRun) -> Table:
 
 
 def fit_table(run: StoredRun) -> Table:
-    """What the design takes of the board."""
+    """Resources of the board that the design takes."""
     rows = [row for row in run.fit if row.needed or row.available]
     return Table(
         ("what", "needed", "available", "share"),
@@ -325,7 +325,7 @@ def fit_table(run: StoredRun) -> Table:
 
 
 def held(run: StoredRun) -> Iterator[str]:
-    """What each memory holds."""
+    """Contents of each memory, a line each."""
     for memory in run.memories:
         if memory.contents_bytes:
             parts = " + ".join(

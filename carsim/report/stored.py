@@ -116,7 +116,7 @@ class StoredPolicy(_Part):
 
 
 class StoredLimit(_Part):
-    """What limits one kind of phase of the chosen policy."""
+    """The limit of one kind of phase of the chosen policy."""
 
     phase: str
     share_of_time: Finite
@@ -130,7 +130,7 @@ class StoredLimit(_Part):
 
 
 class StoredElasticity(_Part):
-    """What 10 % more of a resource brings."""
+    """Change of latency with 10 % more of a resource."""
 
     resource: str
     simulated: str
@@ -138,7 +138,7 @@ class StoredElasticity(_Part):
 
 
 class StoredMemory(_Part):
-    """What a memory sustains, and what it holds."""
+    """Sustained rate and contents of a memory."""
 
     name: str
     peak_gbps: Finite
@@ -163,7 +163,7 @@ class StoredFit(_Part):
 
 
 class StoredWork(_Part):
-    """How much was simulated: all layer-steps, from so many different phases."""
+    """Size of the simulation: layer-steps of all rows, and the phases they are made of."""
 
     layer_steps: int
     different_phases: int
@@ -213,7 +213,7 @@ class StoredRun(_Part):
 
     @property
     def dense(self) -> StoredPolicy:
-        """What speed-ups are relative to."""
+        """The policy that speed-ups refer to."""
         return self.policies[0]
 
     @property

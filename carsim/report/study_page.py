@@ -28,7 +28,7 @@ MOST_VALUES = 24
 """Of an axis that are listed."""
 
 ALSO = ("speedup", "replay_eligible", "limit")
-"""What is told of points on the front beside axes and objectives."""
+"""Further metrics of points on the front, beside axes and objectives."""
 
 BETTER = {"min": "the least", "max": "the most"}
 STATUS = {"misfit": "do not", "invalid": "were refused", "failed": "could not be evaluated"}

@@ -73,7 +73,7 @@ def save_validation(
 
 
 def verdict(parts: "Sequence[Part]") -> str:
-    """How many groups of comparisons stay within their bounds, and where the rival is as near."""
+    """Number of groups within their bounds, and groups in which the rival is as near."""
     groups = [group for part in parts for group in part.groups]
     rivalled = [
         group.title for group in groups if group.theirs and group.theirs.mean <= group.ours.mean

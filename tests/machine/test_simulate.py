@@ -137,7 +137,7 @@ def test_macs_are_those_that_the_decisions_ask_for(run: Run) -> None:
     projections = tokens * body.n_layers * body.attention_weights
     computed = (~batches.replay).sum() + n_batches * rows * video.prompt_tokens * body.n_layers
     mlps = int(computed) * body.mlp_weights
-    pairs = video.prompt_tokens * (video.prompt_tokens + 1) // 2 + int(plan.attended.sum())
+    pairs = video.prompt_tokens * (video.prompt_tokens + 1) // 2 + int(plan.reads.attended.sum())
     attention = n_batches * rows * body.n_layers * pairs * 2 * body.hidden_size
     head = n_batches * rows * video.n_steps * design.model.head.streamed_weights(body)
     done = sum(total.macs for total in simulate(plan, batches).totals.values())
@@ -162,7 +162,7 @@ def _required_bytes(design: Design, plan: Plan, batches: Batches) -> int:
     mlp = model.weights.bytes_of(2 * d * body.ffn_size) + model.weights.bytes_of(d * body.ffn_size)
     home = _streams(design, hw.home_loads.tolist())
     per_step = 0
-    for scored, attended in zip(plan.scored, plan.attended.tolist(), strict=True):
+    for scored, attended in zip(plan.scored, plan.reads.attended.tolist(), strict=True):
         early = int(scored and design.machine.decision_at == "q")
         late_outside = int(scored and not early and plan.aligned_outside)
         kv = rows * model.kv.bytes_of((2 * attended + late_outside) * body.kv_size)
@@ -200,6 +200,7 @@ def test_no_run_beats_compute_bandwidth_or_bound(run: Run) -> None:
     for total in simulation.totals.values():
         assert total.cycles >= total.compute_cycles
         assert sum(total.times) == total.cycles
+        assert min(total.times) >= 0
         assert total.busy_cycles <= total.cycles * machine.cores
         assert total.macs <= total.cycles * machine.macs_per_cycle
     bounds = list(simulation.totals.values())
@@ -226,7 +227,7 @@ def test_no_run_beats_its_critical_path(run: Run) -> None:
     mapping, least = plan.hw.mapping, 0.0
     for at in np.ndindex(batches.replay.shape[:3]):
         scored = bool(plan.scored[at[1]])
-        attention = body.attention_weights + 2 * body.hidden_size * int(plan.attended[at[1]])
+        attention = body.attention_weights + 2 * body.hidden_size * int(plan.reads.attended[at[1]])
         rows = plan.hw.batch / cores if mapping.splits_attention else max(plan.hw.home_loads)
         least += rows * attention
         for group in plan.groups(scored):

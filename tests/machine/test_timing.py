@@ -13,6 +13,7 @@ from ideal import attend, ideal_hardware
 from carsim.machine.phase import Outcome
 from carsim.machine.phases import FIDELITIES, MlpCases, Phases
 from carsim.schedule import SCHEDULES
+from carsim.technology.fit import activation_bytes_per_token
 from carsim.workload.ops import Category
 
 RUNGS = pytest.mark.parametrize("rung", FIDELITIES)
@@ -231,6 +232,17 @@ def test_a_prompt_streams_the_weights_once_per_pass() -> None:
     weights = 3072 + 1024 + 3072 + 1536
     fits = Phases(ideal_hardware()).prefill_layer(3)
     assert fits.dram_bytes.tolist() == [[weights + 2 * 768, 0]]
+
+
+def test_where_matrices_are_split_every_core_holds_the_prompt_of_all_sequences() -> None:
+    # 10 tokens of 4 sequences are 40 rows of 224 bytes in each core: more than 8 KiB, so that
+    # weights come twice. The rows of two sequences alone would fit.
+    phases = Phases(ideal_hardware(mapping="tensor", activation_buffer_kib=8))
+    design = phases.hw.design
+    assert activation_bytes_per_token(design.model, design.machine) == 224
+    weights = 3072 + 1024 + 3072 + 1536
+    cache = 2 * 4 * 10 * 64
+    assert phases.prefill_layer(10).dram_bytes.tolist() == [[2 * weights + cache, 0]]
 
 
 def test_the_bound_is_the_later_of_compute_and_all_bytes() -> None:

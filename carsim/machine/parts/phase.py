@@ -73,7 +73,7 @@ class _Run:
 
     @property
     def exposed(self) -> int:
-        """What was left of dispatch when the phase began."""
+        """Cycles of dispatch still to go when the phase began."""
         return int(self._phase.exposed_cycles[self._index])
 
     def _dispatch(self, begin: simpy.Event) -> Process:

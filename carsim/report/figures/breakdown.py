@@ -1,4 +1,4 @@
-"""Where the time of a batch goes, policy by policy."""
+"""Time of a batch by category, policy by policy."""
 
 from itertools import cycle
 from typing import TYPE_CHECKING

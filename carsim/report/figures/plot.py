@@ -1,4 +1,4 @@
-"""What every figure is made of: named numbers in panels, drawn by two renderings.
+"""The parts of every figure: named numbers in panels, drawn by two renderings.
 
 A figure is a function that takes results and gives a :class:`Plot`. :mod:`.draw` turns a plot into
 a file (PNG, SVG, PDF), :mod:`.interactive` into a chart of a page. Tests read the numbers of a plot

@@ -1,4 +1,4 @@
-"""What all figures share: colours, type, and the mark of a design that does not fit.
+"""Common style of all figures: colours, type, and the mark of a design that does not fit.
 
 Colours are those of Okabe and Ito, which people with any colour vision can tell apart. Figures are
 drawn through matplotlib's object interface on an Agg canvas: no display, no global state.
