@@ -80,12 +80,17 @@ def run(
             decided[key] = make_batches(decisions, design.policy.batch)
         rows.append(run_variant(design, variant, decided[key], video, fit, phases, detail=detail))
     own = own_variant(design)
-    rows.append(_bound(next(row for row in rows if row.variant.key == own.key), fit))
+    index = next(i for i, row in enumerate(rows) if row.variant.key == own.key)
+    rows.append(_bound(rows[index], fit))
     taken = phases.simulated
     ends = bandwidth_ends(phases)
     if ends is not None:
-        rows = [_with_interval(row, ends) for row in rows]
-    chosen = next(row for row in rows if row.variant.key == own.key)
+        factors = [latency_factors(row.simulation.plan, row.batches, ends) for row in rows[:-1]]
+        of_rows = [*(of_row for of_row, _ in factors), factors[index][1]]
+        rows = [
+            replace(row, latency_factors=of_row) for row, of_row in zip(rows, of_rows, strict=True)
+        ]
+    chosen = rows[index]
     head = int(phases.head().cycles[0]) * video.n_steps / (design.board.fabric_clock_mhz * 1e6)
     return Report(
         design=design,
@@ -263,13 +268,6 @@ def _bound(row: RowResult, fit: FitReport) -> RowResult:
         activity_of(row.simulation.totals, memories), cycles=row.cycles, dram_bytes=row.dram_bytes
     )
     return replace(row, energy=energy(row.design, activity, fit.resources))
-
-
-def _with_interval(row: RowResult, ends: tuple[Phases, Phases]) -> RowResult:
-    """The row, with its latency at the ends of the bandwidth."""
-    plan = row.simulation.plan
-    factors = latency_factors(plan, row.batches, ends, bound=row.is_bound)
-    return replace(row, latency_factors=factors)
 
 
 def _notes(design: Design, rows: Sequence[RowResult], fits: bool) -> list[str]:

@@ -48,14 +48,14 @@ def elasticities(plan: Plan, batches: Batches) -> tuple[Elasticity, ...]:
         batches: Its decisions.
     """
     seconds = _sampled(plan, batches)
-    base = seconds(plan.phases)
+    base, _ = seconds(plan.phases)
     found = []
     for resource, (enlarge, relative, simulated) in _enlargements(plan.hw.design).items():
         try:
             enlarged = enlarge(plan.hw)
         except InputError:
             continue  # the spec allows no more of it
-        change = seconds(Phases(enlarged, plan.phases.fidelity)) / base - 1
+        change = seconds(Phases(enlarged, plan.phases.fidelity))[0] / base - 1
         found.append(Elasticity(resource, change * 0.1 / relative, simulated))
     return tuple(found)
 
@@ -78,44 +78,49 @@ def bandwidth_ends(phases: Phases) -> tuple[Phases, Phases] | None:
 
 
 def latency_factors(
-    plan: Plan, batches: Batches, ends: tuple[Phases, Phases], *, bound: bool = False
-) -> tuple[float, float]:
+    plan: Plan, batches: Batches, ends: tuple[Phases, Phases]
+) -> tuple[tuple[float, float], tuple[float, float]]:
     """Latency at the upper and at the lower end of the bandwidth, over that between them.
 
     Args:
         plan: The policy on its machine.
         batches: Its decisions.
         ends: As of :func:`bandwidth_ends`; rows of one hardware share them, and what they cache.
-        bound: Take the bound of the latency instead.
 
     Returns:
-        At most 1, and at least 1.
+        One at most 1 and one at least 1: of the latency, and of its bound.
     """
-    if all(end is plan.phases for end in ends):
-        return 1.0, 1.0
-    seconds = _sampled(plan, batches, bound)
+    seconds = _sampled(plan, batches)
     base = seconds(plan.phases)
-    fast, slow = (1.0 if end is plan.phases else seconds(end) / base for end in ends)
-    return min(1.0, fast), max(1.0, slow)
+    found = [base if end is plan.phases else seconds(end) for end in ends]
+    latency, bound = (
+        (min(1.0, fast / now), max(1.0, slow / now))
+        for now, fast, slow in zip(base, *found, strict=True)
+    )
+    return latency, bound
 
 
-def _sampled(plan: Plan, batches: Batches, bound: bool = False) -> Callable[[Phases], float]:
-    """What a sample of the steps takes on other hardware, scaled to the video; in microseconds."""
+def _sampled(plan: Plan, batches: Batches) -> Callable[[Phases], tuple[float, float]]:
+    """What a sample of the steps takes on other hardware, and its bound, scaled to the video."""
     n_steps = plan.video.n_steps
     steps = np.unique(np.linspace(0, n_steps - 1, min(SAMPLED_STEPS, n_steps)).astype(int))
     sample = batches.part(steps)
 
-    def microseconds(phases: Phases) -> float:
+    def seconds(phases: Phases) -> tuple[float, float]:
         part = replace(plan, phases=phases, steps=tuple(steps.tolist()))
         simulation = simulate(part, sample)
-        prefill, all_of = simulation.totals["prefill"], simulation.cycles
-        once = prefill.cycles
-        if bound:
-            once, all_of = prefill.bound_cycles, simulation.bound_cycles
-        steady = (all_of - once) * n_steps / len(steps)
-        return (once + steady) / phases.hw.design.board.fabric_clock_mhz
+        prefill = simulation.totals["prefill"]
+        clock_hz = phases.hw.design.board.fabric_clock_mhz * 1e6
 
-    return microseconds
+        def scaled(once: int, all_of: int) -> float:
+            return (once + (all_of - once) * n_steps / len(steps)) / clock_hz
+
+        return (
+            scaled(prefill.cycles, simulation.cycles),
+            scaled(prefill.bound_cycles, simulation.bound_cycles),
+        )
+
+    return seconds
 
 
 def _enlargements(

@@ -27,6 +27,14 @@ def test_more_bandwidth_is_more_of_every_path_and_nothing_else() -> None:
         assert after.latency_cycles == before.latency_cycles
 
 
+def test_rates_stay_small_fractions_whatever_the_factor() -> None:
+    """Products of rates and bytes have to fit 64 bits."""
+    odd = Hardware(small_design(), bandwidth_factor=Fraction(10**9 + 7, 10**9 + 9))
+    for before, after in zip(Hardware(small_design()).paths, odd.paths, strict=True):
+        assert after.rate.denominator <= 4096
+        assert abs(after.rate - before.rate) <= Fraction(1, 4096)
+
+
 @pytest.mark.parametrize(
     ("mapping", "sharing", "attention", "mlp"),
     [

@@ -7,9 +7,9 @@ import pytest
 from ideal import attend, ideal_hardware
 from strategies import small_design
 
-from carsim.design import Design
+from carsim.design import Design, load_design
 from carsim.machine.batches import Batches
-from carsim.machine.elasticity import elasticities
+from carsim.machine.elasticity import bandwidth_ends, elasticities, latency_factors
 from carsim.machine.hardware import Hardware
 from carsim.machine.limits import PhaseLimit, phase_limits
 from carsim.machine.phases import Phases
@@ -111,6 +111,51 @@ def test_a_machine_bound_by_memory_gains_from_bandwidth_only() -> None:
 def test_a_resource_at_the_limit_of_the_spec_is_left_out() -> None:
     found = changes(small_design(cores=1000))
     assert set(found) == {"memory and port bandwidth", "fabric clock", "array"}
+
+
+def factors_at_half(hw: Hardware, half: Hardware) -> tuple[tuple[float, float], ...]:
+    """Latency and bound at the same and at half the bandwidth, over that of the first."""
+    plan, batches, _ = dense(hw)
+    return latency_factors(plan, batches, (plan.phases, Phases(half)))
+
+
+def test_what_memory_limits_takes_as_much_longer_as_bandwidth_is_less() -> None:
+    whole, half = (ideal_hardware(rate=rate, latency=0) for rate in (2, 1))
+    # 5 of 1536 cycles of a QKV projection, and 7 of 2432 of an MLP, are not spent on bytes.
+    latency, bound = factors_at_half(whole, half)
+    assert latency == (1.0, pytest.approx(2, abs=0.01))
+    assert bound == (1.0, pytest.approx(2, abs=0.001))
+
+
+def test_what_compute_limits_does_not_move() -> None:
+    slow = {"array": {"rows": 1, "cols": 1, "pipeline_cycles": 0}}
+    whole, half = (ideal_hardware(rate=rate, latency=0, **slow) for rate in (10**6, 5 * 10**5))
+    assert factors_at_half(whole, half) == ((1.0, 1.0), (1.0, 1.0))
+
+
+def test_a_sample_of_steps_has_the_interval_of_all_steps() -> None:
+    video = replace(VIDEO, n_frames=20)  # 80 steps, of which 32 are sampled
+    phases = [Phases(ideal_hardware(rate=rate)) for rate in (8, 5)]
+    plans = [Plan(each, video, Dense(), "drs", True, range(video.n_steps)) for each in phases]
+    layers = phases[0].hw.design.model.body.n_layers
+    replay = np.random.default_rng(0).random((2, video.n_steps, layers, 4)) < 0.5
+    replay[:, : video.tokens_per_frame] = False
+    batches = Batches(replay, 1, 0, "", "")
+    before, after = (simulate(plan, batches).cycles for plan in plans)
+    (_, slow), _ = latency_factors(plans[0], batches, (phases[0], phases[1]))
+    assert slow == pytest.approx(after / before, rel=0.005)
+
+
+def test_the_ends_of_bandwidth_are_those_of_the_board() -> None:
+    assert bandwidth_ends(Phases(Hardware(load_design("u280")))) is None
+    phases = Phases(Hardware(load_design("zcu102")))
+    ends = bandwidth_ends(phases)
+    assert ends is not None
+    # The ports sustain 15.63 of 17.06 GB/s: 92 % are out of their reach.
+    assert ends[0] is phases
+    rate = ends[1].hw.paths[1].rate
+    assert float(rate) * 0.25 == pytest.approx(0.75 * 17.064, rel=1e-4)
+    assert rate / phases.hw.paths[1].rate == phases.hw.bandwidth_interval[0]
 
 
 def test_a_phase_is_taken_once() -> None:

@@ -70,6 +70,12 @@ def test_replay_ratios_are_those_of_the_decisions() -> None:
     assert (dense.replay_all, dense.replay_eligible) == (0, 0)
 
 
+LARGE = ("machine.array.rows=64", "machine.array.cols=64", "machine.vector.lanes=64")
+"""Changes that make memory the limit of the toy."""
+
+UNKNOWN = tuple(f"board.memories.ps_ddr.efficiency_{end}=null" for end in ("low", "high"))
+
+
 def test_times_are_what_they_are_called() -> None:
     for row in tiny_report().rows:
         simulation = row.simulation
@@ -84,6 +90,28 @@ def test_times_are_what_they_are_called() -> None:
         assert 0 < row.busy <= 1
         assert 0 < row.mac_utilisation <= 1
         assert all(0 < share <= 1 for share in row.ddr_utilisation.values())
+
+
+def test_intervals_of_time_are_those_of_idle_joules() -> None:
+    for row in tiny_report(*LARGE).rows:
+        assert row.latency_factors is not None
+        fast, slow = row.latency_factors
+        assert 1 / 0.75 > slow > 1 >= fast
+        assert row.latency_interval_s == (row.latency_s * fast, row.latency_s * slow)
+        assert row.seconds_per_video_interval == (
+            row.seconds_per_video * fast,
+            row.seconds_per_video * slow,
+        )
+        parts = row.energy.parts
+        active, idle = (sum(p.high_j for p in parts if p.idle == which) for which in (False, True))
+        assert row.energy_per_video.high_j * row.videos == pytest.approx(active + idle * slow)
+        assert row.energy_per_video.value_j * row.videos == pytest.approx(row.energy.board.value_j)
+
+
+def test_a_board_without_an_interval_has_no_intervals_of_time() -> None:
+    for row in tiny_report(*UNKNOWN).rows:
+        assert row.latency_interval_s is row.seconds_per_video_interval is None
+        assert row.energy_per_video.high_j * row.videos == pytest.approx(row.energy.board.high_j)
 
 
 def test_seconds_by_category_sum_to_the_latency() -> None:

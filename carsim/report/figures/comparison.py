@@ -74,7 +74,7 @@ def comparison_plot(run: "StoredRun") -> Plot:
         alt="Time, energy and utilisation of every policy",
         caption="Deep blue: the design's own policy. Speed-ups are over dense decoding. Upright "
         "mark: the bound for schedules that give whole sequences to these cores. Lines around "
-        "energies: all constants off in the same direction.",
+        "energies: bandwidth and all constants off in the same direction.",
         size_in=(11, 1.5 + 0.45 * len(policies)),
         shares="y",
         strong=own,
