@@ -105,7 +105,7 @@ _ROWS = (
            "Latency of a batch divided by the videos that it finishes",
            "latency_s / videos_per_batch", "lower", lambda row, run: row.seconds_per_video),
     *(
-        Metric(name.format(end), "s", f"{title}, {end}", f"{meaning} {memory}",
+        Metric(name.format(end), "s", f"{title}, {end}", f"{meaning} {memory}; runs only",
                f"{value} * sample of steps at the {side} end / the same sample", "lower",
                _end(interval, which))
         for value, name, title, meaning, interval in (
@@ -115,8 +115,8 @@ _ROWS = (
              "seconds_per_video_interval"),
         )
         for which, (end, side, memory) in enumerate((
-            ("low", "upper", "if memory sustains the most that was measured on its board"),
-            ("high", "lower", "if memory sustains the least that was measured on its board"),
+            ("low", "upper", "if memory sustains the most that was measured on such boards"),
+            ("high", "lower", "if memory sustains the least that was measured on such boards"),
         ))
     ),
     Metric("speedup", "x", "speed-up over dense",
@@ -145,10 +145,10 @@ _ROWS = (
            "Energy of the whole board per finished video",
            _JOULES, "lower", lambda row, run: row.energy_per_video.value_j),
     Metric("energy_per_video_low_j", "J", "energy per video, low",
-           "Energy per video if every constant of energy, and latency_low_s, is at its lower end",
+           "Energy per video if every constant of energy is at its lower end, and time if known",
            _JOULES, "lower", lambda row, run: row.energy_per_video.low_j),
     Metric("energy_per_video_high_j", "J", "energy per video, high",
-           "Energy per video if every constant of energy, and latency_high_s, is at its upper end",
+           "Energy per video if every constant of energy is at its upper end, and time if known",
            _JOULES, "lower", lambda row, run: row.energy_per_video.high_j),
     Metric("energy_above_idle_per_video_j", "J", "energy above idle",
            "Part of the energy per video that an idle board would not use in the same time",
