@@ -1,22 +1,25 @@
-"""Execute what a README shows, and rewrite the outputs that it shows.
+"""Execute what README.md and docs/*.md show, and rewrite the outputs that they show.
 
-    python tests/readme.py        # bring the outputs in README.md up to date
+    python tests/readme.py                    # bring the outputs of all documents up to date
+    python tests/readme.py docs/kinds.md      # those of one
 
 Fenced blocks, by language:
 
 * ``console``: lines after ``$`` are commands, the lines that follow are what they print; a line of
   ``...`` stands for any lines. Commands are ``carsim`` or ``.ci/carsim`` (both run as this Python's
-  ``python -m carsim``) and ``echo $?`` for the exit status of the command before.
+  ``python -m carsim``, in a terminal of 80 columns without colours) and ``echo $?`` for the exit
+  status of the command before.
 * ``python``: a doctest; the blocks of a file share their names.
 * ``yaml``: the file whose name its first line gives as a comment.
 
-A block after the line ``<!-- not run: why -->`` is not executed. All others run in order, in a
-folder that holds the designs and traces of this repository.
+A block after the line ``<!-- not run: why -->`` is not executed. All others of a document run in
+order, in a folder of its own that holds the designs and traces of this repository.
 """
 
 import difflib
 import doctest
 import os
+import pty
 import re
 import shlex
 import subprocess
@@ -28,6 +31,7 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
+DOCUMENTS = (README, *sorted((ROOT / "docs").glob("*.md")))
 SHARED = ("configs", "traces", "tests")
 FENCE = re.compile(
     r"(?P<skip>^<!-- not run: .+ -->\n)?^```(?P<language>\w+)\n(?P<body>.*?)^```$",
@@ -40,7 +44,7 @@ ANY_LINES = "..."
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block of a README; ``start`` and ``end`` are those of its body in the text."""
+    """A fenced block of a document; ``start`` and ``end`` are those of its body in the text."""
 
     line: int
     language: str
@@ -92,7 +96,7 @@ def commands(body: str) -> list[tuple[str, str]]:
 
 
 def run_command(command: str, folder: Folder) -> str:
-    """Standard output and standard error of a command of a console block, as a terminal shows it.
+    """What a command of a console block prints: standard output, then standard error.
 
     Raises:
         ValueError: A command that is none of carsim's.
@@ -102,18 +106,37 @@ def run_command(command: str, folder: Folder) -> str:
         return f"{folder.status}\n"
     if words[0] not in ("carsim", ".ci/carsim"):
         raise ValueError(f"{command!r} is no command of carsim")
-    done = subprocess.run(
-        [sys.executable, "-m", "carsim", *words[1:]],
+    terminal, child = pty.openpty()
+    command_line = [sys.executable, "-m", "carsim", *words[1:]]
+    environment = {key: value for key, value in os.environ.items() if key != "COLUMNS"}
+    environment["TERM"] = "dumb"  # 80 columns, no colours
+    with subprocess.Popen(
+        command_line,
         cwd=folder.path,
-        env={key: value for key, value in os.environ.items() if key != "COLUMNS"},
+        env=environment,
         stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
+        stdout=child,
+        stderr=subprocess.PIPE,
         encoding="utf-8",
-        check=False,
-    )
-    folder.status = done.returncode
-    return without_trailing_blanks(done.stdout)
+    ) as process:
+        os.close(child)
+        shown = _all_of(terminal)
+        assert process.stderr is not None
+        told = process.stderr.read()
+    folder.status = process.returncode
+    return without_trailing_blanks(shown + told)
+
+
+def _all_of(terminal: int) -> str:
+    """What a program writes to a terminal until it ends."""
+    written = b""
+    try:
+        while some := os.read(terminal, 1 << 16):
+            written += some
+    except OSError:  # how Linux reports that no program has the terminal open any more
+        pass
+    os.close(terminal)
+    return written.decode("utf-8").replace("\r\n", "\n")
 
 
 def without_trailing_blanks(text: str) -> str:
@@ -223,9 +246,9 @@ def run_doctest(block: Block, folder: Folder) -> tuple[str, str]:
     return examples.told, "".join(lines)
 
 
-def main() -> None:
+def refresh(document: Path) -> None:
     """Rewrite the outputs of console and Python blocks."""
-    text = README.read_text(encoding="utf-8")
+    text = document.read_text(encoding="utf-8")
     result, done = "", 0
     with tempfile.TemporaryDirectory() as name:
         folder = Folder(Path(name))
@@ -242,8 +265,9 @@ def main() -> None:
                 execute(block, folder)
             result += text[done : block.start] + body
             done = block.end
-    README.write_text(result + text[done:], encoding="utf-8")
+    document.write_text(result + text[done:], encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main()
+    for each in map(Path, sys.argv[1:]) if sys.argv[1:] else DOCUMENTS:
+        refresh(each)
