@@ -137,6 +137,8 @@ def test_other_mappings_beat_the_bound_by_what_the_documents_say() -> None:
         "one core": one_core,
     }
     readme, model = flat("README.md"), flat("docs/model.md")
+    static_s = shipped.row("FastCar, static").latency_s
+    assert f"static scheduling takes {static_s:.1f} s" in readme
     assert f"{shipped.chosen.latency_s:.1f} s a batch of eight videos" in readme
     assert f"the bound is {bound_s:.1f} s" in readme
     for machine in others.values():
