@@ -102,6 +102,20 @@ def test_figures_between_the_blocks_are_those_of_a_run() -> None:
         assert text in flat("docs/validation.md"), text
 
 
+def test_errors_of_boards_are_those_of_the_table_beside_them() -> None:
+    """The table is an output that is executed; the first number of a row after its count is a mean."""
+    inside, null, outside = re.findall(
+        r"^ (?:tokens/s, (?:in|out of) scope|- the null model) +\d+ +([\d.]+)", TEXT, re.MULTILINE
+    )[1:4]
+    for text in (
+        f"In scope it errs by {float(null):.1f} % on average and carsim by {float(inside):.1f} %",
+        f"Out of scope carsim errs by {float(outside):.1f} %",
+    ):
+        assert text in flat("README.md"), text
+    in_short = f"mean error {float(inside):.1f} %"
+    assert in_short in flat("docs/validation.md"), in_short
+
+
 def test_figures_of_the_first_machine_are_those_of_a_run() -> None:
     trace = load_trace(ROOT / "traces/vilau_8f.npz")
     report = run(load_design("zcu102_head"), [trace])

@@ -43,9 +43,15 @@ def bytes_per_step(design: Design) -> float:
 
 
 def test_the_designs_that_ship() -> None:
-    assert {"zcu102", "zcu102_16gb", "kv260", "u280", "u280_compute_bound"} <= set(
-        shipped_designs()
-    )
+    assert {
+        "zcu102",
+        "zcu102_head",
+        "zcu102_16gb",
+        "kv260",
+        "u280",
+        "u280_compute_bound",
+        "u280_fastcar",
+    } == set(shipped_designs())
 
 
 @pytest.mark.parametrize("name", shipped_designs())
@@ -60,6 +66,23 @@ def test_every_shipped_design_explains_itself(name: str) -> None:
     text = (configs_folder() / f"{name}.yaml").read_text(encoding="utf-8")
     assert text.startswith("# ")
     assert load_design(name).description
+
+
+@pytest.mark.parametrize("undone", ["model.kv.bits=4", "machine.placement.replay=ps_ddr"])
+def test_a_stock_zcu102_holds_its_head_by_both_changes_and_by_no_single_one(undone: str) -> None:
+    (misfit,) = check_fit(load_design("zcu102_head", [undone]), VILA_U).misfits
+    assert misfit.startswith("memory ps_ddr: 4.")
+
+
+def test_other_ways_to_hold_the_head_are_those_that_the_file_names() -> None:
+    text = (configs_folder() / "zcu102_head.yaml").read_text(encoding="utf-8")
+    for assignment in (
+        "machine.placement.head=pl_ddr",
+        "policy.attention.kind=streaming",
+    ):
+        assert f"--set {assignment}" in text
+        design = load_design("zcu102", ["machine.include_head=true", assignment])
+        assert check_fit(design, VILA_U).misfits == ()
 
 
 @pytest.mark.parametrize("name", BOARDS)
