@@ -123,8 +123,8 @@ def run_variant(
         design: The design.
         variant: The policy.
         batches: Decisions that the policy consumes.
-        video: What is decoded.
-        fit: What the design takes of its board.
+        video: The video that is decoded.
+        fit: Fit of the design on its board.
         phases: Of the design's hardware, or of one that differs from it only in what no phase
             depends on: threshold, scope, schedule and attention of its policy, constants of energy.
         detail: Keep the cycles of every layer-step.

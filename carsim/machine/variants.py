@@ -16,7 +16,7 @@ class Variant:
     """The policy of one row of a comparison.
 
     Attributes:
-        attention: What queries attend to.
+        attention: Attention policy.
         schedule: Key of ``SCHEDULES``: who computes the sequences that do not replay.
         replays: MLPs are replayed at all.
         is_bound: The row is the bound of such a policy instead of a simulation.
