@@ -216,6 +216,10 @@ def decisions_for(
     video = Video(trace.n_frames, trace.tokens_per_frame, 0) if video is None else video
     if not variant.replays:
         decisions = dense(video.n_steps, trace.n_layers, trace.n_rows, trace.meta.guidance_pairs)
+        if variant.attention.records:
+            own = _resized(captured(trace), trace, video, resample_seed)
+            label = f"{decisions.label}; keys are read as in {trace.name}"
+            decisions = replace(decisions, reads=own.reads, held=own.held, label=label)
     else:
         decisions = captured(trace) if policy.tau == "captured" else rethreshold(trace, policy.tau)
         if policy.decision_scope != decisions.scope:

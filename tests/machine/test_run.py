@@ -2,8 +2,10 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from tiny import MISFIT, tiny_design, tiny_report, tiny_trace
+from toy_policies import BestKeys, registered
 
 from carsim.design import override
 from carsim.errors import InputError, MisfitError
@@ -50,6 +52,21 @@ def test_the_design_s_own_policy_is_always_among_the_rows(
     assert report.chosen.variant.name == chosen
     assert report.chosen.variant.schedule == design.policy.schedule
     assert report.chosen.variant.attention == design.policy.attention
+
+
+def test_reads_that_were_recorded_hold_with_replay_and_without() -> None:
+    with registered():
+        trace = tiny_trace(attention=BestKeys(k=4))
+        tokens = np.minimum(trace.context(), 2)[:, None, None]
+        tokens = np.broadcast_to(tokens, (trace.n_steps, trace.n_layers, 4, trace.n_rows))
+        held = np.broadcast_to(trace.context()[15::16, None], (3, trace.n_layers, 4))
+        trace = replace(trace, kv_tokens=tokens, kv_runs=tokens // 2, kv_held=held)
+        report = run(tiny_design("policy.attention={kind: best_keys, k: 4}"), [trace])
+    layer_steps = 48 * 4 * 4  # steps, layers, rows: two keys of 64 numbers are read, one is written
+    for key, aligned in (("best_keys/static", 0), ("replay+best_keys/drs", 1)):
+        moved = sum(report.row(key).simulation.totals["attention"].dram_bytes)
+        keys = 2 * (2 + 1) * layer_steps + aligned * layer_steps * 2 // 3
+        assert moved == keys * report.design.model.kv.bytes_of(64), key
 
 
 def test_the_sparse_rows_take_the_window_of_the_design() -> None:
