@@ -54,6 +54,17 @@ def test_the_design_s_own_policy_is_always_among_the_rows(
     assert report.chosen.variant.attention == design.policy.attention
 
 
+def test_two_windows_are_two_rows_and_the_own_one_is_chosen() -> None:
+    windows = [f"{{attention: {{kind: streaming, window: {n}}}, schedule: drs}}" for n in (4, 8)]
+    own = "policy.attention={kind: streaming, window: 12}"
+    report = run(tiny_design(own, f"policy.compare=[{', '.join(windows)}]"), [tiny_trace()])
+    rows = [row for row in report.rows if row.variant.replays and not row.is_bound]
+    assert [row.variant.attention for row in rows] == [Streaming(window=n) for n in (4, 8, 12)]
+    assert len({row.variant.key for row in rows}) == len({row.variant.name for row in rows}) == 3
+    assert report.chosen.variant.attention == Streaming(window=12)
+    assert rows[0].latency_s < rows[1].latency_s < report.chosen.latency_s
+
+
 def test_reads_that_were_recorded_hold_with_replay_and_without() -> None:
     with registered():
         trace = tiny_trace(attention=BestKeys(k=4))
