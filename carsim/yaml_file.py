@@ -96,7 +96,7 @@ def parse_yaml(text: str, place: str) -> Any:
 
     Args:
         text: The document.
-        place: What to call it in errors.
+        place: Its name in errors.
 
     Raises:
         InputError: Syntax errors, duplicate or non-text keys, aliases, tags, merge keys, nesting

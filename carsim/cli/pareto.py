@@ -112,7 +112,7 @@ def print_front(
     """Print a front, its knee marked, with as many columns of axes as there is room for.
 
     Args:
-        name: Of the study.
+        name: Name of the study.
         frame: All points.
         front: Those on the front.
         axes: Columns of the axes.

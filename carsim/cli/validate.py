@@ -110,7 +110,7 @@ def _output(parts: "Sequence[Part]", every: bool, brief: bool) -> "Iterator[Prin
     """Rows of each part, statistics of all groups, notes, and the verdict.
 
     Args:
-        parts: What was found.
+        parts: Results of the parts.
         every: Show all rows.
         brief: Leave rows and notes out, unless ``every`` asks for the rows.
     """

@@ -77,7 +77,7 @@ def build_design(raw: Mapping[str, Any], place: str, overridden: Iterable[str] =
 
     Args:
         raw: The five sections, presets already merged.
-        place: What to call it in errors.
+        place: Its name in errors.
         overridden: Dotted paths that came from the command line, named so in errors.
 
     Raises:

@@ -19,7 +19,7 @@ VIDEO_PATHS = ("video.frames", "video.tokens_per_frame")
 PSEUDO_PATHS = ("design", "trace", "replay", *VIDEO_PATHS)
 
 MOST_VALUES = 100_000
-"""Of one axis; more is a mistake in a step."""
+"""Values of one axis at most; more is a mistake in a step."""
 
 LARGEST = 2**63 - 1
 """Larger whole numbers fit no column of a frame."""
@@ -39,7 +39,7 @@ class Axis:
         values: Its values in order; empty if it is continuous.
         interval: Both ends of a continuous axis.
         is_log: A continuous axis is uniform in the logarithm.
-        sets: Of a choice, what each value sets: value -> {path: value}.
+        sets: Settings of each value of a choice: value -> {path: value}.
     """
 
     name: str
@@ -82,7 +82,7 @@ def parse_axis(name: str, raw: Any, place: str) -> Axis:
     Args:
         name: Its name.
         raw: A list of values, or a mapping of one kind.
-        place: What to call it in errors.
+        place: Its name in errors.
 
     Raises:
         InputError: No such kind, no values, or an empty range.

@@ -23,8 +23,8 @@ class Cluster(workers.Workers):
     """The workers of a Dask cluster.
 
     Args:
-        study: Whose points are evaluated.
-        address: Of the scheduler, such as ``tcp://host:8786``.
+        study: The study whose points are evaluated.
+        address: Address of the scheduler, such as ``tcp://host:8786``.
 
     Raises:
         InputError: No scheduler there, no workers, or workers that cannot run carsim.

@@ -36,10 +36,10 @@ from carsim.yaml_file import shown
 KEPT_HARDWARES = 3
 KEPT_DECISIONS = 6
 KEPT_BASELINES = 1024
-"""Of each, so many are kept from point to point; they bound the memory of a worker."""
+"""Objects of each kind that are kept from point to point; this bounds a worker's memory."""
 
 MOST_STEPS = 131_072
-"""Of one video; decisions of 32 layers and 32 rows are then 134 MB."""
+"""Steps of one video at most; decisions of 32 layers and 32 rows are then 134 MB."""
 
 Item = TypeVar("Item")
 Row = dict[str, Any]

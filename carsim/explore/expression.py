@@ -53,7 +53,7 @@ class Expression:
 
     Args:
         text: The expression.
-        place: What to call it in errors.
+        place: Its name in errors.
 
     Attributes:
         text: As it was written.

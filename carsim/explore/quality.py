@@ -44,7 +44,7 @@ class Quality:
     """A table of measured quality.
 
     Attributes:
-        name: Of the file.
+        name: Name of the file.
         sha256: Of the file.
         curves: (frames, scope, window, sampling) -> measure -> tau -> value.
     """
@@ -60,10 +60,10 @@ class Quality:
 
         Args:
             tau: Replay threshold.
-            frames: Of the video.
+            frames: Frames of the video.
             scope: Decision scope.
-            window: Of streaming attention; 0 is dense.
-            sampling: How tokens are drawn.
+            window: Window of streaming attention; 0 is dense.
+            sampling: Method of drawing tokens.
 
         Returns:
             Measures by column of a result, NaN where there are none; and why, if any is missing.

@@ -37,7 +37,7 @@ def search(
         out: Folder of the store; without one, results are kept in memory alone.
         storage: Any storage URL that Optuna takes; in ``out`` or in memory if left out.
         sampler: ``tpe``, ``nsga2`` or ``random``.
-        seed: Of the sampler; processes that search together leave it out.
+        seed: Seed of the sampler; processes that search together leave it out.
         workers: Processes of this call; all cores if left out, 0 evaluates in this process.
 
     Returns:
@@ -79,7 +79,7 @@ def hunt(
     """Search until so many points are known, or nothing unknown is left.
 
     Args:
-        store: Where results go; other processes may write to it, too.
+        store: Store for the results; other processes may write to it, too.
         study: The study.
         points: As in :func:`search`.
         out: Folder of the store.

@@ -82,7 +82,7 @@ class Searcher:
     Args:
         study: The study; it must name objectives.
         trials: Optuna's study, from :func:`open_trials`.
-        seed: Of the neighbours that are drawn.
+        seed: Seed of the neighbours that are drawn.
 
     Attributes:
         known: Results by identity of their point, those of other processes included.
@@ -237,7 +237,7 @@ def open_trials(
             of the code of carsim, and its objectives.
         storage: Any storage URL that Optuna takes, or :data:`IN_MEMORY`.
         sampler: ``tpe``, ``nsga2`` or ``random``.
-        seed: Of the sampler; None draws one, as processes that search together must.
+        seed: Seed of the sampler; None draws one, as processes that search together must.
 
     Raises:
         InputError: Optuna is not installed, the study names no objectives, or the storage cannot be

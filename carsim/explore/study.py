@@ -23,7 +23,7 @@ from carsim.trace import Trace, load_trace
 from carsim.yaml_file import read_mapping, shown
 
 MOST_POINTS = 1_000_000
-"""Of one study; more is a mistake in an axis."""
+"""Points of one study at most; more is a mistake in an axis."""
 
 Direction = Literal["min", "max"]
 Count = Annotated[int, Field(ge=1, le=MOST_POINTS)]
@@ -73,14 +73,14 @@ class Study:
     """A study, ready to run; it is what travels to the workers.
 
     Attributes:
-        file: What the file says.
+        file: Contents of the file.
         name: Its name.
         text: The file as it was read.
-        axes: What varies.
+        axes: Fields that vary.
         filters: Conditions on points.
         constraints: Conditions on results, for search and Pareto.
         designs: The designs by what the study calls them; the first is the base.
-        design_paths: Where they were read from.
+        design_paths: Files of the designs.
         traces: The traces by file as the study writes it.
         quality: Measured quality, or None.
     """

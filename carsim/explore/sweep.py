@@ -30,7 +30,7 @@ class Progress:
     Attributes:
         total: Points of the study.
         evaluated: Those that this call has evaluated.
-        seconds: That it has been at it.
+        seconds: Seconds since it began.
         counts: Results by status.
     """
 
@@ -100,7 +100,7 @@ def fill(
     """Evaluate all points of a study that a store does not hold.
 
     Args:
-        store: Where results go.
+        store: Store for the results.
         study: The study.
         out: Folder of the store, which is locked meanwhile and receives a copy of the study.
         workers: As in :func:`sweep`.

@@ -90,11 +90,11 @@ class Workers:
     """Runs tasks. This class runs them at once, in this process.
 
     Args:
-        study: Whose points are evaluated.
+        study: The study whose points are evaluated.
 
     Attributes:
         slots: Tasks that run at a time.
-        death: What a task raises whose worker has died.
+        death: Exception of a task whose worker has died.
     """
 
     slots = 1
@@ -132,7 +132,7 @@ class Processes(Workers):
     """Processes on this machine.
 
     Args:
-        study: Whose points are evaluated.
+        study: The study whose points are evaluated.
         count: Number of processes.
     """
 

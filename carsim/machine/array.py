@@ -53,8 +53,8 @@ class Tiles(NamedTuple):
     """Tiling of a product on an array.
 
     Attributes:
-        number: How many there are, those at the edges included.
-        streamed: What moves through the array per tile, one per cycle.
+        number: Number of tiles, those at the edges included.
+        streamed: Rows or columns that move through the array per tile, one per cycle.
     """
 
     number: Any

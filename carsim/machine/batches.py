@@ -20,7 +20,7 @@ class Batches:
         replay: bool[G, S, L, B].
         videos_per_batch: Finished videos of one batch: guidance pairs, or rows without guidance.
         left_out_rows: Rows of the trace that fill no batch.
-        source: Where the decisions come from.
+        source: Origin of the decisions.
         label: The same, in one phrase.
         reads: Tokens whose K and V are read where that depends on the data, and in how many runs:
             means over rows and heads, rounded up, int64[G, S, L] each.
@@ -82,7 +82,7 @@ class DistinctRows:
 
     Attributes:
         rows: Sequences that compute, bool[R, W].
-        counts: How often each row occurs in each batch, int64[G, R].
+        counts: Occurrences of each row in each batch, int64[G, R].
         codes: A code of the row of each layer-step, [G, s, L].
         number_of: The number of the row with a code.
     """

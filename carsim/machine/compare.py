@@ -17,6 +17,7 @@ from carsim.machine.result import Report, RowResult
 from carsim.machine.simulate import simulate
 from carsim.machine.totals import activity_of
 from carsim.machine.variants import Variant, own_variant, variants
+from carsim.policy import AttentionPolicy
 from carsim.schedule import SCHEDULES
 from carsim.technology.energy import energy
 from carsim.technology.fit import FitReport, check_fit
@@ -72,15 +73,15 @@ def run(
         )
     phases = Phases(Hardware(design), fidelity)
     rows = []
-    decided: dict[tuple[bool, str], Batches] = {}
+    decided: dict[tuple[bool, AttentionPolicy], Batches] = {}
     for variant in variants(design):
-        key = variant.replays, variant.attention.kind
+        key = variant.replays, variant.attention
         if key not in decided:
             decisions = decisions_for(design, variant, traces, resample_seed)
             decided[key] = make_batches(decisions, design.policy.batch)
         rows.append(run_variant(design, variant, decided[key], video, fit, phases, detail=detail))
     own = own_variant(design)
-    index = next(i for i, row in enumerate(rows) if row.variant.key == own.key)
+    index = next(i for i, row in enumerate(rows) if row.variant.is_same(own))
     rows.append(_bound(rows[index], fit))
     taken = phases.simulated
     ends = bandwidth_ends(phases)
@@ -123,8 +124,8 @@ def run_variant(
         design: The design.
         variant: The policy.
         batches: Decisions that the policy consumes.
-        video: What is decoded.
-        fit: What the design takes of its board.
+        video: The video that is decoded.
+        fit: Fit of the design on its board.
         phases: Of the design's hardware, or of one that differs from it only in what no phase
             depends on: threshold, scope, schedule and attention of its policy, constants of energy.
         detail: Keep the cycles of every layer-step.
@@ -216,6 +217,10 @@ def decisions_for(
     video = Video(trace.n_frames, trace.tokens_per_frame, 0) if video is None else video
     if not variant.replays:
         decisions = dense(video.n_steps, trace.n_layers, trace.n_rows, trace.meta.guidance_pairs)
+        if variant.attention.records:
+            own = _resized(captured(trace), trace, video, resample_seed)
+            label = f"{decisions.label}; keys are read as in {trace.name}"
+            decisions = replace(decisions, reads=own.reads, held=own.held, label=label)
     else:
         decisions = captured(trace) if policy.tau == "captured" else rethreshold(trace, policy.tau)
         if policy.decision_scope != decisions.scope:
@@ -279,7 +284,7 @@ def _notes(design: Design, rows: Sequence[RowResult], fits: bool) -> list[str]:
     left_out = rows[0].batches.left_out_rows
     if left_out:
         notes.append(f"{left_out} rows of the trace fill no batch and are left out.")
-    chosen = next(row for row in rows if row.variant.key == own_variant(design).key)
+    chosen = next(row for row in rows if row.variant.is_same(own_variant(design)))
     share = fetch_ahead_share(chosen.simulation)
     notes.append(
         f"Fetching ahead across phases, which is not modelled, would save at most {share:.2%}."

@@ -30,9 +30,9 @@ class Elasticity:
     """Change of latency per +10 % of a resource.
 
     Attributes:
-        resource: What was enlarged.
+        resource: The resource that was enlarged.
         change: Relative change of latency, negative if it falls.
-        simulated: What was really simulated.
+        simulated: The change that was simulated, in words.
     """
 
     resource: str
@@ -101,7 +101,7 @@ def latency_factors(
 
 
 def _sampled(plan: Plan, batches: Batches) -> Callable[[Phases], tuple[float, float]]:
-    """What a sample of the steps takes on other hardware, and its bound, scaled to the video."""
+    """Time of a sample of the steps on other hardware, and its bound, scaled to the video."""
     n_steps = plan.video.n_steps
     steps = np.unique(np.linspace(0, n_steps - 1, min(SAMPLED_STEPS, n_steps)).astype(int))
     sample = batches.part(steps)

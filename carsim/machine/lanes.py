@@ -32,15 +32,15 @@ class Step(NamedTuple):
     """An op as the lanes of n phases execute it. Shapes: [n, K], totals over lanes [n].
 
     Attributes:
-        category: Where its time is booked.
+        category: Category of its time.
         pre_cycles: Exchange and element operations before the array may start.
-        exchange_cycles: Of these, the exchange of activations between cores.
+        exchange_cycles: Part of them in which activations are exchanged between cores.
         cycles: Compute cycles of the slowest core of the lane, array and vector unit side by side.
         balanced_cycles: ``pre_cycles + cycles``, were the sequences spread evenly over all cores.
         path: Index of the memory that the operand streams from; -1 for none.
         rate: Bytes per cycle of that memory for the pattern of this operand.
         stream_bytes: Bytes of the operand.
-        tile_bytes: What is requested at once and must be whole before the array reads it.
+        tile_bytes: Bytes of one request, which must all be there before the array reads them.
         slots: Tiles that the double buffer holds.
         is_kv: The operand goes to the KV buffer instead of the weight buffer.
         sides: Further transfers that only the end of the phase waits for: (memory, rate, bytes).

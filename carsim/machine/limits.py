@@ -19,9 +19,9 @@ class PhaseLimit:
     Attributes:
         phase: Kind of phase.
         cycles: Time taken.
-        compute_cycles: What its compute alone would take.
-        memory_cycles: What its bytes alone would take from the memory.
-        port_cycles: What its bytes alone would take through the ports.
+        compute_cycles: Cycles of its compute alone.
+        memory_cycles: Cycles of its bytes at the rate of the memory.
+        port_cycles: Cycles of its bytes at the rate of the ports.
         limit: ``compute``, ``memory``, ``port`` or ``dependency``.
         flip_gbps: Bandwidth at which compute and bytes take the same time.
         flip_macs_per_cycle: Array size, all cores, at which they do.

@@ -51,11 +51,11 @@ class Dispatch:
     """The dispatcher of n MLP phases, which starts before they do.
 
     Attributes:
-        schedule: Who computes what, and what telling the cores costs.
+        schedule: Assignment of sequences to cores, and its dispatch.
         registers: Its registers.
         cores: Cores of the machine.
         computing: Sequences that compute, bool[n, B] for the B that the register holds.
-        known_cycles: How long the decisions have been known when the phase begins, [n].
+        known_cycles: Cycles for which decisions have been known when the phase begins, [n].
     """
 
     schedule: Schedule
@@ -120,8 +120,8 @@ class Outcome:
 
     Attributes:
         cycles: Length.
-        times: Where they went along the lane that ended last, by category, [n, categories].
-        compute_cycles: What that lane computed.
+        times: Cycles by category along the lane that ended last, [n, categories].
+        compute_cycles: Compute cycles of that lane.
         busy_cycles: Cycles in which cores compute, summed over cores.
         macs: Multiply-accumulates.
         vector_ops: Element operations.

@@ -100,7 +100,7 @@ class MlpCases(NamedTuple):
 
     Attributes:
         computing: Sequences that compute, bool[n, B] for the B that are dispatched together.
-        known_cycles: How long the decisions have been known when the phase begins, [n]; None if
+        known_cycles: Cycles for which decisions have been known when the phase begins, [n]; None if
             nothing was decided.
     """
 
@@ -158,8 +158,8 @@ class Phases:
 
         Args:
             scored: TAS is computed in these steps.
-            cases: What is read.
-            policy: What queries attend to, and what deciding that costs.
+            cases: Keys that are read.
+            policy: Attention policy, with the cost of its decisions.
             aligned_outside: The aligned key of TAS is not among the keys that are read.
         """
         chunks = self._chunk_bytes(cases)

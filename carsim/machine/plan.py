@@ -20,9 +20,9 @@ class Plan:
 
     Attributes:
         phases: The phases of the hardware.
-        video: What is decoded.
-        attention: What queries attend to.
-        schedule: Who computes the sequences that do not replay; a key of ``SCHEDULES``.
+        video: The video that is decoded.
+        attention: Attention policy.
+        schedule: Schedule of the sequences that compute; a key of ``SCHEDULES``.
         replays: The policy replays at all; dense decoding computes no scores and dispatches
             nothing.
         steps: The steps to simulate, in order; all of the video unless a part is enough.

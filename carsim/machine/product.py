@@ -37,8 +37,8 @@ class Supply:
     """Rates at which operands reach the array and results leave it; ``None`` is without a limit.
 
     Attributes:
-        bytes_per_cycle: Of the memory, both directions together.
-        port_bytes_per_cycle: Of the on-chip buffer's port to the array.
+        bytes_per_cycle: Rate of the memory, both directions together.
+        port_bytes_per_cycle: Rate of the on-chip buffer's port to the array.
         buffer_bytes: A double buffer, half of which is filled before the array starts, and as much
             for results; ``None`` starts with the first tile, and results leave as they come.
         fill_bytes_per_cycle: At which the first half is filled; ``None`` is as memory does it.
@@ -69,7 +69,7 @@ class Product:
         port_cycles: All bytes at the rate of the on-chip buffer's port.
         first_cycles: Until the array may start.
         drain_cycles: Until the last results have left, after the array.
-        total_cycles: Of all that, double-buffered.
+        total_cycles: Cycles of all that, double-buffered.
         limit: ``compute``, ``memory`` or ``buffer port``: which of the three is longest.
         moved_bytes: Between memory and chip.
     """
@@ -90,7 +90,7 @@ def product(array: Array, gemm: Gemm, supply: Supply, element_bytes: int = 1) ->
     Args:
         array: The array.
         gemm: The product; of its copies, each has operands of its own.
-        supply: How operands arrive.
+        supply: Rates at which operands arrive.
         element_bytes: Bytes of a weight, an activation and a result.
 
     Raises:

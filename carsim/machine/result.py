@@ -26,7 +26,7 @@ class RowResult:
 
     Attributes:
         variant: The policy.
-        simulation: What was simulated.
+        simulation: The simulation.
         batches: The decisions that it consumed, by batch.
         energy: Joules of all batches in ``latency_s`` each.
         replay_all: Replay ratio over all steps.
@@ -218,14 +218,14 @@ class Report:
         design: The design.
         rows: The comparison, dense first, bound last.
         chosen: The row of the design's own policy.
-        fit: Whether the design fits its board.
-        limits: What limits each phase of the chosen row.
-        elasticities: How the latency of the chosen row follows the machine's resources.
-        head_seconds: What the head takes of a batch, or would take where it is left out.
+        fit: Fit of the design on its board.
+        limits: The limit of each phase of the chosen row.
+        elasticities: Changes of the chosen row's latency with the machine's resources.
+        head_seconds: Seconds of the head per batch, also if the design leaves it out.
         traces: (name, sha256) of the traces.
         seed: Seed of resampling.
         phases_simulated: Phases that the rows are made of; rows share what they have in common.
-        notes: What a reader must know: assumptions, misfits, what cannot help and why.
+        notes: Notes for readers: assumptions, misfits, options that cannot help and why.
     """
 
     design: Design

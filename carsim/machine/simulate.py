@@ -45,8 +45,8 @@ class Simulation:
         plan: The policy and its machine.
         totals: Sums over all batches, by kind of phase: prefill, those of a layer, head.
         batch_cycles: Latency of each batch, prefill to last token, int64[G].
-        phase_cycles: Of each layer-step by kind of phase, int64[G, S, L]; empty without detail.
-        work: Of the layers of each step of the first batch; None without detail.
+        phase_cycles: Cycles of each layer-step by kind, int64[G, S, L]; empty without detail.
+        work: Work of the layers in each step of the first batch; None without detail.
         unique_phases: Distinct phases among those of all layer-steps.
     """
 
@@ -74,7 +74,7 @@ class _Visits(NamedTuple):
     Attributes:
         name: Kind of phase.
         outcome: n different phases.
-        counts: Of each batch, int64[G, n].
+        counts: Visits of each batch to each outcome, int64[G, n].
         outcome_of: The outcome of each layer-step, [G or 1, S, L or 1]; -1 where another visit
             serves, None without detail.
     """
@@ -134,7 +134,7 @@ def _visits_of(
     n_batches, _, n_layers, _ = batches.replay.shape
 
     def visits(name: str, outcome: Outcome, index: NDArray[np.intp]) -> _Visits:
-        """Of phases that each layer-step has by its index, [G or 1, len(where), L or 1]."""
+        """Visits, given the outcome of each layer-step, [G or 1, len(where), L or 1]."""
         n = len(outcome.cycles)
         counts = np.array([np.bincount(each.ravel(), minlength=n) for each in index], np.int64)
         counts = np.broadcast_to(counts * (n_layers // index.shape[2]), (n_batches, n))

@@ -106,7 +106,7 @@ class _Operand:
         self._slow_growth()
 
     def _slow_growth(self) -> None:
-        """What tiles in between add to both maxima where the buffer cannot cover the latency."""
+        """Growth of both maxima over tiles in between, if the buffer cannot cover the latency."""
         step, slots = self._step, self.slots
         between = np.maximum(0, self.count - 3 * slots)
         service = self._served(np.minimum(self._nbytes, step.tile_bytes))
@@ -276,7 +276,7 @@ class _Block:
 
 
 def _share(nbytes: Ints, denominator: int) -> tuple[Ints, int]:
-    """How many times longer each lane's bytes take than if it had the memory to itself.
+    """Factor by which each lane's bytes take longer than with the memory to itself.
 
     Returns:
         Whole numbers of 1 / 2^bits, [n, K], and bits: as many as keep bytes of service in 64 bits.

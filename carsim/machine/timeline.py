@@ -137,7 +137,7 @@ class _Observed(Phases):
 
     Args:
         phases: The phases of a run.
-        timeline: Where to record.
+        timeline: Timeline to record to.
         memories: Memories whose rate is sampled.
 
     Attributes:

@@ -1,7 +1,7 @@
 """Policies that a run compares: the design's own, and those that the registries offer."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from carsim.design import Design
 from carsim.policy import PLAIN, AttentionPolicy
@@ -16,16 +16,18 @@ class Variant:
     """The policy of one row of a comparison.
 
     Attributes:
-        attention: What queries attend to.
+        attention: Attention policy.
         schedule: Key of ``SCHEDULES``: who computes the sequences that do not replay.
         replays: MLPs are replayed at all.
         is_bound: The row is the bound of such a policy instead of a simulation.
+        detail: Fields of the attention, if an earlier row is of the same kinds.
     """
 
     attention: AttentionPolicy
     schedule: str
     replays: bool
     is_bound: bool = False
+    detail: str = ""
 
     @property
     def key(self) -> str:
@@ -34,7 +36,7 @@ class Variant:
             return BOUND_KEY
         kinds = ["replay"] if self.replays else []
         if not self.replays or self.attention.kind != PLAIN.kind:
-            kinds.append(self.attention.kind)
+            kinds.append(self.attention.kind + (f"({self.detail})" if self.detail else ""))
         return f"{'+'.join(kinds)}/{self.schedule}"
 
     @property
@@ -45,9 +47,14 @@ class Variant:
         schedule = SCHEDULES[self.schedule]
         joined = f" + {schedule.label}" if schedule.central else f", {schedule.label}"
         plain = self.attention.kind == PLAIN.kind
+        label = self.attention.label + (f" ({self.detail})" if self.detail else "")
         if not self.replays:
-            return (self.attention.kind if plain else self.attention.label) + joined
-        return f"FastCar{joined}" + ("" if plain else f" + {self.attention.label}")
+            return (self.attention.kind if plain else label) + joined
+        return f"FastCar{joined}" + ("" if plain else f" + {label}")
+
+    def is_same(self, other: "Variant") -> bool:
+        """The two policies are equal, whatever their rows are called."""
+        return replace(self, detail="") == replace(other, detail="")
 
 
 BASE = Variant(PLAIN, BASELINE.kind, replays=False)
@@ -80,7 +87,9 @@ def own_variant(design: Design) -> Variant:
 
 
 def _once(rows: Iterable[Variant]) -> list[Variant]:
-    first: dict[str, Variant] = {}
-    for row in rows:
-        first.setdefault(row.key, row)
-    return list(first.values())
+    """Equal rows once; a later row of the same kinds with other fields is told apart by them."""
+    found: list[Variant] = []
+    for row in dict.fromkeys(rows):
+        taken = any(row.key == before.key for before in found)
+        found.append(replace(row, detail=row.attention.short) if taken else row)
+    return found

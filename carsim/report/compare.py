@@ -208,7 +208,7 @@ def compare(
         a: A report, a folder that ``carsim run --out`` made, or a design, a design file or the name
             of a shipped design, which is simulated.
         b: The same.
-        traces: What designs are simulated on.
+        traces: Traces on which designs are simulated.
         allow_misfit: Simulate designs that do not fit.
 
     Raises:

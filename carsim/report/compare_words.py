@@ -92,7 +92,7 @@ def ratios_table(comparison: Comparison) -> Table:
 
 
 def ratios_note(comparison: Comparison) -> str:
-    """What the draws know, and what they do not."""
+    """Uncertainties that the draws cover, and those that they do not."""
     text = (
         "A draw takes every constant of energy and the bandwidth of every memory from its "
         "interval, the same for A and B; ties count half. What carsim itself gets wrong is not "

@@ -35,7 +35,7 @@ def comparison_table(
 
     Args:
         rows: The comparisons.
-        title: Of the table.
+        title: Title of the table.
         rival: Name of the model that carsim is compared with.
         brief: Leave out what the rival predicts, so that the table fits a terminal.
     """
@@ -150,7 +150,7 @@ def comparison_plot(
     than each error.
 
     Args:
-        title: Of the figure.
+        title: Title of the figure.
         groups: Comparisons by the titles of their groups.
         counted: Groups whose rows are not named though they are few.
     """

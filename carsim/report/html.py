@@ -40,8 +40,8 @@ class Chart:
     Attributes:
         data: ``data`` and ``layout`` of Plotly; the layout has a height.
         png: The same for paper and for browsers without scripts.
-        alt: What it shows in words.
-        caption: What to know when reading it.
+        alt: Description in words.
+        caption: Hints for reading it.
     """
 
     data: Mapping[str, Any]
@@ -61,7 +61,7 @@ def page(template: str, title: str, **content: Any) -> str:
     Args:
         template: Name of the template, such as ``run.html``.
         title: Heading of the page.
-        content: What the template shows. ``charts`` holds charts by their names; if there are any,
+        content: Variables of the template. ``charts`` holds charts by name; if there are any,
             the page carries Plotly.
 
     Raises:
@@ -89,9 +89,9 @@ def links_to(
     """The files of a folder that are there: (address, name, what it holds).
 
     Args:
-        meanings: What each file holds, by its name.
-        folder: Where they are.
-        address: Of that folder as the page links to it; empty if they are in the same place.
+        meanings: Contents of each file, by its name.
+        folder: Folder in which they are.
+        address: Of that folder in the page's links; empty if both are in the same place.
     """
     return tuple(
         (f"{address}{quote(name)}", name, text)

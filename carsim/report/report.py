@@ -31,7 +31,7 @@ def write_page(
     """Write the page of a folder of results.
 
     Args:
-        folder: What ``carsim run --out``, ``carsim sweep`` or ``carsim search`` left.
+        folder: Output of ``carsim run --out``, ``carsim sweep`` or ``carsim search``.
         out: The file to write; ``report.html`` in the folder if not given.
         overwrite: Replace a file that carsim did not make.
         progress: Told what is being done.
@@ -56,7 +56,7 @@ def write_figures(folder: str | Path, into: str | Path, file_format: str = "svg"
     """Write the figures of a folder of results as files for papers.
 
     Args:
-        folder: What ``carsim run --out``, ``carsim sweep`` or ``carsim search`` left.
+        folder: Output of ``carsim run --out``, ``carsim sweep`` or ``carsim search``.
         into: A folder; files of the same names are replaced.
         file_format: ``svg``, ``pdf`` or ``png``.
 

@@ -41,8 +41,8 @@ def run_page(run: StoredRun, folder: Path, address: str) -> str:
 
     Args:
         run: The run.
-        folder: Where it is stored.
-        address: Of that folder as the page links to it; empty if they are in the same place.
+        folder: Folder in which it is stored.
+        address: Of that folder in the page's links; empty if both are in the same place.
 
     Raises:
         InputError: The folder holds a broken file, or plotly is not installed.

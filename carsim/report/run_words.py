@@ -28,7 +28,7 @@ FIDELITY = {
     "tile fidelity in the median and 5 % at worst over 200 designs.",
     "tile": "A memory serves whole tiles at its sustained rate.",
 }
-"""How memory is modelled, and how far off that may be."""
+"""The model of memory at each fidelity, and its error."""
 
 Section = tuple[str, Sequence[str | Table]]
 """A heading and what stands under it."""
@@ -274,7 +274,7 @@ def limits_table(run: StoredRun) -> Table:
 
 
 def limits_note(run: StoredRun, design: Design) -> str:
-    """How to read the table of limits."""
+    """Notes on the table of limits."""
     rates = "; ".join(
         f"{each.name} sustains {number(each.sustained_gbps)} GB/s"
         for each in run.memories
@@ -335,7 +335,7 @@ def held(run: StoredRun) -> Iterator[str]:
 
 
 def trust(run: StoredRun) -> Iterator[str]:
-    """How far the figures may be trusted."""
+    """The trust that the figures deserve."""
     if run.simulated.layer_steps:
         yield (
             f"{number(run.simulated.different_phases)} phases were simulated, which make up all "

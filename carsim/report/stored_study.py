@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 DEFAULT_OBJECTIVES = {"seconds_per_video": "min", "energy_per_video_j": "min"}
-"""Of a study that names none."""
+"""Objectives of a study that names none."""
 
 
 @dataclass(frozen=True)
@@ -21,10 +21,10 @@ class StoredStudy:
     """A study with its results.
 
     Attributes:
-        name: Of the study.
+        name: Name of the study.
         kind: ``sweep`` or ``search``.
         text: The study file.
-        version: Of the carsim that made it.
+        version: Version of carsim that made it.
         axes: Names of what varies.
         objectives: Metric -> ``min`` or ``max``.
         constraints: Conditions that results have to meet.

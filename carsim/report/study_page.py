@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MOST_ROWS = 200
-"""Of a table."""
+"""Rows of a table at most."""
 
 MOST_DRAWN = 4000
 """Points of a chart, the front beside them."""
 
 MOST_VALUES = 24
-"""Of an axis that are listed."""
+"""Values of an axis that are listed at most."""
 
 ALSO = ("speedup", "replay_eligible", "limit")
 """Further metrics of points on the front, beside axes and objectives."""
@@ -47,8 +47,8 @@ def study_page(study: StoredStudy, folder: Path, address: str) -> str:
 
     Args:
         study: The study.
-        folder: Where it is stored.
-        address: Of that folder as the page links to it; empty if they are in the same place.
+        folder: Folder in which it is stored.
+        address: Of that folder in the page's links; empty if both are in the same place.
 
     Raises:
         InputError: Its objectives or constraints are none, or plotly is not installed.

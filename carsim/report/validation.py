@@ -30,7 +30,7 @@ def save_validation(
     Files: ``report.html``, which needs no other, ``report.md``, and a plot of each part as PNG.
 
     Args:
-        parts: What was found.
+        parts: Results of the parts.
         folder: The folder to be made.
         overwrite: Replace a folder of an earlier validation.
         progress: Told what is being written.

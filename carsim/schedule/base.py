@@ -130,10 +130,3 @@ def check_instructions(
             yield env.timeout(registers.cycles_per_instruction)
             if core != REPLAYS:
                 send(sequence, instruction, core)
-
-
-def central_cycles(registers: Registers, batch: int) -> int:
-    """Latch, then scan and check all sequences, by one dispatcher."""
-    return registers.latch_cycles + batch * (
-        registers.scan_cycles_per_sequence + registers.check_cycles
-    )

@@ -11,6 +11,7 @@ Simplification: an MLP starts when its last instruction has been sent, not with 
 """
 
 from collections.abc import Sequence
+from typing import TypeVar
 
 import numpy as np
 import simpy
@@ -23,9 +24,10 @@ from carsim.schedule.base import (
     Registers,
     Schedule,
     Send,
-    central_cycles,
     check_instructions,
 )
+
+Order = TypeVar("Order", int, Cores)
 
 
 class IndexRegister:
@@ -51,20 +53,28 @@ class IndexRegister:
 
 
 class Drs(Schedule):
-    """Computing sequences, in order, to cores 0, 1, ..., cores - 1, 0, ..."""
+    """Computing sequences, in order, to cores 0, 1, ..., cores - 1, 0, ...
+
+    Another central schedule is a subclass with another :meth:`core_of`.
+    """
 
     kind = "drs"
     label = "DRS"
     compared = True
 
+    def core_of(self, order: Order, batch: int, cores: int) -> Order:
+        """The core of the computing sequence that is the ``order``-th of them: round robin."""
+        return order % cores
+
     def assign(self, computing: Bools, cores: int) -> Cores:  # [n, B] -> [n, B]
-        """Round robin over the computing sequences."""
+        """By their order among the computing sequences."""
         order = np.cumsum(computing, axis=-1) - 1
-        return np.where(computing, order % cores, REPLAYS)
+        return np.where(computing, self.core_of(order, computing.shape[-1], cores), REPLAYS)
 
     def dispatch_cycles(self, registers: Registers, batch: int, cores: int) -> int:
         """Latch + B (scan + instructions x check)."""
-        return central_cycles(registers, batch)
+        of_sequence = registers.scan_cycles_per_sequence + registers.check_cycles
+        return registers.latch_cycles + batch * of_sequence
 
     def dispatch(
         self,
@@ -79,10 +89,10 @@ class Drs(Schedule):
         yield env.timeout(registers.latch_cycles)
         index.latch(computing)
         mapping = [REPLAYS] * len(computing)  # the Mapping Registers
-        core = 0
+        order = 0
         for sequence in range(len(computing)):
             yield env.timeout(registers.scan_cycles_per_sequence)
             if index.computes(sequence):
-                mapping[sequence] = core
-                core = (core + 1) % cores
+                mapping[sequence] = self.core_of(order, len(computing), cores)
+                order += 1
         yield from check_instructions(env, registers, list(enumerate(mapping)), send)

@@ -147,8 +147,8 @@ class TraceMeta(_Model):
         guidance_pairs: (conditional, blank) row indices.
         decision_scope: Rows that decided together.
         dtype: Arithmetic of the decoder.
-        mode: Whether visual tokens came from a clip or were sampled.
-        weights: Where the weights came from: ``random``, or a checkpoint and its hash.
+        mode: Origin of visual tokens: a clip, or sampling.
+        weights: Origin of the weights: ``random``, or a checkpoint and its hash.
         sampling: Temperature, guidance scale and the like where tokens were sampled.
         content: Decoded content: clips, photographs, motion, codebook.
         quality: Measured quality, if any.

@@ -89,7 +89,7 @@ class PaperRow:
     Attributes:
         name: Short name.
         replay_ratio: Published replay ratio.
-        attention: What queries attend to.
+        attention: Attention policy.
         latency_s: Published latency of a video.
         efficiency: Published energy efficiency; its unit is not stated, only ratios are used.
         source: Where it stands.

@@ -82,7 +82,7 @@ class Op(NamedTuple):
     """A stretch of one core's work.
 
     Attributes:
-        category: Where its time is booked.
+        category: Category of its time.
         gemms: Matrix products, executed one after the other on the array.
         vector_ops: Element operations that run beside the array, pipelined with it.
         serial_vector_ops: Element operations that must be over before the array starts (norms).

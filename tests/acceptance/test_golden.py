@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from tiny import TINY
 
 from carsim.cli import carsim
 from carsim.decoder.decode import decode, prefill
 from carsim.decoder.golden import check_golden
 from carsim.decoder.structures import Config, LayerRecord, Policy, stack_weights
 from carsim.errors import InputError
-from carsim.trace import Geometry
 from carsim.trace.npz import npz_bytes
 
 GOLDEN = sorted((Path(__file__).parent.parent / "data" / "golden").glob("*.npz"))
@@ -49,15 +49,7 @@ def test_padding_and_tau_per_layer_are_followed(tmp_path: Path) -> None:
     with np.load(C4) as golden:
         inputs = {name: golden[name] for name in golden.files}
     config = Config(
-        Geometry(
-            name="c4",
-            n_layers=4,
-            hidden_size=64,
-            n_heads=4,
-            n_kv_heads=4,
-            head_dim=16,
-            ffn_size=172,
-        ),
+        TINY,
         tokens_per_frame=16,
         n_frames=4,
         dtype="float64",

@@ -166,6 +166,18 @@ def test_a_phase_is_taken_once() -> None:
     assert phases.prefill_layer(3).cycles != phases.prefill_layer(4).cycles
 
 
+def test_of_the_phases_that_are_kept_the_longest_unused_goes_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("carsim.machine.phases.MOST_KEPT", 2)
+    phases = Phases(ideal_hardware())
+    for tokens in (1, 2, 1, 3, 1):
+        phases.prefill_layer(tokens)
+    assert phases.simulated == 3
+    phases.prefill_layer(2)
+    assert phases.simulated == 4
+
+
 def test_sums_weigh_each_phase_by_how_often_it_occurs() -> None:
     outcome = attend(Phases(ideal_hardware()), [8, 64])
     total = total_of([(outcome, np.array([3, 2]))])

@@ -2,8 +2,10 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from tiny import MISFIT, tiny_design, tiny_report, tiny_trace
+from toy_policies import BestKeys, registered
 
 from carsim.design import override
 from carsim.errors import InputError, MisfitError
@@ -50,6 +52,32 @@ def test_the_design_s_own_policy_is_always_among_the_rows(
     assert report.chosen.variant.name == chosen
     assert report.chosen.variant.schedule == design.policy.schedule
     assert report.chosen.variant.attention == design.policy.attention
+
+
+def test_two_windows_are_two_rows_and_the_own_one_is_chosen() -> None:
+    windows = [f"{{attention: {{kind: streaming, window: {n}}}, schedule: drs}}" for n in (4, 8)]
+    own = "policy.attention={kind: streaming, window: 12}"
+    report = run(tiny_design(own, f"policy.compare=[{', '.join(windows)}]"), [tiny_trace()])
+    rows = [row for row in report.rows if row.variant.replays and not row.is_bound]
+    assert [row.variant.attention for row in rows] == [Streaming(window=n) for n in (4, 8, 12)]
+    assert len({row.variant.key for row in rows}) == len({row.variant.name for row in rows}) == 3
+    assert report.chosen.variant.attention == Streaming(window=12)
+    assert rows[0].latency_s < rows[1].latency_s < report.chosen.latency_s
+
+
+def test_reads_that_were_recorded_hold_with_replay_and_without() -> None:
+    with registered():
+        trace = tiny_trace(attention=BestKeys(k=4))
+        tokens = np.minimum(trace.context(), 2)[:, None, None]
+        tokens = np.broadcast_to(tokens, (trace.n_steps, trace.n_layers, 4, trace.n_rows))
+        held = np.broadcast_to(trace.context()[15::16, None], (3, trace.n_layers, 4))
+        trace = replace(trace, kv_tokens=tokens, kv_runs=tokens // 2, kv_held=held)
+        report = run(tiny_design("policy.attention={kind: best_keys, k: 4}"), [trace])
+    layer_steps = 48 * 4 * 4  # steps, layers, rows: two keys of 64 numbers are read, one is written
+    for key, aligned in (("best_keys/static", 0), ("replay+best_keys/drs", 1)):
+        moved = sum(report.row(key).simulation.totals["attention"].dram_bytes)
+        keys = 2 * (2 + 1) * layer_steps + aligned * layer_steps * 2 // 3
+        assert moved == keys * report.design.model.kv.bytes_of(64), key
 
 
 def test_the_sparse_rows_take_the_window_of_the_design() -> None:

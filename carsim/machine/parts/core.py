@@ -20,7 +20,7 @@ class Task:
         path: Index of the memory that the operand streams from; -1 for none.
         rate: Bytes per cycle of that memory.
         stream_bytes: Operand of one core.
-        tile_bytes: What is requested at once.
+        tile_bytes: Bytes of one request.
         is_kv: The operand goes to the KV buffer.
         sides: Further transfers: (memory, rate, bytes).
     """
@@ -77,11 +77,11 @@ class Core:
         env: The event loop.
         ports: Ports to the memories.
         slots: Tiles that the (weight, KV) buffer holds.
-        tasks: What to do, in order.
+        tasks: Tasks, in order.
         count: Identical cores that this one stands for.
 
     Attributes:
-        records: What happened, a record per task.
+        records: Times of each task.
     """
 
     env: simpy.Environment

@@ -13,7 +13,7 @@ class Request(NamedTuple):
     """Bytes to move.
 
     Attributes:
-        nbytes: How many.
+        nbytes: Number of bytes.
         rate: Bytes per cycle that the memory sustains for their pattern.
         due: When the first of them can flow.
         then: Called once the last has arrived.

@@ -24,7 +24,7 @@ LOOKS = (
 """Colour and hatch of the categories of a run, in their order."""
 
 LEAST_SHARE = 0.001
-"""Of the longest bar: categories that are shorter everywhere are left out."""
+"""Share of the longest bar below which a category is left out, if it is so in all bars."""
 
 
 def breakdown_plot(run: "StoredRun") -> Plot:

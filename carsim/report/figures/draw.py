@@ -16,7 +16,7 @@ FORMATS = ("svg", "pdf", "png")
 MARKERS = {"o": "o", "x": "x", "|": "|", "d": "d", "*": "*", "s": "s", "^": "^"}
 DASHES = {"solid": "-", "dash": "--", "dot": ":"}
 CHARACTERS_PER_INCH = 9
-"""Of a legend, with room for the marks."""
+"""Width of text in a legend, with room for the marks."""
 
 
 def draw(plot: Plot) -> Figure:

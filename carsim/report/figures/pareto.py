@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MOST_OBJECTIVES = 4
-"""Of which all pairs still fit on a page; further ones are left out of the plot."""
+"""Objectives whose pairs all fit on a page; further ones are left out of the plot."""
 
 COLOURS = (
     *(style.BLUE, style.ORANGE, style.GREEN, style.PURPLE),
@@ -122,7 +122,7 @@ def chosen_chart(
         columns: Axes and metrics by name; P values, None where a point has none.
         objectives: Column -> ``min`` or ``max``.
         axes: Columns that the study varies.
-        on_front: Of each of the P points, whether no other dominates it.
+        on_front: For each of the P points, True if no other dominates it.
         knee: Place of the compromise among the points; None without a front.
     """
     told = list(dict.fromkeys([*axes, *objectives]))

@@ -19,7 +19,7 @@ class Series:
     """Numbers under one name. K of them.
 
     Attributes:
-        name: Of the series, as the legend shows it; empty for a series without an entry.
+        name: Name of the series, as the legend shows it; empty for a series without an entry.
         x: K numbers; None where there is none. ``steps`` have K + 1 edges.
         y: K numbers; lines of a panel with categories are counted from 0.
         mark: ``bar`` from ``base`` to ``x``, ``points``, ``line`` through points, or ``steps``,
@@ -30,11 +30,11 @@ class Series:
         high: K upper ends.
         text: K labels, drawn beside bars and points.
         hover: K texts for the pointer; names and numbers if empty.
-        marker: Of points: a key of ``MARKERS`` in either rendering.
-        hatch: Of bars, so that they are told apart in grey: a slash of either way, ``x`` or ``.``.
-        dash: Of lines.
-        height: Of bars, in lines of the panel.
-        size: Of points, in typographic points.
+        marker: Marker of points: a key of ``MARKERS`` in either rendering.
+        hatch: Hatch of bars, to tell them apart in grey: a slash of either way, ``x`` or ``.``.
+        dash: Dash pattern of lines.
+        height: Height of bars, in lines of the panel.
+        size: Size of points, in typographic points.
         hollow: Points are rings.
     """
 
@@ -62,17 +62,17 @@ class Panel:
 
     Attributes:
         x_label: With its unit.
-        series: What is drawn, the first undermost.
+        series: Series, the first undermost.
         y_label: With its unit.
         title: Above the panel.
         categories: Names of the lines from the top down; none if the vertical axis has numbers.
         x_range: Ends of the axis; fitted to the numbers if not given.
         y_range: Likewise.
-        x_scale: Of the axis.
+        x_scale: Scale of the axis.
         y_scale: Likewise.
-        verticals: Where thin vertical lines stand.
+        verticals: Positions of thin vertical lines.
         band: Shaded from here to there along the horizontal axis.
-        share: Of the width or height, relative to the other panels.
+        share: Width or height, relative to the other panels.
     """
 
     x_label: str
@@ -100,8 +100,8 @@ class Plot:
     Attributes:
         title: Above it.
         panels: From left to right, or from the top down if they share the horizontal axis.
-        alt: What it shows, in words, for those who cannot see it.
-        caption: What to know when reading it.
+        alt: Description in words, for those who cannot see it.
+        caption: Hints for reading it.
         size_in: Width and height on paper, inches.
         shares: ``y``: panels stand side by side on one vertical axis; ``x``: above each other on
             one horizontal axis; nothing: in rows of ``columns``.

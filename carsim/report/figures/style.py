@@ -19,7 +19,7 @@ GREY, LIGHT_GREY = "#7F7F7F", "#D9D9D9"
 
 DPI = 150
 CHARACTERS_PER_INCH = 11
-"""Of a figure's title, with some room to spare."""
+"""Width of text in a figure's title, with some room to spare."""
 
 _RC: Any = {
     "font.size": 9.0,
