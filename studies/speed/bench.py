@@ -124,7 +124,7 @@ def point(*arguments: object) -> Figures:
     """One design point, by ``points.py``, with its rates."""
     found: Figures = json.loads(process([POINTS, *map(str, arguments)]).output)
     found["layer_steps_per_s"] = found["layer_steps"] / found["cpu_s"]
-    found["phases_per_s"] = found["phases_simulated"] / found["cpu_s"]
+    found["phases_per_s"] = found["phases_taken"] / found["cpu_s"]
     return found
 
 

@@ -13,12 +13,12 @@ LABELS = {
     "help": "carsim --help",
     "run": "carsim run, six rows",
     "point": "one design point",
-    "point_plainly": "the same, unmemoised (a sample of its steps)",
+    "point_plainly": "the same, one phase after the other (a sample of its steps)",
     "tile_point": "one design point, tile",
     "large": "64 frames x 32 sequences",
     "capture": "carsim capture, 3 frames of 2 rows",
 }
-COLUMNS = ("wall_s", "cpu_s", "peak_mb", "layer_steps", "phases_simulated", "layer_steps_per_s")
+COLUMNS = ("wall_s", "cpu_s", "peak_mb", "layer_steps", "phases_taken", "layer_steps_per_s")
 GROWTH_COLUMNS = (
     "axis",
     "size",
@@ -40,9 +40,10 @@ def ratios(found: Figures) -> dict[str, float]:
     rate = {name: found[name]["layer_steps_per_s"] for name in ("point", "point_plainly")}
     decoder = found["decoder"]
     named = {
-        "memoised over unmemoised, layer-steps per second": rate["point"] / rate["point_plainly"],
-        "total over unique: layer-steps per phase simulated": found["point"]["layer_steps"]
-        / found["point"]["phases_simulated"],
+        "equal phases once over all one by one, layer-steps per second": rate["point"]
+        / rate["point_plainly"],
+        "total over unique: layer-steps per phase taken": found["point"]["layer_steps"]
+        / found["point"]["phases_taken"],
         "six rows with start-up over one design point": found["run"]["cpu_s"]
         / found["point"]["first_cpu_s"],
         "decoder: matrix products over all of a step": products_share(decoder),
@@ -122,8 +123,8 @@ def draw(found: Figures, peers: Path, path: Path) -> None:
     )
     growth.legend()
     bars = {
-        "carsim, memoised": found["point"]["layer_steps_per_s"],
-        "carsim, unmemoised": found["point_plainly"]["layer_steps_per_s"],
+        "carsim, equal phases once": found["point"]["layer_steps_per_s"],
+        "carsim, one by one": found["point_plainly"]["layer_steps_per_s"],
     }
     if peers.exists():
         with peers.open(encoding="utf-8") as file:
