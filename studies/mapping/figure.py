@@ -28,14 +28,14 @@ def numbers(frame: pd.DataFrame) -> dict[str, str]:
     fastest = min(memory[name] for name in (HYBRID, SPLIT))
     ten = {name: _least(frame, "study", name, 10) for name in (WHOLE, HYBRID)}
     answer = (
-        f"**Finding.** Yes: the bound of `u280_compute_bound`, {bound:.1f} s a batch, holds for whole "
-        f"sequences on its four cores only. The same 2,048 multiply-accumulators take "
+        f"**Finding.** Yes: the bound of `u280_compute_bound`, {bound:.1f} s a batch, holds for "
+        "whole sequences on its four cores only. The same 2,048 multiply-accumulators take "
         f"{taken[HYBRID]:.1f} s where sequences left over are split over all cores (hybrid "
-        f"mapping), {taken[ONE]:.1f} s as one core of 64 x 32, and {taken[SPLIT]:.1f} s where every "
-        f"matrix is split (tensor mapping): {_less(bound, taken[HYBRID]):.1f}, "
-        f"{_less(bound, taken[ONE]):.1f} and {_less(bound, taken[SPLIT]):.1f} % below it. With ten "
-        f"sequences hybrid mapping takes {_less(ten[WHOLE], ten[HYBRID]):.0f} % less than a sequence "
-        f"each. Where broadcast weights from DDR4 are the limit, mapping saves "
+        f"mapping), {taken[ONE]:.1f} s as one core of 64 x 32, and {taken[SPLIT]:.1f} s where "
+        f"every matrix is split (tensor mapping): {_less(bound, taken[HYBRID]):.1f}, "
+        f"{_less(bound, taken[ONE]):.1f} and {_less(bound, taken[SPLIT]):.1f} % below it. With "
+        f"ten sequences hybrid mapping takes {_less(ten[WHOLE], ten[HYBRID]):.0f} % less than "
+        "whole sequences. Where broadcast weights from DDR4 are the limit, mapping saves "
         f"{_less(memory[WHOLE], fastest):.1f} %, and private weights take "
         f"{memory[PRIVATE] / memory[WHOLE]:.1f} times as long."
     )
@@ -45,7 +45,7 @@ def numbers(frame: pd.DataFrame) -> dict[str, str]:
 def draw(frame: pd.DataFrame, path: Path) -> None:
     """Bars of latency, replay under the better schedule, beside the bound of whole sequences."""
     with plots.style():
-        title = "One machine, several mappings: latency of a batch with replay, better schedule"
+        title = "Mappings of the same machine, with replay; dashed: bound of whole sequences"
         figure = plots.new_figure(9.5, 3.6, title, misfit=False)
         for axes, (study, name) in zip(figure.subplots(1, 2), STUDIES.items(), strict=True):
             part = _replaying(frame, study)
@@ -53,10 +53,11 @@ def draw(frame: pd.DataFrame, path: Path) -> None:
             colours = [plots.ORANGE if "1 core" in each else plots.BLUE for each in least.index]
             axes.barh(least.index, least, color=colours)
             for place, seconds in enumerate(least):
-                axes.annotate(f" {seconds:,.0f}", (seconds, place), va="center")
+                where = {"va": "center", "ha": "right", "color": "white"}
+                axes.annotate(f"{seconds:,.0f} ", (seconds, place), **where)
             bound = _row(frame, study, WHOLE)["bound_latency_s"]
             axes.axvline(bound, color=plots.VERMILION, linestyle="--")
-            axes.set(xlabel="seconds a batch (dashed: bound of whole sequences)", title=name)
+            axes.set(xlabel="seconds a batch", title=name)
             axes.set_xlim(0, 1.15 * least.max())
         figure.savefig(path, dpi=110, metadata={"Software": None})
 
