@@ -122,7 +122,8 @@ def draw(found: Figures, peers: Path, path: Path) -> None:
         ylabel="processor seconds of one design point",
         title="Growth",
     )
-    growth.legend()
+    growth.set_ylim(top=4 * max(row["cpu_s"] for row in found["growth"]))  # room for the legend
+    growth.legend(fontsize=8)
     bars = {
         "carsim, equal phases once": found["point"]["layer_steps_per_s"],
         "carsim, one by one": found["point_plainly"]["layer_steps_per_s"],
