@@ -86,8 +86,8 @@ class PhaseCycles:
         output = int(phases.output().cycles[0])
         self._projections = int(phases.qkv(True).cycles[0]) + output
         tokens = np.array(CONTEXTS)
-        cases = AttendCases(tokens, np.ones_like(tokens), tokens)
-        attention = phases.attention(True, cases, PLAIN, False)
+        reads = AttendCases(tokens, np.ones_like(tokens), tokens)
+        attention = phases.attention(True, reads, PLAIN, False)
         self._attention = tuple(attention.cycles.tolist())
         # Known after Q, the decisions have at least as long as known after attention.
         known = 0 if design.machine.decision_at == "residual" else output
