@@ -74,8 +74,8 @@ def numbers(frame: pd.DataFrame) -> dict[str, str]:
         f"{_less(one, half, seconds):.0f} % of the time and {_less(one, half, joules):.0f} % of "
         f"the energy, for {half['quality_loss']:.3f} nats a token on four clips ({WIDER}). "
         f"With 16 GB and four videos at a time {_either(cheapest_cores)} cores of 256 MACs per "
-        f"cycle take the least energy, whatever tau is, and are within "
-        f"{_behind(large, cheapest_cores):.1f} % of the fastest."
+        f"cycle take the least energy, whatever tau is, and other numbers of cores save at most "
+        f"{_behind(large, cheapest_cores):.1f} % of the time."
     )
     return {"answer": answer, **{f"front of {study}": _table(frame, study) for study in BOARDS}}
 

@@ -143,7 +143,7 @@ def simulated_gb(trace: Trace, replay: Bools, batch: int) -> dict[str, float]:
     np.random.default_rng(0).permuted(eligible, axis=0, out=eligible)
     captured, independent = (simulated(design, trace, each) for each in (replay, shuffled))
     return {
-        "gb_per_video_dense": captured.rows[0].dram_gb_per_video,
+        "gb_per_video_dense": captured.baseline.dram_gb_per_video,
         "gb_per_video_captured": captured.chosen.dram_gb_per_video,
         "gb_per_video_independent": independent.chosen.dram_gb_per_video,
     }

@@ -23,8 +23,7 @@ from carsim.decoder.structures import (
     rotary_table,
     stack_weights,
 )
-from carsim.policy import Dense as DenseAttention
-from carsim.policy import Streaming as StreamingAttention
+from carsim.policy import Dense, Streaming
 
 _BLOCK = 128  # queries at a time: their scores stay in a processor's cache
 
@@ -159,7 +158,7 @@ class Decoder:
         return out
 
 
-def attend(q: Array, k: Array, v: Array, attention: DenseAttention | StreamingAttention) -> Array:
+def attend(q: Array, k: Array, v: Array, attention: Dense | Streaming) -> Array:
     """Causal attention of all positions at once.
 
     Args:
@@ -179,14 +178,14 @@ def attend(q: Array, k: Array, v: Array, attention: DenseAttention | StreamingAt
         end = min(begin + _BLOCK, positions)
         seen: slice | NDArray[np.int64] = slice(0, end)
         columns = np.arange(end)
-        if isinstance(attention, StreamingAttention):
+        if isinstance(attention, Streaming):
             oldest = max(0, begin - attention.window + 1)
             columns = np.concatenate([np.arange(min(attention.sinks, oldest)), columns[oldest:]])
             seen = columns
-        first = 0 if isinstance(attention, StreamingAttention) else begin  # all before is seen
+        first = 0 if isinstance(attention, Streaming) else begin  # all before is seen
         age = np.arange(begin, end)[:, None] - columns[first:]  # [queries, keys]
         hidden = age < 0
-        if isinstance(attention, StreamingAttention):
+        if isinstance(attention, Streaming):
             hidden |= (age >= attention.window) & (columns >= attention.sinks)
         size = (end - begin, len(columns))
         for head in range(n_heads):

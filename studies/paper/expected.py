@@ -5,8 +5,8 @@ expected latency of a candidate is the sum over n of P(n) times the simulated cy
 with n computing sequences, and thousands of candidates can be held against the rows without drawing
 decisions. Each is scaled to the dense row by its clock.
 
-Simplifications, all checked by simulating members with drawn decisions: every phase starts with
-empty buffers; attention is simulated at a few contexts and interpolated linearly between them.
+Simplification, checked by simulating members with drawn decisions: attention is simulated at a few
+contexts and interpolated linearly between them. Keys of sparse rows are counted as one run.
 """
 
 from collections.abc import Iterable, Sequence
@@ -86,7 +86,8 @@ class PhaseCycles:
         output = int(phases.output().cycles[0])
         self._projections = int(phases.qkv(True).cycles[0]) + output
         tokens = np.array(CONTEXTS)
-        attention = phases.attention(True, AttendCases(tokens, tokens), PLAIN, False)
+        reads = AttendCases(tokens, np.ones_like(tokens), tokens)
+        attention = phases.attention(True, reads, PLAIN, False)
         self._attention = tuple(attention.cycles.tolist())
         # Known after Q, the decisions have at least as long as known after attention.
         known = 0 if design.machine.decision_at == "residual" else output
@@ -122,7 +123,7 @@ class PhaseCycles:
 @cache
 def _mean_weights(attention: AttentionPolicy) -> Floats:
     """How much each of :data:`CONTEXTS` counts in the mean over a video."""
-    contexts = np.array([PAPER_VIDEO.context(step) for step in range(PAPER_VIDEO.n_steps)])
+    contexts = PAPER_VIDEO.prompt_tokens + 1 + np.arange(PAPER_VIDEO.n_steps)
     attended = attention.reads(contexts).tokens
     return np.array([np.interp(attended, CONTEXTS, unit).mean() for unit in np.eye(len(CONTEXTS))])
 

@@ -29,9 +29,7 @@ from carsim.decoder.recipe import Method, Recipe, parse_recipe
 from carsim.decoder.workers import run_in_workers
 from carsim.errors import InputError
 from carsim.files import write_whole
-from carsim.policy import Dense as DenseAttention
-from carsim.policy import Scope
-from carsim.policy import Streaming as StreamingAttention
+from carsim.policy import Dense, Scope, Streaming
 from carsim.yaml_file import read_mapping
 
 FOLDER = Path(__file__).parent
@@ -52,7 +50,7 @@ class Setting:
 
     def apply(self, recipe: Recipe) -> Recipe:
         """The recipe under this setting."""
-        attention = StreamingAttention(window=self.window) if self.window else DenseAttention()
+        attention = Streaming(window=self.window) if self.window else Dense()
         skips = {"tau": self.tau} if self.tau < inf else {"tau": None, "exempt_layers": ()}
         return recipe.model_copy(
             update={**skips, "attention": attention, "decision_scope": self.scope}

@@ -124,7 +124,7 @@ def point(*arguments: object) -> Figures:
     """One design point, by ``points.py``, with its rates."""
     found: Figures = json.loads(process([POINTS, *map(str, arguments)]).output)
     found["layer_steps_per_s"] = found["layer_steps"] / found["cpu_s"]
-    found["phases_per_s"] = found["phases_simulated"] / found["cpu_s"]
+    found["phases_per_s"] = found["phases_taken"] / found["cpu_s"]
     return found
 
 
@@ -132,19 +132,27 @@ def swept(study: Path, folder: Path, *arguments: str) -> Figures:
     """``carsim sweep`` of a study of which nothing is stored yet."""
     run = process(["-m", "carsim", "sweep", str(study), "--out", str(folder), "--json", *arguments])
     points = json.loads(run.output)["points"]
-    return run.figures | {"points": points, "points_per_minute": 60 * points / run.wall_s}
+    return run.figures | {
+        "points": points,
+        "points_per_minute": 60 * points / run.wall_s,
+        "points_per_cpu_minute": 60 * points / run.cpu_s,
+    }
 
 
 def sweep(folder: Path) -> Figures:
     """Sweeps that share much, some and nothing of their hardware, with dense baselines.
 
-    The last once more in one process, to tell the processor time of a point.
+    On all cores, and once more in one process, where processor time tells what a point takes
+    however busy the machine is.
     """
     for name, study in SWEEPS.items():
         (folder / f"{name}.yaml").write_text(json.dumps({"traces": [str(ROOT / TRACE)]} | study))
-    found = {name: swept(folder / f"{name}.yaml", folder / name) for name in SWEEPS}
-    alone = swept(folder / "arrays.yaml", folder / "alone", "--workers", "0")
-    return {"on all cores": found, "in one process": alone}
+    return {
+        how: {
+            name: swept(folder / f"{name}.yaml", folder / name / how, *options) for name in SWEEPS
+        }
+        for how, options in (("on all cores", ()), ("in one process", ("--workers", "0")))
+    }
 
 
 def capture(folder: Path, frames: int, clips: int) -> Figures:

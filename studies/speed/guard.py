@@ -4,8 +4,8 @@
 
 Three figures that hold on any machine, none of them in seconds:
 
-* ``python_calls``: functions called, Python's and C's, by one memoised design point (a sample of
-  its steps). The same on every run of one version of Python.
+* ``python_calls``: functions called, Python's and C's, by one design point (a sample of its
+  steps). The same on every run of one version of Python.
 * ``point_ratio``: processor time of that point over that of a fixed Python loop, turn about in one
   process; it sees what calls cannot, such as an array copied over and over.
 * ``decoder_ratio``: processor time of a decode step of the twin over that of its own matrix

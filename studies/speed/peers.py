@@ -1,16 +1,18 @@
 """carsim beside ZigZag, AccelForge and GenZ: layer-steps per second, ratios from one run.
 
-    python studies/speed/peers.py [--venvs ~/.cache/carsim-peers] [--python312 PATH]
+    python studies/speed/peers.py [--only GenZ] [--venvs ~/.cache/carsim-peers] [--python312 PATH]
 
 Every peer gets an environment of its own from PyPI, outside of the checkout. ZigZag and AccelForge
 map and estimate the two products of a decode step of LLaMA-2-7B, one token times 4096 x 4096 and
 times 4096 x 11008; a layer is four of the first and three of the second. GenZ estimates a step of
-32 layers. carsim simulates its design point (``points.py``), memoised and not, before and after
-every peer. Start-up is left out of all, and processor seconds count, so that waiting for a busy
-machine does not. What a peer leaves out (replay, batches, schedules, contention; attention but for
-GenZ) is in carsim's layer-step; what carsim leaves out (the search for a mapping) is in theirs.
+32 layers. carsim simulates its design point (``points.py``), equal phases once and all one by one,
+before and after every peer. Start-up is left out of all, and processor seconds count, so that
+waiting for a busy machine does not. What GenZ leaves out (replay, batches, schedules, contention)
+is in carsim's layer-step. ZigZag and AccelForge search for a mapping, which carsim takes as given,
+so that no ratio is written for them.
 
-Writes ``peers.csv``. A peer that cannot be installed or run is a row that says why.
+Writes ``peers.csv``; ``--only`` keeps the rows of the other peers. A peer that cannot be installed
+or run is a row that says why.
 """
 
 import argparse
@@ -35,8 +37,8 @@ COLUMNS = (
     "cpu_s",
     "cycles",
     "layer_steps_per_s",
-    "carsim_memoised_over",
-    "carsim_unmemoised_over",
+    "carsim_once_over",
+    "carsim_one_by_one_over",
     "note",
 )
 Row = dict[str, Any]
@@ -138,15 +140,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--venvs", type=Path, default=Path("~/.cache/carsim-peers").expanduser())
     parser.add_argument("--python312", default="python3.12", help="for AccelForge")
+    parser.add_argument("--only", help="measure these peers, comma-separated; keep the others")
     options = parser.parse_args()
-    memoised, unmemoised, rows = [], [], []
+    wanted = options.only.split(",") if options.only else [peer.name for peer in PEERS]
+    with (HERE / "peers.csv").open(encoding="utf-8") as file:
+        kept = {row["tool"]: row for row in csv.DictReader(file)}
+    rates: dict[str, list[float]] = {"once": [], "one_by_one": []}
+    rows: list[Row] = []
 
     def ours() -> None:
-        memoised.append(carsim("--repeat", "2"))
-        unmemoised.append(carsim("--plainly", "--steps", "16"))
+        rates["once"].append(carsim("--repeat", "2"))
+        rates["one_by_one"].append(carsim("--plainly", "--steps", "4"))
 
     ours()
     for peer in PEERS:
+        if peer.name not in wanted:
+            rows.append(kept[peer.name])
+            continue
         python = options.python312 if peer.needs_312 else sys.executable
         try:
             row = measure(peer, environment(peer, options.venvs, python))
@@ -155,23 +165,25 @@ def main() -> None:
             row = {"note": why.strip().splitlines()[-1][:200]}
         rows.append({"tool": peer.name} | row)
         ours()
-    rates = {
-        "carsim, memoised": statistics.median(memoised),
-        "carsim, unmemoised": statistics.median(unmemoised),
-    }
-    for row in rows:
-        if "layer_steps_per_s" in row:
-            for kind, rate in rates.items():
-                column = f"{kind.replace(', ', '_')}_over"
-                row[column] = rate / row["layer_steps_per_s"]
+    medians = {kind: statistics.median(found) for kind, found in rates.items()}
+    for row, peer in zip(rows, PEERS, strict=True):
+        if peer.name in wanted and not peer.matrices and "layer_steps_per_s" in row:
+            for kind, rate in medians.items():
+                row[f"carsim_{kind}_over"] = rate / row["layer_steps_per_s"]
     work = "a layer-step of 8 sequences with attention, decision and replay"
-    rows += [{"tool": n, "work": work, "layer_steps_per_s": rate} for n, rate in rates.items()]
+    names = {"once": "carsim, equal phases once", "one_by_one": "carsim, one by one"}
+    rows += [
+        {"tool": names[kind], "work": work, "layer_steps_per_s": rate}
+        for kind, rate in medians.items()
+    ]
     date = time.strftime("%Y-%m-%d", time.gmtime())
     with (HERE / "peers.csv").open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, COLUMNS, restval="", lineterminator="\n")
+        writer = csv.DictWriter(
+            file, COLUMNS, restval="", extrasaction="ignore", lineterminator="\n"
+        )
         writer.writeheader()
         for row in rows:
-            row["date"] = date
+            row.setdefault("date", date)
             rounded = {k: float(f"{x:.4g}") if isinstance(x, float) else x for k, x in row.items()}
             writer.writerow(rounded)
             print(rounded)

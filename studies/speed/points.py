@@ -5,9 +5,10 @@
 
 The point is FastCar + DRS with dense attention on ``configs/zcu102_16gb.yaml``: broadcast weights,
 64 KiB tiles, bound by DDR. Decisions are those of the trace, resampled where it has too few frames
-or rows. Measured is what happens after loading: hardware, phases, memo and sums, the
-least of the repeats; ``first_wall_s`` and ``first_cpu_s`` are the same with the search for the
-DRAM's schedule, which happens once in a process.
+or rows. Measured is what happens after loading: hardware, phases and sums, the least of the
+repeats; ``first_wall_s`` and ``first_cpu_s`` are the same with the search for the DRAM's schedule,
+which happens once in a process. ``--plainly`` takes the phases of all layer-steps one after the
+other and remembers none.
 """
 
 import argparse
@@ -19,14 +20,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from carsim.machine.memo import PhaseMemo
 
 from carsim.design import Design, load_design, override
 from carsim.machine.batches import Batches, make_batches
 from carsim.machine.hardware import Hardware
+from carsim.machine.phases import Phases
 from carsim.machine.plan import Plan
-from carsim.machine.simulate import Simulation, simulate, simulate_plainly
-from carsim.policy import Dense as DenseAttention
+from carsim.machine.simulate import LAYER_PHASES, Simulation, simulate, simulate_plainly
+from carsim.policy import PLAIN
 from carsim.trace import captured, load_trace, resample
 from carsim.workload.geometry import Video
 
@@ -94,12 +95,16 @@ def make_point(
     return Point(design, video, one, tuple(taken.tolist()), fidelity)
 
 
-def run_point(point: Point, *, plainly: bool = False) -> tuple[Simulation, PhaseMemo]:
-    """Simulate a point from nothing; ``plainly`` does it without memoisation."""
-    memo = PhaseMemo(Hardware(point.design, point.fidelity), enabled=not plainly)
-    plan = Plan(memo.phases, point.video, DenseAttention(), "drs", True, point.steps)
-    run = simulate_plainly if plainly else simulate
-    return run(plan, point.batches, memo), memo
+def run_point(point: Point, *, plainly: bool = False) -> Simulation:
+    """Simulate a point from nothing; ``plainly`` takes every phase of every layer-step anew."""
+    # With an observer, phases are not remembered.
+    phases = Phases(Hardware(point.design), point.fidelity, _ignore if plainly else None)
+    plan = Plan(phases, point.video, PLAIN, "drs", True, point.steps)
+    return (simulate_plainly if plainly else simulate)(plan, point.batches)
+
+
+def _ignore(*_: object) -> None:
+    """Observe nothing."""
 
 
 def timed(work: Callable[[], object], repeat: int) -> dict[str, float]:
@@ -133,14 +138,14 @@ def main() -> None:
     )
     # The DRAM's schedule is found once in a process, so its time is added to one run only.
     schedule = timed(lambda: Hardware(point.design).paths, 1)
-    results: list[tuple[Simulation, PhaseMemo]] = []
+    results: list[Simulation] = []
     found = timed(lambda: results.append(run_point(point, plainly=options.plainly)), options.repeat)
-    simulation, memo = results[-1]
+    unique = results[-1].unique_phases
     first = {f"first_{name}": schedule[name] + seconds for name, seconds in found.items()}
     found |= first | {
         "layer_steps": point.layer_steps,
-        "unique_phases": simulation.unique_phases,
-        "phases_simulated": memo.simulated,
+        "unique_phases": unique,
+        "phases_taken": len(LAYER_PHASES) * point.layer_steps if options.plainly else unique,
         "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
     }
     print(json.dumps(found))
