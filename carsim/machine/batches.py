@@ -126,14 +126,29 @@ def _codes(
     """Codes of bool[..., W] as :meth:`DistinctRows.of` takes them, and the rows behind them."""
     width = replay.shape[-1]
     if width > 16:  # a table of all possible rows would be large
-        packed = np.packbits(~replay, axis=-1)
-        flat, row_of = np.unique(packed.reshape(-1, packed.shape[-1]), axis=0, return_inverse=True)
-        rows = np.unpackbits(flat, axis=-1, count=width).astype(np.bool_)
+        packed = np.packbits(~replay, axis=-1).reshape(-1, -(-width // 8))
+        first, row_of = distinct_rows(packed, 1 << 8)
+        rows = np.unpackbits(packed[first], axis=-1, count=width).astype(np.bool_)
         return row_of.reshape(replay.shape[:-1]), rows
     codes = np.zeros(replay.shape[:-1], np.uint8 if width <= 8 else np.uint16)
     for sequence in range(width):
         codes = codes << 1 | ~replay[..., sequence]
     return codes, None
+
+
+def distinct_rows(rows: NDArray[Any], most: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """The different rows of [n, W] whole numbers below ``most``.
+
+    Returns:
+        An example of each, and which of them each row is, [n].
+    """
+    width = rows.shape[1]
+    if width * (most - 1).bit_length() < 63:  # sorting single numbers takes a tenth of the time
+        code = rows @ (most ** np.arange(width, dtype=np.int64))
+        _, first, index = np.unique(code, return_index=True, return_inverse=True)
+    else:
+        _, first, index = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+    return first, index.ravel()
 
 
 def _counts(codes: NDArray[Any], most: int) -> NDArray[np.int64]:

@@ -11,7 +11,7 @@ from carsim.machine.batches import Batches, make_batches
 from carsim.machine.elasticity import bandwidth_ends, elasticities, latency_factors
 from carsim.machine.hardware import Hardware
 from carsim.machine.limits import fetch_ahead_share, phase_limits
-from carsim.machine.phases import Phases
+from carsim.machine.phases import SOLVED, Phases
 from carsim.machine.plan import Plan
 from carsim.machine.result import Report, RowResult
 from carsim.machine.simulate import simulate
@@ -84,9 +84,14 @@ def run(
     index = next(i for i, row in enumerate(rows) if row.variant.is_same(own))
     rows.append(_bound(rows[index], fit))
     taken = phases.simulated
-    ends = bandwidth_ends(phases)
+    # Ratios of latencies: the solver's, whichever rung the latencies are of.
+    solved = phases if fidelity == SOLVED else Phases(phases.hw)
+    ends = bandwidth_ends(solved)
     if ends is not None:
-        factors = [latency_factors(row.simulation.plan, row.batches, ends) for row in rows[:-1]]
+        factors = [
+            latency_factors(replace(row.simulation.plan, phases=solved), row.batches, ends)
+            for row in rows[:-1]
+        ]
         of_rows = [*(of_row for of_row, _ in factors), factors[index][1]]
         rows = [
             replace(row, latency_factors=of_row) for row, of_row in zip(rows, of_rows, strict=True)
@@ -99,7 +104,7 @@ def run(
         chosen=chosen,
         fit=fit,
         limits=phase_limits(chosen.simulation),
-        elasticities=elasticities(chosen.simulation.plan, chosen.batches),
+        elasticities=elasticities(replace(chosen.simulation.plan, phases=solved), chosen.batches),
         head_seconds=head,
         traces=tuple((trace.name, trace.sha256) for trace in traces),
         seed=0 if resample_seed is None else resample_seed,

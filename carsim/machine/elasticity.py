@@ -1,6 +1,6 @@
 """Elasticities: change of latency per +10 % of bandwidth, clock, array, cores; its interval.
 
-Each resource is really changed and a sample of the steps simulated again. Arrays and cores come in
+Each resource is really changed and a sample of the steps solved again. Arrays and cores come in
 whole columns and cores; what the smallest step of at least 10 % brings is scaled to 10 %.
 
 The interval of a latency is what the ends of the interval of bandwidth
@@ -55,7 +55,7 @@ def elasticities(plan: Plan, batches: Batches) -> tuple[Elasticity, ...]:
             enlarged = enlarge(plan.hw)
         except InputError:
             continue  # the spec allows no more of it
-        change = seconds(Phases(enlarged, plan.phases.fidelity))[0] / base - 1
+        change = seconds(Phases(enlarged))[0] / base - 1
         found.append(Elasticity(resource, change * 0.1 / relative, simulated))
     return tuple(found)
 
@@ -71,7 +71,7 @@ def bandwidth_ends(phases: Phases) -> tuple[Phases, Phases] | None:
         if factor == 1:
             return phases
         changed = replace(hw, bandwidth_factor=hw.bandwidth_factor * factor)
-        return Phases(changed, phases.fidelity)
+        return Phases(changed)
 
     low, high = hw.bandwidth_interval
     return at(high), at(low)

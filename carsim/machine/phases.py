@@ -36,7 +36,7 @@ from carsim.machine.phase import (
     outcome,
 )
 from carsim.policy import PLAIN, AttentionPolicy
-from carsim.schedule import BASELINE, Schedule, slots_per_core
+from carsim.schedule import BASELINE, REPLAYS, Schedule, slots_per_core
 from carsim.technology.fit import activation_bytes_per_token, sequences_per_core
 from carsim.workload.model import Model
 from carsim.workload.ops import (
@@ -53,8 +53,11 @@ from carsim.workload.ops import (
     replay_op,
 )
 
+SOLVED = "fluid"
+"""The default rung."""
+
 FIDELITIES: dict[str, Callable[[Phase], Timing]] = {
-    "fluid": solver.solve,
+    SOLVED: solver.solve,
     "tile": parts.simulate,
 }
 """Rungs of the ladder: solved for all phases at once, or simulated tile by tile."""
@@ -130,7 +133,7 @@ class Phases:
         InputError: No such rung.
     """
 
-    def __init__(self, hw: Hardware, fidelity: str = "fluid", emit: Emit | None = None) -> None:
+    def __init__(self, hw: Hardware, fidelity: str = SOLVED, emit: Emit | None = None) -> None:
         if fidelity not in FIDELITIES:
             known = ", ".join(FIDELITIES)
             raise InputError("--fidelity", f"no rung {fidelity!r}", f"choose one of {known}")
@@ -489,7 +492,10 @@ class Phases:
 def core_loads(schedule: Schedule, computing: NDArray[np.bool_], cores: int) -> Ints:
     """Sequences of each core, most loaded first, as cores are alike: bool[n, B] -> int64[n, C]."""
     assigned = schedule.assign(computing, cores)
-    loads = (assigned[:, :, None] == np.arange(cores)).sum(axis=1)
+    n = len(assigned)
+    # One place more for the sequences that replay.
+    place = np.arange(n)[:, None] * (cores + 1) + assigned - REPLAYS
+    loads = np.bincount(place.ravel(), minlength=n * (cores + 1)).reshape(n, -1)[:, 1:]
     loads.sort(axis=1)
     sorted_loads: Ints = loads[:, ::-1].astype(np.int64)
     return sorted_loads

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from carsim.machine.batches import Batches
+from carsim.machine.batches import Batches, distinct_rows
 from carsim.machine.lanes import Ints
 from carsim.machine.phase import Outcome
 from carsim.machine.phases import AttendCases, MlpCases, core_loads
@@ -169,15 +169,15 @@ def _visits_of(
         starts, start_of = np.unique(known * (scored and number == 0), return_inverse=True)
         # Cores being alike, only their loads matter, and how long the decisions are known.
         loads = core_loads(schedule, rows.rows, plan.hw.design.machine.cores)
-        _, first, same_as = np.unique(loads, axis=0, return_index=True, return_inverse=True)
+        first, same_as = distinct_rows(loads, plan.hw.batch + 1)
         start, row = np.divmod(np.arange(len(first) * len(starts)), len(first))
         mlps = MlpCases(rows.rows[first[row]], starts[start] if scored else None)
         if len(starts) == 1 and not detail:
             counts = np.zeros((n_batches, len(first)), np.int64)
-            np.add.at(counts.T, same_as.ravel(), rows.counts.T)
+            np.add.at(counts.T, same_as, rows.counts.T)
             found.append(_Visits("mlp", phases.mlp(schedule, mlps), counts, None))
             continue
-        index = same_as.ravel()[rows.row_of] + len(first) * start_of.reshape(known.shape)
+        index = same_as[rows.row_of] + len(first) * start_of.reshape(known.shape)
         used, index = renumber(index, len(first) * len(starts))
         mlps = mlps.take(used)
         found.append(visits("mlp", phases.mlp(schedule, mlps), index))

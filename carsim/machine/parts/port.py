@@ -55,13 +55,15 @@ class MemoryPort:
         self._queue.put(Request(nbytes, rate, int(self._env.now), then))
 
     def _serve(self) -> Process:
-        env, rate, free_at = self._env, Fraction(1), 0  # free_at in 1 / rate.numerator cycles
+        env, rate, free_at = self._env, Fraction(1), 0  # free_at in 1 / numerator cycles
+        numerator, denominator = rate.as_integer_ratio()
         while True:
             request = yield self._queue.get()
-            if request.rate != rate:
-                free_at = -(-free_at // rate.numerator) * request.rate.numerator
+            if request.rate is not rate and request.rate != rate:
+                free_at = -(-free_at // numerator)
                 rate = request.rate
-            free_at = max(free_at, request.due * rate.numerator)
-            free_at += request.nbytes * rate.denominator
-            yield env.timeout(-(-free_at // rate.numerator) - env.now)
+                numerator, denominator = rate.as_integer_ratio()
+                free_at *= numerator
+            free_at = max(free_at, request.due * numerator) + request.nbytes * denominator
+            yield env.timeout(-(-free_at // numerator) - env.now)
             request.then()
