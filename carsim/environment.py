@@ -1,4 +1,4 @@
-"""Environment variables for processes that are about to be started."""
+"""The surroundings of a process: variables of those it starts, libraries that may be absent."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -22,3 +22,12 @@ def environment(wanted: Mapping[str, str]) -> Iterator[None]:
                 del os.environ[name]
             else:
                 os.environ[name] = value
+
+
+def has_parquet() -> bool:
+    """Parquet files can be written: pyarrow is there and works with the installed NumPy."""
+    try:
+        import pyarrow  # noqa: F401
+    except ImportError:
+        return False
+    return True

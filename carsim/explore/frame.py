@@ -1,10 +1,10 @@
 """The results of a store as a frame and as files."""
 
 import json
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from carsim.environment import has_parquet
 from carsim.explore.metrics import RESULT_COLUMNS
 from carsim.explore.store import Store
 from carsim.files import write_whole
@@ -51,7 +51,7 @@ def export(store: Store, folder: str | Path) -> list[str]:
     """
     frame, folder = frame_of(store), Path(folder)
     files = ["points.csv"]
-    if find_spec("pyarrow") is not None:
+    if has_parquet():
         files.insert(0, "points.parquet")
         write_whole(folder / "points.parquet", lambda path: frame.to_parquet(path, index=False))
     write_whole(folder / "points.csv", lambda path: frame.to_csv(path, index=False))

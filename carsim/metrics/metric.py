@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from carsim.machine.result import RowResult
     from carsim.technology.fit import FitReport
 
-Value = float | int | str | None
+Value = bool | int | float | str | None
 """A figure; None where there is none, such as a ratio whose denominator is zero."""
 
 

@@ -1,7 +1,6 @@
 """Write everything that a run found into one folder."""
 
 import gzip
-import importlib.util
 import json
 from collections.abc import Callable
 from functools import partial
@@ -9,6 +8,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from carsim.design.document import design_yaml
+from carsim.environment import has_parquet
 from carsim.errors import InputError
 from carsim.machine import Report
 from carsim.machine.timeline import check_window, record_timeline, usage_by_step
@@ -95,8 +95,7 @@ def save_report(
 
 def missing_parquet() -> str:
     """Why no Parquet file is written; empty if it is."""
-    has_it = importlib.util.find_spec("pyarrow") is not None
-    return "" if has_it else "no steps.parquet without pip install 'carsim[parquet]'"
+    return "" if has_parquet() else "no steps.parquet without pip install 'carsim[parquet]'"
 
 
 def _write_text(path: Path, text: str) -> None:

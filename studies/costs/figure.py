@@ -20,8 +20,8 @@ def numbers(frame: pd.DataFrame) -> dict[str, str]:
     answer = (
         f"**Finding.** Time of the host is the cost that matters: {host[5:]} adds "
         f"{small.loc[host, 'added']:.1f} % to a video on the ZCU102 with 16 GB and "
-        f"{large.loc[host, 'added']:.0f} % on the U280, where a step is shorter, and replay is then "
-        f"worth {large.loc[host, 'speedup']:.3f} instead of {large.loc[NONE, 'speedup']:.3f} times "
+        f"{large.loc[host, 'added']:.0f} % on the U280, where a step is shorter, and replay is "
+        f"then worth {large.loc[host, 'speedup']:.3f} instead of {large.loc[NONE, 'speedup']:.3f} times "
         "there. A launch of 10,000 cycles a product adds "
         f"{small.loc['kernel of 10,000 cycles', 'added']:.1f} and "
         f"{large.loc['kernel of 10,000 cycles', 'added']:.1f} %, attention on an eighth of the "
@@ -54,9 +54,7 @@ def draw(frame: pd.DataFrame, path: Path) -> None:
 def _added(frame: pd.DataFrame, study: str) -> pd.DataFrame:
     """By cost: seconds with replay, what the cost added in %, speed-up by replay."""
     part = frame[frame["study"] == study]
-    times = part.pivot_table(
-        index="cost", columns="replay", values="seconds_per_video", sort=False
-    )
+    times = part.pivot_table(index="cost", columns="replay", values="seconds_per_video", sort=False)
     return pd.DataFrame(
         {
             "seconds": times[True],

@@ -103,10 +103,13 @@ def test_bad_arguments_get_one_clear_line(arguments: list[str], message: str) ->
     assert message in str(call(*arguments).exception)
 
 
-def test_an_array_warns_where_the_peer_was_never_run() -> None:
+def test_an_array_warns_where_the_peer_was_never_run(capsys: pytest.CaptureFixture[str]) -> None:
     size = ["--rows", "32", "--cols", "32", "--k", "4096", "--n", "4096", "--peer", "llmcompass"]
-    known, unknown = (CliRunner().invoke(array, [*size, "--m", m, "--json"]) for m in ("1", "8"))
-    assert known.stderr == ""
-    assert json.loads(known.stdout)["warning"] is None
-    assert "LLMCompass was run with m = 1 only" in unknown.stderr
-    assert json.loads(unknown.stdout)["warning"] in unknown.stderr
+    array([*size, "--m", "1", "--json"], standalone_mode=False)
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert json.loads(out)["warning"] is None
+    array([*size, "--m", "8", "--json"], standalone_mode=False)
+    out, err = capsys.readouterr()
+    assert "LLMCompass was run with m = 1 only" in err
+    assert json.loads(out)["warning"] in err

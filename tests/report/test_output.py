@@ -2,9 +2,9 @@
 
 import errno
 import gzip
-import importlib.util
 import json
 import os
+import sys
 
 import pandas as pd
 import pytest
@@ -129,10 +129,7 @@ def test_summary_file_is_the_summary(saved):
 
 
 def test_without_pyarrow_there_is_no_parquet_and_a_line_says_so(tmp_path, monkeypatch):
-    found = importlib.util.find_spec
-    monkeypatch.setattr(
-        "importlib.util.find_spec", lambda name, *_: None if name == "pyarrow" else found(name)
-    )
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
     assert "steps.parquet" not in save_report(tiny_report(), tmp_path / "out")
     assert "carsim[parquet]" in missing_parquet()
 
