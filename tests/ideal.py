@@ -57,4 +57,5 @@ def ideal_hardware(
     path = Path("ddr", Fraction(rate), latency, 1.0, 1.0, 1.0, "")
     second = replace(path, name="second", rate=Fraction(second_rate or rate))
     vars(hw)["paths"] = (path, second)
+    vars(hw)["fastest_rates"] = (path.rate, second.rate)
     return hw

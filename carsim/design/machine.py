@@ -117,7 +117,8 @@ class Machine(Section):
     mapping: Mapping = Field(
         "batch",
         description="a sequence per core; every matrix split by columns over the cores (tensor); "
-        "or attention and its projections split by heads, all else a sequence per core (heads)",
+        "attention and its projections split by heads, all else a sequence per core (heads); or a "
+        "sequence per core whose remainder after whole rounds is split (hybrid)",
     )
     decision_at: DecisionAt = Field(
         "attention", description="when the replay decision of a layer is known"

@@ -17,6 +17,7 @@ from carsim.machine.result import Report, RowResult
 from carsim.machine.simulate import simulate
 from carsim.machine.totals import activity_of
 from carsim.machine.variants import Variant, own_variant, variants
+from carsim.mapping import MAPPINGS
 from carsim.policy import AttentionPolicy
 from carsim.schedule import SCHEDULES
 from carsim.technology.energy import energy
@@ -272,7 +273,8 @@ def _attention_mismatch(trace: Trace, variant: Variant) -> str:
 
 def _bound(row: RowResult, fit: FitReport) -> RowResult:
     """The bound for the decisions of a row; the same work in the least time."""
-    row = replace(row, variant=replace(row.variant, is_bound=True))
+    whole = not MAPPINGS[row.design.machine.mapping].needs_broadcast
+    row = replace(row, variant=replace(row.variant, is_bound=True, is_whole=whole))
     memories = [path.name for path in row.simulation.plan.hw.paths]
     activity = replace(
         activity_of(row.simulation.totals, memories), cycles=row.cycles, dram_bytes=row.dram_bytes
@@ -311,6 +313,11 @@ def _why_no_help(static: RowResult, central: RowResult, gain: float) -> str:
     limit = {each.phase: each.limit for each in phase_limits(static.simulation)}.get("mlp")
     if machine.splits_mlp:
         why = "every matrix is split over all cores, so there is no load to balance"
+    elif MAPPINGS[machine.mapping].splits_remainder:
+        why = (
+            "sequences left over after whole rounds are split over all cores, so there is no load "
+            "to balance"
+        )
     elif machine.cores == 1:
         why = "there is one core only"
     elif batch <= machine.cores:

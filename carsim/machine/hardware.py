@@ -5,7 +5,9 @@ weights, and K and V that lie side by side, are as many streams as cores fetch o
 bursts of the ports' longest length; keys that are gathered from many places come in random chunks
 (:meth:`Hardware.gather_rate`).
 
-Simplification: reads only (writes are under 1 % of the bytes of decoding).
+Simplifications: reads only (writes are under 1 % of the bytes of decoding); with private weights
+the rate is that of all cores streaming, also where fewer do (ZCU102: 11.29 GB/s for four streams,
+15.62 for two), to the disadvantage of schedules that pack sequences.
 """
 
 from dataclasses import dataclass, replace
@@ -40,6 +42,18 @@ class Hardware:
         return tuple(
             replace(found, rate=self._scaled(found.rate))
             for found in (path.at(self._streams(path)) for path in self._memory_paths)
+        )
+
+    @cached_property
+    def fastest_rates(self) -> tuple[Fraction, ...]:
+        """Bytes per cycle by memory, of the number of streams that it serves best: for bounds."""
+        if self.is_lockstep(self.mapping.splits_mlp):
+            return tuple(path.rate for path in self.paths)
+        most = min(self.design.machine.cores, self.batch)
+        counts = {1 << power for power in range(most.bit_length())} | {most}
+        return tuple(
+            max(self._scaled(path.rate(replace(self._streams(path), streams=n))) for n in counts)
+            for path in self._memory_paths
         )
 
     def gather_rate(self, index: int, run_bytes: int) -> Fraction:

@@ -112,6 +112,8 @@ def _step(hw: Hardware, op_of: OpOf, loads: Ints, split: bool, handed_over: bool
     if split:
         part = Slice(cores)
         whole = op_of(rows, Slice(), 1)
+        # Every core takes the norm of every row.
+        whole = whole._replace(serial_vector_ops=cores * whole.serial_vector_ops)
         slowest = spread = _cost(hw, op_of(rows, part, 1), rows)
         busy, filled = cores * slowest.all, cores
         exchanged = _exchange_cycles(hw, whole.gathered_elements)
@@ -150,6 +152,8 @@ def _step(hw: Hardware, op_of: OpOf, loads: Ints, split: bool, handed_over: bool
     # Every core at work has a copy of the broadcast weights in its buffer.
     broadcast = hw.is_lockstep(split) and not split and whole.stream is not Stream.KV
     copies = at_work if broadcast else 1
+    if broadcast and hw.mapping.splits_remainder:
+        copies = np.where(rows < cores, 1, cores)  # less than a round: each core has its columns
     working = (rows if hw.is_lockstep(split) else loads) > 0
     return _assemble(hw, whole, working, slowest, balanced, busy, filled, exchanged, copies)
 
@@ -160,7 +164,8 @@ def _cost(hw: Hardware, op: Op, rows: Ints) -> Cost:
     array = gemm_cycles(unit, op.gemms) + machine.overheads.kernel_cycles * len(op.gemms)
     beside = np.maximum(array, vector_cycles(machine.vector, op.vector_ops))
     working = rows > 0
-    return Cost(vector_cycles(machine.vector, op.serial_vector_ops) * working, beside * working)
+    serial = vector_cycles(machine.vector, op.serial_vector_ops) + op.scan_cycles
+    return Cost(serial * working, beside * working)
 
 
 def _exchange_cycles(hw: Hardware, elements: Count) -> Count:
@@ -199,7 +204,8 @@ def _assemble(
             sides.append((side_path, hw.paths[side_path].rate, _ints(nbytes)))
     is_kv = op.stream is Stream.KV
     buffer = machine.kv_buffer_bytes if is_kv else machine.weight_buffer_bytes
-    cols = machine.array.cols
+    unit = machine.attention_array if op.category == Category.ATTENTION else machine.array
+    cols = unit.cols
     activations = sum(copies_ * (m * k * -(-n // cols) + m * n) for m, k, n, copies_ in op.gemms)
     sram = copies * 2 * own + model.activations.bytes_of(activations)
     return Step(

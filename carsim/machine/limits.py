@@ -2,14 +2,15 @@
 
 For a kind of phase, over a whole run: *compute* is what the core that finishes last computes,
 *memory* what its bytes take at the rate that the DRAM sustains, *port* what they take at the rate
-of the ports, *dependency* the time that is covered by none of them: latency, filling and draining,
-dispatch, waiting at barriers. The largest of the four is the limit. The flip is where compute and
+of the ports, both for long reads; *dependency* the time that is covered by none of them: latency,
+filling and draining, dispatch, waiting at barriers, and what keys gathered from many places lose.
+The largest of the four is the limit. The flip is where compute and
 bytes would take the same time, everything else equal.
 """
 
 from dataclasses import dataclass
 
-from carsim.machine.simulate import Simulation
+from carsim.machine.simulate import LAYER_PHASES, Simulation
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +81,14 @@ def phase_limits(simulation: Simulation) -> tuple[PhaseLimit, ...]:
 
 
 def fetch_ahead_share(simulation: Simulation) -> float:
-    """At most this share of the latency would fetching ahead across phases save.
+    """At most this share of the latency would fetching ahead across the phases of layers save.
 
     A phase begins with its operands in memory. A machine may fetch for the next phase while the
     memory idles, as much of its first operand as the buffers hold: per kind of phase the lesser of
     the two, summed. The bound is loose. Over 480 drawn designs of two models, what fetching ahead
     really saved was 0.1 % in the median, and below this bound in all of them (studies/prefetch).
     """
-    plan, order = simulation.plan, ("qkv", "attention", "output", "mlp")
+    plan, order = simulation.plan, LAYER_PHASES
     operands = plan.phases.first_operand_cycles(plan.video.max_context)
     saved = 0.0
     for name, following in zip(order, (*order[1:], order[0]), strict=True):

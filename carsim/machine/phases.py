@@ -6,7 +6,8 @@ Attention is a phase of its own because only it depends on the context.
 Simplifications: a barrier at the end of every phase, so that cores with fewer sequences wait for
 the fullest one four times a layer-step; where attention is split and MLPs are not, the exchange
 that brings an MLP's outputs to all cores is charged under a central schedule only, and there with
-the way to the mapped core, which the gather after the output projection has made needless (against
+the way to the mapped core, which the gather after the output projection has made needless; where
+leftover sequences are split, Q, K, V and attention outputs change cores for free (against
 a static schedule, less than 0.2 % of a dense layer-step of the shipped designs); where what is read
 depends on the data, cores share it evenly.
 """
@@ -36,7 +37,7 @@ from carsim.machine.phase import (
     outcome,
 )
 from carsim.policy import PLAIN, AttentionPolicy
-from carsim.schedule import BASELINE, REPLAYS, Schedule, slots_per_core
+from carsim.schedule import BASELINE, REPLAYS, Schedule
 from carsim.technology.fit import activation_bytes_per_token, sequences_per_core
 from carsim.workload.model import Model
 from carsim.workload.ops import (
@@ -308,7 +309,7 @@ class Phases:
 
     def head_phase(self) -> Phase:
         """The phase behind :meth:`head`."""
-        guided = self.hw.batch % 2 == 0
+        guided = self.hw.batch % 2 == 0  # rows without pairs pay for the mixing, too: 2 ops a logit
         split = self.hw.mapping.splits_mlp
 
         def nth(index: int) -> OpOf:
@@ -390,8 +391,23 @@ class Phases:
     def _home(self, ops: Sequence[OpOf], split: bool, n: int = 1) -> Phase:
         """N phases of all sequences, each on its own core or split over all."""
         steps = lower(self.hw, ops, self.hw.home_loads[None, :], split=split)
+        return Phase(steps, self._latencies, *self._home_bound(ops, steps, split, n))
+
+    def _home_bound(
+        self, ops: Sequence[OpOf], steps: Sequence[Step], split: bool, n: int
+    ) -> tuple[Ints, Ints]:
+        """The least over spreads of all sequences: private weights cost a stream for each core."""
         cycles, nbytes = self._bound(steps, n)
-        return Phase(steps, self._latencies, cycles, nbytes)
+        if self.hw.is_lockstep(split):
+            return cycles, nbytes
+        batch, core = self.hw.batch, np.arange(self.hw.design.machine.cores)
+        for used in range(1, min(len(core), batch)):
+            loads = np.where(core < used, batch // used + (core < batch % used), 0)
+            other = self._bound(lower(self.hw, ops, loads[None, :], split=split), n)
+            less = other[0] < cycles
+            cycles = np.where(less, other[0], cycles)
+            nbytes = np.where(less[:, None], other[1], nbytes)
+        return cycles, nbytes
 
     def _early_keys(self, scored: bool) -> int:
         """Aligned keys that are read ahead of attention, so that Q alone decides."""
@@ -445,8 +461,8 @@ class Phases:
                 nbytes[:, side_path] += side_bytes.sum(axis=-1)
         nbytes[:, self.hw.replay_path] += replay_bytes
         cycles = compute.max(axis=-1)
-        for path, moved in zip(self.hw.paths, nbytes.T, strict=True):
-            numerator, denominator = path.rate.as_integer_ratio()
+        for rate, moved in zip(self.hw.fastest_rates, nbytes.T, strict=True):
+            numerator, denominator = rate.as_integer_ratio()
             cycles = np.maximum(cycles, -(-moved * denominator // numerator))
         return cycles, nbytes
 
@@ -470,11 +486,10 @@ class Phases:
     def _least_mlp(self, batch: int) -> tuple[Ints, Ints]:
         hw, split = self.hw, self.hw.mapping.splits_mlp
         cores = hw.design.machine.cores
-        slots = slots_per_core(batch, cores)
         spreads = [(0, 1)]
         for n in range(1, batch + 1):
             most = min(cores, n)
-            least = most if hw.is_lockstep(split) else -(-n // slots)
+            least = most if hw.is_lockstep(split) else 1
             spreads += [(n, used) for used in range(least, most + 1)]
         computing, used = np.array(spreads, np.int64).T
         core = np.arange(cores)

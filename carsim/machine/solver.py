@@ -129,7 +129,7 @@ class _Operand:
         served = self._served(done)
         # In two parts, as cycles times bytes may exceed 64 bits.
         computed = self._cycles[..., None] * done
-        computed = computed - (-self._rest[..., None] * done // np.maximum(1, nbytes))
+        computed = computed + _scaled_up(self._rest[..., None], done, np.maximum(1, nbytes))
         there = (index[..., :-1] >= 0) & (index[..., :-1] < self.count[..., None])
         return _Tiles(
             there, served[..., 1:], served[..., :-1], computed[..., 1:], computed[..., :-1]
@@ -273,6 +273,14 @@ class _Block:
         self.x, self.y = x[..., -1], y[..., -1]
         computed: Ints = y + tiles.computed
         return computed
+
+
+def _scaled_up(rest: Ints, done: Ints, nbytes: Ints) -> Ints:
+    """ceil(rest * done / nbytes) for rest, done <= nbytes < 2^38, whose product exceeds 64 bits."""
+    high, low = done >> 24, done & ((1 << 24) - 1)
+    whole, left = np.divmod(rest * high, nbytes)
+    scaled: Ints = (whole << 24) - (-((left << 24) + rest * low) // nbytes)
+    return scaled
 
 
 def _share(nbytes: Ints, denominator: int) -> tuple[Ints, int]:

@@ -284,10 +284,6 @@ class AttentionPolicy(Section):
         """Work besides attention, of each step at these contexts; none unless overridden."""
         return SideWork()
 
-    def frame_work(self, context: Ints, n_heads: int, n_kv_heads: int, head_dim: int) -> SideWork:
-        """Work after a frame that ends at these contexts, such as merging; none by default."""
-        return SideWork()
-
     def side_bytes(self, context: Ints, n_kv_heads: int, head_dim: int) -> Ints:
         """Bytes that the policy's own data take beside the KV cache, of one row in one layer."""
         return np.zeros_like(context)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from carsim.design import Design, Precision
+from carsim.machine.variants import BOUND_OF_MAPPING
 from carsim.metrics import INTERVALS, METRICS, PHASES
 from carsim.report.ratios import speedup
 from carsim.report.stored import StoredRun
@@ -24,8 +25,8 @@ LIMITED = {"port": "the ports limit", "memory": "the DRAM limits", "compute": "c
 """Name of a limit -> subject and verb; anything else is a dependency."""
 
 FIDELITY = {
-    "fluid": "Transfers share the sustained rate of a memory evenly; latencies are within 1 % of "
-    "tile fidelity in the median and 5 % at worst over 200 designs.",
+    "fluid": "Transfers share the sustained rate of a memory by their bytes; latencies are within "
+    "1 % of tile fidelity in the median and 5 % at worst over 200 designs.",
     "tile": "A memory serves whole tiles at its sustained rate.",
 }
 """The model of memory at each fidelity, and its error."""
@@ -153,9 +154,12 @@ def answer(run: StoredRun) -> Iterator[str]:
         text += f" Fastest is {best.policy} with {best.text('seconds_per_video')} s."
     for bound in (p for p in run.policies if p.is_bound and p.attention == own.attention):
         above = percent(own.latency_s / bound.latency_s - 1)
+        what = "schedules that give whole sequences to these cores"
+        if bound.policy == BOUND_OF_MAPPING:
+            what = "this mapping on these cores"
         text += (
-            f" {own.policy} takes {above} longer than the bound for schedules that give whole "
-            "sequences to these cores; another mapping may be faster than that bound."
+            f" {own.policy} takes {above} longer than the bound for {what}; another mapping may be "
+            "faster than that bound."
         )
     yield text
     texts = []

@@ -78,6 +78,10 @@ def contents(design: "Design", video: Video) -> tuple[Content, ...]:
         Content(placement.kv, "KV cache", caches * kv_bytes),
         Content(placement.replay, "replay cache", caches * replay_bytes),
     ]
+    longest = np.array([video.max_context])
+    own_bytes = design.policy.attention.side_bytes(longest, body.n_kv_heads, body.head_dim)
+    if own_bytes[0]:
+        held.append(Content(placement.kv, "data of the policy", caches * int(own_bytes[0])))
     if design.machine.include_head:
         head_bytes = model.weights.bytes_of(model.head.stored_weights(body))
         held.append(Content(placement.head, "head", head_bytes))

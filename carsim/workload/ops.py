@@ -91,7 +91,7 @@ class Op(NamedTuple):
         replay_bytes: Bytes read from or written to the replay cache.
         kv_side_bytes: Bytes of K and V written, or of aligned keys read, beside the stream.
         gathered_elements: Activations that all cores need next, if each computed its columns.
-        scan_cycles: Serial cycles before the operand can be asked for.
+        scan_cycles: Serial cycles before the array may start; the fetch is not held back.
     """
 
     category: Category
@@ -207,7 +207,7 @@ def attend_op(
     """
     body = model.body
     heads, kv_heads = part.columns(body.n_heads), part.columns(body.n_kv_heads)
-    group, hd = body.n_heads // body.n_kv_heads, body.head_dim
+    group, hd = -(-heads // kv_heads), body.head_dim  # query heads of this core per key head
     kv = kv_heads * hd
     pairs = tokens * attended - tokens * (tokens - 1) // 2
     return Op(

@@ -228,12 +228,14 @@ def test_no_run_beats_its_critical_path(run: Run) -> None:
     for at in np.ndindex(batches.replay.shape[:3]):
         scored = bool(plan.scored[at[1]])
         attention = body.attention_weights + 2 * body.hidden_size * int(plan.reads.attended[at[1]])
-        rows = plan.hw.batch / cores if mapping.splits_attention else max(plan.hw.home_loads)
+        splits = mapping.splits_attention or mapping.splits_remainder
+        rows = plan.hw.batch / cores if splits else max(plan.hw.home_loads)
         least += rows * attention
         for group in plan.groups(scored):
             computing = ~batches.replay[at][None, group]
             loads = core_loads(plan.schedule_of(scored), computing, cores)[0]
-            mlps = loads.sum() / cores if mapping.splits_mlp else loads.max()
+            splits = mapping.splits_mlp or mapping.splits_remainder
+            mlps = loads.sum() / cores if splits else loads.max()
             least += mlps * body.mlp_weights
     layers = ("qkv", "attention", "output", "mlp")
     cycles = sum(simulate(plan, batches).totals[name].cycles for name in layers)

@@ -4,14 +4,15 @@ The machine of :mod:`ideal`: two cores, 8 bytes a cycle, 10 cycles from request 
 of 1 KiB in double buffers of four. ``COLD`` is that latency.
 """
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 from ideal import attend, ideal_hardware
 
 from carsim.machine.phase import Outcome
-from carsim.machine.phases import FIDELITIES, MlpCases, Phases
+from carsim.machine.phases import FIDELITIES, AttendCases, MlpCases, Phases
+from carsim.policy import PLAIN, SideWork
 from carsim.schedule import SCHEDULES
 from carsim.technology.fit import activation_bytes_per_token
 from carsim.workload.ops import Category
@@ -305,3 +306,22 @@ def test_hybrid_mapping_splits_what_is_left_over_after_whole_rounds(rung: str) -
     assert batch.cycles == 11 + 2 * 1024
     assert hybrid.cycles == 11 + 1024 + 512
     assert hybrid.macs == batch.macs == 3 * 1024
+
+
+@RUNGS
+def test_a_policy_that_scans_holds_the_array_up(rung: str) -> None:
+    # 50 cycles for each of a core's two sequences, while keys arrive; they are there at 266, so
+    # that the array begins after the scan only where that takes longer.
+    class Scans(type(PLAIN)):  # type: ignore[misc]
+        cycles: ClassVar[int] = 50
+
+        def side_work(self, context, n_heads, n_kv_heads, head_dim):  # type: ignore[no-untyped-def]
+            return SideWork(scan_cycles=self.cycles)
+
+    class ScansLong(Scans):
+        cycles: ClassVar[int] = 1000
+
+    phases = Phases(ideal_hardware(), rung)
+    cases = AttendCases(np.array([8]), np.array([1]), np.array([8]))
+    assert phases.attention(False, cases, Scans(), False).cycles == 298 + 1
+    assert phases.attention(False, cases, ScansLong(), False).cycles == 2 * 1000 + 16

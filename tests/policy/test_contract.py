@@ -122,7 +122,6 @@ def test_tokens_that_are_gone_do_not_part_a_run() -> None:
 def test_side_work_and_blind_queries() -> None:
     work = Dense().side_work(np.array([5]), 4, 2, 2)
     assert (work.macs, work.bytes_read, work.scan_cycles) == (0, 0, 0)
-    assert Dense().frame_work(np.array([5]), 4, 2, 2).element_ops == 0
     assert Streaming().side_bytes(np.array([5]), 2, 2).tolist() == [0]
     keys = np.empty((1, 1, 7, 0))
     query = Query(keys[:, :, 0], keys[:, :, 0], keys, np.array([1]))
