@@ -75,7 +75,7 @@ class StoredPolicy(_Part):
     """
 
     model_config = ConfigDict(extra="allow")
-    __pydantic_extra__: dict[str, Finite | int | bool | str | None]
+    __pydantic_extra__: dict[str, bool | int | Finite | str | None]
 
     policy: str
     key: str
