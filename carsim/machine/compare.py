@@ -10,12 +10,11 @@ from carsim.errors import InputError, MisfitError
 from carsim.machine.batches import Batches, make_batches
 from carsim.machine.elasticity import bandwidth_ends, elasticities, latency_factors
 from carsim.machine.hardware import Hardware
-from carsim.machine.limits import fetch_ahead_share, phase_limits
+from carsim.machine.limits import fetch_ahead_share
 from carsim.machine.phases import SOLVED, Phases
 from carsim.machine.plan import Plan
 from carsim.machine.result import Report, RowResult
 from carsim.machine.simulate import simulate
-from carsim.machine.totals import activity_of
 from carsim.machine.variants import Variant, own_variant, variants
 from carsim.mapping import MAPPINGS
 from carsim.policy import AttentionPolicy
@@ -104,13 +103,12 @@ def run(
         rows=tuple(rows),
         chosen=chosen,
         fit=fit,
-        limits=phase_limits(chosen.simulation),
         elasticities=elasticities(replace(chosen.simulation.plan, phases=solved), chosen.batches),
         head_seconds=head,
         traces=tuple((trace.name, trace.sha256) for trace in traces),
         seed=0 if resample_seed is None else resample_seed,
         phases_simulated=taken,
-        notes=tuple(_notes(design, rows, fit.fits)),
+        notes=tuple(_notes(design, rows, chosen, fit.fits)),
     )
 
 
@@ -145,13 +143,12 @@ def run_variant(
         range(video.n_steps),
     )
     simulation = simulate(plan, batches, detail=detail)
-    activity = activity_of(simulation.totals, [path.name for path in phases.hw.paths])
     replay_all, replay_eligible = replay_ratio(batches.replay, video.tokens_per_frame)
     return RowResult(
         variant,
         simulation,
         batches,
-        energy(design, activity, fit.resources),
+        energy(design, simulation.activity, fit.resources),
         replay_all,
         replay_eligible,
     )
@@ -275,14 +272,11 @@ def _bound(row: RowResult, fit: FitReport) -> RowResult:
     """The bound for the decisions of a row; the same work in the least time."""
     whole = not MAPPINGS[row.design.machine.mapping].needs_broadcast
     row = replace(row, variant=replace(row.variant, is_bound=True, is_whole=whole))
-    memories = [path.name for path in row.simulation.plan.hw.paths]
-    activity = replace(
-        activity_of(row.simulation.totals, memories), cycles=row.cycles, dram_bytes=row.dram_bytes
-    )
+    activity = replace(row.simulation.activity, cycles=row.cycles, dram_bytes=row.dram_bytes)
     return replace(row, energy=energy(row.design, activity, fit.resources))
 
 
-def _notes(design: Design, rows: Sequence[RowResult], fits: bool) -> list[str]:
+def _notes(design: Design, rows: Sequence[RowResult], chosen: RowResult, fits: bool) -> list[str]:
     notes = []
     if not fits:
         notes.append("MISFIT: this design does not fit its board; see the rows of the fit.")
@@ -291,7 +285,6 @@ def _notes(design: Design, rows: Sequence[RowResult], fits: bool) -> list[str]:
     left_out = rows[0].batches.left_out_rows
     if left_out:
         notes.append(f"{left_out} rows of the trace fill no batch and are left out.")
-    chosen = next(row for row in rows if row.variant.is_same(own_variant(design)))
     share = fetch_ahead_share(chosen.simulation)
     notes.append(
         f"Fetching ahead across phases, which is not modelled, would save at most {share:.2%}."
@@ -310,7 +303,7 @@ def _notes(design: Design, rows: Sequence[RowResult], fits: bool) -> list[str]:
 def _why_no_help(static: RowResult, central: RowResult, gain: float) -> str:
     machine, batch = static.design.machine, static.design.policy.batch
     width = machine.drs.index_register_bits
-    limit = {each.phase: each.limit for each in phase_limits(static.simulation)}.get("mlp")
+    limit = {each.phase: each.limit for each in static.limits}.get("mlp")
     if machine.splits_mlp:
         why = "every matrix is split over all cores, so there is no load to balance"
     elif MAPPINGS[machine.mapping].splits_remainder:

@@ -11,7 +11,6 @@ Simplifications: each computing sequence writes its MLP outputs to the replay ca
 without replay would not (under 0.02 % of the bytes of any published system).
 """
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -21,11 +20,10 @@ from carsim.design import Design
 from carsim.errors import InputError
 from carsim.machine.batches import Batches
 from carsim.machine.hardware import Hardware
-from carsim.machine.limits import PhaseLimit, phase_limits
+from carsim.machine.limits import PhaseLimit, cycles_by_limit, phase_limits
 from carsim.machine.phases import Phases
 from carsim.machine.plan import Plan
 from carsim.machine.simulate import Simulation, simulate
-from carsim.machine.totals import activity_of
 from carsim.schedule import BASELINE
 from carsim.technology.energy import Joules, energy
 from carsim.technology.resources import Resources
@@ -87,10 +85,8 @@ class Decode:
     @property
     def limit_shares(self) -> dict[str, float]:
         """Share of the time spent in phases of each limit, most first."""
-        cycles: Counter[str] = Counter()
-        for phase in self.limits:
-            cycles[phase.limit] += phase.cycles
-        return {limit: count / self.simulation.cycles for limit, count in cycles.most_common()}
+        cycles = cycles_by_limit(self.limits)
+        return {limit: count / self.simulation.cycles for limit, count in cycles.items()}
 
     def joules_per_token(self, used: Resources) -> Joules:
         """Joules of the whole board per token, with the interval of the constants.
@@ -98,8 +94,7 @@ class Decode:
         Args:
             used: FPGA resources of the design.
         """
-        memories = [path.name for path in self.simulation.plan.hw.paths]
-        board = energy(self.design, activity_of(self.simulation.totals, memories), used).board
+        board = energy(self.design, self.simulation.activity, used).board
         tokens = len(self.contexts) * self.design.policy.batch
         return Joules(board.value_j / tokens, board.low_j / tokens, board.high_j / tokens)
 

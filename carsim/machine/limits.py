@@ -8,6 +8,8 @@ The largest of the four is the limit. The flip is where compute and
 bytes would take the same time, everything else equal.
 """
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from carsim.machine.simulate import LAYER_PHASES, Simulation
@@ -49,17 +51,19 @@ def phase_limits(simulation: Simulation) -> tuple[PhaseLimit, ...]:
     clock_hz = hw.design.board.fabric_clock_mhz * 1e6
     factor = float(hw.bandwidth_factor)
     limits = []
+
+    def longest(all_bytes: Iterable[int], rates_gbps: Iterable[float]) -> float:
+        """Cycles of the memory that takes longest for its bytes."""
+        return max(
+            nbytes / (gbps * factor * 1e9) * clock_hz
+            for nbytes, gbps in zip(all_bytes, rates_gbps, strict=True)
+        )
+
     for phase, total in simulation.totals.items():
         if not total.cycles:
             continue
-        memory = max(
-            nbytes / (path.dram_gbps * factor * 1e9) * clock_hz
-            for nbytes, path in zip(total.dram_bytes, hw.paths, strict=True)
-        )
-        port = max(
-            nbytes / (path.port_gbps * factor * 1e9) * clock_hz
-            for nbytes, path in zip(total.dram_bytes, hw.paths, strict=True)
-        )
+        memory = longest(total.dram_bytes, [path.dram_gbps for path in hw.paths])
+        port = longest(total.dram_bytes, [path.port_gbps for path in hw.paths])
         by_name = {"compute": float(total.compute_cycles), "memory": memory, "port": port}
         by_name["dependency"] = total.cycles - max(by_name.values())
         bytes_cycles = max(memory, port)
@@ -78,6 +82,14 @@ def phase_limits(simulation: Simulation) -> tuple[PhaseLimit, ...]:
             )
         )
     return tuple(limits)
+
+
+def cycles_by_limit(limits: Iterable[PhaseLimit]) -> dict[str, int]:
+    """Limit -> cycles of the phases that it limits, most first."""
+    cycles: Counter[str] = Counter()
+    for each in limits:
+        cycles[each.limit] += each.cycles
+    return dict(cycles.most_common())
 
 
 def fetch_ahead_share(simulation: Simulation) -> float:

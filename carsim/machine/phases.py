@@ -170,9 +170,9 @@ class Phases:
         sizes = np.unique(chunks)
         if len(sizes) == 1:
             return self._attend(scored, cases, policy, aligned_outside)
-        parts = [np.flatnonzero(chunks == size) for size in sizes]
-        found = [self._attend(scored, cases.take(part), policy, aligned_outside) for part in parts]
-        return Outcome.join(found).take(np.argsort(np.concatenate(parts)))
+        places = [np.flatnonzero(chunks == size) for size in sizes]
+        found = [self._attend(scored, cases.take(at), policy, aligned_outside) for at in places]
+        return Outcome.join(found).take(np.argsort(np.concatenate(places)))
 
     def output(self) -> Outcome:
         """Output projection and residual."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from carsim.design import Design
 from carsim.machine.batches import Batches
 from carsim.machine.elasticity import Elasticity
-from carsim.machine.limits import PhaseLimit
+from carsim.machine.limits import PhaseLimit, phase_limits
 from carsim.machine.simulate import Simulation
 from carsim.machine.variants import Variant
 from carsim.technology.energy import EnergyReport, Joules
@@ -93,6 +93,16 @@ class RowResult:
     def body_latency_s(self) -> float:
         """Latency without the head."""
         return self._seconds(self.cycles - self._part("head")) / self.n_batches
+
+    @property
+    def bound_latency_s(self) -> float:
+        """Lower bound of the latency over all assignments of whole sequences to these cores."""
+        return self._seconds(self.simulation.bound_cycles) / self.n_batches
+
+    @cached_property
+    def limits(self) -> tuple[PhaseLimit, ...]:
+        """The limit of each kind of phase; none of the bound."""
+        return () if self.is_bound else phase_limits(self.simulation)
 
     @property
     def busy(self) -> float:
@@ -219,7 +229,6 @@ class Report:
         rows: The comparison, dense first, bound last.
         chosen: The row of the design's own policy.
         fit: Fit of the design on its board.
-        limits: The limit of each phase of the chosen row.
         elasticities: Changes of the chosen row's latency with the machine's resources.
         head_seconds: Seconds of the head per batch, also if the design leaves it out.
         traces: (name, sha256) of the traces.
@@ -232,7 +241,6 @@ class Report:
     rows: tuple[RowResult, ...]
     chosen: RowResult
     fit: FitReport
-    limits: tuple[PhaseLimit, ...]
     elasticities: tuple[Elasticity, ...]
     head_seconds: float
     traces: tuple[tuple[str, str], ...]
@@ -244,6 +252,11 @@ class Report:
     def baseline(self) -> RowResult:
         """Dense decoding, which speed-ups refer to."""
         return self.rows[0]
+
+    @property
+    def limits(self) -> tuple[PhaseLimit, ...]:
+        """The limit of each phase of the chosen row."""
+        return self.chosen.limits
 
     @property
     def bound(self) -> RowResult:

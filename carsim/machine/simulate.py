@@ -19,7 +19,8 @@ from carsim.machine.lanes import Ints
 from carsim.machine.phase import Outcome
 from carsim.machine.phases import AttendCases, MlpCases, core_loads
 from carsim.machine.plan import Plan
-from carsim.machine.totals import PhaseTotals, total_of
+from carsim.machine.totals import PhaseTotals, activity_of, total_of
+from carsim.workload.activity import Activity
 
 LAYER_PHASES = ("qkv", "attention", "output", "mlp")
 
@@ -66,6 +67,11 @@ class Simulation:
     def bound_cycles(self) -> int:
         """Lower bound over all assignments of whole sequences to these cores, all batches."""
         return sum(total.bound_cycles for total in self.totals.values())
+
+    @property
+    def activity(self) -> Activity:
+        """Work of the machine over all batches, for the energy model."""
+        return activity_of(self.totals, [path.name for path in self.plan.hw.paths])
 
 
 class _Visits(NamedTuple):

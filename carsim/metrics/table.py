@@ -3,11 +3,10 @@
 To add a metric, add one row to the table: every output then has it.
 """
 
-from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from carsim.machine.limits import phase_limits
+from carsim.machine.limits import cycles_by_limit
 from carsim.machine.simulate import LAYER_PHASES
 from carsim.metrics.metric import Metric, Run, Value
 from carsim.technology import TECHNOLOGIES
@@ -40,26 +39,12 @@ def _phase_seconds(phase: str) -> Get:
     return lambda row, run: row.seconds_by_phase.get(phase, 0.0)
 
 
-def _bound_s(row: "RowResult", run: Run | None) -> float:
-    clock_hz = round(row.design.board.fabric_clock_mhz * 1e6)
-    return row.simulation.bound_cycles / clock_hz / row.n_batches
-
-
 def _limit(row: "RowResult", run: Run | None) -> Value:
-    if row.is_bound:
-        return None
-    time_of: Counter[str] = Counter()
-    for each in phase_limits(row.simulation):
-        time_of[each.limit] += each.cycles
-    return time_of.most_common(1)[0][0] if time_of else None
+    return next(iter(cycles_by_limit(row.limits)), None)
 
 
 def _phase_limit(phase: str) -> Get:
-    def get(row: "RowResult", run: Run | None) -> Value:
-        limits = () if row.is_bound else phase_limits(row.simulation)
-        return next((each.limit for each in limits if each.phase == phase), None)
-
-    return get
+    return lambda row, run: next((each.limit for each in row.limits if each.phase == phase), None)
 
 
 def _dense_latency_s(row: "RowResult", run: Run | None) -> float | None:
@@ -131,7 +116,7 @@ _ROWS = (
     Metric("bound_latency_s", "s", "bound of the latency",
            "Lower bound of the latency for schedules that give whole sequences to these cores",
            "sum over phases of max(compute on balanced cores, bytes / bandwidth)", "lower",
-           _bound_s),
+           lambda row, run: row.bound_latency_s),
     Metric("dense_latency_s", "s", "latency of dense decoding",
            "Latency of a batch that is decoded densely, sequences dealt out statically",
            "latency_s of the dense row", None, _dense_latency_s),

@@ -6,7 +6,6 @@ decisions replay none to all. The regime of a design is what limits most of its 
 memory, port or dependency, see :mod:`carsim.machine.limits`.
 """
 
-from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from importlib.resources import files
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 from carsim.design import Design, load_design, override
 from carsim.machine.batches import Batches
 from carsim.machine.hardware import Hardware
-from carsim.machine.limits import phase_limits
+from carsim.machine.limits import cycles_by_limit, phase_limits
 from carsim.machine.phases import Phases
 from carsim.machine.plan import Plan
 from carsim.machine.simulate import simulate
@@ -145,7 +144,5 @@ def cycles(design: Design, fidelity: str, context: int, replay: Bools) -> tuple[
     found = simulate(plan, Batches(replay[None], 1, 0, "independent", "drawn"))
     # One token of prompt is no prefill worth comparing.
     totals = {name: total for name, total in found.totals.items() if name != "prefill"}
-    by_limit: Counter[str] = Counter()
-    for limit in phase_limits(replace(found, totals=totals)):
-        by_limit[limit.limit] += limit.cycles
-    return sum(total.cycles for total in totals.values()), by_limit.most_common(1)[0][0]
+    by_limit = cycles_by_limit(phase_limits(replace(found, totals=totals)))
+    return sum(total.cycles for total in totals.values()), next(iter(by_limit))

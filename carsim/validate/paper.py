@@ -25,7 +25,6 @@ from carsim.machine.hardware import Hardware
 from carsim.machine.phases import Phases
 from carsim.machine.plan import Plan
 from carsim.machine.simulate import simulate
-from carsim.machine.totals import activity_of
 from carsim.metrics import Comparison
 from carsim.policy import AttentionPolicy
 from carsim.technology.energy import energy
@@ -243,9 +242,8 @@ def simulate_rows(
             phases, PAPER_VIDEO, row.attention, design.policy.schedule, replays, range(steps)
         )
         simulation = simulate(plan, make_batches(decisions, candidate.batch))
-        done = activity_of(simulation.totals, [path.name for path in phases.hw.paths])
         seconds = float(simulation.batch_cycles[0]) / (clock_mhz * 1e6)
-        found.append(Simulated(seconds, energy(design, done, used).board.value_j))
+        found.append(Simulated(seconds, energy(design, simulation.activity, used).board.value_j))
     return found
 
 
