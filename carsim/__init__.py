@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from carsim.report import save_report, summary
     from carsim.report.compare import Comparison, compare
     from carsim.report.report import write_page
-    from carsim.trace import Trace, load_trace, save_trace
+    from carsim.trace import SyntheticModel, Trace, load_trace, save_trace, synthesize
 
 _HOMES = {
     "CarsimError": "carsim.errors",
@@ -36,6 +36,7 @@ _HOMES = {
     "Report": "carsim.machine",
     "RowResult": "carsim.machine",
     "Study": "carsim.explore.study",
+    "SyntheticModel": "carsim.trace",
     "Trace": "carsim.trace",
     "compare": "carsim.report.compare",
     "design_schema": "carsim.design.document",
@@ -52,6 +53,7 @@ _HOMES = {
     "shipped_designs": "carsim.design",
     "summary": "carsim.report",
     "sweep": "carsim.explore.sweep",
+    "synthesize": "carsim.trace",
     "write_page": "carsim.report.report",
 }
 """Public name -> the module that it is imported from."""
@@ -65,6 +67,7 @@ __all__ = [
     "Report",
     "RowResult",
     "Study",
+    "SyntheticModel",
     "Trace",
     "compare",
     "design_schema",
@@ -81,6 +84,7 @@ __all__ = [
     "shipped_designs",
     "summary",
     "sweep",
+    "synthesize",
     "write_page",
 ]
 

@@ -22,7 +22,7 @@ COMMANDS = {
     "search": "Look for the Pareto front of a study by evaluating some of its points.",
     "pareto": "Show the Pareto front of what a sweep or a search has stored.",
     "capture": "Decode a video with the reference decoder and write its trace.",
-    "trace": "Inspect trace files.",
+    "trace": "Inspect trace files, or draw synthetic ones.",
     "decode": "Run the reference decoder against golden vectors.",
     "config": "Show resolved designs and the schema of the YAML.",
     "dram": "Show what a DRAM sustains, and the table of standards.",

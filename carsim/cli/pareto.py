@@ -123,6 +123,7 @@ def print_front(
     from rich.text import Text
 
     from carsim.cli.console import output_console, show
+    from carsim.explore.frame import origin_note
 
     console = output_console()
     room = max(WIDTH, console.width) if console.is_terminal else WIDTH
@@ -158,6 +159,8 @@ def print_front(
     show(console, [Text(title, style="bold"), table])
     if len(shown) < len(front):
         click.echo(f"{len(shown)} of {len(front):,} are shown; pareto.csv holds all of them.")
+    if note := origin_note(frame):
+        click.echo(note)
     if left_out:
         click.echo(f"Also in pareto.csv: {', '.join(left_out)}.")
 

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from carsim.cli.synthesize import synthesize
+
 if TYPE_CHECKING:
     from rich.table import Table
 
@@ -15,7 +17,10 @@ if TYPE_CHECKING:
 
 @click.group()
 def trace() -> None:
-    """Inspect trace files."""
+    """Inspect trace files, or draw synthetic ones."""
+
+
+trace.add_command(synthesize)
 
 
 @trace.command()
@@ -52,7 +57,8 @@ def list_traces(files: tuple[str, ...], as_csv: bool) -> None:
 
     from carsim.trace import load_trace
 
-    rows = [(_in_manifest if as_csv else _in_short)(load_trace(file)) for file in files]
+    traces = [load_trace(file) for file in files]
+    rows = [(_in_manifest if as_csv else _in_short)(each) for each in traces]
     if as_csv:
         writer = csv.DictWriter(sys.stdout, list(rows[0]), lineterminator="\n")
         writer.writeheader()
@@ -67,6 +73,9 @@ def list_traces(files: tuple[str, ...], as_csv: bool) -> None:
     for row in rows:
         table.add_row(*map(escape, row.values()))
     Console().print(table)
+    for each in traces:
+        if each.meta.made_up:
+            click.echo(each.title)
 
 
 @trace.command()
@@ -111,7 +120,7 @@ def _in_short(loaded: "Trace") -> dict[str, str]:
         "file": loaded.name,
         "rows": str(loaded.n_rows),
         "frames": str(loaded.n_frames),
-        "tau": meta.replay.tau_span or "none",
+        "tau": "" if meta.made_up else meta.replay.tau_span or "none",
         "exempt": exempt,
         "scope": meta.decision_scope,
         "window": meta.attention.short,
@@ -163,6 +172,7 @@ def _as_json(loaded: "Trace", stats: "TraceStats") -> str:
     document = {
         "path": str(loaded.path),
         "sha256": loaded.sha256,
+        "decisions": loaded.meta.made_up or loaded.meta.origin,
         "meta": loaded.meta.model_dump(),
         "stats": asdict(stats),
     }
@@ -217,6 +227,8 @@ def _tables(loaded: "Trace", stats: "TraceStats") -> Iterable["Table"]:
 
 
 def _facts(loaded: "Trace", stats: "TraceStats") -> dict[str, str]:
+    from carsim.trace.meta import SYNTHETIC
+
     meta, step = loaded.meta, loaded.meta.content.get("tas_step")
     shape = "{0.name}: {0.n_layers} layers, width {0.hidden_size}, {0.n_heads}/{0.n_kv_heads} heads"
     shape += " of {0.head_dim}, MLP {0.ffn_size}"
@@ -229,7 +241,9 @@ def _facts(loaded: "Trace", stats: "TraceStats") -> dict[str, str]:
         f"{pairs} guidance pairs",
         "prompt": f"{meta.prompt_tokens} tokens, {min(meta.prompt_lengths)} to "
         f"{max(meta.prompt_lengths)} of them valid",
-        "replay": f"{meta.tau_text}, TAS {meta.tas_form}, decision scope {meta.decision_scope}",
+        "replay": meta.tau_text
+        + ("" if meta.made_up else f", TAS {meta.tas_form}")
+        + f", decision scope {meta.decision_scope}",
         "attention": meta.attention.text,
         "tokens": meta.mode.replace("_", " ") + sampling,
         "weights": f"{meta.weights}, {meta.dtype}, seed {meta.seed}",
@@ -244,6 +258,10 @@ def _facts(loaded: "Trace", stats: "TraceStats") -> dict[str, str]:
         "phi across clips": f"{_number(stats.clip_phi)} "
         f"(within layers {_number(stats.within_layer_clip_phi)})",
     }
+    if meta.made_up:
+        facts["scores"] = "none"
+    if meta.origin == SYNTHETIC:
+        facts["decoded"] = facts["tokens"] = facts["weights"] = "nothing was decoded"
     if stats.reads:
         facts["keys read"] = (
             f"{stats.reads.density:.1%} of the context in {stats.reads.mean_runs:.1f} runs, mean "

@@ -107,10 +107,13 @@ class Evaluator:
             return {}
         if video.tokens_per_frame != traces[0].tokens_per_frame:
             return {"quality_note": "measured at another number of tokens per frame"}
+        meta = trace_for(own_variant(design), traces).meta
+        if meta.made_up:
+            return {"quality_note": f"unknown: decisions are {meta.made_up}"}
         tau: object = policy.tau
         if tau == "captured":
             # Layers that never replay are exempt in what was measured as well.
-            per_layer = trace_for(own_variant(design), traces).meta.tau_per_layer
+            per_layer = meta.tau_per_layer
             own = {tau for tau in per_layer if tau is not None and math.isfinite(tau)}
             tau = own.pop() if len(own) == 1 else None
         if not isinstance(tau, int | float):

@@ -9,6 +9,7 @@ from carsim.explore.metrics import RESULT_COLUMNS
 from carsim.explore.store import Store
 from carsim.files import write_whole
 from carsim.metrics import METRICS, OLD_NAMES
+from carsim.trace.meta import SYNTHETIC
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,6 +39,13 @@ def frame_of(store: Store) -> "pd.DataFrame":
     frame = pd.DataFrame(columns)
     empty = [name for name in METRICS if frame[name].isna().all()]
     return frame.astype(dict.fromkeys(empty, "float64"))
+
+
+def origin_note(frame: "pd.DataFrame") -> str:
+    """How many points consume decisions that were drawn from a model; empty if none does."""
+    drawn = int(frame["decisions"].astype(str).str.contains(SYNTHETIC, regex=False).sum())
+    points = f"{drawn:,} of {len(frame):,} points" if drawn else ""
+    return points and f"Decisions are {SYNTHETIC} in {points}."
 
 
 def export(store: Store, folder: str | Path) -> list[str]:

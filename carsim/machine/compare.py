@@ -105,7 +105,7 @@ def run(
         fit=fit,
         elasticities=elasticities(replace(chosen.simulation.plan, phases=solved), chosen.batches),
         head_seconds=head,
-        traces=tuple((trace.name, trace.sha256) for trace in traces),
+        traces=tuple((trace.title, trace.sha256) for trace in traces),
         seed=0 if resample_seed is None else resample_seed,
         phases_simulated=taken,
         notes=tuple(_notes(design, rows, chosen, fit.fits)),

@@ -13,6 +13,7 @@ from carsim.metrics import METRICS, OLD_NAMES
 from carsim.report.ratios import RatioChange, ratios
 from carsim.report.stored import SUMMARY, StoredPolicy, StoredRun, read_run, stored
 from carsim.trace import Trace, load_trace
+from carsim.trace.meta import SYNTHETIC
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -277,6 +278,8 @@ def _notes(a: StoredRun, b: StoredRun) -> Iterator[str]:
         yield f"Own policies are {a.own.policy} in A and {b.own.policy} in B."
     if a.own.decisions != b.own.decisions:
         yield f"Decisions are those {a.own.decisions} in A and {b.own.decisions} in B."
+    elif SYNTHETIC in a.own.decisions:
+        yield f"Decisions are {a.own.decisions} in both."
     if a.head_included != b.head_included:
         has, lacks = ("A", "B") if a.head_included else ("B", "A")
         yield f"{has} includes the head, {lacks} leaves it out."

@@ -389,7 +389,8 @@ def _trace(trace: Trace, design: Design) -> str:
     ratio = percent(float(eligible.mean())) if eligible.size else "none"
     # Quality was measured at the trace's own threshold only.
     quality = meta.quality_text if design.policy.tau == "captured" else ""
+    tau = "" if meta.made_up else f"{meta.tau_text}, "
     return (
-        f": {trace.n_rows} rows{pairs}, {meta.attention.kind} attention, {meta.tau_text}, "
+        f": {trace.n_rows} rows{pairs}, {meta.attention.kind} attention, {tau}"
         f"replay ratio {ratio}{quality}"
     )

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from carsim.errors import InputError
+from carsim.explore.frame import origin_note
 from carsim.metrics import METRICS
 from carsim.metrics.metric import finite
 from carsim.report.figures.draw import image
@@ -227,6 +228,8 @@ def _asked(study: StoredStudy) -> Iterator[tuple[str, str]]:
         yield axis, _span(study.frame[axis])
     for name, sha256 in study.traces.items():
         yield f"trace {name}", f"sha256 {sha256[:12]}"
+    if note := origin_note(study.frame):
+        yield "decisions", note
     yield "made by", f"carsim {study.version}"
 
 

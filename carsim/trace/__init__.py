@@ -1,5 +1,6 @@
 """Traces: replay decisions captured from a decoder, validated, summarised and re-used."""
 
+from carsim.trace.assumed import Assumptions, measure
 from carsim.trace.compare import Comparison, compare_traces
 from carsim.trace.decisions import (
     Decisions,
@@ -21,12 +22,15 @@ from carsim.trace.meta import (
     TraceMeta,
 )
 from carsim.trace.stats import TraceStats, phi, trace_stats
+from carsim.trace.synthetic import SyntheticModel, synthesize
 
 __all__ = [
     "VILA_U_7B",
+    "Assumptions",
     "Comparison",
     "Decisions",
     "Geometry",
+    "SyntheticModel",
     "Trace",
     "TraceMeta",
     "TraceStats",
@@ -38,11 +42,13 @@ __all__ = [
     "independent",
     "load_trace",
     "map_heads",
+    "measure",
     "phi",
     "replay_ratio",
     "resample",
     "rescope",
     "rethreshold",
     "save_trace",
+    "synthesize",
     "trace_stats",
 ]

@@ -16,14 +16,14 @@ from carsim.errors import InputError
 from carsim.policy import KvReads, Pairs, Scope, decision_units, unanimous
 from carsim.policy.base import Ints
 from carsim.trace.file import Trace
+from carsim.trace.meta import Origin
 
 Source = Literal[
-    "captured",
+    Origin,
     "re-thresholded (open loop)",
     "re-scoped (open loop)",
     "resampled",
     "independent",
-    "own decisions",
     "dense",
 ]
 
@@ -96,11 +96,10 @@ class Decisions:
 
 def captured(trace: Trace) -> Decisions:
     """The decisions of a trace as they were made: exact for its own tau, attention and scope."""
-    own = trace.meta.content.get("own_decisions")
     return Decisions(
         replay=trace.replay,
-        source="own decisions" if own else "captured",
-        label=str(own) if own else f"captured in {trace.name} at {trace.meta.tau_text}",
+        source=trace.meta.origin,
+        label=trace.meta.made_up or f"captured in {trace.name} at {trace.meta.tau_text}",
         pairs=trace.meta.guidance_pairs,
         scope=trace.meta.decision_scope,
         reads=trace.reads,
@@ -127,6 +126,12 @@ def rethreshold(trace: Trace, tau: float | Sequence[float]) -> Decisions:
         InputError: The number of thresholds is not the number of layers, a threshold is NaN, or
             the trace holds no scores.
     """
+    if trace.meta.made_up:
+        raise InputError(
+            trace.name,
+            f"its decisions ({trace.meta.made_up}) hold no scores that a tau could be held against",
+            "take tau 'captured', or a captured trace",
+        )
     own = trace.meta.tau_per_layer
     if isinstance(tau, Sequence):
         taus: tuple[float | None, ...] = tuple(map(float, tau))
@@ -143,7 +148,7 @@ def rethreshold(trace: Trace, tau: float | Sequence[float]) -> Decisions:
     made = captured(trace)
     if taus == own:
         return made
-    if made.source == "own decisions" or None in own:
+    if None in own:
         raise InputError(
             trace.name,
             "some of its layers hold no scores: they were decoded without tau",

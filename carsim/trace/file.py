@@ -59,8 +59,7 @@ class Trace:
     def from_decisions(cls, replay: NDArray[np.bool_], like: "Trace", label: str) -> "Trace":
         """A trace of decisions that were not captured, such as those of an idea to be tried.
 
-        Scores stand in for the reason of each decision: 1 where it replays, 0 elsewhere, against a
-        tau of 0.5. The first frame must not replay. Nothing is known of quality.
+        The first frame must not replay. Nothing is known of quality. Scores: :func:`unscored`.
 
         Args:
             replay: bool[S, L, B].
@@ -70,21 +69,15 @@ class Trace:
         Raises:
             InputError: The decisions do not fit the trace.
         """
-        replay = np.asarray(replay, bool)
-        scores = np.where(replay, 1.0, 0.0).astype(np.float16)
-        scores[: like.tokens_per_frame] = np.nan
         changes = {
             "producer": "own decisions",
-            "tau": 0.5,
             "decision_scope": "row",
             "content": {"own_decisions": label},
             "quality": None,
             "command": label,
         }
-        meta = like.meta.model_copy(update=changes)
-        made = replace(like, replay=replay, tas=scores, meta=meta, path=None, sha256="")
-        check_trace(made, label)
-        return replace(made, sha256=hashlib.sha256(_bytes(made)).hexdigest())
+        recorded = {name: kept for name, kept in like.arrays().items() if name in _KV_ARRAYS}
+        return unscored(replay, like.meta.model_copy(update=changes), label, **recorded)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Arrays by name, optional ones only if they are there."""
@@ -94,8 +87,13 @@ class Trace:
     @property
     def name(self) -> str:
         """File name for labels."""
-        own = self.meta.content.get("own_decisions")
-        return self.path.name if self.path else str(own or "unsaved trace")
+        return self.path.name if self.path else self.meta.made_up or "unsaved trace"
+
+    @property
+    def title(self) -> str:
+        """The name, and what its decisions are if no decoder made them."""
+        made_up = self.meta.made_up
+        return f"{self.name}: {made_up}" if made_up and self.path else self.name
 
     @property
     def n_steps(self) -> int:
@@ -148,6 +146,29 @@ def evaluated(meta: TraceMeta) -> Bools:
 def would_replay(tas: Tas, meta: TraceMeta) -> Bools:
     """bool[S, L, B]: ``tas > tau``, strictly and in double precision; False where TAS is NaN."""
     return meta.replay.exceeds(tas)
+
+
+def unscored(replay: NDArray[np.bool_], meta: TraceMeta, place: str, **recorded: Any) -> Trace:
+    """A trace of decisions that come without scores.
+
+    Scores stand in for the reason of each decision: 1 where it replays, 0 elsewhere, against a tau
+    of 0.5.
+
+    Args:
+        replay: bool[S, L, B], False in the first frame.
+        meta: Metadata; tau is replaced.
+        place: What to name in errors.
+        recorded: What attention read, as arrays of the trace.
+
+    Raises:
+        InputError: The decisions do not fit the metadata.
+    """
+    replay = np.asarray(replay, bool)
+    scores = replay.astype(np.float16)
+    scores[: meta.tokens_per_frame] = np.nan
+    made = Trace(replay, scores, meta.model_copy(update={"tau": 0.5}), **recorded)
+    check_trace(made, place)
+    return replace(made, sha256=hashlib.sha256(_bytes(made)).hexdigest())
 
 
 def narrow_tas(tas: Tas, meta: TraceMeta) -> Tas:

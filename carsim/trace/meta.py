@@ -1,7 +1,7 @@
 """Metadata of a trace: one strict, frozen schema, stored as one JSON string in the file."""
 
 import math
-from typing import Annotated, Literal, Self
+from typing import Annotated, Final, Literal, Self
 
 from pydantic import (
     AfterValidator,
@@ -18,6 +18,11 @@ from pydantic import (
 
 from carsim.errors import InputError
 from carsim.policy import Attention, Pairs, Replay, Scope, TasForm
+
+SYNTHETIC: Final = "synthetic (published marginals)"
+"""Name of decisions that were drawn by :mod:`carsim.trace.synthetic`, in every output."""
+
+Origin = Literal["captured", "own decisions", "synthetic (published marginals)"]
 
 SCHEMA_VERSION = 1
 """Version of the schema below; a file of another version is refused."""
@@ -147,10 +152,11 @@ class TraceMeta(_Model):
         guidance_pairs: (conditional, blank) row indices.
         decision_scope: Rows that decided together.
         dtype: Arithmetic of the decoder.
-        mode: Origin of visual tokens: a clip, or sampling.
+        mode: Origin of visual tokens: a clip, sampling, or none where nothing was decoded.
         weights: Origin of the weights: ``random``, or a checkpoint and its hash.
         sampling: Temperature, guidance scale and the like where tokens were sampled.
-        content: Decoded content: clips, photographs, motion, codebook.
+        content: Decoded content: clips, photographs, motion, codebook. Where nothing was decoded,
+            what the decisions are: ``own_decisions``, or ``synthetic`` and the model behind them.
         quality: Measured quality, if any.
         command: Command that makes this trace.
     """
@@ -171,7 +177,7 @@ class TraceMeta(_Model):
     guidance_pairs: Pairs = ()
     decision_scope: Scope = "row"
     dtype: Literal["float32", "float64", "float16", "bfloat16"] = "float32"
-    mode: Literal["teacher_forced", "sampled"]
+    mode: Literal["teacher_forced", "sampled", "none"]
     weights: _Text
     sampling: dict[str, JsonValue] | None = None
     content: dict[str, JsonValue]
@@ -201,9 +207,25 @@ class TraceMeta(_Model):
         return Replay(self.tau_per_layer, self.tas_form, self.decision_scope, self.guidance_pairs)
 
     @property
+    def origin(self) -> Origin:
+        """Who made the decisions: a decoder, the user, or a stated model."""
+        if "synthetic" in self.content:
+            return SYNTHETIC
+        return "own decisions" if self.content.get("own_decisions") else "captured"
+
+    @property
+    def made_up(self) -> str:
+        """Label of decisions that no decoder made; empty if one did."""
+        labels = {
+            SYNTHETIC: f"{SYNTHETIC}, {self.content.get('synthetic')}",
+            "own decisions": str(self.content.get("own_decisions")),
+        }
+        return labels.get(self.origin, "")
+
+    @property
     def tau_text(self) -> str:
-        """The threshold as a phrase for labels."""
-        return self.replay.tau_text
+        """The threshold as a phrase for labels, or the label of decisions that came without."""
+        return self.made_up or self.replay.tau_text
 
     @property
     def own_quality(self) -> SampledQuality | None:
