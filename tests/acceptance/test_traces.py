@@ -1,6 +1,7 @@
 """The shipped traces: what the manifest says, what their recipes say, and what they hold."""
 
 import csv
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -12,15 +13,18 @@ from carsim.cli import carsim
 from carsim.decoder.capture import metadata
 from carsim.decoder.content import load_codebook
 from carsim.decoder.model import load_model
-from carsim.trace import load_trace, trace_stats
+from carsim.trace import SyntheticModel, load_trace, synthesize, trace_stats
+from carsim.trace.assumed import TWIN
 
 MANIFEST = TRACES / "manifest.csv"
 RECIPES = sorted(TRACES.glob("*.yaml"))
+PUBLISHED = (20, 50, 80, 87)
 
 
 def test_the_manifest_is_what_the_files_say() -> None:
-    """Made by: carsim trace list traces/vilau_*.npz --csv > traces/manifest.csv."""
-    files = sorted(str(path) for path in TRACES.glob("vilau_*.npz"))
+    """Made by the command in traces/README.md."""
+    patterns = ("published_*.npz", "vilau_*.npz")
+    files = [str(path) for pattern in patterns for path in sorted(TRACES.glob(pattern))]
     listed = CliRunner().invoke(carsim, ["trace", "list", "--csv", *files])
     assert listed.output == MANIFEST.read_text(encoding="utf-8")
 
@@ -28,10 +32,39 @@ def test_the_manifest_is_what_the_files_say() -> None:
 def test_every_trace_has_its_recipe_and_the_folder_is_small() -> None:
     with MANIFEST.open(encoding="utf-8") as manifest:
         rows = list(csv.DictReader(manifest))
-    assert {Path(row["file"]).stem for row in rows} == {path.stem for path in RECIPES}
-    for row in rows:
+    drawn = [row for row in rows if row["file"].startswith("published")]
+    captured = [row for row in rows if row not in drawn]
+    assert {Path(row["file"]).stem for row in captured} == {path.stem for path in RECIPES}
+    for row in captured:
         assert row["command"] == f"carsim capture {Path(row['file']).stem}.yaml"
-    assert sum(path.stat().st_size for path in TRACES.iterdir()) < 14e6
+    assert {row["file"] for row in drawn} == {f"published_{percent}.npz" for percent in PUBLISHED}
+    assert sum(int(row["bytes"]) for row in drawn) < 2e6
+    assert sum(path.stat().st_size for path in TRACES.iterdir()) < 16e6
+
+
+@pytest.mark.parametrize("percent", PUBLISHED)
+def test_a_published_trace_is_what_its_model_draws_bit_for_bit(percent: int) -> None:
+    """The version of carsim aside; and the compressed bytes, which differ with zlib."""
+    shipped = load_trace(TRACES / f"published_{percent}.npz")
+    model = SyntheticModel(percent / 100)
+    made = synthesize(model)
+    for name, array in made.arrays().items():
+        assert array.tobytes() == shipped.arrays()[name].tobytes(), name
+    expected = made.meta.model_copy(
+        update={
+            "producer_version": shipped.meta.producer_version,
+            "command": f"{model.command} --out {shipped.name}",
+        }
+    )
+    assert shipped.meta.model_dump_json() == expected.model_dump_json()
+    ratio = trace_stats(shipped).ratio.over_eligible
+    assert ratio == pytest.approx(percent / 100, abs=5 * model.standard_error)
+
+
+def test_the_table_of_assumptions_is_that_of_the_code() -> None:
+    readme = (TRACES / "README.md").read_text(encoding="utf-8")
+    for name, value in asdict(TWIN).items():
+        assert f"| `--{name.replace('_', '-')}` | {value} |" in readme
 
 
 @pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
