@@ -19,8 +19,8 @@ _HALVINGS = 60  # halves an interval of 1 down to below the spacing of doubles
 def thresholds(probability: ArrayLike) -> Floats:
     """What a standard normal exceeds with these probabilities; infinite for 0, minus that for 1.
 
-    >>> thresholds([0.5, 0.0]).tolist()
-    [0.0, inf]
+    >>> thresholds([0.1, 0.0]).round(3).tolist()
+    [1.282, inf]
     """
     wanted = np.asarray(probability, float)
     inside = np.clip(wanted, 1e-300, 1 - 1e-16)

@@ -153,10 +153,12 @@ class SyntheticModel:
 
 def synthesize(model: SyntheticModel) -> Trace:
     """A trace of drawn decisions; equal models give equal traces."""
+    geometry = VILA_U_7B.model_copy(update={"n_layers": model.layers})
     meta = TraceMeta(
         producer="carsim",
         producer_version=version("carsim"),
-        decoded=VILA_U_7B.model_copy(update={"n_layers": model.layers}),
+        decoded=geometry,
+        simulated=geometry,
         n_frames=model.frames,
         tokens_per_frame=model.tokens_per_frame,
         prompt_tokens=model.prompt_tokens,
@@ -183,27 +185,25 @@ def draw(model: SyntheticModel) -> NDArray[np.bool_]:
     pair, clip = model.assumed.within_pair, model.assumed.across_clips
     threshold = thresholds(model.by_layer)[:, None]
     replay = np.zeros((model.frames, model.tokens_per_frame, *model.shape[1:]), bool)
-    everyone = _field(model, 0, fields=1)
+    everyone = _field(model, 0, count=1)
     for index, rows in enumerate(model.guidance_pairs):
-        own = _field(model, 1 + index, fields=3)
+        own = _field(model, 1 + index, count=3)
         both = _sharing(everyone, own[..., :1], clip / pair if pair else 0.0)
         replay[..., list(rows)] = _sharing(both, own[..., 1:], pair) > threshold
     replay[0] = False
     return replay.reshape(model.shape)
 
 
-def _field(model: SyntheticModel, stream: int, fields: int) -> Floats:
+def _field(model: SyntheticModel, stream: int, count: int) -> Floats:
     """Independent fields of standard normals that correlate over frames and layers.
 
     Returns:
-        float[T, N, L, fields].
+        float[T, N, L, count].
     """
     assumed, fading = model.assumed, model.assumed.fading
     rng = np.random.default_rng(np.random.SeedSequence(model.seed, spawn_key=(stream,)))
     # Before the frames what lasts over all of them, before the layers what they share.
-    drawn = rng.standard_normal(
-        (1 + model.frames, model.tokens_per_frame, 1 + model.layers, fields)
-    )
+    drawn = rng.standard_normal((1 + model.frames, model.tokens_per_frame, 1 + model.layers, count))
     field = _sharing(drawn[:, :, :1], drawn[:, :, 1:], assumed.across_layers)
     lasting, passing = field[:1], field[1:]
     for frame in range(1, model.frames):
