@@ -27,22 +27,18 @@ class Interval:
     low: float
     high: float
 
-    @property
-    def ends(self) -> str:
-        """Both ends as an ending for texts, empty where they are unknown.
+    def text(self, unit: str = "", digits: int = 3) -> str:
+        """Mean with its sign, unit and interval, without the interval where there is none.
 
-        >>> Interval(0.031, -0.00001, 0.052).ends
-        ' [0.000, 0.052]'
+        >>> Interval(0.031, -0.00001, 0.052).text(" nats")
+        '+0.031 nats [0.000, 0.052]'
         """
-        return "" if isnan(self.low) else f" [{_plain(self.low)}, {_plain(self.high)}]"
 
-    def text(self, unit: str = "") -> str:
-        """Mean with its sign, unit and interval, in thousandths.
+        def plain(value: float, sign: str = "-") -> str:
+            return f"{round(value, digits) + 0.0:{sign}.{digits}f}"  # no minus before zero
 
-        >>> Interval(0.031, 0.012, 0.052).text(" nats")
-        '+0.031 nats [0.012, 0.052]'
-        """
-        return f"{_plain(self.mean, '+')}{unit}{self.ends}"
+        ends = "" if isnan(self.low) else f" [{plain(self.low)}, {plain(self.high)}]"
+        return f"{plain(self.mean, '+')}{unit}{ends}"
 
 
 def bootstrap_mean(values: Sequence[float], *, seed: int = 0) -> Interval:
@@ -74,8 +70,3 @@ def bootstrap_mean(values: Sequence[float], *, seed: int = 0) -> Interval:
     drawn = np.random.default_rng(seed).integers(cases.size, size=(RESAMPLES, cases.size))
     low, high = np.quantile(cases[drawn].mean(axis=1), [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return Interval(mean, float(low), float(high))
-
-
-def _plain(value: float, sign: str = "-") -> str:
-    """Thousandths, without a minus before zero."""
-    return f"{round(value, 3) + 0.0:{sign}.3f}"
