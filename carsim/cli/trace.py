@@ -277,7 +277,7 @@ def _quality_line(meta: "TraceMeta") -> str:
 
 
 def _quality_table(quality: "Quality", own: "SampledQuality | None") -> "Table":
-    """Means over clips, losses per token: true tokens fed, and what was generated under the trace's own sampling."""
+    """Means over clips, of generated ones under the trace's own sampling; losses are per token."""
     rows = [_compared("loss, true tokens fed (nats)", quality.teacher_forced_nats, 3)]
     title = "quality: mean over clips [95 % interval]"
     if own is not None:

@@ -110,7 +110,10 @@ def assess(
     """
     return Quality(
         first_frame=first_frame,
-        teacher_forced_nats=losses(forced, first_frame),
+        teacher_forced_nats=PerClip(
+            own=clip_means(forced["approximate"], first_frame),
+            dense=clip_means(forced["dense"], first_frame),
+        ),
         by_sampling=tuple(
             compare(codebook, first_frame, method, truth, made)
             for method, made in generated.items()
@@ -118,15 +121,14 @@ def assess(
     )
 
 
-def losses(nats: Mapping[Kind, Nats], first_frame: int) -> PerClip:
-    """Mean loss of each clip from a frame on.
+def clip_means(nats: Nats, first_frame: int) -> tuple[float, ...]:
+    """Mean loss of each of n clips from a frame on.
 
     Args:
-        nats: Losses per token [S, n] of both kinds.
+        nats: Losses per token [S, n].
         first_frame: First frame that counts.
     """
-    means = {kind: nats[kind][first_frame * TOKENS_PER_FRAME :].mean(axis=0) for kind in KINDS}
-    return PerClip(own=_rounded(means["approximate"]), dense=_rounded(means["dense"]))
+    return _rounded(nats[first_frame * TOKENS_PER_FRAME :].mean(axis=0))
 
 
 def compare(
@@ -171,7 +173,10 @@ def compare(
         sampling=sampling,
         psnr_db=PerClip(own=_rounded(own[0]), dense=_rounded(dense[0])),
         ssim=PerClip(own=_rounded(own[1]), dense=_rounded(dense[1])),
-        clip_nats=losses({kind: generated[kind].dense_nats for kind in KINDS}, first_frame),
+        clip_nats=PerClip(
+            own=clip_means(generated["approximate"].dense_nats, first_frame),
+            dense=clip_means(generated["dense"].dense_nats, first_frame),
+        ),
         token_agreement=_rounded((made == beside).mean(axis=(1, 2))),
     )
 
