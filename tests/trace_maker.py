@@ -40,22 +40,17 @@ def make_meta(**changes: Any) -> TraceMeta:
 
 
 def make_quality(**changes: Any) -> dict[str, Any]:
-    """Quality of both clips of :func:`make_meta`, one frame given; ``changes`` replace numbers."""
+    """Quality of both clips of :func:`make_meta`, one frame given; ``changes`` replace figures."""
     measured: dict[str, Any] = {
         "sampling": "greedy",
-        "psnr_db": 31.5,
-        "ssim": 0.75,
-        "token_agreement": 0.5,
-        "psnr_db_by_frame": (40.0, 30.0),
-        "ssim_by_frame": (0.9, 0.6),
-        "token_agreement_by_frame": (0.75, 0.25),
-        "identical_clips": 0,
+        "psnr_db": {"own": (31.5, 20.5), "dense": (32.0, 22.0)},
+        "ssim": {"own": (0.75, 0.5), "dense": (0.75, 0.75)},
+        "clip_nats": {"own": (1.0, 2.0), "dense": (0.5, 1.5)},
+        "token_agreement": (0.5, 0.25),
     }
     quality: dict[str, Any] = {
-        "n_clips": 2,
         "first_frame": 1,
-        "teacher_forced_nats": 1.5,
-        "teacher_forced_dense_nats": 1.25,
+        "teacher_forced_nats": {"own": (1.5, 2.5), "dense": (1.25, 2.5)},
     }
     for name, value in changes.items():
         (measured if name in measured else quality)[name] = value

@@ -6,10 +6,11 @@ that uses one thread, so that neither the number of workers nor that of threads 
 
 import hashlib
 import pickle
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from importlib.metadata import version
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 from carsim.decoder.content import TOKENS_PER_FRAME, Clip, Codebook, load_codebook, make_clip
 from carsim.decoder.group import Decoded, Group, decode_group
 from carsim.decoder.model import Model, load_model, random_model
-from carsim.decoder.quality import KINDS, Way, assess, mean_loss, variant, ways
+from carsim.decoder.quality import KINDS, Generated, Way, assess, is_read, reading, variant, ways
 from carsim.decoder.recipe import Recipe
 from carsim.decoder.structures import Array, Config
 from carsim.decoder.workers import Progress, run_in_workers
@@ -59,20 +60,21 @@ def capture(
     codebook, groups = prepare(recipe, folder)
     by_way = _quality_groups(recipe, groups)
     references = {} if references is None else references
-    wanted = {_digest(group): group for group in sum(by_way.values(), groups)}
-    missing = {key: group for key, group in wanted.items() if key not in references}
-    results = run_in_workers(
-        [partial(decode_group, group) for group in missing.values()],
-        total=sum(group.work for group in missing.values()),
-        workers=workers,
-        progress=progress,
+    decodings = _Decodings(references, workers, progress)
+    generating = {way: parts for way, parts in by_way.items() if is_read(way)}
+    decodings.add(
+        chain(groups, *by_way.values()),
+        more=sum(group.work for parts in generating.values() for group in parts),
     )
-    known = references | dict(zip(missing, results, strict=True))
-    decoded = [known[_digest(group)] for group in groups]
-    measured = {way: [known[_digest(each)] for each in parts] for way, parts in by_way.items()}
+    readings = {
+        way: [reading(group, decodings[group].tokens) for group in parts]
+        for way, parts in generating.items()
+    }
+    decodings.add(chain.from_iterable(readings.values()))
     for (_, kind), parts in by_way.items():
-        if kind == "reference":
-            references.update({_digest(each): known[_digest(each)] for each in parts})
+        if kind == "dense":
+            references.update({decodings.key(each): decodings[each] for each in parts})
+    decoded = [decodings[group] for group in groups]
 
     def joined(name: str) -> NDArray[Any]:
         return np.concatenate([getattr(each, name) for each in decoded], axis=-1)
@@ -88,7 +90,7 @@ def capture(
             groups[0].model.source,
             codebook.n_codes,
             _kept_tokens(joined("tokens")),
-            _quality(recipe, codebook, measured),
+            _quality(recipe, codebook, by_way, readings, decodings),
         ),
         **kv,
     )
@@ -146,24 +148,86 @@ def _quality_groups(recipe: Recipe, groups: list[Group]) -> dict[Way, list[Group
 
 
 def _quality(
-    recipe: Recipe, codebook: Codebook, measured: Mapping[Way, Sequence[Decoded]]
+    recipe: Recipe,
+    codebook: Codebook,
+    by_way: Mapping[Way, list[Group]],
+    readings: Mapping[Way, list[Group]],
+    decodings: "_Decodings",
 ) -> Quality | None:
     wanted = recipe.quality
     if wanted is None:
         return None
-    tokens, nats = (
+
+    def joined(groups: Iterable[Group], name: str) -> NDArray[Any]:
+        """[S, n] of the clips that are measured."""
+        parts = [getattr(decodings[group], name) for group in groups]
+        return np.concatenate(parts, axis=1)[:, : wanted.clips]
+
+    def generated(way: Way) -> Generated:
+        groups = by_way[way]
+        return Generated(joined(groups, "tokens"), joined(readings.get(way, groups), "nats"))
+
+    return assess(
+        codebook,
+        recipe.fed_frames,
+        joined(by_way["given", "dense"], "tokens"),
+        {kind: joined(by_way["given", kind], "nats") for kind in KINDS},
         {
-            way: np.concatenate([getattr(each, name) for each in parts], axis=1)[:, : wanted.clips]
-            for way, parts in measured.items()
-        }
-        for name in ("tokens", "nats")
+            method: {kind: generated((method, kind)) for kind in KINDS}
+            for method in wanted.samplings
+        },
     )
-    losses = {kind: mean_loss(nats["given", kind], recipe.fed_frames) for kind in KINDS}
-    return assess(codebook, recipe.fed_frames, wanted.samplings, tokens, losses)
 
 
-def _digest(group: Group) -> bytes:
-    return hashlib.sha256(pickle.dumps(group)).digest()
+class _Decodings:
+    """Decodings of groups, each decoded once.
+
+    Args:
+        known: Decodings that are known before, by digest.
+        workers: Processes.
+        progress: Called with row-steps done and in all.
+    """
+
+    def __init__(self, known: References, workers: int, progress: Progress | None) -> None:
+        self._known = dict(known)
+        self._workers, self._progress = workers, progress
+        self._done = 0
+        self._keys: dict[Group, bytes] = {}
+
+    def __getitem__(self, group: Group) -> Decoded:
+        """What was decoded of a group."""
+        return self._known[self.key(group)]
+
+    def key(self, group: Group) -> bytes:
+        """A hash of all that goes into the decoding of a group, found once: weights are large."""
+        if group not in self._keys:
+            self._keys[group] = hashlib.sha256(pickle.dumps(group)).digest()
+        return self._keys[group]
+
+    def add(self, groups: Iterable[Group], more: int = 0) -> None:
+        """Decode what is not known yet.
+
+        Args:
+            groups: What to decode.
+            more: Row-steps that will be added later, for the progress.
+        """
+        wanted = {self.key(group): group for group in groups}
+        missing = {key: group for key, group in wanted.items() if key not in self._known}
+        if not missing:
+            return
+        work, before, told = (
+            sum(group.work for group in missing.values()),
+            self._done,
+            self._progress,
+        )
+        results = run_in_workers(
+            [partial(decode_group, group) for group in missing.values()],
+            total=work,
+            workers=self._workers,
+            progress=told and (lambda done, total: told(before + done, before + total + more)),
+        )
+        self._done += work
+        self._known.update(zip(missing, results, strict=True))
 
 
 def metadata(

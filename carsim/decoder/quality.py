@@ -1,14 +1,19 @@
-"""Loss of quality by replay and sparse attention, against decoding without either.
+"""Loss of quality by replay and sparse attention, beside decoding without either.
 
-Model: the same clips are decoded again with no replay and dense attention, with the same seeds, and
-their frames and tokens are compared. One token that is chosen otherwise changes all later ones, so
-that PSNR measures how far a video departs from the reference, not how bad it looks. The
-teacher-forced loss, for which the true tokens are fed, does not drift.
+Model: the same clips are decoded again with no replay and dense attention, and with the same noise
+of sampling, so that both part only where the model's opinion changed. Measured are, clip by clip:
+
+* the teacher-forced loss of both, for which the true tokens are fed, so that nothing drifts;
+* the loss of the dense model that is fed what either generated: how likely it finds that;
+* PSNR and SSIM of the generated frames of either against the true clip, decoded from its own codes.
+
+Simplification: losses are those of the conditional row without guidance, whatever guidance the
+tokens were chosen under.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,22 +23,38 @@ from carsim.decoder.content.extra import need
 from carsim.decoder.group import Group
 from carsim.decoder.recipe import Method, Sampling
 from carsim.decoder.structures import Policy
-from carsim.trace.meta import Quality, SampledQuality
+from carsim.trace.meta import MOST_PSNR_DB, PEAK, PerClip, Quality, SampledQuality
 
 Tokens = NDArray[np.int64]
-Kind = Literal["approximate", "reference"]
+Nats = NDArray[np.float64]
+Kind = Literal["approximate", "dense"]
 Way = tuple[Method | Literal["given"], Kind]
 """Source of the tokens, and whether anything is approximated."""
 
-KINDS: tuple[Kind, ...] = ("approximate", "reference")
-PEAK = 255
-"""Pixels are of 8 bits."""
+KINDS: tuple[Kind, ...] = ("approximate", "dense")
+
+
+class Generated(NamedTuple):
+    """Clips as one way has generated them; S steps, n clips.
+
+    Attributes:
+        tokens: int64[S, n].
+        dense_nats: [S, n], the dense model's losses when it is fed these tokens.
+    """
+
+    tokens: Tokens
+    dense_nats: Nats
 
 
 def ways(samplings: Sequence[Method]) -> tuple[Way, ...]:
-    """All decodings that a measurement needs."""
+    """All decodings that a measurement needs, but for :func:`reading` of what they generate."""
     methods: tuple[Method | Literal["given"], ...] = (*samplings, "given")
     return tuple((method, kind) for method in methods for kind in KINDS)
+
+
+def is_read(way: Way) -> bool:
+    """The dense model reads what a way generates, unless it generates that itself."""
+    return way[0] != "given" and way[1] == "approximate"
 
 
 def variant(group: Group, way: Way) -> Group:
@@ -44,7 +65,7 @@ def variant(group: Group, way: Way) -> Group:
         way: Source of tokens, and kind.
     """
     tokens, kind = way
-    if kind == "reference":
+    if kind == "dense":
         dense = Policy((None,) * group.config.geometry.n_layers)
         group = replace(group, policy=dense)
     if tokens == "given":
@@ -56,90 +77,109 @@ def variant(group: Group, way: Way) -> Group:
     return group
 
 
+def reading(group: Group, tokens: Tokens) -> Group:
+    """The dense model fed what the group has generated; its losses tell how likely it finds that.
+
+    What dense decoding generated needs no reading: its losses were those when it generated.
+
+    Args:
+        group: The rows.
+        tokens: int64[S, pairs].
+    """
+    return replace(variant(group, ("given", "dense")), tokens=tokens)
+
+
 def assess(
     codebook: Codebook,
     first_frame: int,
-    samplings: Sequence[Method],
-    tokens: Mapping[Way, Tokens],
-    nats: Mapping[Kind, float],
+    truth: Tokens,
+    forced: Mapping[Kind, Nats],
+    generated: Mapping[Method, Mapping[Kind, Generated]],
 ) -> Quality:
-    """Quality from decodings.
+    """Quality from decodings of n clips.
 
     Args:
         codebook: Of the tokens.
         first_frame: First frame that was not given.
-        samplings: Ways to choose tokens.
-        tokens: int64[S, n] of n clips, of both kinds for each of the samplings.
-        nats: Mean loss of both kinds where tokens were given, see :func:`mean_loss`.
+        truth: int64[S, n], the clips' own tokens.
+        forced: Losses [S, n] of both kinds where those were fed.
+        generated: What both kinds made of the clips, for each way to choose tokens.
+
+    Raises:
+        InputError: scikit-image is missing.
     """
-    first_step = first_frame * TOKENS_PER_FRAME
     return Quality(
-        n_clips=tokens[samplings[0], "reference"].shape[1],
         first_frame=first_frame,
-        teacher_forced_nats=nats["approximate"],
-        teacher_forced_dense_nats=nats["reference"],
+        teacher_forced_nats=PerClip(
+            own=clip_means(forced["approximate"], first_frame),
+            dense=clip_means(forced["dense"], first_frame),
+        ),
         by_sampling=tuple(
-            compare(
-                codebook,
-                method,
-                tokens[method, "approximate"][first_step:],
-                tokens[method, "reference"][first_step:],
-            )
-            for method in samplings
+            compare(codebook, first_frame, method, truth, made)
+            for method, made in generated.items()
         ),
     )
 
 
-def mean_loss(nats: NDArray[np.float64], first_frame: int) -> float:
-    """Mean over the frames that are generated elsewhere, rounded to four decimals.
+def clip_means(nats: Nats, first_frame: int) -> tuple[float, ...]:
+    """Mean loss of each of n clips from a frame on.
 
     Args:
         nats: Losses per token [S, n].
         first_frame: First frame that counts.
     """
-    return _rounded(nats[first_frame * TOKENS_PER_FRAME :].mean())
+    return _rounded(nats[first_frame * TOKENS_PER_FRAME :].mean(axis=0))
 
 
-def compare(codebook: Codebook, sampling: Method, made: Tokens, wanted: Tokens) -> SampledQuality:
-    """Compare generated frames with those of the reference.
+def compare(
+    codebook: Codebook,
+    first_frame: int,
+    sampling: Method,
+    truth: Tokens,
+    generated: Mapping[Kind, Generated],
+) -> SampledQuality:
+    """Hold the generated frames of both kinds against those of the true clips.
 
     Args:
         codebook: Of the tokens.
+        first_frame: First frame that was not given.
         sampling: Way in which both were sampled.
-        made: int64[F * 256, n], tokens of n clips.
-        wanted: The reference's.
+        truth: int64[S, n], the clips' own tokens.
+        generated: What both kinds made of them.
 
     Raises:
         InputError: scikit-image is missing.
     """
     similarity = need("skimage.metrics").structural_similarity
-    n_clips = made.shape[1]
-    grids = [each.T.reshape(n_clips, -1, TOKENS_PER_FRAME) for each in (made, wanted)]
-    frames, references = (
-        np.stack([codebook.decode(clip) for clip in grid]) for grid in grids
-    )  # uint8[n, F, 64, 64, 3]
-    ssim = np.array(
-        [
-            [
-                similarity(*pair, channel_axis=-1, data_range=PEAK)
-                for pair in zip(clip, reference, strict=True)
-            ]
-            for clip, reference in zip(frames, references, strict=True)
-        ]
-    )  # [n, F]
-    agree = (grids[0] == grids[1]).mean(axis=(0, 2))  # [F]
-    by_frame = range(frames.shape[1])
+
+    def frames_of(tokens: Tokens) -> Tokens:
+        """[n, F, 256], the frames that were generated."""
+        return tokens.T.reshape(tokens.shape[1], -1, TOKENS_PER_FRAME)[:, first_frame:]
+
+    def of_pictures(kind: Kind) -> tuple[list[float], list[float]]:
+        """PSNR and SSIM of each clip."""
+        psnr, ssim = [], []
+        for own, true in zip(frames_of(generated[kind].tokens), frames_of(truth), strict=True):
+            frames, wanted = codebook.decode(own), codebook.decode(true)  # uint8[F, 64, 64, 3]
+            psnr.append(min(MOST_PSNR_DB, psnr_db(wanted, frames)))
+            pairs = zip(frames, wanted, strict=True)
+            each = [similarity(*pair, channel_axis=-1, data_range=PEAK) for pair in pairs]
+            ssim.append(float(np.mean(each)))
+        return psnr, ssim
+
+    own, dense = (of_pictures(kind) for kind in KINDS)
+    made, beside = (frames_of(generated[kind].tokens) for kind in KINDS)
     return SampledQuality(
         sampling=sampling,
-        psnr_db=_rounded(psnr_db(references, frames)),
-        ssim=_rounded(ssim.mean()),
-        token_agreement=_rounded(agree.mean()),
-        psnr_db_by_frame=tuple(_rounded(psnr_db(references[:, t], frames[:, t])) for t in by_frame),
-        ssim_by_frame=tuple(_rounded(value) for value in ssim.mean(axis=0)),
-        token_agreement_by_frame=tuple(_rounded(value) for value in agree),
-        identical_clips=int((made == wanted).all(axis=0).sum()),
+        psnr_db=PerClip(own=_rounded(own[0]), dense=_rounded(dense[0])),
+        ssim=PerClip(own=_rounded(own[1]), dense=_rounded(dense[1])),
+        clip_nats=PerClip(
+            own=clip_means(generated["approximate"].dense_nats, first_frame),
+            dense=clip_means(generated["dense"].dense_nats, first_frame),
+        ),
+        token_agreement=_rounded((made == beside).mean(axis=(1, 2))),
     )
 
 
-def _rounded(value: Any) -> float:
-    return round(float(value), 4)
+def _rounded(values: Any) -> tuple[float, ...]:
+    return tuple(round(float(value), 5) for value in values)

@@ -1,9 +1,12 @@
 """Loss of quality: measured at some thresholds, interpolated between them, never beyond.
 
 A table has a row per measurement: ``frames``, ``scope`` (decision scope), ``window`` (of streaming
-attention; 0 is dense), ``sampling`` and ``tau``, and what was measured. At a point of a study, rows
-of the same frames, scope, window and sampling are taken, and each measure is interpolated linearly
-in tau. Outside of the measured range quality is missing, with the reason.
+attention; 0 is dense), ``sampling`` and ``tau``, and means over clips of what was measured. At a
+point of a study, rows of the same frames, scope, window and sampling are taken, and each measure is
+interpolated linearly in tau. Outside of the measured range quality is missing, with the reason.
+
+The measure to go by is ``quality_loss``, the teacher-forced loss over dense decoding: it does not
+drift. Generated clips are compared with the true clip, with dense decoding's own figure beside it.
 
 Simplifications: linear in between; quality depends on the policy alone, not on the machine.
 """
@@ -22,13 +25,17 @@ from carsim.yaml_file import shown
 KEYS = ("frames", "scope", "window", "sampling")
 MEASURES = {
     "replay_eligible": "quality_replay_eligible",
-    "psnr_db": "quality_psnr_db",
-    "ssim": "quality_ssim",
-    "token_agreement": "quality_token_agreement",
     "teacher_forced_nats": "quality_nats",
     "teacher_forced_dense_nats": "quality_dense_nats",
+    "clip_nats": "quality_clip_nats",
+    "dense_clip_nats": "quality_dense_clip_nats",
+    "true_psnr_db": "quality_true_psnr_db",
+    "dense_true_psnr_db": "quality_dense_true_psnr_db",
+    "true_ssim": "quality_true_ssim",
+    "dense_true_ssim": "quality_dense_true_ssim",
+    "token_agreement": "quality_token_agreement",
 }
-"""Column of the table -> column of a result; ``quality_loss`` is the difference of the last two."""
+"""Column of the table -> column of a result; ``quality_loss`` is the second less the third."""
 
 WITHOUT_TAU = ("", "none", "inf")
 """Thresholds of rows that never replay, which are no points of a curve."""

@@ -1,6 +1,7 @@
 """Metadata of a trace: one strict, frozen schema, stored as one JSON string in the file."""
 
 import math
+from collections.abc import Callable
 from typing import Annotated, Final, Literal, Self
 
 from pydantic import (
@@ -15,17 +16,20 @@ from pydantic import (
     ValidationError,
     model_validator,
 )
+from pydantic_core import from_json, to_json
 
 from carsim.errors import InputError
 from carsim.policy import Attention, Pairs, Replay, Scope, TasForm
+from carsim.statistics import Interval, bootstrap_mean
 
 SYNTHETIC: Final = "synthetic (published marginals)"
 """Name of decisions that were drawn by :mod:`carsim.trace.synthetic`, in every output."""
 
 Origin = Literal["captured", "own decisions", "synthetic (published marginals)"]
 
-SCHEMA_VERSION = 1
-"""Version of the schema below; a file of another version is refused."""
+SCHEMA_VERSION: Literal[2] = 2
+"""Version of the schema below. Version 1 is read as well, without what it measured of quality: that
+was pooled over clips, against dense decoding instead of the true clip."""
 
 
 def _not_nan(value: float) -> float:
@@ -79,63 +83,142 @@ VILA_U_7B = Geometry(
 
 
 _Share = Annotated[float, Field(ge=0, le=1)]
-_Similarity = Annotated[float, Field(ge=-1, le=1)]
-_Nats = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+_Finite = Annotated[float, Field(allow_inf_nan=False)]
+
+PEAK = 255
+"""Pixels are of 8 bits."""
+
+MOST_PSNR_DB = round(10 * math.log10(PEAK**2 * 12), 5)
+"""PSNR of the error of rounding to whole pixel values, 1/12. None is larger, so that clips that are
+equal have one too."""
+
+
+class PerClip(_Model):
+    """One figure of each clip, under the trace's decoding and beside it under dense decoding.
+
+    Attributes:
+        own: n numbers.
+        dense: n numbers, of the same clips.
+    """
+
+    own: Annotated[tuple[_Finite, ...], Field(min_length=1)]
+    dense: tuple[_Finite, ...]
+
+    @property
+    def own_mean(self) -> float:
+        """Mean over clips."""
+        return math.fsum(self.own) / len(self.own)
+
+    @property
+    def dense_mean(self) -> float:
+        """Mean over clips."""
+        return math.fsum(self.dense) / len(self.dense)
+
+    @property
+    def difference(self) -> Interval:
+        """Mean of own - dense, clip by clip, with its bootstrap interval over clips."""
+        return bootstrap_mean(
+            [own - dense for own, dense in zip(self.own, self.dense, strict=True)]
+        )
+
+    @model_validator(mode="after")
+    def _of_the_same_clips(self) -> Self:
+        if len(self.own) != len(self.dense):
+            raise ValueError(f"{len(self.own)} clips beside {len(self.dense)} of dense decoding")
+        return self
+
+
+def _within(least: float, most: float) -> Callable[[PerClip], PerClip]:
+    def check(figures: PerClip) -> PerClip:
+        for value in (*figures.own, *figures.dense):
+            if not least <= value <= most:
+                raise ValueError(f"expected {least:g} to {most:g}, got {value:g}")
+        return figures
+
+    return check
+
+
+_Nats = Annotated[PerClip, AfterValidator(_within(0, math.inf))]
 
 
 class SampledQuality(_Model):
-    """Generated frames under one way of choosing tokens, against the reference; F frames.
+    """Generated frames of n clips under one way of choosing tokens.
+
+    Dense decoding draws with the same noise. The true clip is decoded from its own codes, so that
+    the codebook's error is no part of any figure.
 
     Attributes:
-        sampling: Way of choosing tokens, with the same seed on both sides.
-        psnr_db: Peak signal-to-noise ratio of the mean squared error over all clips and frames;
-            infinite where all are equal.
-        ssim: Structural similarity, mean over clips and frames.
-        token_agreement: Share of tokens that are the reference's.
-        psnr_db_by_frame: The same of each generated frame, over clips; F numbers.
-        ssim_by_frame: F numbers.
-        token_agreement_by_frame: F numbers.
-        identical_clips: Clips whose generated frames are all equal to the reference's.
+        sampling: Way of choosing tokens. ``top_k`` has the k and the temperature of the trace, both
+            ways its guidance scale.
+        psnr_db: Peak signal-to-noise ratio of the generated frames of each clip against the true
+            clip, of the mean squared error over all of them; at most :data:`MOST_PSNR_DB`.
+        ssim: Structural similarity to the true clip, mean over generated frames.
+        clip_nats: Loss per token of the dense model that is fed the generated clip: how likely it
+            finds what was generated. Low is likely, which a grey picture is as well.
+        token_agreement: Share of the generated tokens that dense decoding chose too; n numbers.
     """
 
     sampling: Literal["greedy", "top_k"]
-    psnr_db: _Number
-    ssim: _Similarity
-    token_agreement: _Share
-    psnr_db_by_frame: tuple[_Number, ...]
-    ssim_by_frame: tuple[_Similarity, ...]
-    token_agreement_by_frame: tuple[_Share, ...]
-    identical_clips: NonNegativeInt
+    psnr_db: Annotated[PerClip, AfterValidator(_within(0, MOST_PSNR_DB))]
+    ssim: Annotated[PerClip, AfterValidator(_within(-1, 1))]
+    clip_nats: _Nats
+    token_agreement: tuple[_Share, ...]
+
+    @property
+    def token_agreement_mean(self) -> float:
+        """Mean over clips."""
+        return math.fsum(self.token_agreement) / len(self.token_agreement)
 
 
 class Quality(_Model):
-    """Measured quality: the trace's decoding against one without approximation.
+    """Measured quality of n clips: the trace's decoding, and one without approximation beside it.
+
+    Losses are those of the conditional row without guidance, in nats per token of the frames from
+    ``first_frame`` on.
 
     Attributes:
-        reference: Decoding to compare with.
+        dense: What "dense" is: the decoding to compare with.
         peak: Largest value of a pixel, for PSNR and SSIM.
-        n_clips: Clips measured, the first of the trace.
         first_frame: First generated frame; frames before it were given.
-        teacher_forced_nats: Loss of the conditional row without guidance, per token of those
-            frames, when the true tokens are fed and layers replay.
-        teacher_forced_dense_nats: The same of the reference.
+        teacher_forced_nats: Loss when the true tokens are fed, so that nothing drifts.
         by_sampling: One for each way of choosing tokens.
     """
 
-    reference: Literal["no replay, dense attention"] = "no replay, dense attention"
+    dense: Literal["no replay, dense attention"] = "no replay, dense attention"
     peak: Literal[255] = 255
-    n_clips: PositiveInt
     first_frame: NonNegativeInt
     teacher_forced_nats: _Nats
-    teacher_forced_dense_nats: _Nats
     by_sampling: Annotated[tuple[SampledQuality, ...], Field(min_length=1)]
+
+    @property
+    def n_clips(self) -> int:
+        """Clips measured, the first of the trace."""
+        return len(self.teacher_forced_nats.own)
+
+    @property
+    def loss(self) -> Interval:
+        """Teacher-forced loss over dense decoding, nats per token."""
+        return self.teacher_forced_nats.difference
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        for measured in self.by_sampling:
+            for name in ("psnr_db", "ssim", "clip_nats", "token_agreement"):
+                value = getattr(measured, name)
+                n_clips = len(value.own if isinstance(value, PerClip) else value)
+                if n_clips != self.n_clips:
+                    raise ValueError(f"{name} of {n_clips} clips, loss of {self.n_clips}")
+        names = [measured.sampling for measured in self.by_sampling]
+        if len(set(names)) < len(names):
+            raise ValueError("a sampling is listed twice")
+        return self
 
 
 class TraceMeta(_Model):
     """Metadata of a trace. Shapes: S steps = n_frames * tokens_per_frame, L layers, B rows.
 
     Attributes:
-        schema_version: :data:`SCHEMA_VERSION`.
+        schema_version: :data:`SCHEMA_VERSION`, or 1.
         producer: Program that wrote the trace.
         producer_version: Its version.
         decoded: Geometry that was really decoded.
@@ -161,7 +244,7 @@ class TraceMeta(_Model):
         command: Command that makes this trace.
     """
 
-    schema_version: Literal[1] = 1
+    schema_version: Literal[1, 2] = SCHEMA_VERSION
     producer: _Text
     producer_version: _Text
     decoded: Geometry
@@ -236,15 +319,14 @@ class TraceMeta(_Model):
 
     @property
     def quality_text(self) -> str:
-        """PSNR of :attr:`own_quality`, as an ending for labels; empty if unknown.
-
-        The reference is decoding without replay and with dense attention.
-        """
-        own = self.own_quality
-        if own is None:
+        """Teacher-forced loss over dense decoding, as an ending for labels; empty if unknown."""
+        if self.quality is None:
             return ""
-        psnr = "identical" if own.psnr_db == math.inf else f"PSNR {own.psnr_db:.1f} dB"
-        return f", {psnr} to dense ({own.sampling})"
+        n_clips = self.quality.n_clips
+        return (
+            f", loss {self.quality.loss.text(' nats a token')} over dense on {n_clips} "
+            f"clip{'s' * (n_clips > 1)} (teacher-forced)"
+        )
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -261,23 +343,15 @@ class TraceMeta(_Model):
         return self
 
     def _check_quality(self, quality: Quality) -> None:
+        if self.schema_version == 1:
+            raise ValueError("quality of schema 1 is not read")
         clips = len(self.guidance_pairs) or self.n_rows
         if quality.n_clips > clips:
             raise ValueError(f"quality of {quality.n_clips} clips, there are {clips}")
-        generated = self.n_frames - quality.first_frame
-        for measured in quality.by_sampling:
-            for name in ("psnr_db", "ssim", "token_agreement"):
-                by_frame = getattr(measured, f"{name}_by_frame")
-                if len(by_frame) != generated or not by_frame:
-                    raise ValueError(
-                        f"quality: {len(by_frame)} numbers of {name} by frame for "
-                        f"{generated} generated frames"
-                    )
-            if measured.identical_clips > quality.n_clips:
-                raise ValueError("quality: more identical clips than clips")
-        names = [measured.sampling for measured in quality.by_sampling]
-        if len(set(names)) < len(names):
-            raise ValueError("quality: a sampling is listed twice")
+        if quality.first_frame >= self.n_frames:
+            raise ValueError(
+                f"quality from frame {quality.first_frame} on, there are {self.n_frames} frames"
+            )
 
 
 def parse_meta(text: str, place: str) -> TraceMeta:
@@ -288,16 +362,27 @@ def parse_meta(text: str, place: str) -> TraceMeta:
             or wrong; the message names the first bad field and how many more there are.
     """
     try:
-        return TraceMeta.model_validate_json(text)
+        return TraceMeta.model_validate_json(_without_pooled_quality(text))
     except ValidationError as error:
         first = error.errors()[0]
         if first["loc"] == ("schema_version",):
             raise InputError(
                 f"{place}: $.schema_version",
-                f"schema version {first['input']!r}, this carsim reads version {SCHEMA_VERSION}",
+                f"schema version {first['input']!r}, this carsim reads 1 and {SCHEMA_VERSION}",
                 "capture the trace again, or use the carsim that wrote it",
             ) from error
         raise first_problem(error, place, "capture the trace again, or correct it") from error
+
+
+def _without_pooled_quality(text: str) -> str:
+    """The JSON without the quality that schema 1 measured; any other text as it is."""
+    try:
+        fields = from_json(text)
+    except ValueError:
+        return text  # the schema says what is wrong with it
+    if not isinstance(fields, dict) or fields.get("schema_version") != 1:
+        return text
+    return to_json(fields | {"quality": None}, inf_nan_mode="constants").decode()
 
 
 def first_problem(error: ValidationError, place: str, cure: str) -> InputError:

@@ -108,12 +108,11 @@ def _table(frame: pd.DataFrame, study: str) -> str:
             f"{row['energy_per_video_j']:.0f} J{'**' if _key(row) in on_front else ''}"
             for _, row in part.iterrows()
         ]
-        psnr = "identical" if tau == DENSE else f"{first['quality_psnr_db']:.1f}"
-        quality = [f"{first['quality_loss']:.3f}", psnr]
+        quality = f"{first['quality_loss']:.3f}"
         name = "dense" if tau == DENSE else f"{tau:g}"
-        rows.append([name, f"{100 * first['replay_eligible']:.1f}", *quality, *cells])
+        rows.append([name, f"{100 * first['replay_eligible']:.1f}", quality, *cells])
     cores = [_cores(number) for number in sorted(shown["cores"].unique())]
-    return markdown(["tau", "replay %", "nats lost", "PSNR (dB)", *cores], rows, texts=0)
+    return markdown(["tau", "replay %", "nats lost", *cores], rows, texts=0)
 
 
 def cheapest(frame: pd.DataFrame, study: str) -> pd.DataFrame:

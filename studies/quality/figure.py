@@ -1,4 +1,4 @@
-"""Draw quality over the replay ratio, and its drift from frame to frame.
+"""Draw quality over the replay ratio, beside dense decoding's own.
 
     python -m studies.quality.figure
 
@@ -24,58 +24,43 @@ STYLES = {
 }
 
 
-def draw_over_ratio(axes: Axes, table: pd.DataFrame, measure: str, sampling: str) -> None:
-    """One line for each decision scope and attention; what is identical has no finite PSNR."""
+def draw_over_ratio(axes: Axes, cells: pd.DataFrame, measure: str) -> None:
+    """One line for each decision scope and attention; dashed, dense decoding's own figure."""
     for (scope, window), (colour, marker, label) in STYLES.items():
-        cells = table[
-            (table["scope"] == scope)
-            & (table["window"] == window)
-            & (table["sampling"] == sampling)
-        ].sort_values("replay_eligible")
-        axes.plot(
-            cells["replay_eligible"], cells[measure], marker=marker, color=colour, label=label
-        )
-    axes.set(xlabel="replay ratio of eligible steps", xlim=(-0.02, 1.0))
-    axes.grid(True)
+        own = cells[(cells["scope"] == scope) & (cells["window"] == window)]
+        axes.plot(own["replay_eligible"], own[measure], marker=marker, color=colour, label=label)
+    axes.axhline(cells[f"dense_{measure}"].iloc[0], color="0.4", ls="--", label="dense")
 
 
-def draw_drift(axes: Axes, table: pd.DataFrame, sampling: str) -> None:
-    """Agreement of tokens by frame, under scope row and dense attention."""
-    cells = table[
-        (table["scope"] == "row")
-        & (table["window"] == 0)
-        & (table["sampling"] == sampling)
-        & (table["replay_eligible"] > 0)
-    ].sort_values("replay_eligible")
-    columns = [name for name in table.columns if name.startswith("token_agreement_f")]
-    frames = [int(name.removeprefix("token_agreement_f")) for name in columns]
-    for at, (_, cell) in enumerate(cells.iterrows()):
-        shade = 0.85 - 0.85 * at / max(1, len(cells) - 1)
-        axes.plot(
-            frames,
-            cell[columns].astype(float),
-            color=str(shade),
-            label=f"{cell['replay_eligible']:.0%} replayed",
-        )
-    axes.set(xlabel="frame", ylabel="tokens as in dense decoding", ylim=(0, 1))
-    axes.grid(True)
-    axes.legend()
+def draw_loss(axes: Axes, cells: pd.DataFrame) -> None:
+    """Loss over dense decoding with its interval over clips."""
+    mean = cells["teacher_forced_nats"] - cells["teacher_forced_dense_nats"]
+    ends = mean - cells["loss_low"], cells["loss_high"] - mean
+    for (scope, window), (colour, marker, label) in STYLES.items():
+        at = (cells["scope"] == scope) & (cells["window"] == window)
+        ratio, below_above = cells["replay_eligible"][at], [end[at].clip(lower=0) for end in ends]
+        axes.errorbar(ratio, mean[at], below_above, marker=marker, color=colour, label=label)
 
 
 def draw(table: pd.DataFrame) -> Figure:
-    """PSNR of both samplings and teacher-forced loss over the ratio, and drift."""
+    """Teacher-forced loss over the ratio, and three figures of the clips that were drawn."""
     figure = Figure(figsize=(9, 7), layout="constrained")
     FigureCanvasAgg(figure)
-    (greedy, drawn), (loss, drift) = figure.subplots(2, 2)
-    draw_over_ratio(greedy, table, "psnr_db", "greedy")
-    draw_over_ratio(drawn, table, "psnr_db", "top_k")
-    for axes, title in ((greedy, "Greedy clips, six frames"), (drawn, "Drawn clips")):
-        axes.set(ylabel="PSNR to dense decoding (dB)", title=title, ylim=(10, 30))
-    draw_over_ratio(loss, table, "teacher_forced_nats", "top_k")
-    loss.set(ylabel="nats per token, true tokens fed", title="Loss without drift")
-    loss.legend()
-    draw_drift(drift, table, "greedy")
-    drift.set_title("Drift of greedy clips under scope row")
+    (loss, likely), (psnr, ssim) = figure.subplots(2, 2)
+    drawn = table[table["sampling"] == "top_k"].sort_values("replay_eligible")
+    draw_loss(loss, drawn)
+    loss.set(ylabel="nats per token over dense", title="True tokens fed, 95 % over clips")
+    for axes, measure, label in (
+        (likely, "clip_nats", "dense model's loss on it (nats)"),
+        (psnr, "true_psnr_db", "PSNR to the true clip (dB)"),
+        (ssim, "true_ssim", "SSIM to the true clip"),
+    ):
+        draw_over_ratio(axes, drawn, measure)
+        axes.set(ylabel=label, title="Drawn clips, mean")
+    for axes in (loss, likely, psnr, ssim):
+        axes.set(xlabel="replay ratio of eligible steps", xlim=(-0.02, 1.0))
+        axes.grid(True)
+    likely.legend()
     return figure
 
 

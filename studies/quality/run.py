@@ -3,10 +3,11 @@
     python -m studies.quality.run
 
 The first four clips of ``traces/vilau_8f.yaml`` (eight rows: one group) are decoded in every cell
-of the grid below, greedily, by top-k and with their true tokens, and compared with the same decoded
-without replay and with dense attention. A finished cell is in ``quality.csv`` at once and is never
-decoded again: the run may be stopped at any time, and the same command goes on. Cells of other
-weights or clips are never mixed: a file of those is refused.
+of the grid below, greedily, by top-k and with their true tokens, beside the same decoded without
+replay and with dense attention; what a cell generates is then read by the dense model. A finished
+cell is in ``quality.csv`` at once and is never decoded again: the run may be stopped at any time,
+and the same command goes on. Cells of other weights, clips or measures are never mixed: a file of
+those is refused.
 """
 
 import argparse
@@ -16,20 +17,23 @@ from dataclasses import dataclass
 from functools import partial
 from math import inf
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from carsim.cli.capture import progress_bar
 from carsim.decoder.capture import prepare
 from carsim.decoder.content import TOKENS_PER_FRAME, Codebook
-from carsim.decoder.group import Decoded, Group, decode_group
-from carsim.decoder.quality import assess, mean_loss, variant
+from carsim.decoder.group import Group, decode_group
+from carsim.decoder.quality import Generated, clip_means, compare, reading, variant
 from carsim.decoder.recipe import Method, Recipe, parse_recipe
-from carsim.decoder.workers import run_in_workers
+from carsim.decoder.workers import Advance, run_in_workers
 from carsim.errors import InputError
 from carsim.files import write_whole
 from carsim.policy import Dense, Scope, Streaming
+from carsim.trace.meta import PerClip
 from carsim.yaml_file import read_mapping
 
 FOLDER = Path(__file__).parent
@@ -37,7 +41,11 @@ RECIPE = FOLDER.parents[1] / "traces" / "vilau_8f.yaml"
 N_CLIPS = 4
 SAMPLINGS: tuple[Method, ...] = ("top_k", "greedy")
 KEYS = ["frames", "scope", "window", "sampling", "tau"]
-MEASURES = ("psnr_db", "ssim", "token_agreement")
+MEASURES = {"clip_nats": "clip_nats", "psnr_db": "true_psnr_db", "ssim": "true_ssim"}
+"""Of what was generated: figure of a trace's metadata -> column, beside that of dense decoding."""
+
+FORMAT = 2
+"""Of the table: 1 held PSNR and SSIM against dense decoding, pooled over clips."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +65,23 @@ class Setting:
         )
 
 
+class Cell(NamedTuple):
+    """A decoded setting: tokens int64[S, n] of n clips, losses [S, n], and its replay ratio.
+
+    Losses are the dense model's where tokens were generated, and the setting's own where given.
+    """
+
+    tokens: NDArray[np.int64]
+    nats: NDArray[np.float64]
+    replay_eligible: float
+
+
 Job = tuple[Setting, Method | Literal["given"]]
+Losses = tuple[float, ...]
+"""Teacher-forced loss of each clip."""
+
+BY_CLIP = "teacher_forced_nats_c"
+"""Columns of :data:`Losses`, with the number of the clip behind it."""
 
 REFERENCE = Setting("row", 0, inf)
 TAUS: dict[Scope, tuple[float, ...]] = {
@@ -113,86 +137,98 @@ def measure(
     due = [each for each in settings if _same(known, base, each, sampling).empty]
     if not due:
         return known
-    losses = {each: loss for each in (REFERENCE, *due) for loss in _loss(known, base, each)}
-    jobs: list[Job] = [(REFERENCE, sampling)]
-    jobs += [(REFERENCE, "given")] if REFERENCE not in losses else []
-    for setting in due:
-        if setting != REFERENCE:
-            jobs += [(setting, sampling)]
-            jobs += [(setting, "given")] if setting not in losses else []
+    forced = {each: nats for each in (REFERENCE, *due) for nats in _forced(known, base, each)}
     at = {REFERENCE: groups[0]}
-    for setting in due:
-        if setting != REFERENCE:
-            at[setting] = prepare(setting.apply(base), folder)[1][0]
-    pieces = [partial(decode_group, _variant(at, *job)) for job in jobs]
-    tokens: dict[Setting, Decoded] = {}
+    at |= {each: prepare(each.apply(base), folder)[1][0] for each in due if each != REFERENCE}
+    jobs: list[Job] = []
+    for setting in at:
+        jobs += [(setting, sampling)]
+        jobs += [(setting, "given")] if setting not in forced else []
+    pieces = [partial(decode, _variant(at, *job)) for job in jobs]
+    generated: dict[Setting, Cell] = {}
 
-    def keep(number: int, decoded: Decoded) -> None:
+    def keep(number: int, cell: Cell) -> None:
         nonlocal known
         setting, way = jobs[number]
         if way == "given":
-            losses[setting] = mean_loss(decoded.nats, base.fed_frames)
+            forced[setting] = clip_means(cell.nats, base.fed_frames)
         else:
-            tokens[setting] = decoded
-        if not {REFERENCE} <= losses.keys() & tokens.keys():
+            generated[setting] = cell
+        if not {REFERENCE} <= forced.keys() & generated.keys():
             return
-        for ready in [each for each in due if each in losses and each in tokens]:
+        for ready in [each for each in due if each in forced and each in generated]:
             due.remove(ready)
-            row = _row(base, codebook, ready, sampling, tokens, losses)
+            row = _row(base, codebook, groups[0], ready, sampling, generated, forced)
             known = pd.concat([known, pd.DataFrame([row])], ignore_index=True)
             _write(table, known)
 
     with progress_bar(f"quality, {sampling}") as progress:
-        total = sum(piece.args[0].work for piece in pieces)
+        total = sum(piece.args[0].work * (1 + _is_read(piece.args[0])) for piece in pieces)
         run_in_workers(pieces, total=total, workers=workers, progress=progress, finished=keep)
     return known
+
+
+def decode(group: Group, advance: Advance) -> Cell:
+    """Decode a cell; what it generates with anything approximated, the dense model reads."""
+    decoded = decode_group(group, advance)
+    nats = decoded.nats
+    if _is_read(group):
+        nats = decode_group(reading(group, decoded.tokens), advance).nats
+    ratio = float(decoded.replay[TOKENS_PER_FRAME:].mean())
+    return Cell(decoded.tokens, nats, round(ratio, 4))
+
+
+def _is_read(group: Group) -> bool:
+    return group.sampling is not None and group.policy != variant(group, ("given", "dense")).policy
 
 
 def _variant(
     at: Mapping[Setting, Group], setting: Setting, way: Method | Literal["given"]
 ) -> Group:
     """What is decoded of a setting: eight rows, tokens sampled or given."""
-    return variant(at[setting], (way, "reference" if setting == REFERENCE else "approximate"))
+    return variant(at[setting], (way, "dense" if setting == REFERENCE else "approximate"))
 
 
 def _row(
     base: Recipe,
     codebook: Codebook,
+    group: Group,
     setting: Setting,
     sampling: Method,
-    decoded: Mapping[Setting, Decoded],
-    losses: Mapping[Setting, float],
+    generated: Mapping[Setting, Cell],
+    forced: Mapping[Setting, Losses],
 ) -> dict[str, Any]:
     """A finished cell."""
-    quality = assess(
+    cell, dense = generated[setting], generated[REFERENCE]
+    measured = compare(
         codebook,
         base.fed_frames,
-        (sampling,),
+        sampling,
+        group.tokens,
         {
-            (sampling, "approximate"): decoded[setting].tokens,
-            (sampling, "reference"): decoded[REFERENCE].tokens,
+            "approximate": Generated(cell.tokens, cell.nats),
+            "dense": Generated(dense.tokens, dense.nats),
         },
-        {"approximate": losses[setting], "reference": losses[REFERENCE]},
     )
-    measured = quality.by_sampling[0]
-    by_frame = {
-        f"{name}_f{quality.first_frame + frame}": value
-        for name in MEASURES
-        for frame, value in enumerate(getattr(measured, f"{name}_by_frame"))
-    }
-    return {
+    loss = PerClip(own=forced[setting], dense=forced[REFERENCE])
+    row: dict[str, Any] = {
         "frames": base.n_frames,
         "scope": setting.scope,
         "window": setting.window,
         "sampling": sampling,
         "tau": setting.tau,
-        "replay_eligible": round(float(decoded[setting].replay[TOKENS_PER_FRAME:].mean()), 4),
-        **{name: getattr(measured, name) for name in MEASURES},
-        "teacher_forced_nats": quality.teacher_forced_nats,
-        "teacher_forced_dense_nats": quality.teacher_forced_dense_nats,
-        "n_clips": quality.n_clips,
-        **by_frame,
+        "replay_eligible": cell.replay_eligible,
+        "teacher_forced_nats": loss.own_mean,
+        "teacher_forced_dense_nats": loss.dense_mean,
+        "loss_low": loss.difference.low,
+        "loss_high": loss.difference.high,
     }
+    for name, column in MEASURES.items():
+        figures: PerClip = getattr(measured, name)
+        row |= {column: figures.own_mean, f"dense_{column}": figures.dense_mean}
+    row |= {"token_agreement": measured.token_agreement_mean, "n_clips": len(loss.own)}
+    rounded = {key: round(at, 5) if isinstance(at, float) else at for key, at in row.items()}
+    return rounded | {f"{BY_CLIP}{clip}": nats for clip, nats in enumerate(loss.own)}
 
 
 def _same(
@@ -210,16 +246,19 @@ def _same(
     return same if sampling is None else same[same["sampling"] == sampling]
 
 
-def _loss(known: pd.DataFrame, base: Recipe, setting: Setting) -> list[float]:
-    """The loss of a setting, which is the same under every sampling, if it is known."""
+def _forced(known: pd.DataFrame, base: Recipe, setting: Setting) -> list[Losses]:
+    """The losses of a setting, which are the same under every sampling, if they are known."""
     same = _same(known, base, setting)
-    return [] if same.empty else [float(same["teacher_forced_nats"].iloc[0])]
+    if same.empty:
+        return []
+    return [tuple(map(float, same.filter(regex=rf"^{BY_CLIP}\d+$").iloc[0]))]
 
 
 def _inputs(base: Recipe, group: Group) -> str:
-    """A hash of all that does not vary over the grid: weights, clips, seed, sampling."""
+    """A hash of all that does not vary over the grid: weights, clips, seed, sampling, measures."""
     fixed = base.model_dump_json(exclude={"tau", "attention", "decision_scope", "name", "output"})
-    return hashlib.sha256(f"{fixed} {group.model.source}".encode()).hexdigest()
+    text = f"{fixed} {group.model.source} format {FORMAT}"
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _read(table: Path, inputs: str) -> pd.DataFrame:
@@ -230,7 +269,7 @@ def _read(table: Path, inputs: str) -> pd.DataFrame:
     if not stamp.exists() or stamp.read_text(encoding="utf-8").strip() != inputs:
         raise InputError(
             str(table),
-            "was measured with other weights, clips or sampling",
+            "was measured with other weights, clips or sampling, or holds other measures",
             f"remove it and {stamp.name} to measure all cells again",
         )
     return pd.read_csv(table)
@@ -241,7 +280,7 @@ def _write(table: Path, rows: pd.DataFrame) -> None:
 
 
 def main() -> None:
-    """Measure what is missing, and print the table without its columns by frame."""
+    """Measure what is missing, and print the table without its columns by clip."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--table", type=Path, default=FOLDER / "quality.csv")
@@ -253,7 +292,7 @@ def main() -> None:
     except InputError as error:
         raise SystemExit(f"quality: {error}") from None
     print(
-        table.sort_values(KEYS).drop(columns=table.filter(regex=r"_f\d+$")).to_string(index=False)
+        table.sort_values(KEYS).drop(columns=table.filter(regex=r"_c\d+$")).to_string(index=False)
     )
 
 

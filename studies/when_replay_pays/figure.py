@@ -182,17 +182,12 @@ def _scopes(frame: pd.DataFrame) -> str:
                     f"{tau:g}",
                     f"{100 * first['replay_eligible']:.1f}",
                     *(f"{own.loc[bandwidth, 'speedup']:.3f}" for bandwidth in BANDWIDTHS),
-                    _measured(first["quality_loss"], 3),
-                    _measured(first["quality_psnr_db"], 1),
+                    "-" if isnan(first["quality_loss"]) else f"{first['quality_loss']:.3f}",
                 ]
             )
     names = [f"at {name}" for name in BANDWIDTHS.values()]
-    header = ["scope", "tau", "replay %", *names, "nats lost", "PSNR (dB)"]
+    header = ["scope", "tau", "replay %", *names, "nats lost"]
     return markdown(header, rows)
-
-
-def _measured(value: float, digits: int) -> str:
-    return "-" if isnan(value) else f"{value:.{digits}f}"
 
 
 def draw(frame: pd.DataFrame, path: Path) -> None:

@@ -10,15 +10,19 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
 from test_capture import TRACES, make_recipe, read
 
 from carsim.cli import carsim
 from carsim.decoder import capture as capturing
 from carsim.decoder.capture import References, capture, prepare
 from carsim.decoder.content import load_codebook
-from carsim.decoder.group import decode_group
-from carsim.decoder.quality import compare, variant
+from carsim.decoder.group import Decoded, Group, decode_group
+from carsim.decoder.quality import Generated, Kind, Way, assess, compare, reading, variant
+from carsim.statistics import Interval
 from carsim.trace import Trace, save_trace
+from carsim.trace.meta import MOST_PSNR_DB
 
 TOP_K = {"method": "top_k", "k": 20, "temperature": 1.0, "guidance_scale": 1.5}
 
@@ -31,6 +35,10 @@ def measured_recipe(folder: Path, **changes: Any) -> Path:
         "quality": {"clips": 2, "samplings": ["greedy", "top_k"]},
     }
     return make_recipe(folder, **{**fields, **changes})
+
+
+def decode(group: Group) -> Decoded:
+    return decode_group(group, lambda units: None)
 
 
 @pytest.fixture(scope="module")
@@ -51,37 +59,61 @@ def test_quality_of_a_capture(measured: Trace) -> None:
     assert quality is not None
     assert (quality.n_clips, quality.first_frame) == (2, 1)
     assert [each.sampling for each in quality.by_sampling] == ["greedy", "top_k"]
-    assert quality.teacher_forced_nats != quality.teacher_forced_dense_nats
+    forced = quality.teacher_forced_nats
+    assert forced.own != forced.dense
+    assert len(set(forced.own)) == 2, "each clip has its own"
     for each in quality.by_sampling:
-        assert len(each.ssim_by_frame) == 2
-        assert 5 < each.psnr_db < 40
-        assert each.token_agreement < 1
-        # Frames are equally large: mean squared errors and shares average over frames.
-        errors = [10 ** (-psnr / 10) for psnr in each.psnr_db_by_frame]
-        assert -10 * np.log10(np.mean(errors)) == pytest.approx(each.psnr_db, abs=1e-3)
-        assert np.mean(each.token_agreement_by_frame) == pytest.approx(
-            each.token_agreement, abs=1e-4
-        )
+        assert all(5 < psnr < 40 for psnr in (*each.psnr_db.own, *each.psnr_db.dense))
+        assert all(agreement < 1 for agreement in each.token_agreement)
+        assert each.clip_nats.own != each.clip_nats.dense
+    assert measured.meta.own_quality == quality.by_sampling[1], "tokens were drawn"
 
 
-def test_quality_compares_what_was_captured_with_decoding_densely(
+def test_quality_holds_what_was_captured_and_dense_decoding_against_the_clip(
     tmp_path: Path, measured: Trace, codebook: Any
 ) -> None:
+    """Decoded by hand here: with and without skips, tokens fed, and dense on what was generated."""
     recipe = read(measured_recipe(tmp_path))
-    _, groups = prepare(recipe, tmp_path)
-    made, wanted, forced = (
-        decode_group(variant(groups[0], way), lambda units: None)
-        for way in (("top_k", "approximate"), ("top_k", "reference"), ("given", "reference"))
+    (group,) = prepare(recipe, tmp_path)[1]
+    ways: tuple[Way, ...] = (
+        ("top_k", "approximate"),
+        ("top_k", "dense"),
+        ("given", "approximate"),
+        ("given", "dense"),
     )
+    made, beside, forced, forced_dense = (decode(variant(group, way)) for way in ways)
     np.testing.assert_array_equal(made.replay, measured.replay)
-    assert not wanted.replay.any()
-    assert np.isnan(wanted.tas).all()
+    assert not beside.replay.any()
+    assert np.isnan(beside.tas).all()
+    np.testing.assert_array_equal(forced.tokens, group.tokens)
+    read_again = decode(reading(group, made.tokens))
+    assert not read_again.replay.any()
+    np.testing.assert_array_equal(read_again.tokens, made.tokens)
+    expected = assess(
+        codebook,
+        1,
+        group.tokens,
+        {"approximate": forced.nats, "dense": forced_dense.nats},
+        {
+            "top_k": {
+                "approximate": Generated(made.tokens, read_again.nats),
+                "dense": Generated(beside.tokens, beside.nats),
+            }
+        },
+    )
     quality = measured.meta.quality
     assert quality is not None
-    expected = compare(codebook, "top_k", made.tokens[256:], wanted.tokens[256:])
-    assert quality.by_sampling[1] == expected
-    np.testing.assert_array_equal(forced.tokens, groups[0].tokens)
-    assert quality.teacher_forced_dense_nats == round(float(forced.nats[256:].mean()), 4)
+    assert quality.by_sampling[1:] == expected.by_sampling
+    assert quality.teacher_forced_nats == expected.teacher_forced_nats
+    by_hand = forced_dense.nats[256:, 1].mean()
+    assert quality.teacher_forced_nats.dense[1] == pytest.approx(by_hand, abs=1e-5)
+
+
+def test_dense_decoding_has_the_losses_that_reading_its_clips_gives(tmp_path: Path) -> None:
+    """So that what dense decoding generated is not decoded a second time."""
+    (group,) = prepare(read(measured_recipe(tmp_path, n_frames=2)), tmp_path)[1]
+    dense = decode(variant(group, ("top_k", "dense")))
+    np.testing.assert_array_equal(decode(reading(group, dense.tokens)).nats, dense.nats)
 
 
 def test_nothing_is_lost_where_nothing_is_skipped(tmp_path: Path) -> None:
@@ -89,10 +121,27 @@ def test_nothing_is_lost_where_nothing_is_skipped(tmp_path: Path) -> None:
     recipe = read(measured_recipe(tmp_path, n_frames=2)).model_copy(update={"tau": float("inf")})
     quality = capture(recipe, tmp_path, workers=0).meta.quality
     assert quality is not None
-    assert quality.teacher_forced_nats == quality.teacher_forced_dense_nats
+    assert quality.loss == Interval(0.0, 0.0, 0.0)
     for each in quality.by_sampling:
-        assert (each.psnr_db, each.ssim, each.token_agreement) == (float("inf"), 1.0, 1.0)
-        assert each.identical_clips == 2
+        for figures in (each.psnr_db, each.ssim, each.clip_nats):
+            assert figures.own == figures.dense
+        assert each.token_agreement == (1.0, 1.0)
+
+
+def test_runs_share_their_noise_until_they_part(tmp_path: Path) -> None:
+    """Where little is skipped, draws differ little: common random numbers, not other draws."""
+    recipe = read(measured_recipe(tmp_path, n_frames=2))
+    (group,) = prepare(recipe, tmp_path)[1]
+    made, dense, other = (
+        decode(each)
+        for each in (
+            group,
+            variant(group, ("top_k", "dense")),
+            replace(variant(group, ("top_k", "dense")), seeds=((9, 1), (9, 2))),
+        )
+    )
+    agree, by_chance = ((dense.tokens == each.tokens)[256:].mean() for each in (made, other))
+    assert agree > 2 * by_chance
 
 
 def test_sparse_attention_alone_is_measured_against_dense(tmp_path: Path) -> None:
@@ -107,13 +156,16 @@ def test_sparse_attention_alone_is_measured_against_dense(tmp_path: Path) -> Non
     quality = capture(read(path), tmp_path, workers=0).meta.quality
     assert quality is not None
     assert quality.n_clips == 1
-    assert quality.by_sampling[0].token_agreement < 1
+    assert quality.by_sampling[0].token_agreement[0] < 1
 
 
 def test_captures_share_what_they_are_measured_against(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The second tau decodes itself, with sampled and with true tokens, and no reference again."""
+    """Another tau decodes itself, sampled, with true tokens, and read again: no reference.
+
+    Decodings of a capture, and then of dense readings of what it generated.
+    """
     decoded: list[int] = []
 
     def counting(pieces: Sequence[Any], **options: Any) -> list[Any]:
@@ -127,58 +179,88 @@ def test_captures_share_what_they_are_measured_against(
     capture(first, tmp_path, references=references)
     second = first.model_copy(update={"tau": 0.5})
     shared = capture(second, tmp_path, references=references)
-    assert decoded == [4, 2]
+    assert decoded == [4, 1, 2, 1]
     assert shared.meta == capture(second, tmp_path).meta
     capture(first.model_copy(update={"seed": 9}), tmp_path, references=references)
-    assert decoded[-1] == 4, "other weights, other references"
+    assert decoded[-2:] == [4, 1], "other weights, other references"
 
 
 def test_comparing_frames_made_by_hand(codebook: Any) -> None:
-    """One clip is the same; of the other, one token of its second frame differs."""
-    wanted = np.zeros((512, 2), np.int64)
-    made = wanted.copy()
-    made[300, 1] = 511
-    found = compare(codebook, "greedy", made, wanted)
+    """Three frames, one given. Clip 0 is the true one; of clip 1 two tokens differ, one given."""
+    truth = np.zeros((768, 2), np.int64)
+    made, dense = truth.copy(), truth.copy()
+    made[[100, 300], 1] = 511
+    dense[300:302, 1] = 511
+    nats = np.tile([1.0, 2.0], (768, 1))
+    nats[:256] = 9
+    generated: dict[Kind, Generated] = {
+        "approximate": Generated(made, nats),
+        "dense": Generated(dense, nats / 2),
+    }
+    found = compare(codebook, 1, "greedy", truth, generated)
     error = ((codebook.codes[511].astype(float) - codebook.codes[0]) ** 2).sum()
-    n_values = 64 * 64 * 3
-    psnr = 10 * np.log10(255**2 / (error / (4 * n_values)))
-    assert found.psnr_db == pytest.approx(psnr, abs=1e-3)
-    assert found.psnr_db_by_frame == (
-        float("inf"),
-        pytest.approx(psnr - 10 * np.log10(2), abs=1e-3),
-    )
-    assert found.token_agreement_by_frame == (1.0, round(511 / 512, 4))
-    assert found.ssim_by_frame[0] == 1.0 > found.ssim_by_frame[1] > 0.9
-    assert found.identical_clips == 1
+    n_values = 2 * 64 * 64 * 3
+    psnr = 10 * np.log10(255**2 / (error / n_values))
+    assert found.psnr_db.own == (MOST_PSNR_DB, pytest.approx(psnr, abs=1e-4))
+    assert found.psnr_db.dense[1] == pytest.approx(psnr - 10 * np.log10(2), abs=1e-4)
+    assert found.token_agreement == (1.0, round(511 / 512, 5))
+    assert found.ssim.own[0] == 1.0 > found.ssim.own[1] > found.ssim.dense[1] > 0.9
+    assert (found.clip_nats.own, found.clip_nats.dense) == ((1.0, 2.0), (0.5, 1.0))
 
 
-def test_info_shows_quality_by_frame(measured: Trace, tmp_path: Path) -> None:
-    output = (
-        CliRunner()
-        .invoke(carsim, ["trace", "info", str(measured.path)], env={"COLUMNS": "150"})
-        .output
-    )
-    quality = measured.meta.quality
+@given(data=st.data())
+def test_figures_lie_within_their_bounds(codebook: Any, data: st.DataObject) -> None:
+    """Random clips, far from any that a model makes; a clip held against itself is at the top."""
+    seed = data.draw(st.integers(0, 2**32))
+    truth, other = np.random.default_rng(seed).integers(codebook.n_codes, size=(2, 512, 2))
+    nats = np.zeros((512, 2))
+    generated: dict[Kind, Generated] = {
+        "approximate": Generated(other, nats),
+        "dense": Generated(truth, nats),
+    }
+    found = compare(codebook, 1, "top_k", truth, generated)
+    assert all(0 <= psnr < MOST_PSNR_DB for psnr in found.psnr_db.own)
+    assert all(-1 <= ssim < 1 for ssim in found.ssim.own)
+    assert set(found.psnr_db.dense) == {MOST_PSNR_DB}
+    assert set(found.ssim.dense) == {1.0}
+    assert all(0 <= agreement < 0.05 for agreement in found.token_agreement)
+
+
+def test_info_shows_the_quality_of_the_traces_own_sampling(measured: Trace, tmp_path: Path) -> None:
+    output = CliRunner().invoke(carsim, ["trace", "info", str(measured.path)]).output
+    assert max(map(len, output.splitlines())) <= 80
+    quality, own = measured.meta.quality, measured.meta.own_quality
     assert quality is not None
-    greedy = quality.by_sampling[0]
+    assert own is not None
     for words in (
-        "2 clips against no replay, dense attention",
-        f"{quality.teacher_forced_dense_nats:.3f}",
-        "PSNR of peak 255",
-        "top k: same tokens",
-        f"{greedy.psnr_db_by_frame[1]:.1f}",
-        f"{greedy.ssim:.3f}",
+        "frames 1-2 of 2 clips; dense: no replay, dense attention",
+        "quality: mean over clips [95 % interval]; generated by top_k",
+        f"{quality.teacher_forced_nats.dense_mean:.3f}",
+        quality.loss.text(),
+        "PSNR to the true clip (dB)",
+        f"{own.psnr_db.own_mean:.1f}",
+        f"{own.psnr_db.dense_mean:.1f}",
+        own.ssim.difference.text(),
+        f"{own.token_agreement_mean:.1%}",
     ):
         assert words in output
-    same = quality.by_sampling[1].model_copy(update={"psnr_db": float("inf")})
+    assert "greedy" not in output
     meta = measured.meta.model_copy(
-        update={"quality": quality.model_copy(update={"by_sampling": (same,)})}
+        update={"quality": quality.model_copy(update={"by_sampling": quality.by_sampling[:1]})}
     )
-    save_trace(tmp_path / "same.npz", replace(measured, meta=meta))
-    shown = CliRunner().invoke(carsim, ["trace", "info", str(tmp_path / "same.npz")]).output
-    assert "identical" in shown
-    listed = CliRunner().invoke(carsim, ["trace", "list", str(tmp_path / "same.npz")]).output
-    assert listed.splitlines()[1].endswith("same")
+    save_trace(tmp_path / "other.npz", replace(measured, meta=meta))
+    output = CliRunner().invoke(carsim, ["trace", "info", str(tmp_path / "other.npz")]).output
+    assert quality.loss.text() in output, "true tokens are fed, whatever the sampling"
+    assert "PSNR" not in output
+    assert "greedy" not in output
+
+
+def test_info_says_nothing_of_quality_that_schema_1_pooled(measured: Trace, tmp_path: Path) -> None:
+    meta = measured.meta.model_copy(update={"quality": None, "schema_version": 1})
+    old = save_trace(tmp_path / "old.npz", replace(measured, meta=meta))
+    output = CliRunner().invoke(carsim, ["trace", "info", str(old.path)]).output
+    assert "not read from a file of schema 1" in output
+    assert "PSNR" not in output
 
 
 def test_a_list_of_traces(measured: Trace, tmp_path: Path) -> None:
@@ -193,11 +275,9 @@ def test_a_list_of_traces(measured: Trace, tmp_path: Path) -> None:
     assert rows[0]["tau"] == "tau 1"
     assert rows[0]["weights_sha256"] == ""
     table = CliRunner().invoke(carsim, ["trace", "list", *files], env={"COLUMNS": "80"})
-    assert measured.meta.quality is not None
-    psnr_db = measured.meta.quality.by_sampling[1].psnr_db  # top_k, as the trace was sampled
     line = table.output.splitlines()[2].split()
     assert line[:4] == ["other.npz", "4", "3", "1"]  # rows, frames, tau; no layer is exempt
-    assert line[-1] == f"{psnr_db:.1f}"
+    assert line[-1] == f"{measured.replay[256:].mean():.1%}"
 
 
 def test_a_list_fits_a_terminal() -> None:

@@ -33,7 +33,7 @@ def test_a_stopped_study_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
     def counting(group: Group, advance: Any) -> Decoded:
         decoded.append(group)
-        if len(decoded) == 6:
+        if len(decoded) == 7:
             raise KeyboardInterrupt
         return real(group, advance)
 
@@ -42,36 +42,55 @@ def test_a_stopped_study_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         measure(tmp_path, CELLS)
     assert len(pd.read_csv(tmp_path / "q.csv")) == 2
     table = measure(tmp_path, CELLS)
-    assert len(decoded) == 6 + 1 + 4, "one reference, and two ways in each of two cells"
+    assert len(decoded) == 7 + 1 + 6, "dense, and in each of two cells two ways and a reading"
     assert len(table) == len(pd.read_csv(tmp_path / "q.csv")) == 4
     measure(tmp_path, CELLS)
-    assert len(decoded) == 11, "nothing is left"
+    assert len(decoded) == 14, "nothing is left"
 
     rows = table.set_index(["scope", "window", "tau"])
     reference = rows.loc[("row", 0, study.inf)]
-    assert (reference["psnr_db"], reference["token_agreement"]) == (study.inf, 1.0)
+    assert (reference["loss_low"], reference["loss_high"], reference["token_agreement"]) == (
+        0,
+        0,
+        1,
+    )
+    for column in study.MEASURES.values():
+        assert reference[column] == reference[f"dense_{column}"]
     assert reference["replay_eligible"] == 0
     alone, together = rows.loc[("row", 0, 1.0)], rows.loc[("batch", 0, 1.0)]
     assert alone["replay_eligible"] > together["replay_eligible"] > 0
     assert rows.loc[("row", 16, study.inf)]["replay_eligible"] == 0
-    assert rows.loc[("row", 16, study.inf)]["psnr_db"] < 40
-    assert table["psnr_db_f1"].tolist() == table["psnr_db"].tolist(), "one generated frame"
-    assert list(table.columns[:12]) == [
+    assert rows.loc[("row", 16, study.inf)]["token_agreement"] < 1
+    assert table["dense_true_psnr_db"].nunique() == 1, "of the same dense clips"
+    clips = table[["teacher_forced_nats_c0", "teacher_forced_nats_c1"]]
+    assert clips.mean(axis=1).tolist() == pytest.approx(table["teacher_forced_nats"], abs=1e-5)
+    difference = table["teacher_forced_nats"] - table["teacher_forced_dense_nats"]
+    assert (difference >= table["loss_low"] - 2e-5).all()
+    assert (difference <= table["loss_high"] + 2e-5).all()
+    assert list(table.columns) == [
         "frames",
         "scope",
         "window",
         "sampling",
         "tau",
         "replay_eligible",
-        "psnr_db",
-        "ssim",
-        "token_agreement",
         "teacher_forced_nats",
         "teacher_forced_dense_nats",
+        "loss_low",
+        "loss_high",
+        "clip_nats",
+        "dense_clip_nats",
+        "true_psnr_db",
+        "dense_true_psnr_db",
+        "true_ssim",
+        "dense_true_ssim",
+        "token_agreement",
         "n_clips",
+        "teacher_forced_nats_c0",
+        "teacher_forced_nats_c1",
     ]
     both = measure(tmp_path, CELLS[:2], "greedy")
-    assert len(decoded) == 13, "losses with given tokens are the same under every sampling"
+    assert len(decoded) == 17, "losses with given tokens are the same under every sampling"
     assert both.groupby("sampling").size().to_dict() == {"top_k": 4, "greedy": 2}
     losses = both[both["tau"] == 1.0].groupby("scope")["teacher_forced_nats"].nunique()
     assert losses["row"] == 1

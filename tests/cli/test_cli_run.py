@@ -2,16 +2,19 @@
 
 import json
 import re
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
 from tiny import MISFIT, tiny_report, write_inputs
+from trace_maker import make_quality
 
 from carsim.cli.console import LEAST_WIDTH, PIPED_WIDTH, in_order, output_console, show
 from carsim.metrics import METRICS
 from carsim.policy import Streaming
 from carsim.report.run_words import DETAILS, HEADLINE, sections
 from carsim.report.stored import stored
+from carsim.trace import TraceMeta, load_trace, save_trace
 
 
 def test_everything_that_was_found_is_printed_and_nothing_else(call, toy):
@@ -35,6 +38,17 @@ def test_everything_that_was_found_is_printed_and_nothing_else(call, toy):
             assert word in out
     assert "\x1b" not in out
     assert all(line == line.rstrip() for line in out.splitlines())
+
+
+def test_measured_quality_is_of_the_captured_decisions_alone(call, toy, tmp_path):
+    """Its loss has an interval; other thresholds were not measured."""
+    trace = load_trace(toy[1])
+    meta = trace.meta.model_dump() | {"quality": make_quality()}
+    path = tmp_path / "measured.npz"
+    save_trace(path, replace(trace, meta=TraceMeta(**meta)))
+    words = "loss +0.125 nats a token [0.000, 0.250] over dense on 2 clips (teacher-forced)"
+    assert words in " ".join(call("run", toy[0], "--trace", str(path))[1].split())
+    assert "nats a token" not in call("run", toy[0], "--trace", str(path), "--tau", "0.5")[1]
 
 
 @pytest.mark.parametrize("width", [80, 120])

@@ -274,7 +274,7 @@ def change(**fields: Any) -> Callable[[dict[str, Any]], None]:
         (put("tas", np.zeros((12, 2, 3), np.float16)), "got float16 of shape (12, 2, 3)"),
         (put("meta", np.array([1, 2])), "expected one string, got int64 of shape (2,)"),
         (put("meta", np.array('{"producer": ')), "meta: $: Invalid JSON"),
-        (change(schema_version=2), "schema version 2, this carsim reads version 1"),
+        (change(schema_version=3), "schema version 3, this carsim reads 1 and 2"),
         (change(colour="red"), "$.colour: Extra inputs are not permitted, got 'red'"),
         (change(n_frames=2.5), "$.n_frames: Input should be a valid integer"),
         (change(n_frames="3"), "$.n_frames: Input should be a valid integer, got '3'"),

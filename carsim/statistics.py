@@ -1,0 +1,72 @@
+"""Means of a few cases, with an interval: how far the mean of other cases might lie from it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import isnan, nan
+
+import numpy as np
+
+RESAMPLES = 10_000
+"""Resamples of a bootstrap: by seed, the ends of an interval vary by about 1 % of its width."""
+
+LEVEL = 0.95
+"""Share of experiments whose interval should cover the mean of all cases there might be."""
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A mean and its interval.
+
+    Attributes:
+        mean: Mean of the cases.
+        low: Lower end; NaN where there is one case, of whose spread nothing is known.
+        high: Upper end, or NaN.
+    """
+
+    mean: float
+    low: float
+    high: float
+
+    def text(self, unit: str = "", digits: int = 3) -> str:
+        """Mean with its sign, unit and interval, without the interval where there is none.
+
+        >>> Interval(0.031, -0.00001, 0.052).text(" nats")
+        '+0.031 nats [0.000, 0.052]'
+        """
+
+        def plain(value: float, sign: str = "-") -> str:
+            return f"{round(value, digits) + 0.0:{sign}.{digits}f}"  # no minus before zero
+
+        ends = "" if isnan(self.low) else f" [{plain(self.low)}, {plain(self.high)}]"
+        return f"{plain(self.mean, '+')}{unit}{ends}"
+
+
+def bootstrap_mean(values: Sequence[float], *, seed: int = 0) -> Interval:
+    """Mean of cases with its percentile bootstrap interval (Efron, Ann. Statist. 7(1), 1979).
+
+    Cases are drawn with replacement, :data:`RESAMPLES` times as many as there are, and the interval
+    holds the middle :data:`LEVEL` of the means. For two ways that were tried on the same cases,
+    give the differences: cases that are hard for both then cancel.
+
+    Simplification: with few cases the interval is too narrow; that of 8 normal cases covers their
+    true mean in 89 instead of 95 % of experiments.
+
+    Args:
+        values: One per case, finite; tens of cases, as all resamples are held at once.
+        seed: Of the resampling, so that the same values give the same interval.
+
+    Raises:
+        ValueError: No values.
+
+    >>> bootstrap_mean([1.0, 2.0, 3.0, 4.0])
+    Interval(mean=2.5, low=1.5, high=3.5)
+    """
+    cases = np.asarray(values, float)
+    if not cases.size:
+        raise ValueError("a mean of no cases")
+    mean = float(cases.mean())
+    if cases.size == 1:
+        return Interval(mean, nan, nan)
+    drawn = np.random.default_rng(seed).integers(cases.size, size=(RESAMPLES, cases.size))
+    low, high = np.quantile(cases[drawn].mean(axis=1), [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    return Interval(mean, float(low), float(high))
