@@ -98,7 +98,7 @@ def compare(ctx: click.Context, first: str, second: str) -> None:
 
 def _in_short(loaded: "Trace") -> dict[str, str]:
     """A trace in one line of a terminal."""
-    from carsim.policy import in_ranges
+    from carsim.replay import in_ranges
     from carsim.trace import replay_ratio
 
     meta = loaded.meta
@@ -229,7 +229,8 @@ def _facts(loaded: "Trace", stats: "TraceStats") -> dict[str, str]:
         f"{pairs} guidance pairs",
         "prompt": f"{meta.prompt_tokens} tokens, {min(meta.prompt_lengths)} to "
         f"{max(meta.prompt_lengths)} of them valid",
-        "replay": f"{meta.tau_text}, TAS {meta.tas_form}, decision scope {meta.decision_scope}",
+        "replay": f"{meta.tau_text}, decision scope {meta.decision_scope}",
+        "rule": meta.rule.text,
         "attention": meta.attention.text,
         "tokens": meta.mode.replace("_", " ") + sampling,
         "weights": f"{meta.weights}, {meta.dtype}, seed {meta.seed}",

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from carsim.errors import InputError
-from carsim.policy import decision_units
+from carsim.replay import decision_units
 from carsim.trace.file import Trace
 
 MARGIN = 1e-4

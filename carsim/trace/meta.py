@@ -1,5 +1,6 @@
 """Metadata of a trace: one strict, frozen schema, stored as one JSON string in the file."""
 
+import json
 import math
 from typing import Annotated, Literal, Self
 
@@ -17,7 +18,8 @@ from pydantic import (
 )
 
 from carsim.errors import InputError
-from carsim.policy import Attention, Pairs, Replay, Scope, TasForm
+from carsim.policy import Attention
+from carsim.replay import FASTCAR, Pairs, Replay, Rule, Scope
 
 SCHEMA_VERSION = 1
 """Version of the schema below; a file of another version is refused."""
@@ -32,7 +34,7 @@ def _not_nan(value: float) -> float:
 _Number = Annotated[float, AfterValidator(_not_nan)]
 
 Tau = _Number
-"""A threshold on TAS; infinity evaluates TAS and never replays."""
+"""A threshold on scores; infinity evaluates scores and never replays."""
 
 _Text = Annotated[str, StringConstraints(min_length=1)]
 
@@ -140,8 +142,9 @@ class TraceMeta(_Model):
         tokens_per_frame: N.
         prompt_tokens: P, the length to which every prompt is left-padded.
         prompt_lengths: Valid prompt tokens of each row; its length is B.
-        tau: Replay threshold: one, one per layer (None: layer never evaluates TAS), or None.
-        tas_form: ``released`` (query before rotary) or ``paper`` (query after rotary).
+        tau: Replay threshold: one, one per layer (None: layer is never scored), or None.
+        rule: Rule of replay, whose scores the trace holds; files of before have ``tas_form`` in its
+            place.
         attention: Attention policy.
         seed: Seed of everything drawn.
         guidance_pairs: (conditional, blank) row indices.
@@ -165,7 +168,7 @@ class TraceMeta(_Model):
     prompt_tokens: PositiveInt
     prompt_lengths: Annotated[tuple[PositiveInt, ...], Field(min_length=1)]
     tau: Tau | tuple[Tau | None, ...] | None
-    tas_form: TasForm = "released"
+    rule: Rule = FASTCAR
     attention: Attention
     seed: NonNegativeInt
     guidance_pairs: Pairs = ()
@@ -190,15 +193,15 @@ class TraceMeta(_Model):
 
     @property
     def tau_per_layer(self) -> tuple[float | None, ...]:
-        """One threshold per layer; None where a layer never evaluates TAS."""
+        """One threshold per layer; None where a layer is never scored."""
         if isinstance(self.tau, tuple):
             return self.tau
         return (self.tau,) * self.decoded.n_layers
 
     @property
     def replay(self) -> Replay:
-        """The rule of decisions."""
-        return Replay(self.tau_per_layer, self.tas_form, self.decision_scope, self.guidance_pairs)
+        """The decisions."""
+        return Replay(self.tau_per_layer, self.rule, self.decision_scope, self.guidance_pairs)
 
     @property
     def tau_text(self) -> str:
@@ -226,6 +229,7 @@ class TraceMeta(_Model):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
+        self.rule.check(self.decoded.n_heads, self.decoded.hidden_size)
         if isinstance(self.tau, tuple) and len(self.tau) != self.decoded.n_layers:
             raise ValueError(f"{len(self.tau)} taus for {self.decoded.n_layers} layers")
         longest = max(self.prompt_lengths)
@@ -266,7 +270,7 @@ def parse_meta(text: str, place: str) -> TraceMeta:
             or wrong; the message names the first bad field and how many more there are.
     """
     try:
-        return TraceMeta.model_validate_json(text)
+        return TraceMeta.model_validate_json(_with_rule(text))
     except ValidationError as error:
         first = error.errors()[0]
         if first["loc"] == ("schema_version",):
@@ -276,6 +280,18 @@ def parse_meta(text: str, place: str) -> TraceMeta:
                 "capture the trace again, or use the carsim that wrote it",
             ) from error
         raise first_problem(error, place, "capture the trace again, or correct it") from error
+
+
+def _with_rule(text: str) -> str:
+    """The metadata; in files from before rules had kinds, the rule stands for ``tas_form``."""
+    try:
+        raw = json.loads(text) if '"tas_form"' in text else None
+    except (ValueError, RecursionError):
+        return text  # the schema has words for it
+    if not isinstance(raw, dict) or "tas_form" not in raw or "rule" in raw:
+        return text
+    form = raw.pop("tas_form")
+    return json.dumps(raw | {"rule": {"kind": FASTCAR.kind, "form": form}})
 
 
 def first_problem(error: ValidationError, place: str, cure: str) -> InputError:

@@ -29,7 +29,8 @@ from carsim.decoder.recipe import Method, Recipe, parse_recipe
 from carsim.decoder.workers import run_in_workers
 from carsim.errors import InputError
 from carsim.files import write_whole
-from carsim.policy import Dense, Scope, Streaming
+from carsim.policy import Dense, Streaming
+from carsim.replay import Scope
 from carsim.yaml_file import read_mapping
 
 FOLDER = Path(__file__).parent
