@@ -150,6 +150,11 @@ class ReplayRule(Section):
         """Name of decoding with this rule, in tables."""
         return "FastCar" if self.is_fastcar else f"replay by {self.label}"
 
+    @property
+    def margin(self) -> float:
+        """Largest difference of scores that sums which round differently are allowed to make."""
+        return 1e-4
+
     def check(self, n_heads: int, hidden_size: int) -> None:
         """Refuse a decoder that lacks what the rule looks at.
 

@@ -32,8 +32,8 @@ class InputChange(ReplayRule):
     -0.1 replays where |u - h| is below 0.32 |h|.
 
     ``bits`` of each element are stored, as symmetric integers of a scale per vector: the largest
-    magnitude over 2^(bits - 1) - 1 (null: u itself, in the precision of activations on a machine).
-    u is rounded in the same way before it is compared, so that an input that has not changed scores
+    magnitude over 2^(bits - 1) - 1 steps (null: as it is; a machine then stores an activation). u
+    is rounded in the same way before it is compared, so that an input that has not changed scores
     0. ``elements`` compares only so many, evenly strided (null: all d). In a machine whose model is
     wider or narrower than the decoder, their share of d stays the same, rounded up.
 
@@ -55,6 +55,20 @@ class InputChange(ReplayRule):
         bits = "not quantised" if self.bits is None else f"{self.bits} bit"
         count = "all" if self.elements is None else str(self.elements)
         return f"{self.label} ({bits}, {count} element{'s' * (count != '1')})"
+
+    @property
+    def levels(self) -> int:
+        """Positive steps of a quantised element; 0 if it is stored as it is."""
+        return 0 if self.bits is None else 2 ** (self.bits - 1) - 1
+
+    @property
+    def margin(self) -> float:
+        """As for all rules, or what one element makes that falls on the next step.
+
+        A step is at most |h| / levels, and changes the square of a change c by 2 c of it: by 2 /
+        levels of |h|^2 where the input has changed by as much as there was.
+        """
+        return max(super().margin, 2 / self.levels if self.levels else 0.0)
 
     def check(self, n_heads: int, hidden_size: int) -> None:
         """Refuse more elements than there are."""
@@ -89,11 +103,10 @@ class InputChange(ReplayRule):
         """Inputs as they are held: some elements, in a few bits, [B, d] to [B, elements]."""
         if self.elements is not None:
             u = u[:, np.arange(self.elements) * u.shape[1] // self.elements]
-        if self.bits is None:
+        if not self.levels:
             return u
         largest = np.abs(u).max(axis=-1, keepdims=True)
-        levels = 2 ** (self.bits - 1) - 1
-        scale = np.where(largest > 0, largest / levels, 1).astype(u.dtype)
+        scale = np.where(largest > 0, largest / self.levels, 1).astype(u.dtype)
         held: Array = np.rint(u / scale) * scale
         return held
 

@@ -78,7 +78,7 @@ def numpy_decode(
         {},
         {"rule": Tas(form="paper")},
         {"rule": Tas(form="paper", head=2, offset=1)},
-        {"rule": InputChange(), "tau": -0.9},
+        {"rule": InputChange(bits=16), "tau": -0.9},
         {"rule": InputChange(bits=None, elements=5), "tau": -0.9},
         {"decision_scope": "pair"},
         {"decision_scope": "batch"},
