@@ -16,6 +16,8 @@ from pydantic import (
     GetCoreSchemaHandler,
     GetJsonSchemaHandler,
     ValidationError,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
     model_validator,
 )
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
@@ -163,6 +165,27 @@ def _path(location: tuple[int | str, ...], raw: Any, *, is_missing: bool) -> lis
 
 def _key(part: str) -> str:
     return part if part.isprintable() and 0 < len(part) <= 60 else shown(part)
+
+
+def by_kind(base: type[Section], registry: Mapping[str, type[Section]]) -> WrapValidator:
+    """Annotation of a field that holds a section of any kind of a registry.
+
+    Instances are taken as they are; mappings may name a kind that was added to the registry later.
+
+    Args:
+        base: Class of all kinds.
+        registry: Kinds by name; those in it now are the field's own union.
+    """
+    shipped = frozenset(registry)
+
+    def of_kind(value: Any, of_shipped: ValidatorFunctionWrapHandler) -> Any:
+        if isinstance(value, base):
+            return value
+        kind = value.get("kind") if isinstance(value, dict) else None
+        added = registry.get(kind) if isinstance(kind, str) and kind not in shipped else None
+        return added.model_validate(value) if added else of_shipped(value)
+
+    return WrapValidator(of_kind)
 
 
 class OneOf:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from carsim.decoder.structures import Config, Policy, Weights
 from carsim.policy import Dense, Streaming
+from carsim.replay import Tas
 
 Vector = NDArray[np.float64]
 Visible = Callable[[int, int, Vector], list[int]]
@@ -98,16 +99,17 @@ class _Row:
         return out
 
     def score(self, layer: int) -> float:
-        shape, theta = self.config.geometry, self.config.rope_theta
+        shape, theta, rule = self.config.geometry, self.config.rope_theta, self.policy.rule
+        assert isinstance(rule, Tas)
         token = len(self.inputs[layer]) - 1
-        aligned = token - self.config.tokens_per_frame
+        aligned = token - self.config.tokens_per_frame + rule.offset
         keys = self.project(layer, aligned)[1]
         logits = []
         for head, q in enumerate(self.project(layer, token)[0]):
-            query = q if self.policy.tas_form == "released" else _turn(q, token, theta)
+            query = q if rule.form == "released" else _turn(q, token, theta)
             key = _turn(keys[head * len(keys) // shape.n_heads], aligned, theta)
             logits.append(query @ key / np.sqrt(shape.head_dim))
-        return float(np.mean(logits))
+        return float(np.mean(logits) if rule.head is None else logits[rule.head])
 
     def mlp(self, layer: int, x: Vector) -> Vector:
         normed = _norm(x, self.weights.ln_mlp[layer], self.config.rms_eps)

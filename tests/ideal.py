@@ -25,14 +25,15 @@ from carsim.machine.hardware import Hardware, Path
 from carsim.machine.phase import Outcome
 from carsim.machine.phases import AttendCases, Phases
 from carsim.policy import PLAIN
+from carsim.replay import ReplayRule
 
 
-def attend(phases: Phases, attended: Any, scored: bool = False, outside: bool = False) -> Outcome:
+def attend(
+    phases: Phases, attended: Any, rule: ReplayRule | None = None, outside: bool = False
+) -> Outcome:
     """Dense attention over so many tokens each."""
     tokens = np.atleast_1d(np.asarray(attended, np.int64))
-    return phases.attention(
-        scored, AttendCases(tokens, np.ones_like(tokens), tokens), PLAIN, outside
-    )
+    return phases.attention(rule, AttendCases(tokens, np.ones_like(tokens), tokens), PLAIN, outside)
 
 
 def ideal_hardware(

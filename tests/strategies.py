@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from carsim.design import Design, build_design
 from carsim.machine.hardware import Hardware
 from carsim.mapping import MAPPINGS
+from carsim.replay import FASTCAR, InputChange, ReplayRule, Tas
 from carsim.workload.geometry import Video
 
 CONSTANT = {"value": 1.0, "low": 0.5, "high": 2.0, "source": "made up for a test"}
@@ -30,6 +31,16 @@ ENERGY = {
     ),
 }
 
+
+RULES: list[ReplayRule] = [
+    FASTCAR,
+    Tas(form="paper", head=1),
+    Tas(offset=1),
+    InputChange(),
+    InputChange(bits=None),
+    InputChange(bits=3, elements=5),
+]
+"""Rules of replay with fields of every sort; elements fit the narrowest of the drawn models."""
 
 DATAFLOWS = ("dot_product", "weight_stationary", "input_stationary", "output_stationary")
 GROUPED = {"bits": 4, "group": 8, "scale_bits": 16, "zero_bits": 4}

@@ -9,6 +9,7 @@ import carsim
 from carsim.mapping import MAPPINGS
 from carsim.memory import STANDARDS
 from carsim.policy import ATTENTION
+from carsim.replay import RULES
 from carsim.schedule import SCHEDULES
 from carsim.technology import TECHNOLOGIES
 
@@ -17,11 +18,14 @@ REGISTRIES = {
     "schedule": SCHEDULES,
     "mapping": MAPPINGS,
     "policy": ATTENTION,
+    "replay": RULES,
     "technology": TECHNOLOGIES,
     "memory": STANDARDS,
 }
 # Words of the language that happen to be names of kinds, where no kind is meant.
 OTHER_MEANINGS = {"dense", "batch", "heads", "static"}
+# The array of a trace that holds the scores of any rule, and the record of them.
+OTHER_MEANINGS |= {"tas"}
 
 
 # What others measured was measured on memories of certain standards.

@@ -4,7 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from carsim.policy import Dense, decision_units, unanimous
+from carsim.policy import Dense
+from carsim.replay import decision_units, unanimous
 from carsim.trace import Geometry, Trace, TraceMeta
 from carsim.trace.file import evaluated, would_replay
 

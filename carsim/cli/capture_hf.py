@@ -172,6 +172,7 @@ def run_hf(folder: Path, options: dict[str, Any], progress: "Progress") -> "Trac
 def _plan(folder: Path, options: dict[str, Any]) -> "HfPlan":
     from carsim.decoder.hf import HfPlan, TokenSampling
     from carsim.policy import Dense, Streaming
+    from carsim.replay import Tas
 
     ctx = click.get_current_context()
     for is_idle, names, why in (
@@ -189,7 +190,7 @@ def _plan(folder: Path, options: dict[str, Any]) -> "HfPlan":
         n_frames=options["frames"],
         tokens_per_frame=options["tokens_per_frame"],
         tau=options["tau"],
-        tas_form=options["tas"],
+        rule=Tas(form=options["tas"]),
         attention=Streaming(sinks=options["sinks"], window=window) if window else Dense(),
         decision_scope=options["decision_scope"],
         guided=options["guidance_pairs"] != 0,

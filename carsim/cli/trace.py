@@ -84,7 +84,6 @@ def list_traces(files: tuple[str, ...], as_csv: bool) -> None:
 def compare(ctx: click.Context, first: str, second: str) -> None:
     """Compare two traces of one recipe; exit with 1 unless rounding explains all differences."""
     from carsim.trace import compare_traces, load_trace
-    from carsim.trace.compare import MARGIN
 
     found = compare_traces(load_trace(first), load_trace(second))
     if found.identical:
@@ -93,9 +92,9 @@ def compare(ctx: click.Context, first: str, second: str) -> None:
     click.echo(
         f"metadata that differ: {', '.join(found.changed_fields) or 'none'}\n"
         f"largest score difference up to a first flip: {found.max_tas_error:.2e} "
-        f"(rounding may make {MARGIN:.0e})\n"
+        f"(rounding may make {found.margin:.0e})\n"
         f"decisions that differ: {found.flipped}, from {found.first_flips} first flips, "
-        f"{found.unexplained_flips} of them farther than {MARGIN:.0e} from tau\n"
+        f"{found.unexplained_flips} of them farther than {found.margin:.0e} from tau\n"
         f"replay ratio over eligible steps: {found.ratio_difference:+.4%}\n"
         + (f"counts of keys read that differ: {found.reads_differ}\n" if found.reads_differ else "")
         + f"{'equivalent' if found.equivalent else 'NOT equivalent'}"
@@ -106,7 +105,7 @@ def compare(ctx: click.Context, first: str, second: str) -> None:
 
 def _in_short(loaded: "Trace") -> dict[str, str]:
     """A trace in one line of a terminal."""
-    from carsim.policy import in_ranges
+    from carsim.replay import in_ranges
     from carsim.trace import replay_ratio
 
     meta = loaded.meta
@@ -195,7 +194,9 @@ def _tables(loaded: "Trace", stats: "TraceStats") -> Iterable["Table"]:
     if stats.tas_quantiles.size:
         headings = [f"{quantile:.0%}" for quantile in QUANTILES]
         scores = [f"{value:.3f}" for value in stats.tas_quantiles]
-        yield _table("TAS over all evaluated steps", headings, [scores], texts=0)
+        yield _table(
+            f"{loaded.meta.rule.label} over all evaluated steps", headings, [scores], texts=0
+        )
     by_frame = [
         (str(frame), f"{ratio:.1%}" if frame else "never")
         for frame, ratio in enumerate(stats.by_frame)
@@ -238,9 +239,8 @@ def _facts(loaded: "Trace", stats: "TraceStats") -> dict[str, str]:
         f"{pairs} guidance pairs",
         "prompt": f"{meta.prompt_tokens} tokens, {min(meta.prompt_lengths)} to "
         f"{max(meta.prompt_lengths)} of them valid",
-        "replay": meta.tau_text
-        + ("" if meta.made_up else f", TAS {meta.tas_form}")
-        + f", decision scope {meta.decision_scope}",
+        "replay": f"{meta.tau_text}, decision scope {meta.decision_scope}",
+        "rule": "none" if meta.made_up else meta.rule.text,
         "attention": meta.attention.text,
         "tokens": meta.mode.replace("_", " ") + sampling,
         "weights": f"{meta.weights}, {meta.dtype}, seed {meta.seed}",

@@ -15,7 +15,7 @@ from carsim.decoder.capture import capture
 from carsim.decoder.recipe import Recipe
 from carsim.decoder.workers import Progress
 from carsim.errors import InputError
-from carsim.policy import decision_units
+from carsim.replay import decision_units
 
 TOLERANCE = 0.005
 _MOST_DECODINGS = 6

@@ -255,7 +255,7 @@ def metadata(
         prompt_tokens=recipe.prompt_tokens,
         prompt_lengths=tuple(len(prompt) for prompt in recipe.prompts),
         tau=recipe.thresholds,
-        tas_form=recipe.tas_form,
+        rule=recipe.rule,
         attention=recipe.attention,
         seed=recipe.seed,
         guidance_pairs=recipe.pairs,

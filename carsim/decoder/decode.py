@@ -6,6 +6,7 @@ hidden states come out), and rows advance in lockstep. It knows nothing of hardw
 """
 
 from collections.abc import Callable, Iterable
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +21,8 @@ from carsim.decoder.structures import (
     Weights,
     new_state,
 )
-from carsim.policy import Query, temporal_attention_score
+from carsim.policy import Query
+from carsim.replay import Seen
 
 Recorder = Callable[[LayerRecord], None]
 """Is shown every layer of every decode step; it must not write to what it is shown."""
@@ -81,7 +83,7 @@ def decode_step(
 
     Keys and values are always computed and cached; attention reads those that its policy selects.
     A layer with tau scores every step after the first frame, and replays as
-    :mod:`carsim.policy.replay` has it.
+    :mod:`carsim.replay.decide` has it.
 
     Args:
         config: Shapes and arithmetic.
@@ -117,27 +119,38 @@ def decode_step(
         chosen = attention.select(state.attention, layer, query)
         x = x + attend(q_rotated, keys, values, padding, chosen) @ weights.w_out[layer]
 
-        # Decision: which rows replay
-        replay, tas, k_aligned = np.zeros(batch, bool), None, None
+        # Decision: which rows replay, by their score under the rule
+        normed = rms_norm(x, weights.ln_mlp[layer], config.rms_eps)  # [B, d]
+        seen = Seen(
+            q, q_rotated, partial(_cached, keys), normed, tokens_per_frame=config.tokens_per_frame
+        )
+        replay, tas = np.zeros(batch, bool), None
         if policy.replay.scores(layer, step, config.tokens_per_frame):
-            k_aligned = keys[:, :, slot - config.tokens_per_frame]  # [B, KV, hd]
-            tas = temporal_attention_score(q, q_rotated, k_aligned, policy.tas_form)  # [B]
+            tas = policy.rule.score(state.rule, layer, place, seen)  # [B]
             replay = policy.replay.decide(tas, layer)
 
         # MLP of the rows that compute; the others add what is held for this place of the frame
         held, computes = state.held[layer, :, place], ~replay  # [B, d], a view: writing it holds
         if computes.any():
-            normed = rms_norm(x[computes], weights.ln_mlp[layer], config.rms_eps)
-            held[computes] = swiglu(normed, weights.w_gate_up[layer], weights.w_down[layer])
+            held[computes] = swiglu(
+                normed[computes], weights.w_gate_up[layer], weights.w_down[layer]
+            )
+        if policy.tau[layer] is not None:
+            policy.rule.computed(state.rule, layer, place, computes, seen)
         x = x + held
 
         if record is not None:
-            record(LayerRecord(step, layer, query, chosen, k_aligned, tas, replay, held, x))
+            record(LayerRecord(step, layer, query, chosen, seen, tas, replay, held, x))
         if place == config.tokens_per_frame - 1:
             kept = attention.end_of_frame(state.attention, layer, keys, values)
             state.kept[layer] = slot + 1 - padding if kept is None else kept
     state.step += 1
     return rms_norm(x, weights.ln_final, config.rms_eps)
+
+
+def _cached(keys: Array, ago: int) -> Array:
+    """The cached key of so many tokens ago, [B, KV, hd]."""
+    return keys[:, :, -1 - ago]
 
 
 def decode(

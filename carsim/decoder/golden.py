@@ -6,7 +6,7 @@ described in ``tests/data/golden/README.md``. A file may leave outputs out; they
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from carsim.decoder.decode import decode, prefill
 from carsim.decoder.structures import Config, LayerRecord, Policy, parse_shapes, stack_weights
 from carsim.errors import InputError
-from carsim.policy import temporal_attention_score
+from carsim.replay import Tas, TasForm
 from carsim.trace import Geometry
 from carsim.trace.npz import MAX_BYTES, NpzArchive
 
@@ -106,7 +106,8 @@ def check_golden(path: str | Path) -> GoldenReport:
         outputs = _decode_all(config, policy, inputs, dense="hidden_dense" in archive.headers)
     tolerance = TOLERANCE[config.dtype]
     # A file holds the score of the form that does not decide, and not that of the other one.
-    other_form = {"tas_postrope_q" if policy.tas_form == "paper" else "tas_prerope_q": None}
+    form = _form(archive)
+    other_form = {"tas_postrope_q" if form == "paper" else "tas_prerope_q": None}
     checks = []
     for name in _OUTPUT_SHAPES:
         if name not in archive.headers:
@@ -122,7 +123,7 @@ def check_golden(path: str | Path) -> GoldenReport:
         path=Path(path),
         note=str(archive.read("note")) if "note" in archive.headers else "",
         dtype=config.dtype,
-        tas_form=policy.tas_form,
+        tas_form=form,
         checks=tuple(checks),
         missing=tuple(name for name in _OUTPUT_SHAPES if name not in archive.headers | other_form),
     )
@@ -152,7 +153,9 @@ def _decode_all(
     embeddings = inputs["visual_embeds"].astype(config.dtype).swapaxes(0, 1)  # [S, B, d]
     n_steps, batch, width = embeddings.shape
     layers = config.geometry.n_layers
-    scores = {form: np.full((n_steps, layers, batch), np.nan) for form in ("released", "paper")}
+    rules = [Tas(form=form) for form in get_args(TasForm)]
+    scores = {rule.form: np.full((n_steps, layers, batch), np.nan) for rule in rules}
+    tas = np.full((n_steps, layers, batch), np.nan)
     skip = np.zeros((n_steps, layers, batch), bool)
     mlp = np.empty((n_steps, layers, batch, width), config.dtype)
     residual = np.empty_like(mlp)
@@ -160,15 +163,13 @@ def _decode_all(
     def record(seen: LayerRecord) -> None:
         at = seen.step, seen.layer
         skip[at], mlp[at], residual[at] = seen.replay, seen.mlp, seen.residual
-        if seen.k_aligned is not None:
-            for form in ("released", "paper"):
-                scores[form][at] = temporal_attention_score(
-                    seen.query.q, seen.query.q_rotated, seen.k_aligned, form
-                )
+        if seen.tas is not None:
+            tas[at] = seen.tas
+            for rule in rules:
+                scores[rule.form][at] = rule.score(None, seen.layer, 0, seen.seen)
 
     state, prefill_hidden = prefill(config, policy, weights, prompt, mask)
     hidden = decode(config, policy, weights, state, embeddings, record)
-    tas = scores[policy.tas_form]
     tau = np.array([np.nan if tau is None else tau for tau in policy.tau])[:, None]
     margin = np.abs(tas - tau)[np.isfinite(tas) & np.isfinite(tau)]
     eligible = skip[config.tokens_per_frame :]
@@ -221,10 +222,12 @@ def _read_setting(archive: NpzArchive) -> tuple[Config, Policy]:
     )
     if any(value is not None and np.isnan(value) for value in tau):
         raise _bad(archive, "tau", "NaN in a layer where tau_is_none is False")
-    form: Literal["released", "paper"] = (
-        "paper" if "tas_prerope_q" in archive.headers else "released"
-    )
-    return config, Policy(tau, form)
+    return config, Policy(tau, Tas(form=_form(archive)))
+
+
+def _form(archive: NpzArchive) -> TasForm:
+    """Form of the score that decides: the file holds the other one under a name of its own."""
+    return "paper" if "tas_prerope_q" in archive.headers else "released"
 
 
 def _check_shapes(archive: NpzArchive, counts: dict[str, int]) -> None:

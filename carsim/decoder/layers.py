@@ -7,10 +7,8 @@ element operations work in place on arrays of their own.
 import numpy as np
 
 from carsim.decoder.structures import Array
-from carsim.policy import Selection, temporal_attention_score
+from carsim.policy import Selection
 from carsim.policy.base import Bools, Ints
-
-__all__ = ["attend", "attend_prompt", "rms_norm", "rotate", "swiglu", "temporal_attention_score"]
 
 
 def rms_norm(x: Array, weight: Array, eps: float) -> Array:

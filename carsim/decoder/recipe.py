@@ -23,7 +23,9 @@ from pydantic import (
 
 from carsim.decoder.content import TOKENS_PER_FRAME, Clip
 from carsim.decoder.structures import Policy
-from carsim.policy import Attention, Pairs, Scope, TasForm
+from carsim.errors import InputError
+from carsim.policy import Attention
+from carsim.replay import FASTCAR, Pairs, Rule, Scope
 from carsim.trace import Geometry
 from carsim.trace.meta import Tau, first_problem
 
@@ -109,7 +111,7 @@ class Recipe(_Strict):
         prompt_tokens: P, to which every prompt is left-padded.
         tau: Replay threshold: one, one per layer, or null for dense decoding.
         exempt_layers: Layers that are scored and never replay, whatever the one tau is.
-        tas_form: Form of the score.
+        rule: Rule of replay: the score that tau is compared with.
         attention: Attention policy.
         decision_scope: Rows that decide together.
         given_frames: First frames that are fed from the clip, where the rest is sampled.
@@ -131,7 +133,7 @@ class Recipe(_Strict):
     prompt_tokens: PositiveInt
     tau: Tau | tuple[Tau | None, ...] | None
     exempt_layers: tuple[NonNegativeInt, ...] = ()
-    tas_form: TasForm = "released"
+    rule: Rule = FASTCAR
     attention: Attention
     decision_scope: Scope = "row"
     given_frames: NonNegativeInt | None = None
@@ -183,12 +185,13 @@ class Recipe(_Strict):
         """The decoder's policy."""
         tau = self.thresholds
         taus = tau if isinstance(tau, tuple) else (tau,) * self.decoded.n_layers
-        return Policy(taus, self.tas_form, self.attention, self.decision_scope, self.pairs)
+        return Policy(taus, self.rule, self.attention, self.decision_scope, self.pairs)
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
         if isinstance(self.tau, tuple) and len(self.tau) != self.decoded.n_layers:
             raise ValueError(f"{len(self.tau)} taus for {self.decoded.n_layers} layers")
+        self.rule.check(self.decoded.n_heads, self.decoded.hidden_size)
         if self.exempt_layers:
             self._check_exempt_layers()
         if (self.sampling is None) != (self.given_frames is None):
@@ -241,6 +244,12 @@ def parse_recipe(loaded: dict[str, Any], path: Path) -> Recipe:
     Raises:
         InputError: A field is missing, unknown or wrong; the message names the first one.
     """
+    if "tas_form" in loaded:
+        raise InputError(
+            f"{path}: $.tas_form",
+            "the form of the score is a field of the rule of replay",
+            f"write 'rule: {{kind: {FASTCAR.kind}, form: released}}' in its place, or form: paper",
+        )
     try:
         return Recipe.model_validate_json(json.dumps(loaded))  # JSON has lists for tuples
     except ValidationError as error:

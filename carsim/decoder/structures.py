@@ -16,15 +16,12 @@ from carsim.policy import (
     CacheShape,
     Dense,
     KvReads,
-    Pairs,
     Query,
-    Replay,
-    Scope,
     Selection,
 )
-from carsim.policy import TasForm as TasForm
 from carsim.policy.base import Array as Array
 from carsim.policy.base import Ints
+from carsim.replay import FASTCAR, DecoderShape, Pairs, Replay, ReplayRule, Scope, Seen
 from carsim.trace import Geometry
 
 
@@ -50,23 +47,23 @@ class Policy:
     """The decoder skips MLPs by replay, and keys by its attention policy.
 
     Attributes:
-        tau: One threshold per layer; see :class:`~carsim.policy.Replay` for it and for others.
-        tas_form: Form of the score.
+        tau: One threshold per layer; see :class:`~carsim.replay.Replay` for it and for others.
+        rule: Rule of the score.
         attention: Attention policy.
         scope: Rows that decide together.
         pairs: Guidance pairs, for scope ``pair``.
     """
 
     tau: tuple[float | None, ...]
-    tas_form: TasForm = "released"
+    rule: ReplayRule = FASTCAR
     attention: AttentionPolicy = field(default_factory=Dense)
     scope: Scope = "row"
     pairs: Pairs = ()
 
     @property
     def replay(self) -> Replay:
-        """The rule of decisions."""
-        return Replay(self.tau, self.tas_form, self.scope, self.pairs)
+        """The decisions."""
+        return Replay(self.tau, self.rule, self.scope, self.pairs)
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,6 +90,7 @@ class State:
     cos: Array  # [positions, hd]
     sin: Array  # [positions, hd], signed as rotate() wants it
     attention: Any  # state of the attention policy
+    rule: Any  # state of the rule of replay
     kept: Ints  # [L, B]: tokens that the cache holds since the last frame ended
     prompt_slots: int  # P
     step: int = 0  # decode steps done
@@ -112,8 +110,7 @@ class LayerRecord:
         layer: Layer.
         query: The newest tokens' queries and the cached keys.
         chosen: The keys that attention read.
-        k_aligned: Cached key of the same place in the previous frame, [B, KV, hd]; None where the
-            score is not evaluated.
+        seen: What the rule of replay may look at.
         tas: The score that decides, [B]; None where it is not evaluated.
         replay: bool[B].
         mlp: Output of the MLP branch, fresh or replayed, [B, d].
@@ -124,7 +121,7 @@ class LayerRecord:
     layer: int
     query: Query
     chosen: Selection
-    k_aligned: Array | None
+    seen: Seen
     tas: Array | None
     replay: NDArray[np.bool_]
     mlp: Array
@@ -180,7 +177,7 @@ def new_state(config: Config, policy: Policy, prompt_mask: NDArray[np.bool_]) ->
 
     Args:
         config: Shapes and dtype.
-        policy: Its attention may keep a state of its own.
+        policy: Its attention and its rule of replay may keep states of their own.
         prompt_mask: bool[B, P], False for left padding; every row has at least one True.
     """
     shape = config.geometry
@@ -211,8 +208,24 @@ def new_state(config: Config, policy: Policy, prompt_mask: NDArray[np.bool_]) ->
                 dtype=dtype,
             )
         ),
+        rule=policy.rule.begin(rule_shape(shape, config.tokens_per_frame, batch, dtype)),
         kept=np.tile(prompt_slots - padding, (shape.n_layers, 1)),
         prompt_slots=prompt_slots,
+    )
+
+
+def rule_shape(
+    geometry: Geometry, tokens_per_frame: int, n_rows: int, dtype: np.dtype[Any]
+) -> DecoderShape:
+    """A decoding as its rule of replay is told of it."""
+    return DecoderShape(
+        n_layers=geometry.n_layers,
+        n_rows=n_rows,
+        tokens_per_frame=tokens_per_frame,
+        hidden_size=geometry.hidden_size,
+        n_heads=geometry.n_heads,
+        head_dim=geometry.head_dim,
+        dtype=dtype,
     )
 
 

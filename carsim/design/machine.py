@@ -5,6 +5,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from carsim.mapping import MAPPINGS
+from carsim.replay import Point
 from carsim.schedule import Registers
 from carsim.section import (
     FieldError,
@@ -21,7 +22,6 @@ Dataflow = Literal["dot_product", "weight_stationary", "output_stationary", "inp
 Arithmetic = Literal["int4", "int8", "int16", "fp16"]
 WeightSharing = Literal["broadcast", "private", "private_per_sequence"]
 Mapping = Annotated[str, OneOf(MAPPINGS)]
-DecisionAt = Literal["q", "attention", "residual"]
 Cores = Annotated[int, Field(gt=0, le=1024)]
 
 
@@ -120,8 +120,10 @@ class Machine(Section):
         "attention and its projections split by heads, all else a sequence per core (heads); or a "
         "sequence per core whose remainder after whole rounds is split (hybrid)",
     )
-    decision_at: DecisionAt = Field(
-        "attention", description="when the replay decision of a layer is known"
+    decision_at: Point = Field(
+        "attention",
+        description="when the replay decision of a layer is known; later where the rule of replay "
+        "is known later",
     )
     include_head: bool = Field(True, description="run the head; leaving it out is reported")
     exchange_bytes_per_cycle: PositiveInt = Field(

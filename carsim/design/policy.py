@@ -5,7 +5,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, field_validator
 
 from carsim.policy import Attention as Attention
-from carsim.policy import Dense, Scope, Streaming
+from carsim.policy import Dense, Streaming
+from carsim.replay import Scope
 from carsim.schedule import BASELINE, DEFAULT, SCHEDULES
 from carsim.section import MOST, FieldError, OneOf, Section
 from carsim.yaml_file import shown

@@ -21,7 +21,7 @@ from carsim.explore.axis import PSEUDO_PATHS
 from carsim.explore.points import Point
 from carsim.explore.study import Study, trace_names
 from carsim.machine.batches import Batches, make_batches
-from carsim.machine.compare import decisions_for, run_variant, trace_for, video_of
+from carsim.machine.compare import decisions_for, rule_of, run_variant, trace_for, video_of
 from carsim.machine.hardware import Hardware
 from carsim.machine.phases import Phases
 from carsim.machine.result import RowResult
@@ -78,7 +78,7 @@ class Evaluator:
         replays = changes.get("replay", True)
         if not isinstance(replays, bool):
             raise InputError("replay", f"got {shown(replays)}", "give true or false")
-        fit = check_fit(design, video)
+        fit = check_fit(design, video, rule_of(design, own_variant(design), traces))
         own = baseline = None
         if fit.fits or study.file.allow_misfit:
             own = self._machines.row(design, traces, video, fit, replays=replays)
@@ -157,6 +157,7 @@ class Machines:
                 variant.replays,
                 video,
                 (policy.tau, policy.decision_scope, policy.batch),
+                design.model.body.hidden_size,
             ),
             lambda: make_batches(
                 decisions_for(design, variant, traces, self._resample_seed, video), policy.batch

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from carsim.errors import InputError
+from carsim.replay import FASTCAR, ReplayRule
 from carsim.trace import Decisions
 
 
@@ -24,6 +25,7 @@ class Batches:
         label: The same, in one phrase.
         reads: Tokens whose K and V are read where that depends on the data, and in how many runs:
             means over rows and heads, rounded up, int64[G, S, L] each.
+        rule: Rule by which they were made; None where nothing is decided.
     """
 
     replay: NDArray[np.bool_]
@@ -32,6 +34,7 @@ class Batches:
     source: str
     label: str
     reads: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
+    rule: ReplayRule | None = FASTCAR
 
     def part(self, steps: NDArray[np.intp], most: int | None = None) -> "Batches":
         """Some steps of all batches, or of the first ``most`` of them."""
@@ -201,4 +204,5 @@ def make_batches(decisions: Decisions, batch: int) -> Batches:
         source=decisions.source,
         label=decisions.label,
         reads=None if reads is None else (mean(reads.tokens), mean(reads.runs)),
+        rule=decisions.rule,
     )

@@ -18,6 +18,7 @@ from carsim.machine.simulate import simulate
 from carsim.machine.variants import Variant, own_variant, variants
 from carsim.mapping import MAPPINGS
 from carsim.policy import AttentionPolicy
+from carsim.replay import ReplayRule
 from carsim.schedule import SCHEDULES
 from carsim.technology.energy import energy
 from carsim.technology.fit import FitReport, check_fit
@@ -64,7 +65,7 @@ def run(
         MisfitError: The design does not fit, and that was not allowed.
     """
     video = video_of(design, traces)
-    fit = check_fit(design, video)
+    fit = check_fit(design, video, rule_of(design, own_variant(design), traces))
     if not fit.fits and not allow_misfit:
         raise MisfitError(
             design.name,
@@ -134,12 +135,14 @@ def run_variant(
             depends on: threshold, scope, schedule and attention of its policy, constants of energy.
         detail: Keep the cycles of every layer-step.
     """
+    if batches.rule is not None:
+        variant = replace(variant, method=batches.rule.method)
     plan = Plan(
         phases,
         video,
         variant.attention,
         variant.schedule,
-        variant.replays,
+        batches.rule,
         range(video.n_steps),
     )
     simulation = simulate(plan, batches, detail=detail)
@@ -190,6 +193,12 @@ def trace_for(variant: Variant, traces: Sequence[Trace]) -> Trace:
     return next((trace for trace in traces if trace.meta.attention.kind == kind), traces[0])
 
 
+def rule_of(design: Design, variant: Variant, traces: Sequence[Trace]) -> ReplayRule:
+    """The rule by which a row's decisions were made, at the width of the design's model."""
+    meta = trace_for(variant, traces).meta
+    return meta.rule.at_width(meta.decoded.hidden_size, design.model.body.hidden_size)
+
+
 def decisions_for(
     design: Design,
     variant: Variant,
@@ -226,6 +235,7 @@ def decisions_for(
             decisions = replace(decisions, reads=own.reads, held=own.held, label=label)
     else:
         decisions = captured(trace) if policy.tau == "captured" else rethreshold(trace, policy.tau)
+        decisions = replace(decisions, rule=rule_of(design, variant, traces))
         if policy.decision_scope != decisions.scope:
             decisions = rescope(decisions, decisions.pairs, policy.decision_scope, policy.batch)
         mismatch = _attention_mismatch(trace, variant)

@@ -138,7 +138,7 @@ def decode_at(phases: Phases, contexts: Sequence[int]) -> Decode:
     steps = [context - 1 for context in contexts]
     # The prompt is over, and no step begins a frame: nothing is replayed.
     video = Video(n_frames=1, tokens_per_frame=max(contexts), prompt_tokens=0)
-    plan = Plan(phases, video, policy.attention, BASELINE.kind, False, steps)
+    plan = Plan(phases, video, policy.attention, BASELINE.kind, None, steps)
     replay = np.zeros((1, len(steps), layers, hw.batch), np.bool_)
     simulation = simulate(plan, Batches(replay, hw.batch, 0, "dense", "dense"))
     totals = {name: total for name, total in simulation.totals.items() if name != "prefill"}

@@ -37,7 +37,9 @@ from carsim.machine.phase import (
     outcome,
 )
 from carsim.policy import PLAIN, AttentionPolicy
+from carsim.replay import NO_WORK, Point, ReplayRule, RuleWork, later
 from carsim.schedule import BASELINE, REPLAYS, Schedule
+from carsim.technology.capacity import machine_shape
 from carsim.technology.fit import activation_bytes_per_token, sequences_per_core
 from carsim.workload.model import Model
 from carsim.workload.ops import (
@@ -52,6 +54,7 @@ from carsim.workload.ops import (
     output_op,
     qkv_op,
     replay_op,
+    score_op,
 )
 
 SOLVED = "fluid"
@@ -144,45 +147,58 @@ class Phases:
         self._emit = emit
         self._memo: OrderedDict[Hashable, Outcome] = OrderedDict()  # used last stands last
         self._kept = 0  # phases in it
-        self._mlp_bounds: dict[int, tuple[Ints, Ints]] = {}
+        self._mlp_bounds: dict[tuple[int, ReplayRule | None], tuple[Ints, Ints]] = {}
         machine = hw.design.machine
         latencies = [path.latency_cycles for path in hw.paths]
         if machine.cores > 1 and hw.is_lockstep(hw.mapping.splits_mlp):
             latencies[hw.path_of[Stream.WEIGHTS]] += machine.overheads.broadcast_cycles
         self._latencies = tuple(latencies)
 
-    def qkv(self, scored: bool) -> Outcome:
-        """Norm and QKV projection; ``scored``: TAS is computed in this step."""
-        return self._once(("qkv", scored), lambda: self.qkv_phase(scored))
+    def qkv(self, rule: ReplayRule | None) -> Outcome:
+        """Norm and QKV projection; ``rule``: by which this step is scored, None if it is not."""
+        return self._once(("qkv", rule), lambda: self.qkv_phase(rule))
 
     def attention(
-        self, scored: bool, cases: AttendCases, policy: AttentionPolicy, aligned_outside: bool
+        self,
+        rule: ReplayRule | None,
+        cases: AttendCases,
+        policy: AttentionPolicy,
+        aligned_outside: bool,
     ) -> Outcome:
         """Attention over the cache, for n cases.
 
         Args:
-            scored: TAS is computed in these steps.
+            rule: Rule of replay by which these steps are scored, None if they are not.
             cases: Keys that are read.
             policy: Attention policy, with the cost of its decisions.
-            aligned_outside: The aligned key of TAS is not among the keys that are read.
+            aligned_outside: The cached key that is scored is not among the keys that are read.
         """
+        aligned_outside = aligned_outside and rule is not None
         chunks = self._chunk_bytes(cases)
         sizes = np.unique(chunks)
         if len(sizes) == 1:
-            return self._attend(scored, cases, policy, aligned_outside)
+            return self._attend(rule, cases, policy, aligned_outside)
         places = [np.flatnonzero(chunks == size) for size in sizes]
-        found = [self._attend(scored, cases.take(at), policy, aligned_outside) for at in places]
+        found = [self._attend(rule, cases.take(at), policy, aligned_outside) for at in places]
         return Outcome.join(found).take(np.argsort(np.concatenate(places)))
 
-    def output(self) -> Outcome:
-        """Output projection and residual."""
-        return self._once("output", self.output_phase)
+    def output(self, rule: ReplayRule | None = None) -> Outcome:
+        """Output projection and residual; norm and score where ``rule`` looks at the residual."""
+        rule = rule if _at_residual(rule) else None
+        return self._once(("output", rule), lambda: self.output_phase(rule))
 
-    def mlp(self, schedule: Schedule, cases: MlpCases) -> Outcome:
-        """Dispatch, MLP and replay of n layer-steps."""
+    def mlp(self, schedule: Schedule, cases: MlpCases, rule: ReplayRule | None = None) -> Outcome:
+        """Dispatch, MLP and replay of n layer-steps.
+
+        Args:
+            schedule: Who computes.
+            cases: Who computes what, and since when that is known.
+            rule: Rule of replay of the whole video: what it holds is written in any step.
+        """
         known = None if cases.known_cycles is None else cases.known_cycles.tobytes()
-        key = ("mlp", schedule.kind, cases.computing.shape, cases.computing.tobytes(), known)
-        return self._once(key, lambda: self.mlp_phase(schedule, cases))
+        rule = self._felt_by_mlp(rule)
+        key = ("mlp", schedule.kind, cases.computing.shape, cases.computing.tobytes(), known, rule)
+        return self._once(key, lambda: self.mlp_phase(schedule, cases, rule))
 
     def head(self) -> Outcome:
         """All dependent passes of the head, for one step of all sequences."""
@@ -217,8 +233,8 @@ class Phases:
         longest_case = AttendCases(np.array([longest]), np.array([1]), np.array([longest]))
         everyone = MlpCases(np.ones((1, self.hw.batch), np.bool_), None)
         phases = {
-            "qkv": self.qkv_phase(False),
-            "attention": self.attention_phase(False, longest_case, PLAIN, False),
+            "qkv": self.qkv_phase(None),
+            "attention": self.attention_phase(None, longest_case, PLAIN, False),
             "output": self.output_phase(),
             "mlp": self.mlp_phase(BASELINE, everyone),
         }
@@ -231,33 +247,45 @@ class Phases:
 
     # ------------------------------------------------------------------ what the rungs are given
 
-    def qkv_phase(self, scored: bool) -> Phase:
+    def qkv_phase(self, rule: ReplayRule | None) -> Phase:
         """The phase behind :meth:`qkv`."""
-        keys = self._early_keys(scored)
-        model = self._model
-        split = self.hw.mapping.splits_attention
-        return self._home(
-            [lambda rows, part, n: qkv_op(model, rows, part, streams=n, early_keys=keys)], split
-        )
+
+        def op(rows: Count, part: Slice, streams: Count) -> Op:
+            score = self._score(rule, "q", part)
+            return qkv_op(
+                self._model,
+                rows,
+                part,
+                streams=streams,
+                score_ops=score.vector_ops,
+                key_elements=score.key_elements,
+                held_bytes=score.held_bytes,
+            )
+
+        return self._home([op], self.hw.mapping.splits_attention)
 
     def attention_phase(
-        self, scored: bool, cases: AttendCases, policy: AttentionPolicy, aligned_outside: bool
+        self,
+        rule: ReplayRule | None,
+        cases: AttendCases,
+        policy: AttentionPolicy,
+        aligned_outside: bool,
     ) -> Phase:
         """The phase behind :meth:`attention`; runs of keys are of one length class."""
         body = self._model.body
-        scored_keys = int(scored) - self._early_keys(scored)
-        aligned_keys = scored_keys if aligned_outside else 0
         reads = cases.attended[:, None]
         side = policy.side_work(cases.contexts, body.n_heads, body.n_kv_heads, body.head_dim)
 
         def op(rows: Count, part: Slice, streams: Count) -> Op:
+            score = self._score(rule, "attention", part)
             return attend_op(
                 self._model,
                 rows,
                 reads,
                 part,
-                aligned_keys=aligned_keys,
-                scored_keys=scored_keys,
+                score_ops=score.vector_ops,
+                key_elements=score.key_elements if aligned_outside else 0,
+                held_bytes=score.held_bytes,
                 side_macs=np.reshape(side.macs, (-1, 1)),
                 side_vector_ops=np.reshape(side.element_ops, (-1, 1)),
                 side_bytes=np.reshape(side.bytes_read + side.bytes_written, (-1, 1)),
@@ -272,22 +300,39 @@ class Phases:
         rate = self.hw.gather_rate(step.path, chunk)
         return replace(phase, steps=(step._replace(rate=rate),))
 
-    def output_phase(self) -> Phase:
-        """The phase behind :meth:`output`."""
+    def output_phase(self, rule: ReplayRule | None = None) -> Phase:
+        """The phase behind :meth:`output`; a score is taken once the residual is complete."""
         model = self._model
-        split = self.hw.mapping.splits_attention
-        return self._home([lambda rows, part, n: output_op(model, rows, part, streams=n)], split)
 
-    def mlp_phase(self, schedule: Schedule, cases: MlpCases) -> Phase:
+        def project(rows: Count, part: Slice, streams: Count) -> Op:
+            read = self._score(rule, "residual", part)
+            return output_op(
+                model,
+                rows,
+                part,
+                streams=streams,
+                key_elements=read.key_elements,
+                held_bytes=read.held_bytes,
+            )
+
+        def score(rows: Count, part: Slice, streams: Count) -> Op:
+            ops = self._score(rule, "residual", part).vector_ops
+            return score_op(model, rows, part, score_ops=ops)
+
+        ops = [project, score] if _at_residual(rule) else [project]
+        return self._home(ops, self.hw.mapping.splits_attention)
+
+    def mlp_phase(
+        self, schedule: Schedule, cases: MlpCases, rule: ReplayRule | None = None
+    ) -> Phase:
         """The phase behind :meth:`mlp`."""
         hw, split = self.hw, self.hw.mapping.splits_mlp
         cores = hw.design.machine.cores
         computing = cases.computing
         loads = core_loads(schedule, computing, cores)
         decided = cases.known_cycles is not None
-        steps = lower(
-            hw, self._mlp_ops(), loads, split=split, handed_over=decided and schedule.central
-        )
+        ops = self._mlp_ops(normed=decided and _at_residual(rule), rule=rule)
+        steps = lower(hw, ops, loads, split=split, handed_over=decided and schedule.central)
         replaying = computing.shape[1] - computing.sum(axis=1)
         replay = self._replay(replaying, (loads > 0).sum(axis=1)) if replaying.any() else None
         dispatch = None
@@ -371,14 +416,18 @@ class Phases:
         return found
 
     def _attend(
-        self, scored: bool, cases: AttendCases, policy: AttentionPolicy, aligned_outside: bool
+        self,
+        rule: ReplayRule | None,
+        cases: AttendCases,
+        policy: AttentionPolicy,
+        aligned_outside: bool,
     ) -> Outcome:
         """Attention phases whose runs of keys are of one length class."""
         key = (
-            ("attention", scored, policy, aligned_outside),
+            ("attention", rule, policy, aligned_outside),
             tuple(each.tobytes() for each in cases),
         )
-        return self._once(key, lambda: self.attention_phase(scored, cases, policy, aligned_outside))
+        return self._once(key, lambda: self.attention_phase(rule, cases, policy, aligned_outside))
 
     def _chunk_bytes(self, cases: AttendCases) -> Ints:
         """Bytes of a run of keys: a power of two, or what is as good as contiguous, [n]."""
@@ -409,15 +458,51 @@ class Phases:
             nbytes = np.where(less[:, None], other[1], nbytes)
         return cycles, nbytes
 
-    def _early_keys(self, scored: bool) -> int:
-        """Aligned keys that are read ahead of attention, so that Q alone decides."""
-        return 1 if scored and self.hw.design.machine.decision_at == "q" else 0
+    def _score(self, rule: ReplayRule | None, point: Point, part: Slice) -> RuleWork:
+        """Work of a row's score on a core, if it is taken at this point of the layer.
 
-    def _mlp_ops(self, *, passes: int = 1, tokens: int = 1, cached: bool = True) -> list[OpOf]:
+        It is taken as early as the design says, if the rule is known by then; else, what can be
+        known before attention is taken beside it.
+        """
+        if rule is None:
+            return NO_WORK
+        taken: Point = "residual" if _at_residual(rule) else "attention"
+        if later(self.hw.design.machine.decision_at, rule.known_at) == "q":
+            taken = "q"
+        return self._work(rule, part) if taken == point else NO_WORK
+
+    def _work(self, rule: ReplayRule | None, part: Slice) -> RuleWork:
+        """Work of a rule for one row on a core."""
+        return NO_WORK if rule is None else rule.work(machine_shape(self._model, part.of))
+
+    def _felt_by_mlp(self, rule: ReplayRule | None) -> ReplayRule | None:
+        """A rule that norms what the MLP reads, or holds data that it writes; None for others."""
+        felt = _at_residual(rule) or self._work(rule, Slice()).held_bytes
+        return rule if felt else None
+
+    def _mlp_ops(
+        self,
+        *,
+        passes: int = 1,
+        tokens: int = 1,
+        cached: bool = True,
+        normed: bool = False,
+        rule: ReplayRule | None = None,
+    ) -> list[OpOf]:
         def nth(index: int) -> OpOf:
-            return lambda rows, part, streams: mlp_ops(
-                self._model, rows, part, streams=streams * passes, tokens=tokens, cached=cached
-            )[index]
+            def op(rows: Count, part: Slice, streams: Count) -> Op:
+                return mlp_ops(
+                    self._model,
+                    rows,
+                    part,
+                    streams=streams * passes,
+                    tokens=tokens,
+                    cached=cached,
+                    normed=normed,
+                    held_bytes=self._work(rule, part).held_bytes,
+                )[index]
+
+            return op
 
         return [nth(0), nth(1)]
 
@@ -466,7 +551,7 @@ class Phases:
             cycles = np.maximum(cycles, -(-moved * denominator // numerator))
         return cycles, nbytes
 
-    def mlp_bound(self, batch: int) -> tuple[Ints, Ints]:
+    def mlp_bound(self, batch: int, rule: ReplayRule | None = None) -> tuple[Ints, Ints]:
         """Lower bound of an MLP over all assignments of whole sequences, by how many compute.
 
         The least over spreading n sequences evenly over u cores: with broadcast weights or split
@@ -475,15 +560,18 @@ class Phases:
 
         Args:
             batch: B, sequences of a layer-step; those that do not compute replay.
+            rule: Rule of replay. Where its score needs the norm, that is charged with the score,
+                and nowhere here, although the first frame has no score.
 
         Returns:
             Cycles [B + 1] and bytes [B + 1, memories].
         """
-        if batch not in self._mlp_bounds:
-            self._mlp_bounds[batch] = self._least_mlp(batch)
-        return self._mlp_bounds[batch]
+        rule = self._felt_by_mlp(rule)
+        if (batch, rule) not in self._mlp_bounds:
+            self._mlp_bounds[batch, rule] = self._least_mlp(batch, rule)
+        return self._mlp_bounds[batch, rule]
 
-    def _least_mlp(self, batch: int) -> tuple[Ints, Ints]:
+    def _least_mlp(self, batch: int, rule: ReplayRule | None) -> tuple[Ints, Ints]:
         hw, split = self.hw, self.hw.mapping.splits_mlp
         cores = hw.design.machine.cores
         spreads = [(0, 1)]
@@ -496,12 +584,18 @@ class Phases:
         even = computing // used
         loads = even[:, None] + (core < (computing - even * used)[:, None])
         loads = np.where(core < used[:, None], loads, 0)
-        steps = lower(hw, self._mlp_ops(), loads, split=split)
+        ops = self._mlp_ops(normed=_at_residual(rule), rule=rule)
+        steps = lower(hw, ops, loads, split=split)
         replayed = replay_op(self._model, batch - computing, Slice()).replay_bytes
         cycles, nbytes = self._bound(steps, len(loads), replayed)
         order = np.lexsort((used, cycles, computing))
         best = order[np.searchsorted(computing[order], np.arange(batch + 1))]
         return cycles[best], nbytes[best]
+
+
+def _at_residual(rule: ReplayRule | None) -> bool:
+    """The rule looks at the residual stream after attention, normed as for the MLP."""
+    return rule is not None and rule.known_at == "residual"
 
 
 def core_loads(schedule: Schedule, computing: NDArray[np.bool_], cores: int) -> Ints:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from carsim.machine.hardware import Hardware
 from carsim.machine.phases import AttendCases, Phases
 from carsim.policy import AttentionPolicy
+from carsim.replay import ReplayRule, later
 from carsim.schedule import BASELINE, SCHEDULES, Schedule
 from carsim.workload.geometry import Video
 
@@ -23,8 +24,8 @@ class Plan:
         video: The video that is decoded.
         attention: Attention policy.
         schedule: Schedule of the sequences that compute; a key of ``SCHEDULES``.
-        replays: The policy replays at all; dense decoding computes no scores and dispatches
-            nothing.
+        rule: Rule of replay; None for decoding that never replays, which computes no scores and
+            dispatches nothing.
         steps: The steps to simulate, in order; all of the video unless a part is enough.
     """
 
@@ -32,7 +33,7 @@ class Plan:
     video: Video
     attention: AttentionPolicy
     schedule: str
-    replays: bool
+    rule: ReplayRule | None
     steps: Sequence[int]
 
     @property
@@ -43,7 +44,7 @@ class Plan:
     @cached_property
     def scored(self) -> NDArray[np.bool_]:  # [S]
         """Steps in which a replay is decided on: all after the first frame."""
-        return self.replays & (np.asarray(self.steps) >= self.video.tokens_per_frame)
+        return (self.rule is not None) & (np.asarray(self.steps) >= self.video.tokens_per_frame)
 
     @cached_property
     def reads(self) -> AttendCases:
@@ -73,8 +74,11 @@ class Plan:
 
     @cached_property
     def aligned_outside(self) -> bool:
-        """The aligned key of TAS is not among the keys that attention reads."""
-        return not self.attention.reads_aligned(self.video.tokens_per_frame)
+        """The cached key that the rule scores is not among those that attention reads."""
+        if self.rule is None:
+            return False
+        distance = self.rule.key_distance(self.video.tokens_per_frame)
+        return not self.attention.reads_aligned(distance)
 
     def known_cycles(self, attention: NDArray[np.int64], output: int) -> NDArray[np.int64]:
         """For how long decisions have been known when the residual is complete.
@@ -84,6 +88,8 @@ class Plan:
             output: Cycles of the output projection.
         """
         decision_at = self.hw.design.machine.decision_at
+        if self.rule is not None:
+            decision_at = later(decision_at, self.rule.known_at)
         if decision_at == "q":
             return attention + output
         return np.zeros_like(attention) + (output if decision_at == "attention" else 0)

@@ -157,10 +157,11 @@ def _visits_of(
         attended, runs = (each[:, where] for each in batches.reads)
         reads = AttendCases(attended, runs, np.broadcast_to(reads.contexts, attended.shape))
     cases, case_of = reads.distinct()
-    attention = phases.attention(scored, cases, plan.attention, plan.aligned_outside)
-    output = phases.output()
+    rule = plan.rule if scored else None
+    attention = phases.attention(rule, cases, plan.attention, plan.aligned_outside)
+    output = phases.output(rule)
     found = [
-        visits("qkv", phases.qkv(scored), same),
+        visits("qkv", phases.qkv(rule), same),
         visits("attention", attention, case_of),
         visits("output", output, same),
     ]
@@ -181,12 +182,12 @@ def _visits_of(
         if len(starts) == 1 and not detail:
             counts = np.zeros((n_batches, len(first)), np.int64)
             np.add.at(counts.T, same_as, rows.counts.T)
-            found.append(_Visits("mlp", phases.mlp(schedule, mlps), counts, None))
+            found.append(_Visits("mlp", phases.mlp(schedule, mlps, plan.rule), counts, None))
             continue
         index = same_as[rows.row_of] + len(first) * start_of.reshape(known.shape)
         used, index = renumber(index, len(first) * len(starts))
         mlps = mlps.take(used)
-        found.append(visits("mlp", phases.mlp(schedule, mlps), index))
+        found.append(visits("mlp", phases.mlp(schedule, mlps, plan.rule), index))
     return found
 
 
@@ -210,21 +211,22 @@ def simulate_plainly(plan: Plan, batches: Batches) -> Simulation:
     for at in np.ndindex(n_batches, n_steps, n_layers):
         step = at[1]
         scored = bool(plan.scored[step])
-        book("qkv", at, phases.qkv(scored))
+        rule = plan.rule if scored else None
+        book("qkv", at, phases.qkv(rule))
         cases = plan.reads.take(np.array([step]))
         if batches.reads is not None and plan.attention.records:
             attended, runs = (each[at][None] for each in batches.reads)
             cases = AttendCases(attended, runs, cases.contexts)
         attention = book(
-            "attention", at, phases.attention(scored, cases, plan.attention, plan.aligned_outside)
+            "attention", at, phases.attention(rule, cases, plan.attention, plan.aligned_outside)
         )
-        output = book("output", at, phases.output())
+        output = book("output", at, phases.output(rule))
         known = plan.known_cycles(np.array([attention]), output)
         schedule = plan.schedule_of(scored)
         for number, group in enumerate(plan.groups(scored)):
             computing = ~batches.replay[at][None, group]
             start = known * (number == 0) if scored else None
-            book("mlp", at, phases.mlp(schedule, MlpCases(computing, start)))
+            book("mlp", at, phases.mlp(schedule, MlpCases(computing, start), plan.rule))
     totals = {name: total_of(pairs) for name, pairs in seen.items()}
     totals["mlp"] = _with_mlp_bound(totals["mlp"], plan, batches)
     outside, cycles = _outside_of_layers(plan, n_batches)
@@ -248,7 +250,7 @@ def _outside_of_layers(plan: Plan, n_batches: int) -> tuple[dict[str, PhaseTotal
 
 def _with_mlp_bound(total: PhaseTotals, plan: Plan, batches: Batches) -> PhaseTotals:
     """The bound of all MLPs: it knows no register groups, only how many sequences compute."""
-    cycles, nbytes = plan.phases.mlp_bound(plan.hw.batch)
+    cycles, nbytes = plan.phases.mlp_bound(plan.hw.batch, plan.rule)
     counts = batches.computing_counts
     return replace(
         total,

@@ -18,6 +18,7 @@ from carsim.machine.result import RowResult
 from carsim.machine.simulate import simulate, simulate_plainly
 from carsim.observe import Timeline
 from carsim.policy import AttentionPolicy
+from carsim.replay import ReplayRule
 from carsim.schedule import Schedule
 from carsim.units import GB
 
@@ -150,25 +151,29 @@ class _Observed(Phases):
         self._memories = memories
         self._timeline = timeline
 
-    def qkv(self, scored: bool) -> Outcome:
+    def qkv(self, rule: ReplayRule | None) -> Outcome:
         """The first phase of a layer."""
         self.layer += 1
-        return self._record("QKV projection", super().qkv(scored))
+        return self._record("QKV projection", super().qkv(rule))
 
     def attention(
-        self, scored: bool, cases: AttendCases, policy: AttentionPolicy, aligned_outside: bool
+        self,
+        rule: ReplayRule | None,
+        cases: AttendCases,
+        policy: AttentionPolicy,
+        aligned_outside: bool,
     ) -> Outcome:
         """The second."""
-        found = super().attention(scored, cases, policy, aligned_outside)
+        found = super().attention(rule, cases, policy, aligned_outside)
         return self._record("attention", found)
 
-    def output(self) -> Outcome:
+    def output(self, rule: ReplayRule | None = None) -> Outcome:
         """The third."""
-        return self._record("output projection", super().output())
+        return self._record("output projection", super().output(rule))
 
-    def mlp(self, schedule: Schedule, cases: MlpCases) -> Outcome:
+    def mlp(self, schedule: Schedule, cases: MlpCases, rule: ReplayRule | None = None) -> Outcome:
         """The last."""
-        return self._record("MLP", super().mlp(schedule, cases))
+        return self._record("MLP", super().mlp(schedule, cases, rule))
 
     def head(self) -> Outcome:
         """After all layers."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from carsim.design import Design
 from carsim.policy import PLAIN, AttentionPolicy
+from carsim.replay import FASTCAR
 from carsim.schedule import BASELINE, SCHEDULES
 
 BOUND_NAME, BOUND_KEY = "bound: whole sequences on these cores", "bound"
@@ -25,6 +26,7 @@ class Variant:
         is_bound: The row is the bound of such a policy instead of a simulation.
         is_whole: The bound is over assignments of whole sequences, as the mapping splits nothing.
         detail: Fields of the attention, if an earlier row is of the same kinds.
+        method: Name of decoding with the rule of replay of its decisions.
     """
 
     attention: AttentionPolicy
@@ -33,6 +35,7 @@ class Variant:
     is_bound: bool = False
     is_whole: bool = True
     detail: str = ""
+    method: str = FASTCAR.method
 
     @property
     def key(self) -> str:
@@ -55,11 +58,11 @@ class Variant:
         label = self.attention.label + (f" ({self.detail})" if self.detail else "")
         if not self.replays:
             return (self.attention.kind if plain else label) + joined
-        return f"FastCar{joined}" + ("" if plain else f" + {label}")
+        return f"{self.method}{joined}" + ("" if plain else f" + {label}")
 
     def is_same(self, other: "Variant") -> bool:
         """The two policies are equal, whatever their rows are called."""
-        return replace(self, detail="") == replace(other, detail="")
+        return replace(self, detail=other.detail, method=other.method) == other
 
 
 BASE = Variant(PLAIN, BASELINE.kind, replays=False)

@@ -1,4 +1,4 @@
-"""Policies: replay, and the kinds of attention, each in one file.
+"""Attention policies, each in one file.
 
 A kind of attention is added by a file with a subclass of :class:`AttentionPolicy`, whose docstring
 has the contract, and a line in :data:`ATTENTION`. From outside of the package, an instance can be
@@ -19,7 +19,7 @@ reads the newest half of the context, and says so to the machine:
 ...     def reads(self, context):
 ...         return KvReads(context - context // 2, np.ones_like(context))
 ...
-...     def reads_aligned(self, tokens_per_frame):
+...     def reads_aligned(self, distance):
 ...         return False
 >>> NewestHalf().reads(np.array([5, 6])).tokens.tolist()
 [3, 3]
@@ -27,9 +27,9 @@ reads the newest half of the context, and says so to the machine:
 ``tests/toy_policies.py`` has two more, one of which depends on data.
 """
 
-from typing import TYPE_CHECKING, Annotated, Any, Union
+from typing import TYPE_CHECKING, Annotated, Union
 
-from pydantic import Discriminator, SerializeAsAny, ValidatorFunctionWrapHandler, WrapValidator
+from pydantic import Discriminator, SerializeAsAny
 
 from carsim.policy.base import (
     AttentionPolicy,
@@ -40,18 +40,8 @@ from carsim.policy.base import (
     SideWork,
 )
 from carsim.policy.dense import Dense
-from carsim.policy.replay import (
-    Pairs,
-    Replay,
-    Scope,
-    TasForm,
-    decision_units,
-    eligible,
-    in_ranges,
-    temporal_attention_score,
-    unanimous,
-)
 from carsim.policy.streaming import Streaming
+from carsim.section import by_kind
 
 ATTENTION: dict[str, type[AttentionPolicy]] = {"dense": Dense, "streaming": Streaming}
 """Kinds of attention by the name that YAML and traces give them."""
@@ -60,25 +50,13 @@ ATTENTION: dict[str, type[AttentionPolicy]] = {"dense": Dense, "streaming": Stre
 PLAIN = Dense()
 """Attention of the baseline, which every other kind is compared with."""
 
-
-def _any_registered(value: Any, by_kind: ValidatorFunctionWrapHandler) -> Any:
-    """Take instances as they are, and mappings of kinds that were added to the registry."""
-    if isinstance(value, AttentionPolicy):
-        return value
-    kind = value.get("kind") if isinstance(value, dict) else None
-    added = ATTENTION.get(kind) if isinstance(kind, str) and kind not in _SHIPPED else None
-    return added.model_validate(value) if added else by_kind(value)
-
-
-_SHIPPED = frozenset(ATTENTION)
-
 if TYPE_CHECKING:
     Attention = AttentionPolicy
 else:
     Attention = Annotated[
         Union[tuple(ATTENTION.values())],  # noqa: UP007
         Discriminator("kind"),
-        WrapValidator(_any_registered),
+        by_kind(AttentionPolicy, ATTENTION),
         SerializeAsAny(),
     ]
 """A field that holds one policy of any kind."""
@@ -91,17 +69,8 @@ __all__ = [
     "CacheShape",
     "Dense",
     "KvReads",
-    "Pairs",
     "Query",
-    "Replay",
-    "Scope",
     "Selection",
     "SideWork",
     "Streaming",
-    "TasForm",
-    "decision_units",
-    "eligible",
-    "in_ranges",
-    "temporal_attention_score",
-    "unanimous",
 ]

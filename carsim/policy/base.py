@@ -176,8 +176,9 @@ class AttentionPolicy(Section):
       ``records`` is True: it depends on data, the decoder counts what ``select`` reads into the
       arrays ``kv_tokens``, ``kv_runs`` and ``kv_held`` of the trace, and ``reads`` and ``held``
       give the most that a step can read and a cache can hold.
-    * The key of the same place in the previous frame is read for TAS in any case. Where
-      ``reads_aligned`` is False, the machine counts it as one key more (without its value).
+    * The key that a rule of replay scores, such as that of the same place in the previous frame, is
+      read in any case. Where ``reads_aligned`` is False, the machine counts it as one key more
+      (without its value).
 
     Class attributes:
         label: English name in comparisons.
@@ -272,12 +273,17 @@ class AttentionPolicy(Section):
         """Tokens whose key and value the cache must hold at these contexts."""
         return context
 
-    def keys_kept(self, context: Ints, tokens_per_frame: int) -> Ints:
-        """Keys that the cache must hold besides :meth:`held`, without values, for TAS to read."""
+    def keys_kept(self, context: Ints, distance: int) -> Ints:
+        """Keys that the cache must hold besides :meth:`held`, without values, for a rule of replay.
+
+        Args:
+            context: Contexts.
+            distance: Tokens between the newest one and the oldest whose key the rule reads.
+        """
         return np.zeros_like(context)
 
-    def reads_aligned(self, tokens_per_frame: int) -> bool:
-        """True if the aligned key is sure to be among those that are read."""
+    def reads_aligned(self, distance: int) -> bool:
+        """True if the key of so many tokens ago is sure to be among those that are read."""
         return not self.records
 
     def side_work(self, context: Ints, n_heads: int, n_kv_heads: int, head_dim: int) -> SideWork:

@@ -58,12 +58,12 @@ class Streaming(AttentionPolicy):
         """Sinks and window; the rest is overwritten."""
         return self.reads(context).tokens
 
-    def keys_kept(self, context: Ints, tokens_per_frame: int) -> Ints:
+    def keys_kept(self, context: Ints, distance: int) -> Ints:
         """Keys of the previous frame that the window has left behind."""
-        beyond = max(0, tokens_per_frame - self.window + 1)
+        beyond = max(0, distance - self.window + 1)
         kept: Ints = np.minimum(beyond, context - self.held(context))
         return kept
 
-    def reads_aligned(self, tokens_per_frame: int) -> bool:
-        """The window reaches back by more than a frame."""
-        return self.window > tokens_per_frame
+    def reads_aligned(self, distance: int) -> bool:
+        """The window reaches back by more than that."""
+        return self.window > distance

@@ -2,13 +2,15 @@
 
 Model: body weights and head with the scales and zero points of their groups; the KV cache of every
 row of the batch for the longest context; the replay cache, N outputs of d elements per layer and
-row (FastCar, arXiv 2505.14709). ``machine.placement`` says which memory holds what; the reserve of
-a memory is not available to the design.
+row (FastCar, arXiv 2505.14709), and beside it what the rule of replay holds for each of N places.
+``machine.placement`` says which memory holds what; the reserve of a memory is not available to the
+design.
 
-Under streaming attention the KV cache shrinks to sinks and window, but replay compares the current
-token with the one at the same place of the previous frame, N tokens ago: the keys from there up to
-the window stay, without their values. A run compares dense with sparse attention on one machine, so
-a design whose own policy is dense pays for the full cache.
+Under streaming attention the KV cache shrinks to sinks and window, but FastCar's rule compares the
+current token with the one at the same place of the previous frame, N tokens ago: the keys from
+there up to the window stay, of the heads that are scored, without their values. A run compares
+dense with sparse attention on one machine, so a design whose own policy is dense pays for the full
+cache.
 
 Simplifications: norm weights (1 MB) and embedding tables are left out (one row of a table is read
 per token, from wherever the host keeps it); no fragmentation, no alignment; the few keys and values
@@ -20,7 +22,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from carsim.replay import FASTCAR, MachineShape, ReplayRule
 from carsim.workload.geometry import Video
+from carsim.workload.model import Model
 
 if TYPE_CHECKING:
     from carsim.design import Design
@@ -53,31 +57,35 @@ class MemoryUse:
         return self.usable_bytes - self.used_bytes
 
 
-def capacity(design: "Design", video: Video) -> tuple[MemoryUse, ...]:
+def capacity(design: "Design", video: Video, rule: ReplayRule = FASTCAR) -> tuple[MemoryUse, ...]:
     """What the board's memories hold, sorted by name, those that hold nothing included.
 
     Args:
         design: The design.
         video: Frames, tokens per frame and prompt, which set the longest context.
+        rule: Rule of replay.
     """
-    held = contents(design, video)
+    held = contents(design, video, rule)
     return tuple(
         MemoryUse(name, memory.usable_bytes, tuple(c for c in held if c.memory == name))
         for name, memory in sorted(design.board.memories.items())
     )
 
 
-def contents(design: "Design", video: Video) -> tuple[Content, ...]:
-    """Everything that the design keeps in external memory, and where."""
+def contents(design: "Design", video: Video, rule: ReplayRule = FASTCAR) -> tuple[Content, ...]:
+    """Everything that the design keeps in external memory, and where; arguments as above."""
     model, placement, body = design.model, design.machine.placement, design.model.body
     caches = design.policy.batch * body.n_layers  # one per row and layer
     replay_bytes = model.replay.bytes_of(video.tokens_per_frame * body.hidden_size)
-    kv_bytes = model.kv.bytes_of(kv_elements(design, video))
+    kv_bytes = model.kv.bytes_of(kv_elements(design, video, rule))
+    held_bytes = video.tokens_per_frame * rule.work(machine_shape(model)).held_bytes
     held = [
         Content(placement.weights, "weights", model.weights.bytes_of(body.weights)),
         Content(placement.kv, "KV cache", caches * kv_bytes),
         Content(placement.replay, "replay cache", caches * replay_bytes),
     ]
+    if held_bytes:
+        held.append(Content(placement.replay, "data of the rule", caches * held_bytes))
     longest = np.array([video.max_context])
     own_bytes = design.policy.attention.side_bytes(longest, body.n_kv_heads, body.head_dim)
     if own_bytes[0]:
@@ -95,9 +103,23 @@ def memories_in_use(design: "Design") -> tuple[str, ...]:
     return tuple(sorted(used))
 
 
-def kv_elements(design: "Design", video: Video) -> int:
+def machine_shape(model: Model, of: int = 1) -> MachineShape:
+    """The model as a rule of replay sees it.
+
+    Args:
+        model: The model.
+        of: Cores that share its heads and columns.
+    """
+    body, bits = model.body, model.activations.bits_per_element
+    return MachineShape(
+        body.n_heads, body.n_kv_heads, body.head_dim, body.hidden_size, activation_bits=bits, of=of
+    )
+
+
+def kv_elements(design: "Design", video: Video, rule: ReplayRule = FASTCAR) -> int:
     """Elements of K and V that one layer keeps for one row of a video."""
-    kv, attention = design.model.body.kv_size, design.policy.attention
-    context = np.array([video.max_context])
-    held, keys = attention.held(context), attention.keys_kept(context, video.tokens_per_frame)
-    return int(2 * held[0] + keys[0]) * kv
+    model, attention = design.model, design.policy.attention
+    context, scored = np.array([video.max_context]), rule.work(machine_shape(model)).key_elements
+    held = int(attention.held(context)[0])
+    kept = attention.keys_kept(context, rule.key_distance(video.tokens_per_frame))
+    return 2 * held * model.body.kv_size + int(kept[0]) * scored

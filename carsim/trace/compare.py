@@ -11,11 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from carsim.errors import InputError
-from carsim.policy import decision_units
+from carsim.replay import decision_units
 from carsim.trace.file import Trace
-
-MARGIN = 1e-4
-"""Largest difference of scores that rounding is allowed to make."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +28,7 @@ class Comparison:
         first_flips: Decision units (rows, or what decides together) that differ somewhere.
         unexplained_flips: First flips whose score is farther from tau than the margin.
         ratio_difference: Replay ratio over eligible steps of the second less that of the first.
+        margin: Largest difference of scores that rounding is allowed to make under their rule.
         reads_differ: Layer-steps of a head and row in which attention read another number of keys;
             counted, not judged.
     """
@@ -42,13 +40,16 @@ class Comparison:
     first_flips: int
     unexplained_flips: int
     ratio_difference: float
+    margin: float
     reads_differ: int = 0
 
     @property
     def equivalent(self) -> bool:
         """Rounding explains every difference."""
         return (
-            not self.changed_fields and self.max_tas_error <= MARGIN and not self.unexplained_flips
+            not self.changed_fields
+            and self.max_tas_error <= self.margin
+            and not self.unexplained_flips
         )
 
 
@@ -76,7 +77,7 @@ def compare_traces(first: Trace, second: Trace) -> Comparison:
     taus = np.array([np.nan if tau is None else tau for tau in first.meta.tau_per_layer])
     tau = np.tile(taus, first.n_steps)[:, None]
     distance = np.fmin(np.abs(tas[0] - tau), np.abs(tas[1] - tau)) - rounding - step
-    worst, first_flips, unexplained = 0.0, 0, 0
+    worst, first_flips, unexplained, margin = 0.0, 0, 0, first.meta.rule.margin
     units = decision_units(first.meta.decision_scope, first.meta.guidance_pairs, first.n_rows)
     for unit in units:
         rows = list(unit)
@@ -85,7 +86,7 @@ def compare_traces(first: Trace, second: Trace) -> Comparison:
         worst = max(worst, float(error[: last + 1, rows].max()))
         if flipped.any():
             first_flips += 1
-            unexplained += not (distance[last, rows] <= MARGIN).any()
+            unexplained += not (distance[last, rows] <= margin).any()
     eligible = slice(first.tokens_per_frame, None)
     reads_differ = 0
     if first.kv_tokens is not None and second.kv_tokens is not None:
@@ -101,6 +102,7 @@ def compare_traces(first: Trace, second: Trace) -> Comparison:
             second.replay[eligible].sum(dtype=int) - first.replay[eligible].sum(dtype=int)
         )
         / max(1, first.replay[eligible].size),
+        margin=margin,
         reads_differ=reads_differ,
     )
 

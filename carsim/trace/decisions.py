@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from carsim.errors import InputError
-from carsim.policy import KvReads, Pairs, Scope, decision_units, unanimous
+from carsim.policy import KvReads
 from carsim.policy.base import Ints
+from carsim.replay import FASTCAR, Pairs, ReplayRule, Scope, decision_units, unanimous
 from carsim.trace.file import Trace
 from carsim.trace.meta import Origin
 
@@ -44,6 +45,8 @@ class Decisions:
         held: int[T, L, B], tokens that the cache holds after each frame; None likewise.
         quality_text: Measured quality of exactly these decisions, as an ending for labels; empty if
             unknown.
+        rule: Rule by which they were made, which a machine has to work out; None where nothing is
+            decided.
     """
 
     replay: NDArray[np.bool_]
@@ -54,6 +57,7 @@ class Decisions:
     reads: KvReads | None = None
     held: Ints | None = None
     quality_text: str = ""
+    rule: ReplayRule | None = FASTCAR
 
     @property
     def n_steps(self) -> int:
@@ -105,6 +109,7 @@ def captured(trace: Trace) -> Decisions:
         reads=trace.reads,
         held=trace.kv_held,
         quality_text=trace.meta.quality_text,
+        rule=trace.meta.rule,
     )
 
 
@@ -365,7 +370,7 @@ def independent(
 def dense(n_steps: int, n_layers: int, n_rows: int, pairs: Pairs = ()) -> Decisions:
     """No replay at all, bool[S, L, B] of False."""
     replay = np.zeros((n_steps, n_layers, n_rows), bool)
-    return Decisions(replay, "dense", "dense: no replay", pairs)
+    return Decisions(replay, "dense", "dense: no replay", pairs, rule=None)
 
 
 def map_heads(reads: KvReads, n_kv_heads: int) -> KvReads:

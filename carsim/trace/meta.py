@@ -19,7 +19,8 @@ from pydantic import (
 from pydantic_core import from_json, to_json
 
 from carsim.errors import InputError
-from carsim.policy import Attention, Pairs, Replay, Scope, TasForm
+from carsim.policy import Attention
+from carsim.replay import FASTCAR, Pairs, Replay, Rule, Scope
 from carsim.statistics import Interval, bootstrap_mean
 
 SYNTHETIC: Final = "synthetic (published marginals)"
@@ -41,7 +42,7 @@ def _not_nan(value: float) -> float:
 _Number = Annotated[float, AfterValidator(_not_nan)]
 
 Tau = _Number
-"""A threshold on TAS; infinity evaluates TAS and never replays."""
+"""A threshold on scores; infinity evaluates scores and never replays."""
 
 _Text = Annotated[str, StringConstraints(min_length=1)]
 
@@ -228,8 +229,9 @@ class TraceMeta(_Model):
         tokens_per_frame: N.
         prompt_tokens: P, the length to which every prompt is left-padded.
         prompt_lengths: Valid prompt tokens of each row; its length is B.
-        tau: Replay threshold: one, one per layer (None: layer never evaluates TAS), or None.
-        tas_form: ``released`` (query before rotary) or ``paper`` (query after rotary).
+        tau: Replay threshold: one, one per layer (None: layer is never scored), or None.
+        rule: Rule of replay, whose scores the trace holds; files of before have ``tas_form`` in its
+            place.
         attention: Attention policy.
         seed: Seed of everything drawn.
         guidance_pairs: (conditional, blank) row indices.
@@ -254,7 +256,7 @@ class TraceMeta(_Model):
     prompt_tokens: PositiveInt
     prompt_lengths: Annotated[tuple[PositiveInt, ...], Field(min_length=1)]
     tau: Tau | tuple[Tau | None, ...] | None
-    tas_form: TasForm = "released"
+    rule: Rule = FASTCAR
     attention: Attention
     seed: NonNegativeInt
     guidance_pairs: Pairs = ()
@@ -279,15 +281,15 @@ class TraceMeta(_Model):
 
     @property
     def tau_per_layer(self) -> tuple[float | None, ...]:
-        """One threshold per layer; None where a layer never evaluates TAS."""
+        """One threshold per layer; None where a layer is never scored."""
         if isinstance(self.tau, tuple):
             return self.tau
         return (self.tau,) * self.decoded.n_layers
 
     @property
     def replay(self) -> Replay:
-        """The rule of decisions."""
-        return Replay(self.tau_per_layer, self.tas_form, self.decision_scope, self.guidance_pairs)
+        """The decisions."""
+        return Replay(self.tau_per_layer, self.rule, self.decision_scope, self.guidance_pairs)
 
     @property
     def origin(self) -> Origin:
@@ -330,6 +332,7 @@ class TraceMeta(_Model):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
+        self.rule.check(self.decoded.n_heads, self.decoded.hidden_size)
         if isinstance(self.tau, tuple) and len(self.tau) != self.decoded.n_layers:
             raise ValueError(f"{len(self.tau)} taus for {self.decoded.n_layers} layers")
         longest = max(self.prompt_lengths)
@@ -362,7 +365,7 @@ def parse_meta(text: str, place: str) -> TraceMeta:
             or wrong; the message names the first bad field and how many more there are.
     """
     try:
-        return TraceMeta.model_validate_json(_without_pooled_quality(text))
+        return TraceMeta.model_validate_json(_upgraded(text))
     except ValidationError as error:
         first = error.errors()[0]
         if first["loc"] == ("schema_version",):
@@ -374,15 +377,24 @@ def parse_meta(text: str, place: str) -> TraceMeta:
         raise first_problem(error, place, "capture the trace again, or correct it") from error
 
 
-def _without_pooled_quality(text: str) -> str:
-    """The JSON without the quality that schema 1 measured; any other text as it is."""
+def _upgraded(text: str) -> str:
+    """The JSON as schema 2 has it; any other text as it is.
+
+    Schema 1 knew ``tas_form`` in place of a rule, and a quality that was measured otherwise, which
+    is left out.
+    """
     try:
         fields = from_json(text)
     except ValueError:
         return text  # the schema says what is wrong with it
-    if not isinstance(fields, dict) or fields.get("schema_version") != 1:
+    if not isinstance(fields, dict):
         return text
-    return to_json(fields | {"quality": None}, inf_nan_mode="constants").decode()
+    changes: dict[str, object] = {}
+    if fields.get("schema_version") == 1:
+        changes["quality"] = None
+    if "tas_form" in fields and "rule" not in fields:
+        changes["rule"] = {"kind": FASTCAR.kind, "form": fields.pop("tas_form")}
+    return to_json(fields | changes, inf_nan_mode="constants").decode() if changes else text
 
 
 def first_problem(error: ValidationError, place: str, cure: str) -> InputError:

@@ -36,7 +36,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from carsim.errors import InputError
-from carsim.policy import Dense, Pairs
+from carsim.policy import Dense
+from carsim.replay import Pairs
 from carsim.trace.assumed import TWIN, Assumptions, check_range, measure, profile
 from carsim.trace.copula import Floats, thresholds
 from carsim.trace.file import Trace, unscored

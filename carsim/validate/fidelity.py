@@ -22,6 +22,7 @@ from carsim.machine.phases import Phases
 from carsim.machine.plan import Plan
 from carsim.machine.simulate import simulate
 from carsim.metrics import Comparison
+from carsim.replay import FASTCAR
 from carsim.technology.fit import check_fit
 from carsim.validate.part import Group, Part
 from carsim.workload.geometry import Video
@@ -140,7 +141,7 @@ def cycles(design: Design, fidelity: str, context: int, replay: Bools) -> tuple[
     phases = Phases(Hardware(design), fidelity)
     steps = (context - 1, context, 2 * context - 1)
     policy = design.policy
-    plan = Plan(phases, _video(context), policy.attention, policy.schedule, True, steps)
+    plan = Plan(phases, _video(context), policy.attention, policy.schedule, FASTCAR, steps)
     found = simulate(plan, Batches(replay[None], 1, 0, "independent", "drawn"))
     # One token of prompt is no prefill worth comparing.
     totals = {name: total for name, total in found.totals.items() if name != "prefill"}

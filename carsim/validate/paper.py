@@ -233,13 +233,17 @@ def simulate_rows(
     found = []
     for row, seed in zip(rows, seeds, strict=True):
         progress(f"{row.name}, {candidate}, ratio of {candidate.ratio_of} steps")
-        replays = bool(row.replay_ratio)
         decisions = dense(steps, layers, candidate.batch)
-        if replays:
+        if row.replay_ratio:
             rng = np.random.default_rng(seed)
             decisions = drawn_decisions(candidate, row.replay_ratio, layers, rng)
         plan = Plan(
-            phases, PAPER_VIDEO, row.attention, design.policy.schedule, replays, range(steps)
+            phases,
+            PAPER_VIDEO,
+            row.attention,
+            design.policy.schedule,
+            decisions.rule,
+            range(steps),
         )
         simulation = simulate(plan, make_batches(decisions, candidate.batch))
         seconds = float(simulation.batch_cycles[0]) / (clock_mhz * 1e6)

@@ -88,8 +88,8 @@ class Op(NamedTuple):
         serial_vector_ops: Element operations that must be over before the array starts (norms).
         stream: Which operand streams in from memory.
         stream_bytes: Bytes of that operand.
-        replay_bytes: Bytes read from or written to the replay cache.
-        kv_side_bytes: Bytes of K and V written, or of aligned keys read, beside the stream.
+        replay_bytes: Bytes read from or written to the memory of the replay cache.
+        kv_side_bytes: Bytes of K and V written, or of a scored key read, beside the stream.
         gathered_elements: Activations that all cores need next, if each computed its columns.
         scan_cycles: Serial cycles before the array may start; the fetch is not held back.
     """
@@ -149,7 +149,9 @@ def qkv_op(
     *,
     streams: Count = 1,
     tokens: int = 1,
-    early_keys: int = 0,
+    score_ops: int = 0,
+    key_elements: int = 0,
+    held_bytes: int = 0,
 ) -> Op:
     """Norm, Q, K and V projections and rotary embedding of one layer.
 
@@ -159,7 +161,9 @@ def qkv_op(
         part: The core's share of every matrix.
         streams: How often the weights are streamed to this core.
         tokens: Tokens per sequence (more than one in prefill).
-        early_keys: Aligned keys per row that are read and scored here, ahead of attention.
+        score_ops: Element operations per row of a score of replay that is taken here.
+        key_elements: Elements per row of a cached key that it reads, ahead of attention.
+        held_bytes: Bytes per row that it reads of what is held for the place.
     """
     body = model.body
     m, d = rows * tokens, body.hidden_size
@@ -169,10 +173,11 @@ def qkv_op(
         Category.QKV,
         gemms=(_product(model, m, d, q), _product(model, m, d, 2 * kv)),
         serial_vector_ops=m * d * NORM_OPS,
-        vector_ops=m * (q + kv) * ROTARY_OPS + rows * early_keys * q,
+        vector_ops=m * (q + kv) * ROTARY_OPS + rows * score_ops,
         stream=Stream.WEIGHTS,
         stream_bytes=streams * model.weights.bytes_of(d * (q + 2 * kv)),
-        kv_side_bytes=rows * model.kv.bytes_of(early_keys * kv),
+        kv_side_bytes=rows * model.kv.bytes_of(key_elements),
+        replay_bytes=rows * held_bytes,
     )
 
 
@@ -183,8 +188,9 @@ def attend_op(
     part: Slice,
     *,
     tokens: int = 1,
-    aligned_keys: int = 0,
-    scored_keys: int = 0,
+    score_ops: int = 0,
+    key_elements: int = 0,
+    held_bytes: int = 0,
     side_macs: Count = 0,
     side_vector_ops: Count = 0,
     side_bytes: Count = 0,
@@ -198,8 +204,9 @@ def attend_op(
         attended: Tokens of the KV cache that the last query reads, itself included.
         part: The core's share of the heads.
         tokens: Queries per sequence; each attends to all but the later ones of its block.
-        aligned_keys: Aligned keys per row that TAS reads besides the attended ones.
-        scored_keys: Aligned keys per row whose TAS is computed here.
+        score_ops: Element operations per row of a score of replay that is taken here.
+        key_elements: Elements per row of a cached key that it reads besides the attended ones.
+        held_bytes: Bytes per row that it reads of what is held for the place.
         side_macs: Products per row with which a policy chooses keys, one head dimension each.
         side_vector_ops: Element operations of that choice per row.
         side_bytes: Bytes that it reads and writes per row.
@@ -217,17 +224,30 @@ def attend_op(
             Gemm(group, pairs, hd, rows * kv_heads),
             *([Gemm(1, hd, part.columns(-(-side_macs // hd)), rows)] if np.any(side_macs) else []),
         ),
-        vector_ops=rows * (heads * (pairs * SOFTMAX_OPS + scored_keys * hd) + side_vector_ops),
+        vector_ops=rows * (heads * pairs * SOFTMAX_OPS + score_ops + side_vector_ops),
         scan_cycles=rows * scan_cycles,
         stream=Stream.KV,
-        stream_bytes=rows * model.kv.bytes_of((2 * attended + aligned_keys) * kv),
+        stream_bytes=rows * model.kv.bytes_of(2 * attended * kv + key_elements),
         kv_side_bytes=rows * (model.kv.bytes_of(2 * tokens * kv) + side_bytes),
+        replay_bytes=rows * held_bytes,
         gathered_elements=rows * tokens * body.q_size,
     )
 
 
-def output_op(model: Model, rows: Count, part: Slice, *, streams: Count = 1, tokens: int = 1) -> Op:
-    """Output projection of attention and its residual sum; arguments as in :func:`qkv_op`."""
+def output_op(
+    model: Model,
+    rows: Count,
+    part: Slice,
+    *,
+    streams: Count = 1,
+    tokens: int = 1,
+    key_elements: int = 0,
+    held_bytes: int = 0,
+) -> Op:
+    """Output projection of attention and its residual sum; arguments as in :func:`qkv_op`.
+
+    A cached key and what is held are read beside it, for the score that :func:`score_op` takes.
+    """
     m, d, q = rows * tokens, model.body.hidden_size, model.body.q_size
     columns = part.columns(d)
     return Op(
@@ -236,7 +256,25 @@ def output_op(model: Model, rows: Count, part: Slice, *, streams: Count = 1, tok
         vector_ops=m * columns * RESIDUAL_OPS,
         stream=Stream.WEIGHTS,
         stream_bytes=streams * model.weights.bytes_of(q * columns),
+        kv_side_bytes=rows * model.kv.bytes_of(key_elements),
+        replay_bytes=rows * held_bytes,
         gathered_elements=m * d,
+    )
+
+
+def score_op(model: Model, rows: Count, part: Slice, *, score_ops: int) -> Op:
+    """Norm of the residual of all sequences, then a score of the MLP's input.
+
+    Args:
+        model: The model.
+        rows: Sequences that this core works on.
+        part: The core's share; every core norms whole residuals, as it does for a split MLP.
+        score_ops: Element operations per row of this core's share of the score.
+    """
+    return Op(
+        Category.REPLAY,
+        serial_vector_ops=rows * model.body.hidden_size * NORM_OPS,
+        vector_ops=rows * score_ops,
     )
 
 
@@ -248,6 +286,8 @@ def mlp_ops(
     streams: Count = 1,
     tokens: int = 1,
     cached: bool = True,
+    normed: bool = False,
+    held_bytes: int = 0,
 ) -> tuple[Op, Op]:
     """Gate and up (or up alone), then down, of one layer; writes the replay cache.
 
@@ -258,6 +298,8 @@ def mlp_ops(
         streams: How often the weights are streamed to this core.
         tokens: Tokens per sequence.
         cached: Outputs are written to the replay cache.
+        normed: The norm is done already, as a score needed it.
+        held_bytes: Bytes per row that a rule of replay writes beside the outputs.
     """
     body = model.body
     m = rows * tokens
@@ -266,7 +308,7 @@ def mlp_ops(
     gate_up = Op(
         Category.MLP,
         gemms=(_product(model, m, d, inner),),
-        serial_vector_ops=m * d * NORM_OPS,
+        serial_vector_ops=0 if normed else m * d * NORM_OPS,
         vector_ops=m * ff * (SILU_OPS if body.mlp == "gated" else GELU_OPS),
         stream=Stream.WEIGHTS,
         stream_bytes=streams * model.weights.bytes_of(d * inner),
@@ -279,7 +321,7 @@ def mlp_ops(
         vector_ops=m * columns * RESIDUAL_OPS,
         stream=Stream.WEIGHTS,
         stream_bytes=streams * model.weights.bytes_of(body.ffn_size * columns),
-        replay_bytes=rows * model.replay.bytes_of(columns) if cached else 0,
+        replay_bytes=rows * (model.replay.bytes_of(columns) * cached + held_bytes),
         gathered_elements=m * d,
     )
     return gate_up, down

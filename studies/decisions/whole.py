@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from carsim.decoder.layers import rms_norm, rotate, swiglu, temporal_attention_score
+from carsim.decoder.layers import rms_norm, rotate, swiglu
 from carsim.decoder.model import Model
 from carsim.decoder.structures import (
     Array,
@@ -24,6 +24,7 @@ from carsim.decoder.structures import (
     stack_weights,
 )
 from carsim.policy import Dense, Streaming
+from carsim.replay import Tas
 
 _BLOCK = 128  # queries at a time: their scores stay in a processor's cache
 
@@ -91,7 +92,7 @@ class Decoder:
         """Decode one row.
 
         Args:
-            policy: What is skipped; its scope must be ``row``.
+            policy: What is skipped; its scope must be ``row``, and its rule a kind of TAS.
             prompt: At least one byte.
             codes: int64[S], the tokens of the clip; step s is fed token s - 1.
             look: Shown every layer.
@@ -108,6 +109,8 @@ class Decoder:
         positions, dtype = len(x), np.dtype(config.dtype)
         cos, sin = rotary_table(max(positions, 2), shape.head_dim, config.rope_theta, dtype)
         cos, sin = cos[:positions, None], sin[:positions, None]
+        rule = policy.rule
+        assert isinstance(rule, Tas)
         all_tas = np.full((config.n_steps, shape.n_layers), np.nan, dtype)
         all_replay = np.zeros(all_tas.shape, bool)
         for index, tau in enumerate(policy.tau):
@@ -121,9 +124,8 @@ class Decoder:
             x = x + attended
             tas, replay = all_tas[:, index], all_replay[:, index]
             if tau is not None:
-                tas[n:] = temporal_attention_score(
-                    q[first + n :], q_rotated[first + n :], k[first:-n], policy.tas_form
-                )
+                keys = k[first + rule.offset : rule.offset - n or None]  # [S - n, KV, hd]
+                tas[n:] = rule.of(q[first + n :], q_rotated[first + n :], keys)
                 replay[n:] = tas[n:].astype(np.float64) > tau
             mlp = self._mlp(index, x, replay, first)
             x = x + mlp

@@ -21,6 +21,7 @@ from carsim.design import Design
 from carsim.machine.hardware import Hardware
 from carsim.machine.phases import AttendCases, MlpCases, Phases
 from carsim.policy import PLAIN, AttentionPolicy
+from carsim.replay import FASTCAR
 from carsim.schedule import BASELINE, SCHEDULES
 from carsim.validate.candidates import (
     PAPER_VIDEO,
@@ -84,10 +85,10 @@ class PhaseCycles:
         phases, batch = Phases(Hardware(design)), candidate.batch
         self._prefill = int(phases.prefill_layer(PAPER_VIDEO.prompt_tokens).cycles[0])
         output = int(phases.output().cycles[0])
-        self._projections = int(phases.qkv(True).cycles[0]) + output
+        self._projections = int(phases.qkv(FASTCAR).cycles[0]) + output
         tokens = np.array(CONTEXTS)
         reads = AttendCases(tokens, np.ones_like(tokens), tokens)
-        attention = phases.attention(True, reads, PLAIN, False)
+        attention = phases.attention(FASTCAR, reads, PLAIN, False)
         self._attention = tuple(attention.cycles.tolist())
         # Known after Q, the decisions have at least as long as known after attention.
         known = 0 if design.machine.decision_at == "residual" else output

@@ -32,7 +32,8 @@ from carsim.decoder.recipe import Method, Recipe, parse_recipe
 from carsim.decoder.workers import Advance, run_in_workers
 from carsim.errors import InputError
 from carsim.files import write_whole
-from carsim.policy import Dense, Scope, Streaming
+from carsim.policy import Dense, Streaming
+from carsim.replay import Scope
 from carsim.trace.meta import PerClip
 from carsim.yaml_file import read_mapping
 

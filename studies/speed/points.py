@@ -28,6 +28,7 @@ from carsim.machine.phases import Phases
 from carsim.machine.plan import Plan
 from carsim.machine.simulate import LAYER_PHASES, Simulation, simulate, simulate_plainly
 from carsim.policy import PLAIN
+from carsim.replay import FASTCAR
 from carsim.trace import captured, load_trace, resample
 from carsim.workload.geometry import Video
 
@@ -99,7 +100,7 @@ def run_point(point: Point, *, plainly: bool = False) -> Simulation:
     """Simulate a point from nothing; ``plainly`` takes every phase of every layer-step anew."""
     # With an observer, phases are not remembered.
     phases = Phases(Hardware(point.design), point.fidelity, _ignore if plainly else None)
-    plan = Plan(phases, point.video, PLAIN, "drs", True, point.steps)
+    plan = Plan(phases, point.video, PLAIN, "drs", FASTCAR, point.steps)
     return (simulate_plainly if plainly else simulate)(plan, point.batches)
 
 

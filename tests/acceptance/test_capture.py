@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import toy_rules
 import yaml
 from click.testing import CliRunner
 from toy_policies import registered
@@ -20,7 +21,15 @@ from carsim.decoder.group import decode_group
 from carsim.decoder.model import load_model, random_model, save_model
 from carsim.decoder.recipe import Recipe, parse_recipe
 from carsim.errors import InputError
-from carsim.trace import Trace, compare_traces, load_trace, save_trace, trace_stats
+from carsim.trace import (
+    Trace,
+    captured,
+    compare_traces,
+    load_trace,
+    rethreshold,
+    save_trace,
+    trace_stats,
+)
 from carsim.yaml_file import read_mapping
 
 TRACES = Path(__file__).parents[2] / "traces"
@@ -261,6 +270,16 @@ def test_calibration_through_the_command_line_writes_nothing(tmp_path: Path) -> 
         ({"exempt_layers": [0, 0]}, "lists a layer twice"),
         ({"exempt_layers": [0], "tau": None}, "exempt_layers go with one tau"),
         ({"sampling": GREEDY}, "sampling and given_frames go together"),
+        ({"tas_form": "paper"}, "write 'rule: {kind: tas, form: released}' in its place"),
+        ({"rule": {"kind": "tas", "head": 2}}, "rule: head 2 of 2 heads, give 0 to 1"),
+        ({"rule": {"kind": "tas", "heads": 1}}, "unknown key 'heads'; did you mean 'head'?"),
+        ({"rule": {"kind": "entropy"}}, "$.rule: Input tag 'entropy' found"),
+        ({"rule": "paper"}, "$.rule: Input should be"),
+        ({"rule": {"kind": "input_change", "bits": 8.0}}, "should be a valid integer, got 8.0"),
+        (
+            {"rule": {"kind": "input_change", "elements": 25}},
+            "25 elements of a hidden size of 24, give at most 24",
+        ),
         ({"tas_step": 0.0}, "$.tas_step: Input should be greater than 0"),
         ({"given_frames": 1}, "sampling and given_frames go together"),
         ({"sampling": GREEDY, "given_frames": 2}, "2 given_frames leave none of 2"),
@@ -422,3 +441,33 @@ def test_kinds_of_attention_from_outside_are_captured(
     assert "keys read" in shown
     refused = CliRunner().invoke(carsim, ["trace", "info", str(tmp_path / "toy.npz")])
     assert "'best_keys'" in str(refused.exception), "without the class, one line says why"
+
+
+@pytest.mark.parametrize(
+    ("rule", "tau", "words"),
+    [
+        ({"kind": "tas", "form": "paper", "head": 1}, 0.2, "TAS (paper form, head 1)"),
+        ({"kind": "tas", "offset": 1}, 0.2, "TAS (released form, key one place later)"),
+        ({"kind": "input_change"}, -0.2, "input change (8 bit, all elements)"),
+        ({"kind": "cosine"}, 0.9, "cosine of queries (head 0)"),
+    ],
+)
+def test_rules_of_replay_are_captured(
+    tmp_path: Path, rule: dict[str, Any], tau: float, words: str, tiny: Trace
+) -> None:
+    """Recipe, closed loop, trace, file, another threshold; one of the rules is from outside."""
+    with toy_rules.registered():
+        recipe = read(make_recipe(tmp_path, rule=rule, tau=tau))
+        saved = save_trace(tmp_path / "rule.npz", capture(recipe, tmp_path, workers=0))
+        trace = load_trace(tmp_path / "rule.npz")
+        shown = CliRunner().invoke(carsim, ["trace", "info", str(tmp_path / "rule.npz")]).output
+        other = rethreshold(trace, tau - 0.1)
+        assert compare_traces(trace, saved).equivalent
+        assert compare_traces(trace, tiny).changed_fields[:2] == ("tau", "rule")
+    assert trace.meta == saved.meta
+    assert 0 < trace.replay[256:].mean() < 1
+    assert words in shown.replace("\n", " ")
+    assert captured(trace).label == f"captured in rule.npz at tau {tau} on {words}"
+    assert other.rule == trace.meta.rule
+    assert other.label.endswith(f"re-thresholded at tau {tau - 0.1:.6g} on {words} (open loop)")
+    assert other.replay.sum() > trace.replay.sum()

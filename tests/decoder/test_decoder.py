@@ -23,13 +23,13 @@ from carsim.decoder.layers import (
     rms_norm,
     rotate,
     swiglu,
-    temporal_attention_score,
 )
 from carsim.decoder.structures import (
     Policy,
     rotary_table,
 )
-from carsim.policy import Dense, Streaming, decision_units
+from carsim.policy import Dense, Streaming
+from carsim.replay import Tas, decision_units
 
 TAUS = st.one_of(st.none(), st.floats(-0.4, 0.4))
 ATTENTIONS = st.one_of(
@@ -42,16 +42,21 @@ ATTENTIONS = st.one_of(
 @given(
     n_kv_heads=st.sampled_from([1, 2, 4]),
     tau=st.tuples(TAUS, TAUS),
-    tas_form=st.sampled_from(["released", "paper"]),
+    rule=st.builds(
+        Tas,
+        form=st.sampled_from(["released", "paper"]),
+        head=st.none() | st.integers(0, 3),
+        offset=st.integers(0, 1),
+    ),
     attention=ATTENTIONS,
     scope=st.sampled_from(["row", "pair", "batch"]),
 )
 def test_equals_the_naive_decoder(
-    n_kv_heads: int, tau: Any, tas_form: Any, attention: Any, scope: Any
+    n_kv_heads: int, tau: Any, rule: Tas, attention: Any, scope: Any
 ) -> None:
     """Caches, batches, padding and masks change nothing but the speed."""
     config = make_config(n_kv_heads)
-    policy = Policy(tau, tas_form, attention, scope, pairs=((0, 1), (2, 3)))
+    policy = Policy(tau, rule, attention, scope, pairs=((0, 1), (2, 3)))
     hidden, _, kept = run(config, policy)
     prompt, embeddings = make_inputs(config)
     prompts = [x[valid] for x, valid in zip(prompt, MASK, strict=True)]
@@ -179,14 +184,6 @@ def test_swiglu_neither_overflows_nor_loses_its_tail(dtype: str) -> None:
     assert out[:2, 0] == pytest.approx(0, abs=1e-20)
     assert out[2, 0] == pytest.approx(400 * np.exp(-20.0), rel=1e-5)
     assert out[4, 0] == pytest.approx(1e8)
-
-
-def test_temporal_attention_score_by_hand() -> None:
-    q = np.array([[[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [2.0, 0.0]]])  # [1, 4, 2]
-    k = np.array([[[3.0, 0.0], [0.0, 5.0]]])  # [1, 2, 2]: heads 0 and 1, heads 2 and 3
-    expected = (3 + 0 + 5 + 0) / 4 / np.sqrt(2)
-    assert temporal_attention_score(q, q * 0, k, "released") == pytest.approx([expected])
-    assert temporal_attention_score(q * 0, q, k, "paper") == pytest.approx([expected])
 
 
 def test_a_streaming_prompt_sees_its_sinks_and_its_window() -> None:

@@ -15,6 +15,7 @@ from carsim.decoder.decode import decode_step, prefill
 from carsim.decoder.hf import HfPlan, StepModel, TokenSampling, capture_hf, load_checkpoint
 from carsim.decoder.structures import Config, LayerRecord, Policy, stack_weights
 from carsim.policy import Streaming
+from carsim.replay import InputChange, Tas
 
 TOLERANCE = 1e-4
 
@@ -49,7 +50,7 @@ def numpy_decode(
     config = Config(geometry, plan.tokens_per_frame, plan.n_frames)
     weights = stack_weights(config, tiny.arrays)
     taus = plan.tau if isinstance(plan.tau, tuple) else (plan.tau,) * geometry.n_layers
-    policy = Policy(taus, plan.tas_form, plan.attention, plan.decision_scope, plan.pairs)
+    policy = Policy(taus, plan.rule, plan.attention, plan.decision_scope, plan.pairs)
     longest = max(map(len, plan.prompts))
     mask = np.array([[i >= longest - len(row) for i in range(longest)] for row in plan.prompts])
     ids = np.array([(0,) * (longest - len(row)) + row for row in plan.prompts])
@@ -75,11 +76,14 @@ def numpy_decode(
     "change",
     [
         {},
-        {"tas_form": "paper"},
+        {"rule": Tas(form="paper")},
+        {"rule": Tas(form="paper", head=2, offset=1)},
+        {"rule": InputChange(bits=16), "tau": -0.9},
+        {"rule": InputChange(bits=None, elements=5), "tau": -0.9},
         {"decision_scope": "pair"},
         {"decision_scope": "batch"},
         {"attention": Streaming(sinks=1, window=3)},
-        {"attention": Streaming(sinks=0, window=9), "tas_form": "paper"},
+        {"attention": Streaming(sinks=0, window=9), "rule": Tas(form="paper")},
         {"tau": (None, 0.03, -0.2)},
         {"tau": None},
     ],

@@ -2,7 +2,7 @@
 
 import pytest
 from explore_study import write_study
-from tiny import tiny_design, tiny_trace
+from tiny import DESIGN_YAML, tiny_design, tiny_trace
 
 from carsim.design import override
 from carsim.explore.evaluate import Evaluator, hardware_key
@@ -10,6 +10,8 @@ from carsim.explore.points import make_points
 from carsim.explore.study import load_study
 from carsim.machine import run
 from carsim.metrics import PHASES
+from carsim.replay import InputChange
+from carsim.trace import save_trace
 
 MIXED = {
     "machine.cores": [1, 2],
@@ -159,3 +161,15 @@ def test_misfits_are_simulated_where_that_is_wanted(tmp_path):
     (_, misfit), (_, fits) = evaluated(tmp_path, axes=axes, allow_misfit=True)
     assert (misfit["status"], fits["status"]) == ("misfit", "ok")
     assert misfit["latency_s"] == fits["latency_s"]
+
+
+def test_a_rule_that_counts_elements_is_priced_at_the_width_of_each_point(tmp_path):
+    """Points of one trace share its decisions, and not what their rule costs."""
+    trace = tiny_trace(rule=InputChange(elements=16))
+    save_trace(tmp_path / "toy.npz", trace)
+    (tmp_path / "toy.yaml").write_text(DESIGN_YAML, encoding="utf-8")
+    results = evaluated(tmp_path, axes={"model.body.hidden_size": [64, 128]})
+    for point, row in results:
+        report = run(override(tiny_design(), dict(point.changes)), [trace])
+        assert row["memory_gb_per_video"] == report.chosen.dram_gb_per_video
+        assert row["latency_s"] == report.chosen.latency_s

@@ -10,7 +10,8 @@ from carsim.errors import InputError
 from carsim.machine.batches import Batches, make_batches
 from carsim.machine.phases import Phases, core_loads
 from carsim.machine.plan import Plan
-from carsim.policy import Dense, Pairs, Streaming
+from carsim.policy import Dense, Streaming
+from carsim.replay import FASTCAR, Pairs, ReplayRule
 from carsim.trace import Decisions
 from carsim.workload.geometry import Video
 
@@ -91,9 +92,9 @@ def test_a_batch_that_splits_a_pair_is_refused() -> None:
 VIDEO = Video(n_frames=2, tokens_per_frame=3, prompt_tokens=4)
 
 
-def make_plan(schedule: str = "drs", replays: bool = True, **machine: object) -> Plan:
+def make_plan(schedule: str = "drs", rule: ReplayRule | None = FASTCAR, **machine: object) -> Plan:
     phases = Phases(ideal_hardware(**machine))  # type: ignore[arg-type]
-    return Plan(phases, VIDEO, Dense(), schedule, replays, range(VIDEO.n_steps))
+    return Plan(phases, VIDEO, Dense(), schedule, rule, range(VIDEO.n_steps))
 
 
 @pytest.mark.parametrize("batch", [1, 8, 9, 16, 17, 40])
@@ -129,7 +130,7 @@ def test_a_small_register_is_filled_group_by_group() -> None:
 
 def test_a_decision_is_taken_from_the_second_frame_on() -> None:
     assert make_plan().scored.tolist() == [False] * 3 + [True] * 3
-    assert not make_plan(replays=False).scored.any()
+    assert not make_plan(rule=None).scored.any()
 
 
 def test_an_aligned_key_is_read_apart_where_the_window_is_shorter_than_a_frame() -> None:

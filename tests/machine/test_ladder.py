@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 from ideal import attend
-from strategies import hardware, masks
+from strategies import RULES, hardware, masks
 
 from carsim.machine import parts, solver
 from carsim.machine.hardware import Hardware
@@ -17,6 +17,7 @@ from carsim.machine.lanes import Step
 from carsim.machine.phase import Outcome, Phase, Replay, outcome
 from carsim.machine.phases import AttendCases, MlpCases, Phases
 from carsim.policy import PLAIN
+from carsim.replay import FASTCAR
 from carsim.schedule import BASELINE, SCHEDULES
 from carsim.workload.ops import Category
 
@@ -90,22 +91,23 @@ def test_the_solver_equals_the_machine_where_it_says_so(phase: Phase) -> None:
 def phases_of(hw: Hardware, data: st.DataObject) -> Iterator[Phase]:
     """Every kind of phase of one hardware."""
     of_fluid = Phases(hw)
-    scored = data.draw(st.booleans())
-    yield of_fluid.qkv_phase(scored)
+    rule = data.draw(st.sampled_from([None, *RULES]))
+    yield of_fluid.qkv_phase(rule)
     attended = np.unique(data.draw(st.lists(st.integers(1, 300), min_size=1, max_size=3)))
     yield of_fluid.attention_phase(
-        scored,
+        rule,
         AttendCases(attended, np.ones_like(attended), attended),
         PLAIN,
         data.draw(st.booleans()),
     )
-    yield of_fluid.output_phase()
+    yield of_fluid.output_phase(rule)
     yield of_fluid.head_phase()
     yield of_fluid.prefill_phase(data.draw(st.integers(0, 4)))
-    yield of_fluid.mlp_phase(BASELINE, MlpCases(np.ones((1, hw.batch), np.bool_), None))
+    yield of_fluid.mlp_phase(BASELINE, MlpCases(np.ones((1, hw.batch), np.bool_), None), rule)
     schedule = SCHEDULES[data.draw(st.sampled_from(sorted(SCHEDULES)))]
     known = np.array([data.draw(st.sampled_from([0, 50, 100_000]))])
-    yield of_fluid.mlp_phase(schedule, MlpCases(np.array([data.draw(masks(group(hw)))]), known))
+    cases = MlpCases(np.array([data.draw(masks(group(hw)))]), known)
+    yield of_fluid.mlp_phase(schedule, cases, rule)
 
 
 def group(hw: Hardware) -> int:
@@ -137,9 +139,9 @@ def test_phases_of_machines_keep_their_books_on_both_rungs(
 @given(hw=hardware(), data=st.data())
 def test_many_phases_at_once_are_those_one_by_one(hw: Hardware, data: st.DataObject) -> None:
     attended = np.unique(data.draw(st.lists(st.integers(1, 2000), min_size=1, max_size=9)))
-    together = attend(Phases(hw), attended, True)
+    together = attend(Phases(hw), attended, FASTCAR)
     for index in range(len(attended)):
-        alone = attend(Phases(hw), attended[index], True)
+        alone = attend(Phases(hw), attended[index], FASTCAR)
         assert_equal(together.take(np.array([index])), alone)
     computing = np.array(data.draw(st.lists(masks(group(hw)), min_size=1, max_size=6)))
     known = np.arange(len(computing)) * 40

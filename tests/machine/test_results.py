@@ -17,13 +17,14 @@ from carsim.machine.plan import Plan
 from carsim.machine.simulate import Simulation, simulate
 from carsim.machine.totals import activity_of, total_of
 from carsim.policy import Dense
+from carsim.replay import FASTCAR
 from carsim.workload.geometry import Video
 
 VIDEO = Video(n_frames=2, tokens_per_frame=4, prompt_tokens=7)
 
 
 def dense(hw: Hardware) -> tuple[Plan, Batches, Simulation]:
-    plan = Plan(Phases(hw), VIDEO, Dense(), "static", False, range(VIDEO.n_steps))
+    plan = Plan(Phases(hw), VIDEO, Dense(), "static", None, range(VIDEO.n_steps))
     layers = hw.design.model.body.n_layers
     batches = Batches(np.zeros((1, VIDEO.n_steps, layers, hw.batch), bool), 1, 0, "", "")
     return plan, batches, simulate(plan, batches)
@@ -136,7 +137,7 @@ def test_what_compute_limits_does_not_move() -> None:
 def test_a_sample_of_steps_has_the_interval_of_all_steps() -> None:
     video = replace(VIDEO, n_frames=20)  # 80 steps, of which 32 are sampled
     phases = [Phases(ideal_hardware(rate=rate)) for rate in (8, 5)]
-    plans = [Plan(each, video, Dense(), "drs", True, range(video.n_steps)) for each in phases]
+    plans = [Plan(each, video, Dense(), "drs", FASTCAR, range(video.n_steps)) for each in phases]
     layers = phases[0].hw.design.model.body.n_layers
     replay = np.random.default_rng(0).random((2, video.n_steps, layers, 4)) < 0.5
     replay[:, : video.tokens_per_frame] = False

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from strategies import designs, draw_replay, small_design, videos
+from strategies import RULES, designs, draw_replay, small_design, videos
 
 from carsim.design import Design
 from carsim.machine.batches import Batches
@@ -18,6 +18,7 @@ from carsim.machine.plan import Plan
 from carsim.machine.simulate import Simulation, simulate, simulate_plainly
 from carsim.mapping import MAPPINGS
 from carsim.policy import AttentionPolicy, Dense, KvReads, SideWork, Streaming
+from carsim.replay import FASTCAR, InputChange, Tas
 from carsim.schedule import BASELINE, REPLAYS, SCHEDULES
 from carsim.schedule.static import Static
 from carsim.workload.geometry import Video
@@ -37,7 +38,7 @@ def runs(draw: st.DrawFn, rungs: tuple[str, ...] = ("fluid",)) -> Run:
         video,
         draw(st.sampled_from([Dense(), sparse])),
         draw(st.sampled_from(sorted(SCHEDULES))),
-        bool(replay.any()),
+        draw(st.sampled_from(RULES)) if replay.any() else None,
         range(video.n_steps),
     )
     return design, plan, Batches(replay, 1, 0, "captured", "drawn")
@@ -82,7 +83,7 @@ def outside() -> Iterator[str]:
 @given(run=runs())
 def test_a_schedule_from_outside_runs_and_equals_the_slow_way(outside: str, run: Run) -> None:
     _, plan, batches = run
-    plan = replace(plan, schedule=outside, replays=True)
+    plan = replace(plan, schedule=outside, rule=FASTCAR)
     assert_same(simulate(plan, batches, detail=True), simulate_plainly(plan, batches))
 
 
@@ -161,14 +162,22 @@ def _required_bytes(design: Design, plan: Plan, batches: Batches) -> int:
     out = model.weights.bytes_of(d * d)
     mlp = model.weights.bytes_of(2 * d * body.ffn_size) + model.weights.bytes_of(d * body.ffn_size)
     home = _streams(design, hw.home_loads.tolist())
+    held = 0
+    if isinstance(plan.rule, InputChange):
+        bits = plan.rule.bits
+        elements = plan.rule.elements or d
+        held = 2 * elements if bits is None else -(-(elements * bits + 16) // 8)
     per_step = 0
     for scored, attended in zip(plan.scored, plan.reads.attended.tolist(), strict=True):
         early = int(scored and design.machine.decision_at == "q")
         late_outside = int(scored and not early and plan.aligned_outside)
-        kv = rows * model.kv.bytes_of((2 * attended + late_outside) * body.kv_size)
+        key = 0
+        if isinstance(plan.rule, Tas):
+            key = body.kv_size if plan.rule.head is None else body.head_dim
+        kv = rows * model.kv.bytes_of(2 * attended * body.kv_size + late_outside * key)
         kv += rows * model.kv.bytes_of(2 * body.kv_size)
-        kv += rows * model.kv.bytes_of(early * body.kv_size)
-        per_step += n_layers * (home * (qkv + out) + kv)
+        kv += rows * model.kv.bytes_of(early * key)
+        per_step += n_layers * (home * (qkv + out) + kv + scored * rows * held)
     head = len(plan.steps) * home * model.weights.bytes_of(d * model.head.vocabulary)  # type: ignore[union-attr]
     mlps = 0
     for at in np.ndindex(batches.replay.shape[:3]):
@@ -177,7 +186,7 @@ def _required_bytes(design: Design, plan: Plan, batches: Batches) -> int:
             computing = ~batches.replay[at][None, group]
             loads = core_loads(plan.schedule_of(scored), computing, design.machine.cores)
             mlps += _streams(design, loads[0].tolist()) * mlp
-        mlps += rows * model.replay.bytes_of(d)
+        mlps += rows * model.replay.bytes_of(d) + int((~batches.replay[at]).sum()) * held
     return n_batches * (per_step + head) + mlps
 
 
@@ -259,7 +268,7 @@ def test_a_longer_video_is_a_shorter_one_and_more() -> None:
     for video in (Video(1, 4, 3), Video(2, 4, 3)):
         replay = np.zeros((1, video.n_steps, design.model.body.n_layers, 4), bool)
         phases = Phases(Hardware(design))
-        plan = Plan(phases, video, Dense(), BASELINE.kind, False, range(video.n_steps))
+        plan = Plan(phases, video, Dense(), BASELINE.kind, None, range(video.n_steps))
         simulation = simulate(plan, Batches(replay, 1, 0, "", ""), detail=True)
         times.append(sum(cycles for cycles in simulation.phase_cycles.values()))
     assert (times[0] == times[1][:, :4]).all()

@@ -47,7 +47,7 @@ def attention(rung: str, attended: int, **machine: Any) -> Outcome:
 @RUNGS
 def test_qkv_projection(rung: str) -> None:
     # 10 + 3072 / 8 = 394; the last of three tiles takes 4 / 3 cycles, rounded up.
-    outcome = Phases(ideal_hardware(), rung).qkv(False)
+    outcome = Phases(ideal_hardware(), rung).qkv(None)
     assert outcome.cycles == 394 + 1
     assert times(outcome) == {"QKV": 5, "WAIT_DDR": 390}
 
@@ -323,5 +323,5 @@ def test_a_policy_that_scans_holds_the_array_up(rung: str) -> None:
 
     phases = Phases(ideal_hardware(), rung)
     cases = AttendCases(np.array([8]), np.array([1]), np.array([8]))
-    assert phases.attention(False, cases, Scans(), False).cycles == 298 + 1
-    assert phases.attention(False, cases, ScansLong(), False).cycles == 2 * 1000 + 16
+    assert phases.attention(None, cases, Scans(), False).cycles == 298 + 1
+    assert phases.attention(None, cases, ScansLong(), False).cycles == 2 * 1000 + 16

@@ -15,6 +15,7 @@ from carsim.machine.plan import Plan
 from carsim.machine.simulate import simulate, simulate_plainly
 from carsim.mapping import MAPPINGS, Mapping
 from carsim.policy import PLAIN
+from carsim.replay import FASTCAR
 from carsim.schedule import BASELINE, DEFAULT
 
 KINDS = pytest.mark.parametrize("kind", [*MAPPINGS, "outside"])
@@ -46,7 +47,7 @@ def layer_phases(phases: Phases) -> dict[str, Outcome]:
     computing = np.ones((1, phases.hw.batch), np.bool_)
     computing[0, 0] = phases.hw.batch == 1
     return {
-        "qkv": phases.qkv(False),
+        "qkv": phases.qkv(None),
         "attention": attend(phases, 20),
         "output": phases.output(),
         "mlp": phases.mlp(BASELINE, MlpCases(computing, None)),
@@ -94,7 +95,7 @@ def test_a_run_equals_the_slow_way(kind: str, data: st.DataObject, cores: int) -
     phases, video = phases_of(kind, 3, cores, 4), data.draw(videos())
     layers = phases.hw.design.model.body.n_layers
     batches = Batches(draw_replay(data.draw, 2, video, layers, 3), 1, 0, "captured", "drawn")
-    plan = Plan(phases, video, PLAIN, DEFAULT.kind, True, range(video.n_steps))
+    plan = Plan(phases, video, PLAIN, DEFAULT.kind, FASTCAR, range(video.n_steps))
     fast, plain = simulate(plan, batches), simulate_plainly(plan, batches)
     assert fast.totals == plain.totals
     assert (fast.batch_cycles == plain.batch_cycles).all()

@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from carsim.design import Design, load_design, override
+from carsim.replay import FASTCAR, InputChange, ReplayRule, Tas
 from carsim.technology.capacity import capacity, contents, kv_elements, memories_in_use
 from carsim.workload.geometry import Video
 
@@ -80,6 +81,40 @@ def test_aligned_keys_never_exceed_the_context() -> None:
     one_frame = Video(n_frames=1, tokens_per_frame=32, prompt_tokens=0)
     # 32 tokens: 20 with K and V, so no more than 12 further keys exist.
     assert kv_elements(override(ZCU102, changes), one_frame) == (2 * 20 + 12) * 4096
+
+
+SPARSE_16 = {"policy.attention": {"kind": "streaming", "sinks": 4, "window": 16}}
+
+
+@pytest.mark.parametrize(
+    ("rule", "elements"),
+    [
+        # As above: 241 keys of 4096 elements; of one head 128 of them; a token nearer one key less.
+        (FASTCAR, 241 * 4096),
+        (Tas(head=3), 241 * 128),
+        (Tas(offset=1), 240 * 4096),
+        (InputChange(), 0),
+    ],
+)
+def test_streaming_keeps_the_keys_that_the_rule_scores(rule: ReplayRule, elements: int) -> None:
+    design = override(ZCU102, SPARSE_16)
+    assert kv_elements(design, VILA_U, rule) == 2 * 20 * 4096 + elements
+
+
+@pytest.mark.parametrize(
+    ("rule", "vector_bytes"),
+    [
+        (InputChange(), 4096 + 2),  # a byte an element, and a scale of 16 bits
+        (InputChange(bits=4, elements=512), 256 + 2),
+        (InputChange(bits=None), 8192),  # activations of 16 bits
+    ],
+)
+def test_inputs_are_held_beside_the_outputs(rule: ReplayRule, vector_bytes: int) -> None:
+    # 2 rows x 32 layers x 256 places.
+    found = {content.content: content for content in contents(ZCU102, VILA_U, rule)}
+    assert found["data of the rule"].nbytes == 2 * 32 * 256 * vector_bytes
+    assert found["data of the rule"].memory == found["replay cache"].memory
+    assert "data of the rule" not in held(ZCU102)
 
 
 @settings(max_examples=30)

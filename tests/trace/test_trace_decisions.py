@@ -7,7 +7,7 @@ import pytest
 from trace_maker import make_quality, make_trace
 
 from carsim.errors import InputError
-from carsim.policy import decision_units, unanimous
+from carsim.replay import decision_units, unanimous
 from carsim.trace import (
     Decisions,
     Trace,

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from trace_maker import make_meta, make_quality
 
+from carsim.errors import InputError
+from carsim.replay import InputChange, Tas
 from carsim.statistics import Interval
 from carsim.trace.meta import MOST_PSNR_DB, Geometry, PerClip, parse_meta
 
@@ -32,6 +34,46 @@ SIX_LAYERS = Geometry(**{**make_meta().decoded.model_dump(), "n_layers": 6})
 )
 def test_thresholds_as_a_phrase(tau: Any, phrase: str) -> None:
     assert make_meta(tau=tau, decoded=SIX_LAYERS).tau_text == phrase
+
+
+def test_thresholds_name_a_rule_that_is_not_fastcars() -> None:
+    assert make_meta(tau=1.05, rule=Tas(form="paper")).tau_text == "tau 1.05"
+    of_head = make_meta(tau=0.8, rule=Tas(form="paper", head=1, offset=1))
+    assert of_head.tau_text == "tau 0.8 on TAS (paper form, head 1, key one place later)"
+    change = make_meta(tau=(INF, -0.1), rule=InputChange(bits=4, elements=1))
+    words = "tau -0.1 on input change (4 bit, 1 element) (layer 0 never replays)"
+    assert change.tau_text == words
+    whole = make_meta(tau=-0.1, rule=InputChange(bits=None))
+    assert whole.tau_text == "tau -0.1 on input change (not quantised, all elements)"
+    assert make_meta(tau=INF, rule=InputChange()).tau_text == "no replay"
+
+
+@pytest.mark.parametrize("form", ["released", "paper"])
+def test_metadata_from_before_rules_had_kinds(form: str) -> None:
+    meta = make_meta(rule=Tas(form=form))
+    raw = json.loads(meta.model_dump_json())
+    del raw["rule"]
+    old = parse_meta(json.dumps(raw | {"tas_form": form}), "x")
+    assert old == meta
+    assert "tas_form" not in old.model_dump_json()
+    assert parse_meta(json.dumps(raw), "x").rule == Tas(form="released")
+
+
+@pytest.mark.parametrize("form", ["mean", None, {"a": 1}])
+def test_an_odd_form_is_told_where_it_stands_now(form: Any) -> None:
+    raw = json.loads(make_meta().model_dump_json()) | {"tas_form": form}
+    del raw["rule"]
+    with pytest.raises(InputError, match=r"x: \$\.rule\.tas\.form: Input should be 'released' or"):
+        parse_meta(json.dumps(raw), "x")
+    for text in ('{"tas_form": ', '["tas_form"]', '"tas_form"', "[" * 9999 + '"tas_form"'):
+        with pytest.raises(InputError, match=r"^x: \$: "):
+            parse_meta(text, "x")
+
+
+def test_a_form_beside_a_rule_is_refused() -> None:
+    raw = json.loads(make_meta().model_dump_json()) | {"tas_form": "paper"}
+    with pytest.raises(InputError, match=r"x: \$\.tas_form: Extra inputs are not permitted"):
+        parse_meta(json.dumps(raw), "x")
 
 
 def test_quality_as_an_ending() -> None:

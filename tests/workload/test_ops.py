@@ -182,15 +182,17 @@ def test_queries_of_a_prompt_see_no_later_token() -> None:
 
 def test_a_score_costs_a_dot_product_and_an_aligned_key_outside_the_window_its_bytes() -> None:
     plain = attend_op(VILA_U, 2, 100, WHOLE)
-    scored = attend_op(VILA_U, 2, 100, WHOLE, scored_keys=1)
-    outside = attend_op(VILA_U, 2, 100, WHOLE, scored_keys=1, aligned_keys=1)
+    scored = attend_op(VILA_U, 2, 100, WHOLE, score_ops=4096)
+    outside = attend_op(VILA_U, 2, 100, WHOLE, score_ops=4096, key_elements=4096)
     assert scored.vector_ops - plain.vector_ops == 2 * 4096  # <q, k> of every head
     assert scored.stream_bytes == plain.stream_bytes
     assert outside.stream_bytes - plain.stream_bytes == 2 * 4096  # one key of d bytes a row
 
 
 def test_a_decision_at_q_reads_the_aligned_key_early() -> None:
-    late, early = (qkv_op(VILA_U, 2, WHOLE, early_keys=n) for n in (0, 1))
+    late, early = (
+        qkv_op(VILA_U, 2, WHOLE, score_ops=n * 4096, key_elements=n * 4096) for n in (0, 1)
+    )
     assert early.kv_side_bytes == 2 * 4096
     assert late.kv_side_bytes == 0
     assert early.vector_ops - late.vector_ops == 2 * 4096

@@ -20,7 +20,8 @@ from carsim.decoder.hf.sampling import StepModel, TokenSampler, TokenSampling
 from carsim.decoder.structures import Policy
 from carsim.decoder.workers import Progress
 from carsim.errors import InputError
-from carsim.policy import AttentionPolicy, Dense, Pairs, Query, Scope, TasForm
+from carsim.policy import AttentionPolicy, Dense, Query
+from carsim.replay import FASTCAR, Pairs, ReplayRule, Scope
 from carsim.trace import Trace, TraceMeta
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ class HfPlan:
         tokens_per_frame: N.
         tau: Replay threshold: one, one per layer (None: the layer never scores), or None. Infinity
             scores everything and replays nothing.
-        tas_form: Form of the score.
+        rule: Rule of replay.
         attention: Attention policy.
         decision_scope: Rows that decide together.
         guided: Rows come in guidance pairs.
@@ -52,7 +53,7 @@ class HfPlan:
     n_frames: int = 8
     tokens_per_frame: int = 256
     tau: float | tuple[float | None, ...] | None = float("inf")
-    tas_form: TasForm = "released"
+    rule: ReplayRule = FASTCAR
     attention: AttentionPolicy = field(default_factory=Dense)
     decision_scope: Scope = "row"
     guided: bool = True
@@ -139,7 +140,7 @@ def capture_hf(
             prompt_tokens=max(len(prompt) for prompt in plan.prompts),
             prompt_lengths=tuple(len(prompt) for prompt in plan.prompts),
             tau=plan.tau,
-            tas_form=plan.tas_form,
+            rule=plan.rule,
             attention=plan.attention,
             seed=plan.seed,
             guidance_pairs=plan.pairs,
@@ -290,5 +291,9 @@ def _policy(plan: HfPlan, model: HfModel) -> Policy:
         )
     if plan.decision_scope == "pair" and not plan.guided:
         raise InputError("--decision-scope", "'pair' needs guidance pairs", "use row or batch")
+    try:
+        plan.rule.check(model.geometry.n_heads, model.geometry.hidden_size)
+    except ValueError as error:
+        raise InputError("rule", str(error).removeprefix("rule: ")) from error
     tau = plan.tau if isinstance(plan.tau, tuple) else (plan.tau,) * layers
-    return Policy(tau, plan.tas_form, plan.attention, plan.decision_scope, plan.pairs)
+    return Policy(tau, plan.rule, plan.attention, plan.decision_scope, plan.pairs)

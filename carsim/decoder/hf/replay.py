@@ -3,8 +3,8 @@
 Model: the decoder semantics of :mod:`carsim.decoder.decode`. The query is what ``q_proj`` gave, the
 aligned key is read from the key-value cache, where it stands rotated; rows that replay are taken
 out of the MLP's input, so that their MLP is really skipped, and what is held for their place takes
-the place of its output. Simplification: scores of half-precision models are taken in single
-precision at least.
+the place of its output. Scores are the rule's own, in NumPy, from what the hooks saw of a layer.
+Simplification: scores of half-precision models are taken in single precision at least.
 """
 
 from contextlib import ExitStack
@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from carsim.decoder.hf.checkpoint import HfModel, import_extra
-from carsim.decoder.structures import Array, Policy
+from carsim.decoder.structures import Array, Policy, rule_shape
+from carsim.replay import Seen
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -54,6 +55,9 @@ class ReplayHooks:
         self._cache: Any = None
         self._q: Any = None
         self._rotary: Any = None
+        self._state = policy.rule.begin(
+            rule_shape(model.geometry, tokens_per_frame, n_rows, np.dtype(wide))
+        )
 
     def __enter__(self) -> Self:
         """Attach the hooks."""
@@ -97,7 +101,7 @@ class ReplayHooks:
         """Decide, and leave the rows that compute as the MLP's input."""
         if self._step is None:
             return None
-        replay = self._decide(layer, self._step)
+        replay = self._decide(layer, self._step, inputs[0][:, 0])
         self.replay[self._step, layer] = replay
         return (inputs[0][np.flatnonzero(~replay)],) if replay.any() else None
 
@@ -109,26 +113,38 @@ class ReplayHooks:
         held[np.flatnonzero(~self.replay[self._step, layer])] = output[:, 0]
         return held[:, None]
 
-    def _decide(self, layer: int, step: int) -> NDArray[np.bool_]:
-        """bool[B]: which rows replay."""
-        if not self._policy.replay.scores(layer, step, self._per_frame):
-            return np.zeros(self.replay.shape[2], bool)
-        tas = self._score(layer).cpu().numpy()
-        self.tas[step, layer] = tas
-        return self._policy.replay.decide(tas, layer)
+    def _decide(self, layer: int, step: int, mlp_input: "Tensor") -> NDArray[np.bool_]:
+        """bool[B]: which rows replay; the rule learns of those that do not."""
+        policy, replay = self._policy, np.zeros(self.replay.shape[2], bool)
+        if policy.tau[layer] is None:
+            return replay
+        seen, place = self._seen(layer, mlp_input), step % self._per_frame
+        if policy.replay.scores(layer, step, self._per_frame):
+            score = policy.rule.score(self._state, layer, place, seen)
+            self.tas[step, layer] = score
+            replay = policy.replay.decide(score, layer)
+        policy.rule.computed(self._state, layer, place, ~replay, seen)
+        return replay
 
-    def _score(self, layer: int) -> "Tensor":
-        """TAS of FastCar (arXiv 2505.14709, section 4), [B]."""
+    def _seen(self, layer: int, mlp_input: "Tensor") -> Seen:
+        """The layer as a rule may look at it, in single precision at least."""
         torch = import_extra("torch")
-        shape = self._model.geometry
-        key = self._cache.layers[layer].keys[:, :, -1 - self._per_frame]  # [B, KV, hd], rotated
-        wide = torch.promote_types(key.dtype, torch.float32)
-        query = self._q.reshape(len(key), shape.n_heads, shape.head_dim).to(wide)
-        if self._policy.tas_form == "paper":
-            cos, sin = (table.to(wide) for table in self._rotary)
-            low, high = query.chunk(2, dim=-1)
-            query = query * cos + torch.cat([-high, low], dim=-1) * sin
-        grouped = query.reshape(len(key), shape.n_kv_heads, -1, shape.head_dim)
-        products = (grouped * key.to(wide)[:, :, None]).sum(dim=(1, 2, 3))
-        score: Tensor = products / (shape.n_heads * shape.head_dim**0.5)
-        return score
+        shape, rows = self._model.geometry, len(mlp_input)
+        wide = torch.promote_types(mlp_input.dtype, torch.float32)
+        q = self._q.reshape(rows, shape.n_heads, shape.head_dim).to(wide)
+        cos, sin = (table.to(wide) for table in self._rotary)
+        low, high = q.chunk(2, dim=-1)
+        q_rotated = q * cos + torch.cat([-high, low], dim=-1) * sin
+        keys = self._cache.layers[layer].keys  # [B, KV, slots, hd], rotated
+
+        def numbers(values: "Tensor") -> Array:
+            found: Array = values.to(wide).cpu().numpy()
+            return found
+
+        return Seen(
+            q=numbers(q),
+            q_rotated=numbers(q_rotated),
+            key=lambda ago: numbers(keys[:, :, -1 - ago]),
+            mlp_input=numbers(mlp_input),
+            tokens_per_frame=self._per_frame,
+        )

@@ -1,9 +1,8 @@
-"""Replay of MLP outputs (FastCar, arXiv 2505.14709): scores, decisions, and the chain of outputs.
+"""Replay of MLP outputs (FastCar, arXiv 2505.14709): decisions, and the chain of outputs.
 
-From the second frame on, a layer scores each token against the token at the same place one frame
-before (temporal attention score, TAS). Where ``TAS > tau``, strictly, the MLP is skipped: the
-output that is cached for the place is added to the residual, and stays cached, so that replays
-chain without limit. Otherwise the MLP runs and its output is cached.
+From the second frame on, a rule scores each token in each layer. Where ``score > tau``, strictly,
+the MLP is skipped: the output that is cached for the place is added to the residual, and stays
+cached, so that replays chain without limit. Otherwise the MLP runs and its output is cached.
 
 Letters in shapes as in :mod:`carsim.policy.base`.
 """
@@ -17,6 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from carsim.policy.base import Array, Bools
+from carsim.replay.base import ReplayRule
+from carsim.replay.tas import Tas
+
+FASTCAR = Tas()
+"""The rule of FastCar in its released form."""
 
 Scope = Literal["row", "pair", "batch"]
 """``row``: each row decides alone (the FastCar authors'); ``pair``: both rows of a guidance pair
@@ -25,46 +29,42 @@ together; ``batch``: all rows of a batch together."""
 Pairs = tuple[tuple[int, int], ...]
 """Guidance pairs: indices of the conditional row and of its blank-prompt row."""
 
-TasForm = Literal["released", "paper"]
-"""``released``: query before the rotary embedding (the authors' code); ``paper``: query after it,
-so that the score is the mean attention logit (the paper's formula). Both rotate the key."""
-
 Units = tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True)
 class Replay:
-    """The rule of decisions of one decoding.
+    """Decisions of one decoding.
 
     Attributes:
         tau: One threshold per layer; a layer with None neither scores nor replays, and one with
             infinity scores and never replays.
-        tas_form: Form of the score.
+        rule: Rule of the score.
         scope: Rows that decide together.
         pairs: Guidance pairs, for scope ``pair``.
     """
 
     tau: tuple[float | None, ...]
-    tas_form: TasForm = "released"
+    rule: ReplayRule = FASTCAR
     scope: Scope = "row"
     pairs: Pairs = ()
 
     def scores(self, layer: int, step: int, tokens_per_frame: int) -> bool:
-        """True where a layer evaluates TAS at a decode step."""
+        """True where a layer is scored at a decode step."""
         return self.tau[layer] is not None and eligible(step, tokens_per_frame)
 
     def scored(self, n_steps: int, tokens_per_frame: int) -> Bools:
-        """bool[S, L]: where TAS is evaluated."""
+        """bool[S, L]: where scores are evaluated."""
         has_tau = np.array([tau is not None for tau in self.tau])
         steps: Bools = eligible(np.arange(n_steps), tokens_per_frame)
         scored: Bools = steps[:, None] & has_tau
         return scored
 
     def exceeds(self, tas: Array, layer: int | slice = slice(None)) -> Bools:
-        """``tas > tau``, strictly and in double precision; False where TAS is NaN.
+        """``tas > tau``, strictly and in double precision; False where the score is NaN.
 
         Args:
-            tas: [..., L, B], or [..., B] of one layer.
+            tas: Scores of any rule, [..., L, B], or [..., B] of one layer.
             layer: That layer.
         """
         tau = np.array([np.nan if tau is None else tau for tau in self.tau])[:, None][layer]
@@ -91,10 +91,12 @@ class Replay:
 
     @property
     def tau_text(self) -> str:
-        """The threshold as a phrase for labels."""
+        """The threshold as a phrase for labels; it names a rule that is not FastCar's."""
         exempt, span = self.exempt_layers, self.tau_span
         if not span:
             return "no replay"
+        if not self.rule.is_fastcar:
+            span += f" on {self.rule.text}"
         if not exempt:
             return f"tau {span}"
         never = "layer {} never replays" if len(exempt) == 1 else "layers {} never replay"
@@ -104,27 +106,6 @@ class Replay:
 def eligible(step: Any, tokens_per_frame: int) -> Any:
     """True for a step (an int or an array) after the first frame, which never replays."""
     return step >= tokens_per_frame
-
-
-def temporal_attention_score(q: Array, q_rotated: Array, k_aligned: Array, form: TasForm) -> Array:
-    """TAS of FastCar (arXiv 2505.14709, section 4): mean over query heads of <q, k> / sqrt(hd).
-
-    Args:
-        q: Query before the rotary embedding, [B, H, hd].
-        q_rotated: Query after it, [B, H, hd].
-        k_aligned: Rotated key of the same place in the previous frame, [B, KV, hd]; head j serves
-            query heads j * g to j * g + g - 1 for g = H / KV.
-        form: Query before or after rotation.
-
-    Returns:
-        [B].
-    """
-    batch, kv_heads, head_dim = k_aligned.shape
-    query = q if form == "released" else q_rotated
-    grouped = query.reshape(batch, kv_heads, -1, head_dim)
-    total = np.einsum("bkgd,bkd->b", grouped, k_aligned)
-    score: Array = total / q.dtype.type(q.shape[1] * math.sqrt(head_dim))
-    return score
 
 
 def decision_units(

@@ -1,0 +1,73 @@
+"""Replay of MLP outputs: rules that score, each in one file, and the decisions that follow.
+
+A rule is added by a file with a subclass of :class:`ReplayRule`, whose docstring has the contract,
+and a line in :data:`RULES`. From outside of the package, an instance can be given wherever a rule
+is expected; for files that name its kind, add it to the dict. ``docs/kinds.md`` has an example.
+"""
+
+from typing import TYPE_CHECKING, Annotated, Union
+
+from pydantic import Discriminator, SerializeAsAny
+
+from carsim.replay.base import (
+    NO_WORK,
+    DecoderShape,
+    MachineShape,
+    Point,
+    ReplayRule,
+    RuleWork,
+    Seen,
+    later,
+)
+from carsim.replay.decide import (
+    FASTCAR,
+    Pairs,
+    Replay,
+    Scope,
+    decision_units,
+    eligible,
+    in_ranges,
+    unanimous,
+)
+from carsim.replay.input_change import InputChange
+from carsim.replay.tas import Tas, TasForm, temporal_attention_score
+from carsim.section import by_kind
+
+RULES: dict[str, type[ReplayRule]] = {"tas": Tas, "input_change": InputChange}
+"""Rules of replay by the name that YAML and traces give them."""
+
+if TYPE_CHECKING:
+    Rule = ReplayRule
+else:
+    Rule = Annotated[
+        Union[tuple(RULES.values())],  # noqa: UP007
+        Discriminator("kind"),
+        by_kind(ReplayRule, RULES),
+        SerializeAsAny(),
+    ]
+"""A field that holds one rule of any kind."""
+
+__all__ = [
+    "FASTCAR",
+    "NO_WORK",
+    "RULES",
+    "DecoderShape",
+    "InputChange",
+    "MachineShape",
+    "Pairs",
+    "Point",
+    "Replay",
+    "ReplayRule",
+    "Rule",
+    "RuleWork",
+    "Scope",
+    "Seen",
+    "Tas",
+    "TasForm",
+    "decision_units",
+    "eligible",
+    "in_ranges",
+    "later",
+    "temporal_attention_score",
+    "unanimous",
+]

@@ -1,0 +1,200 @@
+"""What a rule of replay costs on the machine, where, and when its decision is known; by hand."""
+
+from dataclasses import replace
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import pytest
+from ideal import attend, ideal_hardware
+from tiny import tiny_design, tiny_trace
+from toy_rules import Cosine
+
+from carsim.design import override
+from carsim.machine import run
+from carsim.machine.compare import rule_of
+from carsim.machine.phase import Outcome
+from carsim.machine.phases import FIDELITIES, MlpCases, Phases
+from carsim.machine.plan import Plan
+from carsim.machine.variants import own_variant
+from carsim.policy import PLAIN
+from carsim.replay import FASTCAR, InputChange, Point, ReplayRule, Tas
+from carsim.schedule import BASELINE
+from carsim.workload.geometry import Video
+from carsim.workload.ops import Category
+
+RUNGS = pytest.mark.parametrize("rung", FIDELITIES)
+CHANGE = InputChange()  # of 32 elements: 32 bytes and a scale of 2
+HEAD = Tas(head=1)  # of 4 heads of 8
+APART = {"weights": "ddr", "kv": "ddr", "replay": "second", "head": "ddr"}
+
+
+class Late(Cosine):
+    """The same, were it known after attention."""
+
+    known_at: ClassVar[Point] = "attention"
+    kind: Literal["late"] = "late"  # type: ignore[assignment]
+
+
+def mlp(phases: Phases, rule: ReplayRule | None, computing: str, known: int | None) -> Outcome:
+    bits = np.array([[bit == "1" for bit in computing]])
+    cases = MlpCases(bits, None if known is None else np.array([known]))
+    return phases.mlp(BASELINE, cases, rule)
+
+
+def cycles_of(outcome: Outcome, category: Category) -> int:
+    return int(outcome.times[0, category])
+
+
+@RUNGS
+def test_an_input_is_normed_and_compared_behind_the_output_projection(rung: str) -> None:
+    # 1024 bytes until 138; 4 x 34 bytes held behind them on the same memory: 155. The product is
+    # done by then. Norm of 2 x 32 x 4 and score of 2 x 32 x 6 operations: a cycle each.
+    phases = Phases(ideal_hardware(), rung)
+    plain, scored = phases.output(), phases.output(CHANGE)
+    assert plain.cycles == 138 + 2
+    assert scored.cycles == 155 + 1 + 1
+    assert cycles_of(scored, Category.REPLAY) == 2
+    assert scored.dram_bytes.tolist() == [[1024 + 136, 0]]
+    assert scored.vector_ops - plain.vector_ops == 4 * 32 * (4 + 6)
+    # Held in another memory, they are read beside it.
+    apart = Phases(ideal_hardware(placement=APART), rung).output(CHANGE)
+    assert apart.cycles == 138 + 2 + 1 + 1
+    assert apart.dram_bytes.tolist() == [[1024, 136]]
+
+
+@RUNGS
+def test_the_norm_is_taken_once_and_inputs_are_written_by_those_that_compute(rung: str) -> None:
+    # Gate and up until 394; 1536, 4 x 64 and 4 x 34 until 394 + 241 = 635, and a last cycle.
+    phases = Phases(ideal_hardware(), rung)
+    scored, first_frame = mlp(phases, CHANGE, "1111", 10_000), mlp(phases, CHANGE, "1111", None)
+    assert scored.cycles == 635 + 1
+    assert cycles_of(scored, Category.MLP) == 2 + 4
+    # In the first frame nothing is scored: the norm is the MLP's, and inputs are held all the same.
+    assert cycles_of(first_frame, Category.MLP) == 1 + 2 + 4
+    assert scored.dram_bytes.tolist() == first_frame.dram_bytes.tolist()
+    assert scored.dram_bytes.tolist() == [[3072 + 1536 + 4 * 64 + 4 * 34, 0]]
+    # One computes: it writes output and input; three read outputs.
+    assert mlp(phases, CHANGE, "0100", 10_000).dram_bytes.tolist() == [[4608 + 4 * 64 + 34, 0]]
+    assert mlp(phases, None, "0100", 10_000).dram_bytes.tolist() == [[4608 + 4 * 64, 0]]
+
+
+def test_the_bound_writes_inputs_and_takes_no_norm_twice() -> None:
+    slow = {"rows": 1, "cols": 1, "pipeline_cycles": 0}
+    for rule, norm, written in ((None, 1, 0), (FASTCAR, 1, 0), (CHANGE, 0, 136)):
+        cycles, nbytes = Phases(ideal_hardware(array=slow)).mlp_bound(4, rule)
+        assert cycles[4] == norm + 6144 + 3072
+        assert nbytes[4].tolist() == [4608 + 256 + written, 0]
+        assert nbytes[0].tolist() == [256, 0]
+
+
+@RUNGS
+def test_one_head_multiplies_and_reads_a_fourth_of_four(rung: str) -> None:
+    late, early = (Phases(ideal_hardware(decision_at=at), rung) for at in ("attention", "q"))
+    plain, mean, head = (early.qkv(rule) for rule in (None, FASTCAR, HEAD))
+    assert (mean.vector_ops - plain.vector_ops, head.vector_ops - plain.vector_ops) == (128, 32)
+    assert (mean.dram_bytes - plain.dram_bytes).tolist() == [[4 * 32, 0]]
+    assert (head.dram_bytes - plain.dram_bytes).tolist() == [[4 * 8, 0]]
+    # After attention: within the window nothing is read, outside of it the same bytes as early.
+    assert (late.qkv(HEAD).dram_bytes == plain.dram_bytes).all()
+    for rule, nbytes in ((FASTCAR, 128), (HEAD, 32)):
+        unscored, inside, outside = (
+            attend(late, 8, scored, is_outside)
+            for scored, is_outside in ((None, True), (rule, False), (rule, True))
+        )
+        assert inside.vector_ops - unscored.vector_ops == nbytes
+        assert (inside.dram_bytes == unscored.dram_bytes).all()
+        assert (outside.dram_bytes - unscored.dram_bytes).tolist() == [[nbytes, 0]]
+
+
+@RUNGS
+def test_split_over_cores_one_head_stays_with_one_core(rung: str) -> None:
+    # On four cores a head each: the mean takes a head's products on each, one head takes as long.
+    slow = {"lanes": 1, "pipeline_cycles": 0}
+    hw = ideal_hardware(cores=4, mapping="tensor", decision_at="q", vector=slow)
+    phases = Phases(hw, rung)
+    assert phases.qkv(FASTCAR).compute_cycles == phases.qkv(HEAD).compute_cycles
+    assert phases.qkv(FASTCAR).vector_ops - phases.qkv(HEAD).vector_ops == 4 * (32 - 8)
+
+
+@RUNGS
+def test_what_a_rule_of_queries_holds_is_read_where_it_is_scored(rung: str) -> None:
+    for at, early in (("q", True), ("attention", False)):
+        phases = Phases(ideal_hardware(decision_at=at, placement=APART), rung)
+        read = phases.qkv(Cosine()) if early else attend(phases, 8, Cosine())
+        idle = attend(phases, 8, Cosine()) if early else phases.qkv(Cosine())
+        assert read.dram_bytes[0, 1] == 4 * 16
+        assert idle.dram_bytes[0, 1] == 0
+        assert phases.output(Cosine()) is phases.output()
+        assert mlp(phases, Cosine(), "1010", 10_000).dram_bytes[0, 1] == 4 * 64 + 2 * 16
+
+
+@pytest.mark.parametrize(
+    ("rule", "decision_at", "known"),
+    [
+        (FASTCAR, "q", 100 + 7),
+        (FASTCAR, "attention", 7),
+        (FASTCAR, "residual", 0),
+        (HEAD, "q", 100 + 7),
+        (Late(), "q", 7),
+        (Late(), "residual", 0),
+        (CHANGE, "q", 0),
+        (CHANGE, "attention", 0),
+    ],
+)
+def test_a_decision_is_known_at_the_later_of_the_rules_point_and_the_machines(
+    rule: ReplayRule, decision_at: str, known: int
+) -> None:
+    """Attention takes 100 cycles, the output projection 7."""
+    phases, video = Phases(ideal_hardware(decision_at=decision_at)), Video(2, 3, 1)
+    plan = Plan(phases, video, PLAIN, BASELINE.kind, rule, range(6))
+    assert plan.known_cycles(np.array([100]), 7).tolist() == [known]
+
+
+def test_a_rule_that_is_known_late_is_not_scored_early() -> None:
+    phases = Phases(ideal_hardware(decision_at="q"))
+    assert (phases.qkv(Late()).vector_ops == phases.qkv(None).vector_ops).all()
+    assert (attend(phases, 8, Late()).vector_ops > attend(phases, 8).vector_ops).all()
+
+
+def test_equal_decisions_cost_what_their_rules_cost() -> None:
+    """Three frames of 16 tokens, four layers of 4 heads of 16, four rows: one batch."""
+    design = tiny_design("machine.decision_at=q")
+    reports: dict[str, Any] = {}
+    for name, rule in (("mean", FASTCAR), ("head", HEAD), ("change", CHANGE)):
+        trace = tiny_trace()
+        trace = replace(trace, meta=trace.meta.model_copy(update={"rule": rule}))
+        reports[name] = run(design, [trace])
+    mean, head, change = (reports[name].chosen for name in ("mean", "head", "change"))
+    scored = 2 * 16 * 4 * 4
+    work = {row: row.simulation.activity for row in (mean, head, change)}
+    assert work[mean].vector_ops - work[head].vector_ops == scored * (64 - 16)
+    computed = int((~mean.batches.replay).sum())
+    # All rows are normed in scored steps, not those that compute alone.
+    replayed = mean.batches.replay.size - computed
+    extra = scored * 6 * 64 + replayed * 4 * 64 - scored * 64
+    assert work[change].vector_ops - work[mean].vector_ops == extra
+    vector = 64 + 2
+    keys = design.model.kv.bytes_of(64)
+    moved = {row: sum(row.dram_bytes.values()) for row in (mean, change)}
+    assert moved[change] - moved[mean] == (scored + computed) * vector - scored * keys
+    # The dense row decides nothing, and costs the same under all.
+    assert len({reports[name].rows[0].latency_s for name in reports}) == 1
+
+
+def test_a_row_takes_the_rule_of_its_trace_at_the_width_of_the_model() -> None:
+    rule = InputChange(elements=16)
+    narrow, wide = tiny_design(), override(tiny_design(), {"model.body.hidden_size": 128})
+    trace = tiny_trace(rule=rule)  # decoded at 64
+    for design, elements in ((narrow, 16), (wide, 32)):
+        assert rule_of(design, own_variant(design), [trace]) == InputChange(elements=elements)
+        row = run(design, [trace], allow_misfit=True).chosen
+        assert row.simulation.plan.rule == InputChange(elements=elements)
+        assert "16 elements" in row.batches.label
+
+
+def test_data_of_the_rule_must_fit() -> None:
+    design = tiny_design()
+    fits = [run(design, [tiny_trace(rule=rule)]).fit for rule in (FASTCAR, CHANGE)]
+    used = [sum(memory.used_bytes for memory in fit.memories) for fit in fits]
+    # 4 rows x 4 layers x 16 places of 64 bytes and a scale.
+    assert used[1] - used[0] == 4 * 4 * 16 * 66
