@@ -124,7 +124,7 @@ def test_a_comparison_says_so(call, drawn, toy):
 
 def test_a_sweep_says_so_and_knows_no_quality(call, drawn, tmp_path):
     (tmp_path / "quality.csv").write_text(
-        "frames,scope,window,sampling,tau,psnr_db\n3,row,0,greedy,-1.0,20\n3,row,0,greedy,1.0,30\n",
+        "frames,scope,window,sampling,tau,true_psnr_db\n3,row,0,greedy,-1.0,20\n3,row,0,greedy,1.0,30\n",
         encoding="utf-8",
     )
     study = write_study(
@@ -138,9 +138,9 @@ def test_a_sweep_says_so_and_knows_no_quality(call, drawn, tmp_path):
     assert (status, err) == (0, "")
     with (out / "points.csv").open(encoding="utf-8") as points:
         rows = {row["trace"]: row for row in csv.DictReader(points)}
-    assert rows["toy.npz"]["quality_psnr_db"] == "25.0"
+    assert rows["toy.npz"]["quality_true_psnr_db"] == "25.0"
     own = rows["drawn.npz"]
-    assert (own["decisions"], own["quality_psnr_db"]) == (LABEL, "")
+    assert (own["decisions"], own["quality_true_psnr_db"]) == (LABEL, "")
     assert own["quality_note"] == f"unknown: decisions are {LABEL}"
     assert call("pareto", out)[1].count(f"Decisions are {SYNTHETIC} in 2 of 4 points.") == 1
     assert f"Decisions are {SYNTHETIC} in 2 of 4 points." in page_of(call, out)
