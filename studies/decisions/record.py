@@ -19,6 +19,7 @@ from carsim.decoder.content import TOKENS_PER_FRAME
 from carsim.decoder.layers import rms_norm
 from carsim.decoder.model import Model, load_model
 from carsim.decoder.structures import Array, Config, Policy
+from carsim.replay import Tas
 from studies.decisions.content import FIRST_LAYER, SCRATCH, TWIN, Row
 from studies.decisions.whole import Decoder, Layer
 
@@ -137,7 +138,7 @@ class Archive:
     @property
     def dense(self) -> Policy:
         """Scores everywhere, in the paper's form, and never replays."""
-        return Policy((np.inf,) * self.n_layers, "paper")
+        return Policy((np.inf,) * self.n_layers, Tas(form="paper"))
 
     def _row(self, policy: Policy, row: Row, kind: str) -> dict[str, NDArray[Any]]:
         """Arrays of a row, decoded now or before; dense rows are always observed, too."""

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from carsim.decoder.content import TOKENS_PER_FRAME, load_codebook
 from carsim.decoder.structures import Policy
 from carsim.policy import Dense, Streaming
+from carsim.replay import Tas
 from carsim.report.figures import style as plots
 from studies.decisions.content import CLOSED_FRAMES, CODEBOOK, TRIED, Row, rows_of
 from studies.decisions.ranks import over_clips
@@ -45,7 +46,7 @@ _COLOURS = {None: plots.BLACK, 256: plots.BLUE, 16: plots.VERMILION}
 def policy(window: int | None, taus: Taus) -> Policy:
     """Thresholds under full attention or StreamingLLM with four sinks."""
     attention = Dense() if window is None else Streaming(window=window)
-    return Policy(taus, "paper", attention)
+    return Policy(taus, Tas(form="paper"), attention)
 
 
 def name_of(window: int | None) -> str:

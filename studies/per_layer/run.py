@@ -16,7 +16,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from carsim.decoder.content import TOKENS_PER_FRAME
-from carsim.decoder.structures import Policy, TasForm
+from carsim.decoder.structures import Policy
+from carsim.replay import Tas, TasForm
 from carsim.report.figures import style as plots
 from studies.decisions.content import (
     CALIBRATING,
@@ -79,7 +80,7 @@ def measure(archive: Archive, seen: Observed) -> tuple[pd.DataFrame, pd.DataFram
     for family, shares in LEVELS.items():
         for share in shares:
             taus, form = thresholds(family, share, seen)
-            closed = archive.closed(Policy(taus, form), rows)
+            closed = archive.closed(Policy(taus, Tas(form=form)), rows)
             points.append(_point(family, share, taus, closed, dense))
             by_layer = closed.replay[TOKENS_PER_FRAME:].mean(axis=(0, 2))
             layers += [

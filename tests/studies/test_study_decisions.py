@@ -13,6 +13,7 @@ from carsim.decoder.decode import decode_step, prefill
 from carsim.decoder.model import Model, random_model
 from carsim.decoder.structures import Config, Policy, stack_weights
 from carsim.policy import Dense, Streaming
+from carsim.replay import Tas
 from carsim.trace import Geometry
 from studies.correlation import run as correlation
 from studies.decisions import ranks, record, whole
@@ -74,14 +75,19 @@ attentions = st.sampled_from([Dense()]) | st.builds(
 @given(
     st.tuples(taus, taus),
     attentions,
-    st.sampled_from(["released", "paper"]),
+    st.builds(
+        Tas,
+        form=st.sampled_from(["released", "paper"]),
+        head=st.none() | st.integers(0, 3),
+        offset=st.sampled_from([0, 1]),
+    ),
     st.sampled_from([1, 2, 4]),
     st.integers(0, 99),
 )
-def test_whole_clips_decode_as_step_by_step(taus, attention, form, n_kv_heads, seed):
+def test_whole_clips_decode_as_step_by_step(taus, attention, rule, n_kv_heads, seed):
     model = make_model(n_kv_heads)
     config = Config(model.geometry, tokens_per_frame=5, n_frames=4, dtype="float64")
-    policy = Policy(taus, form, attention)
+    policy = Policy(taus, rule, attention)
     codes = np.random.default_rng(seed).integers(0, N_CODES, config.n_steps)
     hidden, tas, replay = step_by_step(model, config, policy, codes)
     decoded = whole.Decoder(model, config).decode(policy, PROMPT, codes)
@@ -128,7 +134,7 @@ def test_rows_are_decoded_once_and_seen_from_inside(archive):
     eligible = closed.tas[TOKENS_PER_FRAME:]
     assert np.allclose(seen.paper, np.moveaxis(eligible, (0, 1, 2), (2, 1, 0)), atol=1e-5)
     assert (np.abs(seen.mlp_cosine) <= 1.00001).all()
-    other = archive.closed(Policy((0.0,) * LAYERS, "paper"), rows)
+    other = archive.closed(Policy((0.0,) * LAYERS, Tas(form="paper")), rows)
     assert archive.seconds > spent
     assert other.ratio > 0
     assert other.agreement(other).tolist() == [1, 1]
