@@ -14,6 +14,7 @@ from carsim.yaml_file import shown
 Schedule = Annotated[str, OneOf(SCHEDULES)]
 FiniteFloat = Annotated[float, Field(ge=-MOST, le=MOST, allow_inf_nan=False)]
 Batch = Annotated[int, Field(gt=0, le=4096)]
+SetSize = Annotated[int, Field(gt=0, le=1024)]
 
 
 class Compared(Section):
@@ -32,6 +33,11 @@ class Policy(Section):
         "captured",
         description="replay threshold: the trace's own, or one (or one per layer) at which its "
         "stored scores are thresholded again (open loop)",
+    )
+    tokens_per_step: SetSize = Field(
+        1,
+        description="tokens of each sequence that one step decodes together, as models do that "
+        "predict sets of tokens; a frame must be a whole number of sets",
     )
     schedule: Schedule = Field(
         DEFAULT.kind, description="who computes the sequences that do not replay"

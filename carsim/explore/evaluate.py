@@ -156,11 +156,13 @@ class Machines:
                 variant.attention,
                 variant.replays,
                 video,
-                (policy.tau, policy.decision_scope, policy.batch),
+                (policy.tau, policy.decision_scope, policy.batch, policy.tokens_per_step),
                 design.model.body.hidden_size,
             ),
             lambda: make_batches(
-                decisions_for(design, variant, traces, self._resample_seed, video), policy.batch
+                decisions_for(design, variant, traces, self._resample_seed, video),
+                policy.batch,
+                policy.tokens_per_step,
             ),
         )
         return run_variant(design, variant, batches, video, fit, self._phases(design))
@@ -169,8 +171,8 @@ class Machines:
         """Latency of dense decoding; since all batches are alike, of one."""
 
         def simulate() -> float:
-            batch = design.policy.batch
-            one = make_batches(dense(video.n_steps, trace.n_layers, batch), batch)
+            batch, at_once = design.policy.batch, design.policy.tokens_per_step
+            one = make_batches(dense(video.n_steps, trace.n_layers, batch), batch, at_once)
             return run_variant(design, BASE, one, video, fit, self._phases(design)).latency_s
 
         return self.baselines.get((hardware_key(design), video), simulate)
@@ -186,7 +188,10 @@ def hardware_key(design: Design) -> str:
     What no phase depends on is left out by name; all else counts as hardware.
     """
     raw = design.model_dump(mode="json", exclude={"name", "description", "energy"})
-    raw["policy"] = {"batch": design.policy.batch}
+    raw["policy"] = {
+        "batch": design.policy.batch,
+        "tokens_per_step": design.policy.tokens_per_step,
+    }
     for field in design.board.UNTIMED:
         raw["board"].pop(field, None)
     for memory in raw["board"]["memories"].values():

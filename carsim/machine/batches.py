@@ -159,17 +159,20 @@ def _counts(codes: NDArray[Any], most: int) -> NDArray[np.int64]:
     return np.array([np.bincount(each.ravel(), minlength=most) for each in codes], np.int64)
 
 
-def make_batches(decisions: Decisions, batch: int) -> Batches:
+def make_batches(decisions: Decisions, batch: int, tokens_per_step: int = 1) -> Batches:
     """Group rows in their order, guidance pairs kept whole and side by side.
 
     Where there are pairs, rows outside of them are left out: they are no videos of the same kind.
 
     Args:
         decisions: Decisions of all rows of a trace.
-        batch: B, sequences in lockstep.
+        batch: Sequences in lockstep.
+        tokens_per_step: Tokens of each that a step decodes; B is the product of both, the first
+            tokens of all sequences standing before the second ones.
 
     Raises:
-        InputError: Fewer rows than ``batch``, or a batch that would split a pair.
+        InputError: Fewer rows than ``batch``, a batch that would split a pair, steps that are no
+            whole number of sets, or sets of a policy whose reads were recorded token by token.
     """
     paired = [row for pair in decisions.pairs for row in pair]
     order = paired or list(range(decisions.n_rows))
@@ -189,6 +192,14 @@ def make_batches(decisions: Decisions, batch: int) -> Batches:
     n_batches = len(order) // batch
     kept = order[: n_batches * batch]
     steps, layers = decisions.replay.shape[:2]
+    if steps % tokens_per_step or (decisions.reads is not None and tokens_per_step > 1):
+        raise InputError(
+            "policy.tokens_per_step",
+            f"{tokens_per_step} tokens do not divide a video of {steps}"
+            if steps % tokens_per_step
+            else "what attention reads was recorded for one token at a time",
+            "decode 1 token a step, or a number that divides a frame under another attention",
+        )
     grouped = decisions.replay[:, :, kept].reshape(steps, layers, n_batches, batch)
 
     def mean(of_heads: NDArray[Any]) -> NDArray[np.int64]:  # [S, L, KV, rows] -> [G, S, L]
@@ -198,7 +209,7 @@ def make_batches(decisions: Decisions, batch: int) -> Batches:
 
     reads = decisions.reads
     return Batches(
-        replay=np.ascontiguousarray(np.moveaxis(grouped, 2, 0)),
+        replay=in_sets(np.moveaxis(grouped, 2, 0), tokens_per_step),
         videos_per_batch=batch // 2 if decisions.pairs else batch,
         left_out_rows=decisions.n_rows - len(kept),
         source=decisions.source,
@@ -206,3 +217,21 @@ def make_batches(decisions: Decisions, batch: int) -> Batches:
         reads=None if reads is None else (mean(reads.tokens), mean(reads.runs)),
         rule=decisions.rule,
     )
+
+
+def in_sets(replay: NDArray[np.bool_], tokens: int) -> NDArray[np.bool_]:
+    """Decisions of sets of consecutive tokens side by side.
+
+    Args:
+        replay: bool[G, S, L, B], of single tokens.
+        tokens: Tokens of a set, a divisor of S.
+
+    Returns:
+        bool[G, S / tokens, L, tokens * B]: the first token of every sequence, then the second.
+
+    >>> in_sets(np.array([[True, False], [False, False]]).reshape(1, 2, 1, 2), 2).ravel()
+    array([ True, False, False, False])
+    """
+    n_batches, steps, layers, batch = replay.shape
+    sets = replay.reshape(n_batches, steps // tokens, tokens, layers, batch).swapaxes(2, 3)
+    return np.ascontiguousarray(sets.reshape(n_batches, -1, layers, tokens * batch))

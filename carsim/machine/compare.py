@@ -79,7 +79,9 @@ def run(
         key = variant.replays, variant.attention
         if key not in decided:
             decisions = decisions_for(design, variant, traces, resample_seed)
-            decided[key] = make_batches(decisions, design.policy.batch)
+            decided[key] = make_batches(
+                decisions, design.policy.batch, design.policy.tokens_per_step
+            )
         rows.append(run_variant(design, variant, decided[key], video, fit, phases, detail=detail))
     own = own_variant(design)
     index = next(i for i, row in enumerate(rows) if row.variant.is_same(own))
@@ -98,7 +100,8 @@ def run(
             replace(row, latency_factors=of_row) for row, of_row in zip(rows, of_rows, strict=True)
         ]
     chosen = rows[index]
-    head = int(phases.head().cycles[0]) * video.n_steps / (design.board.fabric_clock_mhz * 1e6)
+    steps = chosen.simulation.plan.n_steps
+    head = int(phases.head().cycles[0]) * steps / (design.board.fabric_clock_mhz * 1e6)
     return Report(
         design=design,
         rows=tuple(rows),
@@ -143,10 +146,12 @@ def run_variant(
         variant.attention,
         variant.schedule,
         batches.rule,
-        range(video.n_steps),
+        range(video.n_steps // design.policy.tokens_per_step),
     )
     simulation = simulate(plan, batches, detail=detail)
-    replay_all, replay_eligible = replay_ratio(batches.replay, video.tokens_per_frame)
+    replay_all, replay_eligible = replay_ratio(
+        batches.replay, video.tokens_per_frame // design.policy.tokens_per_step
+    )
     return RowResult(
         variant,
         simulation,
@@ -184,6 +189,13 @@ def video_of(design: Design, traces: Sequence[Trace]) -> Video:
                 f"has (frames, tokens, rows, prompt) {shape}, unlike {first.name} with {of_first}",
                 "pass traces of the same video",
             )
+    at_once = design.policy.tokens_per_step
+    if first.tokens_per_frame % at_once:
+        raise InputError(
+            "policy.tokens_per_step",
+            f"{at_once} tokens do not divide a frame of {first.tokens_per_frame}",
+            "take a divisor of it",
+        )
     return Video(first.n_frames, first.tokens_per_frame, first.prompt_tokens)
 
 
@@ -238,9 +250,9 @@ def decisions_for(
         decisions = replace(decisions, rule=rule_of(design, variant, traces))
         if policy.decision_scope != decisions.scope:
             decisions = rescope(decisions, decisions.pairs, policy.decision_scope, policy.batch)
-        mismatch = _attention_mismatch(trace, variant)
-        if mismatch:
-            decisions = replace(decisions, label=f"{decisions.label}; {mismatch}")
+        for mismatch in (_attention_mismatch(trace, variant), _set_mismatch(design)):
+            if mismatch:
+                decisions = replace(decisions, label=f"{decisions.label}; {mismatch}")
         decisions = _resized(decisions, trace, video, resample_seed)
     if resample_seed is not None and policy.batch > decisions.n_rows:
         decisions = resample(
@@ -276,6 +288,12 @@ def _attention_mismatch(trace: Trace, variant: Variant) -> str:
     if made.kind != run_as.kind:
         return f"made under {made.kind} attention, run under {run_as.kind}"
     return "" if made == run_as else f"made under {made!r}, run under {run_as!r}"
+
+
+def _set_mismatch(design: Design) -> str:
+    """Traces hold decisions of tokens that saw all tokens before them."""
+    sets = design.policy.tokens_per_step
+    return f"made a token a step, run with {sets}" if sets > 1 else ""
 
 
 def _bound(row: RowResult, fit: FitReport) -> RowResult:

@@ -135,6 +135,12 @@ def decode_at(phases: Phases, contexts: Sequence[int]) -> Decode:
     """Simulate one step at each of the given contexts."""
     hw = phases.hw
     policy, layers = hw.design.policy, hw.design.model.body.n_layers
+    if policy.tokens_per_step > 1:
+        raise InputError(
+            "policy.tokens_per_step",
+            f"{policy.tokens_per_step} tokens a step are for videos",
+            "set it to 1 to decode at a context",
+        )
     steps = [context - 1 for context in contexts]
     # The prompt is over, and no step begins a frame: nothing is replayed.
     video = Video(n_frames=1, tokens_per_frame=max(contexts), prompt_tokens=0)

@@ -102,7 +102,7 @@ def latency_factors(
 
 def _sampled(plan: Plan, batches: Batches) -> Callable[[Phases], tuple[float, float]]:
     """Time of a sample of the steps on other hardware, and its bound, scaled to the video."""
-    n_steps = plan.video.n_steps
+    n_steps = plan.n_steps
     steps = np.unique(np.linspace(0, n_steps - 1, min(SAMPLED_STEPS, n_steps)).astype(int))
     sample = batches.part(steps)
 

@@ -49,7 +49,7 @@ class Hardware:
         """Bytes per cycle by memory, of the number of streams that it serves best: for bounds."""
         if self.is_lockstep(self.mapping.splits_mlp):
             return tuple(path.rate for path in self.paths)
-        most = min(self.design.machine.cores, self.batch)
+        most = min(self.design.machine.cores, self.rows)
         counts = {1 << power for power in range(most.bit_length())} | {most}
         return tuple(
             max(self._scaled(path.rate(replace(self._streams(path), streams=n))) for n in counts)
@@ -86,7 +86,7 @@ class Hardware:
 
     def _streams(self, path: MemoryPath) -> AccessPattern:
         lockstep = self.is_lockstep(self.mapping.splits_mlp)
-        streams = 1 if lockstep else min(self.design.machine.cores, self.batch)
+        streams = 1 if lockstep else min(self.design.machine.cores, self.rows)
         return AccessPattern(streams, path.memory.ports.burst_bytes)
 
     @cached_property
@@ -111,6 +111,11 @@ class Hardware:
         return self.design.policy.batch
 
     @cached_property
+    def rows(self) -> int:
+        """Tokens of one step: those of all sequences in lockstep, which share weights."""
+        return self.batch * self.design.policy.tokens_per_step
+
+    @cached_property
     def mapping(self) -> Mapping:
         """The mapping of work to cores."""
         return MAPPINGS[self.design.machine.mapping]
@@ -125,13 +130,21 @@ class Hardware:
 
     @cached_property
     def home_loads(self) -> NDArray[np.int64]:  # [C]
-        """Sequences of each core where all compute and nothing is split, most loaded first."""
+        """Tokens of each core where all compute and nothing is split, most loaded first."""
+        return self._spread(self.rows)
+
+    @cached_property
+    def home_sequences(self) -> NDArray[np.int64]:  # [C]
+        """Sequences of each core, whose caches it reads."""
+        return self._spread(self.batch)
+
+    def _spread(self, count: int) -> NDArray[np.int64]:
         cores = self.design.machine.cores
-        return np.bincount(np.arange(self.batch) % cores, minlength=cores).astype(np.int64)
+        return np.bincount(np.arange(count) % cores, minlength=cores).astype(np.int64)
 
     def dispatch_cycles(self, schedule: Schedule) -> int:
         """Cycles from the decisions of a layer to its last MLP instruction sent."""
         machine = self.design.machine
         registers = machine.drs
-        held = min(self.batch, registers.index_register_bits) if schedule.central else self.batch
+        held = min(self.rows, registers.index_register_bits) if schedule.central else self.rows
         return schedule.dispatch_cycles(registers, held, machine.cores)

@@ -8,8 +8,10 @@ the fullest one four times a layer-step; where attention is split and MLPs are n
 that brings an MLP's outputs to all cores is charged under a central schedule only, and there with
 the way to the mapped core, which the gather after the output projection has made needless; where
 leftover sequences are split, Q, K, V and attention outputs change cores for free (against
-a static schedule, less than 0.2 % of a dense layer-step of the shipped designs); where what is read
-depends on the data, cores share it evenly.
+a static schedule, less than 0.2 % of a dense layer-step of the shipped designs), and so do those of
+a set of tokens, which its sequence's own core attends with; every token of a set reads what the
+last one of it reads (a policy of its own work pays that for each); where what is read depends on
+the data, cores share it evenly.
 """
 
 from collections import OrderedDict
@@ -231,7 +233,7 @@ class Phases:
             longest: Tokens of the longest context.
         """
         longest_case = AttendCases(np.array([longest]), np.array([1]), np.array([longest]))
-        everyone = MlpCases(np.ones((1, self.hw.batch), np.bool_), None)
+        everyone = MlpCases(np.ones((1, self.hw.rows), np.bool_), None)
         phases = {
             "qkv": self.qkv_phase(None),
             "attention": self.attention_phase(None, longest_case, PLAIN, False),
@@ -262,7 +264,7 @@ class Phases:
                 held_bytes=score.held_bytes,
             )
 
-        return self._home([op], self.hw.mapping.splits_attention)
+        return self._home([op], self.hw.mapping.splits_attention, self.hw.home_loads)
 
     def attention_phase(
         self,
@@ -273,7 +275,7 @@ class Phases:
     ) -> Phase:
         """The phase behind :meth:`attention`; runs of keys are of one length class."""
         body = self._model.body
-        reads = cases.attended[:, None]
+        reads, tokens = cases.attended[:, None], self.hw.design.policy.tokens_per_step
         side = policy.side_work(cases.contexts, body.n_heads, body.n_kv_heads, body.head_dim)
 
         def op(rows: Count, part: Slice, streams: Count) -> Op:
@@ -283,16 +285,18 @@ class Phases:
                 rows,
                 reads,
                 part,
-                score_ops=score.vector_ops,
-                key_elements=score.key_elements if aligned_outside else 0,
-                held_bytes=score.held_bytes,
-                side_macs=np.reshape(side.macs, (-1, 1)),
-                side_vector_ops=np.reshape(side.element_ops, (-1, 1)),
-                side_bytes=np.reshape(side.bytes_read + side.bytes_written, (-1, 1)),
-                scan_cycles=np.reshape(side.scan_cycles, (-1, 1)),
+                tokens=tokens,
+                score_ops=tokens * score.vector_ops,
+                key_elements=tokens * score.key_elements if aligned_outside else 0,
+                held_bytes=tokens * score.held_bytes,
+                side_macs=tokens * np.reshape(side.macs, (-1, 1)),
+                side_vector_ops=tokens * np.reshape(side.element_ops, (-1, 1)),
+                side_bytes=tokens * np.reshape(side.bytes_read + side.bytes_written, (-1, 1)),
+                scan_cycles=tokens * np.reshape(side.scan_cycles, (-1, 1)),
             )
 
-        phase = self._home([op], self.hw.mapping.splits_attention, len(cases.attended))
+        split, n = self.hw.mapping.splits_attention, len(cases.attended)
+        phase = self._home([op], split, self.hw.home_sequences, n)
         chunk = int(self._chunk_bytes(cases)[0])
         if chunk == CONTIGUOUS_BYTES:
             return phase
@@ -320,7 +324,7 @@ class Phases:
             return score_op(model, rows, part, score_ops=ops)
 
         ops = [project, score] if _at_residual(rule) else [project]
-        return self._home(ops, self.hw.mapping.splits_attention)
+        return self._home(ops, self.hw.mapping.splits_attention, self.hw.home_loads)
 
     def mlp_phase(
         self, schedule: Schedule, cases: MlpCases, rule: ReplayRule | None = None
@@ -385,11 +389,11 @@ class Phases:
         passes = -(-rows * row_bytes // hw.design.machine.activation_buffer_bytes)
         ops: list[OpOf] = [
             lambda rows, part, n: qkv_op(model, rows, part, streams=n * passes, tokens=tokens),
-            lambda rows, part, n: attend_op(model, rows, tokens, part, tokens=tokens),
+            lambda rows, part, n: attend_op(model, rows, tokens, part, tokens=tokens, causal=True),
             lambda rows, part, n: output_op(model, rows, part, streams=n * passes, tokens=tokens),
             *self._mlp_ops(passes=passes, tokens=tokens, cached=False),
         ]
-        return self._home(ops, split)
+        return self._home(ops, split, hw.home_sequences)
 
     # ---------------------------------------------------------------------------------- private
 
@@ -437,19 +441,19 @@ class Phases:
         single = cases.runs <= 1
         return np.where(single, CONTIGUOUS_BYTES, np.minimum(power, CONTIGUOUS_BYTES))
 
-    def _home(self, ops: Sequence[OpOf], split: bool, n: int = 1) -> Phase:
-        """N phases of all sequences, each on its own core or split over all."""
-        steps = lower(self.hw, ops, self.hw.home_loads[None, :], split=split)
-        return Phase(steps, self._latencies, *self._home_bound(ops, steps, split, n))
+    def _home(self, ops: Sequence[OpOf], split: bool, loads: Ints, n: int = 1) -> Phase:
+        """N phases of all tokens or sequences, each on its own core or split over all."""
+        steps = lower(self.hw, ops, loads[None, :], split=split)
+        return Phase(steps, self._latencies, *self._home_bound(ops, steps, split, loads, n))
 
     def _home_bound(
-        self, ops: Sequence[OpOf], steps: Sequence[Step], split: bool, n: int
+        self, ops: Sequence[OpOf], steps: Sequence[Step], split: bool, home: Ints, n: int
     ) -> tuple[Ints, Ints]:
         """The least over spreads of all sequences: private weights cost a stream for each core."""
         cycles, nbytes = self._bound(steps, n)
         if self.hw.is_lockstep(split):
             return cycles, nbytes
-        batch, core = self.hw.batch, np.arange(self.hw.design.machine.cores)
+        batch, core = int(home.sum()), np.arange(self.hw.design.machine.cores)
         for used in range(1, min(len(core), batch)):
             loads = np.where(core < used, batch // used + (core < batch % used), 0)
             other = self._bound(lower(self.hw, ops, loads[None, :], split=split), n)

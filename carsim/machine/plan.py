@@ -44,7 +44,8 @@ class Plan:
     @cached_property
     def scored(self) -> NDArray[np.bool_]:  # [S]
         """Steps in which a replay is decided on: all after the first frame."""
-        return (self.rule is not None) & (np.asarray(self.steps) >= self.video.tokens_per_frame)
+        first = self.video.tokens_per_frame // self.tokens_per_step
+        return (self.rule is not None) & (np.asarray(self.steps) >= first)
 
     @cached_property
     def reads(self) -> AttendCases:
@@ -57,20 +58,31 @@ class Plan:
 
     @cached_property
     def contexts(self) -> NDArray[np.int64]:  # [S]
-        """Tokens that dense attention would read in each step."""
-        return self.video.prompt_tokens + 1 + np.asarray(self.steps, np.int64)
+        """Tokens that dense attention would read in each step: those of its last query."""
+        done = (1 + np.asarray(self.steps, np.int64)) * self.tokens_per_step
+        return self.video.prompt_tokens + done
+
+    @property
+    def n_steps(self) -> int:
+        """Steps of the whole video."""
+        return self.video.n_steps // self.tokens_per_step
+
+    @property
+    def tokens_per_step(self) -> int:
+        """Tokens of each sequence that a step decodes."""
+        return self.hw.design.policy.tokens_per_step
 
     def schedule_of(self, scored: bool) -> Schedule:
         """The policy's schedule; where nothing is decided, every core keeps its own sequences."""
         return SCHEDULES[self.schedule] if scored else BASELINE
 
     def groups(self, scored: bool) -> list[slice]:
-        """Sequences whose MLPs are dispatched together: as many as the Index Register holds."""
-        batch = self.hw.batch
-        width = batch
+        """Tokens whose MLPs are dispatched together: as many as the Index Register holds."""
+        rows = self.hw.rows
+        width = rows
         if self.schedule_of(scored).central:
-            width = min(batch, self.hw.design.machine.drs.index_register_bits)
-        return [slice(first, min(first + width, batch)) for first in range(0, batch, width)]
+            width = min(rows, self.hw.design.machine.drs.index_register_bits)
+        return [slice(first, min(first + width, rows)) for first in range(0, rows, width)]
 
     @cached_property
     def aligned_outside(self) -> bool:

@@ -87,7 +87,7 @@ class RowResult:
     def ms_per_token(self) -> float:
         """Milliseconds of one decode step of the batch, prefill left out."""
         decode = self.cycles - self._part("prefill")
-        return 1e3 * self._seconds(decode) / self.n_batches / self.simulation.plan.video.n_steps
+        return 1e3 * self._seconds(decode) / self.n_batches / self.simulation.plan.n_steps
 
     @property
     def body_latency_s(self) -> float:

@@ -176,7 +176,7 @@ def _visits_of(
         starts, start_of = np.unique(known * (scored and number == 0), return_inverse=True)
         # Cores being alike, only their loads matter, and how long the decisions are known.
         loads = core_loads(schedule, rows.rows, plan.hw.design.machine.cores)
-        first, same_as = distinct_rows(loads, plan.hw.batch + 1)
+        first, same_as = distinct_rows(loads, plan.hw.rows + 1)
         start, row = np.divmod(np.arange(len(first) * len(starts)), len(first))
         mlps = MlpCases(rows.rows[first[row]], starts[start] if scored else None)
         if len(starts) == 1 and not detail:
@@ -250,7 +250,7 @@ def _outside_of_layers(plan: Plan, n_batches: int) -> tuple[dict[str, PhaseTotal
 
 def _with_mlp_bound(total: PhaseTotals, plan: Plan, batches: Batches) -> PhaseTotals:
     """The bound of all MLPs: it knows no register groups, only how many sequences compute."""
-    cycles, nbytes = plan.phases.mlp_bound(plan.hw.batch, plan.rule)
+    cycles, nbytes = plan.phases.mlp_bound(plan.hw.rows, plan.rule)
     counts = batches.computing_counts
     return replace(
         total,

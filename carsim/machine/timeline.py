@@ -87,7 +87,7 @@ def record_timeline(row: RowResult, first: int, stop: int) -> Timeline:
         InputError: The window is empty, beyond the video, or too large.
     """
     plan = row.simulation.plan
-    check_window(first, stop, plan.video.n_steps, plan.hw.design.model.body.n_layers)
+    check_window(first, stop, plan.n_steps, plan.hw.design.model.body.n_layers)
     timeline = Timeline(first_tracks=(STEPS, PHASES))
     moving = [name for name, nbytes in row.dram_bytes.items() if nbytes]
     phases = _Observed(plan.phases, timeline, moving)

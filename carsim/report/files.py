@@ -75,7 +75,7 @@ def save_report(
     if not report.chosen.simulation.phase_cycles:
         raise InputError("save_report", "the report holds no layer-steps", "run with detail=True")
     if timeline is not None:
-        check_window(*timeline, plan.video.n_steps, report.design.model.body.n_layers)
+        check_window(*timeline, plan.n_steps, report.design.model.body.n_layers)
     with whole_folder(Path(folder), overwrite=overwrite, ours=OUTPUT_FILES) as into:
         tell("summary and comparison")
         _write_text(into / SUMMARY, json.dumps(summary(report), indent=2, allow_nan=False))

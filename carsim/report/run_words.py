@@ -104,9 +104,11 @@ def asked(
     else:
         tau = "tau of the trace" if policy.tau == "captured" else f"tau {policy.tau:g} (open loop)"
     attention = getattr(policy.attention, "text", f"{policy.attention.kind} attention")
+    sets = policy.tokens_per_step
+    at_once = f"{sets} tokens a step of each, " if sets > 1 else ""
     yield (
         "policy",
-        f"batch of {policy.batch}, {policy.schedule} schedule, {attention}, {tau}, "
+        f"batch of {policy.batch}, {at_once}{policy.schedule} schedule, {attention}, {tau}, "
         f"decisions by {policy.decision_scope}",
     )
     yield (

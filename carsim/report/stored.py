@@ -259,7 +259,7 @@ def stored(report: Report) -> StoredRun:
         video=StoredVideo(
             frames=video.n_frames,
             tokens_per_frame=video.tokens_per_frame,
-            steps=video.n_steps,
+            steps=chosen.simulation.plan.n_steps,
             prompt_tokens=video.prompt_tokens,
         ),
         batches=chosen.n_batches,
@@ -276,7 +276,7 @@ def stored(report: Report) -> StoredRun:
         else _pair(chosen.simulation.plan.hw.bandwidth_interval),
         simulated=StoredWork(
             layer_steps=sum(row.n_batches for row in simulated)
-            * video.n_steps
+            * chosen.simulation.plan.n_steps
             * design.model.body.n_layers,
             different_phases=report.phases_simulated,
         ),

@@ -197,7 +197,8 @@ def _memory_rows(memories: Iterable[MemoryUse]) -> list[FitRow]:
 
 def _buffer_rows(design: "Design", video: Video) -> list[FitRow]:
     machine, model, batch = design.machine, design.model, design.policy.batch
-    widest = widest_activations(model, machine, batch, video.max_context)
+    rows_at_once = batch * design.policy.tokens_per_step
+    widest = widest_activations(model, machine, rows_at_once, video.max_context)
     detail = _per_core(widest.sequences)
     if widest.logits:
         detail += f", logits of {widest.logits:,} tokens"
@@ -225,9 +226,11 @@ def _per_core(sequences: int) -> str:
 
 
 def _warnings(design: "Design") -> Iterable[str]:
-    batch, slots = design.policy.batch, design.machine.drs.index_register_bits
+    batch = design.policy.batch * design.policy.tokens_per_step
+    slots = design.machine.drs.index_register_bits
     if batch > slots:
+        what = "sequences" if design.policy.tokens_per_step == 1 else "tokens"
         yield (
-            f"DRS: {batch} sequences are scheduled in {-(-batch // slots)} groups, since the Index "
+            f"DRS: {batch} {what} are scheduled in {-(-batch // slots)} groups, since the Index "
             f"Register holds {slots}"
         )

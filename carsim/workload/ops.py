@@ -188,6 +188,7 @@ def attend_op(
     part: Slice,
     *,
     tokens: int = 1,
+    causal: bool = False,
     score_ops: int = 0,
     key_elements: int = 0,
     held_bytes: int = 0,
@@ -203,7 +204,8 @@ def attend_op(
         rows: Sequences that this core works on.
         attended: Tokens of the KV cache that the last query reads, itself included.
         part: The core's share of the heads.
-        tokens: Queries per sequence; each attends to all but the later ones of its block.
+        tokens: Queries per sequence.
+        causal: Each attends to all but the later ones of its block; else all read alike.
         score_ops: Element operations per row of a score of replay that is taken here.
         key_elements: Elements per row of a cached key that it reads besides the attended ones.
         held_bytes: Bytes per row that it reads of what is held for the place.
@@ -216,12 +218,17 @@ def attend_op(
     heads, kv_heads = part.columns(body.n_heads), part.columns(body.n_kv_heads)
     group, hd = -(-heads // kv_heads), body.head_dim  # query heads of this core per key head
     kv = kv_heads * hd
-    pairs = tokens * attended - tokens * (tokens - 1) // 2
+    pairs = tokens * attended
+    if causal:
+        pairs = pairs - tokens * (tokens - 1) // 2
+        queries, keys = group, pairs
+    else:
+        queries, keys = group * tokens, attended
     return Op(
         Category.ATTENTION,
         gemms=(
-            Gemm(group, hd, pairs, rows * kv_heads),
-            Gemm(group, pairs, hd, rows * kv_heads),
+            Gemm(queries, hd, keys, rows * kv_heads),
+            Gemm(queries, keys, hd, rows * kv_heads),
             *([Gemm(1, hd, part.columns(-(-side_macs // hd)), rows)] if np.any(side_macs) else []),
         ),
         vector_ops=rows * (heads * pairs * SOFTMAX_OPS + score_ops + side_vector_ops),

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from strategies import RULES, designs, draw_replay, small_design, videos
 
-from carsim.design import Design
-from carsim.machine.batches import Batches
+from carsim.design import Design, override
+from carsim.machine.batches import Batches, in_sets
 from carsim.machine.hardware import Hardware
 from carsim.machine.phases import Phases, core_loads
 from carsim.machine.plan import Plan
@@ -29,6 +29,8 @@ Run = tuple[Design, Plan, Batches]
 @st.composite
 def runs(draw: st.DrawFn, rungs: tuple[str, ...] = ("fluid",)) -> Run:
     design, video = draw(designs()), draw(videos())
+    sizes = [n for n in (1, 2, 3) if video.tokens_per_frame % n == 0]
+    design = override(design, {"policy.tokens_per_step": draw(st.sampled_from(sizes))})
     sparse = Streaming(sinks=draw(st.integers(0, 2)), window=draw(st.integers(1, 6)))
     replay = draw_replay(
         draw, draw(st.integers(1, 2)), video, design.model.body.n_layers, design.policy.batch
@@ -39,8 +41,9 @@ def runs(draw: st.DrawFn, rungs: tuple[str, ...] = ("fluid",)) -> Run:
         draw(st.sampled_from([Dense(), sparse])),
         draw(st.sampled_from(sorted(SCHEDULES))),
         draw(st.sampled_from(RULES)) if replay.any() else None,
-        range(video.n_steps),
+        range(video.n_steps // design.policy.tokens_per_step),
     )
+    replay = in_sets(replay, design.policy.tokens_per_step)
     return design, plan, Batches(replay, 1, 0, "captured", "drawn")
 
 
@@ -133,12 +136,13 @@ def test_macs_are_those_that_the_decisions_ask_for(run: Run) -> None:
     # the MLP once per token that computes, every attended token 2 d times per token.
     design, plan, batches = run
     body, video = design.model.body, plan.video
-    n_batches, _, _, rows = batches.replay.shape
+    n_batches, rows, at_once = len(batches.replay), plan.hw.batch, plan.tokens_per_step
     tokens = n_batches * rows * (video.prompt_tokens + video.n_steps)
     projections = tokens * body.n_layers * body.attention_weights
     computed = (~batches.replay).sum() + n_batches * rows * video.prompt_tokens * body.n_layers
     mlps = int(computed) * body.mlp_weights
-    pairs = video.prompt_tokens * (video.prompt_tokens + 1) // 2 + int(plan.reads.attended.sum())
+    pairs = video.prompt_tokens * (video.prompt_tokens + 1) // 2
+    pairs += at_once * int(plan.reads.attended.sum())
     attention = n_batches * rows * body.n_layers * pairs * 2 * body.hidden_size
     head = n_batches * rows * video.n_steps * design.model.head.streamed_weights(body)
     done = sum(total.macs for total in simulate(plan, batches).totals.values())
@@ -158,6 +162,7 @@ def _required_bytes(design: Design, plan: Plan, batches: Batches) -> int:
     model, body = design.model, design.model.body
     hw, d = plan.hw, body.hidden_size
     n_batches, _, n_layers, rows = batches.replay.shape
+    sequences, at_once = plan.hw.batch, plan.tokens_per_step
     qkv = model.weights.bytes_of(d * (d + 2 * body.kv_size))
     out = model.weights.bytes_of(d * d)
     mlp = model.weights.bytes_of(2 * d * body.ffn_size) + model.weights.bytes_of(d * body.ffn_size)
@@ -174,8 +179,9 @@ def _required_bytes(design: Design, plan: Plan, batches: Batches) -> int:
         key = 0
         if isinstance(plan.rule, Tas):
             key = body.kv_size if plan.rule.head is None else body.head_dim
-        kv = rows * model.kv.bytes_of(2 * attended * body.kv_size + late_outside * key)
-        kv += rows * model.kv.bytes_of(2 * body.kv_size)
+        late = at_once * late_outside * key
+        kv = sequences * model.kv.bytes_of(2 * attended * body.kv_size + late)
+        kv += sequences * model.kv.bytes_of(2 * at_once * body.kv_size)
         kv += rows * model.kv.bytes_of(early * key)
         per_step += n_layers * (home * (qkv + out) + kv + scored * rows * held)
     head = len(plan.steps) * home * model.weights.bytes_of(d * model.head.vocabulary)  # type: ignore[union-attr]
@@ -236,10 +242,12 @@ def test_no_run_beats_its_critical_path(run: Run) -> None:
     mapping, least = plan.hw.mapping, 0.0
     for at in np.ndindex(batches.replay.shape[:3]):
         scored = bool(plan.scored[at[1]])
-        attention = body.attention_weights + 2 * body.hidden_size * int(plan.reads.attended[at[1]])
         splits = mapping.splits_attention or mapping.splits_remainder
-        rows = plan.hw.batch / cores if splits else max(plan.hw.home_loads)
-        least += rows * attention
+        rows = plan.hw.rows / cores if splits else max(plan.hw.home_loads)
+        least += rows * body.attention_weights
+        sequences = plan.hw.batch / cores if splits else max(plan.hw.home_sequences)
+        keys = plan.tokens_per_step * int(plan.reads.attended[at[1]])
+        least += sequences * keys * 2 * body.hidden_size
         for group in plan.groups(scored):
             computing = ~batches.replay[at][None, group]
             loads = core_loads(plan.schedule_of(scored), computing, cores)[0]

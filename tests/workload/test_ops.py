@@ -172,12 +172,20 @@ def test_grouped_queries_share_keys_and_values() -> None:
 
 def test_queries_of_a_prompt_see_no_later_token() -> None:
     # 5 queries of a prompt of 5 see 1 + 2 + 3 + 4 + 5 = 15 tokens; K and V are read once.
-    op = attend_op(VILA_U, 1, 5, WHOLE, tokens=5)
+    op = attend_op(VILA_U, 1, 5, WHOLE, tokens=5, causal=True)
     assert op.macs == 15 * 2 * 4096
     assert op.stream_bytes == 5 * 8192
     assert op.kv_side_bytes == 5 * 8192
     # Behind 3 tokens already cached, they see 4 + 5 + 6 + 7 + 8 = 30.
-    assert attend_op(VILA_U, 1, 8, WHOLE, tokens=5).macs == 30 * 2 * 4096
+    assert attend_op(VILA_U, 1, 8, WHOLE, tokens=5, causal=True).macs == 30 * 2 * 4096
+
+
+def test_the_queries_of_a_set_read_alike() -> None:
+    # 4 queries of a set read the same 9 tokens, which are fetched once; each writes its own K and V.
+    alone, four = (attend_op(VILA_U, 1, 9, WHOLE, tokens=tokens) for tokens in (1, 4))
+    assert four.macs == 4 * alone.macs == 4 * 9 * 2 * 4096
+    assert four.stream_bytes == alone.stream_bytes
+    assert four.kv_side_bytes == 4 * alone.kv_side_bytes
 
 
 def test_a_score_costs_a_dot_product_and_an_aligned_key_outside_the_window_its_bytes() -> None:

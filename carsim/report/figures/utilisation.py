@@ -71,8 +71,8 @@ def utilisation_numbers(report: "Report", usage: "Usage") -> UtilisationNumbers:
         report: The report.
         usage: Utilisation by step of its chosen row.
     """
-    video = report.chosen.simulation.plan.video
-    starts = run_starts(video.n_steps)
+    plan = report.chosen.simulation.plan
+    starts = run_starts(plan.n_steps)
     cycles = usage.cycles.astype(np.float64)
     ends = np.concatenate([[0.0], np.cumsum(cycles)]) / (usage.clock_mhz * 1e6)
 
@@ -82,8 +82,8 @@ def utilisation_numbers(report: "Report", usage: "Usage") -> UtilisationNumbers:
         return found / np.add.reduceat(weights, starts)
 
     return UtilisationNumbers(
-        seconds=ends[np.append(starts, video.n_steps)],
-        frame_seconds=ends[: -1 : video.tokens_per_frame],
+        seconds=ends[np.append(starts, plan.n_steps)],
+        frame_seconds=ends[: -1 : plan.video.tokens_per_frame // plan.tokens_per_step],
         core_busy=mean(usage.core_busy, cycles),
         memory_utilisation={
             name: mean(shares, cycles) for name, shares in usage.memory_utilisation.items()

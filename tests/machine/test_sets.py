@@ -1,0 +1,103 @@
+"""Sets of tokens: weights are fetched once for all tokens of a step, caches once for a sequence."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from tiny import tiny_design, tiny_trace
+
+from carsim.errors import InputError
+from carsim.machine import Report, run
+from carsim.machine.batches import make_batches
+from carsim.policy import KvReads
+from carsim.trace import captured
+
+SETS = "policy.tokens_per_step="
+
+
+def report(sets: int, *changes: str) -> Report:
+    return run(tiny_design(f"{SETS}{sets}", *changes), [tiny_trace()], allow_misfit=True)
+
+
+def moved(of: Report, phase: str) -> int:
+    return sum(of.baseline.simulation.totals[phase].dram_bytes)
+
+
+@pytest.mark.parametrize("sets", [2, 4, 16])
+def test_weights_are_fetched_once_for_a_set(sets: int) -> None:
+    alone, together = report(1), report(sets)
+    body = alone.design.model.body
+    weights = alone.design.model.weights.bytes_of(body.hidden_size * body.hidden_size)
+    steps = 3 * 16  # of the one batch of four rows, each with L = 4 layers
+    # Output projection: nothing but its d x d weights is moved.
+    assert moved(alone, "output") == steps * 4 * weights
+    assert moved(together, "output") == steps // sets * 4 * weights
+
+
+@pytest.mark.parametrize("sets", [2, 8])
+def test_a_cache_is_read_once_for_a_set_and_written_by_every_token(sets: int) -> None:
+    alone, together = report(1), report(sets)
+    kv, body = alone.design.model.kv, alone.design.model.body
+    rows, layers, prompt = 4, 4, tiny_trace().prompt_tokens
+
+    def wanted(size: int) -> int:
+        contexts = prompt + np.arange(size, 3 * 16 + 1, size)
+        reads = sum(kv.bytes_of(2 * int(context) * body.kv_size) for context in contexts)
+        return rows * layers * (reads + len(contexts) * kv.bytes_of(2 * size * body.kv_size))
+
+    assert moved(alone, "attention") == wanted(1)
+    assert moved(together, "attention") == wanted(sets)
+
+
+def test_products_are_those_of_single_tokens_but_for_the_keys_of_the_set() -> None:
+    alone, together = report(1), report(4)
+    for phase in ("qkv", "output", "mlp", "head"):  # all but attention, which reads a few more
+        totals = (each.baseline.simulation.totals[phase] for each in (alone, together))
+        first, second = (total.macs for total in totals)
+        assert first == second
+
+
+def test_an_mlp_is_fetched_unless_every_token_of_the_set_replays() -> None:
+    trace = tiny_trace()
+    replay = np.zeros_like(trace.replay)
+    replay[16:] = True
+    replay[17::4] = False  # one token of every set of four computes
+    one_computes = replace(trace, replay=replay)
+    design = tiny_design(f"{SETS}4")
+    dense, some = (
+        run(design, [each], allow_misfit=True).chosen.simulation.totals["mlp"].dram_bytes
+        for each in (replace(trace, replay=np.zeros_like(replay)), one_computes)
+    )
+    model = design.model
+    d, ff = model.body.hidden_size, model.body.ffn_size
+    weights = model.weights.bytes_of(3 * d * ff)
+    cached = model.replay.bytes_of(d)
+    # Both stream all weights in all 12 steps of 4 layers, and read or write one output a token.
+    assert sum(dense) == sum(some) == 12 * 4 * weights + 48 * 4 * 4 * cached
+
+
+def test_the_tokens_of_a_step_stand_sequence_by_sequence() -> None:
+    trace = tiny_trace()
+    alone, sets = (make_batches(captured(trace), 4, n).replay for n in (1, 4))
+    assert sets.shape == (1, 12, 4, 16)
+    for step in range(48):
+        assert np.array_equal(alone[0, step], sets[0, step // 4, :, 4 * (step % 4) :][:, :4])
+
+
+def test_labels_and_warnings_name_the_sets() -> None:
+    found = report(16)
+    assert found.chosen.batches.label.endswith("; made a token a step, run with 16")
+    assert "64 tokens are scheduled in 2 groups" in " ".join(found.fit.warnings)
+    assert found.chosen.replay_eligible == report(1).chosen.replay_eligible
+
+
+def test_sets_must_divide_a_frame() -> None:
+    with pytest.raises(InputError, match="5 tokens do not divide a frame of 16"):
+        report(5)
+
+
+def test_recorded_reads_are_of_single_tokens() -> None:
+    made = captured(tiny_trace())
+    reads = np.ones((48, 4, 4, 4), np.int64)
+    with pytest.raises(InputError, match="recorded for one token at a time"):
+        make_batches(replace(made, reads=KvReads(reads, reads)), 4, 2)
