@@ -158,7 +158,9 @@ def _visits_of(
         reads = AttendCases(attended, runs, np.broadcast_to(reads.contexts, attended.shape))
     cases, case_of = reads.distinct()
     rule = plan.rule if scored else None
-    attention = phases.attention(rule, cases, plan.attention, plan.aligned_outside)
+    attention = phases.attention(
+        rule, cases, plan.attention, plan.aligned_outside, plan.frame_steps
+    )
     output = phases.output(rule)
     found = [
         visits("qkv", phases.qkv(rule), same),
@@ -218,7 +220,9 @@ def simulate_plainly(plan: Plan, batches: Batches) -> Simulation:
             attended, runs = (each[at][None] for each in batches.reads)
             cases = AttendCases(attended, runs, cases.contexts)
         attention = book(
-            "attention", at, phases.attention(rule, cases, plan.attention, plan.aligned_outside)
+            "attention",
+            at,
+            phases.attention(rule, cases, plan.attention, plan.aligned_outside, plan.frame_steps),
         )
         output = book("output", at, phases.output(rule))
         known = plan.known_cycles(np.array([attention]), output)

@@ -41,9 +41,14 @@ from carsim.policy.base import (
 )
 from carsim.policy.dense import Dense
 from carsim.policy.streaming import Streaming
+from carsim.policy.temp_cache import TempCache
 from carsim.section import by_kind
 
-ATTENTION: dict[str, type[AttentionPolicy]] = {"dense": Dense, "streaming": Streaming}
+ATTENTION: dict[str, type[AttentionPolicy]] = {
+    "dense": Dense,
+    "streaming": Streaming,
+    "temp_cache": TempCache,
+}
 """Kinds of attention by the name that YAML and traces give them."""
 
 
@@ -73,4 +78,5 @@ __all__ = [
     "Selection",
     "SideWork",
     "Streaming",
+    "TempCache",
 ]
