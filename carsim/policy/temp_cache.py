@@ -48,6 +48,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
 from carsim.errors import InputError
 from carsim.policy.base import (
@@ -165,8 +166,14 @@ class TempCache(AttentionPolicy):
     follows_reads: ClassVar[bool] = True
 
     kind: Literal["temp_cache"] = "temp_cache"
-    theta: NonNegativeFloat = 0.9
-    search: Literal["aligned", "window3x3", "full"] = "aligned"
+    theta: NonNegativeFloat = Field(
+        0.9, description="least cosine of keys that are merged; beyond 1, none are"
+    )
+    search: Literal["aligned", "window3x3", "full"] = Field(
+        "aligned",
+        description="where to look for a like key: in the same place of the frame before, in the "
+        "3 x 3 places around it, or among all keys of earlier frames",
+    )
 
     @classmethod
     def trivial(cls) -> "TempCache":
