@@ -265,6 +265,8 @@ def decisions_for(
         decisions = replace(decisions, rule=rule_of(design, variant, traces))
         if policy.decision_scope != decisions.scope:
             decisions = rescope(decisions, decisions.pairs, policy.decision_scope, policy.batch)
+        if not variant.attention.records:  # what the trace's own attention read is of no use
+            decisions = replace(decisions, reads=None, held=None)
         mismatch = _attention_mismatch(trace, variant)
         if mismatch:
             decisions = replace(decisions, label=f"{decisions.label}; {mismatch}")

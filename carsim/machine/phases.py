@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from carsim.errors import InputError
 from carsim.machine import parts, solver
 from carsim.machine.array import vector_cycles
+from carsim.machine.batches import renumber
 from carsim.machine.hardware import Hardware
 from carsim.machine.lanes import Ints, OpOf, Step, lower
 from carsim.machine.phase import (
@@ -91,11 +92,11 @@ class AttendCases(NamedTuple):
 
     def distinct(self) -> tuple["AttendCases", NDArray[np.intp]]:
         """The different cases of many layer-steps, and which of them each is, of the same shape."""
-        most = 1 + max(int(each.max(initial=0)) for each in self)
-        codes = (self.attended * most + self.runs) * most + self.contexts
-        codes, index = np.unique(codes, return_inverse=True)
-        found = AttendCases(codes // most**2, codes // most % most, codes % most)
-        return found, index.reshape(self.attended.shape)
+        attended, runs, contexts = (1 + int(each.max(initial=0)) for each in self)
+        codes = (self.attended * runs + self.runs) * contexts + self.contexts
+        codes, index = renumber(codes, attended * runs * contexts)
+        codes, context = np.divmod(codes, contexts)
+        return AttendCases(codes // runs, codes % runs, context), index
 
     def take(self, index: NDArray[Any]) -> "AttendCases":
         """Some of the cases."""
