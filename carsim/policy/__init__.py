@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Annotated, Union
 
 from pydantic import Discriminator, SerializeAsAny
 
+from carsim.policy.ann_ca import AnnCa
 from carsim.policy.base import (
     AttentionPolicy,
     CacheShape,
@@ -48,6 +49,7 @@ ATTENTION: dict[str, type[AttentionPolicy]] = {
     "dense": Dense,
     "streaming": Streaming,
     "temp_cache": TempCache,
+    "ann_ca": AnnCa,
 }
 """Kinds of attention by the name that YAML and traces give them."""
 
@@ -69,6 +71,7 @@ else:
 __all__ = [
     "ATTENTION",
     "PLAIN",
+    "AnnCa",
     "Attention",
     "AttentionPolicy",
     "CacheShape",

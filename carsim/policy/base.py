@@ -60,22 +60,22 @@ class Recorded:
     """What a trace holds of attention, int64 each.
 
     Attributes:
-        tokens: [S, L, KV, B], keys that were read.
-        runs: [S, L, KV, B], their runs.
+        reads: Keys that were read, [S, L, KV, B].
         held: [T, L, B], tokens held after each frame, of the head with most.
+        context: [S, 1, 1, B], tokens there were.
         prompt: [B], tokens of each prompt.
         tokens_per_frame: N.
     """
 
-    tokens: Ints
-    runs: Ints
+    reads: KvReads
     held: Ints
+    context: Ints
     prompt: Ints
     tokens_per_frame: int
 
 
 Contradiction = tuple[str, str, Bools]
-"""Array of the trace, what is wrong with it, and where, of its shape or with one head."""
+"""Array of the trace, what is wrong with it, and where, with or without an axis of heads."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,7 +204,8 @@ class AttentionPolicy(Section):
     * ``records`` is False: ``reads(context)`` equals what ``select`` reads, for every head alike.
       ``records`` is True: it depends on data, the decoder counts what ``select`` reads into the
       arrays ``kv_tokens``, ``kv_runs`` and ``kv_held`` of the trace, and ``reads`` and ``held``
-      give the most that a step can read and a cache can hold.
+      give the most that a step can read and a cache can hold. ``check_reads`` says what a trace
+      of it cannot hold.
     * The key that a rule of replay scores, such as that of the same place in the previous frame, is
       read in any case. Where ``reads_aligned`` is False, the machine counts it as one key more
       (without its value).
@@ -318,8 +319,8 @@ class AttentionPolicy(Section):
         """True if the key of so many tokens ago is sure to be among those that are read."""
         return not self.records
 
-    def contradictions(self, recorded: Recorded) -> Iterator[Contradiction]:
-        """What no decoding under these fields can have recorded; asked when a trace is opened."""
+    def check_reads(self, recorded: Recorded) -> Iterator[Contradiction]:
+        """Find what no decoding under these fields can have recorded, beside :meth:`reads`."""
         yield from ()
 
     def side_work(self, context: Ints, n_heads: int, n_kv_heads: int, head_dim: int) -> SideWork:

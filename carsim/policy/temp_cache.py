@@ -270,10 +270,11 @@ class TempCache(AttentionPolicy):
             best[row, head] = np.take_along_axis(cosine, index[:, None], axis=1)[:, 0]
         return nearest, best
 
-    def contradictions(self, recorded: Recorded) -> Iterator[Contradiction]:
+    def check_reads(self, recorded: Recorded) -> Iterator[Contradiction]:
         """All that is held is read, in one run; what cannot have merged yet is there."""
         held, per_frame = recorded.held, recorded.tokens_per_frame
         frames, prompt = len(held), recorded.prompt[None, None]  # [1, 1, B]
+        tokens, runs = recorded.reads.tokens, recorded.reads.runs
         number = np.arange(1, 1 + frames)[:, None, None]
         merged = 1 if self.search != "aligned" else per_frame  # groups of aged frames, at least
         least = prompt + np.where(
@@ -281,15 +282,15 @@ class TempCache(AttentionPolicy):
         )
         problem = f"fewer tokens than {self.text} can have merged"
         yield "kv_held", problem, np.broadcast_to(held < least, held.shape)
-        steps = np.arange(len(recorded.tokens))
+        steps = np.arange(len(tokens))
         since = (steps % per_frame + 1)[:, None, None]  # tokens of the frame under way
         before = np.concatenate([np.broadcast_to(prompt, held[:1].shape), held[:-1]])
         all_held = before[steps // per_frame] + since  # [S, L, B]
         least = np.concatenate([prompt, least[:-1]])[steps // per_frame] + since
-        most = recorded.tokens.max(axis=2)
-        yield "kv_tokens", "the fullest head does not read all that it holds", most != all_held
-        yield "kv_tokens", problem, recorded.tokens < least[:, :, None]
-        yield "kv_runs", "more than the one run of a compacted cache", recorded.runs != 1
+        unread = tokens.max(axis=2) != all_held
+        yield "kv_tokens", "the fullest head does not read all that it holds", unread
+        yield "kv_tokens", problem, tokens < least[:, :, None]
+        yield "kv_runs", "more than the one run of a compacted cache", runs != 1
 
     def reads_aligned(self, distance: int) -> bool:
         """Rules look back a frame at most, and so much is never merged."""

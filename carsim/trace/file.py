@@ -334,6 +334,7 @@ def check_trace(trace: Trace, place: str) -> None:
     refuse("kv_tokens", "more keys than the cache held", tokens > reachable[:, :, None])
     refuse("kv_runs", "fewer than one run, or more than keys", (runs < 1) | (runs > tokens))
     refuse("kv_runs", "more runs than unread tokens can part", runs - 1 > context - tokens)
-    recorded = Recorded(tokens, runs, held, np.array(meta.prompt_lengths), per_frame)
-    for name, problem, bad in attention.contradictions(recorded):
+    prompt = np.array(meta.prompt_lengths)
+    recorded = Recorded(KvReads(tokens, runs), held, context, prompt, per_frame)
+    for name, problem, bad in attention.check_reads(recorded):
         refuse(name, problem, bad)
