@@ -15,6 +15,9 @@ from carsim.policy import Dense, Streaming
 from carsim.replay import Tas
 
 Vector = NDArray[np.float64]
+Merged = Callable[[int, int, list[Vector]], list[list[int]]]
+"""Groups of tokens, in order: prompt length, the newest token, a head's keys before rotation."""
+
 Visible = Callable[[int, int, Vector], list[int]]
 """Tokens that are read: prompt length, the newest token, its logits against all so far."""
 
@@ -56,9 +59,10 @@ class _Row:
         weights: Weights,
         prompt_length: int,
         chooses: Visible | None,
+        merges: Merged | None,
     ) -> None:
         self.config, self.policy, self.weights = config, policy, weights
-        self.prompt_length, self.chooses = prompt_length, chooses
+        self.prompt_length, self.chooses, self.merges = prompt_length, chooses, merges
         self.inputs: list[list[Vector]] = [[] for _ in policy.tau]
 
     def project(self, layer: int, token: int) -> tuple[list[Vector], list[Vector], list[Vector]]:
@@ -90,6 +94,17 @@ class _Row:
             keys = np.array([_turn(k[kv_head], i, theta) for i, (_, k, _) in enumerate(projected)])
             values = np.array([v[kv_head] for _, _, v in projected])
             served = np.array(queries[kv_head * group : (kv_head + 1) * group])
+            if self.merges is not None:
+                plain = [k[kv_head] for _, k, _ in projected]
+                for q in served:
+                    top, bottom = np.zeros(shape.head_dim), 0.0
+                    for members in self.merges(self.prompt_length, token, plain):
+                        logit = q @ keys[members[-1]] / np.sqrt(shape.head_dim)
+                        weight = np.exp(logit) * len(members)
+                        top += weight * values[members].mean(axis=0)
+                        bottom += weight
+                    heads.append(top / bottom)
+                continue
             logits = served @ keys.T / np.sqrt(shape.head_dim)  # [g, tokens]
             seen = self.visible(token, logits.max(axis=0))
             for of_head in logits[:, seen]:
@@ -126,10 +141,11 @@ def oracle_decode(
     embeddings: NDArray[np.float64],
     units: list[list[int]],
     chooses: Visible | None = None,
+    merges: Merged | None = None,
 ) -> Oracle:
     """Decode [S, B, d] embeddings after one unpadded prompt per row; rows of a unit vote.
 
-    ``chooses`` stands in for attention policies that are not the package's own.
+    ``chooses`` and ``merges`` stand in for what attention policies select and merge.
     """
     n_steps, n_rows, width = embeddings.shape
     layers = len(policy.tau)
@@ -140,7 +156,7 @@ def oracle_decode(
         residual=np.zeros((n_steps, layers, n_rows, width)),
         hidden=np.zeros((n_steps, n_rows, width)),
     )
-    rows = [_Row(config, policy, weights, len(prompt), chooses) for prompt in prompts]
+    rows = [_Row(config, policy, weights, len(prompt), chooses, merges) for prompt in prompts]
     for row, prompt in zip(rows, prompts, strict=True):
         for x in prompt:
             for layer in range(layers):

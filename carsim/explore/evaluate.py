@@ -21,7 +21,14 @@ from carsim.explore.axis import PSEUDO_PATHS
 from carsim.explore.points import Point
 from carsim.explore.study import Study, trace_names
 from carsim.machine.batches import Batches, make_batches
-from carsim.machine.compare import decisions_for, rule_of, run_variant, trace_for, video_of
+from carsim.machine.compare import (
+    decisions_for,
+    kv_held_of,
+    rule_of,
+    run_variant,
+    trace_for,
+    video_of,
+)
 from carsim.machine.hardware import Hardware
 from carsim.machine.phases import Phases
 from carsim.machine.result import RowResult
@@ -78,7 +85,9 @@ class Evaluator:
         replays = changes.get("replay", True)
         if not isinstance(replays, bool):
             raise InputError("replay", f"got {shown(replays)}", "give true or false")
-        fit = check_fit(design, video, rule_of(design, own_variant(design), traces))
+        variant = own_variant(design)
+        rule, held = rule_of(design, variant, traces), kv_held_of(variant, traces, video)
+        fit = check_fit(design, video, rule, held)
         own = baseline = None
         if fit.fits or study.file.allow_misfit:
             own = self._machines.row(design, traces, video, fit, replays=replays)

@@ -18,6 +18,7 @@ from carsim.machine.simulate import simulate
 from carsim.machine.variants import Variant, own_variant, variants
 from carsim.mapping import MAPPINGS
 from carsim.policy import AttentionPolicy
+from carsim.policy.base import Ints
 from carsim.replay import ReplayRule
 from carsim.schedule import SCHEDULES
 from carsim.technology.energy import energy
@@ -65,7 +66,8 @@ def run(
         MisfitError: The design does not fit, and that was not allowed.
     """
     video = video_of(design, traces)
-    fit = check_fit(design, video, rule_of(design, own_variant(design), traces))
+    own = own_variant(design)
+    fit = check_fit(design, video, rule_of(design, own, traces), kv_held_of(own, traces, video))
     if not fit.fits and not allow_misfit:
         raise MisfitError(
             design.name,
@@ -83,7 +85,6 @@ def run(
                 decisions, design.policy.batch, design.policy.tokens_per_step
             )
         rows.append(run_variant(design, variant, decided[key], video, fit, phases, detail=detail))
-    own = own_variant(design)
     index = next(i for i, row in enumerate(rows) if row.variant.is_same(own))
     rows.append(_bound(rows[index], fit))
     taken = phases.simulated
@@ -200,15 +201,48 @@ def video_of(design: Design, traces: Sequence[Trace]) -> Video:
 
 
 def trace_for(variant: Variant, traces: Sequence[Trace]) -> Trace:
-    """The first trace captured under the policy's kind of attention, else the first of all."""
-    kind = variant.attention.kind
-    return next((trace for trace in traces if trace.meta.attention.kind == kind), traces[0])
+    """The first trace captured under the policy's attention, else under its kind, else of all.
+
+    Other fields of the kind make no difference where what is read follows from the context.
+    """
+    made = [trace.meta.attention for trace in traces]
+    kinds = [attention.kind for attention in made]
+    own = variant.attention
+    if own.records and own in made:
+        return traces[made.index(own)]
+    return traces[kinds.index(own.kind) if own.kind in kinds else 0]
 
 
 def rule_of(design: Design, variant: Variant, traces: Sequence[Trace]) -> ReplayRule:
     """The rule by which a row's decisions were made, at the width of the design's model."""
     meta = trace_for(variant, traces).meta
     return meta.rule.at_width(meta.decoded.hidden_size, design.model.body.hidden_size)
+
+
+def kv_held_of(variant: Variant, traces: Sequence[Trace], video: Video) -> Ints | None:
+    """The most tokens that a head of any row holds in each layer, int[L].
+
+    A frame under way is held in whole before anything of it, or of older ones, is given up.
+
+    Args:
+        variant: The policy.
+        traces: As of :func:`run`.
+        video: What is decoded.
+
+    Returns:
+        None where it follows from the context.
+
+    Raises:
+        InputError: It depends on the data, and no trace was captured under the policy.
+    """
+    if not variant.attention.records:
+        return None
+    trace = _recorded_under(variant, traces)
+    assert trace.kv_held is not None  # else the trace is refused when it is opened
+    prompts = np.broadcast_to(np.array(trace.meta.prompt_lengths), trace.kv_held[:1].shape)
+    at_begin = np.concatenate([prompts, trace.kv_held.astype(np.int64)])[: video.n_frames]
+    most: Ints = at_begin.max(axis=(0, 2)) + trace.tokens_per_frame
+    return most
 
 
 def decisions_for(
@@ -230,14 +264,7 @@ def decisions_for(
     Raises:
         InputError: A video that the traces' decisions cannot be extended to.
     """
-    policy, trace = design.policy, trace_for(variant, traces)
-    if variant.attention.records and trace.meta.attention != variant.attention:
-        raise InputError(
-            trace.name,
-            f"was captured under {trace.meta.attention.text}; what {variant.attention.text} reads "
-            "depends on the data",
-            "pass a trace that was captured under it",
-        )
+    policy, trace = design.policy, _recorded_under(variant, traces)
     video = Video(trace.n_frames, trace.tokens_per_frame, 0) if video is None else video
     if not variant.replays:
         decisions = dense(video.n_steps, trace.n_layers, trace.n_rows, trace.meta.guidance_pairs)
@@ -250,6 +277,8 @@ def decisions_for(
         decisions = replace(decisions, rule=rule_of(design, variant, traces))
         if policy.decision_scope != decisions.scope:
             decisions = rescope(decisions, decisions.pairs, policy.decision_scope, policy.batch)
+        if not variant.attention.records:  # what the trace's own attention read is of no use
+            decisions = replace(decisions, reads=None, held=None)
         for mismatch in (_attention_mismatch(trace, variant), _set_mismatch(design)):
             if mismatch:
                 decisions = replace(decisions, label=f"{decisions.label}; {mismatch}")
@@ -262,6 +291,19 @@ def decisions_for(
             n_rows=policy.batch,
         )
     return decisions
+
+
+def _recorded_under(variant: Variant, traces: Sequence[Trace]) -> Trace:
+    """The trace of a row, refused where it lacks what the row reads."""
+    trace = trace_for(variant, traces)
+    if variant.attention.records and trace.meta.attention != variant.attention:
+        raise InputError(
+            trace.name,
+            f"was captured under {trace.meta.attention.text}; what {variant.attention.text} reads "
+            "depends on the data",
+            "pass a trace that was captured under it",
+        )
+    return trace
 
 
 def _resized(

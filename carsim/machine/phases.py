@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from carsim.errors import InputError
 from carsim.machine import parts, solver
 from carsim.machine.array import vector_cycles
+from carsim.machine.batches import renumber
 from carsim.machine.hardware import Hardware
 from carsim.machine.lanes import Ints, OpOf, Step, lower
 from carsim.machine.phase import (
@@ -38,7 +39,7 @@ from carsim.machine.phase import (
     emit_slices,
     outcome,
 )
-from carsim.policy import PLAIN, AttentionPolicy
+from carsim.policy import PLAIN, AttentionPolicy, SideWork
 from carsim.replay import NO_WORK, Point, ReplayRule, RuleWork, later
 from carsim.schedule import BASELINE, REPLAYS, Schedule
 from carsim.technology.capacity import machine_shape
@@ -93,11 +94,11 @@ class AttendCases(NamedTuple):
 
     def distinct(self) -> tuple["AttendCases", NDArray[np.intp]]:
         """The different cases of many layer-steps, and which of them each is, of the same shape."""
-        most = 1 + max(int(each.max(initial=0)) for each in self)
-        codes = (self.attended * most + self.runs) * most + self.contexts
-        codes, index = np.unique(codes, return_inverse=True)
-        found = AttendCases(codes // most**2, codes // most % most, codes % most)
-        return found, index.reshape(self.attended.shape)
+        attended, runs, contexts = (1 + int(each.max(initial=0)) for each in self)
+        codes = (self.attended * runs + self.runs) * contexts + self.contexts
+        codes, index = renumber(codes, attended * runs * contexts)
+        codes, context = np.divmod(codes, contexts)
+        return AttendCases(codes // runs, codes % runs, context), index
 
     def take(self, index: NDArray[Any]) -> "AttendCases":
         """Some of the cases."""
@@ -166,6 +167,7 @@ class Phases:
         cases: AttendCases,
         policy: AttentionPolicy,
         aligned_outside: bool,
+        frame_steps: int = 0,
     ) -> Outcome:
         """Attention over the cache, for n cases.
 
@@ -174,14 +176,19 @@ class Phases:
             cases: Keys that are read.
             policy: Attention policy, with the cost of its decisions.
             aligned_outside: The cached key that is scored is not among the keys that are read.
+            frame_steps: Steps over which the policy's work at the end of a frame is spread; 0 where
+                it has none.
         """
         aligned_outside = aligned_outside and rule is not None
         chunks = self._chunk_bytes(cases)
         sizes = np.unique(chunks)
         if len(sizes) == 1:
-            return self._attend(rule, cases, policy, aligned_outside)
+            return self._attend(rule, cases, policy, aligned_outside, frame_steps)
         places = [np.flatnonzero(chunks == size) for size in sizes]
-        found = [self._attend(rule, cases.take(at), policy, aligned_outside) for at in places]
+        found = [
+            self._attend(rule, cases.take(at), policy, aligned_outside, frame_steps)
+            for at in places
+        ]
         return Outcome.join(found).take(np.argsort(np.concatenate(places)))
 
     def output(self, rule: ReplayRule | None = None) -> Outcome:
@@ -272,11 +279,14 @@ class Phases:
         cases: AttendCases,
         policy: AttentionPolicy,
         aligned_outside: bool,
+        frame_steps: int = 0,
     ) -> Phase:
         """The phase behind :meth:`attention`; runs of keys are of one length class."""
-        body = self._model.body
         reads, tokens = cases.attended[:, None], self.hw.design.policy.tokens_per_step
-        side = policy.side_work(cases.contexts, body.n_heads, body.n_kv_heads, body.head_dim)
+        side = self._side_work(policy, cases, frame_steps)
+        side_bytes = (
+            side.bytes_read + side.bytes_written + self._model.kv.bytes_of(side.kv_elements)
+        )
 
         def op(rows: Count, part: Slice, streams: Count) -> Op:
             score = self._score(rule, "attention", part)
@@ -291,7 +301,7 @@ class Phases:
                 held_bytes=tokens * score.held_bytes,
                 side_macs=tokens * np.reshape(side.macs, (-1, 1)),
                 side_vector_ops=tokens * np.reshape(side.element_ops, (-1, 1)),
-                side_bytes=tokens * np.reshape(side.bytes_read + side.bytes_written, (-1, 1)),
+                side_bytes=tokens * np.reshape(side_bytes, (-1, 1)),
                 scan_cycles=tokens * np.reshape(side.scan_cycles, (-1, 1)),
             )
 
@@ -425,13 +435,32 @@ class Phases:
         cases: AttendCases,
         policy: AttentionPolicy,
         aligned_outside: bool,
+        frame_steps: int,
     ) -> Outcome:
         """Attention phases whose runs of keys are of one length class."""
         key = (
-            ("attention", rule, policy, aligned_outside),
+            ("attention", rule, policy, aligned_outside, frame_steps),
             tuple(each.tobytes() for each in cases),
         )
-        return self._once(key, lambda: self.attention_phase(rule, cases, policy, aligned_outside))
+        return self._once(
+            key,
+            lambda: self.attention_phase(rule, cases, policy, aligned_outside, frame_steps),
+        )
+
+    def _side_work(self, policy: AttentionPolicy, cases: AttendCases, frame_steps: int) -> SideWork:
+        """A policy's own work in a step, with its share of what is done after each frame."""
+        body = self._model.body
+        at = cases.attended if policy.follows_reads else cases.contexts
+        side = policy.side_work(at, body.n_heads, body.n_kv_heads, body.head_dim)
+        if not frame_steps:
+            return side
+        frame = policy.frame_work(at, frame_steps, body.n_kv_heads, body.head_dim)
+        return SideWork(
+            **{
+                name: each + -(-getattr(frame, name) // frame_steps)
+                for name, each in vars(side).items()
+            }
+        )
 
     def _chunk_bytes(self, cases: AttendCases) -> Ints:
         """Bytes of a run of keys: a power of two, or what is as good as contiguous, [n]."""

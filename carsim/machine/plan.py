@@ -53,8 +53,10 @@ class Plan:
         found = self.attention.reads(self.contexts)
         tokens, runs = (each.astype(np.int64) for each in (found.tokens, found.runs))
         # A policy without work of its own asks for the same whatever it leaves unread.
-        works = type(self.attention).side_work is not AttentionPolicy.side_work
-        return AttendCases(tokens, runs * np.ones_like(tokens), self.contexts * works)
+        own = type(self.attention)
+        works = own.side_work is not AttentionPolicy.side_work or self.frame_steps > 0
+        contexts = self.contexts * (works and not own.follows_reads)
+        return AttendCases(tokens, runs * np.ones_like(tokens), contexts)
 
     @cached_property
     def contexts(self) -> NDArray[np.int64]:  # [S]
@@ -91,6 +93,12 @@ class Plan:
             return False
         distance = self.rule.key_distance(self.video.tokens_per_frame)
         return not self.attention.reads_aligned(distance)
+
+    @property
+    def frame_steps(self) -> int:
+        """Steps over which attention's work at the end of a frame is spread; 0: there is none."""
+        works = type(self.attention).frame_work is not AttentionPolicy.frame_work
+        return self.video.tokens_per_frame * works
 
     def known_cycles(self, attention: NDArray[np.int64], output: int) -> NDArray[np.int64]:
         """For how long decisions have been known when the residual is complete.

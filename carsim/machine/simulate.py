@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from carsim.machine.batches import Batches, distinct_rows
+from carsim.machine.batches import Batches, distinct_rows, renumber
 from carsim.machine.lanes import Ints
 from carsim.machine.phase import Outcome
 from carsim.machine.phases import AttendCases, MlpCases, core_loads
@@ -158,7 +158,9 @@ def _visits_of(
         reads = AttendCases(attended, runs, np.broadcast_to(reads.contexts, attended.shape))
     cases, case_of = reads.distinct()
     rule = plan.rule if scored else None
-    attention = phases.attention(rule, cases, plan.attention, plan.aligned_outside)
+    attention = phases.attention(
+        rule, cases, plan.attention, plan.aligned_outside, plan.frame_steps
+    )
     output = phases.output(rule)
     found = [
         visits("qkv", phases.qkv(rule), same),
@@ -173,7 +175,7 @@ def _visits_of(
     for number, group in enumerate(plan.groups(scored)):
         rows = batches.distinct(where, group)
         # The register takes the next group once the one before has left the cores.
-        starts, start_of = np.unique(known * (scored and number == 0), return_inverse=True)
+        starts, start_of = renumber(known * (scored and number == 0), dispatch + 1)
         # Cores being alike, only their loads matter, and how long the decisions are known.
         loads = core_loads(schedule, rows.rows, plan.hw.design.machine.cores)
         first, same_as = distinct_rows(loads, plan.hw.rows + 1)
@@ -184,7 +186,7 @@ def _visits_of(
             np.add.at(counts.T, same_as, rows.counts.T)
             found.append(_Visits("mlp", phases.mlp(schedule, mlps, plan.rule), counts, None))
             continue
-        index = same_as[rows.row_of] + len(first) * start_of.reshape(known.shape)
+        index = same_as[rows.row_of] + len(first) * start_of
         used, index = renumber(index, len(first) * len(starts))
         mlps = mlps.take(used)
         found.append(visits("mlp", phases.mlp(schedule, mlps, plan.rule), index))
@@ -218,7 +220,9 @@ def simulate_plainly(plan: Plan, batches: Batches) -> Simulation:
             attended, runs = (each[at][None] for each in batches.reads)
             cases = AttendCases(attended, runs, cases.contexts)
         attention = book(
-            "attention", at, phases.attention(rule, cases, plan.attention, plan.aligned_outside)
+            "attention",
+            at,
+            phases.attention(rule, cases, plan.attention, plan.aligned_outside, plan.frame_steps),
         )
         output = book("output", at, phases.output(rule))
         known = plan.known_cycles(np.array([attention]), output)
@@ -276,14 +280,3 @@ def _work(visits: list[_Visits], n_steps: int, n_layers: int) -> StepWork:
         for moved, of_memory in zip(work.dram_bytes, visit.outcome.dram_bytes.T, strict=True):
             moved += total(visit, of_memory)
     return work
-
-
-def renumber(codes: NDArray[np.intp], most: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """The different codes below ``most``, sorted, and which of them each code is."""
-    if most > 1 << 22:
-        used, index = np.unique(codes, return_inverse=True)
-        return used, index.reshape(codes.shape)
-    there = np.zeros(most, np.bool_)
-    there[codes] = True
-    used = np.flatnonzero(there)
-    return used, (np.cumsum(there) - 1)[codes]

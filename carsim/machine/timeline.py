@@ -162,9 +162,10 @@ class _Observed(Phases):
         cases: AttendCases,
         policy: AttentionPolicy,
         aligned_outside: bool,
+        frame_steps: int = 0,
     ) -> Outcome:
         """The second."""
-        found = super().attention(rule, cases, policy, aligned_outside)
+        found = super().attention(rule, cases, policy, aligned_outside, frame_steps)
         return self._record("attention", found)
 
     def output(self, rule: ReplayRule | None = None) -> Outcome:

@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Annotated, Union
 
 from pydantic import Discriminator, SerializeAsAny
 
+from carsim.policy.ann_ca import AnnCa
 from carsim.policy.base import (
     AttentionPolicy,
     CacheShape,
@@ -41,9 +42,15 @@ from carsim.policy.base import (
 )
 from carsim.policy.dense import Dense
 from carsim.policy.streaming import Streaming
+from carsim.policy.temp_cache import TempCache
 from carsim.section import by_kind
 
-ATTENTION: dict[str, type[AttentionPolicy]] = {"dense": Dense, "streaming": Streaming}
+ATTENTION: dict[str, type[AttentionPolicy]] = {
+    "dense": Dense,
+    "streaming": Streaming,
+    "temp_cache": TempCache,
+    "ann_ca": AnnCa,
+}
 """Kinds of attention by the name that YAML and traces give them."""
 
 
@@ -64,6 +71,7 @@ else:
 __all__ = [
     "ATTENTION",
     "PLAIN",
+    "AnnCa",
     "Attention",
     "AttentionPolicy",
     "CacheShape",
@@ -73,4 +81,5 @@ __all__ = [
     "Selection",
     "SideWork",
     "Streaming",
+    "TempCache",
 ]

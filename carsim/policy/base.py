@@ -7,6 +7,7 @@ row stands in the same slot ``end - 1``. The *context* of a token is the number 
 attention would read, the token itself included: ``end - padding[b]``.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -43,6 +44,7 @@ class SideWork:
         bytes_read: Read from the memory that holds the KV cache, such as pooled keys.
         bytes_written: Written to it.
         scan_cycles: Serial cycles before the first key can be fetched, such as a top-k.
+        kv_elements: Elements of keys and values read or written, in the cache's own precision.
     """
 
     macs: Ints | int = 0
@@ -50,6 +52,30 @@ class SideWork:
     bytes_read: Ints | int = 0
     bytes_written: Ints | int = 0
     scan_cycles: Ints | int = 0
+    kv_elements: Ints | int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Recorded:
+    """What a trace holds of attention, int64 each.
+
+    Attributes:
+        reads: Keys that were read, [S, L, KV, B].
+        held: [T, L, B], tokens held after each frame, of the head with most.
+        context: [S, 1, 1, B], tokens there were.
+        prompt: [B], tokens of each prompt.
+        tokens_per_frame: N.
+    """
+
+    reads: KvReads
+    held: Ints
+    context: Ints
+    prompt: Ints
+    tokens_per_frame: int
+
+
+Contradiction = tuple[str, str, Bools]
+"""Array of the trace, what is wrong with it, and where, with or without an axis of heads."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,6 +174,9 @@ class Selection:
     def reads(self, padding: Ints, end: int, n_kv_heads: int) -> KvReads:
         """The keys that are read, counted: int32[KV, B]."""
         read = self.read(padding, end, n_kv_heads)
+        if self.mask is None and self.extra is None:  # all that is stored of the window is one run
+            tokens = np.count_nonzero(read, axis=-1).astype(np.int32)
+            return KvReads(tokens, np.ones_like(tokens))
         before = np.arange(end) - 1  # the slot before each in the cache
         if self.stored is not None:
             stored = np.ones_like(read)
@@ -175,7 +204,8 @@ class AttentionPolicy(Section):
     * ``records`` is False: ``reads(context)`` equals what ``select`` reads, for every head alike.
       ``records`` is True: it depends on data, the decoder counts what ``select`` reads into the
       arrays ``kv_tokens``, ``kv_runs`` and ``kv_held`` of the trace, and ``reads`` and ``held``
-      give the most that a step can read and a cache can hold.
+      give the most that a step can read and a cache can hold. ``check_reads`` says what a trace
+      of it cannot hold.
     * The key that a rule of replay scores, such as that of the same place in the previous frame, is
       read in any case. Where ``reads_aligned`` is False, the machine counts it as one key more
       (without its value).
@@ -185,12 +215,15 @@ class AttentionPolicy(Section):
         paper: Its source.
         records: Reads depend on data and are stored in the trace.
         exact: The policy reads every token, whatever its fields.
+        follows_reads: ``side_work``, ``frame_work`` and ``side_bytes`` depend on the keys that are
+            read, or held, and are asked at their number instead of the context.
     """
 
     label: ClassVar[str]
     paper: ClassVar[str] = ""
     records: ClassVar[bool] = False
     exact: ClassVar[bool] = False
+    follows_reads: ClassVar[bool] = False
 
     kind: str
 
@@ -286,8 +319,18 @@ class AttentionPolicy(Section):
         """True if the key of so many tokens ago is sure to be among those that are read."""
         return not self.records
 
+    def check_reads(self, recorded: Recorded) -> Iterator[Contradiction]:
+        """Find what no decoding under these fields can have recorded, beside :meth:`reads`."""
+        yield from ()
+
     def side_work(self, context: Ints, n_heads: int, n_kv_heads: int, head_dim: int) -> SideWork:
         """Work besides attention, of each step at these contexts; none unless overridden."""
+        return SideWork()
+
+    def frame_work(
+        self, context: Ints, tokens_per_frame: int, n_kv_heads: int, head_dim: int
+    ) -> SideWork:
+        """Work of :meth:`end_of_frame`, which the machine spreads evenly over the frame's steps."""
         return SideWork()
 
     def side_bytes(self, context: Ints, n_kv_heads: int, head_dim: int) -> Ints:

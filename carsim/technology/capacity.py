@@ -12,9 +12,13 @@ there up to the window stay, of the heads that are scored, without their values.
 dense with sparse attention on one machine, so a design whose own policy is dense pays for the full
 cache.
 
-Simplifications: norm weights (1 MB) and embedding tables are left out (one row of a table is read
-per token, from wherever the host keeps it); no fragmentation, no alignment; the few keys and values
-of the depth transformer stay on chip (:mod:`carsim.technology.fit` checks that they do).
+Where what the cache holds depends on the data, every layer has room for the most that a head of a
+row of the trace ever held there, its frame under way included. Without a trace, for everything.
+
+Simplifications: every head of a layer has as much room as the fullest; norm weights (1 MB) and
+embedding tables are left out (one row of a table is read per token, from wherever the host keeps
+it); no fragmentation, no alignment; the few keys and values of the depth transformer stay on chip
+(:mod:`carsim.technology.fit` checks that they do).
 """
 
 from dataclasses import dataclass
@@ -22,6 +26,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from carsim.policy.base import Ints
 from carsim.replay import FASTCAR, MachineShape, ReplayRule
 from carsim.workload.geometry import Video
 from carsim.workload.model import Model
@@ -57,39 +62,50 @@ class MemoryUse:
         return self.usable_bytes - self.used_bytes
 
 
-def capacity(design: "Design", video: Video, rule: ReplayRule = FASTCAR) -> tuple[MemoryUse, ...]:
+def capacity(
+    design: "Design", video: Video, rule: ReplayRule = FASTCAR, kv_held: Ints | None = None
+) -> tuple[MemoryUse, ...]:
     """What the board's memories hold, sorted by name, those that hold nothing included.
 
     Args:
         design: The design.
         video: Frames, tokens per frame and prompt, which set the longest context.
         rule: Rule of replay.
+        kv_held: int[L], the most tokens that a head of each layer holds at once, where that was
+            recorded; None: it follows from the context.
     """
-    held = contents(design, video, rule)
+    held = contents(design, video, rule, kv_held)
     return tuple(
         MemoryUse(name, memory.usable_bytes, tuple(c for c in held if c.memory == name))
         for name, memory in sorted(design.board.memories.items())
     )
 
 
-def contents(design: "Design", video: Video, rule: ReplayRule = FASTCAR) -> tuple[Content, ...]:
+def contents(
+    design: "Design", video: Video, rule: ReplayRule = FASTCAR, kv_held: Ints | None = None
+) -> tuple[Content, ...]:
     """Everything that the design keeps in external memory, and where; arguments as above."""
     model, placement, body = design.model, design.machine.placement, design.model.body
-    caches = design.policy.batch * body.n_layers  # one per row and layer
+    batch, attention = design.policy.batch, design.policy.attention
+    caches = batch * body.n_layers  # one per row and layer
     replay_bytes = model.replay.bytes_of(video.tokens_per_frame * body.hidden_size)
-    kv_bytes = model.kv.bytes_of(kv_elements(design, video, rule))
+    longest = np.array([video.max_context])
+    of_layers = np.full(body.n_layers, attention.held(longest)) if kv_held is None else kv_held
+    kv_bytes = sum(
+        model.kv.bytes_of(kv_elements(design, video, rule, int(tokens))) for tokens in of_layers
+    )
     held_bytes = video.tokens_per_frame * rule.work(machine_shape(model)).held_bytes
     held = [
         Content(placement.weights, "weights", model.weights.bytes_of(body.weights)),
-        Content(placement.kv, "KV cache", caches * kv_bytes),
+        Content(placement.kv, "KV cache", batch * kv_bytes),
         Content(placement.replay, "replay cache", caches * replay_bytes),
     ]
     if held_bytes:
         held.append(Content(placement.replay, "data of the rule", caches * held_bytes))
-    longest = np.array([video.max_context])
-    own_bytes = design.policy.attention.side_bytes(longest, body.n_kv_heads, body.head_dim)
-    if own_bytes[0]:
-        held.append(Content(placement.kv, "data of the policy", caches * int(own_bytes[0])))
+    at = of_layers if attention.follows_reads else np.full(body.n_layers, longest)
+    own_bytes = int(attention.side_bytes(at, body.n_kv_heads, body.head_dim).sum())
+    if own_bytes:
+        held.append(Content(placement.kv, "data of the policy", batch * own_bytes))
     if design.machine.include_head:
         head_bytes = model.weights.bytes_of(model.head.stored_weights(body))
         held.append(Content(placement.head, "head", head_bytes))
@@ -116,10 +132,20 @@ def machine_shape(model: Model, of: int = 1) -> MachineShape:
     )
 
 
-def kv_elements(design: "Design", video: Video, rule: ReplayRule = FASTCAR) -> int:
-    """Elements of K and V that one layer keeps for one row of a video."""
+def kv_elements(
+    design: "Design", video: Video, rule: ReplayRule = FASTCAR, held: int | None = None
+) -> int:
+    """Elements of K and V that one layer keeps for one row of a video.
+
+    Args:
+        design: The design.
+        video: What is decoded.
+        rule: Rule of replay.
+        held: Tokens of which key and value are kept, if it is not known from the context.
+    """
     model, attention = design.model, design.policy.attention
     context, scored = np.array([video.max_context]), rule.work(machine_shape(model)).key_elements
-    held = int(attention.held(context)[0])
+    if held is None:
+        held = int(attention.held(context)[0])
     kept = attention.keys_kept(context, rule.key_distance(video.tokens_per_frame))
     return 2 * held * model.body.kv_size + int(kept[0]) * scored

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
+from carsim.policy.base import Ints
 from carsim.replay import FASTCAR, ReplayRule
 from carsim.technology.base import Count, FitRow, Resources, amount
 from carsim.technology.capacity import MemoryUse, capacity
@@ -82,16 +83,19 @@ class Widest(NamedTuple):
     logits: int = 0
 
 
-def check_fit(design: "Design", video: Video, rule: ReplayRule = FASTCAR) -> FitReport:
+def check_fit(
+    design: "Design", video: Video, rule: ReplayRule = FASTCAR, kv_held: Ints | None = None
+) -> FitReport:
     """Check a design against its board.
 
     Args:
         design: The design.
         video: Frames, tokens per frame and prompt, which set the longest context.
         rule: Rule of replay, which may hold data of its own.
+        kv_held: Tokens that the cache of each layer holds, if recorded: see :func:`capacity`.
     """
     board, technology = design.board, design.board.technology
-    used, memories = technology.resources(design), capacity(design, video, rule)
+    used, memories = technology.resources(design), capacity(design, video, rule, kv_held)
     return FitReport(
         (*technology.rows(board, used), *_memory_rows(memories), *_buffer_rows(design, video)),
         (*technology.warnings(design, used), *_warnings(design)),

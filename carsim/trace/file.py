@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from carsim.errors import InputError
 from carsim.policy import KvReads
-from carsim.policy.base import Bools, Ints
+from carsim.policy.base import Bools, Ints, Recorded
 from carsim.trace.meta import TraceMeta, parse_meta
 from carsim.trace.npz import NpzArchive, npz_bytes, write_bytes
 
@@ -327,9 +327,14 @@ def check_trace(trace: Trace, place: str) -> None:
         f"more tokens than there are, or than {attention.text} holds",
         held > np.minimum(at_end, attention.held(at_end)),
     )
+    refuse("kv_held", "grows by more than the tokens of a frame", held - before > per_frame)
     refuse("kv_tokens", "fewer than one key", tokens < 1)
     refuse("kv_tokens", "more keys than there are tokens", tokens > context)
     refuse("kv_tokens", f"more keys than {attention.text} reads", tokens > most)
     refuse("kv_tokens", "more keys than the cache held", tokens > reachable[:, :, None])
     refuse("kv_runs", "fewer than one run, or more than keys", (runs < 1) | (runs > tokens))
     refuse("kv_runs", "more runs than unread tokens can part", runs - 1 > context - tokens)
+    prompt = np.array(meta.prompt_lengths)
+    recorded = Recorded(KvReads(tokens, runs), held, context, prompt, per_frame)
+    for name, problem, bad in attention.check_reads(recorded):
+        refuse(name, problem, bad)

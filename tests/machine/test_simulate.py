@@ -128,6 +128,12 @@ class DataDependent(EveryOther):
 
     kind: Literal["data_dependent"] = "data_dependent"  # type: ignore[assignment]
     records: ClassVar[bool] = True
+    follows_reads: ClassVar[bool] = True
+
+    def frame_work(
+        self, context: Any, tokens_per_frame: int, n_kv_heads: int, head_dim: int
+    ) -> SideWork:
+        return SideWork(kv_elements=context * head_dim, bytes_written=tokens_per_frame)
 
 
 @given(runs())
