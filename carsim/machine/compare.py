@@ -34,6 +34,7 @@ from carsim.trace import (
     rescope,
     rethreshold,
 )
+from carsim.trace.precision import in_short
 from carsim.workload.geometry import Video
 
 DRS_PRESET = "u280_compute_bound"
@@ -238,9 +239,9 @@ def decisions_for(
         decisions = replace(decisions, rule=rule_of(design, variant, traces))
         if policy.decision_scope != decisions.scope:
             decisions = rescope(decisions, decisions.pairs, policy.decision_scope, policy.batch)
-        mismatch = _attention_mismatch(trace, variant)
-        if mismatch:
-            decisions = replace(decisions, label=f"{decisions.label}; {mismatch}")
+        for mismatch in (_attention_mismatch(trace, variant), _precision_mismatch(trace, design)):
+            if mismatch:
+                decisions = replace(decisions, label=f"{decisions.label}; {mismatch}")
         decisions = _resized(decisions, trace, video, resample_seed)
     if resample_seed is not None and policy.batch > decisions.n_rows:
         decisions = resample(
@@ -276,6 +277,24 @@ def _attention_mismatch(trace: Trace, variant: Variant) -> str:
     if made.kind != run_as.kind:
         return f"made under {made.kind} attention, run under {run_as.kind}"
     return "" if made == run_as else f"made under {made!r}, run under {run_as!r}"
+
+
+def _precision_mismatch(trace: Trace, design: Design) -> str:
+    """A phrase; none for traces without a precision, such as all of before."""
+    if trace.meta.precision is None:
+        return ""
+    model = design.model
+    made, run_in = (
+        trace.meta.precision.short,
+        in_short(
+            model.weights.bits,
+            model.activations.bits,
+            model.kv.bits,
+            model.replay.bits,
+            model.polished,
+        ),
+    )
+    return "" if made == run_in else f"made in {made}, run in {run_in}"
 
 
 def _bound(row: RowResult, fit: FitReport) -> RowResult:

@@ -80,7 +80,11 @@ def contents(design: "Design", video: Video, rule: ReplayRule = FASTCAR) -> tupl
     kv_bytes = model.kv.bytes_of(kv_elements(design, video, rule))
     held_bytes = video.tokens_per_frame * rule.work(machine_shape(model)).held_bytes
     held = [
-        Content(placement.weights, "weights", model.weights.bytes_of(body.weights)),
+        Content(
+            placement.weights,
+            "weights",
+            model.weights.bytes_of(body.weights) + body.n_layers * model.layer_table_bytes,
+        ),
         Content(placement.kv, "KV cache", caches * kv_bytes),
         Content(placement.replay, "replay cache", caches * replay_bytes),
     ]

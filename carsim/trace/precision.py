@@ -4,6 +4,7 @@ Integers are asymmetric: a scale and a zero point belong to what is said here. 1
 decoder's own arithmetic, in which nothing is rounded.
 """
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
@@ -18,6 +19,20 @@ Product = Literal["qkv", "out", "gate_up", "down"]
 last one of the MLP."""
 
 PRODUCTS: tuple[Product, ...] = get_args(Product)
+
+
+def in_short(
+    weights: float, activations: float, kv: float, replay: float, polished: Collection[str]
+) -> str:
+    """A precision in few letters, of a decoding or of a machine; polished products in one order.
+
+    >>> in_short(4, 8, 3.5, 16, ["down"])
+    'W4A8 KV3.5 replay 16, polished down'
+    """
+    names = [product for product in PRODUCTS if product in polished]
+    return f"W{weights:g}A{activations:g} KV{kv:g} replay {replay:g}" + (
+        f", polished {' '.join(names)}" if names else ""
+    )
 
 
 class _Model(BaseModel):
@@ -77,8 +92,8 @@ class Precision(_Model):
 
     @property
     def short(self) -> str:
-        """Bits of everything, such as ``W4A8 KV4 replay 8``."""
-        return f"W{self.weights.bits}A{self.activations} KV{self.kv.bits} replay {self.replay}"
+        """What a machine has to do with, such as ``W4A8 KV4 replay 8``."""
+        return in_short(self.weights.bits, self.activations, self.kv.bits, self.replay, self.polish)
 
     @property
     def text(self) -> str:
@@ -88,9 +103,7 @@ class Precision(_Model):
             for what, grouped in (("weights", self.weights), ("KV", self.kv))
             if grouped.group and grouped.bits < 16
         ]
-        polished = [f"inputs of {', '.join(self.polish)} polished"] if self.polish else []
-        compensated = ["compensated"] if self.compensate else []
-        return ", ".join([self.short, *groups, *polished, *compensated])
+        return ", ".join([self.short, *groups, *["compensated"] * self.compensate])
 
     def check(self, decoded: "Geometry") -> None:
         """Check that groups divide what they are groups of.

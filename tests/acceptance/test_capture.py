@@ -496,6 +496,8 @@ def test_a_precision_is_captured_whatever_the_workers(tmp_path: Path, tiny: Trac
     assert saved.sha256 == again.sha256
     trace = load_trace(tmp_path / "few.npz")
     assert trace.meta.precision == recipe.precision
+    shown = CliRunner().invoke(carsim, ["trace", "info", str(tmp_path / "few.npz")]).output
+    assert "W4A4 KV4 replay 8, polished down" in shown
     assert 0 < (trace.replay != tiny.replay).mean() < 0.2
     exact = capture(read(make_recipe(tmp_path, precision={})), tmp_path, workers=1)
     np.testing.assert_array_equal(save_trace(tmp_path / "exact.npz", exact).tas, tiny.tas)

@@ -381,9 +381,9 @@ def test_groups_must_divide_what_they_are_groups_of() -> None:
 
 
 def test_a_precision_says_what_it_is() -> None:
-    assert precision().short == "W4A4 KV4 replay 4"
+    assert precision().short == "W4A4 KV4 replay 4, polished out down"
     assert precision().text == (
-        "W4A4 KV4 replay 4, weights in groups of 4, inputs of down, out polished, compensated"
+        "W4A4 KV4 replay 4, polished out down, weights in groups of 4, compensated"
     )
     assert Precision().text == "W16A16 KV16 replay 16"
     assert Precision().calibration == Calibration(clips=4, frames=1)
