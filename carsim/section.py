@@ -15,9 +15,11 @@ from pydantic import (
     Field,
     GetCoreSchemaHandler,
     GetJsonSchemaHandler,
+    SerializerFunctionWrapHandler,
     ValidationError,
     ValidatorFunctionWrapHandler,
     WrapValidator,
+    model_serializer,
     model_validator,
 )
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
@@ -78,6 +80,23 @@ class Section(BaseModel):
                 cure = closest(key, known) + f"known here: {', '.join(known)}"
                 raise FieldError(str(key), f"unknown key {shown(key)}", cure)
         return {key: value for key, value in raw.items() if key not in cls.obsolete}
+
+
+class GrownSection(Section):
+    """A section that was given fields since designs were first hashed.
+
+    Attributes:
+        later: Those fields. They are written only where they differ from their default, so that a
+            design that says nothing of them keeps its document and its hash.
+    """
+
+    later: ClassVar[frozenset[str]] = frozenset()
+
+    @model_serializer(mode="wrap")
+    def _leave_out_what_is_not_said(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        fields = type(self).model_fields
+        unsaid = {name for name in self.later if getattr(self, name) == fields[name].default}
+        return {name: value for name, value in write(self).items() if name not in unsaid}
 
 
 class Problem(NamedTuple):

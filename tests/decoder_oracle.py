@@ -10,9 +10,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from carsim.decoder.precision import Arithmetic
 from carsim.decoder.structures import Config, Policy, Weights
 from carsim.policy import Dense, Streaming
 from carsim.replay import Tas
+from carsim.trace.precision import Product
 
 Vector = NDArray[np.float64]
 Merged = Callable[[int, int, list[Vector]], list[list[int]]]
@@ -49,6 +51,41 @@ def _turn(x: Vector, position: int, theta: float) -> Vector:
     return out
 
 
+def _to_code(x: float, step: float, zero: float, most: int) -> float:
+    """The value of the nearest code."""
+    return (min(max(round(x / step) + zero, 0), most) - zero) * step
+
+
+def naive_round(x: Vector, bits: int, group: int) -> Vector:
+    """Round every group of neighbours on the grid of its own range, number by number."""
+    most, out = 2**bits - 1, []
+    for start in range(0, len(x), group):
+        part = [float(value) for value in x[start : start + group]]
+        step = (max(part) - min(part)) / most
+        if step == 0:  # met exactly
+            out += part
+            continue
+        out += [_to_code(value, step, round(-min(part) / step), most) for value in part]
+    return np.array(out)
+
+
+def naive_enter(arithmetic: Arithmetic, product: Product, layer: int, x: Vector) -> Vector:
+    """Inputs of a product as its grids have them, number by number, polished where they are."""
+    inputs = arithmetic.inputs.get(product)
+    if inputs is None:
+        return x
+    out = []
+    for channel, value in enumerate(x):
+        step, zero = inputs.grid.step[layer, channel], inputs.grid.zero[layer, channel]
+        if inputs.w is None:
+            out.append(_to_code(value, step, zero, inputs.grid.most))
+            continue
+        w, sign = inputs.w[layer, channel], -1 if value < 0 else 1
+        log = _to_code(sign * (np.log2(abs(value) + w) - np.log2(w)), step, zero, inputs.grid.most)
+        out.append((-1 if log < 0 else 1) * (2 ** (abs(log) + np.log2(w)) - w))
+    return np.array(out)
+
+
 class _Row:
     """One row: its layer inputs so far."""
 
@@ -69,9 +106,21 @@ class _Row:
         shape = self.config.geometry
         x = self.inputs[layer][token]
         normed = _norm(x, self.weights.ln_attn[layer], self.config.rms_eps)
+        normed = naive_enter(self.weights.arithmetic, "qkv", layer, normed)
         heads = list((normed @ self.weights.w_qkv[layer]).reshape(-1, shape.head_dim))
         keys_end = shape.n_heads + shape.n_kv_heads
         return heads[: shape.n_heads], heads[shape.n_heads : keys_end], heads[keys_end:]
+
+    def cached(self, x: Vector) -> Vector:
+        kv = self.weights.arithmetic.kv
+        return x if kv.bits == 16 else naive_round(x, kv.bits, kv.group or len(x))
+
+    def key(self, k: Vector, token: int) -> Vector:
+        return self.cached(_turn(k, token, self.config.rope_theta))
+
+    def held(self, x: Vector) -> Vector:
+        bits = self.weights.arithmetic.replay
+        return x if bits == 16 else naive_round(x, bits, len(x))
 
     def visible(self, token: int, logits: Vector) -> list[int]:
         if self.chooses is not None:
@@ -91,8 +140,8 @@ class _Row:
         queries = [_turn(q, token, theta) for q in projected[token][0]]
         heads = []
         for kv_head in range(shape.n_kv_heads):
-            keys = np.array([_turn(k[kv_head], i, theta) for i, (_, k, _) in enumerate(projected)])
-            values = np.array([v[kv_head] for _, _, v in projected])
+            keys = np.array([self.key(k[kv_head], i) for i, (_, k, _) in enumerate(projected)])
+            values = np.array([self.cached(v[kv_head]) for _, _, v in projected])
             served = np.array(queries[kv_head * group : (kv_head + 1) * group])
             if self.merges is not None:
                 plain = [k[kv_head] for _, k, _ in projected]
@@ -110,7 +159,8 @@ class _Row:
             for of_head in logits[:, seen]:
                 weight = np.exp(of_head - of_head.max())
                 heads.append(weight @ values[seen] / weight.sum())
-        out: Vector = np.concatenate(heads) @ self.weights.w_out[layer]
+        attended = naive_enter(self.weights.arithmetic, "out", layer, np.concatenate(heads))
+        out: Vector = attended @ self.weights.w_out[layer]
         return out
 
     def score(self, layer: int) -> float:
@@ -122,14 +172,17 @@ class _Row:
         logits = []
         for head, q in enumerate(self.project(layer, token)[0]):
             query = q if rule.form == "released" else _turn(q, token, theta)
-            key = _turn(keys[head * len(keys) // shape.n_heads], aligned, theta)
+            key = self.key(keys[head * len(keys) // shape.n_heads], aligned)
             logits.append(query @ key / np.sqrt(shape.head_dim))
         return float(np.mean(logits) if rule.head is None else logits[rule.head])
 
     def mlp(self, layer: int, x: Vector) -> Vector:
         normed = _norm(x, self.weights.ln_mlp[layer], self.config.rms_eps)
+        normed = naive_enter(self.weights.arithmetic, "gate_up", layer, normed)
         gate, up = np.split(normed @ self.weights.w_gate_up[layer], 2)
-        out: Vector = (gate / (1 + np.exp(-gate)) * up) @ self.weights.w_down[layer]
+        inner = gate / (1 + np.exp(-gate)) * up
+        inner = naive_enter(self.weights.arithmetic, "down", layer, inner)
+        out: Vector = inner @ self.weights.w_down[layer]
         return out
 
 
@@ -157,6 +210,7 @@ def oracle_decode(
         hidden=np.zeros((n_steps, n_rows, width)),
     )
     rows = [_Row(config, policy, weights, len(prompt), chooses, merges) for prompt in prompts]
+    held = np.zeros((config.tokens_per_frame, layers, n_rows, width))
     for row, prompt in zip(rows, prompts, strict=True):
         for x in prompt:
             for layer in range(layers):
@@ -175,12 +229,13 @@ def oracle_decode(
                 votes = [tau is not None and bool(out.tas[step, layer, b] > tau) for b in unit]
                 for b in unit:
                     out.replay[step, layer, b] = all(votes)
+            place = step % config.tokens_per_frame
             for b, row in enumerate(rows):
-                out.mlp[step, layer, b] = (
-                    out.mlp[step - config.tokens_per_frame, layer, b]
-                    if out.replay[step, layer, b]
-                    else row.mlp(layer, xs[b])
-                )
+                if out.replay[step, layer, b]:
+                    out.mlp[step, layer, b] = held[place, layer, b]
+                else:
+                    out.mlp[step, layer, b] = row.mlp(layer, xs[b])
+                    held[place, layer, b] = row.held(out.mlp[step, layer, b])
                 xs[b] = xs[b] + out.mlp[step, layer, b]
                 out.residual[step, layer, b] = xs[b]
         for b in range(n_rows):

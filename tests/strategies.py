@@ -10,6 +10,7 @@ from carsim.design import Design, build_design
 from carsim.machine.hardware import Hardware
 from carsim.mapping import MAPPINGS
 from carsim.replay import FASTCAR, InputChange, ReplayRule, Tas
+from carsim.trace.precision import PRODUCTS
 from carsim.workload.geometry import Video
 
 CONSTANT = {"value": 1.0, "low": 0.5, "high": 2.0, "source": "made up for a test"}
@@ -134,6 +135,7 @@ def designs(draw: st.DrawFn, **fixed: Any) -> Design:
         "weight_sharing": "broadcast" if MAPPINGS[mapping].needs_broadcast else sharing,
         "decision_at": draw(st.sampled_from(["q", "attention", "residual"])),
         "exchange_bytes_per_cycle": draw(st.integers(1, 64)),
+        "kernel_fusion": draw(st.booleans()),
         "drs": {
             "index_register_bits": draw(st.sampled_from([3, 32])),
             "instructions_per_sequence": draw(st.integers(1, 40)),
@@ -159,6 +161,7 @@ def designs(draw: st.DrawFn, **fixed: Any) -> Design:
         "ffn_size": draw(st.integers(8, 130)),
     }
     raw["model"]["kv"] = draw(st.sampled_from([{"bits": 8}, {"bits": 3.5}, GROUPED]))
+    raw["model"]["polished"] = draw(st.sampled_from([(), ("down",), PRODUCTS]))
     raw["policy"]["batch"] = draw(st.integers(1, 7))
     return build_design(raw, "drawn")
 

@@ -255,6 +255,8 @@ def _facts(loaded: "Trace", stats: "TraceStats") -> dict[str, str]:
         "phi across clips": f"{_number(stats.clip_phi)} "
         f"(within layers {_number(stats.within_layer_clip_phi)})",
     }
+    if meta.precision is not None:
+        facts["precision"] = meta.precision.text
     if meta.made_up:
         facts["scores"] = "none"
     if meta.origin == SYNTHETIC:

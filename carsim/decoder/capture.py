@@ -21,12 +21,14 @@ from carsim.decoder.content import TOKENS_PER_FRAME, Clip, Codebook, load_codebo
 from carsim.decoder.group import Decoded, Group, decode_group
 from carsim.decoder.model import Model, load_model, random_model
 from carsim.decoder.quality import KINDS, Generated, Way, assess, is_read, reading, variant, ways
+from carsim.decoder.quantise import quantise
 from carsim.decoder.recipe import Recipe
-from carsim.decoder.structures import Array, Config
+from carsim.decoder.structures import Array, Config, Weights
 from carsim.decoder.workers import Progress, run_in_workers
 from carsim.errors import InputError
 from carsim.trace import Trace, TraceMeta
 from carsim.trace.meta import Quality
+from carsim.trace.precision import Precision
 
 GROUP_ROWS = 8
 """Rows decoded together. Part of the result: other group sizes round differently."""
@@ -57,7 +59,7 @@ def capture(
         InputError: A file of the recipe cannot be used, the extra ``carsim[content]`` is missing,
             or a worker died.
     """
-    codebook, groups = prepare(recipe, folder)
+    codebook, groups = prepare(recipe, folder, workers=workers)
     by_way = _quality_groups(recipe, groups)
     references = {} if references is None else references
     decodings = _Decodings(references, workers, progress)
@@ -96,14 +98,17 @@ def capture(
     )
 
 
-def prepare(recipe: Recipe, folder: Path) -> tuple[Codebook, list[Group]]:
+def prepare(recipe: Recipe, folder: Path, *, workers: int = 0) -> tuple[Codebook, list[Group]]:
     """Read the files of a recipe, and put its rows into groups that are decoded together.
 
-    Rows go by :data:`GROUP_ROWS`; all together where the whole batch decides as one.
+    Rows go by :data:`GROUP_ROWS`; all together where the whole batch decides as one. Weights in
+    another precision are made here, once for all groups.
 
     Args:
         recipe: The decoding.
         folder: Where the recipe's files are.
+        workers: 0 calibrates the precision in this process, with the threads it has, else a worker
+            does.
 
     Raises:
         InputError: A file of the recipe cannot be used, or ``carsim[content]`` is missing.
@@ -114,26 +119,44 @@ def prepare(recipe: Recipe, folder: Path) -> tuple[Codebook, list[Group]]:
     tokens = np.stack([codebook.encode(clip).ravel() for clip in clips], axis=1)
     config = Config(recipe.decoded, TOKENS_PER_FRAME, recipe.n_frames, dtype=recipe.dtype)
     per_group = recipe.n_rows if recipe.decision_scope == "batch" else GROUP_ROWS
-    groups = []
-    for start in range(0, recipe.n_rows, per_group):
-        rows = range(start, min(start + per_group, recipe.n_rows))
-        pairs = range(start // 2, rows.stop // 2)
-        groups.append(
-            Group(
-                config=config,
-                policy=replace(
-                    recipe.policy, pairs=tuple((row, row + 1) for row in range(0, len(rows), 2))
-                ),
-                model=model,
-                prompts=recipe.prompts[rows.start : rows.stop],
-                prompt_tokens=recipe.prompt_tokens,
-                tokens=tokens[:, pairs.start : pairs.stop],
-                given_steps=recipe.fed_frames * TOKENS_PER_FRAME,
-                sampling=recipe.sampling,
-                seeds=tuple((recipe.seed, 1 + pair) for pair in pairs),
-            )
+
+    def group_of(rows: range) -> Group:
+        pairs = range(rows.start // 2, rows.stop // 2)
+        return Group(
+            config=config,
+            policy=replace(
+                recipe.policy, pairs=tuple((row, row + 1) for row in range(0, len(rows), 2))
+            ),
+            model=model,
+            prompts=recipe.prompts[rows.start : rows.stop],
+            prompt_tokens=recipe.prompt_tokens,
+            tokens=tokens[:, pairs.start : pairs.stop],
+            given_steps=recipe.fed_frames * TOKENS_PER_FRAME,
+            sampling=recipe.sampling,
+            seeds=tuple((recipe.seed, 1 + pair) for pair in pairs),
         )
+
+    groups = [
+        group_of(range(start, min(start + per_group, recipe.n_rows)))
+        for start in range(0, recipe.n_rows, per_group)
+    ]
+    if recipe.precision is not None:
+        clips_used = min(recipe.precision.calibration.clips, len(recipe.clips))
+        quantised = _quantised(recipe.precision, group_of(range(2 * clips_used)), workers)
+        groups = [replace(group, quantised=quantised) for group in groups]
     return codebook, groups
+
+
+def _quantised(precision: Precision, group: Group, workers: int) -> Weights:
+    """Weights in a precision, calibrated on the first frames of a group's clips."""
+    steps = min(precision.calibration.frames * TOKENS_PER_FRAME, group.config.n_steps)
+    (made,) = run_in_workers(
+        [partial(quantise, replace(group, tokens=group.tokens[:steps]), precision)],
+        total=len(group.prompts) * steps,
+        workers=min(workers, 1),
+        progress=None,
+    )
+    return made
 
 
 def _quality_groups(recipe: Recipe, groups: list[Group]) -> dict[Way, list[Group]]:
@@ -261,6 +284,7 @@ def metadata(
         guidance_pairs=recipe.pairs,
         decision_scope=recipe.decision_scope,
         dtype=recipe.dtype,
+        precision=recipe.precision,
         mode="sampled" if recipe.sampling else "teacher_forced",
         weights=weights,
         sampling=recipe.sampling.model_dump() if recipe.sampling else None,

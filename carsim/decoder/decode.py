@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from carsim.decoder.layers import attend, attend_prompt, rms_norm, rotate, swiglu
+from carsim.decoder.layers import attend, attend_prompt, gated, rms_norm, rotate
 from carsim.decoder.structures import (
     Array,
     Config,
@@ -47,7 +47,7 @@ def prefill(
     Returns:
         The state after the prompt, and hidden states after the final norm, [B, P, d].
     """
-    shape, attention = config.geometry, policy.attention
+    shape, attention, arithmetic = config.geometry, policy.attention, weights.arithmetic
     state = new_state(config, policy, prompt_mask)
     batch, slots, _ = prompt.shape
     positions = np.where(prompt_mask, prompt_mask.cumsum(axis=1) - 1, 1)
@@ -56,18 +56,20 @@ def prefill(
     x = prompt.astype(config.dtype)
     for layer in range(shape.n_layers):
         normed = rms_norm(x, weights.ln_attn[layer], config.rms_eps)
+        normed = arithmetic.entering("qkv", layer, normed)
         heads = (normed @ weights.w_qkv[layer]).reshape(batch, slots, -1, shape.head_dim)
         heads = heads.swapaxes(1, 2)  # [B, H + 2 KV, P, hd]
         rotated = rotate(heads[:, : -shape.n_kv_heads], cos, sin)  # queries and keys, not values
-        k, v = rotated[:, shape.n_heads :], heads[:, -shape.n_kv_heads :]  # [B, KV, P, hd]
+        k = arithmetic.cached(rotated[:, shape.n_heads :])  # [B, KV, P, hd]
+        v = arithmetic.cached(heads[:, -shape.n_kv_heads :])
         state.k[layer, :, :, :slots], state.v[layer, :, :, :slots] = k, v
         plain_k = heads[:, shape.n_heads : -shape.n_kv_heads]
         attention.append(state.attention, layer, slice(0, slots), plain_k, k, v)
         q = rotated[:, : shape.n_heads].reshape(batch, shape.n_kv_heads, -1, slots, shape.head_dim)
         out = attend_prompt(q, k, v, prompt_mask, seen)  # [B, KV, g, P, hd]
-        x = x + np.moveaxis(out, 3, 1).reshape(batch, slots, -1) @ weights.w_out[layer]
-        normed = rms_norm(x, weights.ln_mlp[layer], config.rms_eps)
-        x = x + swiglu(normed, weights.w_gate_up[layer], weights.w_down[layer])
+        attended = np.moveaxis(out, 3, 1).reshape(batch, slots, -1)
+        x = x + arithmetic.entering("out", layer, attended) @ weights.w_out[layer]
+        x = x + _mlp(weights, layer, rms_norm(x, weights.ln_mlp[layer], config.rms_eps))
     return state, rms_norm(x, weights.ln_final, config.rms_eps)
 
 
@@ -97,16 +99,19 @@ def decode_step(
         Hidden states after the final norm, [B, d].
     """
     shape, attention, padding = config.geometry, policy.attention, state.padding
+    arithmetic = weights.arithmetic
     step, slot, batch = state.step, state.n_slots, len(x)
     place = step % config.tokens_per_frame
     cos, sin = state.cos[slot - padding][:, None], state.sin[slot - padding][:, None]  # [B, 1, hd]
     for layer in range(shape.n_layers):
         # Query, key and value of the new token; keys and values are cached: [B, d] -> [B, ., hd]
         normed = rms_norm(x, weights.ln_attn[layer], config.rms_eps)
+        normed = arithmetic.entering("qkv", layer, normed)
         heads = (normed @ weights.w_qkv[layer]).reshape(batch, -1, shape.head_dim)
         rotated = rotate(heads[:, : -shape.n_kv_heads], cos, sin)  # queries and keys, not values
         q, q_rotated = heads[:, : shape.n_heads], rotated[:, : shape.n_heads]  # [B, H, hd]
-        k, v = rotated[:, shape.n_heads :], heads[:, -shape.n_kv_heads :]  # [B, KV, hd]
+        k = arithmetic.cached(rotated[:, shape.n_heads :])  # [B, KV, hd]
+        v = arithmetic.cached(heads[:, -shape.n_kv_heads :])
         keys, values = state.k[layer, :, :, : slot + 1], state.v[layer, :, :, : slot + 1]
         keys[:, :, slot], values[:, :, slot] = k, v
 
@@ -117,7 +122,8 @@ def decode_step(
         )
         query = Query(q, q_rotated, keys, padding)
         chosen = attention.select(state.attention, layer, query)
-        x = x + attend(q_rotated, keys, values, padding, chosen) @ weights.w_out[layer]
+        attended = attend(q_rotated, keys, values, padding, chosen)
+        x = x + arithmetic.entering("out", layer, attended) @ weights.w_out[layer]
 
         # Decision: which rows replay, by their score under the rule
         normed = rms_norm(x, weights.ln_mlp[layer], config.rms_eps)  # [B, d]
@@ -131,21 +137,29 @@ def decode_step(
 
         # MLP of the rows that compute; the others add what is held for this place of the frame
         held, computes = state.held[layer, :, place], ~replay  # [B, d], a view: writing it holds
+        mlp = held.copy()
         if computes.any():
-            held[computes] = swiglu(
-                normed[computes], weights.w_gate_up[layer], weights.w_down[layer]
-            )
+            mlp[computes] = _mlp(weights, layer, normed[computes])
+            held[computes] = arithmetic.held(mlp[computes])
         if policy.tau[layer] is not None:
             policy.rule.computed(state.rule, layer, place, computes, seen)
-        x = x + held
+        x = x + mlp
 
         if record is not None:
-            record(LayerRecord(step, layer, query, chosen, seen, tas, replay, held, x))
+            record(LayerRecord(step, layer, query, chosen, seen, tas, replay, mlp, x))
         if place == config.tokens_per_frame - 1:
             kept = attention.end_of_frame(state.attention, layer, keys, values)
             state.kept[layer] = slot + 1 - padding if kept is None else kept
     state.step += 1
     return rms_norm(x, weights.ln_final, config.rms_eps)
+
+
+def _mlp(weights: Weights, layer: int, normed: Array) -> Array:
+    """MLP of a layer, [.., d] to [.., d]."""
+    arithmetic = weights.arithmetic
+    inner = gated(arithmetic.entering("gate_up", layer, normed), weights.w_gate_up[layer])
+    out: Array = arithmetic.entering("down", layer, inner) @ weights.w_down[layer]
+    return out
 
 
 def _cached(keys: Array, ago: int) -> Array:

@@ -14,7 +14,7 @@ from carsim.decoder.decode import decode_step, prefill
 from carsim.decoder.model import Model
 from carsim.decoder.recipe import Sampling
 from carsim.decoder.sampling import Choose, greedy, log_chances, mix_guidance, top_k
-from carsim.decoder.structures import Array, Config, LayerRecord, Policy, stack_weights
+from carsim.decoder.structures import Array, Config, LayerRecord, Policy, Weights, stack_weights
 from carsim.policy.base import Ints
 
 READS = ("kv_tokens", "kv_runs")
@@ -34,6 +34,7 @@ class Group:
         given_steps: First steps whose tokens are the clip's; all, or later ones are sampled.
         sampling: How, where some are.
         seeds: One per pair, for sampling.
+        quantised: The model's weights in another precision than its own, with their arithmetic.
     """
 
     config: Config
@@ -45,6 +46,7 @@ class Group:
     given_steps: int
     sampling: Sampling | None
     seeds: tuple[tuple[int, int], ...]
+    quantised: Weights | None = None
 
     @property
     def work(self) -> int:
@@ -84,7 +86,7 @@ def decode_group(group: Group, advance: Callable[[int], None]) -> Decoded:
     """
     config, model = group.config, group.model
     n_steps, rows = config.n_steps, len(group.prompts)
-    weights = stack_weights(config, model.arrays)
+    weights = group.quantised or stack_weights(config, model.arrays)
     visual = model.arrays["embed_visual"].astype(config.dtype)  # [K, d]
     head = model.arrays["head"].astype(np.float64).T  # [d, K]
     prompt, mask = embed_prompts(model, group.prompts, group.prompt_tokens, config)

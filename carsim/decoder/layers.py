@@ -34,10 +34,11 @@ def rotate(x: Array, cos: Array, sin: Array) -> Array:
     return rotated
 
 
-def swiglu(x: Array, w_gate_up: Array, w_down: Array) -> Array:
-    """MLP (arXiv 2002.05202): silu(x @ gate) * (x @ up) @ down, [.., d] to [.., d]."""
+def gated(x: Array, w_gate_up: Array) -> Array:
+    """Inside of a SwiGLU MLP (arXiv 2002.05202): silu(x @ gate) * (x @ up), [.., d] to [.., F]."""
     gate_up = x @ w_gate_up  # [.., 2 F]
-    gate, up = gate_up[..., : len(w_down)], gate_up[..., len(w_down) :]
+    inner = w_gate_up.shape[-1] // 2
+    gate, up = gate_up[..., :inner], gate_up[..., inner:]
     # Below -80 the SiLU is 0 to 32 digits; the bound keeps exp from overflowing.
     activated: Array = np.maximum(gate, -80)
     np.negative(activated, out=activated)
@@ -45,7 +46,12 @@ def swiglu(x: Array, w_gate_up: Array, w_down: Array) -> Array:
     activated += 1
     np.divide(gate, activated, out=activated)
     activated *= up
-    out: Array = activated @ w_down
+    return activated
+
+
+def swiglu(x: Array, w_gate_up: Array, w_down: Array) -> Array:
+    """SwiGLU MLP, [.., d] to [.., d]."""
+    out: Array = gated(x, w_gate_up) @ w_down
     return out
 
 

@@ -1,7 +1,8 @@
-"""Loss of quality by replay and sparse attention, beside decoding without either.
+"""Loss of quality by replay, sparse attention and few bits, beside decoding without any of them.
 
-Model: the same clips are decoded again with no replay and dense attention, and with the same noise
-of sampling, so that both part only where the model's opinion changed. Measured are, clip by clip:
+Model: the same clips are decoded again with no replay and dense attention, in the decoder's own
+arithmetic, and with the same noise of sampling, so that both part only where the model's opinion
+changed. Measured are, clip by clip:
 
 * the teacher-forced loss of both, for which the true tokens are fed, so that nothing drifts;
 * the loss of the dense model that is fed what either generated: how likely it finds that;
@@ -67,7 +68,7 @@ def variant(group: Group, way: Way) -> Group:
     tokens, kind = way
     if kind == "dense":
         dense = Policy((None,) * group.config.geometry.n_layers)
-        group = replace(group, policy=dense)
+        group = replace(group, policy=dense, quantised=None)
     if tokens == "given":
         return replace(group, sampling=None, given_steps=group.config.n_steps)
     assert group.sampling is not None

@@ -28,6 +28,7 @@ from carsim.policy import Attention
 from carsim.replay import FASTCAR, Pairs, Rule, Scope
 from carsim.trace import Geometry
 from carsim.trace.meta import Tau, first_problem
+from carsim.trace.precision import Precision
 
 PROMPT = "Generate a video:"
 """Every prompt begins with it; a blank prompt is nothing else."""
@@ -114,6 +115,8 @@ class Recipe(_Strict):
         rule: Rule of replay: the score that tau is compared with.
         attention: Attention policy.
         decision_scope: Rows that decide together.
+        precision: Bits of weights, activations and caches; absent, nothing is rounded beyond
+            ``dtype``.
         given_frames: First frames that are fed from the clip, where the rest is sampled.
         sampling: Present: frames after the given ones are sampled; absent: all are the clip's.
         quality: Measurement of quality, if wanted.
@@ -136,6 +139,7 @@ class Recipe(_Strict):
     rule: Rule = FASTCAR
     attention: Attention
     decision_scope: Scope = "row"
+    precision: Precision | None = None
     given_frames: NonNegativeInt | None = None
     sampling: Sampling | None = None
     quality: QualityRecipe | None = None
@@ -192,6 +196,8 @@ class Recipe(_Strict):
         if isinstance(self.tau, tuple) and len(self.tau) != self.decoded.n_layers:
             raise ValueError(f"{len(self.tau)} taus for {self.decoded.n_layers} layers")
         self.rule.check(self.decoded.n_heads, self.decoded.hidden_size)
+        if self.precision is not None:
+            self.precision.check(self.decoded)
         if self.exempt_layers:
             self._check_exempt_layers()
         if (self.sampling is None) != (self.given_frames is None):
@@ -222,7 +228,7 @@ class Recipe(_Strict):
     def _check_quality(self, wanted: QualityRecipe) -> None:
         if self.sampling is None:
             raise ValueError("quality needs sampling: given frames are alike whatever is skipped")
-        if self.tau is None and self.attention.exact:
+        if self.tau is None and self.attention.exact and self.precision is None:
             raise ValueError("quality of dense decoding: it is its own reference")
         if wanted.clips > len(self.clips):
             raise ValueError(f"quality of {wanted.clips} clips, there are {len(self.clips)}")

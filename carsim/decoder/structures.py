@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from carsim.decoder.precision import EXACT, Arithmetic
 from carsim.policy import (
     AttentionPolicy,
     CacheShape,
@@ -68,7 +69,7 @@ class Policy:
 
 @dataclass(frozen=True, eq=False)
 class Weights:
-    """Matrices of the body, stacked by layer and laid out for ``x @ w``."""
+    """Matrices of the body, stacked by layer and laid out for ``x @ w``, and their arithmetic."""
 
     w_qkv: Array  # [L, d, (H + 2 KV) * hd]: query, key and value side by side
     w_out: Array  # [L, H * hd, d]
@@ -77,6 +78,7 @@ class Weights:
     ln_attn: Array  # [L, d]
     ln_mlp: Array  # [L, d]
     ln_final: Array  # [d]
+    arithmetic: Arithmetic = EXACT
 
 
 @dataclass(eq=False)
@@ -85,7 +87,7 @@ class State:
 
     k: Array  # [L, B, KV, C, hd], rotated
     v: Array  # [L, B, KV, C, hd]
-    held: Array  # [L, B, N, d]: the MLP output that stands at each place of the frame
+    held: Array  # [L, B, N, d]: the MLP output that a replay adds at each place of the frame
     padding: NDArray[np.int64]  # [B]: left-padding slots of each row
     cos: Array  # [positions, hd]
     sin: Array  # [positions, hd], signed as rotate() wants it

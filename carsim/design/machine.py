@@ -9,6 +9,7 @@ from carsim.replay import Point
 from carsim.schedule import Registers
 from carsim.section import (
     FieldError,
+    GrownSection,
     NonNegativeFloat,
     NonNegativeInt,
     OneOf,
@@ -19,7 +20,9 @@ from carsim.units import KIB
 
 WeightLoad = Literal["none", "rows", "full_fold"]
 Dataflow = Literal["dot_product", "weight_stationary", "output_stationary", "input_stationary"]
-Arithmetic = Literal["int4", "int8", "int16", "fp16"]
+Arithmetic = Literal["int4", "int4x8", "int8", "int16", "fp16"]
+"""Widths of the operands: ``int4`` is W4A4, ``int4x8`` W4A8. Wider operands are taken as rounded to
+them; of attention's products, K and V are the first operand."""
 WeightSharing = Literal["broadcast", "private", "private_per_sequence"]
 Mapping = Annotated[str, OneOf(MAPPINGS)]
 Cores = Annotated[int, Field(gt=0, le=1024)]
@@ -97,8 +100,10 @@ class Placement(Section):
     head: str
 
 
-class Machine(Section):
+class Machine(GrownSection):
     """A multi-core accelerator as FastCar section 5 describes it, and its design choices."""
+
+    later: ClassVar[frozenset[str]] = frozenset({"kernel_fusion"})
 
     obsolete: ClassVar = {"prefetch": "fetching ahead across phases is bounded, not modelled"}
 
@@ -131,6 +136,12 @@ class Machine(Section):
     )
     attention_unit: AttentionUnit | None = Field(
         None, description="part of the array that attention's scores and sums use; all if absent"
+    )
+    kernel_fusion: bool = Field(
+        True,
+        description="element operations take the results of a product as they leave the array; if "
+        "false, results go through the activation buffer, and element operations begin when the "
+        "product is over",
     )
     overheads: Overheads = Overheads()
     drs: Registers = Registers()

@@ -35,6 +35,7 @@ from carsim.trace import (
     rescope,
     rethreshold,
 )
+from carsim.trace.precision import in_short
 from carsim.workload.geometry import Video
 
 DRS_PRESET = "u280_compute_bound"
@@ -279,7 +280,12 @@ def decisions_for(
             decisions = rescope(decisions, decisions.pairs, policy.decision_scope, policy.batch)
         if not variant.attention.records:  # what the trace's own attention read is of no use
             decisions = replace(decisions, reads=None, held=None)
-        for mismatch in (_attention_mismatch(trace, variant), _set_mismatch(design)):
+        mismatches = (
+            _attention_mismatch(trace, variant),
+            _precision_mismatch(trace, design),
+            _set_mismatch(design),
+        )
+        for mismatch in mismatches:
             if mismatch:
                 decisions = replace(decisions, label=f"{decisions.label}; {mismatch}")
         decisions = _resized(decisions, trace, video, resample_seed)
@@ -336,6 +342,24 @@ def _set_mismatch(design: Design) -> str:
     """Traces hold decisions of tokens that saw all tokens before them."""
     sets = design.policy.tokens_per_step
     return f"made a token a step, run with {sets}" if sets > 1 else ""
+
+
+def _precision_mismatch(trace: Trace, design: Design) -> str:
+    """A phrase; none for traces without a precision, such as all of before."""
+    if trace.meta.precision is None:
+        return ""
+    model = design.model
+    made, run_in = (
+        trace.meta.precision.short,
+        in_short(
+            model.weights.bits,
+            model.activations.bits,
+            model.kv.bits,
+            model.replay.bits,
+            model.polished,
+        ),
+    )
+    return "" if made == run_in else f"made in {made}, run in {run_in}"
 
 
 def _bound(row: RowResult, fit: FitReport) -> RowResult:

@@ -162,7 +162,8 @@ def _cost(hw: Hardware, op: Op, rows: Ints) -> Cost:
     machine = hw.design.machine
     unit = machine.attention_array if op.category == Category.ATTENTION else machine.array
     array = gemm_cycles(unit, op.gemms) + machine.overheads.kernel_cycles * len(op.gemms)
-    beside = np.maximum(array, vector_cycles(machine.vector, op.vector_ops))
+    elements = vector_cycles(machine.vector, op.vector_ops)
+    beside = np.maximum(array, elements) if machine.kernel_fusion else array + elements
     working = rows > 0
     serial = vector_cycles(machine.vector, op.serial_vector_ops) + op.scan_cycles
     return Cost(serial * working, beside * working)
@@ -206,7 +207,11 @@ def _assemble(
     buffer = machine.kv_buffer_bytes if is_kv else machine.weight_buffer_bytes
     unit = machine.attention_array if op.category == Category.ATTENTION else machine.array
     cols = unit.cols
-    activations = sum(copies_ * (m * k * -(-n // cols) + m * n) for m, k, n, copies_ in op.gemms)
+    # Element operations that are not fused read the results once more, and write their own.
+    passes = 1 if machine.kernel_fusion else 1 + 2 * (op.vector_ops > 0)
+    activations = sum(
+        copies_ * (m * k * -(-n // cols) + passes * m * n) for m, k, n, copies_ in op.gemms
+    )
     sram = copies * 2 * own + model.activations.bytes_of(activations)
     return Step(
         category=op.category,

@@ -2,6 +2,7 @@
 
 * :mod:`carsim.technology.base` - the contract of a technology;
 * :mod:`carsim.technology.fpga` - DSP slices, RAM blocks and LUTs, calibrated on published designs;
+* :mod:`carsim.technology.asic` - square millimetres, leakage and clock of a 28 nm chip;
 * :mod:`carsim.technology.capacity` - what each external memory has to hold;
 * :mod:`carsim.technology.fit` - all of it against the board;
 * :mod:`carsim.technology.energy` - joules of a piece of work, by component, with intervals;
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
+from carsim.technology.asic import Asic
 from carsim.technology.base import (
     Constant,
     Count,
@@ -25,7 +27,7 @@ from carsim.technology.base import (
 )
 from carsim.technology.fpga import Fpga
 
-TECHNOLOGIES: dict[str, type[Technology]] = {"fpga": Fpga}
+TECHNOLOGIES: dict[str, type[Technology]] = {"fpga": Fpga, "asic": Asic}
 """Name in YAML -> kind. A new kind is one file and one line here."""
 
 DefaultTechnology = Fpga

@@ -96,7 +96,11 @@ def contents(
     )
     held_bytes = video.tokens_per_frame * rule.work(machine_shape(model)).held_bytes
     held = [
-        Content(placement.weights, "weights", model.weights.bytes_of(body.weights)),
+        Content(
+            placement.weights,
+            "weights",
+            model.weights.bytes_of(body.weights) + body.n_layers * model.layer_table_bytes,
+        ),
         Content(placement.kv, "KV cache", batch * kv_bytes),
         Content(placement.replay, "replay cache", caches * replay_bytes),
     ]

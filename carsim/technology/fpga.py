@@ -66,13 +66,13 @@ VECTOR_LANE_LUT = 1100
 """FlightLLM (arXiv 2401.03868): special function unit of 30k LUT and 201 DSP, that is 28 lanes of
 :data:`VECTOR_LANE_DSP`."""
 
-MAC_LUT = {"int4": 12.0, "int8": 11.5, "int16": 22.0, "fp16": 60.0}
+MAC_LUT = {"int4": 12.0, "int4x8": 11.5, "int8": 11.5, "int16": 22.0, "fp16": 60.0}
 """LUTs per multiply-accumulate and cycle beside its DSP slices.
 
 int8: slope from B512 to B4096 of AMD's DPU, 20,177 to 40,865 LUT over 256 to 2048 MACs (PG338 v1.2,
-table 9). int16: vector unit of Hummingbird (arXiv 2507.03308), 2859 LUT for 128 INT24 MACs. fp16:
-calibrated on DFX's total. int4: engineering estimate, as int8 with the carries of four packed
-products mended in LUTs (arXiv 2203.11028).
+table 9). int4x8: taken as int8, whose packing it shares. int16: vector unit of Hummingbird (arXiv
+2507.03308), 2859 LUT for 128 INT24 MACs. fp16: calibrated on DFX's total. int4: engineering
+estimate, as int8 with the carries of four packed products mended in LUTs (arXiv 2203.11028).
 """
 
 DEQUANTISER_FP16_LUT = 260.0
@@ -244,6 +244,16 @@ def products_per_dsp(bits: int, other_bits: int) -> int:
     return PRODUCTS_PER_DSP[narrow, wide]
 
 
+def operand_bits_of(arithmetic: str) -> tuple[int, int]:
+    """Bits of both operands of an integer arithmetic.
+
+    >>> operand_bits_of("int4x8"), operand_bits_of("int16")
+    ((4, 8), (16, 16))
+    """
+    first, _, second = arithmetic.removeprefix("int").partition("x")
+    return int(first), int(second or first)
+
+
 def array_dsp(array: "Array", operand_bits: int = 16) -> int:
     """DSP48E2 slices of one array.
 
@@ -251,13 +261,14 @@ def array_dsp(array: "Array", operand_bits: int = 16) -> int:
     column out gains nothing. Operands wider than the arithmetic are rounded to it.
 
     >>> from carsim.design import Array
-    >>> [array_dsp(Array(rows=16, cols=15, arithmetic=a)) for a in ("int4", "int8", "fp16")]
-    [64, 128, 720]
+    >>> kinds = ("int4", "int4x8", "int8", "fp16")
+    >>> [array_dsp(Array(rows=16, cols=15, arithmetic=kind)) for kind in kinds]
+    [64, 128, 128, 720]
     """
     if array.arithmetic == "fp16":
         return FP16_DSP * array.macs_per_cycle
-    bits = int(array.arithmetic.removeprefix("int"))
-    return array.rows * -(-array.cols // products_per_dsp(min(bits, operand_bits), bits))
+    first, second = operand_bits_of(array.arithmetic)
+    return array.rows * -(-array.cols // products_per_dsp(min(first, operand_bits), second))
 
 
 def logic_by_component(logic: Logic) -> dict[str, dict[str, float]]:

@@ -22,6 +22,7 @@ from carsim.errors import InputError
 from carsim.policy import Attention
 from carsim.replay import FASTCAR, Pairs, Replay, Rule, Scope
 from carsim.statistics import Interval, bootstrap_mean
+from carsim.trace.precision import Precision
 
 SYNTHETIC: Final = "synthetic (published marginals)"
 """Name of decisions that were drawn by :mod:`carsim.trace.synthetic`, in every output."""
@@ -237,6 +238,8 @@ class TraceMeta(_Model):
         guidance_pairs: (conditional, blank) row indices.
         decision_scope: Rows that decided together.
         dtype: Arithmetic of the decoder.
+        precision: Bits to which it rounded beyond that; absent in files of before, and where it
+            rounded nothing.
         mode: Origin of visual tokens: a clip, sampling, or none where nothing was decoded.
         weights: Origin of the weights: ``random``, or a checkpoint and its hash.
         sampling: Temperature, guidance scale and the like where tokens were sampled.
@@ -262,6 +265,7 @@ class TraceMeta(_Model):
     guidance_pairs: Pairs = ()
     decision_scope: Scope = "row"
     dtype: Literal["float32", "float64", "float16", "bfloat16"] = "float32"
+    precision: Precision | None = None
     mode: Literal["teacher_forced", "sampled", "none"]
     weights: _Text
     sampling: dict[str, JsonValue] | None = None
@@ -333,6 +337,8 @@ class TraceMeta(_Model):
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         self.rule.check(self.decoded.n_heads, self.decoded.hidden_size)
+        if self.precision is not None:
+            self.precision.check(self.decoded)
         if isinstance(self.tau, tuple) and len(self.tau) != self.decoded.n_layers:
             raise ValueError(f"{len(self.tau)} taus for {self.decoded.n_layers} layers")
         longest = max(self.prompt_lengths)

@@ -3,16 +3,23 @@
 import math
 from fractions import Fraction
 from functools import cached_property
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from carsim.section import FieldError, NonNegativeInt, PositiveInt, Section
+from carsim.section import FieldError, GrownSection, NonNegativeInt, PositiveInt, Section
 
 Size = Annotated[int, Field(gt=0, le=1_000_000)]
 Repeats = Annotated[int, Field(gt=0, le=1000)]
 Share = Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)]
 Bits = Annotated[float, Field(gt=0, le=64, allow_inf_nan=False)]
+
+
+Product = Literal["qkv", "out", "gate_up", "down"]
+"""The products with weights in a layer, as a trace's precision names them."""
+
+TABLE_BYTES = 6
+"""Per channel of polished inputs: w, step and zero point of the grid, 16 bits each."""
 
 
 class Precision(Section):
@@ -194,8 +201,10 @@ class LinearHead(Section):
 Head = Annotated[DepthTransformer | LinearHead, Field(discriminator="kind")]
 
 
-class Model(Section):
+class Model(GrownSection):
     """What is decoded, and in which precision it is stored, moved and computed."""
+
+    later: ClassVar[frozenset[str]] = frozenset({"polished"})
 
     name: str
     body: Body
@@ -204,6 +213,26 @@ class Model(Section):
     kv: Precision
     activations: Precision
     replay: Precision
+    polished: tuple[Product, ...] = Field(
+        (),
+        description="products whose inputs are rounded on a logarithmic scale (arXiv 2503.16709): "
+        "a logarithm and an exponential for each input, and tables",
+    )
+
+    def polishes(self, product: Product) -> bool:
+        """Inputs of the product are polished."""
+        return product in self.polished
+
+    def table_bytes(self, product: Product) -> int:
+        """Bytes of one layer's tables for the inputs of a product, which come with its weights."""
+        body = self.body
+        inputs = {"out": body.q_size, "down": body.ffn_size}.get(product, body.hidden_size)
+        return TABLE_BYTES * inputs * self.polishes(product)
+
+    @property
+    def layer_table_bytes(self) -> int:
+        """Bytes of the tables of one layer."""
+        return sum(self.table_bytes(product) for product in set(self.polished))
 
 
 def _check_multiple(field: str, value: int, of: str, divisor: int) -> None:

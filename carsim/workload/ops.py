@@ -4,9 +4,12 @@ An :class:`Op` is a stretch of work that one core does for its sequences: matrix
 operands stream in (weights, or K and V), element operations, and bytes. All figures are for one
 core; a machine of several cores runs one list of ops on each.
 
+Inputs that are polished take a logarithm where they are made (behind the norm, the softmax-weighted
+sum or the SiLU) and an exponential beside the product that they enter, once each.
+
 Simplifications: element operations are counted per element with the small constants below, as a
-vector unit with a fused multiply-add and a table for exponentials executes them. Embedding look-ups
-(one row per token) and RQ-VAE pixel decoding are left out.
+vector unit with a fused multiply-add and a table for exponentials executes them; the head's inputs
+are not polished. Embedding look-ups (one row per token) and RQ-VAE pixel decoding are left out.
 """
 
 from dataclasses import dataclass
@@ -15,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from carsim.workload.model import LinearHead, Model
+from carsim.workload.model import LinearHead, Model, Product
 
 
 class Category(IntEnum):
@@ -123,6 +126,9 @@ GELU_OPS = 4
 """Per element of GELU by its tanh form, table-driven."""
 RESIDUAL_OPS = 1
 """Per element of a residual sum."""
+LOGARITHM_OPS = 4
+"""Per logarithm or exponential of polishing: the middle of the 3 to 5 cycles that notes on
+QuartDepth (arXiv 2503.16709) give its vector unit; scaling by w and rounding are among them."""
 GUIDANCE_OPS = 2
 """Per logit of classifier-free guidance: a multiply-add per row of the pair."""
 
@@ -172,10 +178,10 @@ def qkv_op(
     return Op(
         Category.QKV,
         gemms=(_product(model, m, d, q), _product(model, m, d, 2 * kv)),
-        serial_vector_ops=m * d * NORM_OPS,
-        vector_ops=m * (q + kv) * ROTARY_OPS + rows * score_ops,
+        serial_vector_ops=m * d * NORM_OPS + _logarithms(model, "qkv", m * d),
+        vector_ops=m * (q + kv) * ROTARY_OPS + rows * score_ops + _logarithms(model, "qkv", m * d),
         stream=Stream.WEIGHTS,
-        stream_bytes=streams * model.weights.bytes_of(d * (q + 2 * kv)),
+        stream_bytes=streams * _weight_bytes(model, "qkv", d * (q + 2 * kv)),
         kv_side_bytes=rows * model.kv.bytes_of(key_elements),
         replay_bytes=rows * held_bytes,
     )
@@ -231,7 +237,8 @@ def attend_op(
             Gemm(queries, keys, hd, rows * kv_heads),
             *([Gemm(1, hd, part.columns(-(-side_macs // hd)), rows)] if np.any(side_macs) else []),
         ),
-        vector_ops=rows * (heads * pairs * SOFTMAX_OPS + score_ops + side_vector_ops),
+        vector_ops=rows * (heads * pairs * SOFTMAX_OPS + score_ops + side_vector_ops)
+        + _logarithms(model, "out", rows * tokens * heads * hd),
         scan_cycles=rows * scan_cycles,
         stream=Stream.KV,
         stream_bytes=rows * model.kv.bytes_of(2 * attended * kv + key_elements),
@@ -260,9 +267,9 @@ def output_op(
     return Op(
         Category.OUTPUT,
         gemms=(_product(model, m, q, columns),),
-        vector_ops=m * columns * RESIDUAL_OPS,
+        vector_ops=m * columns * RESIDUAL_OPS + _logarithms(model, "out", m * q),
         stream=Stream.WEIGHTS,
-        stream_bytes=streams * model.weights.bytes_of(q * columns),
+        stream_bytes=streams * _weight_bytes(model, "out", q * columns),
         kv_side_bytes=rows * model.kv.bytes_of(key_elements),
         replay_bytes=rows * held_bytes,
         gathered_elements=m * d,
@@ -315,19 +322,22 @@ def mlp_ops(
     gate_up = Op(
         Category.MLP,
         gemms=(_product(model, m, d, inner),),
-        serial_vector_ops=0 if normed else m * d * NORM_OPS,
-        vector_ops=m * ff * (SILU_OPS if body.mlp == "gated" else GELU_OPS),
+        serial_vector_ops=(0 if normed else m * d * NORM_OPS)
+        + _logarithms(model, "gate_up", m * d),
+        vector_ops=m * ff * (SILU_OPS if body.mlp == "gated" else GELU_OPS)
+        + _logarithms(model, "gate_up", m * d)
+        + _logarithms(model, "down", m * ff),
         stream=Stream.WEIGHTS,
-        stream_bytes=streams * model.weights.bytes_of(d * inner),
+        stream_bytes=streams * _weight_bytes(model, "gate_up", d * inner),
         gathered_elements=m * body.ffn_size,
     )
     columns = part.columns(d)
     down = Op(
         Category.MLP,
         gemms=(_product(model, m, body.ffn_size, columns),),
-        vector_ops=m * columns * RESIDUAL_OPS,
+        vector_ops=m * columns * RESIDUAL_OPS + _logarithms(model, "down", m * body.ffn_size),
         stream=Stream.WEIGHTS,
-        stream_bytes=streams * model.weights.bytes_of(body.ffn_size * columns),
+        stream_bytes=streams * _weight_bytes(model, "down", body.ffn_size * columns),
         replay_bytes=rows * (model.replay.bytes_of(columns) * cached + held_bytes),
         gathered_elements=m * d,
     )
@@ -395,6 +405,17 @@ def head_ops(
         )
         ops += [*layer * head.n_layers, product(d, head.codebook_size, logit_ops, norm=True)]
     return tuple(ops)
+
+
+def _logarithms(model: Model, product: Product, elements: Count) -> Count:
+    """Element operations of one logarithm, or one exponential, of each input of a product."""
+    return elements * LOGARITHM_OPS if model.polishes(product) else 0
+
+
+def _weight_bytes(model: Model, product: Product, weights: int) -> int:
+    """Bytes of some columns of a product's weights, and of the tables of its inputs with them."""
+    nbytes: int = model.weights.bytes_of(weights) + model.table_bytes(product)
+    return nbytes
 
 
 def _product(model: Model, m: Count, k: int, n: int) -> Gemm:

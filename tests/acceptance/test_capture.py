@@ -15,7 +15,7 @@ from toy_policies import registered
 
 from carsim.cli import carsim, main
 from carsim.decoder.calibrate import calibrate
-from carsim.decoder.capture import capture, prepare
+from carsim.decoder.capture import References, capture, prepare
 from carsim.decoder.content import load_codebook
 from carsim.decoder.group import decode_group
 from carsim.decoder.model import load_model, random_model, save_model
@@ -294,6 +294,9 @@ def test_calibration_through_the_command_line_writes_nothing(tmp_path: Path) -> 
             "lists a sampling twice",
         ),
         ({**QUALITY, "tau": None}, "it is its own reference"),
+        ({"precision": {"weights": 5}}, "$.precision.weights.bits: Input should be 2, 3, 4, 8"),
+        ({"precision": {"kv": {"bits": 4, "group": 5}}}, "kv: group 5 does not divide all of 12"),
+        ({"precision": {"polish": ["down"]}}, "do nothing for activations of 16 bits"),
         ({**QUALITY, "decision_scope": "batch"}, "needs all clips"),
     ],
 )
@@ -471,3 +474,48 @@ def test_rules_of_replay_are_captured(
     assert other.rule == trace.meta.rule
     assert other.label.endswith(f"re-thresholded at tau {tau - 0.1:.6g} on {words} (open loop)")
     assert other.replay.sum() > trace.replay.sum()
+
+
+FEW_BITS = {
+    "weights": {"bits": 4, "group": 8},
+    "activations": 4,
+    "kv": 4,
+    "replay": 8,
+    "polish": ["down"],
+    "compensate": True,
+    "calibration": {"clips": 1, "frames": 1},
+}
+
+
+def test_a_precision_is_captured_whatever_the_workers(tmp_path: Path, tiny: Trace) -> None:
+    """Recipe, calibration in a worker of its own, closed loop, trace, file."""
+    recipe = read(make_recipe(tmp_path, precision=FEW_BITS))
+    made = capture(recipe, tmp_path, workers=2)
+    saved = save_trace(tmp_path / "few.npz", made)
+    again = save_trace(tmp_path / "again.npz", capture(recipe, tmp_path, workers=1))
+    assert saved.sha256 == again.sha256
+    trace = load_trace(tmp_path / "few.npz")
+    assert trace.meta.precision == recipe.precision
+    shown = CliRunner().invoke(carsim, ["trace", "info", str(tmp_path / "few.npz")]).output
+    assert "W4A4 KV4 replay 8, polished down" in shown
+    assert 0 < (trace.replay != tiny.replay).mean() < 0.2
+    exact = capture(read(make_recipe(tmp_path, precision={})), tmp_path, workers=1)
+    np.testing.assert_array_equal(save_trace(tmp_path / "exact.npz", exact).tas, tiny.tas)
+
+
+def test_quality_of_a_precision_is_beside_decoding_that_rounds_nothing(tmp_path: Path) -> None:
+    """Also where nothing but the precision is approximate; recipes share what they stand beside."""
+    references: References = {}
+    losses = {}
+    for bits in (16, 8, 2):
+        precision = {"weights": bits}
+        path = make_recipe(tmp_path, **{**QUALITY, "tau": None, "precision": precision})
+        quality = capture(read(path), tmp_path, workers=0, references=references).meta.quality
+        assert quality is not None
+        losses[bits] = quality.loss.mean
+        assert quality.teacher_forced_nats.dense == pytest.approx(
+            quality.teacher_forced_nats.own, abs=1 if bits == 2 else 0.05
+        )
+    assert losses[16] == 0
+    assert len(references) == 2
+    assert abs(losses[8]) < abs(losses[2])

@@ -18,6 +18,7 @@ BOARDS = sorted(path.stem for path in (PRESETS / "board").glob("*.yaml"))
 # Peak of each memory in GB/s. ZCU102, ZCU104 and KV260: board store presets (64 bit at 2133 or 2400
 # MT/s; 16 bit at 2400); U280: 2 x 19.2 (DDR4) and 460 (HBM2), U250: 77, both UG1393.
 PEAK_GBPS = {
+    "asic_28nm": {"ddr": 19.2},
     "kv260": {"ps_ddr": 19.2},
     "u250": {"ddr": 76.8},
     "u280": {"ddr": 38.4, "hbm": 460.8},
@@ -44,6 +45,7 @@ def bytes_per_step(design: Design) -> float:
 
 def test_the_designs_that_ship() -> None:
     assert {
+        "asic_28nm",
         "zcu102",
         "zcu102_head",
         "zcu102_16gb",

@@ -16,12 +16,14 @@ from carsim.design import (
     Design,
     LinearHead,
     Precision,
+    build_design,
     load_design,
     override,
     shipped_designs,
 )
 from carsim.design.document import design_yaml
 from carsim.policy import Dense, Streaming
+from carsim.yaml_file import parse_yaml
 
 
 def written(folder: Path, text: str, name: str = "d.yaml") -> str:
@@ -165,3 +167,16 @@ def test_attention_reads_all_or_sinks_and_window() -> None:
     contexts = np.array([1, 19, 20, 21, 1000])
     assert Dense().reads(contexts).tokens.tolist() == [1, 19, 20, 21, 1000]
     assert sparse.reads(contexts).tokens.tolist() == [1, 19, 20, 20, 20]
+
+
+def test_a_design_that_says_nothing_of_later_fields_keeps_its_document_and_hash() -> None:
+    """The hash that stored runs of zcu102 carry since before there were any."""
+    design = load_design("zcu102")
+    assert design.sha256.startswith("665cddf75008991b")
+    written = design_yaml(design)
+    assert "kernel_fusion" not in written
+    assert "polished" not in written
+    changed = override(design, {"machine.kernel_fusion": False, "model.polished": ("down",)})
+    assert "kernel_fusion: false" in design_yaml(changed)
+    assert build_design(parse_yaml(design_yaml(changed), "text"), "text") == changed
+    assert override(changed, {"machine.kernel_fusion": True, "model.polished": ()}) == design

@@ -12,6 +12,7 @@ from carsim.errors import InputError, MisfitError
 from carsim.machine import RowResult, run
 from carsim.machine.variants import variants
 from carsim.policy import Streaming
+from carsim.trace.precision import Precision
 
 NAMES = [
     "dense, static",
@@ -190,6 +191,54 @@ def test_each_row_says_where_its_decisions_come_from() -> None:
     other_tau = tiny_report("policy.tau=0.5")
     assert "open loop" in label(other_tau.row("FastCar + DRS"))
     assert other_tau.row("FastCar + DRS").replay_all < captured.row("FastCar + DRS").replay_all
+
+
+def test_a_precision_that_differs_is_told_and_never_refused() -> None:
+    """The toy's model: weights 8 bits, activations 16, KV 8, replay 16."""
+    few = {"weights": 4, "activations": 4, "kv": 8, "replay": 8, "polish": ("down",)}
+    trace = tiny_trace(precision=Precision.model_validate(few))
+    told = label(run(tiny_design(), [trace]).row("FastCar + DRS"))
+    assert told.endswith("; made in W4A4 KV8 replay 8, polished down, run in W8A16 KV8 replay 16")
+    same = tiny_design(
+        "model.weights.bits=4",
+        "model.activations.bits=4",
+        "model.replay.bits=8",
+        "model.polished=[down]",
+    )
+    report = run(same, [trace])
+    assert "made in" not in label(report.row("FastCar + DRS"))
+    assert label(report.row("dense, static")).startswith("dense")
+
+
+def test_results_that_pass_through_a_buffer_take_longer_and_more_bytes() -> None:
+    fused, buffered = tiny_report(), tiny_report("machine.kernel_fusion=false")
+    for name in NAMES:
+        assert buffered.row(name).latency_s > fused.row(name).latency_s
+        works = [report.row(name).simulation.activity for report in (fused, buffered)]
+        assert works[1].sram_bytes > works[0].sram_bytes
+        assert (works[1].macs, works[1].vector_ops) == (works[0].macs, works[0].vector_ops)
+        assert works[1].dram_bytes == works[0].dram_bytes
+
+
+def test_four_bit_products_cost_half_the_slices_and_their_own_energy() -> None:
+    """Rows of 4 columns: 2 slices a row for int8 and int4x8, 1 for int4."""
+    wide, mixed, narrow = (
+        tiny_report(f"machine.array.arithmetic={kind}") for kind in ("int8", "int4x8", "int4")
+    )
+    slices = [
+        report.fit.resources.by_component["arrays"]["dsp"] for report in (wide, mixed, narrow)
+    ]
+    assert slices == [2 * 4 * 2, 2 * 4 * 2, 2 * 4]
+    joules = [
+        next(p for p in report.chosen.energy.parts if p.component == "multiply-accumulates")
+        for report in (wide, mixed, narrow)
+    ]
+    assert [part.constant for part in joules] == [
+        "mac_pj.int8",
+        "mac_pj.int8",  # stands for it: nobody has measured a product of 4 by 8 bits
+        "mac_pj.int4",
+    ]
+    assert joules[2].value_j == pytest.approx(0.6 * joules[0].value_j)
 
 
 def test_each_row_takes_the_trace_of_its_own_attention() -> None:

@@ -172,6 +172,13 @@ def _required_bytes(design: Design, plan: Plan, batches: Batches) -> int:
     qkv = model.weights.bytes_of(d * (d + 2 * body.kv_size))
     out = model.weights.bytes_of(d * d)
     mlp = model.weights.bytes_of(2 * d * body.ffn_size) + model.weights.bytes_of(d * body.ffn_size)
+    # Where inputs are polished, 6 bytes for each come with the weights.
+    tables = {"qkv": d, "out": d, "gate_up": d, "down": body.ffn_size}
+    qkv, out = (
+        size + 6 * tables[product] * (product in model.polished)
+        for size, product in ((qkv, "qkv"), (out, "out"))
+    )
+    mlp += sum(6 * tables[each] for each in ("gate_up", "down") if each in model.polished)
     home = _streams(design, hw.home_loads.tolist())
     held = 0
     if isinstance(plan.rule, InputChange):

@@ -25,6 +25,9 @@ from carsim.workload.geometry import Video
 VIDEO = Video(n_frames=2, tokens_per_frame=16, prompt_tokens=5)
 
 
+SHIPPED = {"fpga": "u280", "asic": "asic_28nm"}
+
+
 class Toy(Technology):
     """Square millimetres that leak: all that another kind has to say, in one class."""
 
@@ -92,7 +95,7 @@ def test_a_toy_from_outside_runs_through_fit_and_energy() -> None:
 
 @pytest.mark.parametrize("kind", [*TECHNOLOGIES, "toy"])
 def test_every_kind_keeps_the_contract(kind: str) -> None:
-    design = toy(100.0) if kind == "toy" else load_design("u280")
+    design = toy(100.0) if kind == "toy" else load_design(SHIPPED[kind])
     technology = design.board.technology
     assert technology.kind == kind
     assert isinstance(technology, TECHNOLOGIES.get(kind, Toy))
@@ -124,8 +127,9 @@ def test_boards_of_before_say_nothing_of_a_technology() -> None:
 @pytest.mark.parametrize(
     ("change", "line"),
     [
-        ("board.technology.kind=asic", "should be 'fpga', got 'asic'"),
-        ("board.technology.area=1", "unknown key 'area'"),
+        ("board.technology.kind=cmos", "should be one of 'fpga', 'asic', got 'cmos'"),
+        ("board.technology.area=1", "kind: is missing; 'carsim config schema' lists the kinds"),
+        ("board.technology={kind: fpga, area: 1}", "unknown key 'area'"),
         ("board.dsp=null", "is missing; add it"),
     ],
 )

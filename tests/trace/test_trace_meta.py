@@ -13,6 +13,7 @@ from carsim.errors import InputError
 from carsim.replay import InputChange, Tas
 from carsim.statistics import Interval
 from carsim.trace.meta import MOST_PSNR_DB, Geometry, PerClip, parse_meta
+from carsim.trace.precision import Precision
 
 INF = float("inf")
 SIX_LAYERS = Geometry(**{**make_meta().decoded.model_dump(), "n_layers": 6})
@@ -188,3 +189,19 @@ def test_a_sampling_is_listed_once() -> None:
     quality = make_quality()
     with pytest.raises(ValidationError, match="a sampling is listed twice"):
         make_meta(quality={**quality, "by_sampling": quality["by_sampling"] * 2})
+
+
+def test_a_precision_is_kept_and_files_of_before_have_none() -> None:
+    few = Precision.model_validate({"weights": {"bits": 4, "group": 8}, "replay": 4})
+    meta = make_meta(precision=few)
+    assert parse_meta(meta.model_dump_json(), "t.npz").precision == few
+    fields = json.loads(make_meta().model_dump_json())
+    del fields["precision"]
+    assert parse_meta(json.dumps(fields), "t.npz").precision is None
+
+
+def test_a_precision_must_fit_what_was_decoded() -> None:
+    fields = json.loads(make_meta().model_dump_json())
+    fields["precision"] = {"kv": {"bits": 4, "group": 3}}
+    with pytest.raises(InputError, match=r"kv: group 3 does not divide all of 4"):
+        parse_meta(json.dumps(fields), "t.npz")

@@ -1,10 +1,14 @@
 """What a layer-step and a head ask for; every figure with its derivation."""
 
+from typing import get_args
+
 import pytest
 from strategies import raw_design, small_design
 
 from carsim.design import Body, DepthTransformer, Model, Precision, build_design, load_design
+from carsim.trace.precision import PRODUCTS
 from carsim.workload.geometry import Video
+from carsim.workload.model import Product
 from carsim.workload.ops import (
     CATEGORY_LABELS,
     Category,
@@ -264,3 +268,37 @@ def test_a_tiny_model_by_hand() -> None:
     assert isinstance(model.head, DepthTransformer)
     # 32 x 16, then twice 4 x 16^2 + 2 x 16 x 64 + 16 x 10 weights.
     assert sum(op.stream_bytes for op in head_ops(model, 1, WHOLE)) == 512 + 2 * 3232
+
+
+def test_inputs_that_are_polished_take_a_logarithm_and_an_exponential() -> None:
+    """Down: 11008 logarithms behind the SiLU, 11008 exponentials beside the product, 4 each."""
+    polished = VILA_U.model_copy(update={"polished": ("down",)})
+    plain, dear = mlp_ops(VILA_U, 3, WHOLE), mlp_ops(polished, 3, WHOLE)
+    for before, after in zip(plain, dear, strict=True):
+        assert after.vector_ops - before.vector_ops == 3 * 11008 * 4
+        assert after.serial_vector_ops == before.serial_vector_ops
+        assert after.gemms == before.gemms
+    # w, step and zero point of each of its inputs come with its weights.
+    assert [op.stream_bytes for op in dear] == [
+        plain[0].stream_bytes,
+        plain[1].stream_bytes + 6 * 11008,
+    ]
+    assert output_op(polished, 3, WHOLE) == output_op(VILA_U, 3, WHOLE)
+
+
+def test_polishing_behind_a_norm_comes_before_the_array_and_is_split_with_the_heads() -> None:
+    polished = VILA_U.model_copy(update={"polished": ("qkv", "out", "gate_up")})
+    before, after = qkv_op(VILA_U, 2, WHOLE), qkv_op(polished, 2, WHOLE)
+    assert after.serial_vector_ops - before.serial_vector_ops == 2 * 4096 * 4
+    assert after.vector_ops - before.vector_ops == 2 * 4096 * 4
+    quarter = Slice(4)  # a core makes a quarter of the outputs of attention, and multiplies all
+    made = (
+        attend_op(polished, 2, 9, quarter).vector_ops - attend_op(VILA_U, 2, 9, quarter).vector_ops
+    )
+    used = output_op(polished, 2, quarter).vector_ops - output_op(VILA_U, 2, quarter).vector_ops
+    assert (made, used) == (2 * 1024 * 4, 2 * 4096 * 4)
+    assert polished.layer_table_bytes == 6 * (4096 + 4096 + 4096)
+
+
+def test_products_have_the_names_that_traces_give_them() -> None:
+    assert get_args(Product) == PRODUCTS

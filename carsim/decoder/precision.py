@@ -1,0 +1,205 @@
+"""Rounding to few bits while decoding, with the polishing and compensation of QuartDepth.
+
+Model (arXiv 2503.16709, adapted; fake quantisation): numbers are rounded to the values of integer
+codes, and products are taken of those values in the decoder's own arithmetic. Rounded are
+
+* weights, once, per output channel or in groups of its inputs;
+* inputs of the four products with weights, on a grid that calibration has fixed for each channel
+  (static, as QuartDepth's: hardware scales by a table, a row depends on no other row, and no range
+  has to be searched first). What lies outside of the calibrated range goes to its end;
+* keys and values when they are cached, per token, head and group of elements, keys after the rotary
+  embedding. Later steps read the codes, which are never rounded again;
+* MLP outputs when they are held, one grid per output. The row that computes adds its fresh output;
+  a row that replays adds the stored code, which stays as it is however often it is replayed.
+
+*Polishing* rounds on a logarithmic scale: Phi(x) = sign(x) (log2(|x| + w) - log2 w) before, its
+inverse after, with w of each channel the 95th percentile of its |x|. Outliers, which would stretch
+an even grid, lie close together there. They are found in the inputs of the down projection, where
+two activations are multiplied, so polish those first.
+
+*Compensation* changes weights W (out x in) by dW = W (x - x') x'^T (x' x'^T + lambda I)^-1, where x
+are calibrated inputs, one a column, and x' the same rounded: the damped least-squares solution of
+(W + dW) x' = W x. (Notes on the paper print a minus, under which the error would grow.) lambda is
+0.01 of the mean of the diagonal, as in the released code. Weights are rounded afterwards.
+
+Simplifications: queries, attention weights, norms, embeddings and the token head are not rounded;
+inputs of later layers are calibrated on exact earlier ones; weights are rounded to the nearest
+value, without QuartDepth's reconstruction (adaptive rounding under a Fisher matrix, 20,000
+iterations of training).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from carsim.policy.base import Array
+from carsim.trace.precision import Grouped, Precision, Product
+
+PERCENTILE = 95
+"""Of |x| of a channel, for w; arXiv 2503.16709."""
+
+DAMPING = 0.01
+"""lambda as a share of the mean diagonal; released code of arXiv 2503.16709."""
+
+
+class Grid(NamedTuple):
+    """The values ``(code - zero) * step`` of the codes 0 to ``most``; arrays that broadcast.
+
+    Attributes:
+        step: Distance of two values, positive.
+        zero: Code of 0: a whole number, which need not be one of the codes.
+        most: Largest code.
+    """
+
+    step: Array
+    zero: Array
+    most: int
+
+    @staticmethod
+    def over(low: Array, high: Array, bits: int) -> "Grid":
+        """The grid over a range; a range without extent is met exactly.
+
+        >>> Grid.over(np.array(-1.0), np.array(2.0), bits=2).round(np.array([-9.0, 0.4, 0.6]))
+        array([-1.,  0.,  1.])
+        """
+        most = (1 << bits) - 1
+        least = np.maximum(np.abs(low), np.abs(high)) * np.finfo(low.dtype).eps
+        step = np.maximum((high - low) / most, least)
+        step = np.where(step > 0, step, 1).astype(low.dtype)
+        return Grid(step, np.rint(-low / step), most)
+
+    def round(self, x: Array) -> Array:
+        """The nearest values."""
+        codes: Array = np.rint(x / self.step)
+        codes += self.zero
+        np.clip(codes, 0, self.most, out=codes)
+        codes -= self.zero
+        codes *= self.step
+        return codes
+
+
+def polished(x: Array, w: Array) -> Array:
+    """Phi: signed logarithm of 1 + |x| / w, odd and monotone.
+
+    >>> polished(np.array([-3.0, 0.0, 7.0]), np.array(1.0))
+    array([-2.,  0.,  3.])
+    """
+    logs: Array = np.log1p(np.abs(x) / w)
+    return np.copysign(logs / logs.dtype.type(np.log(2)), x)
+
+
+def unpolished(y: Array, w: Array) -> Array:
+    """The inverse of :func:`polished`."""
+    sizes: Array = np.expm1(np.abs(y) * y.dtype.type(np.log(2)))
+    return np.copysign(sizes * w, y)
+
+
+def polishing(x: Array) -> Array:
+    """Positive w of each channel, [n] of samples [samples, n]."""
+    sizes = np.abs(x)
+    w, most = np.percentile(sizes, PERCENTILE, axis=0), sizes.max(axis=0)
+    # A channel that is mostly 0 takes its largest sample, one that is always 0 may take any w.
+    w = np.where(w > 0, w, np.where(most > 0, most, 1))
+    return w.astype(x.dtype)
+
+
+def rounded(x: Array, grouped: Grouped) -> Array:
+    """Numbers on the grids of their own ranges, along the last axis.
+
+    Args:
+        x: [.., n].
+        grouped: Bits, and the neighbours that share a grid, a divisor of n; all n if it has none.
+
+    Returns:
+        [.., n]; ``x`` itself at 16 bits.
+    """
+    if grouped.bits == 16:
+        return x
+    groups = x.reshape(*x.shape[:-1], -1, grouped.group or x.shape[-1])
+    low, high = groups.min(axis=-1, keepdims=True), groups.max(axis=-1, keepdims=True)
+    return Grid.over(low, high, grouped.bits).round(groups).reshape(x.shape)
+
+
+def compensation(w: Array, x: Array, x_rounded: Array) -> Array:
+    """Change of weights that makes up for rounded inputs, float64.
+
+    Args:
+        w: Weights for ``x @ w``, [n, out].
+        x: Inputs, [samples, n].
+        x_rounded: The same rounded.
+
+    Returns:
+        [n, out]: the d that minimises |x w - x' (w + d)|^2 + lambda |d|^2.
+    """
+    x, x_rounded = x.astype(np.float64), x_rounded.astype(np.float64)
+    gram = x_rounded.T @ x_rounded  # [n, n]
+    damping = DAMPING * np.trace(gram) / len(gram)
+    if damping == 0:  # all samples are rounded to 0
+        return np.zeros(w.shape)
+    ridge = gram + damping * np.eye(len(gram))
+    change: Array = np.linalg.solve(ridge, x_rounded.T @ ((x - x_rounded) @ w))
+    return change
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """Rounding of the inputs of one product, fixed for each layer and channel.
+
+    Attributes:
+        grid: Arrays [L, n].
+        w: Polishing, [L, n]; None without.
+    """
+
+    grid: Grid
+    w: Array | None = None
+
+    @staticmethod
+    def of(samples: Array, bits: int, *, polish: bool) -> "Inputs":
+        """The rounding that samples [L, samples, n] call for."""
+        w = np.stack([polishing(x) for x in samples]) if polish else None
+        low, high = samples.min(axis=1), samples.max(axis=1)
+        if w is not None:  # monotone: the ends stay the ends
+            low, high = polished(low, w), polished(high, w)
+        return Inputs(Grid.over(low, high, bits), w)
+
+    def round(self, layer: int, x: Array) -> Array:
+        """Inputs [.., n] of a layer, rounded."""
+        step, zero, most = self.grid
+        grid = Grid(step[layer], zero[layer], most)
+        if self.w is None:
+            return grid.round(x)
+        return unpolished(grid.round(polished(x, self.w[layer])), self.w[layer])
+
+
+@dataclass(frozen=True, eq=False)
+class Arithmetic:
+    """What a decoder does to numbers on their way; as it is, nothing.
+
+    Attributes:
+        inputs: Rounding of inputs, of the products that have one.
+        kv: Precision of the cache of keys and values.
+        replay: Bits of held outputs.
+    """
+
+    inputs: Mapping[Product, Inputs] = field(default_factory=dict)
+    kv: Grouped = Precision().kv
+    replay: int = Precision().replay
+
+    def entering(self, product: Product, layer: int, x: Array) -> Array:
+        """What of the inputs [.., n] enters the product."""
+        inputs = self.inputs.get(product)
+        return x if inputs is None else inputs.round(layer, x)
+
+    def cached(self, x: Array) -> Array:
+        """What of new keys or values [.., hd] the cache keeps."""
+        return rounded(x, self.kv)
+
+    def held(self, x: Array) -> Array:
+        """What of fresh MLP outputs [.., d] is held for replay."""
+        return x if self.replay == 16 else rounded(x, Grouped(bits=self.replay))  # type: ignore[arg-type]
+
+
+EXACT = Arithmetic()
+"""Nothing is rounded."""

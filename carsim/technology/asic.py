@@ -1,0 +1,213 @@
+"""ASICs of 28 nm: square millimetres, leakage and clock.
+
+Model of area, in three parts, each with an interval (:meth:`Asic.area_interval`):
+
+* *Logic* is cells over the share of the floor that they cover. Multipliers and adders of 45 nm are
+  those of Horowitz and Dally (synthesised areas behind the energies of ISSCC 2014; integer ones
+  scale with the product, or the width, of their bits), registers those of Aladdin (Shao et al.,
+  ISCA 2014, 40 nm, 1 ns); both shrink with the square of the node. A multiply-accumulator holds
+  both operands and its sum.
+* *SRAM* is kibibytes times a constant from the floor plan of a chip.
+* *Control* is a share of the rest: instructions, DMA, ports, the exchange between cores, wiring.
+
+Checked by a test against QuartDepth (arXiv 2503.16709: 28 nm; 29.2 mm2 in FP32, 23.9 in W4A8, 24.4
+in W4A4) for the order of magnitude only, since its arrays and buffers are not known here. The
+shipped asic_28nm, which is sized for its memory, takes 5.7 mm2 (77 % less than published), with
+W4A8 products 5.8 (76 % less), and with as many in FP32 14.7 (50 % less).
+
+Simplifications: this node only; one voltage and one threshold; no pads, no physical interface of
+the memory, no host; buffers cost by capacity, not by the width of their words; dot products cost as
+much per multiplier as a systolic array, whose every element has an accumulator. Clock: what a
+28 nm chip reaches is not calculated; beyond the fastest published one there is a warning.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
+
+from pydantic import Field
+
+from carsim.section import PositiveFloat
+from carsim.technology.base import Constant, IdlePower, Resource, Resources, Technology
+from carsim.technology.fpga import INSTRUCTION_BYTES, drs_register_bits
+from carsim.units import KIB
+
+if TYPE_CHECKING:
+    from carsim.design import Board, Design
+
+SHRINK_45 = (28 / 45) ** 2
+SHRINK_40 = (28 / 40) ** 2
+
+REGISTER_UM2 = 5.98 * SHRINK_40
+"""Of a bit; Aladdin's registers at 40 nm (Shao et al., ISCA 2014)."""
+
+SPECIAL_FUNCTION_UM2 = 10_600 * SHRINK_40
+"""A pipelined single-precision function unit; Aladdin's trigonometric one at 40 nm."""
+
+FLOOR_COVERED = 0.7
+"""Share of the floor that cells cover; engineering estimate, usual targets are 0.6 to 0.8."""
+
+
+class Operator(NamedTuple):
+    """A multiply-accumulator.
+
+    Attributes:
+        multiply_um2: Multiplier at 45 nm.
+        add_um2: Adder at 45 nm.
+        register_bits: Both operands and the sum.
+    """
+
+    multiply_um2: float
+    add_um2: float
+    register_bits: int
+
+    @property
+    def um2(self) -> float:
+        """Floor that it takes at 28 nm.
+
+        >>> {name: round(operator.um2) for name, operator in OPERATORS.items()}
+        {'int4': 230, 'int4x8': 312, 'int8': 433, 'int16': 932, 'fp16': 1927}
+        """
+        cells = (self.multiply_um2 + self.add_um2) * SHRINK_45 + self.register_bits * REGISTER_UM2
+        return cells / FLOOR_COVERED
+
+
+OPERATORS = {
+    "int4": Operator(282 * (4 * 4) / 64, 137 * 24 / 32, 4 + 4 + 24),
+    "int4x8": Operator(282 * (4 * 8) / 64, 137 * 28 / 32, 4 + 8 + 28),
+    "int8": Operator(282, 137, 8 + 8 + 32),
+    "int16": Operator(3495 * (16 * 16) / 1024, 137 * 48 / 32, 16 + 16 + 48),
+    "fp16": Operator(1640, 1360, 16 + 16 + 32),
+}
+"""By arithmetic of the array. At 45 nm: an 8-bit multiplier 282 um2, a 32-bit one 3495, a 32-bit
+adder 137, FP16 1640 and 1360, FP32 7700 and 4184 (synthesis, after Horowitz, ISSCC 2014, as Dally
+quotes it). Sums of 11008 products have 14 bits more than a product."""
+
+VECTOR_LANE = Operator(7700, 4184, 4 * 32)
+"""Single precision and four registers, beside the function unit; engineering estimate."""
+
+DEQUANTISER = Operator(1640, 0, 2 * 16)
+"""One FP16 scaling per column of integer arrays, or per multiplier of FP16 arrays; engineering
+estimate, as :mod:`carsim.technology.fpga` counts them."""
+
+LOGIC = Constant(
+    value=1.0,
+    low=0.37,
+    high=2.8,
+    source="share of the area above; low is an 8-bit multiplier and adder without registers on a "
+    "full floor; high is TPU v1 (arXiv 1704.04760), 24 % of at most 331 mm2 for 65,536 of 8 bits",
+)
+
+SRAM_MM2_PER_KIB = Constant(
+    value=3.9e-3,
+    low=1.7e-3,
+    high=7.8e-3,
+    source="TPU v1 (arXiv 1704.04760), 29 % of at most 331 mm2 for 24 MiB; low is TSMC's cell of "
+    "0.127 um2 (VLSI 2009) at 60 % of the macro; high is an engineering estimate for small banks",
+)
+
+CONTROL_SHARE = Constant(
+    value=0.3,
+    low=0.03,
+    high=0.69,
+    source="engineering estimate; low is TPU v1's control, 2 % beside 59 % of buffer, multipliers "
+    "and accumulators; high is all of the die but those",
+)
+
+FASTEST_MHZ = 1000.0
+"""QuartDepth (arXiv 2503.16709), synthesised; TPU v1, built, has 700 MHz."""
+
+
+class Asic(Technology):
+    """A chip of 28 nm; ``area_mm2`` is what there is of it."""
+
+    kind: Literal["asic"] = "asic"
+    area_mm2: PositiveFloat = Field(description="area for cores, buffers and control")
+    leakage_w_per_mm2: Constant = Constant(
+        value=0.012,
+        low=0.003,
+        high=0.04,
+        source="Aladdin's multiplier at 40 nm (Shao et al., ISCA 2014), 78 uW on 6,350 um2; low "
+        "and high are engineering estimates, high half of what TPU v1 draws idle, 28 W on 331 mm2",
+    )
+    clock_uw_per_mhz_mm2: Constant = Constant(
+        value=30.0,
+        low=5.0,
+        high=120.0,
+        source="engineering estimate; high is all of what TPU v1 (arXiv 1704.04760) draws idle, "
+        "28 W on at most 331 mm2 at 700 MHz",
+    )
+
+    resource_kinds: ClassVar[Mapping[str, Resource]] = {
+        "area": Resource("area", "mm2", "shrink machine.array, machine.vector or the buffers"),
+    }
+
+    def check_board(self, board: "Board") -> None:
+        """The area is a field of its own: nothing is asked of the board."""
+
+    def available(self, board: "Board") -> Mapping[str, float]:
+        """The area."""
+        return {"area": self.area_mm2}
+
+    def resources(self, design: "Design") -> Resources:
+        """Area by component, at the values of the constants."""
+        return _resources(design, "value")
+
+    def area_interval(self, design: "Design") -> tuple[float, float]:
+        """Area in mm2 if all constants err in one direction."""
+        low, high = (_resources(design, end).totals["area"] for end in ("low", "high"))
+        return low, high
+
+    def warnings(self, design: "Design", used: Resources) -> Iterable[str]:
+        """An area that fits only if the constants err downwards, and a clock beyond published."""
+        clock_mhz, (_, high) = design.board.fabric_clock_mhz, self.area_interval(design)
+        if used.totals["area"] <= self.area_mm2 < high:
+            yield (
+                f"area: up to {high:.1f} mm2 within the intervals of its constants, "
+                f"{self.area_mm2:.1f} available"
+            )
+        if clock_mhz > FASTEST_MHZ:
+            yield (
+                f"clock: {clock_mhz:g} MHz is more than the {FASTEST_MHZ:g} MHz of the fastest "
+                "published accelerator of 28 nm"
+            )
+
+    def idle_power(self, design: "Design", used: Resources) -> Iterable[IdlePower]:
+        """Leakage and clock of all of the area in use, never gated."""
+        area, mhz = used.totals["area"], design.board.fabric_clock_mhz
+        yield IdlePower("leakage", "leakage_w_per_mm2", self.leakage_w_per_mm2, area)
+        clock = self.clock_uw_per_mhz_mm2
+        yield IdlePower("clock", "clock_uw_per_mhz_mm2", clock, area * mhz * 1e-6)
+
+
+End = Literal["value", "low", "high"]
+
+
+def _resources(design: "Design", end: End) -> Resources:
+    """Area by component at one end of the intervals."""
+    machine, cores = design.machine, design.machine.cores
+    array, arithmetic = machine.array, machine.array.arithmetic
+    scalings = array.macs_per_cycle if arithmetic == "fp16" else array.cols
+    instructions = machine.drs.index_register_bits * machine.drs.instructions_per_sequence
+    logic_um2 = {
+        "arrays": cores * array.macs_per_cycle * OPERATORS[arithmetic].um2,
+        "vector units": cores
+        * machine.vector.lanes
+        * (VECTOR_LANE.um2 + SPECIAL_FUNCTION_UM2 / FLOOR_COVERED),
+        "dequantisers": cores * scalings * DEQUANTISER.um2
+        if design.model.weights.group is not None
+        else 0.0,
+        "DRS": drs_register_bits(machine.drs, cores) * REGISTER_UM2 / FLOOR_COVERED,
+    }
+    sram_bytes = {
+        "weight buffers": cores * machine.weight_buffer_bytes,
+        "KV buffers": cores * machine.kv_buffer_bytes,
+        "activation buffers": cores * machine.activation_buffer_bytes,
+        "instructions": instructions * INSTRUCTION_BYTES,
+    }
+    logic, per_kib, share = (
+        getattr(constant, end) for constant in (LOGIC, SRAM_MM2_PER_KIB, CONTROL_SHARE)
+    )
+    parts = {name: um2 * 1e-6 * logic for name, um2 in logic_um2.items()}
+    parts |= {name: nbytes / KIB * per_kib for name, nbytes in sram_bytes.items()}
+    parts["control"] = share * sum(parts.values())
+    return Resources({name: {"area": mm2} for name, mm2 in sorted(parts.items())})

@@ -1,0 +1,389 @@
+"""Rounding while decoding: grids, polishing, compensation, and what the caches keep."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from decoder_maker import MASK, PROMPT, WIDTH, Kept, make_config, make_inputs, make_weights
+from decoder_oracle import naive_round, oracle_decode
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from carsim.decoder.decode import decode, decode_step, prefill
+from carsim.decoder.group import Group
+from carsim.decoder.layers import rms_norm
+from carsim.decoder.model import Model
+from carsim.decoder.precision import (
+    DAMPING,
+    Grid,
+    Inputs,
+    compensation,
+    polished,
+    polishing,
+    rounded,
+    unpolished,
+)
+from carsim.decoder.quantise import collect, quantise
+from carsim.decoder.structures import Array, Config, Policy, State, Weights
+from carsim.policy import Streaming
+from carsim.trace.precision import PRODUCTS, Calibration, Grouped, Precision
+
+NUMBERS = st.floats(-1e4, 1e4, width=32)
+ROWS = arrays.arrays(np.float64, st.tuples(st.integers(1, 9), st.just(12)), elements=NUMBERS)
+FACTORS = st.floats(1e-3, 1e3)
+BITS = st.sampled_from([2, 3, 4, 8])
+FEW_BITS = {
+    "weights": {"bits": 4, "group": 4},
+    "activations": 4,
+    "kv": {"bits": 4},
+    "replay": 4,
+    "polish": ("down", "out"),
+    "compensate": True,
+}
+
+
+def precision(**fields: Any) -> Precision:
+    return Precision.model_validate({**FEW_BITS, **fields})
+
+
+def make_group(config: Config, seed: int = 0) -> Group:
+    """The four rows of the tiny decoder as two guidance pairs of a model with few codes."""
+    rng, weights = np.random.default_rng(seed), make_weights(config)
+    q, kv = WIDTH, config.geometry.n_kv_heads * config.geometry.head_dim
+    w_q, w_k, w_v = np.split(weights.w_qkv, [q, q + kv], axis=-1)
+    w_gate, w_up = np.split(weights.w_gate_up, 2, axis=-1)
+    per_output = {
+        "wq": w_q,
+        "wk": w_k,
+        "wv": w_v,
+        "wo": weights.w_out,
+        "w_gate": w_gate,
+        "w_up": w_up,
+        "w_down": weights.w_down,
+    }
+    model = Model(
+        config.geometry,
+        {name: w.swapaxes(1, 2) for name, w in per_output.items()}
+        | {
+            "ln_attn": weights.ln_attn,
+            "ln_mlp": weights.ln_mlp,
+            "ln_final": weights.ln_final,
+            "embed_text": rng.normal(size=(256, WIDTH)),
+            "embed_visual": rng.normal(size=(7, WIDTH)),
+            "begin": rng.normal(size=WIDTH),
+            "head": rng.normal(size=(7, WIDTH)),
+        },
+        "made up for a test",
+    )
+    return Group(
+        config=config,
+        policy=Policy((None,) * config.geometry.n_layers),
+        model=model,
+        prompts=(b"abcd", b"x", b"efg", b"x"),
+        prompt_tokens=PROMPT,
+        tokens=rng.integers(0, 7, (config.n_steps, 2)),
+        given_steps=config.n_steps,
+        sampling=None,
+        seeds=((0, 1), (0, 2)),
+    )
+
+
+def make(config: Config, wanted: Precision) -> Weights:
+    return quantise(make_group(config), wanted, lambda units: None)
+
+
+def run(config: Config, policy: Policy, weights: Weights, rows: Any = slice(None)) -> Any:
+    """Hidden states [S, B, d], the state, and what was recorded."""
+    prompt, embeddings = make_inputs(config)
+    kept = Kept(config, len(MASK[rows]))
+    state, _ = prefill(config, policy, weights, prompt[rows], MASK[rows])
+    hidden = decode(config, policy, weights, state, embeddings[:, rows], kept)
+    return hidden, state, kept
+
+
+# ------------------------------------------------------------------------------------ rounding
+
+
+@given(ROWS, BITS)
+def test_rounding_moves_by_a_step_at_most_and_by_half_a_step_inside(x: Array, bits: int) -> None:
+    low, high = x.min(axis=0), x.max(axis=0)
+    grid = Grid.over(low, high, bits)
+    moved = np.abs(grid.round(x) - x) / grid.step
+    assert (moved <= 1 + 1e-6).all()
+    first, last = -grid.zero * grid.step, (grid.most - grid.zero) * grid.step
+    inside = (x >= first) & (x <= last)
+    assert (moved[inside] <= 0.5 + 1e-6).all()
+    # The ends of the grid are those of the range but for the rounding of the zero point.
+    wide = high - low > 1e-9 * np.maximum(np.abs(low), np.abs(high))
+    assert (np.abs(first - low)[wide] <= 0.5001 * grid.step[wide]).all()
+    assert (np.abs(last - high)[wide] <= 0.5001 * grid.step[wide]).all()
+
+
+@given(ROWS, BITS)
+def test_there_are_as_many_values_as_codes_and_they_stay(x: Array, bits: int) -> None:
+    grid = Grid.over(x.min(axis=0), x.max(axis=0), bits)
+    values = grid.round(np.concatenate([x, 10 * x]))  # beyond the range: to its ends
+    assert all(len(set(channel)) <= 2**bits for channel in values.T)
+    np.testing.assert_array_equal(grid.round(values), values)
+
+
+@given(NUMBERS, BITS)
+def test_a_range_without_extent_is_met_exactly(value: float, bits: int) -> None:
+    at = np.array([value])
+    assert Grid.over(at, at, bits).round(at) == pytest.approx(at, rel=1e-12, abs=0)
+
+
+@given(ROWS, BITS, st.sampled_from([None, 3, 4]))
+def test_groups_are_rounded_as_number_by_number(x: Array, bits: Any, group: int | None) -> None:
+    slow = [naive_round(row, bits, group or 12) for row in x]
+    fast = rounded(x, Grouped(bits=bits, group=group))
+    step = (x.max() - x.min()) or 1
+    np.testing.assert_allclose(fast, slow, atol=1e-9 * step, rtol=1e-9)
+
+
+def test_sixteen_bits_round_nothing() -> None:
+    x = np.random.default_rng(0).normal(size=(3, 8))
+    assert rounded(x, Grouped(bits=16)) is x
+
+
+# ----------------------------------------------------------------------------------- polishing
+
+
+@given(NUMBERS, FACTORS)
+def test_polishing_is_undone(value: float, w: float) -> None:
+    x, factor = np.array([value]), np.array([w])
+    assert unpolished(polished(x, factor), factor) == pytest.approx(x, rel=1e-6, abs=1e-6 * w)
+
+
+@given(NUMBERS, NUMBERS, FACTORS)
+def test_polishing_is_odd_and_monotone(a: float, b: float, w: float) -> None:
+    factor = np.array([w])
+    of_a, of_b = (float(polished(np.array([x]), factor)[0]) for x in (a, b))
+    assert float(polished(np.array([-a]), factor)[0]) == -of_a
+    assert a >= b or of_a <= of_b
+    assert a <= 1.001 * b or a <= b + 1e-3 * w or of_a > of_b
+
+
+def test_polishing_is_the_formula_of_the_paper() -> None:
+    x, w = np.array([-5.0, -0.1, 0.0, 0.2, 300.0]), np.array(0.7)
+    expected = np.sign(x) * (np.log2(np.abs(x) + w) - np.log2(w))
+    np.testing.assert_allclose(polished(x, w), expected, atol=1e-12)
+
+
+@given(ROWS)
+def test_w_is_the_95th_percentile_and_never_zero(x: Array) -> None:
+    w, expected = polishing(x), np.percentile(np.abs(x), 95, axis=0)
+    assert (w > 0).all()
+    np.testing.assert_allclose(w[expected > 0], expected[expected > 0])
+
+
+def test_polishing_helps_where_outliers_stretch_the_grid() -> None:
+    """Normals, one in 50 of them thirty times as large: what is not an outlier keeps its place."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(1, 4000, 8)) * np.where(rng.random((1, 4000, 8)) < 0.02, 30, 1)
+    usual = np.abs(x) < 3
+    errors = [
+        np.abs(Inputs.of(x, 4, polish=polish).round(0, x[0]) - x[0])[usual[0]].mean()
+        for polish in (False, True)
+    ]
+    assert errors[1] < 0.5 * errors[0]
+
+
+# -------------------------------------------------------------------------------- compensation
+
+
+@given(ROWS)
+def test_exact_inputs_need_no_compensation(x: Array) -> None:
+    w = np.random.default_rng(0).normal(size=(12, 5))
+    assert not compensation(w, x, x).any()
+
+
+@given(st.integers(0, 10_000), BITS, st.integers(1, 40))
+def test_compensation_does_not_raise_the_error_on_its_samples(
+    seed: int, bits: int, samples: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    x, w = rng.normal(size=(1, samples, 6)) ** 3, rng.normal(size=(6, 4))
+    x_rounded = Inputs.of(x, bits, polish=bool(seed % 2)).round(0, x[0])
+    error = np.linalg.norm(x[0] @ w - x_rounded @ w)
+    compensated = np.linalg.norm(x[0] @ w - x_rounded @ (w + compensation(w, x[0], x_rounded)))
+    assert compensated <= error * (1 + 1e-9)
+
+
+def test_compensation_is_the_formula_with_one_sample_a_column() -> None:
+    rng = np.random.default_rng(1)
+    x, w = rng.normal(size=(5, 30)), rng.normal(size=(3, 5))  # columns are samples; W is out x in
+    x_rounded = np.round(x)
+    gram = x_rounded @ x_rounded.T
+    damping = DAMPING * np.diag(gram).mean() * np.eye(5)
+    expected = w @ (x - x_rounded) @ x_rounded.T @ np.linalg.inv(gram + damping)
+    np.testing.assert_allclose(compensation(w.T, x.T, x_rounded.T), expected.T, atol=1e-12)
+
+
+# ------------------------------------------------------------------------------------ decoding
+
+
+@settings(max_examples=25)
+@given(
+    n_kv_heads=st.sampled_from([1, 2, 4]),
+    fields=st.fixed_dictionaries(
+        {
+            "weights": st.sampled_from([16, 4, {"bits": 3, "group": 4}]),
+            "activations": st.sampled_from([4, 8]),
+            "kv": st.sampled_from([16, 2, 3, {"bits": 4, "group": 1}, 8]),
+            "replay": st.sampled_from([4, 8, 16]),
+            "polish": st.sampled_from([(), ("down",), PRODUCTS]),
+            "compensate": st.booleans(),
+        }
+    ),
+    attention=st.sampled_from([None, Streaming(sinks=1, window=4)]),
+)
+def test_equals_the_naive_decoder(n_kv_heads: int, fields: Any, attention: Any) -> None:
+    """Keys, values and inputs are rounded where the naive decoder rounds them, one by one."""
+    config = make_config(n_kv_heads)
+    weights = make(config, Precision.model_validate(fields))
+    policy = Policy((0.0, 0.0), **({"attention": attention} if attention else {}))
+    hidden, _, kept = run(config, policy, weights)
+    prompt, embeddings = make_inputs(config)
+    prompts = [x[valid] for x, valid in zip(prompt, MASK, strict=True)]
+    units = [[row] for row in range(4)]
+    naive = oracle_decode(config, policy, weights, prompts, embeddings, units)
+    np.testing.assert_array_equal(kept.replay, naive.replay)
+    np.testing.assert_allclose(kept.mlp, naive.mlp, atol=1e-8)
+    np.testing.assert_allclose(hidden, naive.hidden, atol=1e-8)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_sixteen_bits_decode_to_the_bit_as_without_a_precision(dtype: str) -> None:
+    config, policy = make_config(dtype=dtype), Policy((0.0, 0.0))
+    plain = replace(make_group(config)).model.arrays
+    hidden, state, _ = run(config, policy, make(config, Precision()))
+    expected, expected_state, _ = run(config, policy, make_weights(config))
+    assert plain["wq"].dtype == np.dtype(dtype)
+    assert hidden.tobytes() == expected.tobytes()
+    assert state.k.tobytes() == expected_state.k.tobytes()
+    assert state.held.tobytes() == expected_state.held.tobytes()
+
+
+@pytest.mark.parametrize("bits", [4, 8])
+def test_a_replay_adds_the_stored_code_which_is_never_rounded_again(bits: int) -> None:
+    """The first frame computes, all later ones replay: what they add is one rounding away."""
+    config = make_config()
+    _, state, kept = run(config, Policy((-np.inf, -np.inf)), make(config, precision(replay=bits)))
+    assert kept.replay[3:].all()
+    fresh = kept.mlp[:3]
+    stored = rounded(fresh, Grouped(bits=bits))  # type: ignore[arg-type]
+    assert not np.array_equal(stored, fresh)
+    np.testing.assert_array_equal(kept.mlp[3:6], stored)
+    np.testing.assert_array_equal(kept.mlp[6:], stored)
+    np.testing.assert_array_equal(state.held.transpose(2, 0, 1, 3), stored)
+
+
+def test_keys_and_values_are_rounded_when_they_are_cached_and_stay() -> None:
+    config, policy = make_config(), Policy((0.0, 0.0))
+    weights = make(config, precision(kv={"bits": 2, "group": 1}))
+    by_element, _, _ = run(config, policy, weights)
+    exact, _, _ = run(config, policy, make(config, precision(kv=16)))
+    np.testing.assert_allclose(by_element, exact, atol=1e-9)  # a group of one is met exactly
+    prompt, embeddings = make_inputs(config)
+    weights = make(config, precision(kv=2))
+    state, _ = prefill(config, policy, weights, prompt, MASK)
+    seen: list[State] = []
+    for x in embeddings:
+        decode_step(config, policy, weights, state, x)
+        seen.append(replace(state, k=state.k.copy(), v=state.v.copy()))
+    for name in ("k", "v"):
+        last = getattr(seen[-1], name)
+        for earlier in seen:
+            slots = slice(0, earlier.n_slots)
+            np.testing.assert_array_equal(
+                getattr(earlier, name)[:, :, :, slots], last[:, :, :, slots]
+            )
+        np.testing.assert_allclose(rounded(last, Grouped(bits=2)), last, atol=1e-12)
+
+
+def test_a_row_does_not_depend_on_its_batch_mates() -> None:
+    """Grids of activations are static, those of caches a token's own."""
+    config, policy = make_config(), Policy((0.0, 0.0))
+    weights = make(config, precision())
+    together, _, _ = run(config, policy, weights)
+    for row in range(4):
+        alone, _, _ = run(config, policy, weights, [row])
+        np.testing.assert_allclose(alone, together[:, [row]], atol=1e-9)
+
+
+def test_fewer_bits_move_hidden_states_further() -> None:
+    config, policy = make_config(), Policy((None, None))
+    exact, _, _ = run(config, policy, make_weights(config))
+    for name in ("weights", "kv"):
+        fields = ({name: bits} for bits in (8, 4, 2))
+        made = [make(config, Precision.model_validate(field)) for field in fields]
+        moved = [np.linalg.norm(run(config, policy, each)[0] - exact) for each in made]
+        assert 0 < moved[0] < moved[1] < moved[2]
+
+
+def test_weights_are_rounded_per_output_channel_or_in_groups_of_inputs() -> None:
+    config = make_config()
+    exact = make_weights(config)
+    for grouped in (Grouped(bits=3), Grouped(bits=3, group=2)):
+        made = make(config, Precision(weights=grouped))
+        for layer in range(2):
+            for output, column in enumerate(exact.w_down[layer].T):
+                expected = naive_round(column, 3, grouped.group or len(column))
+                np.testing.assert_allclose(made.w_down[layer, :, output], expected, atol=1e-12)
+
+
+def test_calibration_is_deterministic() -> None:
+    config = make_config()
+    first, again = (make(config, precision()) for _ in range(2))
+    for product in PRODUCTS:
+        assert getattr(first, f"w_{product}").tobytes() == getattr(again, f"w_{product}").tobytes()
+
+
+def test_calibration_keeps_the_inputs_of_valid_tokens_in_order() -> None:
+    """Rows have 4, 1, 3 and 1 prompt tokens, then one input a step."""
+    config = make_config()
+    group = make_group(config)
+    collector = collect(group, make_weights(config), lambda units: None)
+    samples = collector.samples("qkv")
+    assert samples.shape == (2, 4 + 1 + 3 + 1 + 4 * config.n_steps, WIDTH)
+    text = group.model.arrays["embed_text"][list(b"abcd")]
+    normed = rms_norm(text, group.model.arrays["ln_attn"][0], config.rms_eps)
+    np.testing.assert_allclose(samples[0, :4], normed)
+    assert collector.samples("down").shape[2] == config.geometry.ffn_size
+
+
+@pytest.mark.parametrize(
+    ("fields", "problem"),
+    [
+        ({"weights": 5}, "2, 3, 4, 8 or 16"),
+        ({"kv": {"bits": 4, "group": 0}}, "greater than 0"),
+        ({"replay": 2}, "4, 8 or 16"),
+        ({"polish": ("down", "down")}, "twice"),
+        ({"activations": 16}, "do nothing for activations of 16 bits"),
+        ({"bits": 4}, "Extra inputs"),
+    ],
+)
+def test_a_bad_precision_says_why(fields: dict[str, Any], problem: str) -> None:
+    with pytest.raises(ValueError, match=problem):
+        precision(**fields)
+
+
+def test_groups_must_divide_what_they_are_groups_of() -> None:
+    geometry = make_config().geometry  # 8 inputs, 12 of the down projection, heads of 2
+    precision().check(geometry)
+    with pytest.raises(ValueError, match=r"weights: group 8 does not divide all of 8, 12"):
+        precision(weights={"bits": 4, "group": 8}).check(geometry)
+    with pytest.raises(ValueError, match=r"kv: group 4 does not divide all of 2"):
+        precision(kv={"bits": 4, "group": 4}).check(geometry)
+
+
+def test_a_precision_says_what_it_is() -> None:
+    assert precision().short == "W4A4 KV4 replay 4, polished out down"
+    assert precision().text == (
+        "W4A4 KV4 replay 4, polished out down, weights in groups of 4, compensated"
+    )
+    assert Precision().text == "W16A16 KV16 replay 16"
+    assert Precision().calibration == Calibration(clips=4, frames=1)
