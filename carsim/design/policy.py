@@ -1,6 +1,6 @@
 """The policy: what is skipped, what is attended to, who computes what."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, field_validator
 
@@ -8,7 +8,7 @@ from carsim.policy import Attention as Attention
 from carsim.policy import Dense, Streaming
 from carsim.replay import Scope
 from carsim.schedule import BASELINE, DEFAULT, SCHEDULES
-from carsim.section import MOST, FieldError, OneOf, Section
+from carsim.section import MOST, FieldError, GrownSection, OneOf, Section
 from carsim.yaml_file import shown
 
 Schedule = Annotated[str, OneOf(SCHEDULES)]
@@ -25,8 +25,10 @@ class Compared(Section):
     replay: bool = True
 
 
-class Policy(Section):
+class Policy(GrownSection):
     """How a batch is decoded."""
+
+    later: ClassVar[frozenset[str]] = frozenset({"tokens_per_step"})
 
     batch: Batch = Field(description="sequences in lockstep; guidance pairs count as two")
     tau: Literal["captured"] | FiniteFloat | tuple[FiniteFloat, ...] = Field(

@@ -185,7 +185,7 @@ def test_queries_of_a_prompt_see_no_later_token() -> None:
 
 
 def test_the_queries_of_a_set_read_alike() -> None:
-    # 4 queries of a set read the same 9 tokens, which are fetched once; each writes its own K and V.
+    # 4 queries of a set read the same 9 tokens, fetched once; each writes its own K and V.
     alone, four = (attend_op(VILA_U, 1, 9, WHOLE, tokens=tokens) for tokens in (1, 4))
     assert four.macs == 4 * alone.macs == 4 * 9 * 2 * 4096
     assert four.stream_bytes == alone.stream_bytes
