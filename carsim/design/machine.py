@@ -21,6 +21,7 @@ WeightLoad = Literal["none", "rows", "full_fold"]
 Dataflow = Literal["dot_product", "weight_stationary", "output_stationary", "input_stationary"]
 Arithmetic = Literal["int4", "int8", "int16", "fp16"]
 WeightSharing = Literal["broadcast", "private", "private_per_sequence"]
+KvLayout = Literal["separate", "interleaved"]
 Mapping = Annotated[str, OneOf(MAPPINGS)]
 Cores = Annotated[int, Field(gt=0, le=1024)]
 
@@ -131,6 +132,11 @@ class Machine(Section):
     )
     attention_unit: AttentionUnit | None = Field(
         None, description="part of the array that attention's scores and sums use; all if absent"
+    )
+    kv_layout: KvLayout = Field(
+        "separate",
+        description="K and V of a layer in two places, or side by side block by block, so that "
+        "runs of keys that a policy gathers are twice as long",
     )
     overheads: Overheads = Overheads()
     drs: Registers = Registers()

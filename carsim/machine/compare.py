@@ -53,8 +53,8 @@ def run(
 
     Args:
         design: The design.
-        traces: Captured under dense or sparse attention; each row takes the first that was captured
-            under its own attention, else the first of all, and says so.
+        traces: Each row takes the first that was captured under its own attention, else under the
+            same kind, else the first of all, and says so.
         allow_misfit: Go on with a design that does not fit its board.
         resample_seed: Draw the rows that a batch needs beyond the trace's with this seed.
         fidelity: ``fluid`` or ``tile``, see :data:`~carsim.machine.phases.FIDELITIES`.
@@ -188,9 +188,12 @@ def video_of(design: Design, traces: Sequence[Trace]) -> Video:
 
 
 def trace_for(variant: Variant, traces: Sequence[Trace]) -> Trace:
-    """The first trace captured under the policy's kind of attention, else the first of all."""
-    kind = variant.attention.kind
-    return next((trace for trace in traces if trace.meta.attention.kind == kind), traces[0])
+    """The first trace captured under the policy, else under its kind, else the first of all."""
+    wanted = variant.attention
+    alike = [trace for trace in traces if trace.meta.attention.kind == wanted.kind]
+    return next(
+        (trace for trace in alike if trace.meta.attention == wanted), (*alike, traces[0])[0]
+    )
 
 
 def rule_of(design: Design, variant: Variant, traces: Sequence[Trace]) -> ReplayRule:

@@ -38,12 +38,18 @@ from carsim.policy.base import (
     Query,
     Selection,
     SideWork,
+    Unit,
 )
 from carsim.policy.dense import Dense
+from carsim.policy.draft import Draft
 from carsim.policy.streaming import Streaming
 from carsim.section import by_kind
 
-ATTENTION: dict[str, type[AttentionPolicy]] = {"dense": Dense, "streaming": Streaming}
+ATTENTION: dict[str, type[AttentionPolicy]] = {
+    "dense": Dense,
+    "streaming": Streaming,
+    "draft": Draft,
+}
 """Kinds of attention by the name that YAML and traces give them."""
 
 
@@ -68,9 +74,11 @@ __all__ = [
     "AttentionPolicy",
     "CacheShape",
     "Dense",
+    "Draft",
     "KvReads",
     "Query",
     "Selection",
     "SideWork",
     "Streaming",
+    "Unit",
 ]

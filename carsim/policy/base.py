@@ -7,6 +7,7 @@ row stands in the same slot ``end - 1``. The *context* of a token is the number 
 attention would read, the token itself included: ``end - padding[b]``.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -42,7 +43,8 @@ class SideWork:
         element_ops: Operations of the vector unit.
         bytes_read: Read from the memory that holds the KV cache, such as pooled keys.
         bytes_written: Written to it.
-        scan_cycles: Serial cycles before the first key can be fetched, such as a top-k.
+        scan_cycles: Serial cycles before the first key can be fetched, such as a top-k. Where
+            there are any, they follow the work above, and keys are asked for after them.
     """
 
     macs: Ints | int = 0
@@ -50,6 +52,21 @@ class SideWork:
     bytes_read: Ints | int = 0
     bytes_written: Ints | int = 0
     scan_cycles: Ints | int = 0
+
+
+@dataclass(frozen=True)
+class Unit:
+    """Logic of one core that decides which keys are fetched; a technology knows what it takes.
+
+    Attributes:
+        comparator_bits: Widths of all comparators, added up.
+        buffer_bytes: On-chip list of what is fetched, and other data of its own.
+        word_bits: Width of that buffer.
+    """
+
+    comparator_bits: int = 0
+    buffer_bytes: int = 0
+    word_bits: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,14 +165,16 @@ class Selection:
     def reads(self, padding: Ints, end: int, n_kv_heads: int) -> KvReads:
         """The keys that are read, counted: int32[KV, B]."""
         read = self.read(padding, end, n_kv_heads)
-        before = np.arange(end) - 1  # the slot before each in the cache
-        if self.stored is not None:
+        after = np.zeros_like(read)  # the token before it in the cache is read, too
+        if self.stored is None:
+            after[..., 1:] = read[..., :-1]
+        else:
             stored = np.ones_like(read)
             stored[..., self.start :] = self.stored.swapaxes(0, 1)
             last = np.maximum.accumulate(np.where(stored, np.arange(end), -1), axis=-1)
-            before = np.concatenate([np.full_like(last[..., :1], -1), last[..., :-1]], axis=-1)
-        before = np.broadcast_to(before, read.shape)
-        begins = read & ~(np.take_along_axis(read, np.maximum(before, 0), -1) & (before >= 0))
+            after[..., 1:] = np.take_along_axis(read, np.maximum(last[..., :-1], 0), -1)
+            after[..., 1:] &= last[..., :-1] >= 0
+        begins = read & ~after
         return KvReads(read.sum(axis=-1, dtype=np.int32), begins.sum(axis=-1, dtype=np.int32))
 
 
@@ -175,7 +194,8 @@ class AttentionPolicy(Section):
     * ``records`` is False: ``reads(context)`` equals what ``select`` reads, for every head alike.
       ``records`` is True: it depends on data, the decoder counts what ``select`` reads into the
       arrays ``kv_tokens``, ``kv_runs`` and ``kv_held`` of the trace, and ``reads`` and ``held``
-      give the most that a step can read and a cache can hold.
+      give the most that a step can read and a cache can hold. ``check_reads`` says what a trace
+      of it cannot hold.
     * The key that a rule of replay scores, such as that of the same place in the previous frame, is
       read in any case. Where ``reads_aligned`` is False, the machine counts it as one key more
       (without its value).
@@ -269,6 +289,21 @@ class AttentionPolicy(Section):
         """Keys that one head of one row reads at these contexts; arrays of their shape."""
         return KvReads(context, np.ones_like(context))
 
+    def check_reads(
+        self, prompt: Ints, context: Ints, reads: KvReads
+    ) -> Iterator[tuple[str, str, Bools]]:
+        """Find what recorded reads contradict in these fields, beside :meth:`reads`.
+
+        Args:
+            prompt: Tokens of each row's prompt, int[B].
+            context: [S, 1, 1, B].
+            reads: [S, L, KV, B] each.
+
+        Yields:
+            Array of the trace (``kv_tokens`` or ``kv_runs``), what is wrong, and where.
+        """
+        yield from ()
+
     def held(self, context: Ints) -> Ints:
         """Tokens whose key and value the cache must hold at these contexts."""
         return context
@@ -289,6 +324,10 @@ class AttentionPolicy(Section):
     def side_work(self, context: Ints, n_heads: int, n_kv_heads: int, head_dim: int) -> SideWork:
         """Work besides attention, of each step at these contexts; none unless overridden."""
         return SideWork()
+
+    def unit(self) -> Unit:
+        """Logic that the policy adds to each core; none unless overridden."""
+        return Unit()
 
     def side_bytes(self, context: Ints, n_kv_heads: int, head_dim: int) -> Ints:
         """Bytes that the policy's own data take beside the KV cache, of one row in one layer."""

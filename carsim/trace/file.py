@@ -333,3 +333,6 @@ def check_trace(trace: Trace, place: str) -> None:
     refuse("kv_tokens", "more keys than the cache held", tokens > reachable[:, :, None])
     refuse("kv_runs", "fewer than one run, or more than keys", (runs < 1) | (runs > tokens))
     refuse("kv_runs", "more runs than unread tokens can part", runs - 1 > context - tokens)
+    prompt = np.array(meta.prompt_lengths)
+    for name, problem, bad in attention.check_reads(prompt, context, KvReads(tokens, runs)):
+        refuse(name, problem, bad)
