@@ -192,8 +192,8 @@ def make_batches(decisions: Decisions, batch: int) -> Batches:
     grouped = decisions.replay[:, :, kept].reshape(steps, layers, n_batches, batch)
 
     def mean(of_heads: NDArray[Any]) -> NDArray[np.int64]:  # [S, L, KV, rows] -> [G, S, L]
-        of_batch = of_heads[..., kept].reshape(*of_heads.shape[:3], n_batches, batch)
-        summed = of_batch.sum(axis=(2, 4), dtype=np.int64)
+        of_rows = np.einsum("slkb->slb", of_heads, dtype=np.int64, casting="safe")[..., kept]
+        summed = of_rows.reshape(*of_rows.shape[:2], n_batches, batch).sum(axis=3)
         return np.moveaxis(-(-summed // (of_heads.shape[2] * batch)), 2, 0)
 
     reads = decisions.reads

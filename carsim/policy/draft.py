@@ -7,15 +7,16 @@ layer, row and key head, a block of the cache has the score
 
     <q, mean of the block's rotated keys> / sqrt(head_dim),
 
-and the best ceil(keep * blocks) of the complete blocks are read, with the prompt and the block
-under way. Blocks are runs of ``block_tokens`` video tokens in raster order, so that nothing is
-moved. Where several query heads share a key head, a block is as good as the best of them finds it.
+or another of :mod:`carsim.policy.blocks`, and the best ceil(keep * blocks) of the complete blocks
+are read, with the prompt and the block under way. Blocks are runs of ``block_tokens`` video tokens
+in raster order, so that nothing is moved. Where several query heads share a key head, a block is as
+good as the best of them finds it.
 
 Model of the machine: the keys of the block under way are read for attention in any case; they are
-added up as they pass, and once the block is complete, what is left of it is written in
-``pooled_bits`` an element. Each step reads all of that, multiplies it with the queries on the
-array, and finds the best with the unit of :mod:`carsim.policy.search`: one score a cycle.
-Simplification: the machine is not told how long the prompt is, and counts its blocks, too.
+gathered as they pass, and once the block is complete, what is kept of it is written. Each step
+reads all of that, multiplies it with the queries on the array, and finds the best with the unit of
+:mod:`carsim.policy.search`: one score a cycle. Simplification: the machine is not told how long the
+prompt is, and counts its blocks, too.
 """
 
 from collections.abc import Iterator
@@ -23,7 +24,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from carsim.policy.base import (
     Array,
@@ -37,31 +38,22 @@ from carsim.policy.base import (
     SideWork,
     Unit,
 )
-from carsim.policy.search import (
-    EXACT_BITS,
-    best,
-    few_bits,
-    grouped,
-    heap,
-    most_runs,
-    share_of,
-    vector_bytes,
-)
+from carsim.policy.blocks import SCORERS, BlockCost, Blocks, Scorer, of_scorer
+from carsim.policy.search import EXACT_BITS, best, grouped, most_runs, share_of
+from carsim.section import FieldError, OneOf
 
 
 @dataclass(eq=False)
-class Pooled:
-    """What is left of the blocks of one decoding; nb blocks.
+class Drafts:
+    """State of one decoding.
 
     Attributes:
         first: Slot of the first video token.
-        running: Of the block under way, [L, B, KV, hd].
-        blocks: Of complete blocks, in few bits, [L, B, KV, nb, hd].
+        scorer: What is kept of the blocks.
     """
 
     first: int
-    running: Array
-    blocks: Array
+    scorer: Scorer
 
 
 class Draft(AttentionPolicy):
@@ -76,8 +68,13 @@ class Draft(AttentionPolicy):
     keep: Annotated[float, Field(gt=0, le=1)] = Field(
         0.25, description="share of the complete blocks that is read"
     )
+    scorer: Annotated[str, OneOf(SCORERS)] = Field(
+        "mean",
+        description="what is kept of a block: the mean of its keys, or their least and largest "
+        "channels (minmax: Quest)",
+    )
     pooled_bits: Annotated[int, Field(ge=2, le=EXACT_BITS)] = Field(
-        8, description=f"per element of a pooled key; {EXACT_BITS} keeps it as it is"
+        8, description=f"per element of what is kept; {EXACT_BITS} keeps it as it is"
     )
 
     @classmethod
@@ -85,48 +82,56 @@ class Draft(AttentionPolicy):
         """All blocks are kept."""
         return cls(keep=1.0)
 
+    @model_validator(mode="after")
+    def _no_field_of_another_scorer(self) -> "Draft":
+        used = of_scorer(dict(self), self.scorer)
+        for name, value in self:
+            if name not in used and value != type(self).model_fields[name].default:
+                raise FieldError(name, f"does nothing under scorer {self.scorer!r}", "leave it out")
+        return self
+
+    @property
+    def text(self) -> str:
+        """The policy with the fields that its scorer uses."""
+        used = of_scorer(dict(self), self.scorer).items()
+        fields = [f"{name} {value}" for name, value in used if name != "kind"]
+        return f"{self.label} ({', '.join(fields)})"
+
+    @property
+    def short(self) -> str:
+        """The same in one cell of a table."""
+        return " ".join(str(value) for value in of_scorer(dict(self), self.scorer).values())
+
     # What the decoder asks.
 
-    def begin(self, cache: CacheShape) -> Pooled:
-        """Nothing is pooled yet."""
-        size = cache.n_layers, cache.n_rows, cache.n_kv_heads
-        n_blocks = (cache.n_slots - cache.prompt_slots) // self.block_tokens
-        return Pooled(
-            cache.prompt_slots,
-            np.zeros((*size, cache.head_dim), cache.dtype),
-            np.zeros((*size, n_blocks, cache.head_dim), cache.dtype),
-        )
+    def begin(self, cache: CacheShape) -> Drafts:
+        """Nothing is kept yet."""
+        return Drafts(cache.prompt_slots, SCORERS[self.scorer](self._blocks, cache))
 
     def append(
-        self, state: Pooled, layer: int, slots: slice, k: Array, k_rotated: Array, v: Array
+        self, state: Drafts, layer: int, slots: slice, k: Array, k_rotated: Array, v: Array
     ) -> None:
-        """Add the new key to its block; the prompt is not pooled."""
-        if slots.start < state.first:
-            return
-        block, place = divmod(slots.start - state.first, self.block_tokens)
-        running = state.running[layer]
-        if place == 0:
-            running[:] = 0
-        running += k_rotated[:, :, 0]
-        if place == self.block_tokens - 1:
-            state.blocks[layer, :, :, block] = few_bits(
-                running / self.block_tokens, self.pooled_bits
-            )
+        """Take the new key into its block; the prompt is in none."""
+        if slots.start >= state.first:
+            state.scorer.append(layer, slots.start - state.first, k_rotated[:, :, 0])
 
-    def select(self, state: Pooled, layer: int, query: Query) -> Selection:
+    def select(self, state: Drafts, layer: int, query: Query) -> Selection:
         """The prompt, the best of the complete blocks, and the newest token's own block."""
         complete = self._complete(query.end - state.first)
         k = share_of(self.keep, complete)
         if k == complete:
             return Selection()
-        pooled = state.blocks[layer, :, :, :complete]  # [B, KV, complete, hd]
-        q = grouped(query.q_rotated, pooled.shape[1])
-        scores = (q @ pooled.swapaxes(-1, -2)).max(axis=2)  # the same order with 1 / sqrt(hd)
+        q = grouped(query.q_rotated, query.keys.shape[1])
+        scores = state.scorer.scores(layer, complete, q).max(axis=2)  # [B, KV, complete]
         mask = np.ones((*scores.shape[:2], query.end), np.bool_)
         chosen = best(scores, k)[..., None].repeat(self.block_tokens, axis=-1)
-        pooled_slots = slice(state.first, state.first + complete * self.block_tokens)
-        mask[..., pooled_slots] = chosen.reshape(*scores.shape[:2], -1)
+        whole = slice(state.first, state.first + complete * self.block_tokens)
+        mask[..., whole] = chosen.reshape(*scores.shape[:2], -1)
         return Selection(mask=mask)
+
+    @property
+    def _blocks(self) -> Blocks:
+        return Blocks(self.block_tokens, self.pooled_bits)
 
     def _complete(self, video_tokens: Any) -> Any:
         """Complete blocks that are scored, while the newest token's own is under way."""
@@ -159,22 +164,27 @@ class Draft(AttentionPolicy):
         )
 
     def side_work(self, context: Ints, n_heads: int, n_kv_heads: int, head_dim: int) -> SideWork:
-        """A draft product for each block and query head; sums of the newest key; the top-k."""
+        """Scores of all blocks, the newest key, and the top-k."""
         blocks = context // self.block_tokens
-        of_block = n_kv_heads * vector_bytes(head_dim, self.pooled_bits)
+        cost = self._cost(n_heads, n_kv_heads, head_dim)
+        of_block = n_kv_heads * cost.head_bytes
         return SideWork(
-            macs=blocks * n_heads * head_dim,
-            element_ops=n_kv_heads * head_dim,
+            macs=blocks * n_heads * cost.score_macs,
+            element_ops=cost.token_ops,
             bytes_read=blocks * of_block,
             bytes_written=-(-of_block // self.block_tokens),
             scan_cycles=blocks * n_heads,
         )
 
     def unit(self) -> Unit:
-        """A heap."""
-        return heap()
+        """That of the scorer."""
+        return self._cost(1, 1, 1).unit
 
     def side_bytes(self, context: Ints, n_kv_heads: int, head_dim: int) -> Ints:
-        """Pooled keys."""
-        pooled: Ints = -(-context // self.block_tokens) * n_kv_heads
-        return pooled * vector_bytes(head_dim, self.pooled_bits)
+        """What is kept of the blocks."""
+        cost = self._cost(n_kv_heads, n_kv_heads, head_dim)
+        nbytes: Ints = -(-context // self.block_tokens) * n_kv_heads * cost.head_bytes
+        return nbytes
+
+    def _cost(self, n_heads: int, n_kv_heads: int, head_dim: int) -> BlockCost:
+        return SCORERS[self.scorer].cost(self._blocks, n_heads, n_kv_heads, head_dim)

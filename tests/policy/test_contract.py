@@ -24,6 +24,7 @@ EXAMPLES: list[AttentionPolicy] = [
     EverySecondBlock(block=3, last=4),
     Draft(block_tokens=1, keep=0.1),
     Draft(block_tokens=2, keep=0.5, pooled_bits=3),
+    Draft(block_tokens=2, keep=0.3, scorer="minmax"),
     BestKeys(k=1),
     BestKeys(k=3, hold=4),
 ]

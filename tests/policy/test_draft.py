@@ -93,6 +93,9 @@ def slow(cache: Cache, row: int, head: int) -> list[int]:
 
 def slow_score(policy: Draft, q: Any, tokens: list[Any]) -> float:
     """Score of a block by its definition."""
+    if policy.scorer == "minmax":
+        channels = zip(q, np.array(tokens).T, strict=True)
+        return sum(max(a * min(of_all), a * max(of_all)) for a, of_all in channels)
     mean = sum(tokens) / len(tokens)
     return float(sum(a * b for a, b in zip(q, mean, strict=True)) / sqrt(len(q)))
 
@@ -101,6 +104,7 @@ policies = st.builds(
     Draft,
     block_tokens=st.integers(1, 6),
     keep=st.floats(0.01, 1).map(lambda share: round(share, 3)),
+    scorer=st.sampled_from(["mean", "minmax"]),
     pooled_bits=st.just(EXACT_BITS),
 )
 caches = st.builds(Cache, policies, st.integers(1, 60), st.integers(0, 10**6), st.integers(1, 5))
@@ -132,15 +136,25 @@ def test_exactly_k_blocks_and_what_is_read_in_any_case(cache: Cache) -> None:
     assert not any(bad.any() for _, _, bad in problems)
 
 
-@given(caches, st.integers(0, 2))
-def test_a_pooled_key_is_the_mean_of_its_block(cache: Cache, row: int) -> None:
-    size = cache.policy.block_tokens
+@given(st.integers(1, 6), st.integers(1, 60), st.integers(0, 99), st.integers(0, 2))
+def test_a_pooled_key_is_the_mean_of_its_block(size: int, video: int, seed: int, row: int) -> None:
+    cache = Cache(Draft(block_tokens=size, pooled_bits=EXACT_BITS), video, seed)
+    kept = cache.state.scorer.kept[0]
     for block in range(cache.video // size):
         first = cache.prompt + block * size
         mean = cache.keys[row, :, first : first + size].mean(axis=1)
-        np.testing.assert_allclose(cache.state.blocks[1, row, :, block], mean, atol=1e-12)
-    assert not cache.state.blocks[1][:, :, cache.video // size :].any(), "the future"
-    assert not cache.state.blocks[0].any(), "another layer"
+        np.testing.assert_allclose(kept[1, row, :, block], mean, atol=1e-12)
+    assert not kept[1][:, :, cache.video // size :].any(), "the future"
+    assert not kept[0].any(), "another layer"
+
+
+@given(st.integers(1, 6), st.integers(2, 9), st.integers(0, 99))
+def test_no_key_scores_above_the_bound_of_its_block(size: int, bits: int, seed: int) -> None:
+    cache = Cache(Draft(scorer="minmax", block_tokens=size, pooled_bits=bits), 30, seed)
+    q = cache.queries.reshape(3, KV, GROUP, WIDTH)
+    bound = cache.state.scorer.scores(1, 30 // size, q)
+    scores = (q @ cache.keys.swapaxes(-1, -2))[..., cache.prompt :][..., : 30 // size * size]
+    assert (scores.reshape(*bound.shape, size).max(axis=-1) <= bound + 1e-9).all()
 
 
 @given(st.integers(1, 60), st.integers(0, 10**6), st.floats(0.01, 1))
@@ -289,6 +303,19 @@ def make_trace(policy: Draft) -> Trace:
     )
     kv = {"kv_tokens": kept.tokens, "kv_runs": kept.runs, "kv_held": kept.held}
     return Trace(kept.replay, kept.tas, meta, **kv)
+
+
+def test_side_work_of_the_scorers_by_hand() -> None:
+    """70 tokens are four blocks; two query heads and one key head of eight elements."""
+    context = np.array([70])
+    by_mean, by_bound = (
+        Draft(scorer=scorer).side_work(context, 2, 1, 8) for scorer in ("mean", "minmax")
+    )
+    assert (by_mean.macs, by_mean.bytes_read, by_mean.scan_cycles) == (4 * 2 * 8, 4 * (8 + 2), 8)
+    assert (by_mean.element_ops, by_mean.bytes_written) == (8, 1)
+    assert (by_bound.macs, by_bound.bytes_read, by_bound.scan_cycles) == (128, 80, 8)
+    assert (by_bound.element_ops, by_bound.bytes_written) == (16, 2)
+    assert Draft(scorer="minmax").side_bytes(context, 1, 8) == 5 * 20
 
 
 def test_fewer_blocks_are_read_and_counted() -> None:
