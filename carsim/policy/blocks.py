@@ -6,12 +6,22 @@ A scorer is one class with a line in :data:`SCORERS`. Its instance is the state 
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from carsim.policy.base import Array, CacheShape, Unit
-from carsim.policy.search import few_bits, heap, vector_bytes
+from carsim.policy.search import (
+    BANK_TOKENS,
+    bank,
+    few_bits,
+    hash_macs,
+    heap,
+    hyperplanes,
+    signatures,
+    vector_bytes,
+)
 
 
 class Blocks(NamedTuple):
@@ -20,10 +30,16 @@ class Blocks(NamedTuple):
     Attributes:
         tokens: Keys of a block.
         pooled_bits: Bits an element of vectors that are kept of it.
+        tables: Signatures of a key.
+        bits: Of a signature.
+        seed: Of their hyperplanes.
     """
 
     tokens: int
     pooled_bits: int
+    tables: int
+    bits: int
+    seed: int
 
 
 class BlockCost(NamedTuple):
@@ -32,12 +48,16 @@ class BlockCost(NamedTuple):
     Attributes:
         head_bytes: Bytes that are kept of one block in one key head.
         score_macs: Products of one query head with one block.
+        score_cycles: Serial cycles until the unit has taken such a score.
+        token_macs: Products of each new token, all heads.
         token_ops: Element operations of each new token, all key heads.
         unit: Logic of a core.
     """
 
     head_bytes: int
     score_macs: int
+    score_cycles: int
+    token_macs: int
     token_ops: int
     unit: Unit
 
@@ -114,6 +134,8 @@ class _Vectors(Scorer):
         return BlockCost(
             head_bytes=cls.vectors * vector_bytes(head_dim, blocks.pooled_bits),
             score_macs=cls.vectors * head_dim,
+            score_cycles=1,
+            token_macs=0,
             token_ops=cls.vectors * n_kv_heads * head_dim,
             unit=heap(),
         )
@@ -172,7 +194,54 @@ class MinMax(_Vectors):
         return MinMax._cost(blocks, n_kv_heads, head_dim)
 
 
-SCORERS: Mapping[str, type[Scorer]] = {"mean": Mean, "minmax": MinMax}
+class Signatures(Scorer):
+    """Signatures of the keys: in how many tables a key of the block has that of the query.
+
+    The approximate search of AnnSA (arXiv 2602.01801) as a score of blocks: 0 to ``tables``, of
+    which the newer counts as higher. Signatures stay in memory and are read whole; a bank compares
+    them, so that a score takes no product, and a cycle for each of its rounds.
+
+    Attributes:
+        codes: Of all keys of the video, [L, B, KV, tables, S].
+    """
+
+    uses = ("tables", "bits", "seed")
+
+    def __init__(self, blocks: Blocks, cache: CacheShape) -> None:
+        self.blocks = blocks
+        self._planes = hyperplanes(blocks.tables, blocks.bits, cache.head_dim, blocks.seed)
+        size = cache.n_layers, cache.n_rows, cache.n_kv_heads, blocks.tables
+        self.codes = np.zeros((*size, cache.n_slots - cache.prompt_slots), np.uint16)
+
+    def append(self, layer: int, token: int, key: Array) -> None:
+        """Write down its signatures."""
+        self.codes[layer, ..., token] = signatures(key, self._planes)
+
+    def scores(self, layer: int, complete: int, q: Array) -> Array:
+        """Tables in which the query meets a key of the block."""
+        tokens = self.blocks.tokens
+        keys = self.codes[layer][:, :, None, :, : complete * tokens]  # [B, KV, 1, t, tokens]
+        met = keys == signatures(q, self._planes)[..., None]  # [B, KV, g, t, tokens]
+        in_block = met.reshape(*met.shape[:-1], complete, tokens).any(axis=-1)
+        scores: Array = in_block.sum(axis=-2, dtype=np.float32)
+        return scores
+
+    @staticmethod
+    def cost(blocks: Blocks, n_heads: int, n_kv_heads: int, head_dim: int) -> BlockCost:
+        """Signatures of all keys, and those of the new token."""
+        planes = blocks.tables * blocks.bits
+        gates, top = bank(planes), heap()
+        return BlockCost(
+            head_bytes=-(-blocks.tokens * planes // 8),
+            score_macs=0,
+            score_cycles=-(-blocks.tokens // BANK_TOKENS),
+            token_macs=hash_macs(n_heads, n_kv_heads, head_dim, planes),
+            token_ops=0,
+            unit=replace(top, comparator_bits=top.comparator_bits + gates.comparator_bits),
+        )
+
+
+SCORERS: Mapping[str, type[Scorer]] = {"mean": Mean, "minmax": MinMax, "lsh": Signatures}
 """Scorers by the name that YAML gives them."""
 
 

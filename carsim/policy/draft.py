@@ -39,8 +39,8 @@ from carsim.policy.base import (
     Unit,
 )
 from carsim.policy.blocks import SCORERS, BlockCost, Blocks, Scorer, of_scorer
-from carsim.policy.search import EXACT_BITS, best, grouped, most_runs, share_of
-from carsim.section import FieldError, OneOf
+from carsim.policy.search import EXACT_BITS, MOST_BITS, Tables, best, grouped, most_runs, share_of
+from carsim.section import FieldError, NonNegativeInt, OneOf
 
 
 @dataclass(eq=False)
@@ -70,12 +70,15 @@ class Draft(AttentionPolicy):
     )
     scorer: Annotated[str, OneOf(SCORERS)] = Field(
         "mean",
-        description="what is kept of a block: the mean of its keys, or their least and largest "
-        "channels (minmax: Quest)",
+        description="what is kept of a block: the mean of its keys, their least and largest "
+        "channels (minmax: Quest), or their signatures (lsh: AnnSA)",
     )
     pooled_bits: Annotated[int, Field(ge=2, le=EXACT_BITS)] = Field(
         8, description=f"per element of what is kept; {EXACT_BITS} keeps it as it is"
     )
+    tables: Tables = 4
+    bits: Annotated[int, Field(gt=0, le=MOST_BITS)] = 6
+    seed: NonNegativeInt = 0
 
     @classmethod
     def trivial(cls) -> "Draft":
@@ -131,7 +134,7 @@ class Draft(AttentionPolicy):
 
     @property
     def _blocks(self) -> Blocks:
-        return Blocks(self.block_tokens, self.pooled_bits)
+        return Blocks(self.block_tokens, self.pooled_bits, self.tables, self.bits, self.seed)
 
     def _complete(self, video_tokens: Any) -> Any:
         """Complete blocks that are scored, while the newest token's own is under way."""
@@ -169,11 +172,11 @@ class Draft(AttentionPolicy):
         cost = self._cost(n_heads, n_kv_heads, head_dim)
         of_block = n_kv_heads * cost.head_bytes
         return SideWork(
-            macs=blocks * n_heads * cost.score_macs,
+            macs=blocks * n_heads * cost.score_macs + cost.token_macs,
             element_ops=cost.token_ops,
             bytes_read=blocks * of_block,
             bytes_written=-(-of_block // self.block_tokens),
-            scan_cycles=blocks * n_heads,
+            scan_cycles=blocks * n_heads * cost.score_cycles,
         )
 
     def unit(self) -> Unit:

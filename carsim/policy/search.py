@@ -1,17 +1,21 @@
-"""What policies that search for keys share: the choice of the best, vectors of few bits, the unit.
+"""What policies that search for keys share: the best, few bits, signatures, the unit.
 
 The unit, one a core, is a stated design. Scores come from the array and enter a pipelined heap, one
 a cycle (P-heap, Bhagwan and Lin, IEEE INFOCOM 2000: constant time, a comparator for each level, the
 entries in RAM); what is left in the heap when the last score is in is the list of what is fetched.
+Signatures of :data:`BANK_TOKENS` keys are compared in a cycle, by a bank of XOR gates.
 
 Simplifications: the scan begins when all scores are there, though a heap could follow them; the
 heap of each core holds :data:`HEAP_ENTRIES`, and that more are wanted is not checked.
 """
 
 from fractions import Fraction
-from typing import Any
+from functools import lru_cache
+from typing import Annotated, Any
 
 import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
 
 from carsim.policy.base import Array, Bools, Ints, Unit
 
@@ -23,6 +27,15 @@ SCALE_BITS = 16
 
 HEAP_ENTRIES, SCORE_BITS, INDEX_BITS = 4096, 16, 16
 """Of the heap: 4,096 blocks of 16 tokens are 65,536 tokens kept."""
+
+BANK_TOKENS = 16
+"""Keys whose signatures are compared with a query's in a cycle."""
+
+MOST_BITS = 16
+"""Of a signature."""
+
+Codes = NDArray[np.uint16]
+Tables = Annotated[int, Field(gt=0, le=64, description="signatures of a key")]
 
 
 def share_of(share: float, number: Any) -> Any:
@@ -75,6 +88,32 @@ def vector_bytes(head_dim: int, bits: int) -> int:
     return -(-(head_dim * bits + SCALE_BITS * (bits != EXACT_BITS)) // 8)
 
 
+@lru_cache(maxsize=16)
+def hyperplanes(tables: int, bits: int, head_dim: int, seed: int) -> NDArray[np.float64]:
+    """Normals of random hyperplanes, [tables, bits, hd]: those of fewer tables are the first."""
+    drawn = np.random.default_rng(seed).standard_normal((tables, bits, head_dim))
+    drawn.flags.writeable = False
+    return drawn
+
+
+def signatures(vectors: Array, planes: NDArray[np.float64]) -> Codes:
+    """Codes of vectors [.., hd], uint16[.., tables]: a bit for the side of each plane they lie on.
+
+    Two vectors share a bit with a chance of 1 - angle / pi (Charikar, STOC 2002), and a code of b
+    bits with its b-th power. Vectors are summed up channel by channel, so that equal ones get equal
+    codes whatever stands beside them.
+    """
+    sides = np.einsum("...d,tbd->...tb", vectors, planes.astype(vectors.dtype)) > 0
+    weights = (1 << np.arange(planes.shape[1])).astype(np.uint16)
+    codes: Codes = (sides * weights).sum(axis=-1, dtype=np.uint16)
+    return codes
+
+
+def hash_macs(n_heads: int, n_kv_heads: int, head_dim: int, planes: int) -> int:
+    """Products with which the queries and keys of one token get their codes."""
+    return (n_heads + n_kv_heads) * head_dim * planes
+
+
 def grouped(q: Array, n_kv_heads: int) -> Array:
     """Queries by the key head that serves them, [B, H, hd] -> [B, KV, g, hd]."""
     return q.reshape(len(q), n_kv_heads, -1, q.shape[-1])
@@ -87,6 +126,11 @@ def heap() -> Unit:
     return Unit(
         comparator_bits=levels * word, buffer_bytes=HEAP_ENTRIES * word // 8, word_bits=word
     )
+
+
+def bank(signature_bits: int) -> Unit:
+    """Gates that compare signatures; the list of what they find is the heap's."""
+    return Unit(comparator_bits=BANK_TOKENS * signature_bits)
 
 
 def most_runs(pieces: Ints, gaps: Ints) -> Ints:

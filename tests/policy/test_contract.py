@@ -25,6 +25,7 @@ EXAMPLES: list[AttentionPolicy] = [
     Draft(block_tokens=1, keep=0.1),
     Draft(block_tokens=2, keep=0.5, pooled_bits=3),
     Draft(block_tokens=2, keep=0.3, scorer="minmax"),
+    Draft(block_tokens=1, keep=0.3, scorer="lsh", tables=2, bits=2),
     BestKeys(k=1),
     BestKeys(k=3, hold=4),
 ]

@@ -18,7 +18,14 @@ from carsim.decoder.structures import LayerRecord, Policy
 from carsim.errors import InputError
 from carsim.policy import CacheShape, Dense, Draft, Query
 from carsim.policy.base import KvReads
-from carsim.policy.search import EXACT_BITS, best, few_bits, vector_bytes
+from carsim.policy.search import (
+    EXACT_BITS,
+    best,
+    few_bits,
+    hyperplanes,
+    signatures,
+    vector_bytes,
+)
 from carsim.trace import Trace
 from carsim.trace.file import check_trace
 
@@ -96,16 +103,34 @@ def slow_score(policy: Draft, q: Any, tokens: list[Any]) -> float:
     if policy.scorer == "minmax":
         channels = zip(q, np.array(tokens).T, strict=True)
         return sum(max(a * min(of_all), a * max(of_all)) for a, of_all in channels)
+    if policy.scorer == "lsh":
+        planes = hyperplanes(policy.tables, policy.bits, WIDTH, policy.seed)
+        codes = [[[q @ p > 0 for p in table] for table in planes] for q in (q, *tokens)]
+        tables = range(policy.tables)
+        return sum(any(codes[0][t] == key[t] for key in codes[1:]) for t in tables)
     mean = sum(tokens) / len(tokens)
     return float(sum(a * b for a, b in zip(q, mean, strict=True)) / sqrt(len(q)))
 
 
-policies = st.builds(
-    Draft,
-    block_tokens=st.integers(1, 6),
-    keep=st.floats(0.01, 1).map(lambda share: round(share, 3)),
-    scorer=st.sampled_from(["mean", "minmax"]),
-    pooled_bits=st.just(EXACT_BITS),
+fields = {
+    "block_tokens": st.integers(1, 6),
+    "keep": st.floats(0.01, 1).map(lambda share: round(share, 3)),
+}
+policies = st.one_of(
+    st.builds(
+        Draft,
+        scorer=st.sampled_from(["mean", "minmax"]),
+        pooled_bits=st.just(EXACT_BITS),
+        **fields,
+    ),
+    st.builds(
+        Draft,
+        scorer=st.just("lsh"),
+        tables=st.integers(1, 4),
+        bits=st.integers(1, 4),
+        seed=st.integers(0, 9),
+        **fields,
+    ),
 )
 caches = st.builds(Cache, policies, st.integers(1, 60), st.integers(0, 10**6), st.integers(1, 5))
 
@@ -187,6 +212,41 @@ def test_what_is_kept_grows_with_keep_and_so_does_its_mass(
         cache.policy = cache.policy.model_copy(update={"keep": keep})
         read.append(cache.read)
     assert (read[0] <= read[1]).all()
+
+
+@given(st.integers(1, 4), st.integers(0, 5), st.integers(0, 9), st.integers(0, 99))
+def test_signatures(tables: int, bits: int, seed: int, drawn: int) -> None:
+    """The seed decides them, more tables keep those of fewer, equal vectors share them all."""
+    vectors = np.random.default_rng(drawn).normal(size=(5, 2, WIDTH))
+    codes = signatures(vectors, hyperplanes(tables, bits, WIDTH, seed))
+    hyperplanes.cache_clear()
+    assert (codes == signatures(vectors, hyperplanes(tables, bits, WIDTH, seed))).all()
+    assert (
+        codes == signatures(vectors, hyperplanes(tables + 1, bits, WIDTH, seed))[..., :-1]
+    ).all()
+    assert codes.max(initial=0) < 2**bits
+    for row in range(5):  # wherever they stand
+        alone = signatures(vectors[row, 1], hyperplanes(tables, bits, WIDTH, seed))
+        assert (alone == codes[row, 1]).all()
+
+
+def test_another_seed_gives_other_signatures() -> None:
+    vectors = np.random.default_rng(0).normal(size=(50, WIDTH))
+    codes = [signatures(vectors, hyperplanes(2, 4, WIDTH, seed)) for seed in (0, 1)]
+    assert (codes[0] != codes[1]).mean() > 0.5
+
+
+def test_fields_of_another_scorer_are_refused() -> None:
+    assert Draft(scorer="lsh", tables=2).short == "draft 16 0.25 lsh 2 6 0"
+    assert Draft(pooled_bits=4).text == (
+        "draft attention (block_tokens 16, keep 0.25, scorer mean, pooled_bits 4)"
+    )
+    with pytest.raises(ValueError, match="tables: does nothing under scorer 'mean'; leave it out"):
+        Draft(tables=2)
+    with pytest.raises(ValueError, match="pooled_bits: does nothing under scorer 'lsh'"):
+        Draft(scorer="lsh", pooled_bits=4)
+    with pytest.raises(ValueError, match="'mean', 'minmax', 'lsh'"):
+        Draft(scorer="max")
 
 
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=9), st.integers(1, 9))
@@ -316,6 +376,14 @@ def test_side_work_of_the_scorers_by_hand() -> None:
     assert (by_bound.macs, by_bound.bytes_read, by_bound.scan_cycles) == (128, 80, 8)
     assert (by_bound.element_ops, by_bound.bytes_written) == (16, 2)
     assert Draft(scorer="minmax").side_bytes(context, 1, 8) == 5 * 20
+    # Codes of 2 x 5 bits of 16 tokens are 20 bytes a block; three vectors get theirs.
+    by_code = Draft(scorer="lsh", tables=2, bits=5).side_work(context, 2, 1, 8)
+    assert (by_code.macs, by_code.bytes_read, by_code.scan_cycles) == (3 * 8 * 10, 80, 8)
+    assert (by_code.element_ops, by_code.bytes_written) == (0, 2)
+    large = Draft(scorer="lsh", block_tokens=20).side_work(context, 2, 1, 8)
+    assert large.scan_cycles == 3 * 2 * 2  # a bank takes 16 tokens a cycle
+    more = Draft(scorer="lsh", tables=2, bits=5).unit().comparator_bits
+    assert more == Draft().unit().comparator_bits + 16 * 10
 
 
 def test_fewer_blocks_are_read_and_counted() -> None:
