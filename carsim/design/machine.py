@@ -24,6 +24,7 @@ Arithmetic = Literal["int4", "int4x8", "int8", "int16", "fp16"]
 """Widths of the operands: ``int4`` is W4A4, ``int4x8`` W4A8. Wider operands are taken as rounded to
 them; of attention's products, K and V are the first operand."""
 WeightSharing = Literal["broadcast", "private", "private_per_sequence"]
+KvLayout = Literal["separate", "interleaved"]
 Mapping = Annotated[str, OneOf(MAPPINGS)]
 Cores = Annotated[int, Field(gt=0, le=1024)]
 
@@ -103,7 +104,7 @@ class Placement(Section):
 class Machine(GrownSection):
     """A multi-core accelerator as FastCar section 5 describes it, and its design choices."""
 
-    later: ClassVar[frozenset[str]] = frozenset({"kernel_fusion"})
+    later: ClassVar[frozenset[str]] = frozenset({"kernel_fusion", "kv_layout"})
 
     obsolete: ClassVar = {"prefetch": "fetching ahead across phases is bounded, not modelled"}
 
@@ -142,6 +143,11 @@ class Machine(GrownSection):
         description="element operations take the results of a product as they leave the array; if "
         "false, results go through the activation buffer, and element operations begin when the "
         "product is over",
+    )
+    kv_layout: KvLayout = Field(
+        "separate",
+        description="K and V of a layer in two places, or side by side block by block, so that "
+        "runs of keys that a policy gathers are twice as long",
     )
     overheads: Overheads = Overheads()
     drs: Registers = Registers()

@@ -55,8 +55,8 @@ def run(
 
     Args:
         design: The design.
-        traces: Captured under dense or sparse attention; each row takes the first that was captured
-            under its own attention, else the first of all, and says so.
+        traces: Each row takes the first that was captured under its own attention, else under the
+            same kind, else the first of all, and says so.
         allow_misfit: Go on with a design that does not fit its board.
         resample_seed: Draw the rows that a batch needs beyond the trace's with this seed.
         fidelity: ``fluid`` or ``tile``, see :data:`~carsim.machine.phases.FIDELITIES`.

@@ -48,6 +48,7 @@ class Step(NamedTuple):
         macs: Multiply-accumulates, summed over cores.
         vector_ops: Element operations, summed over cores.
         sram_bytes: On-chip bytes written and read, summed over cores.
+        held_back: The operand is asked for after ``pre_cycles``, and not before.
     """
 
     category: Category
@@ -66,6 +67,7 @@ class Step(NamedTuple):
     macs: Ints
     vector_ops: Ints
     sram_bytes: Ints
+    held_back: bool = False
 
 
 class Cost(NamedTuple):
@@ -230,6 +232,7 @@ def _assemble(
         macs=_ints(op.macs).sum(axis=-1),
         vector_ops=_ints(op.vector_ops + op.serial_vector_ops).sum(axis=-1),
         sram_bytes=_ints(sram).sum(axis=-1),
+        held_back=op.held_back,
     )
 
 

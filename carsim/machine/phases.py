@@ -16,7 +16,7 @@ the data, cores share it evenly.
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from math import ceil
 from typing import Any, NamedTuple
 
@@ -52,6 +52,7 @@ from carsim.workload.ops import (
     Slice,
     Stream,
     attend_op,
+    choose_op,
     head_ops,
     mlp_ops,
     output_op,
@@ -180,7 +181,7 @@ class Phases:
                 it has none.
         """
         aligned_outside = aligned_outside and rule is not None
-        chunks = self._chunk_bytes(cases)
+        chunks = self._chunk_bytes(cases, policy)
         sizes = np.unique(chunks)
         if len(sizes) == 1:
             return self._attend(rule, cases, policy, aligned_outside, frame_steps)
@@ -190,6 +191,15 @@ class Phases:
             for at in places
         ]
         return Outcome.join(found).take(np.argsort(np.concatenate(places)))
+
+    def alike(self, cases: AttendCases, policy: AttentionPolicy) -> AttendCases:
+        """The cases with one number of runs for all that are of one length class.
+
+        Phases depend on runs by their class alone, so that fewer of them differ.
+        """
+        chunks = self._chunk_bytes(cases, policy)
+        runs = np.maximum(1, cases.attended * self._key_bytes(policy) // chunks)
+        return cases._replace(runs=np.where(chunks == CONTIGUOUS_BYTES, 1, runs))
 
     def output(self, rule: ReplayRule | None = None) -> Outcome:
         """Output projection and residual; norm and score where ``rule`` looks at the residual."""
@@ -284,11 +294,18 @@ class Phases:
         """The phase behind :meth:`attention`; runs of keys are of one length class."""
         reads, tokens = cases.attended[:, None], self.hw.design.policy.tokens_per_step
         side = self._side_work(policy, cases, frame_steps)
-        side_bytes = (
-            side.bytes_read + side.bytes_written + self._model.kv.bytes_of(side.kv_elements)
+        macs, vector_ops, read, written, scan, elements = (
+            tokens * np.reshape(getattr(side, each.name), (-1, 1)) for each in fields(side)
         )
+        written = written + self._model.kv.bytes_of(elements)
+        chooses = bool(scan.any())  # what is fetched hangs on this work, and waits for it
 
-        def op(rows: Count, part: Slice, streams: Count) -> Op:
+        def choose(rows: Count, part: Slice, streams: Count) -> Op:
+            return choose_op(
+                self._model, rows, part, macs=macs, vector_ops=vector_ops, read_bytes=read
+            )
+
+        def attend(rows: Count, part: Slice, streams: Count) -> Op:
             score = self._score(rule, "attention", part)
             return attend_op(
                 self._model,
@@ -299,20 +316,22 @@ class Phases:
                 score_ops=tokens * score.vector_ops,
                 key_elements=tokens * score.key_elements if aligned_outside else 0,
                 held_bytes=tokens * score.held_bytes,
-                side_macs=tokens * np.reshape(side.macs, (-1, 1)),
-                side_vector_ops=tokens * np.reshape(side.element_ops, (-1, 1)),
-                side_bytes=tokens * np.reshape(side_bytes, (-1, 1)),
-                scan_cycles=tokens * np.reshape(side.scan_cycles, (-1, 1)),
+                side_macs=0 if chooses else macs,
+                side_vector_ops=0 if chooses else vector_ops,
+                side_bytes=written if chooses else read + written,
+                scan_cycles=scan,
+                held_back=chooses,
             )
 
+        ops = [choose, attend] if chooses else [attend]
         split, n = self.hw.mapping.splits_attention, len(cases.attended)
-        phase = self._home([op], split, self.hw.home_sequences, n)
-        chunk = int(self._chunk_bytes(cases)[0])
+        phase = self._home(ops, split, self.hw.home_sequences, n)
+        chunk = int(self._chunk_bytes(cases, policy)[0])
         if chunk == CONTIGUOUS_BYTES:
             return phase
-        (step,) = phase.steps
+        *before, step = phase.steps
         rate = self.hw.gather_rate(step.path, chunk)
-        return replace(phase, steps=(step._replace(rate=rate),))
+        return replace(phase, steps=(*before, step._replace(rate=rate)))
 
     def output_phase(self, rule: ReplayRule | None = None) -> Phase:
         """The phase behind :meth:`output`; a score is taken once the residual is complete."""
@@ -462,13 +481,23 @@ class Phases:
             }
         )
 
-    def _chunk_bytes(self, cases: AttendCases) -> Ints:
+    def _chunk_bytes(self, cases: AttendCases, policy: AttentionPolicy) -> Ints:
         """Bytes of a run of keys: a power of two, or what is as good as contiguous, [n]."""
-        per_token = self._model.kv.bytes_of(self._model.body.kv_size)
-        chunk = np.maximum(1, cases.attended * per_token // np.maximum(1, cases.runs))
+        of_all = cases.attended * self._key_bytes(policy)
+        chunk = np.maximum(1, of_all // np.maximum(1, cases.runs))
         power: Ints = 1 << np.log2(chunk).astype(np.int64)
         single = cases.runs <= 1
         return np.where(single, CONTIGUOUS_BYTES, np.minimum(power, CONTIGUOUS_BYTES))
+
+    def _key_bytes(self, policy: AttentionPolicy) -> int:
+        """Bytes of a run for each of its tokens.
+
+        Where heads read alike, the keys of a token lie side by side; where each reads its own, the
+        cache lies head by head.
+        """
+        body = self._model.body
+        key: int = self._model.kv.bytes_of(body.head_dim if policy.records else body.kv_size)
+        return 2 * key if self.hw.design.machine.kv_layout == "interleaved" else key
 
     def _home(self, ops: Sequence[OpOf], split: bool, loads: Ints, n: int = 1) -> Phase:
         """N phases of all tokens or sequences, each on its own core or split over all."""

@@ -155,7 +155,8 @@ def _visits_of(
     reads = AttendCases(*(each[where].reshape(1, -1, 1) for each in plan.reads))
     if batches.reads is not None and plan.attention.records:
         attended, runs = (each[:, where] for each in batches.reads)
-        reads = AttendCases(attended, runs, np.broadcast_to(reads.contexts, attended.shape))
+        contexts = np.broadcast_to(reads.contexts, attended.shape)
+        reads = phases.alike(AttendCases(attended, runs, contexts), plan.attention)
     cases, case_of = reads.distinct()
     rule = plan.rule if scored else None
     attention = phases.attention(

@@ -179,7 +179,10 @@ class _Lanes:
         free = self._free.get(step.is_kv)
         if free is None:
             free = np.broadcast_to(self._issued[..., None], (*self._shape, slots))
-        state = _Block(self._port_free(step.path, step.rate), start, self._issued, operand)
+        issued = self._issued
+        if step.held_back:
+            issued = np.where(operand.working, np.maximum(issued, start), issued)
+        state = _Block(self._port_free(step.path, step.rate), start, issued, operand)
         done = state.run(operand.first, free)
         array_begun, fetch_begun = state.array_begun, state.fetch_begun
         frees = [free, done]

@@ -39,8 +39,10 @@ from carsim.policy.base import (
     Query,
     Selection,
     SideWork,
+    Unit,
 )
 from carsim.policy.dense import Dense
+from carsim.policy.draft import Draft
 from carsim.policy.streaming import Streaming
 from carsim.policy.temp_cache import TempCache
 from carsim.section import by_kind
@@ -50,6 +52,7 @@ ATTENTION: dict[str, type[AttentionPolicy]] = {
     "streaming": Streaming,
     "temp_cache": TempCache,
     "ann_ca": AnnCa,
+    "draft": Draft,
 }
 """Kinds of attention by the name that YAML and traces give them."""
 
@@ -76,10 +79,12 @@ __all__ = [
     "AttentionPolicy",
     "CacheShape",
     "Dense",
+    "Draft",
     "KvReads",
     "Query",
     "Selection",
     "SideWork",
     "Streaming",
     "TempCache",
+    "Unit",
 ]

@@ -43,7 +43,8 @@ class SideWork:
         element_ops: Operations of the vector unit.
         bytes_read: Read from the memory that holds the KV cache, such as pooled keys.
         bytes_written: Written to it.
-        scan_cycles: Serial cycles before the first key can be fetched, such as a top-k.
+        scan_cycles: Serial cycles before the first key can be fetched, such as a top-k. Where
+            there are any, they follow the work above, and keys are asked for after them.
         kv_elements: Elements of keys and values read or written, in the cache's own precision.
     """
 
@@ -76,6 +77,21 @@ class Recorded:
 
 Contradiction = tuple[str, str, Bools]
 """Array of the trace, what is wrong with it, and where, with or without an axis of heads."""
+
+
+@dataclass(frozen=True)
+class Unit:
+    """Logic of one core that decides which keys are fetched; a technology knows what it takes.
+
+    Attributes:
+        comparator_bits: Widths of all comparators, added up.
+        buffer_bytes: On-chip list of what is fetched, and other data of its own.
+        word_bits: Width of that buffer.
+    """
+
+    comparator_bits: int = 0
+    buffer_bytes: int = 0
+    word_bits: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,14 +193,16 @@ class Selection:
         if self.mask is None and self.extra is None:  # all that is stored of the window is one run
             tokens = np.count_nonzero(read, axis=-1).astype(np.int32)
             return KvReads(tokens, np.ones_like(tokens))
-        before = np.arange(end) - 1  # the slot before each in the cache
-        if self.stored is not None:
+        after = np.zeros_like(read)  # the token before it in the cache is read, too
+        if self.stored is None:
+            after[..., 1:] = read[..., :-1]
+        else:
             stored = np.ones_like(read)
             stored[..., self.start :] = self.stored.swapaxes(0, 1)
             last = np.maximum.accumulate(np.where(stored, np.arange(end), -1), axis=-1)
-            before = np.concatenate([np.full_like(last[..., :1], -1), last[..., :-1]], axis=-1)
-        before = np.broadcast_to(before, read.shape)
-        begins = read & ~(np.take_along_axis(read, np.maximum(before, 0), -1) & (before >= 0))
+            after[..., 1:] = np.take_along_axis(read, np.maximum(last[..., :-1], 0), -1)
+            after[..., 1:] &= last[..., :-1] >= 0
+        begins = read & ~after
         return KvReads(read.sum(axis=-1, dtype=np.int32), begins.sum(axis=-1, dtype=np.int32))
 
 
@@ -332,6 +350,10 @@ class AttentionPolicy(Section):
     ) -> SideWork:
         """Work of :meth:`end_of_frame`, which the machine spreads evenly over the frame's steps."""
         return SideWork()
+
+    def unit(self) -> Unit:
+        """Logic that the policy adds to each core; none unless overridden."""
+        return Unit()
 
     def side_bytes(self, context: Ints, n_kv_heads: int, head_dim: int) -> Ints:
         """Bytes that the policy's own data take beside the KV cache, of one row in one layer."""

@@ -97,6 +97,10 @@ DRS_LUT, DRS_BIT_LUT = 500.0, 10.0
 """To compare and discard one instruction at a time, and per bit of Index and Mapping Registers to
 latch, scan and read out; engineering estimates."""
 
+COMPARATOR_BIT_LUT = 2.0
+"""Of a policy that chooses keys: a bit of the carry chain, one LUT (UG574), and one that passes the
+word on; engineering estimate."""
+
 CORE_CONTROL_LUT = 8000.0
 """Instruction fetch, address generation and sequencing of one core; calibrated."""
 
@@ -115,6 +119,9 @@ CLOSURE_LIMITS = {"lut": 0.7, "dsp": 0.8, "bram36": 0.8, "uram": 0.8}
 
 PLAUSIBLE_CLOCKS_MHZ = ((0.52, 333.0), (1.0, 300.0), (math.inf, 225.0))
 """Clock up to a given fraction of the closure limits; sources in the module's docstring."""
+
+CHOICE = "choice of keys"
+"""Component: what a policy of attention adds, if it does."""
 
 INSTRUCTION_BYTES = 16
 """One precompiled instruction; engineering estimate (addresses, lengths and an opcode)."""
@@ -159,6 +166,7 @@ class Fpga(Technology):
             dequantised=model.weights.group is not None,
             exchange_bits=8 * machine.exchange_bytes_per_cycle if machine.cores > 1 else 0,
             drs_register_bits=drs_register_bits(machine.drs, machine.cores),
+            comparator_bits=design.policy.attention.unit().comparator_bits,
         )
         parts = logic_by_component(logic)
         for buffer, (bram36, uram) in zip(buffers, placed, strict=True):
@@ -219,6 +227,7 @@ class Logic(NamedTuple):
         exchange_bits: Data bits of one core's link to the others; 0 for none.
         drs_register_bits: Bits of the Index Register and the Mapping Registers; 0 for no DRS.
         operand_bits: Width of weights, K and V as stored.
+        comparator_bits: Widths of all comparators of one core with which a policy chooses keys.
     """
 
     array: "Array"
@@ -230,6 +239,7 @@ class Logic(NamedTuple):
     exchange_bits: int = 0
     drs_register_bits: int = 0
     operand_bits: int = 16
+    comparator_bits: int = 0
 
 
 def products_per_dsp(bits: int, other_bits: int) -> int:
@@ -291,6 +301,8 @@ def logic_by_component(logic: Logic) -> dict[str, dict[str, float]]:
         "core exchange": (0, cores * logic.exchange_bits * EXCHANGE_BIT_LUT),
         "DRS": (0, DRS_LUT + drs_bits * DRS_BIT_LUT if drs_bits else 0.0),
     }
+    if logic.comparator_bits:
+        parts[CHOICE] = (0, cores * logic.comparator_bits * COMPARATOR_BIT_LUT)
     shared = CONTROL_SHARE * sum(lut for _, lut in parts.values())
     parts["control"] = (0, cores * CORE_CONTROL_LUT + shared)
     return {name: {"dsp": dsp, "lut": math.ceil(lut)} for name, (dsp, lut) in parts.items()}
@@ -374,6 +386,7 @@ def _buffers(design: "Design") -> list[Buffer]:
 
     instructions = drs.index_register_bits * drs.instructions_per_sequence * INSTRUCTION_BYTES
     ports = {name: memories[name].ports for name in memories_in_use(design)}
+    unit = design.policy.attention.unit()
     return [
         of_core("weight buffers", machine.weight_buffer_bytes, fed(array), model.weights),
         of_core("KV buffers", machine.kv_buffer_bytes, fed(machine.attention_array), model.kv),
@@ -381,6 +394,7 @@ def _buffers(design: "Design") -> list[Buffer]:
             "activation buffers", machine.activation_buffer_bytes, array.rows, model.activations
         ),
         Buffer("DRS", instructions, 8 * INSTRUCTION_BYTES, 1),
+        *([Buffer(CHOICE, unit.buffer_bytes, unit.word_bits, cores)] if unit.buffer_bytes else []),
         *(
             Buffer(f"bursts of {name}", 2 * each.burst_bytes, each.bits, each.count)
             for name, each in ports.items()

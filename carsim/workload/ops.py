@@ -94,7 +94,8 @@ class Op(NamedTuple):
         replay_bytes: Bytes read from or written to the memory of the replay cache.
         kv_side_bytes: Bytes of K and V written, or of a scored key read, beside the stream.
         gathered_elements: Activations that all cores need next, if each computed its columns.
-        scan_cycles: Serial cycles before the array may start; the fetch is not held back.
+        scan_cycles: Serial cycles before the array may start.
+        held_back: The operand is asked for after them, as it is not known before what it is.
     """
 
     category: Category
@@ -107,6 +108,7 @@ class Op(NamedTuple):
     kv_side_bytes: Count = 0
     gathered_elements: Count = 0
     scan_cycles: Count = 0
+    held_back: bool = False
 
     @property
     def macs(self) -> Count:
@@ -143,7 +145,7 @@ class Slice:
 
     of: int = 1
 
-    def columns(self, n: int) -> int:
+    def columns(self, n: Count) -> Count:
         """Columns of the core with the largest share."""
         return -(-n // self.of)
 
@@ -187,6 +189,34 @@ def qkv_op(
     )
 
 
+def choose_op(
+    model: Model, rows: Count, part: Slice, *, macs: Count, vector_ops: Count, read_bytes: Count
+) -> Op:
+    """Scores of a policy's own data, by which the keys are chosen that attention reads.
+
+    Args:
+        model: The model.
+        rows: Sequences that this core works on.
+        part: The core's share of the heads.
+        macs: Products per row, one head dimension each.
+        vector_ops: Element operations per row.
+        read_bytes: Bytes of that data per row, which lie side by side.
+    """
+    return Op(
+        Category.ATTENTION,
+        gemms=_side_gemms(model, rows, part, macs),
+        vector_ops=rows * part.columns(vector_ops),
+        stream=Stream.KV,
+        stream_bytes=rows * read_bytes,
+    )
+
+
+def _side_gemms(model: Model, rows: Count, part: Slice, macs: Count) -> tuple[Gemm, ...]:
+    """Products of a policy, one head dimension each, spread over the heads of all cores."""
+    hd = model.body.head_dim
+    return (Gemm(1, hd, part.columns(-(-macs // hd)), rows),) if np.any(macs) else ()
+
+
 def attend_op(
     model: Model,
     rows: Count,
@@ -202,6 +232,7 @@ def attend_op(
     side_vector_ops: Count = 0,
     side_bytes: Count = 0,
     scan_cycles: Count = 0,
+    held_back: bool = False,
 ) -> Op:
     """Attention over the KV cache of one layer: scores, softmax, weighted sum; writes K and V.
 
@@ -215,10 +246,11 @@ def attend_op(
         score_ops: Element operations per row of a score of replay that is taken here.
         key_elements: Elements per row of a cached key that it reads besides the attended ones.
         held_bytes: Bytes per row that it reads of what is held for the place.
-        side_macs: Products per row with which a policy chooses keys, one head dimension each.
-        side_vector_ops: Element operations of that choice per row.
-        side_bytes: Bytes that it reads and writes per row.
-        scan_cycles: Serial cycles per row before the first key can be fetched.
+        side_macs: Products per row of a policy's own work, one head dimension each.
+        side_vector_ops: Its element operations per row.
+        side_bytes: Bytes that it moves per row.
+        scan_cycles: Its serial cycles per row before the array may start.
+        held_back: Keys are fetched after these cycles.
     """
     body = model.body
     heads, kv_heads = part.columns(body.n_heads), part.columns(body.n_kv_heads)
@@ -235,11 +267,12 @@ def attend_op(
         gemms=(
             Gemm(queries, hd, keys, rows * kv_heads),
             Gemm(queries, keys, hd, rows * kv_heads),
-            *([Gemm(1, hd, part.columns(-(-side_macs // hd)), rows)] if np.any(side_macs) else []),
+            *_side_gemms(model, rows, part, side_macs),
         ),
-        vector_ops=rows * (heads * pairs * SOFTMAX_OPS + score_ops + side_vector_ops)
+        vector_ops=rows * (heads * pairs * SOFTMAX_OPS + score_ops + part.columns(side_vector_ops))
         + _logarithms(model, "out", rows * tokens * heads * hd),
-        scan_cycles=rows * scan_cycles,
+        scan_cycles=rows * part.columns(scan_cycles),
+        held_back=held_back,
         stream=Stream.KV,
         stream_bytes=rows * model.kv.bytes_of(2 * attended * kv + key_elements),
         kv_side_bytes=rows * (model.kv.bytes_of(2 * tokens * kv) + side_bytes),

@@ -69,6 +69,7 @@ def phases(draw: st.DrawFn) -> Phase:
                 macs=NONE,
                 vector_ops=NONE,
                 sram_bytes=NONE,
+                held_back=draw(st.booleans()),
             )
         )
     replay = None

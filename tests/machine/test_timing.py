@@ -309,19 +309,28 @@ def test_hybrid_mapping_splits_what_is_left_over_after_whole_rounds(rung: str) -
 
 
 @RUNGS
-def test_a_policy_that_scans_holds_the_array_up(rung: str) -> None:
-    # 50 cycles for each of a core's two sequences, while keys arrive; they are there at 266, so
-    # that the array begins after the scan only where that takes longer.
-    class Scans(type(PLAIN)):  # type: ignore[misc]
-        cycles: ClassVar[int] = 50
+def test_keys_that_a_policy_chooses_are_fetched_after_the_choice(rung: str) -> None:
+    # Each core has two sequences. Their 4 x 20 bytes of the policy's data come at 10 + 10, and its
+    # products, 8 keys of 8 numbers for each of 2 rows, take 2 cycles. The scan of 50 cycles a
+    # sequence ends at 122, and attention, whose keys are asked for then, takes its 299 cycles, and
+    # 3 more for the 4 x 6 bytes that are written.
+    class Chooses(type(PLAIN)):  # type: ignore[misc]
+        work: ClassVar[SideWork]
 
         def side_work(self, context, n_heads, n_kv_heads, head_dim):  # type: ignore[no-untyped-def]
-            return SideWork(scan_cycles=self.cycles)
+            return self.work
 
-    class ScansLong(Scans):
-        cycles: ClassVar[int] = 1000
+    def phase(**work: int) -> Outcome:
+        Chooses.work = SideWork(**work)
+        cases = AttendCases(np.array([8]), np.array([1]), np.array([8]))
+        return Phases(ideal_hardware(), rung).attention(None, cases, Chooses(), False)
 
-    phases = Phases(ideal_hardware(), rung)
-    cases = AttendCases(np.array([8]), np.array([1]), np.array([8]))
-    assert phases.attention(None, cases, Scans(), False).cycles == 298 + 1
-    assert phases.attention(None, cases, ScansLong(), False).cycles == 2 * 1000 + 16
+    assert phase(scan_cycles=50).cycles == 2 * 50 + 299
+    assert phase(scan_cycles=1000).cycles == 2 * 1000 + 299
+    whole = phase(macs=64, bytes_read=20, bytes_written=6, scan_cycles=50)
+    assert whole.cycles == 10 + 10 + 2 + 2 * 50 + 299 + 3
+    assert whole.dram_bytes.tolist() == [[2304 + 4 * 26, 0]]
+    assert whole.macs == phase(scan_cycles=50).macs + 4 * 64
+    # Work without a scan runs beside: all bytes at 10 + 2408 / 8, and 2 of 18 cycles for the last.
+    beside = phase(macs=64, bytes_read=20, bytes_written=6)
+    assert beside.cycles == 10 + 301 + 2

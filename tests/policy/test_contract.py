@@ -11,7 +11,7 @@ from decoder_oracle import oracle_decode
 from toy_policies import TOYS, BestKeys, EverySecondBlock, registered
 
 from carsim.decoder.structures import Policy
-from carsim.policy import ATTENTION, AttentionPolicy, Dense, Query, Selection, Streaming
+from carsim.policy import ATTENTION, AttentionPolicy, Dense, Draft, Query, Selection, Streaming
 from carsim.trace import TraceMeta, load_trace, save_trace
 from carsim.trace.meta import parse_meta
 
@@ -22,6 +22,10 @@ EXAMPLES: list[AttentionPolicy] = [
     Streaming(sinks=2, window=5),
     EverySecondBlock(block=2, last=1),
     EverySecondBlock(block=3, last=4),
+    Draft(block_tokens=1, keep=0.1),
+    Draft(block_tokens=2, keep=0.5, pooled_bits=3),
+    Draft(block_tokens=2, keep=0.3, scorer="minmax"),
+    Draft(block_tokens=1, keep=0.3, scorer="lsh", tables=2, bits=2),
     BestKeys(k=1),
     BestKeys(k=3, hold=4),
 ]

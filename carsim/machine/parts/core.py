@@ -23,6 +23,7 @@ class Task:
         tile_bytes: Bytes of one request.
         is_kv: The operand goes to the KV buffer.
         sides: Further transfers: (memory, rate, bytes).
+        held_back: The operand is asked for after ``pre_cycles``.
     """
 
     pre_cycles: int
@@ -33,6 +34,7 @@ class Task:
     tile_bytes: int
     is_kv: bool
     sides: tuple[tuple[int, Fraction, int], ...]
+    held_back: bool = False
 
     def tiles(self) -> Iterator[tuple[int, int]]:
         """(Bytes, compute cycles) of each tile; the last may be smaller."""
@@ -100,15 +102,23 @@ class Core:
         """
         buffers = [DoubleBuffer(self.env, slots) for slots in self.slots]
         self.records = [Record() for _ in self.tasks]
-        self.env.process(self._dma(buffers, fetch_gate))
-        yield self.env.process(self._compute(buffers, start_gate))
+        known = [self.env.event() for _ in self.tasks]
+        self.env.process(self._dma(buffers, fetch_gate, known))
+        yield self.env.process(self._compute(buffers, start_gate, known))
 
-    def _dma(self, buffers: Sequence[DoubleBuffer], gate: simpy.Event) -> Process:
-        """Request tile after tile, each once its slot is free."""
+    def _dma(
+        self,
+        buffers: Sequence[DoubleBuffer],
+        gate: simpy.Event,
+        known: Sequence[simpy.Event],
+    ) -> Process:
+        """Request tile after tile, each once its slot is free and it is known what to fetch."""
         yield gate
-        for task, record in zip(self.tasks, self.records, strict=True):
+        for task, record, ready in zip(self.tasks, self.records, known, strict=True):
             if task.path < 0:
                 continue
+            if task.held_back:
+                yield ready
             buffer, port = buffers[task.is_kv], self.ports[task.path]
             for index, (nbytes, cycles) in enumerate(task.tiles()):
                 yield buffer.free.get(1)
@@ -122,13 +132,18 @@ class Core:
         record.fetched = int(self.env.now)
         buffer.tiles.put(cycles)
 
-    def _compute(self, buffers: Sequence[DoubleBuffer], gate: simpy.Event) -> Process:
+    def _compute(
+        self,
+        buffers: Sequence[DoubleBuffer],
+        gate: simpy.Event,
+        known: Sequence[simpy.Event],
+    ) -> Process:
         """Vector unit, then array, task after task."""
         env = self.env
         array, vector_unit = simpy.Resource(env), simpy.Resource(env)
         sides: list[simpy.Event] = []
         yield gate
-        for task, record in zip(self.tasks, self.records, strict=True):
+        for task, record, ready in zip(self.tasks, self.records, known, strict=True):
             record.begun = int(env.now)
             for path, rate, nbytes in task.sides:
                 written = env.event()
@@ -138,6 +153,7 @@ class Core:
                 with vector_unit.request() as turn:
                     yield turn
                     yield env.timeout(task.pre_cycles)
+            ready.succeed()
             record.array_begun = int(env.now)
             if task.path < 0:
                 yield env.timeout(task.cycles)

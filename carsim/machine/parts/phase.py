@@ -123,6 +123,7 @@ class _Run:
                     for path, rate, nbytes in step.sides
                     if figure(nbytes)
                 ),
+                held_back=step.held_back,
             )
             for step in self._phase.steps
         )

@@ -1,0 +1,192 @@
+"""Policies that choose keys by the data: what they ask of the machine, and when."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from tiny import tiny_design, tiny_trace, write_inputs
+
+from carsim.design import load_design
+from carsim.machine import run
+from carsim.machine.hardware import Hardware
+from carsim.machine.phases import AttendCases, Phases
+from carsim.policy import ATTENTION, AttentionPolicy, Dense, Draft, Streaming, Unit
+from carsim.technology.capacity import contents
+from carsim.technology.fpga import CHOICE
+from carsim.technology.resources import resources
+from carsim.trace import Trace, save_trace
+from carsim.workload.geometry import Video
+
+HALF = Draft(block_tokens=4, keep=0.5)
+SHIPPED = ("kv260", "u280", "u280_compute_bound", "zcu102", "zcu102_16gb", "zcu102_head")
+
+
+def draft_trace(policy: Draft = HALF) -> Trace:
+    """The tiny trace, as if captured under a policy that finds its blocks in as few runs as can be.
+
+    The best blocks are the newest ones, so that there is a run of the prompt and one of the rest.
+    """
+    trace = tiny_trace(attention=policy)
+    prompt = np.array(trace.meta.prompt_lengths)
+    video = np.arange(trace.n_steps)[:, None] + 1
+    complete = (video - 1) // policy.block_tokens
+    unread = complete - np.ceil(complete * policy.keep).astype(int)
+    shape = (trace.n_steps, trace.n_layers, 4, trace.n_rows)
+    tokens = prompt + video - unread * policy.block_tokens
+    runs = np.broadcast_to(1 + (unread > 0)[:, None, None], shape)
+    held = np.broadcast_to(trace.context()[15::16, None], (3, trace.n_layers, trace.n_rows))
+    tokens = np.broadcast_to(tokens[:, None, None], shape)
+    return replace(trace, kv_tokens=tokens, kv_runs=runs, kv_held=held)
+
+
+def test_bytes_read_are_kept_keys_and_values_and_the_policys_own() -> None:
+    own = "policy.attention={kind: draft, block_tokens: 4, keep: 0.5}"
+    trace = draft_trace()
+    report = run(tiny_design(own), [trace])
+    totals = report.row("draft/static").simulation.totals["attention"]
+    # Every row is charged with the mean of all, rounded up. A key or value of a token has 64
+    # elements of a byte, and one of each is written. Of every block of the context, that of the
+    # longest prompt, 4 heads of 16 elements of 8 bits with a scale of 16 are read; a quarter of
+    # one is written.
+    assert trace.kv_tokens is not None
+    means = np.ceil(trace.kv_tokens.mean(axis=(2, 3)))  # [S, L]
+    blocks = sum((5 + step + 1) // 4 for step in range(48))
+    of_row = 2 * 64 * (means.sum() + 48 * 4) + 4 * (blocks * 4 * 18 + 48 * 18)
+    assert sum(totals.dram_bytes) == 4 * of_row
+
+
+def test_the_capacity_counts_pooled_keys() -> None:
+    design, video = tiny_design("policy.attention.kind=draft"), Video(3, 16, 5)
+    held = {content.content: content.nbytes for content in contents(design, video)}
+    assert held["data of the policy"] == 4 * 4 * 4 * 4 * (16 + 2)  # batch, layers, blocks, heads
+    assert held["KV cache"] == 4 * 4 * 2 * 64 * 53
+
+
+@pytest.mark.parametrize("layout", ["separate", "interleaved"])
+def test_a_head_fetches_runs_of_its_own_keys(layout: str) -> None:
+    """Where heads choose alike, the keys of a token lie side by side; K and V do if interleaved."""
+    design = load_design("zcu102", [f"machine.kv_layout={layout}"])
+    hw = Hardware(design)
+    phases, path = Phases(hw), hw.path_of[2]  # type: ignore[index]
+    twice = 1 + (layout == "interleaved")
+    cases = AttendCases(np.array([512]), np.array([32]), np.array([1024]))
+    for policy, chunk in ((HALF, 1024 * twice), (Streaming(), 32768 * twice)):
+        *_, step = phases.attention_phase(None, cases, policy, False).steps
+        assert step.rate == hw.gather_rate(path, chunk)
+    one_run = AttendCases(np.array([512]), np.array([1]), np.array([1024]))
+    *_, step = phases.attention_phase(None, one_run, HALF, False).steps
+    assert step.rate == hw.paths[path].rate
+
+
+def test_interleaved_blocks_are_read_faster() -> None:
+    cases = AttendCases(np.array([512]), np.array([32]), np.array([1024]))
+    separate, interleaved = (
+        int(
+            Phases(Hardware(load_design("zcu102", [f"machine.kv_layout={layout}"])))
+            .attention(None, cases, Draft(), False)
+            .cycles[0]
+        )
+        for layout in ("separate", "interleaved")
+    )
+    assert 1.1 < separate / interleaved < 1.4  # 0.72 and 0.98 of the rate of long reads
+
+
+def test_runs_of_one_length_class_are_one_phase() -> None:
+    phases = Phases(Hardware(load_design("zcu102")))
+    tokens, runs = (each.ravel() for each in np.meshgrid([160, 512, 528], np.arange(1, 60)))
+    cases = AttendCases(tokens, runs, tokens * 2)
+    alike = phases.alike(cases, HALF)
+    assert len(np.unique(alike.runs[alike.attended == 512])) == 7  # of 59
+    whole, fewer = (phases.attention(None, each, HALF, False) for each in (cases, alike))
+    np.testing.assert_array_equal(whole.cycles, fewer.cycles)
+
+
+@pytest.mark.parametrize("policy", [Dense(), Streaming()])
+@pytest.mark.parametrize("name", SHIPPED)
+def test_policies_without_a_unit_take_nothing(name: str, policy: AttentionPolicy) -> None:
+    """Designs of before keep their resources, component by component."""
+    assert policy.unit() == Unit()
+    design = load_design(name)
+    policies = design.policy.model_copy(update={"attention": policy})
+    used = resources(design.model_copy(update={"policy": policies}))
+    assert used == resources(design)
+    assert CHOICE not in used.by_component
+
+
+def test_the_unit_of_a_policy_has_its_price() -> None:
+    design = load_design("zcu102", ["policy.attention.kind=draft"])
+    used, plain = resources(design), resources(load_design("zcu102"))
+    # Two cores; 13 levels of a heap of 4,096 entries of 32 bits, two LUTs a bit of comparator;
+    # 16 KiB read in words of 32 bits are four block RAMs of 1,024 x 36, or an UltraRAM.
+    assert used.by_component[CHOICE] == {"dsp": 0, "lut": 2 * 13 * 32 * 2, "bram36": 8, "uram": 0}
+    more = used.totals["lut"] - plain.totals["lut"]
+    assert more == pytest.approx(1.2 * (2 * 13 * 32 * 2 + 8 * 26), abs=3)  # addressing, control
+
+
+def test_the_search_is_exposed() -> None:
+    """Every policy that scans: the scan, and what it reads first, delay the first key."""
+    phases = Phases(Hardware(load_design("zcu102")))
+    cases = AttendCases(np.array([528]), np.array([9]), np.array([2048]))
+    for kind in ATTENTION.values():
+        policy = kind.model_validate({})
+        scan = policy.side_work(np.array([2048]), 32, 32, 128).scan_cycles
+        if policy.records and np.any(scan):
+            *_, step = phases.attention_phase(None, cases, policy, False).steps
+            assert step.held_back
+            assert int(step.pre_cycles.max()) == scan
+    assert Draft().side_work(np.array([2048]), 32, 32, 128).scan_cycles == 128 * 32
+
+
+# ------------------------------------------------------------------------- from the command line
+
+
+def test_a_trace_of_another_choice_is_refused_in_one_line(
+    call: Any, toy: tuple[str, str], tmp_path: Any
+) -> None:
+    path = tmp_path / "draft.npz"
+    save_trace(path, draft_trace())
+    same = "policy.attention={kind: draft, block_tokens: 4, keep: 0.5}"
+    status, out, _ = call("run", toy[0], "--trace", path, "--set", same, "--json")
+    assert status == 0
+    rows = {row["key"]: row for row in json.loads(out)["policies"]}
+    assert rows["replay+draft/drs"]["attention"]["keep"] == 0.5
+    other = same.replace("0.5", "0.25")
+    status, out, err = call("run", toy[0], "--trace", path, "--set", other)
+    assert (status, out) == (2, "")
+    assert len(err.strip().splitlines()) == 1
+    assert "draft.npz: was captured under draft attention (" in err
+    assert "depends on the data; pass a trace that was captured under it" in err
+    status, _, err = call("run", toy[0], "--trace", toy[1], "--set", same)
+    assert (status, len(err.strip().splitlines())) == (2, 1)
+    both = ("--trace", path, "--trace", save(tmp_path, Draft(block_tokens=4, keep=0.25)))
+    assert call("run", toy[0], *both, "--set", other)[0] == 0
+
+
+def save(folder: Any, policy: Draft) -> Any:
+    """A file with the trace of a policy."""
+    path = folder / "other.npz"
+    save_trace(path, draft_trace(policy))
+    return path
+
+
+@pytest.fixture
+def toy(tmp_path: Any) -> tuple[str, str]:
+    return write_inputs(tmp_path)
+
+
+@pytest.fixture
+def call(monkeypatch: Any, capsys: Any) -> Any:
+    """Run ``carsim`` with arguments; returns status, standard output and standard error."""
+    import sys
+
+    from carsim.cli import main
+
+    def run(*arguments: Any) -> Any:
+        monkeypatch.setattr(sys, "argv", ["carsim", *map(str, arguments)])
+        with pytest.raises(SystemExit) as end:
+            main()
+        return end.value.code, *capsys.readouterr()
+
+    return run
