@@ -17,7 +17,7 @@ from carsim.decoder.recall import Recall, mass_kept
 from carsim.decoder.structures import LayerRecord, Policy
 from carsim.errors import InputError
 from carsim.policy import CacheShape, Dense, Draft, Query
-from carsim.policy.base import KvReads
+from carsim.policy.base import KvReads, Recorded
 from carsim.policy.search import (
     EXACT_BITS,
     best,
@@ -157,8 +157,9 @@ def test_exactly_k_blocks_and_what_is_read_in_any_case(cache: Cache) -> None:
     np.testing.assert_array_equal(read.sum(axis=-1), exactly[:, None].repeat(KV, 1))
     begins = read & ~np.pad(read[..., :-1], ((0, 0), (0, 0), (1, 0)))
     counted = KvReads(*(each.sum(axis=-1).T[None, None] for each in (read, begins)))
-    problems = policy.check_reads(lengths, context[None, None, None], counted)
-    assert not any(bad.any() for _, _, bad in problems)
+    held = context[None, None]
+    recorded = Recorded(counted, held, context[None, None, None], lengths, policy.block_tokens)
+    assert not any(bad.any() for _, _, bad in policy.check_reads(recorded))
 
 
 @given(st.integers(1, 6), st.integers(1, 60), st.integers(0, 99), st.integers(0, 2))
