@@ -41,9 +41,8 @@ from carsim.policy.base import (
     Selection,
     SideWork,
 )
+from carsim.policy.search import Codes, hyperplanes, signatures
 from carsim.section import NonNegativeInt
-
-Codes = NDArray[np.uint16]
 
 
 @dataclass(eq=False)
@@ -153,20 +152,3 @@ class AnnCa(AttentionPolicy):
         return SideWork(
             macs=n_heads * planes * head_dim, element_ops=n_heads * (planes + self.tables)
         )
-
-
-def hyperplanes(tables: int, bits: int, head_dim: int, seed: int) -> NDArray[np.float64]:
-    """Normals of random hyperplanes, [tables, bits, hd]: those of fewer tables are the first."""
-    return np.random.default_rng(seed).standard_normal((tables, bits, head_dim))
-
-
-def signatures(vectors: Array, planes: NDArray[np.float64]) -> Codes:
-    """Codes of vectors [.., hd], uint16[.., tables]: a bit for the side of each plane they lie on.
-
-    Two vectors share a bit with a chance of 1 - angle / pi (Charikar, STOC 2002). Vectors are
-    summed up channel by channel, so that equal ones get equal codes whatever stands beside them.
-    """
-    sides = np.einsum("...d,tbd->...tb", vectors, planes.astype(vectors.dtype)) > 0
-    weights = (1 << np.arange(planes.shape[1])).astype(np.uint16)
-    codes: Codes = (sides * weights).sum(axis=-1, dtype=np.uint16)
-    return codes

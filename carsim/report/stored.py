@@ -20,6 +20,7 @@ from carsim.machine import Report, RowResult
 from carsim.metrics import METRICS, OLD_NAMES, Value, figures
 from carsim.metrics.frames import key_of, limit_records
 from carsim.metrics.metric import finite
+from carsim.metrics.table import RESOURCES
 from carsim.units import GB
 
 SCHEMA_VERSION = 2
@@ -360,7 +361,11 @@ def _policy(row: RowResult, report: Report) -> StoredPolicy:
             for part in row.energy_parts_per_video.parts
         },
         breakdown_s=row.seconds_by_category,
-        **figures(row, report),  # type: ignore[arg-type]
+        **{  # type: ignore[arg-type]
+            name: value
+            for name, value in figures(row, report).items()
+            if name not in RESOURCES or name in report.fit.counts  # none of other technologies
+        },
     )
 
 

@@ -16,7 +16,7 @@ from carsim.decoder.structures import LayerRecord, Policy
 from carsim.errors import InputError
 from carsim.machine import run as run_design
 from carsim.policy import AnnCa, Dense
-from carsim.policy.ann_ca import hyperplanes, signatures
+from carsim.policy.search import hyperplanes, signatures
 from carsim.trace import Trace
 from carsim.trace.file import check_trace
 
