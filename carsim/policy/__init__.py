@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Annotated, Union
 
 from pydantic import Discriminator, SerializeAsAny
 
+from carsim.policy.ann import Ann
 from carsim.policy.base import (
     AttentionPolicy,
     CacheShape,
@@ -49,6 +50,7 @@ ATTENTION: dict[str, type[AttentionPolicy]] = {
     "dense": Dense,
     "streaming": Streaming,
     "draft": Draft,
+    "ann": Ann,
 }
 """Kinds of attention by the name that YAML and traces give them."""
 
@@ -70,6 +72,7 @@ else:
 __all__ = [
     "ATTENTION",
     "PLAIN",
+    "Ann",
     "Attention",
     "AttentionPolicy",
     "CacheShape",
