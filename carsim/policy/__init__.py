@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Annotated, Union
 
 from pydantic import Discriminator, SerializeAsAny
 
+from carsim.policy.ann import Ann
 from carsim.policy.ann_ca import AnnCa
 from carsim.policy.base import (
     AttentionPolicy,
@@ -53,6 +54,7 @@ ATTENTION: dict[str, type[AttentionPolicy]] = {
     "temp_cache": TempCache,
     "ann_ca": AnnCa,
     "draft": Draft,
+    "ann": Ann,
 }
 """Kinds of attention by the name that YAML and traces give them."""
 
@@ -74,6 +76,7 @@ else:
 __all__ = [
     "ATTENTION",
     "PLAIN",
+    "Ann",
     "AnnCa",
     "Attention",
     "AttentionPolicy",

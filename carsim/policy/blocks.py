@@ -202,7 +202,7 @@ class Signatures(Scorer):
     them, so that a score takes no product, and a cycle for each of its rounds.
 
     Attributes:
-        codes: Of all keys of the video, [L, B, KV, tables, S].
+        codes: Of all keys, by their places in blocks, [L, B, KV, tables, tokens, blocks].
     """
 
     uses = ("tables", "bits", "seed")
@@ -210,20 +210,20 @@ class Signatures(Scorer):
     def __init__(self, blocks: Blocks, cache: CacheShape) -> None:
         self.blocks = blocks
         self._planes = hyperplanes(blocks.tables, blocks.bits, cache.head_dim, blocks.seed)
-        size = cache.n_layers, cache.n_rows, cache.n_kv_heads, blocks.tables
-        self.codes = np.zeros((*size, cache.n_slots - cache.prompt_slots), np.uint16)
+        size = cache.n_layers, cache.n_rows, cache.n_kv_heads, blocks.tables, blocks.tokens
+        n_blocks = -(-(cache.n_slots - cache.prompt_slots) // blocks.tokens)
+        self.codes = np.zeros((*size, n_blocks), np.uint16)
 
     def append(self, layer: int, token: int, key: Array) -> None:
         """Write down its signatures."""
-        self.codes[layer, ..., token] = signatures(key, self._planes)
+        block, place = divmod(token, self.blocks.tokens)
+        self.codes[layer, ..., place, block] = signatures(key, self._planes)
 
     def scores(self, layer: int, complete: int, q: Array) -> Array:
         """Tables in which the query meets a key of the block."""
-        tokens = self.blocks.tokens
-        keys = self.codes[layer][:, :, None, :, : complete * tokens]  # [B, KV, 1, t, tokens]
-        met = keys == signatures(q, self._planes)[..., None]  # [B, KV, g, t, tokens]
-        in_block = met.reshape(*met.shape[:-1], complete, tokens).any(axis=-1)
-        scores: Array = in_block.sum(axis=-2, dtype=np.float32)
+        keys = self.codes[layer][:, :, None, ..., :complete]  # [B, KV, 1, t, tokens, complete]
+        met = keys == signatures(q, self._planes)[..., None, None]
+        scores: Array = met.any(axis=-2).sum(axis=-2, dtype=np.float32)
         return scores
 
     @staticmethod

@@ -48,18 +48,22 @@ def share_of(share: float, number: Any) -> Any:
     return -(-number * numerator // denominator)
 
 
-def best(scores: Array, k: int) -> Bools:
+def best(scores: Array, k: Ints | int) -> Bools:
     """The k highest scores of the last axis; of equal ones the later, which are newer.
 
-    >>> best(np.array([[3, 1, 3, 2], [1, 1, 1, 1]]), 2).astype(int).tolist()
-    [[1, 0, 1, 0], [0, 0, 1, 1]]
+    Args:
+        scores: [.., n].
+        k: One for all, or of a shape that broadcasts to [..].
+
+    >>> best(np.array([[3, 1, 3, 2], [1, 1, 1, 1]]), np.array([2, 3])).astype(int).tolist()
+    [[1, 0, 1, 0], [0, 1, 1, 1]]
     """
     n = scores.shape[-1]
-    if k >= n:
-        return np.ones(scores.shape, np.bool_)
-    least = np.partition(scores, n - k, axis=-1)[..., n - k, None]
+    k = np.broadcast_to(k, scores.shape[:-1])[..., None]
+    place = np.clip(n - k, 0, n - 1)
+    least = np.take_along_axis(np.partition(scores, np.unique(place), axis=-1), place, axis=-1)
     chosen: Bools = scores >= least
-    if np.count_nonzero(chosen) > k * (scores.size // n):
+    if np.count_nonzero(chosen) != k.sum():  # ties, or k is 0 or above n
         above, equal = scores > least, scores == least
         newest_first = equal[..., ::-1].cumsum(axis=-1)[..., ::-1]
         chosen = above | (equal & (newest_first <= k - above.sum(axis=-1, keepdims=True)))
@@ -104,8 +108,7 @@ def signatures(vectors: Array, planes: NDArray[np.float64]) -> Codes:
     codes whatever stands beside them.
     """
     sides = np.einsum("...d,tbd->...tb", vectors, planes.astype(vectors.dtype)) > 0
-    weights = (1 << np.arange(planes.shape[1])).astype(np.uint16)
-    codes: Codes = (sides * weights).sum(axis=-1, dtype=np.uint16)
+    codes: Codes = (sides @ (2.0 ** np.arange(planes.shape[1]))).astype(np.uint16)
     return codes
 
 

@@ -1,12 +1,9 @@
 """Policies that choose keys by the data: what they ask of the machine, and when."""
 
-import json
-from dataclasses import replace
-from typing import Any
-
 import numpy as np
 import pytest
-from tiny import tiny_design, tiny_trace, write_inputs
+from policy_maker import draft_trace
+from tiny import tiny_design
 
 from carsim.design import load_design
 from carsim.machine import run
@@ -16,34 +13,15 @@ from carsim.policy import ATTENTION, AttentionPolicy, Dense, Draft, Streaming, U
 from carsim.technology.capacity import contents
 from carsim.technology.fpga import CHOICE
 from carsim.technology.resources import resources
-from carsim.trace import Trace, save_trace
 from carsim.workload.geometry import Video
 
 HALF = Draft(block_tokens=4, keep=0.5)
 SHIPPED = ("kv260", "u280", "u280_compute_bound", "zcu102", "zcu102_16gb", "zcu102_head")
 
 
-def draft_trace(policy: Draft = HALF) -> Trace:
-    """The tiny trace, as if captured under a policy that finds its blocks in as few runs as can be.
-
-    The best blocks are the newest ones, so that there is a run of the prompt and one of the rest.
-    """
-    trace = tiny_trace(attention=policy)
-    prompt = np.array(trace.meta.prompt_lengths)
-    video = np.arange(trace.n_steps)[:, None] + 1
-    complete = (video - 1) // policy.block_tokens
-    unread = complete - np.ceil(complete * policy.keep).astype(int)
-    shape = (trace.n_steps, trace.n_layers, 4, trace.n_rows)
-    tokens = prompt + video - unread * policy.block_tokens
-    runs = np.broadcast_to(1 + (unread > 0)[:, None, None], shape)
-    held = np.broadcast_to(trace.context()[15::16, None], (3, trace.n_layers, trace.n_rows))
-    tokens = np.broadcast_to(tokens[:, None, None], shape)
-    return replace(trace, kv_tokens=tokens, kv_runs=runs, kv_held=held)
-
-
 def test_bytes_read_are_kept_keys_and_values_and_the_policys_own() -> None:
     own = "policy.attention={kind: draft, block_tokens: 4, keep: 0.5}"
-    trace = draft_trace()
+    trace = draft_trace(HALF)
     report = run(tiny_design(own), [trace])
     totals = report.row("draft/static").simulation.totals["attention"]
     # Every row is charged with the mean of all, rounded up. A key or value of a token has 64
@@ -137,56 +115,3 @@ def test_the_search_is_exposed() -> None:
             assert step.held_back
             assert int(step.pre_cycles.max()) == scan
     assert Draft().side_work(np.array([2048]), 32, 32, 128).scan_cycles == 128 * 32
-
-
-# ------------------------------------------------------------------------- from the command line
-
-
-def test_a_trace_of_another_choice_is_refused_in_one_line(
-    call: Any, toy: tuple[str, str], tmp_path: Any
-) -> None:
-    path = tmp_path / "draft.npz"
-    save_trace(path, draft_trace())
-    same = "policy.attention={kind: draft, block_tokens: 4, keep: 0.5}"
-    status, out, _ = call("run", toy[0], "--trace", path, "--set", same, "--json")
-    assert status == 0
-    rows = {row["key"]: row for row in json.loads(out)["policies"]}
-    assert rows["replay+draft/drs"]["attention"]["keep"] == 0.5
-    other = same.replace("0.5", "0.25")
-    status, out, err = call("run", toy[0], "--trace", path, "--set", other)
-    assert (status, out) == (2, "")
-    assert len(err.strip().splitlines()) == 1
-    assert "draft.npz: was captured under draft attention (" in err
-    assert "depends on the data; pass a trace that was captured under it" in err
-    status, _, err = call("run", toy[0], "--trace", toy[1], "--set", same)
-    assert (status, len(err.strip().splitlines())) == (2, 1)
-    both = ("--trace", path, "--trace", save(tmp_path, Draft(block_tokens=4, keep=0.25)))
-    assert call("run", toy[0], *both, "--set", other)[0] == 0
-
-
-def save(folder: Any, policy: Draft) -> Any:
-    """A file with the trace of a policy."""
-    path = folder / "other.npz"
-    save_trace(path, draft_trace(policy))
-    return path
-
-
-@pytest.fixture
-def toy(tmp_path: Any) -> tuple[str, str]:
-    return write_inputs(tmp_path)
-
-
-@pytest.fixture
-def call(monkeypatch: Any, capsys: Any) -> Any:
-    """Run ``carsim`` with arguments; returns status, standard output and standard error."""
-    import sys
-
-    from carsim.cli import main
-
-    def run(*arguments: Any) -> Any:
-        monkeypatch.setattr(sys, "argv", ["carsim", *map(str, arguments)])
-        with pytest.raises(SystemExit) as end:
-            main()
-        return end.value.code, *capsys.readouterr()
-
-    return run

@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from decoder_maker import MASK, PROMPT, Kept, make_config, make_inputs, make_weights, run
+from decoder_maker import MASK, Kept, make_config, make_inputs, make_weights, run
 from decoder_oracle import oracle_decode
+from policy_maker import make_trace
 from toy_policies import TOYS, BestKeys, EverySecondBlock, registered
 
 from carsim.decoder.structures import Policy
-from carsim.policy import ATTENTION, AttentionPolicy, Dense, Draft, Query, Selection, Streaming
+from carsim.policy import ATTENTION, Ann, AttentionPolicy, Dense, Draft, Query, Selection, Streaming
 from carsim.trace import TraceMeta, load_trace, save_trace
 from carsim.trace.meta import parse_meta
 
@@ -26,6 +27,8 @@ EXAMPLES: list[AttentionPolicy] = [
     Draft(block_tokens=2, keep=0.5, pooled_bits=3),
     Draft(block_tokens=2, keep=0.3, scorer="minmax"),
     Draft(block_tokens=1, keep=0.3, scorer="lsh", tables=2, bits=2),
+    Ann(bits=2, tables=2, sinks=1, window=2),
+    Ann(search="quantised", keep=0.4, key_bits=3, sinks=0, window=1),
     BestKeys(k=1),
     BestKeys(k=3, hold=4),
 ]
@@ -173,22 +176,3 @@ def test_what_a_policy_reads_is_kept_in_the_trace(tmp_path: Path) -> None:
         np.testing.assert_array_equal(getattr(loaded, name), getattr(trace, name))
     assert loaded.kv_held is not None
     assert loaded.kv_held[1:].max() == 6
-
-
-def make_trace(policy: AttentionPolicy) -> Any:
-    """A trace of a decoding under the policy."""
-    from trace_maker import make_meta
-
-    from carsim.trace import Trace
-
-    config, kept = make_config(), decode(policy)
-    meta = make_meta(
-        decoded=config.geometry,
-        tokens_per_frame=3,
-        prompt_tokens=PROMPT,
-        prompt_lengths=tuple(int(length) for length in MASK.sum(axis=1)),
-        tau=0.0,
-        attention=policy,
-    )
-    kv = {"kv_tokens": kept.tokens, "kv_runs": kept.runs, "kv_held": kept.held}
-    return Trace(kept.replay, kept.tas, meta, **(kv if policy.records else {}))

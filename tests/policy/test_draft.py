@@ -6,17 +6,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from decoder_maker import MASK, PROMPT, Kept, make_config, make_inputs, make_weights, run
+from decoder_maker import MASK, Kept, make_config, make_inputs, make_weights, run
 from decoder_oracle import oracle_decode
 from hypothesis import given
 from hypothesis import strategies as st
-from trace_maker import make_meta
+from policy_maker import GROUP, KV, WIDTH, Cache, make_trace
 
 from carsim.decoder.decode import decode, prefill
 from carsim.decoder.recall import Recall, mass_kept
 from carsim.decoder.structures import LayerRecord, Policy
 from carsim.errors import InputError
-from carsim.policy import CacheShape, Dense, Draft, Query
+from carsim.policy import Dense, Draft
 from carsim.policy.base import KvReads, Recorded
 from carsim.policy.search import (
     EXACT_BITS,
@@ -26,61 +26,7 @@ from carsim.policy.search import (
     signatures,
     vector_bytes,
 )
-from carsim.trace import Trace
 from carsim.trace.file import check_trace
-
-KV, GROUP, WIDTH = 2, 2, 4
-
-
-class Cache:
-    """A cache of random keys, fed to a policy token by token: three rows with padded prompts."""
-
-    def __init__(self, policy: Draft, video: int, seed: int, prompt: int = 4) -> None:
-        rng = np.random.default_rng(seed)
-        self.policy, self.prompt, self.video = policy, prompt, video
-        self.padding = np.array([0, prompt - 1, prompt // 2])
-        self.keys = rng.normal(size=(3, KV, prompt + video, WIDTH))
-        self.queries = rng.normal(size=(3, KV * GROUP, WIDTH))
-        self.feed_all()
-
-    def feed_all(self) -> None:
-        """Begin anew with the keys there are."""
-        shape = CacheShape(
-            n_layers=2,
-            n_heads=KV * GROUP,
-            n_kv_heads=KV,
-            head_dim=WIDTH,
-            tokens_per_frame=self.video,
-            prompt_slots=self.prompt,
-            n_slots=self.prompt + self.video + 7,
-            padding=self.padding,
-            rope_theta=1e4,
-            dtype=np.dtype("float64"),
-        )
-        self.state = self.policy.begin(shape)
-        self.feed(slice(0, self.prompt))
-        for slot in range(self.prompt, self.prompt + self.video):
-            self.feed(slice(slot, slot + 1))
-
-    def feed(self, slots: slice) -> None:
-        keys = self.keys[:, :, slots]
-        self.policy.append(self.state, 1, slots, keys + 99, keys, keys)
-
-    @property
-    def read(self) -> Any:
-        """bool[B, KV, end]: slots that are read."""
-        query = Query(self.queries + 99, self.queries, self.keys, self.padding)
-        chosen = self.policy.select(self.state, 1, query)
-        return chosen.read(self.padding, self.keys.shape[2], KV).swapaxes(0, 1)
-
-    @property
-    def kept(self) -> list[list[list[int]]]:
-        """Complete blocks that are read, by row and key head; each is read whole or not at all."""
-        size, blocks = self.policy.block_tokens, (self.video - 1) // self.policy.block_tokens
-        whole = self.read[..., self.prompt :][..., : blocks * size]
-        whole = whole.reshape(3, KV, blocks, size)
-        assert (whole.all(axis=-1) == whole.any(axis=-1)).all()
-        return [[np.flatnonzero(head.all(axis=-1)).tolist() for head in row] for row in whole]
 
 
 def slow(cache: Cache, row: int, head: int) -> list[int]:
@@ -349,21 +295,6 @@ def test_a_trace_is_held_against_the_blocks_that_the_policy_reads() -> None:
     other = trace.meta.model_copy(update={"attention": Draft(block_tokens=2, keep=0.75)})
     with pytest.raises(InputError, match="'kv_tokens'"):
         check_trace(replace(trace, meta=other), "a.npz")
-
-
-def make_trace(policy: Draft) -> Trace:
-    """A trace of a decoding under the policy."""
-    kept = run(make_config(), Policy((0.0, 0.0), attention=policy))[2]
-    meta = make_meta(
-        decoded=make_config().geometry,
-        tokens_per_frame=3,
-        prompt_tokens=PROMPT,
-        prompt_lengths=tuple(int(length) for length in MASK.sum(axis=1)),
-        tau=0.0,
-        attention=policy,
-    )
-    kv = {"kv_tokens": kept.tokens, "kv_runs": kept.runs, "kv_held": kept.held}
-    return Trace(kept.replay, kept.tas, meta, **kv)
 
 
 def test_side_work_of_the_scorers_by_hand() -> None:

@@ -1,0 +1,52 @@
+"""Policies that choose keys by the data, from the command line."""
+
+import json
+
+from policy_maker import draft_trace
+
+from carsim.policy import Draft
+from carsim.trace import save_trace
+
+HALF = "policy.attention={kind: draft, block_tokens: 4, keep: 0.5}"
+
+
+def test_a_trace_of_another_choice_is_refused_in_one_line(call, toy, tmp_path):
+    path, other = tmp_path / "draft.npz", tmp_path / "other.npz"
+    save_trace(path, draft_trace(Draft(block_tokens=4, keep=0.5)))
+    save_trace(other, draft_trace(Draft(block_tokens=4, keep=0.25)))
+    status, out, _ = call("run", toy[0], "--trace", path, "--set", HALF, "--json")
+    assert status == 0
+    rows = {row["key"]: row for row in json.loads(out)["policies"]}
+    assert rows["replay+draft/drs"]["attention"]["keep"] == 0.5
+    quarter = HALF.replace("0.5", "0.25")
+    for policy in (quarter, "policy.attention={kind: ann}"):
+        status, out, err = call("run", toy[0], "--trace", path, "--set", policy)
+        assert (status, out) == (2, "")
+        assert len(err.strip().splitlines()) == 1
+        assert "draft.npz: was captured under draft attention (" in err
+        assert "depends on the data; pass a trace that was captured under it" in err
+    status, _, err = call("run", toy[0], "--trace", toy[1], "--set", HALF)
+    assert (status, len(err.strip().splitlines())) == (2, 1)
+    # Of several traces of a kind, a row takes that of its own fields.
+    both = ("--trace", path, "--trace", other)
+    assert call("run", toy[0], *both, "--set", quarter)[0] == 0
+    assert call("run", toy[0], *both, "--set", HALF)[0] == 0
+
+
+def test_fields_that_do_nothing_are_refused_in_one_line(call, toy):
+    policy = "policy.attention={kind: draft, tables: 2}"
+    status, out, err = call("run", toy[0], "--trace", toy[1], "--set", policy)
+    assert (status, out) == (2, "")
+    assert err == (
+        "carsim: --set policy.attention: $.policy.attention.tables: does nothing under scorer "
+        "'mean'; leave it out\n"
+    )
+
+
+def test_a_trace_says_what_was_read(call, tmp_path):
+    path = tmp_path / "draft.npz"
+    save_trace(path, draft_trace(Draft(block_tokens=4, keep=0.5)))
+    status, out, err = call("trace", "info", path)
+    assert (status, err) == (0, "")
+    text = " ".join(out.replace("│", " ").split())
+    assert "draft attention (block_tokens 4, keep 0.5, scorer mean, pooled_bits 8)" in text

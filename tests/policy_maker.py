@@ -1,0 +1,101 @@
+"""Caches and traces of policies that choose keys, for their tests."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from decoder_maker import MASK, PROMPT, make_config, run
+from tiny import tiny_trace
+from trace_maker import make_meta
+
+from carsim.decoder.structures import Policy
+from carsim.policy import AttentionPolicy, CacheShape, Draft, Query
+from carsim.trace import Trace
+
+KV, GROUP, WIDTH = 2, 2, 4
+
+
+class Cache:
+    """A cache of random keys, fed to a policy token by token: three rows with padded prompts."""
+
+    def __init__(self, policy: AttentionPolicy, video: int, seed: int, prompt: int = 4) -> None:
+        rng = np.random.default_rng(seed)
+        self.policy: Any = policy
+        self.prompt, self.video = prompt, video
+        self.padding = np.array([0, prompt - 1, prompt // 2])
+        self.keys = rng.normal(size=(3, KV, prompt + video, WIDTH))
+        self.queries = rng.normal(size=(3, KV * GROUP, WIDTH))
+        self.feed_all()
+
+    def feed_all(self) -> None:
+        """Begin anew with the keys there are."""
+        shape = CacheShape(
+            n_layers=2,
+            n_heads=KV * GROUP,
+            n_kv_heads=KV,
+            head_dim=WIDTH,
+            tokens_per_frame=self.video,
+            prompt_slots=self.prompt,
+            n_slots=self.prompt + self.video + 7,
+            padding=self.padding,
+            rope_theta=1e4,
+            dtype=np.dtype("float64"),
+        )
+        self.state = self.policy.begin(shape)
+        self.feed(slice(0, self.prompt))
+        for slot in range(self.prompt, self.prompt + self.video):
+            self.feed(slice(slot, slot + 1))
+
+    def feed(self, slots: slice) -> None:
+        keys = self.keys[:, :, slots]
+        self.policy.append(self.state, 1, slots, keys + 99, keys, keys)
+
+    @property
+    def read(self) -> Any:
+        """bool[B, KV, end]: slots that are read."""
+        query = Query(self.queries + 99, self.queries, self.keys, self.padding)
+        chosen = self.policy.select(self.state, 1, query)
+        return chosen.read(self.padding, self.keys.shape[2], KV).swapaxes(0, 1)
+
+    @property
+    def kept(self) -> list[list[list[int]]]:
+        """Complete blocks that are read, by row and key head; each is read whole or not at all."""
+        size, blocks = self.policy.block_tokens, (self.video - 1) // self.policy.block_tokens
+        whole = self.read[..., self.prompt :][..., : blocks * size]
+        whole = whole.reshape(3, KV, blocks, size)
+        assert (whole.all(axis=-1) == whole.any(axis=-1)).all()
+        return [[np.flatnonzero(head.all(axis=-1)).tolist() for head in row] for row in whole]
+
+
+def make_trace(policy: AttentionPolicy) -> Trace:
+    """A trace of a decoding under the policy."""
+    config = make_config()
+    kept = run(config, Policy((0.0, 0.0), attention=policy))[2]
+    meta = make_meta(
+        decoded=config.geometry,
+        tokens_per_frame=3,
+        prompt_tokens=PROMPT,
+        prompt_lengths=tuple(int(length) for length in MASK.sum(axis=1)),
+        tau=0.0,
+        attention=policy,
+    )
+    kv = {"kv_tokens": kept.tokens, "kv_runs": kept.runs, "kv_held": kept.held}
+    return Trace(kept.replay, kept.tas, meta, **(kv if policy.records else {}))
+
+
+def draft_trace(policy: Draft) -> Trace:
+    """The tiny trace, as if captured under a policy that finds its blocks in as few runs as can be.
+
+    The best blocks are the newest ones, so that there is a run of the prompt and one of the rest.
+    """
+    trace = tiny_trace(attention=policy)
+    prompt = np.array(trace.meta.prompt_lengths)
+    video = np.arange(trace.n_steps)[:, None] + 1
+    complete = (video - 1) // policy.block_tokens
+    unread = complete - np.ceil(complete * policy.keep).astype(int)
+    shape = (trace.n_steps, trace.n_layers, 4, trace.n_rows)
+    tokens = prompt + video - unread * policy.block_tokens
+    runs = np.broadcast_to(1 + (unread > 0)[:, None, None], shape)
+    held = np.broadcast_to(trace.context()[15::16, None], (3, trace.n_layers, trace.n_rows))
+    tokens = np.broadcast_to(tokens[:, None, None], shape)
+    return replace(trace, kv_tokens=tokens, kv_runs=runs, kv_held=held)
