@@ -5,6 +5,7 @@ tasks of a worker that has died, and gives up one that kills several workers.
 """
 
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import Any
 
 from distributed import Client, KilledWorker, Security, WorkerPlugin
@@ -87,7 +88,8 @@ class Cluster(workers.Workers):
         """Leave the cluster."""
         super().close()
         if self._client.status == "running":
-            self._client.unregister_worker_plugin(self.job)
+            with suppress(OSError):  # a scheduler that goes meanwhile has nothing to forget
+                self._client.unregister_worker_plugin(self.job)
         self._client.close()
 
 

@@ -136,3 +136,16 @@ def test_a_scheduler_without_workers_is_one_line(tmp_path):
         pytest.raises(InputError, match="the scheduler has no workers"),
     ):
         fill(store, study, scheduler=address)
+
+
+def test_a_scheduler_that_goes_as_a_sweep_leaves_is_no_error(tmp_path, monkeypatch):
+    study = load_study(write_study(tmp_path, axes=AXES))
+    with cluster(tmp_path, 1) as (address, _):
+        leaving = dask.Cluster(study, address)
+
+        def lost(*_):
+            raise distributed.comm.core.CommClosedError("Stream is closed")
+
+        monkeypatch.setattr(leaving._client, "unregister_worker_plugin", lost)
+        leaving.close()
+        assert leaving._client.status == "closed"
