@@ -22,6 +22,7 @@ from carsim.explore.points import Point
 from carsim.explore.study import Study, trace_names
 from carsim.machine.batches import Batches, make_batches
 from carsim.machine.compare import (
+    check_sets,
     decisions_for,
     kv_held_of,
     rule_of,
@@ -82,6 +83,7 @@ class Evaluator:
         names = trace_names(changes.get("trace", study.file.traces), "trace")
         traces = [study.traces[name] for name in names]
         video = _asked_for(video_of(design, traces), changes)
+        check_sets(design, video)
         replays = changes.get("replay", True)
         if not isinstance(replays, bool):
             raise InputError("replay", f"got {shown(replays)}", "give true or false")

@@ -178,12 +178,12 @@ def make_batches(decisions: Decisions, batch: int, tokens_per_step: int = 1) -> 
     Args:
         decisions: Decisions of all rows of a trace.
         batch: Sequences in lockstep.
-        tokens_per_step: Tokens of each that a step decodes; B is the product of both, the first
-            tokens of all sequences standing before the second ones.
+        tokens_per_step: Tokens of each that a step decodes, a divisor of S; B is the product of
+            both, the first tokens of all sequences standing before the second ones.
 
     Raises:
-        InputError: Fewer rows than ``batch``, a batch that would split a pair, steps that are no
-            whole number of sets, or sets of a policy whose reads were recorded token by token.
+        InputError: Fewer rows than ``batch``, a batch that would split a pair, or sets of tokens
+            where reads were recorded token by token.
     """
     paired = [row for pair in decisions.pairs for row in pair]
     order = paired or list(range(decisions.n_rows))
@@ -203,20 +203,17 @@ def make_batches(decisions: Decisions, batch: int, tokens_per_step: int = 1) -> 
     n_batches = len(order) // batch
     kept = order[: n_batches * batch]
     steps, layers = decisions.replay.shape[:2]
-    if steps % tokens_per_step or (decisions.reads is not None and tokens_per_step > 1):
+    if decisions.reads is not None and tokens_per_step > 1:
         raise InputError(
             "policy.tokens_per_step",
-            f"{tokens_per_step} tokens do not divide a video of {steps}"
-            if steps % tokens_per_step
-            else "what attention reads was recorded for one token at a time",
-            "decode 1 token a step, or a number that divides a frame under another attention",
+            "what attention reads was recorded for one token at a time",
+            "decode 1 token a step, or take an attention that does not depend on the data",
         )
     grouped = decisions.replay[:, :, kept].reshape(steps, layers, n_batches, batch)
 
     def mean(of_heads: NDArray[Any]) -> NDArray[np.int64]:  # [S, L, KV, rows] -> [G, S, L]
-        of_rows = of_heads.sum(axis=2, dtype=np.int64)[
-            ..., kept
-        ]  # heads first: a third of the time
+        # Heads are summed first, which takes a third of the time.
+        of_rows = of_heads.sum(axis=2, dtype=np.int64)[..., kept]
         summed = of_rows.reshape(steps, layers, n_batches, batch).sum(axis=-1)
         return np.moveaxis(-(-summed // (of_heads.shape[2] * batch)), 2, 0)
 

@@ -67,6 +67,7 @@ def run(
         MisfitError: The design does not fit, and that was not allowed.
     """
     video = video_of(design, traces)
+    check_sets(design, video)
     own = own_variant(design)
     fit = check_fit(design, video, rule_of(design, own, traces), kv_held_of(own, traces, video))
     if not fit.fits and not allow_misfit:
@@ -191,14 +192,22 @@ def video_of(design: Design, traces: Sequence[Trace]) -> Video:
                 f"has (frames, tokens, rows, prompt) {shape}, unlike {first.name} with {of_first}",
                 "pass traces of the same video",
             )
+    return Video(first.n_frames, first.tokens_per_frame, first.prompt_tokens)
+
+
+def check_sets(design: Design, video: Video) -> None:
+    """Refuse sets of tokens of which a frame is no whole number: all of a set may replay, or none.
+
+    Raises:
+        InputError: They do not divide a frame.
+    """
     at_once = design.policy.tokens_per_step
-    if first.tokens_per_frame % at_once:
+    if video.tokens_per_frame % at_once:
         raise InputError(
             "policy.tokens_per_step",
-            f"{at_once} tokens do not divide a frame of {first.tokens_per_frame}",
+            f"{at_once} tokens do not divide a frame of {video.tokens_per_frame}",
             "take a divisor of it",
         )
-    return Video(first.n_frames, first.tokens_per_frame, first.prompt_tokens)
 
 
 def trace_for(variant: Variant, traces: Sequence[Trace]) -> Trace:

@@ -141,6 +141,23 @@ def test_videos_that_cannot_be_are_refused(tmp_path, path, value, reason):
     assert (row["status"], row["reason"][: len(reason)]) == ("invalid", reason)
 
 
+def test_sets_must_divide_the_frame_that_is_asked_for(tmp_path):
+    """8 tokens divide the trace's frames of 16, and a video of 4 x 36, but no frame of 36."""
+    axes = {
+        "video.frames": [4],
+        "video.tokens_per_frame": [16, 36],
+        "policy.tokens_per_step": [8, 12],
+    }
+    rows = {
+        (point.values["video.tokens_per_frame"], point.values["policy.tokens_per_step"]): row
+        for point, row in evaluated(tmp_path, axes=axes, resample=3, allow_misfit=True)
+    }
+    refused = "policy.tokens_per_step: {} tokens do not divide a frame of {}; take a divisor of it"
+    assert rows[36, 8]["reason"] == refused.format(8, 36)
+    assert rows[16, 12]["reason"] == refused.format(12, 16)
+    assert rows[16, 8]["latency_s"] < rows[36, 12]["latency_s"]
+
+
 def test_misfits_and_refusals_are_rows(tmp_path):
     axes = {"board.dsp": [1, 2520], "policy.batch": [3, 4], "policy.tau": [0.0]}
     rows = {
