@@ -4,7 +4,7 @@ What the command line does, from Python::
 
     from carsim import load_design, load_trace, run
 
-    report = run(load_design("zcu102"), [load_trace("traces/vilau_8f.npz")])
+    report = run(load_design("zcu102"), [load_trace("vilau_8f")])
     report.to_frame()[["latency_s", "speedup", "energy_per_video_j"]]
 
 Names are imported when they are first used, so that ``import carsim`` costs nothing.
@@ -25,7 +25,15 @@ if TYPE_CHECKING:
     from carsim.report import save_report, summary
     from carsim.report.compare import Comparison, compare
     from carsim.report.report import write_page
-    from carsim.trace import SyntheticModel, Trace, load_trace, save_trace, synthesize
+    from carsim.trace import (
+        Stated,
+        SyntheticModel,
+        Trace,
+        load_trace,
+        save_trace,
+        shipped_traces,
+        synthesize,
+    )
 
 _HOMES = {
     "CarsimError": "carsim.errors",
@@ -35,6 +43,7 @@ _HOMES = {
     "MisfitError": "carsim.errors",
     "Report": "carsim.machine",
     "RowResult": "carsim.machine",
+    "Stated": "carsim.trace",
     "Study": "carsim.explore.study",
     "SyntheticModel": "carsim.trace",
     "Trace": "carsim.trace",
@@ -51,6 +60,7 @@ _HOMES = {
     "save_trace": "carsim.trace",
     "search": "carsim.explore.search",
     "shipped_designs": "carsim.design",
+    "shipped_traces": "carsim.trace",
     "summary": "carsim.report",
     "sweep": "carsim.explore.sweep",
     "synthesize": "carsim.trace",
@@ -66,6 +76,7 @@ __all__ = [
     "MisfitError",
     "Report",
     "RowResult",
+    "Stated",
     "Study",
     "SyntheticModel",
     "Trace",
@@ -82,6 +93,7 @@ __all__ = [
     "save_trace",
     "search",
     "shipped_designs",
+    "shipped_traces",
     "summary",
     "sweep",
     "synthesize",

@@ -37,6 +37,12 @@ NonNegativeFloat = Annotated[float, Field(ge=0, le=MOST, allow_inf_nan=False)]
 ClockMhz = Annotated[float, Field(ge=1, le=10_000, allow_inf_nan=False)]
 
 
+def file_schema(model: type[BaseModel], title: str) -> dict[str, Any]:
+    """JSON schema of a file that a model of pydantic describes."""
+    schema = model.model_json_schema()
+    return schema | {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title}
+
+
 class FieldError(ValueError):
     """A field of the right type whose value makes no sense, by itself or beside another.
 

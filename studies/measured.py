@@ -1,6 +1,5 @@
 """Measured quality beside the results of a study."""
 
-from math import isnan, nan
 from pathlib import Path
 
 import pandas as pd
@@ -8,31 +7,31 @@ import pandas as pd
 from carsim.explore.quality import load_quality
 
 TABLE = Path(__file__).parent / "quality" / "quality.csv"
-WIDER = "over 16 clips 0.125 +- 0.107 at 51 %, and skipping at random costs no more"
-"""What more clips than the table's four say of it; quoted wherever one of its losses is."""
+CHANCE = Path(__file__).parent / "chance" / "chance.csv"
 
-FRAMES = 8
-SAMPLINGS = ("greedy", "top_k")
-"""Frames are compared under the first, where what replay changes is no luck of the draw."""
+FRAMES, SAMPLING = 8, "top_k"
 
 
-def with_quality(frame: pd.DataFrame, *, scope: str = "row", window: int = 0) -> pd.DataFrame:
+def wider() -> str:
+    """What more clips than the table's say of half of the steps, and what chance costs."""
+    found = pd.read_csv(CHANCE)
+    rules = found[found["share"] == 0.5].set_index("rule")
+    tas, chance = rules.loc["TAS"], rules.loc["chance"]
+    return (
+        f"over {tas['clips']:.0f} scenes {tas['excess']:.3f} at {tas['ratio']:.0%}, and "
+        f"{chance['excess']:.3f} where chance picks as many"
+    ).replace("%", " %")
+
+
+def with_quality(frame: pd.DataFrame) -> pd.DataFrame:
     """The frame with columns ``quality_*`` at each ``policy.tau``, empty where not measured.
 
     Args:
-        frame: Results.
-        scope: Column of the frame that says which rows decide together, or one scope for all.
-        window: Of streaming attention; 0 is dense.
+        frame: Results of rows that decide alone, under dense attention.
     """
     quality = load_quality(TABLE)
-    scopes = frame[scope] if scope in frame else [scope] * len(frame)
-    found = []
-    for tau, each in zip(frame["policy.tau"], scopes, strict=True):
-        by_sampling = [
-            quality.at(tau, frames=FRAMES, scope=each, window=window, sampling=sampling)[0]
-            for sampling in SAMPLINGS
-        ]
-        # True tokens are fed to find the loss, so that it is the same under every sampling.
-        losses = [one["quality_loss"] for one in by_sampling if not isnan(one["quality_loss"])]
-        found.append({**by_sampling[0], "quality_loss": losses[0] if losses else nan})
+    found = [
+        quality.at(tau, frames=FRAMES, scope="row", window=0, sampling=SAMPLING)[0]
+        for tau in frame["policy.tau"]
+    ]
     return frame.assign(**pd.DataFrame(found, index=frame.index).to_dict("series"))

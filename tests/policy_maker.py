@@ -8,7 +8,7 @@ from decoder_maker import MASK, PROMPT, make_config, run
 from tiny import tiny_trace
 from trace_maker import make_meta
 
-from carsim.decoder.structures import Policy
+from carsim.decoder.structures import Config, Policy
 from carsim.policy import AttentionPolicy, CacheShape, Draft, Query
 from carsim.trace import Trace
 
@@ -67,13 +67,14 @@ class Cache:
         return [[np.flatnonzero(head.all(axis=-1)).tolist() for head in row] for row in whole]
 
 
-def make_trace(policy: AttentionPolicy) -> Trace:
+def make_trace(policy: AttentionPolicy, config: Config | None = None) -> Trace:
     """A trace of a decoding under the policy."""
-    config = make_config()
+    config = config or make_config()
     kept = run(config, Policy((0.0, 0.0), attention=policy))[2]
     meta = make_meta(
         decoded=config.geometry,
-        tokens_per_frame=3,
+        tokens_per_frame=config.tokens_per_frame,
+        n_frames=config.n_frames,
         prompt_tokens=PROMPT,
         prompt_lengths=tuple(int(length) for length in MASK.sum(axis=1)),
         tau=0.0,

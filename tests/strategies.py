@@ -43,6 +43,11 @@ RULES: list[ReplayRule] = [
 ]
 """Rules of replay with fields of every sort; elements fit the narrowest of the drawn models."""
 
+EXPERTS = [
+    {"count": 1, "active": 1},
+    {"count": 5, "active": 2},
+    {"count": 16, "active": 3, "shared_ffn_size": 11},
+]
 DATAFLOWS = ("dot_product", "weight_stationary", "input_stationary", "output_stationary")
 GROUPED = {"bits": 4, "group": 8, "scale_bits": 16, "zero_bits": 4}
 
@@ -153,15 +158,28 @@ def designs(draw: st.DrawFn, **fixed: Any) -> Design:
         "ports": {"count": 1, "bits": draw(st.sampled_from([8, 64])), "clock_mhz": 200.0},
     }
     heads = draw(st.sampled_from([(2, 2), (4, 2), (4, 1), (3, 3)]))
+    n_layers = draw(st.integers(1, 3))
+    window = draw(st.sampled_from([None, None, 1, 3, 6]))
+    experts = draw(st.sampled_from([None, None, *EXPERTS]))
+    without = ("gate_up", "down") if experts else ()  # what experts do not go with
+    products = tuple(product for product in PRODUCTS if product not in without)
     raw["model"]["body"] |= {
-        "n_layers": draw(st.integers(1, 3)),
+        "n_layers": n_layers,
+        "window": window,
+        "global_layers": tuple(
+            layer for layer in range(n_layers) if window is not None and draw(st.booleans())
+        ),
+        "biases": draw(st.sampled_from([(), ("qkv",), products])),
+        "qk_norm": draw(st.booleans()),
+        "post_norms": draw(st.booleans()),
+        "experts": experts,
         "hidden_size": heads[0] * draw(st.sampled_from([4, 16, 24])),
         "n_heads": heads[0],
         "n_kv_heads": heads[1],
         "ffn_size": draw(st.integers(8, 130)),
     }
     raw["model"]["kv"] = draw(st.sampled_from([{"bits": 8}, {"bits": 3.5}, GROUPED]))
-    raw["model"]["polished"] = draw(st.sampled_from([(), ("down",), PRODUCTS]))
+    raw["model"]["polished"] = draw(st.sampled_from([(), ("out",), products]))
     raw["policy"]["batch"] = draw(st.integers(1, 7))
     return build_design(raw, "drawn")
 

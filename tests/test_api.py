@@ -2,8 +2,10 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+from tiny import write_inputs
 
 import carsim
 
@@ -19,6 +21,14 @@ def test_every_public_name_is_there(name):
 def test_an_unknown_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match="module 'carsim' has no attribute 'nope'"):
         _ = carsim.nope
+
+
+def test_a_run_takes_names_as_a_comparison_does(tmp_path):
+    design, trace = write_inputs(tmp_path)
+    by_name = carsim.run(design, [trace])
+    loaded = carsim.run(carsim.load_design(design), [carsim.load_trace(trace)])
+    assert carsim.summary(by_name) == carsim.summary(loaded)
+    assert carsim.run(Path(design), [Path(trace)]).design == loaded.design
 
 
 def test_the_version_is_that_of_the_distribution():

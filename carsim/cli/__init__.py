@@ -15,6 +15,7 @@ from carsim.errors import CarsimError
 
 COMMANDS = {
     "run": "Simulate one design on a trace and compare it with the alternatives.",
+    "speculate": "Show what judging several proposed tokens in one pass gains.",
     "compare": "Show what differs between two runs, and what that did.",
     "metrics": "List every metric with its unit, meaning and formula.",
     "report": "Make one HTML page of a folder of results.",

@@ -30,8 +30,8 @@ def _rate(_: click.Context, __: click.Parameter, value: float | None) -> Fractio
 
 
 @click.command()
-@click.option("--rows", type=COUNT, required=True, help="Rows of the array.")
-@click.option("--cols", type=COUNT, required=True, help="Columns of the array.")
+@click.option("--rows", type=COUNT, default=16, show_default=True, help="Rows of the array.")
+@click.option("--cols", type=COUNT, default=16, show_default=True, help="Columns of the array.")
 @click.option(
     "--dataflow",
     type=click.Choice(get_args(Dataflow)),
@@ -44,9 +44,9 @@ def _rate(_: click.Context, __: click.Parameter, value: float | None) -> Fractio
 )
 @click.option("--pipeline-cycles", default=16, show_default=True, type=click.IntRange(0, MOST),
               help="Fill and drain of a product on dot products.")  # fmt: skip
-@click.option("--m", type=COUNT, required=True, help="Rows of activations.")
-@click.option("--k", type=COUNT, required=True, help="Length of the reduction.")
-@click.option("--n", type=COUNT, required=True, help="Columns of weights.")
+@click.option("--m", type=COUNT, default=1, show_default=True, help="Rows of activations.")
+@click.option("--k", type=COUNT, default=4096, show_default=True, help="Length of the reduction.")
+@click.option("--n", type=COUNT, default=4096, show_default=True, help="Columns of weights.")
 @click.option("--element-bytes", default=1, show_default=True, type=COUNT,
               help="Bytes of a weight, an activation and a result.")  # fmt: skip
 @click.option(
@@ -87,7 +87,10 @@ def array(
     peer: str | None,
     as_json: bool,
 ) -> None:
-    """Show what an M x K times K x N product takes on one array, double-buffered from memory."""
+    """Show what an M x K times K x N product takes on one array, double-buffered from memory.
+
+    Left out, sizes are those of a token's output projection in LLaMA-2-7B, on a core of zcu102.
+    """
     from carsim.design import Array
     from carsim.machine.product import Supply, product
     from carsim.units import KIB

@@ -112,6 +112,7 @@ def _capture_recipes(
 
 
 def _calibrate(recipes: tuple[Path, ...], ratio: float, workers: int) -> None:
+    from carsim.cli.console import say
     from carsim.decoder.calibrate import calibrate as search_tau
     from carsim.decoder.recipe import parse_recipe
     from carsim.yaml_file import read_mapping
@@ -119,7 +120,7 @@ def _calibrate(recipes: tuple[Path, ...], ratio: float, workers: int) -> None:
     for path, recipe in [(path, parse_recipe(read_mapping(path), path)) for path in recipes]:
         with progress_bar(recipe.name) as progress:
             found = search_tau(recipe, path.parent, ratio, workers=workers, progress=progress)
-        click.echo(
+        say(
             f"tau: {found.tau}  # {recipe.name} replays {found.ratio:.1%} of eligible steps, found "
             f"in {found.decodings} decodings"
         )
@@ -127,7 +128,10 @@ def _calibrate(recipes: tuple[Path, ...], ratio: float, workers: int) -> None:
 
 @contextmanager
 def progress_bar(name: str) -> Iterator["ProgressReport"]:
-    """A progress bar in the terminal, as the function that moves it; it leaves nothing behind."""
+    """A progress bar in the terminal, as the function that moves it; it leaves nothing behind.
+
+    Where standard error is no terminal, a line a minute.
+    """
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -137,9 +141,12 @@ def progress_bar(name: str) -> Iterator["ProgressReport"]:
         TimeRemainingColumn,
     )
 
+    from carsim.cli.console import signs_of_life
+
     console = Console(stderr=True)
     if not console.is_terminal:  # rich before 15 would leave a blank line even if disabled
-        yield lambda done, total: None
+        with signs_of_life(f"decoding {name}") as say_next:
+            yield lambda done, total: say_next(f"decoding {name}: {done / total:.0%}")
         return
     columns = (TextColumn("decoding {task.fields[name]}"), BarColumn(), TaskProgressColumn())
     with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as bar:
@@ -154,14 +161,15 @@ def progress_bar(name: str) -> Iterator["ProgressReport"]:
 def _save(target: Path, trace: "Trace", overwrite: bool, started: float) -> None:
     import time
 
+    from carsim.cli.console import say
     from carsim.trace import captured as decisions_of
     from carsim.trace import replay_ratio, save_trace
 
     saved = save_trace(target, trace, overwrite=overwrite)
     overall, eligible = replay_ratio(decisions_of(saved).replay, saved.tokens_per_frame)
-    click.echo(
+    say(
         f"{target}: {saved.n_steps} steps, {saved.n_layers} layers, {saved.n_rows} rows; replayed "
-        f"{overall:.1%} of all steps, {eligible:.1%} of eligible steps (first frame left out)\n"
+        f"{overall:.1%} of all steps, {eligible:.1%} of eligible steps (first frame left out)",
         f"{target.stat().st_size:,} bytes in {time.monotonic() - started:.0f} s, "
-        f"sha256 {saved.sha256}"
+        f"sha256 {saved.sha256}",
     )

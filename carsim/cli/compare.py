@@ -1,9 +1,10 @@
 """``carsim compare``: what differs between two runs, and what that did."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from carsim.cli.stated import stated_of, stated_options
 from carsim.errors import InputError
 
 if TYPE_CHECKING:
@@ -18,8 +19,9 @@ if TYPE_CHECKING:
     "trace_files",
     metavar="FILE",
     multiple=True,
-    help="Trace to simulate designs on; again for one captured under sparse attention.",
+    help="Trace, a file or a name, to simulate designs on; again for one under sparse attention.",
 )
+@stated_options
 @click.option(
     "--set-a", "set_a", metavar="PATH=VALUE", multiple=True, help="Change A, if it is a design."
 )
@@ -36,12 +38,14 @@ def compare(
     set_b: tuple[str, ...],
     allow_misfit: bool,
     as_json: bool,
+    **options: Any,
 ) -> None:
     """Show what differs between A and B, and what that did.
 
     Each is a folder that carsim run --out made, or a design: a YAML file or the name of a shipped
-    one, which is simulated on --trace.
+    one, which is simulated on --trace, or without a trace as carsim run does.
     """
+    stated = stated_of(trace_files, **options)
     from carsim.cli.console import in_order, output_console, progress, show
     from carsim.report.compare import compare as compare_runs
     from carsim.report.compare_words import sections
@@ -50,7 +54,7 @@ def compare(
     first, second = _side(a, set_a, "--set-a"), _side(b, set_b, "--set-b")
     with progress("comparing"):
         traces = [load_trace(file) for file in trace_files]
-        found = compare_runs(first, second, traces=traces, allow_misfit=allow_misfit)
+        found = compare_runs(first, second, traces=traces, stated=stated, allow_misfit=allow_misfit)
     if as_json:
         import json
 

@@ -1,8 +1,15 @@
 """``carsim config``: shipped designs, resolved designs, and the schema of the YAML."""
 
 import json
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
+
+from carsim.errors import InputError
+
+if TYPE_CHECKING:
+    from carsim.explore.first import Goal
 
 
 @click.group()
@@ -32,32 +39,111 @@ def show(design: str, overrides: tuple[str, ...], as_json: bool) -> None:
         click.echo(design_yaml(loaded), nl=False)
 
 
-@config.command(short_help="Print the JSON schema of a design file.")
-def schema() -> None:
-    """Print the JSON schema of a design file, for editors and checkers."""
-    from carsim.design.document import design_schema
+@config.command(short_help="Print the JSON schema of a design, a study or a recipe.")
+@click.argument("kind", type=click.Choice(["design", "study", "recipe"]), default="design")
+def schema(kind: str) -> None:
+    """Print the JSON schema of a design file, a study or a recipe, for editors and checkers.
 
-    click.echo(json.dumps(design_schema(), indent=2))
+    An editor with a YAML language server completes and checks a file whose first line is
+    '# yaml-language-server: $schema=PATH'.
+    """
+    if kind == "study":
+        from carsim.explore.study import study_schema as schema_of
+    elif kind == "recipe":
+        from carsim.decoder.recipe import recipe_schema as schema_of
+    else:
+        from carsim.design.document import design_schema as schema_of
+
+    click.echo(json.dumps(schema_of(), indent=2))
+
+
+@config.command(short_help="Write a first design for a model on a board.")
+@click.option("--board", required=True, help="Preset of the board, say kv260.")
+@click.option("--model", required=True, help="Preset of the model, say tinyllama_1b.")
+@click.option(
+    "--goal",
+    type=click.Choice(["fastest", "least-energy"]),
+    default="fastest",
+    show_default=True,
+    help="The fastest that fits, or the least energy a token at --tokens-per-s.",
+)
+@click.option("--tokens-per-s", type=click.FloatRange(min=0, min_open=True), help="Rate to reach.")
+@click.option("--batch", type=click.IntRange(1, 256), default=1, show_default=True)
+@click.option("--context", default="1:512", show_default=True, help="Tokens: N or FIRST:LAST.")
+@click.option(
+    "--bits", type=click.Choice(["4", "8", "16"]), help="Bits of a weight [default: any]."
+)
+@click.option("--points", type=click.IntRange(1, 10_000), default=120, show_default=True)
+@click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True)
+@click.option("--out", metavar="FILE", help="Write the design there instead of printing it.")
+def new(
+    board: str,
+    model: str,
+    goal: "Goal",
+    tokens_per_s: float | None,
+    batch: int,
+    context: str,
+    bits: str | None,
+    points: int,
+    seed: int,
+    out: str | None,
+) -> None:
+    """Search for a design that decodes a model's text on a board, and write it as commented YAML.
+
+    Cores, their array, precision, buffers and mapping are chosen among --points designs, by what
+    plain decoding takes: no replay, no trace. What a precision costs in quality is not known;
+    --bits keeps to one.
+    """
+    from carsim.cli.console import progress
+    from carsim.cli.stated import parse_context
+    from carsim.explore.first import Wish, design_text, first_design
+    from carsim.files import write_whole
+
+    if goal == "least-energy" and tokens_per_s is None:
+        raise click.UsageError("--goal least-energy needs --tokens-per-s, say --tokens-per-s 10")
+    if out is not None and Path(out).exists():
+        raise InputError(out, "is there already", "name another file or remove it")
+    wish = Wish(
+        board,
+        model,
+        goal,
+        tokens_per_s or 0.0,
+        batch,
+        parse_context(context),
+        None if bits is None else int(bits),
+        points,
+        seed,
+    )
+    with progress("searching") as tell:
+        found = first_design(wish, lambda done, of: tell(f"design {done} of {of}"))
+    text = design_text(found)
+    if out is None:
+        click.echo(text, nl=False)
+    else:
+        write_whole(Path(out), lambda path: path.write_text(text, encoding="utf-8"))
+        click.echo(f"Written to {out}: {found.decode.tokens_per_s:.3g} tokens/s")
 
 
 @config.command(name="list")
+@click.option("--presets", is_flag=True, help="List presets of boards, models, energies.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
-def list_designs(as_json: bool) -> None:
+def list_designs(presets: bool, as_json: bool) -> None:
     """List the designs that ship with carsim."""
+    from carsim.cli.console import in_order, output_console, show
     from carsim.design import load_design, shipped_designs
+    from carsim.design.load import shipped_presets
+    from carsim.text import Table
 
-    described = {name: load_design(name).description for name in shipped_designs()}
+    described: dict[str, dict[str, str]]
+    if presets:
+        described = shipped_presets()
+    else:
+        described = {"": {name: load_design(name).description for name in shipped_designs()}}
     if as_json:
-        click.echo(json.dumps(described, indent=2))
+        click.echo(json.dumps(described if presets else described[""], indent=2))
         return
-
-    from rich.table import Table
-
-    from carsim.cli.console import output_console, show
-
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(style="bold", no_wrap=True)
-    grid.add_column(overflow="fold")
-    for name, description in described.items():
-        grid.add_row(name, description)
-    show(output_console(), [grid])
+    sections = (
+        (f"{section}.preset" if section else "", [Table(("", ""), tuple(names.items()), 2)])
+        for section, names in described.items()
+    )
+    show(output_console(), in_order(sections))

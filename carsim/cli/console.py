@@ -3,6 +3,8 @@
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from threading import Event, Thread
+from time import monotonic
 
 import click
 from rich.console import Console, RenderableType
@@ -16,6 +18,9 @@ PIPED_WIDTH = 10_000
 
 LEAST_WIDTH = 80
 """A narrower terminal wraps lines itself; cutting numbers off would be worse."""
+
+FIRST_SIGN_S, NEXT_SIGN_S = 20.0, 60.0
+"""Seconds after which a command whose standard error is no terminal says that it lives."""
 
 Part = str | Table | RenderableType
 
@@ -43,6 +48,11 @@ def show(console: Console, parts: Iterable[Part]) -> None:
     click.echo(text.encode(console.encoding, "replace").decode(console.encoding))
 
 
+def say(*lines: str) -> None:
+    """Print lines that stand by themselves, each wrapped at the terminal's width."""
+    show(output_console(), lines)
+
+
 def in_order(sections: Iterable[tuple[str, Sequence[Part]]]) -> Iterator[Part]:
     """Headings and what stands under them, as parts for :func:`show`."""
     for place, (heading, parts) in enumerate(sections):
@@ -56,26 +66,65 @@ def in_order(sections: Iterable[tuple[str, Sequence[Part]]]) -> Iterator[Part]:
 def _print(console: Console, part: Part) -> None:
     if isinstance(part, Table):
         for block in fitted(part, console.width):
-            console.print(rich_table(block, ascii_only=console.options.ascii_only))
+            table = rich_table(block, console.width, ascii_only=console.options.ascii_only)
+            console.print(table)
     elif isinstance(part, str):
         marks = {"MISFIT": "bold red", "warning:": "yellow"}
         style = next((s for m, s in marks.items() if part.lstrip("- ").startswith(m)), "")
         indent = " " * (len(part) - len(part.lstrip(" -")))
-        console.print(Text(textwrap.fill(part, console.width, subsequent_indent=indent), style))
+        lines = textwrap.fill(
+            part,
+            console.width,
+            subsequent_indent=indent,
+            break_long_words=False,  # a path stays one that can be copied
+            break_on_hyphens=False,
+        )
+        console.print(Text(lines, style), soft_wrap=True)
     else:
         console.print(part)
 
 
 @contextmanager
 def progress(doing: str) -> Iterator[Callable[[str], None]]:
-    """Show on standard error what is being done, if a person is looking.
+    """Show on standard error what is being done; a line a minute where nobody looks.
 
     Yields:
         To be told what is being done next.
     """
     console = Console(stderr=True, markup=False, highlight=False, emoji=False)
     if not console.is_terminal:
-        yield lambda _: None
+        with signs_of_life(doing) as tell:
+            yield tell
         return
     with console.status(doing) as status:
         yield lambda now: status.update(now)
+
+
+@contextmanager
+def signs_of_life(doing: str) -> Iterator[Callable[[str], None]]:
+    """Say in lines on standard error that a long command lives, and what it is doing.
+
+    The first comes after :data:`FIRST_SIGN_S` seconds, so that short commands stay silent.
+
+    Yields:
+        To be told what is being done next.
+    """
+    now, began, ended = doing, monotonic(), Event()
+
+    def say_so() -> None:
+        wait = FIRST_SIGN_S
+        while not ended.wait(wait):
+            click.echo(f"carsim: {now} ({monotonic() - began:,.0f} s so far)", err=True)
+            wait = NEXT_SIGN_S
+
+    def tell(what: str) -> None:
+        nonlocal now
+        now = what
+
+    thread = Thread(target=say_so, daemon=True)
+    thread.start()
+    try:
+        yield tell
+    finally:
+        ended.set()
+        thread.join()

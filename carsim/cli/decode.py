@@ -13,47 +13,34 @@ def decode(ctx: click.Context, files: tuple[str, ...], check: bool) -> None:
     Decisions must be identical, and values equal within 1e-5 (float32) or 1e-10 (float64). A file
     is reproduced if it holds every array of the format, and none differs.
     """
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
-
+    from carsim.cli.console import in_order, output_console, show
     from carsim.decoder.golden import check_golden
+    from carsim.text import Table, count
 
-    console = Console()
     reports = [check_golden(file) for file in files]
+    sections: list[tuple[str, list[str | Table]]] = []
     for report in reports:
-        table = Table(
-            title=escape(f"{report.path.name}: {report.dtype}, TAS {report.tas_form}"),
-            caption=escape(report.note),
-            title_justify="left",
-            caption_justify="left",
-        )
-        table.add_column("array")
-        table.add_column("max abs error", justify="right")
-        table.add_column("tolerance", justify="right")
-        table.add_column("")
+        lines = []
         for item in report.checks:
-            error = (
-                f"{item.max_abs_error:.0f} differ"
-                if item.name == "skip"
-                else f"{item.max_abs_error:.2e}"
-            )
-            table.add_row(
-                item.name,
-                error,
-                f"{item.tolerance:.0e}" if item.tolerance else "identical",
-                "[green]OK[/]" if item.ok else "[bold red]FAIL[/]",
-            )
-        console.print(table)
+            error = f"{item.max_abs_error:.2e}"
+            if item.name == "skip":
+                error = f"{item.max_abs_error:.0f} differ"
+            tolerance = f"{item.tolerance:.0e}" if item.tolerance else "identical"
+            lines.append((item.name, error, tolerance, "OK" if item.ok else "FAIL"))
+        failed = frozenset(place for place, item in enumerate(report.checks) if not item.ok)
+        table = Table(("array", "max abs error", "tolerance", ""), tuple(lines), marked=failed)
+        notes: list[str | Table] = [report.note] if report.note else []
         if report.missing:
-            console.print(
-                f"{len(report.checks)} arrays checked; not in the file, so not checked: "
-                f"{', '.join(report.missing)}"
-            )
+            arrays = count(len(report.checks), "array")
+            names = ", ".join(report.missing)
+            notes.append(f"{arrays} checked; not in the file, so not checked: {names}")
+        title = f"{report.path.name}: {report.dtype}, TAS {report.tas_form}"
+        sections.append((title, [table, *notes]))
     partly = sum(report.ok and not report.reproduced for report in reports)
-    console.print(
-        f"{sum(report.reproduced for report in reports)} of {len(files)} files reproduced"
-        + (f", {partly} more only as far as their arrays go" if partly else "")
-    )
+    reproduced = sum(report.reproduced for report in reports)
+    verdict = f"{reproduced} of {len(files)} files reproduced"
+    if partly:
+        verdict += f", {partly} more only as far as their arrays go"
+    show(output_console(), in_order([*sections, ("", [verdict])]))
     if check and not all(report.ok for report in reports):
         ctx.exit(1)

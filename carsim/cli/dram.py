@@ -5,13 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from carsim.text import Table
+
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from carsim.memory import AccessPattern, MemoryStandard
-
-LIST_WIDTH = 120
-"""Columns that the list of standards needs at least."""
 
 MAPPING_TEXTS = {
     "rcb": "row, column, bank, bank group",
@@ -40,7 +37,7 @@ MAPPING_TEXTS = {
 @click.option(
     "--outstanding",
     type=int,
-    help="Requests in flight, of 64 B (HBM2: 32 B) [default: 32, as many as the queue holds].",
+    help="Requests in flight, of 64 B (HBM, GDDR6: 32 B) [default: 32, as the queue holds].",
 )
 @click.option(
     "--mapping",
@@ -73,18 +70,15 @@ def dram(
     Follows from the timings of the standard. Latencies are the controller's and the device's,
     without interconnect.
     """
-    from rich.console import Console
-
+    from carsim.cli.console import in_order, output_console, show
     from carsim.memory import AccessPattern, standard
 
-    console = Console()
     if listing:
         if as_json:
             click.echo(json.dumps(_rows(), indent=2))
         else:
-            console = Console(width=max(console.width, LIST_WIDTH))
-            console.print(_timing_table())
-            console.print(_source_table())
+            tables = (_timing_table(), _source_table())
+            show(output_console(), in_order((table.title, [table]) for table in tables))
         return
     if name is None:
         raise click.UsageError("--standard is missing; carsim dram --list shows what there is.")
@@ -98,7 +92,7 @@ def dram(
     if as_json:
         click.echo(json.dumps(report, indent=2))
     else:
-        console.print(_report_table(report))
+        show(output_console(), [_report_table(report)])
 
 
 def _report(
@@ -147,11 +141,9 @@ def _report(
     return report
 
 
-def _report_table(report: dict[str, Any]) -> "Table":
+def _report_table(report: dict[str, Any]) -> Table:
     """The report as lines of name and value."""
-    from rich.table import Table
-
-    table = Table("", "", show_header=False)
+    lines = []
     for name, value in report.items():
         if isinstance(value, dict):
             text = ", ".join(f"{key} {number:.1f}" for key, number in value.items())
@@ -159,8 +151,8 @@ def _report_table(report: dict[str, Any]) -> "Table":
             text = f"{value:.3f}" if name in ("efficiency", "load") else f"{value:.2f}"
         else:
             text = "-" if value is None else str(value)
-        table.add_row(name, text)
-    return table
+        lines.append((name, text))
+    return Table(("", ""), tuple(lines), text_columns=2)
 
 
 def _rows() -> list[dict[str, Any]]:
@@ -175,18 +167,15 @@ def _rows() -> list[dict[str, Any]]:
     ]
 
 
-def _timing_table() -> "Table":
+def _timing_table() -> Table:
     """Organisation and timings, one line per standard."""
-    from rich.table import Table
-
     from carsim.memory import STANDARDS
 
-    table = Table(
+    headings = (
         "standard", "bits", "BL", "banks", "tCK ps", "CL-RCD-RP-RAS", "CWL", "CCD", "RRD", "FAW",
-        "WTR", "WR", "RTP", "RFC ns", "REFI ns", box=None,
-        title="timings in clocks (nCK) unless given in ps or ns; S/L: other / same bank group",
-        title_justify="left",
+        "WTR", "WR", "RTP", "RFC ns", "REFI ns",
     )  # fmt: skip
+    rows = []
     for t in STANDARDS.values():
         cells = (
             t.name, t.channel_bits, t.burst_length, f"{t.bank_groups}x{t.banks_per_group}",
@@ -194,20 +183,20 @@ def _timing_table() -> "Table":
             f"{t.tccd_s_nck}/{t.tccd_l_nck}", f"{t.trrd_s_nck}/{t.trrd_l_nck}", t.tfaw_nck,
             f"{t.twtr_s_nck}/{t.twtr_l_nck}", t.twr_nck, t.trtp_nck, t.trfc_ns, t.trefi_ns,
         )  # fmt: skip
-        table.add_row(*map(str, cells))
-    return table
+        rows.append(tuple(map(str, cells)))
+    title = "timings in clocks (nCK) unless given in ps or ns; S/L: other / same bank group"
+    return Table(headings, tuple(rows), title=title)
 
 
-def _source_table() -> "Table":
+def _source_table() -> Table:
     """Where each row is from, and the tRFC of its densities."""
-    from rich.table import Table
-
     from carsim.memory import STANDARDS
 
-    table = Table("standard", "Gbit: tRFC ns", "source", box=None)
+    rows = []
     for t in STANDARDS.values():
         densities = ", ".join(
             f"{'*' if gbit == t.density_gbit else ''}{gbit}: {ns}" for gbit, ns in t.trfc_ns_by_gbit
         )
-        table.add_row(t.name, densities, t.source)
-    return table
+        rows.append((t.name, densities, t.source))
+    headings = ("standard", "Gbit: tRFC ns", "source")
+    return Table(headings, tuple(rows), text_columns=3, title="where they are from")

@@ -1,12 +1,15 @@
 """``carsim pareto``: the Pareto front of what a sweep or a search has stored."""
 
 import json
-from collections.abc import Collection, Sequence
+import textwrap
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from carsim.cli.figures import FIGURES
+from carsim.cli.plain_table import GAP
 from carsim.cli.sweep import JSON
 
 if TYPE_CHECKING:
@@ -15,11 +18,8 @@ if TYPE_CHECKING:
 MOST_ROWS = 40
 """Longer fronts are shown evenly thinned out; the CSV holds all of them."""
 
-WIDTH = 80
-"""Characters that a table takes at most, unless the terminal is wider."""
-
-GAP = 3
-"""Characters between columns."""
+BROKEN = 12
+"""Characters of a line to which names of columns are broken where room is short."""
 
 
 @click.command()
@@ -38,18 +38,25 @@ GAP = 3
     multiple=True,
     help="What points have to meet beside the study's constraints, say 'dsp <= 2000'.",
 )
+@FIGURES
 @JSON
 def pareto(
-    folder: str, objectives: tuple[str, ...], constraints: tuple[str, ...], as_json: bool
+    folder: str,
+    objectives: tuple[str, ...],
+    constraints: tuple[str, ...],
+    figures: str | None,
+    as_json: bool,
 ) -> None:
     """Show which points of DIR no other point beats in everything.
 
     The knee is the point on the front that is nearest to the best of every objective, each scaled
     from the best to the worst of the front. Also writes DIR/pareto.csv and, for two objectives and
-    more, DIR/pareto.png. Points that do not fit or were refused do not count.
+    more, a figure beside it. Points that do not fit or were refused do not count; of points that
+    are alike in every metric, as one core is under all mappings, the first is shown.
     """
     from importlib.metadata import version
 
+    from carsim.cli.console import say
     from carsim.errors import InputError
     from carsim.explore.code import code_sha256
     from carsim.explore.frame import frame_of
@@ -69,12 +76,13 @@ def pareto(
     files = ["pareto.csv"]
     write_whole(Path(folder) / "pareto.csv", lambda path: front.to_csv(path, index=False))
     if len(wanted) > 1:
-        from carsim.report.figures.draw import draw
+        from carsim.report.figures.draw import save
         from carsim.report.figures.pareto import pareto_plot
 
-        figure = draw(pareto_plot(meta["name"], feasible(frame, conditions), front, wanted))
-        write_whole(Path(folder) / "pareto.png", lambda path: figure.savefig(path, format="png"))
-        files.append("pareto.png")
+        plot = pareto_plot(meta["name"], feasible(frame, conditions), front, wanted)
+        name, file_format = f"pareto.{figures or 'png'}", figures or "png"
+        write_whole(Path(folder) / name, lambda path: save(plot, path, file_format))
+        files.append(name)
     same_code = meta.get("code") == code_sha256()
     if as_json:
         document = {
@@ -91,10 +99,10 @@ def pareto(
         return
     print_front(meta["name"], frame, front, json.loads(meta["axes"]), wanted)
     if meta["version"] != (own := version("carsim")):
-        click.echo(f"The points were evaluated by carsim {meta['version']}; this is {own}.")
+        say(f"The points were evaluated by carsim {meta['version']}; this is {own}.")
     elif not same_code:
-        click.echo(f"The points were evaluated by other code of carsim {own}.")
-    click.echo(f"Written to {folder}: {', '.join(files)}")
+        say(f"The points were evaluated by other code of carsim {own}.")
+    say(f"Written to {folder}: {', '.join(files)}")
 
 
 def records(frame: "pd.DataFrame") -> Any:
@@ -109,7 +117,7 @@ def print_front(
     axes: Sequence[str],
     objectives: Collection[str],
 ) -> None:
-    """Print a front, its knee marked, with as many columns of axes as there is room for.
+    """Print a front, its knee marked, with as many columns as there is room for; all into a pipe.
 
     Args:
         name: Name of the study.
@@ -118,51 +126,72 @@ def print_front(
         axes: Columns of the axes.
         objectives: Columns of the objectives.
     """
-    from rich import box
-    from rich.table import Table
     from rich.text import Text
 
     from carsim.cli.console import output_console, show
     from carsim.explore.frame import origin_note
+    from carsim.text import Table
 
     console = output_console()
-    room = max(WIDTH, console.width) if console.is_terminal else WIDTH
     shown = front
-    if len(front) > MOST_ROWS:
+    if console.is_terminal and len(front) > MOST_ROWS:
         places = {round(i * (len(front) - 1) / (MOST_ROWS - 2)) for i in range(MOST_ROWS - 1)}
         shown = front[front["knee"] | front.index.isin(places)]
     cells = {column: [_cell(cell) for cell in shown[column]] for column in (*axes, *objectives)}
-    titles = {column: column for column in cells}
-    # Axes go without their sections, where that leaves all columns different.
-    short = {axis: axis.rpartition(".")[2] for axis in axes}
-    if len({*short.values(), *objectives}) == len(cells):
-        titles |= short
-    width = {
-        column: GAP + max(map(len, (titles[column], *texts))) for column, texts in cells.items()
-    }
-    room -= len("knee  ") + sum(width[column] for column in objectives)
-    left_out: list[str] = []
-    for axis in sorted(axes, key=lambda axis: len(set(cells[axis])) == 1):  # what varies first
-        if width[axis] <= room:
-            room -= width[axis]
-        else:
-            left_out.append(axis)
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), width=None)
-    columns = [column for column in cells if column not in left_out]
-    for title in ("", *(titles[column] for column in columns)):
-        table.add_column(title, justify="right", no_wrap=True)
-    for place, is_knee in enumerate(shown["knee"]):
-        row = (cells[column][place] for column in columns)
-        table.add_row("knee" if is_knee else "", *row, style="bold" if is_knee else None)
+    room = console.width - len(" knee ")
+    titles = _titles(cells, axes, room)
+    kept: set[str] = set()
+    # Objectives come first, and then axes that vary.
+    for column in (*objectives, *sorted(axes, key=lambda axis: len(set(cells[axis])) == 1)):
+        width = GAP + max(map(len, (*titles[column].split(), *cells[column])))
+        if width <= room:
+            kept.add(column)
+            room -= width
+    columns = [column for column in cells if column in kept]
+    rows = zip(
+        ("knee" if is_knee else "" for is_knee in shown["knee"]),
+        *(cells[column] for column in columns),
+        strict=True,
+    )
+    table = Table(
+        ("", *(titles[column] for column in columns)),
+        tuple(rows),
+        strong=frozenset(place for place, is_knee in enumerate(shown["knee"]) if is_knee),
+    )
     ok = int((frame["status"] == "ok").sum())
     title = f"{name}: {len(front):,} of {ok:,} points that fit are on the front"
-    show(console, [Text(title, style="bold"), table])
+    notes = []
     if len(shown) < len(front):
-        click.echo(f"{len(shown)} of {len(front):,} are shown; pareto.csv holds all of them.")
+        notes.append(f"{len(shown)} of {len(front):,} are shown; pareto.csv holds all of them.")
     if note := origin_note(frame):
-        click.echo(note)
-    if left_out:
-        click.echo(f"Also in pareto.csv: {', '.join(left_out)}.")
+        notes.append(note)
+    if left_out := [column for column in cells if column not in kept]:
+        notes.append(f"Also in pareto.csv: {', '.join(left_out)}.")
+    show(console, [Text(title, style="bold"), table, *notes])
+
+
+def _titles(cells: Mapping[str, Sequence[str]], axes: Sequence[str], room: int) -> dict[str, str]:
+    """Headings of columns: axes without their section, and broken where all do not fit.
+
+    >>> cells = {"machine.cores": ["2"], "energy_per_video_j": ["3"]}
+    >>> _titles(cells, ["machine.cores"], 80)
+    {'machine.cores': 'cores', 'energy_per_video_j': 'energy_per_video_j'}
+    >>> _titles(cells, ["machine.cores"], 20)
+    {'machine.cores': 'cores', 'energy_per_video_j': 'energy_per_ video_j'}
+    """
+    titles = {column: column.rpartition(".")[2] if column in axes else column for column in cells}
+    if len(set(titles.values())) < len(cells):  # two axes have one name
+        titles = {column: column for column in cells}
+    widths = {column: max(map(len, texts), default=0) for column, texts in cells.items()}
+    if sum(max(len(titles[column]), widths[column]) + GAP for column in cells) <= room:
+        return titles
+    return {
+        column: " ".join(
+            line.replace("_ ", "_")
+            for line in textwrap.wrap(title.replace("_", "_ "), max(BROKEN, widths[column]))
+        )
+        for column, title in titles.items()
+    }
 
 
 def _cell(value: object) -> str:

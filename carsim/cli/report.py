@@ -2,21 +2,30 @@
 
 import click
 
+from carsim.cli.figures import FORMAT
+
 
 @click.command()
 @click.argument("folder", metavar="DIR")
 @click.option("--out", metavar="FILE", help="Write there instead of DIR/report.html.")
+@click.option(
+    "--figures",
+    type=FORMAT,
+    help="Also write the figures as files of this format beside the page.",
+)
 @click.option("--overwrite", is_flag=True, help="Replace a file that carsim did not make.")
-def report(folder: str, out: str | None, overwrite: bool) -> None:
+def report(folder: str, out: str | None, figures: str | None, overwrite: bool) -> None:
     """Make one HTML page of what a run, a sweep or a search left in DIR.
 
     The page needs no other file and no network.
 
     It has the question, the answer, tables that a click sorts, and charts that answer the pointer.
     """
-    from carsim.cli.console import progress
-    from carsim.report.report import write_page
+    from carsim.cli.console import progress, say
+    from carsim.report.report import write_figures, write_page
 
     with progress("reading") as tell:
         page = write_page(folder, out, overwrite=overwrite, progress=tell)
-    click.echo(f"Written to {page}")
+        drawn = write_figures(folder, page.parent, figures) if figures else []
+    names = ", ".join(path.name for path in drawn)
+    say(f"Written to {page}" + (f", and beside it {names}" if drawn else ""))

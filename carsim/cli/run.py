@@ -3,9 +3,12 @@
 import math
 import re
 from pathlib import Path
+from typing import Any
 
 import click
 
+from carsim.cli.figures import FIGURES
+from carsim.cli.stated import stated_of, stated_options
 from carsim.errors import InputError
 
 
@@ -16,13 +19,14 @@ from carsim.errors import InputError
     "trace_files",
     metavar="FILE",
     multiple=True,
-    required=True,
-    help="Trace of replay decisions; again for one captured under sparse attention.",
+    help="Trace of decisions, a file or a name; again for one captured under sparse attention.",
 )
+@stated_options
 @click.option(
     "--tau",
     metavar="X",
-    help="Threshold the trace's scores again, open loop; one number, or one per layer: 0.1,0.2,...",
+    help="Threshold the trace's scores again, open loop: one number, one per layer (0.1,0.2,...), "
+    "or inf, which never replays.",
 )
 @click.option("--batch", type=click.IntRange(min=1), metavar="N", help="Sequences in lockstep.")
 @click.option(
@@ -48,6 +52,7 @@ from carsim.errors import InputError
 @click.option("--allow-misfit", is_flag=True, help="Go on with a design that does not fit.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document, and nothing else.")
 @click.option("--out", metavar="DIR", help="Also write summary, tables, layer-steps and figures.")
+@FIGURES
 @click.option("--overwrite", is_flag=True, help="Replace DIR if an earlier run made it.")
 @click.option(
     "--timeline",
@@ -65,18 +70,29 @@ def run(
     allow_misfit: bool,
     as_json: bool,
     out: str | None,
+    figures: str | None,
     overwrite: bool,
     timeline: str | None,
+    **options: Any,
 ) -> None:
-    """Simulate DESIGN, a YAML file or the name of a shipped design, on captured decisions.
+    """Simulate DESIGN, a YAML file or the name of a shipped design.
+
+    With --trace it decodes the trace's video on captured decisions. Without, it decodes densely: a
+    text if the model's head is a classifier or --tokens or --context is given, else a video;
+    --replay draws decisions for a video.
 
     Compares the design's policy with its alternatives, among them dense decoding, and with a lower
     bound; explains where time goes, what limits it, and whether the design fits its board. Exit
     status 2 for bad input, 3 for a design that does not fit.
     """
+    stated = stated_of(trace_files, **options)
+    for option, value in (("--tau", tau), ("--resample", resample)):
+        if not trace_files and value is not None:
+            problem = "needs the scores of a trace" if tau is not None else "draws rows of a trace"
+            raise InputError(option, problem, "add --trace FILE")
     window = parse_window(timeline) if timeline is not None else None
-    if out is None and (overwrite or window):
-        option = "--timeline" if window else "--overwrite"
+    if out is None and (overwrite or window or figures):
+        option = "--timeline" if window else "--figures" if figures else "--overwrite"
         raise InputError(option, "has nowhere to write", "add --out DIR")
     if out is not None:
         from carsim.report.files import OUTPUT_FILES
@@ -84,7 +100,7 @@ def run(
 
         check_folder(Path(out), overwrite=overwrite, ours=OUTPUT_FILES)
 
-    from carsim.cli.console import in_order, output_console, progress, show
+    from carsim.cli.console import in_order, output_console, progress, say, show
     from carsim.design import load_design
 
     shorthands = {}
@@ -102,9 +118,10 @@ def run(
         raise
 
     from carsim.machine import run as simulate
+    from carsim.machine.compare import traces_of
     from carsim.trace import load_trace
 
-    traces = [load_trace(file) for file in trace_files]
+    traces = traces_of(loaded, [load_trace(file) for file in trace_files], stated)
     if window is not None:
         from carsim.machine.timeline import check_window
 
@@ -127,6 +144,7 @@ def run(
                 out,
                 overwrite=overwrite,
                 timeline=window,
+                figures=figures or "png",
                 progress=lambda what: tell(f"writing {what}"),
             )
     if as_json:
@@ -143,27 +161,27 @@ def run(
     show(output_console(), in_order(sections(stored(report), traces)))
     if out is not None:
         left_out = missing_parquet()
-        click.echo(f"\nWritten to {out}: {', '.join(files)}{left_out and f' ({left_out})'}")
+        say("", f"Written to {out}: {', '.join(files)}{left_out and f' ({left_out})'}")
 
 
 def parse_tau(text: str) -> str:
-    """The thresholds of ``--tau`` as YAML: a number, or a list of them.
+    """The thresholds of ``--tau`` as YAML: a number, or a list of them; ``inf`` never replays.
 
     Raises:
-        InputError: Not a finite number, nor several separated by commas.
+        InputError: No number, nor several separated by commas.
 
-    >>> parse_tau("-0.5"), parse_tau("0.1,1e-3")
-    ('-0.5', '[0.1,0.001]')
+    >>> parse_tau("-0.5"), parse_tau("0.1,1e-3,inf")
+    ('-0.5', '[0.1,0.001,inf]')
     """
     try:
         values = [float(part) for part in text.split(",")]
     except ValueError:
         values = []
-    if not values or not all(map(math.isfinite, values)):
+    if not values or not all(value > -math.inf for value in values):
         raise InputError(
             f"--tau {text}",
-            "is no finite number",
-            "give one, such as 0.25, or one per layer separated by commas",
+            "is no threshold",
+            "give a number, such as 0.25, one per layer separated by commas, or inf for no replay",
         )
     texts = [repr(value) for value in values]
     return texts[0] if len(texts) == 1 else f"[{','.join(texts)}]"

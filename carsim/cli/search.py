@@ -58,6 +58,7 @@ def search(
     it was. DIR holds what a sweep's would; 'carsim pareto DIR' shows the front again, and
     'optuna-dashboard sqlite:///DIR/optuna.sqlite' the search itself.
     """
+    from carsim.cli.console import say
     from carsim.cli.pareto import print_front, records
     from carsim.explore.frame import export, frame_of
     from carsim.explore.pareto import pareto
@@ -92,10 +93,10 @@ def search(
         click.echo(json.dumps(found, indent=2))
     else:
         more = "" if done.finished >= points else "; there are no more"
-        click.echo(summary(loaded.name, done.counts, done, more))
+        say(*summary(loaded.name, done.counts, done, more))
         if front is None:
-            click.echo("None of them fits its board and meets the constraints; search on.")
+            say("None of them fits its board and meets the constraints; search on.")
         else:
             print_front(loaded.name, frame, front, [axis.name for axis in loaded.axes], objectives)
-        click.echo(f"Written to {out}: {', '.join(files)}")
+        say(f"Written to {out}: {', '.join(files)}")
     return FAILED if done.counts["failed"] else None

@@ -60,6 +60,7 @@ def sweep(
     if scheduler is not None and workers is not None:
         raise InputError("--workers", "a Dask cluster has its own", "leave it or --scheduler out")
 
+    from carsim.cli.console import say
     from carsim.explore.frame import export
     from carsim.explore.store import open_folder
     from carsim.explore.study import load_study
@@ -85,8 +86,8 @@ def sweep(
     if as_json:
         click.echo(json.dumps(document(loaded.name, counts, done, out, files), indent=2))
     else:
-        click.echo(summary(loaded.name, counts, done))
-        click.echo(f"Written to {out}: {', '.join(files)}")
+        written = f"Written to {out}: {', '.join(files)}"
+        say(*summary(loaded.name, counts, done), written)
     return FAILED if counts.get("failed") else None
 
 
@@ -108,13 +109,15 @@ def counted(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{count:,} {what}" for count, what in known if count) or "none stored"
 
 
-def summary(name: str, counts: Mapping[str, int], done: "Progress | None", more: str = "") -> str:
+def summary(
+    name: str, counts: Mapping[str, int], done: "Progress | None", more: str = ""
+) -> tuple[str, ...]:
     """What a sweep or a search came to, in a line or two."""
     text = f"{name}: {sum(counts.values()):,} points; {counted(counts)}{more}"
     if done is None or not done.evaluated:
-        return text
+        return (text,)
     rate = f"{done.points_per_minute:,.0f} points a minute"
-    return f"{text}\n{done.evaluated:,} of them now, in {done.seconds:,.1f} s ({rate})"
+    return text, f"{done.evaluated:,} of them now, in {done.seconds:,.1f} s ({rate})"
 
 
 def document(
@@ -133,14 +136,21 @@ def document(
 
 @contextmanager
 def sweep_progress(name: str) -> Iterator["Tell"]:
-    """A bar with rate and time left on standard error, if a person is looking."""
+    """A bar with rate and time left on standard error; a line a minute where nobody looks."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
+    from carsim.cli.console import signs_of_life
+
     console = Console(stderr=True, markup=False, highlight=False, emoji=False)
     if not console.is_terminal:
-        yield lambda _: None
+        with signs_of_life(name) as say_next:
+
+            def count(now: "Progress") -> None:
+                say_next(f"{name}: {now.finished:,} of {now.total:,} points")
+
+            yield count
         return
     columns = (
         TextColumn("{task.description}"),

@@ -56,6 +56,7 @@ def synthesize(
     or given here. Without --like there are 16 guidance pairs, 32 layers, and 8 frames of 256 tokens
     after a prompt of 62.
     """
+    from carsim.cli.console import say
     from carsim.trace import Assumptions, SyntheticModel, load_trace, replay_ratio, save_trace
     from carsim.trace import synthesize as draw_trace
     from carsim.trace.npz import refuse_existing
@@ -74,10 +75,10 @@ def synthesize(
     trace = replace(trace, meta=trace.meta.model_copy(update={"command": command}))
     saved = save_trace(out, trace, overwrite=overwrite)
     over_all, eligible = replay_ratio(saved.replay, saved.tokens_per_frame)
-    click.echo(
-        f"{saved.title}\n"
+    say(
+        saved.title,
         f"{saved.n_steps} steps, {saved.n_layers} layers, {saved.n_rows} rows; replayed "
-        f"{over_all:.1%} of all steps,\n"
-        f"{eligible:.1%} of eligible steps (over seeds {ratio:.1%} +- {model.standard_error:.2%})\n"
-        f"{out.stat().st_size:,} bytes, sha256 {saved.sha256}"
+        f"{over_all:.1%} of all steps, {eligible:.1%} of eligible steps "
+        f"(over seeds {ratio:.1%} +- {model.standard_error:.2%})",
+        f"{out.stat().st_size:,} bytes, sha256 {saved.sha256}",
     )

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from carsim.cli.synthesize import synthesize
+from carsim.errors import InputError
+from carsim.text import Table
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from pathlib import Path
 
     from carsim.trace import Trace, TraceMeta, TraceStats
     from carsim.trace.meta import PerClip, Quality, SampledQuality
@@ -28,8 +30,7 @@ trace.add_command(synthesize)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
 def info(file: str, as_json: bool) -> None:
     """Show geometry, replay ratios, scores and provenance of the trace FILE."""
-    from rich.console import Console
-
+    from carsim.cli.console import in_order, output_console, show
     from carsim.trace import load_trace, trace_stats
 
     loaded = load_trace(file)
@@ -37,44 +38,51 @@ def info(file: str, as_json: bool) -> None:
     if as_json:
         click.echo(_as_json(loaded, stats))
         return
-    console = Console()
-    for table in _tables(loaded, stats):
-        console.print(table)
+    tables = _tables(loaded, stats)
+    show(output_console(), in_order((table.title, [table]) for table in tables))
 
 
 @trace.command(name="list")
-@click.argument("files", nargs=-1, required=True, type=click.Path())
+@click.argument("files", nargs=-1, type=click.Path())
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV, with hashes in full.")
 def list_traces(files: tuple[str, ...], as_csv: bool) -> None:
     """Show what each trace FILE is, one line each.
 
+    Without a FILE, the traces that ship with carsim and those in the folder traces; all of them go
+    by name, as in carsim run zcu102 --trace vilau_8f.
+
     Exempt are the layers that never replay; a window is sinks + local tokens; replay is the ratio
-    over eligible steps. What was measured of quality: ``carsim trace info``.
+    over eligible steps. What was measured of quality: ``carsim trace info``. A file that is no
+    trace is skipped with a line on standard error.
     """
     import csv
     import sys
 
-    from carsim.trace import load_trace
+    from carsim.trace import NoTraceError, Trace, load_trace
 
-    traces = [load_trace(file) for file in files]
-    rows = [(_in_manifest if as_csv else _in_short)(each) for each in traces]
+    traces: list[Trace] = []
+    refused: list[NoTraceError] = []
+    for file in files or _all_by_name():
+        try:
+            traces.append(load_trace(file))
+        except NoTraceError as error:
+            refused.append(error)
+    if not traces:
+        if refused:
+            raise refused[0]
+        raise InputError("carsim trace list", "finds no trace", "name one, or capture one")
+    for each in refused:
+        click.echo(f"carsim: skipped: {each.place}: {each.problem}", err=True)
+    rows = [(_in_manifest if as_csv else _in_short)(trace) for trace in traces]
     if as_csv:
         writer = csv.DictWriter(sys.stdout, list(rows[0]), lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
         return
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Column, Table
+    from carsim.cli.console import output_console, show
 
-    file, *others = rows[0]
-    table = Table(Column(file, no_wrap=True), *others, box=None, pad_edge=False)
-    for row in rows:
-        table.add_row(*map(escape, row.values()))
-    Console().print(table)
-    for each in traces:
-        if each.meta.made_up:
-            click.echo(each.title)
+    table = Table(tuple(rows[0]), tuple(tuple(row.values()) for row in rows), len(rows[0]))
+    show(output_console(), [table, *(each.title for each in traces if each.meta.made_up)])
 
 
 @trace.command()
@@ -83,24 +91,34 @@ def list_traces(files: tuple[str, ...], as_csv: bool) -> None:
 @click.pass_context
 def compare(ctx: click.Context, first: str, second: str) -> None:
     """Compare two traces of one recipe; exit with 1 unless rounding explains all differences."""
+    from carsim.cli.console import say
     from carsim.trace import compare_traces, load_trace
 
     found = compare_traces(load_trace(first), load_trace(second))
     if found.identical:
-        click.echo("identical, byte for byte")
+        say("identical, byte for byte")
         return
-    click.echo(
-        f"metadata that differ: {', '.join(found.changed_fields) or 'none'}\n"
+    lines = [
+        f"metadata that differ: {', '.join(found.changed_fields) or 'none'}",
         f"largest score difference up to a first flip: {found.max_tas_error:.2e} "
-        f"(rounding may make {found.margin:.0e})\n"
+        f"(rounding may make {found.margin:.0e})",
         f"decisions that differ: {found.flipped}, from {found.first_flips} first flips, "
-        f"{found.unexplained_flips} of them farther than {found.margin:.0e} from tau\n"
-        f"replay ratio over eligible steps: {found.ratio_difference:+.4%}\n"
-        + (f"counts of keys read that differ: {found.reads_differ}\n" if found.reads_differ else "")
-        + f"{'equivalent' if found.equivalent else 'NOT equivalent'}"
-    )
+        f"{found.unexplained_flips} of them farther than {found.margin:.0e} from tau",
+        f"replay ratio over eligible steps: {found.ratio_difference:+.4%}",
+    ]
+    if found.reads_differ:
+        lines.append(f"counts of keys read that differ: {found.reads_differ}")
+    say(*lines, "equivalent" if found.equivalent else "NOT equivalent")
     if not found.equivalent:
         ctx.exit(1)
+
+
+def _all_by_name() -> "list[Path]":
+    """Traces in the folder ``traces``, and shipped ones that no name there hides."""
+    from carsim.trace.shipped import LOCAL, traces_folder, traces_in
+
+    shipped, local = ({path.stem: path for path in traces_in(f)} for f in (traces_folder(), LOCAL))
+    return list((shipped | local).values())
 
 
 def _in_short(loaded: "Trace") -> dict[str, str]:
@@ -175,20 +193,13 @@ def _as_json(loaded: "Trace", stats: "TraceStats") -> str:
     return json.dumps(plain(document), indent=2)
 
 
-def _tables(loaded: "Trace", stats: "TraceStats") -> Iterable["Table"]:
+def _tables(loaded: "Trace", stats: "TraceStats") -> Iterable[Table]:
     """Facts, quality, scores, and replay ratios by frame, layer and row."""
-    from rich.markup import escape
-    from rich.table import Table
-
     from carsim.trace.stats import QUANTILES
 
     meta = loaded.meta
-    about = Table(title=f"trace {escape(loaded.name)}", title_justify="left", show_header=False)
-    about.add_column("what", no_wrap=True)
-    about.add_column("value", overflow="fold")
-    for name, value in _facts(loaded, stats).items():
-        about.add_row(name, escape(value))
-    yield about
+    facts = tuple(_facts(loaded, stats).items())
+    yield Table(("", ""), facts, text_columns=2, title=f"trace {loaded.name}")
     if meta.quality:
         yield _quality_table(meta.quality, meta.own_quality)
     if stats.tas_quantiles.size:
@@ -214,7 +225,7 @@ def _tables(loaded: "Trace", stats: "TraceStats") -> Iterable["Table"]:
         by_pair = [
             (
                 f"{a}, {b}",
-                escape(name),
+                name,
                 *(f"{stats.by_row[row].over_eligible:.1%}" for row in (a, b)),
                 _number(float(phi)),
             )
@@ -252,7 +263,7 @@ def _facts(loaded: "Trace", stats: "TraceStats") -> dict[str, str]:
         f"{stats.ratio.over_eligible:.2%} of eligible steps (first frame left out)",
         "phi in pairs": f"{_number(float(known.mean()) if known.size else math.nan)} "
         f"(within layers {_number(stats.within_layer_pair_phi)})",
-        "phi across clips": f"{_number(stats.clip_phi)} "
+        "phi of clips": f"{_number(stats.clip_phi)} "
         f"(within layers {_number(stats.within_layer_clip_phi)})",
     }
     if meta.precision is not None:
@@ -270,22 +281,18 @@ def _facts(loaded: "Trace", stats: "TraceStats") -> dict[str, str]:
 
 
 def _clip(clip: Any) -> str:
-    is_known = isinstance(clip, dict) and {"photo", "motion", "speed"} <= set(clip)
-    return "{photo} {motion} {speed:g}".format_map(clip) if is_known else str(clip)
+    """What a clip shows, in a few words: "coins pan 2", or the name of its prompt."""
+    if not isinstance(clip, dict):
+        return str(clip)
+    shown = (value for name, value in clip.items() if name not in ("seed", "kept_tokens"))
+    return " ".join(f"{value:g}" if isinstance(value, float) else str(value) for value in shown)
 
 
 def _table(
     title: str, headings: Sequence[str], rows: Iterable[Sequence[str]], texts: int = 1
-) -> "Table":
+) -> Table:
     """A table whose columns after the first ``texts`` are numbers."""
-    from rich.table import Table
-
-    table = Table(title=title, title_justify="left")
-    for column, heading in enumerate(headings):
-        table.add_column(heading, justify="left" if column < texts else "right")
-    for row in rows:
-        table.add_row(*row)
-    return table
+    return Table(tuple(headings), tuple(map(tuple, rows)), texts, title=title)
 
 
 def _quality_line(meta: "TraceMeta") -> str:
@@ -296,7 +303,7 @@ def _quality_line(meta: "TraceMeta") -> str:
     return f"{frames} of {quality.n_clips} clips; dense: {quality.dense}"
 
 
-def _quality_table(quality: "Quality", own: "SampledQuality | None") -> "Table":
+def _quality_table(quality: "Quality", own: "SampledQuality | None") -> Table:
     """Means over clips, of generated ones under the trace's own sampling; losses are per token."""
     rows = [_compared("loss, true tokens fed (nats)", quality.teacher_forced_nats, 3)]
     title = "quality: mean over clips [95 % interval]"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from carsim.cli.stated import parse_context
 from carsim.errors import InputError
 from carsim.validate import PART_NAMES
 
@@ -85,7 +86,7 @@ def validate(
 
         check_folder(Path(out), overwrite=overwrite, ours=VALIDATION_FILES)
 
-    from carsim.cli.console import output_console, progress, show
+    from carsim.cli.console import output_console, progress, say, show
     from carsim.validate.parts import work_out
 
     files: list[str] = []
@@ -102,7 +103,7 @@ def validate(
     else:
         show(output_console(), _output(parts, every, brief=name is None))
         if files:
-            click.echo(f"Written to {out}: {', '.join(files)}")
+            say(f"Written to {out}: {', '.join(files)}")
     return None if all(part.ok for part in parts) else OUT_OF_BOUNDS
 
 
@@ -199,20 +200,27 @@ def _one_design(
     as_json: bool,
 ) -> None:
     """Predict one design, which need not be in the file of published ones."""
+    from carsim.cli.console import output_console, show
     from carsim.design import load_design
-    from carsim.text import number, percent
+    from carsim.text import Table, number, percent
     from carsim.validate.boards import predict
 
     if context is None:
         raise click.UsageError("--design needs --context, say --context 512 or --context 1:1024")
     design = load_design(name, overrides)
-    found = predict(design, *_contexts(context))
+    found = predict(design, *parse_context(context))
     joules, decode = found.joules_per_token, found.decode
+    if found.misfits:
+        problem = f"{design.name} does not fit {design.board.name}: {'; '.join(found.misfits)}"
+        click.echo(f"warning: {problem}; the speed is that of a board on which it would", err=True)
     error = None if published is None else decode.tokens_per_s / published - 1
     if as_json:
         document = {
             "design": design.name,
             "tokens_per_s": decode.tokens_per_s,
+            "stream_tokens_per_s": decode.stream_tokens_per_s,
+            "batch": design.policy.batch,
+            "misfits": list(found.misfits),
             "contexts": [decode.contexts[0], decode.contexts[-1]],
             "limits": decode.limit_shares,
             "gb_per_step": decode.bytes_per_step / 1e9,
@@ -229,20 +237,16 @@ def _one_design(
         return
     limits = ", ".join(f"{limit} {percent(share)}" for limit, share in decode.limit_shares.items())
     low, high = number(joules.low_j, 3), number(joules.high_j, 3)
-    click.echo(f"{design.name} on {design.board.name}, context {context}")
-    click.echo(f"tokens per second   {number(decode.tokens_per_s)}")
+    batch, each = design.policy.batch, number(decode.stream_tokens_per_s)
+    in_all = "" if batch == 1 else f" in all, {each} for each of {batch} streams"
+    facts = {"tokens per second": f"{number(decode.tokens_per_s)}{in_all}"}
     if error is not None:
-        click.echo(f"error               {100 * error:+.1f} % of the published {published:g}")
-    click.echo(f"limited by          {limits} of the time")
-    click.echo(f"bytes per step      {decode.bytes_per_step / 1e9:.3f} GB")
-    click.echo(f"bandwidth           {decode.bandwidth_gbps:.2f} GB/s")
-    click.echo(f"joules per token    {number(joules.value_j, 3)} ({low} to {high})")
-
-
-def _contexts(text: str) -> tuple[int, int]:
-    """First and last context of ``N`` or ``FIRST:LAST``."""
-    first, _, last = text.partition(":")
-    try:
-        return int(first), int(last or first)
-    except ValueError:
-        raise InputError("--context", f"got {text!r}", "give N or FIRST:LAST") from None
+        facts["error"] = f"{100 * error:+.1f} % of the published {published:g}"
+    facts |= {
+        "limited by": f"{limits} of the time",
+        "bytes per step": f"{decode.bytes_per_step / 1e9:.3f} GB",
+        "bandwidth": f"{decode.bandwidth_gbps:.2f} GB/s",
+        "joules per token": f"{number(joules.value_j, 3)} ({low} to {high})",
+    }
+    title = f"{design.name} on {design.board.name}, context {context}"
+    show(output_console(), [title, Table(("", ""), tuple(facts.items()), text_columns=2)])

@@ -7,7 +7,7 @@ that uses one thread, so that neither the number of workers nor that of threads 
 import hashlib
 import pickle
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
 from itertools import chain
@@ -17,12 +17,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from carsim.decoder.content import TOKENS_PER_FRAME, Clip, Codebook, load_codebook, make_clip
+from carsim.decoder.content import (
+    TOKENS_PER_FRAME,
+    Codebook,
+    load_codebook,
+    load_scene,
+    make_clip,
+)
 from carsim.decoder.group import Decoded, Group, decode_group
 from carsim.decoder.model import Model, load_model, random_model
 from carsim.decoder.quality import KINDS, Generated, Way, assess, is_read, reading, variant, ways
 from carsim.decoder.quantise import quantise
-from carsim.decoder.recipe import Recipe
+from carsim.decoder.recipe import ClipRecipe, Recipe, SceneRecipe
 from carsim.decoder.structures import Array, Config, Weights
 from carsim.decoder.workers import Progress, run_in_workers
 from carsim.errors import InputError
@@ -115,8 +121,8 @@ def prepare(recipe: Recipe, folder: Path, *, workers: int = 0) -> tuple[Codebook
     """
     codebook = load_codebook(folder / recipe.codebook)
     model = _model(recipe, codebook, folder)
-    clips = [make_clip(Clip(**clip.model_dump()), recipe.n_frames) for clip in recipe.clips]
-    tokens = np.stack([codebook.encode(clip).ravel() for clip in clips], axis=1)
+    clips = [_codes(clip, recipe, folder, codebook) for clip in recipe.clips]
+    tokens = np.stack([codes.ravel() for codes in clips], axis=1)
     config = Config(recipe.decoded, TOKENS_PER_FRAME, recipe.n_frames, dtype=recipe.dtype)
     per_group = recipe.n_rows if recipe.decision_scope == "batch" else GROUP_ROWS
 
@@ -293,13 +299,23 @@ def metadata(
             **({"given_frames": recipe.given_frames} if recipe.sampling else {}),
             **({"tas_step": recipe.tas_step} if recipe.tas_step else {}),
             "clips": [
-                asdict(Clip(**clip.model_dump())) | {"kept_tokens": share}
+                clip.model_dump() | {"kept_tokens": share}
                 for clip, share in zip(recipe.clips, kept_tokens, strict=True)
             ],
         },
         quality=quality,
         command=f"carsim capture {recipe.name}.yaml",
     )
+
+
+def _codes(
+    clip: ClipRecipe | SceneRecipe, recipe: Recipe, folder: Path, codebook: Codebook
+) -> NDArray[np.int64]:
+    """Visual tokens of a clip, int64[T, 256]."""
+    if isinstance(clip, ClipRecipe):
+        return codebook.encode(make_clip(clip.clip, recipe.n_frames))
+    assert recipe.scenes is not None
+    return load_scene(folder / recipe.scenes, clip.scene, recipe.n_frames, codebook.n_codes)
 
 
 def _model(recipe: Recipe, codebook: Codebook, folder: Path) -> Model:

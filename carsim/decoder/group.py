@@ -75,6 +75,84 @@ class Decoded:
     kv: dict[str, Ints]
 
 
+class Decoding:
+    """A group under way: its state, and what has been decoded so far.
+
+    Whatever is recorded of a step is overwritten where the step is decoded again.
+
+    Args:
+        group: The rows.
+
+    Attributes:
+        state: Caches, after as many steps as were fed.
+        tokens: int64[S, pairs], given or chosen.
+        replay: bool[S, L, B].
+    """
+
+    def __init__(self, group: Group) -> None:
+        config, model, rows = group.config, group.model, len(group.prompts)
+        self.group = group
+        self._weights = group.quantised or stack_weights(config, model.arrays)
+        self._visual = model.arrays["embed_visual"].astype(config.dtype)  # [K, d]
+        self._head = model.arrays["head"].astype(np.float64).T  # [d, K]
+        prompt, mask = embed_prompts(model, group.prompts, group.prompt_tokens, config)
+        self.state, _ = prefill(config, group.policy, self._weights, prompt, mask)
+        layers, heads = config.geometry.n_layers, config.geometry.n_kv_heads
+        shape = (config.n_steps, layers, rows)
+        self.replay, self._tas = np.zeros(shape, bool), np.full(shape, np.nan, config.dtype)
+        self._kv: dict[str, Ints] = {}
+        if group.policy.attention.records:
+            size = (config.n_steps, layers, heads, rows)
+            self._kv = {name: np.zeros(size, np.int32) for name in READS}
+            self._kv["kv_held"] = np.zeros((config.n_frames, layers, rows), np.int32)
+        self.tokens = group.tokens.copy()
+        self._nats = np.empty(self.tokens.shape)
+        self._choose = _chooser(group.sampling, group.seeds)
+
+    def feed(self, tokens: NDArray[np.int64] | None) -> NDArray[np.float64]:
+        """Decode one step of every row.
+
+        Args:
+            tokens: One per pair, which both of its rows are fed; None: ``begin``.
+
+        Returns:
+            Logits, [B, K].
+        """
+        group, state = self.group, self.state
+        if tokens is None:
+            begin = group.model.arrays["begin"].astype(group.config.dtype)
+            x = np.tile(begin, (len(group.prompts), 1))
+        else:
+            x = self._visual[np.repeat(tokens, 2)]
+        hidden = decode_step(group.config, group.policy, self._weights, state, x, self._record)
+        if self._kv:  # the last step of a frame has the last word
+            self._kv["kv_held"][(state.step - 1) // group.config.tokens_per_frame] = state.kept
+        logits: NDArray[np.float64] = hidden.astype(np.float64) @ self._head
+        return logits
+
+    def settle(self, step: int, logits: NDArray[np.float64]) -> NDArray[np.int64]:
+        """The tokens of a step, given or chosen by its logits, one per pair."""
+        if step >= self.group.given_steps:
+            self.tokens[step] = self._choose(logits)
+        token: NDArray[np.int64] = self.tokens[step]
+        self._nats[step] = -log_chances(logits[0::2])[np.arange(len(token)), token]
+        return token
+
+    @property
+    def decoded(self) -> Decoded:
+        """The result, once every step is settled."""
+        return Decoded(self.replay, self._tas, self.tokens, self._nats, self._kv)
+
+    def _record(self, seen: LayerRecord) -> None:
+        self.replay[seen.step, seen.layer] = seen.replay
+        if seen.tas is not None:
+            self._tas[seen.step, seen.layer] = seen.tas
+        if self._kv:
+            reads = seen.reads
+            self._kv["kv_tokens"][seen.step, seen.layer] = reads.tokens
+            self._kv["kv_runs"][seen.step, seen.layer] = reads.runs
+
+
 def decode_group(group: Group, advance: Callable[[int], None]) -> Decoded:
     """Decode one group of rows step by step.
 
@@ -84,45 +162,11 @@ def decode_group(group: Group, advance: Callable[[int], None]) -> Decoded:
         group: The rows.
         advance: Called after each step with the number of rows.
     """
-    config, model = group.config, group.model
-    n_steps, rows = config.n_steps, len(group.prompts)
-    weights = group.quantised or stack_weights(config, model.arrays)
-    visual = model.arrays["embed_visual"].astype(config.dtype)  # [K, d]
-    head = model.arrays["head"].astype(np.float64).T  # [d, K]
-    prompt, mask = embed_prompts(model, group.prompts, group.prompt_tokens, config)
-    state, _ = prefill(config, group.policy, weights, prompt, mask)
-    layers, heads = config.geometry.n_layers, config.geometry.n_kv_heads
-    shape = (n_steps, layers, rows)
-    replay, tas = np.zeros(shape, bool), np.full(shape, np.nan, config.dtype)
-    kv: dict[str, Ints] = {}
-    if group.policy.attention.records:
-        kv = {name: np.zeros((n_steps, layers, heads, rows), np.int32) for name in READS}
-        kv["kv_held"] = np.zeros((config.n_frames, layers, rows), np.int32)
-    tokens, pairs = group.tokens.copy(), np.arange(rows // 2)
-    nats = np.empty(tokens.shape)
-    choose = _chooser(group.sampling, group.seeds)
-
-    def record(seen: LayerRecord) -> None:
-        replay[seen.step, seen.layer] = seen.replay
-        if seen.tas is not None:
-            tas[seen.step, seen.layer] = seen.tas
-        if kv:
-            reads = seen.reads
-            kv["kv_tokens"][seen.step, seen.layer] = reads.tokens
-            kv["kv_runs"][seen.step, seen.layer] = reads.runs
-
-    x = np.tile(model.arrays["begin"].astype(config.dtype), (rows, 1))
-    for step in range(n_steps):
-        hidden = decode_step(config, group.policy, weights, state, x, record)
-        if kv:  # the last step of a frame has the last word
-            kv["kv_held"][step // config.tokens_per_frame] = state.kept
-        logits = hidden.astype(np.float64) @ head  # [B, K]
-        if step >= group.given_steps:
-            tokens[step] = choose(logits)
-        nats[step] = -log_chances(logits[0::2])[pairs, tokens[step]]
-        x = visual[np.repeat(tokens[step], 2)]  # both rows of a pair see the same token
-        advance(rows)
-    return Decoded(replay, tas, tokens, nats, kv)
+    decoding, fed = Decoding(group), None
+    for step in range(group.config.n_steps):
+        fed = decoding.settle(step, decoding.feed(fed))  # both rows of a pair see the same token
+        advance(len(group.prompts))
+    return decoding.decoded
 
 
 def embed_prompts(

@@ -10,6 +10,7 @@ from pydantic import (
     AfterValidator,
     BaseModel,
     ConfigDict,
+    Discriminator,
     Field,
     FiniteFloat,
     NonNegativeFloat,
@@ -17,6 +18,7 @@ from pydantic import (
     PositiveFloat,
     PositiveInt,
     StringConstraints,
+    Tag,
     ValidationError,
     model_validator,
 )
@@ -26,6 +28,7 @@ from carsim.decoder.structures import Policy
 from carsim.errors import InputError
 from carsim.policy import Attention
 from carsim.replay import FASTCAR, Pairs, Rule, Scope
+from carsim.section import file_schema
 from carsim.trace import Geometry
 from carsim.trace.meta import Tau, first_problem
 from carsim.trace.precision import Precision
@@ -35,20 +38,21 @@ PROMPT = "Generate a video:"
 
 _FileName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.\-]+$")]
 _NAME = r"[A-Za-z0-9_\-][A-Za-z0-9_.\-]*"
-_NEARBY = re.compile(rf"(\.\./){{0,3}}({_NAME}/)*{_NAME}")
+_PATH = re.compile(rf"(/|(\.\./){{0,3}})({_NAME}/)*{_NAME}")
 Method = Literal["greedy", "top_k"]
 
 
-def _nearby(path: str) -> str:
-    if not _NEARBY.fullmatch(path):
+def _plain_path(path: str) -> str:
+    if not _PATH.fullmatch(path):
         raise ValueError(
             f"expected a path relative to the recipe, such as ../studies/twin/twin.safetensors "
-            f"('../' three times at most, then plain names), got {path[:60]!r}"
+            f"('../' three times at most, then plain names), or an absolute one of plain names, "
+            f"got {path[:60]!r}"
         )
     return path
 
 
-_RelativePath = Annotated[str, AfterValidator(_nearby)]
+_FilePath = Annotated[str, AfterValidator(_plain_path)]
 
 
 class _Strict(BaseModel):
@@ -62,6 +66,28 @@ class ClipRecipe(_Strict):
     motion: Literal["pan", "zoom", "rotate", "cut", "bounce"]
     speed: NonNegativeFloat
     seed: NonNegativeInt = 0
+
+    @property
+    def clip(self) -> Clip:
+        """The clip."""
+        return Clip(**self.model_dump())
+
+    @property
+    def caption(self) -> str:
+        """What the prompt says of it."""
+        return self.clip.caption
+
+
+class SceneRecipe(_Strict):
+    """One clip from the recipe's file of scenes; see :mod:`carsim.decoder.content.scenes`.
+
+    Attributes:
+        scene: Name in the file.
+        caption: What the prompt says of it.
+    """
+
+    scene: Annotated[str, StringConstraints(pattern=_NAME)]
+    caption: str
 
 
 class Sampling(_Strict):
@@ -86,6 +112,17 @@ class Sampling(_Strict):
         return self
 
 
+def _kind_of_clip(given: Any) -> str:
+    is_scene = isinstance(given, SceneRecipe | dict) and "scene" in dict(given)
+    return "of a scene" if is_scene else "of a photograph"
+
+
+_AnyClip = Annotated[
+    Annotated[ClipRecipe, Tag("of a photograph")] | Annotated[SceneRecipe, Tag("of a scene")],
+    Discriminator(_kind_of_clip),
+]
+
+
 class QualityRecipe(_Strict):
     """A measurement of quality against decoding without replay and with dense attention.
 
@@ -99,7 +136,7 @@ class QualityRecipe(_Strict):
 
 
 class Recipe(_Strict):
-    """A decoding, complete. File names are relative to the recipe's folder.
+    """A decoding, complete. Paths are relative to the recipe's folder, or absolute.
 
     Attributes:
         name: Name of the trace.
@@ -107,6 +144,7 @@ class Recipe(_Strict):
         decoded: Geometry of the decoder.
         weights: ``random``, or a ``.safetensors`` checkpoint.
         codebook: File of the visual tokens.
+        scenes: File of the scenes, where clips name some.
         clips: Videos; clip i becomes rows 2i (its caption as prompt) and 2i + 1 (blank).
         n_frames: T.
         prompt_tokens: P, to which every prompt is left-padded.
@@ -129,9 +167,10 @@ class Recipe(_Strict):
     name: _FileName
     output: _FileName
     decoded: Geometry
-    weights: _RelativePath = "random"
-    codebook: _RelativePath
-    clips: Annotated[tuple[ClipRecipe, ...], Field(min_length=1)]
+    weights: _FilePath = "random"
+    codebook: _FilePath
+    scenes: _FilePath | None = None
+    clips: Annotated[tuple[_AnyClip, ...], Field(min_length=1)]
     n_frames: PositiveInt
     prompt_tokens: PositiveInt
     tau: Tau | tuple[Tau | None, ...] | None
@@ -166,9 +205,7 @@ class Recipe(_Strict):
     def prompts(self) -> tuple[bytes, ...]:
         """Prompt of each row."""
         return tuple(
-            text.encode()
-            for clip in self.clips
-            for text in (f"{PROMPT} {Clip(**clip.model_dump()).caption}", PROMPT)
+            text.encode() for clip in self.clips for text in (f"{PROMPT} {clip.caption}", PROMPT)
         )
 
     @property
@@ -206,6 +243,8 @@ class Recipe(_Strict):
             raise ValueError(f"{self.given_frames} given_frames leave none of {self.n_frames}")
         if self.quality is not None:
             self._check_quality(self.quality)
+        if self.scenes is None and any(isinstance(clip, SceneRecipe) for clip in self.clips):
+            raise ValueError("clips name a scene, and no file of scenes is named")
         longest = max(self.prompts, key=len)
         if len(longest) > self.prompt_tokens:
             raise ValueError(
@@ -240,6 +279,11 @@ class Recipe(_Strict):
             raise ValueError("quality under top_k needs sampling by top_k, whose k it takes")
 
 
+def recipe_schema() -> dict[str, Any]:
+    """JSON schema of a recipe."""
+    return file_schema(Recipe, "carsim recipe")
+
+
 def parse_recipe(loaded: dict[str, Any], path: Path) -> Recipe:
     """Validate a recipe.
 
@@ -260,4 +304,4 @@ def parse_recipe(loaded: dict[str, Any], path: Path) -> Recipe:
         return Recipe.model_validate_json(json.dumps(loaded))  # JSON has lists for tuples
     except ValidationError as error:
         cure = "see traces/README.md and traces/vilau_8f.yaml"
-        raise first_problem(error, str(path), cure) from error
+        raise first_problem(error, str(path), cure, loaded) from error

@@ -6,9 +6,11 @@ from carsim.design.energy import Constant, Energy
 from carsim.design.load import (
     build_design,
     configs_folder,
+    design_of,
     design_path,
     load_design,
     override,
+    preset_board,
     shipped_designs,
 )
 from carsim.design.machine import Array, Machine, Placement, Vector
@@ -17,6 +19,7 @@ from carsim.memory.section import Memory, Ports
 from carsim.workload.model import (
     Body,
     DepthTransformer,
+    Experts,
     LinearHead,
     Model,
     Precision,
@@ -31,6 +34,7 @@ __all__ = [
     "DepthTransformer",
     "Design",
     "Energy",
+    "Experts",
     "LinearHead",
     "Machine",
     "Memory",
@@ -43,8 +47,10 @@ __all__ = [
     "WeightPrecision",
     "build_design",
     "configs_folder",
+    "design_of",
     "design_path",
     "load_design",
     "override",
+    "preset_board",
     "shipped_designs",
 ]

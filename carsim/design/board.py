@@ -1,22 +1,27 @@
 """The board: logic, and the memories that :mod:`carsim.memory` describes."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from pydantic import Field, SerializeAsAny, model_validator
+from pydantic import Field, SerializeAsAny, field_validator, model_validator
 
+from carsim.design.machine import Placement
 from carsim.memory.section import Memory
 from carsim.section import (
     ClockMhz,
+    FieldError,
+    GrownSection,
     NonNegativeFloat,
     NonNegativeInt,
     PositiveInt,
-    Section,
 )
 from carsim.technology import DefaultTechnology, TechnologySection
+from carsim.technology.base import NO_FPGA
 
 
-class Board(Section):
+class Board(GrownSection):
     """A board: what there is to build on."""
+
+    later: ClassVar[frozenset[str]] = frozenset({"placement"})
 
     UNTIMED: ClassVar[frozenset[str]] = frozenset(
         ["name", "device", "technology", "lut", "dsp", "bram36", "uram", "static_w", "host_w"]
@@ -35,7 +40,18 @@ class Board(Section):
     uram: NonNegativeInt | None = Field(None, description="UltraRAMs of 288 kbit; an FPGA needs it")
     static_w: NonNegativeFloat = Field(description="device static power")
     host_w: NonNegativeFloat = Field(description="processing system, shell, fans, regulators")
+    placement: Placement | None = Field(
+        None, description="which memory holds what in designs that do not say; part of no design"
+    )
     memories: dict[str, Memory] = Field(min_length=1)
+
+    @field_validator("lut", "dsp", "bram36", mode="before")
+    @classmethod
+    def _is_an_fpga_if_it_counts_logic(cls, count: Any) -> Any:
+        """None of its logic is not a small FPGA: say what to write instead."""
+        if count == 0 and not isinstance(count, bool):
+            raise FieldError("", "0 of it makes no FPGA", NO_FPGA)
+        return count
 
     @model_validator(mode="after")
     def _has_what_its_technology_needs(self) -> "Board":

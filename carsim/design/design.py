@@ -32,7 +32,8 @@ class Design(Section):
                 raise FieldError(
                     f"machine.placement.{what}",
                     f"no memory {memory!r}",
-                    f"the board has {', '.join(sorted(memories))}",
+                    f"the board has {', '.join(sorted(memories))}; without a placement of its own "
+                    "a design takes that of a preset board",
                 )
         for buffer in ("weight", "kv"):
             kib = getattr(machine, f"{buffer}_buffer_kib")
@@ -55,7 +56,22 @@ class Design(Section):
                 f"lists {len(self.policy.tau)} values for {self.model.body.n_layers} layers",
                 "give one number or one per layer",
             )
+        self._check_windows()
         return self
+
+    def _check_windows(self) -> None:
+        policy, window = self.policy, self.model.body.window
+        attentions = {"attention": policy.attention}
+        for index, row in enumerate(policy.compare or ()):
+            attentions[f"compare.{index}.attention"] = row.attention
+        for field, attention in attentions.items():
+            if attention.records and window is not None:
+                raise FieldError(
+                    f"policy.{field}.kind",
+                    f"what {attention.kind!r} reads is recorded without the window of {window} "
+                    "tokens that layers of this model have",
+                    "choose another attention, or leave out model.body.window",
+                )
 
     @property
     def sha256(self) -> str:

@@ -6,8 +6,9 @@ from typing import Any
 import yaml
 
 from carsim.design.design import Design
-from carsim.design.load import PRESET_SECTIONS
+from carsim.design.load import MODEL_FILE, PRESET_SECTIONS
 from carsim.errors import InputError
+from carsim.section import file_schema
 from carsim.yaml_file import parse_yaml
 
 
@@ -44,12 +45,15 @@ def design_schema() -> dict[str, Any]:
     """JSON schema of a design file.
 
     Board, model and energy are given in full, or start from a preset and override keys of it; what
-    such a section lacks comes from the preset, so that a schema cannot check it further.
+    such a section lacks comes from the preset, so that a schema cannot check it further. A model
+    may start from its own file instead.
     """
-    schema = Design.model_json_schema()
-    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
-    schema["title"] = "carsim design"
+    schema = file_schema(Design, "carsim design")
     schema["required"].remove("name")  # the name of the file stands for it
+    schema["$defs"]["Machine"]["required"].remove("placement")  # the board says what is left out
+    placement = dict(schema["$defs"]["Placement"])
+    del placement["required"]
+    schema["$defs"]["Machine"]["properties"]["placement"] = placement
     for section in PRESET_SECTIONS:
         folder = files("carsim.design") / "presets" / section
         names = sorted(entry.name.removesuffix(".yaml") for entry in folder.iterdir())
@@ -59,4 +63,9 @@ def design_schema() -> dict[str, Any]:
             "properties": {"preset": {"type": "string", "enum": names}},
         }
         schema["properties"][section] = {"anyOf": [schema["properties"][section], preset]}
+    section, key = MODEL_FILE.split(".")
+    own_file = {"type": "string", "description": "config.json of Hugging Face, or its folder"}
+    schema["properties"][section]["anyOf"].append(
+        {"type": "object", "required": [key], "properties": {key: own_file}}
+    )
     return schema

@@ -2,23 +2,34 @@
 
 A design file has the sections ``board``, ``machine``, ``model``, ``policy`` and ``energy``. The
 sections ``board``, ``model`` and ``energy`` may start from a preset (``preset: NAME``) and override
-single keys of it; presets are YAML files in ``carsim/design/presets/``.
+single keys of it; presets are YAML files in ``carsim/design/presets/``. The section ``model`` may
+start from the model's own file instead (``from: config.json``, relative to the design file; from
+the command line, relative to the current folder).
+
+Roles that ``machine.placement`` leaves out are placed as the board says (``board.placement``), or
+in its only memory: a design that names a board and no memory goes with any other board.
 """
 
 from collections.abc import Iterable, Mapping
 from importlib.resources import files
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
+from carsim.design.board import Board
 from carsim.design.design import Design
+from carsim.design.hf_config import read_hf_config
+from carsim.design.machine import Placement
 from carsim.errors import InputError
 from carsim.section import first_problem
 from carsim.yaml_file import parse_yaml, read_mapping, shown
 
 PRESET_SECTIONS = ("board", "model", "energy")
-PRESET_PATHS = tuple(f"{section}.preset" for section in PRESET_SECTIONS)
+MODEL_FILE = "model.from"
+PRESET_PATHS = (*(f"{section}.preset" for section in PRESET_SECTIONS), MODEL_FILE)
+"""What a section may start from; it is merged beneath what the design says."""
 
 
 def configs_folder() -> Path:
@@ -65,11 +76,50 @@ def load_design(name_or_path: str, overrides: Iterable[str] = ()) -> Design:
     raw = read_mapping(path)
     raw.setdefault("name", path.stem)
     assigned = dict(_assignment(text) for text in overrides)
-    raw = _with_presets(raw, str(path), assigned)
+    as_written = raw
+    raw = _placed(_with_bases(raw, path, assigned))
     for dotted, value in assigned.items():
         if dotted not in PRESET_PATHS:
             _assign(raw, dotted, value)
-    return build_design(raw, str(path), assigned)
+    design = build_design(raw, str(path), assigned)
+    if design.description and assigned and "description" not in assigned:
+        return _described(design, as_written, path)
+    return design
+
+
+def _described(design: Design, as_written: Mapping[str, Any], path: Path) -> Design:
+    """The design without its description, if it is not the one that the file describes."""
+    try:
+        described = design_of(as_written, path)
+    except InputError:  # the file needs the overrides
+        described = None
+    return design if design == described else design.model_copy(update={"description": ""})
+
+
+def design_of(raw: Mapping[str, Any], path: Path) -> Design:
+    """The design that a file with these contents gives: presets merged, roles placed.
+
+    Args:
+        raw: Contents of the file, its name among them.
+        path: Its name in errors; a model's own file lies relative to it.
+
+    Raises:
+        InputError: The first thing that is wrong.
+    """
+    return build_design(_placed(_with_bases(raw, path, {})), str(path))
+
+
+def preset_board(name: str, where: str) -> Board:
+    """A board as its preset has it.
+
+    Args:
+        name: Name of the preset.
+        where: Its place in errors.
+
+    Raises:
+        InputError: No such preset.
+    """
+    return Board.model_validate(_tuples(_preset("board", name, where)))
 
 
 def build_design(raw: Mapping[str, Any], place: str, overridden: Iterable[str] = ()) -> Design:
@@ -104,6 +154,21 @@ def override(design: Design, changes: Mapping[str, Any]) -> Design:
     return build_design(raw, design.name, changes)
 
 
+def _placed(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """The mapping with roles placed that it leaves out; what is no mapping is left as it is."""
+    board, machine = raw.get("board"), raw.get("machine")
+    if not isinstance(board, dict) or not isinstance(machine, dict):
+        return dict(raw)
+    board = dict(board)
+    usual, memories = board.pop("placement", None), board.get("memories")
+    if usual is None and isinstance(memories, dict) and len(memories) == 1:
+        usual = dict.fromkeys(Placement.model_fields, next(iter(memories)))
+    given = machine.get("placement", {})
+    if isinstance(usual, dict) and isinstance(given, dict):
+        machine = {**machine, "placement": {**usual, **given}}
+    return {**raw, "board": board, "machine": machine}
+
+
 def _tuples(value: Any) -> Any:
     # Strict validation wants tuples where YAML can only write lists.
     if isinstance(value, Mapping):
@@ -111,24 +176,40 @@ def _tuples(value: Any) -> Any:
     return tuple(_tuples(item) for item in value) if isinstance(value, list) else value
 
 
-def _with_presets(
-    raw: Mapping[str, Any], place: str, assigned: Mapping[str, Any]
-) -> dict[str, Any]:
+def _with_bases(raw: Mapping[str, Any], file: Path, assigned: Mapping[str, Any]) -> dict[str, Any]:
+    """The sections merged over what they start from: a preset, or a model's own file."""
     merged = dict(raw)
-    for section, path in zip(PRESET_SECTIONS, PRESET_PATHS, strict=True):
+    for section in PRESET_SECTIONS:
         body = merged.get(section)
-        if isinstance(body, dict) and "preset" in body:
-            body = dict(body)
-            named = body.pop("preset")
-            where = _where(path, place, assigned)
-            merged[section] = _merge(_preset(section, assigned.get(path, named), where), body)
-        elif path in assigned:
+        paths = [path for path in PRESET_PATHS if path.startswith(f"{section}.")]
+        body = dict(body) if isinstance(body, dict) else {}
+        named = {path: body.pop(key) for path in paths if (key := path.split(".")[1]) in body}
+        changed = {path: assigned[path] for path in paths if path in assigned}
+        if changed and not named:
             raise InputError(
-                f"--set {path}",
-                f"{place} gives the {section} in full, from no preset",
+                f"--set {next(iter(changed))}",
+                f"{file} gives the {section} in full, from no preset",
                 "override its keys one by one",
             )
+        for bases in (changed, named):
+            if len(bases) > 1:
+                where = _where(next(iter(bases)), str(file), assigned)
+                raise InputError(where, f"goes against {list(bases)[1]}", "give one of them")
+        for path, value in (changed or named).items():
+            where = _where(path, str(file), assigned)
+            if path == MODEL_FILE:
+                folder = Path() if changed else file.parent
+                base = _model_file(folder, value, where, body)
+            else:
+                base = _preset(section, value, where)
+            merged[section] = _merge(base, body)
     return merged
+
+
+def _model_file(folder: Path, name: Any, where: str, body: Mapping[str, Any]) -> dict[str, Any]:
+    if not isinstance(name, str) or not name or not name.isprintable():
+        raise InputError(where, f"{shown(name)} is no path", "name a model's config.json")
+    return read_hf_config(folder / name, body)
 
 
 def _preset(section: str, name: Any, where: str) -> dict[str, Any]:
@@ -137,6 +218,23 @@ def _preset(section: str, name: Any, where: str) -> dict[str, Any]:
     if name not in known:
         raise InputError(where, f"no preset {shown(name)}", f"choose from {', '.join(known)}")
     return read_mapping(folder / f"{name}.yaml")
+
+
+def shipped_presets() -> dict[str, dict[str, str]]:
+    """Presets by section and name, each with the first sentence of its file."""
+    folder = Path(str(files("carsim.design"))) / "presets"
+    return {
+        section: {path.stem: _opening(path) for path in sorted((folder / section).glob("*.yaml"))}
+        for section in PRESET_SECTIONS
+    }
+
+
+def _opening(path: Path) -> str:
+    """The first sentence of the comment that a file begins with."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    comment = takewhile(lambda line: line.startswith("#"), lines)
+    text = " ".join(line.lstrip("# ") for line in comment)
+    return text.partition(". ")[0].rstrip(".")
 
 
 def _merge(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:

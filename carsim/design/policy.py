@@ -1,8 +1,9 @@
 """The policy: what is skipped, what is attended to, who computes what."""
 
+from math import inf
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, WithJsonSchema, field_serializer, field_validator
 
 from carsim.policy import Attention as Attention
 from carsim.policy import Dense, Streaming
@@ -12,7 +13,15 @@ from carsim.section import MOST, FieldError, GrownSection, OneOf, Section
 from carsim.yaml_file import shown
 
 Schedule = Annotated[str, OneOf(SCHEDULES)]
-FiniteFloat = Annotated[float, Field(ge=-MOST, le=MOST, allow_inf_nan=False)]
+Threshold = Annotated[
+    float,
+    Field(ge=-MOST),
+    WithJsonSchema(
+        {"anyOf": [{"type": "number", "minimum": -MOST, "maximum": MOST}, {"const": "inf"}]}
+    ),
+]
+"""Of a score; ``inf`` never replays."""
+
 Batch = Annotated[int, Field(gt=0, le=4096)]
 SetSize = Annotated[int, Field(gt=0, le=1024)]
 
@@ -31,10 +40,10 @@ class Policy(GrownSection):
     later: ClassVar[frozenset[str]] = frozenset({"tokens_per_step"})
 
     batch: Batch = Field(description="sequences in lockstep; guidance pairs count as two")
-    tau: Literal["captured"] | FiniteFloat | tuple[FiniteFloat, ...] = Field(
+    tau: Literal["captured"] | Threshold | tuple[Threshold, ...] = Field(
         "captured",
         description="replay threshold: the trace's own, or one (or one per layer) at which its "
-        "stored scores are thresholded again (open loop)",
+        "stored scores are thresholded again (open loop); inf never replays",
     )
     tokens_per_step: SetSize = Field(
         1,
@@ -61,12 +70,23 @@ class Policy(GrownSection):
         """One clear line instead of what each of the three alternatives finds wrong."""
         if tau == "captured":
             return tau
+        if isinstance(tau, tuple):
+            tau = tuple(inf if value == "inf" else value for value in tau)
+        elif tau == "inf":
+            tau = inf
         for index, value in enumerate(tau if isinstance(tau, tuple) else (tau,)):
             is_number = isinstance(value, int | float) and not isinstance(value, bool)
-            if not is_number or not -MOST <= value <= MOST:
+            if not is_number or not (-MOST <= value <= MOST or value == inf):
                 raise FieldError(
                     str(index) if isinstance(tau, tuple) else "",
                     f"expected a number, got {shown(value)}",
                     "write a number, a list of one number per layer, or captured",
                 )
         return tau
+
+    @field_serializer("tau")
+    def _write_inf_as_text(self, tau: Any) -> Any:
+        """JSON has no number for it."""
+        if isinstance(tau, tuple):
+            return tuple("inf" if value == inf else value for value in tau)
+        return "inf" if tau == inf else tau

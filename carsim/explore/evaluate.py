@@ -88,7 +88,8 @@ class Evaluator:
         if not isinstance(replays, bool):
             raise InputError("replay", f"got {shown(replays)}", "give true or false")
         variant = own_variant(design)
-        rule, held = rule_of(design, variant, traces), kv_held_of(variant, traces, video)
+        rule = rule_of(design, variant, traces)
+        held = kv_held_of(variant, traces, video, design.model.body.n_layers)
         fit = check_fit(design, video, rule, held)
         own = baseline = None
         if fit.fits or study.file.allow_misfit:
@@ -118,6 +119,8 @@ class Evaluator:
             return {}
         if video.tokens_per_frame != traces[0].tokens_per_frame:
             return {"quality_note": "measured at another number of tokens per frame"}
+        if design.model.body.n_layers != traces[0].n_layers:
+            return {"quality_note": "measured at another number of layers"}
         meta = trace_for(own_variant(design), traces).meta
         if meta.made_up:
             return {"quality_note": f"unknown: decisions are {meta.made_up}"}
@@ -168,7 +171,7 @@ class Machines:
                 variant.replays,
                 video,
                 (policy.tau, policy.decision_scope, policy.batch, policy.tokens_per_step),
-                design.model.body.hidden_size,
+                (design.model.body.hidden_size, design.model.body.n_layers),
             ),
             lambda: make_batches(
                 decisions_for(design, variant, traces, self._resample_seed, video),
@@ -183,7 +186,9 @@ class Machines:
 
         def simulate() -> float:
             batch, at_once = design.policy.batch, design.policy.tokens_per_step
-            one = make_batches(dense(video.n_steps, trace.n_layers, batch), batch, at_once)
+            one = make_batches(
+                dense(video.n_steps, design.model.body.n_layers, batch), batch, at_once
+            )
             return run_variant(design, BASE, one, video, fit, self._phases(design)).latency_s
 
         return self.baselines.get((hardware_key(design), video), simulate)

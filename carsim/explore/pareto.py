@@ -1,7 +1,9 @@
 """Exact Pareto fronts, knees and hypervolumes, in any number of objectives.
 
 A point dominates another if it is at least as good in every objective and better in one; the front
-is what no point dominates. Equal points do not dominate each other: all of them are on it.
+is what no point dominates. Equal points do not dominate each other: all of them are on it. But
+points that are alike in every metric, such as mappings that one core cannot tell apart, are one
+machine under several names: the front of a frame of carsim's metrics holds the first of them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,6 +15,7 @@ from numpy.typing import NDArray
 from carsim.errors import InputError
 from carsim.explore.expression import Expression
 from carsim.explore.metrics import check_metric, direction_of
+from carsim.metrics import METRICS
 from carsim.section import closest
 
 if TYPE_CHECKING:
@@ -37,7 +40,8 @@ def pareto(
 
     Returns:
         The rows of the front, best in the first objective first, with a column ``knee`` that is
-        True for the one nearest to the best of everything (see :func:`knee`).
+        True for the one nearest to the best of everything (see :func:`knee`). Of rows that are
+        alike in all metrics the first.
 
     Raises:
         InputError: No such column, no direction, or no point that counts.
@@ -54,8 +58,11 @@ def pareto(
         raise InputError("objectives", problem, cure)
     values = kept[list(signs)].to_numpy(np.float64) * np.array(list(signs.values()))
     on_front = front(values)
-    found = kept[on_front].copy()
-    found["knee"] = np.arange(len(found)) == knee(values[on_front])
+    is_kept = on_front
+    if METRICS.keys() >= signs.keys():
+        is_kept = on_front & ~kept.duplicated([name for name in METRICS if name in kept])
+    found = kept[is_kept].copy()
+    found["knee"] = np.arange(len(found)) == knee(values[is_kept])
     first, sign = next(iter(signs.items()))
     ordered: pd.DataFrame = found.sort_values(first, ascending=sign > 0, kind="stable")
     return ordered.reset_index(drop=True)

@@ -18,8 +18,8 @@ from carsim.explore.expression import Expression
 from carsim.explore.metrics import RESULT_COLUMNS, check_metric, direction_of
 from carsim.explore.quality import Quality, load_quality
 from carsim.metrics import METRICS
-from carsim.section import closest
-from carsim.trace import Trace, load_trace
+from carsim.section import closest, file_schema
+from carsim.trace import Trace, load_trace, trace_path
 from carsim.yaml_file import read_mapping, shown
 
 MOST_POINTS = 1_000_000
@@ -53,7 +53,9 @@ class StudyFile(_Part):
     name: str | None = None
     description: str = ""
     design: str = Field(description="a design file beside the study, or a shipped name")
-    traces: Texts = Field(min_length=1, description="trace files, relative to the study")
+    traces: Texts = Field(
+        min_length=1, description="trace files, relative to the study, or names of traces"
+    )
     set: dict[str, Any] = Field(default_factory=dict, description="fields that all points share")
     axes: dict[str, Any] = Field(min_length=1)
     sampling: Sampling = Sampling()
@@ -177,7 +179,7 @@ def load_study(path: str | Path) -> Study:
         constraints=tuple(Expression(text, f"{place}: $.constraints") for text in file.constraints),
         designs={name: load_design(design) for name, design in paths.items()},
         design_paths=paths,
-        traces={name: load_trace(str(folder / name)) for name in dict.fromkeys(trace_files)},
+        traces={name: load_trace(trace_path(name, folder)) for name in dict.fromkeys(trace_files)},
         quality=load_quality(folder / file.quality) if file.quality else None,
     )
     _check_paths(study, place)
@@ -325,6 +327,11 @@ def _within(holder: Any, part: str) -> list[Any]:
 def _fields(holder: Any) -> dict[str, Any]:
     model = holder if isinstance(holder, type) else type(holder)
     return dict(model.model_fields) if issubclass(model, BaseModel) else {}
+
+
+def study_schema() -> dict[str, Any]:
+    """JSON schema of a study file; as axes name fields of the design, any key of them is valid."""
+    return file_schema(StudyFile, "carsim study")
 
 
 def _sections(annotation: Any) -> list[Any]:

@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
-from carsim.design import Design
+from carsim.design import Design, load_design
 from carsim.errors import InputError, MisfitError
 from carsim.machine.batches import Batches, make_batches
 from carsim.machine.elasticity import bandwidth_ends, elasticities, latency_factors
@@ -25,16 +26,22 @@ from carsim.technology.energy import energy
 from carsim.technology.fit import FitReport, check_fit
 from carsim.trace import (
     Decisions,
+    Stated,
     Trace,
     captured,
     crop,
     dense,
     enlarge,
+    layers_at_depth,
+    load_trace,
+    map_layers,
     replay_ratio,
     resample,
     rescope,
     rethreshold,
 )
+from carsim.trace.file import as_own
+from carsim.trace.meta import STATED
 from carsim.trace.precision import in_short
 from carsim.workload.geometry import Video
 
@@ -43,9 +50,10 @@ DRS_PRESET = "u280_compute_bound"
 
 
 def run(
-    design: Design,
-    traces: Sequence[Trace],
+    design: Design | str | Path,
+    traces: Sequence[Trace | str | Path] = (),
     *,
+    stated: Stated | None = None,
     allow_misfit: bool = False,
     resample_seed: int | None = None,
     fidelity: str = "fluid",
@@ -54,22 +62,30 @@ def run(
     """Compare the design's policy with the alternatives.
 
     Args:
-        design: The design.
-        traces: Each row takes the first that was captured under its own attention, else under the
-            same kind, else the first of all, and says so.
+        design: The design, its file, or the name of a shipped one.
+        traces: Traces or their files. Each row takes the first that was captured under its own
+            attention, else under the same kind, else the first of all, and says so.
+        stated: What is decoded if there are no traces; by default what the model makes, densely.
         allow_misfit: Go on with a design that does not fit its board.
         resample_seed: Draw the rows that a batch needs beyond the trace's with this seed.
         fidelity: ``fluid`` or ``tile``, see :data:`~carsim.machine.phases.FIDELITIES`.
         detail: Keep the cycles of every layer-step of all rows.
 
     Raises:
-        InputError: A trace that cannot serve the design.
+        InputError: A trace that cannot serve the design; traces beside what is stated.
         MisfitError: The design does not fit, and that was not allowed.
     """
-    video = video_of(design, traces)
+    if not isinstance(design, Design):
+        design = load_design(str(design))
+    loaded = traces_of(
+        design, [each if isinstance(each, Trace) else load_trace(each) for each in traces], stated
+    )
+    video = video_of(design, loaded)
     check_sets(design, video)
-    own = own_variant(design)
-    fit = check_fit(design, video, rule_of(design, own, traces), kv_held_of(own, traces, video))
+    own = own_variant(design, replays=replays_any(design, loaded))
+    rule = rule_of(design, own, loaded) if own.replays else None
+    held = kv_held_of(own, loaded, video, design.model.body.n_layers)
+    fit = check_fit(design, video, rule, held)
     if not fit.fits and not allow_misfit:
         raise MisfitError(
             design.name,
@@ -79,10 +95,10 @@ def run(
     phases = Phases(Hardware(design), fidelity)
     rows = []
     decided: dict[tuple[bool, AttentionPolicy], Batches] = {}
-    for variant in variants(design):
+    for variant in variants(design, replays=own.replays):
         key = variant.replays, variant.attention
         if key not in decided:
-            decisions = decisions_for(design, variant, traces, resample_seed)
+            decisions = decisions_for(design, variant, loaded, resample_seed)
             decided[key] = make_batches(
                 decisions, design.policy.batch, design.policy.tokens_per_step
             )
@@ -112,10 +128,10 @@ def run(
         fit=fit,
         elasticities=elasticities(replace(chosen.simulation.plan, phases=solved), chosen.batches),
         head_seconds=head,
-        traces=tuple((trace.title, trace.sha256) for trace in traces),
+        traces=tuple((trace.title, trace.sha256) for trace in loaded),
         seed=0 if resample_seed is None else resample_seed,
         phases_simulated=taken,
-        notes=tuple(_notes(design, rows, chosen, fit.fits)),
+        notes=tuple(_notes(design, rows, chosen, fit.fits, loaded)),
     )
 
 
@@ -160,27 +176,48 @@ def run_variant(
         simulation,
         batches,
         energy(design, simulation.activity, fit.resources),
+        energy(design, simulation.decode_activity, fit.resources),
         replay_all,
         replay_eligible,
     )
+
+
+def traces_of(
+    design: Design, traces: Sequence[Trace], stated: Stated | None = None
+) -> Sequence[Trace]:
+    """The traces, or what is stated as one; decisions that were changed as the user's own.
+
+    Raises:
+        InputError: Both are given, what is stated is beyond model or batch, or changed decisions
+            are none that a trace can hold.
+    """
+    if not traces:
+        return [(stated or Stated()).trace(design.model, design.policy.batch)]
+    if stated is not None:
+        raise InputError(
+            "--trace", "says already what is decoded and what replays", "leave out what is stated"
+        )
+    return [as_own(trace) for trace in traces]
+
+
+def replays_any(design: Design, traces: Sequence[Trace]) -> bool:
+    """Something may replay: a trace has decisions, or a tau is asked for."""
+    return design.policy.tau != "captured" or not all(t.meta.never_replays for t in traces)
 
 
 def video_of(design: Design, traces: Sequence[Trace]) -> Video:
     """The video that all traces are of.
 
     Raises:
-        InputError: No trace, or traces of another number of layers or of different videos.
+        InputError: Traces of different videos, or a tau for layers that they lack.
     """
-    if not traces:
-        raise InputError("--trace", "no trace is given", "name at least one .npz file")
     first = traces[0]
     for trace in traces:
-        if trace.n_layers != design.model.body.n_layers:
+        if isinstance(design.policy.tau, tuple) and len(design.policy.tau) != trace.n_layers:
             raise InputError(
-                trace.name,
-                f"has {trace.n_layers} layers; the model {design.model.name} has "
-                f"{design.model.body.n_layers}",
-                "capture a trace of as many layers, or change the model",
+                "policy.tau",
+                f"lists {len(design.policy.tau)} values, {trace.name} has {trace.n_layers} layers",
+                "give one number, or capture a trace of as many layers",
             )
         shape, of_first = (
             (each.n_frames, each.tokens_per_frame, each.n_rows, each.prompt_tokens)
@@ -192,7 +229,7 @@ def video_of(design: Design, traces: Sequence[Trace]) -> Video:
                 f"has (frames, tokens, rows, prompt) {shape}, unlike {first.name} with {of_first}",
                 "pass traces of the same video",
             )
-    return Video(first.n_frames, first.tokens_per_frame, first.prompt_tokens)
+    return Video(first.n_frames, first.tokens_per_frame, first.prompt_tokens, first.meta.kind)
 
 
 def check_sets(design: Design, video: Video) -> None:
@@ -205,7 +242,8 @@ def check_sets(design: Design, video: Video) -> None:
     if video.tokens_per_frame % at_once:
         raise InputError(
             "policy.tokens_per_step",
-            f"{at_once} tokens do not divide a frame of {video.tokens_per_frame}",
+            f"{at_once} tokens do not divide a {'frame' if video.kind == 'video' else 'text'} of "
+            f"{video.tokens_per_frame}",
             "take a divisor of it",
         )
 
@@ -229,7 +267,9 @@ def rule_of(design: Design, variant: Variant, traces: Sequence[Trace]) -> Replay
     return meta.rule.at_width(meta.decoded.hidden_size, design.model.body.hidden_size)
 
 
-def kv_held_of(variant: Variant, traces: Sequence[Trace], video: Video) -> Ints | None:
+def kv_held_of(
+    variant: Variant, traces: Sequence[Trace], video: Video, n_layers: int
+) -> Ints | None:
     """The most tokens that a head of any row holds in each layer, int[L].
 
     A frame under way is held in whole before anything of it, or of older ones, is given up.
@@ -238,6 +278,7 @@ def kv_held_of(variant: Variant, traces: Sequence[Trace], video: Video) -> Ints 
         variant: The policy.
         traces: As of :func:`run`.
         video: What is decoded.
+        n_layers: L, of the model.
 
     Returns:
         None where it follows from the context.
@@ -252,7 +293,7 @@ def kv_held_of(variant: Variant, traces: Sequence[Trace], video: Video) -> Ints 
     prompts = np.broadcast_to(np.array(trace.meta.prompt_lengths), trace.kv_held[:1].shape)
     at_begin = np.concatenate([prompts, trace.kv_held.astype(np.int64)])[: video.n_frames]
     most: Ints = at_begin.max(axis=(0, 2)) + trace.tokens_per_frame
-    return most
+    return most[layers_at_depth(trace.n_layers, n_layers)]
 
 
 def decisions_for(
@@ -276,11 +317,14 @@ def decisions_for(
     """
     policy, trace = design.policy, _recorded_under(variant, traces)
     video = Video(trace.n_frames, trace.tokens_per_frame, 0) if video is None else video
+    n_layers = design.model.body.n_layers
     if not variant.replays:
-        decisions = dense(video.n_steps, trace.n_layers, trace.n_rows, trace.meta.guidance_pairs)
+        decisions = dense(video.n_steps, n_layers, trace.n_rows, trace.meta.guidance_pairs)
         if variant.attention.records:
-            own = _resized(captured(trace), trace, video, resample_seed)
+            own = map_layers(_resized(captured(trace), trace, video, resample_seed), n_layers)
             label = f"{decisions.label}; keys are read as in {trace.name}"
+            if n_layers != trace.n_layers:
+                label += f", {trace.n_layers} layers mapped to {n_layers} by relative depth"
             decisions = replace(decisions, reads=own.reads, held=own.held, label=label)
     else:
         decisions = captured(trace) if policy.tau == "captured" else rethreshold(trace, policy.tau)
@@ -294,10 +338,11 @@ def decisions_for(
             _precision_mismatch(trace, design),
             _set_mismatch(design),
         )
-        for mismatch in mismatches:
+        # What is stated is stated of any machine.
+        for mismatch in mismatches if trace.meta.origin != STATED else ():
             if mismatch:
                 decisions = replace(decisions, label=f"{decisions.label}; {mismatch}")
-        decisions = _resized(decisions, trace, video, resample_seed)
+        decisions = map_layers(_resized(decisions, trace, video, resample_seed), n_layers)
     if resample_seed is not None and policy.batch > decisions.n_rows:
         decisions = resample(
             decisions,
@@ -312,6 +357,12 @@ def _recorded_under(variant: Variant, traces: Sequence[Trace]) -> Trace:
     """The trace of a row, refused where it lacks what the row reads."""
     trace = trace_for(variant, traces)
     if variant.attention.records and trace.meta.attention != variant.attention:
+        if trace.meta.origin == STATED:
+            raise InputError(
+                "policy.attention",
+                f"what {variant.attention.text} reads depends on the data, which nobody stated",
+                "pass --trace with one that was captured under it",
+            )
         raise InputError(
             trace.name,
             f"was captured under {trace.meta.attention.text}; what {variant.attention.text} reads "
@@ -376,15 +427,41 @@ def _bound(row: RowResult, fit: FitReport) -> RowResult:
     whole = not MAPPINGS[row.design.machine.mapping].needs_broadcast
     row = replace(row, variant=replace(row.variant, is_bound=True, is_whole=whole))
     activity = replace(row.simulation.activity, cycles=row.cycles, dram_bytes=row.dram_bytes)
-    return replace(row, energy=energy(row.design, activity, fit.resources))
+    prefill = row.simulation.totals["prefill"]
+    decode = replace(
+        row.simulation.decode_activity,
+        cycles=row.cycles - prefill.bound_cycles,
+        dram_bytes={
+            name: nbytes - of_prefill
+            for (name, nbytes), of_prefill in zip(
+                row.dram_bytes.items(), prefill.bound_dram_bytes, strict=True
+            )
+        },
+    )
+    return replace(
+        row,
+        energy=energy(row.design, activity, fit.resources),
+        decode_energy=energy(row.design, decode, fit.resources),
+    )
 
 
-def _notes(design: Design, rows: Sequence[RowResult], chosen: RowResult, fits: bool) -> list[str]:
+def _notes(
+    design: Design,
+    rows: Sequence[RowResult],
+    chosen: RowResult,
+    fits: bool,
+    traces: Sequence[Trace],
+) -> list[str]:
     notes = []
     if not fits:
         notes.append("MISFIT: this design does not fit its board; see the rows of the fit.")
     if not design.machine.include_head:
         notes.append("The head is left out of this design (machine.include_head: false).")
+    depths = {trace.n_layers for trace in traces} - {design.model.body.n_layers}
+    notes += [
+        f"Decisions of {depth} layers are mapped to {design.model.body.n_layers} by relative depth."
+        for depth in sorted(depths)
+    ]
     left_out = rows[0].batches.left_out_rows
     if left_out:
         notes.append(f"{left_out} rows of the trace fill no batch and are left out.")

@@ -67,6 +67,11 @@ class Decode:
         return self.design.policy.batch / self.seconds_per_step
 
     @property
+    def stream_tokens_per_s(self) -> float:
+        """Tokens per second of one sequence."""
+        return 1 / self.seconds_per_step
+
+    @property
     def bytes_per_step(self) -> float:
         """Mean bytes of a step, all memories together."""
         moved = sum(sum(total.dram_bytes) for total in self.simulation.totals.values())

@@ -239,9 +239,15 @@ class Phases:
         found.times[:, Category.HOST] = cycles
         return found
 
-    def prefill_layer(self, tokens: int) -> Outcome:
-        """One layer of the prompt, ``tokens`` per sequence, all computing."""
-        return self._once(("prefill", tokens), lambda: self.prefill_phase(tokens))
+    def prefill_layer(self, tokens: int, window: int | None = None) -> Outcome:
+        """One layer of the prompt, ``tokens`` per sequence, all computing.
+
+        Args:
+            tokens: Tokens of the prompt.
+            window: Newest tokens that each attends to; None: all.
+        """
+        window = None if window is not None and window >= tokens else window
+        return self._once(("prefill", tokens, window), lambda: self.prefill_phase(tokens, window))
 
     def first_operand_cycles(self, longest: int) -> dict[str, int]:
         """Cycles of memory that filling the buffers with each phase's first operand takes.
@@ -405,7 +411,7 @@ class Phases:
         steps = tuple(step for op in passes for step in lowered[op])
         return Phase(steps, self._latencies, *self._bound(steps, 1))
 
-    def prefill_phase(self, tokens: int) -> Phase:
+    def prefill_phase(self, tokens: int, window: int | None = None) -> Phase:
         """The phase behind :meth:`prefill_layer`.
 
         Where the activation buffer holds the widest activations of fewer tokens than a core has,
@@ -418,7 +424,9 @@ class Phases:
         passes = -(-rows * row_bytes // hw.design.machine.activation_buffer_bytes)
         ops: list[OpOf] = [
             lambda rows, part, n: qkv_op(model, rows, part, streams=n * passes, tokens=tokens),
-            lambda rows, part, n: attend_op(model, rows, tokens, part, tokens=tokens, causal=True),
+            lambda rows, part, n: attend_op(
+                model, rows, tokens, part, tokens=tokens, causal=True, window=window
+            ),
             lambda rows, part, n: output_op(model, rows, part, streams=n * passes, tokens=tokens),
             *self._mlp_ops(passes=passes, tokens=tokens, cached=False),
         ]
@@ -566,7 +574,7 @@ class Phases:
 
             return op
 
-        return [nth(0), nth(1)]
+        return [nth(index) for index in range(len(mlp_ops(self._model, 1, Slice())))]
 
     def _replay(self, replaying: Ints, at_work: Ints) -> Replay:
         """Replaying sequences; cores that compute an MLP add their residuals beside it, [n]."""
@@ -591,17 +599,28 @@ class Phases:
         )
 
     def _bound(
-        self, steps: Sequence[Step], n: int, replay_bytes: Ints | int = 0
+        self,
+        steps: Sequence[Step],
+        n: int,
+        replay_bytes: Ints | int = 0,
+        fetched: Sequence[Step] | None = None,
     ) -> tuple[Ints, Ints]:
         """(Least cycles [n], bytes [n, memories]) of steps on the cores that they are given.
 
         The later of compute and bytes: no core is over 100 % busy, no memory over its rate. It
         charges nothing for latency, dispatch, exchange or imbalance.
+
+        Args:
+            steps: The steps.
+            n: Phases.
+            replay_bytes: Bytes of replays beside them.
+            fetched: Steps whose bytes are charged instead, where another spread moves fewer.
         """
         compute = np.zeros((n, 1), np.int64)
         nbytes = np.zeros((n, len(self.hw.paths)), np.int64)
         for step in steps:
             compute = compute + step.pre_cycles + step.cycles - step.exchange_cycles
+        for step in steps if fetched is None else fetched:
             if step.path >= 0:
                 nbytes[:, step.path] += step.stream_bytes.sum(axis=-1)
             for side_path, _, side_bytes in step.sides:
@@ -618,7 +637,8 @@ class Phases:
 
         The least over spreading n sequences evenly over u cores: with broadcast weights or split
         matrices bytes do not depend on u and the widest spread wins; with private weights each
-        further core costs a stream.
+        further core costs a stream. Of experts, that stream is least where all sequences but one
+        for each further core are together, as they share what they choose.
 
         Args:
             batch: B, sequences of a layer-step; those that do not compute replay.
@@ -649,7 +669,12 @@ class Phases:
         ops = self._mlp_ops(normed=_at_residual(rule), rule=rule)
         steps = lower(hw, ops, loads, split=split)
         replayed = replay_op(self._model, batch - computing, Slice()).replay_bytes
-        cycles, nbytes = self._bound(steps, len(loads), replayed)
+        fetched = None
+        if self._model.body.experts is not None and not hw.is_lockstep(split):
+            together = np.where(core < used[:, None], 1, 0)
+            together[:, 0] += computing - together.sum(axis=1)
+            fetched = lower(hw, ops, together, split=split)
+        cycles, nbytes = self._bound(steps, len(loads), replayed, fetched)
         order = np.lexsort((used, cycles, computing))
         best = order[np.searchsorted(computing[order], np.arange(batch + 1))]
         return cycles[best], nbytes[best]

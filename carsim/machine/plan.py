@@ -13,6 +13,7 @@ from carsim.policy import AttentionPolicy
 from carsim.replay import ReplayRule, later
 from carsim.schedule import BASELINE, SCHEDULES, Schedule
 from carsim.workload.geometry import Video
+from carsim.workload.model import in_window
 
 
 @dataclass(frozen=True)
@@ -47,15 +48,28 @@ class Plan:
         first = self.video.tokens_per_frame // self.tokens_per_step
         return (self.rule is not None) & (np.asarray(self.steps) >= first)
 
+    def reads(self, window: int | None) -> AttendCases:
+        """Keys that attention reads in each step, if they follow from the context, [S] each.
+
+        Args:
+            window: Newest tokens that the layer attends to; None: all. The policy chooses among
+                those.
+        """
+        return self._reads[window]
+
     @cached_property
-    def reads(self) -> AttendCases:
-        """Keys that attention reads in each step, if they follow from the context, [S] each."""
-        found = self.attention.reads(self.contexts)
+    def _reads(self) -> dict[int | None, AttendCases]:
+        windows = self.hw.design.model.body.layers_by_window()
+        return {window: self._reads_in(window) for window in windows}
+
+    def _reads_in(self, window: int | None) -> AttendCases:
+        contexts = in_window(self.contexts, window)
+        found = self.attention.reads(contexts)
         tokens, runs = (each.astype(np.int64) for each in (found.tokens, found.runs))
         # A policy without work of its own asks for the same whatever it leaves unread.
         own = type(self.attention)
         works = own.side_work is not AttentionPolicy.side_work or self.frame_steps > 0
-        contexts = self.contexts * (works and not own.follows_reads)
+        contexts = contexts * (works and not own.follows_reads)
         return AttendCases(tokens, runs * np.ones_like(tokens), contexts)
 
     @cached_property
@@ -86,13 +100,17 @@ class Plan:
             width = min(rows, self.hw.design.machine.drs.index_register_bits)
         return [slice(first, min(first + width, rows)) for first in range(0, rows, width)]
 
-    @cached_property
-    def aligned_outside(self) -> bool:
-        """The cached key that the rule scores is not among those that attention reads."""
+    def aligned_outside(self, window: int | None) -> bool:
+        """The cached key that the rule scores is not among those that a layer's attention reads.
+
+        Args:
+            window: As of :meth:`reads`.
+        """
         if self.rule is None:
             return False
         distance = self.rule.key_distance(self.video.tokens_per_frame)
-        return not self.attention.reads_aligned(distance)
+        beyond = window is not None and distance >= window
+        return beyond or not self.attention.reads_aligned(distance)
 
     @property
     def frame_steps(self) -> int:

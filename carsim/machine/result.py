@@ -5,11 +5,13 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from carsim.design import Design
 from carsim.machine.batches import Batches
 from carsim.machine.elasticity import Elasticity
 from carsim.machine.limits import PhaseLimit, phase_limits
-from carsim.machine.simulate import Simulation
+from carsim.machine.simulate import Simulation, simulate
 from carsim.machine.variants import Variant
 from carsim.technology.energy import EnergyReport, Joules
 from carsim.technology.fit import FitReport
@@ -29,6 +31,7 @@ class RowResult:
         simulation: The simulation.
         batches: The decisions that it consumed, by batch.
         energy: Joules of all batches in ``latency_s`` each.
+        decode_energy: The same without the prompts.
         replay_all: Replay ratio over all steps.
         replay_eligible: Replay ratio over the steps that may replay (frame 0 left out).
         latency_factors: Latency at the upper and at the lower end of the memory's bandwidth, over
@@ -39,6 +42,7 @@ class RowResult:
     simulation: Simulation
     batches: Batches
     energy: EnergyReport
+    decode_energy: EnergyReport
     replay_all: float
     replay_eligible: float
     latency_factors: tuple[float, float] | None = None
@@ -88,6 +92,31 @@ class RowResult:
         """Milliseconds of one decode step of the batch, prefill left out."""
         decode = self.cycles - self._part("prefill")
         return 1e3 * self._seconds(decode) / self.n_batches / self.simulation.plan.n_steps
+
+    @property
+    def stream_tokens_per_s(self) -> float:
+        """Tokens per second of each stream (a finished video or text), prompt left out."""
+        return 1e3 * self.simulation.plan.tokens_per_step / self.ms_per_token
+
+    @property
+    def tokens_per_s(self) -> float:
+        """Tokens per second of all streams of a batch, prompt left out."""
+        return self.stream_tokens_per_s * self.batches.videos_per_batch
+
+    @cached_property
+    def first_token_s(self) -> float | None:
+        """Seconds from the prompt to the end of the first step; None for the bound."""
+        if self.is_bound:
+            return None
+        plan = replace(self.simulation.plan, steps=range(1))
+        first = simulate(plan, self.batches.part(np.zeros(1, np.intp)))
+        return self._seconds(first.cycles) / self.n_batches
+
+    @property
+    def energy_per_token(self) -> Joules:
+        """Joules of the board per token of a stream, prompt left out, with their interval."""
+        tokens = self.videos * self.simulation.plan.video.n_steps
+        return self._within_bandwidth(self.decode_energy.scaled(1 / tokens)).board
 
     @property
     def body_latency_s(self) -> float:
@@ -160,15 +189,7 @@ class RowResult:
         Ends have all constants of energy and the bandwidth err in the same direction: low is every
         constant at its low and, for what is drawn by being there, the least time; high likewise.
         """
-        fast, slow = self.latency_factors or (1.0, 1.0)
-        return EnergyReport(
-            tuple(
-                replace(part, low_j=part.low_j * fast, high_j=part.high_j * slow)
-                if part.idle
-                else part
-                for part in self.energy.scaled(1 / self.videos).parts
-            )
-        )
+        return self._within_bandwidth(self.energy.scaled(1 / self.videos))
 
     @property
     def average_power_w(self) -> float:
@@ -209,6 +230,18 @@ class RowResult:
         if total is None:
             return 0
         return total.bound_cycles if self.is_bound else total.cycles
+
+    def _within_bandwidth(self, energy: EnergyReport) -> EnergyReport:
+        """Joules whose ends have the bandwidth err, too."""
+        fast, slow = self.latency_factors or (1.0, 1.0)
+        return EnergyReport(
+            tuple(
+                replace(part, low_j=part.low_j * fast, high_j=part.high_j * slow)
+                if part.idle
+                else part
+                for part in energy.parts
+            )
+        )
 
     def _interval(self, seconds: float) -> tuple[float, float] | None:
         if self.latency_factors is None:

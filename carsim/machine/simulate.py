@@ -20,6 +20,7 @@ from carsim.machine.phase import Outcome
 from carsim.machine.phases import AttendCases, MlpCases, core_loads
 from carsim.machine.plan import Plan
 from carsim.machine.totals import PhaseTotals, activity_of, total_of
+from carsim.replay import ReplayRule
 from carsim.workload.activity import Activity
 
 LAYER_PHASES = ("qkv", "attention", "output", "mlp")
@@ -72,6 +73,12 @@ class Simulation:
     def activity(self) -> Activity:
         """Work of the machine over all batches, for the energy model."""
         return activity_of(self.totals, [path.name for path in self.plan.hw.paths])
+
+    @property
+    def decode_activity(self) -> Activity:
+        """The same without the prompt."""
+        steps = {name: total for name, total in self.totals.items() if name != "prefill"}
+        return activity_of(steps, [path.name for path in self.plan.hw.paths])
 
 
 class _Visits(NamedTuple):
@@ -152,16 +159,8 @@ def _visits_of(
         return every
 
     same = np.zeros((1, len(where), 1), np.intp)
-    reads = AttendCases(*(each[where].reshape(1, -1, 1) for each in plan.reads))
-    if batches.reads is not None and plan.attention.records:
-        attended, runs = (each[:, where] for each in batches.reads)
-        contexts = np.broadcast_to(reads.contexts, attended.shape)
-        reads = phases.alike(AttendCases(attended, runs, contexts), plan.attention)
-    cases, case_of = reads.distinct()
     rule = plan.rule if scored else None
-    attention = phases.attention(
-        rule, cases, plan.attention, plan.aligned_outside, plan.frame_steps
-    )
+    attention, case_of = _attention(plan, batches, rule, where)
     output = phases.output(rule)
     found = [
         visits("qkv", phases.qkv(rule), same),
@@ -194,6 +193,33 @@ def _visits_of(
     return found
 
 
+def _attention(
+    plan: Plan, batches: Batches, rule: ReplayRule | None, where: NDArray[np.intp]
+) -> tuple[Outcome, NDArray[np.intp]]:
+    """Attention phases of some steps, and which of them each layer-step is, [G or 1, s, L or 1]."""
+    by_window = plan.hw.design.model.body.layers_by_window()
+    found, index_of = [], []
+    for window, layers in by_window.items():
+        reads = AttendCases(*(each[where].reshape(1, -1, 1) for each in plan.reads(window)))
+        if batches.reads is not None and plan.attention.records:
+            attended, runs = (each[:, where][..., layers] for each in batches.reads)
+            contexts = np.broadcast_to(reads.contexts, attended.shape)
+            reads = plan.phases.alike(AttendCases(attended, runs, contexts), plan.attention)
+        cases, case_of = reads.distinct()
+        outside = plan.aligned_outside(window)
+        found.append(plan.phases.attention(rule, cases, plan.attention, outside, plan.frame_steps))
+        index_of.append(case_of)
+    if len(found) == 1:
+        return found[0], index_of[0]
+    n_layers = sum(len(layers) for layers in by_window.values())
+    index = np.empty((len(index_of[0]), len(where), n_layers), np.intp)
+    before = 0
+    for layers, outcome, case_of in zip(by_window.values(), found, index_of, strict=True):
+        index[..., layers] = before + case_of
+        before += len(outcome.cycles)
+    return Outcome.join(found), index
+
+
 def simulate_plainly(plan: Plan, batches: Batches) -> Simulation:
     """The same, one layer-step after the other: slow, obvious, and equal to the bit."""
     phases, hw = plan.phases, plan.hw
@@ -216,14 +242,17 @@ def simulate_plainly(plan: Plan, batches: Batches) -> Simulation:
         scored = bool(plan.scored[step])
         rule = plan.rule if scored else None
         book("qkv", at, phases.qkv(rule))
-        cases = plan.reads.take(np.array([step]))
+        window = plan.hw.design.model.body.window_of(at[2])
+        cases = plan.reads(window).take(np.array([step]))
         if batches.reads is not None and plan.attention.records:
             attended, runs = (each[at][None] for each in batches.reads)
             cases = AttendCases(attended, runs, cases.contexts)
         attention = book(
             "attention",
             at,
-            phases.attention(rule, cases, plan.attention, plan.aligned_outside, plan.frame_steps),
+            phases.attention(
+                rule, cases, plan.attention, plan.aligned_outside(window), plan.frame_steps
+            ),
         )
         output = book("output", at, phases.output(rule))
         known = plan.known_cycles(np.array([attention]), output)
@@ -243,9 +272,15 @@ def simulate_plainly(plan: Plan, batches: Batches) -> Simulation:
 def _outside_of_layers(plan: Plan, n_batches: int) -> tuple[dict[str, PhaseTotals], int]:
     """Prefill and head of all batches, and their cycles in one batch."""
     design = plan.hw.design
-    layers, n_steps = design.model.body.n_layers, len(plan.steps)
-    prefill = plan.phases.prefill_layer(plan.video.prompt_tokens)
-    totals = {"prefill": total_of([(prefill, np.array([n_batches * layers]))])}
+    n_steps, prompt = len(plan.steps), plan.video.prompt_tokens
+    prefill = [
+        (
+            plan.phases.prefill_layer(prompt, window),
+            np.array([n_batches * len(layers) * (prompt > 0)]),
+        )
+        for window, layers in design.model.body.layers_by_window().items()
+    ]
+    totals = {"prefill": total_of(prefill)}
     if design.machine.include_head:
         totals["head"] = total_of([(plan.phases.head(), np.array([n_batches * n_steps]))])
     if plan.phases.host_cycles:

@@ -69,18 +69,24 @@ BASE = Variant(PLAIN, BASELINE.kind, replays=False)
 """Dense decoding, which speed-ups refer to."""
 
 
-def variants(design: Design) -> list[Variant]:
+def variants(design: Design, *, replays: bool = True) -> list[Variant]:
     """The rows of a comparison, the baseline first, the design's own policy among them.
 
     ``policy.compare`` lists them. Without it: the baseline; the alternative attention; replay under
     every schedule that the registry compares, and with the alternative attention; the own policy.
+
+    Args:
+        design: The design.
+        replays: Something is decided on; else there are no rows that replay.
     """
-    policy, own = design.policy, own_variant(design)
+    policy, own = design.policy, own_variant(design, replays=replays)
     if policy.compare is not None:
         listed = [Variant(row.attention, row.schedule, row.replay) for row in policy.compare]
-        return _once([BASE, *listed, own])
+        return _once([BASE, *(row for row in listed if replays or not row.replays), own])
     other = policy.attention if policy.attention.kind != PLAIN.kind else policy.sparse_attention
     rows = [BASE, Variant(other, BASELINE.kind, replays=False)]
+    if not replays:
+        return _once([*rows, own])
     compared = [kind for kind, schedule in SCHEDULES.items() if schedule.compared]
     rows += [Variant(PLAIN, kind, replays=True) for kind in compared]
     rows += [Variant(other, kind, replays=True) for kind in compared if SCHEDULES[kind].central]
@@ -89,9 +95,10 @@ def variants(design: Design) -> list[Variant]:
     return _once([*rows, own])
 
 
-def own_variant(design: Design) -> Variant:
-    """The design's own policy."""
-    return Variant(design.policy.attention, design.policy.schedule, replays=True)
+def own_variant(design: Design, *, replays: bool = True) -> Variant:
+    """The design's own policy; where nothing replays, no schedule has anything to move."""
+    schedule = design.policy.schedule if replays else BASELINE.kind
+    return Variant(design.policy.attention, schedule, replays=replays)
 
 
 def _once(rows: Iterable[Variant]) -> list[Variant]:

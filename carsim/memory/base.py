@@ -3,24 +3,30 @@
 A *row* of ``standards.csv`` is one speed bin in the parameters of its datasheet and in their units:
 ``nck`` are clocks of the DRAM, rounded as the standard prescribes; ``source`` says where the row is
 from. A parameter that a standard lacks carries the value that makes it vanish: one bank group with
-equal S and L timings for DDR3 and LPDDR4, no tDQSCK where it is within a clock.
+equal S and L timings for DDR3 and LPDDR4, no tDQSCK where it is within a clock. The clock is that
+of the commands, CK: data may follow a faster one (LPDDR5, GDDR6, HBM3).
 
 A *family* is a class: which address mapping its controllers use, what one request is, how long a
-command holds the command bus. A new family is a file with such a class, a line in
-``carsim.memory.FAMILIES`` and rows in the table.
+command holds the command bus, how many transfers a clock has. A new family is a file with such a
+class, a line in ``carsim.memory.FAMILIES`` and rows in the table.
 
 Simplifications: one rank; tRCD is the same for reads and writes (HBM2's is shorter for writes);
-one precharge time (LPDDR4's per-bank value).
+one precharge time (LPDDR4's per-bank value); all-bank refresh, where controllers of LPDDR5, GDDR6
+and HBM may refresh bank by bank; writes are spaced as reads are (DDR5's are further apart).
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from carsim.errors import InputError
 
 MAPPINGS = ("rcb", "bgi")
 """Address mappings. From high to low bits, ``rcb``: row, column, bank, bank group; ``bgi``: row,
 bank, column, bank group (bank groups interleaved)."""
+
+CLOCK_TOLERANCE = 0.005
+"""Share by which data rate and clock may disagree: datasheets round both."""
 
 
 @dataclass(frozen=True)
@@ -32,8 +38,10 @@ class MemoryStandard:
         mapping: Its usual address mapping, one of :data:`MAPPINGS`.
         request_bytes: What one entry of the controller's queue asks for.
         queue_requests: Entries of that queue, in each direction.
-        command_nck: Clocks that an activate or a column command holds the one command bus; 0 where
-            rows and columns have a command bus each.
+        transfers_per_clock: Transfers of a data pin in one clock.
+        column_nck: Clocks that a column command holds the one command bus; 0 where rows and
+            columns have a command bus each.
+        activate_nck: The same of an activate.
         precharge_nck: The same of a precharge.
         name: Name of the row, such as ``DDR4-2400`` (devices of 4 or 8 bits) or ``DDR4-2400-x16``.
         data_rate_mtps: Transfers per second and pin, in millions; the peak bandwidth is taken from
@@ -70,7 +78,9 @@ class MemoryStandard:
     mapping: ClassVar[str] = "rcb"
     request_bytes: ClassVar[int] = 64
     queue_requests: ClassVar[int] = 32
-    command_nck: ClassVar[int] = 1
+    transfers_per_clock: ClassVar[int] = 2
+    column_nck: ClassVar[int] = 1
+    activate_nck: ClassVar[int] = 1
     precharge_nck: ClassVar[int] = 1
 
     name: str
@@ -109,8 +119,8 @@ class MemoryStandard:
 
     @property
     def burst_nck(self) -> int:
-        """Clocks that a burst holds the data bus: two transfers per clock."""
-        return self.burst_length // 2
+        """Clocks that a burst holds the data bus."""
+        return self.burst_length // self.transfers_per_clock
 
     @property
     def row_bursts(self) -> int:
@@ -169,6 +179,43 @@ class MemoryStandard:
                 f"choose one of {', '.join(map(str, known))}",
             )
         return replace(self, density_gbit=density_gbit)
+
+    def with_timings(self, timings: Mapping[str, int]) -> Self:
+        """The same bin with some values replaced, as of one part or one controller's settings.
+
+        Args:
+            timings: Name of a field, or ``trfc_ns`` for the refresh at this density, -> value. A
+                data rate without a clock brings its clock; clocks that are left out stay.
+
+        Raises:
+            InputError: What no memory of the family can have.
+        """
+        values: dict[str, Any] = dict(timings)
+        if "trfc_ns" in values:
+            values["trfc_ns_by_gbit"] = ((self.density_gbit, values.pop("trfc_ns")),)
+        if "data_rate_mtps" in values and "tck_ps" not in values:
+            values["tck_ps"] = self.transfers_per_clock * 10**6 // values["data_rate_mtps"]
+        part = replace(self, **values)
+        least = part.burst_nck
+        for name, small, large, cure in (
+            ("tccd_s_nck", least, part.tccd_s_nck, f"a burst takes {least} clocks: give as many"),
+            ("tccd_l_nck", part.tccd_s_nck, part.tccd_l_nck, "give at least tccd_s_nck"),
+            ("trrd_l_nck", part.trrd_s_nck, part.trrd_l_nck, "give at least trrd_s_nck"),
+            ("twtr_l_nck", part.twtr_s_nck, part.twtr_l_nck, "give at least twtr_s_nck"),
+            ("tras_nck", part.trcd_nck, part.tras_nck, "give at least trcd_nck"),
+            ("trefi_ns", 2 * part.trfc_ns, part.trefi_ns, "give at least twice trfc_ns"),
+        ):
+            if large < small:
+                raise InputError(name, f"{large} is less than {small}", cure)
+        transfers = part.data_rate_mtps * part.tck_ps / 1e6
+        if abs(transfers / part.transfers_per_clock - 1) > CLOCK_TOLERANCE:
+            raise InputError(
+                "tck_ps",
+                f"{part.data_rate_mtps} MT/s in clocks of {part.tck_ps} ps are {transfers:.2f} "
+                "transfers a clock",
+                f"a clock of {part.family} has {part.transfers_per_clock}",
+            )
+        return part
 
     def place(self, burst: int, mapping: str, burst_bytes: int) -> tuple[int, int]:
         """Bank and row of a burst, by its number in the address space of a channel.

@@ -177,7 +177,7 @@ class Channel:
     def run(self) -> Interval:
         """Schedule until the next refresh."""
         issue = {_COLUMN: self._move, _PRECHARGE: self._close, _ACTIVATE: self._open}
-        held = (0, self._t.command_nck, self._t.precharge_nck, self._t.command_nck)
+        held = (0, self._t.column_nck, self._t.precharge_nck, self._t.activate_nck)
         while True:
             self._admit()
             self._turn()

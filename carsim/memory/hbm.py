@@ -1,4 +1,4 @@
-"""HBM2: pseudo-channels of 64 bits with a bus for row and one for column commands."""
+"""HBM2, HBM2E and HBM3: pseudo-channels with a bus for row and one for column commands."""
 
 from carsim.memory.base import MemoryStandard
 
@@ -13,5 +13,17 @@ class Hbm2(MemoryStandard):
     family = "HBM2"
     mapping = "bgi"
     request_bytes = 32
-    command_nck = 0
+    column_nck = 0
+    activate_nck = 0
     precharge_nck = 0
+
+
+class Hbm3(Hbm2):
+    """A pseudo-channel of 32 bits, 32 of them a stack: a burst of 8 is 32 bytes.
+
+    The data strobe runs at twice the clock of the commands. Only the banks of one stack ID count:
+    a taller stack has more.
+    """
+
+    family = "HBM3"
+    transfers_per_clock = 4

@@ -18,7 +18,6 @@ from carsim.errors import InputError
 from carsim.memory.base import MemoryStandard
 from carsim.memory.section import Memory
 from carsim.memory.sustained import Sustained, idle_latency_ns, sustained
-from carsim.memory.table import standard
 from carsim.memory.traffic import AccessPattern
 from carsim.units import bytes_per_cycle, ns_to_cycles
 
@@ -100,7 +99,7 @@ class MemoryPath:
     def standard(self) -> MemoryStandard:
         """Timings of the memory."""
         try:
-            row = standard(self.memory.standard, self.memory.density_gbit)
+            row = self.memory.part
             row.width(self.memory.channel_bits)
         except InputError as error:
             problem = f"{error.place}: {error.problem}"

@@ -1,12 +1,16 @@
 """The ``memories`` of a board, as users write them: standard, channels, capacity and ports."""
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
 
+from carsim.errors import InputError
+from carsim.memory.base import MemoryStandard
+from carsim.memory.table import STANDARDS, standard
 from carsim.section import (
     ClockMhz,
     FieldError,
+    GrownSection,
     NonNegativeFloat,
     NonNegativeInt,
     PositiveFloat,
@@ -92,10 +96,45 @@ class Ports(Section):
         return self
 
 
-class Memory(Section):
+class Timings(Section):
+    """Timings of one part, or as a controller sets them, in place of those of the standard's row.
+
+    Names and units are those of datasheets (:class:`~carsim.memory.base.MemoryStandard`); what is
+    left out stays. A data rate without a clock brings its own.
+    """
+
+    data_rate_mtps: PositiveInt | None = None
+    tck_ps: PositiveInt | None = None
+    burst_length: PositiveInt | None = None
+    bank_groups: PositiveInt | None = None
+    banks_per_group: PositiveInt | None = None
+    columns: PositiveInt | None = None
+    cl_nck: PositiveInt | None = None
+    cwl_nck: PositiveInt | None = None
+    trcd_nck: PositiveInt | None = None
+    trp_nck: PositiveInt | None = None
+    tras_nck: PositiveInt | None = None
+    tccd_s_nck: PositiveInt | None = None
+    tccd_l_nck: PositiveInt | None = None
+    trrd_s_nck: PositiveInt | None = None
+    trrd_l_nck: PositiveInt | None = None
+    tfaw_nck: PositiveInt | None = None
+    twr_nck: PositiveInt | None = None
+    twtr_s_nck: PositiveInt | None = None
+    twtr_l_nck: PositiveInt | None = None
+    trtp_nck: PositiveInt | None = None
+    tdqsck_nck: NonNegativeInt | None = None
+    trefi_ns: PositiveInt | None = None
+    trfc_ns: PositiveInt | None = None
+
+
+class Memory(GrownSection):
     """One external memory. Timings come from the table of its standard (``carsim dram --list``)."""
 
+    later: ClassVar[frozenset[str]] = frozenset({"timings"})
+
     standard: str = Field(description="name of the standard, such as DDR4-2133")
+    timings: Timings | None = Field(None, description="of this part, instead of the standard's")
     channels: PositiveInt = 1
     channel_bits: PositiveInt = Field(64, description="data bits of one channel, without ECC")
     mapping: Literal["rcb", "bgi"] | None = Field(
@@ -131,6 +170,26 @@ class Memory(Section):
     def usable_bytes(self) -> int:
         """Bytes left to the design once the reserve is taken off."""
         return self.capacity_bytes - round(self.reserve_mib * MIB)
+
+    @property
+    def part(self) -> MemoryStandard:
+        """The row of the standard, at this density and with these timings.
+
+        Raises:
+            InputError: No such row or density, or timings that contradict each other.
+        """
+        row = standard(self.standard, self.density_gbit)
+        given = {} if self.timings is None else self.timings.model_dump(exclude_none=True)
+        return row.with_timings(given) if given else row
+
+    @model_validator(mode="after")
+    def _timings_agree(self) -> "Memory":
+        if self.timings is not None and self.standard in STANDARDS:
+            try:
+                _ = self.part
+            except InputError as error:
+                raise FieldError(f"timings.{error.place}", error.problem, error.cure) from None
+        return self
 
     @model_validator(mode="after")
     def _an_interval_has_two_ends(self) -> "Memory":

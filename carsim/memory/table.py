@@ -8,12 +8,13 @@ from types import MappingProxyType
 
 from carsim.errors import InputError
 from carsim.memory.base import MemoryStandard
-from carsim.memory.ddr import Ddr3, Ddr4
-from carsim.memory.hbm import Hbm2
-from carsim.memory.lpddr import Lpddr4
+from carsim.memory.ddr import Ddr3, Ddr4, Ddr5
+from carsim.memory.gddr import Gddr6
+from carsim.memory.hbm import Hbm2, Hbm3
+from carsim.memory.lpddr import Lpddr4, Lpddr5
 
 FAMILIES: Mapping[str, type[MemoryStandard]] = {
-    kind.family: kind for kind in (Ddr3, Ddr4, Lpddr4, Hbm2)
+    kind.family: kind for kind in (Ddr3, Ddr4, Ddr5, Lpddr4, Lpddr5, Gddr6, Hbm2, Hbm3)
 }
 """Name in the table -> class."""
 

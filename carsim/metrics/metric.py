@@ -65,8 +65,8 @@ class Metric:
 
     Attributes:
         name: Stable name in JSON, frames, CSV files and studies.
-        unit: ``s``, ``ms``, ``J``, ``W``, ``GB``, ...; ``share`` for a share of 1, ``x`` for a
-            ratio, empty for counts and texts.
+        unit: ``s``, ``tokens/s``, ``J``, ``W``, ``GB``, ...; ``share`` for a share of 1, ``x`` for
+            a ratio, empty for counts and texts.
         title: Short English name for tables.
         meaning: What it is, one sentence.
         formula: How it follows from other metrics or from the simulation.

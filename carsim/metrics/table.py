@@ -78,6 +78,7 @@ def _measured(row: "RowResult", run: Run | None) -> Value:
 
 
 _JOULES = "energy of all batches / videos"
+_PER_TOKEN = "energy of all batches without their prompts / tokens of all streams"
 _LARGEST = "largest of compute, memory, port and dependency"
 
 # One row per metric: name, unit, title / meaning / formula, better, value.
@@ -110,6 +111,16 @@ _ROWS = (
     Metric("ms_per_token", "ms", "time per token step",
            "Time of one decode step of the batch, without prefill",
            "1000 * (latency_s - prefill_s) / steps", "lower", lambda row, run: row.ms_per_token),
+    Metric("stream_tokens_per_s", "tokens/s", "speed per stream",
+           "Tokens per second of one video or text, prompt left out; a guidance pair is one stream",
+           "tokens of a stream / (latency_s - prefill_s)", "higher",
+           lambda row, run: row.stream_tokens_per_s),
+    Metric("tokens_per_s", "tokens/s", "speed in all",
+           "Tokens per second of all streams of a batch together, prompt left out",
+           "stream_tokens_per_s * videos_per_batch", "higher", lambda row, run: row.tokens_per_s),
+    Metric("first_token_s", "s", "time to first token",
+           "Time from the prompt to the end of the step after it, which emits the first token",
+           "prefill_s + time of the first step", "lower", lambda row, run: row.first_token_s),
     Metric("body_latency_s", "s", "latency without the head",
            "Latency of a batch without its head",
            "latency_s - head_s", "lower", lambda row, run: row.body_latency_s),
@@ -135,6 +146,15 @@ _ROWS = (
     Metric("energy_per_video_high_j", "J", "energy per video, high",
            "Energy per video if every constant of energy is at its upper end, and time if known",
            _JOULES, "lower", lambda row, run: row.energy_per_video.high_j),
+    Metric("energy_per_token_j", "J", "energy per token",
+           "Energy of the whole board per token of a stream, prompt left out",
+           _PER_TOKEN, "lower", lambda row, run: row.energy_per_token.value_j),
+    Metric("energy_per_token_low_j", "J", "energy per token, low",
+           "Energy per token if every constant of energy is at its lower end, and time if known",
+           _PER_TOKEN, "lower", lambda row, run: row.energy_per_token.low_j),
+    Metric("energy_per_token_high_j", "J", "energy per token, high",
+           "Energy per token if every constant of energy is at its upper end, and time if known",
+           _PER_TOKEN, "lower", lambda row, run: row.energy_per_token.high_j),
     Metric("energy_above_idle_per_video_j", "J", "energy above idle",
            "Part of the energy per video that an idle board would not use in the same time",
            "energy_per_video_j - idle power * seconds_per_video", "lower",
@@ -246,6 +266,7 @@ INTERVALS = {
     "latency_s": ("latency_low_s", "latency_high_s"),
     "seconds_per_video": ("seconds_per_video_low", "seconds_per_video_high"),
     "energy_per_video_j": ("energy_per_video_low_j", "energy_per_video_high_j"),
+    "energy_per_token_j": ("energy_per_token_low_j", "energy_per_token_high_j"),
 }
 """Metric -> the metrics that are the ends of its interval."""
 

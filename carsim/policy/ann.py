@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from carsim.policy.base import (
     Array,
@@ -58,7 +58,7 @@ from carsim.policy.search import (
     signatures,
     vector_bytes,
 )
-from carsim.section import FieldError, NonNegativeInt, PositiveInt
+from carsim.section import NonNegativeInt, PositiveInt
 
 USED_BY = {
     "tables": "lsh",
@@ -88,6 +88,7 @@ class Ann(AttentionPolicy):
 
     label: ClassVar[str] = "nearest-key attention"
     paper: ClassVar[str] = "arXiv 2602.01801"
+    mode: ClassVar[str] = "search"
     records: ClassVar[bool] = True
 
     kind: Literal["ann"] = "ann"
@@ -109,29 +110,9 @@ class Ann(AttentionPolicy):
         """Signatures without a bit are all alike."""
         return cls(bits=0)
 
-    @model_validator(mode="after")
-    def _no_field_of_the_other_search(self) -> "Ann":
-        for name, search in USED_BY.items():
-            if (
-                self.search != search
-                and getattr(self, name) != type(self).model_fields[name].default
-            ):
-                raise FieldError(name, f"does nothing under search {self.search!r}", "leave it out")
-        return self
-
     @property
-    def text(self) -> str:
-        """The policy with the fields that its search uses."""
-        fields = [f"{name} {value}" for name, value in self._used.items() if name != "kind"]
-        return f"{self.label} ({', '.join(fields)})"
-
-    @property
-    def short(self) -> str:
-        """The same in one cell of a table."""
-        return " ".join(str(value) for value in self._used.values())
-
-    @property
-    def _used(self) -> dict[str, Any]:
+    def used(self) -> dict[str, Any]:
+        """The fields without those of the other search."""
         return {
             name: value for name, value in self if USED_BY.get(name, self.search) == self.search
         }
@@ -234,10 +215,7 @@ class Ann(AttentionPolicy):
 
     def unit(self) -> Unit:
         """A bank of gates and a list, or a heap."""
-        if self.search == "quantised":
-            return heap()
-        gates, found = bank(self.tables * self.bits), heap()
-        return Unit(gates.comparator_bits, found.buffer_bytes, found.word_bits)
+        return bank(self.tables * self.bits) if self.search == "lsh" else heap()
 
     def side_bytes(self, context: Ints, n_kv_heads: int, head_dim: int) -> Ints:
         """Signatures, or keys in few bits."""

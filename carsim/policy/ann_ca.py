@@ -41,7 +41,7 @@ from carsim.policy.base import (
     Selection,
     SideWork,
 )
-from carsim.policy.search import Codes, hyperplanes, signatures
+from carsim.policy.search import Codes, Tables, grouped, hash_macs, hyperplanes, signatures
 from carsim.section import NonNegativeInt
 
 
@@ -76,7 +76,7 @@ class AnnCa(AttentionPolicy):
     bits: Annotated[int, Field(ge=0, le=12)] = Field(
         8, description="signs in a signature; 0: all keys share a bucket"
     )
-    tables: Annotated[int, Field(gt=0, le=64)] = Field(2, description="signatures of a vector")
+    tables: Tables = 2
     sinks: NonNegativeInt = Field(4, description="first tokens, which are always read")
     seed: NonNegativeInt = Field(0, description="of the hyperplanes")
 
@@ -106,7 +106,7 @@ class AnnCa(AttentionPolicy):
     def select(self, state: Buckets, layer: int, query: Query) -> Selection:
         """What is read of the prompt, and all after it; marks the query's buckets."""
         rows, kv_heads = state.codes.shape[1:3]
-        q = query.q_rotated.reshape(rows, kv_heads, -1, query.q_rotated.shape[-1])
+        q = grouped(query.q_rotated, kv_heads)
         codes = signatures(q, state.planes)  # [B, KV, g, tables]
         row, head, _, table = np.ogrid[tuple(slice(n) for n in codes.shape)]
         state.met[layer, row, head, table, codes] = True
@@ -150,5 +150,6 @@ class AnnCa(AttentionPolicy):
             return SideWork()
         planes = self.tables * self.bits
         return SideWork(
-            macs=n_heads * planes * head_dim, element_ops=n_heads * (planes + self.tables)
+            macs=hash_macs(n_heads, 0, head_dim, planes),
+            element_ops=n_heads * (planes + self.tables),
         )

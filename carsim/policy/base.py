@@ -9,12 +9,13 @@ attention would read, the token itself included: ``end - padding[b]``.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import model_validator
 
-from carsim.section import Section
+from carsim.section import FieldError, Section
 
 Array = NDArray[np.floating[Any]]
 Bools = NDArray[np.bool_]
@@ -231,6 +232,7 @@ class AttentionPolicy(Section):
     Class attributes:
         label: English name in comparisons.
         paper: Its source.
+        mode: Field that chooses which others are :attr:`used`, such as a scorer; empty: all are.
         records: Reads depend on data and are stored in the trace.
         exact: The policy reads every token, whatever its fields.
         follows_reads: ``side_work``, ``frame_work`` and ``side_bytes`` depend on the keys that are
@@ -239,6 +241,7 @@ class AttentionPolicy(Section):
 
     label: ClassVar[str]
     paper: ClassVar[str] = ""
+    mode: ClassVar[str] = ""
     records: ClassVar[bool] = False
     exact: ClassVar[bool] = False
     follows_reads: ClassVar[bool] = False
@@ -251,15 +254,29 @@ class AttentionPolicy(Section):
         return cls.model_validate({})
 
     @property
+    def used(self) -> dict[str, Any]:
+        """The fields that do something under the chosen :attr:`mode`; all unless overridden."""
+        return dict(self)
+
+    @model_validator(mode="after")
+    def _no_field_of_another_mode(self) -> Self:
+        used = self.used
+        for name, value in self:
+            if name not in used and value != type(self).model_fields[name].default:
+                mode = f"{self.mode} {getattr(self, self.mode)!r}"
+                raise FieldError(name, f"does nothing under {mode}", "leave it out")
+        return self
+
+    @property
     def text(self) -> str:
-        """The policy with its fields, as a phrase."""
-        fields = [f"{name} {value}" for name, value in self if name != "kind"]
+        """The policy with the fields that it uses, as a phrase."""
+        fields = [f"{name} {value}" for name, value in self.used.items() if name != "kind"]
         return self.label + (f" ({', '.join(fields)})" if fields else "")
 
     @property
     def short(self) -> str:
         """The policy in one cell of a table."""
-        return " ".join(str(value) for _, value in self)
+        return " ".join(map(str, self.used.values()))
 
     # What the decoder asks.
 

@@ -13,8 +13,6 @@ import numpy as np
 
 from carsim.policy.base import Array, CacheShape, Unit
 from carsim.policy.search import (
-    BANK_TOKENS,
-    bank,
     few_bits,
     hash_macs,
     heap,
@@ -22,6 +20,9 @@ from carsim.policy.search import (
     signatures,
     vector_bytes,
 )
+
+MOST_UNION_BITS = 6
+"""Of a signature whose union over a block is kept: 64 bits."""
 
 
 class Blocks(NamedTuple):
@@ -48,7 +49,6 @@ class BlockCost(NamedTuple):
     Attributes:
         head_bytes: Bytes that are kept of one block in one key head.
         score_macs: Products of one query head with one block.
-        score_cycles: Serial cycles until the unit has taken such a score.
         token_macs: Products of each new token, all heads.
         token_ops: Element operations of each new token, all key heads.
         unit: Logic of a core.
@@ -56,7 +56,6 @@ class BlockCost(NamedTuple):
 
     head_bytes: int
     score_macs: int
-    score_cycles: int
     token_macs: int
     token_ops: int
     unit: Unit
@@ -134,7 +133,6 @@ class _Vectors(Scorer):
         return BlockCost(
             head_bytes=cls.vectors * vector_bytes(head_dim, blocks.pooled_bits),
             score_macs=cls.vectors * head_dim,
-            score_cycles=1,
             token_macs=0,
             token_ops=cls.vectors * n_kv_heads * head_dim,
             unit=heap(),
@@ -198,11 +196,11 @@ class Signatures(Scorer):
     """Signatures of the keys: in how many tables a key of the block has that of the query.
 
     The approximate search of AnnSA (arXiv 2602.01801) as a score of blocks: 0 to ``tables``, of
-    which the newer counts as higher. Signatures stay in memory and are read whole; a bank compares
-    them, so that a score takes no product, and a cycle for each of its rounds.
+    which the newer counts as higher. The union of a block's signatures is kept, a bit for each that
+    there can be; a multiplexer for each table looks up the query's, one block a cycle.
 
     Attributes:
-        codes: Of all keys, by their places in blocks, [L, B, KV, tables, tokens, blocks].
+        unions: Of all blocks, uint64[L, B, KV, tables, blocks].
     """
 
     uses = ("tables", "bits", "seed")
@@ -210,34 +208,34 @@ class Signatures(Scorer):
     def __init__(self, blocks: Blocks, cache: CacheShape) -> None:
         self.blocks = blocks
         self._planes = hyperplanes(blocks.tables, blocks.bits, cache.head_dim, blocks.seed)
-        size = cache.n_layers, cache.n_rows, cache.n_kv_heads, blocks.tables, blocks.tokens
+        size = cache.n_layers, cache.n_rows, cache.n_kv_heads, blocks.tables
         n_blocks = -(-(cache.n_slots - cache.prompt_slots) // blocks.tokens)
-        self.codes = np.zeros((*size, n_blocks), np.uint16)
+        self.unions = np.zeros((*size, n_blocks), np.uint64)
 
     def append(self, layer: int, token: int, key: Array) -> None:
-        """Write down its signatures."""
-        block, place = divmod(token, self.blocks.tokens)
-        self.codes[layer, ..., place, block] = signatures(key, self._planes)
+        """Set the bits of its signatures."""
+        codes = signatures(key, self._planes).astype(np.uint64)
+        self.unions[layer, ..., token // self.blocks.tokens] |= np.uint64(1) << codes
 
     def scores(self, layer: int, complete: int, q: Array) -> Array:
         """Tables in which the query meets a key of the block."""
-        keys = self.codes[layer][:, :, None, ..., :complete]  # [B, KV, 1, t, tokens, complete]
-        met = keys == signatures(q, self._planes)[..., None, None]
-        scores: Array = met.any(axis=-2).sum(axis=-2, dtype=np.float32)
+        unions = self.unions[layer][:, :, None, :, :complete]  # [B, KV, 1, t, complete]
+        codes = signatures(q, self._planes).astype(np.uint64)[..., None]  # [B, KV, g, t, 1]
+        scores: Array = (unions >> codes & np.uint64(1)).sum(axis=-2).astype(np.float32)
         return scores
 
     @staticmethod
     def cost(blocks: Blocks, n_heads: int, n_kv_heads: int, head_dim: int) -> BlockCost:
-        """Signatures of all keys, and those of the new token."""
-        planes = blocks.tables * blocks.bits
-        gates, top = bank(planes), heap()
+        """A union of signatures for each table, and signatures of the new token."""
+        union_bits = blocks.tables * 2**blocks.bits
+        top = heap()
         return BlockCost(
-            head_bytes=-(-blocks.tokens * planes // 8),
+            head_bytes=-(-union_bits // 8),
             score_macs=0,
-            score_cycles=-(-blocks.tokens // BANK_TOKENS),
-            token_macs=hash_macs(n_heads, n_kv_heads, head_dim, planes),
+            token_macs=hash_macs(n_heads, n_kv_heads, head_dim, blocks.tables * blocks.bits),
             token_ops=0,
-            unit=replace(top, comparator_bits=top.comparator_bits + gates.comparator_bits),
+            # A LUT chooses among four bits: a bit of a multiplexer is half a bit of a comparator.
+            unit=replace(top, comparator_bits=top.comparator_bits + union_bits // 2),
         )
 
 

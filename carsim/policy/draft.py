@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from carsim.policy.base import (
     Array,
@@ -39,9 +39,9 @@ from carsim.policy.base import (
     SideWork,
     Unit,
 )
-from carsim.policy.blocks import SCORERS, BlockCost, Blocks, Scorer, of_scorer
-from carsim.policy.search import EXACT_BITS, MOST_BITS, Tables, best, grouped, most_runs, share_of
-from carsim.section import FieldError, NonNegativeInt, OneOf
+from carsim.policy.blocks import MOST_UNION_BITS, SCORERS, BlockCost, Blocks, Scorer, of_scorer
+from carsim.policy.search import EXACT_BITS, Tables, best, grouped, most_runs, share_of
+from carsim.section import NonNegativeInt, OneOf
 
 
 @dataclass(eq=False)
@@ -62,6 +62,7 @@ class Draft(AttentionPolicy):
 
     label: ClassVar[str] = "draft attention"
     paper: ClassVar[str] = "arXiv 2505.14708"
+    mode: ClassVar[str] = "scorer"
     records: ClassVar[bool] = True
 
     kind: Literal["draft"] = "draft"
@@ -78,7 +79,7 @@ class Draft(AttentionPolicy):
         8, description=f"per element of what is kept; {EXACT_BITS} keeps it as it is"
     )
     tables: Tables = 4
-    bits: Annotated[int, Field(gt=0, le=MOST_BITS)] = 6
+    bits: Annotated[int, Field(gt=0, le=MOST_UNION_BITS)] = 6
     seed: NonNegativeInt = 0
 
     @classmethod
@@ -86,25 +87,10 @@ class Draft(AttentionPolicy):
         """All blocks are kept."""
         return cls(keep=1.0)
 
-    @model_validator(mode="after")
-    def _no_field_of_another_scorer(self) -> "Draft":
-        used = of_scorer(dict(self), self.scorer)
-        for name, value in self:
-            if name not in used and value != type(self).model_fields[name].default:
-                raise FieldError(name, f"does nothing under scorer {self.scorer!r}", "leave it out")
-        return self
-
     @property
-    def text(self) -> str:
-        """The policy with the fields that its scorer uses."""
-        used = of_scorer(dict(self), self.scorer).items()
-        fields = [f"{name} {value}" for name, value in used if name != "kind"]
-        return f"{self.label} ({', '.join(fields)})"
-
-    @property
-    def short(self) -> str:
-        """The same in one cell of a table."""
-        return " ".join(str(value) for value in of_scorer(dict(self), self.scorer).values())
+    def used(self) -> dict[str, Any]:
+        """The fields without those that only other scorers use."""
+        return of_scorer(dict(self), self.scorer)
 
     # What the decoder asks.
 
@@ -176,7 +162,7 @@ class Draft(AttentionPolicy):
             element_ops=cost.token_ops,
             bytes_read=blocks * of_block,
             bytes_written=-(-of_block // self.block_tokens),
-            scan_cycles=blocks * n_heads * cost.score_cycles,
+            scan_cycles=blocks * n_heads,
         )
 
     def unit(self) -> Unit:

@@ -3,7 +3,7 @@
 The unit, one a core, is a stated design. Scores come from the array and enter a pipelined heap, one
 a cycle (P-heap, Bhagwan and Lin, IEEE INFOCOM 2000: constant time, a comparator for each level, the
 entries in RAM); what is left in the heap when the last score is in is the list of what is fetched.
-Signatures of :data:`BANK_TOKENS` keys are compared in a cycle, by a bank of XOR gates.
+Signatures of single keys are compared by a bank of XOR gates, :data:`BANK_TOKENS` a cycle.
 
 Simplifications: the scan begins when all scores are there, though a heap could follow them; the
 heap of each core holds :data:`HEAP_ENTRIES`, and that more are wanted is not checked.
@@ -132,8 +132,10 @@ def heap() -> Unit:
 
 
 def bank(signature_bits: int) -> Unit:
-    """Gates that compare signatures; the list of what they find is the heap's."""
-    return Unit(comparator_bits=BANK_TOKENS * signature_bits)
+    """Gates that compare signatures, and the list of what they find."""
+    found = heap()
+    bits = BANK_TOKENS * signature_bits
+    return Unit(bits, found.buffer_bytes, found.word_bits)
 
 
 def most_runs(pieces: Ints, gaps: Ints) -> Ints:

@@ -88,8 +88,11 @@ class InputChange(ReplayRule):
 
     def score(self, state: Array, layer: int, place: int, seen: Seen) -> Array:
         """Minus the relative change of each row, [B]."""
-        held = state[layer, :, place]  # [B, elements]
-        change = ((self.stored(seen.mlp_input) - held) ** 2).sum(axis=-1)
+        return self.against(seen.mlp_input, state[layer, :, place])
+
+    def against(self, u: Array, held: Array) -> Array:
+        """The score of inputs [B, d] against held ones [B, elements], whatever step they are of."""
+        change = ((self.stored(u) - held) ** 2).sum(axis=-1)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             relative = np.where(change == 0, 0, change / (held**2).sum(axis=-1))
         score: Array = 0 - np.minimum(relative, MOST)

@@ -11,9 +11,10 @@ from carsim.machine import Report
 from carsim.machine import run as simulate
 from carsim.metrics import METRICS, OLD_NAMES
 from carsim.report.ratios import RatioChange, ratios
-from carsim.report.stored import SUMMARY, StoredPolicy, StoredRun, read_run, stored
-from carsim.trace import Trace, load_trace
-from carsim.trace.meta import SYNTHETIC
+from carsim.report.stored import SUMMARY, StoredPolicy, StoredRun, read_run
+from carsim.report.stored import stored as stored_run
+from carsim.trace import Stated, Trace, load_trace
+from carsim.trace.meta import STATED, SYNTHETIC
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -136,6 +137,10 @@ class Comparison:
         """Why a difference may not be the effect of the design alone."""
         return tuple(_notes(self.a, self.b))
 
+    def named(self, text: str) -> str:
+        """A text about videos, about texts if both runs decode those."""
+        return self.a.named(text) if self.a.video.kind == self.b.video.kind else text
+
     def change(self, metric: str, of: str = OWN) -> Change:
         """The change of a metric, by its name of today or of carsim 0.1, of a policy.
 
@@ -201,6 +206,7 @@ def compare(
     b: "Report | Design | str | Path",
     *,
     traces: Sequence[Trace | str | Path] = (),
+    stated: Stated | None = None,
     allow_misfit: bool = False,
 ) -> Comparison:
     """Compare two runs.
@@ -210,14 +216,28 @@ def compare(
             of a shipped design, which is simulated.
         b: The same.
         traces: Traces on which designs are simulated.
+        stated: What they decode if there are none; by default what the model makes, densely.
         allow_misfit: Simulate designs that do not fit.
 
     Raises:
-        InputError: A folder that holds no run, an unknown design, no trace where one is needed.
+        InputError: A folder that holds no run, an unknown design, traces beside what is stated.
         MisfitError: A design does not fit, and that was not allowed.
     """
     loaded = [each if isinstance(each, Trace) else load_trace(each) for each in traces]
-    return Comparison(*(_run_of(each, loaded, allow_misfit) for each in (a, b)))
+    given = [_given(each) for each in (a, b)]
+    if not loaded and stated is None:
+        on_traces = any(isinstance(each, StoredRun) and not each.is_stated for each in given)
+        for each in given:
+            if on_traces and isinstance(each, Design):
+                problem = "is a design, and has to be simulated on a trace, as the other was"
+                raise InputError(each.name, problem, "add --trace FILE")
+    runs = (
+        each
+        if isinstance(each, StoredRun)
+        else stored_run(simulate(each, loaded, stated=stated, allow_misfit=allow_misfit))
+        for each in given
+    )
+    return Comparison(*runs)
 
 
 def is_run(name: str | Path) -> bool:
@@ -226,20 +246,13 @@ def is_run(name: str | Path) -> bool:
     return (path / SUMMARY).exists() or path.is_dir()
 
 
-def _run_of(
-    what: Report | Design | str | Path, traces: Sequence[Trace], allow_misfit: bool
-) -> StoredRun:
+def _given(what: Report | Design | str | Path) -> StoredRun | Design:
+    """A run that was made, or a design that is still to be simulated."""
     if isinstance(what, Report):
-        return stored(what)
-    if not isinstance(what, Design):
-        if is_run(what):
-            return read_run(what)
-        what = load_design(str(what))
-    if not traces:
-        raise InputError(
-            what.name, "is a design, and has to be simulated on a trace", "add --trace FILE"
-        )
-    return stored(simulate(what, traces, allow_misfit=allow_misfit))
+        return stored_run(what)
+    if isinstance(what, Design):
+        return what
+    return read_run(what) if is_run(what) else load_design(str(what))
 
 
 def _number(value: Any) -> float | None:
@@ -269,7 +282,10 @@ def _notes(a: StoredRun, b: StoredRun) -> Iterator[str]:
         if not run.fits:
             yield f"MISFIT: {name} does not fit its board: {'; '.join(run.misfits)}."
     if a.video != b.video:
-        yield "The videos differ: seconds and joules per video are of different work."
+        text = "The videos differ: seconds and joules per video are of different work."
+        if a.video.kind != b.video.kind:
+            text = f"A decodes a {a.video.kind}, B a {b.video.kind}, which is different work."
+        yield a.named(text)
     if a.fidelity != b.fidelity:
         yield "Fidelities differ, which alone may move latencies by up to 5 %."
     if a.carsim_version != b.carsim_version:
@@ -278,7 +294,7 @@ def _notes(a: StoredRun, b: StoredRun) -> Iterator[str]:
         yield f"Own policies are {a.own.policy} in A and {b.own.policy} in B."
     if a.own.decisions != b.own.decisions:
         yield f"Decisions are those {a.own.decisions} in A and {b.own.decisions} in B."
-    elif SYNTHETIC in a.own.decisions:
+    elif any(made in a.own.decisions for made in (SYNTHETIC, STATED)):
         yield f"Decisions are {a.own.decisions} in both."
     if a.head_included != b.head_included:
         has, lacks = ("A", "B") if a.head_included else ("B", "A")

@@ -33,15 +33,16 @@ def sections(comparison: Comparison) -> Iterator[Section]:
     yield "Ratios of the own policies", [ratios_table(comparison), ratios_note(comparison)]
     yield "Figures of the own policies", [own_table(comparison)]
     for name in ("seconds_per_video", "energy_per_video_j"):
-        title = METRICS[name].title
+        title = comparison.named(METRICS[name].title)
         yield f"{title[0].upper()}{title[1:]}", [policies_table(comparison, name)]
-    yield "Where the seconds of a video go", [breakdown_table(comparison)]
+    yield comparison.named("Where the seconds of a video go"), [breakdown_table(comparison)]
     yield "Phases, and what limits them", [phases_table(comparison)]
 
 
 def answer(comparison: Comparison) -> Iterator[str]:
     """Effects of the differences, a sentence each."""
-    yield f"B finishes a video in {_instead(comparison.change('seconds_per_video'))}."
+    kind = comparison.named("video")
+    yield f"B finishes a {kind} in {_instead(comparison.change('seconds_per_video'))}."
     moved = {
         each.what: each.difference
         for each in comparison.breakdown
@@ -52,7 +53,7 @@ def answer(comparison: Comparison) -> Iterator[str]:
     if named:
         named.sort(key=lambda what: -abs(moved[what]))
         parts = ", ".join(f"{what} {signed(moved[what])} s" for what in named)
-        yield f"Where the time of a video went: {parts}."
+        yield f"Where the time of a {kind} went: {parts}."
     yield f"It costs {_instead(comparison.change('energy_per_video_j'))}."
     flipped: dict[tuple[Any, Any], list[str]] = {}
     for phase, _, _, *limits in comparison.phases:

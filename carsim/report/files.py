@@ -20,6 +20,9 @@ from carsim.report.stored import SUMMARY, stored, summary
 REPORT = "report.html"
 """The page that ``carsim report`` adds."""
 
+FORMATS = ("png", "svg", "pdf")
+"""Of figures."""
+
 OUTPUT_FILES = (
     SUMMARY,
     "design.yaml",
@@ -27,9 +30,7 @@ OUTPUT_FILES = (
     "steps.parquet",
     "steps.csv",
     "steps.csv.gz",
-    "comparison.png",
-    "breakdown.png",
-    "utilisation.png",
+    *(f"{name}.{kind}" for name in ("comparison", "breakdown", "utilisation") for kind in FORMATS),
     "utilisation.csv",
     "timeline.json",
     REPORT,
@@ -46,6 +47,7 @@ def save_report(
     *,
     overwrite: bool = False,
     timeline: tuple[int, int] | None = None,
+    figures: str = "png",
     progress: Callable[[str], None] | None = None,
 ) -> list[str]:
     """Write a report into a folder, which appears whole or not at all.
@@ -53,7 +55,7 @@ def save_report(
     Files: ``summary.json`` (all figures, the hashes of design and traces, version, seed),
     ``design.yaml`` (the resolved design), ``comparison.csv``, ``steps.csv`` (every layer-step of
     the chosen policy; compressed if long) and, where pyarrow is installed, ``steps.parquet``, three
-    figures as PNG, the numbers of the third (``utilisation.csv``), and, if asked for,
+    figures, the numbers of the third (``utilisation.csv``), and, if asked for,
     ``timeline.json`` for https://ui.perfetto.dev.
 
     Args:
@@ -61,6 +63,7 @@ def save_report(
         folder: The folder to be made.
         overwrite: Replace a folder of an earlier run.
         timeline: First step, and the step after the last, of the timeline of the first batch.
+        figures: Their format, one of :data:`FORMATS`.
         progress: Told what is being written.
 
     Returns:
@@ -85,7 +88,7 @@ def save_report(
         tell("layer-steps")
         _write_steps(report, into)
         tell("figures")
-        _write_figures(report, into)
+        _write_figures(report, into, figures)
         if timeline is not None:
             tell("timeline")
             _write_text(into / "timeline.json", _timeline_json(report, *timeline))
@@ -127,7 +130,7 @@ def _write_steps(report: Report, into: Path) -> None:
         write(stream)
 
 
-def _write_figures(report: Report, into: Path) -> None:
+def _write_figures(report: Report, into: Path, file_format: str) -> None:
     from carsim.report.figures import run_plots
     from carsim.report.figures.draw import save
     from carsim.report.figures.utilisation import utilisation_numbers
@@ -135,7 +138,7 @@ def _write_figures(report: Report, into: Path) -> None:
     usage = utilisation_numbers(report, usage_by_step(report.chosen))
     _write_text(into / "utilisation.csv", usage.frame().to_csv(lineterminator="\n"))
     for name, plot in run_plots(stored(report), usage).items():
-        save(plot, into / f"{name}.png")
+        save(plot, into / f"{name}.{file_format}")
 
 
 def _timeline_json(report: Report, first: int, stop: int) -> str:

@@ -10,7 +10,7 @@ from urllib.parse import quote
 from carsim.errors import InputError
 from carsim.explore.store import STORE_FILE
 from carsim.files import write_whole
-from carsim.report.files import REPORT
+from carsim.report.files import FORMATS, REPORT
 from carsim.report.html import GENERATOR
 from carsim.report.stored import SUMMARY, StoredRun, read_run
 
@@ -44,6 +44,8 @@ def write_page(
             be written.
     """
     folder = Path(folder)
+    if not folder.is_dir():
+        raise _no_results(folder)
     page = folder / REPORT if out is None else Path(out)
     check_page(page, overwrite=overwrite)
     progress("reading and drawing")
@@ -67,7 +69,7 @@ def write_figures(folder: str | Path, into: str | Path, file_format: str = "svg"
         InputError: The folder holds no results, or broken ones; a file cannot be written.
     """
     from carsim.report.figures import run_plots
-    from carsim.report.figures.draw import FORMATS, save
+    from carsim.report.figures.draw import save
     from carsim.report.figures.utilisation import read_utilisation
     from carsim.report.study_page import front_plot
 
@@ -104,8 +106,14 @@ def _results(folder: Path) -> "StoredRun | StoredStudy":
         from carsim.report.stored_study import read_study
 
         return read_study(folder)
-    problem = "is no folder" if not folder.is_dir() else f"holds neither {SUMMARY} nor {STORE_FILE}"
-    raise InputError(str(folder), problem, "name the --out of carsim run, sweep or search")
+    raise _no_results(folder)
+
+
+def _no_results(folder: Path) -> InputError:
+    problem = f"holds neither {SUMMARY} nor {STORE_FILE}"
+    if not folder.is_dir():
+        problem = "is no folder" if os.path.lexists(folder) else "there is no such folder"
+    return InputError(str(folder), problem, "name the --out of carsim run, sweep or search")
 
 
 def check_page(page: Path, *, overwrite: bool) -> None:

@@ -83,9 +83,13 @@ def _tiles(run: StoredRun) -> list[tuple[str, str, str]]:
     if run.bandwidth_interval is not None:
         time += ", {} to {} s".format(*map(own.text, INTERVALS["seconds_per_video"]))
     return [
-        ("time per video", f"{number(own.seconds_per_video)} s", time),
+        (run.named("time per video"), f"{number(own.seconds_per_video)} s", time),
         ("speed-up over dense", f"{own['speedup']:.2f} x", f"dense: {number(dense_s)} s"),
-        ("energy per video", f"{own.text('energy_per_video_j')} J", f"{low} to {high} J"),
+        (
+            run.named("energy per video"),
+            f"{own.text('energy_per_video_j')} J",
+            f"{low} to {high} J",
+        ),
         ("fits the board", "yes" if run.fits else "NO", _fullest(run)),
     ]
 
@@ -107,7 +111,7 @@ def _energy(run: StoredRun) -> Table:
     parts = run.own.energy_parts_per_video_j
     total = sum(part.value for part in parts.values())
     return Table(
-        ("component", "kind", "J per video", "share", "at least", "at most"),
+        ("component", "kind", run.named("J per video"), "share", "at least", "at most"),
         tuple(
             (
                 name,

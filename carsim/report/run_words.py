@@ -9,12 +9,17 @@ from carsim.report.ratios import speedup
 from carsim.report.stored import StoredRun
 from carsim.text import Figure, Table, amount, count, number, percent, signed_percent
 from carsim.trace import Trace
+from carsim.trace.meta import STATED
 
 HEADLINE = ("seconds_per_video", "speedup", "energy_per_video_j", "busy", "memory_utilisation")
 """Metrics of the first table: a line per policy."""
 
+TOKENS = ("stream_tokens_per_s", "tokens_per_s", "first_token_s", "energy_per_token_j")
+"""The same where what is decoded was stated."""
+
 DETAILS = (
     *("latency_s", "ms_per_token", "body_latency_s", "bound_latency_s"),
+    *TOKENS,
     *(f"{phase}_s" for phase in PHASES),
     *("mac_utilisation", "replay_eligible", "replay_all"),
     *("energy_above_idle_per_video_j", "average_power_w", "memory_gb_per_video"),
@@ -49,8 +54,12 @@ def sections(run: StoredRun, traces: Sequence[Trace] = ()) -> Iterator[Section]:
         [Table(("", ""), tuple(asked(run, design, traces)), text_columns=2)],
     )
     yield "Answer", list(answer(run))
-    yield f"Policies on {run.design}{mark}", [*policies_tables(run), *labels(run)]
-    yield f"Where the time of {run.own.policy} goes", [breakdown_table(run)]
+    headline, details = policies_tables(run)
+    if run.is_stated:  # one page
+        yield f"Policies on {run.design}{mark}", [headline, *labels(run)]
+    else:
+        yield f"Policies on {run.design}{mark}", [headline, details, *labels(run)]
+        yield f"Where the time of {run.own.policy} goes", [breakdown_table(run)]
     yield "What limits each phase", [limits_table(run), limits_note(run, design)]
     yield "What 10 % more of a resource would bring", [elasticities_table(run)]
     yield (
@@ -99,40 +108,82 @@ def asked(
         f"{bits(model.activations)}, replay cache {bits(model.replay)}; head "
         f"{'included' if machine.include_head else 'left out'}",
     )
-    if isinstance(policy.tau, tuple):
+    if not run.own.replays:
+        tau = "nothing replays"
+    elif run.is_stated:
+        tau = f"replays as stated, decisions by {policy.decision_scope}"
+    elif isinstance(policy.tau, tuple):
         tau = f"{len(policy.tau)} taus, one per layer (open loop)"
     else:
         tau = "tau of the trace" if policy.tau == "captured" else f"tau {policy.tau:g} (open loop)"
+    if run.own.replays and not run.is_stated:
+        tau += f", decisions by {policy.decision_scope}"
     attention = getattr(policy.attention, "text", f"{policy.attention.kind} attention")
     sets = policy.tokens_per_step
     at_once = f"{sets} tokens a step of each, " if sets > 1 else ""
     yield (
         "policy",
-        f"batch of {policy.batch}, {at_once}{policy.schedule} schedule, {attention}, {tau}, "
-        f"decisions by {policy.decision_scope}",
+        f"batch of {policy.batch}, {at_once}{run.own.schedule} schedule, {attention}, {tau}",
     )
-    yield (
-        "video",
-        f"{video.frames} frames x {video.tokens_per_frame} tokens = {number(video.steps)} steps "
-        f"after a prompt of {video.prompt_tokens}",
-    )
+    decoded = f"{number(video.tokens_per_frame)} tokens"
+    if video.kind == "video":
+        decoded = (
+            f"{video.frames} frames x {video.tokens_per_frame} tokens = {number(video.steps)} steps"
+        )
+    yield video.kind, f"{decoded} after a prompt of {number(video.prompt_tokens)}"
     known = {trace.sha256: trace for trace in traces}
     for stored in run.traces:
         more = _trace(known[stored.sha256], design) if stored.sha256 in known else ""
-        yield "trace", f"{stored.name} (sha256 {stored.sha256[:12]}){more}"
+        yield (
+            "decisions" if run.is_stated else "trace",
+            f"{stored.name} (sha256 {stored.sha256[:12]}){more}",
+        )
     left_out = ""
     if run.rows_left_out:
         left_out = f" ({count(run.rows_left_out, 'row')} of the trace left out)"
     yield (
         "run",
         f"{count(run.batches, 'batch', 'batches')} of {run.sequences_per_batch} sequences, "
-        f"{count(run.videos_per_batch, 'video')} each{left_out}, {run.fidelity} fidelity, "
+        f"{count(run.videos_per_batch, video.kind)} each{left_out}, {run.fidelity} fidelity, "
         f"carsim {run.carsim_version}",
     )
 
 
 def answer(run: StoredRun) -> Iterator[str]:
     """The main results, a paragraph each."""
+    yield _in_tokens(run) if run.is_stated else _in_videos(run)
+    yield from _reasons(run)
+    pixels = " Decoding tokens to pixels is in neither." if run.video.kind == "video" else ""
+    yield (
+        f"A batch takes {number(run.latency_with_head_s)} s with the head and "
+        f"{number(run.latency_without_head_s)} s without it; the head is "
+        f"{'included in' if run.head_included else 'left out of'} the figures below.{pixels}"
+    )
+
+
+def _in_tokens(run: StoredRun) -> str:
+    """Tokens per second, time to the first one, and joules of each."""
+    own, dense, video = run.own, run.dense, run.video
+    text = f"{own.policy} decodes {own.text('stream_tokens_per_s')} tokens per second per stream, "
+    text += f"{own.text('tokens_per_s')} in all ({count(run.videos_per_batch, 'stream')})"
+    if own is not dense:
+        text += f", {_speedup(run)} times as fast as {dense.policy}"
+    text += (
+        f". The first token comes after {own.text('first_token_s')} s, of which "
+        f"{own.text('prefill_s')} s are the prompt of {number(video.prompt_tokens)} tokens."
+        f" A token costs {own.text('energy_per_token_j')} J, or between "
+        f"{own.text('energy_per_token_low_j')} and {own.text('energy_per_token_high_j')} J if all "
+        f"energy constants err in one direction. A {video.kind} takes "
+        f"{own.text('seconds_per_video')} s, prompt included"
+    )
+    if run.bandwidth_interval is not None:
+        low, high = map(own.text, INTERVALS["seconds_per_video"])
+        text += f" ({low} to {high} s over the bandwidths that were measured on such boards)"
+    return f"{text}, and costs {own.text('energy_per_video_j')} J."
+
+
+def _in_videos(run: StoredRun) -> str:
+    """Time and joules of a video, beside dense decoding, the fastest policy and the bound."""
     own, dense = run.own, run.dense
     text = f"{own.policy} finishes a video in {own.text('seconds_per_video')} s"
     if own is not dense:
@@ -163,7 +214,11 @@ def answer(run: StoredRun) -> Iterator[str]:
             f" {own.policy} takes {above} longer than the bound for {what}; another mapping may be "
             "faster than that bound."
         )
-    yield text
+    return text
+
+
+def _reasons(run: StoredRun) -> Iterator[str]:
+    """What takes longest, and what more of a resource would bring; nothing if neither is known."""
     texts = []
     if run.limits:
         longest = max(run.limits, key=lambda limit: limit.share_of_time)
@@ -183,12 +238,6 @@ def answer(run: StoredRun) -> Iterator[str]:
         )
     if texts:
         yield " ".join(texts)
-    yield (
-        f"A batch takes {number(run.latency_with_head_s)} s with the head and "
-        f"{number(run.latency_without_head_s)} s without it; the head is "
-        f"{'included in' if run.head_included else 'left out of'} the figures below. Decoding "
-        "tokens to pixels is in neither."
-    )
 
 
 def policies_tables(run: StoredRun) -> tuple[Table, Table]:
@@ -196,7 +245,7 @@ def policies_tables(run: StoredRun) -> tuple[Table, Table]:
     chosen = frozenset(i for i, policy in enumerate(run.policies) if policy.is_chosen)
     names = [f"{i}{' *' if i - 1 in chosen else ''}" for i, _ in enumerate(run.policies, 1)]
     details = [
-        (METRICS[name].heading, *_cells(run, name))
+        (run.named(METRICS[name].heading), *_cells(run, name))
         for name in DETAILS
         if any(policy.get(name) for policy in run.policies)
         and (name != "body_latency_s" or run.head_included)
@@ -206,17 +255,18 @@ def policies_tables(run: StoredRun) -> tuple[Table, Table]:
         for memory in memories:
             shares = (p.memory_utilisation_by_memory.get(memory, 0.0) for p in run.policies)
             details.append((f"utilisation of {memory}", *(Figure(percent(s), s) for s in shares)))
+    headline = TOKENS if run.is_stated else HEADLINE
     sources = _sources(run)
     details.append(("decisions", *(f"[{sources.index(p.decisions) + 1}]" for p in run.policies)))
     return (
         Table(
-            ("policy", *(METRICS[name].heading for name in HEADLINE)),
+            ("policy", *(run.named(METRICS[name].heading) for name in headline)),
             tuple(
                 (f"{name} {policy.policy}", *cells)
                 for name, policy, *cells in zip(
                     names,
                     run.policies,
-                    *(_cells(run, name, True) for name in HEADLINE),
+                    *(_cells(run, name, True) for name in headline),
                     strict=True,
                 )
             ),
@@ -229,8 +279,9 @@ def policies_tables(run: StoredRun) -> tuple[Table, Table]:
 def labels(run: StoredRun) -> Iterator[str]:
     """Meaning of the marks and numbers of the comparison."""
     yield (
-        "* the design's own policy. The replay ratio leaves out the first frame, which never "
-        "replays. Energy is that of the whole board. carsim metrics explains every figure."
+        "* the design's own policy. "
+        + "The replay ratio leaves out the first frame, which never replays. " * run.own.replays
+        + "Energy is that of the whole board. carsim metrics explains every figure."
     )
     for index, label in enumerate(_sources(run), 1):
         yield f"[{index}] {label}"
@@ -386,13 +437,13 @@ def _sources(run: StoredRun) -> list[str]:
 
 def _trace(trace: Trace, design: Design) -> str:
     meta = trace.meta
+    if meta.never_replays:
+        return ""
     pairs = f" in {len(meta.guidance_pairs)} guidance pairs" if meta.guidance_pairs else ""
     eligible = trace.replay[trace.tokens_per_frame :]
     ratio = percent(float(eligible.mean())) if eligible.size else "none"
     # Quality was measured at the trace's own threshold only.
     quality = meta.quality_text if design.policy.tau == "captured" else ""
     tau = "" if meta.made_up else f"{meta.tau_text}, "
-    return (
-        f": {trace.n_rows} rows{pairs}, {meta.attention.kind} attention, {tau}"
-        f"replay ratio {ratio}{quality}"
-    )
+    attention = "" if meta.origin == STATED else f"{meta.attention.kind} attention, "
+    return f": {trace.n_rows} rows{pairs}, {attention}{tau}replay ratio {ratio}{quality}"

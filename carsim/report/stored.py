@@ -21,6 +21,7 @@ from carsim.metrics import METRICS, OLD_NAMES, Value, figures
 from carsim.metrics.frames import key_of, limit_records
 from carsim.metrics.metric import finite
 from carsim.metrics.table import RESOURCES
+from carsim.trace.meta import STATED
 from carsim.units import GB
 
 SCHEMA_VERSION = 2
@@ -48,12 +49,13 @@ class StoredTrace(_Part):
 
 
 class StoredVideo(_Part):
-    """The video that was decoded."""
+    """The video or text that was decoded."""
 
     frames: int
     tokens_per_frame: int
     steps: int
     prompt_tokens: int
+    kind: Literal["video", "text"] = "video"
 
 
 class StoredEnergyPart(_Part):
@@ -208,6 +210,15 @@ class StoredRun(_Part):
     resolved_design: dict[str, Any]
 
     @property
+    def is_stated(self) -> bool:
+        """What was decoded was stated; no trace was captured or drawn before."""
+        return all(trace.name.startswith(STATED) for trace in self.traces)
+
+    def named(self, text: str) -> str:
+        """A text about videos, about texts if those were decoded."""
+        return text.replace("video", self.video.kind)
+
+    @property
     def own(self) -> StoredPolicy:
         """The design's own policy."""
         return next(policy for policy in self.policies if policy.is_chosen)
@@ -262,6 +273,7 @@ def stored(report: Report) -> StoredRun:
             tokens_per_frame=video.tokens_per_frame,
             steps=chosen.simulation.plan.n_steps,
             prompt_tokens=video.prompt_tokens,
+            kind=video.kind,
         ),
         batches=chosen.n_batches,
         sequences_per_batch=design.policy.batch,

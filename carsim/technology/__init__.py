@@ -2,7 +2,8 @@
 
 * :mod:`carsim.technology.base` - the contract of a technology;
 * :mod:`carsim.technology.fpga` - DSP slices, RAM blocks and LUTs, calibrated on published designs;
-* :mod:`carsim.technology.asic` - square millimetres, leakage and clock of a 28 nm chip;
+* :mod:`carsim.technology.versal` - the same with DSP58 slices and AI Engines;
+* :mod:`carsim.technology.asic` - square millimetres, leakage and clock of 28, 16 and 7 nm chips;
 * :mod:`carsim.technology.capacity` - what each external memory has to hold;
 * :mod:`carsim.technology.fit` - all of it against the board;
 * :mod:`carsim.technology.energy` - joules of a piece of work, by component, with intervals;
@@ -26,8 +27,9 @@ from carsim.technology.base import (
     Technology,
 )
 from carsim.technology.fpga import Fpga
+from carsim.technology.versal import Versal
 
-TECHNOLOGIES: dict[str, type[Technology]] = {"fpga": Fpga, "asic": Asic}
+TECHNOLOGIES: dict[str, type[Technology]] = {"fpga": Fpga, "versal": Versal, "asic": Asic}
 """Name in YAML -> kind. A new kind is one file and one line here."""
 
 DefaultTechnology = Fpga

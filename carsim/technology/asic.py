@@ -1,4 +1,4 @@
-"""ASICs of 28 nm: square millimetres, leakage and clock.
+"""ASICs of 28, 16 and 7 nm: square millimetres, leakage and clock.
 
 Model of area, in three parts, each with an interval (:meth:`Asic.area_interval`):
 
@@ -10,23 +10,32 @@ Model of area, in three parts, each with an interval (:meth:`Asic.area_interval`
 * *SRAM* is kibibytes times a constant from the floor plan of a chip.
 * *Control* is a share of the rest: instructions, DMA, ports, the exchange between cores, wiring.
 
+Model of the other nodes (:data:`NODES`): areas are those of 28 nm, shrunk as one foundry says of
+its logic and as its bit cells did. Clock and leakage per mm2 grow where more fits on it.
+
 Checked by a test against QuartDepth (arXiv 2503.16709: 28 nm; 29.2 mm2 in FP32, 23.9 in W4A8, 24.4
 in W4A4) for the order of magnitude only, since its arrays and buffers are not known here. The
 shipped asic_28nm, which is sized for its memory, takes 5.7 mm2 (77 % less than published), with
 W4A8 products 5.8 (76 % less), and with as many in FP32 14.7 (50 % less).
 
-Simplifications: this node only; one voltage and one threshold; no pads, no physical interface of
+Of 16 and 7 nm, two chips whose arrays and memories are known: TPU v2 (two arrays of 128 x 128 in
+bfloat16, 32 MiB, at most 625 mm2) comes out at 153 mm2, TPU v4i (four, 144 MiB, at most 400 mm2) at
+188 mm2. Both lie below, as links, HBM interfaces and scalar cores are no part of the model. Of the
+v4i's parts, 128 MiB of memory take 109 mm2 (published: 28 % of the die, 112), its arrays 19 mm2
+(11 %, 44): published multipliers sum four products in FP32.
+
+Simplifications: one voltage and one threshold; no pads, no physical interface of
 the memory, no host; buffers cost by capacity, not by the width of their words; dot products cost as
 much per multiplier as a systolic array, whose every element has an accumulator. Clock: what a
-28 nm chip reaches is not calculated; beyond the fastest published one there is a warning.
+chip reaches is not calculated; beyond the fastest published one of its node there is a warning.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from carsim.section import PositiveFloat
+from carsim.section import GrownSection, PositiveFloat
 from carsim.technology.base import Constant, IdlePower, Resource, Resources, Technology
 from carsim.technology.fpga import INSTRUCTION_BYTES, drs_register_bits
 from carsim.units import KIB
@@ -113,33 +122,149 @@ CONTROL_SHARE = Constant(
     "and accumulators; high is all of the die but those",
 )
 
-FASTEST_MHZ = 1000.0
-"""QuartDepth (arXiv 2503.16709), synthesised; TPU v1, built, has 700 MHz."""
+
+class Node(NamedTuple):
+    """A node beside 28 nm.
+
+    Attributes:
+        logic: Area of logic over that of 28 nm.
+        sram: The same of SRAM.
+        fastest_mhz: Clock of the fastest published accelerator.
+        leakage_w_per_mm2: Leakage of all of the area in use.
+        clock_uw_per_mhz_mm2: Power of the clock, likewise.
+    """
+
+    logic: Constant
+    sram: Constant
+    fastest_mhz: float
+    leakage_w_per_mm2: Constant
+    clock_uw_per_mhz_mm2: Constant
 
 
-class Asic(Technology):
-    """A chip of 28 nm; ``area_mm2`` is what there is of it."""
+def _itself() -> Constant:
+    return Constant(value=1.0, low=1.0, high=1.0, source="the node that areas are given for")
+
+
+NODES: Mapping[str, Node] = {
+    "28nm": Node(
+        _itself(),
+        _itself(),
+        1000.0,  # QuartDepth (arXiv 2503.16709), synthesised; TPU v1, built, has 700 MHz
+        Constant(
+            value=0.012,
+            low=0.003,
+            high=0.04,
+            source="Aladdin's multiplier at 40 nm (Shao et al., ISCA 2014), 78 uW on 6,350 um2; "
+            "low and high are engineering estimates, high half of what TPU v1 draws idle, 28 W on "
+            "331 mm2",
+        ),
+        Constant(
+            value=30.0,
+            low=5.0,
+            high=120.0,
+            source="engineering estimate; high is all of what TPU v1 (arXiv 1704.04760) draws "
+            "idle, 28 W on at most 331 mm2 at 700 MHz",
+        ),
+    ),
+    "16nm": Node(
+        Constant(
+            value=0.5,
+            low=0.42,
+            high=0.65,
+            source="TSMC: 16FF+ has twice the density of 28HPM (not checked); low and high are "
+            "engineering estimates",
+        ),
+        Constant(
+            value=0.551,
+            low=0.5,
+            high=0.8,
+            source="bit cells of 0.07 um2 (Chen et al., JSSC 2015, as WikiChip has it) against "
+            "0.127; low and high are engineering estimates, as periphery shrinks less",
+        ),
+        2000.0,  # Simba (Shao et al., MICRO 2019), built, at its highest voltage (not checked)
+        Constant(
+            value=0.012,
+            low=0.003,
+            high=0.085,
+            source="engineering estimate, as 28 nm, since FinFETs leak less and more fit; high is "
+            "all that TPU v2 draws idle, 53 W on at most 625 mm2 (Jouppi et al., Ten lessons, ISCA "
+            "2021, not checked)",
+        ),
+        Constant(
+            value=30.0,
+            low=5.0,
+            high=121.0,
+            source="engineering estimate: 28 nm times twice the density and half the energy; high "
+            "is all that TPU v2 draws idle at 700 MHz (not checked)",
+        ),
+    ),
+    "7nm": Node(
+        Constant(
+            value=0.152,
+            low=0.12,
+            high=0.25,
+            source="TSMC: N7 has 3.3 times the logic density of 16FF+ (not checked); low and high "
+            "are engineering estimates",
+        ),
+        Constant(
+            value=0.213,
+            low=0.19,
+            high=0.4,
+            source="bit cells of 0.027 um2 (Chang et al., ISSCC 2017, as WikiChip has it) against "
+            "0.127; low and high are engineering estimates",
+        ),
+        1600.0,  # IBM's chip of ISSCC 2021, paper 9.1 (Agrawal et al., not checked)
+        Constant(
+            value=0.02,
+            low=0.005,
+            high=0.14,
+            source="engineering estimate, 6.6 times the density at a quarter of the leakage; high "
+            "is all that TPU v4i draws idle, 55 W on at most 400 mm2 (Jouppi et al., Ten lessons, "
+            "ISCA 2021, not checked)",
+        ),
+        Constant(
+            value=50.0,
+            low=8.0,
+            high=131.0,
+            source="engineering estimate: 28 nm times 6.6 times the density and a quarter of the "
+            "energy; high is all that TPU v4i draws idle at 1050 MHz (not checked)",
+        ),
+    ),
+}
+"""Name in YAML -> node."""
+
+
+class Asic(Technology, GrownSection):
+    """A chip; ``area_mm2`` is what there is of it."""
+
+    later: ClassVar[frozenset[str]] = frozenset({"node"})
 
     kind: Literal["asic"] = "asic"
+    node: Literal["28nm", "16nm", "7nm"] = "28nm"
     area_mm2: PositiveFloat = Field(description="area for cores, buffers and control")
-    leakage_w_per_mm2: Constant = Constant(
-        value=0.012,
-        low=0.003,
-        high=0.04,
-        source="Aladdin's multiplier at 40 nm (Shao et al., ISCA 2014), 78 uW on 6,350 um2; low "
-        "and high are engineering estimates, high half of what TPU v1 draws idle, 28 W on 331 mm2",
-    )
-    clock_uw_per_mhz_mm2: Constant = Constant(
-        value=30.0,
-        low=5.0,
-        high=120.0,
-        source="engineering estimate; high is all of what TPU v1 (arXiv 1704.04760) draws idle, "
-        "28 W on at most 331 mm2 at 700 MHz",
-    )
+    leakage_w_per_mm2: Constant = NODES["28nm"].leakage_w_per_mm2
+    clock_uw_per_mhz_mm2: Constant = NODES["28nm"].clock_uw_per_mhz_mm2
+
+    @model_validator(mode="before")
+    @classmethod
+    def _draw_what_the_node_draws(cls, raw: Any) -> Any:
+        """Leakage and clock of the node, where the section says none."""
+        if not isinstance(raw, Mapping) or not isinstance(raw.get("node"), str):
+            return raw
+        node = NODES.get(raw["node"])
+        if node is None:
+            return raw
+        names = ("leakage_w_per_mm2", "clock_uw_per_mhz_mm2")
+        return {**{name: getattr(node, name) for name in names}, **raw}
 
     resource_kinds: ClassVar[Mapping[str, Resource]] = {
         "area": Resource("area", "mm2", "shrink machine.array, machine.vector or the buffers"),
     }
+
+    @property
+    def energy_preset(self) -> str:
+        """The constants of the node."""
+        return f"asic_{self.node}"
 
     def check_board(self, board: "Board") -> None:
         """The area is a field of its own: nothing is asked of the board."""
@@ -150,11 +275,11 @@ class Asic(Technology):
 
     def resources(self, design: "Design") -> Resources:
         """Area by component, at the values of the constants."""
-        return _resources(design, "value")
+        return _resources(design, self.node, "value")
 
     def area_interval(self, design: "Design") -> tuple[float, float]:
         """Area in mm2 if all constants err in one direction."""
-        low, high = (_resources(design, end).totals["area"] for end in ("low", "high"))
+        low, high = (_resources(design, self.node, end).totals["area"] for end in ("low", "high"))
         return low, high
 
     def warnings(self, design: "Design", used: Resources) -> Iterable[str]:
@@ -165,10 +290,11 @@ class Asic(Technology):
                 f"area: up to {high:.1f} mm2 within the intervals of its constants, "
                 f"{self.area_mm2:.1f} available"
             )
-        if clock_mhz > FASTEST_MHZ:
+        fastest_mhz = NODES[self.node].fastest_mhz
+        if clock_mhz > fastest_mhz:
             yield (
-                f"clock: {clock_mhz:g} MHz is more than the {FASTEST_MHZ:g} MHz of the fastest "
-                "published accelerator of 28 nm"
+                f"clock: {clock_mhz:g} MHz is more than the {fastest_mhz:g} MHz of the fastest "
+                f"published accelerator of {self.node.removesuffix('nm')} nm"
             )
 
     def idle_power(self, design: "Design", used: Resources) -> Iterable[IdlePower]:
@@ -182,7 +308,7 @@ class Asic(Technology):
 End = Literal["value", "low", "high"]
 
 
-def _resources(design: "Design", end: End) -> Resources:
+def _resources(design: "Design", node: str, end: End) -> Resources:
     """Area by component at one end of the intervals."""
     machine, cores = design.machine, design.machine.cores
     array, arithmetic = machine.array, machine.array.arithmetic
@@ -207,6 +333,8 @@ def _resources(design: "Design", end: End) -> Resources:
     logic, per_kib, share = (
         getattr(constant, end) for constant in (LOGIC, SRAM_MM2_PER_KIB, CONTROL_SHARE)
     )
+    logic *= getattr(NODES[node].logic, end)
+    per_kib *= getattr(NODES[node].sram, end)
     parts = {name: um2 * 1e-6 * logic for name, um2 in logic_um2.items()}
     parts |= {name: nbytes / KIB * per_kib for name, nbytes in sram_bytes.items()}
     parts["control"] = share * sum(parts.values())

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from carsim.design import Board, Design
 
 
+NO_FPGA = "for a chip that is no FPGA write technology: {kind: asic, area_mm2: ...} instead"
+"""Cure of a board that lacks the counts of an FPGA."""
+
+
 class Constant(Section):
     """A constant with the interval in which it is believed to lie, and where it comes from."""
 
@@ -144,6 +148,11 @@ class Technology(Section, ABC):
 
     kind: str
     resource_kinds: ClassVar[Mapping[str, Resource]]
+
+    @property
+    def energy_preset(self) -> str:
+        """Energy constants that designs in this technology usually take; a preset's name."""
+        return "fpga_16nm"
 
     @abstractmethod
     def check_board(self, board: "Board") -> None:

@@ -29,7 +29,7 @@ import numpy as np
 from carsim.policy.base import Ints
 from carsim.replay import FASTCAR, MachineShape, ReplayRule
 from carsim.workload.geometry import Video
-from carsim.workload.model import Model
+from carsim.workload.model import Model, in_window
 
 if TYPE_CHECKING:
     from carsim.design import Design
@@ -63,14 +63,14 @@ class MemoryUse:
 
 
 def capacity(
-    design: "Design", video: Video, rule: ReplayRule = FASTCAR, kv_held: Ints | None = None
+    design: "Design", video: Video, rule: ReplayRule | None = FASTCAR, kv_held: Ints | None = None
 ) -> tuple[MemoryUse, ...]:
     """What the board's memories hold, sorted by name, those that hold nothing included.
 
     Args:
         design: The design.
         video: Frames, tokens per frame and prompt, which set the longest context.
-        rule: Rule of replay.
+        rule: Rule of replay; None where nothing ever replays, and nothing is held for it.
         kv_held: int[L], the most tokens that a head of each layer holds at once, where that was
             recorded; None: it follows from the context.
     """
@@ -82,37 +82,39 @@ def capacity(
 
 
 def contents(
-    design: "Design", video: Video, rule: ReplayRule = FASTCAR, kv_held: Ints | None = None
+    design: "Design", video: Video, rule: ReplayRule | None = FASTCAR, kv_held: Ints | None = None
 ) -> tuple[Content, ...]:
     """Everything that the design keeps in external memory, and where; arguments as above."""
     model, placement, body = design.model, design.machine.placement, design.model.body
     batch, attention = design.policy.batch, design.policy.attention
     caches = batch * body.n_layers  # one per row and layer
-    replay_bytes = model.replay.bytes_of(video.tokens_per_frame * body.hidden_size)
-    longest = np.array([video.max_context])
-    of_layers = np.full(body.n_layers, attention.held(longest)) if kv_held is None else kv_held
+    windows = [body.window_of(layer) for layer in range(body.n_layers)]
+    longest = np.array([in_window(video.max_context, window) for window in windows])
+    of_layers = attention.held(longest) if kv_held is None else kv_held
     kv_bytes = sum(
-        model.kv.bytes_of(kv_elements(design, video, rule, int(tokens))) for tokens in of_layers
+        model.kv.bytes_of(kv_elements(design, video, rule, int(tokens), window))
+        for tokens, window in zip(of_layers, windows, strict=True)
     )
-    held_bytes = video.tokens_per_frame * rule.work(machine_shape(model)).held_bytes
     held = [
-        Content(
-            placement.weights,
-            "weights",
-            model.weights.bytes_of(body.weights) + body.n_layers * model.layer_table_bytes,
-        ),
+        Content(placement.weights, "weights", model.body_bytes),
         Content(placement.kv, "KV cache", batch * kv_bytes),
-        Content(placement.replay, "replay cache", caches * replay_bytes),
     ]
-    if held_bytes:
-        held.append(Content(placement.replay, "data of the rule", caches * held_bytes))
-    at = of_layers if attention.follows_reads else np.full(body.n_layers, longest)
+    if rule is not None:
+        outputs = model.replay.bytes_of(video.tokens_per_frame * body.hidden_size)
+        held.append(Content(placement.replay, "replay cache", caches * outputs))
+        held_bytes = video.tokens_per_frame * rule.work(machine_shape(model)).held_bytes
+        if held_bytes:
+            held.append(Content(placement.replay, "data of the rule", caches * held_bytes))
+    at = of_layers if attention.follows_reads else longest
     own_bytes = int(attention.side_bytes(at, body.n_kv_heads, body.head_dim).sum())
     if own_bytes:
         held.append(Content(placement.kv, "data of the policy", batch * own_bytes))
     if design.machine.include_head:
         head_bytes = model.weights.bytes_of(model.head.stored_weights(body))
         held.append(Content(placement.head, "head", head_bytes))
+        embedding = model.head.embedding_weights(body)
+        if embedding:
+            held.append(Content(placement.head, "embedding", model.weights.bytes_of(embedding)))
     return tuple(held)
 
 
@@ -137,19 +139,31 @@ def machine_shape(model: Model, of: int = 1) -> MachineShape:
 
 
 def kv_elements(
-    design: "Design", video: Video, rule: ReplayRule = FASTCAR, held: int | None = None
+    design: "Design",
+    video: Video,
+    rule: ReplayRule | None = FASTCAR,
+    held: int | None = None,
+    window: int | None = None,
 ) -> int:
     """Elements of K and V that one layer keeps for one row of a video.
 
     Args:
         design: The design.
         video: What is decoded.
-        rule: Rule of replay.
+        rule: Rule of replay; None where nothing ever replays.
         held: Tokens of which key and value are kept, if it is not known from the context.
+        window: Newest tokens that the layer attends to; None: all. Of older ones it keeps but the
+            keys that the rule scores.
     """
     model, attention = design.model, design.policy.attention
-    context, scored = np.array([video.max_context]), rule.work(machine_shape(model)).key_elements
+    context = np.array([in_window(video.max_context, window)])
     if held is None:
         held = int(attention.held(context)[0])
-    kept = attention.keys_kept(context, rule.key_distance(video.tokens_per_frame))
-    return 2 * held * model.body.kv_size + int(kept[0]) * scored
+    if rule is None:
+        return 2 * held * model.body.kv_size
+    scored = rule.work(machine_shape(model)).key_elements
+    distance = rule.key_distance(video.tokens_per_frame)
+    kept = int(attention.keys_kept(context, distance)[0])
+    if window is not None:
+        kept += max(0, min(distance + 1, video.max_context) - window)
+    return 2 * held * model.body.kv_size + kept * scored

@@ -26,11 +26,13 @@ LlamaF on ZCU102 (4.56 W), DFX and FlightLLM on U280 (45 W each), nominal within
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from carsim.errors import InputError
 from carsim.technology.base import Constant, Resources
 from carsim.technology.capacity import memories_in_use
+from carsim.technology.dram import BACKGROUND_W_PER_GIB, PJ_PER_BIT
 from carsim.workload.activity import Activity
 
 if TYPE_CHECKING:
@@ -41,6 +43,8 @@ PICO, MEGA = 1e-12, 1e6
 STANDS_FOR = {"int4x8": "int8"}
 """Arithmetic whose constant is taken where there is none of its own: an upper estimate, as nobody
 was found who measured a product of 4 by 8 bits on an FPGA."""
+
+NONE: Mapping[str, Constant] = MappingProxyType({})
 
 DEVICE_GBIT = 8
 """Density of the devices that standby constants are of, 1 GiB each; others draw as much each."""
@@ -136,13 +140,15 @@ def energy(design: "Design", activity: Activity, resources: Resources) -> Energy
     families = {name: memory.standard.partition("-")[0] for name, memory in board.memories.items()}
     for name, family in sorted(families.items()):
         bits = 8 * activity.dram_bytes.get(name, 0)
-        dram = _named("dram_pj_per_bit", constants.dram_pj_per_bit, family)
+        dram = _named("dram_pj_per_bit", constants.dram_pj_per_bit, family, PJ_PER_BIT)
         parts.append(_part(f"memory {name}", *dram, bits * PICO))
     for name in memories_in_use(design):
         memory = board.memories[name]
         devices = memory.capacity_gib * DEVICE_GBIT / (memory.density_gbit or DEVICE_GBIT)
         background = constants.dram_background_w_per_gib
-        standby = _named("dram_background_w_per_gib", background, families[name])
+        standby = _named(
+            "dram_background_w_per_gib", background, families[name], BACKGROUND_W_PER_GIB
+        )
         parts.append(_part(f"standby {name}", *standby, devices * seconds, idle=True))
     for power in board.technology.idle_power(design, resources):
         component, constant, interval, watts = power
@@ -178,11 +184,18 @@ def _total(parts: Iterable[EnergyPart]) -> Joules:
     )
 
 
-def _named(field: str, table: Mapping[str, Constant], key: str) -> tuple[str, Constant]:
-    """The entry of a table of constants, and what to call it; an entry ``any`` serves all."""
+def _named(
+    field: str, table: Mapping[str, Constant], key: str, others: Mapping[str, Constant] = NONE
+) -> tuple[str, Constant]:
+    """The entry of a table of constants, and what to call it; an entry ``any`` serves all.
+
+    What the table lacks is looked up in ``others``.
+    """
     for name in (key, "any"):
         if name in table:
             return f"{field}.{name}", table[name]
+    if key in others:
+        return f"{field}.{key}", others[key]
     raise InputError(
         f"$.energy.{field}", f"has no entry {key!r}", f"add it; known are {', '.join(table)}"
     )

@@ -84,14 +84,14 @@ class Widest(NamedTuple):
 
 
 def check_fit(
-    design: "Design", video: Video, rule: ReplayRule = FASTCAR, kv_held: Ints | None = None
+    design: "Design", video: Video, rule: ReplayRule | None = FASTCAR, kv_held: Ints | None = None
 ) -> FitReport:
     """Check a design against its board.
 
     Args:
         design: The design.
         video: Frames, tokens per frame and prompt, which set the longest context.
-        rule: Rule of replay, which may hold data of its own.
+        rule: Rule of replay, which may hold data of its own; None where nothing ever replays.
         kv_held: Tokens that the cache of each layer holds, if recorded: see :func:`capacity`.
     """
     board, technology = design.board, design.board.technology
@@ -130,7 +130,10 @@ def widest_activations(model: Model, machine: "Machine", batch: int, max_context
 
     head = model.head
     sets = [
-        of_all(_attention(model, machine) + max_context, split=machine.splits_attention),
+        of_all(
+            _attention(model, machine) + model.body.longest_context(max_context),
+            split=machine.splits_attention,
+        ),
         of_all(_mlp(model, machine), split=machine.splits_mlp),
     ]
     if machine.include_head:
@@ -177,11 +180,18 @@ def _attention(model: Model, machine: "Machine") -> int:
 
 
 def _mlp(model: Model, machine: "Machine") -> int:
-    """Elements of one token in the MLP: while its inner layer is computed, or while it is read."""
+    """Elements of one token in the MLP: while its inner layer is computed, or while it is read.
+
+    Experts come one after the other, and what they put out is summed up meanwhile.
+    """
     body, share = model.body, _share(machine, machine.splits_mlp)
-    residual, inner = -(-body.hidden_size // share), -(-body.ffn_size // share)
-    gathered = body.ffn_size if share > 1 else 0
-    return residual + max(body.hidden_size + body.inner_matrices * inner, gathered + residual)
+    width, residual = body.ffn_size, -(-body.hidden_size // share)
+    summed = 0
+    if body.experts is not None:
+        width, summed = max(width, body.experts.shared_ffn_size), residual
+    inner, gathered = -(-width // share), width if share > 1 else 0
+    widest = max(body.hidden_size + body.inner_matrices * inner, gathered + residual)
+    return residual + summed + widest
 
 
 def _memory_rows(memories: Iterable[MemoryUse]) -> list[FitRow]:
@@ -200,8 +210,8 @@ def _memory_rows(memories: Iterable[MemoryUse]) -> list[FitRow]:
 
 
 def _buffer_rows(design: "Design", video: Video) -> list[FitRow]:
-    machine, model, batch = design.machine, design.model, design.policy.batch
-    rows_at_once = batch * design.policy.tokens_per_step
+    machine, model = design.machine, design.model
+    rows_at_once = design.policy.batch * design.policy.tokens_per_step
     widest = widest_activations(model, machine, rows_at_once, video.max_context)
     detail = _per_core(widest.sequences)
     if widest.logits:
@@ -218,7 +228,7 @@ def _buffer_rows(design: "Design", video: Video) -> list[FitRow]:
         row("widest activations in the activation buffer", "activation", widest.nbytes, detail),
     ]
     if machine.include_head and head_kv_bytes(model):
-        sequences = sequences_per_core(machine, batch, split=machine.splits_mlp)
+        sequences = sequences_per_core(machine, rows_at_once, split=machine.splits_mlp)
         needed = -(-sequences * head_kv_bytes(model) // _share(machine, machine.splits_mlp))
         what = "the head's keys and values in the KV buffer"
         rows.append(row(what, "kv", needed, _per_core(sequences)))

@@ -14,12 +14,16 @@ who add in LUTs what is added in DSP slices here).
 
 Model of RAM: a buffer is read in words of its port's width, one per cycle, while it is filled
 through the other port. Blocks stand side by side until the word is wide enough and behind each
-other until it is deep enough; the cheapest shape is taken. Each buffer goes whole to the kind of
-RAM of which it takes the smaller share of what is left. The buffers of a core feed its array: where
-the next tile enters behind the current one (``weight_load: none``) with ``rows * cols`` weights a
-cycle, else with ``cols``; the activation buffer delivers ``rows``. Every port to memory has room
-for two of its longest bursts. RAM is geometry, not calibrated: publications do not list the width
-and depth of each buffer.
+other until it is deep enough; the cheapest shape is taken. So blocks do not follow the bits of an
+element: fewer bits make the words of as many bytes narrower and more, and a word beyond 512 or 1024
+begins a row of blocks that stays all but empty. The KV buffers of zcu102 (128 KiB for 256 elements
+a cycle) take 60 block RAMs in 8 bits, 104 in 7, 62 in 4 and 90 in 3.7: 497, 565, 964 and 1,033
+words. A designer would shrink such a buffer to whole rows (machine.kv_buffer_kib). Each buffer goes
+whole to the kind of RAM of which it takes the smaller share of what is left. The buffers of a core
+feed its array: where the next tile enters behind the current one (``weight_load: none``) with
+``rows * cols`` weights a cycle, else with ``cols``; the activation buffer delivers ``rows``. Every
+port to memory has room for two of its longest bursts. RAM is geometry, not calibrated: publications
+do not list the width and depth of each buffer.
 
 Clock: published designs within the limits that FINN's platform table (Xilinx/finn,
 ``util/platforms.py``) gives for timing closure reach up to 300 MHz (Li et al., arXiv 2502.10659, 67
@@ -38,7 +42,14 @@ from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
 from carsim.errors import InputError
 from carsim.section import FieldError
-from carsim.technology.base import Constant, IdlePower, Resource, Resources, Technology
+from carsim.technology.base import (
+    NO_FPGA,
+    Constant,
+    IdlePower,
+    Resource,
+    Resources,
+    Technology,
+)
 from carsim.technology.capacity import memories_in_use
 from carsim.workload.model import Precision
 
@@ -120,6 +131,9 @@ CLOSURE_LIMITS = {"lut": 0.7, "dsp": 0.8, "bram36": 0.8, "uram": 0.8}
 PLAUSIBLE_CLOCKS_MHZ = ((0.52, 333.0), (1.0, 300.0), (math.inf, 225.0))
 """Clock up to a given fraction of the closure limits; sources in the module's docstring."""
 
+COUNTS = ("dsp", "bram36", "uram", "lut")
+"""Fields of the board that count its logic; timing closes or fails by their occupancy."""
+
 CHOICE = "choice of keys"
 """Component: what a policy of attention adds, if it does."""
 
@@ -141,13 +155,13 @@ class Fpga(Technology):
 
     def check_board(self, board: "Board") -> None:
         """Refuse a board without one of the four counts."""
-        for name in self.resource_kinds:
+        for name in COUNTS:
             if getattr(board, name) is None:
-                raise FieldError(name, "is missing", "add it")
+                raise FieldError(name, "is missing", f"add it; {NO_FPGA}")
 
     def available(self, board: "Board") -> Mapping[str, float]:
         """The board's counts."""
-        return {name: getattr(board, name) or 0 for name in self.resource_kinds}
+        return {name: getattr(board, name) or 0 for name in COUNTS}
 
     def resources(self, design: "Design") -> Resources:
         """DSP slices and LUTs by calibration, RAM blocks by geometry."""
@@ -208,7 +222,11 @@ class Fpga(Technology):
     def _shares(self, board: "Board", used: Resources) -> dict[str, float]:
         """Share of each resource that is taken; resources that the board lacks are left out."""
         counts = self.counts(board, used)
-        return {name: need / have for name, (need, have) in counts.items() if have}
+        return {
+            name: counts[name].used / counts[name].available
+            for name in COUNTS
+            if counts[name].available
+        }
 
 
 # ------------------------------------------------------------------------- DSP slices and LUTs

@@ -9,18 +9,22 @@ from carsim.trace.decisions import (
     dense,
     enlarge,
     independent,
+    layers_at_depth,
     map_heads,
+    map_layers,
     replay_ratio,
     resample,
     rescope,
     rethreshold,
 )
-from carsim.trace.file import Trace, load_trace, save_trace
+from carsim.trace.file import NoTraceError, Trace, load_trace, save_trace
 from carsim.trace.meta import (
     VILA_U_7B,
     Geometry,
     TraceMeta,
 )
+from carsim.trace.shipped import shipped_traces, trace_path
+from carsim.trace.stated import Stated
 from carsim.trace.stats import TraceStats, phi, trace_stats
 from carsim.trace.synthetic import SyntheticModel, synthesize
 
@@ -30,6 +34,8 @@ __all__ = [
     "Comparison",
     "Decisions",
     "Geometry",
+    "NoTraceError",
+    "Stated",
     "SyntheticModel",
     "Trace",
     "TraceMeta",
@@ -40,8 +46,10 @@ __all__ = [
     "dense",
     "enlarge",
     "independent",
+    "layers_at_depth",
     "load_trace",
     "map_heads",
+    "map_layers",
     "measure",
     "phi",
     "replay_ratio",
@@ -49,6 +57,8 @@ __all__ = [
     "rescope",
     "rethreshold",
     "save_trace",
+    "shipped_traces",
     "synthesize",
+    "trace_path",
     "trace_stats",
 ]

@@ -64,12 +64,12 @@ class Assumptions:
 
 
 TWIN = Assumptions(
-    dip=2.517,
-    within_pair=0.922,
-    across_clips=0.041,
-    across_layers=0.162,
-    persistence=0.555,
-    lasting=0.16,
+    dip=4.381,
+    within_pair=0.987,
+    across_clips=0.509,
+    across_layers=0.107,
+    persistence=0.934,
+    lasting=0.698,
 )
 """``measure(load_trace("traces/vilau_8f.npz"))``; a test says when that trace has moved on."""
 

@@ -92,7 +92,7 @@ def compare_traces(first: Trace, second: Trace) -> Comparison:
     if first.kv_tokens is not None and second.kv_tokens is not None:
         reads_differ = int((first.kv_tokens != second.kv_tokens).sum())
     return Comparison(
-        identical=bool(first.sha256) and first.sha256 == second.sha256,
+        identical=first.sha256 == second.sha256,
         changed_fields=tuple(field for field in a if a[field] != b[field]),
         max_tas_error=worst,
         flipped=int(flips.sum()),

@@ -71,3 +71,29 @@ def correlation_of(phi: float, p: ArrayLike, q: ArrayLike) -> float:
         middle = (low + high) / 2
         low, high = (middle, high) if phi_of(middle, p, q).mean() < phi else (low, middle)
     return 0.0 if phi <= 0 else (low + high) / 2
+
+
+def agreement_of(correlation: float, p: float) -> float:
+    """Share of decisions in which two rows agree that both replay with probability p.
+
+    >>> round(agreement_of(0.5, 0.5), 9)  # (1 + phi) / 2
+    0.666666667
+    """
+    if not 0 < p < 1:
+        return 1.0
+    phi = 1.0 if correlation == 1 else float(phi_of(correlation, p, p))
+    return 1 - 2 * p * (1 - p) * (1 - phi)
+
+
+def correlation_of_agreement(agreement: float, p: float) -> float:
+    """The correlation of normals, 0 to 1, whose decisions agree so often.
+
+    Args:
+        agreement: Share of decisions that agree; what is out of reach gives 0 or 1.
+        p: Probability of a replay.
+
+    >>> round(correlation_of_agreement(2 / 3, 0.5), 9)
+    0.5
+    """
+    phi = 1 - (1 - agreement) / (2 * p * (1 - p)) if 0 < p < 1 else 1.0
+    return 1.0 if phi >= 1 else correlation_of(phi, p, p)

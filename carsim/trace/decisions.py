@@ -16,14 +16,15 @@ from carsim.errors import InputError
 from carsim.policy import KvReads
 from carsim.policy.base import Ints
 from carsim.replay import FASTCAR, Pairs, ReplayRule, Scope, decision_units, unanimous
-from carsim.trace.file import Trace
-from carsim.trace.meta import Origin
+from carsim.trace.file import Trace, as_own
+from carsim.trace.meta import STATED, Origin
 
 Source = Literal[
     Origin,
     "re-thresholded (open loop)",
     "re-scoped (open loop)",
     "resampled",
+    "mapped by depth",
     "independent",
     "dense",
 ]
@@ -100,6 +101,7 @@ class Decisions:
 
 def captured(trace: Trace) -> Decisions:
     """The decisions of a trace as they were made: exact for its own tau, attention and scope."""
+    trace = as_own(trace)
     return Decisions(
         replay=trace.replay,
         source=trace.meta.origin,
@@ -131,6 +133,10 @@ def rethreshold(trace: Trace, tau: float | Sequence[float]) -> Decisions:
         InputError: The number of thresholds is not the number of layers, a threshold is NaN, or
             the trace holds no scores.
     """
+    trace = as_own(trace)
+    if trace.meta.origin == STATED:
+        problem = "nobody stated scores that a tau could be held against"
+        raise InputError("policy.tau", problem, "take 'captured', or add --trace FILE")
     if trace.meta.made_up:
         raise InputError(
             trace.name,
@@ -371,6 +377,44 @@ def dense(n_steps: int, n_layers: int, n_rows: int, pairs: Pairs = ()) -> Decisi
     """No replay at all, bool[S, L, B] of False."""
     replay = np.zeros((n_steps, n_layers, n_rows), bool)
     return Decisions(replay, "dense", "dense: no replay", pairs, rule=None)
+
+
+def layers_at_depth(have: int, n_layers: int) -> Ints:
+    """The layer of ``have`` that stands at the relative depth of each of ``n_layers``, int[n].
+
+    A layer's depth is its middle over all layers, so that first and last ones meet.
+
+    >>> layers_at_depth(2, 5), layers_at_depth(4, 2)
+    (array([0, 0, 1, 1, 1]), array([1, 3]))
+    """
+    return (2 * np.arange(n_layers) + 1) * have // (2 * n_layers)
+
+
+def map_layers(decisions: Decisions, n_layers: int) -> Decisions:
+    """Decisions for a model of another depth: each layer decides as that at its relative depth.
+
+    Layers that stand for the same one decide alike, which those of a really decoded deeper model
+    would not.
+
+    Args:
+        decisions: Decisions to map.
+        n_layers: Layers wanted; the number there is returns the decisions as they are.
+    """
+    have = decisions.n_layers
+    if n_layers == have:
+        return decisions
+    taken = layers_at_depth(have, n_layers)
+    reads, held = decisions.reads, decisions.held
+    return replace(
+        decisions,
+        replay=decisions.replay[:, taken],
+        source="mapped by depth",
+        label=f"{decisions.label}, decisions of {have} layers mapped to {n_layers} by relative "
+        "depth",
+        reads=None if reads is None else KvReads(reads.tokens[:, taken], reads.runs[:, taken]),
+        held=None if held is None else held[:, taken],
+        quality_text="",
+    )
 
 
 def map_heads(reads: KvReads, n_kv_heads: int) -> KvReads:

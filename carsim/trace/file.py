@@ -1,7 +1,8 @@
 """The trace file: replay decisions and scores of one decoding, with their metadata."""
 
 import hashlib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,12 @@ from carsim.policy import KvReads
 from carsim.policy.base import Bools, Ints, Recorded
 from carsim.trace.meta import TraceMeta, parse_meta
 from carsim.trace.npz import NpzArchive, npz_bytes, write_bytes
+from carsim.trace.shipped import trace_path
+
+
+class NoTraceError(InputError):
+    """An archive that is something else than a trace."""
+
 
 _KV_ARRAYS = ("kv_tokens", "kv_runs", "kv_held")
 _MAX_META_BYTES = 2**22
@@ -26,27 +33,28 @@ Tas = NDArray[np.floating[Any]]
 class Trace:
     """Replay decisions of one decoding. S steps, L layers, KV key heads, B rows, T frames.
 
+    ``dataclasses.replace`` gives a trace of no file, with a hash of its own. Where its decisions
+    are not those of its scores, it stands for the user's own decisions: see :func:`as_own`.
+
     Attributes:
         replay: bool[S, L, B], True where the cached MLP output was replayed.
         tas: [S, L, B], the score that decided, float16 or float32 once saved; NaN only where it
             was never evaluated (frame 0, and layers without tau).
         meta: Everything else.
-        path: The file it was loaded from or saved to, if any.
-        sha256: Hash of that file in hexadecimal, empty if there is none.
         kv_tokens: int[S, L, KV, B], keys that attention read; this and the next two are there if
             the attention policy records them, and None where reads follow from the context.
         kv_runs: int[S, L, KV, B], contiguous runs of the cache in which those lie.
         kv_held: int[T, L, B], tokens that the cache holds after each frame, of the head with most.
+        path: The file it was loaded from or saved to, if any.
     """
 
     replay: NDArray[np.bool_]
     tas: Tas
     meta: TraceMeta
-    path: Path | None = None
-    sha256: str = ""
     kv_tokens: Ints | None = None
     kv_runs: Ints | None = None
     kv_held: Ints | None = None
+    path: Path | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         """Hold read-only views, so that nothing downstream can edit a decision."""
@@ -62,8 +70,9 @@ class Trace:
         The first frame must not replay. Nothing is known of quality. Scores: :func:`unscored`.
 
         Args:
-            replay: bool[S, L, B].
-            like: A trace of the same video, for the rest of the metadata.
+            replay: bool[S, L, B], True where an MLP is replayed.
+            like: A trace of the same video, for the rest of the metadata and, if it has any, for
+                what attention read; captured, or stated: ``Stated().trace(model, batch)``.
             label: Name of the decisions in outputs.
 
         Raises:
@@ -78,6 +87,20 @@ class Trace:
         }
         recorded = {name: kept for name, kept in like.arrays().items() if name in _KV_ARRAYS}
         return unscored(replay, like.meta.model_copy(update=changes), label, **recorded)
+
+    @cached_property
+    def sha256(self) -> str:
+        """Hash, in hexadecimal, of the trace's file or of the one that saving it would make."""
+        return hashlib.sha256(_bytes(_storable(self))).hexdigest()
+
+    @cached_property
+    def contradicts_scores(self) -> bool:
+        """Its decisions are not those of its scores, as of no trace that was opened."""
+        if self.path is not None:
+            return False
+        if self.meta.never_replays:
+            return bool(self.replay.any())
+        return not np.array_equal(self.meta.replay.decide(self.tas), self.replay)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Arrays by name, optional ones only if they are there."""
@@ -168,7 +191,27 @@ def unscored(replay: NDArray[np.bool_], meta: TraceMeta, place: str, **recorded:
     scores[: meta.tokens_per_frame] = np.nan
     made = Trace(replay, scores, meta.model_copy(update={"tau": 0.5}), **recorded)
     check_trace(made, place)
-    return replace(made, sha256=hashlib.sha256(_bytes(made)).hexdigest())
+    return made
+
+
+def as_own(trace: Trace) -> Trace:
+    """The trace; where decisions were changed beside their scores, as decisions of the user's own.
+
+    Raises:
+        InputError: Something replays in the first frame.
+    """
+    if not trace.contradicts_scores:
+        return trace
+    was = trace.meta.made_up or f"what was decided at {trace.meta.tau_text}"
+    return Trace.from_decisions(trace.replay, trace, f"own decisions, changed from {was}")
+
+
+def filed(trace: Trace, sha256: str, path: Path | None = None) -> Trace:
+    """The same trace, of which the hash is known, and the file if there is one."""
+    known = replace(trace)
+    object.__setattr__(known, "path", path)
+    known.__dict__["sha256"] = sha256  # what the cached property would work out
+    return known
 
 
 def narrow_tas(tas: Tas, meta: TraceMeta) -> Tas:
@@ -187,14 +230,18 @@ def narrow_tas(tas: Tas, meta: TraceMeta) -> Tas:
 def load_trace(path: str | Path) -> Trace:
     """Open and validate a trace.
 
+    Args:
+        path: The file, or the name of a trace: see :func:`~carsim.trace.shipped.trace_path`.
+
     Raises:
         InputError: The file is missing, damaged, or contradicts itself; the message names the
             file, the array or field, and what to do.
     """
-    archive = NpzArchive(Path(path))
+    path = trace_path(path)
+    archive = NpzArchive(path)
     names, needed = set(archive.headers), {"replay", "tas", "meta"}
     if not needed <= names <= needed | set(_KV_ARRAYS):
-        raise InputError(
+        raise NoTraceError(
             str(path),
             f"not a trace: holds arrays {sorted(names)}, a trace holds {sorted(needed)}",
             "make a trace with 'carsim capture'",
@@ -224,13 +271,15 @@ def load_trace(path: str | Path) -> Trace:
         name: archive.read(name).astype(archive.headers[name].dtype.newbyteorder("="), copy=False)
         for name in names - {"meta"}
     }
-    trace = Trace(**arrays, meta=meta, path=Path(path), sha256=archive.sha256)
+    trace = Trace(**arrays, meta=meta)
     check_trace(trace, str(path))
-    return trace
+    return filed(trace, archive.sha256, path)
 
 
 def save_trace(path: str | Path, trace: Trace, *, overwrite: bool = False) -> Trace:
     """Write a trace whole or not at all; equal traces give equal bytes.
+
+    Decisions that were changed beside their scores are written as :func:`as_own` gives them.
 
     Returns:
         The trace as it stands in the file, with ``path`` and ``sha256``.
@@ -240,16 +289,22 @@ def save_trace(path: str | Path, trace: Trace, *, overwrite: bool = False) -> Tr
             folder cannot be written.
     """
     path = Path(path)
+    stored = _storable(trace)
+    check_trace(stored, str(path))
+    data = _bytes(stored)
+    write_bytes(path, data, overwrite=overwrite)
+    return filed(stored, hashlib.sha256(data).hexdigest(), path)
+
+
+def _storable(trace: Trace) -> Trace:
+    """The trace in the types of a file."""
+    trace = as_own(trace)
     counts: dict[str, Any] = {
         name: array.astype(np.uint16 if array.max(initial=0) < 2**16 else np.int32)
         for name, array in trace.arrays().items()
         if name in _KV_ARRAYS and array.min(initial=0) >= 0
     }
-    stored = replace(trace, tas=narrow_tas(trace.tas, trace.meta), path=path, **counts)
-    check_trace(stored, str(path))
-    data = _bytes(stored)
-    write_bytes(path, data, overwrite=overwrite)
-    return replace(stored, sha256=hashlib.sha256(data).hexdigest())
+    return replace(trace, tas=narrow_tas(trace.tas, trace.meta), **counts)
 
 
 def _bytes(trace: Trace) -> bytes:

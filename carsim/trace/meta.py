@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from typing import Annotated, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import (
     AfterValidator,
@@ -27,7 +27,12 @@ from carsim.trace.precision import Precision
 SYNTHETIC: Final = "synthetic (published marginals)"
 """Name of decisions that were drawn by :mod:`carsim.trace.synthetic`, in every output."""
 
-Origin = Literal["captured", "own decisions", "synthetic (published marginals)"]
+STATED: Final = "stated, not captured"
+"""Name of what :mod:`carsim.trace.stated` makes, in every output."""
+
+Origin = Literal[
+    "captured", "own decisions", "synthetic (published marginals)", "stated, not captured"
+]
 
 SCHEMA_VERSION: Literal[2] = 2
 """Version of the schema below. Version 1 is read as well, without what it measured of quality: that
@@ -244,7 +249,8 @@ class TraceMeta(_Model):
         weights: Origin of the weights: ``random``, or a checkpoint and its hash.
         sampling: Temperature, guidance scale and the like where tokens were sampled.
         content: Decoded content: clips, photographs, motion, codebook. Where nothing was decoded,
-            what the decisions are: ``own_decisions``, or ``synthetic`` and the model behind them.
+            what the decisions are: ``own_decisions``, or ``synthetic`` or ``stated`` and the model
+            behind them.
         quality: Measured quality, if any.
         command: Command that makes this trace.
     """
@@ -256,8 +262,8 @@ class TraceMeta(_Model):
     simulated: Geometry = VILA_U_7B
     n_frames: PositiveInt
     tokens_per_frame: PositiveInt
-    prompt_tokens: PositiveInt
-    prompt_lengths: Annotated[tuple[PositiveInt, ...], Field(min_length=1)]
+    prompt_tokens: NonNegativeInt
+    prompt_lengths: Annotated[tuple[NonNegativeInt, ...], Field(min_length=1)]
     tau: Tau | tuple[Tau | None, ...] | None
     rule: Rule = FASTCAR
     attention: Attention
@@ -300,6 +306,8 @@ class TraceMeta(_Model):
         """Who made the decisions: a decoder, the user, or a stated model."""
         if "synthetic" in self.content:
             return SYNTHETIC
+        if "stated" in self.content:
+            return STATED
         return "own decisions" if self.content.get("own_decisions") else "captured"
 
     @property
@@ -307,9 +315,20 @@ class TraceMeta(_Model):
         """Label of decisions that no decoder made; empty if one did."""
         labels = {
             SYNTHETIC: f"{SYNTHETIC}, {self.content.get('synthetic')}",
+            STATED: f"{STATED}: {self.content.get('stated')}",
             "own decisions": str(self.content.get("own_decisions")),
         }
         return labels.get(self.origin, "")
+
+    @property
+    def never_replays(self) -> bool:
+        """No layer has a tau: nothing replays, and no scores say what would."""
+        return all(tau is None for tau in self.tau_per_layer)
+
+    @property
+    def kind(self) -> Literal["video", "text"]:
+        """What the steps decode."""
+        return "text" if self.content.get("of") == "text" else "video"
 
     @property
     def tau_text(self) -> str:
@@ -403,17 +422,36 @@ def _upgraded(text: str) -> str:
     return to_json(fields | changes, inf_nan_mode="constants").decode() if changes else text
 
 
-def first_problem(error: ValidationError, place: str, cure: str) -> InputError:
+def first_problem(
+    error: ValidationError, place: str, cure: str, loaded: object = None
+) -> InputError:
     """The first thing that pydantic finds wrong in a file, and how many more there are.
 
     Args:
         error: Pydantic's findings.
         place: The file.
         cure: Advice to the user.
+        loaded: What the file holds; without it, the place also names which of several alternatives
+            was tried.
     """
     first = error.errors()[0]
     more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
     is_told = first["type"] in ("missing", "json_invalid", "value_error")
     given = "" if is_told else f", got {first['input']!r}"
     problem = f"{first['msg'].removeprefix('Value error, ')}{given[:120]}{more}"
-    return InputError(f"{place}: {'.'.join(['$', *map(str, first['loc'])])}", problem, cure)
+    where = ".".join(["$", *map(str, _keys(first["loc"], loaded))])
+    return InputError(f"{place}: {where}", problem, cure)
+
+
+def _keys(loc: tuple[int | str, ...], loaded: Any) -> list[int | str]:
+    """Where in a file a problem is: the parts of its place that are keys there, and the last."""
+    keys: list[int | str] = []
+    for number, part in enumerate(loc, 1):
+        if isinstance(loaded, dict) and part not in loaded and number < len(loc):
+            continue
+        keys.append(part)
+        try:
+            loaded = loaded[part]
+        except (KeyError, IndexError, TypeError):
+            loaded = None
+    return keys

@@ -74,7 +74,7 @@ class SyntheticModel:
 
     def __post_init__(self) -> None:
         check_range("ratio", self.ratio, 0, 1)
-        least = {"frames": 2, "tokens_per_frame": 1, "pairs": 1, "layers": 1, "prompt_tokens": 1}
+        least = {"frames": 2, "tokens_per_frame": 1, "pairs": 1, "layers": 1, "prompt_tokens": 0}
         for name, smallest in (*least.items(), ("seed", 0)):
             check_range(name, getattr(self, name), smallest, math.inf)
         per_decision = np.dtype(np.bool_).itemsize + np.dtype(np.float16).itemsize

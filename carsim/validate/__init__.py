@@ -1,7 +1,7 @@
 """Predictions held against figures that others published or counted; see ``parts``."""
 
 PART_NAMES = {
-    "boards": "published decoding speeds of FPGA boards",
+    "boards": "published decoding speeds of boards and chips",
     "array": "cycles that other simulators count for matrix products",
     "dram": "two cycle-accurate simulators of DRAM",
     "paper": "FastCar's published latencies",

@@ -31,6 +31,7 @@ from carsim.memory import (
 )
 from carsim.metrics import Comparison
 from carsim.validate.part import Group, Part
+from carsim.validate.peers import data_rows
 
 STANDARDS = {"DDR4-2133": "DDR4-2133R", "DDR4-2400": "DDR4-2400", "HBM2-2000-64bPC": "HBM2-2000"}
 """Standard in the file -> its row in carsim's table."""
@@ -205,14 +206,43 @@ def validate_dram(progress: Callable[[str], None] = lambda _: None) -> Part:
     return Part(
         "dram",
         "DRAM against two cycle-accurate simulators, one channel",
-        (*nearer, *(_group(title, tuple(rows), has) for (title, has), rows in against.items())),
+        (
+            *nearer,
+            *(_group(title, tuple(rows), has) for (title, has), rows in against.items()),
+            published_devices(),
+        ),
         (
             "Bounds hold for the error against the nearer of the two simulators; errors against "
             "each stand in groups of their own. Null model: 0.9 of the peak bandwidth, whatever is "
             "asked; it says nothing of an idle memory or of a given load.",
+            "Devices are read or copied by cores that may be the limit themselves, with a NoC or "
+            "caches in between: carsim's figure is that of the DRAM alone. "
+            f"{NOT_CHECKED}.",
             *(f"Wide bound of {'; '.join(kinds)}: {why}." for why, kinds in reasons.items()),
         ),
     )
+
+
+NOT_CHECKED = (
+    "No device was found whose published bandwidth is that of LPDDR4, LPDDR4X, LPDDR5 or HBM2E and "
+    "not of its processor"
+)
+
+
+def published_devices() -> Group:
+    """Bandwidths that others measured on devices, in GB/s, as ``data/dram_published.csv`` has them.
+
+    Efficiency is carsim's, the peak is the device's; the rival takes 0.9 of that peak.
+    """
+    rows = []
+    for row in data_rows("dram_published.csv"):
+        peak, reads = float(row["peak_gbps"]), float(row["read_fraction"])
+        access = AccessPattern(int(row["streams"]), read_fraction=reads)
+        ours = peak * sustained(standard(row["standard"]), access).efficiency
+        measured, null = float(row["measured_gbps"]), NULL_EFFICIENCY * peak
+        source, note = row["source"], row["note"]
+        rows.append(Comparison(row["device"], measured, ours, null, None, source, "GB/s", note))
+    return Group("bandwidth of devices, as published", tuple(rows), "the null model")
 
 
 def _group(title: str, rows: tuple[Comparison, ...], has_rival: bool) -> Group:

@@ -5,9 +5,11 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal
 
+import numpy as np
 from pydantic import Field, model_validator
 
 from carsim.section import FieldError, GrownSection, NonNegativeInt, PositiveInt, Section
+from carsim.yaml_file import shown
 
 Size = Annotated[int, Field(gt=0, le=1_000_000)]
 Repeats = Annotated[int, Field(gt=0, le=1000)]
@@ -20,6 +22,12 @@ Product = Literal["qkv", "out", "gate_up", "down"]
 
 TABLE_BYTES = 6
 """Per channel of polished inputs: w, step and zero point of the grid, 16 bits each."""
+
+EXPERT_PARTS = 4096
+"""Parts of an expert in which expectations are counted, so that results are equal anywhere."""
+
+BIAS_BYTES = 2
+"""Of a bias: 16 bits, which is what common quantisers of weights (GPTQ, AWQ) leave it in."""
 
 
 class Precision(Section):
@@ -81,19 +89,75 @@ class WeightPrecision(Precision):
         return math.ceil(Fraction(str(self.density)) * length)
 
 
-class Body(Section):
-    """A LLaMA-style transformer: norms, rotary attention, MLP, no biases."""
+class Experts(Section):
+    """The MLP of a layer in many copies, of which a router chooses a few for each token."""
+
+    count: PositiveInt = Field(description="experts of a layer")
+    active: PositiveInt = Field(description="experts that a token goes through")
+    shared_ffn_size: NonNegativeInt = Field(
+        0, description="width of experts that all tokens go through besides, all together"
+    )
+
+    @model_validator(mode="after")
+    def _enough_to_choose_from(self) -> "Experts":
+        if self.active > self.count:
+            problem = f"{self.active} of {self.count} experts cannot be chosen"
+            raise FieldError("active", problem, "take at most 'count'")
+        return self
+
+    def touched(self, tokens: Any) -> Any:
+        """Expected experts that a number of tokens touch, in 4096ths; a number or an array.
+
+        With E experts, each token misses a given one with a probability of 1 - k / E, so that m
+        tokens touch E (1 - (1 - k / E)^m) of them on average: k for one, at most E.
+
+        Simplification: every token chooses k different experts, all sets being equally likely,
+        whatever other tokens, layers and steps choose. Real routers prefer some experts, and tokens
+        of one text choose alike, so that fewer are touched.
+
+        >>> float(Experts(count=8, active=2).touched(4) / 4096)  # 8 (1 - 0.75^4)
+        5.46875
+        """
+        missed = (1 - self.active / self.count) ** tokens
+        return np.rint(EXPERT_PARTS * self.count * (1 - missed)).astype(np.int64)
+
+
+class Body(GrownSection):
+    """A LLaMA-style transformer: norms, rotary attention, MLP.
+
+    Weights of norms are counted among the parameters; as bytes they are left out (LLaMA-2-7B:
+    0.004 % of the weights).
+    """
+
+    later: ClassVar[frozenset[str]] = frozenset(
+        {"biases", "qk_norm", "post_norms", "window", "global_layers", "experts"}
+    )
 
     n_layers: Repeats
     hidden_size: Size
     n_heads: Size
     n_kv_heads: Size
-    ffn_size: Size
+    ffn_size: Size = Field(description="width of the MLP, or of one expert")
     head_size: Size | None = Field(
         None, description="elements of one attention head; hidden_size / n_heads if absent"
     )
     mlp: Literal["gated", "plain"] = Field(
         "gated", description="three matrices (SwiGLU), or two with GELU between them"
+    )
+    biases: tuple[Product, ...] = Field((), description="products that add a bias, 16 bits each")
+    qk_norm: bool = Field(False, description="queries and keys are normed, head by head")
+    post_norms: bool = Field(
+        False, description="what attention and MLP put out is normed, too (Gemma)"
+    )
+    window: PositiveInt | None = Field(
+        None,
+        description="newest tokens that a layer attends to, its own included; absent: all of them",
+    )
+    global_layers: tuple[NonNegativeInt, ...] = Field(
+        (), description="layers, counted from 0, that attend to all tokens in spite of window"
+    )
+    experts: Experts | None = Field(
+        None, description="every layer's MLP is a choice of experts; absent: one MLP for all tokens"
     )
 
     @model_validator(mode="after")
@@ -101,6 +165,23 @@ class Body(Section):
         if self.head_size is None:
             _check_multiple("hidden_size", self.hidden_size, "n_heads", self.n_heads)
         _check_multiple("n_heads", self.n_heads, "n_kv_heads", self.n_kv_heads)
+        return self
+
+    @model_validator(mode="after")
+    def _global_layers_exist(self) -> "Body":
+        layers = self.global_layers
+        if layers and self.window is None:
+            raise FieldError("global_layers", "means nothing without a window", "give 'window'")
+        if list(layers) != sorted(set(layers)) or (layers and layers[-1] >= self.n_layers):
+            problem = f"{shown(layers)} are no layers of {self.n_layers} in ascending order"
+            raise FieldError("global_layers", problem, f"list some of 0 to {self.n_layers - 1}")
+        return self
+
+    @model_validator(mode="after")
+    def _experts_are_plain(self) -> "Body":
+        if self.experts is not None and {"gate_up", "down"} & set(self.biases):
+            problem = "biases of gate_up or down are not simulated where there are experts"
+            raise FieldError("biases", problem, "leave them out")
         return self
 
     @property
@@ -118,6 +199,27 @@ class Body(Section):
         """Elements of one token's K (or V) in one layer."""
         return self.n_kv_heads * self.head_dim
 
+    def window_of(self, layer: int) -> int | None:
+        """Newest tokens that a layer attends to; None: all."""
+        return None if layer in self.global_layers else self.window
+
+    def layers_by_window(self) -> dict[int | None, tuple[int, ...]]:
+        """The layers of each window.
+
+        >>> Body(n_layers=4, hidden_size=8, n_heads=2, n_kv_heads=1, ffn_size=8, window=512,
+        ...      global_layers=(3,)).layers_by_window()
+        {512: (0, 1, 2), None: (3,)}
+        """
+        found: dict[int | None, tuple[int, ...]] = {}
+        for layer in range(self.n_layers):
+            window = self.window_of(layer)
+            found[window] = (*found.get(window, ()), layer)
+        return found
+
+    def longest_context(self, context: int) -> int:
+        """Tokens that the layer with the widest view reads of a context."""
+        return max(int(in_window(context, window)) for window in self.layers_by_window())
+
     @property
     def attention_weights(self) -> int:
         """Weights of the Q, K, V and output projections of one layer."""
@@ -130,8 +232,20 @@ class Body(Section):
 
     @property
     def mlp_weights(self) -> int:
-        """Weights of the MLP of one layer."""
-        return (self.inner_matrices + 1) * self.hidden_size * self.ffn_size
+        """Weights of the MLP of one layer, or of its router and all its experts."""
+        return self._mlp_weights(self.experts.count if self.experts else 0)
+
+    @property
+    def active_mlp_weights(self) -> int:
+        """Weights of the MLP of one layer that multiply one token."""
+        return self._mlp_weights(self.experts.active if self.experts else 0)
+
+    def _mlp_weights(self, experts: int) -> int:
+        matrices = (self.inner_matrices + 1) * self.hidden_size
+        if self.experts is None:
+            return matrices * self.ffn_size
+        width = experts * self.ffn_size + self.experts.shared_ffn_size
+        return matrices * width + self.hidden_size * self.experts.count
 
     @property
     def weights(self) -> int:
@@ -141,6 +255,23 @@ class Body(Section):
         6476005376
         """
         return self.n_layers * (self.attention_weights + self.mlp_weights)
+
+    @property
+    def layer_biases(self) -> int:
+        """Elements of the biases of one layer."""
+        outputs: dict[Product, int] = {
+            "qkv": self.q_size + 2 * self.kv_size,
+            "out": self.hidden_size,
+            "gate_up": self.inner_matrices * self.ffn_size,
+            "down": self.hidden_size,
+        }
+        return sum(outputs[product] for product in set(self.biases))
+
+    @property
+    def parameters(self) -> int:
+        """Weights, biases and norms of all layers, and the last norm."""
+        norms = (4 if self.post_norms else 2) * self.hidden_size + 2 * self.head_dim * self.qk_norm
+        return self.weights + self.n_layers * (self.layer_biases + norms) + self.hidden_size
 
 
 class DepthTransformer(Section):
@@ -163,6 +294,10 @@ class DepthTransformer(Section):
         _check_multiple("hidden_size", self.hidden_size, "n_heads", self.n_heads)
         return self
 
+    def embedding_weights(self, body: Body) -> int:
+        """Weights of an embedding of tokens: that of the codes is left out."""
+        return 0
+
     def stored_weights(self, body: Body) -> int:
         """Weights held in memory: input projection, layers, classifier."""
         return (
@@ -183,15 +318,29 @@ class DepthTransformer(Section):
         return self.n_layers * (4 * self.hidden_size**2 + 2 * self.hidden_size * self.ffn_size)
 
 
-class LinearHead(Section):
-    """A classifier over a vocabulary, as language models have it."""
+class LinearHead(GrownSection):
+    """A classifier over a vocabulary, as language models have it.
+
+    A step looks up one row per sequence of the embedding of tokens, which is left out as bytes.
+    """
+
+    later: ClassVar[frozenset[str]] = frozenset({"embedding"})
 
     kind: Literal["linear"] = "linear"
     vocabulary: Size
+    embedding: Literal["tied", "separate"] | None = Field(
+        None,
+        description="the embedding of tokens is the classifier's matrix, or one more of its size "
+        "that lies beside it; absent: it is held elsewhere, and not counted",
+    )
 
     def stored_weights(self, body: Body) -> int:
-        """Weights held in memory."""
+        """Weights held in memory for the classifier."""
         return body.hidden_size * self.vocabulary
+
+    def embedding_weights(self, body: Body) -> int:
+        """Weights held in memory for an embedding of its own."""
+        return self.stored_weights(body) * (self.embedding == "separate")
 
     def streamed_weights(self, body: Body) -> int:
         """Weights read per step."""
@@ -201,10 +350,18 @@ class LinearHead(Section):
 Head = Annotated[DepthTransformer | LinearHead, Field(discriminator="kind")]
 
 
+class UsualVideo(Section):
+    """The video that a model makes unless another is asked for; here that of VILA-U-7B-256."""
+
+    frames: Repeats = 8
+    tokens_per_frame: Annotated[int, Field(gt=0, le=65_536)] = 256
+    prompt_tokens: NonNegativeInt = Field(62, description="valid ones and padding")
+
+
 class Model(GrownSection):
     """What is decoded, and in which precision it is stored, moved and computed."""
 
-    later: ClassVar[frozenset[str]] = frozenset({"polished"})
+    later: ClassVar[frozenset[str]] = frozenset({"polished", "video", "context"})
 
     name: str
     body: Body
@@ -218,6 +375,46 @@ class Model(GrownSection):
         description="products whose inputs are rounded on a logarithmic scale (arXiv 2503.16709): "
         "a logarithm and an exponential for each input, and tables",
     )
+    video: UsualVideo = Field(
+        UsualVideo(), description="what a run without a trace decodes, if nothing else is asked for"
+    )
+    context: PositiveInt | None = Field(
+        None, description="longest context of a text that the model was made for, in tokens"
+    )
+
+    @property
+    def makes(self) -> Literal["video", "text"]:
+        """What it emits: a classifier over a vocabulary makes texts."""
+        return "text" if isinstance(self.head, LinearHead) else "video"
+
+    @model_validator(mode="after")
+    def _experts_are_not_polished(self) -> "Model":
+        if self.body.experts is not None and {"gate_up", "down"} & set(self.polished):
+            problem = "polished inputs of experts are not simulated"
+            raise FieldError("polished", problem, "leave out gate_up and down")
+        return self
+
+    @property
+    def parameters(self) -> int:
+        """Weights, biases and norms of body, head and embedding.
+
+        Norms of a depth transformer, and an embedding that is held elsewhere, are not among them.
+        """
+        body, head = self.body, self.head
+        return body.parameters + head.stored_weights(body) + head.embedding_weights(body)
+
+    @property
+    def active_parameters(self) -> int:
+        """Those that one token uses: of experts the chosen ones."""
+        body = self.body
+        return self.parameters - body.n_layers * (body.mlp_weights - body.active_mlp_weights)
+
+    @property
+    def body_bytes(self) -> int:
+        """Bytes that the weights, biases and tables of all layers take in memory."""
+        body = self.body
+        stored: int = self.weights.bytes_of(body.weights)
+        return stored + body.n_layers * (BIAS_BYTES * body.layer_biases + self.layer_table_bytes)
 
     def polishes(self, product: Product) -> bool:
         """Inputs of the product are polished."""
@@ -233,6 +430,13 @@ class Model(GrownSection):
     def layer_table_bytes(self) -> int:
         """Bytes of the tables of one layer."""
         return sum(self.table_bytes(product) for product in set(self.polished))
+
+
+def in_window(context: Any, window: int | None) -> Any:
+    """Tokens of a context (a number or an array) that are in a window; None is without end."""
+    if window is None:
+        return context
+    return min(context, window) if isinstance(context, int) else np.minimum(context, window)
 
 
 def _check_multiple(field: str, value: int, of: str, divisor: int) -> None:

@@ -8,8 +8,9 @@ Inputs that are polished take a logarithm where they are made (behind the norm, 
 sum or the SiLU) and an exponential beside the product that they enter, once each.
 
 Simplifications: element operations are counted per element with the small constants below, as a
-vector unit with a fused multiply-add and a table for exponentials executes them; the head's inputs
-are not polished. Embedding look-ups (one row per token) and RQ-VAE pixel decoding are left out.
+vector unit with a fused multiply-add and a table for exponentials executes them; GELU of a gated
+MLP counts as SiLU, a cap on scores or logits as nothing; the head's inputs are not polished.
+Embedding look-ups (one row per token) and RQ-VAE pixel decoding are left out.
 """
 
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from carsim.workload.model import LinearHead, Model, Product
+from carsim.workload.model import BIAS_BYTES, EXPERT_PARTS, Experts, LinearHead, Model, Product
 
 
 class Category(IntEnum):
@@ -128,6 +129,12 @@ GELU_OPS = 4
 """Per element of GELU by its tanh form, table-driven."""
 RESIDUAL_OPS = 1
 """Per element of a residual sum."""
+BIAS_OPS = 1
+"""Per element to which a bias is added."""
+ROUTER_OPS = 1
+"""Per score of a router, and chosen expert: a comparison, the best being found one by one."""
+MIX_OPS = 1
+"""Per element of an expert's output: a multiply-add with the router's weight."""
 LOGARITHM_OPS = 4
 """Per logarithm or exponential of polishing: the middle of the 3 to 5 cycles that notes on
 QuartDepth (arXiv 2503.16709) give its vector unit; scaling by w and rounding are among them."""
@@ -161,7 +168,7 @@ def qkv_op(
     key_elements: int = 0,
     held_bytes: int = 0,
 ) -> Op:
-    """Norm, Q, K and V projections and rotary embedding of one layer.
+    """Norm, Q, K and V projections, norms of Q and K, and rotary embedding of one layer.
 
     Args:
         model: The model.
@@ -177,13 +184,17 @@ def qkv_op(
     m, d = rows * tokens, body.hidden_size
     q = part.columns(body.n_heads) * body.head_dim
     kv = part.columns(body.n_kv_heads) * body.head_dim
+    turned = ROTARY_OPS + NORM_OPS * body.qk_norm
     return Op(
         Category.QKV,
         gemms=(_product(model, m, d, q), _product(model, m, d, 2 * kv)),
         serial_vector_ops=m * d * NORM_OPS + _logarithms(model, "qkv", m * d),
-        vector_ops=m * (q + kv) * ROTARY_OPS + rows * score_ops + _logarithms(model, "qkv", m * d),
+        vector_ops=m * (q + kv) * turned
+        + rows * score_ops
+        + _logarithms(model, "qkv", m * d)
+        + _bias_ops(model, "qkv", m * (q + 2 * kv)),
         stream=Stream.WEIGHTS,
-        stream_bytes=streams * _weight_bytes(model, "qkv", d * (q + 2 * kv)),
+        stream_bytes=streams * _weight_bytes(model, "qkv", d, q + 2 * kv),
         kv_side_bytes=rows * model.kv.bytes_of(key_elements),
         replay_bytes=rows * held_bytes,
     )
@@ -225,6 +236,7 @@ def attend_op(
     *,
     tokens: int = 1,
     causal: bool = False,
+    window: int | None = None,
     score_ops: int = 0,
     key_elements: int = 0,
     held_bytes: int = 0,
@@ -243,6 +255,7 @@ def attend_op(
         part: The core's share of the heads.
         tokens: Queries per sequence.
         causal: Each attends to all but the later ones of its block; else all read alike.
+        window: Newest tokens that each reads, where queries are causal; None: all.
         score_ops: Element operations per row of a score of replay that is taken here.
         key_elements: Elements per row of a cached key that it reads besides the attended ones.
         held_bytes: Bytes per row that it reads of what is held for the place.
@@ -258,7 +271,8 @@ def attend_op(
     kv = kv_heads * hd
     pairs = tokens * attended
     if causal:
-        pairs = pairs - tokens * (tokens - 1) // 2
+        beyond = max(0, tokens - window) if window is not None else 0
+        pairs = pairs - tokens * (tokens - 1) // 2 - beyond * (beyond + 1) // 2
         queries, keys = group, pairs
     else:
         queries, keys = group * tokens, attended
@@ -300,9 +314,11 @@ def output_op(
     return Op(
         Category.OUTPUT,
         gemms=(_product(model, m, q, columns),),
-        vector_ops=m * columns * RESIDUAL_OPS + _logarithms(model, "out", m * q),
+        vector_ops=m * columns * _residual_ops(model)
+        + _logarithms(model, "out", m * q)
+        + _bias_ops(model, "out", m * columns),
         stream=Stream.WEIGHTS,
-        stream_bytes=streams * _weight_bytes(model, "out", q * columns),
+        stream_bytes=streams * _weight_bytes(model, "out", q, columns),
         kv_side_bytes=rows * model.kv.bytes_of(key_elements),
         replay_bytes=rows * held_bytes,
         gathered_elements=m * d,
@@ -335,8 +351,10 @@ def mlp_ops(
     cached: bool = True,
     normed: bool = False,
     held_bytes: int = 0,
-) -> tuple[Op, Op]:
+) -> tuple[Op, ...]:
     """Gate and up (or up alone), then down, of one layer; writes the replay cache.
+
+    Where the model has experts, their router comes first.
 
     Args:
         model: The model.
@@ -350,31 +368,117 @@ def mlp_ops(
     """
     body = model.body
     m = rows * tokens
+    norm = 0 if normed else m * body.hidden_size * NORM_OPS
+    written = rows * (model.replay.bytes_of(part.columns(body.hidden_size)) * cached + held_bytes)
+    if body.experts is not None:
+        return _expert_ops(model, body.experts, m, part, streams, norm, written)
     d, ff = body.hidden_size, part.columns(body.ffn_size)
     inner = body.inner_matrices * ff
     gate_up = Op(
         Category.MLP,
         gemms=(_product(model, m, d, inner),),
-        serial_vector_ops=(0 if normed else m * d * NORM_OPS)
-        + _logarithms(model, "gate_up", m * d),
+        serial_vector_ops=norm + _logarithms(model, "gate_up", m * d),
         vector_ops=m * ff * (SILU_OPS if body.mlp == "gated" else GELU_OPS)
         + _logarithms(model, "gate_up", m * d)
-        + _logarithms(model, "down", m * ff),
+        + _logarithms(model, "down", m * ff)
+        + _bias_ops(model, "gate_up", m * inner),
         stream=Stream.WEIGHTS,
-        stream_bytes=streams * _weight_bytes(model, "gate_up", d * inner),
+        stream_bytes=streams * _weight_bytes(model, "gate_up", d, inner),
         gathered_elements=m * body.ffn_size,
     )
     columns = part.columns(d)
     down = Op(
         Category.MLP,
         gemms=(_product(model, m, body.ffn_size, columns),),
-        vector_ops=m * columns * RESIDUAL_OPS + _logarithms(model, "down", m * body.ffn_size),
+        vector_ops=m * columns * _residual_ops(model)
+        + _logarithms(model, "down", m * body.ffn_size)
+        + _bias_ops(model, "down", m * columns),
         stream=Stream.WEIGHTS,
-        stream_bytes=streams * _weight_bytes(model, "down", body.ffn_size * columns),
-        replay_bytes=rows * (model.replay.bytes_of(columns) * cached + held_bytes),
+        stream_bytes=streams * _weight_bytes(model, "down", body.ffn_size, columns),
+        replay_bytes=written,
         gathered_elements=m * d,
     )
     return gate_up, down
+
+
+def _expert_ops(
+    model: Model,
+    experts: Experts,
+    m: Count,
+    part: Slice,
+    streams: Count,
+    norm_ops: Count,
+    replay_bytes: Count,
+) -> tuple[Op, ...]:
+    """Router, then gate and up, then down, of the experts that tokens choose.
+
+    Which experts are fetched is known when the router's scores are in and the best are found, so
+    that the first of them is asked for then. Every expert that one of the tokens of a stream
+    chooses is fetched once for all of them; tokens are spread over these experts evenly.
+
+    Simplifications: see :meth:`~carsim.workload.model.Experts.touched`; all experts of a product
+    are one or two launches.
+
+    Args:
+        model: The model.
+        experts: Its experts.
+        m: Tokens.
+        part: The core's share of every matrix, each expert's among them.
+        streams: How often weights are streamed to this core.
+        norm_ops: Element operations of the norm before the router.
+        replay_bytes: Bytes that go to the replay cache.
+    """
+    body = model.body
+    d, ff, columns = body.hidden_size, part.columns(body.ffn_size), part.columns(body.hidden_size)
+    shared = part.columns(experts.shared_ffn_size)
+    scores, pairs = part.columns(experts.count), m * experts.active
+    per_stream = experts.touched(m / np.maximum(streams, 1))
+    touched = -(-experts.touched(m) // EXPERT_PARTS)
+
+    def stream_bytes(weights: int, of_shared: int) -> Count:
+        parts = per_stream * int(model.weights.bytes_of(weights))
+        return streams * (-(-parts // EXPERT_PARTS) + int(model.weights.bytes_of(of_shared)))
+
+    def gemms(k: int, n: int, of_shared: tuple[int, int]) -> tuple[Gemm, ...]:
+        # So many experts have a token more than the others, which have the same number each.
+        each, more = np.divmod(pairs, np.maximum(touched, 1))
+        chosen = (
+            _product(model, each + 1, k, n, more),
+            _product(model, each, k, n, touched - more),
+        )
+        return (*chosen, _product(model, m, *of_shared)) if shared else chosen
+
+    inner, inner_shared = body.inner_matrices * ff, body.inner_matrices * shared
+    wide, wide_shared = body.ffn_size, experts.shared_ffn_size
+    router = Op(
+        Category.MLP,
+        gemms=(_product(model, m, d, scores),),
+        serial_vector_ops=norm_ops,
+        stream=Stream.WEIGHTS,
+        stream_bytes=streams * int(model.weights.bytes_of(d * scores)),
+        gathered_elements=m * experts.count,
+    )
+    gate_up = Op(
+        Category.MLP,
+        gemms=gemms(d, inner, (d, inner_shared)),
+        serial_vector_ops=m * experts.count * (SOFTMAX_OPS + experts.active * ROUTER_OPS),
+        vector_ops=(pairs * ff + m * shared) * (SILU_OPS if body.mlp == "gated" else GELU_OPS),
+        stream=Stream.WEIGHTS,
+        stream_bytes=stream_bytes(d * inner, d * inner_shared),
+        gathered_elements=pairs * wide + m * wide_shared,
+        held_back=True,
+    )
+    down = Op(
+        Category.MLP,
+        gemms=gemms(wide, columns, (wide_shared, columns)),
+        vector_ops=columns
+        * (m * _residual_ops(model) + pairs * MIX_OPS + m * MIX_OPS * (shared > 0)),
+        stream=Stream.WEIGHTS,
+        stream_bytes=stream_bytes(wide * columns, wide_shared * columns),
+        replay_bytes=replay_bytes,
+        gathered_elements=m * d,
+    )
+    return router, gate_up, down
 
 
 def replay_op(model: Model, rows: Count, part: Slice) -> Op:
@@ -445,12 +549,23 @@ def _logarithms(model: Model, product: Product, elements: Count) -> Count:
     return elements * LOGARITHM_OPS if model.polishes(product) else 0
 
 
-def _weight_bytes(model: Model, product: Product, weights: int) -> int:
-    """Bytes of some columns of a product's weights, and of the tables of its inputs with them."""
-    nbytes: int = model.weights.bytes_of(weights) + model.table_bytes(product)
+def _bias_ops(model: Model, product: Product, outputs: Count) -> Count:
+    """Element operations that add a product's biases to its outputs."""
+    return outputs * BIAS_OPS if product in model.body.biases else 0
+
+
+def _residual_ops(model: Model) -> int:
+    """Element operations per element that joins the residual: the sum, and a norm before it."""
+    return RESIDUAL_OPS + NORM_OPS * model.body.post_norms
+
+
+def _weight_bytes(model: Model, product: Product, inputs: int, columns: int) -> int:
+    """Bytes of some columns of a product: weights, biases, and the tables of all its inputs."""
+    biases = BIAS_BYTES * columns if product in model.body.biases else 0
+    nbytes: int = model.weights.bytes_of(inputs * columns) + biases + model.table_bytes(product)
     return nbytes
 
 
-def _product(model: Model, m: Count, k: int, n: int) -> Gemm:
-    """A product with a ``k x n`` weight matrix, of which pruned weights are skipped."""
-    return Gemm(m, model.weights.kept(k), n)
+def _product(model: Model, m: Count, k: int, n: int, copies: Count = 1) -> Gemm:
+    """Products with ``k x n`` weight matrices, of which pruned weights are skipped."""
+    return Gemm(m, model.weights.kept(k), n, copies)

@@ -20,7 +20,6 @@ from carsim import load_design, override
 from carsim.report.figures import style as plots
 from carsim.trace import Trace, load_trace, phi
 from studies.decisions.content import ROOT
-from studies.decisions.ranks import over_clips
 from studies.decisions.simulated import simulated
 
 HERE = Path(__file__).parent
@@ -64,10 +63,10 @@ def phis(replay: Bools) -> pd.DataFrame:
         rows.append(
             {
                 "between": kind,
-                "phi": over_clips(every)[0],
+                "phi": np.nanmean(every),
                 "phi_low": min(every),
                 "phi_high": max(every),
-                "phi_within_layers": over_clips(by_layer)[0],
+                "phi_within_layers": np.nanmean(by_layer),
                 "agree": np.mean([(replay[..., a] == replay[..., b]).mean() for a, b in together]),
             }
         )
@@ -234,8 +233,8 @@ def main() -> None:
         print(
             "phi of each pair",
             np.round(pairs, 2),
-            "by clip speed",
-            [clip["speed"] for clip in trace.meta.content["clips"]],
+            "by scene",
+            [clip["scene"] for clip in trace.meta.content["clips"]],
         )
 
 

@@ -28,12 +28,3 @@ def auc(scores: ArrayLike, positive: ArrayLike) -> float:
     if not n or not others:
         return float("nan")
     return float((ranks[chosen].sum() - n * (n + 1) / 2) / (n * others))
-
-
-def over_clips(values: ArrayLike) -> tuple[float, float]:
-    """Mean of values, one a clip, and half the width of its 95 % interval (normal)."""
-    known = np.asarray(values, float)
-    known = known[np.isfinite(known)]
-    if len(known) < 2:
-        return float(known.mean()) if len(known) else float("nan"), float("nan")
-    return float(known.mean()), float(1.96 * known.std(ddof=1) / np.sqrt(len(known)))

@@ -1,59 +1,89 @@
-"""Decode a clip whose tokens are known all at once, a layer at a time, really replaying.
+"""Decode a clip whose tokens are known a frame at a time, under any rule of replay.
 
 Model: that of ``carsim.decoder.decode`` under teacher forcing, decision scope ``row``. Where tokens
-are given, a layer sees all steps of the layer below, and only replay goes from frame to frame: so
-matrices meet whole frames instead of single tokens, and a clip takes a third of the time. Decisions
-are those of the step-by-step decoder but for rounding (tests hold the two together).
-Simplification: one row at a time, without the left padding that the other hides.
+are given, a layer sees a whole frame of the layer below, and only replay goes from frame to frame:
+so matrices meet whole frames instead of single tokens, and a clip takes a fifth of the time. Under
+the rule of FastCar the decisions are those of the step-by-step decoder but for rounding (tests hold
+the two together). Simplification: one row at a time, without the left padding that the other hides.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from carsim.decoder.layers import rms_norm, rotate, swiglu
 from carsim.decoder.model import Model
-from carsim.decoder.structures import (
-    Array,
-    Config,
-    Policy,
-    Weights,
-    rotary_table,
-    stack_weights,
-)
+from carsim.decoder.structures import Array, Config, Weights, rotary_table, stack_weights
 from carsim.policy import Dense, Streaming
-from carsim.replay import Tas
 
 _BLOCK = 128  # queries at a time: their scores stay in a processor's cache
 
+Bools = NDArray[np.bool_]
+Memory = dict[Any, Any]
+"""A rule's own notes during one decoding."""
+
 
 @dataclass(frozen=True, eq=False)
-class Layer:
-    """What a layer did with the S steps of a video; letters as in ``carsim.decoder.structures``.
+class Seen:
+    """One layer in one frame after the first, before its MLP; N places.
 
     Attributes:
-        index: Number of the layer.
-        q: Queries before the rotary embedding, [S, H, hd].
-        q_rotated: Queries after it, [S, H, hd].
-        k: Rotated keys, [S, KV, hd].
-        entered: Residual stream before the layer, [S, d].
-        attended: What attention added, [S, d].
-        mlp: What the MLP branch added, fresh or replayed, [S, d].
-        tas: The score that decides, [S]; NaN where it is not evaluated.
-        replay: bool[S].
+        frame: Number of the frame, from 1 on.
+        layer: Number of the layer.
+        fed: int[N], codes that are fed (-1: the begin symbol).
+        fed_before: Those of the frame before.
+        q: Queries before the rotary embedding, [N, H, hd].
+        q_rotated: Queries after it.
+        keys: Rotated keys of the places one frame before and of all since, [2 N, KV, hd].
+        before: Residual stream before the layer, [N, d].
+        middle: Residual stream before the MLP.
+        u: What the MLP is fed: ``middle``, normed.
+        u_before: What it was fed, or would have been, one frame before.
+        u_held: What it was fed when the output was computed that is held for the place.
+        held: The MLP output that is held.
+        weights: Of the body.
     """
 
-    index: int
+    frame: int
+    layer: int
+    fed: NDArray[np.int64]
+    fed_before: NDArray[np.int64]
     q: Array
     q_rotated: Array
-    k: Array
-    entered: Array
-    attended: Array
-    mlp: Array
-    tas: Array
-    replay: NDArray[np.bool_]
+    keys: Array
+    before: Array
+    middle: Array
+    u: Array
+    u_before: Array
+    u_held: Array
+    held: Array
+    weights: Weights
+
+    @cached_property
+    def fresh(self) -> Array:
+        """What the MLP would put out, [N, d]."""
+        return swiglu(self.u, self.weights.w_gate_up[self.layer], self.weights.w_down[self.layer])
+
+    def hold(self, computes: Bools) -> None:
+        """Compute some places, bool[N], and hold their outputs and inputs from now on."""
+        if "fresh" in self.__dict__:
+            made = self.fresh[computes]
+        else:
+            gate_up, down = self.weights.w_gate_up[self.layer], self.weights.w_down[self.layer]
+            made = swiglu(self.u[computes], gate_up, down)
+        self.held[computes], self.u_held[computes] = made, self.u[computes]
+
+
+class Rule(Protocol):
+    """Decides which places replay."""
+
+    def decide(self, seen: Seen, memory: Memory) -> tuple[Bools, Array | None]:
+        """Decisions bool[N], and the scores they follow from, [N], if there are any."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,13 +92,17 @@ class Decoded:
 
     Attributes:
         hidden: Hidden states after the final norm, [S, d].
-        tas: [S, L], NaN where not evaluated.
+        score: [S, L], NaN where not evaluated.
         replay: bool[S, L].
+        keys: Rotated keys of the prompt and all steps, [L, P + S, KV, hd].
+        values: Their values.
     """
 
     hidden: Array
-    tas: Array
-    replay: NDArray[np.bool_]
+    score: Array
+    replay: Bools
+    keys: Array
+    values: Array
 
 
 class Decoder:
@@ -84,99 +118,120 @@ class Decoder:
 
     def decode(
         self,
-        policy: Policy,
+        rule: Rule | None,
         prompt: bytes,
         codes: NDArray[np.int64],
-        look: Callable[[Layer], None] | None = None,
+        *,
+        attention: Dense | Streaming | None = None,
+        look: Callable[[Seen], None] | None = None,
     ) -> Decoded:
         """Decode one row.
 
         Args:
-            policy: What is skipped; its scope must be ``row``, and its rule a kind of TAS.
+            rule: What replays; None replays nothing.
             prompt: At least one byte.
             codes: int64[S], the tokens of the clip; step s is fed token s - 1.
-            look: Shown every layer.
+            attention: Which keys are attended to; all, if left out.
+            look: Shown every layer of every frame after the first.
         """
-        config, weights, arrays = self.config, self._weights, self._arrays
-        shape, n, first = config.geometry, config.tokens_per_frame, len(prompt)
-        x = np.concatenate(
-            [
-                arrays["embed_text"][list(prompt)],
-                arrays["begin"][None],
-                arrays["embed_visual"][codes[: config.n_steps - 1]],
-            ]
-        )
-        positions, dtype = len(x), np.dtype(config.dtype)
+        config, weights, shape = self.config, self._weights, self.config.geometry
+        n, first, layers = config.tokens_per_frame, len(prompt), shape.n_layers
+        x_all, fed = self._embed(prompt, codes)
+        positions, dtype = len(x_all), np.dtype(config.dtype)
         cos, sin = rotary_table(max(positions, 2), shape.head_dim, config.rope_theta, dtype)
-        cos, sin = cos[:positions, None], sin[:positions, None]
-        rule = policy.rule
-        assert isinstance(rule, Tas)
-        all_tas = np.full((config.n_steps, shape.n_layers), np.nan, dtype)
-        all_replay = np.zeros(all_tas.shape, bool)
-        for index, tau in enumerate(policy.tau):
-            entered = x
-            normed = rms_norm(x, weights.ln_attn[index], config.rms_eps)
-            heads = (normed @ weights.w_qkv[index]).reshape(positions, -1, shape.head_dim)
-            rotated = rotate(heads[:, : -shape.n_kv_heads], cos, sin)
-            q, q_rotated = heads[:, : shape.n_heads], rotated[:, : shape.n_heads]
-            k, v = rotated[:, shape.n_heads :], heads[:, -shape.n_kv_heads :]
-            attended = attend(q_rotated, k, v, policy.attention) @ weights.w_out[index]
-            x = x + attended
-            tas, replay = all_tas[:, index], all_replay[:, index]
-            if tau is not None:
-                keys = k[first + rule.offset : rule.offset - n or None]  # [S - n, KV, hd]
-                tas[n:] = rule.of(q[first + n :], q_rotated[first + n :], keys)
-                replay[n:] = tas[n:].astype(np.float64) > tau
-            mlp = self._mlp(index, x, replay, first)
-            x = x + mlp
-            if look is not None:
-                video = slice(first, None)
-                look(
-                    Layer(
-                        index,
-                        q[video],
-                        q_rotated[video],
-                        k[video],
-                        entered[video],
-                        attended[video],
-                        mlp[video],
-                        tas,
-                        replay,
+        cos, sin = cos[:, None], sin[:, None]
+        keys = np.empty((layers, positions, shape.n_kv_heads, shape.head_dim), dtype)
+        values = np.empty_like(keys)
+        held, u_held, u_before = np.zeros((3, layers, n, shape.hidden_size), dtype)
+        score = np.full((config.n_steps, layers), np.nan, dtype)
+        replay = np.zeros(score.shape, bool)
+        hidden = np.empty((config.n_steps, shape.hidden_size), dtype)
+        memory: Memory = {}
+        for frame in range(config.n_frames):
+            begin, end = first + frame * n if frame else 0, first + (frame + 1) * n
+            x, steps = x_all[begin:end], slice(frame * n, (frame + 1) * n)
+            for layer in range(layers):
+                before = x
+                k, v = keys[layer, :end], values[layer, :end]
+                turn = cos[begin:end], sin[begin:end]
+                q, q_rotated, k[begin:], v[begin:] = self.project(x, layer, turn)
+                x = x + attend(q_rotated, k, v, attention or Dense()) @ weights.w_out[layer]
+                u = rms_norm(x, weights.ln_mlp[layer], config.rms_eps)
+                if frame == 0:
+                    out = swiglu(u, weights.w_gate_up[layer], weights.w_down[layer])
+                    held[layer], u_held[layer] = out[first:], u[first:]
+                else:
+                    seen = Seen(
+                        frame,
+                        layer,
+                        fed[steps],
+                        fed[steps.start - n : steps.start],
+                        q,
+                        q_rotated,
+                        k[begin - n :],
+                        before,
+                        x,
+                        u,
+                        u_before[layer],
+                        u_held[layer],
+                        held[layer],
+                        weights,
                     )
-                )
-        hidden = rms_norm(x[first:], weights.ln_final, config.rms_eps)
-        return Decoded(hidden, all_tas, all_replay)
+                    if look is not None:
+                        look(seen)
+                    if rule is not None:
+                        replay[steps, layer], scored = rule.decide(seen, memory)
+                        if scored is not None:
+                            score[steps, layer] = scored
+                    seen.hold(~replay[steps, layer])
+                    out = held[layer]
+                u_before[layer] = u[-n:]
+                x = x + out
+            hidden[steps] = rms_norm(x[-n:], weights.ln_final, config.rms_eps)
+        return Decoded(hidden, score, replay, keys, values)
 
-    def _mlp(self, index: int, x: Array, replay: NDArray[np.bool_], first: int) -> Array:
-        """What the MLP branch adds, [positions, d]; replays chain from frame to frame."""
-        weights, n = self._weights, self.config.tokens_per_frame
-        out = np.empty_like(x)
-        fresh = np.concatenate([np.ones(first, bool), ~replay])
-        normed = rms_norm(x[fresh], weights.ln_mlp[index], self.config.rms_eps)
-        out[fresh] = swiglu(normed, weights.w_gate_up[index], weights.w_down[index])
-        for start in range(n, len(replay), n):
-            places = np.flatnonzero(replay[start : start + n]) + first + start
-            out[places] = out[places - n]
-        return out
+    def project(
+        self, x: Array, layer: int, turn: tuple[Array, Array]
+    ) -> tuple[Array, Array, Array, Array]:
+        """Queries, rotated queries, rotated keys and values of a layer, [n, heads, hd] each.
+
+        Args:
+            x: Residual stream before the layer, [n, d].
+            layer: Its number.
+            turn: Cosine and sine of the positions, [n, 1, hd] each.
+        """
+        shape, weights = self.config.geometry, self._weights
+        normed = rms_norm(x, weights.ln_attn[layer], self.config.rms_eps)
+        heads = (normed @ weights.w_qkv[layer]).reshape(len(x), -1, shape.head_dim)
+        rotated = rotate(heads[:, : -shape.n_kv_heads], *turn)
+        q, k = np.split(rotated, [shape.n_heads], axis=1)
+        return heads[:, : shape.n_heads], q, k, heads[:, -shape.n_kv_heads :]
+
+    def _embed(self, prompt: bytes, codes: NDArray[np.int64]) -> tuple[Array, NDArray[np.int64]]:
+        """What is fed, [P + S, d], and the codes fed in each step, int64[S]."""
+        arrays, steps = self._arrays, self.config.n_steps
+        fed = np.concatenate([[-1], codes[: steps - 1]])
+        video = np.concatenate([arrays["begin"][None], arrays["embed_visual"][fed[1:]]])
+        return np.concatenate([arrays["embed_text"][list(prompt)], video]), fed
 
 
 def attend(q: Array, k: Array, v: Array, attention: Dense | Streaming) -> Array:
-    """Causal attention of all positions at once.
+    """Causal attention of the newest positions.
 
     Args:
-        q: Rotated queries, [P, H, hd].
+        q: Rotated queries of the last n positions, [n, H, hd].
         k: Rotated keys, [P, KV, hd]; head j serves query heads j * g to j * g + g - 1.
         v: Values, [P, KV, hd].
         attention: Which keys are attended to.
 
     Returns:
-        [P, H * hd].
+        [n, H * hd].
     """
-    positions, n_heads, head_dim = q.shape
-    served = n_heads // k.shape[1]
-    out = np.empty((n_heads, positions, head_dim), q.dtype)
+    positions, (n, n_heads, head_dim) = len(k), q.shape
+    served, offset = n_heads // k.shape[1], positions - n
+    out = np.empty((n_heads, n, head_dim), q.dtype)
     scratch = np.empty(_BLOCK * positions, q.dtype)  # allocating it anew costs as much as exp
-    for begin in range(0, positions, _BLOCK):
+    for begin in range(offset, positions, _BLOCK):
         end = min(begin + _BLOCK, positions)
         seen: slice | NDArray[np.int64] = slice(0, end)
         columns = np.arange(end)
@@ -189,15 +244,15 @@ def attend(q: Array, k: Array, v: Array, attention: Dense | Streaming) -> Array:
         hidden = age < 0
         if isinstance(attention, Streaming):
             hidden |= (age >= attention.window) & (columns >= attention.sinks)
-        size = (end - begin, len(columns))
+        size, rows = (end - begin, len(columns)), slice(begin - offset, end - offset)
         for head in range(n_heads):
             scores = scratch[: size[0] * size[1]].reshape(size)
-            scaled = q[begin:end, head] * q.dtype.type(head_dim**-0.5)
+            scaled = q[rows, head] * q.dtype.type(head_dim**-0.5)
             np.matmul(scaled, k[seen, head // served].T, out=scores)
             np.copyto(scores[:, first:], -np.inf, where=hidden)
             scores -= scores.max(axis=1, keepdims=True)
             np.exp(scores, out=scores)
             weighted = scores @ v[seen, head // served]
-            out[head, begin:end] = weighted / scores.sum(axis=1, keepdims=True)
-    attended: Array = out.swapaxes(0, 1).reshape(positions, -1)
+            out[head, rows] = weighted / scores.sum(axis=1, keepdims=True)
+    attended: Array = out.swapaxes(0, 1).reshape(n, -1)
     return attended

@@ -6,7 +6,6 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from carsim.report.figures import style as plots
-from studies.measured import WIDER
 from studies.run import text_of
 from studies.table import markdown
 
@@ -28,7 +27,7 @@ ATTENTIONS = ("dense", "window 256", "window 16")
 RATIOS = ("0 %", "20 %", "50 %", "80 %")
 COLOURS = dict(zip(ATTENTIONS, (plots.BLUE, plots.GREEN, plots.ORANGE), strict=True))
 WINDOWS = {"dense": 0, "window 256": 256, "window 16": 16}
-QUALITY = Path(__file__).parents[1] / "quality" / "quality.csv"
+LOSS = Path(__file__).parents[1] / "windows" / "windows.csv"
 
 
 def numbers(frame: pd.DataFrame) -> dict[str, str]:
@@ -52,7 +51,7 @@ def numbers(frame: pd.DataFrame) -> dict[str, str]:
         "**Finding.** Both together are fastest: the seconds that they save add up, as one spares "
         "the MLP and the other the KV cache. At about 50 % replay and a window of 256 tokens it is "
         + "; ".join(said)
-        + f". Which one alone brings more turns with the batch.{_quality_sentence()}"
+        + f". Which one alone brings more turns with the batch.{_loss_sentence(pd.read_csv(LOSS))}"
     )
     rows = []
     for (design, attention, _), row in at.iterrows():
@@ -104,32 +103,24 @@ def numbers(frame: pd.DataFrame) -> dict[str, str]:
             "attention are the same with and without replay."
         ),
         "decisions": "\n".join(f"- {label}" for label in labels),
-        "quality": _quality_table(),
+        "quality": _loss_table(pd.read_csv(LOSS)),
     }
 
 
 def draw(frame: pd.DataFrame, path: Path) -> None:
-    """Latency over the replay ratio by attention; below, quality where it has been measured."""
+    """Latency over the replay ratio by attention, and the loss of the twin."""
     at = _indexed(frame)
-    quality = _quality()
     with plots.style():
         figure = plots.new_figure(
-            10,
-            6.4 if len(quality) else 3.6,
+            13,
+            3.6,
             "Replay spares the MLP, a window spares the KV cache: the seconds saved add up",
             misfit=False,
         )
-        axes = figure.subplots(2 if len(quality) else 1, 3, squeeze=False)
-        for column, design in enumerate(DESIGNS):
-            _draw_latency(axes[0, column], at, design)
-        if len(quality):
-            measures = (
-                ("teacher_forced_nats", "nats a token, teacher-forced"),
-                ("psnr_db", "PSNR against dense decoding (dB)"),
-                ("token_agreement", "share of dense decoding's tokens"),
-            )
-            for column, (measure, label) in enumerate(measures):
-                _draw_quality(axes[1, column], quality, measure, label)
+        *machines, last = figure.subplots(1, 4)
+        for axes, design in zip(machines, DESIGNS, strict=True):
+            _draw_latency(axes, at, design)
+        _draw_loss(last, pd.read_csv(LOSS))
         figure.savefig(path, dpi=110, metadata={"Software": None})
 
 
@@ -147,14 +138,6 @@ def _saved(at: pd.DataFrame, design: str, attention: str, ratio: str) -> float:
 
 def _saved_apart(at: pd.DataFrame, design: str, attention: str, ratio: str) -> float:
     return _saved(at, design, attention, "0 %") + _saved(at, design, "dense", ratio)
-
-
-def _quality() -> pd.DataFrame:
-    """Measured quality by row: tokens drawn by top-k, each row deciding for itself."""
-    if not QUALITY.exists():
-        return pd.DataFrame()
-    table = pd.read_csv(QUALITY)
-    return table[(table["scope"] == "row") & (table["sampling"] == "top_k")]
 
 
 def _draw_latency(axes: Axes, at: pd.DataFrame, design: str) -> None:
@@ -189,51 +172,50 @@ def _draw_latency(axes: Axes, at: pd.DataFrame, design: str) -> None:
         axes.legend(loc="lower left")
 
 
-def _draw_quality(axes: Axes, quality: pd.DataFrame, measure: str, label: str) -> None:
-    for attention in ATTENTIONS:
-        own = quality[quality["window"] == WINDOWS[attention]].sort_values("replay_eligible")
-        # Dense decoding is its own reference: no PSNR is finite, and all tokens agree.
-        own = own[own[measure].abs() < 1e3]
-        axes.plot(100 * own["replay_eligible"], own[measure], marker="o", color=COLOURS[attention])
-    axes.set(xlabel="replayed, % of eligible steps", ylabel=label, xlim=(-3, 100))
+def _draw_loss(axes: Axes, loss: pd.DataFrame) -> None:
+    for attention, window in WINDOWS.items():
+        own = loss[loss["window"] == window]
+        spread = [
+            own["over_dense"] - own["over_dense_low"],
+            own["over_dense_high"] - own["over_dense"],
+        ]
+        axes.errorbar(
+            100 * own["ratio"], own["over_dense"], spread, marker="o", color=COLOURS[attention],
+            capsize=2, label=attention,
+        )  # fmt: skip
+    axes.set(xlabel="replayed, % of eligible steps", ylabel="nats a token over dense")
+    axes.set(title="loss of the twin", xlim=(-3, 100))
+    axes.set_yscale("symlog", linthresh=0.1)
+    axes.set_ylim(-0.02, 3)
+    axes.yaxis.set_major_formatter("{x:g}")
     axes.grid(True)
 
 
-def _quality_table() -> str:
-    quality = _quality()
-    if quality.empty:
-        return "Quality has not been measured yet (`python -m studies.quality.run`)."
+def _loss_table(loss: pd.DataFrame) -> str:
     names = {window: name for name, window in WINDOWS.items()}
     rows = [
         [
             names[int(row["window"])],
-            f"{100 * row['replay_eligible']:.1f}",
-            f"{row['teacher_forced_nats'] - row['teacher_forced_dense_nats']:+.3f}",
-            f"{row['psnr_db']:.1f}" if row["psnr_db"] < 1e3 else "same",
-            f"{row['ssim']:.3f}",
-            f"{100 * row['token_agreement']:.1f}",
+            f"{100 * row['ratio']:.1f}",
+            *(
+                f"{row[name]:+.3f} [{row[f'{name}_low']:.3f}, {row[f'{name}_high']:.3f}]"
+                for name in ("over_dense", "over_window")
+            ),
         ]
-        for _, row in quality.sort_values(["window", "replay_eligible"]).iterrows()
+        for _, row in loss.iterrows()
     ]
-    header = ["attention", "replay %", "nats lost a token", "PSNR dB", "SSIM", "tokens agree %"]
+    header = ["attention", "replay %", "nats over dense", "over the same without replay"]
     return markdown(header, rows)
 
 
-def _quality_sentence() -> str:
+def _loss_sentence(loss: pd.DataFrame) -> str:
     """What each costs, at the measurement nearest to 50 % replay."""
-    quality = _quality()
-    if quality.empty:
-        return ""
     said = []
     for attention, window in WINDOWS.items():
-        own = quality[quality["window"] == window]
-        row = own.iloc[(own["replay_eligible"] - 0.5).abs().argmin()]
-        lost = row["teacher_forced_nats"] - row["teacher_forced_dense_nats"]
+        own = loss[loss["window"] == window]
+        row = own.iloc[(own["ratio"] - 0.5).abs().argmin()]
         said.append(
-            f"{lost:+.3f} with {attention}{' attention' if attention == 'dense' else ''} "
-            f"({100 * row['replay_eligible']:.0f} % replayed)"
+            f"{row['over_dense']:+.3f} with {attention}"
+            f"{' attention' if attention == 'dense' else ''} ({100 * row['ratio']:.0f} % replayed)"
         )
-    return (
-        f" What it costs, in nats a token of the small trained twin on four clips: "
-        f"{', '.join(said)}; with dense attention {WIDER}."
-    )
+    return f" What it costs, in nats a token of the small trained twin: {', '.join(said)}."

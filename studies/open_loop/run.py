@@ -22,12 +22,11 @@ from numpy.typing import NDArray
 
 from carsim import Design, load_design, override
 from carsim.decoder.content import TOKENS_PER_FRAME
+from carsim.decoder.structures import Array
 from carsim.report.figures import style as plots
 from carsim.trace import Trace, load_trace
 from studies.decisions.content import ROOT
-from studies.decisions.record import Array
 from studies.decisions.simulated import simulated
-from studies.tau.thresholds import Taus
 
 HERE = Path(__file__).parent
 DESIGNS = {"zcu102": 2, "u280_compute_bound": 8}
@@ -40,6 +39,7 @@ off by no more than this."""
 TRACES = ("vilau_8f_r20", "vilau_8f_r30", "vilau_8f", "vilau_8f_r60", "vilau_8f_r80")
 
 Bools = NDArray[np.bool_]
+Taus = tuple[float, ...]
 
 
 @dataclass(frozen=True, eq=False)

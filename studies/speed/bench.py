@@ -49,7 +49,7 @@ SWEEPS: dict[str, dict[str, Any]] = {
         "design": str(ROOT / "configs" / "u280_compute_bound.yaml"),
         "axes": {
             "machine.cores": [6, 8],
-            "policy.tau": [0.13, 0.4, 0.67, 0.9, 1.05, 1.2, 1.43, 1.6, 1.87, 2.2],
+            "policy.tau": [0.5, 1.2, 1.9, 2.4, 2.7, 3.3, 4.25, 4.8, 5.6, 6.2],
             "policy.schedule": ["static", "drs"],
             "policy.decision_scope": ["row", "pair", "batch"],
         },

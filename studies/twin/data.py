@@ -1,4 +1,4 @@
-"""Training sequences: clips of the training photographs in graded motion, with their prompts.
+"""Training sequences: walks through game levels, photographs in motion, and their prompts.
 
 Each batch follows from the seed and its number alone, so that an interrupted training goes on as
 if it had not been.
@@ -8,23 +8,28 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from carsim.decoder.content import (
-    DIGITS,
     PHOTO_MOTIONS,
+    SPEEDS,
     TOKENS_PER_FRAME,
     TRAINING_PHOTOS,
     Clip,
     Codebook,
     make_clip,
+    scene_caption,
 )
 from carsim.decoder.model import TEXT_SYMBOLS
 from carsim.decoder.recipe import PROMPT
 
-_DIGIT_SHARE = 0.12
+Codes = NDArray[np.int64]
+
+_PHOTO_SHARE = 0.12
+_CUT_SHARE = 0.05  # clips of walks that jump to another walk
+_SKIP_SHARE = 0.2  # clips of walks that show every other frame
 _BLANK_SHARE = 0.15  # rows whose prompt is blank, for classifier-free guidance (arXiv 2207.12598)
-_TURNED_SHARE = 0.5  # clips shown mirrored or turned by quarters
 _FAR_SHARE = 0.3  # rows whose frames stand later in the video than right after the prompt
 _MOST_FRAMES = 32
 FIRST_FRAME_WEIGHT = 0.3
@@ -38,13 +43,11 @@ class Stage:
         until: Share of all steps at which the stage ends.
         n_frames: Frames per clip.
         n_clips: Clips per batch.
-        speeds: Pixels per frame, drawn alike often.
     """
 
     until: float
     n_frames: int
     n_clips: int
-    speeds: tuple[float, ...]
 
 
 @dataclass(frozen=True)
@@ -64,23 +67,50 @@ class Batch:
     weights: Tensor
 
 
-def draw_batch(stage: Stage, codebook: Codebook, seed: int, step: int) -> Batch:
+def draw_batch(
+    stage: Stage, walks: list[NDArray[np.int16]], codebook: Codebook, seed: int, step: int
+) -> Batch:
     """The batch of a step."""
     rng = np.random.default_rng([seed, 2, step])
     rows = []
     for _ in range(stage.n_clips):
-        clip = draw_clip(stage, rng)
-        frames = make_clip(clip, stage.n_frames)
-        if rng.random() < _TURNED_SHARE:
-            frames = np.rot90(frames, rng.integers(4), axes=(1, 2))[:, :, :: rng.choice([1, -1])]
-        caption = PROMPT if rng.random() < _BLANK_SHARE else f"{PROMPT} {clip.caption}"
+        if rng.random() < _PHOTO_SHARE:
+            caption, codes = _photo_clip(stage.n_frames, codebook, rng)
+        else:
+            caption, codes = _walk_clip(stage.n_frames, walks, rng)
+        prompt = PROMPT if rng.random() < _BLANK_SHARE else f"{PROMPT} {caption}"
         far = _MOST_FRAMES - stage.n_frames + 1
         shift = rng.integers(far) * TOKENS_PER_FRAME if rng.random() < _FAR_SHARE else 0
-        rows.append((caption, codebook.encode(np.ascontiguousarray(frames)).ravel(), shift))
+        rows.append((prompt, codes.ravel(), shift))
     return assemble(rows, codebook.n_codes)
 
 
-def assemble(rows: list[tuple[str, np.ndarray, int]], n_codes: int) -> Batch:
+def _walk_clip(
+    n_frames: int, walks: list[NDArray[np.int16]], rng: np.random.Generator
+) -> tuple[str, Codes]:
+    """Any piece of any walk, now and then with a cut in it."""
+
+    def piece(frames: int) -> Codes:
+        every = 2 if rng.random() < _SKIP_SHARE else 1
+        walk = walks[rng.integers(len(walks))]
+        start = rng.integers(len(walk) - every * frames + 1)
+        return walk[start : start + every * frames : every].astype(np.int64)
+
+    codes = piece(n_frames)
+    if rng.random() < _CUT_SHARE:
+        at = int(rng.integers(1, n_frames))
+        codes = np.concatenate([codes[:at], piece(n_frames - at)])
+    return scene_caption(codes), codes
+
+
+def _photo_clip(n_frames: int, codebook: Codebook, rng: np.random.Generator) -> tuple[str, Codes]:
+    """Any training photograph in any motion."""
+    photo, motion = rng.choice(TRAINING_PHOTOS), PHOTO_MOTIONS[rng.integers(len(PHOTO_MOTIONS))]
+    clip = Clip(str(photo), motion, float(rng.choice(SPEEDS)), int(rng.integers(2**31)))
+    return clip.caption, codebook.encode(make_clip(clip, n_frames))
+
+
+def assemble(rows: list[tuple[str, Codes, int]], n_codes: int) -> Batch:
     """Sequences side by side.
 
     Args:
@@ -106,13 +136,3 @@ def assemble(rows: list[tuple[str, np.ndarray, int]], n_codes: int) -> Batch:
         *(torch.from_numpy(array) for array in (tokens, positions, targets)),
         torch.from_numpy(weights),
     )
-
-
-def draw_clip(stage: Stage, rng: np.random.Generator) -> Clip:
-    """Digits now and then, else any training photograph in any motion."""
-    speed = float(rng.choice(stage.speeds))
-    seed = int(rng.integers(2**31))
-    if rng.random() < _DIGIT_SHARE:
-        return Clip(DIGITS, "bounce", speed, seed)
-    photo, motion = rng.choice(TRAINING_PHOTOS), PHOTO_MOTIONS[rng.integers(len(PHOTO_MOTIONS))]
-    return Clip(str(photo), motion, speed, seed)

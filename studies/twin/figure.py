@@ -1,6 +1,6 @@
-"""The loss curve, and what was learned against the trivial predictors.
+"""The loss curve, and what was learned against the rivals.
 
-python -m studies.twin.figure studies/twin/heldout.csv learned.png studies/twin/log_?.csv
+python -m studies.twin.figure studies/twin/learned.png
 """
 
 import argparse
@@ -8,56 +8,58 @@ from pathlib import Path
 
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 
+from carsim.report.figures import style as plots
+from carsim.statistics import bootstrap_mean
+from studies.decisions.content import pace_of
 from studies.twin.train import LOG_COLUMNS
 
-_SMOOTH_ROWS = 8
+HERE = Path(__file__).parent
+_SMOOTH_ROWS = 5
+RIVALS = {"twin": plots.BLUE, "counted": plots.VERMILION, "copy": plots.GREY}
 
 
-def draw_training(axes: Axes, logs: list[pd.DataFrame]) -> None:
-    """Training loss by step, one run after the other."""
-    before, runs = 0, []
-    for log in logs:
-        runs.append(log.assign(step=log["step"] + before))
-        before = runs[-1]["step"].iloc[-1]
-        axes.axvline(before, color="grey", linewidth=0.8, linestyle=":")
-    steps = pd.concat(runs)
+def draw_training(axes: Axes, log: pd.DataFrame) -> None:
+    """Training loss by step."""
     for column, label in (
         ("loss", "frames that have a predecessor"),
         ("loss_first_frame", "first"),
     ):
-        smooth = steps[column].rolling(_SMOOTH_ROWS, min_periods=1).mean()
-        axes.plot(steps["step"], smooth, label=f"training loss, {label}")
-    axes.set(xlabel="step (dotted: end of each run)", ylabel="nats per token")
-    axes.legend(frameon=False)
+        smooth = log[column].rolling(_SMOOTH_ROWS, min_periods=1).mean()
+        axes.plot(log["step"], smooth, label=f"training loss, {label}")
+    axes.set(xlabel="step", ylabel="nats per token")
+    axes.legend()
 
 
 def draw_held_out(axes: Axes, scores: pd.DataFrame) -> None:
-    """Held-out loss by speed."""
-    means = scores.groupby("speed")[["loss", "loss_copy", "loss_unigram"]].mean()
-    labels = {"loss": "twin", "loss_copy": "copy, speed known", "loss_unigram": "unigram"}
-    for column, label in labels.items():
-        axes.plot(range(len(means)), means[column], marker="o", label=label)
-    axes.set_xticks(range(len(means)), [f"{speed:g}" for speed in means.index])
-    axes.set(xlabel="pixels per frame", ylabel="held-out loss, nats per token", ylim=(0, None))
-    axes.legend(frameon=False)
+    """Held-out loss by pace, with intervals over scenes."""
+    by_clip = scores.groupby("clip", sort=False).mean(numeric_only=True)
+    paces = by_clip.groupby(by_clip.index.map(pace_of), sort=False)
+    for shift, (name, colour) in enumerate(RIVALS.items()):
+        found = [bootstrap_mean(part[name].to_numpy()) for _, part in paces]
+        means = [each.mean for each in found]
+        spread = [
+            [each.mean - each.low for each in found],
+            [each.high - each.mean for each in found],
+        ]
+        places = [number + 0.2 * (shift - 1) for number in range(len(found))]
+        axes.errorbar(places, means, spread, fmt="o", color=colour, label=name, capsize=2)
+    axes.set_xticks(range(len(paces)), [str(pace) for pace, _ in paces])
+    axes.set(ylabel="held-out loss, nats per token", ylim=(0, None))
+    axes.legend()
 
 
 def main() -> None:
     """Draw both side by side."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("held_out", type=Path)
     parser.add_argument("picture", type=Path)
-    parser.add_argument("logs", type=Path, nargs="+", help="of all runs, in their order")
     options = parser.parse_args()
-    figure = Figure(figsize=(10, 3.6), layout="constrained")
-    FigureCanvasAgg(figure)
-    left, right = figure.subplots(1, 2)
-    draw_training(left, [pd.read_csv(log, names=LOG_COLUMNS) for log in options.logs])
-    draw_held_out(right, pd.read_csv(options.held_out))
-    figure.savefig(options.picture, dpi=110, metadata={"Software": None})
+    with plots.style():
+        figure = plots.new_figure(10, 3.6, "What the twin has learned", misfit=False)
+        left, right = figure.subplots(1, 2)
+        draw_training(left, pd.read_csv(HERE / "log.csv", names=LOG_COLUMNS))
+        draw_held_out(right, pd.read_csv(HERE / "heldout.csv"))
+        figure.savefig(options.picture, metadata={"Software": None})
 
 
 if __name__ == "__main__":

@@ -1,148 +1,120 @@
-"""Did it learn? Next-token loss and accuracy on clips never trained on, against trivial predictors.
+"""Did it learn? Loss on scenes never trained on, beside copying and a counted mixture.
 
-    python -m studies.twin.heldout twin.safetensors --output studies/twin/heldout.csv
+    python -m studies.twin.heldout runs/scenes --output studies/twin/heldout.csv
 
-Frame 0 is left out: no predictor can copy it. The trivial predictors are
+Forty scenes of 8 frames from levels that training never saw, and pieces of two films of another
+kind (``other.npz``), true codes fed. Frame 0 is left out: no rival can foretell it. The rivals:
 
-* unigram: how often each code occurs in training clips, whatever came before;
-* copy: the code at the same place one frame before, with probability lambda, else the unigram;
-  lambda is fitted for each speed on training clips, which tells this predictor the speed.
+* copy: the code at the same place one frame before with one probability, else its plain frequency;
+* counted: copying, motion and bigrams, mixed by what stood around (:mod:`studies.twin.counted`).
+
+Both are fitted on the walks that the twin trained on. Writes a row for each scene and frame.
 """
 
 import argparse
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
-import torch
-import torch.nn.functional as F  # noqa: N812
-from numpy.typing import NDArray
 
 from carsim.decoder.content import (
-    HELD_OUT_PHOTOS,
-    SPEEDS,
-    TRAINING_PHOTOS,
-    Clip,
-    Codebook,
-    clip_catalogue,
+    TOKENS_PER_FRAME,
     load_codebook,
-    make_clip,
+    load_scene,
+    scene_caption,
 )
-from carsim.decoder.model import load_model
 from carsim.decoder.recipe import PROMPT
-from studies.twin.data import assemble
-from studies.twin.network import Twin, from_model
-from studies.twin.train import CODEBOOK
+from carsim.statistics import bootstrap_mean
+from studies.decisions.content import CLIPS, CODEBOOK, N_FRAMES, Row, pace_of, rows_of
+from studies.decisions.record import Archive, Ask
+from studies.twin.counted import Codes, Counted, fit
+from studies.twin.scenes import TRAINING, load_walks
 
-UNSEEN_SPEEDS = (3.0, 6.0)
-_SEED = 77  # no training clip has the seeds that follow from it
-
-Codes = NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class Trivial:
-    """The trivial predictors, fitted on training clips.
-
-    Attributes:
-        unigram: Frequency of each code, [K], sums to 1.
-        copied: Speed in pixels per frame -> lambda.
-    """
-
-    unigram: NDArray[np.float64]
-    copied: dict[float, float]
+OTHER = Path(__file__).parent / "other.npz"
+OTHER_CLIPS = tuple(f"{film}_{number}" for film in ("street", "animation") for number in range(4))
+_FITTED_CLIPS, _SEED = 2000, 77
 
 
-def held_out_clips() -> tuple[Clip, ...]:
-    """Held-out photographs in every motion, at trained and untrained speeds, and digits."""
-    return clip_catalogue(HELD_OUT_PHOTOS, speeds=sorted((*SPEEDS, *UNSEEN_SPEEDS)), seed=_SEED)
-
-
-def fit_trivial(codebook: Codebook, speeds: tuple[float, ...], n_frames: int = 4) -> Trivial:
-    """Fit on clips of the training photographs and digits."""
-    clips = clip_catalogue(TRAINING_PHOTOS, speeds=speeds, seed=_SEED + 1)
-    codes = [codebook.encode(make_clip(clip, n_frames)) for clip in clips]
-    counts = np.bincount(np.concatenate(codes).ravel(), minlength=codebook.n_codes) + 1.0
-    unigram = counts / counts.sum()
-    lambdas = np.concatenate([np.linspace(0.0, 0.99, 100), 1 - np.logspace(-2.1, -5, 30)])
-    copied = {}
-    for speed in speeds:
-        likelihood = np.zeros(len(lambdas))
-        for clip, frames in zip(clips, codes, strict=True):
-            if clip.speed == speed:
-                kept, other = frames[1:] == frames[:-1], unigram[frames[1:]]
-                for index, share in enumerate(lambdas):
-                    likelihood[index] += np.log(share * kept + (1 - share) * other).sum()
-        copied[speed] = float(lambdas[likelihood.argmax()])
-    return Trivial(unigram, copied)
-
-
-@torch.no_grad()
-def score(
-    twin: Twin, codebook: Codebook, trivial: Trivial, clips: tuple[Clip, ...], n_frames: int
-) -> pd.DataFrame:
-    """One row per clip and frame but the first: losses in nats per token, accuracies.
+def training_clips(folder: Path, n_codes: int) -> list[Codes]:
+    """Pieces of training walks, int64[8, 256] each, drawn with a seed.
 
     Args:
-        twin: The network; each step is fed the true codes before it.
-        codebook: Of the visual tokens.
-        trivial: Baselines.
-        clips: What to predict.
-        n_frames: T.
+        folder: Of :mod:`studies.twin.scenes`.
+        n_codes: K.
     """
-    rows: list[dict[str, Any]] = []
-    for clip in clips:
-        codes = codebook.encode(make_clip(clip, n_frames))
-        batch = assemble([(f"{PROMPT} {clip.caption}", codes.ravel(), 0)], codebook.n_codes)
-        logits = twin(batch.tokens, batch.positions)[0, -codes.size :]
-        truth = torch.from_numpy(codes.ravel())
-        losses = F.cross_entropy(logits, truth, reduction="none").numpy().reshape(codes.shape)
-        right = logits.argmax(-1).numpy().reshape(codes.shape) == codes
-        kept = codes[1:] == codes[:-1]
-        share, other = trivial.copied[clip.speed], trivial.unigram[codes[1:]]
-        rows += [
-            {
-                "photo": clip.photo,
-                "motion": clip.motion if clip.speed else "still",
-                "speed": clip.speed,
-                "frame": frame + 1,
-                "loss": losses[frame + 1].mean(),
-                "loss_copy": -np.log(share * kept[frame] + (1 - share) * other[frame]).mean(),
-                "loss_unigram": -np.log(other[frame]).mean(),
-                "accuracy": right[frame + 1].mean(),
-                "accuracy_copy": kept[frame].mean(),
-                "accuracy_unigram": (codes[frame + 1] == trivial.unigram.argmax()).mean(),
-            }
-            for frame in range(n_frames - 1)
-        ]
-    return pd.DataFrame(rows)
+    walks = load_walks(folder, TRAINING, load_codebook(CODEBOOK))
+    rng = np.random.default_rng(_SEED)
+    clips = []
+    for _ in range(_FITTED_CLIPS):
+        walk = walks[rng.integers(len(walks))]
+        start = rng.integers(len(walk) - N_FRAMES + 1)
+        clips.append(walk[start : start + N_FRAMES].astype(np.int64))
+    return clips
 
 
-def summary(scores: pd.DataFrame, by: str) -> pd.DataFrame:
-    """Means over clips and frames."""
-    return scores.groupby(by).mean(numeric_only=True).filter(regex="loss|accuracy").round(3)
+class Copy:
+    """The code of the frame before with one probability, else the plain frequency."""
+
+    def __init__(self, clips: list[Codes], n_codes: int) -> None:
+        counts = np.bincount(np.concatenate(clips).ravel(), minlength=n_codes) + 1.0
+        self._unigram = counts / counts.sum()
+        self._share = float(np.mean([(clip[1:] == clip[:-1]).mean() for clip in clips]))
+
+    def nats(self, codes: Codes) -> np.ndarray:
+        """Loss of each place after frame 0, nats, [T - 1, 256]."""
+        kept, other = codes[1:] == codes[:-1], self._unigram[codes[1:]]
+        return -np.log(self._share * kept + (1 - self._share) * other)
+
+
+def other_rows() -> list[Row]:
+    """Pieces of films of another kind."""
+    rows = []
+    for name in OTHER_CLIPS:
+        codes = load_scene(OTHER, name, N_FRAMES, load_codebook(CODEBOOK).n_codes)
+        prompt = f"{PROMPT} {scene_caption(codes)}".encode()
+        rows.append(Row(name, prompt, codes.ravel()))
+    return rows
+
+
+def score(archive: Archive, rows: list[Row], copy: Copy, counted: Counted) -> pd.DataFrame:
+    """Loss by scene and frame, nats a token."""
+    tables = []
+    for row, kept in zip(rows, archive.decode([Ask(None, row) for row in rows]), strict=True):
+        codes = row.codes.reshape(-1, TOKENS_PER_FRAME)
+        tables.append(
+            pd.DataFrame(
+                {
+                    "clip": row.clip,
+                    "frame": np.arange(1, len(codes)),
+                    "kept": (codes[1:] == codes[:-1]).mean(axis=1),
+                    "twin": kept.nats.reshape(codes.shape)[1:].mean(axis=1),
+                    "counted": counted.nats(codes).mean(axis=1),
+                    "copy": copy.nats(codes).mean(axis=1),
+                }
+            )
+        )
+    return pd.concat(tables, ignore_index=True)
 
 
 def main() -> None:
-    """Print the tables, and write the scores of every clip and frame."""
+    """Score, write, and print means and differences with intervals over scenes."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("weights", type=Path)
-    parser.add_argument("--frames", type=int, default=8)
-    parser.add_argument("--every", type=int, default=1, help="take every n-th clip only")
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--output", type=Path, help="csv file for the scores of clips and frames")
+    parser.add_argument("scenes", type=Path, help="folder of studies.twin.scenes")
+    parser.add_argument("--output", type=Path, required=True)
     options = parser.parse_args()
-    torch.set_num_threads(options.threads)
-    codebook, clips = load_codebook(CODEBOOK), held_out_clips()[:: options.every]
-    trivial = fit_trivial(codebook, tuple(sorted({clip.speed for clip in clips})))
-    twin = from_model(load_model(options.weights))
-    scores = score(twin, codebook, trivial, clips, options.frames)
-    if options.output:
-        scores.round(4).to_csv(options.output, index=False)
-    for by in ("speed", "motion", "photo", "frame"):
-        print(summary(scores, by).to_string(), end="\n\n")
+    n_codes = load_codebook(CODEBOOK).n_codes
+    clips = training_clips(options.scenes, n_codes)
+    rows = [*rows_of(CLIPS), *other_rows()]
+    table = score(Archive(), rows, Copy(clips, n_codes), fit(clips, n_codes))
+    table.round(4).to_csv(options.output, index=False)
+    by_clip = table.groupby("clip", sort=False).mean(numeric_only=True).drop(columns="frame")
+    print(by_clip.groupby(by_clip.index.map(pace_of), sort=False).mean().round(3).to_string())
+    held_out = by_clip.loc[[name for name in CLIPS if pace_of(name) != "cut"]]
+    for rival in ("counted", "copy"):
+        difference = held_out["twin"] - held_out[rival]
+        text = bootstrap_mean(difference.to_numpy()).text(" nats")
+        print(f"twin less {rival}: {text} on {len(difference)} scenes")
+        print(f"  better on {int((difference < 0).sum())}")
 
 
 if __name__ == "__main__":

@@ -2,9 +2,8 @@
 
 Model: LLaMA-style decoder (RMSNorm, rotary rotate-half with theta 10000, SwiGLU, no biases) with
 parameters under the names and in the layout of :class:`carsim.decoder.model.Model`, so that export
-is a copy. Some rows of the query projection may serve as rows of the key projection, too (shared
-queries and keys: Reformer, arXiv 2001.04451, section 2); :func:`share` says which. Simplification:
-whole sequences at once and no replay; training is dense, as FastCar's models were trained.
+is a copy. Simplification: whole sequences at once and no replay; training is dense, as FastCar's
+models were trained.
 """
 
 from dataclasses import dataclass
@@ -29,13 +28,12 @@ FIRST_GAZES = (
     (_ALIGNED, _ALIGNED + TOKENS_PER_FRAME, 16, 14),  # same place, one and two frames ago
 )
 _GAZE_STRENGTH = 10.0  # squared length per rotary pair: 1.2 nats between neighbouring places
-_GAZE_PAIRS = 7  # the faster rotary pairs; slower ones hardly tell distances below 512 apart
+_GAZE_SLOWEST = 0.01  # rad per place; slower rotary pairs hardly tell distances below 512 apart
 
-# Where :func:`share` makes queries and keys one: layers after the gazing ones, and the third of
-# each head's rotary pairs that turns slowest, by at most 0.55 rad from one frame to the next.
-FIRST_SHARED_LAYER = len(FIRST_GAZES)
-_SHARED_PART = 1 / 3
-_SHARED_GAIN = 1.5
+# Where queries and keys start alike: the third of each head's rotary pairs that turns slowest, by
+# at most 0.6 rad from one frame to the next.
+_ALIKE_PART = 1 / 3
+_ALIKE_GAIN = 1.5
 
 
 @dataclass(frozen=True)
@@ -43,9 +41,9 @@ class Shape:
     """Sizes of the twin; 32 layers (and 256 tokens a frame) are VILA-U's."""
 
     n_layers: int = 32
-    hidden_size: int = 96
+    hidden_size: int = 128
     n_heads: int = 4
-    ffn_size: int = 256
+    ffn_size: int = 344
     n_codes: int = 512
 
     @property
@@ -85,13 +83,6 @@ class Twin(nn.Module):
         }
         for name, size in sizes.items():
             self.register_parameter(name, nn.Parameter(torch.zeros(size)))
-        self.register_buffer("shared", torch.zeros(n, d, dtype=torch.bool))
-        self.layer = layer  # may be replaced by a compiled one
-
-    @property
-    def keys(self) -> Tensor:
-        """Key projection as it acts, [L, d, d]: that of the query where the two are shared."""
-        return torch.where(self.shared[:, :, None], self.wq, self.wk)
 
     def forward(self, tokens: Tensor, positions: Tensor) -> Tensor:
         """Logits.
@@ -111,7 +102,7 @@ class Twin(nn.Module):
         kind = self._products
         # Unbound once, so that the gradient of a stack is gathered once and not layer by layer.
         stacks = (
-            torch.cat([self.wq, self.keys, self.wv], 1).to(kind),
+            torch.cat([self.wq, self.wk, self.wv], 1).to(kind),
             self.wo.to(kind),
             torch.cat([self.w_gate, self.w_up], 1).to(kind),
             self.w_down.to(kind),
@@ -119,7 +110,7 @@ class Twin(nn.Module):
             self.ln_mlp,
         )
         for weights in zip(*(stack.unbind(0) for stack in stacks), strict=True):
-            x = self.layer(x, *weights, cos, sin)
+            x = layer(x, *weights, cos, sin)
         return rms_norm(x, self.ln_final)
 
 
@@ -139,10 +130,9 @@ def layer(
     kind, head_dim = qkv.dtype, cos.shape[-1]
     projected = F.linear(rms_norm(x, ln_attn).to(kind), qkv).float()
     q, k, v = projected.view(batch, length, 3, d // head_dim, head_dim).permute(2, 0, 3, 1, 4)
-    attended = F.scaled_dot_product_attention(
-        rotate(q, cos, sin), rotate(k, cos, sin), v, is_causal=True
-    )
-    x = x + F.linear(attended.transpose(1, 2).reshape(batch, length, d).to(kind), out)
+    q, k = rotate(q, cos, sin).to(kind), rotate(k, cos, sin).to(kind)
+    attended = F.scaled_dot_product_attention(q, k, v.to(kind), is_causal=True)
+    x = x + F.linear(attended.transpose(1, 2).reshape(batch, length, d), out)
     gate, up = F.linear(rms_norm(x, ln_mlp).to(kind), gate_up).chunk(2, -1)
     return x + F.linear(F.silu(gate) * up, down)
 
@@ -150,14 +140,18 @@ def layer(
 def initialise(twin: Twin, codebook: Codebook, seed: int) -> None:
     """Set all parameters.
 
-    Gaussian matrices with residual branches scaled by 1 / sqrt(2 L), as in GPT-2. Two things are
-    put in by hand, because finding them takes a narrow network most of its training:
+    Gaussian matrices with residual branches scaled by 1 / sqrt(2 L), as in GPT-2. Three things are
+    put in by hand, because finding them takes a narrow network most of its training, and all are
+    free to change:
 
     * codes are fed, and read out, as the principal components of their pixels (plus noise), so
       that codes that look alike start alike;
     * the twelve heads of the first three layers start by attending to fixed distances
       (:data:`FIRST_GAZES`): channel 0 of every embedding is 1, and their query and key are fixed
-      multiples of it whose rotary phases agree at that distance. Training may undo it.
+      multiples of it whose rotary phases agree at that distance;
+    * in the slowest rotary pairs of every head, queries and keys start as the same rows of a random
+      orthogonal matrix, so that a head begins by looking for what is like itself. Models of width
+      4096 find slow pairs for content by themselves (arXiv 2410.06205).
     """
     rng = np.random.default_rng([seed, 1])
     shape = twin.shape
@@ -184,8 +178,9 @@ def initialise(twin: Twin, codebook: Codebook, seed: int) -> None:
         arrays[name][:, 0] = 1
     arrays["begin"][0] = 1
 
-    pairs = min(_GAZE_PAIRS, head_dim // 2)
-    speeds = ROPE_THETA ** -(np.arange(pairs) / (head_dim // 2))
+    speeds = ROPE_THETA ** -(np.arange(head_dim // 2) / (head_dim // 2))
+    speeds = speeds[speeds >= _GAZE_SLOWEST]
+    pairs = len(speeds)
     for layer, gazes in enumerate(FIRST_GAZES[: shape.n_layers]):
         for head, distance in enumerate(gazes[: shape.n_heads]):
             rows = slice(head * head_dim, (head + 1) * head_dim)
@@ -196,29 +191,14 @@ def initialise(twin: Twin, codebook: Codebook, seed: int) -> None:
             for name, constant in (("wq", query), ("wk", key)):
                 arrays[name][layer, rows] *= 0.3
                 arrays[name][layer, rows, 0] = np.sqrt(_GAZE_STRENGTH) * constant
+    slow = np.arange(d) % head_dim % (head_dim // 2) >= (1 - _ALIKE_PART) * (head_dim // 2)
+    for layer in range(shape.n_layers):
+        directions, _ = np.linalg.qr(rng.standard_normal((d, d)))
+        arrays["wq"][layer, slow] = _ALIKE_GAIN * directions[: slow.sum()]
+        arrays["wk"][layer, slow] = arrays["wq"][layer, slow]
     with torch.no_grad():
         for name, parameter in twin.named_parameters():
             parameter.copy_(torch.from_numpy(arrays[name]))
-
-
-@torch.no_grad()
-def share(twin: Twin, seed: int) -> None:
-    """Let every layer after the gazing ones match content: a third of its keys become its queries.
-
-    In the slowest rotary pairs of each head, query and key projection are replaced by one: rows of
-    a random orthogonal matrix, 1.5 times as long. One they stay in training, and are free
-    otherwise. A trained model of width 4096 finds slow pairs for content by itself (arXiv
-    2410.06205); this one, of width 96, does not in the time that it is given.
-    """
-    rng = np.random.default_rng([seed, 3])
-    shape = twin.shape
-    pairs = np.arange(shape.hidden_size) % shape.head_dim % (shape.head_dim // 2)
-    rows = torch.from_numpy(pairs >= (1 - _SHARED_PART) * (shape.head_dim // 2))
-    for i in range(FIRST_SHARED_LAYER, shape.n_layers):
-        directions, _ = np.linalg.qr(rng.standard_normal((shape.hidden_size,) * 2))
-        gazes = _SHARED_GAIN * torch.from_numpy(directions[: int(rows.sum())])
-        twin.wq[i, rows] = twin.wk[i, rows] = gazes.to(twin.wq.dtype)
-        twin.shared[i] = rows
 
 
 def to_model(twin: Twin) -> Model:
@@ -233,13 +213,13 @@ def to_model(twin: Twin) -> Model:
         head_dim=shape.head_dim,
         ffn_size=shape.ffn_size,
     )
-    tensors = dict(twin.named_parameters()) | {"wk": twin.keys}
-    arrays = {key: each.detach().numpy().astype(np.float16) for key, each in tensors.items()}
+    tensors = twin.named_parameters()
+    arrays = {key: each.detach().cpu().numpy().astype(np.float16) for key, each in tensors}
     return Model(geometry, arrays, "studies/twin")
 
 
 def from_model(model: Model, products: torch.dtype = torch.float32) -> Twin:
-    """The inverse of :func:`to_model`; nothing is shared any more, though equal it stays."""
+    """The inverse of :func:`to_model`."""
     shape = model.geometry
     twin = Twin(
         Shape(shape.n_layers, shape.hidden_size, shape.n_heads, shape.ffn_size, model.n_codes),
@@ -258,7 +238,7 @@ def rms_norm(x: Tensor, weight: Tensor) -> Tensor:
 
 def rotary(positions: Tensor, shape: Shape) -> tuple[Tensor, Tensor]:
     """Cosine and sine, [B, 1, S, hd] each; both halves of a head share their angles."""
-    half = torch.arange(0, shape.head_dim, 2) / shape.head_dim
+    half = torch.arange(0, shape.head_dim, 2, device=positions.device) / shape.head_dim
     angles = positions[:, None, :, None] * ROPE_THETA**-half
     both = torch.cat([angles, angles], -1)
     return both.cos(), both.sin()

@@ -1,41 +1,34 @@
 """Train the twin: ``python -m studies.twin.train --folder runs/first``, again to go on.
 
-With ``--start WEIGHTS`` a trained twin is trained further, with queries and keys shared in part.
-
-Needs the extra ``carsim[train]``. Stop it at any time; the same command resumes from the last
-checkpoint, to the same bits on the same machine.
+Needs the extra ``carsim[train]``, and the walks of :mod:`studies.twin.scenes`. Stop it at any time;
+the same command resumes from the last checkpoint, to the same bits on the same machine.
 """
 
 import argparse
 import csv
 import time
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 import torch.nn.functional as F  # noqa: N812
+from numpy.typing import NDArray
 from torch import Tensor
 
-from carsim.decoder.content import SPEEDS, Codebook, load_codebook
-from carsim.decoder.model import Model, load_model
+from carsim.decoder.content import Codebook, load_codebook
 from studies.twin.data import Batch, Stage, draw_batch
-from studies.twin.network import Shape, Twin, from_model, initialise, share
+from studies.twin.network import Shape, Twin, initialise
 from studies.twin.optimiser import Muon
+from studies.twin.scenes import TRAINING, load_walks
 
 CODEBOOK = Path(__file__).parents[2] / "traces" / "codebook_512.npz"
 
-_MOSTLY_SLOW = (0.0, 0.5, 0.5, 1.0, 1.0, 2.0, 4.0, 8.0)  # fast clips have little to predict
 CURRICULUM = (
-    Stage(0.075, 2, 4, (0.0, 0.5, 1.0)),  # still and slow first: learn to look one frame back
-    Stage(0.5625, 2, 4, SPEEDS),
-    Stage(0.95, 4, 2, _MOSTLY_SLOW),  # the third frame on shows which way things move
-    Stage(1.00, 8, 1, _MOSTLY_SLOW),
-)
-CURRICULUM_AFTER_START = (
-    Stage(0.60, 2, 4, _MOSTLY_SLOW),
-    Stage(0.92, 4, 2, _MOSTLY_SLOW),
-    Stage(1.00, 8, 1, _MOSTLY_SLOW),
+    Stage(0.25, 2, 8),  # learn to look one frame back
+    Stage(0.85, 4, 4),  # the third frame on shows which way things move
+    Stage(1.00, 8, 2),
 )
 
 LOG_COLUMNS = ("step", "lr", "loss_first_frame", "loss", "gradient_norm", "tokens_per_s", "hour")
@@ -83,26 +76,26 @@ class Training:
 
     Args:
         plan: What it is.
-        codebook: Of the tokens.
-        products: Type in which matrices are multiplied. ``bfloat16`` is four times as fast on
-            processors that have it, and four times as slow on others.
-        start: A trained twin to go on from.
+        walks: Codes of the walks, int16[T, 256] each.
+        codebook: Of the codes.
+        products: Type in which matrices are multiplied. ``bfloat16`` is twice as fast on processors
+            that have it, and much slower on others.
+        device: Where.
     """
 
     def __init__(
         self,
         plan: Plan,
+        walks: list[NDArray[np.int16]],
         codebook: Codebook,
         products: torch.dtype = torch.float32,
-        start: Model | None = None,
+        device: str = "cpu",
     ) -> None:
-        self.plan, self.codebook, self.step = plan, codebook, 0
-        if start is None:
-            self.twin = Twin(plan.shape, products)
-            initialise(self.twin, codebook, plan.seed)
-        else:
-            self.twin = from_model(start, products)
-            share(self.twin, plan.seed)
+        self.plan, self.step = plan, 0
+        self._walks, self._codebook, self._device = walks, codebook, device
+        self.twin = Twin(plan.shape, products)
+        initialise(self.twin, codebook, plan.seed)
+        self.twin.to(device)
         stacks = [p for p in self.twin.parameters() if p.ndim == 3]
         tables = [p for p in self.twin.parameters() if p.ndim < 3 and p.ndim > 0]
         self._optimisers: list[torch.optim.Optimizer] = [
@@ -113,7 +106,9 @@ class Training:
     def advance(self) -> dict[str, float]:
         """One step; returns what is logged of it."""
         plan = self.plan
-        batch = draw_batch(plan.stage(self.step), self.codebook, plan.seed, self.step)
+        stage = plan.stage(self.step)
+        batch = draw_batch(stage, self._walks, self._codebook, plan.seed, self.step)
+        batch = Batch(*(getattr(batch, each.name).to(self._device) for each in fields(batch)))
         losses = token_losses(self.twin, batch)
         (losses * batch.weights).sum().div(batch.weights.sum()).backward()
         norm = torch.nn.utils.clip_grad_norm_(self.twin.parameters(), plan.clip_norm)
@@ -149,7 +144,7 @@ class Training:
 
     def load(self, path: Path) -> None:
         """Go on from a checkpoint."""
-        saved = torch.load(path, weights_only=True)
+        saved = torch.load(path, weights_only=True, map_location=self._device)
         self.step = saved["step"]
         self.twin.load_state_dict(saved["twin"])
         for optimiser, state in zip(self._optimisers, saved["optimisers"], strict=True):
@@ -187,25 +182,23 @@ def main() -> None:
     """Train until the last step, logging as it goes and saving every few minutes."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--folder", type=Path, required=True, help="for checkpoint and log")
-    parser.add_argument("--steps", type=int, default=1600)
+    parser.add_argument("--scenes", type=Path, required=True, help="folder of studies.twin.scenes")
+    parser.add_argument("--codebook", type=Path, default=CODEBOOK)
+    parser.add_argument("--steps", type=int, default=1500)
     parser.add_argument("--lr", type=float, default=4e-3)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--start", type=Path, help="weights of a trained twin to go on from")
     parser.add_argument("--products", choices=["float32", "bfloat16"], default="float32")
-    parser.add_argument("--compile", action="store_true", help="a quarter faster; needs a compiler")
-    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--save-minutes", type=float, default=5)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     options.folder.mkdir(parents=True, exist_ok=True)
     checkpoint = options.folder / "checkpoint.pt"
-    start = load_model(options.start) if options.start else None
-    curriculum = CURRICULUM_AFTER_START if start else CURRICULUM
-    plan = Plan(options.steps, options.seed, options.lr, curriculum=curriculum)
-    products = getattr(torch, options.products)
-    training = Training(plan, load_codebook(CODEBOOK), products, start)
-    if options.compile:
-        training.twin.layer = torch.compile(training.twin.layer, dynamic=True)
+    codebook = load_codebook(options.codebook)
+    walks = load_walks(options.scenes, TRAINING, codebook)
+    plan, products = Plan(options.steps, options.seed, options.lr), getattr(torch, options.products)
+    training = Training(plan, walks, codebook, products, options.device)
     if checkpoint.exists():
         training.load(checkpoint)
     saved = logged = time.monotonic()

@@ -30,6 +30,7 @@ from carsim.trace import (
     save_trace,
     trace_stats,
 )
+from carsim.trace.npz import npz_bytes
 from carsim.yaml_file import read_mapping
 
 TRACES = Path(__file__).parents[2] / "traces"
@@ -86,6 +87,18 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Trace:
     """The tiny recipe, captured once and saved."""
     folder = tmp_path_factory.mktemp("tiny")
     return save_trace(folder / "tiny.npz", capture(read(make_recipe(folder)), folder, workers=1))
+
+
+def test_a_scene_is_decoded_as_its_codes_are(tmp_path: Path) -> None:
+    codes = np.arange(3 * 256, dtype=np.uint16).reshape(3, 256) % 512
+    (tmp_path / "scenes.npz").write_bytes(npz_bytes({"walk": codes}))
+    clip = {"scene": "walk", "caption": "a walk"}
+    recipe = read(make_recipe(tmp_path, clips=[clip], scenes="scenes.npz"))
+    (group,) = prepare(recipe, tmp_path)[1]
+    assert np.array_equal(group.tokens[:, 0], codes[: recipe.n_frames].ravel())
+    assert group.prompts == (b"Generate a video: a walk", b"Generate a video:")
+    made = capture(recipe, tmp_path, workers=1).meta.content["clips"]
+    assert made == [clip | {"kept_tokens": 0.0}]
 
 
 def test_remaking_gives_the_same_bytes_through_the_command_line(
@@ -219,7 +232,7 @@ def test_scores_kept_in_steps_change_no_decision(tmp_path: Path, tiny: Trace) ->
     assert np.abs(scores - fine).max() <= 0.1255
     assert tiny.path is not None
     assert (tmp_path / "coarse.npz").stat().st_size < 0.7 * tiny.path.stat().st_size
-    found = compare_traces(coarse, replace(coarse, tas=tiny.tas, sha256=""))
+    found = compare_traces(coarse, replace(coarse, tas=tiny.tas))
     assert found.equivalent, "rounding to steps explains the difference"
 
 
@@ -259,7 +272,8 @@ def test_calibration_through_the_command_line_writes_nothing(tmp_path: Path) -> 
         ({"decoded": {**GEOMETRY, "head_dim": 5}}, "head_dim 5 is odd"),
         ({"codebook": "none.npz"}, "none.npz: no such file"),
         ({"weights": "none.safetensors"}, "none.safetensors: cannot be read"),
-        ({"weights": "/etc/hostname"}, "$.weights: expected a path relative to the recipe"),
+        ({"weights": "/no/where.safetensors"}, "/no/where.safetensors: cannot be read"),
+        ({"weights": "/a/../b.safetensors"}, "or an absolute one of plain names, got '/a/../b"),
         ({"weights": "../../../../x.safetensors"}, "three times at most"),
         ({"weights": "a/../../x.safetensors"}, "then plain names"),
         ({"codebook": "~/codebook.npz"}, "$.codebook: expected a path relative"),
@@ -270,6 +284,8 @@ def test_calibration_through_the_command_line_writes_nothing(tmp_path: Path) -> 
         ({"exempt_layers": [0, 0]}, "lists a layer twice"),
         ({"exempt_layers": [0], "tau": None}, "exempt_layers go with one tau"),
         ({"sampling": GREEDY}, "sampling and given_frames go together"),
+        ({"clips": [{"scene": "walk", "caption": "a"}]}, "no file of scenes is named"),
+        ({"clips": [{"scene": "walk"}], "scenes": "s.npz"}, "$.clips.0.caption: Field required"),
         ({"tas_form": "paper"}, "write 'rule: {kind: tas, form: released}' in its place"),
         ({"rule": {"kind": "tas", "head": 2}}, "rule: head 2 of 2 heads, give 0 to 1"),
         ({"rule": {"kind": "tas", "heads": 1}}, "unknown key 'heads'; did you mean 'head'?"),
@@ -380,7 +396,7 @@ def nudged(trace: Trace, step: int, row: int, change: float) -> Trace:
     tas[step, 0, row] += change
     replay = trace.replay.copy()
     replay[step, 0, row] = tas[step, 0, row] > 1.0
-    return replace(trace, tas=tas, replay=replay, sha256="")
+    return replace(trace, tas=tas, replay=replay)
 
 
 def test_comparing_traces(tmp_path: Path, tiny: Trace) -> None:
@@ -401,7 +417,7 @@ def test_comparing_traces(tmp_path: Path, tiny: Trace) -> None:
     later = nudged(flipped, 450, 2, 0.5)
     assert compare_traces(near, later).equivalent, "what follows a flip is not judged"
     assert not compare_traces(near, nudged(flipped, 280, 2, 0.5)).equivalent
-    other = replace(tiny, meta=tiny.meta.model_copy(update={"seed": 2}), sha256="")
+    other = replace(tiny, meta=tiny.meta.model_copy(update={"seed": 2}))
     assert compare_traces(tiny, other).changed_fields == ("seed",)
 
 

@@ -104,13 +104,18 @@ def test_figures_between_the_blocks_are_those_of_a_run() -> None:
 
 def test_errors_of_boards_are_those_of_the_table_beside_them() -> None:
     """The table is an executed output; after the count of a row stand its mean and its median."""
-    row = r"^ (?:tokens/s, (?:in|out of) scope|- the null model) +\d+ +([\d.]+) +([\d.]+)"
-    found = [tuple(map(float, each)) for each in re.findall(row, TEXT, re.MULTILINE)]
-    inside, null, outside = found[1:4]
+    row = r" +\d+ +([\d.]+) +([\d.]+).*\n - the null model +\d+ +([\d.]+) +([\d.]+)"
+
+    def of(scope: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        (found,) = re.findall(rf"^ tokens/s, {scope}{row}", TEXT, re.MULTILINE)
+        return tuple(map(float, found[:2])), tuple(map(float, found[2:]))
+
+    (inside, null), (outside, _), (unseen, rival) = of("in scope"), of("out of scope"), of("unseen")
     for text in (
         f"In scope it errs by {null[0]:.1f} % on average and carsim by {inside[0]:.1f} %",
         f"(medians {null[1]:.1f} and {inside[1]:.1f} %)",
         f"Out of scope carsim errs by {outside[0]:.1f} %",
+        f"({unseen[0]:.1f} against {rival[0]:.1f} %)",
     ):
         assert text in flat("README.md"), text
     in_short = f"mean error {inside[0]:.1f} %"
@@ -123,8 +128,10 @@ def test_figures_of_the_first_machine_are_those_of_a_run() -> None:
     without_head = run(load_design("zcu102"), [trace]).chosen
     dense, fastcar = report.baseline, report.chosen
     head_s = fastcar.latency_s - fastcar.body_latency_s
+    published = run("zcu102_head", ["published_50"]).chosen
     for text in (
         f"a video takes {dense.latency_s:.0f} s, and {fastcar.latency_s:.0f} s with FastCar",
+        f"({published.latency_s:.0f} s on decisions drawn at its published 50 %",
         f"with 4 bits: {without_head.latency_s:.1f} s",
         f"The head itself takes {head_s:.1f} s a video",
     ):

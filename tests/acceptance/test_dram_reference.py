@@ -5,10 +5,18 @@ What the rows are and how they are judged is told in :mod:`carsim.validate.dram`
 
 import pytest
 
-from carsim.memory import AccessPattern, idle_latency_ns, standard, sustained, traffic
+from carsim.memory import STANDARDS, AccessPattern, idle_latency_ns, standard, traffic
 from carsim.memory.sustained import _efficiency
-from carsim.validate.dram import BOUNDS, REASONS, references, validate_dram
+from carsim.validate.dram import (
+    BOUNDS,
+    NOT_CHECKED,
+    REASONS,
+    published_devices,
+    references,
+    validate_dram,
+)
 from carsim.validate.part import Group, Part
+from carsim.validate.peers import data_rows
 
 
 @pytest.fixture(scope="module")
@@ -72,20 +80,21 @@ def test_the_naive_rival_is_beaten_on_average_wherever_it_answers(nearer: list[G
             assert group.ours.mean < group.theirs.mean, group.title
 
 
-@pytest.mark.parametrize(
-    ("name", "channels", "measured_gbps"),
-    [
-        # Shuhai (Wang et al., FCCM 2020, arXiv 2005.04324), Alveo U280, sequential reads.
-        ("HBM2-1800", 1, 13.27),
-        ("DDR4-2400", 2, 36.0),
-    ],
-)
-def test_measured_boards_are_met_within_2_percent(
-    name: str, channels: int, measured_gbps: float
-) -> None:
-    """13.24 GB/s for one HBM pseudo-channel, 36.5 for two DDR4 channels."""
-    found = sustained(standard(name), AccessPattern(), channels).sustained_gbps
-    assert found == pytest.approx(measured_gbps, rel=0.02)
+def test_measured_devices_are_met_within_5_percent_and_nearer_than_by_a_share_of_the_peak() -> None:
+    """Mean error 1.7 %, against 5.6 %; -4.3 % for Grace, of which the least expected is given."""
+    group = published_devices()
+    assert group.ours.worst < 0.05
+    assert group.ours.mean < 0.02
+    assert group.wins == len(group.rows)
+
+
+def test_a_family_without_a_device_to_be_held_against_is_named(part: Part) -> None:
+    """LPDDR5X is of LPDDR5's family, at another rate; a row of the file is no reason to be left."""
+    checked = {row["standard"].partition("-")[0] for row in data_rows("dram_published.csv")}
+    families = {name.partition("-")[0] for name in STANDARDS} - {"DDR3"}  # boards have DDR3 rows
+    assert NOT_CHECKED in " ".join(part.notes)
+    for family in families - checked:
+        assert family in NOT_CHECKED
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import re
 import runpy
 import shutil
 import subprocess
+import sys
 import tarfile
 import tomllib
 import zipfile
@@ -15,7 +16,8 @@ import pytest
 from hatchling.build import build_sdist, build_wheel
 
 ROOT = Path(__file__).parents[2]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+TOML = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+PROJECT = TOML["project"]
 
 PYTHON = """#!/bin/sh
 # Stands for a Python: notes what it is asked, and makes environments that hold itself.
@@ -171,10 +173,37 @@ def test_the_wheel_holds_the_package_and_its_data_only(wheel: Path) -> None:
         for path in (ROOT / "configs").rglob("*")
         if path.is_file()
     }
+    included = TOML["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
+    traces = {path for name, path in included.items() if name.startswith("traces/")}
+    assert {f"carsim/{name}" for name in included if name.startswith("traces/")} == traces
+    assert {"carsim/traces/vilau_8f.npz", "carsim/traces/published_80.npz"} <= traces
     assert {"carsim/py.typed", "carsim/memory/standards.csv"} <= package
     assert "carsim/design/presets/board/zcu102.yaml" in package
     assert "carsim/configs/zcu102.yaml" in designs
-    assert {name for name in names if ".dist-info/" not in name} == package | designs
+    assert {name for name in names if ".dist-info/" not in name} == package | designs | traces
+    assert wheel.stat().st_size < 20e6
+
+
+def test_an_unpacked_wheel_runs_on_a_trace_by_name(wheel: Path, tmp_path: Path) -> None:
+    """In an empty folder, with nothing of the checkout but its libraries."""
+    package, empty = tmp_path / "package", tmp_path / "empty"
+    empty.mkdir()
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(package)
+
+    def call(*arguments: str) -> str:
+        return subprocess.run(
+            [sys.executable, "-P", "-m", "carsim", *arguments],
+            cwd=empty,
+            env=os.environ | {"PYTHONPATH": str(package)},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+
+    assert "vilau_8f_r80.npz" in call("trace", "list")
+    assert "FastCar + DRS finishes a video" in call("run", "zcu102", "--trace", "vilau_8f")
+    assert not list(empty.iterdir())
 
 
 def test_the_wheel_says_what_it_is(wheel: Path) -> None:
@@ -199,7 +228,8 @@ def test_the_source_archive_builds_the_same_wheel(
     with tarfile.open(archive) as packed:
         names = {name.partition("/")[2] for name in packed.getnames()}
         packed.extractall(tmp_path, filter="data")
-    assert not any(name.startswith(("tests/", "traces/", ".ci/")) for name in names)
+    assert not any(name.startswith(("tests/", ".ci/")) for name in names)
+    assert all(name.endswith(".npz") for name in names if name.startswith("traces/"))
     monkeypatch.chdir(tmp_path / archive.name.removesuffix(".tar.gz"))
     again = tmp_path / build_wheel(str(tmp_path))
     assert again.read_bytes() == wheel.read_bytes()

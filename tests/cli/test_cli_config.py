@@ -1,6 +1,8 @@
 """``carsim config``: what is shown loads again as the same design."""
 
 import json
+from math import inf
+from pathlib import Path
 
 import pytest
 import yaml
@@ -26,11 +28,14 @@ def test_a_shown_design_loads_as_the_same_design(call, name, tmp_path):
 def test_changes_are_shown(call, toy):
     design, _ = toy
     out = call(
-        "config", "show", design, "--set", "machine.cores=3", "--set", "policy.tau=[0.1,1e-7,3,4]"
+        "config", "show", design, "--set", "machine.cores=3", "--set", "policy.tau=[0.1,1e-7,3,inf]"
     )[1]
     shown = parse_yaml(out, "shown")
     assert shown["machine"]["cores"] == 3
-    assert shown["policy"]["tau"] == [0.1, 1e-7, 3.0, 4.0]
+    assert shown["policy"]["tau"] == [0.1, 1e-7, 3.0, "inf"]
+    again = Path(design).with_name("shown.yaml")
+    again.write_text(out, encoding="utf-8")
+    assert load_design(str(again)).policy.tau == (0.1, 1e-7, 3.0, inf)
     assert shown["machine"]["drs"]["index_register_bits"] == 32  # a default, written out
 
 
@@ -141,3 +146,67 @@ def matches(value, schema, root):
     except AssertionError:
         return False
     return True
+
+
+def test_a_new_design_is_printed_or_written_once_and_loads(call, tmp_path):
+    pytest.importorskip("optuna")
+    path = tmp_path / "first.yaml"
+    wish = ["--board", "kv260", "--model", "tinyllama_1b", "--context", "64", "--points", "3"]
+    wish += ["--bits", "4"]
+    status, text, err = call("config", "new", *wish)
+    assert (status, err) == (0, "")
+    status, out, _ = call("config", "new", *wish, "--out", path)
+    assert status == 0
+    assert out.startswith(f"Written to {path}: ")
+    assert path.read_text(encoding="utf-8") == text
+    assert load_design(str(path)).board.name == "KV260"
+    status, _, err = call("config", "new", *wish, "--out", path)
+    assert status == 2
+    assert err == f"carsim: {path}: is there already; name another file or remove it\n"
+
+
+def test_the_least_energy_is_asked_for_with_a_rate(call):
+    status, _, err = call(
+        "config", "new", "--board", "kv260", "--model", "tiny", "--goal", "least-energy"
+    )
+    assert status == 2
+    assert "needs --tokens-per-s" in err
+
+
+def test_presets_are_listed_with_what_they_are(call):
+    status, out, err = call("config", "list", "--presets")
+    assert (status, err) == (0, "")
+    names = {line.split()[0] for line in out.splitlines() if line}
+    assert {"board.preset", "kv260", "model.preset", "tiny", "energy.preset", "fpga_16nm"} <= names
+    document = json.loads(call("config", "list", "--presets", "--json")[1])
+    assert document["board"]["kv260"] == "Kria KV260 vision kit (K26 module, a ZU5EV)"
+    assert all(words for section in document.values() for words in section.values())
+
+
+SCHEMAS = Path(__file__).parents[2] / "docs" / "schema"
+
+
+@pytest.mark.parametrize("kind", ["design", "study", "recipe"])
+def test_the_schemas_that_ship_are_those_of_the_code(call, kind):
+    """Else: carsim config schema KIND > docs/schema/KIND.json."""
+    status, out, err = call("config", "schema", kind)
+    assert (status, err) == (0, "")
+    assert json.loads(out)["title"] == f"carsim {kind}"
+    assert (SCHEMAS / f"{kind}.json").read_text(encoding="utf-8") == out
+
+
+ROOT = SCHEMAS.parents[1]
+SHIPPED = {
+    "design": sorted((ROOT / "configs").rglob("*.yaml")),
+    "study": sorted((ROOT / "studies").rglob("study*.yaml")),
+    "recipe": sorted((ROOT / "traces").glob("*.yaml")),
+}
+
+
+@pytest.mark.parametrize("kind", SHIPPED)
+def test_editors_find_the_schemas_of_what_ships(kind):
+    assert SHIPPED[kind]
+    for path in SHIPPED[kind]:
+        first = path.read_text(encoding="utf-8").partition("\n")[0]
+        place = first.removeprefix("# yaml-language-server: $schema=")
+        assert (path.parent / place).resolve() == SCHEMAS / f"{kind}.json", path

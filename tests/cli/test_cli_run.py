@@ -110,6 +110,16 @@ def test_a_tau_per_layer(call, toy):
     assert document["resolved_design"]["policy"]["tau"] == [0.1, 0.2, 0.3, 1000.0]
 
 
+def test_an_infinite_tau_never_replays(call, toy):
+    document = json.loads(call("run", toy[0], "--trace", toy[1], "--json", "--tau", "inf")[1])
+    assert document["resolved_design"]["policy"]["tau"] == "inf"
+    dense, *_, chosen = (document["policies"][place] for place in (0, 3))
+    assert (chosen["is_chosen"], chosen["replay_all"]) == (True, 0)
+    assert chosen["latency_s"] >= dense["latency_s"]
+    shown = call("run", toy[0], "--trace", toy[1], "--tau", "0.1,inf,inf,inf")[1]
+    assert "4 taus, one per layer (open loop)" in shown
+
+
 def test_resampling_fills_a_larger_batch_and_says_so(call, toy):
     options = ("--batch", "8", "--resample", "3", "--set", "machine.activation_buffer_kib=64")
     status, out, _ = call("run", toy[0], "--trace", toy[1], *options)
@@ -168,12 +178,39 @@ def test_out_and_json_print_the_document_that_they_write(call, toy, tmp_path):
     assert out == (tmp_path / "out" / "summary.json").read_text()
 
 
+@pytest.mark.parametrize(("kind", "start"), [("svg", b"<?xml"), ("pdf", b"%PDF")])
+def test_figures_come_in_the_format_that_is_asked_for(call, toy, tmp_path, kind, start):
+    out, more = tmp_path / "out", ["--figures", kind]
+    assert call("run", toy[0], "--trace", toy[1], "--out", out, *more)[0] == 0
+    names = {path.name for path in out.iterdir()}
+    drawn = {f"{name}.{kind}" for name in ("comparison", "breakdown", "utilisation")}
+    assert drawn <= names
+    assert not any(name.endswith(".png") for name in names)
+    assert all((out / name).read_bytes().startswith(start) for name in drawn)
+    for name in drawn:
+        (out / name).unlink()
+    assert call("report", out, *more)[1].rstrip().endswith(f"utilisation.{kind}")
+    assert drawn <= {path.name for path in out.iterdir()}
+    # A folder with them is still carsim's own.
+    assert call("run", toy[0], "--trace", toy[1], "--out", out, "--overwrite")[0] == 0
+
+
+def test_a_shell_completes_commands(monkeypatch, call):
+    monkeypatch.setenv("_CARSIM_COMPLETE", "bash_source")
+    status, out, _ = call()
+    assert (status, "complete -o nosort -F _carsim_completion carsim" in out) == (0, True)
+    monkeypatch.setenv("_CARSIM_COMPLETE", "bash_complete")
+    monkeypatch.setenv("COMP_WORDS", "carsim pa")
+    monkeypatch.setenv("COMP_CWORD", "1")
+    assert call()[1].split() == ["plain,pareto"]
+
+
 BAD = {
-    "no trace": ((), "Missing option '--trace'; see 'carsim run --help'"),
     "no such trace": (("--trace", "nope.npz"), "nope.npz: no such file; check the path"),
-    "a text for tau": (("--tau", "abc"), "--tau abc: is no finite number; give one"),
-    "no tau": (("--tau", ""), "--tau : is no finite number"),
-    "an infinite tau": (("--tau", "inf"), "--tau inf: is no finite number"),
+    "a text for tau": (("--tau", "abc"), "--tau abc: is no threshold; give a number"),
+    "no tau": (("--tau", ""), "--tau : is no threshold"),
+    "a tau below all": (("--tau", "-inf"), "--tau -inf: is no threshold"),
+    "no number for tau": (("--tau", "0.1,nan"), "--tau 0.1,nan: is no threshold"),
     "too few taus": (("--tau", "-1,2"), "carsim: --tau: lists 2 values for 4 layers"),
     "no batch": (("--batch", "0"), "Invalid value for '--batch': 0 is not in the range x>=1"),
     "half a pair": (("--batch", "3"), "3 sequences would split a guidance pair"),
@@ -184,6 +221,7 @@ BAD = {
     "a seed below zero": (("--resample", "-1"), "Invalid value for '--resample'"),
     "an unknown option": (("--bogus",), "No such option"),
     "a window nowhere": (("--timeline", "0:2"), "--timeline: has nowhere to write; add --out DIR"),
+    "figures nowhere": (("--figures", "svg"), "--figures: has nowhere to write; add --out DIR"),
     "overwriting nothing": (("--overwrite",), "--overwrite: has nowhere to write; add --out DIR"),
     "no window": (("--out", "o", "--timeline", "5"), "--timeline 5: is not of the form A:B"),
     "a window backwards": (("--out", "o", "--timeline", "5:4"), "is no range of the 48 steps"),
@@ -192,6 +230,51 @@ BAD = {
     "nowhere": (("--out", "no/where"), "no/where: there is no folder"),
     "a file": (("--out", "toy.yaml"), "toy.yaml: exists and is no folder; name another"),
 }
+
+
+WITHOUT_A_TRACE = {
+    "a tau": (("--tau", "0.3"), "--tau: needs the scores of a trace; add --trace FILE"),
+    "rows to draw": (("--resample", "1"), "--resample: draws rows of a trace; add --trace FILE"),
+    "no token": (("--tokens", "0"), "--tokens: expected a whole number of 1 or more, got 0"),
+    "pairs alone": (("--pairs", "0.8"), "--pairs: says how often decisions to replay agree"),
+    "no context": (("--context", "many"), "--context: got 'many'; give N or FIRST:LAST"),
+    "half a pair": (("--replay", "0.5", "--batch", "3"), "a batch of 3 is no whole number of"),
+    "a trace as well": (("--tokens", "3", "--trace", "toy.npz"), "and so does --trace; leave out"),
+}
+
+
+@pytest.mark.parametrize(("options", "message"), WITHOUT_A_TRACE.values(), ids=WITHOUT_A_TRACE)
+def test_what_cannot_be_stated_is_one_line(call, toy, options, message):
+    status, out, err = call("run", toy[0], *options)
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert message in err
+
+
+def test_a_text_is_decoded_without_a_trace_on_one_page(call, toy):
+    status, out, err = call("run", toy[0], "--prompt", "4", "--tokens", "6")
+    assert (status, err) == (0, "")
+    for text in (
+        "text           6 tokens after a prompt of 4",
+        "stated, not captured: dense decoding of 6 tokens after a prompt of 4",
+        "tokens per second per stream",
+        "in all (4 streams). The first token comes after",
+        "A token costs",
+        "What limits each phase",
+        "What 10 % more of a resource would bring",
+        "Does it fit the ZCU102\n",
+    ):
+        assert text in out
+    assert "video" not in out
+    assert len(out.splitlines()) < 80
+
+
+def test_replays_are_stated_and_drawn(call, toy):
+    options = ("--replay", "0.5", "--pairs", "0.8", "--frames", "2", "--json")
+    small = ("--set", "model.video={frames: 2, tokens_per_frame: 8, prompt_tokens: 2}")
+    document = json.loads(call("run", toy[0], *options, *small)[1])
+    assert document["traces"][0]["name"].startswith("stated, not captured: 50 % of eligible")
+    assert document["policies"][3]["replay_eligible"] == pytest.approx(0.5, abs=0.15)
+    assert all(policy["tokens_per_s"] > 0 for policy in document["policies"])
 
 
 @pytest.mark.parametrize(("options", "message"), BAD.values(), ids=BAD)

@@ -44,7 +44,6 @@ def test_it_writes_what_python_draws_and_the_command_that_does_it_again(call, dr
     assert (status, err) == (0, "")
     assert again.read_bytes() == (tmp_path / "drawn.npz").read_bytes()
     assert LABEL in out
-    assert max(map(len, out.splitlines())) <= 80 + len("sha256 ")
 
 
 def test_like_takes_video_and_correlations_and_options_go_before(call, toy, tmp_path):
@@ -70,7 +69,7 @@ BAD = {
     "no number": (["--ratio", "x"], "'x' is not a valid float; see 'carsim trace synthesize"),
     "no ratio": ([], "Missing option '--ratio'"),
     "frames": (["--ratio", "0.5", "--frames", "1"], "frames: expected 2 or more, got 1"),
-    "lasting": (["--ratio", "0.5", "--lasting", "0.9"], "lasting: expected 0 to 0.555, got 0.9"),
+    "lasting": (["--ratio", "0.5", "--lasting", "0.95"], "lasting: expected 0 to 0.934, got 0.95"),
     "like": (["--ratio", "0.5", "--like", "nope.npz"], "nope.npz: no such file"),
     "exists": (["--ratio", "0.5", "--out", "toy.npz"], "toy.npz: exists"),
 }
@@ -148,17 +147,15 @@ def test_a_sweep_says_so_and_knows_no_quality(call, drawn, tmp_path):
 
 def test_info_and_list_say_so(call, drawn, toy):
     _, info, _ = call("trace", "info", drawn[1])
-    text = " ".join(info.replace("│", " ").split())
+    text = " ".join(info.split())
     for fact in (f"replay {LABEL}, decision scope row", "scores none", "nothing was decoded"):
         assert fact in text
     assert "TAS" not in text
-    assert max(map(len, info.splitlines())) <= 80
     document = json.loads(call("trace", "info", "--json", drawn[1])[1])
     assert document["meta"]["content"]["synthetic"] == LABEL.removeprefix(f"{SYNTHETIC}, ")
     assert document["decisions"] == LABEL
     _, listed, _ = call("trace", "list", drawn[1], toy[1])
     assert listed.splitlines()[-1] == f"drawn.npz: {LABEL}"
-    assert max(map(len, listed.splitlines())) <= 80
     _, listed, _ = call("trace", "list", "--csv", drawn[1], toy[1])
     first, second = csv.DictReader(listed.splitlines())
     assert (first["tau"], first["weights_sha256"]) == (LABEL, "")

@@ -75,13 +75,28 @@ def test_json_has_all_rows(found: dict[str, Part]) -> None:
 def test_one_design_alone() -> None:
     arguments = ["boards", "--design", APEX, "--context", "45:112", "--published", "4.589"]
     text = call(*arguments).output
-    assert "tokens per second   4.57" in text
+    assert "tokens per second  4.57" in text
     assert "% of the published 4.589" in text
     whole = json.loads(call(*arguments, "--json").output)
     slower = [*arguments, "--json", "--set", "board.memories.ddr.ports.clock_mhz=99.15"]
     half = json.loads(call(*slower).output)
     assert half["tokens_per_s"] == pytest.approx(whole["tokens_per_s"] / 2, rel=0.01)
     assert whole["error"] == pytest.approx(whole["tokens_per_s"] / 4.589 - 1)
+
+
+def test_a_design_that_does_not_fit_gets_a_warning(capsys: pytest.CaptureFixture[str]) -> None:
+    wide = ["--set", "model.weights.bits=16", "--set", "policy.batch=2"]
+    arguments = ["boards", "--design", "kv260", "--context", "512", *wide]
+    validate(arguments, standalone_mode=False)
+    out, err = capsys.readouterr()
+    assert err.count("\n") == 1
+    assert err.startswith("warning: kv260 does not fit KV260: memory ps_ddr: 13.")
+    assert " in all, " in out
+    assert " for each of 2 streams" in out
+    validate([*arguments, "--json"], standalone_mode=False)
+    document = json.loads(capsys.readouterr().out)
+    assert document["tokens_per_s"] == pytest.approx(2 * document["stream_tokens_per_s"])
+    assert len(document["misfits"]) == 1
 
 
 @pytest.mark.parametrize(

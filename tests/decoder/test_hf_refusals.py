@@ -42,10 +42,31 @@ def test_what_a_configuration_leaves_out_has_the_default_of_llama(folder: Path) 
     assert read_geometry(folder) == geometry.model_copy(update=changes)
 
 
+def test_other_types_have_defaults_of_their_own(folder: Path) -> None:
+    edit_config(folder, model_type="qwen3", sliding_window=4096, use_sliding_window=False)
+    assert read_geometry(folder).head_dim == 128
+    edit_config(folder, model_type="mistral", sliding_window=None)
+    assert read_geometry(folder).head_dim == 8
+
+
 @pytest.mark.parametrize(
     ("damage", "words"),
     [
-        (lambda f: edit_config(f, model_type="gpt2"), "model_type 'gpt2', supported is 'llama'"),
+        (
+            lambda f: edit_config(f, model_type="gpt2"),
+            "model_type 'gpt2', supported are llama, mistral",
+        ),
+        (lambda f: edit_config(f, model_type=["llama"]), "model_type ['llama'], supported are"),
+        (
+            lambda f: edit_config(f, model_type="mistral", sliding_window=4096),
+            "sliding_window: 4096: layers with a window are not captured; set it to null",
+        ),
+        (
+            lambda f: edit_config(
+                f, model_type="qwen2", sliding_window=99, use_sliding_window=True
+            ),
+            "sliding_window: 99: layers with a window are not captured",
+        ),
         (lambda f: edit_config(f, num_attention_heads=5), "hidden_size 32 does not divide by"),
         (lambda f: edit_config(f, num_key_value_heads=3), "num_attention_heads 4 does not divide"),
         (lambda f: edit_config(f, head_dim=7), "head_dim 7 is odd"),

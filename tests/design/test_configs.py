@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from carsim.design import Board, Design, configs_folder, load_design, shipped_designs
+from carsim.errors import InputError
 from carsim.technology.capacity import contents
+from carsim.technology.dram import PJ_PER_BIT
 from carsim.technology.fit import check_fit
 from carsim.workload.geometry import Video
 from carsim.yaml_file import read_mapping
@@ -16,13 +18,19 @@ PRESETS = Path(str(files("carsim.design"))) / "presets"
 BOARDS = sorted(path.stem for path in (PRESETS / "board").glob("*.yaml"))
 
 # Peak of each memory in GB/s. ZCU102, ZCU104 and KV260: board store presets (64 bit at 2133 or 2400
-# MT/s; 16 bit at 2400); U280: 2 x 19.2 (DDR4) and 460 (HBM2), U250: 77, both UG1393.
+# MT/s; 16 bit at 2400); U280: 2 x 19.2 (DDR4) and 460 (HBM2), U250: 77, both UG1393. VCK190: board
+# store, 3200 and 3906 MT/s; V80: PG313, 819.2.
 PEAK_GBPS = {
+    "asic_16nm": {"lpddr": 34.14},
     "asic_28nm": {"ddr": 19.2},
+    "asic_7nm": {"lpddr": 51.2},
     "kv260": {"ps_ddr": 19.2},
     "u250": {"ddr": 76.8},
     "u280": {"ddr": 38.4, "hbm": 460.8},
     "u55c": {"hbm": 460.8},
+    "v80": {"ddr": 25.6, "hbm": 819.2},
+    "vck190": {"ddr": 25.6, "lpddr4": 62.5},
+    "vck5000": {"ddr": 102.4},
     "zcu102": {"ps_ddr": 17.07, "pl_ddr": 4.8},
     "zcu102_16gb": {"ps_ddr": 17.07, "pl_ddr": 4.8},
     "zcu104": {"ps_ddr": 17.07, "pl_ddr": 17.07},
@@ -51,6 +59,7 @@ def test_the_designs_that_ship() -> None:
         "zcu102_16gb",
         "kv260",
         "u280",
+        "vck190",
         "u280_compute_bound",
         "u280_fastcar",
     } == set(shipped_designs())
@@ -90,11 +99,7 @@ def test_other_ways_to_hold_the_head_are_those_that_the_file_names() -> None:
 @pytest.mark.parametrize("name", BOARDS)
 def test_peak_bandwidth_of_every_board(name: str) -> None:
     peaks = {
-        label: int(memory.standard.partition("-")[2])
-        * memory.channels
-        * memory.channel_bits
-        / 8
-        / 1000
+        label: memory.channels * memory.part.peak_gbps(memory.channel_bits)
         for label, memory in board(name).memories.items()
     }
     assert peaks == pytest.approx(PEAK_GBPS[name], rel=1e-3)
@@ -103,7 +108,45 @@ def test_peak_bandwidth_of_every_board(name: str) -> None:
 @pytest.mark.parametrize("name", BOARDS)
 def test_the_energy_preset_knows_the_memories_of_every_board(name: str) -> None:
     families = {memory.standard.partition("-")[0] for memory in board(name).memories.values()}
-    assert families <= set(load_design("zcu102").energy.dram_pj_per_bit)
+    assert families <= set(load_design("zcu102").energy.dram_pj_per_bit) | set(PJ_PER_BIT)
+
+
+@pytest.mark.parametrize("name", BOARDS)
+def test_every_board_places_what_a_design_leaves_out(name: str) -> None:
+    placement = board(name).placement
+    assert placement is not None
+    assert {memory for _, memory in placement} <= set(board(name).memories)
+
+
+def test_a_design_that_names_only_a_board_goes_with_another() -> None:
+    there = load_design("zcu102", ["board.preset=u280"])
+    assert dict(there.machine.placement) == {
+        "weights": "hbm", "kv": "hbm", "replay": "ddr", "head": "hbm",
+    }  # fmt: skip
+    assert there.board.placement is None
+
+
+def test_a_role_that_is_placed_stays_and_the_others_are_those_of_the_board() -> None:
+    placement = load_design("zcu102", ["machine.placement.replay=pl_ddr"]).machine.placement
+    assert (placement.weights, placement.replay) == ("ps_ddr", "pl_ddr")
+    with pytest.raises(InputError, match=r"placement.replay: no memory 'pl_ddr'; .*ddr, hbm; with"):
+        load_design("zcu102_head", ["board.preset=u280"])
+
+
+@pytest.mark.parametrize(
+    ("overrides", "kept"),
+    [
+        ((), True),
+        (("machine.cores=2",), True),  # what the file says anyway
+        (("machine.cores=4",), False),
+        (("board.preset=kv260",), False),
+        (("model.kv.bits=8", "description=as I please"), True),
+    ],
+)
+def test_a_description_is_left_out_where_it_may_no_longer_hold(
+    overrides: tuple[str, ...], kept: bool
+) -> None:
+    assert bool(load_design("zcu102", overrides).description) is kept
 
 
 def test_a_step_on_the_stock_zcu102_takes_254_ms_at_14_5_gbps() -> None:

@@ -187,7 +187,7 @@ def test_the_table_has_what_the_json_has(call) -> None:
         ((*SHAPE, "--bytes-per-cycle", "nan"), "'--bytes-per-cycle': got nan"),
         ((*SHAPE, "--bytes-per-cycle", -1), "'--bytes-per-cycle': got -1"),
         ((*SHAPE, "--peer", "nobody"), "'--peer': 'nobody'"),
-        (("--m", 1, "--k", 1), "'--n'"),
+        (("--m", 1, "--k", 1, "--n", 0), "'--n': 0"),
     ],
 )
 def test_bad_arguments_are_named_in_one_line(call, arguments, problem) -> None:

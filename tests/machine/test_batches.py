@@ -136,7 +136,7 @@ def test_a_decision_is_taken_from_the_second_frame_on() -> None:
 def test_an_aligned_key_is_read_apart_where_the_window_is_shorter_than_a_frame() -> None:
     # N = 3: the key of 3 tokens ago is the fourth of the window, the current token included.
     outside = [
-        replace(make_plan(), attention=attention).aligned_outside
+        replace(make_plan(), attention=attention).aligned_outside(None)
         for attention in (
             Dense(),
             Streaming(sinks=0, window=3),

@@ -305,10 +305,8 @@ def test_a_misfit_is_refused_with_what_is_missing_unless_allowed() -> None:
 
 def test_a_trace_that_cannot_serve_the_model_is_refused() -> None:
     trace, design = tiny_trace(), tiny_design()
-    with pytest.raises(InputError, match="no trace is given"):
-        run(design, [])
-    deeper = override(design, {"model.body.n_layers": 5})
-    with pytest.raises(InputError, match="has 4 layers; the model tiny has 5"):
+    deeper = override(design, {"model.body.n_layers": 2, "policy.tau": (0.0, 1.0)})
+    with pytest.raises(InputError, match=r"policy\.tau: lists 2 values, .* has 4 layers; give one"):
         run(deeper, [trace])
     for other in (
         tiny_trace(n_frames=2),
@@ -317,6 +315,22 @@ def test_a_trace_that_cannot_serve_the_model_is_refused() -> None:
     ):
         with pytest.raises(InputError, match="pass traces of the same video"):
             run(design, [trace, other])
+
+
+def test_a_trace_of_another_depth_is_mapped_and_says_so() -> None:
+    trace = tiny_trace()
+    report = run(tiny_design("model.body.n_layers=6"), [trace])
+    words = "decisions of 4 layers mapped to 6 by relative depth"
+    for row in report.rows:
+        assert (words in row.batches.label) == row.variant.replays
+        assert (row.batches.source == "mapped by depth") == row.variant.replays
+        assert row.batches.replay.shape[2] == 6
+    assert "Decisions of 4 layers are mapped to 6 by relative depth." in report.notes
+    own = report.chosen.batches.replay
+    steps = trace.replay.shape[0]
+    expected = trace.replay[:, [0, 1, 1, 2, 3, 3]].reshape(steps, 6, -1, own.shape[-1])
+    np.testing.assert_array_equal(own, np.moveaxis(expected, 2, 0))
+    assert not any("relative depth" in note for note in tiny_report().notes)
 
 
 def test_equal_inputs_give_equal_reports() -> None:

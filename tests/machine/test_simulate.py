@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import product
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -146,10 +147,13 @@ def test_macs_are_those_that_the_decisions_ask_for(run: Run) -> None:
     tokens = n_batches * rows * (video.prompt_tokens + video.n_steps)
     projections = tokens * body.n_layers * body.attention_weights
     computed = (~batches.replay).sum() + n_batches * rows * video.prompt_tokens * body.n_layers
-    mlps = int(computed) * body.mlp_weights
-    pairs = video.prompt_tokens * (video.prompt_tokens + 1) // 2
-    pairs += at_once * int(plan.reads.attended.sum())
-    attention = n_batches * rows * body.n_layers * pairs * 2 * body.hidden_size
+    mlps = int(computed) * body.active_mlp_weights
+    pairs = 0
+    for layer in range(body.n_layers):
+        window = body.window_of(layer)
+        pairs += sum(min(1 + token, window or 1 + token) for token in range(video.prompt_tokens))
+        pairs += at_once * int(plan.reads(window).attended.sum())
+    attention = n_batches * rows * pairs * 2 * body.hidden_size
     head = n_batches * rows * video.n_steps * design.model.head.streamed_weights(body)
     done = sum(total.macs for total in simulate(plan, batches).totals.values())
     assert done == projections + mlps + attention + head
@@ -174,11 +178,14 @@ def _required_bytes(design: Design, plan: Plan, batches: Batches) -> int:
     mlp = model.weights.bytes_of(2 * d * body.ffn_size) + model.weights.bytes_of(d * body.ffn_size)
     # Where inputs are polished, 6 bytes for each come with the weights.
     tables = {"qkv": d, "out": d, "gate_up": d, "down": body.ffn_size}
-    qkv, out = (
-        size + 6 * tables[product] * (product in model.polished)
-        for size, product in ((qkv, "qkv"), (out, "out"))
-    )
-    mlp += sum(6 * tables[each] for each in ("gate_up", "down") if each in model.polished)
+    # A bias takes 2 bytes.
+    biased = {"qkv": d + 2 * body.kv_size, "out": d, "gate_up": 2 * body.ffn_size, "down": d}
+    beside = {
+        each: 6 * tables[each] * (each in model.polished) + 2 * biased[each] * (each in body.biases)
+        for each in tables
+    }
+    qkv, out = qkv + beside["qkv"], out + beside["out"]
+    mlp += beside["gate_up"] + beside["down"]
     home = _streams(design, hw.home_loads.tolist())
     held = 0
     if isinstance(plan.rule, InputChange):
@@ -186,9 +193,11 @@ def _required_bytes(design: Design, plan: Plan, batches: Batches) -> int:
         elements = plan.rule.elements or d
         held = 2 * elements if bits is None else -(-(elements * bits + 16) // 8)
     per_step = 0
-    for scored, attended in zip(plan.scored, plan.reads.attended.tolist(), strict=True):
+    for layer, (index, scored) in product(range(n_layers), enumerate(plan.scored)):
+        window = body.window_of(layer)
+        attended = int(plan.reads(window).attended[index])
         early = int(scored and design.machine.decision_at == "q")
-        late_outside = int(scored and not early and plan.aligned_outside)
+        late_outside = int(scored and not early and plan.aligned_outside(window))
         key = 0
         if isinstance(plan.rule, Tas):
             key = body.kv_size if plan.rule.head is None else body.head_dim
@@ -196,7 +205,7 @@ def _required_bytes(design: Design, plan: Plan, batches: Batches) -> int:
         kv = sequences * model.kv.bytes_of(2 * attended * body.kv_size + late)
         kv += sequences * model.kv.bytes_of(2 * at_once * body.kv_size)
         kv += rows * model.kv.bytes_of(early * key)
-        per_step += n_layers * (home * (qkv + out) + kv + scored * rows * held)
+        per_step += home * (qkv + out) + kv + scored * rows * held
     head = len(plan.steps) * home * model.weights.bytes_of(d * model.head.vocabulary)  # type: ignore[union-attr]
     mlps = 0
     for at in np.ndindex(batches.replay.shape[:3]):
@@ -204,9 +213,35 @@ def _required_bytes(design: Design, plan: Plan, batches: Batches) -> int:
         for group in plan.groups(scored):
             computing = ~batches.replay[at][None, group]
             loads = core_loads(plan.schedule_of(scored), computing, design.machine.cores)
-            mlps += _streams(design, loads[0].tolist()) * mlp
+            if body.experts is None:
+                mlps += _streams(design, loads[0].tolist()) * mlp
+            else:
+                mlps += sum(_expert_bytes(design, m) for m in _fed(design, loads[0].tolist()))
         mlps += rows * model.replay.bytes_of(d) + int((~batches.replay[at]).sum()) * held
     return n_batches * (per_step + head) + mlps
+
+
+def _expert_bytes(design: Design, tokens: int) -> int:
+    """Bytes of router, touched experts and shared experts, for the tokens of one stream."""
+    weights, body = design.model.weights, design.model.body
+    assert body.experts is not None
+    count, active, shared = dict(body.experts).values()
+    parts = round(4096 * count * (1 - (1 - active / count) ** tokens))
+    total = weights.bytes_of(body.hidden_size * count)
+    for matrices in (2, 1):  # gate and up, down
+        total += -(-parts * weights.bytes_of(matrices * body.hidden_size * body.ffn_size) // 4096)
+        total += weights.bytes_of(matrices * body.hidden_size * shared)
+    return int(total)
+
+
+def _fed(design: Design, loads: list[int]) -> list[int]:
+    """Tokens that each stream of weights feeds."""
+    machine = design.machine
+    if MAPPINGS[machine.mapping].splits_mlp or machine.weight_sharing == "broadcast":
+        return [sum(loads)] if any(loads) else []
+    if machine.weight_sharing == "private":
+        return [load for load in loads if load]
+    return [1] * sum(loads)
 
 
 def _streams(design: Design, loads: list[int]) -> int:
@@ -259,14 +294,14 @@ def test_no_run_beats_its_critical_path(run: Run) -> None:
         rows = plan.hw.rows / cores if splits else max(plan.hw.home_loads)
         least += rows * body.attention_weights
         sequences = plan.hw.batch / cores if splits else max(plan.hw.home_sequences)
-        keys = plan.tokens_per_step * int(plan.reads.attended[at[1]])
+        keys = plan.tokens_per_step * int(plan.reads(body.window_of(at[2])).attended[at[1]])
         least += sequences * keys * 2 * body.hidden_size
         for group in plan.groups(scored):
             computing = ~batches.replay[at][None, group]
             loads = core_loads(plan.schedule_of(scored), computing, cores)[0]
             splits = mapping.splits_mlp or mapping.splits_remainder
             mlps = loads.sum() / cores if splits else loads.max()
-            least += mlps * body.mlp_weights
+            least += mlps * body.active_mlp_weights
     layers = ("qkv", "attention", "output", "mlp")
     cycles = sum(simulate(plan, batches).totals[name].cycles for name in layers)
     assert cycles * design.machine.array.macs_per_cycle >= least * (1 - 1e-12)

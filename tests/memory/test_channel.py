@@ -256,7 +256,8 @@ def test_all_commands_share_the_command_bus(name: str) -> None:
     timings = STANDARDS[name]
     _, commands = of_access(timings, AccessPattern(chunk_bytes=256, random=True))
     for (clock, command, *_), (later, *_) in itertools.pairwise(commands):
-        held = timings.precharge_nck if command == "PRE" else timings.command_nck
+        kind = {"PRE": "precharge", "ACT": "activate"}.get(command, "column")
+        held = getattr(timings, f"{kind}_nck")
         assert later - clock >= held > 0
 
 

@@ -1,8 +1,10 @@
 """The contract of a memory standard, over all families and rows, and what datasheets say."""
 
 import dataclasses
+import re
 
 import pytest
+from pydantic import ValidationError
 
 from carsim.errors import InputError
 from carsim.memory import (
@@ -10,11 +12,14 @@ from carsim.memory import (
     MAPPINGS,
     STANDARDS,
     AccessPattern,
+    Memory,
     MemoryStandard,
+    Ports,
     idle_latency_ns,
     standard,
     sustained,
 )
+from carsim.section import first_problem
 
 each_row = pytest.mark.parametrize("row", list(STANDARDS.values()), ids=lambda row: row.name)
 
@@ -29,14 +34,17 @@ def test_every_family_has_rows_and_its_usual_mapping_is_one_of_the_mappings(fami
     assert kind.family == family
     assert kind.mapping in MAPPINGS
     assert any(row.family == family and type(row) is kind for row in STANDARDS.values())
-    assert 0 <= kind.precharge_nck <= kind.command_nck
+    assert 0 <= kind.precharge_nck <= kind.activate_nck
+    assert kind.column_nck <= kind.activate_nck
+    assert kind.transfers_per_clock in (2, 4, 8)
     assert kind.request_bytes % 32 == 0
 
 
 @each_row
 def test_every_row_is_consistent_in_itself(row: MemoryStandard) -> None:
     assert row.source
-    assert row.data_rate_mtps * row.tck_ps == pytest.approx(2e6, rel=2e-3)  # two transfers a clock
+    per_clock = row.transfers_per_clock
+    assert row.data_rate_mtps * row.tck_ps == pytest.approx(1e6 * per_clock, rel=2e-3)
     assert row.tccd_l_nck >= row.tccd_s_nck >= row.burst_nck
     assert row.trrd_l_nck >= row.trrd_s_nck
     assert row.twtr_l_nck >= row.twtr_s_nck
@@ -120,6 +128,12 @@ def test_a_denser_device_refreshes_longer_and_sustains_less(row: MemoryStandard)
         ("DDR3-1066-x16", "tfaw_nck", 50.0),
         ("LPDDR4-3200", "trcd_nck", 18.0),
         ("LPDDR4-4267", "tfaw_nck", 30.0),
+        ("LPDDR5-6400", "trcd_nck", 18.0),
+        ("LPDDR5-6400", "burst_nck", 2.5),
+        ("DDR5-4800", "tras_nck", 32.0),
+        ("DDR5-4800", "burst_nck", 3.33),
+        ("GDDR6-14000", "burst_nck", 1.14),
+        ("HBM3-6400", "burst_nck", 1.25),
         ("HBM2-1800", "tfaw_nck", 16.0),
         ("HBM2-2000", "burst_nck", 2.0),
     ],
@@ -143,6 +157,29 @@ MINIMA = {
         "trrd_s_nck": (2.5, 4),
         "trrd_l_nck": (4.9, 4),
         "tfaw_nck": (21.0, 0),
+    },
+    # JESD79-5
+    "DDR5": {
+        "tras_nck": (32.0, 0),
+        "twr_nck": (30.0, 0),
+        "twtr_s_nck": (2.5, 4),
+        "twtr_l_nck": (10.0, 16),
+        "trtp_nck": (7.5, 12),
+        "tccd_s_nck": (0.0, 8),
+        "tccd_l_nck": (5.0, 8),
+        "trrd_l_nck": (5.0, 8),
+        "tfaw_nck": (0.0, 32),
+    },
+    # JESD209-5, bank group mode
+    "LPDDR5": {
+        "trcd_nck": (18.0, 2),
+        "trp_nck": (18.0, 2),
+        "tras_nck": (42.0, 3),
+        "twr_nck": (34.0, 3),
+        "twtr_s_nck": (6.25, 4),
+        "twtr_l_nck": (12.0, 4),
+        "trrd_l_nck": (5.0, 2),
+        "tfaw_nck": (20.0, 0),
     },
     # JESD209-4
     "LPDDR4": {
@@ -170,6 +207,51 @@ def test_peak_bandwidth_is_the_nominal_one() -> None:
     assert STANDARDS["DDR4-2400"].peak_gbps(16) == pytest.approx(4.8)
     assert STANDARDS["HBM2-1800"].peak_gbps(64) == pytest.approx(14.4)
     assert STANDARDS["LPDDR4-3200"].peak_gbps(16) == pytest.approx(6.4)
+
+
+def memory(**changes: object) -> Memory:
+    base = {"standard": "DDR4-2400", "capacity_gib": 4.0, "interconnect_ns": 50.0}
+    ports = Ports(count=1, bits=128, clock_mhz=300.0)
+    return Memory.model_validate({**base, "ports": ports, **changes})
+
+
+def test_timings_of_a_part_replace_those_of_the_row_and_nothing_else() -> None:
+    slow = memory(timings={"trcd_nck": 20, "trfc_ns": 400}).part
+    usual = STANDARDS["DDR4-2400"]
+    assert (slow.trcd_nck, slow.trfc_ns) == (20, 400)
+    again = {"trcd_nck": usual.trcd_nck, "trfc_ns_by_gbit": usual.trfc_ns_by_gbit}
+    assert dataclasses.replace(slow, **again) == usual
+    assert (
+        sustained(slow, AccessPattern()).efficiency < sustained(usual, AccessPattern()).efficiency
+    )
+
+
+def test_a_data_rate_brings_its_clock() -> None:
+    part = memory(standard="LPDDR5-6400", channel_bits=16, timings={"data_rate_mtps": 6000}).part
+    assert part.tck_ps == 1333  # eight transfers
+    assert part.peak_gbps(16) == 12.0
+
+
+def test_a_memory_without_timings_keeps_its_document() -> None:
+    assert "timings" not in memory().model_dump()
+
+
+@pytest.mark.parametrize(
+    ("timings", "message"),
+    [
+        ({"tccd_s_nck": 3}, r"timings.tccd_s_nck: 3 is less than 4; a burst takes 4 clocks"),
+        ({"tck_ps": 1000}, r"timings.tck_ps: 2400 MT/s in clocks of 1000 ps are 2.40 transfers"),
+        ({"trefi_ns": 600}, r"timings.trefi_ns: 600 is less than 700; give at least twice trfc_ns"),
+        ({"tras_nck": 5}, r"timings.tras_nck: 5 is less than 17; give at least trcd_nck"),
+        ({"trcd": 5}, r"timings.trcd: unknown key 'trcd'; did you mean 'trcd_nck'"),
+    ],
+)
+def test_timings_that_make_no_sense_are_refused(timings: dict[str, int], message: str) -> None:
+    raw = {"standard": "DDR4-2400", "timings": timings}
+    with pytest.raises(ValidationError) as caught:
+        memory(**raw)
+    problem = first_problem(caught.value, raw)
+    assert re.search(message, f"{problem.path}: {problem.problem}; {problem.cure}")
 
 
 def test_density_changes_the_refresh_and_nothing_else() -> None:

@@ -48,8 +48,8 @@ def test_without_a_run_only_figures_of_the_row_are_there() -> None:
     of_sweep = Setting(report.design, report.fit, Baseline(report.baseline.latency_s))
     assert figures(report.chosen, of_sweep) == figures(report.chosen, report)
     of_design = figures(None, Setting(report.design, report.fit))
-    of_others = set(RESOURCES) - set(report.fit.counts)  # an FPGA has no area in mm2
-    assert of_others == {"area"}
+    of_others = set(RESOURCES) - set(report.fit.counts)  # of chips that are no UltraScale+
+    assert of_others == {"area", "ai_engines"}
     assert {name for name, value in of_design.items() if value is not None} == needs_run - of_others
 
 

@@ -8,8 +8,8 @@ import pytest
 from decoder_maker import MASK, PROMPT, Kept, make_config, make_inputs, make_weights, run
 from hypothesis import given
 from hypothesis import strategies as st
+from policy_maker import make_trace
 from tiny import tiny_design, tiny_trace
-from trace_maker import make_meta
 
 from carsim.decoder.decode import decode_step, prefill
 from carsim.decoder.structures import LayerRecord, Policy
@@ -17,7 +17,6 @@ from carsim.errors import InputError
 from carsim.machine import run as run_design
 from carsim.policy import AnnCa, Dense
 from carsim.policy.search import hyperplanes, signatures
-from carsim.trace import Trace
 from carsim.trace.file import check_trace
 
 policies = st.builds(
@@ -93,20 +92,6 @@ def test_equal_vectors_share_a_bucket_and_opposite_ones_none(seed: int, bits: in
     same = signatures(np.stack([vector, vector * 3, -vector]), planes)
     np.testing.assert_array_equal(same[0], same[1])
     assert (same[0] + same[2] == 2**bits - 1).all()
-
-
-def make_trace(policy: AnnCa) -> Trace:
-    config, kept = make_config(), decoded(policy)
-    meta = make_meta(
-        decoded=config.geometry,
-        tokens_per_frame=3,
-        prompt_tokens=PROMPT,
-        prompt_lengths=tuple(int(length) for length in MASK.sum(axis=1)),
-        tau=0.0,
-        attention=policy,
-    )
-    read = {"kv_tokens": kept.tokens, "kv_runs": kept.runs, "kv_held": kept.held}
-    return Trace(kept.replay, kept.tas, meta, **read)
 
 
 def test_traces_that_cannot_be() -> None:

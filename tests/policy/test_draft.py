@@ -308,14 +308,12 @@ def test_side_work_of_the_scorers_by_hand() -> None:
     assert (by_bound.macs, by_bound.bytes_read, by_bound.scan_cycles) == (128, 80, 8)
     assert (by_bound.element_ops, by_bound.bytes_written) == (16, 2)
     assert Draft(scorer="minmax").side_bytes(context, 1, 8) == 5 * 20
-    # Codes of 2 x 5 bits of 16 tokens are 20 bytes a block; three vectors get theirs.
-    by_code = Draft(scorer="lsh", tables=2, bits=5).side_work(context, 2, 1, 8)
-    assert (by_code.macs, by_code.bytes_read, by_code.scan_cycles) == (3 * 8 * 10, 80, 8)
-    assert (by_code.element_ops, by_code.bytes_written) == (0, 2)
-    large = Draft(scorer="lsh", block_tokens=20).side_work(context, 2, 1, 8)
-    assert large.scan_cycles == 3 * 2 * 2  # a bank takes 16 tokens a cycle
-    more = Draft(scorer="lsh", tables=2, bits=5).unit().comparator_bits
-    assert more == Draft().unit().comparator_bits + 16 * 10
+    # Two unions of 2^5 signatures are 8 bytes a block; three vectors get codes of 2 x 5 bits.
+    by_code = Draft(scorer="lsh", tables=2, bits=5)
+    work = by_code.side_work(context, 2, 1, 8)
+    assert (work.macs, work.bytes_read, work.scan_cycles) == (3 * 8 * 10, 4 * 8, 8)
+    assert (work.element_ops, work.bytes_written) == (0, 1)
+    assert by_code.unit().comparator_bits == Draft().unit().comparator_bits + 2 * 32 // 2
 
 
 def test_fewer_blocks_are_read_and_counted() -> None:

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from decoder_maker import MASK, PROMPT, Kept, make_config, make_inputs, make_weights, run
+from decoder_maker import MASK, Kept, make_config, make_inputs, make_weights, run
 from decoder_oracle import oracle_decode
 from hypothesis import given
 from hypothesis import strategies as st
+from policy_maker import make_trace
 from tiny import tiny_design, tiny_trace
-from trace_maker import make_meta
 
 from carsim.decoder.decode import decode, prefill
 from carsim.decoder.structures import Config, Policy, rotary_table
@@ -234,24 +234,9 @@ def test_state_of_a_decoding_takes_six_bytes_a_token_and_head() -> None:
 # ------------------------------------------------------------------------------------- the trace
 
 
-def make_trace(policy: TempCache) -> Trace:
-    """A trace of a decoding under the policy."""
-    config, kept = make_video(), decoded(policy)
-    meta = make_meta(
-        decoded=config.geometry,
-        n_frames=6,
-        prompt_tokens=PROMPT,
-        prompt_lengths=tuple(int(length) for length in MASK.sum(axis=1)),
-        tau=0.0,
-        attention=policy,
-    )
-    read = {"kv_tokens": kept.tokens, "kv_runs": kept.runs, "kv_held": kept.held}
-    return Trace(kept.replay, kept.tas, meta, **read)
-
-
 @every_search
 def test_a_decoding_is_a_trace_that_can_be(search: Any, tmp_path: Path) -> None:
-    trace = make_trace(TempCache(theta=0.5, search=search))
+    trace = make_trace(TempCache(theta=0.5, search=search), make_video())
     save_trace(tmp_path / "a.npz", trace)
     assert load_trace(tmp_path / "a.npz").meta == trace.meta
 
@@ -279,7 +264,7 @@ def lowered(a: np.ndarray) -> np.ndarray:
 def test_traces_that_cannot_be(
     changes: dict[str, Callable[[np.ndarray], np.ndarray]], words: str
 ) -> None:
-    trace = make_trace(TempCache(theta=0.5))
+    trace = make_trace(TempCache(theta=0.5), make_video())
     bad = replace(trace, **{name: change(getattr(trace, name)) for name, change in changes.items()})
     with pytest.raises(InputError) as caught:
         check_trace(bad, "a.npz")
@@ -287,7 +272,7 @@ def test_traces_that_cannot_be(
 
 
 def test_a_compacted_cache_has_one_run() -> None:
-    trace = make_trace(TempCache(theta=0.5))
+    trace = make_trace(TempCache(theta=0.5), make_video())
     assert trace.kv_tokens is not None
     merged = trace.kv_tokens < trace.context()[:, None, None]
     with pytest.raises(InputError, match="'kv_runs': more than the one run of a compacted cache"):
@@ -295,7 +280,7 @@ def test_a_compacted_cache_has_one_run() -> None:
 
 
 def test_a_theta_that_nothing_reaches_leaves_nothing_out() -> None:
-    trace = make_trace(TempCache(theta=0.5))
+    trace = make_trace(TempCache(theta=0.5), make_video())
     never = trace.meta.model_copy(update={"attention": TempCache(theta=2.0)})
     with pytest.raises(InputError, match="'kv_held': fewer tokens than TempCache"):
         check_trace(replace(trace, meta=never), "a.npz")

@@ -167,7 +167,7 @@ def test_figures_are_written_for_papers(folder: Path, tmp_path: Path) -> None:
     assert [path.name for path in files] == ["comparison.svg", "breakdown.svg", "utilisation.svg"]
     for path in files:
         assert path.read_text(encoding="utf-8").startswith("<?xml")
-    with pytest.raises(InputError, match="take one of svg, pdf, png"):
+    with pytest.raises(InputError, match="take one of png, svg, pdf"):
         write_figures(folder, tmp_path, "gif")
 
 
@@ -243,8 +243,8 @@ def test_foreign_folders_are_one_line(tmp_path: Path) -> None:
     (tmp_path / "list").mkdir()
     (tmp_path / "list" / "summary.json").write_text("[1, 2]")
     for name, problem in (
-        ("nowhere", "there is no folder"),
-        ("file", "there is no folder"),
+        ("nowhere", "nowhere: there is no such folder; name the --out of carsim run, sweep or"),
+        ("file", "file: is no folder; name the --out of"),
         ("empty", "holds neither summary.json nor store.sqlite"),
         ("binary", "cannot be read"),
         ("list", "is no summary of a run"),

@@ -1,47 +1,29 @@
 """Studies of decisions: whole clips decode as step by step, and analyses find what was put in."""
 
 import doctest
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from study_maker import LAYERS, N_CODES, PROMPT, make_model
 
-from carsim.decoder.content import TOKENS_PER_FRAME, Codebook
+from carsim.decoder.content import TOKENS_PER_FRAME
 from carsim.decoder.decode import decode_step, prefill
-from carsim.decoder.model import Model, random_model
+from carsim.decoder.model import Model
 from carsim.decoder.structures import Config, Policy, stack_weights
 from carsim.policy import Dense, Streaming
-from carsim.replay import Tas
-from carsim.trace import Geometry
+from carsim.replay import InputChange, Tas
+from studies.adaptive import run as adaptive
+from studies.chance import run as chance
 from studies.correlation import run as correlation
-from studies.decisions import ranks, record, whole
+from studies.decisions import content, ranks, record, rules, whole
 from studies.decisions.content import Row
-from studies.drift import run as drift
 from studies.open_loop import run as open_loop
-from studies.per_layer import run as per_layer
-from studies.redundancy import run as redundancy
-from studies.score import run as score
-from studies.tau import run as tau
-from studies.tau import thresholds
-
-N_CODES, LAYERS = 12, 2
-PROMPT = b"abc"
-
-
-def make_model(n_kv_heads: int = 2) -> Model:
-    shape = Geometry(
-        name="tiny",
-        n_layers=LAYERS,
-        hidden_size=16,
-        n_heads=4,
-        n_kv_heads=n_kv_heads,
-        head_dim=4,
-        ffn_size=24,
-    )
-    pixels = np.random.default_rng(0).integers(0, 256, (N_CODES, 48)).astype(np.uint8)
-    return random_model(shape, Codebook(pixels), seed=3)
+from studies.signal import run as signal
+from studies.windows import run as windows
 
 
 def step_by_step(model: Model, config: Config, policy: Policy, codes: np.ndarray):
@@ -49,49 +31,48 @@ def step_by_step(model: Model, config: Config, policy: Policy, codes: np.ndarray
     weights = stack_weights(config, model.arrays)
     text = model.arrays["embed_text"][list(PROMPT)].astype(config.dtype)[None]
     state, _ = prefill(config, policy, weights, text, np.ones((1, len(PROMPT)), bool))
-    tas = np.full((config.n_steps, LAYERS), np.nan)
-    replay = np.zeros(tas.shape, bool)
+    scores = np.full((config.n_steps, LAYERS), np.nan)
+    replay = np.zeros(scores.shape, bool)
 
     def note(seen):
         replay[seen.step, seen.layer] = seen.replay[0]
         if seen.tas is not None:
-            tas[seen.step, seen.layer] = seen.tas[0]
+            scores[seen.step, seen.layer] = seen.tas[0]
 
     fed = [model.arrays["begin"], *model.arrays["embed_visual"][codes[:-1]]]
     hidden = [
         decode_step(config, policy, weights, state, x.astype(config.dtype)[None], note)[0]
         for x in fed
     ]
-    return np.stack(hidden), tas, replay
+    return np.stack(hidden), scores, replay
 
 
-taus = st.sampled_from([None, -np.inf, -0.5, 0.0, 0.3, np.inf])
+taus = st.sampled_from([-np.inf, -0.5, 0.0, 0.3, np.inf])
 attentions = st.sampled_from([Dense()]) | st.builds(
     Streaming, sinks=st.integers(0, 3), window=st.integers(1, 12)
 )
-
-
-@settings(max_examples=40, deadline=None)
-@given(
-    st.tuples(taus, taus),
-    attentions,
-    st.builds(
-        Tas,
-        form=st.sampled_from(["released", "paper"]),
-        head=st.none() | st.integers(0, 3),
-        offset=st.sampled_from([0, 1]),
-    ),
-    st.sampled_from([1, 2, 4]),
-    st.integers(0, 99),
+scored = st.sampled_from(
+    [
+        rules.TasScore(Tas()),
+        rules.TasScore(Tas(form="paper", head=2)),
+        rules.TasScore(Tas(form="paper", offset=1)),
+        rules.ChangeScore(InputChange(bits=None)),
+        rules.ChangeScore(InputChange(bits=4, elements=5)),
+    ]
 )
-def test_whole_clips_decode_as_step_by_step(taus, attention, rule, n_kv_heads, seed):
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.tuples(taus, taus), attentions, scored, st.sampled_from([1, 2, 4]), st.integers(0, 99))
+def test_whole_frames_decode_as_step_by_step(taus, attention, measure, n_kv_heads, seed):
     model = make_model(n_kv_heads)
     config = Config(model.geometry, tokens_per_frame=5, n_frames=4, dtype="float64")
-    policy = Policy(taus, rule, attention)
+    policy = Policy(taus, measure.rule, attention)
     codes = np.random.default_rng(seed).integers(0, N_CODES, config.n_steps)
-    hidden, tas, replay = step_by_step(model, config, policy, codes)
-    decoded = whole.Decoder(model, config).decode(policy, PROMPT, codes)
-    assert np.allclose(decoded.tas, tas, rtol=0, atol=1e-9, equal_nan=True)
+    hidden, scores, replay = step_by_step(model, config, policy, codes)
+    rule = rules.Threshold(measure, taus)
+    decoded = whole.Decoder(model, config).decode(rule, PROMPT, codes, attention=attention)
+    assert np.allclose(decoded.score, scores, rtol=0, atol=1e-9, equal_nan=True)
     # A score within rounding of a threshold may decide otherwise; none lies there.
     assert np.array_equal(decoded.replay, replay)
     assert np.allclose(decoded.hidden, hidden, rtol=0, atol=1e-9)
@@ -99,7 +80,7 @@ def test_whole_clips_decode_as_step_by_step(taus, attention, rule, n_kv_heads, s
 
 def test_more_queries_than_a_block_attend_alike(monkeypatch):
     rng = np.random.default_rng(1)
-    q, k, v = (rng.standard_normal((40, heads, 4)) for heads in (4, 2, 2))
+    q, k, v = (rng.standard_normal((n, heads, 4)) for n, heads in ((30, 4), (40, 2), (40, 2)))
     for attention in (Dense(), Streaming(sinks=2, window=7)):
         at_once = whole.attend(q, k, v, attention)
         with monkeypatch.context() as patch:
@@ -109,145 +90,170 @@ def test_more_queries_than_a_block_attend_alike(monkeypatch):
 
 @pytest.fixture(scope="module")
 def archive(tmp_path_factory):
-    return record.Archive(make_model(), tmp_path_factory.mktemp("out"), n_frames=2)
+    return record.Archive(make_model(), tmp_path_factory.mktemp("out"), n_frames=3, workers=1)
 
 
-def make_rows(n: int, still: bool = False) -> tuple[Row, ...]:
+def make_rows(n: int) -> list[Row]:
     rng = np.random.default_rng(5)
-    rows = []
-    for number in range(n):
-        frame = rng.integers(0, N_CODES, TOKENS_PER_FRAME)
-        other = frame if still else rng.integers(0, N_CODES, TOKENS_PER_FRAME)
-        rows.append(Row(number, PROMPT, np.concatenate([frame, other])))
-    return tuple(rows)
+    codes = rng.integers(0, N_CODES, (n, 3 * TOKENS_PER_FRAME))
+    return [Row(f"slow_{number}", PROMPT, each) for number, each in enumerate(codes)]
 
 
-def test_rows_are_decoded_once_and_seen_from_inside(archive):
-    rows = make_rows(2)
-    closed = archive.closed(archive.dense, rows)
-    spent = archive.seconds
-    seen = archive.observed(rows)
-    again = archive.closed(archive.dense, rows[:1])
-    assert archive.seconds == spent
-    assert np.array_equal(again.tas[..., 0], closed.tas[..., 0], equal_nan=True)
-    assert seen.paper.shape == (2, LAYERS, TOKENS_PER_FRAME)
-    eligible = closed.tas[TOKENS_PER_FRAME:]
-    assert np.allclose(seen.paper, np.moveaxis(eligible, (0, 1, 2), (2, 1, 0)), atol=1e-5)
-    assert (np.abs(seen.mlp_cosine) <= 1.00001).all()
-    other = archive.closed(Policy((0.0,) * LAYERS, Tas(form="paper")), rows)
-    assert archive.seconds > spent
-    assert other.ratio > 0
-    assert other.agreement(other).tolist() == [1, 1]
-    assert np.allclose(closed.loss, closed.nats[TOKENS_PER_FRAME:].mean(axis=0))
+HALF = rules.Threshold(rules.TasScore(), 0.0)
+
+
+def test_rows_are_decoded_once(archive, monkeypatch):
+    asked = [record.Ask(HALF, row) for row in make_rows(2)]
+    first = archive.decode(asked)
+    with monkeypatch.context() as patch:
+        patch.setattr(record.Archive, "_keep", None)
+        again = archive.decode(asked[::-1])
+    for one, other in zip(first, again[::-1], strict=True):
+        assert np.array_equal(one.replay, other.replay)
+        assert np.array_equal(one.score, other.score, equal_nan=True)
+    assert 0 < first[0].ratio < 1
+    assert first[0].agreement(first[0]) == 1
+    other = archive.decode([record.Ask(rules.Threshold(rules.TasScore(), 0.5), asked[0].row)])[0]
+    assert other.ratio < first[0].ratio
 
 
 def test_losses_are_those_of_the_true_codes(archive):
     row = make_rows(1)[0]
-    closed = archive.closed(archive.dense, [row])
-    decoded = whole.Decoder(archive.model, archive.config).decode(
-        archive.dense, row.prompt, row.codes
-    )
+    kept = archive.decode([record.Ask(None, row)])[0]
+    decoded = archive.decoder.decode(None, row.prompt, row.codes)
     logits = decoded.hidden[-1].astype(float) @ archive.model.arrays["head"].T
     odds = np.exp(logits) / np.exp(logits).sum()
-    assert np.isclose(closed.nats[-1, 0], -np.log(odds[row.codes[-1]]), atol=1e-4)
-    assert closed.best[-1, 0] == odds.argmax()
+    assert np.isclose(kept.nats[-1], -np.log(odds[row.codes[-1]]), atol=1e-4)
+    assert kept.best[-1] == odds.argmax()
+    assert not kept.replay.any()
 
 
-@pytest.mark.parametrize("module", [ranks, thresholds])
+@pytest.mark.parametrize(
+    "measure", [rules.Chance(3), rules.SameCode(), rules.OutputChange(), rules.ChangeScore()]
+)
+def test_counted_rules_replay_exactly_as_many_places(archive, measure):
+    row = make_rows(1)[0]
+    wanted = rules.counts_of(archive.decode([record.Ask(HALF, row)])[0].replay, TOKENS_PER_FRAME)
+    rule = rules.Counted(measure, wanted)
+    kept = archive.decode([record.Ask(rule, row)])[0]
+    assert np.array_equal(rules.counts_of(kept.replay, TOKENS_PER_FRAME), wanted)
+    assert repr(rule) != repr(rules.Counted(measure, wanted + 1))
+
+
+def test_the_oracle_takes_the_places_of_least_error():
+    seen = seen_at(u=np.eye(4)[[0, 0, 1, 1]], held=np.zeros((4, 4)))
+    seen.__dict__["fresh"] = np.diag([4.0, 1.0, 3.0, 2.0])
+    counts = np.array([[0], [2]])
+    replay, _ = rules.Counted(rules.OutputChange(), counts).decide(seen, {})
+    assert replay.tolist() == [False, True, False, True]
+
+
+def seen_at(u: np.ndarray, held: np.ndarray, frame: int = 1, layer: int = 0) -> whole.Seen:
+    """A layer of which nothing but the MLP's input and held output matters."""
+    codes = np.arange(len(u))
+    none = np.zeros((len(u), 1, 1))
+    keys = np.zeros((2 * len(u), 1, 1))
+    inputs = (u, u, u, u, u)
+    return whole.Seen(frame, layer, codes, codes, none, none, keys, *inputs, held, None)
+
+
+class Ramp:
+    """Scores 0, 1, 2, ... over the places."""
+
+    def score(self, seen):
+        return np.arange(len(seen.u), dtype=float)
+
+
+def test_a_controller_moves_tau_by_what_the_frame_before_missed():
+    rule = rules.Controlled(Ramp(), start=1.5, target=0.25, gain=4.0, watch="ratio", exempt=(1,))
+    memory, u = {}, np.ones((4, 2))
+    ratios = []
+    for frame in (1, 2, 3):
+        by_layer = [rule.decide(seen_at(u, u, frame, layer), memory)[0] for layer in (0, 1)]
+        assert not by_layer[1].any()
+        ratios.append(by_layer[0].mean())
+    # 2 of 4 exceed 1.5; tau moves by 4 * (0.5 - 0.25) to 2.5, where 1 of 4 does, as wanted.
+    assert ratios == [0.5, 0.25, 0.25]
+
+
+def test_a_controller_of_harm_sees_what_replays_ignore():
+    rule = rules.Controlled(Ramp(), start=0.5, target=0.0, gain=1.0, watch="harm")
+    memory = {}
+    still = seen_at(np.ones((4, 2)), np.ones((4, 2)))
+    moved = replace(still, u=2 * still.u)
+    assert rule.decide(moved, memory)[0].sum() == 3
+    # Each of 3 replays ignored a change as long as the input was: 3 / 4 of all, added to tau.
+    assert rule.decide(replace(still, frame=2), memory)[0].sum() == 2
+    assert memory["at"] == (2, 1.25)
+    assert rule.decide(replace(still, frame=3), memory)[0].sum() == 2  # nothing was ignored
+
+
+@pytest.mark.parametrize("module", [ranks, content])
 def test_doctests_of_studies(module):
     failed, tried = doctest.testmod(module)
     assert tried
     assert not failed
 
 
-def observed(rng, rows=4, layers=4, places=300, **fields) -> record.Observed:
-    """Independent noise in every field but those given."""
-    names = record.Observed.__dataclass_fields__
-    noise = {name: rng.uniform(0, 1, (rows, layers, places)) for name in names}
-    return record.Observed(**(noise | fields))
-
-
-def test_the_form_that_follows_the_cosine_is_found(monkeypatch):
-    rng = np.random.default_rng(0)
-    likeness = rng.uniform(0, 1, (4, 4, 300))
-    forms = score.compare_forms(observed(rng, mlp_cosine=likeness, paper=likeness**3))
-    assert (forms["auc_paper"] == 1).all()
-    assert (forms["rank_corr_paper"] > 0.999).all()
-    assert (forms["auc_released"] - 0.5).abs().max() < 0.1
-
-
-def test_what_the_score_adds_to_the_bound_is_told_from_what_the_input_does():
-    rng = np.random.default_rng(0)
-    shape = (8, 4, 300)
-    entered, cosines = rng.uniform(0, 1, shape), rng.uniform(-1, 1, shape)
-    helps = observed(
-        rng,
-        *shape,
-        input_change=entered,
-        cosine_paper=cosines,
-        mlp_change=entered + 2 * np.sqrt(1 - cosines),
-    )
-    table = score.check_bound(helps, slice(4, None), slice(4))
-    assert (table["gain"] > 0.3).all()
-    assert (table["rank_corr_bound"] > 0.7).all()
-    idle = observed(rng, *shape, input_change=entered, cosine_paper=cosines, mlp_change=3 * entered)
-    table = score.check_bound(idle, slice(4, None), slice(4))
-    assert table["gain"].abs().max() < 1e-3
-    assert (table["rank_corr_input"] > 0.999).all()
-    assert (table["least_c"] <= 3).all()
-
-
-def test_least_error_spends_replays_where_they_cost_nothing():
-    rng = np.random.default_rng(0)
-    cheap = np.array([1.0, 1.0, 1.0, 0.001])[None, :, None] * np.ones((4, 4, 300))
-    seen = observed(rng, mlp_change=cheap, middle_length=np.ones((4, 4, 300)))
-    taus = thresholds.least_error(seen, 1 / 4, first_layer=0)
-    assert taus == (np.inf, np.inf, np.inf, -np.inf)
-    exempt = thresholds.least_error(seen, 1 / 2, first_layer=2)
-    assert exempt == (np.inf, np.inf, np.inf, -np.inf)
-
-
-def test_families_replay_the_share_that_is_wanted():
-    rng = np.random.default_rng(0)
-    paper = rng.normal(np.arange(8)[None, :, None], 1, (4, 8, 400))
-    seen = observed(rng, 4, 8, 400, paper=paper, released=paper / 2)
-    for family in per_layer.LEVELS:
-        for share in (0.3, 0.7):
-            limits, form = per_layer.thresholds(family, share, seen)
-            scores = getattr(seen, form)
-            replayed = (scores > np.array(limits)[:, None]).mean()
-            assert replayed == pytest.approx(share * 5 / 8, abs=0.02), family
-
-
-def points(family: str, losses: dict[float, float], noise=0.0) -> pd.DataFrame:
-    rng = np.random.default_rng(0)
+def table_of(excess: dict[str, list[float]], kind: str = "counted", share: float = 0.5):
     return pd.DataFrame(
-        {
-            "family": family,
-            "level": level,
-            "clip": clip,
-            "tau": -level,
-            "ratio_eligible": level,
-            "ratio_all": level / 2,
-            "nats": 1 + loss + noise * rng.normal(),
-            "nats_dense": 1.0,
-            "agreement": 1.0,
-        }
-        for level, loss in losses.items()
-        for clip in range(4)
+        {"clip": f"slow_{clip}", "kind": kind, "share": share, "rule": rule, "ratio": share}
+        | {"excess": value}
+        for rule, values in excess.items()
+        for clip, value in enumerate(values)
     )
 
 
-def test_families_are_compared_at_the_same_ratio():
-    table = pd.concat(
-        [points(per_layer.ONE, {0.2: 0.2, 0.6: 0.6}), points("equal shares", {0.4: 0.5, 0.1: 0.05})]
-    )
-    compared = per_layer.against_one(table).set_index("level")
-    assert compared.loc[0.4, "difference"] == pytest.approx(0.1)
-    assert compared.loc[0.1, "difference"] == pytest.approx(-0.05)
-    assert compared["half_width"].tolist() == pytest.approx([0, 0])
-    line = per_layer.curve(table, per_layer.ONE)
-    assert line["excess"].tolist() == pytest.approx([0, 0.2, 0.6])
+def test_chance_counts_once_a_scene_and_tas_is_held_against_it():
+    raw = table_of({"TAS": [0.1, 0.2], "chance 0": [0.2, 0.2], "chance 1": [0.4, 0.4]})
+    found = chance.against_tas(chance.over_seeds(raw)).set_index("rule")
+    assert found.loc["chance", "clips"] == 2
+    assert found.loc["chance", "excess"] == pytest.approx(0.3)
+    assert found.loc["chance", "tas_less_it"] == pytest.approx(-0.15)
+    assert found.loc["chance", "tas_less_it_low"] == pytest.approx(-0.2)
+    assert found.loc["chance", "tas_less_it_high"] == pytest.approx(-0.1)
+    assert found.loc["chance", "tas_better_on"] == 2
+    assert found.loc["TAS", "tas_less_it"] == 0
+
+
+def test_a_layer_that_replays_alone_is_priced(archive):
+    rows = make_rows(2)
+    found = signal.alone(archive, rows).set_index("layer")
+    assert list(found.index) == [0, 1]
+    last = np.zeros((archive.config.n_frames, LAYERS), np.int64)
+    last[1:, 1] = TOKENS_PER_FRAME
+    rule = rules.Counted(rules.Chance(7), last)
+    kept = archive.decode([record.Ask(each, row) for row in rows for each in (rule, None)])
+    expected = np.mean([kept[0].loss - kept[1].loss, kept[2].loss - kept[3].loss])
+    assert found.loc[1, "excess"] == pytest.approx(expected)
+    assert (found["low"] <= found["excess"]).all()
+    assert (found["excess"] <= found["high"]).all()
+
+
+def test_a_dense_look_finds_the_change_of_the_input(archive):
+    row = make_rows(1)[0]
+    still = replace(row, codes=np.tile(row.codes[:TOKENS_PER_FRAME], 3))
+    moving, standing = (signal.look_into(archive, each) for each in (row, still))
+    assert list(moving["layer"]) == [0, 1]
+    assert (moving["rank_input_change"] > 0.1).all()
+    assert (standing["cosine"] > moving["cosine"]).all()
+    assert (moving["cosine"].abs() <= 1).all()
+
+
+def test_ways_are_compared_where_their_mean_loss_is_the_same():
+    rows = [
+        {"way": way, "share": share, "clip": clip, "excess": slope * share}
+        | {"seconds": 100 - share * faster}
+        for way, slope in (("fixed tau", 1.0), ("target ratio", 0.5))
+        for share in (0.2, 0.4, 0.8)
+        for clip, faster in (("still_0", 40), ("fast_0", 20))
+    ]
+    found = adaptive.at_equal_loss(pd.DataFrame(rows), (0.2,)).set_index("way")
+    assert found.loc["fixed tau", "mean_s"] == pytest.approx(94)
+    assert found.loc["target ratio", "mean_s"] == pytest.approx(88)
+    assert found.loc["target ratio", "worst_s"] == pytest.approx(92)
+    assert found.loc["target ratio", "over_fixed_s"] == pytest.approx(-6)
+    assert found.loc["fixed tau", "over_fixed_s"] == 0
 
 
 def test_phi_and_savings_of_rows_that_decide_alike_and_alone():
@@ -318,47 +324,15 @@ def test_trust_is_lost_where_any_error_is_too_large():
 
 
 def test_relief_is_negative_where_replay_helps_a_window():
-    frames = range(1, 8)
     rows = [
-        {"window": window, "level": level, "clip": clip, "frame": frame}
-        | {"replay_eligible": level, "nats": 1 + (window > 0) * frame * (0.1 - 0.1 * level)}
+        {"window": window, "share": share, "clip": f"slow_{clip}", "frame": frame, "ratio": share}
+        | {"nats": 1 + (window > 0) * (0.5 - 0.4 * share) + 0.2 * share * (window == 0)}
         for window in (0, 16)
-        for level in (0.0, 0.5)
+        for share in (0.0, 0.5)
         for clip in range(3)
-        for frame in frames
+        for frame in (1, 2)
     ]
-    table = drift.relief(pd.DataFrame(rows)).set_index(["window", "level"])
-    assert table.loc[(16, 0.0), "slope"] == pytest.approx(0.1)
-    assert table.loc[(16, 0.5), "slope"] == pytest.approx(0.05)
-    assert table.loc[(16, 0.5), "over_window_alone"] == pytest.approx(-0.2)
-    assert table.loc[(0, 0.5), "excess"] == pytest.approx(0)
-
-
-def test_cosines_are_told_by_layer_and_clip():
-    rng = np.random.default_rng(0)
-    likeness = np.array([0.9, 0.2])[:, None, None] * np.ones((2, 4, 10))
-    table = redundancy.by_layer_and_clip(observed(rng, 2, 4, 10, mlp_cosine=likeness), (0, 1))
-    assert table.groupby("clip")["cosine"].mean().tolist() == pytest.approx([0.9, 0.2])
-    assert len(table) == 8
-    assert [redundancy.pace(speed) for speed in (0.0, 0.5, 1.0, 4.0)] == [
-        "slow",
-        "slow",
-        "between",
-        "fast",
-    ]
-
-
-def test_only_comparable_cells_of_the_measured_quality_are_drawn():
-    cell = {"frames": 8, "scope": "row", "window": 0, "sampling": "greedy", "tau": 1.0}
-    cells = [
-        cell | {"replay_eligible": 0.7, "psnr_db": 18.0},
-        cell | {"replay_eligible": 0.3, "psnr_db": 20.0},
-        cell | {"replay_eligible": 0.0, "psnr_db": np.inf, "tau": np.inf},
-        cell | {"replay_eligible": 0.3, "psnr_db": 1.0, "window": 16},
-        cell | {"replay_eligible": 0.3, "psnr_db": 1.0, "scope": "pair"},
-        cell | {"replay_eligible": 0.3, "psnr_db": 1.0, "frames": 16},
-    ]
-    losses = {"teacher_forced_nats": 2.5, "teacher_forced_dense_nats": 2.0}
-    kept = tau.own_rows(pd.DataFrame([each | losses for each in cells]))
-    assert kept["psnr_db"].tolist() == [np.inf, 20.0, 18.0]
-    assert kept["excess"].tolist() == [0.5] * 3
+    found = windows.compared(pd.DataFrame(rows)).set_index(["window", "share"])
+    assert found.loc[(16, 0.5), "over_window"] == pytest.approx(-0.2)
+    assert found.loc[(16, 0.5), "over_dense"] == pytest.approx(0.3)
+    assert found.loc[(0, 0.5), "over_window"] == pytest.approx(0.1)

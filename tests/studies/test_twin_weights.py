@@ -1,60 +1,39 @@
-"""The shipped twin, decoded without PyTorch, predicts held-out clips better than copying does."""
-
-from pathlib import Path
+"""The shipped twin, decoded without PyTorch, predicts held-out scenes better than copying does."""
 
 import numpy as np
 import pytest
 
-from carsim.decoder.content import TOKENS_PER_FRAME, Clip, load_codebook, make_clip
-from carsim.decoder.decode import decode_step, prefill
-from carsim.decoder.group import embed_prompts
+from carsim.decoder.content import TOKENS_PER_FRAME, load_codebook
 from carsim.decoder.model import load_model
-from carsim.decoder.recipe import PROMPT
-from carsim.decoder.sampling import log_chances
-from carsim.decoder.structures import Config, Policy, stack_weights
+from carsim.decoder.structures import Config
+from studies.decisions.content import CODEBOOK, TWIN, rows_of
+from studies.decisions.whole import Decoder
 
-ROOT = Path(__file__).parents[2]
-WEIGHTS = ROOT / "studies" / "twin" / "twin.safetensors"
-N_FRAMES = 2
+N_FRAMES = 3
 
 
 @pytest.fixture(scope="module")
 def model():
-    return load_model(WEIGHTS)
+    return load_model(TWIN)
 
 
 def test_it_has_the_token_geometry_of_vilau_and_is_small(model):
     assert model.geometry.n_layers == 32
-    assert model.n_codes == load_codebook(ROOT / "traces" / "codebook_512.npz").n_codes
-    assert WEIGHTS.stat().st_size < 20e6
+    assert model.n_codes == load_codebook(CODEBOOK).n_codes
+    assert TWIN.stat().st_size < 20e6
 
 
-def test_it_predicts_moving_held_out_clips_better_than_the_best_copying(model):
-    codebook = load_codebook(ROOT / "traces" / "codebook_512.npz")
-    clips = [Clip(photo, "pan", 4.0, 11) for photo in ("chelsea", "coins", "rocket")]
-    codes = np.stack([codebook.encode(make_clip(clip, N_FRAMES)) for clip in clips])
-    losses = next_token_losses(model, [f"{PROMPT} {clip.caption}" for clip in clips], codes)
-    now, before = codes[:, 1], codes[:, 0]
-    # Copying with the share that is best in hindsight, and an even guess elsewhere.
-    kept = (now == before).mean()
-    copying = -(kept * np.log(kept) + (1 - kept) * np.log((1 - kept) / (model.n_codes - 1)))
-    assert losses[:, TOKENS_PER_FRAME:].mean() < 0.8 * copying
-    assert losses[:, :TOKENS_PER_FRAME].mean() < np.log(model.n_codes)
-
-
-def next_token_losses(model, prompts, codes):
-    """Nats per token, [B, T * 256], each step fed the true code before it."""
-    config = Config(model.geometry, TOKENS_PER_FRAME, N_FRAMES)
-    policy = Policy((None,) * model.geometry.n_layers)
-    weights = stack_weights(config, model.arrays)
-    arrays = {key: array.astype(np.float32) for key, array in model.arrays.items()}
-    texts = tuple(prompt.encode() for prompt in prompts)
-    prompt, mask = embed_prompts(model, texts, max(map(len, texts)), config)
-    state, _ = prefill(config, policy, weights, prompt, mask)
-    x = np.tile(arrays["begin"], (len(texts), 1))
-    losses = []
-    for truth in codes.reshape(len(texts), -1).T:
-        logits = decode_step(config, policy, weights, state, x) @ arrays["head"].T
-        losses.append(-log_chances(logits)[np.arange(len(texts)), truth])
-        x = arrays["embed_visual"][truth]
-    return np.stack(losses, axis=1)
+def test_it_predicts_moving_held_out_scenes_better_than_the_best_copying(model):
+    decoder = Decoder(model, Config(model.geometry, TOKENS_PER_FRAME, N_FRAMES))
+    for row in rows_of(("lively_2", "fast_0", "fast_1"), n_frames=N_FRAMES):
+        hidden = decoder.decode(None, row.prompt, row.codes).hidden
+        logits = hidden.astype(float) @ model.arrays["head"].astype(float).T
+        logits -= logits.max(axis=1, keepdims=True)
+        nats = np.log(np.exp(logits).sum(axis=1)) - logits[np.arange(len(logits)), row.codes]
+        codes = row.codes.reshape(N_FRAMES, -1)
+        # Copying with the share that is best in hindsight, and an even guess elsewhere.
+        kept = (codes[1:] == codes[:-1]).mean()
+        shares = np.array([kept, (1 - kept) / (model.n_codes - 1)])
+        copying = -(np.array([kept, 1 - kept]) * np.log(np.maximum(shares, 1e-12))).sum()
+        assert nats[TOKENS_PER_FRAME:].mean() < 0.8 * copying
+        assert nats[:TOKENS_PER_FRAME].mean() < np.log(model.n_codes)

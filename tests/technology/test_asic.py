@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from carsim.design import Design, load_design, override
 from carsim.errors import InputError
 from carsim.technology import Resources
-from carsim.technology.asic import OPERATORS, SRAM_MM2_PER_KIB, Asic, Operator
+from carsim.technology.asic import NODES, OPERATORS, SRAM_MM2_PER_KIB, Asic, Operator
 from carsim.technology.energy import energy
 from carsim.technology.fit import check_fit
 from carsim.technology.resources import resources
@@ -92,6 +92,68 @@ def test_the_order_of_magnitude_is_that_of_quartdepth(
     print(f"{arithmetic}: {found:.1f} mm2, published {published_mm2}: {ratio - 1:+.0%}")
     assert ratio - 1 == pytest.approx(error, abs=0.01)
     assert 0.1 < ratio < 10
+
+
+def chip(node: str, area_mm2: float, cores: int, mib: int, lanes: int) -> Design:
+    """Cores of 128 x 128 16-bit floating-point multipliers with all memory in their buffers."""
+    changes = {
+        "board.technology.node": node,
+        "board.technology.area_mm2": area_mm2,
+        "machine.cores": cores,
+        "machine.array": {"rows": 128, "cols": 128, "arithmetic": "fp16"},
+        "machine.weight_buffer_kib": mib * 1024 // cores,
+        "machine.vector.lanes": lanes,
+        "model.weights.group": None,
+        "model.weights.scale_bits": 0,
+        "model.weights.zero_bits": 0,
+    }
+    return override(ASIC, changes)
+
+
+@pytest.mark.parametrize(
+    ("node", "published_mm2", "cores", "mib", "lanes", "found_mm2"),
+    [("16nm", 625.0, 2, 32, 1024, 153), ("7nm", 400.0, 4, 144, 256, 188)],
+)
+def test_chips_of_which_arrays_and_memories_are_known_take_more(
+    node: str, published_mm2: float, cores: int, mib: int, lanes: int, found_mm2: float
+) -> None:
+    """TPU v2 and v4i (Jouppi et al., ISCA 2021, at most so large): links, HBM and cores beside."""
+    design = chip(node, published_mm2, cores, mib, lanes)
+    low, high = interval(design)
+    assert area(design) == pytest.approx(found_mm2, rel=0.01)
+    assert low < area(design) < published_mm2 < high
+
+
+def test_the_memory_of_the_tpu_v4i_takes_its_published_share() -> None:
+    """128 MiB on 28 % of at most 400 mm2; arrays of 65,536 on 11 %."""
+    per_kib = SRAM_MM2_PER_KIB.value * NODES["7nm"].sram.value
+    assert 128 * 1024 * per_kib == pytest.approx(0.28 * 400, rel=0.05)
+    arrays = resources(chip("7nm", 400.0, 4, 144, 256)).by_component["arrays"]["area"]
+    assert 0.4 < arrays / (0.11 * 400) < 1
+
+
+def test_a_smaller_node_takes_less_and_draws_less_for_the_same_machine() -> None:
+    second = Activity(round(ASIC.board.fabric_clock_mhz * 1e6), 0, 0, 0, {})
+    areas, watts = [], []
+    for node in ("28nm", "16nm", "7nm"):
+        section = {"kind": "asic", "node": node, "area_mm2": 24.4}
+        design = override(ASIC, {"board.technology": section})
+        parts = energy(design, second, resources(design)).parts
+        areas.append(area(design))
+        watts.append(sum(p.value_j for p in parts if p.component in ("leakage", "clock")))
+    assert areas == sorted(areas, reverse=True)
+    assert watts == sorted(watts, reverse=True)
+
+
+def test_a_chip_of_28_nm_keeps_its_document_and_others_draw_what_their_node_draws() -> None:
+    assert "node" not in ASIC.board.model_dump()["technology"]
+    small = load_design("asic_28nm", ["board.preset=asic_7nm", "energy.preset=asic_7nm"])
+    technology = small.board.technology
+    assert isinstance(technology, Asic)
+    assert technology.leakage_w_per_mm2 == NODES["7nm"].leakage_w_per_mm2
+    assert technology.model_dump()["node"] == "7nm"
+    (line,) = check_fit(override(small, {"board.fabric_clock_mhz": 1800.0}), VIDEO).warnings
+    assert line.endswith("the 1600 MHz of the fastest published accelerator of 7 nm")
 
 
 def test_a_chip_that_is_too_small_is_a_misfit_with_a_cure() -> None:

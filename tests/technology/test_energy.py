@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 from carsim.design import Energy, load_design, override
 from carsim.errors import InputError
+from carsim.memory import STANDARDS
 from carsim.technology.base import Resources
+from carsim.technology.dram import BACKGROUND_W_PER_GIB, PJ_PER_BIT
 from carsim.technology.energy import EnergyReport, energy
 from carsim.technology.resources import resources
 from carsim.workload.activity import Activity
@@ -222,3 +224,13 @@ def test_more_cores_take_more_of_everything_for_the_same_work(
     assert all(a.totals[name] < b.totals[name] for name in ("dsp", "bram36", "lut"))
     work = replace(work, cycles=work.cycles + 1, dram_bytes={})
     assert energy(few, work, a).board.value_j < energy(many, work, b).board.value_j
+
+
+def test_every_memory_of_the_table_has_joules() -> None:
+    """Those that a design's section does not name are those of carsim's own table."""
+    design = load_design("zcu102")
+    for family in {name.partition("-")[0] for name in STANDARDS}:
+        known = design.energy.dram_pj_per_bit, PJ_PER_BIT
+        standby = design.energy.dram_background_w_per_gib, BACKGROUND_W_PER_GIB
+        for tables in (known, standby):
+            assert any(family in table for table in tables), family

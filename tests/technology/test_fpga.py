@@ -14,6 +14,7 @@ from carsim.technology.fpga import (
     Buffer,
     Fpga,
     Logic,
+    _buffers,
     array_dsp,
     drs_register_bits,
     logic_by_component,
@@ -97,6 +98,25 @@ def test_ram_is_paid_by_width_before_it_is_paid_by_bytes() -> None:
     assert Buffer("one word more", 68_096 + 133, 1064, 1).bram36 == 30
     # Deep and narrow: 4096 x 9 holds 4096 bytes in one block.
     assert Buffer("deep", 4096, 8, 1).bram36 == 1
+
+
+@pytest.mark.parametrize(
+    ("bits", "words", "rows", "across"),
+    [
+        # 256 elements a cycle and, for each 128, a scale and a zero point of 16 bits.
+        (8, 497, 1, 30),  # 2,112 bits: 30 blocks of 72
+        (7, 565, 2, 26),  # 1,856 bits: 53 words begin another row
+        (4, 964, 2, 15.5),  # 1,088 bits: 31 blocks of 36, which are 1,024 deep
+        (3.7, 1033, 3, 15),  # 1,016 bits: 9 words begin a third row of 512
+    ],
+)
+def test_fewer_bits_may_take_more_blocks_as_words_begin_a_row(
+    bits: float, words: int, rows: int, across: float
+) -> None:
+    design = override(load_design("zcu102"), {"model.kv.bits": bits, "machine.cores": 1})
+    (buffer,) = (each for each in _buffers(design) if each.name == "KV buffers")
+    assert -(-8 * buffer.nbytes // buffer.width_bits) == words
+    assert buffer.bram36 == rows * across
 
 
 def test_resources_of_the_zcu102_by_hand() -> None:

@@ -25,7 +25,7 @@ from carsim.workload.geometry import Video
 VIDEO = Video(n_frames=2, tokens_per_frame=16, prompt_tokens=5)
 
 
-SHIPPED = {"fpga": "u280", "asic": "asic_28nm"}
+SHIPPED = {"fpga": "u280", "versal": "vck190", "asic": "asic_28nm"}
 
 
 class Toy(Technology):
@@ -127,10 +127,14 @@ def test_boards_of_before_say_nothing_of_a_technology() -> None:
 @pytest.mark.parametrize(
     ("change", "line"),
     [
-        ("board.technology.kind=cmos", "should be one of 'fpga', 'asic', got 'cmos'"),
+        ("board.technology.kind=cmos", "should be one of 'fpga', 'versal', 'asic', got 'cmos'"),
         ("board.technology.area=1", "kind: is missing; 'carsim config schema' lists the kinds"),
         ("board.technology={kind: fpga, area: 1}", "unknown key 'area'"),
-        ("board.dsp=null", "is missing; add it"),
+        (
+            "board.dsp=null",
+            "is missing; add it; for a chip that is no FPGA write technology: .kind: asic",
+        ),
+        ("board.lut=0", "for a chip that is no FPGA"),
     ],
 )
 def test_a_bad_technology_is_one_line(change: str, line: str) -> None:

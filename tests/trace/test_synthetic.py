@@ -225,7 +225,7 @@ def test_a_trace_like_a_captured_one_shows_what_that_shows() -> None:
     own = load_trace(Path(__file__).parents[2] / "traces/vilau_8f_r80.npz")
     model = SyntheticModel.like(own, ratio=0.8)
     assert model.shape == own.replay.shape
-    assert (model.pairs, model.prompt_tokens) == (4, own.prompt_tokens)
+    assert (model.pairs, model.prompt_tokens) == (own.n_rows // 2, own.prompt_tokens)
     drawn, wanted = measure(synthesize(model)), measure(own)
     for name, value in asdict(wanted).items():
         close = 0.25 if name == "dip" else 0.03

@@ -1,21 +1,27 @@
 """Decisions and statistics: every approximation says that it is one."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from trace_maker import make_quality, make_trace
 
+from carsim.design import load_design
 from carsim.errors import InputError
 from carsim.replay import decision_units, unanimous
 from carsim.trace import (
     Decisions,
+    Stated,
     Trace,
     captured,
     crop,
     dense,
     enlarge,
     independent,
+    layers_at_depth,
     load_trace,
     phi,
     replay_ratio,
@@ -25,6 +31,20 @@ from carsim.trace import (
     save_trace,
     trace_stats,
 )
+
+
+@given(st.integers(1, 40), st.integers(1, 40))
+def test_depths_are_mapped_in_order_evenly_and_from_both_ends_alike(have: int, wanted: int) -> None:
+    taken = layers_at_depth(have, wanted)
+    assert (np.diff(taken) >= 0).all()
+    assert taken[0] >= 0
+    assert taken[-1] < have
+    counts = np.bincount(taken, minlength=have)
+    assert counts.max() - counts.min() <= 1
+    # Each is the layer in which the middle of its own depth lies.
+    middles = (np.arange(wanted) + 0.5) / wanted
+    assert (taken <= middles * have + 1e-9).all()
+    assert (middles * have - 1e-9 <= taken + 1).all()
 
 
 def test_captured_decisions_are_the_trace() -> None:
@@ -104,6 +124,46 @@ def test_own_decisions_have_a_label_and_a_hash_of_their_own(tmp_path: Path) -> N
         Trace.from_decisions(replay, base, "every step")
     with pytest.raises(InputError, match="expected shape"):
         Trace.from_decisions(replay[4:], base, "too short")
+
+
+def test_changed_decisions_are_the_users_own(tmp_path: Path) -> None:
+    """They claim neither the file nor the hash of the trace that they were changed from."""
+    base = save_trace(tmp_path / "base.npz", make_trace(quality=make_quality()))
+    replay = base.replay.copy()
+    replay[7] = ~replay[7]
+    changed = replace(base, replay=replay)
+    decisions = captured(changed)
+    assert decisions.source == "own decisions"
+    assert decisions.label == "own decisions, changed from what was decided at tau 0.1"
+    assert decisions.quality_text == ""
+    assert changed.path is None
+    assert changed.sha256 != base.sha256
+    with pytest.raises(InputError, match="hold no scores"):
+        rethreshold(changed, 0.3)
+    saved = save_trace(tmp_path / "changed.npz", changed)
+    assert saved.sha256 == changed.sha256
+    opened = load_trace(saved.path)
+    assert captured(opened).label == decisions.label
+    np.testing.assert_array_equal(opened.replay, replay)
+    again = replace(opened, replay=base.replay)
+    assert captured(again).label.endswith(f"changed from {decisions.label}")
+
+
+def test_what_is_not_changed_stays_captured(tmp_path: Path) -> None:
+    base = save_trace(tmp_path / "base.npz", make_trace())
+    same = replace(base, replay=base.replay.copy())
+    assert captured(same).source == "captured"
+    assert same.sha256 == base.sha256
+    assert "base.npz" not in captured(same).label, "it may differ from the file"
+
+
+def test_own_decisions_need_no_captured_trace() -> None:
+    base = Stated(frames=3).trace(load_design("zcu102").model, 2)
+    replay = np.zeros_like(base.replay)
+    replay[256::2] = True
+    mine = Trace.from_decisions(replay, base, "every second token")
+    assert captured(mine).label == "every second token"
+    assert mine.meta.origin == "own decisions"
 
 
 def test_rethresholding_is_monotonic() -> None:

@@ -15,13 +15,13 @@ from carsim.decoder.content.clips import (
     clip_catalogue,
     make_clip,
 )
+from carsim.decoder.content.scenes import kept_share, load_scene, scene_caption
 from carsim.decoder.content.tokens import (
     TOKENS_PER_FRAME,
     Codebook,
     fit_codebook,
     load_codebook,
     psnr_db,
-    standard_codebook,
 )
 
 __all__ = [
@@ -37,8 +37,10 @@ __all__ = [
     "Codebook",
     "clip_catalogue",
     "fit_codebook",
+    "kept_share",
     "load_codebook",
+    "load_scene",
     "make_clip",
     "psnr_db",
-    "standard_codebook",
+    "scene_caption",
 ]

@@ -17,10 +17,7 @@ from numpy.typing import NDArray
 
 from carsim.decoder.content.clips import (
     FRAME_PIXELS,
-    TRAINING_PHOTOS,
     Frames,
-    clip_catalogue,
-    make_clip,
 )
 from carsim.decoder.content.extra import need
 from carsim.errors import InputError
@@ -115,13 +112,20 @@ def patches_to_frames(patches: Frames) -> Frames:
     return grid.swapaxes(2, 3).reshape(-1, FRAME_PIXELS, FRAME_PIXELS, 3)
 
 
-def fit_codebook(frames: Frames, n_codes: int = 512, seed: int = 0) -> Codebook:
-    """Learn a codebook by k-means over the patches of some frames.
+def fit_codebook(
+    frames: Frames, n_codes: int = 512, seed: int = 0, most_patches: int = 120_000
+) -> Codebook:
+    """Learn a codebook by k-means over distinct patches of some frames.
+
+    A patch is drawn the more often the more colourful it is: by 1 + 4 c / 255, c being the distance
+    of the largest from the smallest of its mean red, green and blue. Grey prevails in pictures, and
+    else would take the codes.
 
     Args:
         frames: uint8[T, 64, 64, 3]; a few hundred frames of varied clips.
         n_codes: K.
-        seed: Of the first centres.
+        seed: Of the patches drawn, and of the first centres.
+        most_patches: Distinct patches to draw; where there are fewer, all are taken.
 
     Raises:
         InputError: scikit-learn is missing, or the frames have fewer distinct patches than K.
@@ -134,19 +138,17 @@ def fit_codebook(frames: Frames, n_codes: int = 512, seed: int = 0) -> Codebook:
             f"{n_codes} codes from {len(patches)} distinct patches",
             "give more frames, or ask for fewer codes",
         )
+    if len(patches) > most_patches:
+        colour = np.ptp(patches.reshape(len(patches), -1, 3).mean(axis=1), axis=1)
+        odds = 1 + 4 * colour / 255
+        rng = np.random.default_rng(seed)
+        patches = patches[rng.choice(len(patches), most_patches, False, odds / odds.sum())]
     means = cluster.KMeans(n_clusters=n_codes, n_init=1, max_iter=60, random_state=seed)
     with threads.threadpool_limits(limits=1):  # sums must not depend on the number of threads
         centres = means.fit(patches.astype(np.float64)).cluster_centers_
     codes = np.rint(centres).clip(0, 255).astype(np.uint8)
     order = np.lexsort([*codes.T, codes.sum(axis=1)])  # by brightness, ties by value
     return Codebook(codes[order])
-
-
-def standard_codebook(n_codes: int = 512, seed: int = 0) -> Codebook:
-    """The codebook that ships in ``traces/``: fitted to clips of the training photographs only."""
-    clips = clip_catalogue(TRAINING_PHOTOS, seed=seed)
-    frames = np.concatenate([make_clip(clip, 8)[::5] for clip in clips])
-    return fit_codebook(frames, n_codes, seed)
 
 
 def psnr_db(frames: Frames, decoded: Frames) -> float:

@@ -251,9 +251,12 @@ def _pad(prompts: tuple[tuple[int, ...], ...]) -> tuple[NDArray[np.int64], NDArr
 
 
 def _additive(seen: NDArray[np.bool_], like: "Tensor") -> "Tensor":
-    """Mask for transformers, [B, 1, queries, slots]: 0 where seen, else the lowest number."""
+    """Mask for transformers, [B, 1, queries, slots]: 0 where seen, else the lowest number.
+
+    Of single precision at most, in which transformers takes every softmax.
+    """
     torch = import_extra("torch")
-    lowest = torch.finfo(like.dtype).min
+    lowest = max(torch.finfo(like.dtype).min, torch.finfo(torch.float32).min)
     mask: Tensor = like.new_zeros(seen.shape).masked_fill(
         torch.as_tensor(~seen, device=like.device), lowest
     )

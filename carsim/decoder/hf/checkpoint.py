@@ -1,7 +1,8 @@
 """A LLaMA-type checkpoint in a local folder: refused in one line, or loaded whole.
 
-Supported: ``model_type`` llama, with or without grouped keys, biases, scaled rotary positions and
-an output head of its own. Nothing is ever fetched over the network, and no code of the checkpoint
+Supported: ``model_type`` llama, mistral, qwen2 and qwen3, with or without grouped keys, biases,
+scaled rotary positions and an output head of its own; layers with an attention window are not.
+Nothing is ever fetched over the network, and no code of the checkpoint
 is run.
 """
 
@@ -12,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from carsim.errors import InputError
 from carsim.trace import Geometry
@@ -23,9 +24,32 @@ if TYPE_CHECKING:
 Dtype = Literal["float32", "float64", "float16", "bfloat16"]
 """Arithmetic of a model."""
 
-_CURE = "name a folder that transformers' save_pretrained wrote for a LLaMA model"
+_CURE = "name a folder that transformers' save_pretrained wrote for a LLaMA-type model"
 _HEAD = "lm_head.weight"
 _REQUIRED = ("num_hidden_layers", "hidden_size", "num_attention_heads", "intermediate_size")
+
+
+class Kind(NamedTuple):
+    """A type of checkpoint whose body has the modules of LLaMA's.
+
+    Attributes:
+        model: Its class in transformers, with an output head.
+        query: Module of attention that puts out the query as it is rotated.
+        head_dim: Default of ``head_dim``; None: the hidden size over the heads.
+    """
+
+    model: str
+    query: str = "q_proj"
+    head_dim: int | None = None
+
+
+KINDS = {
+    "llama": Kind("LlamaForCausalLM"),
+    "mistral": Kind("MistralForCausalLM"),
+    "qwen2": Kind("Qwen2ForCausalLM"),
+    "qwen3": Kind("Qwen3ForCausalLM", query="q_norm", head_dim=128),
+}
+"""Supported types by ``model_type``."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +58,8 @@ class HfModel:
 
     Attributes:
         geometry: Shape of the body.
-        body: ``LlamaModel``: embeddings, layers, final norm.
+        kind: Type of the checkpoint.
+        body: ``LlamaModel`` or its like: embeddings, layers, final norm.
         head: From hidden states to logits; None where the checkpoint has none.
         dtype: Arithmetic.
         source: Name and hash of the weights, for the metadata of a trace.
@@ -42,6 +67,7 @@ class HfModel:
     """
 
     geometry: Geometry
+    kind: Kind
     body: "Module"
     head: "Module | None"
     dtype: Dtype
@@ -70,8 +96,12 @@ def read_geometry(folder: Path) -> Geometry:
 
     Raises:
         InputError: The folder or its ``config.json`` is missing or unreadable, the architecture is
-            not LLaMA, a number is missing, or heads do not divide what they share.
+            not supported, a number is missing, or heads do not divide what they share.
     """
+    return _read(folder)[0]
+
+
+def _read(folder: Path) -> tuple[Geometry, Kind]:
     place = folder / "config.json"
     if not folder.is_dir():
         raise InputError(str(folder), "no such folder", _CURE)
@@ -83,9 +113,12 @@ def read_geometry(folder: Path) -> Geometry:
         raise InputError(
             str(place), f"not readable as JSON ({_first_line(error)})", _CURE
         ) from error
-    kind = config.get("model_type") if isinstance(config, dict) else None
-    if kind != "llama":
-        raise InputError(str(place), f"model_type {kind!r}, supported is 'llama'", _CURE)
+    name = config.get("model_type") if isinstance(config, dict) else None
+    if not isinstance(name, str) or name not in KINDS:
+        known = ", ".join(KINDS)
+        raise InputError(str(place), f"model_type {name!r}, supported are {known}", _CURE)
+    kind = KINDS[name]
+    _refuse_windows(config, name, place)
     numbers = {key: _count(config, key, place) for key in _REQUIRED}
     hidden, heads = numbers["hidden_size"], numbers["num_attention_heads"]
     kv_heads = _count({"num_key_value_heads": heads} | _given(config), "num_key_value_heads", place)
@@ -93,12 +126,14 @@ def read_geometry(folder: Path) -> Geometry:
         ("hidden_size", hidden, "num_attention_heads", heads),
         ("num_attention_heads", heads, "num_key_value_heads", kv_heads),
     ):
-        if size % count:
+        own_size = kind.head_dim or config.get("head_dim")
+        if size % count and (whole != "hidden_size" or own_size is None):
             raise InputError(str(place), f"{whole} {size} does not divide by {part} {count}", _CURE)
-    head_dim = _count({"head_dim": hidden // heads} | _given(config), "head_dim", place)
+    default = {"head_dim": kind.head_dim or hidden // heads}
+    head_dim = _count(default | _given(config), "head_dim", place)
     if head_dim % 2:
         raise InputError(str(place), f"head_dim {head_dim} is odd, rotary needs pairs", _CURE)
-    return Geometry(
+    geometry = Geometry(
         name=folder.resolve().name or "checkpoint",
         n_layers=numbers["num_hidden_layers"],
         hidden_size=hidden,
@@ -106,6 +141,19 @@ def read_geometry(folder: Path) -> Geometry:
         n_kv_heads=kv_heads,
         head_dim=head_dim,
         ffn_size=numbers["intermediate_size"],
+    )
+    return geometry, kind
+
+
+def _refuse_windows(config: dict[str, Any], name: str, place: Path) -> None:
+    """Refuse layers with a window: the cache that hooks read would lose what lies outside."""
+    uses = config.get("use_sliding_window", name == "mistral")
+    if not config.get("sliding_window") or not uses:
+        return
+    raise InputError(
+        f"{place}: sliding_window",
+        f"{config['sliding_window']!r}: layers with a window are not captured",
+        "set it to null, if no video is longer",
     )
 
 
@@ -121,11 +169,11 @@ def load_checkpoint(folder: Path, *, dtype: Dtype = "float32", device: str = "cp
         InputError: As :func:`read_geometry`; or the extra ``carsim[hf]`` is missing, weights cannot
             be read, are missing, left over or of another shape, or the device cannot be used.
     """
-    geometry = read_geometry(folder)
+    geometry, kind = _read(folder)
     torch, transformers = import_extra("torch"), import_extra("transformers")
     try:
         with _quiet(transformers):
-            model, report = transformers.LlamaForCausalLM.from_pretrained(
+            model, report = getattr(transformers, kind.model).from_pretrained(
                 folder,
                 local_files_only=True,
                 dtype=getattr(torch, dtype),
@@ -147,6 +195,7 @@ def load_checkpoint(folder: Path, *, dtype: Dtype = "float32", device: str = "cp
             raise InputError(str(folder), f"{len(names)} tensors {what}: {shown}", _CURE)
     return HfModel(
         geometry=geometry,
+        kind=kind,
         body=model.model,
         head=None if _HEAD in report["missing_keys"] else model.lm_head,
         dtype=dtype,

@@ -1,9 +1,10 @@
-"""Hooks that make a LLaMA body of transformers replay as FastCar does, leaving its source alone.
+"""Hooks that make a LLaMA-type body of transformers replay as FastCar does, its source left alone.
 
-Model: the decoder semantics of :mod:`carsim.decoder.decode`. The query is what ``q_proj`` gave, the
-aligned key is read from the key-value cache, where it stands rotated; rows that replay are taken
-out of the MLP's input, so that their MLP is really skipped, and what is held for their place takes
-the place of its output. Scores are the rule's own, in NumPy, from what the hooks saw of a layer.
+Model: the decoder semantics of :mod:`carsim.decoder.decode`. The query is what ``q_proj`` gave, or
+``q_norm`` where queries are normed; the aligned key is read from the key-value cache, where it
+stands rotated; rows that replay are taken out of the MLP's input, so that their MLP is really
+skipped, and what is held for their place takes the place of its output. Scores are the rule's own,
+in NumPy, from what the hooks saw of a layer.
 Simplification: scores of half-precision models are taken in single precision at least.
 """
 
@@ -61,11 +62,11 @@ class ReplayHooks:
 
     def __enter__(self) -> Self:
         """Attach the hooks."""
-        body = self._model.body
+        body, query = self._model.body, self._model.kind.query
         handles = [body.rotary_emb.register_forward_hook(self._keep_rotary)]
         for layer, block in enumerate(body.layers):
             handles += [
-                block.self_attn.q_proj.register_forward_hook(self._keep_query),
+                getattr(block.self_attn, query).register_forward_hook(self._keep_query),
                 block.mlp.register_forward_pre_hook(partial(self._before_mlp, layer)),
                 block.mlp.register_forward_hook(partial(self._after_mlp, layer)),
             ]

@@ -62,9 +62,14 @@ def comparison_plot(run: "StoredRun") -> Plot:
         f"{run.design} on {run.spec().board.name}, {run.spec().model.name}, "
         f"{run.sequences_per_batch} sequences in lockstep",
         (
-            Panel(METRICS["seconds_per_video"].heading, tuple(time), categories=names, share=1.25),
             Panel(
-                METRICS["energy_per_video_j"].heading,
+                run.named(METRICS["seconds_per_video"].heading),
+                tuple(time),
+                categories=names,
+                share=1.25,
+            ),
+            Panel(
+                run.named(METRICS["energy_per_video_j"].heading),
                 (energy,),
                 categories=names,
                 x_range=(0.0, 1.05 * max(energy.high)),

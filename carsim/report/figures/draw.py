@@ -11,8 +11,6 @@ from matplotlib.ticker import FuncFormatter
 from carsim.report.figures import style
 from carsim.report.figures.plot import Panel, Plot, Series
 
-FORMATS = ("svg", "pdf", "png")
-
 MARKERS = {"o": "o", "x": "x", "|": "|", "d": "d", "*": "*", "s": "s", "^": "^"}
 DASHES = {"solid": "-", "dash": "--", "dot": ":"}
 CHARACTERS_PER_INCH = 9
@@ -72,7 +70,7 @@ def image(plot: Plot, file_format: str = "png") -> bytes:
 
 
 def save(plot: Plot, path: Path, file_format: str = "") -> None:
-    """Write the plot in one of :data:`FORMATS`, which the suffix of the path names if not given."""
+    """Write the plot in a format, or in that which the suffix of the path names."""
     path.write_bytes(image(plot, file_format or path.suffix.removeprefix(".")))
 
 

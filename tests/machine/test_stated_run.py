@@ -1,0 +1,136 @@
+"""Runs without a trace, beside what is worked out by hand and by other parts of carsim."""
+
+import json
+
+import pytest
+from tiny import tiny_design, tiny_report, tiny_trace
+
+from carsim import Stated, compare, load_design, run
+from carsim.design import configs_folder, override
+from carsim.errors import InputError
+from carsim.machine.decode import decode
+from carsim.report import save_report, summary
+from carsim.report.stored import read_run, stored
+
+LLAMA = str(configs_folder() / "published/llamaf_zcu102.yaml")
+
+
+def tinyllama():
+    return load_design("zcu102", ["model.preset=tinyllama_1b", "machine.include_head=true"])
+
+
+def test_a_text_decodes_as_fast_as_plain_decoding_does() -> None:
+    """The same figure by another way: `validate boards` simulates steps without a video."""
+    design = override(tinyllama(), {"policy.batch": 1})
+    plain = decode(design, 100)
+    found = run(design, stated=Stated(context=(100, 100))).chosen
+    assert found.stream_tokens_per_s == pytest.approx(plain.tokens_per_s, rel=1e-9)
+    assert found.tokens_per_s == found.stream_tokens_per_s
+
+
+def test_streams_of_a_text_are_its_rows_and_of_a_video_its_pairs() -> None:
+    text = run(tinyllama(), stated=Stated(tokens=8)).chosen
+    assert text.tokens_per_s == pytest.approx(2 * text.stream_tokens_per_s)
+    video = run(load_design("zcu102"), stated=Stated(frames=2)).chosen
+    assert (
+        video.tokens_per_s == video.stream_tokens_per_s == pytest.approx(1e3 / video.ms_per_token)
+    )
+
+
+def test_the_first_token_comes_after_prompt_and_first_step() -> None:
+    design = tinyllama()
+    whole = run(design, stated=Stated(prompt=50, tokens=20))
+    first = run(design, stated=Stated(prompt=50, tokens=1)).chosen
+    assert whole.chosen.first_token_s == pytest.approx(first.latency_s)
+    without = run(design, stated=Stated(prompt=0, tokens=1)).chosen
+    assert without.seconds_by_phase["prefill"] == 0
+    assert without.first_token_s == pytest.approx(without.latency_s)
+    assert whole.bound.first_token_s is None
+
+
+def test_joules_of_a_token_leave_the_prompt_out() -> None:
+    design = tinyllama()
+    short, long = (run(design, stated=Stated(prompt=p, tokens=4)).chosen for p in (0, 400))
+    of_all = long.energy_per_video.value_j / 4
+    assert short.energy_per_token.value_j < long.energy_per_token.value_j < 0.5 * of_all
+    assert short.energy_per_token.value_j == pytest.approx(short.energy_per_video.value_j / 4)
+
+
+def test_a_trace_has_the_same_figures() -> None:
+    row = tiny_report().chosen
+    steps = row.simulation.plan.video.n_steps
+    decode_s = row.latency_s - row.seconds_by_phase["prefill"]
+    assert row.stream_tokens_per_s == pytest.approx(steps / decode_s)
+    assert row.tokens_per_s == pytest.approx(2 * steps / decode_s)
+
+
+def test_where_nothing_replays_no_row_does_and_no_cache_is_held() -> None:
+    report = run(load_design("zcu102"), stated=Stated(frames=2))
+    assert [row.variant.key for row in report.rows] == ["dense/static", "streaming/static", "bound"]
+    assert report.chosen is report.baseline
+    contents = [c.content for use in report.fit.memories for c in use.contents]
+    assert "replay cache" not in contents
+    replaying = run(load_design("zcu102"), stated=Stated(frames=2, replay=0.5))
+    contents = [c.content for use in replaying.fit.memories for c in use.contents]
+    assert "replay cache" in contents
+
+
+def test_dense_decoding_takes_what_the_dense_row_of_a_trace_takes() -> None:
+    design = override(tiny_design(), {"model.video": {"frames": 3, "tokens_per_frame": 16}})
+    design = override(design, {"model.video.prompt_tokens": 5})
+    dense = run(design, stated=Stated(frames=3), allow_misfit=True).chosen
+    assert dense.latency_s == tiny_report().row("dense, static").latency_s
+
+
+def test_more_agreement_saves_more_weights() -> None:
+    design = load_design("zcu102")
+    seconds = [
+        run(design, stated=Stated(frames=2, replay=0.5, pairs=pairs)).chosen.latency_s
+        for pairs in (0.5, 0.8, 1.0)
+    ]
+    assert seconds == sorted(seconds, reverse=True)
+    assert seconds[0] > seconds[1] > seconds[2]
+
+
+def test_every_output_says_what_was_stated(tmp_path) -> None:
+    report = run(load_design("zcu102"), stated=Stated(frames=2, replay=0.5), detail=True)
+    document = summary(report)
+    assert all(trace["name"].startswith("stated, not captured") for trace in document["traces"])
+    replaying = [row for row in document["policies"] if row["replays"]]
+    assert all(row["decisions"].startswith("stated, not captured") for row in replaying)
+    assert all(row["decisions_source"] == "stated, not captured" for row in replaying)
+    save_report(report, tmp_path / "out")
+    assert read_run(tmp_path / "out") == stored(report)
+    assert "stated, not captured" in (tmp_path / "out" / "comparison.csv").read_text()
+
+
+def test_a_text_is_stored_and_compared_as_one() -> None:
+    a = run(tinyllama(), stated=Stated(tokens=8))
+    assert summary(a)["video"]["kind"] == "text"
+    found = compare(a, override(tinyllama(), {"machine.cores": 1}), stated=Stated(tokens=8))
+    assert found.change("stream_tokens_per_s").relative < 0
+    assert found.named("time per video") == "time per text"
+    json.dumps(found.document(), allow_nan=False)
+
+
+def test_traces_and_statements_exclude_each_other() -> None:
+    with pytest.raises(InputError, match="--trace: says already what is decoded"):
+        run(tiny_design(), [tiny_trace()], stated=Stated(frames=3))
+
+
+def test_what_nobody_stated_is_refused() -> None:
+    design = load_design("zcu102")
+    with pytest.raises(InputError, match=r"policy\.attention: what draft attention"):
+        run(override(design, {"policy.attention": {"kind": "draft"}}))
+    with pytest.raises(InputError, match=r"policy\.tau: nobody stated scores"):
+        run(override(design, {"policy.tau": 0.3}), stated=Stated(replay=0.5))
+    with pytest.raises(InputError, match="3 tokens do not divide a text of 128"):
+        run(override(design, {"policy.tokens_per_step": 3}), stated=Stated(tokens=128))
+
+
+def test_a_published_tinyllama_runs_by_itself() -> None:
+    report = run(load_design(LLAMA))
+    assert report.chosen.simulation.plan.video.kind == "text"
+    assert 1 < report.chosen.stream_tokens_per_s < 10
+    assert report.limits
+    assert report.elasticities

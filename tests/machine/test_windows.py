@@ -1,0 +1,128 @@
+"""Layers that attend to a window: bytes, multiplications and capacity per layer, by hand."""
+
+import pytest
+from strategies import raw_design
+
+from carsim.design import Design, build_design, load_design, override
+from carsim.errors import InputError
+from carsim.machine.decode import decode
+from carsim.technology.capacity import contents, kv_elements
+from carsim.workload.geometry import Video
+from carsim.workload.ops import NORM_OPS, ROTARY_OPS, Slice, attend_op, output_op, qkv_op
+
+TEXT = Video(n_frames=1000, tokens_per_frame=1, prompt_tokens=0)
+
+
+def small(**body: object) -> Design:
+    """Four layers of width 32; K and V of a token are 32 bytes each in a layer."""
+    raw = raw_design()
+    raw["policy"]["batch"] = 1
+    raw["model"]["body"] |= {"n_layers": 4, **body}
+    return build_design(raw, "small")
+
+
+def test_gemma_reads_its_window_in_five_layers_of_six() -> None:
+    # 22 of 26 layers read 512 tokens, 4 read all 4096: K and V of 256 bytes each; every layer
+    # writes those of the newest token.
+    gemma = load_design("kv260", ["model.preset=gemma3_1b", "model.kv={bits: 8}", "policy.batch=1"])
+    attention = decode(gemma, 4096).simulation.totals["attention"]
+    keys = 22 * 512 + 4 * 4096
+    assert sum(attention.dram_bytes) == 2 * 256 * (keys + 26)
+    assert attention.macs == 2 * 4 * 256 * keys
+
+
+def test_a_window_as_wide_as_the_context_changes_nothing() -> None:
+    wide, plain = small(window=100, global_layers=(1,)), small()
+    for context in (1, 99, 100):
+        one, other = (decode(design, context).simulation for design in (wide, plain))
+        assert {**one.totals} == {**other.totals}
+    assert decode(wide, 101).bytes_per_step < decode(plain, 101).bytes_per_step
+
+
+def test_of_a_layer_with_a_window_the_cache_holds_the_window() -> None:
+    held = {
+        content.content: content.nbytes
+        for content in contents(small(window=100, global_layers=(1, 3)), TEXT)
+    }
+    # And of a text, in which the key of the token before is scored, no more.
+    assert held["KV cache"] == 64 * (2 * 100 + 2 * 1000)
+
+
+def test_keys_that_are_scored_are_kept_beyond_the_window() -> None:
+    video = Video(n_frames=4, tokens_per_frame=50, prompt_tokens=0)
+    design = small(window=10)
+    # The key of 50 tokens ago, and of all places since: 51 tokens, of which 10 are in the window.
+    assert kv_elements(design, video, window=10) == 2 * 10 * 32 + 41 * 32
+    assert kv_elements(design, video, window=51) == 2 * 51 * 32
+    assert kv_elements(design, video) == 2 * 200 * 32
+
+
+def test_a_prompt_longer_than_the_window_attends_to_less() -> None:
+    model = small().model
+    # Of 7 queries with a window of 3: 1, 2, 3, 3, 3, 3, 3 keys.
+    windowed = attend_op(model, 1, 7, Slice(), tokens=7, causal=True, window=3)
+    assert windowed.macs == 18 * 2 * 32
+    whole = attend_op(model, 1, 7, Slice(), tokens=7, causal=True)
+    assert whole.macs == 28 * 2 * 32
+    assert windowed.stream_bytes == whole.stream_bytes
+
+
+def test_biases_and_norms_by_hand() -> None:
+    plain, rich = small(), small(biases=("qkv", "out"), qk_norm=True, post_norms=True)
+    one, other = (qkv_op(design.model, 3, Slice()) for design in (plain, rich))
+    # Biases of Q, K and V: 96 elements of 2 bytes; Q and K of 32 elements each are normed.
+    assert other.stream_bytes - one.stream_bytes == 192
+    assert one.vector_ops == 3 * 64 * ROTARY_OPS
+    assert other.vector_ops - one.vector_ops == 3 * (96 + 64 * NORM_OPS)
+    one, other = (output_op(design.model, 3, Slice()) for design in (plain, rich))
+    assert other.stream_bytes - one.stream_bytes == 64
+    assert other.vector_ops - one.vector_ops == 3 * (32 + 32 * NORM_OPS)
+    assert rich.model.body_bytes - plain.model.body_bytes == 4 * (192 + 64)
+    # Two norms of 32 more a layer, and one of a head of 8 for Q and K each.
+    more = rich.model.body.parameters - plain.model.body.parameters
+    assert more == 4 * (96 + 32 + 2 * 32 + 2 * 8)
+
+
+def test_an_embedding_of_its_own_lies_beside_the_classifier() -> None:
+    def held(embedding: str | None) -> dict[str, int]:
+        raw = raw_design()
+        raw["model"]["head"] |= {"embedding": embedding} if embedding else {}
+        design = build_design(raw, "small")
+        return {each.content: each.nbytes for each in contents(design, TEXT)}
+
+    assert held(None) == held("tied")
+    assert held("separate") == held(None) | {"embedding": 32 * 40}
+
+
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        ({"global_layers": (1,)}, "global_layers: means nothing without a window; give 'window'"),
+        (
+            {"window": 5, "global_layers": (1, 4)},
+            "global_layers: [1, 4] are no layers of 4 in ascending order; list some of 0 to 3",
+        ),
+        ({"window": 5, "global_layers": (2, 1)}, "[2, 1] are no layers of 4 in ascending order"),
+        ({"window": 0}, "window: should be greater than 0, got 0"),
+        ({"biases": ("q",)}, "biases.0: should be 'qkv', 'out', 'gate_up' or 'down', got 'q'"),
+    ],
+)
+def test_nonsense_is_refused(changes: dict[str, object], line: str) -> None:
+    with pytest.raises(InputError) as refused:
+        small(**changes)
+    assert line in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        ("attention", {"kind": "draft"}),
+        ("compare", ({"attention": {"kind": "dense"}}, {"attention": {"kind": "draft"}})),
+    ],
+)
+def test_attention_that_is_recorded_knows_no_windows(place: str, value: object) -> None:
+    field = "compare.1.attention" if place == "compare" else place
+    with pytest.raises(InputError) as refused:
+        override(small(window=5), {f"policy.{place}": value})
+    line = f"policy.{field}.kind: what 'draft' reads is recorded without the window of 5 tokens"
+    assert line in str(refused.value)

@@ -1,0 +1,111 @@
+"""Experts: how many are fetched, what they multiply, what they hold."""
+
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+from strategies import raw_design
+
+from carsim.design import Design, Experts, build_design, load_design, override
+from carsim.errors import InputError
+from carsim.machine.decode import decode
+from carsim.technology.capacity import contents
+from carsim.workload.geometry import Video
+from carsim.workload.ops import Slice, mlp_ops
+
+
+def small(batch: int = 4, **body: object) -> Design:
+    raw = raw_design()
+    raw["policy"]["batch"] = batch
+    raw["model"]["body"] |= {"experts": {"count": 6, "active": 2}, **body}
+    return build_design(raw, "small")
+
+
+@pytest.mark.parametrize("tokens", [1, 2, 3])
+def test_expected_experts_are_the_mean_over_all_choices(tokens: int) -> None:
+    choices = list(combinations(range(5), 2))
+    touched = [len(set().union(*each)) for each in product(choices, repeat=tokens)]
+    assert Experts(count=5, active=2).touched(tokens) / 4096 == pytest.approx(
+        np.mean(touched), abs=1 / 4096
+    )
+
+
+def test_one_token_fetches_its_own_and_many_fetch_all() -> None:
+    experts = Experts(count=128, active=8)
+    assert experts.touched(np.array([0, 1, 10_000])).tolist() == [0, 8 * 4096, 128 * 4096]
+    assert Experts(count=3, active=3).touched(np.array([1, 5])).tolist() == [3 * 4096] * 2
+
+
+def test_bytes_follow_the_experts_and_products_the_tokens() -> None:
+    # Width 32, experts of 48: gate and up 3072 weights of a byte, down 1536, router 32 x 6.
+    model = small().model
+    router, gate_up, down = mlp_ops(model, 3, Slice())
+    touched = 6 * (1 - (2 / 3) ** 3)  # 4.22 of 6
+    assert router.stream_bytes == 192
+    assert gate_up.stream_bytes == pytest.approx(touched * 3072, abs=1)
+    assert down.stream_bytes == pytest.approx(touched * 1536, abs=1)
+    assert router.macs == 3 * 192
+    assert gate_up.macs == 3 * 2 * 3072
+    assert down.macs == 3 * 2 * 1536
+    # 6 choices of 5 experts: four have one token, one has two.
+    assert [(gemm.m, gemm.copies) for gemm in gate_up.gemms] == [(2, 1), (1, 4)]
+    assert gate_up.held_back
+    assert not router.held_back
+
+
+def test_shared_experts_are_fetched_once_and_multiply_every_token() -> None:
+    plain = mlp_ops(small().model, 3, Slice())
+    shared = mlp_ops(
+        small(experts={"count": 6, "active": 2, "shared_ffn_size": 10}).model, 3, Slice()
+    )
+    more = [b.stream_bytes - a.stream_bytes for a, b in zip(plain, shared, strict=True)]
+    assert more == [0, 2 * 32 * 10, 32 * 10]
+    macs = [b.macs - a.macs for a, b in zip(plain, shared, strict=True)]
+    assert macs == [0, 3 * 2 * 32 * 10, 3 * 32 * 10]
+
+
+def test_one_expert_for_all_is_the_mlp_itself_beside_its_router() -> None:
+    one = mlp_ops(small(experts={"count": 1, "active": 1}).model, 3, Slice())
+    plain = mlp_ops(small(experts=None).model, 3, Slice())
+    assert [op.stream_bytes for op in one[1:]] == [op.stream_bytes for op in plain]
+    assert [op.macs for op in one[1:]] == [op.macs for op in plain]
+
+
+def test_memory_holds_all_experts() -> None:
+    design = small()
+    held = {each.content: each.nbytes for each in contents(design, Video(9, 1, 0))}
+    # Two layers of 4 x 32 x 32 of attention, a router, and six experts of three matrices.
+    assert held["weights"] == 2 * (4096 + 192 + 6 * 3 * 32 * 48)
+
+
+def test_a_larger_batch_touches_more_experts_until_it_has_all() -> None:
+    mixtral = ["model.preset=mixtral_8x7b", "model.weights={bits: 4}"]
+    moved = [
+        sum(
+            decode(load_design("u280", [*mixtral, f"policy.batch={batch}"]), 100)
+            .simulation.totals["mlp"]
+            .dram_bytes
+        )
+        for batch in (1, 4, 64)
+    ]
+    expert, router = 32 * 3 * 4096 * 14336 / 2, 32 * 4096 * 8 / 2
+    experts = [2, 8 * (1 - 0.75**4), 8]
+    replayed = [32 * batch * 4096 * 2 for batch in (1, 4, 64)]  # outputs to the replay cache
+    wanted = [n * expert + router + cache for n, cache in zip(experts, replayed, strict=True)]
+    assert moved == pytest.approx(wanted, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        ({"model.body.experts": {"count": 4, "active": 5}}, "active: 5 of 4 experts cannot be"),
+        ({"model.body.experts": {"count": 4}}, "experts.active: is missing"),
+        ({"model.body.experts": {"count": 0, "active": 0}}, "should be greater than 0"),
+        ({"model.body.biases": ("down",)}, "biases of gate_up or down are not simulated where"),
+        ({"model.polished": ("down",)}, "polished inputs of experts are not simulated"),
+    ],
+)
+def test_nonsense_is_refused(changes: dict[str, object], line: str) -> None:
+    with pytest.raises(InputError) as refused:
+        override(small(), changes)
+    assert line in str(refused.value)
