@@ -29,6 +29,8 @@ def ready(extra=""):
     named = f"[{extra}]" if extra else ""
     sys.stderr.write(f"Installing carsim{named} and what it needs into {VENV} ...\n")
     if _read(_stamp()) != wanted:
+        if VENV.exists() and not _stamp().exists():
+            sys.exit(f"{VENV} was not made by this command; move it away or remove it first.")
         shutil.rmtree(str(VENV), ignore_errors=True)
         if subprocess.call([python, "-m", "venv", str(VENV)]):
             shutil.rmtree(str(VENV), ignore_errors=True)
@@ -36,6 +38,7 @@ def ready(extra=""):
                 f"{python} cannot make virtual environments; install its venv package "
                 "(on Debian and Ubuntu: apt install python3-venv)."
             )
+        _stamp().write_text("not finished", encoding="utf-8")
     pip = [PYTHON, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     if subprocess.call([*pip, "--editable", f".{named}"], cwd=str(ROOT)):
         sys.exit("What carsim needs could not be installed; the lines above say why.")
@@ -64,7 +67,8 @@ def _supported(pyproject):
     declared = re.search(r'requires-python = ">=3\.(\d+),<3\.(\d+)"', pyproject)
     oldest, beyond = map(int, declared.groups())
     if (3, oldest) <= sys.version_info[:2] < (3, beyond):
-        return sys.executable
+        # Not that of an environment: it may be the very one that is made anew.
+        return getattr(sys, "_base_executable", None) or sys.executable
     for minor in reversed(range(oldest, beyond)):
         name = shutil.which(f"python3.{minor}")
         # On PATH may be a launcher that stands for no installed version: only a run tells.
