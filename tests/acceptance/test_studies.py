@@ -4,13 +4,13 @@ Which studies and which points are evaluated follows from the commit, so that co
 a run can be repeated.
 """
 
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 from explore_study import write_study
+from turns import turn
 
 from carsim.errors import InputError
 from studies import run as studies
@@ -35,12 +35,6 @@ def draw(frame, path):
     Path(path).write_bytes(b"")
 """
 README = "?\n\nProse.\n\n<!-- count -->\n<!-- /count -->\n\nMore prose.\n"
-
-
-def turn() -> int:
-    """A number that another commit changes."""
-    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True)
-    return int(head.stdout[:8] or "0", 16)
 
 
 @pytest.mark.parametrize("name", NAMES)
