@@ -6,9 +6,9 @@
 Fenced blocks, by language:
 
 * ``console``: lines after ``$`` are commands, the lines that follow are what they print; a line of
-  ``...`` stands for any lines. Commands are ``carsim`` or ``.ci/carsim`` (both run as this Python's
-  ``python -m carsim``, in a terminal of 80 columns without colours) and ``echo $?`` for the exit
-  status of the command before.
+  ``...`` stands for any lines. Commands are ``carsim`` or ``python3 carsim`` (both run as this
+  Python's ``python -m carsim``, in a terminal of 80 columns without colours) and ``echo $?`` for
+  the exit status of the command before.
 * ``python``: a doctest; the blocks of a file share their names.
 * ``yaml``: the file whose name its first line gives as a comment.
 
@@ -32,7 +32,7 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
 DOCUMENTS = (README, *sorted((ROOT / "docs").glob("*.md")))
-SHARED = ("configs", "traces", "tests")
+SHARED = ("configs", "traces", "studies", "tests")
 FENCE = re.compile(
     r"(?P<skip>^<!-- not run: .+ -->\n)?^```(?P<language>\w+)\n(?P<body>.*?)^```$",
     re.MULTILINE | re.DOTALL,
@@ -106,7 +106,9 @@ def run_command(command: str, folder: Folder) -> str:
     words = shlex.split(command)
     if words == ["echo", "$?"]:
         return f"{folder.status}\n"
-    if words[0] not in ("carsim", ".ci/carsim"):
+    if words[:2] == ["python3", "carsim"]:
+        del words[0]
+    if words[0] != "carsim":
         raise ValueError(f"{command!r} is no command of carsim")
     terminal, child = pty.openpty()
     command_line = [sys.executable, "-m", "carsim", *words[1:]]

@@ -19,11 +19,12 @@ ROOT = Path(__file__).parents[2]
 TOML = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PROJECT = TOML["project"]
 
+PYTHON_HERE = sys.executable
+
 PYTHON = """#!/bin/sh
 # Stands for a Python: notes what it is asked, and makes environments that hold itself.
 echo "$*" >> "{log}"
 case "$1 $2" in
-    "--version ") echo "Python {version}" ;;
     "-c "*) exit {refuses} ;;
     "-m venv") mkdir -p "$3/bin" && cp "$0" "$3/bin/python"; exit {has_no_venv} ;;
 esac
@@ -31,44 +32,38 @@ esac
 
 
 class Checkout:
-    """A copy of what ``.ci/venv`` needs, with a Python that only notes what it is asked."""
+    """A copy of what ``.ci/venv.py`` needs, with a Python that only notes what it is asked."""
 
-    def __init__(
-        self,
-        folder: Path,
-        version: str = "3.11.7",
-        *,
-        supported: bool = True,
-        has_venv: bool = True,
-    ) -> None:
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.root = folder / "checkout"
         self.log = folder / "log"
         self.log.touch()
-        (self.root / ".ci").mkdir(parents=True)
-        for name in (".ci/venv", "pyproject.toml"):
+        self.folder = folder
+        self.monkeypatch = monkeypatch
+        for name in (".ci/venv.py", "pyproject.toml", "carsim/__main__.py"):
+            (self.root / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, self.root / name)
-        self.python = folder / "python"
-        text = PYTHON.format(
-            log=self.log,
-            version=version,
-            refuses=int(not supported),
-            has_no_venv=int(not has_venv),
-        )
-        self.python.write_text(text, encoding="utf-8")
-        self.python.chmod(0o755)
+        monkeypatch.setattr(sys, "executable", self.python("python"))
+        monkeypatch.setattr(sys, "version_info", (3, 11, 7))
+        monkeypatch.setenv("PATH", str(folder), prepend=os.pathsep)
 
-    def venv(self, *extra: str) -> tuple[subprocess.CompletedProcess[str], list[str]]:
-        """Run ``.ci/venv``; also return what was installed by it."""
+    def python(self, name: str, *, runs: bool = True, has_venv: bool = True) -> str:
+        """A further Python, on PATH."""
+        file = self.folder / name
+        text = PYTHON.format(log=self.log, refuses=int(not runs), has_no_venv=int(not has_venv))
+        file.write_text(text, encoding="utf-8")
+        file.chmod(0o755)
+        return str(file)
+
+    def ready(self, extra: str = "") -> list[str]:
+        """Call ``ready`` of ``.ci/venv.py``; what was installed by it."""
         self.log.write_text("", encoding="utf-8")
-        done = subprocess.run(
-            [self.root / ".ci/venv", *extra],
-            env=os.environ | {"PYTHON": str(self.python)},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        lines = self.log.read_text(encoding="utf-8").splitlines()
-        return done, [line.split()[-1] for line in lines if line.startswith("-m pip install")]
+        runpy.run_path(str(self.root / ".ci/venv.py"))["ready"](extra)
+        return [line.split()[-1] for line in self.asked() if line.startswith("-m pip install")]
+
+    def asked(self) -> list[str]:
+        """What its Pythons were asked."""
+        return self.log.read_text(encoding="utf-8").splitlines()
 
     def edit(self, old: str, new: str) -> None:
         """Change pyproject.toml."""
@@ -78,62 +73,89 @@ class Checkout:
         file.write_text(text.replace(old, new), encoding="utf-8")
 
 
-def test_an_environment_is_made_once(tmp_path: Path) -> None:
-    checkout = Checkout(tmp_path)
-    assert checkout.venv()[1] == ["."]
-    done, installed = checkout.venv()
-    assert (done.returncode, installed, done.stdout, done.stderr) == (0, [], "", "")
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Checkout:
+    return Checkout(tmp_path, monkeypatch)
 
 
-def test_an_extra_is_added_to_what_is_there_and_covers_it(tmp_path: Path) -> None:
-    checkout = Checkout(tmp_path)
-    checkout.venv()
-    assert checkout.venv("dev")[1] == [".[dev]"]
-    assert "-m venv" not in checkout.log.read_text(encoding="utf-8")
-    assert checkout.venv()[1] == []
-    assert checkout.venv("dev")[1] == []
+def test_an_environment_is_made_once(
+    checkout: Checkout, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert checkout.ready() == ["."]
+    assert "Installing carsim and what it needs" in capsys.readouterr().err
+    assert checkout.ready() == []
+    assert capsys.readouterr() == ("", "")
 
 
-def test_a_changed_dependency_or_a_moved_checkout_makes_it_anew(tmp_path: Path) -> None:
-    checkout = Checkout(tmp_path)
-    checkout.venv("dev")
+def test_an_extra_is_added_to_what_is_there_and_covers_it(checkout: Checkout) -> None:
+    checkout.ready()
+    assert checkout.ready("dev") == [".[dev]"]
+    assert not any(line.startswith("-m venv") for line in checkout.asked())
+    assert checkout.ready() == []
+    assert checkout.ready("dev") == []
+
+
+def test_a_changed_dependency_or_a_moved_checkout_makes_it_anew(
+    checkout: Checkout, tmp_path: Path
+) -> None:
+    checkout.ready("dev")
     checkout.edit("line-length = 100", "line-length = 99")
-    assert checkout.venv("dev")[1] == [], "settings of tools are not installed"
+    assert checkout.ready("dev") == [], "settings of tools are not installed"
     checkout.edit("simpy>=4.1,<5", "simpy>=4.1.1,<5")
-    assert checkout.venv("dev")[1] == [".[dev]"]
-    assert "-m venv" in checkout.log.read_text(encoding="utf-8")
+    assert checkout.ready("dev") == [".[dev]"]
+    assert any(line.startswith("-m venv") for line in checkout.asked())
     checkout.root = checkout.root.rename(tmp_path / "moved")
-    assert checkout.venv("dev")[1] == [".[dev]"]
+    assert checkout.ready("dev") == [".[dev]"]
 
 
-def test_an_unsupported_python_gets_one_clear_line(tmp_path: Path) -> None:
-    checkout = Checkout(tmp_path, "3.9.18", supported=False)
-    done, installed = checkout.venv()
-    assert done.returncode == 1
-    assert len(done.stderr.splitlines()) == 1
-    assert "needs Python 3.11 to 3.13" in done.stderr
-    assert "is Python 3.9.18." in done.stderr
-    assert not installed
+def test_an_unsupported_python_makes_it_with_a_supported_one_that_runs(
+    checkout: Checkout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "version_info", (3, 9, 18))
+    checkout.python("python3.13", runs=False)
+    checkout.python("python3.12")
+    assert checkout.ready() == ["."]
+
+
+def test_no_supported_python_gets_one_clear_line(
+    checkout: Checkout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "version_info", (3, 9, 18))
+    monkeypatch.setattr(sys, "version", "3.9.18 (main)")
+    for minor in (11, 12, 13):
+        checkout.python(f"python3.{minor}", runs=False)
+    with pytest.raises(SystemExit, match=r"needs Python 3\.11 to 3\.13; this is 3\.9\.18\."):
+        checkout.ready()
     assert not (checkout.root / ".venv").exists()
 
 
-def test_a_python_without_venv_leaves_nothing_behind(tmp_path: Path) -> None:
-    checkout = Checkout(tmp_path, has_venv=False)
-    done, installed = checkout.venv()
-    assert done.returncode == 1
-    assert "venv package" in done.stderr
-    assert not installed
+def test_a_python_without_venv_leaves_nothing_behind(checkout: Checkout) -> None:
+    checkout.python("python", has_venv=False)
+    with pytest.raises(SystemExit, match="venv package"):
+        checkout.ready()
     assert not (checkout.root / ".venv").exists()
+
+
+def test_the_package_folder_of_a_checkout_is_a_command(checkout: Checkout) -> None:
+    checkout.ready()
+    subprocess.run([PYTHON_HERE, checkout.root / "carsim", "run", "zcu102"], check=True)
+    assert checkout.asked()[-1] == "-m carsim run zcu102"
+
+
+def test_an_installed_package_folder_is_a_command_as_well(tmp_path: Path) -> None:
+    (tmp_path / "carsim").symlink_to(ROOT / "carsim")
+    command = [PYTHON_HERE, tmp_path / "carsim", "--version"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("carsim, version ")
 
 
 def test_supported_pythons_are_the_same_everywhere() -> None:
-    script = (ROOT / ".ci/venv").read_text(encoding="utf-8")
-    match = re.search(r"^oldest=(\d+) newest=(\d+)$", script, re.MULTILINE)
+    match = re.fullmatch(r">=3\.(\d+),<3\.(\d+)", PROJECT["requires-python"])
     assert match is not None
-    oldest, newest = map(int, match.groups())
-    assert PROJECT["requires-python"] == f">=3.{oldest},<3.{newest + 1}"
     declared = [line for line in PROJECT["classifiers"] if re.search(r"Python :: 3\.\d+$", line)]
-    expected = [f"Programming Language :: Python :: 3.{v}" for v in range(oldest, newest + 1)]
+    expected = [
+        f"Programming Language :: Python :: 3.{v}" for v in range(*map(int, match.groups()))
+    ]
     assert declared == expected
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-NOTEBOOK = Path(__file__).parents[2] / "studies" / "notebook" / "explore.ipynb"
+NOTEBOOK = Path(__file__).parents[2] / "docs" / "notebooks" / "explorer.ipynb"
 NUMBER = re.compile(r"[-+]?\d[\d.,]*")
 
 

@@ -1,0 +1,355 @@
+"""Make the pages of the reference and the gallery from the code and the studies.
+
+    python docs/generate.py
+
+The tests compare what :func:`pages` returns with the files that are committed.
+"""
+
+import json
+import os
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
+sys.path.insert(0, str(ROOT))
+
+from carsim.cli import COMMANDS, carsim  # noqa: E402
+from carsim.decoder.recipe import recipe_schema  # noqa: E402
+from carsim.design.document import design_schema  # noqa: E402
+from carsim.design.load import load_design, shipped_designs, shipped_presets  # noqa: E402
+from carsim.explore.study import study_schema  # noqa: E402
+from carsim.metrics import METRICS  # noqa: E402
+
+NOTE = "*Made by `python docs/generate.py` from {}; change it there.*"
+Schema = dict[str, Any]
+
+
+def pages() -> dict[str, str]:
+    """The text of every page that is made, by its path in docs."""
+    made = {
+        "reference/commands.md": commands_page(),
+        "reference/metrics.md": metrics_page(),
+        "reference/presets.md": presets_page(),
+        "gallery.md": gallery_page(),
+    }
+    for kind, (schema_of, opening) in FILES.items():
+        made[f"reference/{kind}.md"] = fields_page(kind, schema_of(), opening)
+        made[f"schema/{kind}.json"] = json.dumps(schema_of(), indent=2) + "\n"
+    return made
+
+
+FILES = {
+    "design": (
+        design_schema,
+        "A design says what is built, and what is decoded on it. Shipped ones: "
+        "[presets](presets.md#designs). How to write one: "
+        "[architect](../architect.md#a-design-of-your-own).",
+    ),
+    "study": (
+        study_schema,
+        "A study says which designs a sweep or a search evaluates: [explorer](../explorer.md).",
+    ),
+    "recipe": (
+        recipe_schema,
+        "A recipe says what `carsim capture` decodes, and how: "
+        "[traces](../../traces/README.md#recipes).",
+    ),
+}
+
+
+def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """A table of Markdown."""
+    head = list(head)
+    lines = [
+        head,
+        ["---"] * len(head),
+        *([cell.replace("|", "\\|") for cell in row] for row in rows),
+    ]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+
+
+def page(title: str, source: str, *parts: str) -> str:
+    """A page of these paragraphs, without empty ones."""
+    return (
+        "\n\n".join(p.strip("\n") for p in (f"# {title}", NOTE.format(source), *parts) if p) + "\n"
+    )
+
+
+def sentence(text: str) -> str:
+    """One paragraph, without the roles of Sphinx, on one line."""
+    text = re.sub(r":\w+:`~?([\w.]+\.)?(\w+)`", r"`\2`", text)
+    return " ".join(re.sub(r"``([^`]+)``", r"`\1`", text).split())
+
+
+# Commands
+
+
+def commands_page() -> str:
+    """Every command with its arguments and options, as its help has them."""
+    parts = [
+        "`carsim` stands for `python3 carsim` in a checkout. Every command has `--help`; most have "
+        "`--json`, which prints one JSON document and nothing else. "
+        "Exit status: [questions](../questions.md#exit-status).",
+        table(
+            ("command", "what it does"),
+            ((f"[carsim {name}](#carsim-{name})", text) for name, text in COMMANDS.items()),
+        ),
+    ]
+    context = click.Context(carsim, info_name="carsim")
+    for name in COMMANDS:
+        command = carsim.get_command(context, name)
+        assert command is not None
+        parts += command_parts(command, click.Context(command, context, name), "##")
+    return page("Commands", "the commands", *parts)
+
+
+def command_parts(command: click.Command, context: click.Context, level: str) -> Iterator[str]:
+    """Heading, usage, help and options of a command, then those of its subcommands."""
+    yield f"{level} {context.command_path}"
+    usage = " ".join(command.collect_usage_pieces(context))
+    yield f"```text\n{context.command_path} {usage}\n```"
+    yield paragraphs(command.help or "")
+    options = [param for param in command.get_params(context) if isinstance(param, click.Option)]
+    records = [option.get_help_record(context) for option in options if option.name != "help"]
+    if records:
+        told = ((f"`{record[0]}`", record[1]) for record in records if record)
+        yield table(("option", "meaning"), told)
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            child = command.get_command(context, name)
+            assert child is not None
+            yield from command_parts(child, click.Context(child, context, name), f"{level}#")
+
+
+def paragraphs(text: str) -> str:
+    """A docstring as paragraphs of one line each."""
+    return "\n\n".join(sentence(part) for part in text.split("\n\n"))
+
+
+# Metrics
+
+
+def metrics_page() -> str:
+    """Every figure with unit, meaning and formula."""
+    return page(
+        "Metrics",
+        "`carsim/metrics/table.py`",
+        "The figures of a row, which is one policy on one design. Names are those of JSON, CSV, "
+        "frames, and the objectives and constraints of studies. `carsim metrics` prints the same.",
+        table(
+            ("name", "unit", "better", "meaning", "formula"),
+            (
+                (
+                    f"`{metric.name}`",
+                    metric.unit,
+                    metric.better or "",
+                    sentence(metric.meaning),
+                    f"`{metric.formula}`" if metric.formula else "",
+                )
+                for metric in METRICS.values()
+            ),
+        ),
+    )
+
+
+# Fields
+
+
+def fields_page(kind: str, schema: Schema, opening: str) -> str:
+    """Every section of a file of YAML, with its fields."""
+    return page(
+        f"Fields of a {kind}",
+        f"the code; [schema/{kind}.json](../schema/{kind}.json) says the same to editors",
+        opening,
+        *Fields(schema).parts(),
+    )
+
+
+class Fields:
+    """The sections of a schema, each once, in the order in which a reader meets them."""
+
+    def __init__(self, schema: Schema) -> None:
+        self.schema = schema
+        self.seen: set[str] = set()
+
+    def parts(self) -> Iterator[str]:
+        """The file itself, then all sections below it."""
+        yield from self.section(self.schema, "", "")
+
+    def section(self, found: Schema, path: str, name: str) -> Iterator[str]:
+        """Heading, docstring and fields of a section, then its subsections."""
+        properties: dict[str, Schema] = found.get("properties", {})
+        kind = properties.get("kind", {}).get("const")
+        if path:
+            yield f"## {path}{f', kind {kind}' if kind else ''}"
+            yield docstring(found)[0]
+        shown = {key: value for key, value in properties.items() if key != "kind"}
+        if shown:
+            notes = docstring(found)[1]
+            required = found.get("required", ())
+            yield table(
+                ("field", "value", "default", "meaning"),
+                (
+                    (
+                        f"`{key}`",
+                        self.value(field),
+                        default(field, key in required),
+                        sentence(field.get("description", notes.get(key, self.opening(field)))),
+                    )
+                    for key, field in shown.items()
+                ),
+            )
+        for key, field in shown.items():
+            below = f"{path}.{key}" if path else key
+            for reference in references(field):
+                if field.get("type") == "object":
+                    below = f"{path}.{key}.NAME"
+                if reference not in self.seen:
+                    self.seen.add(reference)
+                    yield from self.section(self.schema["$defs"][reference], below, reference)
+
+    def opening(self, field: Schema) -> str:
+        """The first sentence on the section that a field holds."""
+        texts = [docstring(self.schema["$defs"][name])[0] for name in references(field)]
+        return texts[0].partition(". ")[0].split("\n\n")[0].rstrip(".") if len(texts) == 1 else ""
+
+    def value(self, field: Schema) -> str:
+        """What a field may be."""
+        if "enum" in field:
+            return ", ".join(f"`{each}`" for each in field["enum"])
+        if "const" in field:
+            return f"`{field['const']}`"
+        for several in ("anyOf", "oneOf"):
+            if several in field:
+                found = [self.value(each) for each in field[several] if each.get("type") != "null"]
+                return " or ".join(dict.fromkeys(found))
+        if "$ref" in field:
+            kind = self.schema["$defs"][field["$ref"].rpartition("/")[2]]["properties"].get(
+                "kind", {}
+            )
+            return f"`kind: {kind['const']}`" if "const" in kind else "section"
+        of = field.get("type")
+        if of == "array":
+            return f"list of {self.value(field['items'])}" if "items" in field else "list"
+        if of == "object":
+            if "preset" in field.get("properties", {}):
+                return "`preset: NAME`"
+            if "from" in field.get("properties", {}):
+                return "`from: FILE`"
+            inner = field.get("additionalProperties")
+            return (
+                f"by name, {self.value(inner)}" if isinstance(inner, dict) else "names and values"
+            )
+        words = {"integer": "whole number", "boolean": "`true`, `false`", "string": "text"}
+        return words.get(of or "", of or "anything") + limits(field)
+
+
+def docstring(found: Schema) -> tuple[str, dict[str, str]]:
+    """Paragraphs of a docstring, and what it says of attributes."""
+    text, _, attributes = found.get("description", "").partition("Attributes:")
+    notes = re.findall(r"^ *(\w+): ((?:.|\n(?! *\w+: ))*)", attributes, re.MULTILINE)
+    return paragraphs(text.strip()), {name: sentence(note).rstrip(".") for name, note in notes}
+
+
+def references(field: Schema) -> Iterator[str]:
+    """Names of the sections that a field may hold."""
+    if "$ref" in field:
+        yield field["$ref"].rpartition("/")[2]
+    for several in ("anyOf", "oneOf"):
+        for each in field.get(several, ()):
+            yield from references(each)
+    for inner in (field.get("items"), field.get("additionalProperties")):
+        if isinstance(inner, dict):
+            yield from references(inner)
+
+
+def limits(field: Schema) -> str:
+    """The range of a number, without ends that only catch nonsense."""
+    signs = (
+        ("exclusiveMinimum", ">"),
+        ("minimum", "≥"),
+        ("exclusiveMaximum", "<"),
+        ("maximum", "≤"),
+    )
+    told = [f"{sign} {field[key]:,}" for key, sign in signs if abs(field.get(key, 1e9)) < 1e9]
+    return f" {', '.join(told)}" if told else ""
+
+
+def default(field: Schema, required: bool) -> str:
+    """The default as YAML has it."""
+    if required:
+        return "required"
+    value = field.get("default")
+    if value is None:
+        return ""
+    if value in ("", [], {}):
+        return "empty"
+    if isinstance(value, dict) and "source" in value:
+        return f"`{value['value']:g}` ({value['low']:g} to {value['high']:g}): {value['source']}"
+    return f"`{json.dumps(value)}`".replace('"', "")
+
+
+# Presets
+
+
+def presets_page() -> str:
+    """Shipped designs, and presets of boards, models and energy."""
+    designs = {name: load_design(name).description for name in sorted(shipped_designs())}
+    listed = {"designs": designs, **shipped_presets()}
+    parts = []
+    for section, named in listed.items():
+        rows = ((f"`{name}`", sentence(text)) for name, text in named.items())
+        parts += [f"## {section.capitalize()}", table(("name", "what it is"), rows)]
+    return page(
+        "Designs and presets",
+        "the files that carsim ships",
+        "`carsim run NAME` takes a design, `board: {preset: NAME}` a preset, of which a design may "
+        "change single keys. `carsim config show NAME` spells everything out. Sources of the "
+        "figures are in the files (`carsim/design/presets`).",
+        *parts,
+    )
+
+
+# Gallery
+
+
+def gallery_page() -> str:
+    """Every question of the studies, its answer and its figures."""
+    parts = [
+        "Each study asks one question of the design space, of decisions, or of carsim itself. "
+        "Its folder has the method, the numbers, and the command that remakes it."
+    ]
+    text = (ROOT / "studies" / "README.md").read_text(encoding="utf-8")
+    for line in text.splitlines():
+        group = re.fullmatch(r"\| \*\*(.+)\*\* \| \|", line)
+        study = re.fullmatch(r"\| (.+) \| \[\w+\]\((\w+)/README.md\) \|", line)
+        if group:
+            parts.append(f"## {group[1]}")
+        if study:
+            parts += study_parts(study[1], ROOT / "studies" / study[2])
+    return page("Gallery of studies", "the studies", *parts)
+
+
+def study_parts(question: str, folder: Path) -> Iterator[str]:
+    """Question, answer and figures of a study."""
+    home = os.path.relpath(folder, DOCS)
+    text = (folder / "README.md").read_text(encoding="utf-8")
+    yield f"### {question}"
+    answer = next(part for part in text.split("\n\n") if not part.startswith("#"))
+    answer = re.sub(r"\]\((?!https?:)([^)]+)\)", rf"]({home}/\1)", answer)
+    yield f"{answer.replace('**Finding.** ', '').strip()} [How]({home}/README.md)"
+    for figure in sorted(folder.glob("*.png")):
+        yield f"![Figure of the study, {figure.stem}]({home}/{figure.name})"
+
+
+if __name__ == "__main__":
+    for name, content in pages().items():
+        target = DOCS / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(content, encoding="utf-8")
