@@ -108,6 +108,16 @@ def test_a_changed_dependency_or_a_moved_checkout_makes_it_anew(
     assert checkout.ready("dev") == [".[dev]"]
 
 
+def test_an_environment_of_ones_own_is_added_to(checkout: Checkout) -> None:
+    own = checkout.root / ".venv" / "own.txt"
+    own.parent.mkdir()
+    own.touch()
+    assert checkout.ready() == ["."]
+    checkout.edit("simpy>=4.1,<5", "simpy>=4.1.1,<5")
+    assert checkout.ready() == ["."]
+    assert own.exists()
+
+
 def test_an_unsupported_python_makes_it_with_a_supported_one_that_runs(
     checkout: Checkout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -143,7 +153,7 @@ def test_the_package_folder_of_a_checkout_is_a_command(checkout: Checkout) -> No
 
 
 def test_an_installed_package_folder_is_a_command_as_well(tmp_path: Path) -> None:
-    (tmp_path / "carsim").symlink_to(ROOT / "carsim")
+    shutil.copytree(ROOT / "carsim", tmp_path / "carsim")
     command = [PYTHON_HERE, tmp_path / "carsim", "--version"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
     assert done.stdout.startswith("carsim, version ")
