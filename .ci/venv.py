@@ -70,7 +70,8 @@ def _supported(pyproject):
     declared = re.search(r'requires-python = ">=3\.(\d+),<3\.(\d+)"', pyproject)
     oldest, beyond = map(int, declared.groups())
     if (3, oldest) <= sys.version_info[:2] < (3, beyond):
-        return sys.executable
+        # Not that of an environment: it may be the very one that is made anew.
+        return getattr(sys, "_base_executable", None) or sys.executable
     for minor in reversed(range(oldest, beyond)):
         name = shutil.which(f"python3.{minor}")
         # On PATH may be a launcher that stands for no installed version: only a run tells.

@@ -7,7 +7,7 @@ if not __package__:  # this folder itself was run: look for modules beside it, n
     import runpy
     from pathlib import Path
 
-    checkout = Path(folder).resolve().parent
+    checkout = Path(folder).absolute().parent
     sys.path.insert(0, str(checkout))
     if (checkout / ".ci" / "venv.py").exists():
         runpy.run_path(str(checkout / ".ci" / "venv.py"))["run"](["-m", "carsim", *sys.argv[1:]])
