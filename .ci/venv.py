@@ -29,16 +29,7 @@ def ready(extra=""):
     named = f"[{extra}]" if extra else ""
     sys.stderr.write(f"Installing carsim{named} and what it needs into {VENV} ...\n")
     if _read(_stamp()) != wanted:
-        if VENV.exists() and not _stamp().exists():
-            sys.exit(f"{VENV} was not made by this command; move it away or remove it first.")
-        shutil.rmtree(str(VENV), ignore_errors=True)
-        if subprocess.call([python, "-m", "venv", str(VENV)]):
-            shutil.rmtree(str(VENV), ignore_errors=True)
-            sys.exit(
-                f"{python} cannot make virtual environments; install its venv package "
-                "(on Debian and Ubuntu: apt install python3-venv)."
-            )
-        _stamp().write_text("not finished", encoding="utf-8")
+        _make(python, moved=not (_read(_stamp()) or wanted).startswith(f"{ROOT}\n"))
     pip = [PYTHON, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     if subprocess.call([*pip, "--editable", f".{named}"], cwd=str(ROOT)):
         sys.exit("What carsim needs could not be installed; the lines above say why.")
@@ -52,6 +43,18 @@ def run(command, extra=""):
     if os.name == "nt":
         sys.exit(subprocess.call([PYTHON, *command]))
     os.execv(PYTHON, [PYTHON, *command])
+
+
+def _make(python, moved):
+    """Make the environment, or mend what is there; scripts of a moved one name old paths."""
+    new = moved or not VENV.exists()
+    if subprocess.call([python, "-m", "venv", str(VENV), *(["--clear"] if moved else [])]):
+        if new:
+            shutil.rmtree(str(VENV), ignore_errors=True)
+        sys.exit(
+            f"{python} cannot make virtual environments; install its venv package "
+            "(on Debian and Ubuntu: apt install python3-venv)."
+        )
 
 
 def _stamp(extra=""):

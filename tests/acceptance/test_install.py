@@ -109,6 +109,16 @@ def test_a_changed_dependency_or_a_moved_checkout_makes_it_anew(
     assert checkout.ready("dev") == [".[dev]"]
 
 
+def test_an_environment_of_ones_own_is_added_to(checkout: Checkout) -> None:
+    own = checkout.root / ".venv" / "own.txt"
+    own.parent.mkdir()
+    own.touch()
+    assert checkout.ready() == ["."]
+    checkout.edit("simpy>=4.1,<5", "simpy>=4.1.1,<5")
+    assert checkout.ready() == ["."]
+    assert own.exists()
+
+
 def test_an_unsupported_python_makes_it_with_a_supported_one_that_runs(
     checkout: Checkout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -135,13 +145,6 @@ def test_a_python_without_venv_leaves_nothing_behind(checkout: Checkout) -> None
     with pytest.raises(SystemExit, match="venv package"):
         checkout.ready()
     assert not (checkout.root / ".venv").exists()
-
-
-def test_an_environment_of_somebody_else_is_left_alone(checkout: Checkout) -> None:
-    (checkout.root / ".venv").mkdir()
-    with pytest.raises(SystemExit, match=r"\.venv was not made by this command"):
-        checkout.ready()
-    assert (checkout.root / ".venv").exists()
 
 
 def test_the_package_folder_of_a_checkout_is_a_command(checkout: Checkout) -> None:
