@@ -5,6 +5,7 @@
 The tests compare what :func:`pages` returns with the files that are committed.
 """
 
+import inspect
 import json
 import os
 import re
@@ -24,6 +25,7 @@ from carsim.decoder.recipe import recipe_schema  # noqa: E402
 from carsim.design.document import design_schema  # noqa: E402
 from carsim.design.load import load_design, shipped_designs, shipped_presets  # noqa: E402
 from carsim.explore.study import study_schema  # noqa: E402
+from carsim.memory.base import MemoryStandard  # noqa: E402
 from carsim.metrics import METRICS  # noqa: E402
 
 NOTE = "*Made by `python docs/generate.py` from {}; change it there.*"
@@ -191,7 +193,7 @@ class Fields:
             yield docstring(found)[0]
         shown = {key: value for key, value in properties.items() if key != "kind"}
         if shown:
-            notes = docstring(found)[1]
+            notes = docstring(found)[1] | (STANDARD if name == "Timings" else {})
             required = found.get("required", ())
             yield table(
                 ("field", "value", "default", "meaning"),
@@ -255,6 +257,10 @@ def docstring(found: Schema) -> tuple[str, dict[str, str]]:
     text, _, attributes = found.get("description", "").partition("Attributes:")
     notes = re.findall(r"^ *(\w+): ((?:.|\n(?! *\w+: ))*)", attributes, re.MULTILINE)
     return paragraphs(text.strip()), {name: sentence(note).rstrip(".") for name, note in notes}
+
+
+STANDARD = docstring({"description": inspect.cleandoc(MemoryStandard.__doc__ or "")})[1]
+"""What timings of a memory mean: those of a standard."""
 
 
 def references(field: Schema) -> Iterator[str]:

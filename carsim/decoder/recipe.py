@@ -62,10 +62,12 @@ class _Strict(BaseModel):
 class ClipRecipe(_Strict):
     """One clip, which becomes one guidance pair; see :class:`~carsim.decoder.content.Clip`."""
 
-    photo: str
-    motion: Literal["pan", "zoom", "rotate", "cut", "bounce"]
-    speed: NonNegativeFloat
-    seed: NonNegativeInt = 0
+    photo: str = Field(description="name of the photograph")
+    motion: Literal["pan", "zoom", "rotate", "cut", "bounce"] = Field(description="how it moves")
+    speed: NonNegativeFloat = Field(
+        description="pixels per frame; at the border of the frame for zoom and rotate"
+    )
+    seed: NonNegativeInt = Field(0, description="chooses place, direction, digits and colours")
 
     @property
     def clip(self) -> Clip:

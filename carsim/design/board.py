@@ -28,8 +28,8 @@ class Board(GrownSection):
     )
     """Fields on which no time depends; they decide what fits and what it costs."""
 
-    name: str
-    device: str
+    name: str = Field(description="what outputs call it")
+    device: str = Field(description="part number of the device")
     fabric_clock_mhz: ClockMhz = Field(description="clock of the design's fabric")
     technology: SerializeAsAny[TechnologySection] = Field(
         DefaultTechnology(), description="what designs are built in"
@@ -43,7 +43,9 @@ class Board(GrownSection):
     placement: Placement | None = Field(
         None, description="which memory holds what in designs that do not say; part of no design"
     )
-    memories: dict[str, Memory] = Field(min_length=1)
+    memories: dict[str, Memory] = Field(
+        min_length=1, description="external memories by name, such as ps_ddr"
+    )
 
     @field_validator("lut", "dsp", "bram36", mode="before")
     @classmethod

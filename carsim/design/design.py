@@ -16,7 +16,7 @@ from carsim.workload.model import Model
 class Design(Section):
     """Board, machine, model, policy and energy constants; nothing else is needed but a trace."""
 
-    name: str
+    name: str = Field(description="what outputs call it; that of the file if absent")
     description: str = Field("", description="one sentence on what this design is for")
     board: Board
     machine: Machine

@@ -47,7 +47,11 @@ class Array(Section):
     weight_load: WeightLoad = Field(
         "none", description="what it costs to bring a tile of weights into the array"
     )
-    arithmetic: Arithmetic = "int8"
+    arithmetic: Arithmetic = Field(
+        "int8",
+        description="widths of the operands: int4 is W4A4, int4x8 W4A8; wider ones are taken as "
+        "rounded",
+    )
     pipeline_cycles: NonNegativeInt = Field(
         16,
         description="fill and drain of one matrix product on dot products; those of a systolic "
@@ -63,7 +67,7 @@ class Array(Section):
 class Vector(Section):
     """The vector unit of one core: norms, rotary embedding, softmax, SiLU, residual sums."""
 
-    lanes: PositiveInt
+    lanes: PositiveInt = Field(description="element operations per cycle")
     pipeline_cycles: NonNegativeInt = Field(
         24, description="fill and drain of one vector operation"
     )
@@ -95,10 +99,10 @@ class AttentionUnit(Section):
 class Placement(Section):
     """Which memory of the board holds what, by name."""
 
-    weights: str
-    kv: str
-    replay: str
-    head: str
+    weights: str = Field(description="memory of the weights")
+    kv: str = Field(description="memory of keys and values")
+    replay: str = Field(description="memory of the replay cache")
+    head: str = Field(description="memory of the head's weights")
 
 
 class Machine(GrownSection):
@@ -108,7 +112,7 @@ class Machine(GrownSection):
 
     obsolete: ClassVar = {"prefetch": "fetching ahead across phases is bounded, not modelled"}
 
-    cores: Cores
+    cores: Cores = Field(description="cores, all alike")
     array: Array
     vector: Vector
     weight_buffer_kib: PositiveInt = Field(description="per core, all tiles of the double buffer")

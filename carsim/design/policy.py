@@ -29,9 +29,9 @@ SetSize = Annotated[int, Field(gt=0, le=1024)]
 class Compared(Section):
     """A row of a comparison."""
 
-    attention: Attention = Dense()
-    schedule: Schedule = BASELINE.kind
-    replay: bool = True
+    attention: Attention = Field(Dense(), description="attention of the row")
+    schedule: Schedule = Field(BASELINE.kind, description="schedule of the row")
+    replay: bool = Field(True, description="whether MLPs replay in it")
 
 
 class Policy(GrownSection):
@@ -53,8 +53,11 @@ class Policy(GrownSection):
     schedule: Schedule = Field(
         DEFAULT.kind, description="who computes the sequences that do not replay"
     )
-    decision_scope: Scope = "row"
-    attention: Attention = Dense()
+    decision_scope: Scope = Field(
+        "row",
+        description="who decides together: each row, both rows of a guidance pair, or the batch",
+    )
+    attention: Attention = Field(Dense(), description="which cached keys a step reads")
     sparse_attention: Streaming = Field(
         Streaming(), description="the sparse alternative that a run compares with"
     )

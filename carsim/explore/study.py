@@ -42,32 +42,45 @@ class Sampling(_Part):
     hypercube: each axis is cut into as many strata as there are points, and each is met once.
     """
 
-    method: Literal["grid", "random", "lhs"] = "grid"
-    points: Count | None = None
-    seed: Seed = 0
+    method: Literal["grid", "random", "lhs"] = Field(
+        "grid", description="all points, independent draws, or a Latin hypercube"
+    )
+    points: Count | None = Field(None, description="how many to draw; grid takes all")
+    seed: Seed = Field(0, description="of the draws")
 
 
 class StudyFile(_Part):
     """A study file as written, before its axes are read and its files opened."""
 
-    name: str | None = None
-    description: str = ""
+    name: str | None = Field(None, description="what outputs call it; that of the file if absent")
+    description: str = Field("", description="one sentence on the question")
     design: str = Field(description="a design file beside the study, or a shipped name")
     traces: Texts = Field(
         min_length=1, description="trace files, relative to the study, or names of traces"
     )
     set: dict[str, Any] = Field(default_factory=dict, description="fields that all points share")
-    axes: dict[str, Any] = Field(min_length=1)
+    axes: dict[str, Any] = Field(
+        min_length=1, description="field, or name of an axis with choice, and its values"
+    )
     sampling: Sampling = Sampling()
-    filters: Texts = ()
-    resample: Seed | None = None
-    fidelity: Literal["fluid", "tile"] = "fluid"
+    filters: Texts = Field(
+        (), description="conditions on fields that a point must meet to be evaluated"
+    )
+    resample: Seed | None = Field(
+        None,
+        description="seed of rows that are drawn again where a batch needs more than a trace has",
+    )
+    fidelity: Literal["fluid", "tile"] = Field(
+        "fluid", description="of every point, as in carsim run"
+    )
     baseline: bool = Field(True, description="simulate dense decoding, too, for the speed-up")
     allow_misfit: bool = Field(False, description="simulate points that do not fit as well")
     quality: str | None = Field(None, description="CSV of measured quality, relative to the study")
-    quality_sampling: str = "greedy"
-    objectives: dict[str, Direction] | Texts = ()
-    constraints: Texts = ()
+    quality_sampling: str = Field("greedy", description="sampling under which quality was measured")
+    objectives: dict[str, Direction] | Texts = Field(
+        (), description="metrics, each with min or max if not as usual"
+    )
+    constraints: Texts = Field((), description="conditions on metrics that an answer must meet")
 
 
 @dataclass(frozen=True)

@@ -125,7 +125,7 @@ class Timings(Section):
     trtp_nck: PositiveInt | None = None
     tdqsck_nck: NonNegativeInt | None = None
     trefi_ns: PositiveInt | None = None
-    trfc_ns: PositiveInt | None = None
+    trfc_ns: PositiveInt | None = Field(None, description="length of an all-bank refresh")
 
 
 class Memory(GrownSection):
@@ -135,7 +135,7 @@ class Memory(GrownSection):
 
     standard: str = Field(description="name of the standard, such as DDR4-2133")
     timings: Timings | None = Field(None, description="of this part, instead of the standard's")
-    channels: PositiveInt = 1
+    channels: PositiveInt = Field(1, description="independent channels")
     channel_bits: PositiveInt = Field(64, description="data bits of one channel, without ECC")
     mapping: Literal["rcb", "bgi"] | None = Field(
         None, description="address mapping (carsim dram --mapping); the standard's usual if absent"
@@ -143,7 +143,7 @@ class Memory(GrownSection):
     interleave_bytes: PositiveInt | None = Field(
         None, description="contiguous bytes on a channel before the next one; absent: no interleave"
     )
-    capacity_gib: PositiveFloat
+    capacity_gib: PositiveFloat = Field(description="all of it, what is reserved included")
     reserve_mib: NonNegativeFloat = Field(
         0.0, description="kept for the operating system, program and activations"
     )

@@ -92,18 +92,22 @@ class Ann(AttentionPolicy):
     records: ClassVar[bool] = True
 
     kind: Literal["ann"] = "ann"
-    search: Literal["lsh", "quantised"] = "lsh"
+    search: Literal["lsh", "quantised"] = Field(
+        "lsh", description="by signatures, or by products with keys in few bits"
+    )
     tables: Tables = 4
-    bits: Annotated[int, Field(ge=0, le=MOST_BITS)] = 6
-    seed: NonNegativeInt = 0
+    bits: Annotated[int, Field(ge=0, le=MOST_BITS)] = Field(
+        6, description="with search lsh: bits of a signature"
+    )
+    seed: NonNegativeInt = Field(0, description="with search lsh: of the hyperplanes")
     keep: Annotated[float, Field(gt=0, le=1)] = Field(
         0.25, description="share of the tokens between sinks and window"
     )
     key_bits: Annotated[int, Field(ge=2, le=EXACT_BITS)] = Field(
         4, description=f"per element of a key that is searched; {EXACT_BITS}: as it is"
     )
-    sinks: NonNegativeInt = 4
-    window: PositiveInt = 16
+    sinks: NonNegativeInt = Field(4, description="first tokens that are always read")
+    window: PositiveInt = Field(16, description="newest tokens that are always read")
 
     @classmethod
     def trivial(cls) -> "Ann":

@@ -66,7 +66,9 @@ class Draft(AttentionPolicy):
     records: ClassVar[bool] = True
 
     kind: Literal["draft"] = "draft"
-    block_tokens: Annotated[int, Field(gt=0, le=4096)] = 16
+    block_tokens: Annotated[int, Field(gt=0, le=4096)] = Field(
+        16, description="video tokens of a block"
+    )
     keep: Annotated[float, Field(gt=0, le=1)] = Field(
         0.25, description="share of the complete blocks that is read"
     )
@@ -79,8 +81,10 @@ class Draft(AttentionPolicy):
         8, description=f"per element of what is kept; {EXACT_BITS} keeps it as it is"
     )
     tables: Tables = 4
-    bits: Annotated[int, Field(gt=0, le=MOST_UNION_BITS)] = 6
-    seed: NonNegativeInt = 0
+    bits: Annotated[int, Field(gt=0, le=MOST_UNION_BITS)] = Field(
+        6, description="with scorer lsh: bits of a signature"
+    )
+    seed: NonNegativeInt = Field(0, description="with scorer lsh: of the hyperplanes")
 
     @classmethod
     def trivial(cls) -> "Draft":

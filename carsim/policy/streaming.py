@@ -3,6 +3,7 @@
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+from pydantic import Field
 
 from carsim.policy.base import AttentionPolicy, Bools, Ints, KvReads, Query, Selection
 from carsim.section import MOST, NonNegativeInt, PositiveInt
@@ -16,8 +17,10 @@ class Streaming(AttentionPolicy):
     paper: ClassVar[str] = "arXiv 2309.17453"
 
     kind: Literal["streaming"] = "streaming"
-    sinks: NonNegativeInt = 4
-    window: PositiveInt = 256
+    sinks: NonNegativeInt = Field(4, description="first tokens that are always read")
+    window: PositiveInt = Field(
+        256, description="newest tokens that are read, the current one included"
+    )
 
     @classmethod
     def trivial(cls) -> "Streaming":

@@ -46,8 +46,10 @@ class InputChange(ReplayRule):
     known_at: ClassVar[Point] = "residual"
 
     kind: Literal["input_change"] = "input_change"
-    bits: Annotated[int, Field(ge=2, le=16)] | None = 8
-    elements: Elements = None
+    bits: Annotated[int, Field(ge=2, le=16)] | None = Field(
+        8, description="bits of an element of the held inputs"
+    )
+    elements: Elements = Field(None, description="elements that are compared; all if absent")
 
     @property
     def text(self) -> str:

@@ -4,6 +4,7 @@ import math
 from typing import ClassVar, Literal
 
 import numpy as np
+from pydantic import Field
 
 from carsim.policy.base import Array
 from carsim.replay.base import MachineShape, Point, ReplayRule, RuleWork, Seen
@@ -35,9 +36,13 @@ class Tas(ReplayRule):
     known_at: ClassVar[Point] = "q"
 
     kind: Literal["tas"] = "tas"
-    form: TasForm = "released"
-    head: NonNegativeInt | None = None
-    offset: Literal[0, 1] = 0
+    form: TasForm = Field(
+        "released", description="query before the rotary embedding (released), or after it (paper)"
+    )
+    head: NonNegativeInt | None = Field(
+        None, description="the score of this head alone; the mean over all if absent"
+    )
+    offset: Literal[0, 1] = Field(0, description="1 scores the key one place later")
 
     @property
     def text(self) -> str:

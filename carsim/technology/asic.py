@@ -240,7 +240,7 @@ class Asic(Technology, GrownSection):
     later: ClassVar[frozenset[str]] = frozenset({"node"})
 
     kind: Literal["asic"] = "asic"
-    node: Literal["28nm", "16nm", "7nm"] = "28nm"
+    node: Literal["28nm", "16nm", "7nm"] = Field("28nm", description="process of the constants")
     area_mm2: PositiveFloat = Field(description="area for cores, buffers and control")
     leakage_w_per_mm2: Constant = NODES["28nm"].leakage_w_per_mm2
     clock_uw_per_mhz_mm2: Constant = NODES["28nm"].clock_uw_per_mhz_mm2

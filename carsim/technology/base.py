@@ -30,10 +30,10 @@ NO_FPGA = "for a chip that is no FPGA write technology: {kind: asic, area_mm2: .
 class Constant(Section):
     """A constant with the interval in which it is believed to lie, and where it comes from."""
 
-    value: NonNegativeFloat
-    low: NonNegativeFloat
-    high: NonNegativeFloat
-    source: str = Field(min_length=8)
+    value: NonNegativeFloat = Field(description="the best estimate")
+    low: NonNegativeFloat = Field(description="least that is believed")
+    high: NonNegativeFloat = Field(description="most that is believed")
+    source: str = Field(min_length=8, description="where the value comes from")
 
     @model_validator(mode="after")
     def _ordered(self) -> "Constant":

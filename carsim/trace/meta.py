@@ -62,13 +62,13 @@ class _Model(BaseModel):
 class Geometry(_Model):
     """Shape of a LLaMA-style decoder body."""
 
-    name: _Text
-    n_layers: PositiveInt
-    hidden_size: PositiveInt
-    n_heads: PositiveInt
-    n_kv_heads: PositiveInt
-    head_dim: PositiveInt
-    ffn_size: PositiveInt
+    name: _Text = Field(description="what outputs call it")
+    n_layers: PositiveInt = Field(description="layers")
+    hidden_size: PositiveInt = Field(description="width")
+    n_heads: PositiveInt = Field(description="query heads")
+    n_kv_heads: PositiveInt = Field(description="key and value heads")
+    head_dim: PositiveInt = Field(description="width of a head")
+    ffn_size: PositiveInt = Field(description="width of the MLP")
 
     @model_validator(mode="after")
     def _heads_share_keys_evenly(self) -> Self:

@@ -35,8 +35,8 @@ class Precision(Section):
 
     bits: Bits = Field(description="decimals for a mean, such as 3.5 where precisions are mixed")
     group: PositiveInt | None = Field(None, description="elements that share a scale; absent: none")
-    scale_bits: NonNegativeInt = 0
-    zero_bits: NonNegativeInt = 0
+    scale_bits: NonNegativeInt = Field(0, description="bits of the scale of a group")
+    zero_bits: NonNegativeInt = Field(0, description="bits of the zero point of a group")
 
     @model_validator(mode="after")
     def _scales_need_a_group(self) -> "Precision":
@@ -133,10 +133,12 @@ class Body(GrownSection):
         {"biases", "qk_norm", "post_norms", "window", "global_layers", "experts"}
     )
 
-    n_layers: Repeats
-    hidden_size: Size
-    n_heads: Size
-    n_kv_heads: Size
+    n_layers: Repeats = Field(description="layers")
+    hidden_size: Size = Field(description="width of the residual stream")
+    n_heads: Size = Field(description="query heads")
+    n_kv_heads: Size = Field(
+        description="key and value heads; fewer than n_heads for grouped queries"
+    )
     ffn_size: Size = Field(description="width of the MLP, or of one expert")
     head_size: Size | None = Field(
         None, description="elements of one attention head; hidden_size / n_heads if absent"
@@ -282,12 +284,12 @@ class DepthTransformer(Section):
     """
 
     kind: Literal["depth_transformer"] = "depth_transformer"
-    n_layers: Repeats
-    hidden_size: Size
-    n_heads: Size
-    ffn_size: Size
+    n_layers: Repeats = Field(description="layers")
+    hidden_size: Size = Field(description="width")
+    n_heads: Size = Field(description="heads")
+    ffn_size: Size = Field(description="width of the MLP")
     n_codes: Repeats = Field(description="dependent passes per step")
-    codebook_size: Size
+    codebook_size: Size = Field(description="entries that one code chooses from")
 
     @model_validator(mode="after")
     def _heads_divide(self) -> "DepthTransformer":
@@ -327,7 +329,7 @@ class LinearHead(GrownSection):
     later: ClassVar[frozenset[str]] = frozenset({"embedding"})
 
     kind: Literal["linear"] = "linear"
-    vocabulary: Size
+    vocabulary: Size = Field(description="tokens that it chooses from")
     embedding: Literal["tied", "separate"] | None = Field(
         None,
         description="the embedding of tokens is the classifier's matrix, or one more of its size "
@@ -353,8 +355,10 @@ Head = Annotated[DepthTransformer | LinearHead, Field(discriminator="kind")]
 class UsualVideo(Section):
     """The video that a model makes unless another is asked for; here that of VILA-U-7B-256."""
 
-    frames: Repeats = 8
-    tokens_per_frame: Annotated[int, Field(gt=0, le=65_536)] = 256
+    frames: Repeats = Field(8, description="frames T")
+    tokens_per_frame: Annotated[int, Field(gt=0, le=65_536)] = Field(
+        256, description="tokens N of a frame"
+    )
     prompt_tokens: NonNegativeInt = Field(62, description="valid ones and padding")
 
 
@@ -363,9 +367,9 @@ class Model(GrownSection):
 
     later: ClassVar[frozenset[str]] = frozenset({"polished", "video", "context"})
 
-    name: str
+    name: str = Field(description="what outputs call it")
     body: Body
-    head: Head
+    head: Head = Field(description="what turns the output of the last layer into a token")
     weights: WeightPrecision
     kv: Precision
     activations: Precision

@@ -63,6 +63,16 @@ def test_pages_that_are_made_are_fresh() -> None:
         if (ROOT / "docs" / name).read_text(encoding="utf-8") != content
     ]
     assert not stale, "python docs/generate.py makes them"
+    unsaid = [
+        f"{name}: {line}"
+        for name, content in made.items()
+        for line in content.splitlines()
+        if name.startswith("reference/")
+        and line.startswith("| `")
+        and line.endswith("|  |")
+        and not name.endswith("metrics.md")
+    ]
+    assert not unsaid, "a field or an option without a meaning"
 
 
 def test_citation_and_changelog_are_of_this_version() -> None:
