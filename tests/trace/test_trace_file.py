@@ -142,8 +142,8 @@ def test_saving_needs_a_folder_and_a_consistent_trace(tmp_path: Path) -> None:
 
 
 def test_missing_and_foreign_files(tmp_path: Path) -> None:
-    assert "no such file" in refusal(tmp_path / "none.npz")
-    assert "not a regular file" in refusal(tmp_path)
+    assert "No such file" in refusal(tmp_path / "none.npz")
+    assert "Is a directory" in refusal(tmp_path)
     text = tmp_path / "text.npz"
     text.write_text("not a zip")
     assert "not a readable .npz archive" in refusal(text)
