@@ -38,18 +38,16 @@ def read_file(path: Path, most_bytes: int, cure: str = "check the path") -> byte
         status = path.stat()
         if not stat.S_ISREG(status.st_mode) and not stat.S_ISDIR(status.st_mode):
             raise InputError(str(path), "is no regular file, but a pipe or a device", cure)
-        length = status.st_size
-        if length <= most_bytes:
-            with path.open("rb") as file:
-                data = file.read(most_bytes + 1)  # a growing file is cut off
-            length = len(data)
+        if status.st_size > most_bytes:
+            raise InputError(str(path), f"is too large: more than {most_bytes:,} bytes", cure)
+        with path.open("rb") as file:
+            data = file.read(status.st_size + 1)
     except OSError as error:
         raise InputError(str(path), f"cannot be read: {reason(error)}", cure) from None
     except ValueError:  # a null byte in its name
         raise InputError(str(path), "is no path", cure) from None
-    if length > most_bytes:
-        problem = f"is too large: more than {most_bytes:,} bytes"
-        raise InputError(str(path), problem, cure)
+    if len(data) > status.st_size:
+        raise InputError(str(path), "grows while it is read", "read it when it is complete")
     return data
 
 

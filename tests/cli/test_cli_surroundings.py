@@ -4,11 +4,16 @@ import os
 import shutil
 import subprocess
 import sys
+from io import StringIO
 from pathlib import Path
 
 import pytest
 from commands import Ended, call
 from explore_study import write_study
+from rich.console import Console
+
+from carsim.cli.console import show
+from carsim.text import CONTROL, Figure, Table
 
 COMMANDS = {
     "help": ("--help",),
@@ -231,3 +236,12 @@ runpy.run_module("carsim", run_name="__main__")
     assert done.returncode == 130
     assert done.stderr.strip() in ("", "carsim: interrupted; nothing was half-written")
     assert done.stdout == ""
+
+
+def test_names_out_of_files_do_not_command_a_terminal():
+    shown = StringIO()
+    console = Console(force_terminal=True, file=shown, width=80, color_system=None)
+    rows = (("clear \x1b[2J", Figure("1", 1.0)), ("b\x9b\u202e", "2"))
+    show(console, ["name \x1b]0;title\x07", Table(("of\x1b[31m", "n"), rows)])
+    assert not CONTROL.search(shown.getvalue())
+    assert r"clear \x1b[2J" in shown.getvalue()
