@@ -48,6 +48,15 @@ def mutants() -> list[Mutant]:
     return [Mutant(**fields) for fields in yaml.safe_load(text)]
 
 
+def missing(mutant: Mutant) -> str:
+    """Why a mutant cannot be put in; empty if it can."""
+    path = ROOT / mutant.file
+    count = path.read_text(encoding="utf-8").count(mutant.old) if path.is_file() else 0
+    found = "" if count == 1 else f"{mutant.file} holds {count} times {mutant.old!r}"
+    tests = [word for word in mutant.tests.split() if word.startswith("tests/")]
+    return found or next((f"no {name}" for name in tests if not (ROOT / name).exists()), "")
+
+
 def passes(copy: Path, tests: str) -> bool:
     """The tests pass on a copy of the checkout."""
     command = [sys.executable, "-m", "pytest", "-n", "0", "-q", "-x", "-p", "no:cacheprovider"]
@@ -88,6 +97,8 @@ def main() -> int:
     """The command."""
     folders = sys.argv[1:] or ["carsim"]
     chosen = [each for each in mutants() if each.file.startswith(tuple(folders))]
+    if problems := list(filter(None, map(missing, chosen))):
+        raise SystemExit("\n".join(problems))
     with tempfile.TemporaryDirectory(prefix="mutants-") as name:
         copy = Path(name)
         for each in COPIED:
