@@ -24,7 +24,7 @@ from carsim.design.hf_config import read_hf_config
 from carsim.design.machine import Placement
 from carsim.errors import InputError
 from carsim.section import first_problem
-from carsim.yaml_file import parse_yaml, read_mapping, shown
+from carsim.yaml_file import MAX_DEPTH, parse_yaml, read_mapping, shown
 
 PRESET_SECTIONS = ("board", "model", "energy")
 MODEL_FILE = "model.from"
@@ -256,7 +256,8 @@ def _merge(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
 def _assignment(text: str) -> tuple[str, Any]:
     dotted, equals, value = text.partition("=")
     dotted = dotted.strip()
-    if not equals or not all(dotted.split(".")) or not dotted.isprintable():
+    parts = dotted.split(".")
+    if not equals or not all(parts) or len(parts) > MAX_DEPTH or not dotted.isprintable():
         raise InputError(
             "--set", f"{shown(text)} is not of the form path=value", "say machine.cores=8"
         )

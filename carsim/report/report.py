@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from carsim.errors import InputError
 from carsim.explore.store import STORE_FILE
-from carsim.files import write_whole
+from carsim.files import unwritable, write_whole
 from carsim.report.files import FORMATS, REPORT
 from carsim.report.html import GENERATOR
 from carsim.report.stored import SUMMARY, StoredRun, read_run
@@ -134,7 +134,7 @@ def check_page(page: Path, *, overwrite: bool) -> None:
         with page.open("rb") as stream:
             head = stream.read(HEAD_BYTES)
     except OSError as error:
-        raise _unwritable(page, error) from error
+        raise unwritable(page, error) from error
     if f'<meta name="generator" content="{GENERATOR}">'.encode() not in head:
         raise InputError(
             str(page),
@@ -147,8 +147,3 @@ def _address(folder: Path, page: Path) -> str:
     """Of the folder, relative to the page; empty where they are together."""
     relative = os.path.relpath(folder.resolve(), page.parent.resolve())
     return "" if relative == "." else quote(Path(relative).as_posix()) + "/"
-
-
-def _unwritable(page: Path, error: OSError) -> InputError:
-    reason = error.strerror or type(error).__name__
-    return InputError(str(page), f"cannot be written ({reason})", "name another file with --out")
