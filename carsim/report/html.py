@@ -67,7 +67,7 @@ def page(template: str, title: str, **content: Any) -> str:
     Raises:
         InputError: It has charts, and plotly is not installed.
     """
-    scripts = [_asset("page.js")]
+    scripts = [asset("page.js")]
     if content.get("charts"):
         scripts.insert(0, plotly_script())
     return (
@@ -76,7 +76,7 @@ def page(template: str, title: str, **content: Any) -> str:
         .render(
             title=title,
             generator=GENERATOR,
-            style=Markup(_asset("page.css")),
+            style=Markup(asset("page.css")),
             scripts=[Markup(script) for script in scripts],
             **content,
         )
@@ -125,7 +125,7 @@ def _environment() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=_unbroken,
+        finalize=unbroken,
     )
     environment.filters.update(
         bar=lambda share: f"{min(1.0, max(0.0, share)):.3f}",
@@ -137,7 +137,7 @@ def _environment() -> Environment:
     return environment
 
 
-def _unbroken(value: object) -> object:
+def unbroken(value: Any) -> Any:
     """A text whose numbers stay on one line with their units; markup is left alone."""
     is_text = isinstance(value, str) and not isinstance(value, Markup)
     return _BEFORE_UNIT.sub("\u00a0", str(value)) if is_text else value
@@ -158,5 +158,6 @@ def _json(document: Mapping[str, Any]) -> Markup:
     return Markup(text.replace("<", "\\u003c"))
 
 
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
+    """A style or a script of pages."""
     return (files("carsim.report") / "assets" / name).read_text(encoding="utf-8")

@@ -6,7 +6,7 @@ from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from carsim.report.figures import style
 from carsim.report.figures.plot import Panel, Plot, Series
@@ -87,9 +87,10 @@ def _draw_panel(axes: Axes, panel: Panel, *, is_last: bool) -> None:
     ):
         if scale == "log":
             axes.set(**{f"{axis}scale": "log"})
-            getattr(axes, f"{axis}axis").set_major_formatter(
-                FuncFormatter(lambda v, _: f"{v:,.9g}")
-            )
+            ticks = getattr(axes, f"{axis}axis")
+            ticks.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+            ticks.set_major_formatter(FuncFormatter(lambda v, _: f"{v:,.9g}"))
+            ticks.set_minor_formatter(NullFormatter())
         if ends:
             axes.set(**{f"{axis}lim": ends})
     if not panel.x_range and any(series.text for series in panel.series):
@@ -113,11 +114,13 @@ def _draw_series(axes: Axes, series: Series) -> None:
         axes.stairs(y, x, baseline=None, linestyle=DASHES[series.dash], linewidth=1.4, **look)
         return
     if series.low:
+        values = x if series.interval_of == "x" else y
         interval = [
-            [value - low for value, low in zip(x, series.low, strict=True)],
-            [high - value for value, high in zip(x, series.high, strict=True)],
+            [value - low for value, low in zip(values, series.low, strict=True)],
+            [high - value for value, high in zip(values, series.high, strict=True)],
         ]
-        axes.errorbar(x, y, xerr=interval, fmt="none", ecolor=style.GREY, capsize=3)
+        errors = {f"{series.interval_of}err": interval}
+        axes.errorbar(x, y, fmt="none", ecolor=style.GREY, capsize=3, **errors)
     axes.plot(
         x,
         y,

@@ -82,9 +82,11 @@ def _trace(series: Series, panel: Panel) -> Json:
         "showlegend": bool(series.name) and len(panel.series) > 1,
         "hovertemplate": "%{y:.1f}",
     }
-    if panel.categories:
+    if panel.categories or series.hover:
         trace["hovertext"] = [escaped(text) for text in series.hover or _told(series, panel)]
         trace["hovertemplate"] = "%{hovertext}<extra></extra>"
+    if series.keys:
+        trace["customdata"] = list(series.keys)
     if series.mark == "bar":
         base = list(series.base) or [0.0] * len(series.x)
         lengths = [(end or 0.0) - start for start, end in zip(base, series.x, strict=True)]
@@ -105,9 +107,10 @@ def _trace(series: Series, panel: Panel) -> Json:
         trace["marker"] = {"color": colour, "size": 1.7 * series.size, "symbol": symbol}
         trace["marker"]["line"] = {"width": 2, "color": colour}
         if series.low:
-            ends = zip(series.low, (x or 0.0 for x in series.x), series.high, strict=True)
-            below, above = zip(*((x - low, high - x) for low, x, high in ends), strict=True)
-            trace["error_x"] = {
+            values = series.x if series.interval_of == "x" else series.y
+            ends = zip(series.low, (value or 0.0 for value in values), series.high, strict=True)
+            below, above = zip(*((at - low, high - at) for low, at, high in ends), strict=True)
+            trace[f"error_{series.interval_of}"] = {
                 "type": "data",
                 "symmetric": False,
                 "array": above,
