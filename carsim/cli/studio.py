@@ -19,8 +19,13 @@ DESIGN, TRACE = "u280_compute_bound", "vilau_8f"
     help="Change the design, say machine.cores=8; may be repeated.",
 )
 @click.option("--store", metavar="DIR", help="Show the points of this sweep; a click opens one.")
-@click.option("--port", type=click.IntRange(0, 65535), default=8050, show_default=True,
-              help="Port on this machine; 0 takes a free one.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8050,
+    show_default=True,
+    help="Port on this machine; 0 takes a free one.",
+)
 @click.option("--no-browser", is_flag=True, help="Open no browser; print the address.")
 def studio(
     design: str,

@@ -71,7 +71,7 @@ def run(
         resample_seed: Draw the rows that a batch needs beyond the trace's with this seed.
         fidelity: ``fluid`` or ``tile``, see :data:`~carsim.machine.phases.FIDELITIES`.
         detail: Keep the cycles of every layer-step of all rows.
-        what_if: Also find what 10 % more of each resource would bring, which takes most of the time.
+        what_if: Also find what 10 % more of each resource brings, which takes most of the time.
 
     Raises:
         InputError: A trace that cannot serve the design; traces beside what is stated.

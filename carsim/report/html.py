@@ -22,7 +22,6 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from carsim.errors import InputError
-from carsim.report.figures.draw import image
 from carsim.report.figures.interactive import plotly
 from carsim.report.figures.plot import Plot
 
@@ -52,6 +51,8 @@ class Chart:
 
 def chart(plot: Plot) -> Chart:
     """A plot as a figure of a page."""
+    from carsim.report.figures.draw import image
+
     return Chart(plotly(plot), image(plot), plot.alt, plot.caption)
 
 

@@ -10,7 +10,8 @@ from dataclasses import replace
 from importlib.resources import files
 from typing import Any
 
-from dash import Dash, Input, Output, State as Given, ctx, dcc, html, no_update
+from dash import Dash, Input, Output, ctx, dcc, html, no_update
+from dash import State as Given
 from dash.exceptions import PreventUpdate
 from flask import Response, abort, request
 
@@ -20,9 +21,9 @@ from carsim.report.compare import Comparison
 from carsim.report.compare_words import own_table, spec_table
 from carsim.report.figures.breakdown import breakdown_plot
 from carsim.report.figures.curve import curve_plot
-from carsim.report.figures.layer_step import layer_step, layer_step_plot
+from carsim.report.figures.layer_step import layer_step, layer_step_plot, mixed_layer
 from carsim.report.figures.roofline import roofline_plot
-from carsim.report.html import asset
+from carsim.report.html import asset, unbroken
 from carsim.report.run_page import tiles
 from carsim.report.run_words import answer, fit_table, held, limits_note, limits_table
 from carsim.studio import sweep, view
@@ -32,19 +33,44 @@ from carsim.studio.state import State
 
 TITLE = "carsim studio"
 
-THEME = """clicks => {
-  const dark = matchMedia("(prefers-color-scheme: dark)").matches;
-  const root = document.documentElement;
-  if (clicks) root.dataset.theme = (root.dataset.theme || (dark ? "dark" : "light")) === "dark" ? "light" : "dark";
+MENUS = [key for key, field in FIELDS.items() if field.is_menu]
+VALUES = [key for key, field in FIELDS.items() if not field.is_menu]
+PLACES = ("step", "layer")
+"""Sliders of the timeline."""
+ERRORS = (*FIELDS, "set", "store")
+"""Controls below which a refusal is told."""
+RESULTS = (
+    *("title", "tiles", "misfit", "limits", "limits-note", "fit", "answer", "command"),
+    *("breakdown-place", "roofline-place"),
+)
+"""Parts of the page that answer at once."""
+NONE = "none: it is stated"
+
+SETTLE = """(...values) => {
+  const wanted = dash_clientside.callback_context.triggered_id;
+  clearTimeout(window.settling);
+  if (wanted) {
+    const value = Number(document.getElementById(wanted).value);
+    const told = { data: { key: wanted.replace("-slider", ""), value } };
+    window.settling = setTimeout(() => dash_clientside.set_props("slid", told), 60);
+  }
   return "";
 }"""
-"""Turns the page dark or light; the first click leaves what the system prefers."""
+"""Tells of a slider once it has rested for 60 ms: what it passes on its way is not simulated."""
 
-COPY = """(link, command, yaml, search, words, text) => {
-  const all = { link: location.href, command: words, yaml: text };
+THEME = """clicks => {
+  const dark = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
+  const root = document.documentElement.dataset;
+  if (clicks) root.theme = (root.theme || dark) === "dark" ? "light" : "dark";
+  return "";
+}"""
+"""Turns the page dark or light; until then it is what the system prefers."""
+
+COPY = """(link, command, yaml, words, text) => {
   const wanted = dash_clientside.callback_context.triggered_id;
   if (!wanted) return "";
-  navigator.clipboard.writeText(all[wanted.replace("copy-", "")]);
+  const texts = { "copy-link": location.href, "copy-command": words, "copy-yaml": text };
+  navigator.clipboard.writeText(texts[wanted]);
   return "copied";
 }"""
 """Puts the address, the command or the YAML into the clipboard."""
@@ -55,10 +81,6 @@ GO = """(back, forward) => {
   return "";
 }"""
 """The history of the browser is that of the design."""
-
-VALUES = [key for key, field in FIELDS.items() if not field.is_menu]
-DYNAMIC = ("design", "trace")
-"""Menus that grow by what a user names."""
 
 
 def make_app(start: State) -> Dash:
@@ -73,14 +95,18 @@ def make_app(start: State) -> Dash:
         update_title="",
         assets_folder=str(files("carsim.studio") / "assets"),
         suppress_callback_exceptions=True,
-        enable_mcp=False,
         meta_tags=[{"name": "viewport", "content": "width=device-width, initial-scale=1"}],
     )
+    plotly = app.get_relative_path("/_dash-component-suites/plotly/package_data/plotly.min.js")
+    early = f'<link rel="preload" as="script" href="{plotly}">'  # the largest file, asked for last
     style = f"<style>{asset('page.css')}</style>"  # the same as that of the pages of a report
-    head = '<html lang="en">', f"{style}{{%css%}}"
-    app.index_string = app.index_string.replace("<html>", head[0]).replace("{%css%}", head[1])
+    app.index_string = app.index_string.replace("<html>", '<html lang="en">').replace(
+        "{%css%}", f"{early}{style}{{%css%}}"
+    )
     app.layout = _layout
-    _connect(app, start)
+    _answer_at_once(app, start)
+    _answer_later(app, start)
+    _act_in_the_browser(app)
     _protect(app)
     return app
 
@@ -92,49 +118,30 @@ def _layout() -> html.Div:
     def button(key: str, text: str, title: str = "") -> html.Button:
         return html.Button(text, id=key, type="button", title=title or text)
 
-    return html.Div(
-        [
-            dcc.Location(id="url", refresh=False),
-            dcc.Store(id="shown"),
-            html.Header(
-                [
-                    html.H1(TITLE),
-                    html.Nav(
-                        [
-                            button("undo", "Undo", "back to the design before"),
-                            button("redo", "Redo"),
-                            button("pin", "Pin", "keep this design to compare others with it"),
-                            button("unpin", "Unpin", "forget what is pinned"),
-                            button("copy-link", "Copy link"),
-                            button("copy-command", "Copy as command"),
-                            button("copy-yaml", "Copy as YAML"),
-                            button("theme", "Dark / light"),
-                            html.Span(id="done", role="status"),
-                        ],
-                        **{"aria-label": "actions"},
-                    ),
-                ]
-            ),
-            html.Div(
-                [
-                    html.Form([*view.controls(), _more()], className="controls", id="controls"),
-                    html.Main(_results(), id="results"),
-                ],
-                className="columns",
-            ),
-        ],
-        className="studio",
-    )
-
-
-def _more() -> html.Fieldset:
-    return html.Fieldset(
+    actions = [
+        button("undo", "Undo", "back to the design before"),
+        button("redo", "Redo"),
+        button("pin", "Pin", "keep this design to compare others with it"),
+        button("unpin", "Unpin", "forget what is pinned"),
+        button("copy-link", "Copy link"),
+        button("copy-command", "Copy as command"),
+        button("copy-yaml", "Copy as YAML"),
+        button("theme", "Dark / light"),
+        html.Span(id="done", role="status"),
+    ]
+    more = html.Fieldset(
         [
             html.Legend("Anything else"),
             _text("set", "field and value, as of --set", "machine.drs.latch_cycles=16"),
             _text("store", "folder of a sweep", "out"),
         ]
     )
+    label = {"aria-label": "the design"}
+    form = html.Form([*view.controls(), more], className="controls", **label)
+    head = [html.H1(TITLE), html.Nav(actions, **{"aria-label": "actions"})]
+    stores = [dcc.Location(id="url", refresh=False), dcc.Store(id="shown"), dcc.Store(id="slid")]
+    columns = html.Div([form, html.Main(_results())], className="columns")
+    return html.Div([*stores, html.Header(head), columns], className="studio")
 
 
 def _text(key: str, label: str, example: str) -> html.Div:
@@ -144,30 +151,20 @@ def _text(key: str, label: str, example: str) -> html.Div:
 
 
 def _results() -> list[Any]:
+    pair = [html.Div(id="roofline-place"), html.Div(id="curve-place")]
+    places = [_place(key, f"{key} of the timeline") for key in PLACES]
+    yaml = [html.Summary("The resolved design as YAML"), html.Pre(id="yaml", tabIndex=0)]
     return [
         html.Div(id="trouble", role="alert"),
         html.H2(id="title"),
         html.Div(id="tiles", className="tiles"),
         html.Div(id="misfit"),
-        view.graph("front", "Points of the sweep; a click opens one", hidden=True),
-        view.graph("breakdown", "Seconds of a batch by what they are spent on, a bar per policy"),
-        html.Div(
-            [
-                html.H2("Against what is pinned"),
-                html.Div(id="comparison"),
-            ],
-            id="comparison-box",
-            hidden=True,
-        ),
-        html.Div(
-            [
-                view.graph("roofline", "Roofline with the point of this design"),
-                view.graph("curve", "Speed-up and loss of quality over tau"),
-            ],
-            className="pair",
-        ),
-        view.graph("timeline", "What each core does in one layer of one step"),
-        html.Div([_place("step", "step"), _place("layer", "layer")], className="places"),
+        html.Div(id="front-place"),
+        html.Div(id="breakdown-place"),
+        html.Div(id="comparison"),
+        html.Div(pair, className="pair"),
+        html.Div(id="timeline-place"),
+        html.Div(places, className="places"),
         html.H2("What limits each phase"),
         html.Div(id="limits"),
         html.P(id="limits-note"),
@@ -176,172 +173,173 @@ def _results() -> list[Any]:
         html.Div(id="answer"),
         html.H2("The same elsewhere"),
         html.Pre(id="command", tabIndex=0),
-        html.Details([html.Summary("The resolved design as YAML"), html.Pre(id="yaml", tabIndex=0)]),
+        html.Details(yaml),
     ]
 
 
 def _place(key: str, label: str) -> html.Label:
-    slider = dcc.Input(id=key, type="range", min=0, max=0, step=1, debounce=0.1)
-    return html.Label([html.Span(f"{label} of the timeline"), slider])
+    slider = dcc.Input(id=key, type="range", min=0, max=0, step=1)
+    return html.Label([html.Span(label), slider])
 
 
 # ------------------------------------------------------------------ callbacks
 
 
-def _connect(app: Dash, start: State) -> None:
+def _answer_at_once(app: Dash, start: State) -> None:
     @app.callback(
         output={
             "search": Output("url", "search"),
             "shown": Output("shown", "data"),
             "values": {key: Output(key, "value") for key in (*FIELDS, "store")},
             "sliders": {key: Output(f"{key}-slider", "value") for key in VALUES},
-            "options": {key: Output(key, "options") for key in FIELDS if FIELDS[key].is_menu},
-            "errors": {key: Output(f"{key}-error", "children") for key in (*FIELDS, "set", "store")},
+            "options": {key: Output(key, "options") for key in MENUS},
+            "errors": {key: Output(f"{key}-error", "children") for key in ERRORS},
             "trouble": Output("trouble", "children"),
-            "results": _outputs(),
+            "results": {key: Output(key, "children") for key in RESULTS},
         },
         inputs={
             "search": Input("url", "search"),
-            "values": {key: Input(key, "value") for key in (*FIELDS, "set", "store")},
-            "sliders": {key: Input(f"{key}-slider", "value") for key in VALUES},
-            "places": {key: Input(key, "value") for key in ("step", "layer")},
+            "values": {key: Input(key, "value") for key in ERRORS},
+            "slid": Input("slid", "data"),
             "clicks": {key: Input(key, "n_clicks") for key in ("pin", "unpin")},
-            "clicked": Input("front", "clickData"),
             "shown": Given("shown", "data"),
+            "there": Given("breakdown", "id", allow_optional=True),
         },
     )
     def change(
         search: str | None,
         values: Mapping[str, Any],
-        sliders: Mapping[str, Any],
-        places: Mapping[str, Any],
+        slid: Mapping[str, Any] | None,
         clicks: Mapping[str, Any],
-        clicked: Any,
         shown: str | None,
+        there: str | None,
     ) -> dict[str, Any]:
         """From any change to the new state, and to everything that follows from it."""
         trigger = ctx.triggered_id if shown is not None else "url"
         try:
             state = _state(search, start)
-            if trigger in (None, "url"):
-                if state.query == shown:
-                    raise PreventUpdate
-                return _everything(state, point_of(state), shown)
+            before = point_of(state)
         except CarsimError as error:
             return _nothing() | {"trouble": view.alert([str(error)])}
-        key = trigger.removesuffix("-slider")
-        text = _asked(trigger, values, sliders)
+        if trigger in (None, "url"):
+            if state.query == shown:
+                raise PreventUpdate
+            return _everything(state, before, shown, there)
+        key, text = trigger, str(values.get(trigger) or "").strip()
+        if trigger == "slid" and slid is not None:
+            key, stop = slid["key"], int(slid["value"])
+            if _stop(key, state, before) == stop:
+                raise PreventUpdate  # it was moved to where the design is
+            text = str(stop) if key in PLACES else FIELDS[key].options[stop]
         try:
-            before = point_of(state)
-            after = _after(state, before, key, text, places, clicked)
+            after = _after(state, before, key, text)
             if after.query == state.query:
                 raise PreventUpdate
-            return _everything(after, point_of(after), shown)
+            return _everything(after, point_of(after), shown, there)
         except CarsimError as error:
-            refused = _nothing()
-            if key in refused["errors"]:
-                refused["errors"][key] = str(error)
-                if key in VALUES:
-                    refused["values"][key] = text
-                return refused
-            return refused | {"trouble": view.alert([str(error)])}
+            return _refused(key, text, error)
 
-    @app.callback(
-        Output("curve", "figure"),
-        Output("curve-caption", "children"),
-        Output("curve-box", "hidden"),
-        Input("shown", "data"),
-    )
-    def curve(shown: str | None) -> tuple[Any, ...]:
+
+def _answer_later(app: Dash, start: State) -> None:
+    shows = Input("shown", "data")
+
+    def there(key: str) -> Given:
+        return Given(key, "id", allow_optional=True)
+
+    @app.callback(Output("curve-place", "children"), shows, there("curve"))
+    def curve(shown: str | None, there: str | None) -> Any:
         """Speed-up over tau."""
         point = _point(shown, start)
         if not point.curve:
-            return no_update, "", True
-        plot = curve_plot(point.curve, _today(point))
-        return view.figure_of(plot), plot.caption, False
+            return []
+        return view.drawn("curve", curve_plot(point.curve, _today(point)), there)
 
     @app.callback(
-        Output("timeline", "figure"),
-        Output("timeline-caption", "children"),
-        Output("step", "max"),
-        Output("step", "value"),
-        Output("layer", "max"),
-        Output("layer", "value"),
-        Input("shown", "data"),
+        Output("timeline-place", "children"),
+        *(Output(key, what) for key in PLACES for what in ("max", "value")),
+        shows,
+        there("timeline"),
     )
-    def cores(shown: str | None) -> tuple[Any, ...]:
+    def timeline(shown: str | None, there: str | None) -> tuple[Any, ...]:
         """One layer of one step."""
-        point, state = _point(shown, start), _state(shown, start)
+        point = _point(shown, start)
+        step, layer = _place_of(_state(shown, start), point)
         row = point.report.chosen
-        n_steps, n_layers = row.simulation.plan.n_steps, point.design.model.body.n_layers
-        step = min(int(state.step or n_steps // 2), n_steps - 1)
-        layer = min(int(state.layer), n_layers - 1) if state.layer else None
         found = layer_step(row, step, layer)
         clock = point.design.board.fabric_clock_mhz
-        plot = layer_step_plot(found, clock, not point.run.fits)
-        return (
-            view.figure_of(plot),
-            plot.caption,
-            n_steps - 1,
-            step,
-            n_layers - 1,
-            found.layer,
-        )
+        plot = layer_step_plot(found, clock, misfit=not point.run.fits)
+        steps, layers = row.simulation.plan.n_steps, point.design.model.body.n_layers
+        return view.drawn("timeline", plot, there), steps - 1, step, layers - 1, layer
 
-    @app.callback(
-        Output("comparison", "children"), Output("comparison-box", "hidden"), Input("shown", "data")
-    )
-    def compare(shown: str | None) -> tuple[Any, bool]:
+    @app.callback(Output("yaml", "children"), shows)
+    def resolved(shown: str | None) -> str:
+        """The design in full."""
+        return design_yaml(_point(shown, start).design)
+
+    @app.callback(Output("comparison", "children"), shows)
+    def compare(shown: str | None) -> Any:
         """Pinned designs beside this one."""
         point, state = _point(shown, start), _state(shown, start)
-        parts: list[Any] = []
-        for pin in state.pins:
-            pinned = _state(pin, start)
+        parts: list[Any] = [html.H2("Against what is pinned")] if state.pins else []
+        for pinned in map(_pin, state.pins):
             comparison = Comparison(point_of(pinned).run, point.run)
             parts += [
                 html.H3(f"A: {pinned.title}; B: now"),
                 view.table_of(spec_table(comparison), "what differs"),
                 view.table_of(own_table(comparison), "figures of both"),
             ]
-        return parts, not parts
+        return parts
 
     @app.callback(
-        Output("front", "figure"),
-        Output("front-caption", "children"),
-        Output("front-box", "hidden"),
+        Output("front-place", "children"),
         Output("store-error", "children", allow_duplicate=True),
-        Input("shown", "data"),
+        shows,
+        there("front"),
         prevent_initial_call="initial_duplicate",
     )
-    def front(shown: str | None) -> tuple[Any, ...]:
+    def front(shown: str | None, there: str | None) -> tuple[Any, Any]:
         """The points of a sweep."""
         state = _state(shown, start)
         if shown is None or not state.store:
-            return no_update, "", True, no_update
+            return [], no_update
         try:
             plot = sweep.front_plot(state.store)
         except CarsimError as error:
-            return no_update, "", True, str(error)
-        return view.figure_of(plot), f"{plot.caption} A click opens a point.", False, no_update
+            return [], str(error)
+        return view.drawn("front", plot, there, "A click opens a point."), ""
 
-    app.clientside_callback(THEME, Output("theme", "name"), Input("theme", "n_clicks"))
-    copies = (Input(f"copy-{what}", "n_clicks") for what in ("link", "command", "yaml"))
-    texts = (Given("url", "search"), Given("command", "children"), Given("yaml", "children"))
-    app.clientside_callback(COPY, Output("done", "children"), *copies, *texts)
-    app.clientside_callback(
-        GO, Output("undo", "name"), Input("undo", "n_clicks"), Input("redo", "n_clicks")
+    @app.callback(
+        Output("url", "search", allow_duplicate=True),
+        Output("trouble", "children", allow_duplicate=True),
+        Input("front", "clickData"),
+        Given("shown", "data"),
+        prevent_initial_call=True,
     )
+    def open_point(clicked: Any, shown: str | None) -> tuple[Any, Any]:
+        """The point of the sweep that was clicked."""
+        if not clicked or "customdata" not in clicked["points"][0]:
+            raise PreventUpdate
+        try:
+            state = sweep.opened(_state(shown, start), int(clicked["points"][0]["customdata"]))
+        except CarsimError as error:
+            return no_update, view.alert([str(error)])
+        return state.query, ""
 
 
-def _outputs() -> dict[str, Output]:
-    """Everything that shows results at once."""
-    children = ("title", "tiles", "misfit", "limits", "limits-note", "fit", "answer", "command", "yaml")
-    figures = ("breakdown", "roofline")
-    return {
-        **{key: Output(key, "children") for key in children},
-        **{key: Output(key, "figure") for key in figures},
-        **{f"{key}-caption": Output(f"{key}-caption", "children") for key in figures},
-    }
+def _act_in_the_browser(app: Dash) -> None:
+    sliders = [f"{key}-slider" for key in VALUES] + [*PLACES]
+    copies = [f"copy-{what}" for what in ("link", "command", "yaml")]
+    texts = [Given(key, "children") for key in ("command", "yaml")]
+
+    def clicks(*keys: str) -> list[Input]:
+        return [Input(key, "n_clicks") for key in keys]
+
+    app.clientside_callback(
+        SETTLE, Output("done", "title"), *(Input(key, "value") for key in sliders)
+    )
+    app.clientside_callback(THEME, Output("theme", "name"), *clicks("theme"))
+    app.clientside_callback(COPY, Output("done", "children"), *clicks(*copies), *texts)
+    app.clientside_callback(GO, Output("undo", "name"), *clicks("undo", "redo"))
 
 
 def _nothing() -> dict[str, Any]:
@@ -351,35 +349,44 @@ def _nothing() -> dict[str, Any]:
         "shown": no_update,
         "values": dict.fromkeys((*FIELDS, "store"), no_update),
         "sliders": dict.fromkeys(VALUES, no_update),
-        "options": {key: no_update for key in FIELDS if FIELDS[key].is_menu},
-        "errors": dict.fromkeys((*FIELDS, "set", "store"), no_update),
+        "options": dict.fromkeys(MENUS, no_update),
+        "errors": dict.fromkeys(ERRORS, no_update),
         "trouble": no_update,
-        "results": dict.fromkeys(_outputs(), no_update),
+        "results": dict.fromkeys(RESULTS, no_update),
     }
 
 
-def _everything(state: State, point: Point, shown: str | None) -> dict[str, Any]:
+def _refused(key: str, text: str, error: CarsimError) -> dict[str, Any]:
+    """What was asked for stays in its control, with the reason below; all else stays as it is."""
+    refused = _nothing()
+    if key not in ERRORS:
+        return refused | {"trouble": view.alert([str(error)])}
+    refused["errors"][key] = str(error).removeprefix("--set ")
+    if key in FIELDS:
+        refused["values"][key] = text
+    return refused
+
+
+def _everything(state: State, point: Point, shown: str | None, there: str | None) -> dict[str, Any]:
     """All that follows from a state; results only where they are not shown yet."""
-    found = _nothing() | {"search": state.query, "shown": state.query, "trouble": ""}
     texts = {key: field.text(state, point.design) for key, field in FIELDS.items()}
+    found = _nothing() | {"search": state.query, "shown": state.query, "trouble": ""}
     found["values"] = texts | {"store": state.store}
     found["sliders"] = {key: _nearest(FIELDS[key].options, texts[key]) for key in VALUES}
-    found["options"] = {
-        key: _options(FIELDS[key].options, texts[key]) for key in FIELDS if FIELDS[key].is_menu
-    }
-    found["errors"] = dict.fromkeys(found["errors"], "")
+    found["options"] = {key: _options(FIELDS[key].options, texts[key]) for key in MENUS}
+    found["errors"] = dict.fromkeys(ERRORS, "")
     seen = State.of_query(shown, "") if shown else None
     if seen is None or (seen.point, seen.pins) != (state.point, state.pins):
-        found["results"] = _results_of(state, point)
+        found["results"] = _results_of(state, point, there)
     return found
 
 
-def _results_of(state: State, point: Point) -> dict[str, Any]:
+def _results_of(state: State, point: Point, there: str | None) -> dict[str, Any]:
     run, design = point.run, point.design
     pinned = [(f"pinned: {each.title}", point_of(each).run) for each in map(_pin, state.pins)]
-    breakdown, roofline = breakdown_plot(run, pinned), roofline_plot(run, pinned)
     misfits = [f"MISFIT: {run.design} does not fit {design.board.name}.", *run.misfits]
     misfits += [f"Cure: {cure}." for cure in point.report.fit.cures]
+    said = (*run.warnings, *held(run), *answer(run), *run.notes)
     return {
         "title": f"{run.design} on {design.board.name}: {run.own.policy}",
         "tiles": view.tiles_of(tiles(run)),
@@ -387,24 +394,14 @@ def _results_of(state: State, point: Point) -> dict[str, Any]:
         "limits": view.table_of(limits_table(run), "what limits each phase"),
         "limits-note": limits_note(run, design),
         "fit": view.table_of(fit_table(run), "what is needed and available"),
-        "answer": [html.P(view.unbroken(text)) for text in (*held(run), *answer(run), *run.notes)],
+        "answer": [html.P(unbroken(text)) for text in said],
         "command": state.command,
-        "yaml": design_yaml(design),
-        "breakdown": view.figure_of(breakdown),
-        "breakdown-caption": breakdown.caption,
-        "roofline": view.figure_of(roofline),
-        "roofline-caption": roofline.caption,
+        "breakdown-place": view.drawn("breakdown", breakdown_plot(run, pinned), there),
+        "roofline-place": view.drawn("roofline", roofline_plot(run, pinned), there),
     }
 
 
-def _after(
-    state: State,
-    before: Point,
-    key: str,
-    text: str,
-    places: Mapping[str, Any],
-    clicked: Any,
-) -> State:
+def _after(state: State, before: Point, key: str, text: str) -> State:
     """The state after a control was used."""
     if key in FIELDS:
         return FIELDS[key].set(state, before.design, text)
@@ -413,25 +410,11 @@ def _after(
         return state.with_change(path.strip(), value.strip()) if text else state
     if key == "store":
         return replace(state, store=text)
-    if key in ("step", "layer"):
-        return replace(state, **{key: str(places[key])})
+    if key in PLACES:
+        return state.with_option(key, text)
     if key == "pin":
-        pins = dict.fromkeys((*state.pins, state.point.query))
-        return replace(state, pins=tuple(pins))
-    if key == "unpin":
-        return replace(state, pins=())
-    if key == "front" and clicked:
-        return sweep.opened(state, int(clicked["points"][0]["customdata"]))
-    return state
-
-
-def _asked(trigger: str, values: Mapping[str, Any], sliders: Mapping[str, Any]) -> str:
-    """The text that a control asks for."""
-    key = trigger.removesuffix("-slider")
-    if trigger != key:
-        return FIELDS[key].options[int(sliders[key])]
-    value = values.get(key)
-    return "" if value is None else str(value).strip()
+        return replace(state, pins=tuple(dict.fromkeys((*state.pins, state.point.query))))
+    return replace(state, pins=()) if key == "unpin" else state
 
 
 def _state(search: str | None, start: State) -> State:
@@ -460,13 +443,32 @@ def _today(point: Point) -> tuple[float, float] | None:
     return (float(tau), point.run.own["speedup"]) if is_one else None
 
 
+def _place_of(state: State, point: Point) -> tuple[int, int]:
+    """Step and layer of the timeline: those that were chosen, else where sequences differ most."""
+    row = point.report.chosen
+    n_steps, n_layers = row.simulation.plan.n_steps, point.design.model.body.n_layers
+    step = min(int(state.step) if state.step.isdecimal() else n_steps // 2, n_steps - 1)
+    layer = int(state.layer) if state.layer.isdecimal() else mixed_layer(row, step)
+    return step, min(layer, n_layers - 1)
+
+
+def _stop(key: str, state: State, point: Point) -> int:
+    """Where a slider stands at a state."""
+    if key in PLACES:
+        return _place_of(state, point)[PLACES.index(key)]
+    return _nearest(FIELDS[key].options, FIELDS[key].text(state, point.design))
+
+
 def _nearest(options: list[str], text: str) -> int:
-    """The stop of a slider that is nearest to a value."""
+    """The stop of a slider that is nearest to a value.
+
+    >>> _nearest(["100", "200", "300"], "287.8"), _nearest(["captured", "0.5"], "captured")
+    (2, 0)
+    """
     if text in options:
         return options.index(text)
-    numbers = [(_number(option), place) for place, option in enumerate(options)]
     value = _number(text)
-    return min(numbers, key=lambda each: abs(each[0] - value))[1]
+    return min(range(len(options)), key=lambda stop: abs(_number(options[stop]) - value))
 
 
 def _number(text: str) -> float:
@@ -479,7 +481,7 @@ def _number(text: str) -> float:
 def _options(options: list[str], text: str) -> list[dict[str, str]]:
     """The entries of a menu, the present one among them."""
     named = options if text in options else [text, *options]
-    return [{"label": each or "(none: stated)", "value": each} for each in named]
+    return [{"label": each or NONE, "value": each} for each in named]
 
 
 # ----------------------------------------------------------------- protection
@@ -487,19 +489,18 @@ def _options(options: list[str], text: str) -> list[dict[str, str]]:
 
 def _protect(app: Dash) -> None:
     """Answer only pages of this machine, and let pages reach nothing else."""
-    hashes = " ".join(f"'{each.strip(chr(39))}'" for each in app.csp_hashes())
     policy = (
-        f"default-src 'self'; script-src 'self' {hashes}; style-src 'self' 'unsafe-inline'; "
-        "img-src 'self' data: blob:; frame-ancestors 'none'"
+        f"default-src 'self'; script-src 'self' {' '.join(app.csp_hashes())}; "
+        "style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; frame-ancestors 'none'"
     )
 
     @app.server.before_request
-    def _refuse_other_hosts() -> None:
+    def refuse_other_hosts() -> None:
         # A page of elsewhere whose name was made to point here could read what is answered.
         if request.host.rpartition(":")[0] not in ("127.0.0.1", "localhost"):
             abort(403)
 
     @app.server.after_request
-    def _forbid_the_network(response: Response) -> Response:
+    def forbid_the_network(response: Response) -> Response:
         response.headers["Content-Security-Policy"] = policy
         return response

@@ -2,12 +2,11 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
-from pathlib import Path
+from functools import cache
 from typing import Any, get_args
 
 from carsim.design import Design
-from carsim.design.load import shipped_designs
+from carsim.design.load import preset_board, shipped_designs, shipped_presets
 from carsim.design.machine import Arithmetic, Dataflow, WeightSharing
 from carsim.mapping import MAPPINGS
 from carsim.policy import ATTENTION
@@ -19,7 +18,7 @@ from carsim.trace.shipped import shipped_traces
 from carsim.yaml_file import shown
 
 POWERS = tuple(str(1 << power) for power in range(11))
-KIB = tuple(str(size << power) for power in range(4, 13) for size in (1,))
+KIB = tuple(str(1 << power) for power in range(4, 13))
 BITS = ("2", "3", "4", "5", "6", "8", "12", "16")
 FRAMES = tuple(map(str, (1, 2, 4, 8, 12, 16, 24, 32)))
 SHARES = tuple(f"{share / 20:g}" for share in range(21))
@@ -77,13 +76,13 @@ class Field:
 
     def set(self, state: State, design: Design, text: str) -> State:
         """The state with the field changed; not changed at all where the design says the same."""
-        from dataclasses import replace
-
         text = text.strip()
         if self.path == "design":
-            return State(text or state.design, store=state.store, pins=state.pins, trace=state.trace)
+            return State(
+                text or state.design, store=state.store, pins=state.pins, trace=state.trace
+            )
         if not self.is_of_design:
-            return replace(state, **{self.path: text})
+            return state.with_option(self.path, text)
         path = self.path_in(design)
         base = base_of(state)
         if self.path != "board.preset" and text == self.text(State(state.design), base):
@@ -106,17 +105,15 @@ def plain(value: Any) -> str:
     return shown(value)
 
 
-def boards() -> list[str]:
-    """Boards with a preset."""
-    folder = Path(str(files("carsim.design"))) / "presets" / "board"
-    return sorted(path.stem for path in folder.glob("*.yaml"))
+@cache
+def boards() -> Mapping[str, str]:
+    """Presets of boards, each with the name that its board has."""
+    return {name: preset_board(name, "board").name for name in shipped_presets()["board"]}
 
 
 def _preset_of(design: Design) -> str:
     """The preset whose name a board has; empty for a board of the user's own."""
-    from carsim.design.load import preset_board
-
-    return next((n for n in boards() if preset_board(n, "board").name == design.board.name), "")
+    return next((preset for preset, name in boards().items() if name == design.board.name), "")
 
 
 GROUPS: Mapping[str, tuple[Field, ...]] = {
@@ -128,13 +125,22 @@ GROUPS: Mapping[str, tuple[Field, ...]] = {
         Field("batch", "batch", "policy.batch", tuple(map(str, range(1, 33))), unit="sequences"),
     ),
     "Board and ports": (
-        Field("board", "board", "board.preset", boards, is_menu=True),
+        Field("board", "board", "board.preset", lambda: list(boards()), is_menu=True),
         Field(
-            "clock", "clock", "board.fabric_clock_mhz",
-            tuple(map(str, range(100, 1001, 25))), unit="MHz",
+            "clock",
+            "clock",
+            "board.fabric_clock_mhz",
+            tuple(map(str, range(100, 1001, 25))),
+            unit="MHz",
         ),
         Field("ports", "ports of weights", "board.memories.{weights}.ports.count", POWERS[:7]),
-        Field("port_bits", "width of a port", "board.memories.{weights}.ports.bits", POWERS[3:], unit="bit"),
+        Field(
+            "port_bits",
+            "width of a port",
+            "board.memories.{weights}.ports.bits",
+            POWERS[3:],
+            unit="bit",
+        ),
         Field("channels", "channels", "board.memories.{weights}.channels", POWERS[:7]),
     ),
     "Cores and arrays": (
@@ -142,10 +148,22 @@ GROUPS: Mapping[str, tuple[Field, ...]] = {
         Field("rows", "array rows", "machine.array.rows", POWERS[1:]),
         Field("cols", "array columns", "machine.array.cols", POWERS[1:]),
         Field("dataflow", "dataflow", "machine.array.dataflow", get_args(Dataflow), is_menu=True),
-        Field("arithmetic", "arithmetic", "machine.array.arithmetic", get_args(Arithmetic), is_menu=True),
+        Field(
+            "arithmetic",
+            "arithmetic",
+            "machine.array.arithmetic",
+            get_args(Arithmetic),
+            is_menu=True,
+        ),
         Field("lanes", "vector lanes", "machine.vector.lanes", POWERS),
         Field("mapping", "mapping", "machine.mapping", lambda: list(MAPPINGS), is_menu=True),
-        Field("sharing", "weights are", "machine.weight_sharing", get_args(WeightSharing), is_menu=True),
+        Field(
+            "sharing",
+            "weights are",
+            "machine.weight_sharing",
+            get_args(WeightSharing),
+            is_menu=True,
+        ),
     ),
     "Buffers of a core": (
         Field("weight_buffer", "weights", "machine.weight_buffer_kib", KIB, unit="KiB"),
@@ -161,8 +179,20 @@ GROUPS: Mapping[str, tuple[Field, ...]] = {
     ),
     "Policy": (
         Field("schedule", "schedule", "policy.schedule", lambda: list(SCHEDULES), is_menu=True),
-        Field("attention", "attention", "policy.attention", lambda: list(ATTENTION), is_menu=True, form="{{kind: {}}}"),
-        Field("tau", "tau", "policy.tau", ("captured", "0.5", "1", "1.9", "2.7", "4.25", "5.6", "8", "inf")),
+        Field(
+            "attention",
+            "attention",
+            "policy.attention",
+            lambda: list(ATTENTION),
+            is_menu=True,
+            form="{{kind: {}}}",
+        ),
+        Field(
+            "tau",
+            "tau",
+            "policy.tau",
+            ("captured", "0.5", "1", "1.9", "2.7", "4.25", "5.6", "8", "inf"),
+        ),
         Field("scope", "decisions by", "policy.decision_scope", get_args(Scope), is_menu=True),
     ),
 }

@@ -1,9 +1,9 @@
 """Simulate what a state means. Results are kept by what they depend on, and by nothing else."""
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from pathlib import Path
 from typing import Any
 
 from carsim.design import Design, load_design
@@ -137,7 +137,8 @@ def _point(query: str, files: tuple[tuple[str, int], ...]) -> Point:
     state = State.of_query(query, "")
     design = load_design(state.design, state.overrides)
     given = [_trace(*files[1])] if state.trace else []
-    traces = tuple(traces_of(design, given, None if given else _stated(state)))
+    is_stated = bool(state.frames or state.replay) or not given
+    traces = tuple(traces_of(design, given, _stated(state) if is_stated else None))
     report = simulate(design, traces, allow_misfit=True, what_if=False)
     return Point(state, report, traces)
 
@@ -149,7 +150,7 @@ def _trace(path: str, changed: int) -> Trace:
 
 def _changed(path: str) -> int:
     try:
-        return os.stat(path).st_mtime_ns
+        return Path(path).stat().st_mtime_ns
     except OSError:
         return 0  # opening it says what is wrong
 
@@ -179,9 +180,12 @@ def _family(trace: Trace) -> list[Trace]:
         shape = meta.n_frames, meta.tokens_per_frame, meta.prompt_tokens, of.n_layers
         return (*shape, meta.attention, meta.rule, meta.decision_scope, meta.weights, meta.mode)
 
-    found = {each.sha256: each for each in others if not each.meta.made_up and not
-             each.meta.never_replays and key(each) == key(trace)}
-    thresholds = {}
+    found = {
+        each.sha256: each
+        for each in others
+        if not each.meta.made_up and not each.meta.never_replays and key(each) == key(trace)
+    }
+    thresholds: dict[Any, Trace] = {}
     for each in (trace, *found.values()):
         thresholds.setdefault(each.meta.tau_per_layer, each)
     return list(thresholds.values())

@@ -15,9 +15,7 @@ HOST = "127.0.0.1"
 """No other machine can connect to it."""
 
 
-def serve(
-    start: State, port: int, *, opens_browser: bool, tell: Callable[[str], None]
-) -> None:
+def serve(start: State, port: int, *, opens_browser: bool, tell: Callable[[str], None]) -> None:
     """Serve until interrupted.
 
     Args:

@@ -115,3 +115,8 @@ class State:
         """The state with a field set, or as the design has it if the value is None."""
         changes = {key: text for key, text in self.changes.items() if key != path}
         return replace(self, changes=changes if value is None else changes | {path: value})
+
+    def with_option(self, key: str, text: str) -> "State":
+        """The state with another trace, number of frames, ratio, store, step or layer."""
+        changes: dict[str, Any] = {key: text}
+        return replace(self, **changes)

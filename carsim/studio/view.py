@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from dash import dcc, html
+from dash import dcc, html, no_update, set_props
 
 from carsim.report.figures.interactive import plotly
 from carsim.report.figures.plot import Plot
@@ -21,42 +21,61 @@ GRAPH: dict[str, Any] = {
 def figure_of(plot: Plot) -> dict[str, Any]:
     """A plot as the figure of a graph; what a reader zoomed into stays while its lines do."""
     drawn = plotly(plot)
-    drawn["layout"]["uirevision"] = "|".join((*plot.panels[0].categories, str(plot.panels[0].x_range)))
+    del drawn["layout"]["title"]
+    drawn["layout"]["margin"]["t"] = 8
+    drawn["layout"]["uirevision"] = "|".join(
+        (*plot.panels[0].categories, str(plot.panels[0].x_range))
+    )
     return drawn
 
 
-def graph(key: str, label: str, hidden: bool = False) -> html.Figure:
-    """An empty graph with its name for those who cannot see it, and room for a caption."""
+def graph(key: str, plot: Plot, note: str = "") -> html.Figure:
+    """A plot, its title (which wraps where a chart's own would be cut), and hints for reading."""
+    chart = dcc.Graph(id=key, figure=figure_of(plot), config=GRAPH, responsive=True)
+    label = {"aria-label": plot.alt}
     return html.Figure(
         [
-            html.Div(
-                dcc.Graph(id=key, figure={"data": [], "layout": EMPTY}, config=GRAPH, responsive=True),
-                role="img",
-                **{"aria-label": label},
-            ),
-            html.Figcaption(id=f"{key}-caption"),
+            html.H3(plot.full_title, id=f"{key}-title"),
+            html.Div(chart, id=f"{key}-box", role="group", style=_room(plot), **label),
+            html.Figcaption(f"{plot.caption} {note}".strip(), id=f"{key}-caption"),
         ],
-        id=f"{key}-box",
         className="panel",
-        hidden=hidden,
     )
 
 
-EMPTY: dict[str, Any] = {
-    "paper_bgcolor": "rgba(0,0,0,0)",
-    "plot_bgcolor": "rgba(0,0,0,0)",
-    "xaxis": {"visible": False},
-    "yaxis": {"visible": False},
-    "height": 260,
-}
+def drawn(key: str, plot: Plot, there: str | None, note: str = "") -> Any:
+    """What a place of a graph becomes: a new graph, or the one that is there, drawn again.
+
+    Args:
+        key: Name of the graph.
+        plot: What it shows.
+        there: Its name if there is one already; else None.
+        note: A further hint.
+    """
+    if there is None:
+        return graph(key, plot, note)
+    set_props(f"{key}-title", {"children": plot.full_title})
+    set_props(f"{key}-box", {"style": _room(plot)})
+    set_props(key, {"figure": figure_of(plot)})
+    set_props(f"{key}-caption", {"children": f"{plot.caption} {note}".strip()})
+    return no_update
+
+
+def _room(plot: Plot) -> dict[str, Any]:
+    return {"height": plotly(plot)["layout"]["height"]}
 
 
 def table_of(table: Table, label: str) -> html.Div:
     """A table of the report as a table of the page; it scrolls by itself, and by keyboard."""
     marks = {**dict.fromkeys(table.strong, "strong"), **dict.fromkeys(table.marked, "marked")}
-    head = [html.Th(text, scope="col", className=_align(i, table)) for i, text in enumerate(table.headings)]
+    head = [
+        html.Th(text, scope="col", className=_align(i, table))
+        for i, text in enumerate(table.headings)
+    ]
     rows = [
-        html.Tr([_cell(i, cell, table) for i, cell in enumerate(cells)], className=marks.get(place, ""))
+        html.Tr(
+            [_cell(i, cell, table) for i, cell in enumerate(cells)], className=marks.get(place, "")
+        )
         for place, cells in enumerate(table.rows)
     ]
     return html.Div(
@@ -71,7 +90,9 @@ def table_of(table: Table, label: str) -> html.Div:
 def tiles_of(tiles: "list[tuple[str, str, str]]") -> list[html.Div]:
     """The headline figures."""
     return [
-        html.Div([html.Span(label), html.B(unbroken(value)), html.Span(unbroken(note))], className="tile")
+        html.Div(
+            [html.Span(label), html.B(unbroken(value)), html.Span(unbroken(note))], className="tile"
+        )
         for label, value, note in tiles
     ]
 
@@ -93,17 +114,22 @@ def _control(field: Field) -> html.Div:
     label = f"{field.label} [{field.unit}]" if field.unit else field.label
     error = html.Div(id=f"{field.key}-error", className="refusal", role="alert")
     if field.is_menu:
-        menu = dcc.Dropdown(id=field.key, options=[], clearable=False, searchable=False, maxHeight=320)
+        menu = dcc.Dropdown(
+            id=field.key, options=[], clearable=False, searchable=False, maxHeight=320
+        )
         return html.Div([html.Label(label, htmlFor=field.key), menu, error], className="control")
-    value = dcc.Input(id=field.key, type="text", debounce=True, autoComplete="off", spellCheck=False)
-    slider = dcc.Input(
-        id=f"{field.key}-slider", type="range", min=0, max=len(field.options) - 1, step=1, debounce=0.1
+    value = dcc.Input(
+        id=field.key, type="text", debounce=True, autoComplete="off", spellCheck=False
     )
+    slider = dcc.Input(
+        id=f"{field.key}-slider", type="range", min=0, max=len(field.options) - 1, step=1
+    )
+    name = html.Span(f"slider of {field.label}", className="unseen")
     return html.Div(
         [
             html.Label(label, htmlFor=field.key),
             value,
-            html.Label([html.Span(f"slider of {field.label}", className="unseen"), slider], className="slider"),
+            html.Label([name, slider], className="slider"),
             error,
         ],
         className="control",

@@ -1,6 +1,7 @@
 """Figures: their numbers are those of the run, and both renderings show them."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,9 +12,11 @@ from carsim.metrics import METRICS
 from carsim.report.figures import run_plots
 from carsim.report.figures.breakdown import breakdown_plot
 from carsim.report.figures.comparison import comparison_plot
+from carsim.report.figures.curve import curve_plot
 from carsim.report.figures.draw import draw, image, save
 from carsim.report.figures.interactive import plotly
 from carsim.report.figures.plot import Panel, Plot, Series
+from carsim.report.figures.roofline import roofline_plot
 from carsim.report.figures.style import style
 from carsim.report.figures.utilisation import MAX_BINS, utilisation_numbers
 from carsim.report.stored import stored
@@ -149,3 +152,35 @@ def test_nothing_is_drawn_outside_of_the_figure_even_with_a_long_name():
             figure.canvas.draw()
             assert figure.bbox.x1 >= figure.get_tightbbox().x1 * figure.dpi
             assert figure.get_tightbbox().x0 >= 0
+
+
+def test_a_roofline_holds_all_policies_that_use_its_memory_alone(run):
+    panel = roofline_plot(run).panels[0]
+    roof = panel["roof"]
+    peak = run.own["macs_per_cycle"] * run.resolved_design["board"]["fabric_clock_mhz"] * 1e6 / 1e9
+    assert max(roof.y) == pytest.approx(peak)
+    x, y = panel["own policy"].x[0], panel["own policy"].y[0]
+    assert y <= peak * (1 + 1e-9)
+    # MAC per byte times bytes are MACs: all of the video's.
+    (memory,) = (m for m, moved in run.own.memory_gb_per_video_by_memory.items() if moved)
+    macs = x * run.own.memory_gb_per_video_by_memory[memory] * 1e9
+    assert macs == pytest.approx(y * 1e9 * run.own.seconds_per_video, rel=1e-9)
+    assert y <= x * roof.y[0] / roof.x[0] * (1 + 1e-9)
+
+
+def test_a_pinned_run_has_a_bar_and_a_point_of_its_own(run):
+    pinned = [("pinned", run)]
+    assert breakdown_plot(run, pinned).panels[0].categories[-1] == "pinned"
+    panel = roofline_plot(run, pinned).panels[0]
+    assert panel["pinned"].x == panel["own policy"].x
+
+
+def test_intervals_are_of_the_axis_that_a_series_says():
+    points = [SimpleNamespace(name="t", tau=1.0, replay=0.5, speedup=1.5, loss=(0.2, 0.1, 0.4))]
+    plot = curve_plot(points, (1.0, 1.5))
+    loss = plot.panels[1]["loss"]
+    assert (loss.low, loss.high, loss.interval_of) == ((0.1,), (0.4,), "y")
+    (drawn,) = (t for t in plotly(plot)["data"] if "error_y" in t)
+    assert drawn["error_y"]["array"] == pytest.approx([0.2])
+    assert drawn["error_y"]["arrayminus"] == pytest.approx([0.1])
+    assert image(plot).startswith(b"\x89PNG")

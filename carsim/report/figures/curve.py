@@ -52,7 +52,7 @@ def curve_plot(points: Sequence[CurvePoint], today: tuple[float, float] | None) 
             Series("today", [today[0]], [today[1]], "points", style.VERMILION, hover=hover, **look)  # type: ignore[arg-type]
         )
     measured = [(p.tau, *p.loss, p.name) for p in points if p.loss is not None]
-    panels = [Panel("", tuple(speed), "speed-up over dense [x]", x_scale="log")]
+    panels = [Panel("", tuple(speed), "speed-up [x]", x_scale="log")]
     if measured:
         at, mean, low, high, names = zip(*measured, strict=True)
         panels.append(
@@ -75,7 +75,7 @@ def curve_plot(points: Sequence[CurvePoint], today: tuple[float, float] | None) 
                         ],
                     ),
                 ),
-                "loss over dense [nats]",
+                "loss [nats]",
                 x_scale="log",
             )
         )
@@ -83,8 +83,8 @@ def curve_plot(points: Sequence[CurvePoint], today: tuple[float, float] | None) 
         "speed-up of replay over tau, and what it costs",
         tuple(panels),
         alt="Speed-up and loss of quality over the threshold of replay",
-        caption="Points are traces captured at that threshold; bars: 95 % intervals over clips. "
-        "No replay is a speed-up of 1 and a loss of 0.",
+        caption="Over dense decoding. Points: traces captured at that threshold; bars: 95 % "
+        "intervals over clips. No replay is a speed-up of 1 and a loss of 0.",
         size_in=(6.5, 4.4),
         shares="x",
     )

@@ -119,7 +119,7 @@ def _draw_series(axes: Axes, series: Series) -> None:
             [value - low for value, low in zip(values, series.low, strict=True)],
             [high - value for value, high in zip(values, series.high, strict=True)],
         ]
-        errors = {f"{series.interval_of}err": interval}
+        errors: dict[str, Any] = {f"{series.interval_of}err": interval}
         axes.errorbar(x, y, fmt="none", ecolor=style.GREY, capsize=3, **errors)
     axes.plot(
         x,

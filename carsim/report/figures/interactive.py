@@ -6,6 +6,7 @@ escaped, since Plotly takes some HTML for markup.
 
 import html
 import math
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,7 +17,13 @@ from carsim.text import number
 Json = dict[str, Any]
 
 MARKERS = {"o": "circle", "x": "x-thin-open", "|": "line-ns-open", "d": "diamond", "*": "star"}
+LOG_TICKS = [digit * 10.0**power for power in range(-9, 13) for digit in (1, 2, 5)]
+"""Plotly leaves out those beyond the axis, and those that would collide."""
+
 PIXELS_PER_INCH = 96
+WRAP = 18
+"""Characters in a line of the name of a bar, which leaves bars room on a phone."""
+
 GAP = 0.05
 """Between panels, as a share of the chart."""
 
@@ -160,13 +167,15 @@ def _axis(title: str, ends: tuple[float, float] | None, scale: str) -> Json:
     }
     if ends:
         axis["range"] = [math.log10(end) for end in ends] if scale == "log" else list(ends)
-    else:
+    if scale == "log":
+        axis |= {"tickvals": LOG_TICKS, "ticktext": [f"{tick:,.9g}" for tick in LOG_TICKS]}
+    elif not ends:
         axis["rangemode"] = "tozero"
     return axis
 
 
 def _lines(categories: Sequence[str], strong: int | None) -> Json:
-    names = [escaped(name) for name in categories]
+    names = ["<br>".join(map(escaped, textwrap.wrap(name, WRAP))) for name in categories]
     if strong is not None:
         names[strong] = f"<b>{names[strong]}</b>"
     return {

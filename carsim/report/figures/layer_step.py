@@ -108,8 +108,11 @@ def layer_step(row: "RowResult", step: int, layer: int | None = None) -> LayerSt
     prefix = f"layer {layer}: "
     spans = [s for s in timeline.slices if s.track == PHASES and s.name.startswith(prefix)]
     begin, end = min(s.start_cycle for s in spans), max(s.end_cycle for s in spans)
-    within = [s for s in timeline.slices if s.track != PHASES and begin <= s.start_cycle < end
-              and s.end_cycle <= end]
+    within = [
+        s
+        for s in timeline.slices
+        if s.track != PHASES and begin <= s.start_cycle < end and s.end_cycle <= end
+    ]
     replaying = row.batches.replay[0, step, layer]
     batch, cores = len(replaying), min(design.machine.cores, MOST_CORES)
     lanes = sorted({s.track for s in within if s.track.startswith("lane ")}, key=_lane)
@@ -123,11 +126,18 @@ def layer_step(row: "RowResult", step: int, layer: int | None = None) -> LayerSt
         phases[name] = span.start_cycle - begin, span.end_cycle - begin
         is_mlp = name == MLP
         split = design.machine.splits_mlp if is_mlp else design.machine.splits_attention
-        of_cores = [[] if split else [int(s) for s in np.flatnonzero((assigned if is_mlp else dealt) == core)]
-                    for core in range(design.machine.cores)]
+        of_cores = [
+            []
+            if split
+            else [int(s) for s in np.flatnonzero((assigned if is_mlp else dealt) == core)]
+            for core in range(design.machine.cores)
+        ]
         own = [s for s in within if span.start_cycle <= s.start_cycle < span.end_cycle]
         pieces += _of_phase(name, own, lanes, of_cores[:cores], of_cores, split, begin)
-    pieces = [*_with_waits(pieces, [f"core {core}" for core in range(cores)], phases), *_beside(within, begin)]
+    pieces = [
+        *_with_waits(pieces, [f"core {core}" for core in range(cores)], phases),
+        *_beside(within, begin),
+    ]
     lines = dict.fromkeys([*(f"core {core}" for core in range(cores)), *(p.line for p in pieces)])
     return LayerStep(
         step,
@@ -141,7 +151,7 @@ def layer_step(row: "RowResult", step: int, layer: int | None = None) -> LayerSt
     )
 
 
-def layer_step_plot(found: LayerStep, clock_mhz: float, misfit: bool = False) -> Plot:
+def layer_step_plot(found: LayerStep, clock_mhz: float, *, misfit: bool = False) -> Plot:
     """A line per core, and lines for memory, dispatcher and replay cache."""
     to_us = 1 / clock_mhz
     place = {line: index for index, line in enumerate(found.lines)}
@@ -198,9 +208,11 @@ def _assigned(row: "RowResult", replaying: "np.ndarray", schedule: str) -> "np.n
     batch = len(replaying)
     width = machine.drs.index_register_bits if kind.central else batch
     groups = [slice(at, at + width) for at in range(0, batch, width)]
-    return np.concatenate(
-        [kind.assign(~replaying[None, group], machine.cores)[0] for group in groups]
-    ) if batch else np.full(0, REPLAYS)
+    return (
+        np.concatenate([kind.assign(~replaying[None, group], machine.cores)[0] for group in groups])
+        if batch
+        else np.full(0, REPLAYS)
+    )
 
 
 def _of_phase(
@@ -228,7 +240,9 @@ def _of_phase(
                 continue
             of = most if len(lanes) == 1 else max(1, len(sequences))
             for (first, last), sequence in zip(
-                pairwise([start + length * at // of for at in range(of + 1)]), sequences, strict=False
+                pairwise([start + length * at // of for at in range(of + 1)]),
+                sequences,
+                strict=False,
             ):
                 what = f"{name} of sequence {sequence}"
                 pieces.append(Piece(f"core {core}", "computes", what, first, last))

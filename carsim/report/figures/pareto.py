@@ -74,7 +74,15 @@ def _pair(
 ) -> Panel:
     def series(name: str, of: "pd.DataFrame", colour: str, **look: Any) -> Series:
         known = of[np.isfinite(of[[x, y]].to_numpy(np.float64)).all(axis=1)]
-        return Series(name, known[x].tolist(), known[y].tolist(), "points", colour, keys=known["point"].tolist(), **look)
+        return Series(
+            name,
+            known[x].tolist(),
+            known[y].tolist(),
+            "points",
+            colour,
+            keys=known["point"].tolist(),
+            **look,
+        )
 
     found = [series("dominated", points, style.GREY, size=2)]
     if len(objectives) == 2:

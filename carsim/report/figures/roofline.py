@@ -35,11 +35,14 @@ def roofline_plot(run: "StoredRun", pinned: "Sequence[tuple[str, StoredRun]]" = 
     others = [_place(other.own, other) for _, other in pinned]
     xs = [x for x, _ in (*places, *others)] + [peak / rate]
     ends = min(xs) / ROOM, max(xs) * ROOM
-    series = [_line("roof", run, ends, style.BLACK)]
-    series += [_line("", other, ends, style.GREY, "dash") for _, other in pinned]
+    series = [_line("roof", run, ends, style.GREY)]
+    series += [_line("", other, ends, style.ORANGE, "dash") for _, other in pinned]
     own = policies.index(run.own)
     series.append(
-        _points("other policies", [each for each in zip(policies, places) if each[0] is not run.own])
+        _points(
+            "other policies",
+            [(p, at) for p, at in zip(policies, places, strict=True) if p is not run.own],
+        )
     )
     series.append(_points("own policy", [(run.own, places[own])], style.BLUE, 9.0))
     for (name, other), place in zip(pinned, others, strict=True):
@@ -55,7 +58,10 @@ def roofline_plot(run: "StoredRun", pinned: "Sequence[tuple[str, StoredRun]]" = 
                 x_scale="log",
                 y_scale="log",
                 x_range=ends,
-                y_range=(min(lowest, ends[0] * rate) / 1.5, 2 * max(peak, *(_roof(o)[1] for _, o in pinned), 0)),
+                y_range=(
+                    min(lowest, ends[0] * rate) / 1.5,
+                    2 * max(peak, *(_roof(o)[1] for _, o in pinned), 0),
+                ),
             ),
         ),
         alt="Multiply-accumulates per second over those per byte, with the roof of the board",
