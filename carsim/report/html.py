@@ -41,19 +41,21 @@ class Chart:
         png: The same for paper and for browsers without scripts.
         alt: Description in words.
         caption: Hints for reading it.
+        title: Above the chart, where it wraps; the picture has its own.
     """
 
     data: Mapping[str, Any]
     png: bytes
     alt: str
     caption: str = ""
+    title: str = ""
 
 
 def chart(plot: Plot) -> Chart:
     """A plot as a figure of a page."""
     from carsim.report.figures.draw import image
 
-    return Chart(plotly(plot), image(plot), plot.alt, plot.caption)
+    return Chart(plotly(plot), image(plot), plot.alt, plot.caption, plot.full_title)
 
 
 def page(template: str, title: str, **content: Any) -> str:

@@ -21,8 +21,6 @@ GRAPH: dict[str, Any] = {
 def figure_of(plot: Plot) -> dict[str, Any]:
     """A plot as the figure of a graph; what a reader zoomed into stays while its lines do."""
     drawn = plotly(plot)
-    del drawn["layout"]["title"]
-    drawn["layout"]["margin"]["t"] = 8
     drawn["layout"]["uirevision"] = "|".join(
         (*plot.panels[0].categories, str(plot.panels[0].x_range))
     )

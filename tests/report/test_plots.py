@@ -13,7 +13,7 @@ from carsim.report.figures import run_plots
 from carsim.report.figures.breakdown import breakdown_plot
 from carsim.report.figures.comparison import comparison_plot
 from carsim.report.figures.curve import curve_plot
-from carsim.report.figures.draw import draw, image, save
+from carsim.report.figures.draw import draw, image, on_paper, save
 from carsim.report.figures.interactive import plotly
 from carsim.report.figures.plot import Panel, Plot, Series
 from carsim.report.figures.roofline import roofline_plot
@@ -113,8 +113,8 @@ def test_both_renderings_show_the_numbers_of_a_plot():
     assert [trace["x"] for trace in chart["data"]] == [[2.0, 2.0], [None, 2.5]]
     assert chart["data"][0]["base"] == [1.0, 0.0]
     assert chart["layout"]["yaxis"]["ticktext"] == ["&lt;b&gt;", "<b>$x_1$</b>"]
-    for title in (draw(plot).get_suptitle(), chart["layout"]["title"]["text"]):
-        assert title.startswith("MISFIT")
+    assert draw(plot).get_suptitle().startswith("MISFIT")
+    assert "title" not in chart["layout"]  # the page's own heading wraps where that would be cut
 
 
 @pytest.mark.parametrize(("overrides", "marked"), [((), False), ((MISFIT,), True)])
@@ -184,3 +184,24 @@ def test_intervals_are_of_the_axis_that_a_series_says():
     assert drawn["error_y"]["array"] == pytest.approx([0.2])
     assert drawn["error_y"]["arrayminus"] == pytest.approx([0.1])
     assert image(plot).startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("name", ["comparison", "breakdown", "utilisation"])
+def test_a_figure_fits_the_column_of_a_paper(name):
+    plot = on_paper(plots()[name], 3.5)
+    assert plot.full_title == ""
+    figure = draw(plot)
+    assert figure.get_size_inches()[0] == 3.5
+    canvas = figure.canvas
+    canvas.draw()
+    width, height = canvas.get_width_height()
+    for axes in figure.axes:
+        box = axes.get_tightbbox(canvas.get_renderer())
+        assert -1 <= box.x0 < box.x1 <= width + 1
+        assert -1 <= box.y0 < box.y1 <= height + 1
+    columns = {round(axes.get_position().x0, 2) for axes in figure.axes}
+    assert len(columns) == 1  # below each other
+
+
+def test_a_misfit_says_so_on_paper_too():
+    assert on_paper(plots(MISFIT)["breakdown"], 3.5).full_title.startswith("MISFIT")

@@ -31,16 +31,9 @@ GAP = 0.05
 def plotly(plot: Plot) -> Json:
     """``data`` and ``layout`` of the chart."""
     layout: Json = {
-        "height": round(PIXELS_PER_INCH * plot.size_in[1]) + 20,
-        "title": {
-            "text": escaped(plot.full_title),
-            "x": 0.004,
-            "font": {"size": 14},
-            "automargin": True,
-            "yref": "container",
-        },
+        "height": round(PIXELS_PER_INCH * plot.size_in[1]) - 20,
         "font": {"family": "system-ui, sans-serif", "size": 12},
-        "margin": {"l": 10, "r": 15, "t": 50, "b": 50},
+        "margin": {"l": 10, "r": 15, "t": 10, "b": 50},
         "paper_bgcolor": "rgba(0,0,0,0)",
         "plot_bgcolor": "rgba(0,0,0,0)",
         "legend": {"orientation": "h", "y": -0.2, "yanchor": "top", "x": 0, "traceorder": "normal"},
