@@ -24,6 +24,7 @@ COMMANDS = {
     "speculate": "Show what judging several proposed tokens in one pass gains.",
     "compare": "Show what differs between two runs, and what that did.",
     "metrics": "List every metric with its unit, meaning and formula.",
+    "studio": "Change a design in the browser, and see at once what that does.",
     "report": "Make one HTML page of a folder of results.",
     "sweep": "Evaluate every point of a study, durably, on all cores or a cluster.",
     "search": "Look for the Pareto front of a study by evaluating some of its points.",

@@ -11,6 +11,7 @@ in its only memory: a design that names a board and no memory goes with any othe
 """
 
 from collections.abc import Iterable, Mapping
+from functools import cache
 from importlib.resources import files
 from itertools import takewhile
 from pathlib import Path
@@ -217,7 +218,13 @@ def _preset(section: str, name: Any, where: str) -> dict[str, Any]:
     known = sorted(path.stem for path in folder.glob("*.yaml"))
     if name not in known:
         raise InputError(where, f"no preset {shown(name)}", f"choose from {', '.join(known)}")
-    return read_mapping(folder / f"{name}.yaml")
+    return _read_preset(folder / f"{name}.yaml")
+
+
+@cache
+def _read_preset(path: Path) -> dict[str, Any]:
+    """A preset, which nothing changes: what is merged with it or set in it is a copy."""
+    return read_mapping(path)
 
 
 def shipped_presets() -> dict[str, dict[str, str]]:
