@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from carsim.machine.lanes import Ints, Step
-from carsim.machine.phase import Phase, Timing, Track
+from carsim.machine.phase import Phase, Timing, Track, repeats
 
 NEVER = np.iinfo(np.int64).min // 4
 """Earlier than anything."""
@@ -59,7 +59,7 @@ def solve(phase: Phase) -> Timing:
         behind = first_byte * numerator + replay.nbytes * denominator
         behind = np.where(replay.nbytes > 0, behind, NEVER)
     asked = _Asked(
-        {id(step): _Work.of_phases(step) for step in phase.steps},
+        {id(step): _Work.of_phases(step) for step, _ in repeats(phase.steps)},
         phase.exposed_cycles[:, None],
         behind[:, None],
     )
