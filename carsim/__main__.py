@@ -1,4 +1,7 @@
-"""``python -m carsim``; or ``python carsim`` in a checkout, which first installs what is needed."""
+"""``python -m carsim``, and the command ``carsim``: interruptible from the first moment on.
+
+``python carsim`` in a checkout is the same; it first installs what is needed.
+"""
 
 import sys
 
@@ -12,6 +15,15 @@ if not __package__:  # this folder itself was run: look for modules beside it, n
     if (checkout / ".ci" / "venv.py").exists():
         runpy.run_path(str(checkout / ".ci" / "venv.py"))["run"](["-m", "carsim", *sys.argv[1:]])
 
-from carsim.cli import main
 
-main()
+def main() -> None:
+    """Import the command line and call it; what is interrupted meanwhile ends without a word."""
+    try:
+        from carsim.cli import main as command
+    except KeyboardInterrupt:
+        sys.exit(130)
+    command()
+
+
+if __name__ == "__main__":
+    main()

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import isnan, nan
 
 import numpy as np
@@ -61,9 +62,14 @@ def bootstrap_mean(values: Sequence[float], *, seed: int = 0) -> Interval:
     >>> bootstrap_mean([1.0, 2.0, 3.0, 4.0])
     Interval(mean=2.5, low=1.5, high=3.5)
     """
-    cases = np.asarray(values, float)
-    if not cases.size:
+    if not len(values):
         raise ValueError("a mean of no cases")
+    return _bootstrapped(tuple(map(float, values)), seed)
+
+
+@lru_cache(maxsize=256)  # a sweep asks for those of its traces again with every point
+def _bootstrapped(values: tuple[float, ...], seed: int) -> Interval:
+    cases = np.array(values)
     mean = float(cases.mean())
     if cases.size == 1:
         return Interval(mean, nan, nan)

@@ -1,6 +1,7 @@
 """Numbers and tables as people read them."""
 
 import html
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -17,6 +18,39 @@ def number(value: float, digits: int = 4) -> str:
         return f"{value:,.0f}"
     exponent = int(f"{value:.{digits - 1}e}".partition("e")[2])
     return f"{value:,.{max(0, digits - 1 - exponent)}f}"
+
+
+CONTROL = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+"""What is no text but a command to a terminal, or half of a character."""
+
+
+def visible(text: str) -> str:
+    r"""A text with control characters spelled out; line ends and tabs stay.
+
+    >>> visible("a\x1b[31m")
+    'a\\x1b[31m'
+    """
+    return CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+MOST_CHARACTERS = 1000
+"""Of one line; a message that is longer hides what it says."""
+
+
+def one_line(text: str) -> str:
+    r"""A text, which may come out of a file, as one line that a terminal shows and does not obey.
+
+    A long one loses its middle, since it begins with a place and ends with a cure.
+
+    >>> one_line("a\x1b[31m\n" + "b" * 2000)[:20], len(one_line("b" * 2000))
+    ('a\\x1b[31m\\nbbbbbbbbb', 1000)
+    """
+    half = MOST_CHARACTERS // 2
+    if len(text) > MOST_CHARACTERS:
+        text = f"{text[: half - 2]} ...{text[2 - half :]}"
+    return visible(text).replace("\n", r"\n").replace("\t", r"\t")
 
 
 def percent(share: float) -> str:

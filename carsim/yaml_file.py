@@ -14,6 +14,8 @@ from typing import Any
 import yaml
 
 from carsim.errors import InputError
+from carsim.files import read_text
+from carsim.text import CONTROL
 
 MAX_BYTES = 1_000_000
 """What carsim reads as YAML is a page of text; anything larger is a mistake."""
@@ -53,6 +55,13 @@ class _StrictLoader(yaml.SafeLoader):
         node = super().compose_node(parent, index)
         self._depth -= 1
         return node
+
+    def construct_scalar(self, node: yaml.ScalarNode | yaml.MappingNode) -> Any:
+        value = super().construct_scalar(node)
+        if isinstance(value, str) and (found := CONTROL.search(value)):
+            problem = f"{shown(value)} holds {found[0]!r}, which is no text"
+            raise _Refusal(problem, "leave it out", node.start_mark)
+        return value
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         seen: set[Hashable] = set()
@@ -143,17 +152,19 @@ def read_mapping(path: Path) -> dict[str, Any]:
     Raises:
         InputError: The file is missing, unreadable, too large, not UTF-8, or no mapping.
     """
-    place = str(path)
-    try:
-        if path.stat().st_size > MAX_BYTES:
-            problem = f"{path.stat().st_size} bytes are more than a page of YAML"
-            raise InputError(place, problem, "name a YAML file")
-        text = path.read_text(encoding="utf-8")
-    except UnicodeDecodeError:
-        raise InputError(place, "is not UTF-8 text", "name a YAML file") from None
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise InputError(place, f"cannot be read: {reason}", "check the path") from None
+    return mapping_of(read_text(path, MAX_BYTES, "name a YAML file"), str(path))
+
+
+def mapping_of(text: str, place: str) -> dict[str, Any]:
+    """Parse YAML whose top level is a mapping.
+
+    Args:
+        text: The document.
+        place: Its name in errors.
+
+    Raises:
+        InputError: As of :func:`parse_yaml`, or it is no mapping.
+    """
     loaded = parse_yaml(text, place)
     if not isinstance(loaded, dict):
         kind = {list: "a list", str: "text", type(None): "nothing"}.get(type(loaded), "a value")

@@ -4,20 +4,27 @@ Each subcommand lives in the module of its name and is imported when it is calle
 ``carsim --help`` starts without NumPy, pandas or SimPy.
 """
 
+import errno
 import importlib
+import os
+import signal
 import sys
 import warnings
-from typing import TextIO
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
 
 import click
 
-from carsim.errors import CarsimError
+from carsim.errors import CarsimError, InputError
+from carsim.text import one_line
 
 COMMANDS = {
     "run": "Simulate one design on a trace and compare it with the alternatives.",
     "speculate": "Show what judging several proposed tokens in one pass gains.",
     "compare": "Show what differs between two runs, and what that did.",
     "metrics": "List every metric with its unit, meaning and formula.",
+    "studio": "Change a design in the browser, and see at once what that does.",
     "report": "Make one HTML page of a folder of results.",
     "sweep": "Evaluate every point of a study, durably, on all cores or a cluster.",
     "search": "Look for the Pareto front of a study by evaluating some of its points.",
@@ -35,6 +42,14 @@ COMMANDS = {
 
 class LazyGroup(click.Group):
     """A group whose commands are imported only when they are called."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Call the command; whoever reads its output may stop, which click takes for a failure."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            _drop_output()
+            return 0
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Names in the order in which a user meets them."""
@@ -63,33 +78,70 @@ def carsim() -> None:
 
 def main() -> None:
     """Entry point: one clear line and a non-zero exit status for every error a user can cause."""
-    warnings.showwarning = _note
+    warnings.showwarning = lambda message, *_, **__: complain(f"note: {message}")
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="replace")  # a terminal that lacks a letter shows a ?
     try:
+        status = _status()
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        _drop_output()
+        status = 0
+    except OSError as error:
+        place, cure = str(error.filename), "name another"
+        if error.filename is None:  # only printing, and asking for the folder, can fail so
+            is_gone = error.errno == errno.ENOENT
+            place = "the working directory" if is_gone else "standard output"
+            cure = "change to one that exists" if is_gone else "send it elsewhere, or make room"
+        _drop_output()
+        complain(f"{place}: cannot be used ({error.strerror}); {cure}")
+        status = InputError.exit_status
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # there is nothing left to interrupt
+    sys.exit(status)
+
+
+def _status() -> int:
+    """Call the command; the exit status. What cannot be written or opened is left to the caller."""
+    try:
+        _check(sys.argv[1:])
         status = carsim.main(prog_name="carsim", standalone_mode=False)
     except CarsimError as error:
-        click.echo(f"carsim: {error}", err=True)
-        sys.exit(error.exit_status)
+        complain(str(error))
+        return error.exit_status
     except click.ClickException as error:
         click.echo(_one_line(error), err=True)
-        sys.exit(2)
+        return 2
     except (click.Abort, KeyboardInterrupt):
-        click.echo("carsim: interrupted; nothing was half-written", err=True)
-        sys.exit(130)
-    except BrokenPipeError:
-        sys.exit(0)
-    sys.exit(status if isinstance(status, int) else 0)
+        complain("interrupted; nothing was half-written")
+        return 130
+    except MemoryError:
+        complain("there is not enough memory; take fewer rows, frames or points")
+        return InputError.exit_status
+    return status if isinstance(status, int) else 0
 
 
-def _note(
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    file: TextIO | None = None,
-    line: str | None = None,
-) -> None:
-    """A warning as one line, without the place in the code where it was made."""
-    click.echo(f"carsim: note: {message}", err=True)
+def complain(text: str) -> None:
+    """Say something in one line on standard error, whatever it quotes."""
+    with suppress(OSError):
+        click.echo(f"carsim: {one_line(text)}", err=True)
+
+
+def _check(arguments: Sequence[str]) -> None:
+    """Refuse what no file and no option can be called."""
+    for place, argument in enumerate(arguments, 1):
+        if not argument:
+            raise InputError(f"argument {place}", "is empty", "leave it out, or fill it in")
+        try:
+            argument.encode()
+        except UnicodeEncodeError:
+            raise InputError(repr(argument), "is not UTF-8 text", "rename what it names") from None
+
+
+def _drop_output() -> None:
+    """Send what is still to be printed nowhere, so that Python does not try again as it ends."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _one_line(error: click.ClickException) -> str:
@@ -99,4 +151,4 @@ def _one_line(error: click.ClickException) -> str:
     if context is None or message == context.get_help():
         return message
     message = " ".join(message.split()).rstrip(".")
-    return f"carsim: {message}; see '{context.command_path} --help'"
+    return one_line(f"carsim: {message}; see '{context.command_path} --help'")

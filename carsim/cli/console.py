@@ -3,6 +3,8 @@
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from itertools import chain
 from threading import Event, Thread
 from time import monotonic
 
@@ -11,7 +13,7 @@ from rich.console import Console, RenderableType
 from rich.text import Text
 
 from carsim.cli.plain_table import fitted, rich_table
-from carsim.text import Table
+from carsim.text import CONTROL, Table, visible
 
 PIPED_WIDTH = 10_000
 """Lines that go to a file or another program are never wrapped."""
@@ -39,12 +41,13 @@ def show(console: Console, parts: Iterable[Part]) -> None:
     """Print parts one below the other; into a pipe, without the blanks that fill up lines."""
     if console.is_terminal:
         for part in parts:
-            _print(console, part)
+            _print(console, _visible(part))
         return
     with console.capture() as capture:
         for part in parts:
-            _print(console, part)
+            _print(console, _visible(part))
     text = "\n".join(line.rstrip() for line in capture.get().splitlines())
+    # Click would write UTF-8 where a terminal says that it knows ASCII alone.
     click.echo(text.encode(console.encoding, "replace").decode(console.encoding))
 
 
@@ -61,6 +64,19 @@ def in_order(sections: Iterable[tuple[str, Sequence[Part]]]) -> Iterator[Part]:
         if heading:
             yield Text(heading, style="bold red" if heading.startswith("MISFIT") else "bold")
         yield from parts
+
+
+def _visible(part: Part) -> Part:
+    """The part without what a terminal would obey, which names out of a file may hold."""
+    if isinstance(part, str):
+        return visible(part)
+    if isinstance(part, Table) and any(map(CONTROL.search, chain(part.headings, *part.rows))):
+        clean = [
+            tuple(visible(cell) if CONTROL.search(cell) else cell for cell in row)
+            for row in (part.headings, *part.rows)
+        ]
+        return replace(part, headings=clean[0], rows=tuple(clean[1:]))
+    return part
 
 
 def _print(console: Console, part: Part) -> None:

@@ -3,6 +3,7 @@
 import click
 
 from carsim.cli.figures import FORMAT
+from carsim.errors import InputError
 
 
 @click.command()
@@ -13,19 +14,30 @@ from carsim.cli.figures import FORMAT
     type=FORMAT,
     help="Also write the figures as files of this format beside the page.",
 )
+@click.option(
+    "--width",
+    type=click.FloatRange(2, 20),
+    metavar="INCHES",
+    help="Width of these figures, for a paper: 3.5 is a column; without titles then.",
+)
 @click.option("--overwrite", is_flag=True, help="Replace a file that carsim did not make.")
-def report(folder: str, out: str | None, figures: str | None, overwrite: bool) -> None:
+def report(
+    folder: str, out: str | None, figures: str | None, width: float | None, overwrite: bool
+) -> None:
     """Make one HTML page of what a run, a sweep or a search left in DIR.
 
     The page needs no other file and no network.
 
     It has the question, the answer, tables that a click sorts, and charts that answer the pointer.
     """
+    if width is not None and figures is None:
+        raise InputError("--width", "is of figures, and none are written", "add --figures svg")
+
     from carsim.cli.console import progress, say
     from carsim.report.report import write_figures, write_page
 
     with progress("reading") as tell:
         page = write_page(folder, out, overwrite=overwrite, progress=tell)
-        drawn = write_figures(folder, page.parent, figures) if figures else []
+        drawn = write_figures(folder, page.parent, figures, width) if figures else []
     names = ", ".join(path.name for path in drawn)
     say(f"Written to {page}" + (f", and beside it {names}" if drawn else ""))

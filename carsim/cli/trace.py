@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from carsim.cli import complain
 from carsim.cli.synthesize import synthesize
 from carsim.errors import InputError
 from carsim.text import Table
@@ -72,7 +73,7 @@ def list_traces(files: tuple[str, ...], as_csv: bool) -> None:
             raise refused[0]
         raise InputError("carsim trace list", "finds no trace", "name one, or capture one")
     for each in refused:
-        click.echo(f"carsim: skipped: {each.place}: {each.problem}", err=True)
+        complain(f"skipped: {each.place}: {each.problem}")
     rows = [(_in_manifest if as_csv else _in_short)(trace) for trace in traces]
     if as_csv:
         writer = csv.DictWriter(sys.stdout, list(rows[0]), lineterminator="\n")

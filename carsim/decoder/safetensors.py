@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from carsim.errors import InputError
+from carsim.files import read_file
 from carsim.trace.npz import MAX_BYTES, write_bytes
 
 _TYPES = {"F16": "<f2", "F32": "<f4", "F64": "<f8"}
@@ -36,13 +37,7 @@ def load_safetensors(path: Path) -> Checkpoint:
     Raises:
         InputError: The file is missing, too large, truncated, or not of the format.
     """
-    try:
-        if path.stat().st_size > MAX_BYTES:
-            raise InputError(str(path), "is larger than the limit of 2 GiB", _CURE)
-        data = path.read_bytes()
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise InputError(str(path), f"cannot be read ({reason})", "check the path") from error
+    data = read_file(path, MAX_BYTES)
     start = 8 + int.from_bytes(data[:8], "little")
     try:
         if len(data) < 8 or start > len(data):

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from carsim.errors import InputError
+from carsim.files import read_text
 from carsim.yaml_file import MAX_BYTES, shown
 
 Section = dict[str, Any]
@@ -123,12 +124,7 @@ _OF_THE_WHOLE = ("dtype", "torch_dtype", "quantization_config", "tie_word_embedd
 def _read(path: Path) -> _Config:
     place, cure = str(path), "name a config.json of Hugging Face, or its folder"
     try:
-        if path.stat().st_size > MAX_BYTES:
-            raise InputError(place, f"{path.stat().st_size} bytes are more than a config has", cure)
-        loaded = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise InputError(place, f"cannot be read: {reason}", cure) from None
+        loaded = json.loads(read_text(path, MAX_BYTES, cure))
     except (ValueError, RecursionError) as error:
         reason = " ".join(str(error).split())[:100] or type(error).__name__
         raise InputError(place, f"is no JSON: {reason}", cure) from None

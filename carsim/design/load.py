@@ -11,6 +11,7 @@ in its only memory: a design that names a board and no memory goes with any othe
 """
 
 from collections.abc import Iterable, Mapping
+from functools import cache
 from importlib.resources import files
 from itertools import takewhile
 from pathlib import Path
@@ -24,7 +25,7 @@ from carsim.design.hf_config import read_hf_config
 from carsim.design.machine import Placement
 from carsim.errors import InputError
 from carsim.section import first_problem
-from carsim.yaml_file import parse_yaml, read_mapping, shown
+from carsim.yaml_file import MAX_DEPTH, parse_yaml, read_mapping, shown
 
 PRESET_SECTIONS = ("board", "model", "energy")
 MODEL_FILE = "model.from"
@@ -217,7 +218,13 @@ def _preset(section: str, name: Any, where: str) -> dict[str, Any]:
     known = sorted(path.stem for path in folder.glob("*.yaml"))
     if name not in known:
         raise InputError(where, f"no preset {shown(name)}", f"choose from {', '.join(known)}")
-    return read_mapping(folder / f"{name}.yaml")
+    return _read_preset(folder / f"{name}.yaml")
+
+
+@cache
+def _read_preset(path: Path) -> dict[str, Any]:
+    """A preset, which nothing changes: what is merged with it or set in it is a copy."""
+    return read_mapping(path)
 
 
 def shipped_presets() -> dict[str, dict[str, str]]:
@@ -256,7 +263,8 @@ def _merge(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
 def _assignment(text: str) -> tuple[str, Any]:
     dotted, equals, value = text.partition("=")
     dotted = dotted.strip()
-    if not equals or not all(dotted.split(".")) or not dotted.isprintable():
+    parts = dotted.split(".")
+    if not equals or not all(parts) or len(parts) > MAX_DEPTH or not dotted.isprintable():
         raise InputError(
             "--set", f"{shown(text)} is not of the form path=value", "say machine.cores=8"
         )

@@ -8,6 +8,7 @@ and ``video.tokens_per_frame`` (a video of another size than that of the traces)
 
 import json
 import math
+import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -141,7 +142,9 @@ def _log2(body: Any) -> dict[str, Any]:
     first, last, _ = _ends(body)
     if first <= 0:
         raise _RefusalError(f"starts at {first}", "start above 0")
-    return _listed([first * 2**i for i in range(int(math.log2(last / first) + 1e-9) + 1)])
+    doublings = math.floor(math.log2(last) - math.log2(first) + 1e-9)
+    double = operator.lshift if _is_whole(first) else math.ldexp
+    return _listed([double(first, i) for i in range(doublings + 1)])
 
 
 def _uniform(body: Any) -> dict[str, Any]:

@@ -4,6 +4,7 @@ A plugin hands the study to every worker, those included that join later. Dask i
 tasks of a worker that has died, and gives up one that kills several workers.
 """
 
+import logging
 from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any
@@ -35,6 +36,7 @@ class Cluster(workers.Workers):
 
     def __init__(self, study: Study, address: str) -> None:
         self._place = f"--scheduler {address}"
+        _hush()
         tls = Security().get_connection_args("client").get("ssl_context")
         if address.startswith("tls:") and tls is None:
             problem = "needs certificates, of which Dask's configuration names none"
@@ -91,6 +93,13 @@ class Cluster(workers.Workers):
             with suppress(OSError):  # a scheduler that goes meanwhile has nothing to forget
                 self._client.unregister_worker_plugin(self.job)
         self._client.close()
+
+
+def _hush() -> None:
+    """Keep Dask from logging tracebacks of connections that go; :meth:`Cluster.check` tells."""
+    for name in list(logging.root.manager.loggerDict):
+        if name.partition(".")[0] in ("distributed", "tornado"):
+            logging.getLogger(name).setLevel(logging.CRITICAL + 1)
 
 
 class _HandOver(WorkerPlugin):  # type: ignore[misc] # Dask is not typed

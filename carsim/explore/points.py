@@ -4,6 +4,7 @@ import hashlib
 import itertools
 import json
 import math
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -17,8 +18,10 @@ from carsim.explore.study import MOST_POINTS, Study, field_value
 REDRAWS = 200
 """Random points are drawn at most so many times over to find as many as are wanted."""
 
-MOST_DRAWN = 100_000
-"""Random points are drawn at most so often if none of them passes the filters."""
+LEAST_SHARE = 0.005
+"""Drawing ends where fewer of :data:`MOST_IN_VAIN` draws brought a new point that passes."""
+
+MOST_IN_VAIN = 100_000
 
 SOFT_PATHS = ("policy.tau", "policy.schedule", "policy.decision_scope", "energy", "trace", "replay")
 """Axes below these leave the phases of the hardware as they are: such points are neighbours."""
@@ -76,9 +79,7 @@ def no_points(study: Study) -> InputError:
 
 def make_point(study: Study, ordinal: int, values: Mapping[str, Any]) -> Point:
     """The point of given axis values."""
-    changes = dict(study.fixed)
-    for axis in study.axes:
-        changes |= axis.changes(values[axis.name])
+    changes = _changes(study, values)
     text = json.dumps(
         [study.inputs_sha256, sorted(changes.items()), sorted(values.items())], default=repr
     )
@@ -89,7 +90,7 @@ def passes(study: Study, values: Mapping[str, Any]) -> bool:
     """All filters hold at given axis values."""
     if not study.filters:
         return True
-    point = make_point(study, 0, values)
+    point = Point(0, "", values, _changes(study, values))
     return all(each.holds(lambda name: field_of(study, point, name)) for each in study.filters)
 
 
@@ -139,6 +140,14 @@ def latin_hypercube(points: int, axes: int, rng: np.random.Generator) -> NDArray
 # -------------------------------------------------------------------- private
 
 
+def _changes(study: Study, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields that axis values set, and those that all points share."""
+    changes = dict(study.fixed)
+    for axis in study.axes:
+        changes |= axis.changes(values[axis.name])
+    return changes
+
+
 def _drawn(study: Study) -> list[dict[str, Any]]:
     sampling = study.file.sampling
     wanted, rng = sampling.points, np.random.default_rng(sampling.seed)
@@ -147,12 +156,20 @@ def _drawn(study: Study) -> list[dict[str, Any]]:
         drawn = [_at(study, row) for row in latin_hypercube(wanted, len(study.axes), rng)]
         return [values for values in drawn if passes(study, values)]
     found: dict[str, dict[str, Any]] = {}
-    for draw in range(wanted * REDRAWS):
+    before = 0
+    for draw in range(1, wanted * REDRAWS + 1):
         values = _at(study, rng.random(len(study.axes)))
         if passes(study, values):
             found.setdefault(_text(values), values)
-        if len(found) == wanted or (not found and draw >= MOST_DRAWN):
+        if len(found) == wanted:
             break
+        if draw % MOST_IN_VAIN == 0:
+            if len(found) - before < LEAST_SHARE * MOST_IN_VAIN:
+                break
+            before = len(found)
+    if found and len(found) < wanted:
+        problem = f"found {len(found):,} points of {wanted:,} that differ and pass the filters"
+        warnings.warn(f"study {study.name}: $.sampling: {problem}", stacklevel=2)
     return list(found.values())
 
 

@@ -20,6 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from carsim.errors import InputError
+from carsim.files import read_text
 from carsim.yaml_file import shown
 
 KEYS = ("frames", "scope", "window", "sampling")
@@ -103,15 +104,7 @@ def load_quality(path: str | Path) -> Quality:
             policy.
     """
     path, place = Path(path), str(path)
-    try:
-        if path.stat().st_size > _MAX_BYTES:
-            raise InputError(place, "is too large for a table of quality", "name another file")
-        text = path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        problem = f"cannot be read: {error.strerror or type(error).__name__}"
-        raise InputError(place, problem, "check the path") from None
-    except UnicodeDecodeError:
-        raise InputError(place, "is not UTF-8 text", "name a CSV file") from None
+    text = read_text(path, _MAX_BYTES, "name a CSV file").removeprefix("\ufeff")
     reader = csv.DictReader(text.splitlines())
     columns = reader.fieldnames or ()
     missing = [name for name in (*KEYS, "tau") if name not in columns]

@@ -11,7 +11,6 @@ through which each learns what the others have evaluated.
 """
 
 import json
-import re
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ from decimal import Decimal
 from itertools import count
 from time import sleep
 from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import quote, quote_plus
 
 import numpy as np
 
@@ -67,13 +67,6 @@ IN_MEMORY = "memory"
 ATTEMPTS = 8
 COLLISIONS = ("already exists", "unique constraint", "duplicate", "locked")
 """Messages of databases whose tables another process is making; open them again then."""
-
-PASSWORD = re.compile(
-    r"(?P<user>(?:^|(?<=//)|(?<=\s))[^:/@\s]*):(?!//)\S*(?=@)"
-    r"|(?P<key>\b(?:password|passwd|pwd)=)[^&\s;]*",
-    re.IGNORECASE,
-)
-"""In a URL."""
 
 
 class Searcher:
@@ -294,30 +287,44 @@ def refusing(storage: str) -> Iterator[None]:
 
 
 def refusal(storage: str, error: Exception) -> InputError:
-    """Error message for a storage that has raised an error, without passwords of URLs.
+    """Error message for a storage that has raised an error.
 
-    >>> refused = refusal("mysql://ada:se@cret@host/db", OSError("no mysql://ada:se@cret@host"))
+    Of a URL only what is known to be no password is shown: scheme, user, host, database and names
+    of options. One that cannot be taken apart is not shown at all.
+
+    >>> refused = refusal("mysql://ada:secret@host/db", OSError("no mysql://ada:secret@host"))
     >>> refused.place, refused.problem
     ('--storage mysql://ada:***@host/db', 'cannot be used (no mysql://ada:***@host)')
-    >>> refusal("postgresql://host/db?user=ada&PWD=secret", OSError()).place
-    '--storage postgresql://host/db?user=ada&PWD=***'
-    >>> refusal("ada:secret@host/db", OSError()).place
-    '--storage ada:***@host/db'
+    >>> refusal("postgresql://host/db?user=ada&sslpassword=secret", OSError()).place
+    '--storage postgresql://host/db?user=***&sslpassword=***'
+    >>> str(refusal("ada:secret@host/db", OSError("no ada:secret@host/db")))
+    '--storage: is no URL of a storage; write it as mysql://user:password@host/database'
     """
+    from sqlalchemy.engine import make_url
+    from sqlalchemy.exc import ArgumentError
+
+    try:
+        url = make_url(storage)
+    except (ArgumentError, ValueError):
+        url = None
+    if url is None or {"@", ":"} & set(f"{url.host}{url.database}"):
+        cure = "write it as mysql://user:password@host/database"
+        return InputError("--storage", "is no URL of a storage", cure)
+    options = {name: "".join(values) for name, values in url.query.items()}
     text = str(error.__cause__ or error).partition("[SQL")[0].partition("(Background on")[0]
-    reason = _masked(" ".join(text.split()))[:200] or type(error).__name__
+    for secret in filter(None, (str(url.password or ""), *options.values())):
+        for spelling in (secret, quote(secret), quote_plus(secret), quote(secret, safe="")):
+            text = text.replace(spelling, "***")
+    shown = url.set(query={}).render_as_string(hide_password=True)
+    named = "&".join(f"{name}=***" for name in options)
     return InputError(
-        f"--storage {_masked(storage)}",
-        f"cannot be used ({reason})",
+        f"--storage {shown}{'?' if named else ''}{named}",
+        f"cannot be used ({' '.join(text.split())[:200] or type(error).__name__})",
         "mend it or name another; what the search has stored stays",
     )
 
 
 # -------------------------------------------------------------------- private
-
-
-def _masked(text: str) -> str:
-    return PASSWORD.sub(lambda at: f"{at['key']}***" if at["key"] else f"{at['user']}:***", text)
 
 
 def _open_storage(storage: str) -> "optuna.storages.BaseStorage | str | None":

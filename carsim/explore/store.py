@@ -23,6 +23,8 @@ from carsim.explore.code import code_sha256
 from carsim.explore.evaluate import Row
 from carsim.explore.points import Point
 from carsim.explore.study import Study
+from carsim.files import unwritable
+from carsim.yaml_file import shown
 
 STORE_FILE = "store.sqlite"
 LOCK_FILE = "store.lock"
@@ -187,7 +189,7 @@ class Store:
             for row in self._db.execute("SELECT * FROM points ORDER BY ordinal, id"):
                 # Rows of an older store have no checksums.
                 if row[0] in seen or (len(row) > 5 and row[5] != checksum(row[:5])):
-                    damaged.append(f"point {row[1]}")
+                    damaged.append(f"point {shown(row[1])}")
                 else:
                     seen.add(row[0])
                     yield row
@@ -276,8 +278,7 @@ def open_folder(folder: Path) -> Store:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise InputError(str(folder), f"cannot be made ({reason})", "name another folder") from None
+        raise unwritable(folder, error) from None
     return Store(folder / STORE_FILE)
 
 
@@ -303,5 +304,8 @@ def _refusal(path: str, error: sqlite3.Error) -> InputError:
     text = str(error)
     if any(sign in text for sign in ("not a database", "malformed", "no such table")):
         return InputError(path, f"is no store of carsim ({text})", "name another folder")
-    cure = "make room or mend it, then start the same command again: what is stored stays"
-    return InputError(path, f"cannot be used ({text})", cure)
+    no_room = any(sign in text for sign in ("full", "disk I/O"))
+    cure = "make room" if no_room else "name another folder, or make this one writable"
+    problem = f"cannot be used ({text})"
+    again = "then start the same command again: what is stored stays"
+    return InputError(path, problem, f"{cure}, {again}")

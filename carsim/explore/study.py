@@ -17,10 +17,11 @@ from carsim.explore.axis import PSEUDO_PATHS, VIDEO_PATHS, Axis, parse_axis
 from carsim.explore.expression import Expression
 from carsim.explore.metrics import RESULT_COLUMNS, check_metric, direction_of
 from carsim.explore.quality import Quality, load_quality
+from carsim.files import read_text
 from carsim.metrics import METRICS
 from carsim.section import closest, file_schema
 from carsim.trace import Trace, load_trace, trace_path
-from carsim.yaml_file import read_mapping, shown
+from carsim.yaml_file import MAX_BYTES, mapping_of, shown
 
 MOST_POINTS = 1_000_000
 """Points of one study at most; more is a mistake in an axis."""
@@ -168,7 +169,8 @@ def load_study(path: str | Path) -> Study:
     path = Path(path)
     place, folder = str(path), path.resolve().parent
     try:
-        file = StudyFile.model_validate(read_mapping(path))
+        text = read_text(path, MAX_BYTES, "name a study file")
+        file = StudyFile.model_validate(mapping_of(text, place))
     except ValidationError as error:
         raise _refusal(error, place) from None
     axes = tuple(
@@ -186,7 +188,7 @@ def load_study(path: str | Path) -> Study:
     study = Study(
         file=file,
         name=_printable(file.name or path.stem),
-        text=path.read_text(encoding="utf-8"),
+        text=text,
         axes=axes,
         filters=tuple(Expression(text, f"{place}: $.filters") for text in file.filters),
         constraints=tuple(Expression(text, f"{place}: $.constraints") for text in file.constraints),

@@ -11,11 +11,11 @@ from time import monotonic
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from carsim.errors import InputError
 from carsim.explore.points import make_points
 from carsim.explore.store import Store, open_folder, sole_writer
 from carsim.explore.study import Study, load_study
 from carsim.explore.workers import Stop, evaluate
+from carsim.files import unwritable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -173,5 +173,4 @@ def keep_copy(study: Study, out: Path) -> None:
         if not copy.exists():
             copy.write_text(study.text, encoding="utf-8")
     except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise InputError(str(copy), f"cannot be written ({reason})", "make room") from None
+        raise unwritable(copy, error) from None

@@ -101,6 +101,11 @@ class DistinctRows:
         found: NDArray[np.intp] = self.number_of[self.codes]
         return found
 
+    def row_of_step(self, step: int) -> NDArray[np.intp]:
+        """The same for one of the steps, [G, L]."""
+        found: NDArray[np.intp] = self.number_of[self.codes[:, step]]
+        return found
+
     @classmethod
     def of(
         cls, codes: NDArray[Any], width: int, different: NDArray[np.bool_] | None
@@ -133,10 +138,15 @@ def _codes(
         first, row_of = distinct_rows(packed, 1 << 8)
         rows = np.unpackbits(packed[first], axis=-1, count=width).astype(np.bool_)
         return row_of.reshape(replay.shape[:-1]), rows
-    codes = np.zeros(replay.shape[:-1], np.uint8 if width <= 8 else np.uint16)
-    for sequence in range(width):
-        codes = codes << 1 | ~replay[..., sequence]
-    return codes, None
+    # As they lie in a trace: bits are packed eight rows at a time.
+    computing = ~np.moveaxis(replay, 0, 2)
+    bits = 8 if width <= 8 else 16
+    if width < bits:
+        short, computing = computing, np.zeros((*computing.shape[:-1], bits), np.bool_)
+        computing[..., bits - width :] = short
+    codes = np.packbits(computing.ravel()).view(np.uint8 if bits == 8 else np.dtype(">u2"))
+    codes = np.moveaxis(codes.reshape(computing.shape[:-1]), 2, 0)
+    return np.ascontiguousarray(codes, np.uint8 if bits == 8 else np.uint16), None
 
 
 def distinct_rows(rows: NDArray[Any], most: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -209,7 +219,10 @@ def make_batches(decisions: Decisions, batch: int, tokens_per_step: int = 1) -> 
             "what attention reads was recorded for one token at a time",
             "decode 1 token a step, or take an attention that does not depend on the data",
         )
-    grouped = decisions.replay[:, :, kept].reshape(steps, layers, n_batches, batch)
+    replay = decisions.replay
+    if kept != list(range(decisions.n_rows)):
+        replay = np.take(replay, kept, axis=2)
+    grouped = replay.reshape(steps, layers, n_batches, batch)
 
     def mean(of_heads: NDArray[Any]) -> NDArray[np.int64]:  # [S, L, KV, rows] -> [G, S, L]
         # Heads are summed first, which takes a third of the time.
@@ -243,5 +256,7 @@ def in_sets(replay: NDArray[np.bool_], tokens: int) -> NDArray[np.bool_]:
     array([ True, False, False, False])
     """
     n_batches, steps, layers, batch = replay.shape
+    if tokens == 1:
+        return replay
     sets = replay.reshape(n_batches, steps // tokens, tokens, layers, batch).swapaxes(2, 3)
     return np.ascontiguousarray(sets.reshape(n_batches, -1, layers, tokens * batch))

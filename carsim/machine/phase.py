@@ -5,6 +5,7 @@ write are done. Nothing crosses that boundary, so that a phase is a pure functio
 whole numbers, and a run is a sum over its distinct phases, each times how often it occurs.
 """
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
@@ -199,20 +200,33 @@ def emit_slices(phase: Phase, timing: Timing, emit: Emit) -> None:
                 emit(f"lane {lane} fetch", kind, fetch_begun, fetched)
 
 
+def repeats(steps: Sequence[Step]) -> list[tuple[Step, int]]:
+    """The different steps, and how often each occurs: the layers of a head repeat theirs."""
+    different = {id(step): step for step in steps}
+    return [(different[key], times) for key, times in Counter(map(id, steps)).items()]
+
+
+def moved_bytes(steps: Sequence[Step], n: int, memories: int) -> Ints:
+    """Bytes that the steps of n phases move, by memory, [n, memories]."""
+    moved = np.zeros((n, memories), np.int64)
+    for step, times in repeats(steps):
+        if step.path >= 0:
+            moved[:, step.path] += times * step.stream_bytes.sum(axis=-1)
+        for path, _, nbytes in step.sides:
+            moved[:, path] += times * nbytes.sum(axis=-1)
+    return moved
+
+
 def outcome(phase: Phase, timing: Timing) -> Outcome:
     """Time and work of n phases from their timing, which either rung found."""
     tracks, sides_end, replay_end = timing
     n, exposed = phase.n, phase.exposed_cycles
-    times = np.zeros((n, phase.lanes, N_CATEGORIES), np.int64)
-    compute = np.zeros((n, phase.lanes), np.int64)
     ends = np.zeros((n, phase.lanes), np.int64) + exposed[:, None]
-    for track in tracks:
-        _book(times, track)
-        compute += (track.step.pre_cycles + track.step.cycles) * (track.ended > track.begun)
-        ends = np.maximum(ends, track.ended)
-    rows, last = np.arange(n), ends.argmax(axis=1)
-    end = np.maximum(ends[rows, last], np.maximum(sides_end, replay_end))
-    times = times[rows, last]
+    if tracks:
+        ends = np.maximum(ends, tracks[-1].ended)
+    last = ends.argmax(axis=1)
+    times, compute = _booked(tracks, last)
+    end = np.maximum(ends[np.arange(n), last], np.maximum(sides_end, replay_end))
     times[:, Category.DRS] += exposed
     # What is left after the last core: a replay that took longer, or writes that drain.
     left, late = end - times.sum(axis=1), replay_end == end
@@ -221,7 +235,7 @@ def outcome(phase: Phase, timing: Timing) -> Outcome:
     return Outcome(
         cycles=end,
         times=times,
-        compute_cycles=compute[rows, last],
+        compute_cycles=compute,
         bound_cycles=phase.bound_cycles,
         bound_dram_bytes=phase.bound_dram_bytes,
         **_work(phase),
@@ -230,34 +244,55 @@ def outcome(phase: Phase, timing: Timing) -> Outcome:
 
 def _work(phase: Phase) -> dict[str, Ints]:
     """Work of n phases; it does not depend on their timing."""
-    n = phase.n
-    dram = np.zeros((n, len(phase.latencies)), np.int64)
+    n, replay = phase.n, phase.replay
+    dram = moved_bytes(phase.steps, n, len(phase.latencies))
     names = ("busy_cycles", "macs", "vector_ops", "sram_bytes")
     sums = {name: np.zeros(n, np.int64) for name in names}
-    for step in phase.steps:
+    for step, times in repeats(phase.steps):
         for name, total in sums.items():
-            total += getattr(step, name)
-        if step.path >= 0:
-            dram[:, step.path] += step.stream_bytes.sum(axis=-1)
-        for path, _, nbytes in step.sides:
-            dram[:, path] += nbytes.sum(axis=-1)
-    if phase.replay is not None:
-        dram[:, phase.replay.path] += phase.replay.nbytes
+            total += times * getattr(step, name)
+    if replay is not None:
+        dram[:, replay.path] += replay.nbytes
         for name in ("busy_cycles", "vector_ops", "sram_bytes"):
-            sums[name] += getattr(phase.replay, name)
+            sums[name] += getattr(replay, name)
     return {"dram_bytes": dram, **sums}
 
 
-def _book(times: Ints, track: Track) -> None:
-    """Add the cycles that a step took to the categories they belong to, [n, K, categories]."""
-    step, begun, ended = track.step, track.begun, track.ended
-    own = step.pre_cycles + step.cycles
+def _booked(tracks: Sequence[Track], last: NDArray[np.intp]) -> tuple[Ints, Ints]:
+    """Cycles by category of one lane of each phase, [n, categories], and its compute cycles, [n].
+
+    Args:
+        tracks: The steps of n phases.
+        last: The lane of each, [n].
+    """
+    shape, rows = (len(tracks), len(last)), np.arange(len(last))
+    begun, array_begun, ended, own, cycles, balanced = np.empty((6, *shape), np.int64)
+
+    def of_lane(figure: Ints) -> Ints:
+        phases, lanes = figure.shape
+        found: Ints = figure[rows if phases > 1 else 0, last if lanes > 1 else 0]
+        return found
+
+    known: dict[int, tuple[Ints, ...]] = {}
+    for index, track in enumerate(tracks):
+        step, key = track.step, id(track.step)
+        if key not in known:
+            figures = step.pre_cycles + step.cycles, step.cycles, step.balanced_cycles
+            known[key] = tuple(map(of_lane, figures))
+        own[index], cycles[index], balanced[index] = known[key]
+        for found, at in ((begun, track.begun), (array_begun, track.array_begun)):
+            found[index] = of_lane(at)
+        ended[index] = of_lane(track.ended)
     # Where the array never waits once it has begun, what the fullest core takes beyond an even
     # share is time spent queueing for that core; where memory sets the pace, an even share gains
     # nothing.
-    unpaced = ended <= track.array_begun + step.cycles
-    queued = unpaced * (own - step.balanced_cycles)
     worked = ended > begun
-    times[..., Category.WAIT_DDR] += (ended - begun - own) * worked
-    times[..., Category.WAIT_CORE] += queued * worked
-    times[..., step.category] += (own - queued) * worked
+    queued = (own - balanced) * (worked & (ended <= array_begun + cycles))
+    own = own * worked
+    times = np.zeros((len(last), N_CATEGORIES), np.int64)
+    times[:, Category.WAIT_DDR] = (ended - begun - own).sum(axis=0)
+    times[:, Category.WAIT_CORE] = queued.sum(axis=0)
+    categories = np.array([track.step.category for track in tracks])
+    for category in set(categories.tolist()):
+        times[:, category] += (own - queued)[categories == category].sum(axis=0)
+    return times, own.sum(axis=0)

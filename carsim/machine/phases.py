@@ -17,6 +17,7 @@ the data, cores share it evenly.
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import fields, replace
+from functools import partial
 from math import ceil
 from typing import Any, NamedTuple
 
@@ -37,7 +38,9 @@ from carsim.machine.phase import (
     Replay,
     Timing,
     emit_slices,
+    moved_bytes,
     outcome,
+    repeats,
 )
 from carsim.policy import PLAIN, AttentionPolicy, SideWork
 from carsim.replay import NO_WORK, Point, ReplayRule, RuleWork, later
@@ -53,7 +56,8 @@ from carsim.workload.ops import (
     Stream,
     attend_op,
     choose_op,
-    head_ops,
+    head_op,
+    head_steps,
     mlp_ops,
     output_op,
     qkv_op,
@@ -394,21 +398,13 @@ class Phases:
     def head_phase(self) -> Phase:
         """The phase behind :meth:`head`."""
         guided = self.hw.batch % 2 == 0  # rows without pairs pay for the mixing, too: 2 ops a logit
-        split = self.hw.mapping.splits_mlp
-
-        def nth(index: int) -> OpOf:
-            return lambda rows, part, streams: head_ops(
-                self._model, rows, part, streams=streams, guided=guided
-            )[index]
-
+        passes = head_steps(self._model, guided=guided)
+        split, home = self.hw.mapping.splits_mlp, self.hw.home_loads[None, :]
         # Layers and codes repeat the same few operations: each is lowered once.
-        passes = head_ops(self._model, 1, Slice(), guided=guided)
-        first = {op: index for index, op in reversed(list(enumerate(passes)))}
-        home = self.hw.home_loads[None, :]
-        lowered = {
-            op: lower(self.hw, [nth(index)], home, split=split) for op, index in first.items()
-        }
-        steps = tuple(step for op in passes for step in lowered[op])
+        different = tuple(dict.fromkeys(passes))
+        ops = [partial(head_op, self._model, step) for step in different]
+        lowered = dict(zip(different, lower(self.hw, ops, home, split=split), strict=True))
+        steps = tuple(lowered[step] for step in passes)
         return Phase(steps, self._latencies, *self._bound(steps, 1))
 
     def prefill_phase(self, tokens: int, window: int | None = None) -> Phase:
@@ -617,14 +613,10 @@ class Phases:
             fetched: Steps whose bytes are charged instead, where another spread moves fewer.
         """
         compute = np.zeros((n, 1), np.int64)
-        nbytes = np.zeros((n, len(self.hw.paths)), np.int64)
-        for step in steps:
-            compute = compute + step.pre_cycles + step.cycles - step.exchange_cycles
-        for step in steps if fetched is None else fetched:
-            if step.path >= 0:
-                nbytes[:, step.path] += step.stream_bytes.sum(axis=-1)
-            for side_path, _, side_bytes in step.sides:
-                nbytes[:, side_path] += side_bytes.sum(axis=-1)
+        for step, times in repeats(steps):
+            own = step.pre_cycles + step.cycles - step.exchange_cycles
+            compute = compute + times * own
+        nbytes = moved_bytes(steps if fetched is None else fetched, n, len(self.hw.paths))
         nbytes[:, self.hw.replay_path] += replay_bytes
         cycles = compute.max(axis=-1)
         for rate, moved in zip(self.hw.fastest_rates, nbytes.T, strict=True):

@@ -1,17 +1,14 @@
 """Frozen results of a run: one row per policy, all of them in a report."""
 
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from carsim.design import Design
 from carsim.machine.batches import Batches
 from carsim.machine.elasticity import Elasticity
 from carsim.machine.limits import PhaseLimit, phase_limits
-from carsim.machine.simulate import Simulation, simulate
+from carsim.machine.simulate import Simulation
 from carsim.machine.variants import Variant
 from carsim.technology.energy import EnergyReport, Joules
 from carsim.technology.fit import FitReport
@@ -108,11 +105,9 @@ class RowResult:
         """Seconds from the prompt to the end of the first step; None for the bound."""
         if self.is_bound:
             return None
-        plan = replace(self.simulation.plan, steps=range(1))
-        first = simulate(plan, self.batches.part(np.zeros(1, np.intp)))
-        return self._seconds(first.cycles) / self.n_batches
+        return self._seconds(int(self.simulation.first_cycles.sum())) / self.n_batches
 
-    @property
+    @cached_property
     def energy_per_token(self) -> Joules:
         """Joules of the board per token of a stream, prompt left out, with their interval."""
         tokens = self.videos * self.simulation.plan.video.n_steps
@@ -250,7 +245,7 @@ class RowResult:
         return seconds * fast, seconds * slow
 
     def _seconds(self, cycles: int) -> float:
-        return float(Fraction(cycles) / round(self.design.board.fabric_clock_mhz * 1e6))
+        return cycles / round(self.design.board.fabric_clock_mhz * 1e6)  # rounded once
 
 
 @dataclass(frozen=True, eq=False, repr=False)

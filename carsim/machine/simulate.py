@@ -47,6 +47,7 @@ class Simulation:
         plan: The policy and its machine.
         totals: Sums over all batches, by kind of phase: prefill, those of a layer, head.
         batch_cycles: Latency of each batch, prefill to last token, int64[G].
+        first_cycles: The same of its first step alone, behind the prefill, int64[G].
         phase_cycles: Cycles of each layer-step by kind, int64[G, S, L]; empty without detail.
         work: Work of the layers in each step of the first batch; None without detail.
         unique_phases: Distinct phases among those of all layer-steps.
@@ -55,6 +56,7 @@ class Simulation:
     plan: Plan
     totals: Mapping[str, PhaseTotals]
     batch_cycles: Ints
+    first_cycles: Ints
     phase_cycles: Mapping[str, Ints]
     work: StepWork | None
     unique_phases: int
@@ -88,6 +90,7 @@ class _Visits(NamedTuple):
         name: Kind of phase.
         outcome: n different phases.
         counts: Visits of each batch to each outcome, int64[G, n].
+        first_cycles: Cycles of the first step, int64[G or 1]; 0 where another visit serves it.
         outcome_of: The outcome of each layer-step, [G or 1, S, L or 1]; -1 where another visit
             serves, None without detail.
     """
@@ -95,6 +98,7 @@ class _Visits(NamedTuple):
     name: str
     outcome: Outcome
     counts: Ints
+    first_cycles: Ints
     outcome_of: NDArray[np.intp] | None
 
     def spread(self, figure: Ints) -> Ints:
@@ -117,15 +121,17 @@ def simulate(plan: Plan, batches: Batches, *, detail: bool = False) -> Simulatio
         where = np.flatnonzero(plan.scored == scored)
         if where.size:
             visits += _visits_of(plan, batches, scored, where, detail)
-    totals, outside = _outside_of_layers(plan, shape[0])
+    totals, outside, first = _outside_of_layers(plan, shape[0])
     layers = {
         name: total_of([(v.outcome, v.counts.sum(axis=0)) for v in visits if v.name == name])
         for name in LAYER_PHASES
     }
     layers["mlp"] = _with_mlp_bound(layers["mlp"], plan, batches)
     batch_cycles = np.zeros(shape[0], np.int64) + outside
+    first_cycles = np.zeros(shape[0], np.int64) + first
     for visit in visits:
         batch_cycles += visit.counts @ visit.outcome.cycles
+        first_cycles += visit.first_cycles
     kept = {name: np.zeros(shape, np.int64) for name in LAYER_PHASES} if detail else {}
     for visit in visits if detail else ():
         kept[visit.name] += visit.spread(visit.outcome.cycles)
@@ -133,6 +139,7 @@ def simulate(plan: Plan, batches: Batches, *, detail: bool = False) -> Simulatio
         plan,
         {"prefill": totals["prefill"], **layers} | totals,
         batch_cycles,
+        first_cycles,
         kept,
         _work(visits, shape[1], shape[2]) if detail else None,
         sum(int(visit.counts.any(axis=0).sum()) for visit in visits),
@@ -151,7 +158,16 @@ def _visits_of(
         n = len(outcome.cycles)
         counts = np.array([np.bincount(each.ravel(), minlength=n) for each in index], np.int64)
         counts = np.broadcast_to(counts * (n_layers // index.shape[2]), (n_batches, n))
-        return _Visits(name, outcome, counts, at(index) if detail else None)
+        return _Visits(
+            name, outcome, counts, of_first(outcome, index), at(index) if detail else None
+        )
+
+    def of_first(outcome: Outcome, index: NDArray[np.intp]) -> Ints:
+        """Cycles of the first step, given the outcome of each layer-step."""
+        if where[0]:
+            return np.zeros(1, np.int64)
+        cycles: Ints = outcome.cycles[index[:, 0]].sum(axis=-1) * (n_layers // index.shape[2])
+        return cycles
 
     def at(index: NDArray[np.intp]) -> NDArray[np.intp]:
         every = np.full((index.shape[0], n_steps, index.shape[2]), -1, np.intp)
@@ -184,7 +200,8 @@ def _visits_of(
         if len(starts) == 1 and not detail:
             counts = np.zeros((n_batches, len(first)), np.int64)
             np.add.at(counts.T, same_as, rows.counts.T)
-            found.append(_Visits("mlp", phases.mlp(schedule, mlps, plan.rule), counts, None))
+            mlp, begun = phases.mlp(schedule, mlps, plan.rule), same_as[rows.row_of_step(0)]
+            found.append(_Visits("mlp", mlp, counts, of_first(mlp, begun[:, None]), None))
             continue
         index = same_as[rows.row_of] + len(first) * start_of
         used, index = renumber(index, len(first) * len(starts))
@@ -263,14 +280,19 @@ def simulate_plainly(plan: Plan, batches: Batches) -> Simulation:
             book("mlp", at, phases.mlp(schedule, MlpCases(computing, start), plan.rule))
     totals = {name: total_of(pairs) for name, pairs in seen.items()}
     totals["mlp"] = _with_mlp_bound(totals["mlp"], plan, batches)
-    outside, cycles = _outside_of_layers(plan, n_batches)
-    batch_cycles = sum(taken.values(), np.zeros(1, np.int64)).sum(axis=(1, 2)) + cycles
+    outside, cycles, first = _outside_of_layers(plan, n_batches)
+    of_steps = sum(taken.values(), np.zeros(1, np.int64)).sum(axis=2)
     totals = {"prefill": outside["prefill"], **totals} | outside
-    return Simulation(plan, totals, batch_cycles, taken, work, 0)
+    return Simulation(
+        plan, totals, of_steps.sum(axis=1) + cycles, of_steps[:, 0] + first, taken, work, 0
+    )
 
 
-def _outside_of_layers(plan: Plan, n_batches: int) -> tuple[dict[str, PhaseTotals], int]:
-    """Prefill and head of all batches, and their cycles in one batch."""
+def _outside_of_layers(plan: Plan, n_batches: int) -> tuple[dict[str, PhaseTotals], int, int]:
+    """Prefill, head and host of all batches, and their cycles in one batch, and in its first step.
+
+    The prefill counts to the first step.
+    """
     design = plan.hw.design
     n_steps, prompt = len(plan.steps), plan.video.prompt_tokens
     prefill = [
@@ -285,7 +307,9 @@ def _outside_of_layers(plan: Plan, n_batches: int) -> tuple[dict[str, PhaseTotal
         totals["head"] = total_of([(plan.phases.head(), np.array([n_batches * n_steps]))])
     if plan.phases.host_cycles:
         totals["host"] = total_of([(plan.phases.host(), np.array([n_batches * n_steps]))])
-    return totals, sum(total.cycles for total in totals.values()) // n_batches
+    cycles = {name: total.cycles // n_batches for name, total in totals.items()}
+    first = sum(each // n_steps for name, each in cycles.items() if name != "prefill")
+    return totals, sum(cycles.values()), cycles["prefill"] + first
 
 
 def _with_mlp_bound(total: PhaseTotals, plan: Plan, batches: Batches) -> PhaseTotals:

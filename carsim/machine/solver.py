@@ -9,23 +9,30 @@ C(k) compute cycles of an operand's first k tiles:
 * computed: F(k) = max(F(k-1), ceil S(k)) + C(k) - C(k-1).
 
 These are running maxima: S(k) = X(k) + s(bytes up to k) and F(k) = Y(k) + C(k), where X and Y only
-grow. The first 2 m tiles and the last m of each operand are computed one by one, all phases side by
-side. In between, X stands still if memory sets the pace, and Y if the array does: the phase is then
-equal to the SimPy machine's to the bit (:func:`is_exact` says where). If the buffer is too small to
-cover the latency, both grow by the period (L + s + c) / m, which leaves out rounding. Several lanes
-share a memory in proportion to their bytes, which leaves out who comes first.
+grow; X stands still if memory sets the pace, and Y if the array does. So where the pace is clear
+and the buffer covers the latency, a few tiles of an operand in an empty buffer decide, however many
+there are (:meth:`_Operand.in_pace`). Elsewhere, the first 2 m tiles and the last m of each operand
+are computed one by one, all lanes side by side. Both equal the SimPy machine to the bit where
+:func:`is_exact` says so. If the buffer is too small to cover the latency, X and Y grow by the
+period (L + s + c) / m in between, which leaves out rounding. Several lanes share a memory in
+proportion to their bytes, which leaves out who comes first.
+
+Two things make it fast. Lanes of which the same is asked are solved once, whichever core and phase
+they are of. And time has no origin: a step that finds its lanes as an equal step found them before,
+only later, takes as long as that one did, such as the layers of a head.
 
 Times of a memory are whole numbers of 1 / rate.numerator cycles, so that nothing is rounded.
 """
 
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from carsim.machine.lanes import Ints, Step
-from carsim.machine.phase import Phase, Timing, Track
+from carsim.machine.phase import Phase, Timing, Track, repeats
 
 NEVER = np.iinfo(np.int64).min // 4
 """Earlier than anything."""
@@ -33,205 +40,547 @@ NEVER = np.iinfo(np.int64).min // 4
 SHARE_BITS = 12
 """Shares of a memory among lanes are taken to a 4096th."""
 
+PART = 1 << 17
+"""Lanes times slots that are solved at a time: arrays of a megabyte, so that memory is bounded."""
+
+ODD = 0x9E3779B97F4A7C15 - (1 << 64)
+"""The golden ratio in 64 bits, by whose powers figures are hashed."""
+
 
 def solve(phase: Phase) -> Timing:
     """When each step of each lane of n phases took place."""
-    exposed, replay = phase.exposed_cycles, phase.replay
-    replay_end = np.zeros(phase.n, np.int64)
+    replay, replay_end = phase.replay, np.zeros(phase.n, np.int64)
+    behind = np.full(phase.n, NEVER)  # when replays leave their memory, in its own units of time
     if replay is not None:
-        served = -(-replay.nbytes * replay.rate.denominator // replay.rate.numerator)
-        taken = phase.latencies[replay.path] + served + replay.cycles
-        replay_end = (exposed + taken) * (replay.nbytes > 0)
-    lanes = _Lanes(phase, exposed)
-    tracks = [lanes.step(step) for step in phase.steps]
-    return Timing(tracks, lanes.sides_end, replay_end)
+        numerator, denominator = replay.rate.as_integer_ratio()
+        first_byte = phase.exposed_cycles + phase.latencies[replay.path]
+        served = -(-replay.nbytes * denominator // numerator)
+        replay_end = (first_byte + served + replay.cycles) * (replay.nbytes > 0)
+        behind = first_byte * numerator + replay.nbytes * denominator
+        behind = np.where(replay.nbytes > 0, behind, NEVER)
+    asked = _Asked(
+        {id(step): _Work.of_phases(step) for step, _ in repeats(phase.steps)},
+        phase.exposed_cycles[:, None],
+        behind[:, None],
+    )
+    lanes, lane_of = _distinct_lanes(asked.figures, (phase.n, phase.lanes))
+    slots = max((step.slots for step in phase.steps if step.path >= 0), default=1)
+    parts = [
+        _times(phase, asked.of(part), len(part.phases))
+        for part in lanes.parts(max(1, PART // slots))
+    ]
+    times = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=-1)
+    if lane_of is not None:
+        times = times[..., lane_of]
+    times = times.reshape(*times.shape[:2], phase.n, phase.lanes)
+    tracks = [Track(step, *at) for step, at in zip(phase.steps, times, strict=True)]
+    return Timing(tracks, _sides_end(phase, tracks, behind), replay_end)
+
+
+class _Work(NamedTuple):
+    """What a step asks of lanes: [n, K] or what broadcasts to it; of chosen lanes [P] or [1].
+
+    Attributes:
+        pre_cycles: As in :class:`~carsim.machine.lanes.Step`.
+        cycles: Likewise.
+        nbytes: Bytes of the operand.
+        tile_bytes: As there.
+        share: How much longer the bytes take than with the memory to themselves, in 1 / 2^bits.
+        bits: As many as keep bytes of service in 64 bits.
+    """
+
+    pre_cycles: Ints
+    cycles: Ints
+    nbytes: Ints
+    tile_bytes: Ints
+    share: Ints
+    bits: Ints
+
+    @classmethod
+    def of_phases(cls, step: Step) -> "_Work":
+        """The work of all lanes of n phases."""
+        nbytes = step.stream_bytes
+        total = nbytes.sum(axis=-1, keepdims=True)
+        most = max(1, int(total.max()) * step.rate.denominator * nbytes.shape[-1])
+        bits = max(0, min(SHARE_BITS, 62 - most.bit_length()))
+        share = -(-(total << bits) // np.maximum(1, nbytes))
+        figures = step.pre_cycles, step.cycles, nbytes, step.tile_bytes, share
+        return cls(*figures, np.array([[bits]]))
+
+
+class _Asked(NamedTuple):
+    """All that is asked of lanes, [n, K] or what broadcasts to it; of chosen lanes [P] or [1].
+
+    Attributes:
+        works: The work of each step, by its identity: layers of a head repeat theirs.
+        exposed: Cycles before cores may begin.
+        behind: When replays leave their memory, in its own units of time.
+    """
+
+    works: Mapping[int, _Work]
+    exposed: Ints
+    behind: Ints
+
+    @property
+    def figures(self) -> list[Ints]:
+        """Everything, in one list."""
+        return [self.exposed, self.behind, *(each for work in self.works.values() for each in work)]
+
+    def of(self, lanes: "_Chosen") -> "_Asked":
+        """What is asked of some lanes."""
+        works = {step: _Work(*map(lanes.of, work)) for step, work in self.works.items()}
+        return _Asked(works, lanes.of(self.exposed), lanes.of(self.behind))
+
+    def some(self, lanes: NDArray[np.intp]) -> "_Asked":
+        """What is asked of some of P lanes."""
+
+        def of(figure: Ints) -> Ints:
+            return figure if figure.size == 1 else figure[lanes]
+
+        works = {step: _Work(*map(of, work)) for step, work in self.works.items()}
+        return _Asked(works, of(self.exposed), of(self.behind))
+
+
+class _Chosen(NamedTuple):
+    """Some of the lanes of n phases: their phases, and their places in them, [P] each."""
+
+    phases: NDArray[np.intp]
+    places: NDArray[np.intp]
+
+    def of(self, figure: Ints) -> Ints:
+        """A figure of these lanes, [P], or [1] if it is the same for all."""
+        n, lanes = figure.shape
+        phases, places = 0 if n == 1 else self.phases, 0 if lanes == 1 else self.places
+        found: Ints = np.atleast_1d(figure[phases, places])
+        return found
+
+    def parts(self, size: int) -> Iterator["_Chosen"]:
+        """So many of them at a time."""
+        for first in range(0, max(1, len(self.phases)), size):
+            yield _Chosen(*(each[first : first + size] for each in self))
+
+
+def _distinct_lanes(
+    figures: Sequence[Ints], shape: tuple[int, int]
+) -> tuple[_Chosen, NDArray[np.intp] | None]:
+    """The different lanes among [n, K], and which of them each is, [n * K]; None: all differ.
+
+    Lanes are compared by a hash of their figures. If two different ones should share it, all are
+    taken for different, which costs time alone.
+    """
+    every = _Chosen(
+        np.repeat(np.arange(shape[0]), shape[1]), np.tile(np.arange(shape[1]), shape[0])
+    )
+    if shape[1] == 1:
+        return every, None
+    mixed = np.zeros(shape, np.int64)
+    for figure in figures:
+        mixed = (mixed ^ (mixed >> 29)) * ODD + figure
+    _, first, lane_of = np.unique(mixed, return_index=True, return_inverse=True)
+    lane_of = lane_of.ravel()
+    chosen = _Chosen(every.phases[first], every.places[first])
+    for figure in figures:
+        if figure.size > 1:
+            expected = np.broadcast_to(figure, shape).ravel()
+            if (np.broadcast_to(chosen.of(figure), first.shape)[lane_of] != expected).any():
+                return every, None
+    return chosen, lane_of
+
+
+def _sides_end(phase: Phase, tracks: Sequence[Track], behind: Ints) -> Ints:
+    """When the last transfer beside the streams is over, [n]; memories serve them step by step."""
+    end = np.zeros(phase.n, np.int64)
+    ports: dict[int, tuple[Fraction, Ints]] = {}
+    if phase.replay is not None:
+        ports[phase.replay.path] = phase.replay.rate, behind
+    for track in tracks:
+        for path, rate, nbytes in track.step.sides:
+            numerator, denominator = rate.as_integer_ratio()
+            free = np.where(nbytes > 0, track.begun, 0).max(axis=-1) * numerator
+            if path in ports:
+                free = np.maximum(free, _in_units(*ports[path], rate))
+            free = free + nbytes.sum(axis=-1) * denominator
+            ports[path] = rate, free
+            end = np.maximum(end, -(-free // numerator))
+    return end
 
 
 class _Tiles(NamedTuple):
-    """Some tiles of one operand, [n, K, tiles]; what is beyond the last tile is masked.
+    """Tiles of an operand of P lanes that decide when it is done, [R, P] unless said otherwise.
 
     Attributes:
         there: The operand has such a tile.
+        asked: When it is asked for is found, too.
         served: Units of service of the operand up to and with each tile.
         served_before: The same without it.
         computed: Cycles of the operand up to and with each tile.
         computed_before: The same without it.
+        slot_of: The tile whose slot it takes: one of the m that were in the buffer before, or m +
+            one of these; -1 if it is not asked for.
+        left: The tiles that it leaves in the buffer, likewise, [m, P].
+        service: Units of service of the operand, [P].
+        cycles: Its cycles, [P].
     """
 
     there: NDArray[np.bool_]
+    asked: NDArray[np.bool_]
     served: Ints
     served_before: Ints
     computed: Ints
     computed_before: Ints
+    slot_of: NDArray[np.intp]
+    left: NDArray[np.intp]
+    service: Ints
+    cycles: Ints
 
 
 class _Operand:
-    """An operand cut into tiles: all that does not depend on when it is asked for.
+    """An operand of P lanes, cut into tiles: all that does not depend on when it is asked for.
 
     Args:
         step: The step that reads it.
-        shape: (n, K).
+        work: What it asks of the lanes.
         latency: Cycles from request to first byte.
     """
 
-    def __init__(self, step: Step, shape: tuple[int, int], latency: int) -> None:
-        self.numerator, denominator = step.rate.as_integer_ratio()
-        self.latency = latency
-        self.slots = slots = step.slots
-        nbytes = np.broadcast_to(step.stream_bytes, shape)
-        self.count = count = -(-nbytes // step.tile_bytes)
-        self.working = count > 0
-        self.most = int(count.max())
-        self._step, self._nbytes, self._denominator = step, nbytes, denominator
-        self._share, self._share_bits = _share(nbytes, denominator)
-        self._cycles, self._rest = np.divmod(step.cycles, np.maximum(1, nbytes))
-        self.service = self._served(nbytes)
-        self.first = self._tiles(np.zeros_like(count), min(slots, self.most))
-        self.tail_first = np.maximum(2 * slots, count - slots)  # of what is not yet computed
-        last = count[..., None] - slots + np.arange(slots)  # of the operand's tiles, from 0
-        self.last_early = last + slots
-        if self.most <= slots:
-            return
-        self.second = self._tiles(np.full_like(count, slots), min(slots, self.most - slots))
-        if self.most <= 2 * slots:
-            return
-        self.before = self._tiles(self.tail_first - slots, slots)
-        self.tail = self._tiles(self.tail_first, slots)
-        known = self.tail_first[..., None] + np.arange(slots)
-        self.in_between, self.known = known >= 3 * slots, known
-        self.last_late, self.is_late = (
-            last - self.tail_first[..., None],
-            last >= self.tail_first[..., None],
-        )
-        self._slow_growth()
+    def __init__(self, step: Step, work: _Work, latency: int) -> None:
+        self.numerator, self._denominator = step.rate.as_integer_ratio()
+        self.latency, self.slots, self.work = latency, step.slots, work
+        self._nbytes, self._tile_bytes = work.nbytes, work.tile_bytes
+        self.count = -(-work.nbytes // work.tile_bytes)
+        self._cycles, self._rest = np.divmod(work.cycles, np.maximum(1, work.nbytes))
+        self.service = self._served(work.nbytes)
 
-    def _slow_growth(self) -> None:
+    def in_pace(self, port: Ints, start: Ints, issued: Ints) -> tuple[Ints, NDArray[np.bool_]]:
+        """The operand in an empty buffer, and for which lanes, bool[P], that holds.
+
+        If memory sets the pace, tiles arrive further apart than the array needs for them: the last
+        two decide when it is done, and no request waits for a slot if that of tile m does not. If
+        the array does, each tile but the first has arrived when it is needed, and the last request
+        is the one that waited longest for its slot. The buffer covers the latency if what the
+        slower of the two does with its other slots takes longer.
+
+        Args:
+            port: When the memory has served what was requested before, in its units, [P].
+            start: When the array may begin, [P].
+            issued: When the operand may be asked for, [P].
+
+        Returns:
+            When it was asked for, when the array began on it, when it was fetched and when it was
+            computed, [4, P].
+        """
+        numerator, slots, latency = self.numerator, self.slots, self.latency
+        last = np.maximum(self.count - 1, 0)
+        tile = np.minimum(self._tile_bytes, self._nbytes)
+        service, compute = self._served(tile), self._tile_cycles * numerator
+        x = np.maximum(port, (issued + latency) * numerator)
+        first = np.maximum(start, -(-(x + service) // numerator))
+        by_memory = service > compute + numerator
+        before = np.maximum(last - 1, 0) * self._tile_bytes, last * self._tile_bytes
+        due = np.maximum(
+            -(-(x + self._served(before[1])) // numerator) - self._computed(before[0]),
+            -(-(x + self.service) // numerator) - self._computed(before[1]),
+        )
+        y = np.where(by_memory, np.maximum(first, due), first)
+        fits = self.count <= slots
+        freed = first + self._computed(np.maximum(last - slots + 1, 0) * self._tile_bytes)
+        late = (freed + latency) * numerator - self._served(before[1])
+        end = np.where(by_memory | fits, x, np.maximum(x, late)) + self.service
+        slower, faster = np.maximum(service, compute), np.minimum(service, compute)
+        covered = (slots - 1) * slower > (latency + 2) * numerator + faster
+        second = (first + self._computed(tile) + latency) * numerator
+        in_time = by_memory <= (second - self._served(slots * self._tile_bytes) <= x)
+        clear = slower - faster > numerator
+        holds = clear & (fits | (covered & in_time)) | (last == 0)
+        fetched = -(-end // numerator)
+        return np.stack(np.broadcast_arrays(issued, first, fetched, y + self.work.cycles)), holds
+
+    @property
+    def _tile_cycles(self) -> Ints:
+        """Cycles of the array for a whole tile, rounded down, [P]."""
+        tile_bytes = np.minimum(self._tile_bytes, np.maximum(1, self._nbytes))
+        rest = self._rest * tile_bytes // np.maximum(1, self._nbytes)
+        cycles: Ints = self._cycles * tile_bytes + rest
+        return cycles
+
+    def tiles(self) -> _Tiles:
+        """The first 2 m tiles, and if there are more, m that come before the last m, and those."""
+        slots, count = self.slots, self.count
+        most, slot = int(count.max()), np.arange(slots)[:, None]
+        index = np.arange(min(2 * slots, most))[:, None] + np.zeros_like(count)
+        there = index < count
+        asked, place = there, index
+        last = count - slots + slot
+        ends = last + slots
+        x_growth = y_growth = np.zeros_like(count)
+        is_late = np.zeros((len(index), 1), np.int64)
+        if most > 2 * slots:
+            x_growth, y_growth = self._slow_growth()
+            first = np.maximum(2 * slots, count - slots)  # of those not yet among them
+            before, known = first - slots + slot, first + slot
+            index = np.concatenate([index, before, known])
+            there = np.concatenate([there, before >= 2 * slots, known < count])
+            asked = np.concatenate([asked, np.zeros_like(before, np.bool_), known < count])
+            between = np.where(before >= 2 * slots, 3 * slots + slot, known)
+            place = np.concatenate([place, 0 * before, between])
+            ends = np.where(last >= first, 4 * slots + last - first, ends)
+            is_late = 1 * (np.arange(len(index)) >= 2 * slots)[:, None]
+        ahead = np.clip(index * self._tile_bytes, 0, self._nbytes)
+        upto = np.clip((index + 1) * self._tile_bytes, 0, self._nbytes)
+        served, computed = is_late * x_growth, is_late * y_growth
+        return _Tiles(
+            there,
+            asked,
+            served + self._served(upto),
+            served + self._served(ahead),
+            computed + self._computed(upto),
+            computed + self._computed(ahead),
+            np.where(asked, place, -1),
+            ends,
+            self.service + x_growth,
+            self.work.cycles + y_growth,
+        )
+
+    def _slow_growth(self) -> tuple[Ints, Ints]:
         """Growth of both maxima over tiles in between, if the buffer cannot cover the latency."""
-        step, slots = self._step, self.slots
-        between = np.maximum(0, self.count - 3 * slots)
-        service = self._served(np.minimum(self._nbytes, step.tile_bytes))
-        compute = _tile_cycles(step) * self.numerator
-        period = (self.latency * self.numerator + service + compute) // slots
+        between = np.maximum(0, self.count - 3 * self.slots)
+        service = self._served(np.minimum(self._nbytes, self._tile_bytes))
+        compute = self._tile_cycles * self.numerator
+        period = (self.latency * self.numerator + service + compute) // self.slots
         slow = period > np.maximum(service, compute)
-        self.x_growth = between * slow * (period - service)
-        self.y_growth = between * slow * (period - compute) // self.numerator
+        x_growth = between * slow * (period - service)
+        return x_growth, between * slow * (period - compute) // self.numerator
 
     def _served(self, nbytes: Ints) -> Ints:
         """Units of service of so many bytes of each lane."""
-        share = self._share if nbytes.ndim == 2 else self._share[..., None]
-        return (nbytes * self._denominator * share) >> self._share_bits
+        return (nbytes * self._denominator * self.work.share) >> self.work.bits
 
-    def _tiles(self, first: Ints, number: int) -> _Tiles:
-        """``number`` tiles from ``first`` (0 is the operand's first) on."""
-        nbytes, step = self._nbytes[..., None], self._step
-        index = first[..., None] + np.arange(number + 1)
-        done = np.clip(index * step.tile_bytes[..., None], 0, nbytes)
-        served = self._served(done)
+    def _computed(self, nbytes: Ints) -> Ints:
+        """Cycles of so many bytes of each lane."""
         # In two parts, as cycles times bytes may exceed 64 bits.
-        computed = self._cycles[..., None] * done
-        computed = computed + _scaled_up(self._rest[..., None], done, np.maximum(1, nbytes))
-        there = (index[..., :-1] >= 0) & (index[..., :-1] < self.count[..., None])
-        return _Tiles(
-            there, served[..., 1:], served[..., :-1], computed[..., 1:], computed[..., :-1]
-        )
+        return self._cycles * nbytes + _scaled_up(self._rest, nbytes, np.maximum(1, self._nbytes))
 
 
-class _Lanes:
-    """State of the lanes of n phases between two steps."""
+class _Sequence:
+    """The tiles of all steps of P lanes in one row, behind a row 0 that stands for none.
 
-    def __init__(self, phase: Phase, exposed: Ints) -> None:
-        shape = (phase.n, phase.lanes)
-        start = np.broadcast_to(exposed[:, None], shape).copy()
-        fetch_start = np.zeros(shape, np.int64) if phase.early_fetch else start
-        self._latencies = phase.latencies
-        self._shape = shape
-        self.ended = start
-        self.sides_end = np.zeros(phase.n, np.int64)
-        self._issued = fetch_start.copy()
-        self._operands: dict[int, _Operand] = {}  # by step; layers of a head repeat theirs
-        self._free: dict[bool, Ints] = {}  # by buffer: when each slot was freed, [n, K, m]
-        self._port: dict[int, tuple[Fraction, Ints]] = {}  # by memory: when it is free
-        self._side_port: dict[int, tuple[Fraction, Ints]] = {}
-        replay = phase.replay
-        if replay is not None:
-            numerator, denominator = replay.rate.as_integer_ratio()
-            behind = (exposed + phase.latencies[replay.path]) * numerator
-            behind = behind + replay.nbytes * denominator
-            behind = np.where(replay.nbytes > 0, behind, NEVER)
-            self._port[replay.path] = replay.rate, np.broadcast_to(behind[:, None], shape)
-            self._side_port[replay.path] = replay.rate, behind
+    The three running maxima of the model are taken over all of them at once: first as if all slots
+    were free, then with the slots that this left free, and so on until nothing changes, which is
+    the solution. That takes two or three turns where the pace is clear, and never more than the
+    buffer is filled.
 
-    def step(self, step: Step) -> Track:
-        """Take the lanes through one step."""
-        begun = self.ended
-        self._sides(step, begun)
-        start = begun + step.pre_cycles
-        if step.path < 0 or not step.stream_bytes.any():
-            self.ended = start + step.cycles
-            return Track(step, begun, begun, start, begun, self.ended)
-        return self._streamed(step, begun, start)
+    Args:
+        phase: The phase of the lanes.
+        asked: What is asked of them.
+        size: P.
+    """
 
-    def _streamed(self, step: Step, begun: Ints, start: Ints) -> Track:
-        if id(step) not in self._operands:
-            self._operands[id(step)] = _Operand(step, self._shape, self._latencies[step.path])
-        operand = self._operands[id(step)]
-        slots, numerator = operand.slots, operand.numerator
-        free = self._free.get(step.is_kv)
-        if free is None:
-            free = np.broadcast_to(self._issued[..., None], (*self._shape, slots))
-        issued = self._issued
-        if step.held_back:
-            issued = np.where(operand.working, np.maximum(issued, start), issued)
-        state = _Block(self._port_free(step.path, step.rate), start, issued, operand)
-        done = state.run(operand.first, free)
-        array_begun, fetch_begun = state.array_begun, state.fetch_begun
-        frees = [free, done]
-        if operand.most > slots:
-            done = state.run(operand.second, done)
-            frees.append(done)
-        history = np.concatenate(frees, axis=-1)
-        early = _gather(history, operand.last_early)
-        if operand.most > 2 * slots:
-            state.x, state.y = state.x + operand.x_growth, state.y + operand.y_growth
-            before = operand.before
-            arrival = -(-(state.x[..., None] + before.served) // numerator)
-            due = arrival - before.computed_before
-            paced = np.maximum(state.y[..., None], due) + before.computed
-            freed = np.where(operand.in_between, paced, _gather(history, operand.known))
-            jumped = np.where(operand.in_between, due, NEVER).max(axis=-1)
-            state.y = np.maximum(state.y, jumped)
-            late = _gather(state.run(operand.tail, freed), operand.last_late)
-            early = np.where(operand.is_late, late, early)
-        last = state.x + operand.service
-        self._port[step.path] = step.rate, last
-        self._free[step.is_kv] = early
-        self._issued = state.issued
-        working = operand.working
-        self.ended = np.where(working, state.y, start) + step.cycles
-        return Track(
-            step,
-            begun,
-            np.where(working, fetch_begun, begun),
-            np.where(working, array_begun, start),
-            np.where(working, -(-last // numerator), begun),
-            self.ended,
-        )
+    def __init__(self, phase: Phase, asked: _Asked, size: int) -> None:
+        self._phase = phase
+        self._begun = np.broadcast_to(asked.exposed, size)
+        self._behind = np.broadcast_to(asked.behind, size)
+        works = [asked.works[id(step)] for step in phase.steps]
+        known: dict[int, tuple[_Operand, _Tiles]] = {}
+        for step, work in zip(phase.steps, works, strict=True):
+            if _streams(step, work) and id(step) not in known:
+                operand = _Operand(step, work, phase.latencies[step.path])
+                known[id(step)] = operand, operand.tiles()
+        streams = [index for index, step in enumerate(phase.steps) if id(step) in known]
+        self._streams = np.array(streams, np.intp)
+        self._operands = [known[id(phase.steps[index])] for index in streams]
+        lengths = [len(tiles.there) for _, tiles in self._operands]
+        self._rows = np.cumsum([1, *lengths])  # where the tiles of each operand begin
+        self._pre = _stacked([work.pre_cycles for work in works], size)
+        cycles = [
+            known[id(s)][1].cycles if id(s) in known else w.cycles
+            for s, w in zip(phase.steps, works, strict=True)
+        ]
+        upto = np.cumsum(self._pre + _stacked(cycles, size), axis=0)
+        self._computed = upto  # by all steps up to and with each, [steps, P]
+        before = (upto - _stacked(cycles, size))[self._streams]  # each operand
+        self._lay_out(lengths, before, size)
 
-    def _port_free(self, path: int, rate: Fraction) -> Ints:
-        """When a memory has served what was requested of it, in its own units of time."""
-        if path not in self._port:
-            return np.full(self._shape, NEVER)
-        return _in_units(*self._port[path], rate)
+    def _lay_out(self, lengths: list[int], before: Ints, size: int) -> None:
+        """Put the tiles of all operands behind each other."""
+        # Units of service in the run of operands of one memory and rate, before each operand.
+        served = np.zeros((len(lengths), size), np.int64)
+        self._runs: list[tuple[Step, slice]] = []
+        for index, stream in enumerate(self._streams):
+            step = self._phase.steps[stream]
+            rows = slice(self._rows[index], self._rows[index + 1])
+            if self._runs:
+                last, so_far = self._runs[-1]
+                if (last.path, last.rate) == (step.path, step.rate):
+                    served[index] = served[index - 1] + self._operands[index - 1][1].service
+                    self._runs[-1] = step, slice(so_far.start, rows.stop)
+                    continue
+            self._runs.append((step, rows))
 
-    def _sides(self, step: Step, begun: Ints) -> None:
-        for path, rate, nbytes in step.sides:
-            numerator, denominator = rate.as_integer_ratio()
-            free = np.where(nbytes > 0, begun, 0).max(axis=-1) * numerator
-            if path in self._side_port:
-                free = np.maximum(free, _in_units(*self._side_port[path], rate))
-            free = free + nbytes.sum(axis=-1) * denominator
-            self._side_port[path] = rate, free
-            self.sides_end = np.maximum(self.sides_end, -(-free // numerator))
+        def rows_of(name: str) -> NDArray[Any]:
+            blocks = [getattr(tiles, name) for _, tiles in self._operands]
+            whole = np.empty((sum(lengths), size), blocks[0].dtype)
+            for rows, block in zip(np.split(whole, self._rows[1:-1] - 1), blocks, strict=True):
+                rows[:] = block
+            return whole
+
+        self._service = served + _stacked([tiles.service for _, tiles in self._operands], size)
+        served, before = (np.repeat(each, lengths, axis=0) for each in (served, before))
+        numerators = [operand.numerator for operand, _ in self._operands]
+        latencies = [operand.latency * operand.numerator for operand, _ in self._operands]
+        one_run = len(self._runs) == 1
+        self._numerator: Any = numerators[0] if one_run else np.repeat(numerators, lengths)[:, None]
+        latency = latencies[0] if one_run else np.repeat(latencies, lengths)[:, None]
+        asked, there = rows_of("asked"), rows_of("there")
+        self._served = served + rows_of("served")
+        self._ahead = np.where(asked, latency - served - rows_of("served_before"), NEVER)
+        self._computed_before = before + rows_of("computed_before")
+        self._is_before = np.where(there, -self._computed_before, NEVER)
+        self._computed_with = before + rows_of("computed")
+        self._slots = np.where(asked, self._slots_of_tiles(size), 0)
+
+    def _slots_of_tiles(self, size: int) -> NDArray[np.intp]:
+        """The row of the tile whose slot each takes, 0 if none had it."""
+        buffers: dict[bool, tuple[int, NDArray[np.intp]]] = {}
+        known: dict[Hashable, tuple[Any, ...]] = {}
+        found = np.empty((self._rows[-1] - 1, size), np.intp)
+        for stream, begin, end, (_, tiles) in zip(
+            self._streams, self._rows, self._rows[1:], self._operands, strict=False
+        ):
+            step = self._phase.steps[stream]
+            # Rows of what a buffer holds are taken relative to those of the next operand, so that
+            # operands that repeat, as the layers of a head do, are laid out once.
+            at, held = buffers.get(step.is_kv, (0, np.zeros((step.slots, size), np.intp)))
+            key = id(step), id(held), begin - at if at else 0
+            if key not in known:
+                own = np.arange(end - begin)[:, None] + np.zeros(size, np.intp)
+                history = np.concatenate([held - (begin - at), own])
+                taken = np.take_along_axis(history, np.maximum(tiles.slot_of, 0), axis=0)
+                left = np.take_along_axis(history, tiles.left, axis=0) - (end - begin)
+                if (tiles.left >= step.slots).all():
+                    _, left = known.setdefault(id(step), (None, left))
+                known[key] = held, taken, left
+            _, taken, left = known[key]
+            np.add(taken, begin, out=found[begin - 1 : end - 1])
+            buffers[step.is_kv] = int(end), left
+        return found
+
+    def times(self) -> Ints:
+        """The five times of a :class:`~carsim.machine.phase.Track`, of all steps: [steps, 5, P]."""
+        issued, arrived, served, y = self._settled()
+        rows, begins = self._rows, self._rows[:-1]
+        steps, size = self._pre.shape
+        # The last row before the end of each step.
+        last = rows[np.searchsorted(self._streams, np.arange(steps), "right")] - 1
+        ended = y[last] + self._computed
+        begun = np.concatenate([self._begun[None], ended[:-1]])
+        found = np.stack([begun, begun, begun + self._pre, begun, ended], axis=1)
+        working = np.stack([np.broadcast_to(o.count > 0, size) for o, _ in self._operands])
+        of_stream = found[self._streams]
+        for at, figure in (
+            (1, issued[begins]),
+            (2, np.maximum(of_stream[:, 2], arrived[begins - 1])),
+            (3, served),
+        ):
+            of_stream[:, at] = np.where(working, figure, of_stream[:, at])
+        found[self._streams] = of_stream
+        return found
+
+    def _settled(self) -> tuple[Ints, Ints, Ints, Ints]:
+        """Requests [1 + R, P], arrivals [R, P], ends of fetches [operands, P] and Y [1 + R, P]."""
+        phase, size = self._phase, len(self._begun)
+        done = np.full((self._rows[-1], size), NEVER)
+        slots = self._slots * size + np.arange(size)
+        x, issued, y = (np.empty_like(done) for _ in range(3))
+        y[:] = self._begun
+        held_back = [
+            row
+            for row, stream in zip(self._rows, self._streams, strict=False)
+            if phase.steps[stream].held_back
+        ]
+        fetch_begun = np.zeros(size, np.int64) if phase.early_fetch else self._begun
+        while True:
+            issued[0] = fetch_begun
+            done.take(slots, out=issued[1:])
+            for row in held_back:
+                start = y[row - 1] + self._computed_before[row - 1]
+                working = self._ahead[row - 1] > NEVER
+                issued[row] = np.where(working, np.maximum(issued[row], start), issued[row])
+            np.maximum.accumulate(issued, axis=0, out=issued)
+            due = issued[1:] * self._numerator + self._ahead
+            ports: dict[int, tuple[Fraction, Ints]] = {}
+            if phase.replay is not None:
+                ports[phase.replay.path] = phase.replay.rate, self._behind
+            for step, rows in self._runs:
+                port = np.full(size, NEVER)
+                if step.path in ports:
+                    port = _in_units(*ports[step.path], step.rate)
+                x[rows.start - 1] = port
+                x[rows] = due[rows.start - 1 : rows.stop - 1]
+                run = x[rows.start - 1 : rows.stop]
+                np.maximum.accumulate(run, axis=0, out=run)
+                index = np.searchsorted(self._rows, rows.stop) - 1
+                ports[step.path] = step.rate, x[rows.stop - 1] + self._service[index]
+            arrived = -(-(x[1:] + self._served) // self._numerator)
+            y[0] = self._begun
+            np.add(arrived, self._is_before, out=y[1:])
+            np.maximum.accumulate(y, axis=0, out=y)
+            now = y[1:] + self._computed_with
+            if (now == done[1:]).all():
+                break
+            done[1:] = now
+        ends = x[self._rows[1:] - 1] + self._service
+        numerators = np.array([[operand.numerator] for operand, _ in self._operands])
+        return issued, arrived, -(-ends // numerators), y
+
+
+def _streams(step: Step, work: _Work) -> bool:
+    """Something is fetched for some of the lanes."""
+    return step.path >= 0 and bool(work.nbytes.any())
+
+
+def _stacked(figures: Sequence[Ints], size: int) -> Ints:
+    """Figures of P lanes as one array, [figures, P]."""
+    found = np.empty((len(figures), size), np.int64)
+    for row, figure in zip(found, figures, strict=True):
+        row[:] = figure
+    return found
+
+
+def _times(phase: Phase, asked: _Asked, size: int) -> Ints:
+    """The five times of a :class:`~carsim.machine.phase.Track`, of all steps: [steps, 5, P]."""
+    works = [asked.works[id(step)] for step in phase.steps]
+    streams = [i for i, each in enumerate(zip(phase.steps, works, strict=True)) if _streams(*each)]
+    if len(streams) > 1:
+        return _Sequence(phase, asked, size).times()
+    pre = _stacked([work.pre_cycles for work in works], size)
+    ended = asked.exposed + np.cumsum(pre + _stacked([work.cycles for work in works], size), axis=0)
+    begun = np.concatenate([np.broadcast_to(asked.exposed, size)[None], ended[:-1]])
+    found = np.stack([begun, begun, begun + pre, begun, ended], axis=1)
+    if not streams:
+        return found
+    (index,) = streams
+    step, work = phase.steps[index], works[index]
+    start, replay = found[index, 2], phase.replay
+    issued = np.zeros(size, np.int64) if phase.early_fetch else begun[0]
+    if step.held_back:
+        issued = np.where(work.nbytes > 0, np.maximum(issued, start), issued)
+    port = np.full(1, NEVER)
+    if replay is not None and replay.path == step.path:
+        port = _in_units(replay.rate, asked.behind, step.rate)
+    operand = _Operand(step, work, phase.latencies[step.path])
+    at, holds = operand.in_pace(port, start, issued)
+    if not holds.all():
+        rest = np.flatnonzero(~np.broadcast_to(holds, size))
+        instead = _Sequence(phase, asked.some(rest), len(rest)).times()
+        if len(rest) == size:
+            return instead
+    waited = np.where(work.nbytes > 0, at[-1] - found[index, -1], 0)
+    found[index, 1:4] = np.where(work.nbytes > 0, at[:3], found[index, 1:4])
+    found[index, 4] += waited
+    found[index + 1 :] += waited
+    if not holds.all():
+        found[..., rest] = instead
+    return found
 
 
 def _in_units(before: Fraction, free: Ints, rate: Fraction) -> Ints:
@@ -242,61 +591,12 @@ def _in_units(before: Fraction, free: Ints, rate: Fraction) -> Ints:
     return np.where(free > NEVER, known, NEVER)
 
 
-class _Block:
-    """Running maxima X and Y of the lanes, and the last request, [n, K]."""
-
-    def __init__(self, x: Ints, y: Ints, issued: Ints, operand: _Operand) -> None:
-        self.x, self.y, self.issued = x, y, issued
-        self.array_begun: Ints = y
-        self.fetch_begun: Ints = y
-        self._operand = operand
-        self._is_first = True
-
-    def run(self, tiles: _Tiles, freed: Ints) -> Ints:
-        """Take some tiles in order; returns when each has been computed, [n, K, tiles].
-
-        Args:
-            tiles: The tiles.
-            freed: When the slot of each is free, [n, K, at least as many].
-        """
-        there, numerator = tiles.there, self._operand.numerator
-        freed = freed[..., : there.shape[-1]]
-        issued = np.maximum.accumulate(np.maximum(freed, self.issued[..., None]), axis=-1)
-        due = (issued + self._operand.latency) * numerator - tiles.served_before
-        due = np.where(there, due, NEVER)
-        x = np.maximum.accumulate(np.maximum(due, self.x[..., None]), axis=-1)
-        arrived = -(-(x + tiles.served) // numerator)
-        due = np.where(there, arrived - tiles.computed_before, NEVER)
-        y = np.maximum.accumulate(np.maximum(due, self.y[..., None]), axis=-1)
-        if self._is_first:
-            self._is_first = False
-            self.array_begun = np.maximum(self.y, arrived[..., 0])
-            self.fetch_begun = issued[..., 0]
-        self.issued = np.maximum(self.issued, np.where(there, issued, NEVER).max(axis=-1))
-        self.x, self.y = x[..., -1], y[..., -1]
-        computed: Ints = y + tiles.computed
-        return computed
-
-
 def _scaled_up(rest: Ints, done: Ints, nbytes: Ints) -> Ints:
     """ceil(rest * done / nbytes) for rest, done <= nbytes < 2^38, whose product exceeds 64 bits."""
     high, low = done >> 24, done & ((1 << 24) - 1)
     whole, left = np.divmod(rest * high, nbytes)
     scaled: Ints = (whole << 24) - (-((left << 24) + rest * low) // nbytes)
     return scaled
-
-
-def _share(nbytes: Ints, denominator: int) -> tuple[Ints, int]:
-    """Factor by which each lane's bytes take longer than with the memory to itself.
-
-    Returns:
-        Whole numbers of 1 / 2^bits, [n, K], and bits: as many as keep bytes of service in 64 bits.
-    """
-    total = nbytes.sum(axis=-1, keepdims=True)
-    most = max(1, int(total.max()) * denominator * nbytes.shape[-1])
-    bits = max(0, min(SHARE_BITS, 62 - most.bit_length()))
-    share: Ints = -(-(total << bits) // np.maximum(1, nbytes))
-    return share, bits
 
 
 def _tile_cycles(step: Step) -> Ints:
@@ -306,12 +606,6 @@ def _tile_cycles(step: Step) -> Ints:
     tile_bytes = np.minimum(step.tile_bytes, nbytes)
     cycles: Ints = whole * tile_bytes + rest * tile_bytes // nbytes
     return cycles
-
-
-def _gather(frees: Ints, index: Ints) -> Ints:
-    """``frees`` at some tiles of its last axis, clipped to what there is."""
-    found: Ints = np.take_along_axis(frees, np.clip(index, 0, frees.shape[-1] - 1), axis=-1)
-    return found
 
 
 def is_exact(phase: Phase) -> NDArray[np.bool_]:

@@ -68,7 +68,9 @@ class Replay:
             layer: That layer.
         """
         tau = np.array([np.nan if tau is None else tau for tau in self.tau])[:, None][layer]
-        above: Bools = tas.astype(np.float64) > tau
+        if tas.dtype != np.float64:
+            tas, tau = tas.astype(np.float32, copy=False), _rounded_down(tau)
+        above: Bools = tas > tau
         return above
 
     def decide(self, tas: Array, layer: int | slice = slice(None)) -> Bools:
@@ -101,6 +103,16 @@ class Replay:
             return f"tau {span}"
         never = "layer {} never replays" if len(exempt) == 1 else "layers {} never replay"
         return f"tau {span} ({never.format(in_ranges(exempt))})"
+
+
+def _rounded_down(tau: NDArray[np.float64]) -> NDArray[np.float32]:
+    """Thresholds that just the same float32 exceed: half the bytes to compare."""
+    with np.errstate(over="ignore"):
+        nearest = tau.astype(np.float32)
+    below: NDArray[np.float32] = np.where(
+        nearest > tau, np.nextafter(nearest, np.float32(-np.inf)), nearest
+    )
+    return below
 
 
 def eligible(step: Any, tokens_per_frame: int) -> Any:

@@ -6,12 +6,12 @@ that is killed leaves the old folder, the new one, or none, but never a part of 
 """
 
 import os
-import shutil
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from carsim.errors import InputError
+from carsim.files import hidden, leftovers, remove, unfinished, unwritable
 
 
 def check_folder(path: Path, *, overwrite: bool, ours: Collection[str]) -> None:
@@ -32,7 +32,7 @@ def check_folder(path: Path, *, overwrite: bool, ours: Collection[str]) -> None:
         try:
             foreign = sorted({entry.name for entry in path.iterdir()}.difference(ours))
         except OSError as error:
-            raise _unwritable(path, error) from error
+            raise unwritable(path, error) from error
         if not overwrite:
             raise InputError(place, "exists already", "name another folder, or pass --overwrite")
         if foreign:
@@ -64,29 +64,27 @@ def whole_folder(path: Path, *, overwrite: bool, ours: Collection[str]) -> Itera
     """
     check_folder(path, overwrite=overwrite, ours=ours)
     final = path.resolve()
-    unfinished = final.with_name(f".{final.name}.{os.getpid()}.unfinished")
-    replaced = final.with_name(f".{final.name}.{os.getpid()}.replaced")
+    replaced = hidden(final, "replaced")
     try:
-        shutil.rmtree(unfinished, ignore_errors=True)
-        unfinished.mkdir()
-        yield unfinished
-        check_folder(path, overwrite=overwrite, ours=ours)  # it may have appeared meanwhile
-        if final.is_dir():
-            final.rename(replaced)
-        try:
-            unfinished.rename(final)
-        except OSError:
-            if replaced.is_dir():
-                replaced.rename(final)
-            raise
+        for aside in leftovers(final, "replaced"):
+            if final.is_dir():
+                remove(aside)
+            else:
+                aside.rename(final)  # whoever moved it aside was killed before it was replaced
+        with unfinished(final) as beside:
+            beside.mkdir()
+            yield beside
+            check_folder(path, overwrite=overwrite, ours=ours)  # it may have appeared meanwhile
+            if final.is_dir():
+                final.rename(replaced)
+            try:
+                beside.rename(final)
+            except OSError:
+                if replaced.is_dir():
+                    replaced.rename(final)
+                raise
     except OSError as error:
-        raise _unwritable(path, error) from error
+        raise unwritable(path, error) from error
     finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
         if final.is_dir():
-            shutil.rmtree(replaced, ignore_errors=True)
-
-
-def _unwritable(path: Path, error: OSError) -> InputError:
-    reason = error.strerror or str(error) or type(error).__name__
-    return InputError(str(path), f"cannot be written ({reason})", "name a folder with room for it")
+            remove(replaced)

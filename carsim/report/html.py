@@ -22,7 +22,6 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from carsim.errors import InputError
-from carsim.report.figures.draw import image
 from carsim.report.figures.interactive import plotly
 from carsim.report.figures.plot import Plot
 
@@ -42,17 +41,21 @@ class Chart:
         png: The same for paper and for browsers without scripts.
         alt: Description in words.
         caption: Hints for reading it.
+        title: Above the chart, where it wraps; the picture has its own.
     """
 
     data: Mapping[str, Any]
     png: bytes
     alt: str
     caption: str = ""
+    title: str = ""
 
 
 def chart(plot: Plot) -> Chart:
     """A plot as a figure of a page."""
-    return Chart(plotly(plot), image(plot), plot.alt, plot.caption)
+    from carsim.report.figures.draw import image
+
+    return Chart(plotly(plot), image(plot), plot.alt, plot.caption, plot.full_title)
 
 
 def page(template: str, title: str, **content: Any) -> str:
@@ -67,7 +70,7 @@ def page(template: str, title: str, **content: Any) -> str:
     Raises:
         InputError: It has charts, and plotly is not installed.
     """
-    scripts = [_asset("page.js")]
+    scripts = [asset("page.js")]
     if content.get("charts"):
         scripts.insert(0, plotly_script())
     return (
@@ -76,7 +79,7 @@ def page(template: str, title: str, **content: Any) -> str:
         .render(
             title=title,
             generator=GENERATOR,
-            style=Markup(_asset("page.css")),
+            style=Markup(asset("page.css")),
             scripts=[Markup(script) for script in scripts],
             **content,
         )
@@ -125,7 +128,7 @@ def _environment() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=_unbroken,
+        finalize=unbroken,
     )
     environment.filters.update(
         bar=lambda share: f"{min(1.0, max(0.0, share)):.3f}",
@@ -137,7 +140,7 @@ def _environment() -> Environment:
     return environment
 
 
-def _unbroken(value: object) -> object:
+def unbroken(value: Any) -> Any:
     """A text whose numbers stay on one line with their units; markup is left alone."""
     is_text = isinstance(value, str) and not isinstance(value, Markup)
     return _BEFORE_UNIT.sub("\u00a0", str(value)) if is_text else value
@@ -158,5 +161,6 @@ def _json(document: Mapping[str, Any]) -> Markup:
     return Markup(text.replace("<", "\\u003c"))
 
 
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
+    """A style or a script of pages."""
     return (files("carsim.report") / "assets" / name).read_text(encoding="utf-8")

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from carsim.errors import InputError
 from carsim.explore.store import STORE_FILE
-from carsim.files import write_whole
+from carsim.files import unwritable, write_whole
 from carsim.report.files import FORMATS, REPORT
 from carsim.report.html import GENERATOR
 from carsim.report.stored import SUMMARY, StoredRun, read_run
@@ -54,13 +54,19 @@ def write_page(
     return page
 
 
-def write_figures(folder: str | Path, into: str | Path, file_format: str = "svg") -> list[Path]:
+def write_figures(
+    folder: str | Path,
+    into: str | Path,
+    file_format: str = "svg",
+    width_in: float | None = None,
+) -> list[Path]:
     """Write the figures of a folder of results as files for papers.
 
     Args:
         folder: Output of ``carsim run --out``, ``carsim sweep`` or ``carsim search``.
         into: A folder; files of the same names are replaced.
         file_format: ``svg``, ``pdf`` or ``png``.
+        width_in: Width on paper, inches, without a title; if not given, as wide as on the page.
 
     Returns:
         The files.
@@ -69,7 +75,7 @@ def write_figures(folder: str | Path, into: str | Path, file_format: str = "svg"
         InputError: The folder holds no results, or broken ones; a file cannot be written.
     """
     from carsim.report.figures import run_plots
-    from carsim.report.figures.draw import save
+    from carsim.report.figures.draw import on_paper, save
     from carsim.report.figures.utilisation import read_utilisation
     from carsim.report.study_page import front_plot
 
@@ -81,6 +87,8 @@ def write_figures(folder: str | Path, into: str | Path, file_format: str = "svg"
         plots = run_plots(found, read_utilisation(found, Path(folder)))
     else:
         plots = {"front": front_plot(found)}
+    if width_in is not None:
+        plots = {name: on_paper(plot, width_in) for name, plot in plots.items()}
     files = [Path(into) / f"{name}.{file_format}" for name in plots]
     for path, plot in zip(files, plots.values(), strict=True):
         write_whole(path, partial(save, plot, file_format=file_format))
@@ -134,7 +142,7 @@ def check_page(page: Path, *, overwrite: bool) -> None:
         with page.open("rb") as stream:
             head = stream.read(HEAD_BYTES)
     except OSError as error:
-        raise _unwritable(page, error) from error
+        raise unwritable(page, error) from error
     if f'<meta name="generator" content="{GENERATOR}">'.encode() not in head:
         raise InputError(
             str(page),
@@ -147,8 +155,3 @@ def _address(folder: Path, page: Path) -> str:
     """Of the folder, relative to the page; empty where they are together."""
     relative = os.path.relpath(folder.resolve(), page.parent.resolve())
     return "" if relative == "." else quote(Path(relative).as_posix()) + "/"
-
-
-def _unwritable(page: Path, error: OSError) -> InputError:
-    reason = error.strerror or type(error).__name__
-    return InputError(str(page), f"cannot be written ({reason})", "name another file with --out")

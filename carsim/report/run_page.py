@@ -56,7 +56,7 @@ def run_page(run: StoredRun, folder: Path, address: str) -> str:
         run=run,
         board=design.board.name,
         description=design.description,
-        tiles=_tiles(run),
+        tiles=tiles(run),
         answer=list(answer(run)),
         headline=headline,
         details=details,
@@ -76,7 +76,8 @@ def run_page(run: StoredRun, folder: Path, address: str) -> str:
     )
 
 
-def _tiles(run: StoredRun) -> list[tuple[str, str, str]]:
+def tiles(run: StoredRun) -> list[tuple[str, str, str]]:
+    """The headline figures of a run: label, figure, note."""
     own, dense_s = run.own, run.dense.seconds_per_video
     low, high = own.text("energy_per_video_low_j"), own.text("energy_per_video_high_j")
     time = own.policy

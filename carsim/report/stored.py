@@ -7,6 +7,7 @@ later carsim adds are ignored; documents of version 1 are brought up to date on 
 
 import json
 from fractions import Fraction
+from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
@@ -16,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from carsim.design import Design
 from carsim.design.load import build_design
 from carsim.errors import InputError
+from carsim.files import read_text
 from carsim.machine import Report, RowResult
 from carsim.metrics import METRICS, OLD_NAMES, Value, figures
 from carsim.metrics.frames import key_of, limit_records
@@ -29,6 +31,12 @@ SCHEMA_VERSION = 2
 
 SUMMARY = "summary.json"
 AGAIN = "run again with --out and --overwrite"
+
+MAX_BYTES = 50_000_000
+"""No run has as much to say."""
+
+CHECKSUM = "checksum"
+"""Key of the checksum over all others; summaries of before have none."""
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -248,7 +256,8 @@ def summary(report: Report) -> dict[str, Any]:
     A number that is not finite is null. Equal inputs give an equal document: it holds no dates and
     no paths.
     """
-    return stored(report).model_dump(mode="json")
+    document = stored(report).model_dump(mode="json")
+    return document | {CHECKSUM: _checksum(document)}
 
 
 def stored(report: Report) -> StoredRun:
@@ -324,17 +333,18 @@ def read_run(folder: str | Path) -> StoredRun:
     """
     path = Path(folder) / SUMMARY
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except (FileNotFoundError, NotADirectoryError):
-        raise InputError(
-            str(folder), f"holds no {SUMMARY} of a run", "make one with carsim run --out DIR"
-        ) from None
+        if not path.exists():
+            cure = "make one with carsim run --out DIR"
+            raise InputError(str(folder), f"holds no {SUMMARY} of a run", cure)
+        document = json.loads(read_text(path, MAX_BYTES, AGAIN))
     except (json.JSONDecodeError, RecursionError):
         raise InputError(str(path), "is truncated or no JSON", AGAIN) from None
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "no UTF-8"
-        raise InputError(str(path), f"cannot be read ({reason})", AGAIN) from None
     return _checked(document, str(path))
+
+
+def _checksum(document: dict[str, Any]) -> str:
+    others = {key: value for key, value in document.items() if key != CHECKSUM}
+    return sha256(json.dumps(others, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _pair(interval: tuple[Fraction, Fraction]) -> tuple[float, float]:
@@ -391,6 +401,8 @@ def _checked(document: Any, place: str) -> StoredRun:
             f"is of version {found!r:.40}; this carsim reads 1 and {SCHEMA_VERSION}",
             "run again with this carsim, or read it with the one that wrote it",
         )
+    if document.get(CHECKSUM, _checksum(document)) != _checksum(document):
+        raise InputError(place, "is damaged: it does not match its checksum", AGAIN)
     try:
         if found == 1:
             document = _from_version_1(document)

@@ -9,7 +9,7 @@ from carsim.explore.frame import origin_note
 from carsim.metrics import METRICS
 from carsim.metrics.metric import finite
 from carsim.report.figures.draw import image
-from carsim.report.figures.pareto import chosen_chart, heading, pareto_plot
+from carsim.report.figures.pareto import axis_title, chosen_chart, heading, pareto_plot
 from carsim.report.figures.plot import Plot
 from carsim.report.html import Chart, links_to, page
 from carsim.report.stored_study import StoredStudy
@@ -105,7 +105,9 @@ def front_chart(study: StoredStudy) -> dict[str, Chart]:
         tuple(place < len(study.front) for place in range(len(rows))),
         knees[0] if knees else None,
     )
-    caption = "Choose above what goes where. Rings: the front of the objectives; star: its knee."
+    caption = "Choose above what goes where, and which points are shown. Rings: the front of the "
+    caption += "objectives; star: its knee. A click marks a point in the tables below. Points on "
+    caption += "the same place lie around each other."
     if len(study.fitting) > len(rows):
         caption += f" Drawn are {len(rows):,} points, the front among them."
     plot = front_plot(study)
@@ -129,7 +131,7 @@ def _short(value: Any) -> Any:
 
 
 def _title(name: str) -> str:
-    return METRICS[name].title if name in METRICS else name
+    return METRICS[name].title if name in METRICS else axis_title(name)
 
 
 def _unit(name: str) -> str:
@@ -221,7 +223,8 @@ def _answer(study: StoredStudy) -> Iterator[str]:
 
 
 def _asked(study: StoredStudy) -> Iterator[tuple[str, str]]:
-    yield "objectives", ", ".join(f"{name} ({way})" for name, way in study.objectives.items())
+    ways = [f"{BETTER[way]} {_title(name)} ({name})" for name, way in study.objectives.items()]
+    yield "objectives", ", ".join(ways)
     if study.constraints:
         yield "constraints", "; ".join(study.constraints)
     for axis in study.axes:

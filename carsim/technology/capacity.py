@@ -21,6 +21,7 @@ it); no fragmentation, no alignment; the few keys and values of the depth transf
 (:mod:`carsim.technology.fit` checks that they do).
 """
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -92,8 +93,10 @@ def contents(
     longest = np.array([in_window(video.max_context, window) for window in windows])
     of_layers = attention.held(longest) if kv_held is None else kv_held
     kv_bytes = sum(
-        model.kv.bytes_of(kv_elements(design, video, rule, int(tokens), window))
-        for tokens, window in zip(of_layers, windows, strict=True)
+        layers * model.kv.bytes_of(kv_elements(design, video, rule, tokens, window))
+        for (tokens, window), layers in Counter(
+            zip(of_layers.tolist(), windows, strict=True)
+        ).items()
     )
     held = [
         Content(placement.weights, "weights", model.body_bytes),

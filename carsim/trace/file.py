@@ -94,6 +94,11 @@ class Trace:
         return hashlib.sha256(_bytes(_storable(self))).hexdigest()
 
     @cached_property
+    def scores(self) -> NDArray[np.float32]:
+        """``tas`` in a type that processors compare: a trace is asked about many thresholds."""
+        return self.tas.astype(np.float32, copy=False)
+
+    @cached_property
     def contradicts_scores(self) -> bool:
         """Its decisions are not those of its scores, as of no trace that was opened."""
         if self.path is not None:

@@ -18,12 +18,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from carsim.errors import InputError
-from carsim.files import write_whole
+from carsim.files import read_file, write_whole
 
 MAX_BYTES = 2**31
 """Most bytes that all arrays of one archive may unpack to (and that the file itself may have)."""
 
 _MAX_ARRAYS = 256
+_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # what NumPy writes
+_INFLATION = 1032  # most bytes of a byte of deflate: 258 in two bits, RFC 1951
+_PIECE = 2**20  # unpacked at a time, so that no array is in memory twice
+_HEADER_BYTES = 10_016  # magic, length, and the longest header that NumPy reads
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest date a zip can hold: remaking gives the same bytes
 _CURE = "make the file again, or fetch it again if it was copied"
 
@@ -61,11 +65,19 @@ class NpzArchive:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        data = _file_bytes(path)
+        # Traces are a few megabytes, and hash and content cannot disagree.
+        data = read_file(path, MAX_BYTES)
         self.sha256 = hashlib.sha256(data).hexdigest()
         try:
             self._zip = zipfile.ZipFile(io.BytesIO(data))
             infos = self._zip.infolist()
+            packed = sum(info.compress_size for info in infos)
+            if packed > len(data) or any(info.compress_type not in _METHODS for info in infos):
+                raise ValueError(
+                    "its arrays lie over each other, or are packed as NumPy never does"
+                )
+            if any(info.file_size > _INFLATION * info.compress_size for info in infos):
+                raise ValueError("its arrays claim to be larger than what is packed can be")
         except Exception as error:  # whatever a damaged directory raises, the cure is the same
             raise InputError(
                 str(path), f"not a readable .npz archive ({_reason(error)})", _CURE
@@ -94,14 +106,21 @@ class NpzArchive:
             raise InputError(f"{self.path}: array {name!r}", "missing", _CURE)
         header = self.headers[name]
         try:
+            if header.n_bytes > self._infos[name].file_size:
+                raise ValueError("fewer bytes than its header declares")
+            data = np.empty(header.n_bytes, np.uint8)
             with self._zip.open(self._infos[name]) as stream:
-                _parse_header(stream)
-                data = stream.read(header.n_bytes)
-                surplus = stream.read(1)
-            if len(data) < header.n_bytes or surplus:
+                _, piece = _parse_header(stream)
+                filled = 0
+                while piece and filled + len(piece) <= header.n_bytes:
+                    data[filled : filled + len(piece)] = np.frombuffer(piece, np.uint8)
+                    filled += len(piece)
+                    piece = stream.read(_PIECE)
+            if filled < header.n_bytes or piece:
                 raise ValueError("more or fewer bytes than its header declares")
-            array = np.frombuffer(bytearray(data), header.dtype)
-            return array.reshape(header.shape, order="F" if header.fortran_order else "C")
+            return data.view(header.dtype).reshape(
+                header.shape, order="F" if header.fortran_order else "C"
+            )
         except Exception as error:
             raise InputError(
                 f"{self.path}: array {name!r}", f"damaged ({_reason(error)})", _CURE
@@ -110,7 +129,7 @@ class NpzArchive:
     def _header(self, name: str) -> Header:
         try:
             with self._zip.open(self._infos[name]) as stream:
-                header = _parse_header(stream)
+                header, _ = _parse_header(stream)
         except Exception as error:
             raise InputError(
                 f"{self.path}: array {name!r}", f"unreadable header ({_reason(error)})", _CURE
@@ -146,8 +165,7 @@ def write_bytes(path: Path, data: bytes, *, overwrite: bool) -> None:
         InputError: The file exists and ``overwrite`` is off, or its folder cannot be written.
     """
     refuse_existing(path, overwrite=overwrite)
-    cure = "name a folder that exists and can be written"
-    write_whole(path, lambda unfinished: unfinished.write_bytes(data), cure=cure)
+    write_whole(path, lambda unfinished: unfinished.write_bytes(data))
 
 
 def refuse_existing(path: Path, *, overwrite: bool) -> None:
@@ -168,26 +186,9 @@ def refuse_existing(path: Path, *, overwrite: bool) -> None:
         )
 
 
-def _file_bytes(path: Path) -> bytes:
-    """The whole file; traces are a few megabytes, and hash and content then cannot disagree."""
-    try:
-        if not path.exists():
-            raise InputError(str(path), "no such file", "check the path")
-        if not path.is_file():
-            raise InputError(str(path), "not a regular file", "name an .npz file")
-        size = path.stat().st_size
-        if size > MAX_BYTES:
-            raise InputError(
-                str(path), f"has {size:,} bytes, more than the limit of {MAX_BYTES:,}", _CURE
-            )
-        return path.read_bytes()
-    except (OSError, ValueError) as error:
-        raise InputError(
-            str(path), f"cannot be read ({_reason(error)})", "check the path and its permissions"
-        ) from error
-
-
-def _parse_header(stream: IO[bytes]) -> Header:
+def _parse_header(packed: IO[bytes]) -> tuple[Header, bytes]:
+    """The header that a stream begins with, and what has been read of the data after it."""
+    stream = io.BytesIO(packed.read(_HEADER_BYTES))
     version = np.lib.format.read_magic(stream)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # headers written by Python 2 read well, with a warning
@@ -199,7 +200,7 @@ def _parse_header(stream: IO[bytes]) -> Header:
             raise ValueError(f"npy version {version}")
     if any(length < 0 for length in shape):
         raise ValueError(f"shape {shape}")
-    return Header(dtype, shape, fortran_order)
+    return Header(dtype, shape, fortran_order), stream.read()
 
 
 def _reason(error: Exception) -> str:

@@ -491,10 +491,26 @@ def replay_op(model: Model, rows: Count, part: Slice) -> Op:
     )
 
 
-def head_ops(
-    model: Model, rows: Count, part: Slice, *, streams: Count = 1, guided: bool = True
-) -> tuple[Op, ...]:
-    """All passes of the head for ``rows`` sequences; every op depends on the one before it.
+class HeadStep(NamedTuple):
+    """A step of the head: a ``k x n`` product, or attention over the codes of a position.
+
+    Attributes:
+        k: Inputs of the product.
+        n: Its outputs.
+        ops_per_output: Element operations for each of them.
+        normed: The inputs are normed before it.
+        codes: Codes that are attended to instead; 0 for a product.
+    """
+
+    k: int = 0
+    n: int = 0
+    ops_per_output: int = 0
+    normed: bool = False
+    codes: int = 0
+
+
+def head_steps(model: Model, *, guided: bool = True) -> tuple[HeadStep, ...]:
+    """All passes of the head; every step depends on the one before it.
 
     The depth transformer runs one pass per code, and the keys and values of a position's few codes
     stay on chip. Guidance mixing and the softmax of sampling are counted as element operations of
@@ -502,46 +518,54 @@ def head_ops(
 
     Args:
         model: The model; its head may be a depth transformer or a linear classifier.
-        rows: Sequences that this core works on.
-        part: The core's share of every matrix.
-        streams: How often the weights are streamed to this core.
         guided: Rows come in guidance pairs whose logits are mixed.
     """
     head, body = model.head, model.body
     logit_ops = SOFTMAX_OPS + (GUIDANCE_OPS if guided else 0)
+    if isinstance(head, LinearHead):
+        return (HeadStep(body.hidden_size, head.vocabulary, logit_ops, normed=True),)
+    d, ff = head.hidden_size, head.ffn_size
+    steps = [HeadStep(body.hidden_size, d)]
+    for code in range(1, head.n_codes + 1):
+        layer = (
+            HeadStep(d, 3 * d, normed=True),
+            HeadStep(codes=code),
+            HeadStep(d, d, RESIDUAL_OPS),
+            HeadStep(d, ff, GELU_OPS, normed=True),
+            HeadStep(ff, d, RESIDUAL_OPS),
+        )
+        steps += [*layer * head.n_layers, HeadStep(d, head.codebook_size, logit_ops, normed=True)]
+    return tuple(steps)
 
-    def product(k: int, n: int, ops_per_output: int = 0, *, norm: bool = False) -> Op:
-        columns = part.columns(n)
+
+def head_op(model: Model, step: HeadStep, rows: Count, part: Slice, streams: Count = 1) -> Op:
+    """A step of the head for ``rows`` sequences.
+
+    Args:
+        model: The model.
+        step: One of :func:`head_steps`.
+        rows: Sequences that this core works on.
+        part: The core's share of every matrix.
+        streams: How often the weights are streamed to this core.
+    """
+    if step.codes:
+        assert not isinstance(model.head, LinearHead)  # which attends to nothing
+        heads, hd = part.columns(model.head.n_heads), model.head.hidden_size // model.head.n_heads
         return Op(
             Category.HEAD,
-            gemms=(_product(model, rows, k, columns),),
-            serial_vector_ops=rows * k * NORM_OPS if norm else 0,
-            vector_ops=rows * columns * ops_per_output,
-            stream=Stream.HEAD,
-            stream_bytes=streams * model.weights.bytes_of(k * columns),
-            gathered_elements=rows * n,
+            gemms=(Gemm(1, hd, step.codes, rows * heads), Gemm(1, step.codes, hd, rows * heads)),
+            vector_ops=rows * heads * step.codes * SOFTMAX_OPS,
         )
-
-    if isinstance(head, LinearHead):
-        return (product(body.hidden_size, head.vocabulary, logit_ops, norm=True),)
-    d, ff = head.hidden_size, head.ffn_size
-    heads, hd = part.columns(head.n_heads), d // head.n_heads
-    ops = [product(body.hidden_size, d)]
-    for code in range(1, head.n_codes + 1):
-        attend = Op(
-            Category.HEAD,
-            gemms=(Gemm(1, hd, code, rows * heads), Gemm(1, code, hd, rows * heads)),
-            vector_ops=rows * heads * code * SOFTMAX_OPS,
-        )
-        layer = (
-            product(d, 3 * d, norm=True),
-            attend,
-            product(d, d, RESIDUAL_OPS),
-            product(d, ff, GELU_OPS, norm=True),
-            product(ff, d, RESIDUAL_OPS),
-        )
-        ops += [*layer * head.n_layers, product(d, head.codebook_size, logit_ops, norm=True)]
-    return tuple(ops)
+    columns = part.columns(step.n)
+    return Op(
+        Category.HEAD,
+        gemms=(_product(model, rows, step.k, columns),),
+        serial_vector_ops=rows * step.k * NORM_OPS if step.normed else 0,
+        vector_ops=rows * columns * step.ops_per_output,
+        stream=Stream.HEAD,
+        stream_bytes=streams * model.weights.bytes_of(step.k * columns),
+        gathered_elements=rows * step.n,
+    )
 
 
 def _logarithms(model: Model, product: Product, elements: Count) -> Count:

@@ -270,7 +270,7 @@ def test_calibration_through_the_command_line_writes_nothing(tmp_path: Path) -> 
         ({"output": "../escape.npz"}, "$.output"),
         ({"attention": {"kind": "sliding"}}, "$.attention: Input tag 'sliding' found"),
         ({"decoded": {**GEOMETRY, "head_dim": 5}}, "head_dim 5 is odd"),
-        ({"codebook": "none.npz"}, "none.npz: no such file"),
+        ({"codebook": "none.npz"}, "none.npz: cannot be read: No such file"),
         ({"weights": "none.safetensors"}, "none.safetensors: cannot be read"),
         ({"weights": "/no/where.safetensors"}, "/no/where.safetensors: cannot be read"),
         ({"weights": "/a/../b.safetensors"}, "or an absolute one of plain names, got '/a/../b"),

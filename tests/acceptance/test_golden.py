@@ -168,5 +168,5 @@ def test_truncated_and_missing_golden_files(tmp_path: Path) -> None:
     path.write_bytes(C3.read_bytes()[:5000])
     with pytest.raises(InputError, match=r"cut\.npz: not a readable \.npz archive"):
         check_golden(path)
-    with pytest.raises(InputError, match="no such file"):
+    with pytest.raises(InputError, match="No such file"):
         check_golden(tmp_path / "none.npz")

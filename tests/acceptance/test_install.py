@@ -252,7 +252,7 @@ def test_the_wheel_says_what_it_is(wheel: Path) -> None:
     assert metadata["License-Expression"] == "Apache-2.0"
     assert metadata["Requires-Python"] == "<3.14,>=3.11"
     assert metadata["Description-Content-Type"] == "text/markdown"
-    assert "carsim = carsim.cli:main" in entry_points
+    assert "carsim = carsim.__main__:main" in entry_points
 
 
 def test_the_source_archive_builds_the_same_wheel(

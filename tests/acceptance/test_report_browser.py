@@ -113,4 +113,4 @@ def test_a_page_works_and_says_nothing_on_the_console(
     assert numbers == sorted(numbers)
     assert seen["down"] == sorted(seen["up"], key=float, reverse=True)
     if name == "out":
-        assert seen["titles"] == ["machine.cores"]  # the first choice, taken by the reader
+        assert seen["titles"] == ["cores"]  # the first choice, taken by the reader

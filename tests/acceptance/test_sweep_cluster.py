@@ -97,7 +97,7 @@ def test_what_a_cluster_gives_up_is_evaluated_all_the_same(tmp_path, monkeypatch
     pd.testing.assert_frame_equal(frame, expected)
 
 
-def test_a_cluster_that_goes_away_is_one_line_and_loses_nothing(tmp_path):
+def test_a_cluster_that_goes_away_is_one_line_and_loses_nothing(tmp_path, capfd):
     study = load_study(write_study(tmp_path, axes=AXES))
     with cluster(tmp_path, 1) as (address, (scheduler, _)):
 
@@ -109,6 +109,7 @@ def test_a_cluster_that_goes_away_is_one_line_and_loses_nothing(tmp_path):
             with pytest.raises(InputError, match="the scheduler is gone; start one, then the same"):
                 fill(store, study, scheduler=address, tell=kill_it)
             assert 0 < len(store.finished()) < 60
+    assert "Traceback" not in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(

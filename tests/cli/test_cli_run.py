@@ -206,9 +206,12 @@ def test_a_shell_completes_commands(monkeypatch, call):
 
 
 BAD = {
-    "no such trace": (("--trace", "nope.npz"), "nope.npz: no such file; check the path"),
+    "no such trace": (
+        ("--trace", "nope.npz"),
+        "nope.npz: cannot be read: No such file or directory; check the path",
+    ),
     "a text for tau": (("--tau", "abc"), "--tau abc: is no threshold; give a number"),
-    "no tau": (("--tau", ""), "--tau : is no threshold"),
+    "no tau": (("--tau", ""), "argument 6: is empty; leave it out, or fill it in"),
     "a tau below all": (("--tau", "-inf"), "--tau -inf: is no threshold"),
     "no number for tau": (("--tau", "0.1,nan"), "--tau 0.1,nan: is no threshold"),
     "too few taus": (("--tau", "-1,2"), "carsim: --tau: lists 2 values for 4 layers"),

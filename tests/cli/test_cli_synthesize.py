@@ -70,7 +70,7 @@ BAD = {
     "no ratio": ([], "Missing option '--ratio'"),
     "frames": (["--ratio", "0.5", "--frames", "1"], "frames: expected 2 or more, got 1"),
     "lasting": (["--ratio", "0.5", "--lasting", "0.95"], "lasting: expected 0 to 0.934, got 0.95"),
-    "like": (["--ratio", "0.5", "--like", "nope.npz"], "nope.npz: no such file"),
+    "like": (["--ratio", "0.5", "--like", "nope.npz"], "nope.npz: cannot be read: No such file"),
     "exists": (["--ratio", "0.5", "--out", "toy.npz"], "toy.npz: exists"),
 }
 

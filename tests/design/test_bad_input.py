@@ -226,7 +226,7 @@ def test_an_obsolete_key_is_accepted_and_has_no_effect() -> None:
         ("a: \0", "", "not valid YAML"),
         (b"PK\x03\x04\xff\xfe", "", "is not UTF-8 text"),
         (DESIGN.encode("utf-16"), "", "is not UTF-8 text"),
-        (b"#" * 1_000_001, "", "more than a page of YAML"),
+        (b"#" * 1_000_001, "", "is too large: more than 1,000,000 bytes"),
         ("", "", "lines at the top level, got nothing"),
         ("# a remark\n", "", "lines at the top level, got nothing"),
         ("- a\n- b\n", "", "lines at the top level, got a list"),

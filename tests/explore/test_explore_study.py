@@ -25,6 +25,7 @@ def values(raw):
         ({"range": {"from": -1, "to": -1}}, (-1,)),
         ({"log2": {"from": 128, "to": 1024}}, (128, 256, 512, 1024)),
         ({"log2": [3, 23]}, (3, 6, 12)),
+        ({"log2": [5e-324, 1e-323]}, (5e-324, 1e-323)),
     ],
 )
 def test_axes_spell_out_their_values(raw, expected):
@@ -51,6 +52,9 @@ def test_a_continuous_axis_is_cut_by_shares():
         ({"axes": {"machine.cores": [1, 10**20]}}, "holds 100000000000000000000; take a smaller"),
         ({"axes": {"policy.tau": {"range": [0, 1, 1e-320]}}}, "has inf values"),
         ({"filters": ["-" * 999 + "1"]}, "is nested more than 50 deep"),
+        ({"name": "a\x1b[31m"}, r"holds '\x1b', which is no text"),
+        ({"quality": "a\0"}, r"holds '\x00', which is no text"),
+        ({"axes": {"x": {"choice": {"\ud800": {"machine.cores": 1}}}}}, r"holds '\ud800'"),
         ({"axes": {"machine.cores": 4}}, "got 4; give a list of values, or one of range"),
         ({"axes": {"machine.cores": {"range": [5, 1]}}}, "is empty: from 5 to 1"),
         ({"axes": {"machine.cores": {"range": [1, 5, 0]}}}, "steps by 0; give a step above 0"),
@@ -63,7 +67,10 @@ def test_a_continuous_axis_is_cut_by_shares():
         ({"axes": {"point": {"choice": {"a": {}}}}}, "is the name of a column of results"),
         ({"axes": {"x": {"choice": {"a": {"machine.kores": 1}}}}}, "did you mean 'cores'?"),
         ({"axes": {"x": {"choice": {"a": 1}}}}, "choice.a: got 1; give {PATH: VALUE, ...}"),
-        ({"axes": {"trace": ["none.npz"]}}, "none.npz: no such file; check the path"),
+        (
+            {"axes": {"trace": ["none.npz"]}},
+            "none.npz: cannot be read: No such file or directory; check the path",
+        ),
         ({"axes": {"design": ["none"]}}, "none: is neither a YAML file nor a shipped design"),
         ({"set": {"machine.cores": 1}}, "machine.cores is set by set, too; set it in one place"),
         ({"filters": ["machine.cores <"]}, "$.filters: 'machine.cores <' is no expression"),
@@ -157,7 +164,21 @@ def test_random_points_are_different_repeatable_and_pass_the_filters(tmp_path):
     assert all(point.values["machine.cores"] < 4 for point in points)
     assert make_points(study) == points
     few = load_study(write_study(tmp_path, sampling={**sampling, "points": 99}))
-    assert len(make_points(few)) == 18  # all there are
+    with pytest.warns(UserWarning, match="found 18 points of 99 that differ and pass"):
+        assert len(make_points(few)) == 18  # all there are
+
+
+def test_random_points_that_hardly_ever_pass_are_given_up_and_told(tmp_path, monkeypatch):
+    monkeypatch.setattr("carsim.explore.points.MOST_IN_VAIN", 1000)
+    axes = {"policy.tau": {"uniform": [0, 1]}}
+    sampling = {"method": "random", "points": 1_000_000}
+    fields = {"axes": axes, "sampling": sampling}
+    rare = load_study(write_study(tmp_path, **fields, filters=["policy.tau > 0.999"]))
+    with pytest.warns(UserWarning, match="of 1,000,000 that differ and pass"):
+        assert 0 < len(make_points(rare)) < 10
+    never = load_study(write_study(tmp_path, **fields, filters=["policy.tau > 2"]))
+    with pytest.raises(InputError, match=r"leave no point: policy.tau > 2"):
+        make_points(never)
 
 
 def test_prose_and_objectives_leave_the_store_valid_and_all_else_does_not(tmp_path):

@@ -340,3 +340,15 @@ def test_equal_inputs_give_equal_reports() -> None:
     assert one.elasticities == two.elasticities
     assert one.limits == two.limits
     assert replace(one.fit) == two.fit
+
+
+def test_rows_decide_with_those_of_their_own_batch() -> None:
+    """In batches of two, half of four rows, a step replays where both of a batch would."""
+    report = run(
+        tiny_design("policy.decision_scope=batch", "policy.batch=2"), [tiny_trace()], detail=True
+    )
+    replay = report.chosen.batches.replay  # [G, S, L, B]
+    by_row = run(tiny_design("policy.batch=2"), [tiny_trace()], detail=True).chosen.batches.replay
+    assert replay.shape == by_row.shape == (2, 48, 4, 2)
+    assert (replay[0] != replay[1]).any()
+    assert (replay == by_row.all(axis=-1, keepdims=True)).all()

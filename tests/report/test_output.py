@@ -4,7 +4,9 @@ import errno
 import gzip
 import json
 import os
+import subprocess
 import sys
+from platform import node
 
 import pandas as pd
 import pytest
@@ -12,6 +14,7 @@ from tiny import MISFIT, tiny_design, tiny_report
 
 from carsim.design import load_design
 from carsim.errors import InputError
+from carsim.files import write_whole
 from carsim.machine import run
 from carsim.metrics import METRICS, OLD_NAMES, QUALITY
 from carsim.metrics.table import RESOURCES
@@ -243,6 +246,7 @@ def test_summaries_of_version_1_are_read(tmp_path):
         policy["memory_gb_per_video"] = policy.pop("memory_gb_per_video_by_memory")
         policy["wasted_gb_per_video"] = 0.0
         del policy["key"]
+    del document["checksum"]
     (tmp_path / SUMMARY).write_text(json.dumps(document | {"schema_version": 1}))
     for old, new in zip(read_run(tmp_path).policies, stored(tiny_report()).policies, strict=True):
         for name in METRICS:
@@ -257,3 +261,55 @@ def test_summary_keeps_both_headlines_where_the_head_is_left_out():
     for key in ("latency_without_head_s", "latency_with_head_s", "head_s"):
         assert without[key] == pytest.approx(included[key])
     assert without["head_s"] > 0
+
+
+def left_by_the_dead(path, what):
+    """The hidden name under which a process that is no more has left something."""
+    dead = subprocess.Popen(["true"])
+    dead.wait()
+    return path.with_name(f".{path.name}.{node()}.{dead.pid}.{what}")
+
+
+def test_what_a_killed_process_left_goes_with_the_next(tmp_path):
+    left_by_the_dead(tmp_path / "out", "unfinished").mkdir()
+    left_by_the_dead(tmp_path / "a.txt", "unfinished").write_text("half")
+    other = tmp_path / f".a.txt.{node()}.1.unfinished"  # the first process is never gone
+    other.write_text("still at work")
+    with whole_folder(tmp_path / "out", overwrite=False, ours=OURS) as into:
+        (into / "a.txt").write_text("new")
+    write_whole(tmp_path / "a.txt", lambda path: path.write_text("new"))
+    assert sorted(path.name for path in tmp_path.iterdir()) == [other.name, "a.txt", "out"]
+
+
+def test_a_folder_whose_replacement_was_killed_midway_comes_back(tmp_path):
+    aside = left_by_the_dead(tmp_path / "out", "replaced")
+    aside.mkdir()
+    (aside / "a.txt").write_text("old")
+
+    def fail():
+        with whole_folder(tmp_path / "out", overwrite=False, ours=OURS):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fail()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out"]
+    assert (tmp_path / "out" / "a.txt").read_text() == "old"
+
+
+@pytest.mark.parametrize(
+    ("number", "cure"),
+    [
+        (errno.ENOSPC, "make room"),
+        (errno.EACCES, "name a place that may be written"),
+        (errno.EROFS, "name a place that may be written"),
+        (errno.ENAMETOOLONG, "take a shorter name"),
+        (errno.EIO, "name another place"),
+    ],
+)
+def test_the_cure_is_that_of_the_reason(tmp_path, number, cure):
+    def fail(_):
+        raise OSError(number, os.strerror(number))
+
+    with pytest.raises(InputError) as caught:
+        write_whole(tmp_path / "a.txt", fail)
+    assert caught.value.cure == cure

@@ -1,6 +1,7 @@
 """Figures: their numbers are those of the run, and both renderings show them."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,9 +12,11 @@ from carsim.metrics import METRICS
 from carsim.report.figures import run_plots
 from carsim.report.figures.breakdown import breakdown_plot
 from carsim.report.figures.comparison import comparison_plot
-from carsim.report.figures.draw import draw, image, save
+from carsim.report.figures.curve import curve_plot
+from carsim.report.figures.draw import draw, image, on_paper, save
 from carsim.report.figures.interactive import plotly
 from carsim.report.figures.plot import Panel, Plot, Series
+from carsim.report.figures.roofline import roofline_plot
 from carsim.report.figures.style import style
 from carsim.report.figures.utilisation import MAX_BINS, utilisation_numbers
 from carsim.report.stored import stored
@@ -110,8 +113,8 @@ def test_both_renderings_show_the_numbers_of_a_plot():
     assert [trace["x"] for trace in chart["data"]] == [[2.0, 2.0], [None, 2.5]]
     assert chart["data"][0]["base"] == [1.0, 0.0]
     assert chart["layout"]["yaxis"]["ticktext"] == ["&lt;b&gt;", "<b>$x_1$</b>"]
-    for title in (draw(plot).get_suptitle(), chart["layout"]["title"]["text"]):
-        assert title.startswith("MISFIT")
+    assert draw(plot).get_suptitle().startswith("MISFIT")
+    assert "title" not in chart["layout"]  # the page's own heading wraps where that would be cut
 
 
 @pytest.mark.parametrize(("overrides", "marked"), [((), False), ((MISFIT,), True)])
@@ -149,3 +152,56 @@ def test_nothing_is_drawn_outside_of_the_figure_even_with_a_long_name():
             figure.canvas.draw()
             assert figure.bbox.x1 >= figure.get_tightbbox().x1 * figure.dpi
             assert figure.get_tightbbox().x0 >= 0
+
+
+def test_a_roofline_holds_all_policies_that_use_its_memory_alone(run):
+    panel = roofline_plot(run).panels[0]
+    roof = panel["roof"]
+    peak = run.own["macs_per_cycle"] * run.resolved_design["board"]["fabric_clock_mhz"] * 1e6 / 1e9
+    assert max(roof.y) == pytest.approx(peak)
+    x, y = panel["own policy"].x[0], panel["own policy"].y[0]
+    assert y <= peak * (1 + 1e-9)
+    # MAC per byte times bytes are MACs: all of the video's.
+    (memory,) = (m for m, moved in run.own.memory_gb_per_video_by_memory.items() if moved)
+    macs = x * run.own.memory_gb_per_video_by_memory[memory] * 1e9
+    assert macs == pytest.approx(y * 1e9 * run.own.seconds_per_video, rel=1e-9)
+    assert y <= x * roof.y[0] / roof.x[0] * (1 + 1e-9)
+
+
+def test_a_pinned_run_has_a_bar_and_a_point_of_its_own(run):
+    pinned = [("pinned", run)]
+    assert breakdown_plot(run, pinned).panels[0].categories[-1] == "pinned"
+    panel = roofline_plot(run, pinned).panels[0]
+    assert panel["pinned"].x == panel["own policy"].x
+
+
+def test_intervals_are_of_the_axis_that_a_series_says():
+    points = [SimpleNamespace(name="t", tau=1.0, replay=0.5, speedup=1.5, loss=(0.2, 0.1, 0.4))]
+    plot = curve_plot(points, (1.0, 1.5))
+    loss = plot.panels[1]["loss"]
+    assert (loss.low, loss.high, loss.interval_of) == ((0.1,), (0.4,), "y")
+    (drawn,) = (t for t in plotly(plot)["data"] if "error_y" in t)
+    assert drawn["error_y"]["array"] == pytest.approx([0.2])
+    assert drawn["error_y"]["arrayminus"] == pytest.approx([0.1])
+    assert image(plot).startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("name", ["comparison", "breakdown", "utilisation"])
+def test_a_figure_fits_the_column_of_a_paper(name):
+    plot = on_paper(plots()[name], 3.5)
+    assert plot.full_title == ""
+    figure = draw(plot)
+    assert figure.get_size_inches()[0] == 3.5
+    canvas = figure.canvas
+    canvas.draw()
+    width, height = canvas.get_width_height()
+    for axes in figure.axes:
+        box = axes.get_tightbbox(canvas.get_renderer())
+        assert -1 <= box.x0 < box.x1 <= width + 1
+        assert -1 <= box.y0 < box.y1 <= height + 1
+    columns = {round(axes.get_position().x0, 2) for axes in figure.axes}
+    assert len(columns) == 1  # below each other
+
+
+def test_a_misfit_says_so_on_paper_too():
+    assert on_paper(plots(MISFIT)["breakdown"], 3.5).full_title.startswith("MISFIT")

@@ -39,6 +39,7 @@ def copied(folder: Path, into: Path, change: Any = lambda document: None) -> Pat
     for name in ("utilisation.csv", "design.yaml"):
         (into / name).write_bytes((folder / name).read_bytes())
     document = json.loads((folder / "summary.json").read_text())
+    del document["checksum"]
     change(document)
     (into / "summary.json").write_text(json.dumps(document))
     return into
@@ -159,7 +160,8 @@ def test_a_misfit_is_the_first_thing_that_a_page_says(tmp_path: Path) -> None:
     assert start < page.text.index("finishes a video")
     assert "1 DSP available" in page.text
     assert '<tr class="marked">' in page.html
-    assert "MISFIT" in page.data[0]["layout"]["title"]["text"]
+    headings = [text for text in page.texts if text.startswith("MISFIT, this design")]
+    assert len(headings) == len(page.data)
 
 
 def test_figures_are_written_for_papers(folder: Path, tmp_path: Path) -> None:
@@ -216,6 +218,16 @@ def test_a_broken_summary_is_one_line(
     assert not (broken / REPORT).exists()
 
 
+def test_a_summary_with_another_digit_is_one_line(folder: Path, tmp_path: Path) -> None:
+    text = (folder / "summary.json").read_text()
+    number = json.dumps(json.loads(text)["policies"][0]["latency_s"])
+    other = number.replace(number[-1], "7" if number[-1] != "7" else "8")
+    assert text.count(number)
+    (tmp_path / "summary.json").write_text(text.replace(number, other))
+    with pytest.raises(InputError, match="is damaged: it does not match its checksum; run again"):
+        read_run(tmp_path)
+
+
 @pytest.mark.parametrize("length", [0, 100, 20_000])
 def test_a_truncated_summary_is_one_line(folder: Path, tmp_path: Path, length: int) -> None:
     broken = copied(folder, tmp_path / "out")
@@ -246,7 +258,7 @@ def test_foreign_folders_are_one_line(tmp_path: Path) -> None:
         ("nowhere", "nowhere: there is no such folder; name the --out of carsim run, sweep or"),
         ("file", "file: is no folder; name the --out of"),
         ("empty", "holds neither summary.json nor store.sqlite"),
-        ("binary", "cannot be read"),
+        ("binary", "is not UTF-8 text"),
         ("list", "is no summary of a run"),
     ):
         with pytest.raises(InputError, match=problem):

@@ -150,7 +150,10 @@ def test_the_front_on_paper_is_a_line_that_no_point_is_below(folder: Path) -> No
             "on the Pareto front of the least energy",
         ),
         ({"objectives": {"busy": "max"}}, "The most cores busy: "),
-        ({"objectives": None}, "seconds_per_video (min), energy_per_video_j (min)"),
+        (
+            {"objectives": None},
+            "the least time per video (seconds_per_video), the least energy per video (energy_per",
+        ),
     ],
 )
 def test_other_studies_have_pages_too(tmp_path: Path, changes: dict[str, Any], text: str) -> None:
@@ -210,3 +213,24 @@ def test_truncated_stores_are_one_line(tmp_path: Path, length: int) -> None:
     with pytest.raises(InputError) as error:
         write_page(folder)
     assert "\n" not in str(error.value)
+
+
+def test_each_pair_of_more_objectives_has_its_own_front(tmp_path: Path) -> None:
+    objectives = ["seconds_per_video", "energy_per_video_j", "dsp"]
+    study = read_study(swept(tmp_path, objectives=objectives))
+    panels = front_plot(study).panels
+    assert len(panels) == 3
+    for panel in panels:
+        line, points = panel[""], panel["dominated"]
+        assert list(line.y) == sorted(line.y, reverse=True)
+        corners = set(zip(line.x, line.y, strict=True))
+        for x, y in zip(points.x, points.y, strict=True):
+            assert (x, y) in corners or any(a <= x and b <= y for a, b in corners)
+
+
+def test_axes_are_named_in_words_and_points_can_be_left_out(folder: Path, tmp_path: Path) -> None:
+    found = Page(write_page(folder, tmp_path / "page.html"))
+    choices = found.data[0]["choices"]
+    assert choices["filters"] == ["cores", "tau", "schedule"]
+    assert set(choices["filters"]) <= set(choices["columns"])
+    assert "machine.cores" in found.text  # as it was asked

@@ -47,5 +47,7 @@ def test_an_unknown_name_tells_those_that_ship(name: str) -> None:
 
 
 def test_a_missing_file_is_a_missing_file() -> None:
-    with pytest.raises(InputError, match=r"nope\.npz: no such file; check the path"):
+    with pytest.raises(
+        InputError, match=r"nope\.npz: cannot be read: No such file or directory; check"
+    ):
         load_trace("nope.npz")

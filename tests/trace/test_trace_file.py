@@ -2,6 +2,7 @@
 
 import io
 import json
+import tracemalloc
 import zipfile
 from collections.abc import Callable
 from dataclasses import replace
@@ -142,8 +143,8 @@ def test_saving_needs_a_folder_and_a_consistent_trace(tmp_path: Path) -> None:
 
 
 def test_missing_and_foreign_files(tmp_path: Path) -> None:
-    assert "no such file" in refusal(tmp_path / "none.npz")
-    assert "not a regular file" in refusal(tmp_path)
+    assert "No such file" in refusal(tmp_path / "none.npz")
+    assert "Is a directory" in refusal(tmp_path)
     text = tmp_path / "text.npz"
     text.write_text("not a zip")
     assert "not a readable .npz archive" in refusal(text)
@@ -228,6 +229,40 @@ def test_bombs_are_refused_unopened(tmp_path: Path) -> None:
         for index in range(300):
             archive.writestr(f"{index}.npy", b"")
     assert "holds 300 arrays" in refusal(path)
+
+
+def bomb(path: Path, method: int, head: bytes) -> Path:
+    """A trace file whose first array unpacks to 30 MB, from a few kilobytes."""
+    with zipfile.ZipFile(path, "w", method) as archive, archive.open("tas.npy", "w") as stream:
+        stream.write(head)
+        stream.write(bytes(30_000_000))
+    return path
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_DEFLATED])
+def test_a_small_file_takes_little_memory(tmp_path: Path, method: int) -> None:
+    """A header of version 2 may say that it is as long as all of it."""
+    head = b"\x93NUMPY\x02\x00" + (29_999_000).to_bytes(4, "little")
+    path = bomb(tmp_path / "a.npz", method, head)
+    assert path.stat().st_size < 50_000
+    tracemalloc.start()
+    try:
+        said = refusal(path)
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert most < 10_000_000
+    unpacked = "packed as NumPy never does" if method == zipfile.ZIP_BZIP2 else "unreadable header"
+    assert unpacked in said
+
+
+def test_arrays_cannot_be_larger_than_what_is_packed_can_hold(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.npz", stored(make_trace()))
+    data = bytearray(path.read_bytes())
+    at = data.rindex(b"PK\x01\x02") + 24  # size before packing, in the directory
+    data[at : at + 4] = (2**31).to_bytes(4, "little")
+    path.write_bytes(data)
+    assert "claim to be larger than what is packed can be" in refusal(path)
 
 
 def put(name: str, value: Any, *at: int) -> Callable[[dict[str, Any]], None]:

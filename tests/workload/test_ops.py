@@ -17,7 +17,8 @@ from carsim.workload.ops import (
     Slice,
     Stream,
     attend_op,
-    head_ops,
+    head_op,
+    head_steps,
     mlp_ops,
     output_op,
     qkv_op,
@@ -31,6 +32,10 @@ GROUPED = VILA_U.model_copy(
 WHOLE = Slice(1)
 PROMPT, STEPS = 62, 8 * 256
 MEAN_CONTEXT = PROMPT + (STEPS + 1) / 2  # steps 1 to 2048 behind the prompt
+
+
+def head_ops(model: Model, rows: int, part: Slice, *, guided: bool = True) -> list[Op]:
+    return [head_op(model, step, rows, part) for step in head_steps(model, guided=guided)]
 
 
 def test_macs_of_the_attention_projections_of_vila_u() -> None:

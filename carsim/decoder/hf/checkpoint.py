@@ -16,7 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from carsim.errors import InputError
+from carsim.files import read_text
 from carsim.trace import Geometry
+from carsim.yaml_file import MAX_BYTES
 
 if TYPE_CHECKING:
     from torch.nn import Module
@@ -106,10 +108,10 @@ def _read(folder: Path) -> tuple[Geometry, Kind]:
     if not folder.is_dir():
         raise InputError(str(folder), "no such folder", _CURE)
     try:
-        config = json.loads(place.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise InputError(str(folder), "has no config.json", _CURE) from error
-    except (OSError, ValueError, RecursionError) as error:
+        if not place.exists():
+            raise InputError(str(folder), "has no config.json", _CURE)
+        config = json.loads(read_text(place, MAX_BYTES, _CURE))
+    except (ValueError, RecursionError) as error:
         raise InputError(
             str(place), f"not readable as JSON ({_first_line(error)})", _CURE
         ) from error

@@ -41,28 +41,6 @@ function keyOf(cell) {
 }
 
 // Charts: each replaces its picture, which stays for paper and for browsers without scripts.
-const dark = matchMedia("(prefers-color-scheme: dark)");
-
-function colours(layout) {
-  const style = getComputedStyle(document.documentElement);
-  const ink = style.getPropertyValue("--ink").trim();
-  const rule = style.getPropertyValue("--rule").trim();
-  const paper = style.getPropertyValue("--paper").trim();
-  const changes = {
-    "font.color": ink,
-    "modebar.bgcolor": "rgba(0,0,0,0)",
-    "modebar.color": rule,
-    "modebar.activecolor": ink,
-    "hoverlabel.bgcolor": paper,
-    "hoverlabel.bordercolor": rule,
-    "hoverlabel.font.color": ink,
-  };
-  for (const key of Object.keys(layout)) {
-    if (!/^[xy]axis[0-9]*$/.test(key)) continue;
-    for (const line of ["gridcolor", "linecolor", "zerolinecolor"]) changes[`${key}.${line}`] = rule;
-  }
-  return changes;
-}
 
 // A chart with choices: readers say which columns go right, up and into colour.
 function withChoices(choices, controls, redraw) {
@@ -87,6 +65,21 @@ function withChoices(choices, controls, redraw) {
     });
     label.append(" log ", box);
   }
+  chosen.only = {};
+  for (const name of choices.filters) {
+    const values = [...new Set(choices.columns[name])].sort(byValue);
+    const label = document.createElement("label");
+    const select = document.createElement("select");
+    for (const value of ["all", ...values]) select.add(new Option(decoded(String(value))));
+    select.addEventListener("change", () => {
+      const value = values[select.selectedIndex - 1];
+      if (select.selectedIndex) chosen.only[name] = value;
+      else delete chosen.only[name];
+      redraw();
+    });
+    label.append(`${decoded(name)}: `, select);
+    controls.append(label);
+  }
   return chosen;
 }
 
@@ -94,11 +87,41 @@ function decoded(text) {
   return text.replaceAll("&lt;", "<").replaceAll("&gt;", ">").replaceAll("&amp;", "&");
 }
 
+function byValue(a, b) {
+  return String(a).localeCompare(String(b), "en", { numeric: true });
+}
+
+// Points that a reader has not left out.
+function shownOf(choices, chosen) {
+  const only = Object.entries(chosen.only);
+  const all = choices.front.map((_, place) => place);
+  return all.filter((place) => only.every(([name, value]) => choices.columns[name][place] === value));
+}
+
 function scatter(choices, chosen) {
   const { columns, front, knee, colours } = choices;
-  const all = front.map((_, place) => place);
+  const all = shownOf(choices, chosen);
   const told = [...new Set([...choices.hover, chosen.x, chosen.y])];
-  const text = all.map((place) => told.map((name) => `${name}: ${columns[name][place]}`).join("<br>"));
+  // Points on the same place: the first drawn is the largest, so that a rim of each is seen.
+  const together = new Map();
+  for (const place of all) {
+    const at = `${columns[chosen.x][place]} ${columns[chosen.y][place]}`;
+    together.set(at, [...(together.get(at) ?? []), place]);
+  }
+  const values = chosen.colour ? columns[chosen.colour] : null;
+  const size = {}, text = {};
+  for (const places of together.values()) {
+    if (values) places.sort((a, b) => byValue(values[a], values[b]));
+    places.forEach((place, rank) => {
+      size[place] = 8 + 5 * Math.min(4, places.length - 1 - rank);
+      text[place] = told.map((name) => `${name}: ${columns[name][place]}`).join("<br>");
+      const others = places.filter((other) => other !== place).map((other) => choices.points[other]);
+      if (others.length) text[place] += `<br>on the same place: ${others.slice(0, 8).join(", ")}`;
+      if (others.length > 8) text[place] += ` and ${others.length - 8} more`;
+    });
+  }
+  const look = (places, color) => ({ size: places.map((place) => size[place]), color,
+                                     opacity: 1, line: { width: 0 } });
   const trace = (places, name, more) => ({
     type: "scatter", mode: "markers", name,
     x: places.map((place) => columns[chosen.x][place]),
@@ -106,45 +129,54 @@ function scatter(choices, chosen) {
     text: places.map((place) => text[place]),
     customdata: places.map((place) => choices.points[place]),
     hovertemplate: "%{text}<extra></extra>",
-    opacity: 0.8,  // points on the same place look darker
     ...more,
   });
   const data = [];
-  const values = chosen.colour ? columns[chosen.colour] : null;
-  const distinct = values ? [...new Set(values)] : [];
-  distinct.sort((a, b) => String(a).localeCompare(String(b), "en", { numeric: true }));
+  const distinct = values ? [...new Set(values)].sort(byValue) : [];
   if (values && distinct.length > colours.length && distinct.every((v) => typeof v !== "string")) {
-    const marker = { size: 8, color: values, colorscale: "Viridis", showscale: true,
+    const marker = { ...look(all, all.map((place) => values[place])), colorscale: "Viridis", showscale: true,
                      colorbar: { title: { text: chosen.colour }, thickness: 14 } };
     data.push(trace(all, "points", { marker, showlegend: false }));
   } else if (values) {
     distinct.forEach((value, index) => {
-      const marker = { size: 8, color: colours[index % colours.length] };
       const places = all.filter((place) => values[place] === value);
+      const marker = look(places, colours[index % colours.length]);
       data.push(trace(places, `${chosen.colour} ${value ?? "-"}`, { marker }));
     });
   } else {
-    data.push(trace(all, "points", { marker: { size: 8, color: colours[0] } }));
+    data.push(trace(all, "points", { marker: look(all, colours[0]) }));
   }
   const joined = choices.joined && chosen.x === choices.x && chosen.y === choices.y;
   const ring = { size: 13, symbol: "circle-open", color: "#7f7f7f", line: { width: 1.6 } };
   const line = { color: "#7f7f7f", width: 1, dash: "dot" };
   const members = all.filter((place) => front[place]);
   data.push(trace(members, "front", { mode: joined ? "lines+markers" : "markers", marker: ring, line }));
-  if (knee !== null) {
+  if (all.includes(knee)) {
     data.push(trace([knee], "knee", { marker: { size: 17, symbol: "star", color: "#d55e00" } }));
   }
   return data;
 }
 
+// Rows of tables of points, each with the number of its point.
+function pointRows() {
+  return [...document.querySelectorAll("tbody tr")]
+    .filter(({ parentNode }) => parentNode.parentNode.tHead.rows[0].cells[0].textContent === "point")
+    .map((row) => [row, Number(row.cells[0].dataset.value)]);
+}
+
 // The rows of a point in the tables, marked; the first one comes into view.
 function pick(point) {
   document.querySelectorAll(".picked").forEach((row) => row.classList.remove("picked"));
-  const rows = [...document.querySelectorAll("tbody tr")].filter(({ cells: [first], parentNode }) =>
-    parentNode.parentNode.tHead.rows[0].cells[0].textContent === "point"
-    && Number(first.dataset.value) === point);
+  const rows = pointRows().filter(([, own]) => own === point).map(([row]) => row);
   rows.forEach((row) => row.classList.add("picked"));
   rows[0]?.scrollIntoView({ block: "center" });
+}
+
+// Rows of points that were left out are left out of the tables as well.
+function narrow(choices, chosen) {
+  const left = new Set(shownOf(choices, chosen).map((place) => choices.points[place]));
+  const known = new Set(choices.points);
+  for (const [row, point] of pointRows()) row.hidden = known.has(point) && !left.has(point);
 }
 
 if (window.Plotly) {
@@ -152,7 +184,7 @@ if (window.Plotly) {
     const { data, layout, choices } = JSON.parse(figure.querySelector("script").textContent);
     const canvas = figure.querySelector(".canvas");
     const plot = document.createElement("div");
-    plot.className = "plot";
+    plot.className = "xaxis3" in layout ? "plot wide" : "plot";
     plot.style.height = `${layout.height}px`;
     canvas.append(plot);
     figure.classList.add("live");
@@ -160,26 +192,25 @@ if (window.Plotly) {
       responsive: true,
       displaylogo: false,
       modeBarButtons: [["toImage", "zoom2d", "pan2d", "resetScale2d"]],
-      toImageButtonOptions: { filename: figure.id, scale: 2 },
+      toImageButtonOptions: { filename: figure.id, format: "svg" },
     };
-    const paint = () => Plotly.relayout(plot, colours(layout));
     if (choices) {
       const controls = document.createElement("p");
       controls.className = "controls screen";
       canvas.before(controls);
-      const chosen = withChoices(choices, controls, () => draw());
       const draw = () => {
         for (const axis of ["x", "y"]) {
           layout[`${axis}axis`].title = { text: chosen[axis] };
           layout[`${axis}axis`].type = chosen[`${axis}axis`] ?? "-";
         }
-        Plotly.react(plot, scatter(choices, chosen), layout, config).then(paint);
+        Plotly.react(plot, scatter(choices, chosen), layout, config);
+        narrow(choices, chosen);
       };
+      const chosen = withChoices(choices, controls, draw);
       draw();
       plot.on("plotly_click", ({ points: [{ customdata }] }) => pick(customdata));
     } else {
-      Plotly.newPlot(plot, data, layout, config).then(paint);
+      Plotly.newPlot(plot, data, layout, config);
     }
-    dark.addEventListener("change", paint);
   }
 }

@@ -1,5 +1,6 @@
 """Time of a batch by category, policy by policy."""
 
+from collections.abc import Sequence
 from itertools import cycle
 from typing import TYPE_CHECKING
 
@@ -27,10 +28,16 @@ LEAST_SHARE = 0.001
 """Share of the longest bar below which a category is left out, if it is so in all bars."""
 
 
-def breakdown_plot(run: "StoredRun") -> Plot:
-    """A stacked bar per simulated policy."""
+def breakdown_plot(run: "StoredRun", pinned: "Sequence[tuple[str, StoredRun]]" = ()) -> Plot:
+    """A stacked bar per simulated policy.
+
+    Args:
+        run: The run.
+        pinned: Further runs by their names, of which the own policies are shown.
+    """
     policies = [policy for policy in run.policies if not policy.is_bound]
-    names = tuple(policy.policy for policy in policies)
+    names = (*(policy.policy for policy in policies), *(name for name, _ in pinned))
+    policies += [other.own for _, other in pinned]
     lines, starts = range(len(policies)), [0.0] * len(policies)
     longest_s = max(sum(policy.breakdown_s.values()) for policy in policies)
     categories = dict.fromkeys(label for policy in policies for label in policy.breakdown_s)
@@ -53,6 +60,6 @@ def breakdown_plot(run: "StoredRun") -> Plot:
         alt="Seconds of a batch by what they are spent on",
         size_in=(10, 1.6 + 0.5 * len(policies)),
         shares="y",
-        strong=policies.index(run.own),
+        strong=next(i for i, policy in enumerate(policies) if policy is run.own),
         misfit=not run.fits,
     )

@@ -1,27 +1,58 @@
 """Plots as files: PNG, SVG or PDF by matplotlib."""
 
 import io
+import textwrap
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from carsim.report.figures import style
 from carsim.report.figures.plot import Panel, Plot, Series
 
 MARKERS = {"o": "o", "x": "x", "|": "|", "d": "d", "*": "*", "s": "s", "^": "^"}
 DASHES = {"solid": "-", "dash": "--", "dot": ":"}
+PANEL_IN = 2.2
+"""Least width of panels that stand beside each other."""
+MARGINS_IN = 1.2
+"""Height of title, label and legend."""
+NARROW_IN = 5.0
+"""Figures that are no wider than a column have names and labels in several lines."""
+LINE = 20
+"""Characters of such a line of a name."""
 CHARACTERS_PER_INCH = 9
 """Width of text in a legend, with room for the marks."""
+
+
+def on_paper(plot: Plot, width_in: float) -> Plot:
+    """The plot at a width: that of a column, say. Its caption is the paper's, so it has no title.
+
+    Panels that would be too narrow beside each other go below each other.
+
+    Args:
+        plot: The plot.
+        width_in: Width, inches.
+    """
+    count = len(plot.panels)
+    beside = count if plot.shares == "y" else min(plot.columns, count)
+    height = plot.size_in[1]
+    if plot.shares != "x" and width_in < PANEL_IN * beside:
+        # Of a row of panels, what is not title and legend is repeated.
+        rows = -(-count // beside)
+        height += (count - rows) * (height - MARGINS_IN) / rows
+        panels = tuple(replace(panel, share=1.0) for panel in plot.panels)
+        plot = replace(plot, panels=panels, shares="", columns=1)
+    return replace(plot, title="" if not plot.misfit else plot.title, size_in=(width_in, height))
 
 
 def draw(plot: Plot) -> Figure:
     """The plot as a figure of matplotlib; save it within :func:`.style.style`."""
     with style.style():
         figure = style.new_figure(*plot.size_in, plot.title, misfit=plot.misfit)
-        count = len(plot.panels)
+        count, is_narrow = len(plot.panels), plot.size_in[0] < NARROW_IN
         columns = {"x": 1, "y": count}.get(plot.shares, min(plot.columns, count))
         rows = -(-count // columns)
         shares = [panel.share for panel in plot.panels]
@@ -39,9 +70,11 @@ def draw(plot: Plot) -> Figure:
                 axes.set_visible(False)
                 continue
             is_last = plot.shares != "x" or place == count - 1
-            _draw_panel(axes, plot.panels[place], is_last=is_last)
+            _draw_panel(axes, plot.panels[place], is_last=is_last, is_narrow=is_narrow)
             if plot.panels[place].categories and (place == 0 or plot.shares != "y"):
                 names = plot.panels[place].categories
+                if is_narrow:
+                    names = tuple(textwrap.fill(name, LINE) for name in names)
                 style.label_policies(axes, names, plot.strong)
                 axes.set_ylim(len(names) - 0.5, -0.5)
         entries = {
@@ -74,7 +107,7 @@ def save(plot: Plot, path: Path, file_format: str = "") -> None:
     path.write_bytes(image(plot, file_format or path.suffix.removeprefix(".")))
 
 
-def _draw_panel(axes: Axes, panel: Panel, *, is_last: bool) -> None:
+def _draw_panel(axes: Axes, panel: Panel, *, is_last: bool, is_narrow: bool) -> None:
     if panel.band and panel.band[0] < panel.band[1]:
         axes.axvspan(*panel.band, color=style.LIGHT_GREY, alpha=0.5, linewidth=0)
     for series in panel.series:
@@ -87,14 +120,17 @@ def _draw_panel(axes: Axes, panel: Panel, *, is_last: bool) -> None:
     ):
         if scale == "log":
             axes.set(**{f"{axis}scale": "log"})
-            getattr(axes, f"{axis}axis").set_major_formatter(
-                FuncFormatter(lambda v, _: f"{v:,.9g}")
-            )
+            ticks = getattr(axes, f"{axis}axis")
+            ticks.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+            ticks.set_major_formatter(FuncFormatter(lambda v, _: f"{v:,.9g}"))
+            ticks.set_minor_formatter(NullFormatter())
         if ends:
             axes.set(**{f"{axis}lim": ends})
     if not panel.x_range and any(series.text for series in panel.series):
-        axes.set_xlim(0, 1.42 * max(x for each in panel.series for x in each.x if x is not None))
-    axes.set(title=panel.title, xlabel=panel.x_label if is_last else "", ylabel=panel.y_label)
+        room = 2.0 if is_narrow else 1.42
+        axes.set_xlim(0, room * max(x for each in panel.series for x in each.x if x is not None))
+    label = textwrap.fill(panel.x_label, 2 * LINE) if is_narrow else panel.x_label
+    axes.set(title=panel.title, xlabel=label if is_last else "", ylabel=panel.y_label)
     axes.grid(axis="x" if panel.categories else "y" if panel.verticals else "both")
 
 
@@ -113,11 +149,13 @@ def _draw_series(axes: Axes, series: Series) -> None:
         axes.stairs(y, x, baseline=None, linestyle=DASHES[series.dash], linewidth=1.4, **look)
         return
     if series.low:
+        values = x if series.interval_of == "x" else y
         interval = [
-            [value - low for value, low in zip(x, series.low, strict=True)],
-            [high - value for value, high in zip(x, series.high, strict=True)],
+            [value - low for value, low in zip(values, series.low, strict=True)],
+            [high - value for value, high in zip(values, series.high, strict=True)],
         ]
-        axes.errorbar(x, y, xerr=interval, fmt="none", ecolor=style.GREY, capsize=3)
+        errors: dict[str, Any] = {f"{series.interval_of}err": interval}
+        axes.errorbar(x, y, fmt="none", ecolor=style.GREY, capsize=3, **errors)
     axes.plot(
         x,
         y,

@@ -6,6 +6,7 @@ escaped, since Plotly takes some HTML for markup.
 
 import html
 import math
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,7 +17,13 @@ from carsim.text import number
 Json = dict[str, Any]
 
 MARKERS = {"o": "circle", "x": "x-thin-open", "|": "line-ns-open", "d": "diamond", "*": "star"}
+LOG_TICKS = [digit * 10.0**power for power in range(-9, 13) for digit in (1, 2, 5)]
+"""Plotly leaves out those beyond the axis, and those that would collide."""
+
 PIXELS_PER_INCH = 96
+WRAP = 18
+"""Characters in a line of the name of a bar, which leaves bars room on a phone."""
+
 GAP = 0.05
 """Between panels, as a share of the chart."""
 
@@ -24,16 +31,9 @@ GAP = 0.05
 def plotly(plot: Plot) -> Json:
     """``data`` and ``layout`` of the chart."""
     layout: Json = {
-        "height": round(PIXELS_PER_INCH * plot.size_in[1]) + 20,
-        "title": {
-            "text": escaped(plot.full_title),
-            "x": 0.004,
-            "font": {"size": 14},
-            "automargin": True,
-            "yref": "container",
-        },
+        "height": round(PIXELS_PER_INCH * plot.size_in[1]) - 20,
         "font": {"family": "system-ui, sans-serif", "size": 12},
-        "margin": {"l": 10, "r": 15, "t": 50, "b": 50},
+        "margin": {"l": 10, "r": 15, "t": 10, "b": 50},
         "paper_bgcolor": "rgba(0,0,0,0)",
         "plot_bgcolor": "rgba(0,0,0,0)",
         "legend": {"orientation": "h", "y": -0.2, "yanchor": "top", "x": 0, "traceorder": "normal"},
@@ -82,9 +82,11 @@ def _trace(series: Series, panel: Panel) -> Json:
         "showlegend": bool(series.name) and len(panel.series) > 1,
         "hovertemplate": "%{y:.1f}",
     }
-    if panel.categories:
+    if panel.categories or series.hover:
         trace["hovertext"] = [escaped(text) for text in series.hover or _told(series, panel)]
         trace["hovertemplate"] = "%{hovertext}<extra></extra>"
+    if series.keys:
+        trace["customdata"] = list(series.keys)
     if series.mark == "bar":
         base = list(series.base) or [0.0] * len(series.x)
         lengths = [(end or 0.0) - start for start, end in zip(base, series.x, strict=True)]
@@ -105,9 +107,10 @@ def _trace(series: Series, panel: Panel) -> Json:
         trace["marker"] = {"color": colour, "size": 1.7 * series.size, "symbol": symbol}
         trace["marker"]["line"] = {"width": 2, "color": colour}
         if series.low:
-            ends = zip(series.low, (x or 0.0 for x in series.x), series.high, strict=True)
-            below, above = zip(*((x - low, high - x) for low, x, high in ends), strict=True)
-            trace["error_x"] = {
+            values = series.x if series.interval_of == "x" else series.y
+            ends = zip(series.low, (value or 0.0 for value in values), series.high, strict=True)
+            below, above = zip(*((at - low, high - at) for low, at, high in ends), strict=True)
+            trace[f"error_{series.interval_of}"] = {
                 "type": "data",
                 "symmetric": False,
                 "array": above,
@@ -157,13 +160,15 @@ def _axis(title: str, ends: tuple[float, float] | None, scale: str) -> Json:
     }
     if ends:
         axis["range"] = [math.log10(end) for end in ends] if scale == "log" else list(ends)
-    else:
+    if scale == "log":
+        axis |= {"tickvals": LOG_TICKS, "ticktext": [f"{tick:,.9g}" for tick in LOG_TICKS]}
+    elif not ends:
         axis["rangemode"] = "tozero"
     return axis
 
 
 def _lines(categories: Sequence[str], strong: int | None) -> Json:
-    names = [escaped(name) for name in categories]
+    names = ["<br>".join(map(escaped, textwrap.wrap(name, WRAP))) for name in categories]
     if strong is not None:
         names[strong] = f"<b>{names[strong]}</b>"
     return {

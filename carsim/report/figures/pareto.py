@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from carsim.explore.pareto import pareto
 from carsim.metrics import METRICS
 from carsim.report.figures import style
 from carsim.report.figures.interactive import escaped
@@ -22,16 +23,32 @@ COLOURS = (
     *(style.SKY, style.VERMILION, style.YELLOW, style.GREY),
 )
 
+SECTIONS = ("board", "machine", "model", "policy", "energy", "video")
+"""Sections of a design, and of what is decoded, that fields of axes are in."""
+
+MOST_FILTERED = 24
+"""Values of an axis that a chart can be narrowed down to one of."""
+
 Cell = float | str | None
 
 
 def heading(name: str) -> str:
-    """A column of a study as people read it: the title of a metric with its unit, or its name.
+    """A column of a study as people read it: the title of a metric with its unit, or of an axis.
 
-    >>> heading("seconds_per_video"), heading("machine.cores")
-    ('time per video [s]', 'machine.cores')
+    >>> heading("seconds_per_video"), heading("machine.array.rows"), heading("my choice")
+    ('time per video [s]', 'array rows', 'my choice')
     """
-    return METRICS[name].heading if name in METRICS else name
+    return METRICS[name].heading if name in METRICS else axis_title(name)
+
+
+def axis_title(name: str) -> str:
+    """An axis in words: the path of a field without the section that it is in.
+
+    >>> axis_title("policy.tau"), axis_title("board.memories.hbm.ports.count"), axis_title("cores")
+    ('tau', 'memories hbm ports count', 'cores')
+    """
+    section, dot, field = name.partition(".")
+    return field.replace(".", " ").replace("_", " ") if dot and section in SECTIONS else name
 
 
 def pareto_plot(
@@ -74,11 +91,21 @@ def _pair(
 ) -> Panel:
     def series(name: str, of: "pd.DataFrame", colour: str, **look: Any) -> Series:
         known = of[np.isfinite(of[[x, y]].to_numpy(np.float64)).all(axis=1)]
-        return Series(name, known[x].tolist(), known[y].tolist(), "points", colour, **look)
+        return Series(
+            name,
+            known[x].tolist(),
+            known[y].tolist(),
+            "points",
+            colour,
+            keys=known["point"].tolist(),
+            **look,
+        )
 
     found = [series("dominated", points, style.GREY, size=2)]
-    if len(objectives) == 2:
-        found.append(_line(front, objectives, x, y))
+    ways = {name: objectives[name] for name in (x, y) if name in objectives}
+    if len(ways) == 2 and len(front):
+        # Of more objectives than two, the line is the front of these two alone.
+        found.append(_line(pareto(points, ways), objectives, x, y))
     found.append(series("on the front", front, style.BLUE, size=4))
     knee = front[front["knee"].astype(bool)]
     found.append(series("knee", knee, style.VERMILION, size=10, marker="d", hollow=True))
@@ -129,6 +156,7 @@ def chosen_chart(
     x, y = list(objectives)[:2] if len(objectives) > 1 else (axes[0], next(iter(objectives)))
     varying = (name for name in axes if len(set(columns[name])) > 1)
     axis = {"zeroline": False, "automargin": True}
+    narrowed = [name for name in axes if 1 < len(set(columns[name])) <= MOST_FILTERED]
     return {
         "data": [],
         "layout": {
@@ -151,6 +179,7 @@ def chosen_chart(
             "x": escaped(heading(x)),
             "y": escaped(heading(y)),
             "colour": escaped(heading(next(varying, ""))),
+            "filters": [escaped(heading(name)) for name in narrowed],
             "points": points,
             "front": list(on_front),
             "knee": knee,

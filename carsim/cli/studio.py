@@ -1,0 +1,73 @@
+"""``carsim studio``: a page on which a design is changed and answers at once."""
+
+import click
+
+from carsim.errors import InputError
+
+DESIGN, TRACE = "u280_compute_bound", "vilau_8f"
+"""What a studio without arguments shows: a design in which replay and DRS both pay."""
+
+
+@click.command()
+@click.argument("design", default=DESIGN)
+@click.option("--trace", metavar="FILE", help=f"Trace that is decoded; {TRACE} for videos.")
+@click.option(
+    "--set",
+    "overrides",
+    metavar="PATH=VALUE",
+    multiple=True,
+    help="Change the design, say machine.cores=8; may be repeated.",
+)
+@click.option("--store", metavar="DIR", help="Show the points of this sweep; a click opens one.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8050,
+    show_default=True,
+    help="Port on this machine; 0 takes a free one.",
+)
+@click.option("--no-browser", is_flag=True, help="Open no browser; print the address.")
+def studio(
+    design: str,
+    trace: str | None,
+    overrides: tuple[str, ...],
+    store: str | None,
+    port: int,
+    no_browser: bool,
+) -> None:
+    """Change DESIGN in the browser, and see at once what that does.
+
+    DESIGN is a YAML file or the name of a shipped design. The page is served to this machine alone
+    and needs no network; its address holds everything, so that a link brings a design back.
+    """
+    from carsim.cli.console import say
+
+    try:
+        from carsim.studio.serve import serve
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] not in ("dash", "flask", "werkzeug"):
+            raise
+        raise InputError(
+            "carsim studio", "needs dash, which is not installed", "pip install 'carsim[studio]'"
+        ) from None
+    from carsim.design import load_design
+    from carsim.studio.point import point_of
+    from carsim.studio.state import State
+
+    makes_video = load_design(design, overrides).model.makes == "video"
+    start = State(design, trace=trace or TRACE * makes_video, store=store or "")
+    for override in overrides:
+        path, _, value = override.partition("=")
+        start = start.with_change(path.strip(), value)
+    point_of(start)  # what is wrong with the arguments is said here
+
+    def tell(address: str) -> None:
+        say(
+            f"The studio is at {address}",
+            "Only this machine can reach it. Ctrl-C ends it.",
+        )
+
+    try:
+        serve(start, port, opens_browser=not no_browser, tell=tell)
+    except KeyboardInterrupt:
+        say("The studio has ended.")

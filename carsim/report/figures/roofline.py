@@ -1,0 +1,116 @@
+"""The roofline: multiply-accumulates per second over those per byte, under what the board allows.
+
+Model: the memory that moves most bytes under the design's own policy, at the rate that it sustains
+for long reads (a slope), and all arrays at work in every cycle (a ceiling). A policy below both
+loses time to latency, uneven loads or pipelines; one that uses another memory as well can lie
+above the slope.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from carsim.report.figures import style
+from carsim.report.figures.plot import Panel, Plot, Series
+from carsim.text import number
+from carsim.units import GB
+
+if TYPE_CHECKING:
+    from carsim.report.stored import StoredPolicy, StoredRun
+
+GIGA = 1e9
+ROOM = 4.0
+"""The axis goes this factor beyond the outermost point."""
+
+
+def roofline_plot(run: "StoredRun", pinned: "Sequence[tuple[str, StoredRun]]" = ()) -> Plot:
+    """Policies of a run under its roof, and the own policies of others under theirs.
+
+    Args:
+        run: The run.
+        pinned: Further runs by their names.
+    """
+    policies = [policy for policy in run.policies if not policy.is_bound]
+    memory, peak, rate = _roof(run)
+    places = [_place(policy, run) for policy in policies]
+    others = [_place(other.own, other) for _, other in pinned]
+    xs = [x for x, _ in (*places, *others)] + [peak / rate]
+    ends = min(xs) / ROOM, max(xs) * ROOM
+    series = [_line("roof", run, ends, style.GREY)]
+    series += [_line("", other, ends, style.ORANGE, "dash") for _, other in pinned]
+    own = policies.index(run.own)
+    series.append(
+        _points(
+            "other policies",
+            [(p, at) for p, at in zip(policies, places, strict=True) if p is not run.own],
+        )
+    )
+    series.append(_points("own policy", [(run.own, places[own])], style.BLUE, 9.0))
+    for (name, other), place in zip(pinned, others, strict=True):
+        series.append(_points(name, [(other.own, place)], style.ORANGE, 9.0, "d"))
+    lowest = min(y for _, y in (*places, *others))
+    return Plot(
+        f"roofline: {run.design}, {number(peak)} GMAC/s and {number(rate)} GB/s of {memory}",
+        (
+            Panel(
+                f"MAC per byte of {memory}",
+                tuple(each for each in series if len(each.x)),
+                "GMAC/s",
+                x_scale="log",
+                y_scale="log",
+                x_range=ends,
+                y_range=(
+                    min(lowest, ends[0] * rate) / 1.5,
+                    2 * max(peak, *(_roof(o)[1] for _, o in pinned), 0),
+                ),
+            ),
+        ),
+        alt="Multiply-accumulates per second over those per byte, with the roof of the board",
+        caption="On the slope the memory is the limit, on the ceiling the arrays are.",
+        size_in=(6.5, 3.6),
+        misfit=not run.fits,
+    )
+
+
+def _roof(run: "StoredRun") -> tuple[str, float, float]:
+    """The memory that moves most, GMAC/s of all arrays, GB/s that it sustains."""
+    moved = run.own.memory_gb_per_video_by_memory
+    memory = max(moved, key=lambda name: moved[name])
+    (rate,) = (each.sustained_gbps for each in run.memories if each.name == memory)
+    board = run.resolved_design["board"]
+    return memory, run.own["macs_per_cycle"] * board["fabric_clock_mhz"] * 1e6 / GIGA, rate
+
+
+def _place(policy: "StoredPolicy", run: "StoredRun") -> tuple[float, float]:
+    """MAC per byte, and GMAC/s."""
+    memory, peak, _ = _roof(run)
+    gmacs = policy["mac_utilisation"] * peak
+    moved = policy.memory_gb_per_video_by_memory[memory] * GB / GIGA
+    return gmacs * policy.seconds_per_video / moved, gmacs
+
+
+def _line(
+    name: str, run: "StoredRun", ends: tuple[float, float], colour: str, dash: str = "solid"
+) -> Series:
+    _, peak, rate = _roof(run)
+    x = (ends[0], peak / rate, ends[1])
+    y = [min(peak, at * rate) for at in x]
+    return Series(name, x, y, "line", colour, dash=dash)  # type: ignore[arg-type]
+
+
+def _points(
+    name: str,
+    of: "Sequence[tuple[StoredPolicy, tuple[float, float]]]",
+    colour: str = style.GREY,
+    size: float = 5.0,
+    marker: str = "o",
+) -> Series:
+    return Series(
+        name,
+        [x for _, (x, _) in of],
+        [y for _, (_, y) in of],
+        "points",
+        colour,
+        marker=marker,
+        size=size,
+        hover=[f"{policy.policy}: {number(x)} MAC/B, {number(y)} GMAC/s" for policy, (x, y) in of],
+    )

@@ -1,0 +1,200 @@
+"""Simulate what a state means. Results are kept by what they depend on, and by nothing else."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any
+
+from carsim.design import Design, load_design
+from carsim.design.load import PRESET_PATHS, design_path
+from carsim.errors import InputError
+from carsim.explore.evaluate import Machines
+from carsim.machine import Report, RowResult
+from carsim.machine import run as simulate
+from carsim.machine.compare import kv_held_of, rule_of, traces_of, video_of
+from carsim.machine.variants import own_variant
+from carsim.report.stored import StoredRun
+from carsim.report.stored import stored as stored_run
+from carsim.studio.state import State
+from carsim.technology.fit import check_fit
+from carsim.trace import Stated, Trace, load_trace
+from carsim.trace.shipped import shipped_traces, trace_path
+from carsim.yaml_file import shown
+
+KEPT_POINTS = 32
+KEPT_TRACES = 12
+"""Results and traces that are kept; all tabs share them, as equal points have equal results."""
+
+
+@dataclass(frozen=True, eq=False)
+class Point:
+    """A simulated design point.
+
+    Attributes:
+        state: What was asked.
+        report: What was found.
+        traces: What was decoded.
+    """
+
+    state: State
+    report: Report
+    traces: tuple[Trace, ...]
+
+    @property
+    def design(self) -> Design:
+        """The resolved design."""
+        return self.report.design
+
+    @cached_property
+    def run(self) -> StoredRun:
+        """The same as a run that was stored."""
+        return stored_run(self.report)
+
+    @cached_property
+    def curve(self) -> tuple["CurvePoint", ...]:
+        """Traces of the same video, captured at other thresholds, on this design."""
+        design, own = self.design, self.traces[0].meta
+        if own.made_up or own.never_replays:
+            return ()
+        found = []
+        machines = Machines("fluid", None)
+        for trace in _family(self.traces[0]):
+            design_of = design.model_copy(
+                update={"policy": design.policy.model_copy(update={"tau": "captured"})}
+            )
+            try:
+                row, dense_s = _row(machines, design_of, trace)
+            except InputError:  # too few rows for the batch: a point less
+                continue
+            loss = trace.meta.quality.loss if trace.meta.quality else None
+            found.append(
+                CurvePoint(
+                    name=trace.name.removesuffix(".npz"),
+                    tau=min(tau for tau in trace.meta.tau_per_layer if tau is not None),
+                    replay=row.replay_eligible,
+                    speedup=dense_s / row.latency_s,
+                    loss=None if loss is None else (loss.mean, loss.low, loss.high),
+                )
+            )
+        return tuple(sorted(found, key=lambda each: each.tau))
+
+
+@dataclass(frozen=True)
+class CurvePoint:
+    """A trace on a design.
+
+    Attributes:
+        name: The trace.
+        tau: Threshold of the layers that may replay.
+        replay: Share of eligible decisions that replay.
+        speedup: Over dense decoding on the same design.
+        loss: Mean, low and high of what is lost per token, nats; None if it was not measured.
+    """
+
+    name: str
+    tau: float
+    replay: float
+    speedup: float
+    loss: tuple[float, float, float] | None
+
+
+def point_of(state: State) -> Point:
+    """Simulate a state, or find what was found before.
+
+    Raises:
+        InputError: A design, a change or a trace that cannot be used.
+    """
+    state = state.point
+    files = [design_path(state.design)] + ([trace_path(state.trace)] if state.trace else [])
+    return _point(state.query, tuple((str(path), _changed(str(path))) for path in files))
+
+
+def value_of(design: Design, path: str) -> Any:
+    """The value of a field of a design by its dotted path; None where there is none."""
+    found: Any = design
+    for part in path.split("."):
+        found = found.get(part) if isinstance(found, Mapping) else getattr(found, part, None)
+    return found
+
+
+def base_of(state: State) -> Design:
+    """The design of a state without its changes, but for the presets that they name.
+
+    Raises:
+        InputError: It needs the changes.
+    """
+    presets = (f"{path}={value}" for path, value in state.changes.items() if path in PRESET_PATHS)
+    return load_design(state.design, presets)
+
+
+# -------------------------------------------------------------------- private
+
+
+@lru_cache(maxsize=KEPT_POINTS)
+def _point(query: str, files: tuple[tuple[str, int], ...]) -> Point:
+    """The point of a query; files with the time of their last change make it a new one."""
+    state = State.of_query(query, "")
+    design = load_design(state.design, state.overrides)
+    given = [_trace(*files[1])] if state.trace else []
+    is_stated = bool(state.frames or state.replay) or not given
+    traces = tuple(traces_of(design, given, _stated(state) if is_stated else None))
+    report = simulate(design, traces, allow_misfit=True, what_if=False)
+    return Point(state, report, traces)
+
+
+@lru_cache(maxsize=KEPT_TRACES)
+def _trace(path: str, changed: int) -> Trace:
+    return load_trace(path)
+
+
+def _changed(path: str) -> int:
+    try:
+        return Path(path).stat().st_mtime_ns
+    except OSError:
+        return 0  # opening it says what is wrong
+
+
+def _stated(state: State) -> Stated:
+    """What is decoded without a trace, as ``carsim run`` understands it."""
+    frames = None if not state.frames else _number(state.frames, "--frames", int)
+    replay = None if not state.replay else _number(state.replay, "--replay", float)
+    return Stated(frames=frames, replay=replay)
+
+
+def _number(text: str, place: str, kind: type[Any]) -> Any:
+    try:
+        return kind(text)
+    except ValueError:
+        raise InputError(place, f"got {shown(text)}", "give a number") from None
+
+
+@lru_cache(maxsize=4)
+def _family(trace: Trace) -> list[Trace]:
+    """Shipped traces that differ from one in nothing but their threshold and number of rows."""
+    names = shipped_traces()
+    others = (_trace(str(path), _changed(str(path))) for path in map(trace_path, names))
+
+    def key(of: Trace) -> tuple[Any, ...]:
+        meta = of.meta
+        shape = meta.n_frames, meta.tokens_per_frame, meta.prompt_tokens, of.n_layers
+        return (*shape, meta.attention, meta.rule, meta.decision_scope, meta.weights, meta.mode)
+
+    found = {
+        each.sha256: each
+        for each in others
+        if not each.meta.made_up and not each.meta.never_replays and key(each) == key(trace)
+    }
+    thresholds: dict[Any, Trace] = {}
+    for each in (trace, *found.values()):
+        thresholds.setdefault(each.meta.tau_per_layer, each)
+    return list(thresholds.values())
+
+
+def _row(machines: Machines, design: Design, trace: Trace) -> tuple[RowResult, float]:
+    """A design's own policy on a trace, and seconds of dense decoding."""
+    video, variant = video_of(design, [trace]), own_variant(design)
+    held = kv_held_of(variant, [trace], video, design.model.body.n_layers)
+    fit = check_fit(design, video, rule_of(design, variant, [trace]), held)
+    row = machines.row(design, [trace], video, fit, replays=True)
+    return row, machines.dense_latency_s(design, trace, video, fit)

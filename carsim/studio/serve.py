@@ -1,0 +1,47 @@
+"""Serve the studio on this machine alone."""
+
+import logging
+import socket
+import webbrowser
+from collections.abc import Callable
+
+from werkzeug.serving import make_server
+
+from carsim.errors import InputError
+from carsim.studio.app import make_app
+from carsim.studio.state import State
+
+HOST = "127.0.0.1"
+"""No other machine can connect to it."""
+
+
+def serve(start: State, port: int, *, opens_browser: bool, tell: Callable[[str], None]) -> None:
+    """Serve until interrupted.
+
+    Args:
+        start: What the page shows first.
+        port: Port; 0 takes a free one.
+        opens_browser: Open the page in the user's browser.
+        tell: Told the address once it answers.
+
+    Raises:
+        InputError: The port is taken or forbidden.
+    """
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((HOST, port))
+        except (OSError, OverflowError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            raise InputError(
+                f"--port {port}", f"cannot be used ({reason})", "give another, or 0 for any"
+            ) from None
+        listener.listen(64)
+        logging.getLogger("werkzeug").setLevel(logging.ERROR)
+        app = make_app(start)
+        server = make_server(HOST, port, app.server, threaded=True, fd=listener.fileno())
+        address = f"http://{HOST}:{listener.getsockname()[1]}/{start.query}"
+        tell(address)
+        if opens_browser:
+            webbrowser.open(address)
+        server.serve_forever()

@@ -1,0 +1,122 @@
+"""What a tab shows: a design, changes to it, what it decodes, and designs pinned beside it.
+
+The state is written in the address of the page, as the arguments of ``carsim run``, and as the
+YAML of the design that it means. Changes are the texts of ``--set``: dotted paths and YAML.
+"""
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+from urllib.parse import parse_qsl, urlencode
+
+from carsim.errors import InputError
+from carsim.yaml_file import shown
+
+OPTIONS = ("trace", "frames", "replay")
+"""Keys of an address that are options of ``carsim run``."""
+
+VIEW = ("store", "step", "layer")
+"""Keys that say what is looked at: a sweep, and the layer-step of the timeline."""
+
+
+@dataclass(frozen=True)
+class State:
+    """A design point with what is shown around it.
+
+    Attributes:
+        design: Name of a shipped design, or a design file.
+        changes: Fields that differ from it: dotted path -> value as YAML.
+        trace: Name or file of the trace that is decoded; empty where it is stated.
+        frames: Frames of a stated video; empty for those of the model.
+        replay: Share of a stated video that replays; empty for none.
+        pins: States to compare with, as queries of their own.
+        store: Folder of a sweep whose points are shown; empty for none.
+        step: Step of the timeline; empty for the middle of the video.
+        layer: Layer of the timeline; empty for the first that has a sequence that replays.
+    """
+
+    design: str
+    changes: Mapping[str, str] = field(default_factory=dict)
+    trace: str = ""
+    frames: str = ""
+    replay: str = ""
+    pins: tuple[str, ...] = ()
+    store: str = ""
+    step: str = ""
+    layer: str = ""
+
+    @classmethod
+    def of_query(cls, query: str, design: str) -> "State":
+        """The state of an address.
+
+        Args:
+            query: Its part from the question mark on.
+            design: Where the address names none.
+
+        Raises:
+            InputError: A key or value that no address of the studio has.
+
+        >>> State.of_query("?machine.cores=6&trace=vilau_8f", "kv260").command
+        'carsim run kv260 --trace vilau_8f --set machine.cores=6'
+        """
+        known: dict[str, Any] = {"design": design}
+        changes: dict[str, str] = {}
+        pins: list[str] = []
+        for key, value in parse_qsl(query.removeprefix("?"), keep_blank_values=True):
+            if key == "pin":
+                pins.append(value)
+            elif key in ("design", *OPTIONS, *VIEW):
+                known[key] = value
+            elif "." in key:
+                changes[key] = value
+            else:
+                problem = f"{shown(key)} is no part of a design"
+                raise InputError("address", problem, "take the link of a studio")
+        return cls(**known, changes=changes, pins=tuple(pins))
+
+    @property
+    def query(self) -> str:
+        """The address of this state, from the question mark on."""
+        given = [(key, getattr(self, key)) for key in ("design", *OPTIONS, *VIEW)]
+        pins = [("pin", pin) for pin in self.pins]
+        pairs = [*given, *self.changes.items(), *pins]
+        return "?" + urlencode([(key, value) for key, value in pairs if value], safe="/:[]{},")
+
+    @property
+    def point(self) -> "State":
+        """The design point alone: two states of equal points have equal results."""
+        return State(self.design, self.changes, self.trace, self.frames, self.replay)
+
+    @property
+    def overrides(self) -> list[str]:
+        """The changes as arguments of ``--set``."""
+        return [f"{path}={value}" for path, value in self.changes.items()]
+
+    @property
+    def command(self) -> str:
+        """The command that simulates the same in a terminal."""
+        words = ["carsim", "run", self.design]
+        for option in OPTIONS:
+            if value := getattr(self, option):
+                words += [f"--{option}", value]
+        for override in self.overrides:
+            words += ["--set", override]
+        return shlex.join(words)
+
+    @property
+    def title(self) -> str:
+        """The design and its changes, short enough for a label."""
+        changes = (f"{path.rpartition('.')[2]} {value}" for path, value in self.changes.items())
+        options = (f"{key} {getattr(self, key)}" for key in OPTIONS if getattr(self, key))
+        return ", ".join([self.design, *options, *changes])
+
+    def with_change(self, path: str, value: str | None) -> "State":
+        """The state with a field set, or as the design has it if the value is None."""
+        changes = {key: text for key, text in self.changes.items() if key != path}
+        return replace(self, changes=changes if value is None else changes | {path: value})
+
+    def with_option(self, key: str, text: str) -> "State":
+        """The state with another trace, number of frames, ratio, store, step or layer."""
+        changes: dict[str, Any] = {key: text}
+        return replace(self, **changes)

@@ -1,0 +1,77 @@
+"""The store of a sweep in the studio: its front, and the point that a click opens."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from carsim.design.load import shipped_designs
+from carsim.errors import InputError
+from carsim.explore.axis import PSEUDO_PATHS, parse_axis
+from carsim.explore.store import open_store
+from carsim.explore.study import StudyFile, trace_names
+from carsim.report.figures.pareto import pareto_plot
+from carsim.report.figures.plot import Plot
+from carsim.report.stored_study import read_study
+from carsim.studio.state import State
+from carsim.yaml_file import parse_yaml
+
+
+def front_plot(folder: str) -> Plot:
+    """The points of a sweep and their front; every mark carries the number of its point.
+
+    Raises:
+        InputError: No store of a sweep.
+    """
+    study = read_study(_folder(folder))
+    points = study.counted if len(study.front) else study.fitting
+    return pareto_plot(study.name, points, study.front, study.objectives, study.axes[0])
+
+
+def opened(state: State, ordinal: int) -> State:
+    """The state of a point of the sweep that a state shows.
+
+    Raises:
+        InputError: No such point, or one whose design or trace is not found.
+    """
+    folder = _folder(state.store)
+    with open_store(folder) as store:
+        values = next((values for number, values, _ in store.rows() if number == ordinal), None)
+        text = store.meta()["study"]
+    if values is None:
+        raise InputError(state.store, f"has no point {ordinal}", "reload the page")
+    raw = parse_yaml(text, "study")
+    study = StudyFile.model_validate(json.loads(json.dumps(raw)), strict=False)
+    changes: dict[str, Any] = dict(study.set)
+    for name, body in study.axes.items():
+        changes |= parse_axis(name, body, f"study: $.axes.{name}").changes(values[name])
+    fields = {path: value for path, value in changes.items() if path not in PSEUDO_PATHS}
+    if left_out := sorted({*changes} & {*PSEUDO_PATHS} - {"design", "trace"}):
+        problem = f"point {ordinal} sets {', '.join(left_out)}, which no design has"
+        raise InputError(state.store, problem, "open another one")
+    trace = trace_names(changes.get("trace", study.traces), "trace")[0]
+    return replace(
+        state,
+        design=_found(str(changes.get("design", study.design)), folder, shipped_designs()),
+        trace=_found(trace, folder, ()),
+        changes={path: json.dumps(value) for path, value in fields.items()},
+        frames="",
+        replay="",
+    )
+
+
+def _folder(text: str) -> Path:
+    folder = Path(text)
+    if not folder.is_dir():
+        raise InputError(text, "is no folder", "name the --out of a sweep or a search")
+    return folder
+
+
+def _found(name: str, folder: Path, shipped: Any) -> str:
+    """A file that a study names: beside its store, or as seen from here; else a shipped name."""
+    if name in shipped:
+        return name
+    for base in (folder, folder.parent, Path()):
+        if (base / name).is_file():
+            return str(base / name)
+    return Path(name).stem if Path(name).suffix == ".npz" else name

@@ -1,0 +1,235 @@
+"""The studio in a real browser: what a user does with it, at both widths. Needs Chromium.
+
+No test may leave a message on the console.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from explore_study import write_study
+
+from carsim.explore.study import load_study
+from carsim.explore.sweep import fill, open_folder
+
+pytest.importorskip("dash")
+playwright = pytest.importorskip("playwright.sync_api")
+axe = pytest.importorskip("axe_core_python.sync_playwright")
+
+BROWSER = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
+pytestmark = pytest.mark.skipif(BROWSER is None, reason="no Chromium")
+
+SIZES = {"wide": (1280, 900), "phone": (390, 844)}
+SOON_MS = 30_000
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("studio")
+    study = load_study(write_study(folder, objectives=["seconds_per_video", "energy_per_video_j"]))
+    with open_folder(folder / "out") as store:
+        fill(store, study, out=folder / "out", workers=0)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def address(folder: Path) -> Iterator[str]:
+    """A studio of the toy, served by the command itself."""
+    command = [sys.executable, "-m", "carsim", "studio", str(folder / "toy.yaml")]
+    command += ["--trace", str(folder / "toy.npz"), "--port", "0", "--no-browser"]
+    here = Path(__file__).parents[2]
+    environment = {**os.environ, "PYTHONPATH": str(here), "COLUMNS": "1000"}
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, cwd=folder, env=environment
+    ) as server:
+        assert server.stdout is not None
+        told = server.stdout.readline()
+        found = re.search(r"http://127\.0\.0\.1:\d+/\S*", told)
+        assert found, told
+        assert "Only this machine can reach it" in server.stdout.readline()
+        yield found[0]
+        server.terminate()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with playwright.sync_playwright() as driver:
+        launched = driver.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
+        yield launched
+        launched.close()
+
+
+@pytest.fixture(scope="module")
+def context(browser: Any) -> Iterator[Any]:
+    """A browser that has loaded scripts before, which saves most of the time of opening a tab."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    yield context
+    context.close()
+
+
+@pytest.fixture
+def tab(context: Any, address: str) -> Iterator[Any]:
+    """An open studio, whose console stays silent."""
+    said: list[str] = []
+    page = opened(context, address, said)
+    yield page
+    page.close()
+    assert said == []
+
+
+def opened(context: Any, address: str, said: list[str]) -> Any:
+    page = context.new_page()
+    page.set_default_timeout(SOON_MS)
+    page.on("console", lambda message: said.append(message.text))
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.goto(address)
+    page.wait_for_selector("#breakdown .bars path")
+    page.wait_for_selector("#timeline .bars path")
+    return page
+
+
+def command_of(page: Any) -> str:
+    text: str = page.locator("#command").inner_text()
+    return text
+
+
+def shows(page: Any, text: str) -> None:
+    """Wait until the command has a text."""
+    page.wait_for_selector(f'#command:has-text("{text}")')
+
+
+def seconds(page: Any) -> str:
+    text: str = page.locator("#tiles .tile b").first.inner_text()
+    return text
+
+
+def test_a_slider_answers_and_going_back_undoes(tab: Any) -> None:
+    before = seconds(tab)
+    tab.locator("#cores-slider").focus()
+    tab.keyboard.press("ArrowRight")
+    shows(tab, "machine.cores=3")
+    assert seconds(tab) != before
+    assert tab.locator("#cores").input_value() == "3"
+    tab.locator("#undo").click()
+    tab.wait_for_selector('#command:not(:has-text("machine.cores"))')
+    assert seconds(tab) == before
+    assert tab.locator("#cores").input_value() == "2"
+    tab.locator("#redo").click()
+    shows(tab, "machine.cores=3")
+
+
+def test_a_reload_brings_the_state_back_and_so_does_the_link_in_another_tab(tab: Any) -> None:
+    tab.locator("#rows").fill("8")
+    tab.keyboard.press("Enter")
+    shows(tab, "machine.array.rows=8")
+    found = seconds(tab)
+    tab.reload()
+    shows(tab, "machine.array.rows=8")
+    assert seconds(tab) == found
+    other = opened(tab.context, tab.url, [])
+    shows(other, "machine.array.rows=8")
+    other.locator("#rows").fill("2")
+    other.keyboard.press("Enter")
+    shows(other, "machine.array.rows=2")
+    assert "machine.array.rows=8" in command_of(tab)
+    assert seconds(tab) == found
+
+
+def test_a_bad_value_is_refused_in_place_and_changes_nothing(tab: Any) -> None:
+    before, address = seconds(tab), tab.url
+    tab.locator("#cores").fill("0")
+    tab.keyboard.press("Enter")
+    tab.wait_for_selector('#cores-error:has-text("should be greater than 0, got 0")')
+    assert (seconds(tab), tab.url) == (before, address)
+    tab.locator("#cores").fill("4")
+    tab.keyboard.press("Enter")
+    shows(tab, "machine.cores=4")
+    assert tab.locator("#cores-error").inner_text() == ""
+
+
+def test_a_misfit_is_shown_with_what_is_full(tab: Any) -> None:
+    tab.locator("#set").fill("board.dsp=1")
+    tab.keyboard.press("Enter")
+    tab.wait_for_selector('#misfit:has-text("DSP slices")')
+    assert tab.locator("#tiles .tile b").last.inner_text() == "NO"
+    assert tab.locator("#breakdown .bars path").count() > 0
+
+
+def test_a_pinned_design_is_compared(tab: Any) -> None:
+    tab.locator("#pin").click()
+    tab.wait_for_selector("#comparison table")
+    tab.locator("#cores").fill("1")
+    tab.keyboard.press("Enter")
+    tab.wait_for_selector('#comparison td:has-text("machine.cores")')
+    assert "pinned" in tab.locator("#breakdown .ytick").last.text_content()
+    tab.locator("#unpin").click()
+    tab.wait_for_selector("#comparison table", state="detached")
+
+
+def test_a_menu_is_used_by_keyboard(tab: Any) -> None:
+    tab.locator("#mapping").focus()
+    tab.keyboard.press("Enter")
+    for _ in range(6):
+        tab.keyboard.press("ArrowDown")
+        if tab.locator("[role=listbox] :focus, [role=option]:focus, label:focus-within").count():
+            break
+    tab.locator('.dash-options-list-option:has-text("tensor")').locator("input").press("Space")
+    shows(tab, "machine.mapping=tensor")
+
+
+def test_a_click_on_the_front_opens_its_point(tab: Any, folder: Path) -> None:
+    tab.locator("#store").fill(str(folder / "out"))
+    tab.keyboard.press("Enter")
+    tab.wait_for_selector("#front .points path")
+    knee = tab.locator("#front .scatterlayer .trace").last.locator(".points path").first
+    box = knee.bounding_box()
+    tab.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    tab.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    shows(tab, "policy.schedule=")
+    assert "machine.cores=" in tab.url
+    assert "policy.tau=" in tab.url
+
+
+def test_a_folder_without_a_sweep_is_refused_in_place(tab: Any) -> None:
+    tab.locator("#store").fill("nowhere")
+    tab.keyboard.press("Enter")
+    tab.wait_for_selector('#store-error:has-text("is no folder")')
+
+
+@pytest.mark.parametrize(("size", "theme"), [("wide", "light"), ("phone", "dark")])
+def test_nothing_is_out_of_reach_or_out_of_sight(
+    browser: Any, address: str, size: str, theme: str
+) -> None:
+    # In the theme that the system prefers, and in the other one after a click.
+    width, height = SIZES[size]
+    said: list[str] = []
+    context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=theme)
+    page = opened(context, address, said)
+    page.wait_for_timeout(500)
+    found = axe.Axe().run(page)["violations"]
+    assert [(v["id"], v["nodes"][0]["html"]) for v in found] == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    page.locator("#theme").click()
+    page.wait_for_timeout(200)
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") != paper
+    found = axe.Axe().run(page)["violations"]
+    assert [(v["id"], v["nodes"][0]["html"]) for v in found] == []
+    context.close()
+    assert said == []
+
+
+def test_the_page_asks_nobody_else(browser: Any, address: str) -> None:
+    context, asked = browser.new_context(), []
+    context.on("request", lambda request: asked.append(request.url))
+    opened(context, address, [])
+    context.close()
+    assert {url.split("/")[2] for url in asked if url.startswith("http")} == {address.split("/")[2]}

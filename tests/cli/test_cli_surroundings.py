@@ -1,0 +1,247 @@
+"""Surroundings in which a command cannot do its work: one clear line, whatever is wrong."""
+
+import os
+import shutil
+import subprocess
+import sys
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from commands import Ended, call
+from explore_study import write_study
+from rich.console import Console
+
+from carsim.cli.console import show
+from carsim.text import CONTROL, Figure, Table
+
+COMMANDS = {
+    "help": ("--help",),
+    "version": ("--version",),
+    "metrics": ("metrics", "--json"),
+    "config": ("config", "show", "toy.yaml"),
+    "schema": ("config", "schema"),
+    "info": ("trace", "info", "toy.npz"),
+    "run": ("run", "toy.yaml", "--trace", "toy.npz"),
+    "run as JSON": ("run", "toy.yaml", "--trace", "toy.npz", "--json"),
+    "sweep": ("sweep", "study.yaml", "--out", "out", "--workers", "0", "--json"),
+    "dram": ("dram", "--standard", "DDR4-2400"),
+}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder with a toy, its trace and its study, in which commands run."""
+    write_study(tmp_path, axes={"machine.cores": [1, 2]})
+    tmp_path.chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def refusal(ended: Ended) -> str:
+    """The one line of a command that is refused."""
+    assert (ended.finding, ended.status) == ("", 2), ended
+    return ended.err
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_output_that_cannot_be_written_is_one_line(folder, name):
+    full = os.open("/dev/full", os.O_WRONLY)
+    try:
+        line = refusal(call(*COMMANDS[name], stdout=full))
+    finally:
+        os.close(full)
+    assert line == (
+        "carsim: standard output: cannot be used (No space left on device); "
+        "send it elsewhere, or make room\n"
+    )
+
+
+@pytest.mark.parametrize("name", ["metrics", "run", "help"])
+def test_output_that_nobody_reads_to_its_end_is_no_failure(folder, name):
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        ended = call(*COMMANDS[name], stdout=writer)
+    finally:
+        os.close(writer)
+    assert (ended.err, ended.finding) == ("", "")
+
+
+def test_closed_output_and_full_errors_change_no_status(folder):
+    command = [sys.executable, "-m", "carsim"]
+    for redirected, status in ((">&-", 0), ("2>/dev/full", 0)):
+        line = f'"$@" config show toy.yaml {redirected}'
+        shell = ["bash", "-c", line, "-", *command]
+        done = subprocess.run(shell, capture_output=True, text=True)
+        assert (done.returncode, done.stderr) == (status, "")
+    shell = ["bash", "-c", '"$@" config show none.yaml 2>/dev/full', "-", *command]
+    assert subprocess.run(shell, capture_output=True).returncode == 2
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_a_terminal_that_lacks_letters_gets_others(folder, encoding):
+    Path("toy.yaml").write_text(Path("toy.yaml").read_text().replace("a toy", "a toy 日本"))
+
+    def narrow():
+        sys.stdout.reconfigure(encoding=encoding)
+
+    ended = call("config", "show", "toy.yaml", before=narrow)
+    assert (ended.status, ended.finding) == (0, "")
+    ended = call("run", "toy.yaml", "--trace", "toy.npz", before=narrow)
+    assert (ended.status, ended.finding) == (0, "")
+    assert "a toy ??" in ended.out
+
+
+LONG = "a" * 300
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("run", LONG),
+        ("run", "toy.yaml", "--trace", LONG),
+        ("run", "toy.yaml", "--trace", "toy.npz", "--out", LONG),
+        ("compare", LONG, "toy.yaml", "--trace", "toy.npz"),
+        ("config", "new", "--board", "kv260", "--model", "tinyllama_1b", "--out", LONG),
+        ("sweep", "study.yaml", "--out", LONG),
+        ("pareto", LONG),
+        ("report", LONG),
+        ("run", "toy.yaml", "--set", f"{'a.' * 3000}b=1"),
+        ("run", "toy.yaml", "--set", f"{LONG * 300}=1"),
+    ],
+)
+def test_names_that_are_too_long_are_one_line(folder, arguments):
+    assert len(refusal(call(*arguments))) < 1100
+
+
+def test_names_that_are_none_are_refused(folder):
+    for arguments, place in (
+        (("sweep", "study.yaml", "--out", ""), "argument 4: is empty; leave it out, or fill it in"),
+        (("pareto", ""), "argument 2: is empty"),
+        (("run", "toy.yaml", "--out", "a\udcff"), r"'a\udcff': is not UTF-8 text; rename"),
+        (("run", "a\x1b[31mb\n"), r"a\x1b[31mb\n"),
+    ):
+        assert place in refusal(call(*arguments))
+    assert sorted(path.name for path in folder.iterdir()) == ["study.yaml", "toy.npz", "toy.yaml"]
+
+
+@pytest.fixture
+def closed(folder):
+    """A folder that a plain user may not enter, with input in it."""
+    inside = folder / "closed" / "in"
+    inside.mkdir(parents=True)
+    for name in ("toy.yaml", "toy.npz", "study.yaml"):
+        shutil.copy(name, inside)
+    for parent in (folder, *folder.parents):
+        if not parent.stat().st_mode & 1:
+            parent.chmod(parent.stat().st_mode | 1)
+    (folder / "closed").chmod(0)
+    yield "closed/in"
+    (folder / "closed").chmod(0o755)
+
+
+def as_nobody():
+    os.setgroups([])
+    os.setgid(65534)
+    os.setuid(65534)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a plain user cannot become another")
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("run", "{}/toy.yaml"),
+        ("run", "toy.yaml", "--trace", "{}/toy.npz"),
+        ("run", "toy.yaml", "--trace", "toy.npz", "--out", "{}/new"),
+        ("run", "toy.yaml", "--trace", "toy.npz", "--out", "new"),
+        ("sweep", "{}/study.yaml", "--out", "/tmp/none"),
+        ("sweep", "study.yaml", "--out", "{}/new"),
+        ("sweep", "study.yaml", "--out", "new"),
+        ("pareto", "{}"),
+        ("compare", "{}/toy.yaml", "toy.yaml", "--trace", "toy.npz"),
+    ],
+)
+def test_what_may_not_be_entered_is_named(folder, closed, arguments):
+    """A plain user, a folder without permission: the line names it, and the cure is no room."""
+    line = refusal(call(*(each.format(closed) for each in arguments), before=as_nobody))
+    assert "closed/in" in line or "new" in line
+    assert "make room" not in line
+
+
+def test_a_working_directory_that_is_gone_is_named(folder):
+    def go():
+        Path("gone").mkdir()
+        os.chdir("gone")
+        Path("../gone").rmdir()
+
+    study, toy, trace = (folder / name for name in ("study.yaml", "toy.yaml", "toy.npz"))
+    line = refusal(call("run", toy, "--trace", trace, "--out", "x", before=go))
+    assert line == (
+        "carsim: the working directory: cannot be used (No such file or directory); "
+        "change to one that exists\n"
+    )
+    refusal(call("sweep", study, "--out", folder / "out", "--workers", "2", before=go))
+    refusal(call("run", "toy.yaml", before=go))
+    assert call("run", toy, "--trace", trace, before=go).status == 0
+
+
+def test_what_lies_in_the_way_of_a_store_is_named(folder):
+    sweep = COMMANDS["sweep"]
+    for name, cure in (
+        ("store.lock", "store.lock"),
+        ("store.sqlite", "store.sqlite"),
+        ("points.csv", "remove that folder"),
+    ):
+        (folder / "out" / name).mkdir(parents=True)
+        line = refusal(call(*sweep))
+        assert name in line
+        assert cure in line
+        assert "make room" not in line
+        shutil.rmtree("out")
+    Path("out").mkdir()
+    Path("out/store.lock").write_text("no lock" * 1000)
+    assert "store.lock" in refusal(call(*sweep))
+
+
+def test_endless_files_are_refused_unread(folder):
+    os.mkfifo("fifo")
+    for name in ("fifo", "/dev/zero"):
+        for arguments in (
+            ("run", name),
+            ("trace", "info", name),
+            ("sweep", name, "--out", "out"),
+            ("capture", name, "--out", "c.npz"),
+        ):
+            assert name in refusal(call(*arguments, seconds=20))
+        write_study(folder, quality=name)
+        line = refusal(call("sweep", "study.yaml", "--out", "out", seconds=20))
+        assert "is no regular file, but a pipe or a device" in line
+
+
+@pytest.mark.parametrize("when", ["click", "carsim.cli.run", "numpy"])
+def test_a_command_interrupted_as_it_starts_says_no_more_than_that(folder, when):
+    """Ctrl-C while a module is imported."""
+    script = f"""
+import runpy, signal, sys
+class Finder:
+    def find_spec(name, path=None, target=None):
+        if name == {when!r}:
+            signal.raise_signal(signal.SIGINT)
+sys.meta_path.insert(0, Finder)
+sys.argv[1:] = {COMMANDS["run"]!r}
+runpy.run_module("carsim", run_name="__main__")
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 130
+    assert done.stderr.strip() in ("", "carsim: interrupted; nothing was half-written")
+    assert done.stdout == ""
+
+
+def test_names_out_of_files_do_not_command_a_terminal():
+    shown = StringIO()
+    console = Console(force_terminal=True, file=shown, width=80, color_system=None)
+    rows = (("clear \x1b[2J", Figure("1", 1.0)), ("b\x9b\u202e", "2"))
+    show(console, ["name \x1b]0;title\x07", Table(("of\x1b[31m", "n"), rows)])
+    assert not CONTROL.search(shown.getvalue())
+    assert r"clear \x1b[2J" in shown.getvalue()

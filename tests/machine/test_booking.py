@@ -1,0 +1,143 @@
+"""What is booked for a phase and for a run, worked out by hand on the machine of ``ideal.py``."""
+
+import numpy as np
+import pytest
+from ideal import ideal_hardware
+from tiny import tiny_report
+
+from carsim.machine.batches import Batches
+from carsim.machine.limits import phase_limits
+from carsim.machine.phases import MlpCases, Phases
+from carsim.machine.plan import Plan
+from carsim.machine.simulate import Simulation, simulate
+from carsim.policy import PLAIN
+from carsim.replay import FASTCAR
+from carsim.schedule import SCHEDULES
+from carsim.workload.geometry import Video
+
+
+def test_a_product_is_booked_on_all_of_its_cores() -> None:
+    # Output projection: 1024 bytes of weights into and out of the buffers of two cores; 4 x 32
+    # inputs and as many results of 2 bytes, each moved once. Two cycles on each core; one addition
+    # per result.
+    output = Phases(ideal_hardware()).output()
+    assert output.sram_bytes == 2 * (2 * 1024) + 2 * (4 * 32 + 4 * 32)
+    assert (output.compute_cycles, output.busy_cycles) == (2, 2 * 2)
+    assert (output.macs, output.vector_ops) == (4 * 32 * 32, 4 * 32)
+
+
+def test_vector_work_before_the_array_takes_its_time() -> None:
+    # QKV: the norm of two rows of 32, one cycle, then two products of two. Both on each core.
+    qkv = Phases(ideal_hardware()).qkv(None)
+    assert (qkv.compute_cycles, qkv.busy_cycles) == (1 + 2 + 2, 2 * (1 + 2 + 2))
+    # With one lane and memory that is never waited for, the norm takes a cycle for each of its
+    # operations; it is all that has to be over before the array begins.
+    fast = {"rate": 100_000, "latency": 0}
+    one = Phases(ideal_hardware(**fast, vector={"lanes": 1, "pipeline_cycles": 0})).output()
+    two = Phases(ideal_hardware(**fast, vector={"lanes": 2, "pipeline_cycles": 0})).output()
+    assert one.compute_cycles == 2 * two.compute_cycles == 2 * 32
+
+
+def test_an_exchange_takes_time_and_keeps_no_core_busy() -> None:
+    # Split by columns, each core has 4 rows x 32 x 16, 4 cycles; 4 x 32 results of 2 bytes are
+    # gathered over 64 bytes a cycle, 4 cycles in which nobody computes.
+    output = Phases(ideal_hardware(mapping="tensor")).output()
+    assert (output.compute_cycles, output.busy_cycles) == (4 + 4, 2 * 4)
+    narrow = Phases(ideal_hardware(mapping="tensor", exchange_bytes_per_cycle=1)).output()
+    assert (narrow.compute_cycles, narrow.busy_cycles) == (256 + 4, 2 * 4)
+
+
+def test_a_central_schedule_hands_sequences_over_and_back() -> None:
+    # 2 ways x 4 sequences x 32 elements of 2 bytes over 64 bytes a cycle, besides what static does.
+    phases = Phases(ideal_hardware())
+    everyone, known = np.ones((1, 4), bool), np.array([10_000])
+    static, drs = (
+        phases.mlp(SCHEDULES[name], MlpCases(everyone, known)) for name in ("static", "drs")
+    )
+    assert drs.compute_cycles - static.compute_cycles == 2 * 4 * 32 * 2 // 64
+    assert drs.busy_cycles == static.busy_cycles
+
+
+def test_replays_are_booked_on_the_cores_that_are_free() -> None:
+    # Nobody computes: each core adds 2 x 32 elements in a cycle, 4 x 64 bytes in and out.
+    # With two of four computing, one on each core, no core is free: the sums are beside the array.
+    phases = Phases(ideal_hardware())
+    none, half = (
+        phases.mlp(SCHEDULES["static"], MlpCases(np.array([row], bool), None))
+        for row in ([0, 0, 0, 0], [1, 0, 0, 1])
+    )
+    assert (none.busy_cycles, none.sram_bytes, none.vector_ops) == (2, 2 * 4 * 64, 4 * 32)
+    # Norm 1, gate and up 1, down 2 cycles on each of the two cores.
+    assert half.busy_cycles == 2 * (1 + 1 + 2)
+    # In lockstep no core is free while one computes.
+    one = phases.mlp(SCHEDULES["static"], MlpCases(np.array([[1, 0, 0, 0]], bool), None))
+    assert one.busy_cycles == 1 + 1 + 2
+
+
+def simulated(replay: np.ndarray, **machine: object) -> Simulation:
+    """Six steps in frames of two of the ideal machine, decisions bool[G, 6, 2, 4]."""
+    hw = ideal_hardware(**machine)  # type: ignore[arg-type]
+    plan = Plan(Phases(hw), Video(3, 2, 0), PLAIN, "drs", FASTCAR, range(6))
+    return simulate(plan, Batches(replay, 1, 0, "", ""))
+
+
+@pytest.fixture(scope="module")
+def replay() -> np.ndarray:
+    drawn = np.random.default_rng(5).random((3, 6, 2, 4)) < 0.6
+    drawn[:, :2] = False
+    return drawn
+
+
+def test_the_bound_knows_no_groups_of_the_register(replay: np.ndarray) -> None:
+    """It moves weights once for each layer-step in which any sequence computes, and replays."""
+    moved = sum(4608 * (not row.all()) + 64 * 4 for row in replay.reshape(-1, 4))
+    for bits in (2, 3, 32):
+        mlp = simulated(replay, drs={"index_register_bits": bits}).totals["mlp"]
+        assert mlp.bound_dram_bytes == (moved, 0)
+        # 32 cycles where all replay; else the bytes take longest, at 8 a cycle.
+        assert mlp.bound_cycles == moved // 8
+        # Weights of each group that computes, where the register holds a part of the batch alone.
+        groups = [slice(first, first + bits) for first in range(0, 4, bits)]
+        fetched = 0
+        for batch, step, layer in np.ndindex(3, 6, 2):
+            row = replay[batch, step, layer]
+            of = groups if step >= 2 else [slice(4)]  # the first frame decides nothing
+            fetched += 4608 * sum(not row[group].all() for group in of) + 64 * 4
+        assert mlp.dram_bytes == (fetched, 0)
+
+
+def test_memories_that_move_side_by_side_are_not_added(replay: np.ndarray) -> None:
+    placement = {"weights": "ddr", "kv": "second", "replay": "second", "head": "ddr"}
+    simulation = simulated(replay, placement=placement)
+    limits = {limit.phase: limit for limit in phase_limits(simulation)}
+    hertz = simulation.plan.hw.design.board.fabric_clock_mhz * 1e6
+    both = 0
+    for name, limit in limits.items():
+        moved = simulation.totals[name].dram_bytes  # at 1 GB/s each, see ideal.py
+        assert limit.memory_cycles == pytest.approx(max(moved) / 1e9 * hertz)
+        both += min(moved) > 0
+    assert both
+
+
+def test_energy_per_token_is_that_of_the_tokens_of_all_streams() -> None:
+    """A batch of two videos yields two tokens a step."""
+    report = tiny_report()
+    for row in report.rows:
+        spent = row.decode_energy.board.value_j
+        steps = row.simulation.plan.video.n_steps
+        assert row.batches.videos_per_batch == 2
+        assert row.energy_per_token.value_j == pytest.approx(spent / (row.n_batches * 2 * steps))
+
+
+def test_the_energy_of_the_bound_is_that_of_its_bytes_and_time() -> None:
+    """Its arithmetic is that of the row that it bounds; memories move and idle for less."""
+    report = tiny_report()
+    row, bound = report.chosen, report.bound
+    parts = {part.component: part.value_j for part in bound.energy.parts}
+    others = {part.component: part.value_j for part in row.energy.parts}
+    assert parts["multiply-accumulates"] == others["multiply-accumulates"]
+    share = bound.cycles / row.cycles
+    assert share < 1
+    assert parts["device static"] == pytest.approx(others["device static"] * share)
+    moved = bound.dram_bytes["ps_ddr"] / row.dram_bytes["ps_ddr"]
+    assert parts["memory ps_ddr"] == pytest.approx(others["memory ps_ddr"] * moved)

@@ -1,0 +1,114 @@
+"""Put faults into carsim, one at a time, and see that the tests notice: tests/mutants.yaml.
+
+    python tests/mutants.py                     all of them
+    python tests/mutants.py carsim/explore      those in a folder or a file
+
+Works on a copy of the checkout. Exit status 1 if a mutant survives, or cannot be put in any more.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+ROOT = Path(__file__).parents[1]
+COPIED = ("carsim", "configs", "docs", "studies", "tests", "pyproject.toml", "README.md")
+SECONDS = 600
+"""A mutant that makes the tests hang is noticed, too."""
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A fault.
+
+    Attributes:
+        file: Where it is put.
+        old: Text that stands there once.
+        new: What takes its place.
+        reason: What would go wrong.
+        tests: Arguments of pytest.
+    """
+
+    file: str
+    old: str
+    new: str
+    reason: str
+    tests: str
+
+
+def mutants() -> list[Mutant]:
+    """All of them, in the order of the file."""
+    text = (ROOT / "tests" / "mutants.yaml").read_text(encoding="utf-8")
+    return [Mutant(**fields) for fields in yaml.safe_load(text)]
+
+
+def missing(mutant: Mutant) -> str:
+    """Why a mutant cannot be put in; empty if it can."""
+    path = ROOT / mutant.file
+    count = path.read_text(encoding="utf-8").count(mutant.old) if path.is_file() else 0
+    found = "" if count == 1 else f"{mutant.file} holds {count} times {mutant.old!r}"
+    tests = [word for word in mutant.tests.split() if word.startswith("tests/")]
+    return found or next((f"no {name}" for name in tests if not (ROOT / name).exists()), "")
+
+
+def passes(copy: Path, tests: str) -> bool:
+    """The tests pass on a copy of the checkout."""
+    command = [sys.executable, "-m", "pytest", "-n", "0", "-q", "-x", "-p", "no:cacheprovider"]
+    try:
+        done = subprocess.run(
+            [*command, *tests.split()],
+            cwd=copy,
+            env={**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"},
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+        )
+    except subprocess.TimeoutExpired:
+        return False
+    if done.returncode not in (0, 1):
+        raise SystemExit(f"pytest {tests}: exit status {done.returncode}\n{done.stdout[-2000:]}")
+    return done.returncode == 0
+
+
+def survivors(copy: Path, chosen: Sequence[Mutant]) -> list[Mutant]:
+    """Those mutants whose tests pass although they are in."""
+    for tests in dict.fromkeys(mutant.tests for mutant in chosen):
+        if not passes(copy, tests):
+            raise SystemExit(f"{tests}: fails without any mutant")
+    found = []
+    for mutant in chosen:
+        path = copy / mutant.file
+        text = path.read_text(encoding="utf-8")
+        path.write_text(text.replace(mutant.old, mutant.new), encoding="utf-8")
+        survived = passes(copy, mutant.tests)
+        path.write_text(text, encoding="utf-8")
+        print(f"{'SURVIVED' if survived else 'killed'}  {mutant.file}: {mutant.reason}", flush=True)
+        found += [mutant] * survived
+    return found
+
+
+def main() -> int:
+    """The command."""
+    folders = sys.argv[1:] or ["carsim"]
+    chosen = [each for each in mutants() if each.file.startswith(tuple(folders))]
+    if problems := list(filter(None, map(missing, chosen))):
+        raise SystemExit("\n".join(problems))
+    with tempfile.TemporaryDirectory(prefix="mutants-") as name:
+        copy = Path(name)
+        for each in COPIED:
+            copied = shutil.copytree if (ROOT / each).is_dir() else shutil.copy
+            copied(ROOT / each, copy / each)
+        (copy / "traces").symlink_to(ROOT / "traces")
+        left = survivors(copy, chosen)
+    print(f"{len(chosen) - len(left)} of {len(chosen)} killed")
+    return int(bool(left))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

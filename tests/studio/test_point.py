@@ -1,0 +1,126 @@
+"""Points of the studio have the numbers of ``carsim run``, and its fields set what they say."""
+
+import pytest
+from tiny import tiny_design, tiny_trace, write_inputs
+
+from carsim.errors import InputError
+from carsim.machine import run
+from carsim.studio import point as studio_point
+from carsim.studio.fields import FIELDS, GROUPS
+from carsim.studio.point import base_of, point_of, value_of
+from carsim.studio.state import State
+
+
+@pytest.fixture(scope="module")
+def toy(tmp_path_factory):
+    design, trace = write_inputs(tmp_path_factory.mktemp("toy"))
+    return State(design, trace=trace)
+
+
+def test_a_point_has_the_numbers_of_a_run(toy):
+    state = toy.with_change("machine.cores", "4")
+    report = run(tiny_design("machine.cores=4"), [tiny_trace()])
+    found = point_of(state).run
+    assert found.own.seconds_per_video == report.chosen.seconds_per_video
+    assert [p.policy for p in found.policies] == [row.variant.name for row in report.rows]
+    assert found.elasticities == ()
+
+
+def test_equal_points_are_simulated_once_whatever_is_looked_at(toy):
+    assert point_of(toy) is point_of(toy.with_option("layer", "1"))
+
+
+def test_a_design_that_was_edited_is_simulated_again(tmp_path):
+    design, trace = write_inputs(tmp_path)
+    state = State(design, trace=trace)
+    before = point_of(state)
+    text = (tmp_path / "toy.yaml").read_text()
+    (tmp_path / "toy.yaml").write_text(text.replace("cores: 2", "cores: 1"))
+    assert point_of(state).design.machine.cores == 1
+    assert before.design.machine.cores == 2
+
+
+def test_a_misfit_is_simulated_and_says_what_is_full(toy):
+    found = point_of(toy.with_change("board.dsp", "1"))
+    assert not found.run.fits
+    assert found.run.own.seconds_per_video > 0
+    assert "DSP" in found.run.misfits[0]
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        ({"changes": {"machine.cores": "0"}}, "greater than 0"),
+        ({"changes": {"machine.cors": "1"}}, "did you mean 'cores'"),
+        ({"frames": "two", "trace": ""}, "give a number"),
+        ({"replay": "0.5"}, "says already what is decoded"),
+        ({"design": "nowhere"}, "neither a YAML file nor a shipped design"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_the_words_of_the_library(toy, change, match):
+    fields = {"design": toy.design, "trace": toy.trace}
+    with pytest.raises(InputError, match=match):
+        point_of(State(**{**fields, **change}))
+
+
+@pytest.mark.parametrize("key", FIELDS)
+def test_a_field_shows_what_the_design_says_and_setting_that_changes_nothing(toy, key):
+    field, found = FIELDS[key], point_of(toy)
+    text = field.text(toy, found.design)
+    if key not in ("design", "trace"):
+        assert field.set(toy, found.design, text) == toy
+    if field.is_menu and key not in ("design", "trace"):
+        assert text in field.options
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "path", "value"),
+    [
+        ("cores", "4", "machine.cores", 4),
+        ("clock", "250", "board.fabric_clock_mhz", 250.0),
+        ("ports", "2", "board.memories.ps_ddr.ports.count", 2),
+        ("mapping", "tensor", "machine.mapping", "tensor"),
+        ("weight_bits", "8", "model.weights.bits", 8.0),
+        ("attention", "streaming", "policy.attention.kind", "streaming"),
+        ("tau", "0.25", "policy.tau", 0.25),
+        ("board", "zcu104", "board.name", "ZCU104"),
+    ],
+)
+def test_a_field_sets_its_path(toy, key, text, path, value):
+    state = FIELDS[key].set(toy, point_of(toy).design, text)
+    if key == "board":  # the toy places everything in a memory of its own board
+        state = State("zcu102", trace="").with_change(*next(iter(state.changes.items())))
+        assert base_of(state).board.name == value
+        return
+    design = point_of(state).design
+    assert value_of(design, path) == value
+    assert FIELDS[key].text(state, design) == text
+    assert FIELDS[key].set(state, design, FIELDS[key].text(toy, point_of(toy).design)) == toy
+
+
+def test_all_controls_have_names_of_their_own():
+    assert len(FIELDS) == sum(map(len, GROUPS.values()))
+
+
+def test_the_curve_has_the_family_of_a_shipped_trace():
+    found = point_of(State("kv260", trace="vilau_8f"))
+    assert [point.name for point in found.curve] == [
+        "vilau_8f_r80",
+        "vilau_8f_r60",
+        "vilau_8f",
+        "vilau_8f_r30",
+        "vilau_8f_r20",
+    ]
+    own = found.curve[2]
+    assert own.speedup == pytest.approx(found.run.own["speedup"], rel=1e-12)
+    assert own.loss is not None
+    assert own.loss[1] < own.loss[0] < own.loss[2]
+    assert [p.replay for p in found.curve] == sorted((p.replay for p in found.curve), reverse=True)
+
+
+def test_decisions_that_were_made_up_have_no_curve():
+    assert point_of(State("kv260", replay="0.5", frames="2")).curve == ()
+
+
+def test_results_are_bounded_in_number():
+    assert studio_point._point.cache_info().maxsize == studio_point.KEPT_POINTS
