@@ -118,7 +118,7 @@ def command_parts(command: click.Command, context: click.Context, level: str) ->
     yield f"```text\n{context.command_path} {usage}\n```"
     yield paragraphs(command.help or "")
     options = [param for param in command.get_params(context) if isinstance(param, click.Option)]
-    records = [option.get_help_record(context) for option in options if option.name != "help"]
+    records = [option.get_help_record(context) for option in options if "--help" not in option.opts]
     if records:
         told = ((f"`{record[0]}`", record[1]) for record in records if record)
         yield table(("option", "meaning"), told)

@@ -24,6 +24,8 @@ from readme import (
 )
 
 from carsim import load_design, load_trace, override, run
+from carsim.policy import ATTENTION
+from carsim.replay import RULES
 from carsim.trace import phi
 
 TEXT = README.read_text(encoding="utf-8")
@@ -73,6 +75,14 @@ def test_pages_that_are_made_are_fresh() -> None:
         and not name.endswith("metrics.md")
     ]
     assert not unsaid, "a field or an option without a meaning"
+
+
+def test_every_policy_stands_with_its_paper() -> None:
+    text = (ROOT / "docs/policies.md").read_text(encoding="utf-8")
+    for kind, policy in {**ATTENTION, **RULES}.items():
+        number = policy.paper.removeprefix("arXiv ")
+        row = rf"^\| .*`{kind}`.*{re.escape(number)}|^\| .*{re.escape(number)}.*`{kind}`"
+        assert re.search(row, text, re.MULTILINE), kind
 
 
 def test_citation_and_changelog_are_of_this_version() -> None:
