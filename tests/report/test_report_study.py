@@ -150,7 +150,10 @@ def test_the_front_on_paper_is_a_line_that_no_point_is_below(folder: Path) -> No
             "on the Pareto front of the least energy",
         ),
         ({"objectives": {"busy": "max"}}, "The most cores busy: "),
-        ({"objectives": None}, "the least time per video (seconds_per_video), the least energy per video (energy_per_v"),
+        (
+            {"objectives": None},
+            "the least time per video (seconds_per_video), the least energy per video (energy",
+        ),
     ],
 )
 def test_other_studies_have_pages_too(tmp_path: Path, changes: dict[str, Any], text: str) -> None:
