@@ -198,6 +198,12 @@ def decoder(*arguments: str) -> list[Figures]:
     return found
 
 
+def drawn() -> Figures:
+    """Points of drawn designs, by ``drawn.py``."""
+    found: Figures = json.loads(process([str(HERE / "drawn.py")]).output)
+    return found
+
+
 def in_folder(measure: Callable[[Path], Figures]) -> Callable[[], Figures]:
     """Measure in a temporary folder."""
 
@@ -230,6 +236,7 @@ LONG = SHORT | {
     "large": lambda: point("--frames", 64, "--batch", 32),
     "capture": in_folder(lambda folder: capture(folder, frames=3, clips=1)),
     "sweep": in_folder(sweep),
+    "drawn": drawn,
     "tile_point": lambda: point("--fidelity", "tile"),
 }
 """What is kept."""
