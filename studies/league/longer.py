@@ -65,12 +65,13 @@ def continued(policy: AttentionPolicy, kept: Kept, prompt: int, n_frames: int) -
         policy: Under which it was decoded.
         kept: What was decoded.
         prompt: P, tokens of its prompt.
-        n_frames: T, at least the frames that were decoded.
+        n_frames: T, at least the frames that were decoded, of which there are two or more.
     """
     have = len(kept.held)
     per_frame = len(kept.replay) // have
     frames = np.arange(have, n_frames)
-    source = have - REPEATED + (frames - have) % REPEATED
+    repeated = min(REPEATED, have - 1)  # the first frame is like no other
+    source = have - repeated + (frames - have) % repeated
     at = (source[:, None] * per_frame + np.arange(per_frame)).ravel()
     steps = np.arange(have * per_frame, n_frames * per_frame)
     before, after = (prompt + 1 + each[:, None, None] for each in (at, steps))  # contexts
@@ -140,8 +141,9 @@ def _temp_cache(
 
 def _growth(kept: Kept, per_frame: int) -> NDArray[np.float64]:
     """Tokens that each head holds more after a frame than before it, [L, KV]."""
-    last, earlier = kept.tokens[-per_frame], kept.tokens[-(1 + GROWTH) * per_frame]
-    growth: NDArray[np.float64] = (last - earlier) / GROWTH
+    over = min(GROWTH, len(kept.held) - 1)
+    last, earlier = kept.tokens[-per_frame], kept.tokens[-(1 + over) * per_frame]
+    growth: NDArray[np.float64] = (last - earlier) / over
     return growth
 
 

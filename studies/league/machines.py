@@ -57,6 +57,7 @@ def trace_of(who: Contestant, kept: Sequence[Kept], prompts: Sequence[int], like
             "prompt_lengths": tuple(prompts),
             "guidance_pairs": tuple((row, row + 1) for row in range(0, len(kept), 2)),
             "attention": who.attention,
+            "decision_scope": "row",
             "tau": 0.5 if who.replays else None,
             "quality": None,
             "mode": "teacher_forced",

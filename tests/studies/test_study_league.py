@@ -3,10 +3,12 @@
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from study_maker import LAYERS, N_CODES, make_model
 
 from carsim import load_trace
+from carsim.decoder.content import TOKENS_PER_FRAME
 from carsim.decoder.decode import decode_step, prefill
 from carsim.decoder.precision import Arithmetic, Inputs
 from carsim.decoder.recall import mass_kept
@@ -14,9 +16,10 @@ from carsim.decoder.structures import Config, Policy, stack_weights
 from carsim.policy import Ann, AnnCa, Dense, Draft, Streaming, TempCache
 from carsim.trace.file import check_trace
 from carsim.trace.precision import PRODUCTS, Grouped
-from studies.decisions import whole
+from studies.decisions import record, whole
+from studies.decisions.content import Row
 from studies.decisions.rules import TasScore, Threshold
-from studies.league import cells, longer, machines
+from studies.league import cells, longer, machines, measured, run, tables
 from studies.league.frames import READERS
 
 PROMPT = b"abcdefgh"
@@ -183,3 +186,102 @@ def test_dense_reads_all_of_a_longer_video():
     made = longer.continued(Dense(), kept_by(Dense(), 4, codes), len(PROMPT), 8)
     assert np.array_equal(made.tokens, kept_by(Dense(), 8, codes).tokens)
     assert (made.held[-1] == len(PROMPT) + 8 * 9).all()
+
+
+def cells_table():
+    """Two scenes, of which the second is harder for all alike."""
+    losses = {
+        ("dense", "", False, ""): 1.0,
+        ("draft", "0.25", False, ""): 1.25,
+        ("draft", "0.25", False, "keys"): 2.0,
+        ("replay", "", True, ""): 1.5,
+        ("replay", "", True, "skips"): 1.625,
+        ("draft", "0.25", True, ""): 1.5,
+    }
+    who = [
+        (cells.Contestant(family, strength, replays=replays, floor=floor), loss)
+        for (family, strength, replays, floor), loss in losses.items()
+    ]
+    return pd.DataFrame(
+        {"contestant": each.name, "family": each.family, "strength": each.strength}
+        | {"replays": each.replays, "floor": each.floor, "clip": clip, "nats": loss + harder}
+        | dict.fromkeys(measured.MEANS, 0.5)
+        for each, loss in who
+        for clip, harder in (("still_0", 0.0), ("fast_0", 2.0))
+    )
+
+
+def test_losses_are_held_against_the_right_contestant():
+    found = measured.quality(cells_table()).set_index("contestant")
+    assert found.loc["dense", ["nats", "excess"]].tolist() == [2.0, 0.0]
+    assert found.loc["draft 0.25", "excess"] == 0.25
+    assert found.loc["draft 0.25", "excess_low"] == 0.25  # both scenes differ alike
+    assert found.loc["draft 0.25", "over_chance"] == -0.75
+    assert found.loc["replay", ["excess", "added", "over_chance"]].tolist() == [0.5, 0.5, -0.125]
+    assert found.loc["draft 0.25 + replay", ["excess", "added"]].tolist() == [0.5, 0.25]
+    assert np.isnan(found.loc["draft 0.25, random keys", "added"])
+
+
+def test_a_front_keeps_what_nothing_beats_in_both():
+    table = pd.DataFrame({"s": [3, 1, 2, 2, 4], "loss": [0.0, 9.0, 5.0, 6.0, 0.0]})
+    assert measured.front(table, "s", "loss").index.tolist() == [1, 2, 0]
+
+
+def test_contestants_are_named_once_and_each_has_its_replaying_twin():
+    everyone = cells.contestants()
+    names = [each.name for each in (*everyone, *cells.floors())]
+    assert len(set(names)) == len(names)
+    assert sum(each.replays for each in everyone) == len(everyone) / 2
+    assert everyone[0].name == measured.DENSE
+    assert {measured.REPLAY, "draft 0.25 + replay"} <= set(names)
+    assert set(run.CHECKED) | set(run.LAYOUTS) <= set(names)
+
+
+def test_frames_that_fit_follow_from_two_lengths():
+    rows = {32: 10.0, 64: 18.0}
+    table = pd.DataFrame(
+        {"machine": "m", "contestant": "x", "layout": machines.SEPARATE, "frames": frames}
+        | {"used_gb": used, "usable_gb": 12.0}
+        for frames, used in rows.items()
+    )
+    assert tables.most_frames(table, "m", "x") == pytest.approx(40)
+    assert tables.most_frames(table.assign(used_gb=9.0), "m", "x") == np.inf
+    assert tables.most_frames(table.assign(used_gb=13.0), "m", "x") == 0
+
+
+def test_a_cell_is_decoded_once_and_a_machine_runs_it(tmp_path, monkeypatch):
+    archive = record.Archive(make_model(), tmp_path, n_frames=3, workers=1)
+    codes = np.random.default_rng(2).integers(0, N_CODES, 3 * TOKENS_PER_FRAME)
+    rows = [Row("slow_0", PROMPT, codes), Row("slow_0", PROMPT[:4], codes)]
+    rule = Threshold(TasScore(), (0.0, np.inf))
+    bench = cells.Bench(archive, rule, rows[:1])
+    who = (
+        cells.Contestant("dense"),
+        cells.Contestant("draft", attention=Draft(keep=0.25), replays=True),
+        cells.Contestant("W4A4", precision=cells.W4A4),
+    )
+    found = cells.table(bench, who, rows).set_index("contestant")
+    assert (found.loc["dense", ["recall", "density", "held"]] == 1).all(axis=None)
+    assert (found.loc["draft + replay", "density"] < 0.5).all()
+    assert (found.loc["draft + replay", "ratio"] > 0.1).all()
+    assert np.all(found.loc["W4A4", "nats"].to_numpy() != found.loc["dense", "nats"].to_numpy())
+    with monkeypatch.context() as patch:
+        patch.setattr(whole.Decoder, "decode", None)
+        again = cells.table(bench, who, rows).set_index("contestant")
+    assert again.equals(found)
+    like = load_trace("vilau_8f_pair")
+    meta = like.meta.model_copy(update={"decoded": archive.model.geometry, "prompt_tokens": 8})
+    ran = pd.DataFrame(
+        machines.measure(bench, who, rows, replace(like, meta=meta), frames=(3, 8), done=[DONE])
+    ).set_index(["frames", "contestant"])
+    assert (ran["machine"] == "zcu102_head").all()  # the others batch more rows than two
+    assert (3, "dense") not in ran.index  # is done
+    assert ran.loc[(3, "draft + replay"), "ratio"] == pytest.approx(
+        found.loc["draft + replay", "ratio"].mean()
+    )
+    assert ran.loc[(3, "draft + replay"), "search_s"] > 0
+    gains = ran.loc[(8, "dense"), "attention_s"] / ran.loc[(8, "draft + replay"), "attention_s"]
+    assert gains > 1.3
+
+
+DONE = ("zcu102_head", 3, machines.SEPARATE, "dense")
