@@ -55,6 +55,7 @@ class Contestant:
         attention: Which keys are read.
         replays: FastCar's rule replays.
         precision: Bits; None is the decoder's own arithmetic, and on a machine the design's own.
+        wider: Columns of the machine's arrays, over the design's.
         floor: ``keys``: as many keys are drawn at random; ``skips``: as many replays.
     """
 
@@ -63,6 +64,7 @@ class Contestant:
     attention: AttentionPolicy = field(default_factory=Dense)
     replays: bool = False
     precision: Precision | None = None
+    wider: int = 1
     floor: str = ""
 
     @property
@@ -71,11 +73,6 @@ class Contestant:
         parts = f"{self.family} {self.strength}".strip()
         parts += " + replay" if self.replays and self.family != "replay" else ""
         return parts + (f", random {self.floor}" if self.floor else "")
-
-    @property
-    def alone(self) -> str:
-        """Name without replay."""
-        return f"{self.family} {self.strength}".strip()
 
 
 def attentions() -> tuple[Contestant, ...]:
@@ -106,6 +103,7 @@ def contestants() -> tuple[Contestant, ...]:
         Contestant("W4A16", precision=W4A16),
         Contestant("W4A8", precision=W4A8),
         Contestant("W4A4", precision=W4A4),
+        Contestant("W4A4", "wider", precision=W4A4, wider=2),
         *(
             replace(each, family=f"W4A4 + {each.family}", precision=W4A4)
             for each in attentions()

@@ -41,9 +41,9 @@ class Kept(NamedTuple):
 
     Attributes:
         replay: bool[S, L].
-        tokens: int64[S, L, KV].
-        runs: int64[S, L, KV].
-        held: int64[T, L].
+        tokens: int32[S, L, KV].
+        runs: int32[S, L, KV].
+        held: int32[T, L].
     """
 
     replay: NDArray[np.bool_]
@@ -54,7 +54,7 @@ class Kept(NamedTuple):
 
 def kept_of(cell: dict[str, NDArray[Any]]) -> Kept:
     """Of a cell."""
-    counts = (cell[name].astype(np.int64) for name in ("tokens", "runs", "held"))
+    counts = (cell[name].astype(np.int32) for name in ("tokens", "runs", "held"))
     return Kept(cell["replay"], *counts)
 
 
@@ -88,9 +88,10 @@ def continued(policy: AttentionPolicy, kept: Kept, prompt: int, n_frames: int) -
         held = np.concatenate([left[1:], np.minimum(last, left[-1:] + per_frame)])
     return Kept(
         np.concatenate([kept.replay, kept.replay[at]]),
-        np.concatenate([kept.tokens, tokens]),
-        np.concatenate([kept.runs, runs]),
-        np.concatenate([merged, held]),
+        *(
+            np.concatenate([first, rest.astype(np.int32)])
+            for first, rest in ((kept.tokens, tokens), (kept.runs, runs), (merged, held))
+        ),
     )
 
 

@@ -9,12 +9,17 @@ simulated all the same, and says so.
 import hashlib
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
 
-from carsim import Design, Trace, load_design, override, run
+from carsim import Design, Trace, load_design, override
+from carsim.explore.evaluate import Machines
+from carsim.machine.compare import kv_held_of, rule_of, video_of
+from carsim.machine.variants import own_variant
 from carsim.technology.capacity import MemoryUse
+from carsim.technology.fit import check_fit
 from carsim.trace.file import filed
 from carsim.units import GB
 from studies.decisions.content import ROOT, Row
@@ -23,6 +28,7 @@ from studies.league.longer import Kept, continued, kept_of
 
 DESIGNS = ("zcu102_head", "zcu102_16gb", "u280", "asic_28nm")
 FRAMES = (8, 32, 64)
+LEAST_ROWS = 8
 KEYS = ["machine", "frames", "layout", "contestant"]
 
 ARITHMETIC = {4: "int4", 8: "int8", 16: "int16"}
@@ -78,13 +84,12 @@ def trace_of(who: Contestant, kept: Sequence[Kept], prompts: Sequence[int], like
 
 
 def design_of(name: str, who: Contestant, layout: str = SEPARATE) -> Design:
-    """A shipped design under a contestant's policy and precision; beside it, dense decoding.
+    """A shipped design under a contestant's policy and precision.
 
     A KV cache that has fewer bits than the contestant's keeps them.
     """
     chosen: dict[str, Any] = {
         "policy.attention": dict(who.attention.used),
-        "policy.compare": [],
         "machine.kv_layout": layout,
     }
     plain = load_design(ROOT / f"configs/{name}.yaml")
@@ -92,6 +97,7 @@ def design_of(name: str, who: Contestant, layout: str = SEPARATE) -> Design:
         bits = who.precision
         chosen |= {
             "machine.array.arithmetic": ARITHMETIC[bits.activations],
+            "machine.array.cols": who.wider * plain.machine.array.cols,
             "model.activations.bits": bits.activations,
             "model.kv.bits": min(plain.model.kv.bits, bits.kv.bits),
             "model.replay.bits": bits.replay,
@@ -100,20 +106,31 @@ def design_of(name: str, who: Contestant, layout: str = SEPARATE) -> Design:
     return override(plain, chosen)
 
 
-def simulated(design: Design, trace: Trace) -> dict[str, object]:
-    """What a machine makes of a trace: the columns of ``machines.csv`` beside its keys."""
-    report = run(design, [trace], allow_misfit=True)
-    row, policy = report.chosen, design.policy.attention
+def simulated(machines: Machines, design: Design, trace: Trace) -> dict[str, object]:
+    """What a machine makes of a trace: the columns of ``machines.csv`` beside its keys.
+
+    Args:
+        machines: Keeps what designs share; of this trace alone.
+        design: The design.
+        trace: Decisions and reads.
+    """
+    replays = not trace.meta.never_replays
+    own, video = own_variant(design, replays=replays), video_of(design, [trace])
+    rule = rule_of(design, own, [trace]) if replays else None
+    fit = check_fit(
+        design, video, rule, kv_held_of(own, [trace], video, design.model.body.n_layers)
+    )
+    row = machines.row(design, [trace], video, fit, replays=replays)
     context = trace.context()[-1].max(keepdims=True)
-    held = policy.held(context) if trace.kv_held is None else trace.kv_held
+    held = own.attention.held(context) if trace.kv_held is None else trace.kv_held
+    kv = next(use for use in fit.memories if _holds_kv(use))
     per_video = row.seconds_per_video / row.latency_s
-    kv = next(use for use in report.fit.memories if _holds_kv(use))
     return {
         "seconds": row.seconds_per_video,
         "joules": row.energy_per_video.value_j,
-        "fits": report.fit.fits,
-        "misfit": "; ".join(report.fit.misfits),
-        "memory_fits": all(use.free_bytes >= 0 for use in report.fit.memories),
+        "fits": fit.fits,
+        "misfit": "; ".join(fit.misfits),
+        "memory_fits": all(use.free_bytes >= 0 for use in fit.memories),
         "used_gb": kv.used_bytes / GB,
         "usable_gb": kv.usable_bytes / GB,
         "held": int(held.max()) / int(context[0]),
@@ -164,19 +181,20 @@ def measure(
 ) -> Iterable[dict[str, object]]:
     """A row for each contestant, length and machine that is not done yet.
 
+    A machine takes the first rows: a batch, and four guidance pairs where there are so many.
     Machines that batch more rows than there are stay out.
     """
-    enough = [
-        name
-        for name in DESIGNS
-        if load_design(ROOT / f"configs/{name}.yaml").policy.batch <= len(rows)
-    ]
-    for n_frames in frames:
-        for each in who:
-            due = [name for name in enough if (name, n_frames, layout, each.name) not in done]
-            if not due:
-                continue
-            trace = trace_of(each, *kept_rows(bench, each, rows, n_frames), like)
-            for name in due:
-                found = simulated(design_of(name, each, layout), trace)
-                yield dict(zip(KEYS, (name, n_frames, layout, each.name), strict=True)) | found
+    batches = {name: load_design(ROOT / f"configs/{name}.yaml").policy.batch for name in DESIGNS}
+    groups: dict[int, list[str]] = {}
+    for name, batch in batches.items():
+        if batch <= len(rows):
+            groups.setdefault(min(max(batch, LEAST_ROWS), len(rows)), []).append(name)
+    for n_frames, each, (n_rows, names) in product(frames, who, groups.items()):
+        due = [name for name in names if (name, n_frames, layout, each.name) not in done]
+        if not due:
+            continue
+        trace = trace_of(each, *kept_rows(bench, each, rows[:n_rows], n_frames), like)
+        machines = Machines("fluid", None)
+        for name in due:
+            found = simulated(machines, design_of(name, each, layout), trace)
+            yield dict(zip(KEYS, (name, n_frames, layout, each.name), strict=True)) | found

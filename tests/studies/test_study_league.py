@@ -17,10 +17,11 @@ from carsim.policy import Ann, AnnCa, Dense, Draft, Streaming, TempCache
 from carsim.trace.file import check_trace
 from carsim.trace.precision import PRODUCTS, Grouped
 from studies.decisions import record, whole
-from studies.decisions.content import Row
+from studies.decisions.content import ROOT, Row
 from studies.decisions.rules import TasScore, Threshold
 from studies.league import cells, longer, machines, measured, run, tables
 from studies.league.frames import READERS
+from studies.run import quoted
 
 PROMPT = b"abcdefgh"
 TAUS = (0.0, 0.3)
@@ -285,3 +286,17 @@ def test_a_cell_is_decoded_once_and_a_machine_runs_it(tmp_path, monkeypatch):
 
 
 DONE = ("zcu102_head", 3, machines.SEPARATE, "dense")
+
+
+def test_the_readme_quotes_what_the_tables_have():
+    folder = ROOT / "studies/league"
+    readme = (folder / "README.md").read_text(encoding="utf-8")
+    quality, table = tables.joined(folder)
+    checked = pd.read_csv(folder / "longer.csv")
+    assert quoted(readme, tables.numbers(quality, table, checked)) == readme
+    cells_kept = pd.read_csv(folder / "cells.csv", keep_default_na=False, na_values=[""])
+    again = measured.quality(cells_kept.assign(floor=cells_kept["floor"].fillna("")))
+    both = again.set_index("contestant"), quality.set_index("contestant")
+    for column in ("excess", "excess_low", "added_high", "density"):
+        close = np.isclose(*(each[column] for each in both), rtol=0, atol=2e-4, equal_nan=True)
+        assert close.all(), column
