@@ -10,7 +10,7 @@ rule, so that machines can run videos of 32 and 64 frames:
 * ``TempCache`` holds, in every layer, row and head, as much more after each frame as it did on
   average over the last three measured ones, and reads all of it;
 * ``AnnCA`` leaves out as many keys of the prompt as at that place before;
-* what needs no records (dense, window) needs no rule.
+* what needs no records (dense, window) reads what its fields say; exact.
 
 That the twin would decide so is an extrapolation; :func:`checked` decodes a few scenes at the full
 length and holds densities against it.
@@ -75,9 +75,9 @@ def continued(policy: AttentionPolicy, kept: Kept, prompt: int, n_frames: int) -
     at = (source[:, None] * per_frame + np.arange(per_frame)).ravel()
     steps = np.arange(have * per_frame, n_frames * per_frame)
     before, after = (prompt + 1 + each[:, None, None] for each in (at, steps))  # contexts
-    tokens, runs = _RULES.get(type(policy), _as_dense)(policy, kept, at, before, after, prompt)
+    tokens, runs = _RULES.get(type(policy), _stated)(policy, kept, at, before, after, prompt)
     ends = prompt + (frames + 1) * per_frame
-    held = np.broadcast_to(ends[:, None], (len(frames), kept.held.shape[1]))
+    held = np.broadcast_to(policy.held(ends)[:, None], (len(frames), kept.held.shape[1]))
     merged = kept.held
     if isinstance(policy, TempCache):
         # The first token of a frame finds what the frame before has left.
@@ -99,11 +99,11 @@ Counts = tuple[Ints, Ints]
 _Rule = Callable[[Any, Kept, Ints, Ints, Ints, int], Counts]
 
 
-def _as_dense(
+def _stated(
     policy: AttentionPolicy, kept: Kept, at: Ints, before: Ints, after: Ints, prompt: int
 ) -> Counts:
-    tokens = np.broadcast_to(after, (len(after), *kept.tokens.shape[1:]))
-    return tokens, np.ones_like(tokens)
+    reads, shape = policy.reads(after), (len(after), *kept.tokens.shape[1:])
+    return np.broadcast_to(reads.tokens, shape), np.broadcast_to(reads.runs, shape)
 
 
 def _draft(policy: Draft, kept: Kept, at: Ints, before: Ints, after: Ints, prompt: int) -> Counts:

@@ -383,11 +383,11 @@ def _draw_length(axes: Axes, part: pd.DataFrame) -> None:
         misfits = ordered[~ordered["holds"]]
         axes.plot(misfits["seconds"], misfits["excess"], "x", color=colour, markersize=6)
         if not replays or family == REPLAY:
-            last, together = ordered.iloc[-1], " + " in str(family)
+            last = ordered.iloc[-1]
+            below = " + " in str(family)  # what is together lies near W4A4
             axes.annotate(
                 str(family), (last["seconds"], last["excess"]), color=colour, fontsize=6.5,
-                textcoords="offset points", xytext=(-4, -9) if together else (4, 3),
-                ha="right" if together else "left",
+                textcoords="offset points", xytext=(4, -9 if below else 3),
             )  # fmt: skip
     best_of = front(part, "seconds", "excess")
     axes.step(
