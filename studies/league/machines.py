@@ -1,9 +1,9 @@
 """The league's machines: seconds, joules and capacity of every contestant on each.
 
-The decisions and reads of eight scenes as guidance pairs run through carsim's own machine; a
-machine takes as many rows as it batches, and takes the rest in further batches. For 32 and 64
-frames they are continued by :mod:`studies.league.longer`. A design that does not fit its board is
-simulated all the same, and says so.
+The decisions and reads of the first scenes, as guidance pairs, run through carsim's own machine: of
+four scenes, or of as many as a machine batches. For 32 and 64 frames they are continued by
+:mod:`studies.league.longer`. A design that does not fit its board is simulated all the same, and
+says so.
 """
 
 import hashlib

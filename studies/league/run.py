@@ -6,16 +6,16 @@
 Ten held-out scenes of 8 frames, true codes fed. The twin decodes them under every attention policy
 at three strengths, in W4A16, W4A8 and W4A4, and under the best of both, each with and without
 FastCar's replay: loss, recall, density, and what chance reaches with as many keys or replays. The
-decisions and reads of the first eight scenes, as guidance pairs, then run on four machines, and
-continued by a rule on videos of 32 and 64 frames; two scenes are decoded at 32 frames to hold the
-rule against them.
+decisions and reads of the first scenes, as guidance pairs, then run on four machines, and continued
+by a rule on videos of 32 and 64 frames; two scenes are decoded at 32 frames to hold the rule
+against them.
 
 Writes ``cells.csv`` (a row for each contestant and scene), ``quality.csv`` (means with intervals),
 ``machines.csv`` (a row for each machine, length, layout of the cache and contestant),
 ``longer.csv`` (the rule held against 32 frames), a figure for each machine, and the blocks of
 ``README.md``. It may be stopped at any time: what was decoded lies in ``out/studies``, and rows of
 ``machines.csv`` that are there are not made again (delete the file to make them anew). All of it
-takes an hour and a half of one core; ``--scenes 4 --out FOLDER`` half of that.
+takes about an hour of one core; ``--scenes 4 --out FOLDER`` half of that, without ``u280``.
 """
 
 import argparse
