@@ -391,7 +391,7 @@ def _draw_length(axes: Axes, part: pd.DataFrame) -> None:
                 str(family), (last["seconds"], last["excess"]), color=colour, fontsize=6.5,
                 textcoords="offset points", xytext=(4, -9 if below else 3),
             )  # fmt: skip
-    best_of = front(part, "seconds", "excess")
+    best_of = front(part[part["holds"]], "seconds", "excess")
     axes.step(
         best_of["seconds"], best_of["excess"], where="post", color=plots.LIGHT_GREY, linewidth=3,
         zorder=0,
