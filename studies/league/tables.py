@@ -75,7 +75,7 @@ def write(folder: Path) -> None:
     quality, table = joined(folder)
     checked = pd.read_csv(folder / "longer.csv")
     with plots.style():
-        for name in DESIGNS:
+        for name in table["machine"].unique():
             draw(folder / f"{name}.png", name, table)
     readme = folder / "README.md"
     if not readme.exists():
@@ -329,6 +329,7 @@ def answer(quality: pd.DataFrame, table: pd.DataFrame) -> str:
 
     alone = table[~table["replays"].astype(bool) & ~table["family"].str.startswith("W4")]
     at_stock = alone[(alone["machine"] == stock) & (alone["frames"] == FRAMES[0])]
+    room = ", ".join(fits(name) for name in DESIGNS)
     slow = [f"`{n}`" for n in DESIGNS if _of(table, SEARCH, n, FRAMES[0])["gain"] < 1]
     return " ".join(
         [
@@ -342,8 +343,8 @@ def answer(quality: pd.DataFrame, table: pd.DataFrame) -> str:
             f"{losses.loc[FEW, 'excess']:.3f} nats, and {gains(64)} times at 64 frames, by rule,",
             "where no machine has room for its cache.",
             "TempCache loses nothing that ten scenes could show, though the twin looks back so",
-            f"little that a window of two frames loses {losses.loc[WINDOW, 'excess']:.3f}; it alone",
-            f"makes room without one: {', '.join(fits(name) for name in DESIGNS)} at theta 0.5.",
+            f"little that a window of two frames loses {losses.loc[WINDOW, 'excess']:.3f}; it",
+            f"alone makes room without one: {room} at theta 0.5.",
             "A search through keys of 4 bits chooses best, and is slower than dense decoding on",
             f"{' and '.join(slow)}, for the search.",
             f"The best three together, DraftAttention, replay and W4A4, gain "
@@ -390,7 +391,7 @@ def _draw_length(axes: Axes, part: pd.DataFrame) -> None:
                 str(family), (last["seconds"], last["excess"]), color=colour, fontsize=6.5,
                 textcoords="offset points", xytext=(4, -9 if below else 3),
             )  # fmt: skip
-    best_of = front(part, "seconds", "excess")
+    best_of = front(part[part["holds"]], "seconds", "excess")
     axes.step(
         best_of["seconds"], best_of["excess"], where="post", color=plots.LIGHT_GREY, linewidth=3,
         zorder=0,
