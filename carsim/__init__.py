@@ -11,9 +11,13 @@ Names are imported when they are first used, so that ``import carsim`` costs not
 """
 
 import importlib
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = (
+    False  # of typing, whose import would double the time in which Ctrl-C is a traceback
+)
 if TYPE_CHECKING:
+    from typing import Any
+
     from carsim.design import Design, load_design, override, shipped_designs
     from carsim.design.document import design_schema, design_yaml
     from carsim.errors import CarsimError, InputError, MisfitError
@@ -101,7 +105,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     """Import a public name when it is first asked for (PEP 562)."""
     if name == "__version__":
         from importlib.metadata import version

@@ -91,6 +91,22 @@ def spoilt(document: Any, rng: random.Random) -> Any:
     return document
 
 
+def nudged(document: Any, rng: random.Random) -> Any:
+    """A YAML document some of whose numbers are somewhat different."""
+    document = json.loads(json.dumps(document))
+    numbers: list[tuple[Any, Any]] = []
+    holders = [document]
+    while holders:
+        holder = holders.pop()
+        keys = list(holder) if isinstance(holder, dict) else range(len(holder))
+        numbers += [(holder, key) for key in keys if type(holder[key]) in (int, float)]
+        holders += [holder[key] for key in keys if isinstance(holder[key], dict | list)]
+    for holder, key in rng.sample(numbers, rng.choice((1, 2, 4))):
+        value = holder[key]
+        holder[key] = type(value)(value * rng.choice((0.5, 1, 2, 3, 10))) + rng.choice((0, 0, 1))
+    return document
+
+
 def spoilt_text(text: str, rng: random.Random) -> str:
     """A text of which some characters are others."""
     for _ in range(rng.randint(1, 3)):
@@ -163,6 +179,7 @@ class Fuzzer:
             ended = call(*arguments, seconds=300)
             assert ended.status == 0, ended
         self.table = table(folder / "done")
+        self.design = json.loads(call("config", "show", folder / "toy.yaml", "--json").out)
         self.trace = (folder / "toy.npz").read_bytes()
         self.info = call("trace", "info", folder / "toy.npz", "--json").out
         self.compared = self._compare(folder / "ran").out
@@ -182,16 +199,19 @@ class Fuzzer:
 
     def designs(self, rng: random.Random, folder: Path) -> str:
         """A design of which keys, values or characters are others."""
-        path = folder / "toy.yaml"
-        if rng.random() < 0.3:
+        path, how = folder / "toy.yaml", rng.random()
+        if how < 0.2:
             path.write_text(spoilt_text(DESIGN_YAML, rng), encoding="utf-8", errors="replace")
-        else:
+        elif how < 0.5:
             written(path, spoilt(yaml.safe_load(DESIGN_YAML), rng))
-        more = rng.choice(
-            ((), ("--set", f"machine.cores={rng.choice(ODD)!r:.200}"), ("--allow-misfit",))
-        )
-        given = rng.choice((("--trace", self.base / "toy.npz"), ("--prompt", "4", "--tokens", "4")))
-        more = tuple(each for each in more if each.isprintable())
+        else:
+            written(path, nudged(self.design, rng))
+        more: tuple[str, ...] = rng.choice(((), (), (), ("--allow-misfit",)))
+        if rng.random() < 0.1 and (text := f"machine.cores={rng.choice(ODD)!r:.200}").isprintable():
+            more = ("--set", text)
+        given = ("--trace", str(self.base / "toy.npz"))
+        if rng.random() < 0.2:
+            given = ("--prompt", "4", "--tokens", "4")
         return self._sound(call("run", path, *given, "--json", *more))
 
     def traces(self, rng: random.Random, folder: Path) -> str:

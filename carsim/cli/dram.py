@@ -15,6 +15,9 @@ MAPPING_TEXTS = {
     "bgi": "row, bank, column, bank group",
 }
 
+MOST_STREAMS = 65_536
+"""More take minutes to simulate, and no machine has as many."""
+
 
 @click.command()
 @click.option("--standard", "name", help="Name of the standard, such as DDR4-2133; see --list.")
@@ -31,7 +34,13 @@ MAPPING_TEXTS = {
     help="Where the next chunk lies: after the last, after the last of its stream, anywhere.",
 )
 @click.option("--chunk-bytes", default=4096, show_default=True, help="Contiguous bytes of a chunk.")
-@click.option("--streams", default=1, show_default=True, help="Streams that take turns.")
+@click.option(
+    "--streams",
+    type=click.IntRange(1, MOST_STREAMS),
+    default=1,
+    show_default=True,
+    help="Streams that take turns.",
+)
 @click.option("--aligned", is_flag=True, help="All streams begin at the same bank and column.")
 @click.option("--read-fraction", default=1.0, show_default=True, help="Share of reads, 0 to 1.")
 @click.option(

@@ -45,6 +45,11 @@ def test_an_exchange_takes_time_and_keeps_no_core_busy() -> None:
     assert (output.compute_cycles, output.busy_cycles) == (4 + 4, 2 * 4)
     narrow = Phases(ideal_hardware(mapping="tensor", exchange_bytes_per_cycle=1)).output()
     assert (narrow.compute_cycles, narrow.busy_cycles) == (256 + 4, 2 * 4)
+    # Nor does a bound wait for it: with one multiplier, the 4 x 32 x 16 products of a core.
+    slow = {"array": {"rows": 1, "cols": 1, "pipeline_cycles": 0}, "rate": 100_000}
+    split = Phases(ideal_hardware(mapping="tensor", exchange_bytes_per_cycle=1, **slow)).output()
+    assert split.bound_cycles == 4 * 32 * 16
+    assert split.compute_cycles == 256 + 4 * 32 * 16
 
 
 def test_a_central_schedule_hands_sequences_over_and_back() -> None:
@@ -105,6 +110,13 @@ def test_the_bound_knows_no_groups_of_the_register(replay: np.ndarray) -> None:
             of = groups if step >= 2 else [slice(4)]  # the first frame decides nothing
             fetched += 4608 * sum(not row[group].all() for group in of) + 64 * 4
         assert mlp.dram_bytes == (fetched, 0)
+
+
+def test_the_bound_moves_its_own_bytes(replay: np.ndarray) -> None:
+    """With private weights each of two cores streams them; the bound keeps all on one."""
+    qkv = simulated(replay, weight_sharing="private").totals["qkv"]
+    assert qkv.dram_bytes == (36 * 2 * 3072, 0)
+    assert qkv.bound_dram_bytes == (36 * 3072, 0)
 
 
 def test_memories_that_move_side_by_side_are_not_added(replay: np.ndarray) -> None:
