@@ -4,6 +4,7 @@
 
   * :class:`InputError` - bad input: a spec, a trace, an option, an output folder (exit status 2).
   * :class:`MisfitError` - a design that does not fit its board (exit status 3).
+  * :class:`SolverError` - a bug: the solver differs from the machine that it solves (status 4).
 
 A message names the place, the offending value and the cure, in one line.
 """
@@ -39,6 +40,12 @@ class MisfitError(InputError):
     """A design that does not fit its board; the problem says by how much."""
 
     exit_status = 3
+
+
+class SolverError(InputError):
+    """The solver differs from the SimPy machine where it promises not to."""
+
+    exit_status = 4
 
 
 class IgnoredKeyWarning(FutureWarning):

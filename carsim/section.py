@@ -68,7 +68,8 @@ class Section(BaseModel):
             are accepted, left out of the section, and named in a warning.
     """
 
-    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
+    # Deferred: a section is built with what it is part of, and not for itself before.
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", defer_build=True)
 
     obsolete: ClassVar[Mapping[str, str]] = {}
 

@@ -116,13 +116,14 @@ def _be(
     except SystemExit as end:
         status = end.code if isinstance(end.code, int) else int(end.code is not None)
     except BaseException:
-        traceback.print_exc(file=sys.__stderr__)
+        traceback.print_exc(file=sys.stderr)
     finally:
         try:
             sys.stdout.flush()
         except OSError as error:  # as Python says when it ends
-            print("Exception ignored in:", error, file=sys.__stderr__, flush=True)
+            print("Exception ignored in:", error, file=sys.stderr)
             status = 120
+        sys.stderr.flush()
         os._exit(status)
 
 

@@ -1,9 +1,16 @@
-"""Settings of the whole suite."""
+"""Settings of the whole suite.
+
+Profiles of properties: ``ci`` has the same examples every time, ``fresh`` as many drawn from the
+seed that --hypothesis-seed gives, ``long`` many more. With NO_SKIPS=1, a skipped test has failed.
+"""
 
 import os
 import sys
+from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # Studies are scripts and not installed. Last: an installed carsim comes before the checkout's.
@@ -19,3 +26,21 @@ settings.register_profile(
 settings.register_profile("fresh", settings.get_profile("ci"), derandomize=False)
 settings.register_profile("long", settings.get_profile("ci"), max_examples=2000, derandomize=False)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    return _without_skips((yield))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    return _without_skips((yield))
+
+
+def _without_skips(report: Any) -> Any:
+    """The report; a skip is a failure where everything is installed that a test may need."""
+    if report.skipped and os.environ.get("NO_SKIPS"):
+        report.outcome = "failed"
+        report.longrepr = f"skipped: {report.longrepr}"
+    return report

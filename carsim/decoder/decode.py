@@ -69,7 +69,7 @@ def prefill(
         out = attend_prompt(q, k, v, prompt_mask, seen)  # [B, KV, g, P, hd]
         attended = np.moveaxis(out, 3, 1).reshape(batch, slots, -1)
         x = x + arithmetic.entering("out", layer, attended) @ weights.w_out[layer]
-        x = x + _mlp(weights, layer, rms_norm(x, weights.ln_mlp[layer], config.rms_eps))
+        x = x + mlp(weights, layer, rms_norm(x, weights.ln_mlp[layer], config.rms_eps))
     return state, rms_norm(x, weights.ln_final, config.rms_eps)
 
 
@@ -137,16 +137,16 @@ def decode_step(
 
         # MLP of the rows that compute; the others add what is held for this place of the frame
         held, computes = state.held[layer, :, place], ~replay  # [B, d], a view: writing it holds
-        mlp = held.copy()
+        out = held.copy()
         if computes.any():
-            mlp[computes] = _mlp(weights, layer, normed[computes])
-            held[computes] = arithmetic.held(mlp[computes])
+            out[computes] = mlp(weights, layer, normed[computes])
+            held[computes] = arithmetic.held(out[computes])
         if policy.tau[layer] is not None:
             policy.rule.computed(state.rule, layer, place, computes, seen)
-        x = x + mlp
+        x = x + out
 
         if record is not None:
-            record(LayerRecord(step, layer, query, chosen, seen, tas, replay, mlp, x))
+            record(LayerRecord(step, layer, query, chosen, seen, tas, replay, out, x))
         if place == config.tokens_per_frame - 1:
             kept = attention.end_of_frame(state.attention, layer, keys, values)
             state.kept[layer] = slot + 1 - padding if kept is None else kept
@@ -154,8 +154,8 @@ def decode_step(
     return rms_norm(x, weights.ln_final, config.rms_eps)
 
 
-def _mlp(weights: Weights, layer: int, normed: Array) -> Array:
-    """MLP of a layer, [.., d] to [.., d]."""
+def mlp(weights: Weights, layer: int, normed: Array) -> Array:
+    """MLP of a layer in the arithmetic of the weights, [.., d] to [.., d]."""
     arithmetic = weights.arithmetic
     inner = gated(arithmetic.entering("gate_up", layer, normed), weights.w_gate_up[layer])
     out: Array = arithmetic.entering("down", layer, inner) @ weights.w_down[layer]

@@ -1,8 +1,10 @@
 """Evaluate points: one policy on one machine each, as a flat row of metrics.
 
 Only the design's own policy is simulated, and dense decoding for the speed-up. What points have in
-common is kept from one to the next. A point that is refused or does not fit is a row that says so;
-nothing is raised.
+common is kept from one to the next. A point that is refused or does not fit is a row that says so.
+
+One point in :data:`JUDGED` is judged: a phase of it is drawn and played on the SimPy machine, too
+(:mod:`carsim.machine.judge`). Nothing else is ever raised than that the two differ.
 """
 
 import json
@@ -16,7 +18,7 @@ import numpy as np
 
 from carsim.design import Design, load_design, override
 from carsim.design.load import PRESET_PATHS
-from carsim.errors import InputError
+from carsim.errors import InputError, SolverError
 from carsim.explore.axis import PSEUDO_PATHS
 from carsim.explore.points import Point
 from carsim.explore.study import Study, trace_names
@@ -31,7 +33,8 @@ from carsim.machine.compare import (
     video_of,
 )
 from carsim.machine.hardware import Hardware
-from carsim.machine.phases import Phases
+from carsim.machine.judge import disagreement
+from carsim.machine.phases import SOLVED, Phases
 from carsim.machine.result import RowResult
 from carsim.machine.variants import BASE, Variant, own_variant
 from carsim.metrics import Baseline, Setting, figures
@@ -40,6 +43,9 @@ from carsim.technology.fit import FitReport, check_fit
 from carsim.trace import Trace, dense
 from carsim.workload.geometry import Video
 from carsim.yaml_file import shown
+
+JUDGED = 64
+"""Of so many points one is judged, by its hash; the draw is the same whenever it is evaluated."""
 
 KEPT_HARDWARES = 3
 KEPT_DECISIONS = 6
@@ -65,10 +71,16 @@ class Evaluator:
         self._machines = Machines(study.file.fidelity, study.file.resample)
 
     def evaluate(self, point: Point) -> Row:
-        """A row: ``status``, ``reason``, ``seconds`` that it took, and metrics."""
+        """A row: ``status``, ``reason``, ``seconds`` that it took, and metrics.
+
+        Raises:
+            SolverError: The point is judged, and the solver is wrong.
+        """
         start = perf_counter()
         try:
             row = self._row(point)
+        except SolverError:
+            raise
         except InputError as error:
             place = error.place.removeprefix("--set ")
             row = {"status": "invalid", "reason": str(InputError(place, error.problem, error.cure))}
@@ -94,6 +106,7 @@ class Evaluator:
         own = baseline = None
         if fit.fits or study.file.allow_misfit:
             own = self._machines.row(design, traces, video, fit, replays=replays)
+            self._judge(point, own)
             if study.file.baseline:
                 baseline = Baseline(self._machines.dense_latency_s(design, traces[0], video, fit))
         return {
@@ -102,6 +115,19 @@ class Evaluator:
             **figures(own, Setting(design, fit, baseline)),
             **(self._quality(design, traces, video) if replays else {}),
         }
+
+    def _judge(self, point: Point, row: RowResult) -> None:
+        seed = int(point.id, 16)
+        if self.study.file.fidelity != SOLVED or seed % JUDGED:
+            return
+        differs = disagreement(row.simulation.plan, row.batches, seed)
+        if differs is not None:
+            raise SolverError(
+                f"point {dict(point.values)}",
+                differs,
+                "this is a bug of carsim: please report it with the study; 'fidelity: tile' in the "
+                "study plays every tile and needs no solver",
+            )
 
     def _design(self, changes: Mapping[str, Any]) -> Design:
         name = changes.get("design", next(iter(self.study.designs)))

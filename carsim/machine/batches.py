@@ -138,15 +138,18 @@ def _codes(
         first, row_of = distinct_rows(packed, 1 << 8)
         rows = np.unpackbits(packed[first], axis=-1, count=width).astype(np.bool_)
         return row_of.reshape(replay.shape[:-1]), rows
-    # As they lie in a trace: bits are packed eight rows at a time.
-    computing = ~np.moveaxis(replay, 0, 2)
-    bits = 8 if width <= 8 else 16
-    if width < bits:
-        short, computing = computing, np.zeros((*computing.shape[:-1], bits), np.bool_)
-        computing[..., bits - width :] = short
-    codes = np.packbits(computing.ravel()).view(np.uint8 if bits == 8 else np.dtype(">u2"))
-    codes = np.moveaxis(codes.reshape(computing.shape[:-1]), 2, 0)
-    return np.ascontiguousarray(codes, np.uint8 if bits == 8 else np.uint16), None
+    computing = ~np.moveaxis(replay, 0, 2)  # as they lie in a trace
+    codes: NDArray[Any]
+    if width % 8 == 0:
+        bits: NDArray[Any] = np.packbits(computing.ravel())
+        codes = bits.view(np.uint8 if width == 8 else np.dtype(">u2"))
+        codes = codes.reshape(computing.shape[:-1])
+    else:
+        codes = np.zeros(computing.shape[:-1], np.uint8 if width < 8 else np.uint16)
+        for sequence in range(width):
+            codes = codes << 1 | computing[..., sequence]
+    native = np.uint8 if codes.itemsize == 1 else np.uint16
+    return np.ascontiguousarray(np.moveaxis(codes, 2, 0), native), None
 
 
 def distinct_rows(rows: NDArray[Any], most: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

@@ -347,6 +347,10 @@ def decisions_for(
             if mismatch:
                 decisions = replace(decisions, label=f"{decisions.label}; {mismatch}")
         decisions = map_layers(_resized(decisions, trace, video, resample_seed), n_layers)
+    have, wanted = trace.meta.decoded.n_kv_heads, design.model.body.n_kv_heads
+    if decisions.reads is not None and have < wanted:
+        mapped = f"head-mapped: {have} key heads stand for {wanted}"
+        decisions = replace(decisions, label=f"{decisions.label}; {mapped}")
     if resample_seed is not None and policy.batch > decisions.n_rows:
         decisions = resample(
             decisions,

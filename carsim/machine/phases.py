@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from carsim.errors import InputError
-from carsim.machine import parts, solver
+from carsim.machine import solver
 from carsim.machine.array import vector_cycles
 from carsim.machine.batches import renumber
 from carsim.machine.hardware import Hardware
@@ -68,10 +68,15 @@ from carsim.workload.ops import (
 SOLVED = "fluid"
 """The default rung."""
 
-FIDELITIES: dict[str, Callable[[Phase], Timing]] = {
-    SOLVED: solver.solve,
-    "tile": parts.simulate,
-}
+
+def _simulated(phase: Phase) -> Timing:
+    """As :func:`carsim.machine.parts.simulate`, which is loaded when it is first asked for."""
+    from carsim.machine import parts
+
+    return parts.simulate(phase)
+
+
+FIDELITIES: dict[str, Callable[[Phase], Timing]] = {SOLVED: solver.solve, "tile": _simulated}
 """Rungs of the ladder: solved for all phases at once, or simulated tile by tile."""
 
 
@@ -139,7 +144,6 @@ class Phases:
     Attributes:
         hw: The hardware.
         fidelity: The rung.
-        simulated: Phases that were taken through it so far.
 
     Raises:
         InputError: No such rung.
@@ -151,7 +155,8 @@ class Phases:
             raise InputError("--fidelity", f"no rung {fidelity!r}", f"choose one of {known}")
         self.hw = hw
         self.fidelity = fidelity
-        self.simulated = 0
+        self._taken = 0  # phases but those of attention
+        self._attended: dict[Hashable, list[AttendCases]] = {}  # by all else that they depend on
         self._emit = emit
         self._memo: OrderedDict[Hashable, Outcome] = OrderedDict()  # used last stands last
         self._kept = 0  # phases in it
@@ -161,6 +166,15 @@ class Phases:
         if machine.cores > 1 and hw.is_lockstep(hw.mapping.splits_mlp):
             latencies[hw.path_of[Stream.WEIGHTS]] += machine.overheads.broadcast_cycles
         self._latencies = tuple(latencies)
+
+    @property
+    def simulated(self) -> int:
+        """Different phases that were taken through the rung so far."""
+        found = self._taken
+        for cases in self._attended.values():
+            every = AttendCases(*map(np.concatenate, zip(*cases, strict=True)))
+            found += len(every.distinct()[0].attended)
+        return found
 
     def qkv(self, rule: ReplayRule | None) -> Outcome:
         """Norm and QKV projection; ``rule``: by which this step is scored, None if it is not."""
@@ -441,10 +455,10 @@ class Phases:
         phase = make()
         timing = FIDELITIES[self.fidelity](phase)
         found = outcome(phase, timing)
-        self.simulated += phase.n
         if self._emit is not None:
             emit_slices(phase, timing, self._emit)
             return found
+        self._taken += phase.n
         self._memo[key] = found
         self._kept += phase.n
         while self._kept > MOST_KEPT and len(self._memo) > 1:
@@ -461,10 +475,14 @@ class Phases:
         frame_steps: int,
     ) -> Outcome:
         """Attention phases whose runs of keys are of one length class."""
-        key = (
-            ("attention", rule, policy, aligned_outside, frame_steps),
-            tuple(each.tobytes() for each in cases),
-        )
+        kind = ("attention", rule, policy, aligned_outside, frame_steps)
+        key = (kind, tuple(each.tobytes() for each in cases))
+        if key not in self._memo and self._emit is None:
+            # Counted by what they do: policies without work of their own differ in what they read.
+            plain = type(policy).side_work is AttentionPolicy.side_work and not frame_steps
+            works = None if plain and not policy.records else policy
+            self._attended.setdefault((rule, works, aligned_outside, frame_steps), []).append(cases)
+            self._taken -= len(cases.attended)
         return self._once(
             key,
             lambda: self.attention_phase(rule, cases, policy, aligned_outside, frame_steps),

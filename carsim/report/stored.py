@@ -43,7 +43,7 @@ Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, strict=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, strict=True, extra="ignore", defer_build=True)
 
 
 Part = TypeVar("Part", bound=_Part)
@@ -85,7 +85,7 @@ class StoredPolicy(_Part):
     Metrics are extra fields; :meth:`get` takes any, ``policy[name]`` one that must be a number.
     """
 
-    model_config = ConfigDict(extra="allow")
+    model_config = ConfigDict(extra="allow", defer_build=True)
     __pydantic_extra__: dict[str, bool | int | Finite | str | None]
 
     policy: str

@@ -2,20 +2,22 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Sequence
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
-import simpy
 from numpy.typing import NDArray
 from pydantic import Field
 
 from carsim.section import PositiveInt, Section
 
+if TYPE_CHECKING:
+    import simpy  # only the rung that plays every tile loads it
+
 Cycles = Annotated[int, Field(ge=0, le=1_000_000)]
 Instructions = Annotated[int, Field(gt=0, le=1_000_000)]
 Cores = NDArray[np.int64]
 Bools = NDArray[np.bool_]
-Process = Generator[simpy.Event, Any, None]
+Process = Generator["simpy.Event", Any, None]
 Send = Callable[[int, int, int], None]
 """What the dispatcher tells the cores: (sequence, instruction, core)."""
 
@@ -96,7 +98,7 @@ class Schedule(ABC):
     @abstractmethod
     def dispatch(
         self,
-        env: simpy.Environment,
+        env: "simpy.Environment",
         registers: Registers,
         computing: Sequence[bool],
         cores: int,
@@ -111,7 +113,7 @@ def slots_per_core(batch: int, cores: int) -> int:
 
 
 def check_instructions(
-    env: simpy.Environment,
+    env: "simpy.Environment",
     registers: Registers,
     sequences: Sequence[tuple[int, int]],
     send: Send,

@@ -11,10 +11,9 @@ Simplification: an MLP starts when its last instruction has been sent, not with 
 """
 
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
-import simpy
 
 from carsim.schedule.base import (
     REPLAYS,
@@ -26,6 +25,9 @@ from carsim.schedule.base import (
     Send,
     check_instructions,
 )
+
+if TYPE_CHECKING:
+    import simpy
 
 Order = TypeVar("Order", int, Cores)
 
@@ -78,7 +80,7 @@ class Drs(Schedule):
 
     def dispatch(
         self,
-        env: simpy.Environment,
+        env: "simpy.Environment",
         registers: Registers,
         computing: Sequence[bool],
         cores: int,

@@ -1,9 +1,9 @@
 """Static schedule: sequence b belongs to core b mod cores, whether or not the others compute."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
-import simpy
 
 from carsim.schedule.base import (
     REPLAYS,
@@ -16,6 +16,9 @@ from carsim.schedule.base import (
     check_instructions,
     slots_per_core,
 )
+
+if TYPE_CHECKING:
+    import simpy
 
 
 class Static(Schedule):
@@ -36,7 +39,7 @@ class Static(Schedule):
 
     def dispatch(
         self,
-        env: simpy.Environment,
+        env: "simpy.Environment",
         registers: Registers,
         computing: Sequence[bool],
         cores: int,

@@ -18,14 +18,15 @@ from carsim.yaml_file import parse_yaml
 
 
 def front_plot(folder: str) -> Plot:
-    """The points of a sweep and their front; every mark carries the number of its point.
+    """The points of a sweep over its first two objectives; marks carry the numbers of points.
 
     Raises:
         InputError: No store of a sweep.
     """
     study = read_study(_folder(folder))
     points = study.counted if len(study.front) else study.fitting
-    return pareto_plot(study.name, points, study.front, study.objectives, study.axes[0])
+    plot = pareto_plot(study.name, points, study.front, study.objectives, study.axes[0])
+    return replace(plot, panels=plot.panels[:1])
 
 
 def opened(state: State, ordinal: int) -> State:

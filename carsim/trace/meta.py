@@ -55,7 +55,11 @@ _Text = Annotated[str, StringConstraints(min_length=1)]
 
 class _Model(BaseModel):
     model_config = ConfigDict(
-        frozen=True, strict=True, extra="forbid", ser_json_inf_nan="constants"
+        frozen=True,
+        strict=True,
+        extra="forbid",
+        ser_json_inf_nan="constants",
+        defer_build=True,
     )
 
 

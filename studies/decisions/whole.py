@@ -4,18 +4,20 @@ Model: that of ``carsim.decoder.decode`` under teacher forcing, decision scope `
 are given, a layer sees a whole frame of the layer below, and only replay goes from frame to frame:
 so matrices meet whole frames instead of single tokens, and a clip takes a fifth of the time. Under
 the rule of FastCar the decisions are those of the step-by-step decoder but for rounding (tests hold
-the two together). Simplification: one row at a time, without the left padding that the other hides.
+the two together). Weights may be rounded and have an arithmetic of their own. Simplification: one
+row at a time, without the left padding that the other hides.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from carsim.decoder.layers import rms_norm, rotate, swiglu
+from carsim.decoder.decode import mlp
+from carsim.decoder.layers import rms_norm, rotate
 from carsim.decoder.model import Model
 from carsim.decoder.structures import Array, Config, Weights, rotary_table, stack_weights
 from carsim.policy import Dense, Streaming
@@ -25,6 +27,10 @@ _BLOCK = 128  # queries at a time: their scores stay in a processor's cache
 Bools = NDArray[np.bool_]
 Memory = dict[Any, Any]
 """A rule's own notes during one decoding."""
+
+Attend = Callable[[int, Array, Array, Array], Array]
+"""Attention of the newest positions, [n, H * hd], from the layer, their rotated queries [n, H, hd],
+and the keys and values of all positions, [P, KV, hd]; it may write values."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,16 +72,25 @@ class Seen:
     @cached_property
     def fresh(self) -> Array:
         """What the MLP would put out, [N, d]."""
-        return swiglu(self.u, self.weights.w_gate_up[self.layer], self.weights.w_down[self.layer])
+        return mlp(self.weights, self.layer, self.u)
 
-    def hold(self, computes: Bools) -> None:
-        """Compute some places, bool[N], and hold their outputs and inputs from now on."""
+    def hold(self, computes: Bools) -> Array:
+        """Compute some places, bool[N], and hold their outputs and inputs from now on.
+
+        Returns:
+            What the layer adds, [N, d]: fresh outputs, and held ones of the other places.
+        """
+        out = self.held.copy()
+        if not computes.any():
+            return out
         if "fresh" in self.__dict__:
             made = self.fresh[computes]
         else:
-            gate_up, down = self.weights.w_gate_up[self.layer], self.weights.w_down[self.layer]
-            made = swiglu(self.u[computes], gate_up, down)
-        self.held[computes], self.u_held[computes] = made, self.u[computes]
+            made = mlp(self.weights, self.layer, self.u[computes])
+        out[computes] = made
+        self.held[computes] = self.weights.arithmetic.held(made)
+        self.u_held[computes] = self.u[computes]
+        return out
 
 
 class Rule(Protocol):
@@ -106,11 +121,17 @@ class Decoded:
 
 
 class Decoder:
-    """A model made ready for one shape of video."""
+    """A model made ready for one shape of video.
 
-    def __init__(self, model: Model, config: Config) -> None:
+    Args:
+        model: Weights and embeddings.
+        config: Shapes and arithmetic.
+        weights: The model's in another precision; as they are, if left out.
+    """
+
+    def __init__(self, model: Model, config: Config, weights: Weights | None = None) -> None:
         self.config = config
-        self._weights: Weights = stack_weights(config, model.arrays)
+        self._weights: Weights = weights or stack_weights(config, model.arrays)
         self._arrays = {
             name: model.arrays[name].astype(config.dtype)
             for name in ("embed_text", "embed_visual", "begin")
@@ -122,7 +143,7 @@ class Decoder:
         prompt: bytes,
         codes: NDArray[np.int64],
         *,
-        attention: Dense | Streaming | None = None,
+        attention: Dense | Streaming | Attend | None = None,
         look: Callable[[Seen], None] | None = None,
     ) -> Decoded:
         """Decode one row.
@@ -131,7 +152,7 @@ class Decoder:
             rule: What replays; None replays nothing.
             prompt: At least one byte.
             codes: int64[S], the tokens of the clip; step s is fed token s - 1.
-            attention: Which keys are attended to; all, if left out.
+            attention: Which keys are attended to, or how; all, if left out.
             look: Shown every layer of every frame after the first.
         """
         config, weights, shape = self.config, self._weights, self.config.geometry
@@ -147,6 +168,11 @@ class Decoder:
         replay = np.zeros(score.shape, bool)
         hidden = np.empty((config.n_steps, shape.hidden_size), dtype)
         memory: Memory = {}
+        attend_to: Attend
+        if callable(attention):
+            attend_to = attention
+        else:
+            attend_to = partial(_attend_in_any_layer, attention or Dense())
         for frame in range(config.n_frames):
             begin, end = first + frame * n if frame else 0, first + (frame + 1) * n
             x, steps = x_all[begin:end], slice(frame * n, (frame + 1) * n)
@@ -155,11 +181,15 @@ class Decoder:
                 k, v = keys[layer, :end], values[layer, :end]
                 turn = cos[begin:end], sin[begin:end]
                 q, q_rotated, k[begin:], v[begin:] = self.project(x, layer, turn)
-                x = x + attend(q_rotated, k, v, attention or Dense()) @ weights.w_out[layer]
+                attended = weights.arithmetic.entering(
+                    "out", layer, attend_to(layer, q_rotated, k, v)
+                )
+                x = x + attended @ weights.w_out[layer]
                 u = rms_norm(x, weights.ln_mlp[layer], config.rms_eps)
                 if frame == 0:
-                    out = swiglu(u, weights.w_gate_up[layer], weights.w_down[layer])
-                    held[layer], u_held[layer] = out[first:], u[first:]
+                    out = mlp(weights, layer, u)
+                    held[layer] = weights.arithmetic.held(out[first:])
+                    u_held[layer] = u[first:]
                 else:
                     seen = Seen(
                         frame,
@@ -183,8 +213,7 @@ class Decoder:
                         replay[steps, layer], scored = rule.decide(seen, memory)
                         if scored is not None:
                             score[steps, layer] = scored
-                    seen.hold(~replay[steps, layer])
-                    out = held[layer]
+                    out = seen.hold(~replay[steps, layer])
                 u_before[layer] = u[-n:]
                 x = x + out
             hidden[steps] = rms_norm(x[-n:], weights.ln_final, config.rms_eps)
@@ -202,10 +231,13 @@ class Decoder:
         """
         shape, weights = self.config.geometry, self._weights
         normed = rms_norm(x, weights.ln_attn[layer], self.config.rms_eps)
+        normed = weights.arithmetic.entering("qkv", layer, normed)
         heads = (normed @ weights.w_qkv[layer]).reshape(len(x), -1, shape.head_dim)
         rotated = rotate(heads[:, : -shape.n_kv_heads], *turn)
         q, k = np.split(rotated, [shape.n_heads], axis=1)
-        return heads[:, : shape.n_heads], q, k, heads[:, -shape.n_kv_heads :]
+        v = heads[:, -shape.n_kv_heads :]
+        kept = weights.arithmetic.cached
+        return heads[:, : shape.n_heads], q, kept(k), kept(v)
 
     def _embed(self, prompt: bytes, codes: NDArray[np.int64]) -> tuple[Array, NDArray[np.int64]]:
         """What is fed, [P + S, d], and the codes fed in each step, int64[S]."""
@@ -213,6 +245,12 @@ class Decoder:
         fed = np.concatenate([[-1], codes[: steps - 1]])
         video = np.concatenate([arrays["begin"][None], arrays["embed_visual"][fed[1:]]])
         return np.concatenate([arrays["embed_text"][list(prompt)], video]), fed
+
+
+def _attend_in_any_layer(
+    attention: Dense | Streaming, layer: int, q: Array, k: Array, v: Array
+) -> Array:
+    return attend(q, k, v, attention)
 
 
 def attend(q: Array, k: Array, v: Array, attention: Dense | Streaming) -> Array:

@@ -110,9 +110,8 @@ class SetDecoder(Decoder):
                     replay[steps, layer], scored = rule.decide(seen, memory)
                     if scored is not None:
                         score[steps, layer] = scored
-                seen.hold(~replay[steps, layer])
                 u_before[layer] = u
-                x = x + held[layer]
+                x = x + seen.hold(~replay[steps, layer])
             hidden[steps] = rms_norm(x, weights.ln_final, config.rms_eps)
         return Decoded(hidden, score, replay, fed_rows.keys, fed_rows.values)
 

@@ -49,7 +49,7 @@ SWEEPS: dict[str, dict[str, Any]] = {
         "design": str(ROOT / "configs" / "u280_compute_bound.yaml"),
         "axes": {
             "machine.cores": [6, 8],
-            "policy.tau": [0.5, 1.2, 1.9, 2.4, 2.7, 3.3, 4.25, 4.8, 5.6, 6.2],
+            "policy.tau": {"range": {"from": 0.06, "to": 6.0, "step": 0.06}},
             "policy.schedule": ["static", "drs"],
             "policy.decision_scope": ["row", "pair", "batch"],
         },
@@ -58,17 +58,20 @@ SWEEPS: dict[str, dict[str, Any]] = {
         "design": str(ROOT / "configs" / "zcu102_16gb.yaml"),
         "axes": {
             "machine.cores": [1, 2, 3, 4, 5, 6],
-            "policy.tau": {"range": {"from": 0.1, "to": 2.0, "step": 0.1}},
+            "policy.tau": {"range": {"from": 0.01, "to": 2.0, "step": 0.01}},
         },
         "allow_misfit": True,
     },
     "arrays": {
         "design": str(ROOT / "configs" / "zcu102_16gb.yaml"),
-        "axes": {"machine.array.cols": {"range": {"from": 16, "to": 135, "step": 1}}},
+        "axes": {
+            "machine.array.cols": {"range": {"from": 16, "to": 135, "step": 1}},
+            "machine.vector.lanes": {"range": {"from": 8, "to": 17, "step": 1}},
+        },
         "allow_misfit": True,
     },
 }
-"""Sweeps of 120 points: 60, 20 and one to a hardware."""
+"""Sweeps of 1,200 points: 600, 200 and one to a hardware."""
 
 ROWS = (8, 16, 32)
 """Rows that the decoder takes at a time."""
@@ -98,8 +101,10 @@ def process(arguments: list[str]) -> Process:
         SystemExit: It failed.
     """
     begun = time.perf_counter()
+    # Modules are compiled once, as where carsim is installed.
+    keeps = {name: it for name, it in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     with subprocess.Popen(
-        [sys.executable, *arguments], cwd=ROOT, stdout=subprocess.PIPE, text=True
+        [sys.executable, *arguments], cwd=ROOT, env=keeps, stdout=subprocess.PIPE, text=True
     ) as child:
         assert child.stdout is not None
         output = child.stdout.read()
@@ -193,6 +198,12 @@ def decoder(*arguments: str) -> list[Figures]:
     return found
 
 
+def drawn() -> Figures:
+    """Points of drawn designs, by ``drawn.py``."""
+    found: Figures = json.loads(process([str(HERE / "drawn.py")]).output)
+    return found
+
+
 def in_folder(measure: Callable[[Path], Figures]) -> Callable[[], Figures]:
     """Measure in a temporary folder."""
 
@@ -225,6 +236,7 @@ LONG = SHORT | {
     "large": lambda: point("--frames", 64, "--batch", 32),
     "capture": in_folder(lambda folder: capture(folder, frames=3, clips=1)),
     "sweep": in_folder(sweep),
+    "drawn": drawn,
     "tile_point": lambda: point("--fidelity", "tile"),
 }
 """What is kept."""

@@ -74,6 +74,10 @@ def print_report(found: Figures) -> None:
             cells = (f"{run['wall_s']:.1f}", *(f"{rate:.0f}" for rate in rates))
             table.add_row(name, str(run["points"]), *cells)
         console.print(table)
+    if "drawn" in found:
+        table = Table(*found["drawn"], title="Drawn designs")
+        table.add_row(*(f"{figure:,.4g}" for figure in found["drawn"].values()))
+        console.print(table)
     if "decoder_rows" in found:
         table = Table("rows", "matrix products", "first, last step", title="Decoder")
         for rows, steps in found["decoder_rows"].items():

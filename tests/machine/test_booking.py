@@ -27,7 +27,7 @@ def test_a_product_is_booked_on_all_of_its_cores() -> None:
 
 
 def test_vector_work_before_the_array_takes_its_time() -> None:
-    # QKV: the norm of two rows of 32, one cycle, then two products of two. Both on each core.
+    # QKV: the norm of two rows of 32, one cycle, and two products of two, on each core.
     qkv = Phases(ideal_hardware()).qkv(None)
     assert (qkv.compute_cycles, qkv.busy_cycles) == (1 + 2 + 2, 2 * (1 + 2 + 2))
     # With one lane and memory that is never waited for, the norm takes a cycle for each of its
@@ -59,8 +59,9 @@ def test_a_central_schedule_hands_sequences_over_and_back() -> None:
 
 
 def test_replays_are_booked_on_the_cores_that_are_free() -> None:
-    # Nobody computes: each core adds 2 x 32 elements in a cycle, 4 x 64 bytes in and out.
-    # With two of four computing, one on each core, no core is free: the sums are beside the array.
+    # Nobody computes: each core adds 2 x 32 elements in a cycle; 4 x 64 bytes go into a buffer and
+    # out of it. With two of four computing, one on each core, no core is free: the sums are beside
+    # the array.
     phases = Phases(ideal_hardware())
     none, half = (
         phases.mlp(SCHEDULES["static"], MlpCases(np.array([row], bool), None))

@@ -35,6 +35,20 @@ def test_bytes_read_are_kept_keys_and_values_and_the_policys_own() -> None:
     assert sum(totals.dram_bytes) == 4 * of_row
 
 
+def test_reads_of_fewer_heads_than_the_machines_are_called_head_mapped() -> None:
+    """Those alone that run as they were recorded; what follows from the context has all heads."""
+    own = "policy.attention={kind: draft, block_tokens: 4, keep: 0.5}"
+    trace = draft_trace(HALF)
+    more = tiny_design(own, "model.body.n_heads=8", "model.body.n_kv_heads=8")
+    labels = {row.variant.key: row.batches.label for row in run(more, [trace]).rows}
+    assert any("draft" in key for key in labels)
+    for key, label in labels.items():
+        mapped = label.endswith("; head-mapped: 4 key heads stand for 8")
+        assert mapped == ("draft" in key or key == "bound"), key
+    alike = run(tiny_design(own), [trace])
+    assert not any("head-mapped" in row.batches.label for row in alike.rows)
+
+
 def test_the_capacity_counts_pooled_keys() -> None:
     design, video = tiny_design("policy.attention.kind=draft"), Video(3, 16, 5)
     held = {content.content: content.nbytes for content in contents(design, video)}

@@ -152,7 +152,7 @@ def test_the_front_on_paper_is_a_line_that_no_point_is_below(folder: Path) -> No
         ({"objectives": {"busy": "max"}}, "The most cores busy: "),
         (
             {"objectives": None},
-            "the least time per video (seconds_per_video), the least energy per video (energy_per",
+            "the least time per video (seconds_per_video), the least energy per video (energy",
         ),
     ],
 )

@@ -56,10 +56,15 @@ def plotly(plot: Plot) -> Json:
             horizontal["anchor"] = f"y{suffix}"
         else:
             horizontal["domain"] = domain
+            if plot.shares != "y":
+                vertical["anchor"], horizontal["anchor"] = f"x{suffix}", f"y{suffix}"
         layout[f"xaxis{x_axis}"] = horizontal
         layout.setdefault(f"yaxis{y_axis}", vertical)
         axes = {"xaxis": f"x{x_axis}", "yaxis": f"y{y_axis}"}
         data += [_trace(series, panel) | axes for series in panel.series]
+        for trace in data[: -len(panel.series)]:  # one entry of the legend for all panels
+            for own in data[-len(panel.series) :]:
+                own["showlegend"] &= own["name"] != trace["name"]
         layout["shapes"] += [_vertical(at, f"x{x_axis}") for at in panel.verticals]
     return {"data": data, "layout": layout}
 

@@ -1,0 +1,70 @@
+"""The SimPy machine as the judge of the solver: one drawn phase of a run, on both rungs.
+
+Tests hold the two together on drawn machines; this holds them together on the designs that a user
+really explores, where tests have not been. Compared is what the solver promises to the bit
+(:func:`carsim.machine.solver.is_exact`); of other phases it promises nothing.
+"""
+
+from dataclasses import fields
+
+import numpy as np
+
+from carsim.machine import solver
+from carsim.machine.batches import Batches
+from carsim.machine.phase import Outcome, Phase, outcome
+from carsim.machine.phases import AttendCases, MlpCases
+from carsim.machine.plan import Plan
+from carsim.machine.simulate import LAYER_PHASES
+
+
+def disagreement(plan: Plan, batches: Batches, seed: int) -> str | None:
+    """What the two rungs find differently in one phase of a run; None if nothing.
+
+    Args:
+        plan: The policy on its machine.
+        batches: Its decisions.
+        seed: Draws kind of phase, step, layer and batch.
+    """
+    from carsim.machine import parts
+
+    rng = np.random.default_rng(seed)
+    name = LAYER_PHASES[rng.integers(len(LAYER_PHASES))]
+    at = tuple(int(rng.integers(size)) for size in batches.replay.shape[:3])
+    phase = _phase(plan, batches, name, at)
+    if not solver.is_exact(phase).all():
+        return None
+    solved, simulated = (outcome(phase, rung(phase)) for rung in (solver.solve, parts.simulate))
+    for each in fields(Outcome):
+        ours, theirs = (getattr(found, each.name) for found in (solved, simulated))
+        if (ours != theirs).any():
+            return (
+                f"the solver finds {each.name} {ours.tolist()} and the SimPy machine "
+                f"{theirs.tolist()} for phase {name} of (batch, step, layer) {at}"
+            )
+    return None
+
+
+def _phase(plan: Plan, batches: Batches, name: str, at: tuple[int, ...]) -> Phase:
+    """One phase of the layer-step (batch, step, layer)."""
+    phases, step = plan.phases, at[1]
+    scored = bool(plan.scored[step])
+    rule = plan.rule if scored else None
+    if name == "qkv":
+        return phases.qkv_phase(rule)
+    if name == "output":
+        return phases.output_phase(rule)
+    window = plan.hw.design.model.body.window_of(at[2])
+    cases = plan.reads(window).take(np.array([step]))
+    if batches.reads is not None and plan.attention.records:
+        attended, runs = (each[at][None] for each in batches.reads)
+        cases = AttendCases(attended, runs, cases.contexts)
+    outside = plan.aligned_outside(window)
+    if name == "attention":
+        outside = outside and rule is not None
+        return phases.attention_phase(rule, cases, plan.attention, outside, plan.frame_steps)
+    attention = phases.attention(rule, cases, plan.attention, outside, plan.frame_steps)
+    known = plan.known_cycles(attention.cycles, int(phases.output(rule).cycles[0]))
+    computing = ~batches.replay[at][None, plan.groups(scored)[0]]
+    return phases.mlp_phase(
+        plan.schedule_of(scored), MlpCases(computing, known if scored else None), plan.rule
+    )

@@ -1,0 +1,402 @@
+"""What the league's README says of its results, and the figures."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+
+from carsim.report.figures import style as plots
+from studies.league.cells import CLIPS
+from studies.league.machines import DESIGNS, FRAMES, INTERLEAVED, SEPARATE
+from studies.league.measured import DENSE, REPLAY, front, interval
+from studies.run import quoted
+from studies.table import markdown
+
+COLOURS = {
+    DENSE: plots.BLACK,
+    REPLAY: plots.BLACK,
+    "window": plots.GREY,
+    "draft": plots.BLUE,
+    "LSH": plots.VERMILION,
+    "quantised": plots.ORANGE,
+    "TempCache": plots.GREEN,
+    "AnnCA": plots.SKY,
+    "W4": plots.PURPLE,
+}
+AFFORDED = (0.02, 0.2)
+"""Losses over dense decoding that a user may afford, nats a token."""
+
+LONG_RUN = 300
+"""Keys, from which on a cache is read in one piece."""
+
+TICKS = (0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2)
+"""Of the losses."""
+
+BIT_ASIC = "asic_28nm"
+"""Its arrays multiply 4 bits: dense decoding is W4A4 there, and losses are those over it."""
+
+
+def joined(folder: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Quality, and machines with the quality and gains of each row."""
+    quality = pd.read_csv(folder / "quality.csv", keep_default_na=False, na_values=[""])
+    table = pd.read_csv(folder / "machines.csv")
+    plain = table[table["contestant"] == DENSE].set_index(["machine", "frames"])
+    base = plain[plain["layout"] == SEPARATE].loc[
+        list(zip(table["machine"], table["frames"], strict=True))
+    ]
+    table["gain"] = base["seconds"].to_numpy() / table["seconds"]
+    table["joules_gain"] = base["joules"].to_numpy() / table["joules"]
+    table["attention_gain"] = base["attention_s"].to_numpy() / table["attention_s"]
+    table["holds"] = table["memory_fits"].astype(bool) & _builds(table)
+    columns = ["contestant", "family", "strength", "replays", "excess", "density", "run_tokens"]
+    table = table.merge(quality[columns], on="contestant", how="left")
+    same = (table["machine"] == BIT_ASIC) & table["family"].str.startswith("W4")
+    return quality, table[~same]
+
+
+def _builds(table: pd.DataFrame) -> "pd.Series[bool]":
+    """Whether a chip has room for a contestant: at the shortest length, nothing but memory lacks.
+
+    Longer videos need larger buffers of activations, in all rows alike.
+    """
+    short = table[table["frames"] == table["frames"].min()]
+    lacks = short["misfit"].fillna("").str.split("; ")
+    only_memory = lacks.map(lambda lines: all(not x or x.startswith("memory ") for x in lines))
+    off = short[~only_memory][["machine", "contestant"]].itertuples(index=False, name=None)
+    unbuilt = set(off)
+    keys = zip(table["machine"], table["contestant"], strict=True)
+    return pd.Series([key not in unbuilt for key in keys], index=table.index)
+
+
+def write(folder: Path) -> None:
+    """Draw the figures, and quote the numbers in the README."""
+    quality, table = joined(folder)
+    checked = pd.read_csv(folder / "longer.csv")
+    with plots.style():
+        for name in DESIGNS:
+            draw(folder / f"{name}.png", name, table)
+    readme = folder / "README.md"
+    if not readme.exists():
+        return
+    text = readme.read_text(encoding="utf-8")
+    readme.write_text(quoted(text, numbers(quality, table, checked)), encoding="utf-8")
+
+
+def numbers(quality: pd.DataFrame, table: pd.DataFrame, checked: pd.DataFrame) -> dict[str, str]:
+    """Text by name, as :func:`studies.run.quoted` takes it."""
+    return {
+        "answer": answer(quality, table),
+        "pays": who_pays(table),
+        "quality": of_quality(quality),
+        "gains": of_gains(table, replays=False),
+        "gains_replay": of_gains(table, replays=True),
+        "joules": of_joules(table),
+        "capacity": of_capacity(table),
+        "gathers": of_gathers(table),
+        "longer": of_longer(checked),
+    }
+
+
+# ------------------------------------------------------------------- tables
+
+
+def _plain(quality: pd.DataFrame) -> pd.DataFrame:
+    return quality[~quality["replays"] & (quality["floor"].fillna("") == "")]
+
+
+def of_quality(quality: pd.DataFrame) -> str:
+    """Loss, recall and density of every policy alone, its floor, and what replay adds."""
+    by_name = quality.set_index("contestant")
+    rows = []
+    for name, row in _plain(quality).set_index("contestant").iterrows():
+        floor = f"{name}, random keys"
+        with_replay = by_name.loc[REPLAY if name == DENSE else f"{name} + replay"]
+        added = interval(with_replay, "added")
+        rows.append(
+            [
+                str(name),
+                f"{row['density']:.0%}".replace("%", " %"),
+                f"{row['recall']:.0%}".replace("%", " %"),
+                "" if name == DENSE else interval(row, "excess").text(),
+                f"{by_name.loc[floor, 'excess']:+.3f}" if floor in by_name.index else "",
+                f"{with_replay['ratio']:.0%}".replace("%", " %"),
+                added.text(),
+            ]
+        )
+    header = [
+        "policy", "keys read", "recall", "loss over dense", "by chance", "replayed",
+        "replay adds",
+    ]  # fmt: skip
+    return markdown(header, rows)
+
+
+def _ordered(table: pd.DataFrame, *, replays: bool) -> list[str]:
+    chosen = table[(table["replays"] == replays) & (table["contestant"] != DENSE)]
+    return list(dict.fromkeys(chosen["contestant"]))
+
+
+def _cell(table: pd.DataFrame, key: Sequence[object], column: str, text: str) -> str:
+    found = table[
+        (table["machine"] == key[0]) & (table["frames"] == key[1])
+        & (table["contestant"] == key[2]) & (table["layout"] == SEPARATE)
+    ]  # fmt: skip
+    return text.format(found[column].iloc[0]) if len(found) else ""
+
+
+def of_gains(table: pd.DataFrame, *, replays: bool) -> str:
+    """Gain in time over dense decoding on each machine and length."""
+    header = ["policy", *(f"{name}, {n}" for name in DESIGNS for n in FRAMES)]
+    rows = [
+        [who, *(_cell(table, (name, n, who), "gain", "{:.2f}") for name in DESIGNS for n in FRAMES)]
+        for who in _ordered(table, replays=replays)
+    ]
+    dense = [_cell(table, (m, n, DENSE), "seconds", "{:.4g} s") for m in DESIGNS for n in FRAMES]
+    return markdown(header, [["dense", *dense], *rows])
+
+
+def of_joules(table: pd.DataFrame) -> str:
+    """Joules a video, and the gain of the middle strengths."""
+    wanted = [
+        DENSE, "window 256", "draft 0.25", "LSH 4 bit", "quantised 0.25", "TempCache 0.8", "W4A4",
+        REPLAY, "draft 0.25 + replay", "W4A4 + draft 0.25 + replay",
+    ]  # fmt: skip
+    header = ["policy", *(f"{name}, {n}" for name in DESIGNS for n in (8, 64))]
+    rows = [
+        [who, *(_cell(table, (m, n, who), "joules", "{:,.0f}") for m in DESIGNS for n in (8, 64))]
+        for who in wanted
+    ]
+    return markdown(header, rows)
+
+
+def most_frames(table: pd.DataFrame, name: str, who: str) -> float:
+    """Frames at which the memory of a machine is full, by the bytes at 32 and 64 frames.
+
+    Bytes grow with the frames by the same amount each; infinite where they do not grow.
+    """
+    rows = table[
+        (table["machine"] == name) & (table["contestant"] == who) & (table["layout"] == SEPARATE)
+    ].set_index("frames")
+    used = rows["used_gb"]
+    first, last = sorted(used.index)[-2:]
+    growth = (used[last] - used[first]) / (last - first)
+    if growth < 1e-6:
+        return float("inf") if used[last] <= rows["usable_gb"].iloc[0] else 0.0
+    return float(max(0.0, last + (rows["usable_gb"].iloc[0] - used[last]) / growth))
+
+
+def of_capacity(table: pd.DataFrame) -> str:
+    """What is held, and how long a video fits, for policies that give something up."""
+    rows = []
+    for who in [
+        DENSE, "window 256", "draft 0.25", "LSH 4 bit", "quantised 0.25", "TempCache 0.95",
+        "TempCache 0.8", "TempCache 0.5", "AnnCA 8 bit", "W4A4", "W4A4 + TempCache 0.8",
+    ]:  # fmt: skip
+        held = [_cell(table, ("zcu102_16gb", n, who), "held", "{:.0%}") for n in FRAMES]
+        ran = set(table.loc[table["contestant"] == who, "machine"])
+        frames = [
+            _frames_text(most_frames(table, name, who)) if name in ran else "" for name in DESIGNS
+        ]
+        rows.append([who, *(each.replace("%", " %") for each in held), *frames])
+    return markdown(["policy", *(f"held, {n}" for n in FRAMES), *DESIGNS], rows)
+
+
+def _frames_text(frames: float) -> str:
+    """Whole frames; nothing is said of videos longer than any that ran."""
+    return f"over {FRAMES[-1]}" if frames > FRAMES[-1] else f"{np.floor(frames):.0f}"
+
+
+def of_gathers(table: pd.DataFrame) -> str:
+    """Time of attention beside the share of keys that is read, where keys are gathered."""
+    rows = []
+    part = table[(table["frames"] == 8) & ~table["replays"].astype(bool)]
+    for who in _ordered(part[part["layout"] == INTERLEAVED], replays=False):
+        some = part[part["contestant"] == who]
+        first = some.iloc[0]
+        row = [who, f"{first['density']:.0%}".replace("%", " %"), f"{first['run_tokens']:.1f}"]
+        for name in DESIGNS:
+            of_machine = some[some["machine"] == name].set_index("layout")
+            shares = (1 / of_machine["attention_gain"]).reindex([SEPARATE, INTERLEAVED])
+            row.append(" / ".join(f"{share:.0%}".replace("%", "") for share in shares) + " %")
+        rows.append(row)
+    return markdown(["policy", "keys read", "keys a run", *DESIGNS], rows)
+
+
+def of_longer(checked: pd.DataFrame) -> str:
+    """The rule held against real decoding of 32 frames."""
+    means = checked.groupby("contestant", sort=False).mean(numeric_only=True)
+
+    def pair(row: "pd.Series[float]", what: str, text: str) -> str:
+        shown = f"{text.format(row[what])} ({text.format(row[f'{what}_by_rule'])})"
+        return shown.replace("%", " %")
+
+    rows = [
+        [
+            str(name),
+            pair(row, "density", "{:.0%}"),
+            pair(row, "run_tokens", "{:.1f}") if row["run_tokens"] < LONG_RUN else "",
+            pair(row, "held_most", "{:.0%}"),
+            pair(row, "ratio", "{:.0%}") if row["ratio"] else "",
+            f"{row['recall']:.0%}".replace("%", " %"),
+            f"{row['excess']:+.3f}" if row["excess"] else "",
+        ]
+        for name, row in means.iterrows()
+    ]
+    header = [
+        "policy", "keys read (rule)", "keys a run (rule)", "held (rule)", "replayed (rule)",
+        "recall", "loss over dense",
+    ]  # fmt: skip
+    return markdown(header, rows)
+
+
+def best(table: pd.DataFrame, name: str, frames: int, afforded: float) -> "pd.Series[float]":
+    """The fastest contestant on a machine within a loss: of those that fit, or else of all."""
+    part = table[
+        (table["machine"] == name) & (table["frames"] == frames)
+        & (table["layout"] == SEPARATE) & (table["excess"] <= afforded)
+    ]  # fmt: skip
+    fitting = part[part["holds"]]
+    return (fitting if len(fitting) else part).sort_values("seconds").iloc[0]
+
+
+def who_pays(table: pd.DataFrame) -> str:
+    """The fastest within a loss, by machine and length, beside attention's share of the time."""
+    rows = []
+    for name in DESIGNS:
+        for frames in FRAMES:
+            dense = _of(table, DENSE, name, frames)
+            row = [
+                name if frames == FRAMES[0] else "",
+                str(frames),
+                _percent(dense["attention_s"] / dense["seconds"]),
+                "yes" if dense["holds"] else "no",
+            ]
+            for afforded in AFFORDED:
+                found = best(table, name, frames, afforded)
+                loss = round(found["excess"], 3) + 0.0  # no minus before zero
+                text = f"{found['contestant']}: {found['gain']:.2f} ({loss:+.3f})"
+                row.append(text + ("" if found["holds"] else ", fits not"))
+            rows.append(row)
+    header = ["machine", "frames", "attention", "dense fits"]
+    return markdown([*header, *(f"within {x:g} nats" for x in AFFORDED)], rows)
+
+
+def _of(table: pd.DataFrame, who: str, name: str, frames: int) -> "pd.Series[float]":
+    """One contestant on one machine."""
+    found = table[
+        (table["machine"] == name) & (table["frames"] == frames)
+        & (table["contestant"] == who) & (table["layout"] == SEPARATE)
+    ]  # fmt: skip
+    return found.iloc[0]
+
+
+def _percent(share: float) -> str:
+    return f"{share:.0%}".replace("%", " %")
+
+
+WINDOW, FEW, THREE, SEARCH, MERGED = (
+    "window 512",
+    "draft 0.1",
+    "W4A4 + draft 0.25 + replay",
+    "quantised 0.25",
+    "TempCache 0.5",
+)
+"""What the first paragraph names."""
+
+
+def answer(quality: pd.DataFrame, table: pd.DataFrame) -> str:
+    """The first paragraph."""
+    losses = quality.set_index("contestant")
+    replay = interval(losses.loc[REPLAY], "excess").text(" nats")
+    skips = losses.loc[f"{REPLAY}, random skips", "excess"]
+    stock, *others = DESIGNS
+
+    def gain(who: str, name: str, frames: int) -> str:
+        return f"{_of(table, who, name, frames)['gain']:.2f}"
+
+    def gains(frames: int) -> str:
+        *first, last = (gain(FEW, name, frames) for name in others)
+        return f"{', '.join(first)} and {last}"
+
+    def share(name: str) -> str:
+        dense = _of(table, DENSE, name, FRAMES[0])
+        return f"{_percent(dense['attention_s'] / dense['seconds'])} on `{name}`"
+
+    def fits(name: str) -> str:
+        merged, dense = (_frames_text(most_frames(table, name, who)) for who in (MERGED, DENSE))
+        return f"{merged} instead of {dense} frames on `{name}`"
+
+    alone = table[~table["replays"].astype(bool) & ~table["family"].str.startswith("W4")]
+    at_stock = alone[(alone["machine"] == stock) & (alone["frames"] == FRAMES[0])]
+    slow = [f"`{n}`" for n in DESIGNS if _of(table, SEARCH, n, FRAMES[0])["gain"] < 1]
+    return " ".join(
+        [
+            "**Finding.** Who pays follows from attention's share of the time.",
+            f"It is {share(stock)} at 8 frames: no policy of attention gains more than",
+            f"{_percent(at_stock['gain'].max() - 1)} there, replay {gain(REPLAY, stock, 8)} times,",
+            f"for {replay}, more than as many random skips cost ({skips:.3f}).",
+            "Where more sequences share the weights",
+            f"({', '.join(share(name) for name in others)}), DraftAttention that reads",
+            f"{_percent(losses.loc[FEW, 'density'])} of the keys gains {gains(8)} times for",
+            f"{losses.loc[FEW, 'excess']:.3f} nats, and {gains(64)} times at 64 frames, by rule,",
+            "where no machine has room for its cache.",
+            "TempCache loses nothing that ten scenes could show, though the twin looks back so",
+            f"little that a window of two frames loses {losses.loc[WINDOW, 'excess']:.3f}; it alone",
+            f"makes room without one: {', '.join(fits(name) for name in DESIGNS)} at theta 0.5.",
+            "A search through keys of 4 bits chooses best, and is slower than dense decoding on",
+            f"{' and '.join(slow)}, for the search.",
+            f"The best three together, DraftAttention, replay and W4A4, gain "
+            f"{gain(THREE, 'zcu102_16gb', 8)} times on `zcu102_16gb`, for",
+            f"{losses.loc[THREE, 'excess']:.3f} nats. Losses are those of 8 frames.",
+        ]
+    )
+
+
+# ------------------------------------------------------------------ figures
+
+
+def draw(path: Path, name: str, table: pd.DataFrame) -> None:
+    """Loss against seconds of a video on one machine, a panel for each length."""
+    own = table[(table["machine"] == name) & (table["layout"] == SEPARATE)]
+    lengths = sorted(own["frames"].unique())
+    title = f"The league on {name}: loss (8 frames, {len(CLIPS)} scenes) against time"
+    title += ", over its own W4A4" if name == BIT_ASIC else ""
+    figure = plots.new_figure(4.2 * len(lengths), 4.6, title, misfit=False)
+    for axes, frames in zip(
+        figure.subplots(1, len(lengths), squeeze=False)[0], lengths, strict=True
+    ):
+        _draw_length(axes, own[own["frames"] == frames])
+        axes.set(title=f"{frames} frames" + ("" if frames == FRAMES[0] else ", by rule"))
+    figure.savefig(path, metadata={"Software": None})
+
+
+def _draw_length(axes: Axes, part: pd.DataFrame) -> None:
+    for (family, replays), line in part.groupby(["family", "replays"], sort=False):
+        colour = next((c for key, c in COLOURS.items() if str(family).startswith(key)), plots.BLACK)
+        fill = "none" if replays else colour
+        style = ":" if replays else "-"
+        ordered = line.sort_values("excess")
+        axes.plot(
+            ordered["seconds"], ordered["excess"], style, color=colour, linewidth=0.8,
+            marker="o", markersize=4, markerfacecolor=fill,
+        )  # fmt: skip
+        misfits = ordered[~ordered["holds"]]
+        axes.plot(misfits["seconds"], misfits["excess"], "x", color=colour, markersize=6)
+        if not replays or family == REPLAY:
+            last = ordered.iloc[-1]
+            below = " + " in str(family)  # what is together lies near W4A4
+            axes.annotate(
+                str(family), (last["seconds"], last["excess"]), color=colour, fontsize=6.5,
+                textcoords="offset points", xytext=(4, -9 if below else 3),
+            )  # fmt: skip
+    best_of = front(part, "seconds", "excess")
+    axes.step(
+        best_of["seconds"], best_of["excess"], where="post", color=plots.LIGHT_GREY, linewidth=3,
+        zorder=0,
+    )  # fmt: skip
+    axes.set_yscale("symlog", linthresh=0.02, linscale=0.6)
+    axes.set_yticks(TICKS, [f"{tick:g}" for tick in TICKS])
+    axes.set_yticks([], minor=True)
+    axes.grid(axis="y")
+    axes.set(xlabel="seconds a video", ylabel="loss over dense, nats a token")

@@ -1,0 +1,303 @@
+"""The league: whole frames decode as step by step under every policy; rules for longer videos."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from study_maker import LAYERS, N_CODES, make_model
+
+from carsim import load_trace
+from carsim.decoder.content import TOKENS_PER_FRAME
+from carsim.decoder.decode import decode_step, prefill
+from carsim.decoder.precision import Arithmetic, Inputs
+from carsim.decoder.recall import mass_kept
+from carsim.decoder.structures import Config, Policy, stack_weights
+from carsim.policy import Ann, AnnCa, Dense, Draft, Streaming, TempCache
+from carsim.trace.file import check_trace
+from carsim.trace.precision import PRODUCTS, Grouped
+from studies.decisions import record, whole
+from studies.decisions.content import ROOT, Row
+from studies.decisions.rules import TasScore, Threshold
+from studies.league import cells, longer, machines, measured, run, tables
+from studies.league.frames import READERS
+from studies.run import quoted
+
+PROMPT = b"abcdefgh"
+TAUS = (0.0, 0.3)
+POLICIES = [
+    Dense(),
+    Streaming(sinks=2, window=7),
+    Draft(block_tokens=4, keep=0.4),
+    Draft(block_tokens=3, keep=0.3, scorer="minmax"),
+    Ann(bits=2, tables=2, sinks=1, window=2),
+    Ann(search="quantised", keep=0.3, sinks=1, window=2),
+    TempCache(theta=0.3),
+    TempCache(theta=0.9),
+    AnnCa(bits=4, tables=1, sinks=0),
+]
+
+
+def config_of(model, tokens_per_frame=9, n_frames=4):
+    return Config(model.geometry, tokens_per_frame, n_frames, dtype="float64")
+
+
+def codes_of(config, seed=0):
+    return np.random.default_rng(seed).integers(0, N_CODES, config.n_steps)
+
+
+def slowly(model, config, policy, codes, weights):
+    """The reference: hidden states, replays, reads, mass and what is held, of one row."""
+    text = model.arrays["embed_text"][list(PROMPT)].astype(config.dtype)[None]
+    state, _ = prefill(config, policy, weights, text, np.ones((1, len(PROMPT)), bool))
+    heads = config.n_steps, LAYERS, config.geometry.n_kv_heads
+    found = {
+        "tokens": np.zeros(heads, int),
+        "runs": np.zeros(heads, int),
+        "mass": np.zeros(heads[:2]),
+        "replay": np.zeros(heads[:2], bool),
+        "held": np.zeros((config.n_frames, LAYERS), int),
+    }
+
+    def note(seen):
+        at = seen.step, seen.layer
+        found["tokens"][at], found["runs"][at] = seen.reads.tokens[:, 0], seen.reads.runs[:, 0]
+        found["mass"][at], found["replay"][at] = mass_kept(seen).mean(), seen.replay[0]
+
+    hidden = []
+    for step in range(config.n_steps):
+        fed = model.arrays["embed_visual"][codes[step - 1]] if step else model.arrays["begin"]
+        x = fed.astype(config.dtype)[None]
+        hidden.append(decode_step(config, policy, weights, state, x, note)[0])
+        found["held"][step // config.tokens_per_frame] = state.kept[:, 0]
+    return found | {"hidden": np.stack(hidden)}
+
+
+def quickly(model, config, policy, codes, weights=None, chance=None):
+    """The same by whole frames."""
+    reader = READERS[policy.attention.kind](policy.attention, config, len(PROMPT), chance)
+    decoder = whole.Decoder(model, config, weights)
+    rule = Threshold(TasScore(policy.rule), policy.tau)
+    decoded = decoder.decode(rule, PROMPT, codes, attention=reader)
+    counted = {name: getattr(reader, name) for name in ("tokens", "runs", "mass", "held")}
+    return counted | {"hidden": decoded.hidden, "replay": decoded.replay}
+
+
+def assert_alike(got, expected, policy):
+    for name in ("hidden", "mass"):
+        assert np.allclose(got[name], expected[name], rtol=0, atol=1e-6), name
+    assert np.array_equal(got["replay"], expected["replay"])
+    assert np.array_equal(got["tokens"], expected["tokens"])
+    if policy.attention.records:
+        assert np.array_equal(got["runs"], expected["runs"])
+        assert np.array_equal(got["held"], expected["held"])
+
+
+@pytest.mark.parametrize("n_kv_heads", [2, 4])
+@pytest.mark.parametrize("attention", POLICIES, ids=repr)
+def test_whole_frames_decode_as_step_by_step(attention, n_kv_heads):
+    model = make_model(n_kv_heads)
+    config = config_of(model)
+    policy = Policy(TAUS, TasScore().rule, attention)
+    codes = codes_of(config)
+    expected = slowly(model, config, policy, codes, stack_weights(config, model.arrays))
+    assert expected["replay"].any()
+    if attention.kind != "dense":
+        assert expected["mass"].min() < 0.99
+    assert_alike(quickly(model, config, policy, codes), expected, policy)
+
+
+@pytest.mark.parametrize("attention", [Dense(), Draft(block_tokens=4, keep=0.4)], ids=repr)
+def test_few_bits_decode_as_step_by_step(attention):
+    model = make_model()
+    config = config_of(model)
+    samples = np.random.default_rng(3).normal(size=(LAYERS, 50, 24))
+    sizes = {"qkv": 16, "out": 16, "gate_up": 16, "down": 24}
+    inputs = {
+        name: Inputs.of(samples[..., : sizes[name]], 4, polish=name == "down") for name in PRODUCTS
+    }
+    weights = replace(
+        stack_weights(config, model.arrays), arithmetic=Arithmetic(inputs, Grouped(bits=4), 8)
+    )
+    policy = Policy(TAUS, TasScore().rule, attention)
+    codes = codes_of(config)
+    expected = slowly(model, config, policy, codes, weights)
+    exact = slowly(model, config, policy, codes, stack_weights(config, model.arrays))
+    assert np.abs(expected["hidden"] - exact["hidden"]).max() > 0.01
+    assert_alike(quickly(model, config, policy, codes, weights), expected, policy)
+
+
+@pytest.mark.parametrize(
+    "attention", [each for each in POLICIES if READERS[each.kind].has_floor], ids=repr
+)
+def test_chance_reads_as_many_keys_as_the_policy(attention):
+    model = make_model()
+    config = config_of(model)
+    policy = Policy((np.inf,) * LAYERS, TasScore().rule, attention)
+    codes = codes_of(config)
+    own, floor, again = (quickly(model, config, policy, codes, None, c) for c in (None, 1, 1))
+    first = slice(None), 0  # of the first layer, whose queries are those of the policy
+    assert np.array_equal(own["tokens"][first], floor["tokens"][first])
+    assert not np.array_equal(own["mass"][first], floor["mass"][first])
+    assert np.array_equal(floor["hidden"], again["hidden"])
+
+
+def kept_by(attention, n_frames, codes, taus=TAUS):
+    """What a trace would hold of a row of so many frames, and its metadata's like."""
+    model = make_model()
+    config = config_of(model, n_frames=n_frames)
+    policy = Policy(taus, TasScore().rule, attention)
+    found = quickly(model, config, policy, codes[: config.n_steps])
+    names = ("replay", "tokens", "runs", "held")
+    return longer.Kept(*(found[name].astype(found[name].dtype) for name in names))
+
+
+RECORDING = [each for each in POLICIES if each.records]
+
+
+@pytest.mark.parametrize("attention", RECORDING, ids=repr)
+def test_longer_videos_are_such_as_a_trace_can_hold(attention):
+    codes = codes_of(config_of(make_model(), n_frames=12))
+    short, real = kept_by(attention, 6, codes), kept_by(attention, 12, codes)
+    made = longer.continued(attention, short, len(PROMPT), 12)
+    decoded = 6 * 9
+    for got, wanted in zip(made, real, strict=True):
+        assert got.shape == wanted.shape
+    for name in ("replay", "tokens", "runs"):
+        same = getattr(made, name)[:decoded], getattr(short, name)
+        assert np.array_equal(*same), name
+    if attention.kind == "draft" or (attention.kind, attention.used.get("search")) == (
+        "ann",
+        "quantised",
+    ):
+        assert np.array_equal(made.tokens, real.tokens)
+    assert not np.array_equal(made.replay[decoded:], short.replay[-decoded:])
+    like = load_trace("vilau_8f_pair")
+    meta = like.meta.model_copy(
+        update={"tokens_per_frame": 9, "decoded": make_model().geometry, "prompt_tokens": 8}
+    )
+    who = cells.Contestant("x", attention=attention, replays=True)
+    trace = machines.trace_of(who, [made, made], [len(PROMPT)] * 2, replace(like, meta=meta))
+    check_trace(trace, "made")  # raises where a policy could not have read or held so much
+    assert trace.n_frames == 12
+
+
+@pytest.mark.parametrize("attention", [Dense(), Streaming(sinks=2, window=12)], ids=repr)
+def test_what_needs_no_records_is_exact_in_longer_videos(attention):
+    codes = codes_of(config_of(make_model(), n_frames=8))
+    made = longer.continued(attention, kept_by(attention, 4, codes), len(PROMPT), 8)
+    real = kept_by(attention, 8, codes)
+    for name in ("tokens", "runs", "held"):
+        assert np.array_equal(getattr(made, name), getattr(real, name)), name
+
+
+def cells_table():
+    """Two scenes, of which the second is harder for all alike."""
+    losses = {
+        ("dense", "", False, ""): 1.0,
+        ("draft", "0.25", False, ""): 1.25,
+        ("draft", "0.25", False, "keys"): 2.0,
+        ("replay", "", True, ""): 1.5,
+        ("replay", "", True, "skips"): 1.625,
+        ("draft", "0.25", True, ""): 1.5,
+    }
+    who = [
+        (cells.Contestant(family, strength, replays=replays, floor=floor), loss)
+        for (family, strength, replays, floor), loss in losses.items()
+    ]
+    return pd.DataFrame(
+        {"contestant": each.name, "family": each.family, "strength": each.strength}
+        | {"replays": each.replays, "floor": each.floor, "clip": clip, "nats": loss + harder}
+        | dict.fromkeys(measured.MEANS, 0.5)
+        for each, loss in who
+        for clip, harder in (("still_0", 0.0), ("fast_0", 2.0))
+    )
+
+
+def test_losses_are_held_against_the_right_contestant():
+    found = measured.quality(cells_table()).set_index("contestant")
+    assert found.loc["dense", ["nats", "excess"]].tolist() == [2.0, 0.0]
+    assert found.loc["draft 0.25", "excess"] == 0.25
+    assert found.loc["draft 0.25", "excess_low"] == 0.25  # both scenes differ alike
+    assert found.loc["draft 0.25", "over_chance"] == -0.75
+    assert found.loc["replay", ["excess", "added", "over_chance"]].tolist() == [0.5, 0.5, -0.125]
+    assert found.loc["draft 0.25 + replay", ["excess", "added"]].tolist() == [0.5, 0.25]
+    assert np.isnan(found.loc["draft 0.25, random keys", "added"])
+
+
+def test_a_front_keeps_what_nothing_beats_in_both():
+    table = pd.DataFrame({"s": [3, 1, 2, 2, 4], "loss": [0.0, 9.0, 5.0, 6.0, 0.0]})
+    assert measured.front(table, "s", "loss").index.tolist() == [1, 2, 0]
+
+
+def test_contestants_are_named_once_and_each_has_its_replaying_twin():
+    everyone = cells.contestants()
+    names = [each.name for each in (*everyone, *cells.floors())]
+    assert len(set(names)) == len(names)
+    assert sum(each.replays for each in everyone) == len(everyone) / 2
+    assert everyone[0].name == measured.DENSE
+    assert {measured.REPLAY, "draft 0.25 + replay"} <= set(names)
+    assert set(run.CHECKED) | set(run.LAYOUTS) <= set(names)
+
+
+def test_frames_that_fit_follow_from_two_lengths():
+    rows = {32: 10.0, 64: 18.0}
+    table = pd.DataFrame(
+        {"machine": "m", "contestant": "x", "layout": machines.SEPARATE, "frames": frames}
+        | {"used_gb": used, "usable_gb": 12.0}
+        for frames, used in rows.items()
+    )
+    assert tables.most_frames(table, "m", "x") == pytest.approx(40)
+    assert tables.most_frames(table.assign(used_gb=9.0), "m", "x") == np.inf
+    assert tables.most_frames(table.assign(used_gb=13.0), "m", "x") == 0
+
+
+def test_a_cell_is_decoded_once_and_a_machine_runs_it(tmp_path, monkeypatch):
+    archive = record.Archive(make_model(), tmp_path, n_frames=3, workers=1)
+    codes = np.random.default_rng(2).integers(0, N_CODES, 3 * TOKENS_PER_FRAME)
+    rows = [Row("slow_0", PROMPT, codes), Row("slow_0", PROMPT[:4], codes)]
+    rule = Threshold(TasScore(), (0.0, np.inf))
+    bench = cells.Bench(archive, rule, rows[:1])
+    who = (
+        cells.Contestant("dense"),
+        cells.Contestant("draft", attention=Draft(keep=0.25), replays=True),
+        cells.Contestant("W4A4", precision=cells.W4A4),
+    )
+    found = cells.table(bench, who, rows).set_index("contestant")
+    assert (found.loc["dense", ["recall", "density", "held"]] == 1).all(axis=None)
+    assert (found.loc["draft + replay", "density"] < 0.5).all()
+    assert (found.loc["draft + replay", "ratio"] > 0.1).all()
+    assert np.all(found.loc["W4A4", "nats"].to_numpy() != found.loc["dense", "nats"].to_numpy())
+    with monkeypatch.context() as patch:
+        patch.setattr(whole.Decoder, "decode", None)
+        again = cells.table(bench, who, rows).set_index("contestant")
+    assert again.equals(found)
+    like = load_trace("vilau_8f_pair")
+    meta = like.meta.model_copy(update={"decoded": archive.model.geometry, "prompt_tokens": 8})
+    ran = pd.DataFrame(
+        machines.measure(bench, who, rows, replace(like, meta=meta), frames=(3, 8), done=[DONE])
+    ).set_index(["frames", "contestant"])
+    assert (ran["machine"] == "zcu102_head").all()  # the others batch more rows than two
+    assert (3, "dense") not in ran.index  # is done
+    assert ran.loc[(3, "draft + replay"), "ratio"] == pytest.approx(
+        found.loc["draft + replay", "ratio"].mean()
+    )
+    assert ran.loc[(3, "draft + replay"), "search_s"] > 0
+    gains = ran.loc[(8, "dense"), "attention_s"] / ran.loc[(8, "draft + replay"), "attention_s"]
+    assert gains > 1.3
+
+
+DONE = ("zcu102_head", 3, machines.SEPARATE, "dense")
+
+
+def test_the_readme_quotes_what_the_tables_have():
+    folder = ROOT / "studies/league"
+    readme = (folder / "README.md").read_text(encoding="utf-8")
+    quality, table = tables.joined(folder)
+    checked = pd.read_csv(folder / "longer.csv")
+    assert quoted(readme, tables.numbers(quality, table, checked)) == readme
+    again = measured.quality(pd.read_csv(folder / "cells.csv", keep_default_na=False))
+    both = again.set_index("contestant"), quality.set_index("contestant")
+    for column in ("excess", "excess_low", "added_high", "density"):
+        close = np.isclose(*(each[column] for each in both), rtol=0, atol=2e-4, equal_nan=True)
+        assert close.all(), column
