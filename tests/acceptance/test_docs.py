@@ -80,6 +80,8 @@ def test_pages_that_are_made_are_fresh() -> None:
 def test_every_policy_stands_with_its_paper() -> None:
     text = (ROOT / "docs/policies.md").read_text(encoding="utf-8")
     for kind, policy in {**ATTENTION, **RULES}.items():
+        if not policy.__module__.startswith("carsim."):  # registered by a document
+            continue
         number = policy.paper.removeprefix("arXiv ")
         row = rf"^\| .*`{kind}`.*{re.escape(number)}|^\| .*{re.escape(number)}.*`{kind}`"
         assert re.search(row, text, re.MULTILINE), kind

@@ -50,6 +50,7 @@ def test_a_notebook_runs_and_shows_what_it_stores(monkeypatch: pytest.MonkeyPatc
     notebook = NOTEBOOKS[turn() % len(NOTEBOOKS)]
     monkeypatch.chdir(notebook.parent)
     namespace: dict[str, Any] = {}
+    plt.close("all")  # what other tests have left
     with mpl.rc_context({"backend": "agg"}):
         for cell in code_cells(notebook):
             value, printed = run_cell("".join(cell["source"]), namespace)
