@@ -51,15 +51,16 @@ def studio(
             "carsim studio", "needs dash, which is not installed", "pip install 'carsim[studio]'"
         ) from None
     from carsim.design import load_design
-    from carsim.studio.point import point_of
     from carsim.studio.state import State
+    from carsim.trace.shipped import trace_path
 
     makes_video = load_design(design, overrides).model.makes == "video"
     start = State(design, trace=trace or TRACE * makes_video, store=store or "")
     for override in overrides:
         path, _, value = override.partition("=")
         start = start.with_change(path.strip(), value)
-    point_of(start)  # what is wrong with the arguments is said here
+    if start.trace:
+        trace_path(start.trace)
 
     def tell(address: str) -> None:
         say(

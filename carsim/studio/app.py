@@ -98,7 +98,7 @@ def make_app(start: State) -> Dash:
         meta_tags=[{"name": "viewport", "content": "width=device-width, initial-scale=1"}],
     )
     plotly = app.get_relative_path("/_dash-component-suites/plotly/package_data/plotly.min.js")
-    early = f'<link rel="preload" as="script" href="{plotly}">'  # the largest file, asked for last
+    early = f'<script defer src="{plotly}"></script>'  # the largest file, else asked for last
     style = f"<style>{asset('page.css')}</style>"  # the same as that of the pages of a report
     app.index_string = app.index_string.replace("<html>", '<html lang="en">').replace(
         "{%css%}", f"{early}{style}{{%css%}}"

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from carsim.design import Design, load_design
@@ -106,8 +107,14 @@ def point_of(state: State) -> Point:
         InputError: A design, a change or a trace that cannot be used.
     """
     state = state.point
+    with _simulating:  # who asks for the same meanwhile waits for it instead of doing it again
+        return _point(state.query, _files(state))
+
+
+def _files(state: State) -> tuple[tuple[str, int], ...]:
+    """The files that a state names, each with the time of its last change."""
     files = [design_path(state.design)] + ([trace_path(state.trace)] if state.trace else [])
-    return _point(state.query, tuple((str(path), _changed(str(path))) for path in files))
+    return tuple((str(path), _changed(str(path))) for path in files)
 
 
 def value_of(design: Design, path: str) -> Any:
@@ -129,6 +136,9 @@ def base_of(state: State) -> Design:
 
 
 # -------------------------------------------------------------------- private
+
+
+_simulating = Lock()
 
 
 @lru_cache(maxsize=KEPT_POINTS)

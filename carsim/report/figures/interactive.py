@@ -21,8 +21,8 @@ LOG_TICKS = [digit * 10.0**power for power in range(-9, 13) for digit in (1, 2, 
 """Plotly leaves out those beyond the axis, and those that would collide."""
 
 PIXELS_PER_INCH = 96
-WRAP = 18
-"""Characters in a line of the name of a bar, which leaves bars room on a phone."""
+WRAP, LABEL = 18, 40
+"""Characters in a line of the name of a bar, and of an axis, that leave room on a phone."""
 
 GAP = 0.05
 """Between panels, as a share of the chart."""
@@ -158,7 +158,7 @@ def _domains(shares: Sequence[float]) -> list[list[float]]:
 
 def _axis(title: str, ends: tuple[float, float] | None, scale: str) -> Json:
     axis: Json = {
-        "title": {"text": escaped(title), "standoff": 8},
+        "title": {"text": "<br>".join(map(escaped, textwrap.wrap(title, LABEL))), "standoff": 8},
         "zeroline": False,
         "automargin": True,
         "type": scale,

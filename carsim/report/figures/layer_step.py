@@ -181,7 +181,7 @@ def layer_step_plot(found: LayerStep, clock_mhz: float, *, misfit: bool = False)
         f"compute, {len(found.replaying)} replay",
         (
             Panel(
-                f"microseconds; vertical lines: {', '.join(found.phases)}",
+                "microseconds",
                 tuple(series),
                 categories=found.lines,
                 x_range=(0.0, found.cycles * to_us),
@@ -189,6 +189,8 @@ def layer_step_plot(found: LayerStep, clock_mhz: float, *, misfit: bool = False)
             ),
         ),
         alt="One layer of one step: what each core does when",
+        caption=f"Vertical lines: {', '.join(list(found.phases)[1:])} begin. Cores in lockstep are "
+        "drawn sequence after sequence, an even share of the slowest core's time each.",
         size_in=(10, 1.5 + 0.26 * len(found.lines)),
         shares="y",
         misfit=misfit,
