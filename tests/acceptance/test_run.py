@@ -65,9 +65,9 @@ def test_six_rows_on_a_stock_zcu102_that_fits():
     assert (document["batches"], document["videos_per_batch"]) == (16, 1)
 
 
-def test_without_out_neither_figures_nor_frames_are_imported():
-    assert {"numpy", "simpy"} <= command_line()[1]
-    assert not {"matplotlib", "pandas", "pyarrow"} & command_line()[1]
+def test_without_out_neither_figures_nor_frames_nor_simpy_are_imported():
+    assert {"numpy", "pydantic"} <= command_line()[1]
+    assert not {"matplotlib", "pandas", "pyarrow", "simpy"} & command_line()[1]
 
 
 def test_dense_decoding_streams_all_weights_and_the_cache_at_the_rate_of_the_memory():
