@@ -18,8 +18,9 @@ Instructions = Annotated[int, Field(gt=0, le=1_000_000)]
 Cores = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 Process = Generator["simpy.Event", Any, None]
-Send = Callable[[int, int, int], None]
-"""What the dispatcher tells the cores: (sequence, instruction, core)."""
+Send = Callable[[int, int, int], "simpy.Event | None"]
+"""What the dispatcher tells the cores: (sequence, instruction, core). Returns when the core takes
+the instruction, before which nothing else is checked; None if it does at once."""
 
 REPLAYS = -1
 """Stands in an assignment for a sequence that replays and needs no core."""
@@ -131,4 +132,6 @@ def check_instructions(
         for instruction in range(registers.instructions_per_sequence):
             yield env.timeout(registers.cycles_per_instruction)
             if core != REPLAYS:
-                send(sequence, instruction, core)
+                taken = send(sequence, instruction, core)
+                if taken is not None:
+                    yield taken

@@ -6,7 +6,8 @@ Model of area, in three parts, each with an interval (:meth:`Asic.area_interval`
   those of Horowitz and Dally (synthesised areas behind the energies of ISSCC 2014; integer ones
   scale with the product, or the width, of their bits), registers those of Aladdin (Shao et al.,
   ISCA 2014, 40 nm, 1 ns); both shrink with the square of the node. A multiply-accumulator holds
-  both operands and its sum.
+  both operands and its sum. The scheduler is gates of a synthesis (:mod:`carsim.technology.gates`),
+  a register being four of them.
 * *SRAM* is kibibytes times a constant from the floor plan of a chip.
 * *Control* is a share of the rest: instructions, DMA, ports, the exchange between cores, wiring.
 
@@ -37,7 +38,8 @@ from pydantic import Field, model_validator
 
 from carsim.section import GrownSection, PositiveFloat
 from carsim.technology.base import Constant, IdlePower, Resource, Resources, Technology
-from carsim.technology.fpga import INSTRUCTION_BYTES, drs_register_bits
+from carsim.technology.fpga import INSTRUCTION_BYTES
+from carsim.technology.gates import FLIP_FLOP_GATES, comparator, dispatcher
 from carsim.units import KIB
 
 if TYPE_CHECKING:
@@ -48,6 +50,9 @@ SHRINK_40 = (28 / 40) ** 2
 
 REGISTER_UM2 = 5.98 * SHRINK_40
 """Of a bit; Aladdin's registers at 40 nm (Shao et al., ISCA 2014)."""
+
+GATE_UM2 = REGISTER_UM2 / FLIP_FLOP_GATES
+"""Of a gate equivalent: a register is so many of them."""
 
 SPECIAL_FUNCTION_UM2 = 10_600 * SHRINK_40
 """A pipelined single-precision function unit; Aladdin's trigonometric one at 40 nm."""
@@ -314,6 +319,7 @@ def _resources(design: "Design", node: str, end: End) -> Resources:
     array, arithmetic = machine.array, machine.array.arithmetic
     scalings = array.macs_per_cycle if arithmetic == "fp16" else array.cols
     instructions = machine.drs.index_register_bits * machine.drs.instructions_per_sequence
+    scheduler = dispatcher(design.policy.schedule, machine.drs, cores)
     logic_um2 = {
         "arrays": cores * array.macs_per_cycle * OPERATORS[arithmetic].um2,
         "vector units": cores
@@ -322,7 +328,8 @@ def _resources(design: "Design", node: str, end: End) -> Resources:
         "dequantisers": cores * scalings * DEQUANTISER.um2
         if design.model.weights.group is not None
         else 0.0,
-        "DRS": drs_register_bits(machine.drs, cores) * REGISTER_UM2 / FLOOR_COVERED,
+        "dispatch": scheduler.gate_equivalents * GATE_UM2 / FLOOR_COVERED,
+        "decisions": cores * comparator().gate_equivalents * GATE_UM2 / FLOOR_COVERED,
     }
     sram_bytes = {
         "weight buffers": cores * machine.weight_buffer_bytes,

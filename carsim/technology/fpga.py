@@ -10,7 +10,8 @@ calibrated on come out with a mean error of 11 % and a worst of 23 %. Two design
 far too small: 74 % too few for LlamaF (compiled from C++ by HLS), 49 % for the apex unified engine
 (a general-purpose processor around its array). So read the LUTs as those of a hand-written engine.
 DSP slices of the six designs that name them: mean error 10 %, worst 42 % (too many, for Li et al.,
-who add in LUTs what is added in DSP slices here).
+who add in LUTs what is added in DSP slices here). The scheduler and the comparators of scores are
+not calibrated but synthesised (:mod:`carsim.technology.gates`).
 
 Model of RAM: a buffer is read in words of its port's width, one per cycle, while it is filled
 through the other port. Blocks stand side by side until the word is wide enough and behind each
@@ -51,11 +52,11 @@ from carsim.technology.base import (
     Technology,
 )
 from carsim.technology.capacity import memories_in_use
+from carsim.technology.gates import comparator, dispatcher
 from carsim.workload.model import Precision
 
 if TYPE_CHECKING:
     from carsim.design import Array, Board, Design
-    from carsim.schedule import Registers
 
 PRODUCTS_PER_DSP = {(4, 4): 4, (4, 8): 2, (8, 8): 2, (4, 16): 1, (8, 16): 1, (16, 16): 1}
 """Products that share one DSP48E2 slice, by the bits of their operands, the narrower one first.
@@ -104,13 +105,10 @@ RAM_BLOCK_LUT = 26.0
 EXCHANGE_BIT_LUT = 3.0
 """Multiplexer and register per bit and core of the core-to-core network; engineering estimate."""
 
-DRS_LUT, DRS_BIT_LUT = 500.0, 10.0
-"""To compare and discard one instruction at a time, and per bit of Index and Mapping Registers to
-latch, scan and read out; engineering estimates."""
-
 COMPARATOR_BIT_LUT = 2.0
 """Of a policy that chooses keys: a bit of the carry chain, one LUT (UG574), and one that passes the
-word on; engineering estimate."""
+word on; engineering estimate. Synthesised (:mod:`carsim.technology.gates`), a sorter takes 1.9, but
+a level of a heap, which compares twice and holds its entries in LUTs, 8."""
 
 CORE_CONTROL_LUT = 8000.0
 """Instruction fetch, address generation and sequencing of one core; calibrated."""
@@ -179,7 +177,8 @@ class Fpga(Technology):
             ram_blocks=sum(sum(blocks) for blocks in placed),
             dequantised=model.weights.group is not None,
             exchange_bits=8 * machine.exchange_bytes_per_cycle if machine.cores > 1 else 0,
-            drs_register_bits=drs_register_bits(machine.drs, machine.cores),
+            dispatch_lut=dispatcher(design.policy.schedule, machine.drs, machine.cores).lut,
+            decision_lut=comparator().lut,
             comparator_bits=design.policy.attention.unit().comparator_bits,
         )
         parts = logic_by_component(logic)
@@ -243,7 +242,8 @@ class Logic(NamedTuple):
         ram_blocks: Block RAMs and UltraRAMs.
         dequantised: Weights carry scales of groups.
         exchange_bits: Data bits of one core's link to the others; 0 for none.
-        drs_register_bits: Bits of the Index Register and the Mapping Registers; 0 for no DRS.
+        dispatch_lut: LUTs of the scheduler that serves all cores; 0 for none.
+        decision_lut: LUTs that hold the scores of one core against tau; 0 for none.
         operand_bits: Width of weights, K and V as stored.
         comparator_bits: Widths of all comparators of one core with which a policy chooses keys.
     """
@@ -255,7 +255,8 @@ class Logic(NamedTuple):
     ram_blocks: int
     dequantised: bool
     exchange_bits: int = 0
-    drs_register_bits: int = 0
+    dispatch_lut: float = 0.0
+    decision_lut: float = 0.0
     operand_bits: int = 16
     comparator_bits: int = 0
 
@@ -306,7 +307,6 @@ def logic_by_component(logic: Logic) -> dict[str, dict[str, float]]:
     scaling = (columns * DEQUANTISER_COLUMN_DSP, columns * DEQUANTISER_COLUMN_LUT)
     if array.arithmetic == "fp16":
         scaling = (0, macs * DEQUANTISER_FP16_LUT)
-    drs_bits = logic.drs_register_bits
     parts = {
         "arrays": (
             cores * array_dsp(array, logic.operand_bits),
@@ -317,23 +317,14 @@ def logic_by_component(logic: Logic) -> dict[str, dict[str, float]]:
         "buffer addressing": (0, logic.ram_blocks * RAM_BLOCK_LUT),
         "ports and DMA": (0, logic.port_bits * PORT_BIT_LUT),
         "core exchange": (0, cores * logic.exchange_bits * EXCHANGE_BIT_LUT),
-        "DRS": (0, DRS_LUT + drs_bits * DRS_BIT_LUT if drs_bits else 0.0),
+        "dispatch": (0, logic.dispatch_lut),
+        "decisions": (0, cores * logic.decision_lut),
     }
     if logic.comparator_bits:
         parts[CHOICE] = (0, cores * logic.comparator_bits * COMPARATOR_BIT_LUT)
     shared = CONTROL_SHARE * sum(lut for _, lut in parts.values())
     parts["control"] = (0, cores * CORE_CONTROL_LUT + shared)
     return {name: {"dsp": dsp, "lut": math.ceil(lut)} for name, (dsp, lut) in parts.items()}
-
-
-def drs_register_bits(drs: "Registers", cores: int) -> int:
-    """Bits of the Index Register and of one Mapping Register per sequence (FastCar section 5).
-
-    >>> from carsim.schedule import Registers
-    >>> drs_register_bits(Registers(), cores=4)
-    96
-    """
-    return drs.index_register_bits * (1 + (cores - 1).bit_length())
 
 
 # -------------------------------------------------------------------------------- on-chip RAM
@@ -411,7 +402,7 @@ def _buffers(design: "Design") -> list[Buffer]:
         of_core(
             "activation buffers", machine.activation_buffer_bytes, array.rows, model.activations
         ),
-        Buffer("DRS", instructions, 8 * INSTRUCTION_BYTES, 1),
+        Buffer("dispatch", instructions, 8 * INSTRUCTION_BYTES, 1),
         *([Buffer(CHOICE, unit.buffer_bytes, unit.word_bits, cores)] if unit.buffer_bytes else []),
         *(
             Buffer(f"bursts of {name}", 2 * each.burst_bytes, each.bits, each.count)

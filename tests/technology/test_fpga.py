@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from carsim.design import Array, load_design, override
-from carsim.schedule import Registers
 from carsim.technology.base import Resources
 from carsim.technology.fpga import (
     Buffer,
@@ -16,7 +15,6 @@ from carsim.technology.fpga import (
     Logic,
     _buffers,
     array_dsp,
-    drs_register_bits,
     logic_by_component,
     place,
     products_per_dsp,
@@ -139,11 +137,6 @@ def test_buffers_go_to_the_ram_of_which_they_take_the_smaller_share() -> None:
     assert place([deep, deep], bram36=144, uram=4) == [(32, 0), (32, 0)]
     # Without room, the overflow is reported, not hidden.
     assert place([Buffer("wide", 1024, 7200, 3)], bram36=144, uram=0) == [(300, 0)]
-
-
-def test_drs_registers_are_one_index_register_and_a_mapping_register_per_sequence() -> None:
-    # FastCar section 5: 32 bits, and 32 registers of log2(cores) bits.
-    assert [drs_register_bits(Registers(), cores) for cores in (1, 2, 8)] == [32, 64, 128]
 
 
 @pytest.mark.parametrize(
