@@ -1,5 +1,7 @@
 """``carsim studio``: a page on which a design is changed and answers at once."""
 
+from importlib.util import find_spec
+
 import click
 
 from carsim.errors import InputError
@@ -40,17 +42,14 @@ def studio(
     DESIGN is a YAML file or the name of a shipped design. The page is served to this machine alone
     and needs no network; its address holds everything, so that a link brings a design back.
     """
-    from carsim.cli.console import say
-
-    try:
-        from carsim.studio.serve import serve
-    except ImportError as error:
-        if (error.name or "").partition(".")[0] not in ("dash", "flask", "werkzeug"):
-            raise
+    if find_spec("dash") is None:
         raise InputError(
             "carsim studio", "needs dash, which is not installed", "pip install 'carsim[studio]'"
-        ) from None
+        )
+
+    from carsim.cli.console import say
     from carsim.design import load_design
+    from carsim.studio.serve import serve
     from carsim.studio.state import State
     from carsim.trace.shipped import trace_path
 
@@ -63,10 +62,8 @@ def studio(
         trace_path(start.trace)
 
     def tell(address: str) -> None:
-        say(
-            f"The studio is at {address}",
-            "Only this machine can reach it. Ctrl-C ends it.",
-        )
+        click.echo(f"The studio is at {address}")  # in one line, however long
+        say("Only this machine can reach it. Ctrl-C ends it.")
 
     try:
         serve(start, port, opens_browser=not no_browser, tell=tell)

@@ -219,12 +219,12 @@ def _answer_at_once(app: Dash, start: State) -> None:
         try:
             state = _state(search, start)
             before = point_of(state)
+            if trigger in (None, "url"):
+                if state.query == shown:
+                    raise PreventUpdate
+                return _everything(state, before, shown, there)
         except CarsimError as error:
             return _nothing() | {"trouble": view.alert([str(error)])}
-        if trigger in (None, "url"):
-            if state.query == shown:
-                raise PreventUpdate
-            return _everything(state, before, shown, there)
         key, text = trigger, str(values.get(trigger) or "").strip()
         if trigger == "slid" and slid is not None:
             key, stop = slid["key"], int(slid["value"])

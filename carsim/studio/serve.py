@@ -7,11 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from threading import Thread
 
-from werkzeug.serving import make_server
-
 from carsim.errors import CarsimError, InputError
-from carsim.studio.app import make_app
-from carsim.studio.point import point_of
 from carsim.studio.state import State
 
 HOST = "127.0.0.1"
@@ -40,18 +36,24 @@ def serve(start: State, port: int, *, opens_browser: bool, tell: Callable[[str],
                 f"--port {port}", f"cannot be used ({reason})", "give another, or 0 for any"
             ) from None
         listener.listen(64)
-        logging.getLogger("werkzeug").setLevel(logging.ERROR)
-        app = make_app(start)
-        server = make_server(HOST, port, app.server, threaded=True, fd=listener.fileno())
-        Thread(target=_begin, args=(start,), daemon=True).start()
         address = f"http://{HOST}:{listener.getsockname()[1]}/{start.query}"
         tell(address)
         if opens_browser:
             webbrowser.open(address)
-        server.serve_forever()
+        # The browser starts, and is kept waiting, while what is slow to import is imported.
+        from werkzeug.serving import make_server
+
+        from carsim.studio.app import make_app
+
+        logging.getLogger("werkzeug").setLevel(logging.ERROR)
+        Thread(target=_begin, args=(start,), daemon=True).start()
+        app = make_app(start)
+        make_server(HOST, port, app.server, threaded=True, fd=listener.fileno()).serve_forever()
 
 
 def _begin(start: State) -> None:
     """Simulate what is shown first while the browser is still loading the page."""
+    from carsim.studio.point import point_of
+
     with suppress(CarsimError):  # the page says what is wrong
         point_of(start)

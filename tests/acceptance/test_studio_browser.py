@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from explore_study import write_study
 
+from carsim.design import load_design
 from carsim.explore.study import load_study
 from carsim.explore.sweep import fill, open_folder
 
@@ -46,7 +47,10 @@ def address(folder: Path) -> Iterator[str]:
     command = [sys.executable, "-m", "carsim", "studio", str(folder / "toy.yaml")]
     command += ["--trace", str(folder / "toy.npz"), "--port", "0", "--no-browser"]
     here = Path(__file__).parents[2]
-    environment = {**os.environ, "PYTHONPATH": str(here), "COLUMNS": "1000"}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(here), *filter(None, [os.environ.get("PYTHONPATH")])]),
+    }
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, text=True, cwd=folder, env=environment
     ) as server:
@@ -183,6 +187,35 @@ def test_a_menu_is_used_by_keyboard(tab: Any) -> None:
             break
     tab.locator('.dash-options-list-option:has-text("tensor")').locator("input").press("Space")
     shows(tab, "machine.mapping=tensor")
+
+
+def test_what_is_copied_means_the_same(tab: Any, tmp_path: Path) -> None:
+    tab.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    tab.locator("#rows").fill("8")
+    tab.keyboard.press("Enter")
+    shows(tab, "machine.array.rows=8")
+    tab.wait_for_selector('#yaml:has-text("rows: 8")', state="attached")
+
+    def copied(what: str) -> str:
+        tab.locator(f"#copy-{what}").click()
+        tab.wait_for_selector('#done:has-text("copied")')
+        text: str = tab.evaluate("navigator.clipboard.readText()")
+        return text
+
+    assert copied("link") == tab.url
+    assert copied("command") == command_of(tab)
+    path = tmp_path / "copied.yaml"
+    path.write_text(copied("yaml"), encoding="utf-8")
+    assert load_design(str(path)).machine.array.rows == 8
+
+
+def test_an_address_that_means_nothing_says_so(context: Any, address: str) -> None:
+    page = context.new_page()
+    page.goto(address + "&machine.cors=2")
+    page.wait_for_selector("#trouble:has-text(\"did you mean 'cores'\")")
+    page.goto(address + "&pin=%3Fdesign%3Dnowhere")
+    page.wait_for_selector('#trouble:has-text("neither a YAML file nor a shipped design")')
+    page.close()
 
 
 def test_a_click_on_the_front_opens_its_point(tab: Any, folder: Path) -> None:
