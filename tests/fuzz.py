@@ -342,6 +342,8 @@ class Fuzzer:
             stderr=subprocess.PIPE,
             text=True,
             start_new_session=True,
+            # Where this runs in the background, it would be ignored.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
             env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
         )
 

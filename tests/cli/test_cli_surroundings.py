@@ -228,6 +228,7 @@ class Finder:
     def find_spec(name, path=None, target=None):
         if name == {when!r}:
             signal.raise_signal(signal.SIGINT)
+signal.signal(signal.SIGINT, signal.default_int_handler)  # in the background it is ignored
 sys.meta_path.insert(0, Finder)
 sys.argv[1:] = {COMMANDS["run"]!r}
 runpy.run_module("carsim", run_name="__main__")

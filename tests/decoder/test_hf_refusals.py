@@ -75,7 +75,7 @@ def test_other_types_have_defaults_of_their_own(folder: Path) -> None:
         (lambda f: (f / "config.json").write_text("{"), "not readable as JSON"),
         (lambda f: (f / "config.json").write_text("[1]"), "model_type None"),
         (lambda f: edit_config(f, num_hidden_layers=True), "expected a positive integer, got True"),
-        (lambda f: (f / "config.json").write_bytes(b"\xff"), "not readable as JSON"),
+        (lambda f: (f / "config.json").write_bytes(b"\xff"), "is not UTF-8 text"),
     ],
 )
 def test_bad_configurations_get_one_line(
@@ -95,7 +95,7 @@ def test_bad_configurations_get_one_line(
         ([*IDS, "--prompt", "a"], "needs --prompt or --prompt-ids"),
         ([*IDS, "--blank", "a"], "both --blank and --blank-ids"),
         ([*IDS, "--prompt-ids", "-1"], "'-1' is not a list of token numbers"),
-        ([*IDS, "--prompt-ids", ""], "'' is not a list of token numbers"),
+        ([*IDS, "--prompt-ids", ""], "is empty; leave it out, or fill it in"),
         ([*IDS, "--tau", "nan"], "'nan' is neither a number nor none"),
         ([*IDS, "--guidance-pairs", 3], "3 videos of 2 prompts would repeat each other"),
         ([*IDS, "--visual-tokens", "30"], "'30' is not FIRST:LAST"),

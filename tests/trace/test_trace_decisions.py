@@ -347,3 +347,12 @@ def test_larger_frames_decide_as_the_tokens_at_their_place() -> None:
     for wanted in (1, 8, 0, -4):
         with pytest.raises(InputError, match="cannot be enlarged"):
             enlarge(decisions, 4, wanted)
+
+
+def test_decisions_drawn_independently_follow_their_generator() -> None:
+    def drawn(seed: int) -> bytes:
+        rng = np.random.default_rng(seed)
+        return independent((24, 2, 4), 0.5, rng, tokens_per_frame=4).replay.tobytes()
+
+    assert drawn(1) == drawn(1)
+    assert len({drawn(seed) for seed in range(4)}) == 4
