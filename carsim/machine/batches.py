@@ -158,12 +158,12 @@ def distinct_rows(rows: NDArray[Any], most: int) -> tuple[NDArray[np.intp], NDAr
     Returns:
         An example of each, and which of them each row is, [n].
     """
-    width = rows.shape[1]
-    if width * (most - 1).bit_length() < 63:  # sorting single numbers takes a tenth of the time
-        code = rows @ (most ** np.arange(width, dtype=np.int64))
-        _, first, index = np.unique(code, return_index=True, return_inverse=True)
-    else:
-        _, first, index = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+    fits = max(1, 62 // max(1, (most - 1).bit_length()))  # columns in a whole number
+    if rows.shape[1] > fits:
+        parts = [distinct_rows(part, most)[1] for part in (rows[:, :fits], rows[:, fits:])]
+        return distinct_rows(np.stack(parts, axis=1), max(2, len(rows)))
+    code = rows @ (most ** np.arange(rows.shape[1], dtype=np.int64))
+    _, first, index = np.unique(code, return_index=True, return_inverse=True)
     return first, index.ravel()
 
 

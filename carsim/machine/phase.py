@@ -206,14 +206,21 @@ def repeats(steps: Sequence[Step]) -> list[tuple[Step, int]]:
     return [(different[key], times) for key, times in Counter(map(id, steps)).items()]
 
 
-def moved_bytes(steps: Sequence[Step], n: int, memories: int) -> Ints:
-    """Bytes that the steps of n phases move, by memory, [n, memories]."""
+def moved_bytes(steps: Sequence[Step], n: int, memories: int, alike: Ints | int = 1) -> Ints:
+    """Bytes that the steps of n phases move, by memory, [n, memories].
+
+    Args:
+        steps: The steps.
+        n: Phases.
+        memories: Memories.
+        alike: Cores that each lane stands for, [K].
+    """
     moved = np.zeros((n, memories), np.int64)
     for step, times in repeats(steps):
         if step.path >= 0:
-            moved[:, step.path] += times * step.stream_bytes.sum(axis=-1)
+            moved[:, step.path] += times * (alike * step.stream_bytes).sum(axis=-1)
         for path, _, nbytes in step.sides:
-            moved[:, path] += times * nbytes.sum(axis=-1)
+            moved[:, path] += times * (alike * nbytes).sum(axis=-1)
     return moved
 
 

@@ -533,10 +533,21 @@ class Phases:
         cycles, nbytes = self._bound(steps, n)
         if self.hw.is_lockstep(split):
             return cycles, nbytes
-        batch, core = int(home.sum()), np.arange(self.hw.design.machine.cores)
-        for used in range(1, min(len(core), batch)):
-            loads = np.where(core < used, batch // used + (core < batch % used), 0)
-            other = self._bound(lower(self.hw, ops, loads[None, :], split=split), n)
+        batch = int(home.sum())
+        # Some cores have a sequence more than the others; those of either kind are alike.
+        used = np.arange(1, min(self.hw.design.machine.cores, batch))
+        each, more = batch // used, batch % used
+        cores = np.stack([more, used - more], axis=1)  # [spreads, 2]
+        loads = np.stack([each + 1, each], axis=1) * (cores > 0)
+        # Phases that differ in nothing else take all spreads side by side.
+        at_once = len(used) if n == 1 else 1
+        for first in range(0, len(used), max(1, at_once)):
+            spreads = slice(first, first + at_once)
+            lanes = lower(self.hw, ops, loads[spreads], split=split)
+            other = self._bound(lanes, max(n, at_once), alike=cores[spreads])
+            if n == 1:
+                least = np.array([other[0].argmin()])
+                other = other[0][least], other[1][least]
             less = other[0] < cycles
             cycles = np.where(less, other[0], cycles)
             nbytes = np.where(less[:, None], other[1], nbytes)
@@ -618,6 +629,7 @@ class Phases:
         n: int,
         replay_bytes: Ints | int = 0,
         fetched: Sequence[Step] | None = None,
+        alike: Ints | int = 1,
     ) -> tuple[Ints, Ints]:
         """(Least cycles [n], bytes [n, memories]) of steps on the cores that they are given.
 
@@ -629,12 +641,13 @@ class Phases:
             n: Phases.
             replay_bytes: Bytes of replays beside them.
             fetched: Steps whose bytes are charged instead, where another spread moves fewer.
+            alike: Cores that each lane stands for, [K].
         """
         compute = np.zeros((n, 1), np.int64)
         for step, times in repeats(steps):
             own = step.pre_cycles + step.cycles - step.exchange_cycles
             compute = compute + times * own
-        nbytes = moved_bytes(steps if fetched is None else fetched, n, len(self.hw.paths))
+        nbytes = moved_bytes(steps if fetched is None else fetched, n, len(self.hw.paths), alike)
         nbytes[:, self.hw.replay_path] += replay_bytes
         cycles = compute.max(axis=-1)
         for rate, moved in zip(self.hw.fastest_rates, nbytes.T, strict=True):

@@ -7,7 +7,7 @@ import pytest
 from ideal import ideal_hardware
 
 from carsim.errors import InputError
-from carsim.machine.batches import Batches, make_batches
+from carsim.machine.batches import Batches, distinct_rows, make_batches
 from carsim.machine.phases import Phases, core_loads
 from carsim.machine.plan import Plan
 from carsim.policy import Dense, Streaming
@@ -144,3 +144,11 @@ def test_an_aligned_key_is_read_apart_where_the_window_is_shorter_than_a_frame()
         )
     ]
     assert outside == [False, True, False]
+
+
+@pytest.mark.parametrize("width", [3, 20, 70])  # one whole number for a row, two, seven
+def test_rows_of_any_width_are_told_apart(width: int) -> None:
+    rows = np.random.default_rng(width).integers(0, 40, (200, width))[[*range(200), *range(150)]]
+    first, index = distinct_rows(rows, 40)
+    assert len(first) == len(np.unique(rows, axis=0)) == 200
+    assert (rows[first][index] == rows).all()
