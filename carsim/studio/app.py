@@ -47,16 +47,20 @@ RESULTS = (
 NONE = "none: it is stated"
 
 SETTLE = """(...values) => {
-  const wanted = dash_clientside.callback_context.triggered_id;
-  clearTimeout(window.settling);
-  if (wanted) {
-    const value = Number(document.getElementById(wanted).value);
-    const told = { data: { key: wanted.replace("-slider", ""), value } };
-    window.settling = setTimeout(() => dash_clientside.set_props("slid", told), 60);
+  if (!window.moved) {
+    window.moved = new Set();
+    document.addEventListener("input", (event) => window.moved.add(event.target.id), true);
   }
+  const changed = dash_clientside.callback_context.triggered.map((each) => each.prop_id);
+  const wanted = changed.map((id) => id.split(".")[0]).find((id) => window.moved.delete(id));
+  if (!wanted) return "";  // the page itself has set it
+  clearTimeout(window.settling);
+  const value = Number(document.getElementById(wanted).value);
+  const told = { data: { key: wanted.replace("-slider", ""), value } };
+  window.settling = setTimeout(() => dash_clientside.set_props("slid", told), 60);
   return "";
 }"""
-"""Tells of a slider once it has rested for 60 ms: what it passes on its way is not simulated."""
+"""Tells of a slider that a user moved, once it has rested for 60 ms."""
 
 LATER = """shown => {
   clearTimeout(window.later);
