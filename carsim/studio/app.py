@@ -47,16 +47,29 @@ RESULTS = (
 NONE = "none: it is stated"
 
 SETTLE = """(...values) => {
-  const wanted = dash_clientside.callback_context.triggered_id;
+  if (!window.moved) {
+    window.moved = new Set();
+    document.addEventListener("input", (event) => window.moved.add(event.target.id), true);
+  }
+  const changed = dash_clientside.callback_context.triggered.map((each) => each.prop_id);
+  const wanted = changed.map((id) => id.split(".")[0]).find((id) => window.moved.delete(id));
+  if (!wanted) return "";  // the page itself has set it
   clearTimeout(window.settling);
-  if (wanted) {
-    const value = Number(document.getElementById(wanted).value);
-    const told = { data: { key: wanted.replace("-slider", ""), value } };
-    window.settling = setTimeout(() => dash_clientside.set_props("slid", told), 60);
+  const value = Number(document.getElementById(wanted).value);
+  const told = { data: { key: wanted.replace("-slider", ""), value } };
+  window.settling = setTimeout(() => dash_clientside.set_props("slid", told), 60);
+  return "";
+}"""
+"""Tells of a slider that a user moved, once it has rested for 60 ms."""
+
+LATER = """shown => {
+  clearTimeout(window.later);
+  if (shown) {
+    window.later = setTimeout(() => dash_clientside.set_props("later", { data: shown }), 200);
   }
   return "";
 }"""
-"""Tells of a slider once it has rested for 60 ms: what it passes on its way is not simulated."""
+"""Lets the browser draw the answer before it asks for what follows."""
 
 THEME = """clicks => {
   const dark = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
@@ -139,8 +152,9 @@ def _layout() -> html.Div:
     label = {"aria-label": "the design"}
     form = html.Form([*view.controls(), more], className="controls", **label)
     head = [html.H1(TITLE), html.Nav(actions, **{"aria-label": "actions"})]
-    stores = [dcc.Location(id="url", refresh=False), dcc.Store(id="shown"), dcc.Store(id="slid")]
+    stores = [dcc.Store(id=key) for key in ("shown", "later", "slid")]
     columns = html.Div([form, html.Main(_results())], className="columns")
+    stores.append(dcc.Location(id="url", refresh=False))
     return html.Div([*stores, html.Header(head), columns], className="studio")
 
 
@@ -241,7 +255,7 @@ def _answer_at_once(app: Dash, start: State) -> None:
 
 
 def _answer_later(app: Dash, start: State) -> None:
-    shows = Input("shown", "data")
+    shows = Input("later", "data")
 
     def there(key: str) -> Given:
         return Given(key, "id", allow_optional=True)
@@ -337,6 +351,7 @@ def _act_in_the_browser(app: Dash) -> None:
     app.clientside_callback(
         SETTLE, Output("done", "title"), *(Input(key, "value") for key in sliders)
     )
+    app.clientside_callback(LATER, Output("pin", "name"), Input("shown", "data"))
     app.clientside_callback(THEME, Output("theme", "name"), *clicks("theme"))
     app.clientside_callback(COPY, Output("done", "children"), *clicks(*copies), *texts)
     app.clientside_callback(GO, Output("undo", "name"), *clicks("undo", "redo"))
