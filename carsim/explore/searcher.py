@@ -329,11 +329,13 @@ def refusal(storage: str, error: Exception) -> InputError:
 
 def _open_storage(storage: str) -> "optuna.storages.BaseStorage | str | None":
     from optuna.storages import RDBStorage
+    from sqlalchemy.pool import NullPool
 
     if storage == IN_MEMORY:
         return None
     if storage.startswith("sqlite:"):
-        patient = {"connect_args": {"timeout": BUSY_SECONDS}}
+        # No pool, as nobody would close the connections that wait in it.
+        patient = {"connect_args": {"timeout": BUSY_SECONDS}, "poolclass": NullPool}
         return RDBStorage(storage, engine_kwargs=patient)
     return storage
 
