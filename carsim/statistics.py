@@ -6,6 +6,7 @@ from functools import lru_cache
 from math import isnan, nan
 
 import numpy as np
+from numpy.typing import NDArray
 
 RESAMPLES = 10_000
 """Resamples of a bootstrap: by seed, the ends of an interval vary by about 1 % of its width."""
@@ -74,5 +75,23 @@ def _bootstrapped(values: tuple[float, ...], seed: int) -> Interval:
     if cases.size == 1:
         return Interval(mean, nan, nan)
     drawn = np.random.default_rng(seed).integers(cases.size, size=(RESAMPLES, cases.size))
-    low, high = np.quantile(cases[drawn].mean(axis=1), [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return Interval(mean, float(low), float(high))
+    means = np.sort(cases[drawn].mean(axis=1))
+    low, high = (quantile(means, level) for level in ((1 - LEVEL) / 2, (1 + LEVEL) / 2))
+    return Interval(mean, low, high)
+
+
+def quantile(ordered: NDArray[np.float64], level: float) -> float:
+    """As ``np.quantile``, to the bit: that loads masked arrays, a fortieth of ``carsim run``.
+
+    Args:
+        ordered: At least two numbers in order, [n].
+        level: Share of them that lies below, 0 to 1.
+
+    >>> quantile(np.array([1.0, 2.0, 4.0]), 0.75)
+    3.0
+    """
+    place = level * (len(ordered) - 1)
+    before = min(int(place), len(ordered) - 2)
+    low, high, share = float(ordered[before]), float(ordered[before + 1]), place - before
+    step = high - low
+    return low + step * share if share < 0.5 else high - step * (1 - share)

@@ -224,7 +224,7 @@ def _preset(section: str, name: Any, where: str) -> dict[str, Any]:
 @cache
 def _read_preset(path: Path) -> dict[str, Any]:
     """A preset, which nothing changes: what is merged with it or set in it is a copy."""
-    return read_mapping(path)
+    return read_mapping(path, shipped=True)
 
 
 def shipped_presets() -> dict[str, dict[str, str]]:

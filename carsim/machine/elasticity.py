@@ -103,7 +103,8 @@ def latency_factors(
 def _sampled(plan: Plan, batches: Batches) -> Callable[[Phases], tuple[float, float]]:
     """Time of a sample of the steps on other hardware, and its bound, scaled to the video."""
     n_steps = plan.n_steps
-    steps = np.unique(np.linspace(0, n_steps - 1, min(SAMPLED_STEPS, n_steps)).astype(int))
+    spread = np.linspace(0, n_steps - 1, min(SAMPLED_STEPS, n_steps)).astype(int)
+    steps = np.array(sorted(set(spread.tolist())))
     sample = batches.part(steps)
 
     def seconds(phases: Phases) -> tuple[float, float]:

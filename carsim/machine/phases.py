@@ -200,7 +200,7 @@ class Phases:
         """
         aligned_outside = aligned_outside and rule is not None
         chunks = self._chunk_bytes(cases, policy)
-        sizes = np.unique(chunks)
+        sizes = sorted(set(chunks.tolist()))
         if len(sizes) == 1:
             return self._attend(rule, cases, policy, aligned_outside, frame_steps)
         places = [np.flatnonzero(chunks == size) for size in sizes]

@@ -17,6 +17,7 @@ and HBM may refresh bank by bank; writes are spaced as reads are (DDR5's are fur
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 from carsim.errors import InputError
@@ -112,17 +113,17 @@ class MemoryStandard:
     trfc_ns_by_gbit: tuple[tuple[int, int], ...]
     source: str
 
-    @property
+    @cached_property
     def banks(self) -> int:
         """Banks of the channel."""
         return self.bank_groups * self.banks_per_group
 
-    @property
+    @cached_property
     def burst_nck(self) -> int:
         """Clocks that a burst holds the data bus."""
         return self.burst_length // self.transfers_per_clock
 
-    @property
+    @cached_property
     def row_bursts(self) -> int:
         """Bursts in one row of one bank, however many devices make up the channel."""
         return self.columns // self.burst_length

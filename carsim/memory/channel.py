@@ -179,7 +179,8 @@ class Channel:
         issue = {_COLUMN: self._move, _PRECHARGE: self._close, _ACTIVATE: self._open}
         held = (0, self._t.column_nck, self._t.precharge_nck, self._t.activate_nck)
         while True:
-            self._admit()
+            if self._arrival() <= self._now:
+                self._admit()
             self._turn()
             bank, at = self._earliest()
             arrival = self._arrival()
@@ -230,6 +231,7 @@ class Channel:
 
     def _earliest(self) -> tuple[_Bank | None, int]:
         """The bank whose command may be issued first, and when."""
+        # Most of what an interval costs: comparisons, and no calls in the loop.
         column_at = self._column_at[self._direction]
         group_column_at = self._group_column_at[self._direction]
         act_at, group_act_at = self._act_at, self._group_act_at
@@ -240,12 +242,19 @@ class Channel:
             due = bank.due
             if due == _NONE:
                 continue
+            at = bank.ready_at
+            if at < floor:
+                at = floor
             if due == _COLUMN:
-                at = max(floor, bank.ready_at, column_at, group_column_at[bank.group])
+                if at < column_at:
+                    at = column_at
+                if at < (group_at := group_column_at[bank.group]):
+                    at = group_at
             elif due == _ACTIVATE:
-                at = max(floor, bank.ready_at, act_at, group_act_at[bank.group])
-            else:
-                at = max(floor, bank.ready_at)
+                if at < act_at:
+                    at = act_at
+                if at < (group_at := group_act_at[bank.group]):
+                    at = group_at
             if at <= best_at:
                 wait = (bank.order - turn_of) % count
                 if at < best_at or wait < best_wait:

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from carsim.statistics import quantile
+
 if TYPE_CHECKING:
     from carsim.technology.energy import EnergyReport
 
@@ -78,7 +80,8 @@ def ratio_of(value: float, a: Draws, b: Draws) -> Ratio:
         a: Draws of A.
         b: Draws of B, of the same constants, positive.
     """
-    low, high = np.quantile(a / b, INTERVAL)
+    ratios = np.sort(a / b)
+    low, high = (quantile(ratios, level) for level in INTERVAL)
     wins = np.mean(a < b) + np.mean(a == b) / 2
     return Ratio(value, float(low), float(high), float(wins))
 

@@ -5,15 +5,21 @@ decisions correlate because their normals do. Their phi coefficient is smaller t
 of the normals, and depends on both probabilities; the functions here lead from one to the other.
 """
 
-from statistics import NormalDist
+from functools import cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.float64]
 
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(48)
 _HALVINGS = 60  # halves an interval of 1 down to below the spacing of doubles
+
+
+@cache
+def _gauss_legendre() -> tuple[Floats, Floats]:
+    """Nodes within -1 and 1 and their weights; found when first asked for, not at import."""
+    nodes, weights = np.polynomial.legendre.leggauss(48)
+    return nodes, weights
 
 
 def thresholds(probability: ArrayLike) -> Floats:
@@ -22,6 +28,8 @@ def thresholds(probability: ArrayLike) -> Floats:
     >>> thresholds([0.1, 0.0]).round(3).tolist()
     [1.282, inf]
     """
+    from statistics import NormalDist  # loads fractions and decimals: only where it is asked for
+
     wanted = np.asarray(probability, float)
     inside = np.clip(wanted, 1e-300, 1 - 1e-16)
     found: Floats = -np.vectorize(NormalDist().inv_cdf, otypes=[float])(inside)
@@ -45,9 +53,10 @@ def phi_of(correlation: float, p: ArrayLike, q: ArrayLike) -> Floats:
     p, q = np.asarray(p, float), np.asarray(q, float)
     h, k = thresholds(p)[..., None], thresholds(q)[..., None]
     top = np.arcsin(correlation)
-    sine = np.sin(top * (_NODES + 1) / 2)
+    nodes, weights = _gauss_legendre()
+    sine = np.sin(top * (nodes + 1) / 2)
     density = np.exp(-(h**2 + k**2 - 2 * h * k * sine) / (2 * (1 - sine**2))) / (2 * np.pi)
-    excess = (density * _WEIGHTS).sum(-1) * top / 2
+    excess = (density * weights).sum(-1) * top / 2
     found: Floats = excess / np.sqrt(p * (1 - p) * q * (1 - q))
     return found
 

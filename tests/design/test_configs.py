@@ -177,3 +177,8 @@ def test_the_compute_bound_design_is_bound_by_compute() -> None:
     memory_cycles = design.model.weights.bytes_of(body.mlp_weights) / 460.8e9 * 300e6
     assert compute_cycles > 5 * memory_cycles
     assert design.policy.batch == 4 * machine.cores
+
+
+@pytest.mark.parametrize("path", sorted(PRESETS.rglob("*.yaml")), ids=lambda path: path.stem)
+def test_a_preset_is_the_same_to_the_faster_parser(path: Path) -> None:
+    assert repr(read_mapping(path, shipped=True)) == repr(read_mapping(path))
