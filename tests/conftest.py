@@ -1,7 +1,8 @@
 """Settings of the whole suite.
 
 Profiles of properties: ``ci`` has the same examples every time, ``fresh`` as many drawn from the
-seed that --hypothesis-seed gives, ``long`` many more. With NO_SKIPS=1, a skipped test has failed.
+seed that --hypothesis-seed gives, ``long`` many more, ``mutants`` stops at the first example that
+fails instead of looking for the simplest one. With NO_SKIPS=1, a skipped test has failed.
 """
 
 import os
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 # Studies are scripts and not installed. Last: an installed carsim comes before the checkout's.
 sys.path.append(str(Path(__file__).parents[1]))
@@ -25,6 +26,9 @@ settings.register_profile(
 )
 settings.register_profile("fresh", settings.get_profile("ci"), derandomize=False)
 settings.register_profile("long", settings.get_profile("ci"), max_examples=2000, derandomize=False)
+settings.register_profile(
+    "mutants", settings.get_profile("ci"), phases=(Phase.explicit, Phase.generate)
+)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 

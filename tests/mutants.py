@@ -2,11 +2,14 @@
 
     python tests/mutants.py                     all of them
     python tests/mutants.py carsim/explore      those in a folder or a file
+    python tests/mutants.py --share 2/3         the second of three parts of them
 
 Works on a copy of the checkout. Exit status 1 if a mutant survives, or cannot be put in any more.
 """
 
+import argparse
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -48,13 +51,24 @@ def mutants() -> list[Mutant]:
     return [Mutant(**fields) for fields in yaml.safe_load(text)]
 
 
+def part(chosen: Sequence[Mutant], share: str) -> list[Mutant]:
+    """The n-th of m parts, as ``n/m``; mutants with the same tests are in the same part."""
+    nth, _, parts = share.partition("/")
+    if not (nth.isdecimal() and parts.isdecimal() and 1 <= int(nth) <= int(parts)):
+        raise SystemExit(f"--share: got {share!r}, give a part of all, such as 2/3")
+    tests = list(dict.fromkeys(mutant.tests for mutant in chosen))[int(nth) - 1 :: int(parts)]
+    return [mutant for mutant in chosen if mutant.tests in tests]
+
+
 def missing(mutant: Mutant) -> str:
     """Why a mutant cannot be put in; empty if it can."""
     path = ROOT / mutant.file
     count = path.read_text(encoding="utf-8").count(mutant.old) if path.is_file() else 0
     found = "" if count == 1 else f"{mutant.file} holds {count} times {mutant.old!r}"
-    tests = [word for word in mutant.tests.split() if word.startswith("tests/")]
-    return found or next((f"no {name}" for name in tests if not (ROOT / name).exists()), "")
+    tests = [word for word in shlex.split(mutant.tests) if word.startswith("tests/")]
+    return found or next(
+        (f"no {name}" for name in tests if not (ROOT / name.partition("::")[0]).exists()), ""
+    )
 
 
 def passes(copy: Path, tests: str) -> bool:
@@ -62,9 +76,14 @@ def passes(copy: Path, tests: str) -> bool:
     command = [sys.executable, "-m", "pytest", "-n", "0", "-q", "-x", "-p", "no:cacheprovider"]
     try:
         done = subprocess.run(
-            [*command, *tests.split()],
+            [*command, *shlex.split(tests)],
             cwd=copy,
-            env={**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"},
+            env={
+                **os.environ,
+                "PYTHONPATH": str(copy),
+                "PYTHONDONTWRITEBYTECODE": "1",
+                "HYPOTHESIS_PROFILE": "mutants",
+            },
             capture_output=True,
             text=True,
             timeout=SECONDS,
@@ -95,8 +114,12 @@ def survivors(copy: Path, chosen: Sequence[Mutant]) -> list[Mutant]:
 
 def main() -> int:
     """The command."""
-    folders = sys.argv[1:] or ["carsim"]
-    chosen = [each for each in mutants() if each.file.startswith(tuple(folders))]
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folders", nargs="*", default=["carsim"], help="or files")
+    parser.add_argument("--share", default="1/1", help="n/m: the n-th of m parts")
+    given = parser.parse_args()
+    chosen = [each for each in mutants() if each.file.startswith(tuple(given.folders))]
+    chosen = part(chosen, given.share)
     if problems := list(filter(None, map(missing, chosen))):
         raise SystemExit("\n".join(problems))
     with tempfile.TemporaryDirectory(prefix="mutants-") as name:

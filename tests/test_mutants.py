@@ -1,6 +1,7 @@
 """Every mutant of tests/mutants.yaml can still be put in; whether it dies, mutants.py tells."""
 
-from mutants import missing, mutants
+import pytest
+from mutants import missing, mutants, part
 
 
 def test_mutants_fit_the_code_of_today() -> None:
@@ -10,3 +11,17 @@ def test_mutants_fit_the_code_of_today() -> None:
         assert mutant.old != mutant.new
         assert mutant.reason
         assert mutant.tests
+
+
+@pytest.mark.parametrize("parts", [1, 3, 7])
+def test_every_mutant_is_in_one_part(parts: int) -> None:
+    found = mutants()
+    shares = [part(found, f"{nth}/{parts}") for nth in range(1, parts + 1)]
+    numbers = sorted(found.index(mutant) for share in shares for mutant in share)
+    assert numbers == list(range(len(found)))
+
+
+@pytest.mark.parametrize("share", ["0/3", "4/3", "1", "a/b", "/"])
+def test_a_share_that_is_none_is_refused(share: str) -> None:
+    with pytest.raises(SystemExit, match="such as 2/3"):
+        part([], share)

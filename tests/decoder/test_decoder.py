@@ -166,6 +166,14 @@ def test_rms_norm_gives_unit_mean_square() -> None:
     assert (rms_norm(x, np.ones(50), 0.0) ** 2).mean(-1) == pytest.approx(1.0)
 
 
+def test_planes_of_a_head_turn_by_powers_of_theta() -> None:
+    """arXiv 2104.09864: 10000^(-2 i / 6) a position; the i-th plane is of elements i and i + 3."""
+    cos, sin = rotary_table(4, 6, 10_000.0, np.dtype(np.float64))
+    angles = 3 * np.array([1.0, 0.0464158883, 0.0021544347])
+    np.testing.assert_allclose(cos[3], np.tile(np.cos(angles), 2), rtol=1e-8)
+    np.testing.assert_allclose(sin[3], [*-np.sin(angles), *np.sin(angles)], rtol=1e-8)
+
+
 def test_rotation_keeps_lengths_and_only_distance_matters() -> None:
     cos, sin = rotary_table(40, 6, 10000.0, np.dtype("float64"))
     q, k = np.random.default_rng(0).normal(size=(2, 6))

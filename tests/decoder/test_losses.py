@@ -3,7 +3,7 @@
 import numpy as np
 from study_maker import N_CODES, make_model
 
-from carsim.decoder.group import Decoding, Group
+from carsim.decoder.group import Decoding, Group, embed_prompts
 from carsim.decoder.recipe import Sampling
 from carsim.decoder.structures import Config, Policy
 
@@ -53,3 +53,14 @@ def test_each_pair_draws_from_its_own_seed() -> None:
     assert first.tolist() == one.tolist()
     # Of 32 draws from 12 codes, 2.7 are equal by chance.
     assert (first == second).sum() < 12
+
+
+def test_prompts_end_where_the_video_begins() -> None:
+    model = make_model()
+    config = Config(model.geometry, tokens_per_frame=4, n_frames=8, dtype="float64")
+    embedded, mask = embed_prompts(model, (b"ab", b"c"), 3, config)
+    assert mask.tolist() == [[False, True, True], [False, False, True]]
+    text = model.arrays["embed_text"].astype(np.float64)
+    nothing = np.zeros(text.shape[1])
+    np.testing.assert_array_equal(embedded[0], [nothing, text[ord("a")], text[ord("b")]])
+    np.testing.assert_array_equal(embedded[1], [nothing, nothing, text[ord("c")]])

@@ -223,3 +223,10 @@ def test_every_product_takes_scale_sim_as_long() -> None:
         # SCALE-Sim reports the number of the last cycle, counted from 0.
         assert gemm_cycles(array, [gemm]) == int(row["total_cycles"]) + 1, row
         assert int(row["stall_cycles"]) == 0
+
+
+@pytest.mark.parametrize(("load", "cycles"), [("none", 5 * 6 * 3), ("rows", 5 * 6 * (3 + 4))])
+def test_copies_follow_each_other_and_fill_the_pipeline_once(load: str, cycles: int) -> None:
+    # 5 copies of 3 x 2 tiles of 4 x 8, each of 3 rows of activations; 7 cycles to fill.
+    array = Array.model_validate({"rows": 4, "cols": 8, "pipeline_cycles": 7, "weight_load": load})
+    assert gemm_cycles(array, [Gemm(3, 12, 16, 5)]) == cycles + 7

@@ -11,8 +11,10 @@ from carsim.machine.batches import Batches, distinct_rows, make_batches
 from carsim.machine.phases import Phases, core_loads
 from carsim.machine.plan import Plan
 from carsim.policy import Dense, Streaming
+from carsim.policy.base import KvReads
 from carsim.replay import FASTCAR, Pairs, ReplayRule
 from carsim.trace import Decisions
+from carsim.trace.decisions import dense
 from carsim.workload.geometry import Video
 
 
@@ -152,3 +154,13 @@ def test_rows_of_any_width_are_told_apart(width: int) -> None:
     first, index = distinct_rows(rows, 40)
     assert len(first) == len(np.unique(rows, axis=0)) == 200
     assert (rows[first][index] == rows).all()
+
+
+def test_reads_of_a_batch_are_the_mean_of_its_heads_and_rows_rounded_up() -> None:
+    # Two heads of two rows read 3, 4, 6 and 6 tokens, 4.75 in the mean, in 1, 1, 1 and 2 runs.
+    tokens = np.array([[3, 4], [6, 6]]).reshape(1, 1, 2, 2)
+    runs = np.array([[1, 1], [1, 2]]).reshape(1, 1, 2, 2)
+    recorded = replace(dense(1, 1, 2), reads=KvReads(tokens, runs))
+    found = make_batches(recorded, 2).reads
+    assert found is not None
+    assert [each.tolist() for each in found] == [[[[5]]], [[[2]]]]

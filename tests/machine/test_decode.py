@@ -6,6 +6,8 @@ from strategies import small_design
 from carsim.design import override
 from carsim.errors import InputError
 from carsim.machine.decode import contexts_of, decode
+from carsim.technology.energy import energy
+from carsim.technology.resources import resources
 from carsim.validate.boards import published_design
 
 
@@ -24,6 +26,16 @@ def test_a_batch_decodes_as_many_tokens_per_step() -> None:
     one, two = (decode(small_design(batch=batch, cores=batch), 20) for batch in (1, 2))
     assert two.tokens_per_s == pytest.approx(2 / two.seconds_per_step)
     assert one.tokens_per_s < two.tokens_per_s < 2 * one.tokens_per_s
+
+
+def test_tokens_of_a_batch_share_its_joules() -> None:
+    """A board draws what it draws: joules a token times tokens a second are its watts."""
+    design = small_design(batch=2, cores=2)
+    found, used = decode(design, 20, 24), resources(design)
+    watts = found.joules_per_token(used).value_j * found.tokens_per_s
+    activity = found.simulation.activity
+    seconds = activity.cycles / (design.board.fabric_clock_mhz * 1e6)
+    assert watts == pytest.approx(energy(design, activity, used).board.value_j / seconds)
 
 
 def test_without_the_head_a_step_is_shorter_by_just_the_head() -> None:

@@ -51,6 +51,8 @@ def test_bursts_in_flight_cover_the_latency_or_do_not() -> None:
     few = memory(outstanding=2, max_burst_bytes=256)
     assert port_gbps(few, 400.0) == pytest.approx(4 * 1.28)
     assert port_gbps(few, 100.0) == pytest.approx(4 * 3.2)  # no more than the wires carry
+    # A run of several bursts has no more of them in flight.
+    assert port_gbps(few, 400.0, 1024) == pytest.approx(4 * 1.28)
 
 
 def test_ports_that_share_one_of_the_controller_halve_it() -> None:

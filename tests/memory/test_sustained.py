@@ -140,6 +140,13 @@ def test_load_raises_the_latency_and_randomness_more_so() -> None:
     assert all(more > less for more, less in zip(random[1:], even[1:], strict=True))
 
 
+def test_what_piles_up_in_a_refresh_takes_longer_to_drain_the_more_comes_meanwhile() -> None:
+    # A queue that grew at the load drains at the rest: it is 1 / (1 - load) as long as at load 0.
+    alone = idle_latency_ns(DDR4, "hit", refresh=False)
+    waits = [loaded_latency_ns(DDR4, load) - alone for load in (0.0, 0.5, 0.75)]
+    assert waits[1:] == pytest.approx([2 * waits[0], 4 * waits[0]])
+
+
 def test_saturated_latency_is_littles_law() -> None:
     access = AccessPattern(chunk_bytes=64, random=True, outstanding=16)
     rate_gbps = sustained(DDR4, access).sustained_gbps

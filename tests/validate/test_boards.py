@@ -28,6 +28,9 @@ def part() -> Part:
 def test_the_null_model_of_the_first_system_by_hand() -> None:
     # 0.9 x 19.2e9 / (3.407e9 + 262,144 x 512) = 4.880 token/s.
     assert row("li_date25_kv260").null_tokens_per_s == pytest.approx(4.880, abs=0.001)
+    # Steps from 1 to 512 tokens attend to 256.5 of them in the mean: 3.407e9 + 0.067e9 B.
+    several = replace(row("li_date25_kv260"), first_context=1, last_context=512)
+    assert several.null_tokens_per_s == pytest.approx(0.9 * 19.2 / 3.4742, rel=0.001)
 
 
 def test_a_dispatch_costs_what_was_counted_on_another_board() -> None:
@@ -84,6 +87,8 @@ def test_rows_of_different_splits_are_counted_apart() -> None:
     titles = [group.title for group in validate_boards(rows=[known, unseen]).groups]
     assert {"tokens/s, development", "tokens/s, unseen"} <= set(titles)
     assert "tokens/s, unseen and in scope" in titles
+    inside = {group.title: group.rows for group in validate_boards(rows=[known, unseen]).groups}
+    assert [each.what for each in inside["tokens/s, unseen and in scope"]] == [unseen.name]
     assert "1 development, 1 unseen" in validate_boards(rows=[known, unseen]).notes[0]
 
 

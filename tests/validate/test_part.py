@@ -43,6 +43,7 @@ def test_a_rival_that_says_nothing_has_no_statistics() -> None:
         (Group("g", ROWS, "null", least_wins=1 / 3), 0),
         (Group("g", ROWS, "null", least_wins=2 / 3), 1),
         (Group("g", (row(0.1, bound=0.1 + 1e-9), row(0.1, bound=0.09))), 1),
+        (Group("g", (row(-0.05, bound=0.1), row(-0.2, bound=0.1))), 1),
     ],
 )
 def test_a_group_fails_where_a_bound_is_left(group: Group, failures: int) -> None:
