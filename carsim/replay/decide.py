@@ -109,9 +109,8 @@ def _rounded_down(tau: NDArray[np.float64]) -> NDArray[np.float32]:
     """Thresholds that just the same float32 exceed: half the bytes to compare."""
     with np.errstate(over="ignore"):
         nearest = tau.astype(np.float32)
-    below: NDArray[np.float32] = np.where(
-        nearest > tau, np.nextafter(nearest, np.float32(-np.inf)), nearest
-    )
+        less = np.nextafter(nearest, np.float32(-np.inf))
+    below: NDArray[np.float32] = np.where(nearest > tau, less, nearest)
     return below
 
 
