@@ -514,9 +514,9 @@ class _Sequence:
                 port = np.full(size, NEVER)
                 if step.path in ports:
                     port = _in_units(*ports[step.path], step.rate)
-                x[rows.start - 1] = port
-                x[rows] = due[rows.start - 1 : rows.stop - 1]
-                run = x[rows.start - 1 : rows.stop]
+                run = x[rows]
+                run[:] = due[rows.start - 1 : rows.stop - 1]
+                np.maximum(run[0], port, out=run[0])
                 np.maximum.accumulate(run, axis=0, out=run)
                 index = np.searchsorted(self._rows, rows.stop) - 1
                 ports[step.path] = step.rate, x[rows.stop - 1] + self._service[index]

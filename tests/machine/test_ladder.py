@@ -1,7 +1,7 @@
 """The solver against the SimPy machine: equal to the bit where it says so, near elsewhere."""
 
 from collections.abc import Iterator
-from dataclasses import fields
+from dataclasses import fields, replace
 from fractions import Fraction
 from typing import Any
 
@@ -87,6 +87,22 @@ def test_the_solver_equals_the_machine_where_it_says_so(phase: Phase) -> None:
         assert_equal(solved, simulated)
     assert (solved.times.sum(axis=1) == solved.cycles).all()
     assert (simulated.times.sum(axis=1) == simulated.cycles).all()
+
+
+@given(phases(), st.data())
+def test_operands_of_two_memories_in_turn_take_what_the_machine_takes(
+    phase: Phase, data: st.DataObject
+) -> None:
+    """As where the KV cache lies apart from the weights; of so few tiles all are played."""
+    steps = tuple(
+        step._replace(path=index % 2, is_kv=index % 2 == 1, slots=60, sides=(), held_back=False)
+        for index, step in enumerate(phase.steps)
+        if step.path >= 0
+    )
+    rate = Fraction(data.draw(st.integers(1, 4000)), 64)
+    steps = tuple(step._replace(rate=rate) if step.path else step for step in steps)
+    if steps:
+        assert_equal(*both(replace(phase, steps=steps, replay=None)))
 
 
 def phases_of(hw: Hardware, data: st.DataObject) -> Iterator[Phase]:
