@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from carsim.cli.options import overriding
 from carsim.errors import InputError
 
 if TYPE_CHECKING:
@@ -19,13 +20,7 @@ def config() -> None:
 
 @config.command(short_help="Print a design as it is resolved.")
 @click.argument("design")
-@click.option(
-    "--set",
-    "overrides",
-    metavar="PATH=VALUE",
-    multiple=True,
-    help="Change the design, say machine.cores=8; may be repeated.",
-)
+@overriding()
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of YAML.")
 def show(design: str, overrides: tuple[str, ...], as_json: bool) -> None:
     """Print DESIGN with presets, defaults and changes written out; it loads as the same design."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from carsim.cli.figures import FIGURES
+from carsim.cli.options import FIGURES
 from carsim.cli.plain_table import GAP
 from carsim.cli.sweep import JSON
 

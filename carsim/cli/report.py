@@ -2,7 +2,7 @@
 
 import click
 
-from carsim.cli.figures import FORMAT
+from carsim.cli.options import FORMAT
 from carsim.errors import InputError
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from carsim.cli.figures import FIGURES
+from carsim.cli.options import FIGURES, overriding
 from carsim.cli.stated import stated_of, stated_options
 from carsim.errors import InputError
 
@@ -29,13 +29,7 @@ from carsim.errors import InputError
     "or inf, which never replays.",
 )
 @click.option("--batch", type=click.IntRange(min=1), metavar="N", help="Sequences in lockstep.")
-@click.option(
-    "--set",
-    "overrides",
-    metavar="PATH=VALUE",
-    multiple=True,
-    help="Change the design, say machine.cores=8; may be repeated.",
-)
+@overriding()
 @click.option(
     "--resample",
     type=click.IntRange(min=0),

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from carsim.cli.options import overriding
 from carsim.errors import InputError, MisfitError
 
 if TYPE_CHECKING:
@@ -37,13 +38,7 @@ if TYPE_CHECKING:
     help="Chance of each proposal  [default: the share of the trace's tokens that stay]",
 )
 @click.option("--dense", is_flag=True, help="Nothing replays.")
-@click.option(
-    "--set",
-    "overrides",
-    metavar="PATH=VALUE",
-    multiple=True,
-    help="Change the design, say machine.activation_buffer_kib=512; may be repeated.",
-)
+@overriding("Change the design, say machine.activation_buffer_kib=512")
 @click.option("--allow-misfit", is_flag=True, help="Go on with a design that does not fit.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document, and nothing else.")
 def speculate(

@@ -4,6 +4,7 @@ from importlib.util import find_spec
 
 import click
 
+from carsim.cli.options import overriding
 from carsim.errors import InputError
 
 DESIGN, TRACE = "u280_compute_bound", "vilau_8f"
@@ -13,13 +14,7 @@ DESIGN, TRACE = "u280_compute_bound", "vilau_8f"
 @click.command()
 @click.argument("design", default=DESIGN)
 @click.option("--trace", metavar="FILE", help=f"Trace that is decoded; {TRACE} for videos.")
-@click.option(
-    "--set",
-    "overrides",
-    metavar="PATH=VALUE",
-    multiple=True,
-    help="Change the design, say machine.cores=8; may be repeated.",
-)
+@overriding()
 @click.option("--store", metavar="DIR", help="Show the points of this sweep; a click opens one.")
 @click.option(
     "--port",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from carsim.cli.options import overriding
 from carsim.cli.stated import parse_context
 from carsim.errors import InputError
 from carsim.validate import PART_NAMES
@@ -40,13 +41,7 @@ describe a further board.
 @click.option("--design", help="boards: predict this design alone; YAML file or shipped name.")
 @click.option("--context", help="With --design: tokens attended to, N or FIRST:LAST.")
 @click.option("--published", type=float, help="With --design: published tokens per second.")
-@click.option(
-    "--set",
-    "overrides",
-    metavar="PATH=VALUE",
-    multiple=True,
-    help="With --design: change it, say machine.vector.lanes=8; may be repeated.",
-)
+@overriding("With --design: change it, say machine.vector.lanes=8")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
 @click.option("--out", metavar="DIR", help="Write a report with plots, Markdown and HTML, there.")
 @click.option("--overwrite", is_flag=True, help="Replace the report that --out holds.")
