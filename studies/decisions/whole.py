@@ -120,6 +120,23 @@ class Decoded:
     values: Array
 
 
+def outputs(seen: Seen, rule: Rule | None, memory: Memory, replay: Bools, score: Array) -> Array:
+    """What the MLPs of a layer of a frame give under a rule, [n, d].
+
+    Args:
+        seen: The layer.
+        rule: What replays; None replays nothing.
+        memory: What the rule keeps.
+        replay: bool[n], to which its decisions are written.
+        score: [n], to which its scores are written, if it has any.
+    """
+    if rule is not None:
+        replay[:], scored = rule.decide(seen, memory)
+        if scored is not None:
+            score[:] = scored
+    return seen.hold(~replay)
+
+
 class Decoder:
     """A model made ready for one shape of video.
 
@@ -209,11 +226,7 @@ class Decoder:
                     )
                     if look is not None:
                         look(seen)
-                    if rule is not None:
-                        replay[steps, layer], scored = rule.decide(seen, memory)
-                        if scored is not None:
-                            score[steps, layer] = scored
-                    out = seen.hold(~replay[steps, layer])
+                    out = outputs(seen, rule, memory, replay[steps, layer], score[steps, layer])
                 u_before[layer] = u[-n:]
                 x = x + out
             hidden[steps] = rms_norm(x[-n:], weights.ln_final, config.rms_eps)

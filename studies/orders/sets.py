@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from carsim.decoder.layers import rms_norm
 from carsim.decoder.structures import Array, rotary_table
 from studies.decisions.rules import Threshold
-from studies.decisions.whole import Bools, Decoded, Decoder, Memory, Rule, Seen
+from studies.decisions.whole import Bools, Decoded, Decoder, Memory, Rule, Seen, outputs
 
 
 @dataclass(frozen=True)
@@ -106,12 +106,9 @@ class SetDecoder(Decoder):
                     held[layer],
                     weights,
                 )
-                if rule is not None:
-                    replay[steps, layer], scored = rule.decide(seen, memory)
-                    if scored is not None:
-                        score[steps, layer] = scored
+                out = outputs(seen, rule, memory, replay[steps, layer], score[steps, layer])
                 u_before[layer] = u
-                x = x + seen.hold(~replay[steps, layer])
+                x = x + out
             hidden[steps] = rms_norm(x, weights.ln_final, config.rms_eps)
         return Decoded(hidden, score, replay, fed_rows.keys, fed_rows.values)
 
