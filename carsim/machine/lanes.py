@@ -238,4 +238,5 @@ def _assemble(
 
 def _ints(figure: Count) -> Ints:
     """At least two axes: [n, K], or [1, 1] for what is the same everywhere."""
-    return np.atleast_2d(np.asarray(figure, np.int64))
+    found = np.asarray(figure, np.int64)
+    return found if found.ndim == 2 else found.reshape(1, -1)

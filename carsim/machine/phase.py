@@ -158,29 +158,32 @@ class Outcome:
         )
 
 
-class Track(NamedTuple):
-    """When the lanes of n phases did what in one step, [n, K]."""
+class Timing(NamedTuple):
+    """Start and end of everything in n phases, as a rung of the ladder finds them.
 
-    step: Step
+    Attributes:
+        begun: When the lanes came to each step, [steps, n, K].
+        fetch_begun: When its operand was first asked for, likewise.
+        array_begun: When the array began on it, likewise.
+        fetched: When the last of its operand had arrived, likewise.
+        ended: When it was computed, likewise.
+        sides_end: When the last transfer beside the streams was over, [n].
+        replay_end: When the last replay was over, 0 without one, [n].
+    """
+
     begun: Ints
     fetch_begun: Ints
     array_begun: Ints
     fetched: Ints
     ended: Ints
-
-
-class Timing(NamedTuple):
-    """Start and end of everything in n phases, as a rung of the ladder finds them.
-
-    Attributes:
-        tracks: Their steps, in order.
-        sides_end: When the last transfer beside the streams was over, [n].
-        replay_end: When the last replay was over, 0 without one, [n].
-    """
-
-    tracks: Sequence[Track]
     sides_end: Ints
     replay_end: Ints
+
+    @classmethod
+    def of(cls, times: Ints, sides_end: Ints, replay_end: Ints) -> "Timing":
+        """The five times of all steps in one array, [5, steps, n, K], and the others."""
+        begun, fetch_begun, array_begun, fetched, ended = times
+        return cls(begun, fetch_begun, array_begun, fetched, ended, sides_end, replay_end)
 
 
 def emit_slices(phase: Phase, timing: Timing, emit: Emit) -> None:
@@ -191,12 +194,12 @@ def emit_slices(phase: Phase, timing: Timing, emit: Emit) -> None:
     if timing.replay_end[0]:
         begun = int(phase.exposed_cycles[0])
         emit("replay", CATEGORY_LABELS[Category.REPLAY], begun, int(timing.replay_end[0]))
-    for track in timing.tracks:
-        for lane in range(phase.lanes):
-            begun, fetch_begun, _, fetched, ended = (int(at[0, lane]) for at in track[1:])
-            emit(f"lane {lane}", CATEGORY_LABELS[track.step.category], begun, ended)
-            if track.step.path >= 0:
-                kind = "KV" if track.step.is_kv else "weights"
+    of_first = np.stack(timing[:5], axis=-1)[:, 0].tolist()
+    for step, lanes in zip(phase.steps, of_first, strict=True):
+        for lane, (begun, fetch_begun, _, fetched, ended) in enumerate(lanes):
+            emit(f"lane {lane}", CATEGORY_LABELS[step.category], begun, ended)
+            if step.path >= 0:
+                kind = "KV" if step.is_kv else "weights"
                 emit(f"lane {lane} fetch", kind, fetch_begun, fetched)
 
 
@@ -226,17 +229,16 @@ def moved_bytes(steps: Sequence[Step], n: int, memories: int, alike: Ints | int 
 
 def outcome(phase: Phase, timing: Timing) -> Outcome:
     """Time and work of n phases from their timing, which either rung found."""
-    tracks, sides_end, replay_end = timing
     n, exposed = phase.n, phase.exposed_cycles
     ends = np.zeros((n, phase.lanes), np.int64) + exposed[:, None]
-    if tracks:
-        ends = np.maximum(ends, tracks[-1].ended)
+    if phase.steps:
+        ends = np.maximum(ends, timing.ended[-1])
     last = ends.argmax(axis=1)
-    times, compute = _booked(tracks, last)
-    end = np.maximum(ends[np.arange(n), last], np.maximum(sides_end, replay_end))
+    times, compute = _booked(phase.steps, timing, last)
+    end = np.maximum(ends[np.arange(n), last], np.maximum(timing.sides_end, timing.replay_end))
     times[:, Category.DRS] += exposed
     # What is left after the last core: a replay that took longer, or writes that drain.
-    left, late = end - times.sum(axis=1), replay_end == end
+    left, late = end - times.sum(axis=1), timing.replay_end == end
     times[:, Category.REPLAY] += left * late
     times[:, Category.WAIT_DDR] += left * ~late
     return Outcome(
@@ -265,41 +267,45 @@ def _work(phase: Phase) -> dict[str, Ints]:
     return {"dram_bytes": dram, **sums}
 
 
-def _booked(tracks: Sequence[Track], last: NDArray[np.intp]) -> tuple[Ints, Ints]:
+def _booked(steps: Sequence[Step], timing: Timing, last: NDArray[np.intp]) -> tuple[Ints, Ints]:
     """Cycles by category of one lane of each phase, [n, categories], and its compute cycles, [n].
 
     Args:
-        tracks: The steps of n phases.
+        steps: The steps of n phases.
+        timing: When they took place.
         last: The lane of each, [n].
     """
-    shape, rows = (len(tracks), len(last)), np.arange(len(last))
-    begun, array_begun, ended, own, cycles, balanced = np.empty((6, *shape), np.int64)
+    rows = np.arange(len(last))
+    times = np.zeros((len(last), N_CATEGORIES), np.int64)
+    if not steps:
+        return times, np.zeros(len(last), np.int64)
 
     def of_lane(figure: Ints) -> Ints:
         phases, lanes = figure.shape
         found: Ints = figure[rows if phases > 1 else 0, last if lanes > 1 else 0]
         return found
 
-    known: dict[int, tuple[Ints, ...]] = {}
-    for index, track in enumerate(tracks):
-        step, key = track.step, id(track.step)
-        if key not in known:
-            figures = step.pre_cycles + step.cycles, step.cycles, step.balanced_cycles
-            known[key] = tuple(map(of_lane, figures))
-        own[index], cycles[index], balanced[index] = known[key]
-        for found, at in ((begun, track.begun), (array_begun, track.array_begun)):
-            found[index] = of_lane(at)
-        ended[index] = of_lane(track.ended)
+    different = {id(step): step for step, _ in repeats(steps)}
+    place = {key: index for index, key in enumerate(different)}
+    which = [place[id(step)] for step in steps]
+    known = np.empty((3, len(different), len(last)), np.int64)
+    for index, step in enumerate(different.values()):
+        known[0, index] = of_lane(step.pre_cycles + step.cycles)
+        known[1, index] = of_lane(step.cycles)
+        known[2, index] = of_lane(step.balanced_cycles)
+    own, cycles, balanced = known[:, which]
+    begun, array_begun, ended = (
+        at[:, rows, last] for at in (timing.begun, timing.array_begun, timing.ended)
+    )
     # Where the array never waits once it has begun, what the fullest core takes beyond an even
     # share is time spent queueing for that core; where memory sets the pace, an even share gains
     # nothing.
     worked = ended > begun
     queued = (own - balanced) * (worked & (ended <= array_begun + cycles))
     own = own * worked
-    times = np.zeros((len(last), N_CATEGORIES), np.int64)
     times[:, Category.WAIT_DDR] = (ended - begun - own).sum(axis=0)
     times[:, Category.WAIT_CORE] = queued.sum(axis=0)
-    categories = np.array([track.step.category for track in tracks])
+    categories = np.array([step.category for step in steps])
     for category in set(categories.tolist()):
         times[:, category] += (own - queued)[categories == category].sum(axis=0)
     return times, own.sum(axis=0)

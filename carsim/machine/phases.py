@@ -251,7 +251,7 @@ class Phases:
         """Time of the host in a token step, after layers and head; no core or memory works."""
         cycles = np.array([self.host_cycles])
         nbytes = np.zeros((1, len(self.hw.paths)), np.int64)
-        idle = Timing([], cycles, np.zeros(1, np.int64))
+        idle = Timing.of(np.zeros((5, 0, 1, 1), np.int64), cycles, np.zeros(1, np.int64))
         found = outcome(Phase((), self._latencies, cycles, nbytes), idle)
         found.times[:] = 0
         found.times[:, Category.HOST] = cycles

@@ -18,8 +18,7 @@ period (L + s + c) / m in between, which leaves out rounding. Several lanes shar
 proportion to their bytes, which leaves out who comes first.
 
 Two things make it fast. Lanes of which the same is asked are solved once, whichever core and phase
-they are of. And time has no origin: a step that finds its lanes as an equal step found them before,
-only later, takes as long as that one did, such as the layers of a head.
+they are of. And operands that repeat, as those of the layers of a head, are laid out once.
 
 Times of a memory are whole numbers of 1 / rate.numerator cycles, so that nothing is rounded.
 """
@@ -32,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from carsim.machine.lanes import Ints, Step
-from carsim.machine.phase import Phase, Timing, Track, repeats
+from carsim.machine.phase import Phase, Timing, repeats
 
 NEVER = np.iinfo(np.int64).min // 4
 """Earlier than anything."""
@@ -73,8 +72,8 @@ def solve(phase: Phase) -> Timing:
     if lane_of is not None:
         times = times[..., lane_of]
     times = times.reshape(*times.shape[:2], phase.n, phase.lanes)
-    tracks = [Track(step, *at) for step, at in zip(phase.steps, times, strict=True)]
-    return Timing(tracks, _sides_end(phase, tracks, behind), replay_end)
+    times = times.swapaxes(0, 1)
+    return Timing.of(times, _sides_end(phase, times[0], behind), replay_end)
 
 
 class _Work(NamedTuple):
@@ -187,16 +186,22 @@ def _distinct_lanes(
     return chosen, lane_of
 
 
-def _sides_end(phase: Phase, tracks: Sequence[Track], behind: Ints) -> Ints:
-    """When the last transfer beside the streams is over, [n]; memories serve them step by step."""
+def _sides_end(phase: Phase, begun: Ints, behind: Ints) -> Ints:
+    """When the last transfer beside the streams is over, [n]; memories serve them step by step.
+
+    Args:
+        phase: The n phases.
+        begun: When their lanes came to each step, [steps, n, K].
+        behind: When replays leave their memory, in its own units of time, [n].
+    """
     end = np.zeros(phase.n, np.int64)
     ports: dict[int, tuple[Fraction, Ints]] = {}
     if phase.replay is not None:
         ports[phase.replay.path] = phase.replay.rate, behind
-    for track in tracks:
-        for path, rate, nbytes in track.step.sides:
+    for step, at in zip(phase.steps, begun, strict=True):
+        for path, rate, nbytes in step.sides:
             numerator, denominator = rate.as_integer_ratio()
-            free = np.where(nbytes > 0, track.begun, 0).max(axis=-1) * numerator
+            free = np.where(nbytes > 0, at, 0).max(axis=-1) * numerator
             if path in ports:
                 free = np.maximum(free, _in_units(*ports[path], rate))
             free = free + nbytes.sum(axis=-1) * denominator
@@ -382,90 +387,103 @@ class _Sequence:
         works = [asked.works[id(step)] for step in phase.steps]
         known: dict[int, tuple[_Operand, _Tiles]] = {}
         for step, work in zip(phase.steps, works, strict=True):
-            if _streams(step, work) and id(step) not in known:
+            if id(step) not in known and _streams(step, work):
                 operand = _Operand(step, work, phase.latencies[step.path])
                 known[id(step)] = operand, operand.tiles()
+        self._different = list(known.values())
         streams = [index for index, step in enumerate(phase.steps) if id(step) in known]
         self._streams = np.array(streams, np.intp)
-        self._operands = [known[id(phase.steps[index])] for index in streams]
-        lengths = [len(tiles.there) for _, tiles in self._operands]
+        place = {step: index for index, step in enumerate(known)}
+        self._which = np.array([place[id(phase.steps[index])] for index in streams], np.intp)
+        lengths = np.array([len(tiles.there) for _, tiles in self._different])[self._which]
         self._rows = np.cumsum([1, *lengths])  # where the tiles of each operand begin
         self._pre = _stacked([work.pre_cycles for work in works], size)
-        cycles = [
-            known[id(s)][1].cycles if id(s) in known else w.cycles
-            for s, w in zip(phase.steps, works, strict=True)
-        ]
-        upto = np.cumsum(self._pre + _stacked(cycles, size), axis=0)
-        self._computed = upto  # by all steps up to and with each, [steps, P]
-        before = (upto - _stacked(cycles, size))[self._streams]  # each operand
-        self._lay_out(lengths, before, size)
+        cycles = _stacked(
+            [
+                known[id(step)][1].cycles if id(step) in known else work.cycles
+                for step, work in zip(phase.steps, works, strict=True)
+            ],
+            size,
+        )
+        self._computed = np.cumsum(self._pre + cycles, axis=0)  # with each step, [steps, P]
+        self._lay_out(lengths, (self._computed - cycles)[self._streams], size)
 
-    def _lay_out(self, lengths: list[int], before: Ints, size: int) -> None:
+    def _lay_out(self, lengths: NDArray[np.intp], before: Ints, size: int) -> None:
         """Put the tiles of all operands behind each other."""
-        # Units of service in the run of operands of one memory and rate, before each operand.
-        served = np.zeros((len(lengths), size), np.int64)
-        self._runs: list[tuple[Step, slice]] = []
-        for index, stream in enumerate(self._streams):
-            step = self._phase.steps[stream]
-            rows = slice(self._rows[index], self._rows[index + 1])
-            if self._runs:
-                last, so_far = self._runs[-1]
-                if (last.path, last.rate) == (step.path, step.rate):
-                    served[index] = served[index - 1] + self._operands[index - 1][1].service
-                    self._runs[-1] = step, slice(so_far.start, rows.stop)
-                    continue
-            self._runs.append((step, rows))
+        self._service = self._of_operands([tiles.service for _, tiles in self._different], size)
+        # An operand that goes on where one of the same memory and rate ended is of its run.
+        steps = [self._phase.steps[stream] for stream in self._streams]
+        patterns = [(step.path, step.rate) for step in steps]
+        firsts = [i for i in range(len(steps)) if i == 0 or patterns[i] != patterns[i - 1]]
+        self._runs = [
+            (steps[first], slice(*self._rows[[first, end]].tolist()))
+            for first, end in zip(firsts, [*firsts[1:], len(steps)], strict=True)
+        ]
+        # Units of service in the run before each operand.
+        served = np.cumsum(self._service, axis=0) - self._service
+        run = np.repeat(firsts, np.diff([*firsts, len(steps)]))
+        served -= served[run]
+        row_of = _Repeated([len(tiles.there) for _, tiles in self._different], self._which)
 
         def rows_of(name: str) -> NDArray[Any]:
-            blocks = [getattr(tiles, name) for _, tiles in self._operands]
-            whole = np.empty((sum(lengths), size), blocks[0].dtype)
-            for rows, block in zip(np.split(whole, self._rows[1:-1] - 1), blocks, strict=True):
-                rows[:] = block
-            return whole
+            return row_of([getattr(tiles, name) for _, tiles in self._different], size)
 
-        self._service = served + _stacked([tiles.service for _, tiles in self._operands], size)
+        self._service += served
         served, before = (np.repeat(each, lengths, axis=0) for each in (served, before))
-        numerators = [operand.numerator for operand, _ in self._operands]
-        latencies = [operand.latency * operand.numerator for operand, _ in self._operands]
+        numerators = np.array([operand.numerator for operand, _ in self._different])
+        latencies = numerators * [operand.latency for operand, _ in self._different]
+        self._numerators = numerators[self._which][:, None]
         one_run = len(self._runs) == 1
-        self._numerator: Any = numerators[0] if one_run else np.repeat(numerators, lengths)[:, None]
-        latency = latencies[0] if one_run else np.repeat(latencies, lengths)[:, None]
+        self._numerator: Any = (
+            int(numerators[0]) if one_run else np.repeat(self._numerators, lengths, axis=0)
+        )
+        latency = np.repeat(latencies[self._which], lengths)[:, None]
         asked, there = rows_of("asked"), rows_of("there")
         self._served = served + rows_of("served")
         self._ahead = np.where(asked, latency - served - rows_of("served_before"), NEVER)
         self._computed_before = before + rows_of("computed_before")
         self._is_before = np.where(there, -self._computed_before, NEVER)
         self._computed_with = before + rows_of("computed")
-        self._slots = np.where(asked, self._slots_of_tiles(size), 0)
+        self._slots = np.where(asked, self._slots_of_tiles(lengths, size), 0)
 
-    def _slots_of_tiles(self, size: int) -> NDArray[np.intp]:
+    def _of_operands(self, figures: Sequence[Ints], size: int) -> Ints:
+        """A figure of the different operands at all of them, [operands, P]."""
+        found: Ints = _stacked(figures, size)[self._which]
+        return found
+
+    def _slots_of_tiles(self, lengths: NDArray[np.intp], size: int) -> NDArray[np.intp]:
         """The row of the tile whose slot each takes, 0 if none had it."""
         buffers: dict[bool, tuple[int, NDArray[np.intp]]] = {}
-        known: dict[Hashable, tuple[Any, ...]] = {}
-        found = np.empty((self._rows[-1] - 1, size), np.intp)
-        for stream, begin, end, (_, tiles) in zip(
-            self._streams, self._rows, self._rows[1:], self._operands, strict=False
+        known: dict[Hashable, tuple[int, NDArray[np.intp], NDArray[np.intp]]] = {}
+        different: list[NDArray[np.intp]] = []
+        which: list[int] = []
+        rows = self._rows.tolist()
+        for stream, begin, end, of in zip(
+            self._streams.tolist(), rows, rows[1:], self._which.tolist(), strict=False
         ):
-            step = self._phase.steps[stream]
+            step, tiles = self._phase.steps[stream], self._different[of][1]
             # Rows of what a buffer holds are taken relative to those of the next operand, so that
             # operands that repeat, as the layers of a head do, are laid out once.
             at, held = buffers.get(step.is_kv, (0, np.zeros((step.slots, size), np.intp)))
-            key = id(step), id(held), begin - at if at else 0
+            key = of, id(held), begin - at if at else 0
             if key not in known:
                 own = np.arange(end - begin)[:, None] + np.zeros(size, np.intp)
                 history = np.concatenate([held - (begin - at), own])
                 taken = np.take_along_axis(history, np.maximum(tiles.slot_of, 0), axis=0)
                 left = np.take_along_axis(history, tiles.left, axis=0) - (end - begin)
                 if (tiles.left >= step.slots).all():
-                    _, left = known.setdefault(id(step), (None, left))
-                known[key] = held, taken, left
-            _, taken, left = known[key]
-            np.add(taken, begin, out=found[begin - 1 : end - 1])
-            buffers[step.is_kv] = int(end), left
+                    _, _, left = known.setdefault(of, (0, held, left))
+                known[key] = len(different), held, left
+                different.append(taken)
+            place, _, left = known[key]
+            which.append(place)
+            buffers[step.is_kv] = end, left
+        found = _Repeated(list(map(len, different)), np.array(which))(different, size)
+        found += np.repeat(self._rows[:-1], lengths)[:, None]
         return found
 
     def times(self) -> Ints:
-        """The five times of a :class:`~carsim.machine.phase.Track`, of all steps: [steps, 5, P]."""
+        """The five times of :class:`~carsim.machine.phase.Timing`, of all steps: [steps, 5, P]."""
         issued, arrived, served, y = self._settled()
         rows, begins = self._rows, self._rows[:-1]
         steps, size = self._pre.shape
@@ -474,7 +492,7 @@ class _Sequence:
         ended = y[last] + self._computed
         begun = np.concatenate([self._begun[None], ended[:-1]])
         found = np.stack([begun, begun, begun + self._pre, begun, ended], axis=1)
-        working = np.stack([np.broadcast_to(o.count > 0, size) for o, _ in self._operands])
+        working = self._of_operands([operand.count for operand, _ in self._different], size) > 0
         of_stream = found[self._streams]
         for at, figure in (
             (1, issued[begins]),
@@ -529,8 +547,28 @@ class _Sequence:
                 break
             done[1:] = now
         ends = x[self._rows[1:] - 1] + self._service
-        numerators = np.array([[operand.numerator] for operand, _ in self._operands])
-        return issued, arrived, -(-ends // numerators), y
+        return issued, arrived, -(-ends // self._numerators), y
+
+
+class _Repeated:
+    """Blocks of rows, some of them several times, one below the other.
+
+    Args:
+        lengths: Rows of each block.
+        which: The blocks, in order, [k].
+    """
+
+    def __init__(self, lengths: Sequence[int], which: NDArray[np.intp]) -> None:
+        starts = np.cumsum([0, *lengths])[:-1]
+        taken = np.array(lengths)[which]
+        ends = np.cumsum(taken)
+        self._row = np.arange(ends[-1]) + np.repeat(starts[which] - ends + taken, taken)
+
+    def __call__(self, blocks: Sequence[NDArray[Any]], size: int) -> NDArray[Any]:
+        """The rows of the blocks for P lanes, [rows, P]."""
+        wide = [np.broadcast_to(block, (len(block), size)) for block in blocks]
+        found: NDArray[Any] = np.concatenate(wide)[self._row]
+        return found
 
 
 def _streams(step: Step, work: _Work) -> bool:
@@ -547,7 +585,7 @@ def _stacked(figures: Sequence[Ints], size: int) -> Ints:
 
 
 def _times(phase: Phase, asked: _Asked, size: int) -> Ints:
-    """The five times of a :class:`~carsim.machine.phase.Track`, of all steps: [steps, 5, P]."""
+    """The five times of :class:`~carsim.machine.phase.Timing`, of all steps: [steps, 5, P]."""
     works = [asked.works[id(step)] for step in phase.steps]
     streams = [i for i, each in enumerate(zip(phase.steps, works, strict=True)) if _streams(*each)]
     if len(streams) > 1:

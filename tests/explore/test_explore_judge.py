@@ -14,8 +14,7 @@ TRACKED = solver.solve
 
 def one_cycle_late(phase: Phase) -> Timing:
     found = TRACKED(phase)
-    last = found.tracks[-1]
-    return found._replace(tracks=[*found.tracks[:-1], last._replace(ended=last.ended + 1)])
+    return found._replace(ended=found.ended + 1)
 
 
 @pytest.fixture

@@ -9,24 +9,16 @@ import simpy
 from carsim.machine.lanes import Ints
 from carsim.machine.parts.core import Core, Record, Task
 from carsim.machine.parts.port import MemoryPort, Process
-from carsim.machine.phase import Phase, Timing, Track
+from carsim.machine.phase import Phase, Timing
 
 
 def simulate(phase: Phase) -> Timing:
     """When each step of each lane of n phases took place, each phase simulated by itself."""
     runs = [_Run(phase, index) for index in range(phase.n)]
-    tracks = [
-        Track(
-            step,
-            *(
-                np.array([run.figure(number, name) for run in runs], np.int64)
-                for name in Track._fields[1:]
-            ),
-        )
-        for number, step in enumerate(phase.steps)
-    ]
-    return Timing(
-        tracks,
+    steps = range(len(phase.steps))
+    found = np.array([[run.figures(step) for run in runs] for step in steps], np.int64)
+    return Timing.of(
+        np.moveaxis(found, -1, 0),
         np.array([run.end for run in runs], np.int64),
         np.array([run.replay_end for run in runs], np.int64),
     )
@@ -66,10 +58,11 @@ class _Run:
         self.end = int(env.now)
         env.run()
 
-    def figure(self, step: int, name: str) -> list[int]:
-        """When each lane did something in a step; lanes without work stand still."""
+    def figures(self, step: int) -> list[list[int]]:
+        """When each lane did what in a step; lanes without work stand still."""
         idle = Record(*[self.exposed] * 5)
-        return [getattr((core.records or [idle] * (step + 1))[step], name) for core in self.lanes]
+        records = [core.records[step] if core.records else idle for core in self.lanes]
+        return [[getattr(record, name) for name in Timing._fields[:5]] for record in records]
 
     @property
     def exposed(self) -> int:
