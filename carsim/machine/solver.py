@@ -630,7 +630,10 @@ def _in_units(before: Fraction, free: Ints, rate: Fraction) -> Ints:
 
 
 def _scaled_up(rest: Ints, done: Ints, nbytes: Ints) -> Ints:
-    """ceil(rest * done / nbytes) for rest, done <= nbytes < 2^38, whose product exceeds 64 bits."""
+    """ceil(rest * done / nbytes) for rest, done <= nbytes < 2^38, whose product may not fit."""
+    if nbytes.max(initial=0) < 1 << 31:
+        fits: Ints = -(-rest * done // nbytes)
+        return fits
     high, low = done >> 24, done & ((1 << 24) - 1)
     whole, left = np.divmod(rest * high, nbytes)
     scaled: Ints = (whole << 24) - (-((left << 24) + rest * low) // nbytes)
