@@ -1,6 +1,8 @@
 """The results of a store as a frame and as files."""
 
 import json
+from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -8,11 +10,15 @@ from carsim.environment import has_parquet
 from carsim.explore.metrics import RESULT_COLUMNS
 from carsim.explore.store import Store
 from carsim.files import write_whole
-from carsim.metrics import METRICS, OLD_NAMES
+from carsim.metrics import METRICS
 from carsim.trace.meta import SYNTHETIC
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+BLOCK = 4096
+"""Results that are made a frame at a time, so that memory holds few of them as objects."""
 
 
 def frame_of(store: Store) -> "pd.DataFrame":
@@ -26,17 +32,30 @@ def frame_of(store: Store) -> "pd.DataFrame":
     import pandas as pd
 
     axes = json.loads(store.meta()["axes"])
-    rows = list(store.rows())
-    columns: dict[str, list[Any]] = {"point": [ordinal for ordinal, _, _ in rows]}
+    ordinals, points = [], []
+    blocks = [_block([])]
+    stored = store.cells()
+    while rows := list(islice(stored, BLOCK)):
+        ordinals += [ordinal for ordinal, _, _ in rows]
+        points += [values for _, values, _ in rows]
+        blocks.append(_block([cells for _, _, cells in rows]))
+    columns: dict[str, list[Any]] = {"point": ordinals}
     for axis in axes:
-        cells = [values[axis] for _, values, _ in rows]
+        cells = [values[axis] for values in points]
         kinds = {type(cell) for cell in cells}
         if kinds & {list, dict} or (len(kinds) > 1 and not kinds <= {int, float}):
             cells = [cell if isinstance(cell, str) else json.dumps(cell) for cell in cells]
         columns[axis] = cells
-    results = [{OLD_NAMES.get(name, name): row[name] for name in row} for _, _, row in rows]
-    columns |= {name: [row.get(name) for row in results] for name in RESULT_COLUMNS}
-    frame = pd.DataFrame(columns)
+    results = pd.concat(blocks[1:] or blocks, ignore_index=True)
+    return pd.concat([pd.DataFrame(columns), results], axis="columns")
+
+
+def _block(results: Sequence[Sequence[Any]]) -> "pd.DataFrame":
+    """Some results; what none of them has is a missing number."""
+    import pandas as pd
+
+    columns = zip(*results, strict=True) if results else ((),) * len(RESULT_COLUMNS)
+    frame = pd.DataFrame(dict(zip(RESULT_COLUMNS, map(list, columns), strict=True)))
     empty = [name for name in METRICS if frame[name].isna().all()]
     return frame.astype(dict.fromkeys(empty, "float64"))
 

@@ -12,6 +12,9 @@ RESULT_COLUMNS = ("status", "reason", "seconds", *METRICS)
 answer: ``misfit`` does not fit its board, ``invalid`` is refused, and ``failed`` could not be
 evaluated, since processes died of it."""
 
+FLAGS = ("fits",)
+"""Those that are true or false."""
+
 
 def check_metric(name: str, place: str) -> None:
     """Refuse a name that is no metric.

@@ -288,7 +288,7 @@ def swept(tmp_path, study):
 def test_a_damaged_row_is_named_and_evaluated_again(tmp_path, study, swept, caplog):
     out, frame = swept
     with closing(sqlite3.connect(out / STORE_FILE)) as db, db:
-        db.execute("UPDATE points SET result = replace(result, '0.', '1.') WHERE ordinal = 7")
+        db.execute("UPDATE points SET latency_s = latency_s + 1 WHERE ordinal = 7")
         db.execute("UPDATE points SET ordinal = 99 WHERE ordinal = 3")
     assert sorted(finished_frame(tmp_path).point) == [n for n in range(18) if n not in (3, 7)]
     assert "is damaged (point 7, point 99); the same sweep or search evaluates" in caplog.text
@@ -323,8 +323,18 @@ def test_no_flipped_bit_changes_an_answer(tmp_path, study, swept, caplog):
 
 def test_a_store_without_checksums_is_read_and_takes_no_more_points(tmp_path, study, swept):
     out, frame = swept
+    with open_store(out) as store:
+        results = {ordinal: json.dumps(row) for ordinal, _, row in store.rows()}
     with closing(sqlite3.connect(out / STORE_FILE)) as db, db:
-        db.execute("ALTER TABLE points DROP COLUMN checksum")
+        db.execute(
+            "CREATE TABLE old AS SELECT id, ordinal, status, point, '' AS result FROM points"
+        )
+        db.executemany(
+            "UPDATE old SET result = ? WHERE ordinal = ?",
+            [(result, ordinal) for ordinal, result in results.items()],
+        )
+        db.execute("DROP TABLE points")
+        db.execute("ALTER TABLE old RENAME TO points")
         db.execute("DELETE FROM meta WHERE key = 'checksum'")
         db.execute("UPDATE meta SET value = '1' WHERE key = 'schema'")
     pd.testing.assert_frame_equal(finished_frame(tmp_path), frame)

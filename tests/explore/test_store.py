@@ -10,6 +10,8 @@ from explore_study import write_study
 from tiny import write_inputs
 
 from carsim.errors import InputError
+from carsim.explore.evaluate import Evaluator
+from carsim.explore.metrics import FLAGS
 from carsim.explore.points import make_points
 from carsim.explore.store import STORE_FILE, Store, open_store
 from carsim.explore.study import Study, load_study
@@ -53,12 +55,28 @@ def test_only_what_failed_is_forgotten(store: Store, study: Study) -> None:
 
 def test_all_or_none_of_some_results_are_stored(store: Store, study: Study) -> None:
     one, other, *_ = make_points(study)
-    with pytest.raises(ValueError, match="not JSON compliant"):
+    with pytest.raises(ValueError, match="nan is no result"):
         store.add([(one, OK), (other, {**OK, "latency_s": float("nan")})])
     assert store.counts() == {}
 
 
-@pytest.mark.parametrize("column", ["id", "ordinal", "status", "point", "result"])
+def test_results_come_back_as_they_were_given(store: Store, study: Study) -> None:
+    one, *_ = make_points(study)
+    given = {**OK, "fits": True, "dsp": 1 << 80, "lut": -3, "limit": "a\ud800b", "fill": 0.1}
+    store.add([(one, given)])
+    (found,) = results(store).values()
+    expected = {**given, "dsp": float(1 << 80), "limit": "a\\ud800b"}
+    assert {name: found[name] for name in given} == expected
+    assert [type(found[name]) for name in ("fits", "dsp", "lut")] == [bool, float, int]
+    assert {found[name] for name in found.keys() - given.keys()} == {None}
+
+
+def test_flags_are_the_results_that_are_true_or_false(study: Study) -> None:
+    (row, *_) = (Evaluator(study).evaluate(point) for point in make_points(study)[:1])
+    assert {name for name, value in row.items() if isinstance(value, bool)} == {*FLAGS}
+
+
+@pytest.mark.parametrize("column", ["id", "ordinal", "status", "point", "latency_s"])
 def test_a_row_of_which_a_cell_is_another_is_no_result(
     tmp_path: Path, study: Study, column: str, caplog: pytest.LogCaptureFixture
 ) -> None:
