@@ -9,7 +9,13 @@ from carsim.explore.frame import origin_note
 from carsim.metrics import METRICS
 from carsim.metrics.metric import finite
 from carsim.report.figures.draw import image
-from carsim.report.figures.pareto import axis_title, chosen_chart, heading, pareto_plot
+from carsim.report.figures.pareto import (
+    MOST_DRAWN,
+    axis_title,
+    chosen_chart,
+    heading,
+    pareto_plot,
+)
 from carsim.report.figures.plot import Plot
 from carsim.report.html import Chart, links_to, page
 from carsim.report.stored_study import StoredStudy
@@ -21,9 +27,6 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 200
 """Rows of a table at most."""
-
-MOST_DRAWN = 4000
-"""Points of a chart, the front beside them."""
 
 MOST_VALUES = 24
 """Values of an axis that are listed at most."""

@@ -140,6 +140,20 @@ def test_the_front_on_paper_is_a_line_that_no_point_is_below(folder: Path) -> No
     assert len(panel["knee"].x) == 1
 
 
+def test_the_figure_on_paper_thins_what_is_dominated_and_says_so(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = read_study(folder)
+    (whole,) = front_plot(study).panels
+    monkeypatch.setattr("carsim.report.figures.pareto.MOST_DRAWN", 5)
+    (thin,) = front_plot(study).panels
+    dominated = next(each for each in thin.series if each.name.startswith("dominated"))
+    assert dominated.name == f"dominated, {len(dominated.x)} of them drawn"
+    assert len(dominated.x) <= 5 < len(whole["dominated"].x)
+    for name in ("", "on the front", "knee"):
+        assert list(thin[name].x) == list(whole[name].x)
+
+
 @pytest.mark.parametrize(
     ("changes", "text"),
     [
@@ -186,7 +200,7 @@ def spoil(folder: Path, statement: str, *values: str) -> None:
         ("UPDATE meta SET value = '{' WHERE key = 'objectives'", "is broken"),
         ("UPDATE meta SET value = '[1' WHERE key = 'axes'", "is broken"),
         ("DELETE FROM meta WHERE key = 'study'", "is broken"),
-        ("UPDATE points SET result = '{'", "is broken"),
+        ("UPDATE points SET point = '{'", "is broken"),
         ("UPDATE meta SET value = '9' WHERE key = 'schema'", "is a store of schema 9"),
         ("""UPDATE meta SET value = '{"nope": "min"}' WHERE key = 'objectives'""", "nope"),
         ("""UPDATE meta SET value = '["nope < 1"]' WHERE key = 'constraints'""", "nope"),

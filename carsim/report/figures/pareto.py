@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 MOST_OBJECTIVES = 4
 """Objectives whose pairs all fit on a page; further ones are left out of the plot."""
 
+MOST_DRAWN = 4000
+"""Points that a chart shows beside the front; of more, an even choice is drawn, and it says so."""
+
 COLOURS = (
     *(style.BLUE, style.ORANGE, style.GREEN, style.PURPLE),
     *(style.SKY, style.VERMILION, style.YELLOW, style.GREY),
@@ -101,7 +104,9 @@ def _pair(
             **look,
         )
 
-    found = [series("dominated", points, style.GREY, size=2)]
+    drawn = points.iloc[:: max(1, -(-len(points) // MOST_DRAWN))]
+    some = f", {len(drawn):,} of them drawn" if len(drawn) < len(points) else ""
+    found = [series(f"dominated{some}", drawn, style.GREY, size=2)]
     ways = {name: objectives[name] for name in (x, y) if name in objectives}
     if len(ways) == 2 and len(front):
         # Of more objectives than two, the line is the front of these two alone.
