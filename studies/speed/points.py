@@ -1,14 +1,16 @@
 """Measure one design point in a process of its own; prints one JSON line.
 
     python studies/speed/points.py [--frames 8] [--batch 8] [--layers 32] [--cores 4]
-                                   [--fidelity fluid] [--steps N] [--plainly] [--repeat 1]
+                                   [--heads 0] [--fidelity fluid] [--steps N] [--plainly]
+                                   [--repeat 1]
 
 The point is FastCar + DRS with dense attention on ``configs/zcu102_16gb.yaml``: broadcast weights,
 64 KiB tiles, bound by DDR. Decisions are those of the trace, resampled where it has too few frames
 or rows. Measured is what happens after loading: hardware, phases and sums, the least of the
 repeats; ``first_wall_s`` and ``first_cpu_s`` are the same with the search for the DRAM's schedule,
-which happens once in a process. ``--plainly`` takes the phases of all layer-steps one after the
-other and remembers none.
+which happens once in a process. With ``--heads``, attention is AnnSA, and what each of so many key
+heads reads in each layer-step is drawn; decisions are grouped into batches within the time, too.
+``--plainly`` takes the phases of all layer-steps one after the other and remembers none.
 """
 
 import argparse
@@ -27,9 +29,11 @@ from carsim.machine.hardware import Hardware
 from carsim.machine.phases import Phases
 from carsim.machine.plan import Plan
 from carsim.machine.simulate import LAYER_PHASES, Simulation, simulate, simulate_plainly
-from carsim.policy import PLAIN
+from carsim.policy import PLAIN, AttentionPolicy
+from carsim.policy.ann import Ann
+from carsim.policy.base import KvReads
 from carsim.replay import FASTCAR
-from carsim.trace import captured, load_trace, resample
+from carsim.trace import Decisions, captured, load_trace, resample
 from carsim.workload.geometry import Video
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -42,9 +46,11 @@ class Point:
 
     design: Design
     video: Video
+    decisions: Decisions
     batches: Batches
     steps: Sequence[int]
     fidelity: str
+    attention: AttentionPolicy = PLAIN
 
     @property
     def layer_steps(self) -> int:
@@ -58,6 +64,7 @@ def make_point(
     batch: int = 8,
     layers: int = 32,
     cores: int = 4,
+    heads: int = 0,
     steps: int | None = None,
     fidelity: str = "fluid",
     trace: Path = ROOT / "traces" / "vilau_8f.npz",
@@ -69,6 +76,7 @@ def make_point(
         batch: Sequences in lockstep.
         layers: Of the model, at most those of the trace.
         cores: Of the machine.
+        heads: Key heads whose reads are drawn; 0 for dense attention.
         steps: Take so many steps, spread evenly over the video, instead of all.
         fidelity: ``fluid`` or ``tile``.
         trace: Where decisions come from.
@@ -91,17 +99,33 @@ def make_point(
     if steps is not None:
         taken = np.unique(np.linspace(0, video.n_steps - 1, steps).astype(int))
     kept = replace(decisions, replay=decisions.replay[taken][:, :layers])
+    if heads:
+        kept = replace(kept, replay=kept.replay[..., :batch])
+        kept = replace(kept, reads=_drawn_reads(video, kept, heads))
     whole = make_batches(kept, batch)
     one = replace(whole, replay=np.ascontiguousarray(whole.replay[:1]))
-    return Point(design, video, one, tuple(taken.tolist()), fidelity)
+    attention = Ann() if heads else PLAIN
+    return Point(design, video, kept, one, tuple(taken.tolist()), fidelity, attention)
+
+
+def _drawn_reads(video: Video, decisions: Decisions, heads: int) -> KvReads:
+    """5 to 40 % of each context, in runs of some four keys."""
+    steps, layers, rows = decisions.replay.shape
+    context = video.prompt_tokens + 1 + np.arange(steps)[:, None, None, None]
+    share = np.random.default_rng(SEED).uniform(0.05, 0.4, (steps, layers, heads, rows))
+    tokens = np.ceil(share * context).astype(np.int32)
+    return KvReads(tokens, -(-tokens // 4))
 
 
 def run_point(point: Point, *, plainly: bool = False) -> Simulation:
     """Simulate a point from nothing; ``plainly`` takes every phase of every layer-step anew."""
     # With an observer, phases are not remembered.
     phases = Phases(Hardware(point.design), point.fidelity, _ignore if plainly else None)
-    plan = Plan(phases, point.video, PLAIN, "drs", FASTCAR, point.steps)
-    return (simulate_plainly if plainly else simulate)(plan, point.batches)
+    plan = Plan(phases, point.video, point.attention, "drs", FASTCAR, point.steps)
+    batches = point.batches
+    if batches.reads is not None:
+        batches = make_batches(point.decisions, point.design.policy.batch)
+    return (simulate_plainly if plainly else simulate)(plan, batches)
 
 
 def _ignore(*_: object) -> None:
@@ -122,7 +146,13 @@ def timed(work: Callable[[], object], repeat: int) -> dict[str, float]:
 def main() -> None:
     """Measure what the arguments say."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    for name, default in (("frames", 8), ("batch", 8), ("layers", 32), ("cores", 4)):
+    for name, default in (
+        ("frames", 8),
+        ("batch", 8),
+        ("layers", 32),
+        ("cores", 4),
+        ("heads", 0),
+    ):
         parser.add_argument(f"--{name}", type=int, default=default)
     parser.add_argument("--steps", type=int)
     parser.add_argument("--fidelity", default="fluid")
@@ -134,6 +164,7 @@ def main() -> None:
         batch=options.batch,
         layers=options.layers,
         cores=options.cores,
+        heads=options.heads,
         steps=options.steps,
         fidelity=options.fidelity,
     )
