@@ -152,7 +152,7 @@ def _layout() -> html.Div:
     label = {"aria-label": "the design"}
     form = html.Form([*view.controls(), more], className="controls", **label)
     head = [html.H1(TITLE), html.Nav(actions, **{"aria-label": "actions"})]
-    stores = [dcc.Store(id=key) for key in ("shown", "later", "slid")]
+    stores = [dcc.Store(id=key) for key in ("shown", "later", "slid", "fronted")]
     columns = html.Div([form, html.Main(_results())], className="columns")
     stores.append(dcc.Location(id="url", refresh=False))
     return html.Div([*stores, html.Header(head), columns], className="studio")
@@ -307,20 +307,25 @@ def _answer_later(app: Dash, start: State) -> None:
     @app.callback(
         Output("front-place", "children"),
         Output("store-error", "children", allow_duplicate=True),
+        Output("fronted", "data"),
         shows,
         there("front"),
+        Given("fronted", "data"),
         prevent_initial_call="initial_duplicate",
     )
-    def front(shown: str | None, there: str | None) -> tuple[Any, Any]:
-        """The points of a sweep."""
+    def front(shown: str | None, there: str | None, fronted: Any) -> tuple[Any, Any, Any]:
+        """The points of a sweep; they are read again if its store has changed."""
         state = _state(shown, start)
         if shown is None or not state.store:
-            return [], no_update
+            return [], no_update, None
+        edition = [state.store, sweep.edition(state.store)]
+        if there and fronted == edition:
+            raise PreventUpdate
         try:
             plot = sweep.front_plot(state.store)
         except CarsimError as error:
-            return [], str(error)
-        return view.drawn("front", plot, there, "A click opens a point."), ""
+            return [], str(error), None
+        return view.drawn("front", plot, there, "A click opens a point."), "", edition
 
     @app.callback(
         Output("url", "search", allow_duplicate=True),

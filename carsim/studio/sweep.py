@@ -8,13 +8,19 @@ from typing import Any
 from carsim.design.load import shipped_designs
 from carsim.errors import InputError
 from carsim.explore.axis import PSEUDO_PATHS, parse_axis
-from carsim.explore.store import open_store
+from carsim.explore.store import STORE_FILE, open_store
 from carsim.explore.study import StudyFile, trace_names
 from carsim.report.figures.pareto import pareto_plot
 from carsim.report.figures.plot import Plot
 from carsim.report.stored_study import read_study
 from carsim.studio.state import State
 from carsim.yaml_file import parse_yaml
+
+
+def edition(folder: str) -> str:
+    """A text that changes with the store of a folder; empty without one."""
+    store = Path(folder) / STORE_FILE
+    return str(store.stat().st_mtime_ns) if store.is_file() else ""
 
 
 def front_plot(folder: str) -> Plot:

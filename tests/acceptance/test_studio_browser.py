@@ -8,7 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -229,6 +229,30 @@ def test_a_click_on_the_front_opens_its_point(tab: Any, folder: Path) -> None:
     shows(tab, "policy.schedule=")
     assert "machine.cores=" in tab.url
     assert "policy.tau=" in tab.url
+
+
+def test_a_sweep_is_read_again_only_if_its_store_has_changed(tab: Any, folder: Path) -> None:
+    def answer(act: Callable[[], object]) -> int:
+        """The status with which the server answers for the front: 204 if it did nothing."""
+        with tab.expect_response(
+            lambda found: "front-place" in (found.request.post_data or "")
+        ) as it:
+            act()
+        return int(it.value.status)
+
+    def typed() -> None:
+        tab.locator("#store").fill(str(folder / "out"))
+        tab.keyboard.press("Enter")
+
+    def moved() -> None:
+        tab.locator("#cores-slider").focus()
+        tab.keyboard.press("ArrowRight")
+
+    assert answer(typed) == 200
+    tab.wait_for_selector("#front .points path")
+    assert answer(moved) == 204
+    os.utime(folder / "out" / "store.sqlite")
+    assert answer(moved) == 200
 
 
 def test_a_folder_without_a_sweep_is_refused_in_place(tab: Any) -> None:
