@@ -20,6 +20,10 @@ from carsim.workload.ops import CATEGORY_LABELS, Category
 
 N_CATEGORIES = len(CATEGORY_LABELS)
 
+MOST_PLAYED = 2048
+"""Phases that the SimPy machine plays of those that differ in their length alone: all that a video
+of 8 frames of 256 tokens has."""
+
 Emit = Callable[[str, str, int, int], None]
 """Observer of hardware, called with a slice of time: (track, name, start cycle, end cycle)."""
 
@@ -176,11 +180,13 @@ class Timing(NamedTuple):
         tracks: Their steps, in order.
         sides_end: When the last transfer beside the streams was over, [n].
         replay_end: When the last replay was over, 0 without one, [n].
+        interpolated: Some phases were not taken: their moments lie between those of others.
     """
 
     tracks: Sequence[Track]
     sides_end: Ints
     replay_end: Ints
+    interpolated: bool = False
 
 
 def emit_slices(phase: Phase, timing: Timing, emit: Emit) -> None:
@@ -226,7 +232,7 @@ def moved_bytes(steps: Sequence[Step], n: int, memories: int, alike: Ints | int 
 
 def outcome(phase: Phase, timing: Timing) -> Outcome:
     """Time and work of n phases from their timing, which either rung found."""
-    tracks, sides_end, replay_end = timing
+    tracks, sides_end, replay_end, _ = timing
     n, exposed = phase.n, phase.exposed_cycles
     ends = np.zeros((n, phase.lanes), np.int64) + exposed[:, None]
     if tracks:
