@@ -113,11 +113,12 @@ def test_phases_in_between_take_what_they_would_if_played():
     # they are not: what is left of the array's work once the last byte is there differs by less
     # than the 16 cycles of a tile, at most 0.2 % in all. Where the array sets the pace, nothing is
     # waited for, and all is equal.
-    slow = {"rows": 1, "cols": 1, "pipeline_cycles": 0}
+    slow = {"rows": 1, "cols": 3, "pipeline_cycles": 0}
     for hw, cycles, share in (
         (ideal_hardware(), 16, 0.002),
         (ideal_hardware(rate=64), 16, 0.002),
         (ideal_hardware(rate=64, array=slow), 0, 0),
+        (ideal_hardware(batch=3, rate=64, array=slow, weight_sharing="private"), 0, 0),
     ):
         phase = attention(hw, np.arange(100, 501))
         every = outcome(phase, played(phase, 401))
