@@ -107,7 +107,7 @@ def run(
         rows.append(run_variant(design, variant, decided[key], video, fit, phases, detail=detail))
     index = next(i for i, row in enumerate(rows) if row.variant.is_same(own))
     rows.append(_bound(rows[index], fit))
-    taken = phases.simulated
+    taken, interpolated = phases.simulated, phases.interpolated
     # Ratios of latencies: the solver's, whichever rung the latencies are of.
     solved = phases if fidelity == SOLVED else Phases(phases.hw)
     ends = bandwidth_ends(solved)
@@ -135,6 +135,7 @@ def run(
         traces=tuple((trace.title, trace.sha256) for trace in loaded),
         seed=0 if resample_seed is None else resample_seed,
         phases_simulated=taken,
+        interpolated=interpolated,
         notes=tuple(_notes(design, rows, chosen, fit.fits, loaded)),
     )
 

@@ -144,6 +144,7 @@ class Phases:
     Attributes:
         hw: The hardware.
         fidelity: The rung.
+        interpolated: The rung took the times of some phases from those of others.
 
     Raises:
         InputError: No such rung.
@@ -155,6 +156,7 @@ class Phases:
             raise InputError("--fidelity", f"no rung {fidelity!r}", f"choose one of {known}")
         self.hw = hw
         self.fidelity = fidelity
+        self.interpolated = False
         self._taken = 0  # phases but those of attention
         self._attended: dict[Hashable, list[AttendCases]] = {}  # by all else that they depend on
         self._emit = emit
@@ -459,6 +461,7 @@ class Phases:
             emit_slices(phase, timing, self._emit)
             return found
         self._taken += phase.n
+        self.interpolated |= timing.interpolated
         self._memo[key] = found
         self._kept += phase.n
         while self._kept > MOST_KEPT and len(self._memo) > 1:

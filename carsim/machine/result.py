@@ -262,6 +262,7 @@ class Report:
         traces: (name, sha256) of the traces.
         seed: Seed of resampling.
         phases_simulated: Phases that the rows are made of; rows share what they have in common.
+        interpolated: The times of some phases were taken from those of shorter and longer ones.
         notes: Notes for readers: assumptions, misfits, options that cannot help and why.
     """
 
@@ -274,6 +275,7 @@ class Report:
     traces: tuple[tuple[str, str], ...]
     seed: int
     phases_simulated: int
+    interpolated: bool
     notes: tuple[str, ...] = field(default=())
 
     @property

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from carsim.design import Design, Precision
+from carsim.machine.phase import MOST_PLAYED
 from carsim.machine.variants import BOUND_OF_MAPPING
 from carsim.metrics import INTERVALS, METRICS, PHASES
 from carsim.report.ratios import speedup
@@ -399,6 +400,11 @@ def trust(run: StoredRun) -> Iterator[str]:
             f"{number(run.simulated.layer_steps)} layer-steps: repetition is counted, not "
             "sampled. Only the interval of time and what 10 % more would bring come from a sample "
             "of steps."
+        )
+    if run.simulated.interpolated:
+        yield (
+            f"Of phases that differ in their length alone, {number(MOST_PLAYED)} were played, from "
+            "the shortest to the longest; what the others wait for was interpolated between them."
         )
     yield (
         f"How wrong this may be: {FIDELITY.get(run.fidelity, '')} The interval of time "

@@ -174,10 +174,14 @@ class StoredFit(_Part):
 
 
 class StoredWork(_Part):
-    """Size of the simulation: layer-steps of all rows, and the phases they are made of."""
+    """Size of the simulation: layer-steps of all rows, and the phases they are made of.
+
+    ``interpolated``: the times of some were taken from those of shorter and longer ones.
+    """
 
     layer_steps: int
     different_phases: int
+    interpolated: bool = False
 
 
 class StoredRun(_Part):
@@ -301,6 +305,7 @@ def stored(report: Report) -> StoredRun:
             * chosen.simulation.plan.n_steps
             * design.model.body.n_layers,
             different_phases=report.phases_simulated,
+            interpolated=report.interpolated,
         ),
         policies=tuple(_policy(row, report) for row in report.rows),
         limits=tuple(

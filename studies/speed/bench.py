@@ -44,6 +44,9 @@ GROWTH = {
 }
 """Sizes by axis; the rest of the point stays at 8 frames, 8 sequences, 32 layers, 4 cores."""
 
+TILE_FRAMES = [8, 16, 32, 64]
+"""Frames of the same point, played by the SimPy machine."""
+
 SWEEPS: dict[str, dict[str, Any]] = {
     "policies": {
         "design": str(ROOT / "configs" / "u280_compute_bound.yaml"),
@@ -177,9 +180,17 @@ def capture(folder: Path, frames: int, clips: int) -> Figures:
     return found | {"layer_steps": steps, "layer_steps_per_s": steps / found["wall_s"]}
 
 
-def grow(axis: str, sizes: list[int]) -> list[Figures]:
-    """One axis of :data:`GROWTH`."""
-    return [{"axis": axis, "size": size} | point(f"--{axis}", size) for size in sizes]
+def grow(axis: str, sizes: list[int], fidelity: str = "fluid") -> list[Figures]:
+    """One axis of :data:`GROWTH`, which is named with the fidelity if that is another."""
+    name = axis if fidelity == "fluid" else f"{axis} ({fidelity})"
+    options = ("--fidelity", fidelity)
+    return [{"axis": name, "size": size} | point(f"--{axis}", size, *options) for size in sizes]
+
+
+def grow_all() -> list[Figures]:
+    """All axes, and frames that the SimPy machine plays."""
+    rows = [row for axis, sizes in GROWTH.items() for row in grow(axis, sizes)]
+    return rows + grow("frames", TILE_FRAMES, "tile")
 
 
 def slope(rows: list[Figures], of: str = "cpu_s") -> Figures:
@@ -232,7 +243,7 @@ LONG = SHORT | {
     "point_plainly": lambda: point("--plainly", "--steps", 16),
     "decoder": decoder,
     "decoder_rows": lambda: {rows: decoder("--rows", str(rows)) for rows in ROWS},
-    "growth": lambda: [row for axis, sizes in GROWTH.items() for row in grow(axis, sizes)],
+    "growth": grow_all,
     "large": lambda: point("--frames", 64, "--batch", 32),
     "capture": in_folder(lambda folder: capture(folder, frames=3, clips=1)),
     "sweep": in_folder(sweep),
@@ -274,7 +285,8 @@ def main() -> None:
             kept.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     if not options.short:
         found["slopes"] = {
-            axis: slope([row for row in found["growth"] if row["axis"] == axis]) for axis in GROWTH
+            axis: slope([row for row in found["growth"] if row["axis"] == axis])
+            for axis in dict.fromkeys(row["axis"] for row in found["growth"])
         }
         kept.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
         write_growth(found["growth"], HERE / "growth.csv")

@@ -15,12 +15,13 @@ from tiny import MISFIT, tiny_design, tiny_report, tiny_trace
 from carsim.design import load_design
 from carsim.errors import InputError
 from carsim.files import write_whole
-from carsim.machine import run
+from carsim.machine import parts, run
 from carsim.metrics import METRICS, OLD_NAMES, QUALITY
 from carsim.metrics.table import RESOURCES
 from carsim.report import check_folder, save_report, summary
 from carsim.report.files import OUTPUT_FILES, missing_parquet
 from carsim.report.folder import whole_folder
+from carsim.report.run_words import trust
 from carsim.report.stored import SUMMARY, read_run, stored
 
 OURS = ("a.txt", "b.txt")
@@ -314,3 +315,18 @@ def test_the_cure_is_that_of_the_reason(tmp_path, number, cure):
     with pytest.raises(InputError) as caught:
         write_whole(tmp_path / "a.txt", fail)
     assert caught.value.cure == cure
+
+
+def test_that_phases_were_interpolated_is_said(monkeypatch):
+    design, traces = tiny_design(), [tiny_trace()]
+    words = "2,048 were played"
+    every = stored(run(design, traces, fidelity="tile"))
+    assert not every.simulated.interpolated
+    assert words not in " ".join(trust(every))
+    monkeypatch.setattr(parts.phase, "MOST_PLAYED", 10)
+    some = stored(run(design, traces, fidelity="tile"))
+    assert some.simulated.interpolated
+    assert words in " ".join(trust(some))
+    assert some.simulated.different_phases == every.simulated.different_phases
+    assert some.own.latency_s == pytest.approx(every.own.latency_s, rel=0.001)
+    assert not stored(run(design, traces)).simulated.interpolated

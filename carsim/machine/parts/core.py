@@ -8,6 +8,7 @@ from functools import partial
 import simpy
 
 from carsim.machine.parts.port import MemoryPort, Process
+from carsim.machine.parts.queue import Queue
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,11 @@ class Task:
     sides: tuple[tuple[int, Fraction, int], ...]
     held_back: bool = False
 
+    @property
+    def n_tiles(self) -> int:
+        """Number of tiles."""
+        return -(-self.stream_bytes // self.tile_bytes)
+
     def tiles(self) -> Iterator[tuple[int, int]]:
         """(Bytes, compute cycles) of each tile; the last may be smaller."""
         done_bytes = done_cycles = 0
@@ -56,8 +62,8 @@ class DoubleBuffer:
     """
 
     def __init__(self, env: simpy.Environment, slots: int) -> None:
-        self.free = simpy.Container(env, capacity=slots, init=slots)
-        self.tiles = simpy.Store(env)
+        self.free = Queue(env, [None] * slots)
+        self.tiles = Queue[int](env)
 
 
 @dataclass(slots=True)
@@ -121,7 +127,7 @@ class Core:
                 yield ready
             buffer, port = buffers[task.is_kv], self.ports[task.path]
             for index, (nbytes, cycles) in enumerate(task.tiles()):
-                yield buffer.free.get(1)
+                yield buffer.free.get()
                 if index == 0:
                     record.fetch_begun = int(self.env.now)
                 arrive = partial(self._arrive, cycles, buffer, record)
@@ -161,11 +167,11 @@ class Core:
                 buffer = buffers[task.is_kv]
                 with array.request() as turn:
                     yield turn
-                    for index, _ in enumerate(task.tiles()):
+                    for index in range(task.n_tiles):
                         cycles = yield buffer.tiles.get()
                         if index == 0:
                             record.array_begun = int(env.now)
                         yield env.timeout(cycles)
-                        buffer.free.put(1)
+                        buffer.free.put(None)
             record.ended = int(env.now)
         yield env.all_of(sides)

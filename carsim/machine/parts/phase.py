@@ -5,16 +5,80 @@ from collections.abc import Sequence
 
 import numpy as np
 import simpy
+from numpy.typing import NDArray
 
 from carsim.machine.lanes import Ints
 from carsim.machine.parts.core import Core, Record, Task
 from carsim.machine.parts.port import MemoryPort, Process
-from carsim.machine.phase import Phase, Timing
+from carsim.machine.phase import MOST_PLAYED, Phase, Timing, moved_bytes
 
 
 def simulate(phase: Phase) -> Timing:
-    """When each step of each lane of n phases took place, each phase simulated by itself."""
-    runs = [_Run(phase, index) for index in range(phase.n)]
+    """When each step of each lane of n phases took place, each phase simulated by itself.
+
+    Simplification: of more than :data:`~carsim.machine.phase.MOST_PLAYED` phases that differ in
+    their length alone (see :func:`_lengths`), so many are played, from the shortest to the longest.
+    In those between, a moment is as much later than the work before it as in their neighbours:
+    these waits are interpolated in bytes, linearly, to whole cycles, and no phase is shorter than
+    its bound. In five shipped designs, attention of a video of 16 or 64 frames is within 0.001 %
+    of playing all, and a phase within 0.2 %: the array's work on a last tile that is not full.
+    """
+    lengths = _lengths(phase) if phase.n > MOST_PLAYED else None
+    if lengths is None:
+        return _play(phase, range(phase.n))
+    evenly = np.linspace(0, phase.n - 1, MOST_PLAYED).round().astype(np.intp)
+    played = np.argsort(lengths)[evenly]
+    return _spread(phase, lengths, played, _play(phase, played.tolist()))
+
+
+def _lengths(phase: Phase) -> Ints | None:
+    """Bytes that each of n phases moves, [n]; None unless the phases differ in length alone.
+
+    They do if there is neither dispatch nor replay, no two move equally many bytes, and of two the
+    one that moves more has no less of anything, in any step and lane.
+    """
+    moved = moved_bytes(phase.steps, phase.n, len(phase.latencies)).sum(axis=1)
+    order = np.argsort(moved)
+    figures = [
+        np.broadcast_to(figure, (phase.n, figure.shape[1]))[order]
+        for step in phase.steps
+        for figure in (
+            *(step.pre_cycles, step.cycles, step.stream_bytes, step.tile_bytes),
+            *(nbytes for _, _, nbytes in step.sides),
+        )
+    ]
+    grow = all((np.diff(figure, axis=0) >= 0).all() for figure in figures)
+    differ = (np.diff(moved[order]) > 0).all()
+    return moved if grow and differ and phase.dispatch is None and phase.replay is None else None
+
+
+def _spread(phase: Phase, lengths: Ints, played: NDArray[np.intp], timing: Timing) -> Timing:
+    """The timing of all n phases from that of those played."""
+
+    def spread(figure: Ints, work: Ints) -> Ints:
+        """A figure of all phases, [n, K], from that of those played, given the work before it."""
+        work = np.broadcast_to(work, (phase.n, figure.shape[1]))
+        waits = [np.interp(lengths, lengths[played], lane) for lane in (figure - work[played]).T]
+        found: Ints = work + np.rint(waits).astype(np.int64).T
+        return found
+
+    times = np.empty((5, len(phase.steps), phase.n, phase.lanes), np.int64)
+    begun = np.zeros((1, 1), np.int64)
+    for number, step in enumerate(phase.steps):
+        array_begun = begun + step.pre_cycles
+        ended = array_begun + step.cycles
+        work = (begun, begun, array_begun, ended, ended)
+        for found, figure, before in zip(times, timing[:5], work, strict=True):
+            found[number] = spread(figure[number], before)
+        begun = ended
+    end = spread(timing.sides_end[:, None], begun.max(axis=1, keepdims=True))[:, 0]
+    end = np.maximum(end, phase.bound_cycles)
+    return Timing.of(times, end, np.zeros(phase.n, np.int64))._replace(interpolated=True)
+
+
+def _play(phase: Phase, played: Sequence[int]) -> Timing:
+    """The timing of some of n phases."""
+    runs = [_Run(phase, index) for index in played]
     steps = range(len(phase.steps))
     found = np.array([[run.figures(step) for run in runs] for step in steps], np.int64)
     return Timing.of(

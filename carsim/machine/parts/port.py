@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 
 import simpy
 
+from carsim.machine.parts.queue import Queue
+
 Process = Generator[simpy.Event, Any, None]
 
 
@@ -43,7 +45,7 @@ class MemoryPort:
     def __init__(self, env: simpy.Environment, latency_cycles: int) -> None:
         self._env = env
         self._latency_cycles = latency_cycles
-        self._queue = simpy.Store(env)
+        self._queue = Queue[Request](env)
         env.process(self._serve())
 
     def read(self, nbytes: int, rate: Fraction, then: Callable[[], object]) -> None:
