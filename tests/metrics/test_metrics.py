@@ -1,7 +1,7 @@
 """Every figure has one definition, and all outputs show it."""
 
 import pytest
-from tiny import tiny_report
+from tiny import MISFIT, tiny_report
 
 from carsim.metrics import (
     INTERVALS,
@@ -38,6 +38,18 @@ def test_figures_follow_from_one_another_as_their_formulas_say() -> None:
         assert found["seconds_per_video"] * found["videos_per_batch"] == found["latency_s"]
         power = found["energy_per_video_j"] / found["seconds_per_video"]
         assert found["average_power_w"] == pytest.approx(power)
+        active = sum(part.value_j for part in row.energy.parts if not part.idle)
+        assert found["energy_above_idle_per_video_j"] == pytest.approx(active / 2)
+
+
+def test_a_board_is_as_full_as_its_fullest_resource() -> None:
+    for overrides, is_full in (((), False), ((MISFIT,), True)):
+        report = tiny_report(*overrides)
+        found = figures(report.chosen, report)
+        assert (found["fill"] > 1) == is_full == (not found["fits"])
+        shares = [used / available for used, available in report.fit.counts.values() if available]
+        assert len(shares) > 2
+        assert found["fill"] >= max(shares)
 
 
 def test_without_a_run_only_figures_of_the_row_are_there() -> None:
