@@ -23,9 +23,9 @@ if not __package__:  # this folder itself was run: look for modules beside it, n
 
 def main() -> None:
     """Import the command line and call it; interrupted before it can say so, it ends silently."""
-    # Imports make many objects and no garbage: looking for it takes a twentieth of ``carsim run``.
-    gc.set_threshold(20_000)
     try:
+        # Imports make many objects and no garbage: looking for it takes a twentieth of a run.
+        gc.set_threshold(20_000)
         from carsim.cli import main as command
 
         command()
