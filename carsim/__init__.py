@@ -10,11 +10,8 @@ What the command line does, from Python::
 Names are imported when they are first used, so that ``import carsim`` costs nothing.
 """
 
-import importlib
-
-TYPE_CHECKING = (
-    False  # of typing, whose import would double the time in which Ctrl-C is a traceback
-)
+# Nothing is imported here, not even typing, as Ctrl-C would be a traceback meanwhile.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
@@ -113,6 +110,8 @@ def __getattr__(name: str) -> "Any":
         return version("carsim")
     if name not in _HOMES:
         raise AttributeError(f"module 'carsim' has no attribute {name!r}")
+    import importlib
+
     return getattr(importlib.import_module(_HOMES[name]), name)
 
 

@@ -22,8 +22,11 @@ import yaml
 
 ROOT = Path(__file__).parents[1]
 COPIED = ("carsim", "configs", "docs", "studies", "tests", "pyproject.toml", "README.md")
-SECONDS = 600
-"""A mutant that makes the tests hang is noticed, too."""
+SECONDS = 300
+"""A mutant that makes the tests hang is noticed, too; it is said of it."""
+
+WORDS = {"pass": "SURVIVED", "fail": "killed", "hang": "killed, as tests hang"}
+"""What tests do -> what becomes of the mutant."""
 
 
 @dataclass(frozen=True)
@@ -71,8 +74,8 @@ def missing(mutant: Mutant) -> str:
     )
 
 
-def passes(copy: Path, tests: str) -> bool:
-    """The tests pass on a copy of the checkout."""
+def outcome(copy: Path, tests: str) -> str:
+    """What the tests do on a copy of the checkout: ``pass``, ``fail`` or ``hang``."""
     command = [sys.executable, "-m", "pytest", "-n", "0", "-q", "-x", "-p", "no:cacheprovider"]
     try:
         done = subprocess.run(
@@ -89,27 +92,27 @@ def passes(copy: Path, tests: str) -> bool:
             timeout=SECONDS,
         )
     except subprocess.TimeoutExpired:
-        return False
+        return "hang"
     if done.returncode not in (0, 1):
         raise SystemExit(f"pytest {tests}: exit status {done.returncode}\n{done.stdout[-2000:]}")
-    return done.returncode == 0
+    return "fail" if done.returncode else "pass"
 
 
 def survivors(copy: Path, chosen: Sequence[Mutant]) -> list[Mutant]:
     """Those mutants whose tests pass although they are in."""
     for tests in dict.fromkeys(mutant.tests for mutant in chosen):
-        if not passes(copy, tests):
-            raise SystemExit(f"{tests}: fails without any mutant")
-    found = []
+        if (found := outcome(copy, tests)) != "pass":
+            raise SystemExit(f"{tests}: {found} without any mutant")
+    left = []
     for mutant in chosen:
         path = copy / mutant.file
         text = path.read_text(encoding="utf-8")
         path.write_text(text.replace(mutant.old, mutant.new), encoding="utf-8")
-        survived = passes(copy, mutant.tests)
+        found = outcome(copy, mutant.tests)
         path.write_text(text, encoding="utf-8")
-        print(f"{'SURVIVED' if survived else 'killed'}  {mutant.file}: {mutant.reason}", flush=True)
-        found += [mutant] * survived
-    return found
+        print(f"{WORDS[found]}  {mutant.file}: {mutant.reason}", flush=True)
+        left += [mutant] * (found == "pass")
+    return left
 
 
 def main() -> int:

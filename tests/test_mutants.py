@@ -1,7 +1,7 @@
 """Every mutant of tests/mutants.yaml can still be put in; whether it dies, mutants.py tells."""
 
 import pytest
-from mutants import missing, mutants, part
+from mutants import missing, mutants, outcome, part
 
 
 def test_mutants_fit_the_code_of_today() -> None:
@@ -25,3 +25,8 @@ def test_every_mutant_is_in_one_part(parts: int) -> None:
 def test_a_share_that_is_none_is_refused(share: str) -> None:
     with pytest.raises(SystemExit, match="such as 2/3"):
         part([], share)
+
+
+def test_tests_that_hang_are_no_tests_that_fail(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mutants.SECONDS", 0.01)
+    assert outcome(tmp_path, "tests") == "hang"

@@ -130,9 +130,14 @@ class RowResult:
 
     @property
     def busy(self) -> float:
-        """Share of core cycles in which cores compute."""
+        """Share of core cycles in which cores compute.
+
+        Simplification: of a bound, the cycles of the row that it bounds in its own time, all of it
+        at most; it has no time for adding what replays.
+        """
         busy = sum(total.busy_cycles for total in self.simulation.totals.values())
-        return busy / (self.cycles * self.design.machine.cores)
+        share = busy / (self.cycles * self.design.machine.cores)
+        return min(share, 1.0) if self.is_bound else share
 
     @property
     def mac_utilisation(self) -> float:

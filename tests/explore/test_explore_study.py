@@ -168,13 +168,28 @@ def test_random_points_are_different_repeatable_and_pass_the_filters(tmp_path):
         assert len(make_points(few)) == 18  # all there are
 
 
+@pytest.mark.parametrize(
+    ("values", "is_ordered"),
+    [
+        ((1, 2, 4), True),
+        ((0.5, 0.25, -1), True),
+        ((1, 3, 2), False),
+        (("a", "b"), False),
+        ((1, None), False),
+    ],
+)
+def test_values_that_rise_or_fall_have_neighbours(values, is_ordered):
+    axis = parse_axis("x", list(values), "x")
+    assert axis.is_ordered == is_ordered
+
+
 def test_random_points_that_hardly_ever_pass_are_given_up_and_told(tmp_path, monkeypatch):
     monkeypatch.setattr("carsim.explore.points.MOST_IN_VAIN", 1000)
     axes = {"policy.tau": {"uniform": [0, 1]}}
-    sampling = {"method": "random", "points": 1_000_000}
+    sampling = {"method": "random", "points": 500}
     fields = {"axes": axes, "sampling": sampling}
     rare = load_study(write_study(tmp_path, **fields, filters=["policy.tau > 0.999"]))
-    with pytest.warns(UserWarning, match="of 1,000,000 that differ and pass"):
+    with pytest.warns(UserWarning, match="of 500 that differ and pass"):
         assert 0 < len(make_points(rare)) < 10
     never = load_study(write_study(tmp_path, **fields, filters=["policy.tau > 2"]))
     with pytest.raises(InputError, match=r"leave no point: policy.tau > 2"):

@@ -6,7 +6,16 @@ import pytest
 
 from carsim.design import load_design
 from carsim.errors import InputError
-from carsim.explore.first import PRECISIONS, Found, Wish, design_text, first_design
+from carsim.explore.first import (
+    PRECISIONS,
+    Found,
+    Goal,
+    Wish,
+    _chosen,
+    design_text,
+    first_design,
+)
+from carsim.explore.points import Point
 from carsim.machine.decode import decode
 
 pytest.importorskip("optuna")
@@ -57,6 +66,21 @@ def test_least_energy_takes_no_more_than_the_fastest_and_keeps_its_rate(found: F
     frugal = first_design(wish)
     assert frugal.decode.tokens_per_s >= rate
     assert frugal.joules_per_token <= found.joules_per_token * 1.02
+
+
+@pytest.mark.parametrize(
+    ("goal", "rate", "chosen"),
+    [("fastest", 0.0, 1), ("fastest", 5.0, 1), ("least-energy", 5.0, 2), ("least-energy", 0.0, 3)],
+)
+def test_goals_choose_by_speed_or_by_energy(goal: Goal, rate: float, chosen: int) -> None:
+    """A hair slower for half of the energy counts as the fastest."""
+    figures = [(10.0, 8.0), (9.95, 4.0), (6.0, 2.0), (3.0, 1.0)]
+    tried = [
+        (Point(number, "", {}, {}), {"status": "ok", "tokens_per_s": s, "joules_per_token": j})
+        for number, (s, j) in enumerate(figures)
+    ]
+    point, _ = _chosen(Wish("kv260", "tinyllama_1b", goal, rate), tried)
+    assert point.ordinal == chosen
 
 
 def test_a_precision_is_kept_and_a_board_of_another_technology_takes_its_constants() -> None:

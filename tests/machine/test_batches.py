@@ -164,3 +164,11 @@ def test_reads_of_a_batch_are_the_mean_of_its_heads_and_rows_rounded_up() -> Non
     found = make_batches(recorded, 2).reads
     assert found is not None
     assert [each.tolist() for each in found] == [[[[5]]], [[[2]]]]
+
+
+def test_reads_are_those_of_the_rows_that_are_kept() -> None:
+    tokens = np.array([10, 20, 30, 44]).reshape(1, 1, 1, 4)
+    recorded = replace(dense(1, 1, 4), pairs=((3, 1),), reads=KvReads(tokens, tokens // 10))
+    found = make_batches(recorded, 2).reads
+    assert found is not None
+    assert [each.tolist() for each in found] == [[[[32]]], [[[3]]]]

@@ -52,6 +52,15 @@ def test_an_exchange_takes_time_and_keeps_no_core_busy() -> None:
     assert split.compute_cycles == 256 + 4 * 32 * 16
 
 
+def test_rows_left_over_are_gathered_by_the_cores_that_split_them() -> None:
+    # Of four rows on three cores one is left over: 32 results of 2 bytes change cores.
+    one, many = (
+        Phases(ideal_hardware(mapping="hybrid", cores=3, exchange_bytes_per_cycle=each)).output()
+        for each in (1, 64)
+    )
+    assert one.compute_cycles - many.compute_cycles == 64 - 1
+
+
 def test_a_central_schedule_hands_sequences_over_and_back() -> None:
     # 2 ways x 4 sequences x 32 elements of 2 bytes over 64 bytes a cycle, besides what static does.
     phases = Phases(ideal_hardware())
@@ -117,6 +126,19 @@ def test_the_bound_moves_its_own_bytes(replay: np.ndarray) -> None:
     qkv = simulated(replay, weight_sharing="private").totals["qkv"]
     assert qkv.dram_bytes == (36 * 2 * 3072, 0)
     assert qkv.bound_dram_bytes == (36 * 3072, 0)
+
+
+def test_a_bound_on_fewer_cores_moves_what_all_sequences_read() -> None:
+    """With private weights two of three cores are the least: 6144 products on each, and as many
+    bytes at one a cycle; three stream 9216, one has 12288 products. Each of four rows reads a key
+    of 32 bytes for its score.
+    """
+    placement = {"weights": "ddr", "kv": "second", "replay": "ddr", "head": "ddr"}
+    one = {"array": {"rows": 1, "cols": 1, "pipeline_cycles": 0}, "rate": 1, "cores": 3}
+    hw = ideal_hardware(weight_sharing="private", placement=placement, decision_at="q", **one)
+    qkv = Phases(hw).qkv(FASTCAR)
+    assert qkv.bound_dram_bytes.tolist() == [[2 * 3072, 4 * 32]]
+    assert qkv.dram_bytes.tolist() == [[3 * 3072, 4 * 32]]
 
 
 def test_memories_that_move_side_by_side_are_not_added(replay: np.ndarray) -> None:

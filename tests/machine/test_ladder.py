@@ -1,5 +1,6 @@
 """The solver against the SimPy machine: equal to the bit where it says so, near elsewhere."""
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import fields, replace
 from fractions import Fraction
@@ -13,8 +14,8 @@ from strategies import RULES, hardware, masks
 
 from carsim.machine import parts, solver
 from carsim.machine.hardware import Hardware
-from carsim.machine.lanes import Step
-from carsim.machine.phase import Outcome, Phase, Replay, outcome
+from carsim.machine.lanes import Ints, Step
+from carsim.machine.phase import Outcome, Phase, Replay, Timing, outcome
 from carsim.machine.phases import AttendCases, MlpCases, Phases
 from carsim.policy import PLAIN
 from carsim.replay import FASTCAR
@@ -25,7 +26,46 @@ NONE = np.zeros(1, np.int64)
 
 
 def both(phase: Phase) -> tuple[Outcome, Outcome]:
-    return outcome(phase, solver.solve(phase)), outcome(phase, parts.simulate(phase))
+    """What the solver and the machine find, of which every cycle is accounted for."""
+    found = []
+    for timing in (solver.solve(phase), parts.simulate(phase)):
+        found.append(outcome(phase, timing))
+        for index, spent in enumerate(found[-1].times.tolist()):
+            assert spent == booked(phase, timing, index)
+    return found[0], found[1]
+
+
+def booked(phase: Phase, timing: Timing, index: int) -> list[int]:
+    """Cycles by category of one phase, step after step along the lane that ends last."""
+
+    def of(figure: Ints, lane: int) -> int:
+        rows, lanes = figure.shape
+        return int(figure[index if rows > 1 else 0, lane if lanes > 1 else 0])
+
+    spent: Counter[Category] = Counter()
+    now = spent[Category.DRS] = int(phase.exposed_cycles[index])
+    ends = [of(timing.tracks[-1].ended, lane) for lane in range(phase.lanes)] * bool(timing.tracks)
+    last = ends.index(max(ends)) if ends else 0
+    for track in timing.tracks:
+        step = track.step
+        begun, array_begun, ended = (
+            of(at, last) for at in (track.begun, track.array_begun, track.ended)
+        )
+        if begun == ended:
+            continue
+        assert begun == now, "a core goes on at once"
+        own, cycles = of(step.pre_cycles, last) + of(step.cycles, last), of(step.cycles, last)
+        never_waits = ended == array_begun + cycles
+        queues = own - of(step.balanced_cycles, last) if never_waits else 0
+        assert ended - begun >= own >= queues >= 0
+        spent[step.category] += own - queues
+        spent[Category.WAIT_CORE] += queues
+        spent[Category.WAIT_DDR] += ended - begun - own
+        now = ended
+    end = max(now, int(timing.sides_end[index]), int(timing.replay_end[index]))
+    after = Category.REPLAY if end == timing.replay_end[index] else Category.WAIT_DDR
+    spent[after] += end - now
+    return [spent[category] for category in Category]
 
 
 def assert_equal(solved: Outcome, simulated: Outcome) -> None:
@@ -85,8 +125,6 @@ def test_the_solver_equals_the_machine_where_it_says_so(phase: Phase) -> None:
     solved, simulated = both(phase)
     if solver.is_exact(phase).all():
         assert_equal(solved, simulated)
-    assert (solved.times.sum(axis=1) == solved.cycles).all()
-    assert (simulated.times.sum(axis=1) == simulated.cycles).all()
 
 
 @given(phases(), st.data())
@@ -140,8 +178,6 @@ def test_phases_of_machines_keep_their_books_on_both_rungs(
         solved, simulated = both(phase)
         exact = solver.is_exact(phase)
         for found in (solved, simulated):
-            assert (found.times.sum(axis=1) == found.cycles).all()
-            assert (found.times >= 0).all()
             assert (found.compute_cycles <= found.cycles).all()
             assert (found.bound_cycles <= found.cycles).all()
             cores = hw.design.machine.cores

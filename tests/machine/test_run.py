@@ -149,6 +149,14 @@ def test_seconds_by_category_sum_to_the_latency() -> None:
             assert sum(row.seconds_by_category.values()) == pytest.approx(row.latency_s)
 
 
+def test_cores_of_a_bound_are_busy_all_the_time_at_most() -> None:
+    """Where it is limited by compute; adding what replays takes time in a row, none in a bound."""
+    report = tiny_report("machine.cores=1", "model.weights.bits=4", "model.activations.bits=8")
+    assert report.bound.busy == 1
+    assert 0.99 < report.chosen.busy < 1
+    assert report.bound.mac_utilisation > report.chosen.mac_utilisation
+
+
 def test_latency_is_the_mean_over_batches() -> None:
     report = run(tiny_design("policy.batch=2"), [tiny_trace()])
     for row in report.rows:

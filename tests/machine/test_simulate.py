@@ -262,8 +262,6 @@ def test_no_run_beats_compute_bandwidth_or_bound(run: Run) -> None:
     machine = plan.hw.design.machine
     for total in simulation.totals.values():
         assert total.cycles >= total.compute_cycles
-        assert sum(total.times) == total.cycles
-        assert min(total.times) >= 0
         assert total.busy_cycles <= total.cycles * machine.cores
         assert total.macs <= total.cycles * machine.macs_per_cycle
     bounds = list(simulation.totals.values())

@@ -4,12 +4,15 @@ The machine of :mod:`ideal`: two cores, 8 bytes a cycle, 10 cycles from request 
 of 1 KiB in double buffers of four. ``COLD`` is that latency.
 """
 
+from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+import simpy
 from ideal import attend, ideal_hardware
 
+from carsim.machine.parts.port import MemoryPort
 from carsim.machine.phase import Outcome
 from carsim.machine.phases import FIDELITIES, AttendCases, MlpCases, Phases
 from carsim.policy import PLAIN, SideWork
@@ -191,6 +194,10 @@ def test_time_spent_queueing_for_the_fullest_core(rung: str) -> None:
     outcome = mlp(rung, "1010", known=10_000, **machine)
     assert times(outcome)["WAIT_CORE"] == 3072 + 1536
     assert "WAIT_CORE" not in times(mlp(rung, "1100", known=10_000, **machine))
+    # Where memory sets the pace, an even share would gain nothing.
+    starved = times(mlp(rung, "1010", known=10_000, weight_sharing="private"))
+    assert starved["WAIT_DDR"] > 500
+    assert "WAIT_CORE" not in starved
 
 
 TWO_CODES = {
@@ -334,3 +341,13 @@ def test_keys_that_a_policy_chooses_are_fetched_after_the_choice(rung: str) -> N
     # Work without a scan runs beside: all bytes at 10 + 2408 / 8, and 2 of 18 cycles for the last.
     beside = phase(macs=64, bytes_read=20, bytes_written=6)
     assert beside.cycles == 10 + 301 + 2
+
+
+def test_a_port_carries_fractions_of_a_cycle_and_begins_another_pattern_with_a_whole_one() -> None:
+    env, ended = simpy.Environment(), []
+    port = MemoryPort(env, latency_cycles=10)
+    for nbytes, rate in ((3, 2), (3, 2), (3, 2), (4, 1)):
+        port.read(nbytes, Fraction(rate), lambda: ended.append(env.now))
+    env.run()
+    # The first bytes are there after 10 cycles; three requests take 4.5, the last begins at 15.
+    assert ended == [12, 13, 15, 19]

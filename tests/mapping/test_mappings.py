@@ -77,8 +77,6 @@ def test_no_kind_beats_the_arrays(kind: str, batch: int, cores: int, rows: int) 
         assert outcome.cycles * machine.macs_per_cycle >= outcome.macs, name
         assert outcome.cycles >= outcome.bound_cycles, name
         assert outcome.busy_cycles <= cores * outcome.cycles, name
-        assert outcome.times.min() >= 0, name
-        assert outcome.times.sum() == outcome.cycles, name
 
 
 @KINDS

@@ -1,7 +1,7 @@
 """Every figure has one definition, and all outputs show it."""
 
 import pytest
-from tiny import tiny_report
+from tiny import MISFIT, tiny_report
 
 from carsim.metrics import (
     INTERVALS,
@@ -18,8 +18,7 @@ from carsim.metrics.table import RESOURCES
 
 
 def test_definitions_are_complete() -> None:
-    for name, metric in METRICS.items():
-        assert metric.name == name
+    for metric in METRICS.values():
         assert metric.title
         assert metric.meaning
         assert metric.better in ("higher", "lower", None)
@@ -31,12 +30,26 @@ def test_figures_follow_from_one_another_as_their_formulas_say() -> None:
     report = tiny_report()
     for row in report.rows:
         found = {name: value or 0 for name, value in figures(row, report).items()}
-        assert found["speedup"] == found["dense_latency_s"] / found["latency_s"]
+        dense = report.row("dense, static").simulation
+        cycles = row.simulation.bound_cycles if row.is_bound else row.simulation.cycles
+        assert found["speedup"] == pytest.approx(dense.cycles / cycles)
         assert sum(found[f"{phase}_s"] for phase in PHASES) == pytest.approx(found["latency_s"])
         assert found["body_latency_s"] == pytest.approx(found["latency_s"] - found["head_s"])
         assert found["seconds_per_video"] * found["videos_per_batch"] == found["latency_s"]
         power = found["energy_per_video_j"] / found["seconds_per_video"]
         assert found["average_power_w"] == pytest.approx(power)
+        active = sum(part.value_j for part in row.energy.parts if not part.idle)
+        assert found["energy_above_idle_per_video_j"] == pytest.approx(active / 2)
+
+
+def test_a_board_is_as_full_as_its_fullest_resource() -> None:
+    for overrides, is_full in (((), False), ((MISFIT,), True)):
+        report = tiny_report(*overrides)
+        found = figures(report.chosen, report)
+        assert (found["fill"] > 1) == is_full == (not found["fits"])
+        shares = [used / available for used, available in report.fit.counts.values() if available]
+        assert len(shares) > 2
+        assert found["fill"] >= max(shares)
 
 
 def test_without_a_run_only_figures_of_the_row_are_there() -> None:

@@ -145,7 +145,8 @@ def test_the_standard_error_is_an_upper_bound_and_not_a_wide_one() -> None:
 
 def test_decisions_correlate_as_stated() -> None:
     """Every factor of the model, measured in 16 groups of 64 places each, which are independent."""
-    assumed = replace(TWIN, across_clips=0.3, across_layers=0.2, lasting=0.25, persistence=0.6)
+    clips = {"within_pair": 0.7, "across_clips": 0.3}
+    assumed = replace(TWIN, **clips, across_layers=0.2, lasting=0.25, persistence=0.6)
     model = replace(WIDE, assumed=assumed)
     whole = measure(synthesize(model))
     shape = (model.frames, 16, 64, *model.shape[1:])

@@ -21,6 +21,7 @@ from carsim.trace import (
     map_heads,
     resample,
     save_trace,
+    trace_stats,
 )
 from carsim.trace.file import check_trace
 
@@ -85,6 +86,16 @@ def test_reads_that_contradict_the_policy(trace: Trace, tmp_path: Path) -> None:
         check_trace(replace(trace, meta=few), "a.npz")
     with pytest.raises(InputError, match="'kv_tokens': expected shape"):
         save_trace(tmp_path / "a.npz", replace(trace, kv_tokens=trace.kv_held))
+
+
+def test_density_is_the_mean_of_shares_and_no_share_of_means(trace: Trace) -> None:
+    lengths = trace.meta.prompt_lengths
+    contexts = [length + step + 1 for length in lengths for step in range(12)]
+    found = trace_stats(trace).reads
+    assert found is not None
+    assert found.density == pytest.approx(np.mean([min(n, 3) / n for n in contexts]))
+    assert found.mean_runs == np.mean([1 + (n > 3) for n in contexts])
+    assert found.most_held == max(lengths) + 12
 
 
 def test_decisions_carry_reads_along(trace: Trace) -> None:
