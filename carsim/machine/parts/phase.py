@@ -20,8 +20,9 @@ def simulate(phase: Phase) -> Timing:
     their length alone (see :func:`_lengths`), so many are played, from the shortest to the longest.
     In those between, a moment is as much later than the work before it as in their neighbours:
     these waits are interpolated in bytes, linearly, to whole cycles, and no phase is shorter than
-    its bound. In five shipped designs, attention of a video of 16 or 64 frames is within 0.001 %
-    of playing all, and a phase within 0.2 %: the array's work on a last tile that is not full.
+    its bound. In five shipped designs at 16 frames, and 250 phases of two of them at 64, attention
+    is within 0.001 % of playing all, and a phase within 0.2 %: the array's work on a last tile that
+    is not full.
     """
     lengths = _lengths(phase) if phase.n > MOST_PLAYED else None
     if lengths is None:
