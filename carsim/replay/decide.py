@@ -10,6 +10,7 @@ Letters in shapes as in :mod:`carsim.policy.base`.
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal, TypeGuard
 
 import numpy as np
@@ -67,15 +68,26 @@ class Replay:
             tas: Scores of any rule, [..., L, B], or [..., B] of one layer.
             layer: That layer.
         """
-        tau = np.array([np.nan if tau is None else tau for tau in self.tau])[:, None][layer]
-        if tas.dtype != np.float64:
-            tas, tau = tas.astype(np.float32, copy=False), _rounded_down(tau)
-        above: Bools = tas > tau
+        if tas.dtype == np.float64:
+            above: Bools = tas > self._thresholds[layer]
+        else:
+            above = tas.astype(np.float32, copy=False) > self._thresholds_float32[layer]
         return above
+
+    @cached_property
+    def _thresholds(self) -> NDArray[np.float64]:
+        """[L, 1]; NaN where a layer has none."""
+        return np.array([np.nan if tau is None else tau for tau in self.tau])[:, None]
+
+    @cached_property
+    def _thresholds_float32(self) -> NDArray[np.float32]:
+        return _rounded_down(self._thresholds)
 
     def decide(self, tas: Array, layer: int | slice = slice(None)) -> Bools:
         """True for rows that replay: their whole unit exceeds tau; arguments as above."""
         would = self.exceeds(tas, layer)
+        if self.scope == "row":
+            return would
         return unanimous(would, decision_units(self.scope, self.pairs, tas.shape[-1]))
 
     @property
