@@ -115,8 +115,8 @@ def attend(q: Array, k: Array, v: Array, padded: Bools, chosen: Selection) -> Ar
         weights = np.exp(scores_extra - top)  # [B, KV, g, n]
         apart = weights @ v_extra, weights.sum(axis=-1, keepdims=True)
     weights = np.exp(np.subtract(scores, top, out=scores), out=scores)
+    total: Array = weights.sum(axis=-1, keepdims=True)  # while they are in cache
     out: Array = weights @ v[:, :, start:]  # [B, KV, g, hd]
-    total: Array = weights.sum(axis=-1, keepdims=True)
     if apart is not None:
         out += apart[0]
         total += apart[1]
