@@ -173,11 +173,12 @@ def unanimous(would: NDArray[np.bool_], units: Sequence[Sequence[int]]) -> NDArr
     Returns:
         bool[..., B], equal within each unit; ``would`` itself where every unit is one row.
     """
-    if all(len(unit) == 1 for unit in units):
+    sizes = {len(unit) for unit in units}
+    if sizes <= {1}:
         return would
     decided = np.empty_like(would)
-    for unit in units:
-        rows = list(unit)
+    for size in sizes:
+        rows = np.array([unit for unit in units if len(unit) == size])  # [units, size]
         decided[..., rows] = would[..., rows].all(axis=-1, keepdims=True)
     return decided
 
