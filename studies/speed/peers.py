@@ -18,6 +18,7 @@ why.
 import argparse
 import csv
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -49,7 +50,10 @@ VIDEO = "a video: 2,048 steps of 32 layers, 8 sequences"
 SWEEP = "100 designs: ten arrays times ten bandwidths"
 MAPPED = "cycles and energy of matrix products in every memory level; no attention, no replay"
 ROOFLINE = "bytes and operations over rates, attention included; no mapping, schedule or replay"
-WHOLE = "attention, replay decisions, schedule on 4 cores, contention for memory; mapping given"
+WHOLE = (
+    "attention, replay decisions, schedule on 4 cores, contention for memory, prefill and head; "
+    "mapping given"
+)
 
 
 @dataclass(frozen=True)
@@ -105,7 +109,8 @@ ASKED = {
         "a layer: ZigZag, seven searches",
         LAYER,
         "ZigZag",
-        "searches a mapping for each of the seven products anew, with its default lpf_limit of 6",
+        "searches a mapping for each of the seven products anew, lpf_limit 6 (its default); one "
+        "call of its API, which reads and writes files",
         MAPPED,
         "zigzag_distinct",
         "ZigZag searching seven products over ZigZag searching two with lpf_limit 2",
@@ -114,7 +119,7 @@ ASKED = {
         "a layer: ZigZag, two short searches",
         LAYER,
         "ZigZag",
-        "searches a mapping for the two distinct shapes once, lpf_limit 2",
+        "searches a mapping for the two distinct shapes once, lpf_limit 2; one call of its API",
         MAPPED,
         "carsim_layer_1",
         "units differ: a search of mappings over carsim's layer-step, whose mapping is given",
@@ -207,7 +212,7 @@ ASKED = {
         VIDEO,
         "carsim",
         "one design point, hardware made from the design, the DRAM's schedule found before",
-        WHOLE + "; prefill and head",
+        WHOLE,
     ),
     "genz_sweep": Asked(
         "100 designs: GenZ, a step each",
@@ -230,7 +235,7 @@ ASKED = {
         SWEEP,
         "carsim",
         "100 designs with hardware of their own, a whole video each",
-        WHOLE + "; prefill and head",
+        WHOLE,
         "genz_sweep",
         "units differ: carsim's 100 videos of 2,048 steps over GenZ's 100 single steps",
     ),
@@ -334,6 +339,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", help="measure these peers, comma-separated; keep the others")
     options = parser.parse_args()
+    os.environ["OMP_NUM_THREADS"] = "1"
     table = HERE / "peers.csv"
     with table.open(encoding="utf-8") as file:
         kept = {row["label"]: row for row in csv.DictReader(file)}
