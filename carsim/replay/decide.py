@@ -68,10 +68,10 @@ class Replay:
             tas: Scores of any rule, [..., L, B], or [..., B] of one layer.
             layer: That layer.
         """
-        if tas.dtype == np.float64:
-            above: Bools = tas > self._thresholds[layer]
-        else:
-            above = tas.astype(np.float32, copy=False) > self._thresholds_float32[layer]
+        thresholds: Array = self._thresholds
+        if tas.dtype != np.float64:
+            tas, thresholds = tas.astype(np.float32, copy=False), self._thresholds_float32
+        above: Bools = tas > thresholds[layer]
         return above
 
     @cached_property
