@@ -102,7 +102,11 @@ def decode_step(
     arithmetic = weights.arithmetic
     step, slot, batch = state.step, state.n_slots, len(x)
     place = step % config.tokens_per_frame
-    cos, sin = state.cos[slot - padding][:, None], state.sin[slot - padding][:, None]  # [B, 1, hd]
+    cos, sin = (  # [B, H + KV, hd]: written out once, as rows of one head are short
+        np.repeat(table[slot - padding][:, None], shape.n_heads + shape.n_kv_heads, axis=1)
+        for table in (state.cos, state.sin)
+    )
+    decisions = policy.replay
     for layer in range(shape.n_layers):
         # Query, key and value of the new token; keys and values are cached: [B, d] -> [B, ., hd]
         normed = rms_norm(x, weights.ln_attn[layer], config.rms_eps)
@@ -122,7 +126,7 @@ def decode_step(
         )
         query = Query(q, q_rotated, keys, padding)
         chosen = attention.select(state.attention, layer, query)
-        attended = attend(q_rotated, keys, values, padding, chosen)
+        attended = attend(q_rotated, keys, values, state.padded, chosen)
         x = x + arithmetic.entering("out", layer, attended) @ weights.w_out[layer]
 
         # Decision: which rows replay, by their score under the rule
@@ -131,16 +135,20 @@ def decode_step(
             q, q_rotated, partial(_cached, keys), normed, tokens_per_frame=config.tokens_per_frame
         )
         replay, tas = np.zeros(batch, bool), None
-        if policy.replay.scores(layer, step, config.tokens_per_frame):
+        if decisions.scores(layer, step, config.tokens_per_frame):
             tas = policy.rule.score(state.rule, layer, place, seen)  # [B]
-            replay = policy.replay.decide(tas, layer)
+            replay = decisions.decide(tas, layer)
 
         # MLP of the rows that compute; the others add what is held for this place of the frame
         held, computes = state.held[layer, :, place], ~replay  # [B, d], a view: writing it holds
-        out = held.copy()
-        if computes.any():
-            out[computes] = mlp(weights, layer, normed[computes])
-            held[computes] = arithmetic.held(out[computes])
+        if computes.all():
+            out = mlp(weights, layer, normed)
+            held[:] = arithmetic.held(out)
+        else:
+            out = held.copy()
+            if computes.any():
+                out[computes] = fresh = mlp(weights, layer, normed[computes])
+                held[computes] = arithmetic.held(fresh)
         if policy.tau[layer] is not None:
             policy.rule.computed(state.rule, layer, place, computes, seen)
         x = x + out

@@ -8,7 +8,7 @@ import numpy as np
 
 from carsim.decoder.structures import Array
 from carsim.policy import Selection
-from carsim.policy.base import Bools, Ints
+from carsim.policy.base import Bools
 
 
 def rms_norm(x: Array, weight: Array, eps: float) -> Array:
@@ -79,14 +79,14 @@ def attend_prompt(q: Array, k: Array, v: Array, valid: Bools, seen: Bools) -> Ar
     return out
 
 
-def attend(q: Array, k: Array, v: Array, padding: Ints, chosen: Selection) -> Array:
+def attend(q: Array, k: Array, v: Array, padded: Bools, chosen: Selection) -> Array:
     """Attention of one decode step, without copying the cache.
 
     Args:
         q: Rotated queries of the newest tokens, [B, H, hd].
         k: Cached rotated keys, the newest included, [B, KV, end, hd].
         v: Cached values, [B, KV, end, hd].
-        padding: int[B], padding slots of each row.
+        padded: bool[B, n], which of the first slots are padding; later ones are not.
         chosen: The keys that are read.
 
     Returns:
@@ -101,20 +101,24 @@ def attend(q: Array, k: Array, v: Array, padding: Ints, chosen: Selection) -> Ar
     for mask in (chosen.mask, chosen.stored):
         if mask is not None:
             np.copyto(scores, -np.inf, where=~mask[:, :, None])
-    padded = np.arange(start, padding.max(initial=0)) < padding[:, None]  # [B, padding in window]
-    np.copyto(scores[..., : padded.shape[1]], -np.inf, where=padded[:, None, None])
+    inside = padded[:, start:]  # [B, padding in window]
+    if inside.size:
+        np.copyto(scores[..., : inside.shape[1]], -np.inf, where=inside[:, None, None])
     top = scores.max(axis=-1, keepdims=True)
-    total: Array | float = 0.0
-    out: Array | float = 0.0
+    apart: tuple[Array, Array] | None = None
     if chosen.extra is not None:  # [B, n] slots before the window: other ones in each row
         rows, slots = np.arange(batch)[:, None], np.clip(chosen.extra, 0, k.shape[2] - 1)
         k_extra, v_extra = (each.swapaxes(1, 2)[rows, slots].swapaxes(1, 2) for each in (k, v))
-        outside = (chosen.extra < start) & (chosen.extra >= padding[:, None])
+        outside = (chosen.extra < start) & (chosen.extra >= padded.sum(axis=1)[:, None])
         scores_extra = np.where(outside[:, None, None], q @ k_extra.swapaxes(-1, -2), -np.inf)
         top = np.maximum(top, scores_extra.max(axis=-1, keepdims=True, initial=-np.inf))
         weights = np.exp(scores_extra - top)  # [B, KV, g, n]
-        total, out = weights.sum(axis=-1, keepdims=True), weights @ v_extra
+        apart = weights @ v_extra, weights.sum(axis=-1, keepdims=True)
     weights = np.exp(np.subtract(scores, top, out=scores), out=scores)
-    out = out + weights @ v[:, :, start:]  # [B, KV, g, hd]
-    attended: Array = out / (total + weights.sum(axis=-1, keepdims=True))
-    return attended.reshape(batch, -1)
+    total: Array = weights.sum(axis=-1, keepdims=True)  # while they are in cache
+    out: Array = weights @ v[:, :, start:]  # [B, KV, g, hd]
+    if apart is not None:
+        out += apart[0]
+        total += apart[1]
+    out /= total
+    return out.reshape(batch, -1)

@@ -21,7 +21,7 @@ from carsim.policy import (
     Selection,
 )
 from carsim.policy.base import Array as Array
-from carsim.policy.base import Ints
+from carsim.policy.base import Bools, Ints
 from carsim.replay import FASTCAR, DecoderShape, Pairs, Replay, ReplayRule, Scope, Seen
 from carsim.trace import Geometry
 
@@ -89,6 +89,7 @@ class State:
     v: Array  # [L, B, KV, C, hd]
     held: Array  # [L, B, N, d]: the MLP output that a replay adds at each place of the frame
     padding: NDArray[np.int64]  # [B]: left-padding slots of each row
+    padded: Bools  # [B, most padding of a row]: the same as a mask of the first slots
     cos: Array  # [positions, hd]
     sin: Array  # [positions, hd], signed as rotate() wants it
     attention: Any  # state of the attention policy
@@ -194,6 +195,7 @@ def new_state(config: Config, policy: Policy, prompt_mask: NDArray[np.bool_]) ->
         v=np.zeros(cache, dtype),
         held=np.zeros((shape.n_layers, batch, config.tokens_per_frame, shape.hidden_size), dtype),
         padding=padding,
+        padded=np.arange(padding.max(initial=0)) < padding[:, None],
         cos=cos,
         sin=sin,
         attention=policy.attention.begin(

@@ -207,6 +207,9 @@ class Selection:
         return KvReads(read.sum(axis=-1, dtype=np.int32), begins.sum(axis=-1, dtype=np.int32))
 
 
+_ALL = Selection()
+
+
 class AttentionPolicy(Section):
     """A rule which keys attention reads: fields of the YAML and of a trace, decisions, work.
 
@@ -313,7 +316,7 @@ class AttentionPolicy(Section):
 
     def select(self, state: Any, layer: int, query: Query) -> Selection:
         """Choose the keys that the newest token of each row reads; all unless overridden."""
-        return Selection()
+        return _ALL
 
     def end_of_frame(self, state: Any, layer: int, keys: Array, values: Array) -> Ints | None:
         """Tidy up after a frame: merge or drop cached tokens.

@@ -10,6 +10,7 @@ Letters in shapes as in :mod:`carsim.policy.base`.
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal, TypeGuard
 
 import numpy as np
@@ -67,15 +68,26 @@ class Replay:
             tas: Scores of any rule, [..., L, B], or [..., B] of one layer.
             layer: That layer.
         """
-        tau = np.array([np.nan if tau is None else tau for tau in self.tau])[:, None][layer]
+        thresholds: Array = self._thresholds
         if tas.dtype != np.float64:
-            tas, tau = tas.astype(np.float32, copy=False), _rounded_down(tau)
-        above: Bools = tas > tau
+            tas, thresholds = tas.astype(np.float32, copy=False), self._thresholds_float32
+        above: Bools = tas > thresholds[layer]
         return above
+
+    @cached_property
+    def _thresholds(self) -> NDArray[np.float64]:
+        """[L, 1]; NaN where a layer has none."""
+        return np.array([np.nan if tau is None else tau for tau in self.tau])[:, None]
+
+    @cached_property
+    def _thresholds_float32(self) -> NDArray[np.float32]:
+        return _rounded_down(self._thresholds)
 
     def decide(self, tas: Array, layer: int | slice = slice(None)) -> Bools:
         """True for rows that replay: their whole unit exceeds tau; arguments as above."""
         would = self.exceeds(tas, layer)
+        if self.scope == "row":
+            return would
         return unanimous(would, decision_units(self.scope, self.pairs, tas.shape[-1]))
 
     @property
@@ -161,11 +173,12 @@ def unanimous(would: NDArray[np.bool_], units: Sequence[Sequence[int]]) -> NDArr
     Returns:
         bool[..., B], equal within each unit; ``would`` itself where every unit is one row.
     """
-    if all(len(unit) == 1 for unit in units):
+    sizes = {len(unit) for unit in units}
+    if sizes <= {1}:
         return would
     decided = np.empty_like(would)
-    for unit in units:
-        rows = list(unit)
+    for size in sizes:
+        rows = np.array([unit for unit in units if len(unit) == size])  # [units, size]
         decided[..., rows] = would[..., rows].all(axis=-1, keepdims=True)
     return decided
 

@@ -4,6 +4,7 @@ import csv
 from pathlib import Path
 from typing import Any
 
+from decoder import SHARES, clip_share
 from rich.console import Console
 from rich.table import Table
 
@@ -30,11 +31,6 @@ GROWTH_COLUMNS = (
 )
 
 
-def products_share(steps: list[Figures]) -> float:
-    """Time of matrix products over the time of several decode steps."""
-    return float(sum(row["products_ms"] for row in steps) / sum(row["step_ms"] for row in steps))
-
-
 def ratios(found: Figures) -> dict[str, float]:
     """What does not depend on how fast or busy the machine was."""
     rate = {name: found[name]["layer_steps_per_s"] for name in ("point", "point_plainly")}
@@ -46,8 +42,8 @@ def ratios(found: Figures) -> dict[str, float]:
         / found["point"]["phases_taken"],
         "six rows with start-up over one design point": found["run"]["cpu_s"]
         / found["point"]["first_cpu_s"],
-        "decoder: matrix products over all of a step": products_share(decoder),
     }
+    named |= {f"decoder: {of} over all of its time": clip_share(decoder, of) for of in SHARES}
     rows = [row for row in found["growth"] if row["axis"] == "frames"]
     first, last = rows[0], rows[-1]
     named[f"frames {first['size']} to {last['size']}: time over steps"] = (
@@ -79,10 +75,13 @@ def print_report(found: Figures) -> None:
         table.add_row(*(f"{figure:,.4g}" for figure in found["drawn"].values()))
         console.print(table)
     if "decoder_rows" in found:
-        table = Table("rows", "matrix products", "first, last step", title="Decoder")
+        table = Table("rows", *SHARES, title="Decoder, of a whole clip (its first, its last step)")
         for rows, steps in found["decoder_rows"].items():
-            ends = f"{steps[0]['products_share']:.0%}, {steps[-1]['products_share']:.0%}"
-            table.add_row(str(rows), f"{products_share(steps):.1%}", ends)
+            cells = (
+                f"{clip_share(steps, of):.1%} ({steps[0][key]:.0%}, {steps[-1][key]:.0%})"
+                for of, key in ((of, f"{of}_share") for of in SHARES)
+            )
+            table.add_row(str(rows), *cells)
         console.print(table)
     table = Table("axis", "slope of log time", "95 % interval", title="Growth")
     for axis, fit in found.get("slopes", {}).items():
@@ -107,13 +106,13 @@ def write_growth(rows: list[Figures], path: Path) -> None:
 
 
 def draw(found: Figures, peers: Path, path: Path) -> None:
-    """Growth by axis, and layer-steps per second beside peers if they have been measured."""
+    """Growth by axis, and what peers take for the same questions."""
     import matplotlib as mpl
 
     mpl.use("Agg")
     import matplotlib.pyplot as plt
 
-    figure, (growth, rates) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
+    figure, (growth, rates) = plt.subplots(1, 2, figsize=(12, 4.5), layout="constrained")
     for axis, fit in found["slopes"].items():
         rows = [row for row in found["growth"] if row["axis"] == axis]
         sizes = [row["size"] for row in rows]
@@ -128,25 +127,14 @@ def draw(found: Figures, peers: Path, path: Path) -> None:
     )
     growth.set_ylim(top=4 * max(row["cpu_s"] for row in found["growth"]))  # room for the legend
     growth.legend(fontsize=8)
-    bars = {
-        "carsim, equal phases once": found["point"]["layer_steps_per_s"],
-        "carsim, one by one": found["point_plainly"]["layer_steps_per_s"],
-    }
-    if peers.exists():
-        with peers.open(encoding="utf-8") as file:
-            rows = list(csv.DictReader(file))
-        # Tools that search for a mapping answer another question.
-        same = [row for row in rows if row["carsim_once_over"] or row["tool"].startswith("carsim")]
-        bars = {row["tool"]: float(row["layer_steps_per_s"]) for row in same}
-    names = sorted(bars, key=lambda name: bars[name])
-    rates.barh(names, [bars[name] for name in names])
-    for name in names:
-        rate = f"{bars[name]:,.0f}" if bars[name] >= 100 else f"{bars[name]:.3g}"
-        rates.annotate(f" {rate}", (bars[name], name), va="center")
-    rates.set(
-        xscale="log",
-        xlabel="layer-steps per processor second, start-up excluded",
-        title="Beside peers",
-    )
-    rates.set_xlim(right=100 * max(bars.values()))  # room for the figures
+    with peers.open(encoding="utf-8") as file:
+        bars = {row["label"]: float(row["cpu_s"]) for row in csv.DictReader(file) if row["cpu_s"]}
+    colours = ["C0" if "carsim" in label else "C1" for label in bars]
+    rates.barh(list(bars), list(bars.values()), color=colours)
+    for label, cpu_s in bars.items():
+        rates.annotate(f" {cpu_s:.2g}", (cpu_s, label), va="center", fontsize=8)
+    rates.invert_yaxis()
+    rates.tick_params(axis="y", labelsize=8)
+    rates.set(xscale="log", xlabel="processor seconds, start-up excluded", title="Beside peers")
+    rates.set_xlim(right=20 * max(bars.values()))  # room for the figures
     figure.savefig(path, dpi=120)

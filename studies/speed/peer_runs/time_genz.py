@@ -1,13 +1,14 @@
-"""Time GenZ on a decode step of LLaMA-2-7B; runs in its own environment, prints one JSON line.
+"""Time GenZ on decode steps of LLaMA-2-7B; runs in its own environment, prints one JSON line.
 
-Architecture: a roofline of 19.2 GB/s and 0.4 TOP/s, 8-bit operands, a context of 1024 tokens. GenZ
-has no mapping; a step of all 32 layers is its unit.
+Architecture: a roofline of 19.2 GB/s and 0.4 TOP/s, 8-bit operands, eight sequences. GenZ has no
+mapping; a step of all 32 layers is its unit. A video of 2,048 steps is asked for once per context;
+of those, every 64th is asked for and counted 64 times. Two steps warm up.
 """
 
 import contextlib
 import io
+import itertools
 import json
-import sys
 import time
 from importlib.metadata import version
 
@@ -15,27 +16,46 @@ begun = time.perf_counter()
 from GenZ import decode_moddeling  # noqa: E402
 
 import_s = time.perf_counter() - begun
-SYSTEM = {"Flops": 0.4, "Memory_size": 16, "Memory_BW": 19.2, "ICN": 1, "real_values": True}
+STEPS, ASKED, REPEATS = 2048, 32, 5
 
-runs = []
-for layers in map(int, sys.argv[1:]):
-    begun, cpu = time.perf_counter(), time.process_time()
+
+def step(context: int = 1024, tops: float = 0.4, gb_per_s: float = 19.2) -> int:
+    """Cycles of one token of eight sequences, at 200 MHz."""
+    system = {"Flops": tops, "Memory_size": 16, "Memory_BW": gb_per_s, "ICN": 1}
     with contextlib.redirect_stdout(io.StringIO()):
         found = decode_moddeling(
             model="llama2_7b",
-            batch_size=1,
-            input_tokens=1024,
+            batch_size=8,
+            input_tokens=context,
             output_tokens=1,
             Bb=1,
-            system_name=SYSTEM,
+            system_name=system | {"real_values": True},
             bits="int8",
         )
-    runs.append(
-        {
-            "layers": layers,
-            "wall_s": time.perf_counter() - begun,
-            "cpu_s": time.process_time() - cpu,
-            "cycles": round(float(found["Latency"]) * 1e-3 * 200e6),
-        }
-    )
-print(json.dumps({"version": version("genz-llm"), "import_s": import_s, "runs": runs}))
+    return round(float(found["Latency"]) * 1e-3 * 200e6)
+
+
+def main() -> None:
+    """Measure one step, the contexts of a video, and 100 systems."""
+    for _ in range(2):
+        step()
+    cpu = [time.process_time()]
+    cycles = [step() for _ in range(REPEATS)][-1]
+    cpu.append(time.process_time())
+    for context in range(62, 62 + STEPS, STEPS // ASKED):
+        step(context)
+    cpu.append(time.process_time())
+    for number, width in itertools.product(range(10), range(10)):
+        step(tops=0.2 + 0.04 * number, gb_per_s=9.6 + 1.2 * width)
+    cpu.append(time.process_time())
+    one, video, sweep = (late - early for early, late in itertools.pairwise(cpu))
+    runs = {
+        "genz_step": {"cpu_s": one / REPEATS, "cycles": cycles},
+        "genz_video": {"cpu_s": video * STEPS / ASKED},
+        "genz_sweep": {"cpu_s": sweep},
+    }
+    print(json.dumps({"version": version("genz-llm"), "import_s": import_s, "runs": runs}))
+
+
+if __name__ == "__main__":
+    main()
