@@ -44,13 +44,11 @@ def booked(phase: Phase, timing: Timing, index: int) -> list[int]:
 
     spent: Counter[Category] = Counter()
     now = spent[Category.DRS] = int(phase.exposed_cycles[index])
-    ends = [of(timing.tracks[-1].ended, lane) for lane in range(phase.lanes)] * bool(timing.tracks)
+    ends = [of(at, lane) for at in timing.ended[-1:] for lane in range(phase.lanes)]
     last = ends.index(max(ends)) if ends else 0
-    for track in timing.tracks:
-        step = track.step
-        begun, array_begun, ended = (
-            of(at, last) for at in (track.begun, track.array_begun, track.ended)
-        )
+    moments = zip(phase.steps, timing.begun, timing.array_begun, timing.ended, strict=True)
+    for step, *times in moments:
+        begun, array_begun, ended = (of(at, last) for at in times)
         if begun == ended:
             continue
         assert begun == now, "a core goes on at once"
