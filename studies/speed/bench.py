@@ -37,12 +37,19 @@ TRACE = "traces/vilau_8f.npz"
 RUN = ["-m", "carsim", "run", "configs/zcu102.yaml", "--trace", TRACE]
 POINTS, DECODER = str(HERE / "points.py"), str(HERE / "decoder.py")
 GROWTH = {
-    "frames": [8, 16, 32, 64, 128],
-    "batch": [1, 2, 4, 8, 16, 32],
+    "frames": [64, 128, 256, 512],
+    "batch": [8, 16, 32, 64],
     "layers": [4, 8, 16, 32],
     "cores": [1, 2, 4, 8, 16],
+    "heads": [1, 2, 4, 8, 16, 32],
 }
 """Sizes by axis; the rest of the point stays at 8 frames, 8 sequences, 32 layers, 4 cores."""
+
+GROWTH_POINTS = [150, 300, 600, 1200]
+"""Points of a sweep in one process."""
+
+ROUNDS = 3
+"""Every size is measured so often, once in each round."""
 
 TILE_FRAMES = [8, 16, 32, 64]
 """Frames of the same point, played by the SimPy machine."""
@@ -163,6 +170,23 @@ def sweep(folder: Path) -> Figures:
     }
 
 
+def cluster(folder: Path) -> list[Figures]:
+    """A sweep on a Dask cluster of this machine, by its workers, once the cluster has started."""
+    from distributed import LocalCluster
+
+    study = {"traces": [str(ROOT / TRACE)]} | SWEEPS["cores and tau"]
+    (folder / "study.yaml").write_text(json.dumps(study))
+    rows = []
+    for workers in range(1, len(os.sched_getaffinity(0)) + 1):
+        with LocalCluster(
+            n_workers=workers, threads_per_worker=1, dashboard_address=None
+        ) as running:
+            options = ("--scheduler", running.scheduler_address)
+            found = swept(folder / "study.yaml", folder / str(workers), *options)
+        rows.append({"workers": workers} | found)
+    return rows
+
+
 def capture(folder: Path, frames: int, clips: int) -> Figures:
     """``carsim capture`` of a part of the shipped recipe, real decoding of 32 layers."""
     import yaml
@@ -187,9 +211,27 @@ def grow(axis: str, sizes: list[int], fidelity: str = "fluid") -> list[Figures]:
     return [{"axis": name, "size": size} | point(f"--{axis}", size, *options) for size in sizes]
 
 
-def grow_all() -> list[Figures]:
+def grow_sweep(folder: Path, sizes: list[int]) -> list[Figures]:
+    """A sweep of more and more points in one process, less what one of six points takes."""
+    study = {"traces": [str(ROOT / TRACE)]} | SWEEPS["cores and tau"]
+    rows: list[Figures] = []
+    for size in [6, *sizes]:
+        span = {"from": 12 / size, "to": 2.0, "step": 12 / size}
+        axes = study["axes"] | {"policy.tau": {"range": span}}
+        (folder / f"{size}.yaml").write_text(json.dumps(study | {"axes": axes}))
+        out = Path(tempfile.mkdtemp(dir=folder))
+        rows.append({"axis": "points"} | swept(folder / f"{size}.yaml", out, "--workers", "0"))
+    start, *others = rows
+    return [row | {"size": row["points"], "cpu_s": row["cpu_s"] - start["cpu_s"]} for row in others]
+
+
+def grow_all(folder: Path) -> list[Figures]:
     """All axes, and frames that the SimPy machine plays."""
-    rows = [row for axis, sizes in GROWTH.items() for row in grow(axis, sizes)]
+    rows: list[Figures] = []
+    for _ in range(ROUNDS):
+        for axis, sizes in GROWTH.items():
+            rows += grow(axis, sizes)
+        rows += grow_sweep(folder, GROWTH_POINTS)
     return rows + grow("frames", TILE_FRAMES, "tile")
 
 
@@ -215,10 +257,10 @@ def drawn() -> Figures:
     return found
 
 
-def in_folder(measure: Callable[[Path], Figures]) -> Callable[[], Figures]:
+def in_folder(measure: Callable[[Path], Any]) -> Callable[[], Any]:
     """Measure in a temporary folder."""
 
-    def measured() -> Figures:
+    def measured() -> Any:
         with tempfile.TemporaryDirectory() as folder:
             return measure(Path(folder))
 
@@ -243,10 +285,11 @@ LONG = SHORT | {
     "point_plainly": lambda: point("--plainly", "--steps", 16),
     "decoder": decoder,
     "decoder_rows": lambda: {rows: decoder("--rows", str(rows)) for rows in ROWS},
-    "growth": grow_all,
+    "growth": in_folder(grow_all),
     "large": lambda: point("--frames", 64, "--batch", 32),
     "capture": in_folder(lambda folder: capture(folder, frames=3, clips=1)),
     "sweep": in_folder(sweep),
+    "cluster": in_folder(cluster),
     "drawn": drawn,
     "tile_point": lambda: point("--fidelity", "tile"),
 }

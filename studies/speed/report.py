@@ -2,6 +2,7 @@
 
 import csv
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from decoder import SHARES, clip_share
@@ -70,6 +71,11 @@ def print_report(found: Figures) -> None:
             cells = (f"{run['wall_s']:.1f}", *(f"{rate:.0f}" for rate in rates))
             table.add_row(name, str(run["points"]), *cells)
         console.print(table)
+    if "cluster" in found:
+        table = Table("workers", "points a minute", title="On Dask")
+        for run in found["cluster"]:
+            table.add_row(str(run["workers"]), f"{run['points_per_minute']:.0f}")
+        console.print(table)
     if "drawn" in found:
         table = Table(*found["drawn"], title="Drawn designs")
         table.add_row(*(f"{figure:,.4g}" for figure in found["drawn"].values()))
@@ -115,14 +121,15 @@ def draw(found: Figures, peers: Path, path: Path) -> None:
     figure, (growth, rates) = plt.subplots(1, 2, figsize=(12, 4.5), layout="constrained")
     for axis, fit in found["slopes"].items():
         rows = [row for row in found["growth"] if row["axis"] == axis]
-        sizes = [row["size"] for row in rows]
+        sizes = sorted({row["size"] for row in rows})
+        taken = [[row["cpu_s"] for row in rows if row["size"] == size] for size in sizes]
         label = f"{axis}: slope {fit['slope']:.2f} ({fit['low']:.2f} to {fit['high']:.2f})"
-        growth.plot(sizes, [row["cpu_s"] for row in rows], "o-", label=label)
+        growth.plot(sizes, list(map(median, taken)), "o-", label=label)
     growth.set(
         xscale="log",
         yscale="log",
-        xlabel="frames, sequences, layers, cores",
-        ylabel="processor seconds of one design point",
+        xlabel="frames, sequences, layers, cores, key heads, points",
+        ylabel="processor seconds",
         title="Growth",
     )
     growth.set_ylim(top=4 * max(row["cpu_s"] for row in found["growth"]))  # room for the legend
