@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from carsim.explore.points import make_points
 from carsim.explore.store import Store, open_folder, sole_writer
 from carsim.explore.study import Study, load_study
-from carsim.explore.workers import Stop, evaluate
+from carsim.explore.workers import Stop, evaluate, prepare
 from carsim.files import unwritable
 
 if TYPE_CHECKING:
@@ -115,6 +115,8 @@ def fill(
         InputError: The store is of another study, or it cannot be written; what it holds stays.
         KeyboardInterrupt: Ctrl-C was pressed; what was under way has been stored.
     """
+    if scheduler is None and workers != 0:
+        prepare()  # while it imports, points are made and what is stored is read
     points = make_points(study)
     with ExitStack() as stack:
         if out is not None:

@@ -34,7 +34,7 @@ from carsim.explore.evaluate import Evaluator, Row
 from carsim.explore.points import Point
 from carsim.explore.study import Study
 
-BUDGET_S = 2.0
+BUDGET_S = 1.0
 """After about so long a task comes back with what it has finished."""
 
 COMMIT_S = 0.1
@@ -169,10 +169,7 @@ class Processes(Workers):
     def _start(self, count: int) -> ProcessPoolExecutor:
         # Never a fork of this process, whose threads may hold locks; where there is a server of
         # forks, it has imported all that a worker needs once for all of them.
-        has_server = "forkserver" in get_all_start_methods()
-        processes = get_context("forkserver" if has_server else "spawn")
-        if has_server:
-            _start_forkserver()
+        processes = get_context("forkserver" if prepare() else "spawn")
         arguments = (self.job, self.study, code_sha256())
         return ProcessPoolExecutor(
             count, mp_context=processes, initializer=_start, initargs=arguments
@@ -325,6 +322,35 @@ def available_cores() -> int:
     return os.cpu_count() or 1
 
 
+def prepare() -> bool:
+    """Start the server of forks, unless it runs, so that it imports what this process would.
+
+    It does so beside this process, which may have other things to do before it needs workers.
+
+    Left alone, it looks for modules in the working directory first (Python up to 3.12), where
+    another carsim may lie. Ctrl-C is blocked meanwhile: the server and all of its children inherit
+    that, so that none dies of it before it can ignore it, which could hang the pool for good. The
+    resource tracker, which unblocks Ctrl-C once it has started, starts before.
+
+    Returns:
+        Whether there is such a server on this machine.
+    """
+    if "forkserver" not in get_all_start_methods():
+        return False
+    from multiprocessing import forkserver, resource_tracker
+
+    resource_tracker.ensure_running()
+    forkserver.set_forkserver_preload([__name__])
+    path = os.pathsep.join(folder or str(Path.cwd()) for folder in sys.path)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        with environment({"PYTHONSAFEPATH": "1", "PYTHONPATH": path}):
+            forkserver.ensure_running()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    return True
+
+
 # -------------------------------------------------------------------- private
 
 
@@ -341,24 +367,3 @@ def _start(job: str, study: Study, code: str) -> None:
     threading.Thread(target=leave_with_parent, daemon=True).start()
     # What is here now stays until the end: to look through it for garbage cost a point 8 %.
     gc.freeze()
-
-
-def _start_forkserver() -> None:
-    """Start the server of forks, unless it runs, so that it imports what this process would.
-
-    Left alone, it looks for modules in the working directory first (Python up to 3.12), where
-    another carsim may lie. Ctrl-C is blocked meanwhile: the server and all of its children inherit
-    that, so that none dies of it before it can ignore it, which could hang the pool for good. The
-    resource tracker, which unblocks Ctrl-C once it has started, starts before.
-    """
-    from multiprocessing import forkserver, resource_tracker
-
-    resource_tracker.ensure_running()
-    forkserver.set_forkserver_preload([__name__])
-    path = os.pathsep.join(folder or str(Path.cwd()) for folder in sys.path)
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
-    try:
-        with environment({"PYTHONSAFEPATH": "1", "PYTHONPATH": path}):
-            forkserver.ensure_running()
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
