@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from ideal import attend
 from strategies import draw_replay, small_design, videos
 
+from carsim.errors import InputError
 from carsim.machine.batches import Batches
 from carsim.machine.hardware import Hardware
 from carsim.machine.phase import Outcome
@@ -65,6 +66,16 @@ def test_all_kinds_do_the_same_work(kind: str, batch: int, cores: int, rows: int
     for name, outcome in own.items():
         assert outcome.macs == usual[name].macs, name
         assert (outcome.dram_bytes == usual[name].dram_bytes).all(), name
+
+
+@KINDS
+@pytest.mark.parametrize("sharing", ["private", "private_per_sequence"])
+def test_private_weights_are_refused_where_cores_share_a_matrix(kind: str, sharing: str) -> None:
+    if kind == "batch":
+        assert small_design(mapping=kind, weight_sharing=sharing).machine.weight_sharing == sharing
+        return
+    with pytest.raises(InputError, match=rf"machine\.weight_sharing: .*{kind}"):
+        small_design(mapping=kind, weight_sharing=sharing)
 
 
 @KINDS
