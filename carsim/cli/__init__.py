@@ -12,6 +12,8 @@ import sys
 import warnings
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
+from types import FrameType
 from typing import Any
 
 import click
@@ -81,8 +83,11 @@ def main() -> None:
     warnings.showwarning = lambda message, *_, **__: complain(f"note: {message}")
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="replace")  # a terminal that lacks a letter shows a ?
+    pressed: list[int] = []
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, partial(_interrupt, pressed))
     try:
-        status = _status()
+        status = _status(pressed)
         if sys.stdout is not None:
             sys.stdout.flush()
     except BrokenPipeError:
@@ -101,7 +106,13 @@ def main() -> None:
     sys.exit(status)
 
 
-def _status() -> int:
+def _interrupt(pressed: list[int], number: int, _: FrameType | None) -> None:
+    """Ctrl-C, which libraries may turn into errors of their own (pydantic) or ignore."""
+    pressed.append(number)
+    raise KeyboardInterrupt
+
+
+def _status(pressed: Sequence[int]) -> int:
     """Call the command; the exit status. What cannot be written or opened is left to the caller."""
     try:
         _check(sys.argv[1:])
@@ -112,12 +123,14 @@ def _status() -> int:
     except click.ClickException as error:
         click.echo(_one_line(error), err=True)
         return 2
-    except (click.Abort, KeyboardInterrupt):
-        complain("interrupted; nothing was half-written")
-        return 130
     except MemoryError:
         complain("there is not enough memory; take fewer rows, frames or points")
         return InputError.exit_status
+    except (Exception, KeyboardInterrupt) as error:
+        if not (pressed or isinstance(error, click.Abort | KeyboardInterrupt)):
+            raise
+        complain("interrupted; nothing was half-written")
+        return 130
     return status if isinstance(status, int) else 0
 
 

@@ -115,10 +115,11 @@ def fill(
         InputError: The store is of another study, or it cannot be written; what it holds stays.
         KeyboardInterrupt: Ctrl-C was pressed; what was under way has been stored.
     """
-    if scheduler is None and workers != 0:
-        prepare()  # while it imports, points are made and what is stored is read
-    points = make_points(study)
     with ExitStack() as stack:
+        interrupted = stack.enter_context(interruptible())
+        if scheduler is None and workers != 0:
+            prepare()  # while it imports, points are made and what is stored is read
+        points = make_points(study)
         if out is not None:
             stack.enter_context(sole_writer(Path(out)))
         store.claim(study, "sweep")
@@ -134,9 +135,10 @@ def fill(
             return Progress(len(points), evaluated, monotonic() - start, Counter(counts))
 
         tell(progress())
+        if interrupted():
+            raise KeyboardInterrupt
         if not todo:
             return progress()
-        interrupted = stack.enter_context(interruptible())
         incoming = evaluate(study, todo, workers=workers, scheduler=scheduler, stop=interrupted)
         for results in stack.enter_context(closing(incoming)):
             store.add(results)

@@ -182,6 +182,23 @@ def test_ctrl_c_keeps_what_was_finished_and_says_so(tmp_path, when):
     assert (stored(tmp_path) > 0) or when == "as workers start"
 
 
+def test_ctrl_c_before_anything_is_evaluated_is_not_lost(tmp_path, monkeypatch):
+    study = load_study(write_study(tmp_path, axes=MANY))
+
+    def make(study):
+        os.kill(os.getpid(), signal.SIGINT)
+        return make_points(study)
+
+    monkeypatch.setattr("carsim.explore.sweep.make_points", make)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with open_folder(tmp_path / "out") as store, pytest.raises(KeyboardInterrupt):
+            fill(store, study, out=tmp_path / "out", workers=0)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert stored(tmp_path) == 0
+
+
 def test_workers_may_be_killed_while_it_runs(tmp_path, undisturbed):
     study = load_study(write_study(tmp_path, axes=MANY))
     victims = []

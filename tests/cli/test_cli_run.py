@@ -1,7 +1,10 @@
 """``carsim run`` as a user meets it: what it prints, refuses and leaves behind."""
 
 import json
+import os
 import re
+import signal
+import time
 from dataclasses import replace
 
 import pytest
@@ -320,6 +323,26 @@ def test_a_run_that_breaks_off_leaves_nothing(
     assert found[:2] == (status, "")
     assert message in found[2]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["toy.npz", "toy.yaml"]
+
+
+def test_ctrl_c_that_a_library_turns_into_an_error_of_its_own_is_still_one(
+    call, toy, tmp_path, monkeypatch
+):
+    def pressed(*_args):
+        try:
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(60)
+        except KeyboardInterrupt:
+            raise ValueError("a callback has failed") from None
+
+    monkeypatch.setattr("carsim.report.files._write_figures", pressed)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        found = call("run", toy[0], "--trace", toy[1], "--out", tmp_path / "out")
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert found == (130, "", "carsim: interrupted; nothing was half-written\n")
+    assert not (tmp_path / "out").exists()
 
 
 def test_help_without_a_command_is_help(call):
