@@ -57,12 +57,11 @@ def pareto(
         cure = "sweep more points, relax a constraint or take other objectives"
         raise InputError("objectives", problem, cure)
     values = kept[list(signs)].to_numpy(np.float64) * np.array(list(signs.values()))
-    on_front = front(values)
-    is_kept = on_front
+    found = kept[front(values)]
     if METRICS.keys() >= signs.keys():
-        is_kept = on_front & ~kept.duplicated([name for name in METRICS if name in kept])
-    found = kept[is_kept].copy()
-    found["knee"] = np.arange(len(found)) == knee(values[is_kept])
+        found = found[~found.duplicated([name for name in METRICS if name in found])]
+    best = found[list(signs)].to_numpy(np.float64) * np.array(list(signs.values()))
+    found = found.assign(knee=np.arange(len(found)) == knee(best))
     first, sign = next(iter(signs.items()))
     ordered: pd.DataFrame = found.sort_values(first, ascending=sign > 0, kind="stable")
     return ordered.reset_index(drop=True)
@@ -124,21 +123,19 @@ def feasible(frame: "pd.DataFrame", constraints: Sequence[str] = ()) -> "pd.Data
 def front(values: Floats) -> NDArray[np.bool_]:
     """True for points that no other dominates, bool[P], given float[P, M] of which less is better.
 
-    Points are taken in lexicographic order, in which none comes before one that dominates it, so
-    that each has to be compared with the front so far alone.
+    Points are taken in lexicographic order, in which none comes before one that dominates it: the
+    first is on the front, and so is the first of those that are better than it in something.
 
     >>> front(np.array([[1.0, 3.0], [2.0, 2.0], [2.0, 3.0], [1.0, 3.0]]))
     array([ True,  True, False,  True])
     """
     points, inverse = np.unique(values, axis=0, return_inverse=True)  # sorts them
     on_front = np.zeros(len(points), bool)
-    members = np.empty_like(points)
-    count = 0
-    for index, point in enumerate(points):
-        if not (members[:count] <= point).all(axis=1).any():
-            members[count] = point
-            count += 1
-            on_front[index] = True
+    places = np.arange(len(points))
+    while len(places):
+        on_front[places[0]] = True
+        others = (points < points[0]).any(axis=1)
+        points, places = points[others], places[others]
     result: NDArray[np.bool_] = on_front[inverse.ravel()]
     return result
 

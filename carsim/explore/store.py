@@ -16,6 +16,7 @@ import sqlite3
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from functools import partial
 from hashlib import sha256
 from importlib.metadata import version
 from operator import itemgetter
@@ -75,7 +76,7 @@ class Store:
         with self._refusing():
             self._db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
             # What is damaged is found by its checksum, not by Python.
-            self._db.text_factory = lambda data: data.decode("utf-8", "replace")
+            self._db.text_factory = partial(str, encoding="utf-8", errors="replace")
             # A commit is on disk when it returns. No write-ahead log: readers and writers that come
             # and are killed at the same time can make its shared memory fault (SIGBUS, 1 of 110
             # kills with SQLite 3.40), and it needs a local disk; a commit a second is no load.
