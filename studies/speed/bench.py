@@ -194,7 +194,7 @@ def capture(folder: Path, frames: int, clips: int) -> Figures:
     recipe = yaml.safe_load((ROOT / "traces" / "vilau_8f.yaml").read_text())
     recipe |= {"n_frames": frames, "clips": recipe["clips"][:clips], "output": "part.npz"}
     del recipe["quality"]
-    for field in ("codebook", "weights"):
+    for field in ("codebook", "weights", "scenes"):
         source = ROOT / "traces" / recipe[field]
         recipe[field] = shutil.copy(source, folder / source.name).name
     (folder / "part.yaml").write_text(yaml.safe_dump(recipe))

@@ -132,14 +132,15 @@ def draw(found: Figures, peers: Path, path: Path) -> None:
         ylabel="processor seconds",
         title="Growth",
     )
-    growth.set_ylim(top=4 * max(row["cpu_s"] for row in found["growth"]))  # room for the legend
+    growth.set_ylim(top=500 * max(row["cpu_s"] for row in found["growth"]))  # room for the legend
     growth.legend(fontsize=8)
     with peers.open(encoding="utf-8") as file:
         bars = {row["label"]: float(row["cpu_s"]) for row in csv.DictReader(file) if row["cpu_s"]}
     colours = ["C0" if "carsim" in label else "C1" for label in bars]
     rates.barh(list(bars), list(bars.values()), color=colours)
     for label, cpu_s in bars.items():
-        rates.annotate(f" {cpu_s:.2g}", (cpu_s, label), va="center", fontsize=8)
+        text = f"{cpu_s:.2g}" if cpu_s < 100 else f"{cpu_s:,.0f}"
+        rates.annotate(f" {text}", (cpu_s, label), va="center", fontsize=8)
     rates.invert_yaxis()
     rates.tick_params(axis="y", labelsize=8)
     rates.set(xscale="log", xlabel="processor seconds, start-up excluded", title="Beside peers")
