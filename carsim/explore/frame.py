@@ -35,7 +35,7 @@ def frame_of(store: Store) -> "pd.DataFrame":
 
     axes = json.loads(store.meta()["axes"])
     ordinals, points = [], []
-    blocks = [_block([])]
+    blocks = []
     stored = store.cells()
     with _no_garbage():
         while rows := list(islice(stored, BLOCK)):
@@ -49,7 +49,7 @@ def frame_of(store: Store) -> "pd.DataFrame":
         if kinds & {list, dict} or (len(kinds) > 1 and not kinds <= {int, float}):
             cells = [cell if isinstance(cell, str) else json.dumps(cell) for cell in cells]
         columns[axis] = cells
-    results = pd.concat(blocks[1:] or blocks, ignore_index=True)
+    results = pd.concat(blocks or [_block([])], ignore_index=True)
     return pd.concat([pd.DataFrame(columns), results], axis="columns")
 
 

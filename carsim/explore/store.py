@@ -53,8 +53,7 @@ _QUOTED = ", ".join(f'"{name}"' for name in RESULTS)
 _TABLES = (
     "CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
     "CREATE TABLE IF NOT EXISTS points (id TEXT PRIMARY KEY, ordinal INTEGER NOT NULL, "
-    f"status TEXT NOT NULL, point TEXT NOT NULL, {_QUOTED}, "
-    "checksum TEXT NOT NULL)",
+    f"status TEXT NOT NULL, point TEXT NOT NULL, {_QUOTED}, checksum TEXT NOT NULL)",
 )
 _INSERT = f"INSERT OR IGNORE INTO points VALUES ({', '.join('?' * (5 + len(RESULTS)))})"
 
@@ -296,8 +295,11 @@ def _cell(value: Any) -> Any:
         return value.encode("utf-8", "backslashreplace").decode()
     if isinstance(value, float) and not math.isfinite(value):
         raise ValueError(f"{value} is no result")
-    is_long = isinstance(value, int) and not -(1 << 63) <= value < 1 << 63
-    return float(value) if is_long else int(value) if isinstance(value, bool) else value
+    if isinstance(value, bool):
+        return int(value)
+    if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
+        return float(value)
+    return value
 
 
 @contextmanager

@@ -9,13 +9,7 @@ from carsim.explore.frame import origin_note
 from carsim.metrics import METRICS
 from carsim.metrics.metric import finite
 from carsim.report.figures.draw import image
-from carsim.report.figures.pareto import (
-    MOST_DRAWN,
-    axis_title,
-    chosen_chart,
-    heading,
-    pareto_plot,
-)
+from carsim.report.figures.pareto import axis_title, chosen_chart, heading, pareto_plot, thinned
 from carsim.report.figures.plot import Plot
 from carsim.report.html import Chart, links_to, page
 from carsim.report.stored_study import StoredStudy
@@ -89,7 +83,7 @@ def front_chart(study: StoredStudy) -> dict[str, Chart]:
     import pandas as pd
 
     rest = study.fitting[~study.fitting["point"].isin(study.front["point"])]
-    rest = rest.iloc[:: max(1, -(-len(rest) // MOST_DRAWN))].assign(knee=False)
+    rest = thinned(rest).assign(knee=False)
     frames = [each for each in (study.front, rest) if len(each)]
     if not frames:
         return {}

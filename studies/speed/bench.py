@@ -143,6 +143,12 @@ def point(*arguments: object) -> Figures:
     return found
 
 
+def study_file(path: Path, study: dict[str, Any]) -> Path:
+    """A study of the trace, written to a file."""
+    path.write_text(json.dumps({"traces": [str(ROOT / TRACE)]} | study), encoding="utf-8")
+    return path
+
+
 def swept(study: Path, folder: Path, *arguments: str) -> Figures:
     """``carsim sweep`` of a study of which nothing is stored yet."""
     run = process(["-m", "carsim", "sweep", str(study), "--out", str(folder), "--json", *arguments])
@@ -160,12 +166,9 @@ def sweep(folder: Path) -> Figures:
     On all cores, and once more in one process, where processor time tells what a point takes
     however busy the machine is.
     """
-    for name, study in SWEEPS.items():
-        (folder / f"{name}.yaml").write_text(json.dumps({"traces": [str(ROOT / TRACE)]} | study))
+    files = {name: study_file(folder / f"{name}.yaml", study) for name, study in SWEEPS.items()}
     return {
-        how: {
-            name: swept(folder / f"{name}.yaml", folder / name / how, *options) for name in SWEEPS
-        }
+        how: {name: swept(file, folder / name / how, *options) for name, file in files.items()}
         for how, options in (("on all cores", ()), ("in one process", ("--workers", "0")))
     }
 
@@ -174,15 +177,14 @@ def cluster(folder: Path) -> list[Figures]:
     """A sweep on a Dask cluster of this machine, by its workers, once the cluster has started."""
     from distributed import LocalCluster
 
-    study = {"traces": [str(ROOT / TRACE)]} | SWEEPS["cores and tau"]
-    (folder / "study.yaml").write_text(json.dumps(study))
+    study = study_file(folder / "study.yaml", SWEEPS["cores and tau"])
     rows = []
     for workers in range(1, len(os.sched_getaffinity(0)) + 1):
         with LocalCluster(
             n_workers=workers, threads_per_worker=1, dashboard_address=None
         ) as running:
             options = ("--scheduler", running.scheduler_address)
-            found = swept(folder / "study.yaml", folder / str(workers), *options)
+            found = swept(study, folder / str(workers), *options)
         rows.append({"workers": workers} | found)
     return rows
 
@@ -213,14 +215,14 @@ def grow(axis: str, sizes: list[int], fidelity: str = "fluid") -> list[Figures]:
 
 def grow_sweep(folder: Path, sizes: list[int]) -> list[Figures]:
     """A sweep of more and more points in one process, less what one of six points takes."""
-    study = {"traces": [str(ROOT / TRACE)]} | SWEEPS["cores and tau"]
+    study = SWEEPS["cores and tau"]
     rows: list[Figures] = []
     for size in [6, *sizes]:
         span = {"from": 12 / size, "to": 2.0, "step": 12 / size}
         axes = study["axes"] | {"policy.tau": {"range": span}}
-        (folder / f"{size}.yaml").write_text(json.dumps(study | {"axes": axes}))
+        file = study_file(folder / f"{size}.yaml", study | {"axes": axes})
         out = Path(tempfile.mkdtemp(dir=folder))
-        rows.append({"axis": "points"} | swept(folder / f"{size}.yaml", out, "--workers", "0"))
+        rows.append({"axis": "points"} | swept(file, out, "--workers", "0"))
     start, *others = rows
     return [row | {"size": row["points"], "cpu_s": row["cpu_s"] - start["cpu_s"]} for row in others]
 

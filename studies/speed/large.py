@@ -18,7 +18,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -89,11 +88,6 @@ def run(command: list[str], folder: Path, until: int, how: signal.Signals | None
     }
 
 
-def used(command: list[str]) -> Figures:
-    """One command over the store."""
-    return process(["-m", "carsim", *command]).figures
-
-
 def main() -> None:
     """Sweep, kill, use, write."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -113,16 +107,17 @@ def main() -> None:
         found: Figures = {"machine": machine(), "points": points}
         found["sweep"] = [run(command, out, int(share * points), how) for share, how in ENDS]
         found["store_mb"] = (out / "store.sqlite").stat().st_size / 1e6
-        measure: dict[str, Callable[[], Figures]] = {
-            "front": lambda: used(["pareto", str(out)]),
-            "page": lambda: used(["report", str(out)]),
-            "export": lambda: used(["sweep", str(study), "--out", str(out), "--export"]),
-            "nothing left to do": lambda: used(["sweep", str(study), "--out", str(out)]),
-            "search of 100 points": lambda: used(
-                ["search", str(study), "--out", str(work / "search"), "--points", "100"]
-            ),
+        uses = {
+            "front": ["pareto", out],
+            "page": ["report", out],
+            "export": ["sweep", study, "--out", out, "--export"],
+            "nothing left to do": ["sweep", study, "--out", out],
+            "search of 100 points": ["search", study, "--out", work / "search", "--points", 100],
         }
-        found["use"] = {name: each() for name, each in measure.items()}
+        found["use"] = {
+            name: process(["-m", "carsim", *map(str, arguments)]).figures
+            for name, arguments in uses.items()
+        }
         found["page_mb"] = (out / "report.html").stat().st_size / 1e6
     (HERE / "large.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     print(json.dumps(found, indent=1))

@@ -118,7 +118,7 @@ def test_the_best_of_each_value_of_an_axis(folder: Path, page: Page) -> None:
 def test_many_points_are_thinned_but_the_front_is_not(
     folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("carsim.report.study_page.MOST_DRAWN", 4)
+    monkeypatch.setattr("carsim.report.figures.pareto.MOST_DRAWN", 4)
     monkeypatch.setattr("carsim.report.study_page.MOST_ROWS", 10)
     found = Page(write_page(folder, tmp_path / "page.html"))
     front = read_study(folder).front

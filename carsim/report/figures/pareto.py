@@ -89,6 +89,11 @@ def pareto_plot(
     )
 
 
+def thinned(points: "pd.DataFrame") -> "pd.DataFrame":
+    """At most :data:`MOST_DRAWN` of the points, an even choice."""
+    return points.iloc[:: max(1, -(-len(points) // MOST_DRAWN))]
+
+
 def _pair(
     points: "pd.DataFrame", front: "pd.DataFrame", objectives: Mapping[str, str], x: str, y: str
 ) -> Panel:
@@ -104,7 +109,7 @@ def _pair(
             **look,
         )
 
-    drawn = points.iloc[:: max(1, -(-len(points) // MOST_DRAWN))]
+    drawn = thinned(points)
     some = f", {len(drawn):,} of them drawn" if len(drawn) < len(points) else ""
     found = [series(f"dominated{some}", drawn, style.GREY, size=2)]
     ways = {name: objectives[name] for name in (x, y) if name in objectives}
