@@ -30,10 +30,15 @@ from carsim.replay.decide import (
     unanimous,
 )
 from carsim.replay.input_change import InputChange
+from carsim.replay.periodic import Periodic
 from carsim.replay.tas import Tas, TasForm, temporal_attention_score
 from carsim.section import by_kind
 
-RULES: dict[str, type[ReplayRule]] = {"tas": Tas, "input_change": InputChange}
+RULES: dict[str, type[ReplayRule]] = {
+    "tas": Tas,
+    "input_change": InputChange,
+    "periodic": Periodic,
+}
 """Rules of replay by the name that YAML and traces give them."""
 
 if TYPE_CHECKING:
@@ -55,6 +60,7 @@ __all__ = [
     "InputChange",
     "MachineShape",
     "Pairs",
+    "Periodic",
     "Point",
     "Replay",
     "ReplayRule",
