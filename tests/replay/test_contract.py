@@ -269,7 +269,7 @@ def test_a_run_names_the_rule_of_its_decisions() -> None:
     }
 
 
-@pytest.mark.parametrize("gain", [0.0, 0.5, (0.5, 0.25)])
+@pytest.mark.parametrize("gain", [0.0, 0.5, (1.0, 0.25)])
 def test_a_gain_scales_what_is_held_at_each_replay(gain: Any) -> None:
     rule, outs = Tas(gain=gain), {}
     config = make_config()
