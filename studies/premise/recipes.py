@@ -45,4 +45,4 @@ def shape(layers: int, width: int, ffn: int, heads: int, head_size: int) -> Shap
     return Shape(layers, width, heads, ffn, 512, head_size)
 
 
-RECIPES = (Recipe("narrow_4x128_2x16", shape(4, 128, 1024, 2, 16), 300, 100),)
+RECIPES = (Recipe("narrow_4x128_2x16", shape(4, 128, 1024, 2, 16), 4000, 200),)

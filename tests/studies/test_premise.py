@@ -6,11 +6,12 @@ import pytest
 
 from carsim.decoder.content import TOKENS_PER_FRAME, load_codebook
 from carsim.decoder.model import random_model
-from carsim.trace import Geometry
+from carsim.replay import Periodic
+from carsim.trace import Geometry, load_trace
 from studies.decisions import thresholds
-from studies.decisions.content import CODEBOOK
+from studies.decisions.content import CODEBOOK, ROOT
 from studies.decisions.record import Archive
-from studies.premise import accept, shipped, worth
+from studies.premise import accept, shipped, turns, worth
 
 CLIPS = ("still_0", "fast_0")
 SHAPE = Geometry(
@@ -103,3 +104,15 @@ def test_tied_keys_are_seen(archive):
     rng = np.random.default_rng(0)
     free = arrays | {"wk": rng.permuted(arrays["wq"], axis=2)}
     assert accept.apart(type(tied)(SHAPE, free, "free")) > accept.LEAST_DISTANCE
+
+
+def test_turns_are_those_of_the_decoders_rule():
+    like = load_trace(ROOT / "traces/vilau_8f.npz")
+    made = turns.by_turns(like, Periodic(gain=0.5))
+    frame = np.arange(len(made.replay))[:, None] // TOKENS_PER_FRAME
+    layer = np.arange(32)
+    due = ((layer + frame) % 2 == 1) & (frame > 0) & (layer > 0)
+    assert np.array_equal(made.replay, np.broadcast_to(due[..., None], made.replay.shape))
+    assert not made.contradicts_scores
+    assert "period" in made.meta.tau_text
+    assert made.meta.tau_text.endswith("gain 0.5 (layer 0 never replays)")
