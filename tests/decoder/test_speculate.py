@@ -18,7 +18,7 @@ from carsim.decoder.speculate import Speculated, speculate
 from carsim.decoder.structures import Config, Policy
 from carsim.passes import expected_passes, passes_of
 from carsim.policy import Ann, AnnCa, AttentionPolicy, Dense, Draft, Streaming, TempCache
-from carsim.replay import InputChange, ReplayRule, Tas
+from carsim.replay import InputChange, Periodic, ReplayRule, Tas
 from carsim.trace import Geometry
 
 DRAWN = Sampling(method="top_k", k=4, temperature=0.7, guidance_scale=1.5)
@@ -108,7 +108,9 @@ ATTENTIONS = [
     seed=st.integers(0, 99),
     most=st.integers(1, 6),
     attention=st.sampled_from(ATTENTIONS),
-    rule=st.sampled_from([Tas(form="paper"), Tas(offset=1), InputChange(bits=4)]),
+    rule=st.sampled_from(
+        [Tas(form="paper", gain=0.5), Tas(offset=1), InputChange(bits=4), Periodic(gain=0.5)]
+    ),
     scope=st.sampled_from(["row", "pair"]),
     tau=st.sampled_from([(-0.2, 0.1), (None, -np.inf), (np.inf, 0.0)]),
     given_steps=st.integers(0, 9),
