@@ -138,21 +138,27 @@ def _model_at(own: Path, step: int) -> Path:
 def _measure(recipe: Recipe, folder: Path, step: int) -> None:
     """Measure a checkpoint, unless its row is there."""
     path = folder / TABLE
-    done = path.read_text().splitlines() if path.exists() else []
-    if any(line.startswith(f"{recipe.name},{step},") for line in done):
+    rows: list[dict[str, str]] = []
+    if path.exists():
+        with path.open(newline="") as file:
+            rows = list(csv.DictReader(file))
+    if any((row["recipe"], row["step"]) == (recipe.name, str(step)) for row in rows):
         return
     scratch = folder / recipe.name / "decoded"
     archive = Archive(load_model(_model_at(folder / recipe.name, step)), scratch, workers=1)
     figures = measure(archive)
     shutil.rmtree(scratch)
     cosines = [f"{figures.pop(f'cosine_{layer}'):.3f}" for layer in range(recipe.shape.n_layers)]
-    row = {"recipe": recipe.name, "step": step, **{k: f"{v:.4f}" for k, v in figures.items()}}
-    row["cosines"] = " ".join(cosines)
-    with path.open("a", newline="") as file:
-        writer = csv.DictWriter(file, list(row))
-        if not done:
-            writer.writeheader()
-        writer.writerow(row)
+    row = {"recipe": recipe.name, "step": f"{step}"}
+    row |= {name: f"{value:.4f}" for name, value in figures.items()}
+    rows.append(row | {"cosines": " ".join(cosines)})
+    names = dict.fromkeys(name for each in rows[::-1] for name in each)
+    partial_path = path.with_suffix(".partial")
+    with partial_path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(names), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    partial_path.replace(path)
 
 
 def main() -> None:
