@@ -56,6 +56,7 @@ ALONE: dict[str, Any] = {"photo_share": 0.0}
 
 RECIPES = (
     Recipe("narrow_4x128_2x16", NARROW, 4000, (100, *range(200, 4001, 200))),
+    Recipe("wide_4x128_4x32", WIDE, 4000, (100, *range(200, 4001, 200))),
     # For a GPU: 65,536 tokens a step.
     Recipe("long_narrow_4x128_2x16", NARROW, 8000, DOUBLING, 32, ALONE),
     Recipe("long_4x128_4x32", WIDE, 8000, DOUBLING, 32, ALONE),
