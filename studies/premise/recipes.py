@@ -1,4 +1,6 @@
-"""Recipes of proxy models: every model that was tried, in the order in which it was tried.
+"""Recipes of proxy models, in the order in which they were tried.
+
+Figures of all that were trained are in ``checkpoints.csv``.
 
 All start at random, with nothing put in by hand, and with keys and queries that are free.
 """
@@ -50,7 +52,7 @@ def shape(layers: int, width: int, ffn: int, heads: int, head_size: int) -> Shap
 NARROWEST = shape(4, 128, 1024, 1, 16)
 NARROW = shape(4, 128, 1024, 2, 16)
 WIDE = shape(4, 128, 1024, 4, 32)
-DEEP = shape(8, 256, 1024, 2, 32)
+DEEP = shape(8, 128, 1024, 1, 16)
 DOUBLING = (250, 500, 1000, 2000, 4000, 8000)
 ALONE: dict[str, Any] = {"photo_share": 0.0}
 """Walks alone, as photographs take most of the time in which a batch is drawn."""
@@ -60,9 +62,10 @@ RECIPES = (
     Recipe("narrowest_4x128_1x16", NARROWEST, 4000, (100, *range(200, 4001, 200))),
     Recipe("wide_4x128_4x32", WIDE, 4000, (100, *range(200, 4001, 200))),
     # For a GPU: 65,536 tokens a step.
+    Recipe("long_narrowest_4x128_1x16", NARROWEST, 8000, DOUBLING, 32, ALONE),
+    Recipe("long_deep_8x128_1x16", DEEP, 8000, DOUBLING, 32, ALONE),
     Recipe("long_narrow_4x128_2x16", NARROW, 8000, DOUBLING, 32, ALONE),
-    Recipe("long_4x128_4x32", WIDE, 8000, DOUBLING, 32, ALONE),
-    Recipe("long_8x256_2x32", DEEP, 8000, DOUBLING, 32, ALONE),
+    Recipe("long_wide_4x128_4x32", WIDE, 8000, DOUBLING, 32, ALONE),
 )
 
 

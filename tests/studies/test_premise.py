@@ -11,7 +11,7 @@ from carsim.trace import Geometry, load_trace
 from studies.decisions import thresholds
 from studies.decisions.content import CODEBOOK, ROOT
 from studies.decisions.record import Archive
-from studies.premise import accept, shipped, turns, worth
+from studies.premise import accept, figure, shipped, turns, worth
 
 CLIPS = ("still_0", "fast_0")
 SHAPE = Geometry(
@@ -116,3 +116,11 @@ def test_turns_are_those_of_the_decoders_rule():
     assert not made.contradicts_scores
     assert "period" in made.meta.tau_text
     assert made.meta.tau_text.endswith("gain 0.5 (layer 0 never replays)")
+
+
+def test_the_readme_quotes_the_checkpoints():
+    readme = (figure.HERE / "README.md").read_text(encoding="utf-8")
+    table = pd.read_csv(figure.HERE / "checkpoints.csv")
+    assert figure.quote(readme, table) == readme
+    other = figure.quote(readme, table.assign(worth=9.0))
+    assert other.count("| 9.000 |") == len(table)
