@@ -7,6 +7,7 @@ machine under several names: the front of a frame of carsim's metrics holds the 
 """
 
 from collections.abc import Mapping, Sequence
+from math import fsum
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -183,7 +184,7 @@ def _volume(points: Floats, reference: Floats) -> float:
     if points.shape[1] == 2:
         best = np.minimum.accumulate(points[:, 0])
         return float(((reference[0] - best) * heights).sum())
-    return sum(
+    return fsum(
         float(height) * _volume(below[front(below)], reference[:-1])
         for place, height in enumerate(heights, 1)
         if height > 0 and len(below := points[:place, :-1])

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
+from math import fsum
 
 import numpy as np
 
@@ -233,4 +234,4 @@ def tokens_kept(traces: Sequence[Trace]) -> float | None:
             if not isinstance(share, int | float):
                 return None
             shares.append(float(share))
-    return sum(shares) / len(shares)
+    return fsum(shares) / len(shares)

@@ -3,6 +3,7 @@
 import html
 import json
 from collections.abc import Iterator
+from math import fsum
 from typing import Any
 
 from carsim.metrics import METRICS, PHASES
@@ -48,7 +49,7 @@ def answer(comparison: Comparison) -> Iterator[str]:
         for each in comparison.breakdown
         if each.of == OWN and each.difference
     }
-    total = sum(map(abs, moved.values()))
+    total = fsum(map(abs, moved.values()))
     named = [what for what in moved if abs(moved[what]) >= LEAST_SHARE * total]
     if named:
         named.sort(key=lambda what: -abs(moved[what]))

@@ -7,6 +7,7 @@ such a list in the terminal, as Markdown, as HTML, as JSON and as a figure.
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from itertools import cycle, product
+from math import fsum
 from typing import TYPE_CHECKING, Any
 
 from carsim.metrics import Comparison
@@ -172,7 +173,7 @@ def comparison_plot(
     if many:
         largest = sorted(many, key=lambda name: -len(many[name]))[:MOST_COUNTED]
         panels.append(_shares({name: rows for name, rows in many.items() if name in largest}))
-    lines = sum(panel.share for panel in panels)
+    lines = fsum(panel.share for panel in panels)
     return Plot(
         title,
         tuple(panels),

@@ -1,5 +1,6 @@
 """A stored run as a page: the answer, the comparison, what was asked, and everything behind it."""
 
+from math import fsum
 from pathlib import Path
 
 from carsim.design.document import design_yaml
@@ -110,7 +111,7 @@ def _fullest(run: StoredRun) -> str:
 
 def _energy(run: StoredRun) -> Table:
     parts = run.own.energy_parts_per_video_j
-    total = sum(part.value for part in parts.values())
+    total = fsum(part.value for part in parts.values())
     return Table(
         ("component", "kind", run.named("J per video"), "share", "at least", "at most"),
         tuple(

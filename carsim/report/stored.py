@@ -9,6 +9,7 @@ import json
 from fractions import Fraction
 from hashlib import sha256
 from importlib.metadata import version
+from math import fsum
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -437,7 +438,7 @@ def _from_version_1(document: dict[str, Any]) -> dict[str, Any]:
         for name in ("memory_utilisation", "memory_gb_per_video"):
             new[f"{name}_by_memory"] = new[name]
         new["memory_utilisation"] = max(new["memory_utilisation"].values(), default=None)
-        new["memory_gb_per_video"] = sum(new["memory_gb_per_video"].values())
+        new["memory_gb_per_video"] = fsum(new["memory_gb_per_video"].values())
         joules = new.pop("energy_per_video_j")
         new |= {
             "energy_per_video_j": joules["value"],

@@ -32,6 +32,7 @@ chip reaches is not calculated; beyond the fastest published one of its node the
 """
 
 from collections.abc import Iterable, Mapping
+from math import fsum
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import Field, model_validator
@@ -344,5 +345,5 @@ def _resources(design: "Design", node: str, end: End) -> Resources:
     per_kib *= getattr(NODES[node].sram, end)
     parts = {name: um2 * 1e-6 * logic for name, um2 in logic_um2.items()}
     parts |= {name: nbytes / KIB * per_kib for name, nbytes in sram_bytes.items()}
-    parts["control"] = share * sum(parts.values())
+    parts["control"] = share * fsum(parts.values())
     return Resources({name: {"area": mm2} for name, mm2 in sorted(parts.items())})

@@ -26,6 +26,7 @@ LlamaF on ZCU102 (4.56 W), DFX and FlightLLM on U280 (45 W each), nominal within
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from math import fsum
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -85,7 +86,7 @@ class Joules:
 
 @dataclass(frozen=True, slots=True)
 class EnergyReport:
-    """Joules by component; sums are exactly those of the parts, added in their order."""
+    """Joules by component; sums of them are rounded once, so that any Python finds the same."""
 
     parts: tuple[EnergyPart, ...]
 
@@ -178,9 +179,9 @@ def _part(
 def _total(parts: Iterable[EnergyPart]) -> Joules:
     chosen = tuple(parts)
     return Joules(
-        sum(part.value_j for part in chosen),
-        sum(part.low_j for part in chosen),
-        sum(part.high_j for part in chosen),
+        fsum(part.value_j for part in chosen),
+        fsum(part.low_j for part in chosen),
+        fsum(part.high_j for part in chosen),
     )
 
 

@@ -322,7 +322,7 @@ def logic_by_component(logic: Logic) -> dict[str, dict[str, float]]:
     }
     if logic.comparator_bits:
         parts[CHOICE] = (0, cores * logic.comparator_bits * COMPARATOR_BIT_LUT)
-    shared = CONTROL_SHARE * sum(lut for _, lut in parts.values())
+    shared = CONTROL_SHARE * math.fsum(lut for _, lut in parts.values())
     parts["control"] = (0, cores * CORE_CONTROL_LUT + shared)
     return {name: {"dsp": dsp, "lut": math.ceil(lut)} for name, (dsp, lut) in parts.items()}
 

@@ -11,6 +11,7 @@ are compared under the same draws.
 
 import zlib
 from collections.abc import Iterable
+from math import fsum
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
@@ -68,7 +69,7 @@ def ratio(a: Iterable[Term], b: Iterable[Term], *, draws: int = 10_000, seed: in
     Ratio(value=0.5, low=0.5, high=0.5, a_wins=1.0)
     """
     a, b = tuple(a), tuple(b)
-    value = sum(term.value for term in a) / sum(term.value for term in b)
+    value = fsum(term.value for term in a) / fsum(term.value for term in b)
     return ratio_of(value, _total(a, draws, seed), _total(b, draws, seed))
 
 

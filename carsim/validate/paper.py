@@ -16,6 +16,7 @@ multiply-accumulates.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from math import fsum
 
 import numpy as np
 
@@ -175,7 +176,7 @@ def line_s(rows: Sequence[PaperRow], body: Body) -> list[float]:
         return start + slope * row.replay_ratio - unread_s[row.name]
 
     def error(chosen: Sequence[PaperRow], start: float, slope: float) -> float:
-        return sum(abs(latency_s(row, start, slope) / row.latency_s - 1) for row in chosen)
+        return fsum(abs(latency_s(row, start, slope) / row.latency_s - 1) for row in chosen)
 
     levels = [(row.latency_s + unread_s[row.name], 0.0) for row in plain]
     lines = []

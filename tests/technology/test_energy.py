@@ -1,6 +1,7 @@
 """Energy: the hand check of a step, published power, and that being there costs power."""
 
 import csv
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from carsim.errors import InputError
 from carsim.memory import STANDARDS
 from carsim.technology.base import Resources
 from carsim.technology.dram import BACKGROUND_W_PER_GIB, PJ_PER_BIT
-from carsim.technology.energy import EnergyReport, energy
+from carsim.technology.energy import EnergyPart, EnergyReport, energy
 from carsim.technology.resources import resources
 from carsim.workload.activity import Activity
 
@@ -119,6 +120,15 @@ def test_int16_has_an_interval_of_its_own() -> None:
     assert macs["int16"].value == 2 * macs["int8"].value
     assert macs["int16"].high == 2 * macs["int8"].high
     assert macs["int16"].low > macs["int8"].low
+
+
+@given(st.lists(st.floats(0, 1e6), max_size=9))
+def test_sums_are_rounded_once_whatever_the_python(values: list[float]) -> None:
+    report = EnergyReport(tuple(EnergyPart("", v, v / 3, 3 * v, idle=False) for v in values))
+    board = report.board
+    assert board.value_j == math.fsum(values)
+    assert board.low_j == math.fsum(v / 3 for v in values)
+    assert board.high_j == math.fsum(3 * v for v in values)
 
 
 @pytest.mark.parametrize(

@@ -148,7 +148,7 @@ def _domains(shares: Sequence[float]) -> list[list[float]]:
     >>> [[round(end, 3) for end in ends] for ends in _domains([1, 1])]
     [[0.0, 0.475], [0.525, 1.0]]
     """
-    room = (1 - GAP * (len(shares) - 1)) / sum(shares)
+    room = (1 - GAP * (len(shares) - 1)) / math.fsum(shares)
     ends, start = [], 0.0
     for share in shares:
         ends.append([start, min(1.0, start + share * room)])
