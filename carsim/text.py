@@ -121,6 +121,16 @@ def amount(n: float, unit: str) -> str:
     return f"{n / 1e9:.3f} GB" if abs(n) >= 10_000_000 else f"{n / 1024:,.1f} KiB"
 
 
+def shortened(text: str, most: int = 60) -> str:
+    """One line of at most so many characters; a longer one loses its end.
+
+    >>> shortened("a long label", 8), shortened("short", 8)
+    ('a lon...', 'short')
+    """
+    line = one_line(text)
+    return line if len(line) <= most else f"{line[: most - 3]}..."
+
+
 class Figure(str):
     """A cell that shows a text, is sorted by a number, and may have a bar.
 

@@ -64,6 +64,7 @@ def pareto(
     from carsim.explore.pareto import pareto as front_of
     from carsim.explore.store import open_store
     from carsim.files import write_whole
+    from carsim.metrics.columns import csv_text
 
     with open_store(folder) as store:
         meta, frame = store.meta(), frame_of(store)
@@ -74,7 +75,7 @@ def pareto(
     conditions = [*json.loads(meta["constraints"]), *constraints]
     front = front_of(frame, wanted, conditions)
     files = ["pareto.csv"]
-    write_whole(Path(folder) / "pareto.csv", lambda path: front.to_csv(path, index=False))
+    write_whole(Path(folder) / "pareto.csv", lambda path: path.write_text(csv_text(front), "utf-8"))
     if len(wanted) > 1:
         from carsim.report.figures.draw import save
         from carsim.report.figures.pareto import pareto_plot

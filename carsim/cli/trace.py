@@ -76,9 +76,11 @@ def list_traces(files: tuple[str, ...], as_csv: bool) -> None:
         complain(f"skipped: {each.place}: {each.problem}")
     rows = [(_in_manifest if as_csv else _in_short)(trace) for trace in traces]
     if as_csv:
+        from carsim.metrics.columns import cell
+
         writer = csv.DictWriter(sys.stdout, list(rows[0]), lineterminator="\n")
         writer.writeheader()
-        writer.writerows(rows)
+        writer.writerows({name: cell(text) for name, text in row.items()} for row in rows)
         return
     from carsim.cli.console import output_console, show
 

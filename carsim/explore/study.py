@@ -278,7 +278,7 @@ def _check_paths(study: Study, place: str) -> None:
         _check_path(study.base, dotted, f"{place}: $.set")
     for axis in study.axes:
         where = f"{place}: $.axes.{axis.name}"
-        if axis.name in ("point", *RESULT_COLUMNS):
+        if axis.name in ("point", "knee", *RESULT_COLUMNS):
             raise InputError(where, "is the name of a column of results", "call it otherwise")
         if axis.interval is not None and is_grid:
             cure = "sample by random or lhs, or list it"

@@ -162,8 +162,7 @@ def run_variant(
             depends on: threshold, scope, schedule and attention of its policy, constants of energy.
         detail: Keep the cycles of every layer-step.
     """
-    if batches.rule is not None:
-        variant = replace(variant, method=batches.rule.method)
+    variant = replace(variant, method=batches.method)
     plan = Plan(
         phases,
         video,

@@ -8,12 +8,11 @@ from typing import Any
 from carsim.metrics import METRICS, PHASES
 from carsim.report.compare import OWN, Change, Comparison
 from carsim.report.run_words import Section
-from carsim.text import Table, html_table, number, quantity, signed, signed_percent
+from carsim.text import Table, html_table, number, quantity, shortened, signed, signed_percent
 
 LEAST_SHARE = 0.05
 """Categories that make up less of the whole change are left out of the answer."""
 
-MOST_SHOWN = 60
 """Characters of a value; a section that only one design has may be long."""
 
 
@@ -161,7 +160,7 @@ def shown(value: Any) -> str:
     if value is None:
         return "-"
     text = value if isinstance(value, str) else json.dumps(value)
-    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}..."
+    return shortened(text)
 
 
 def _changes_table(what: str, changes: list[Change]) -> Table:

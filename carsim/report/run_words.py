@@ -10,7 +10,7 @@ from carsim.report.ratios import speedup
 from carsim.report.stored import StoredRun
 from carsim.text import Figure, Table, amount, count, number, percent, signed_percent
 from carsim.trace import Trace
-from carsim.trace.meta import STATED
+from carsim.trace.meta import OWN_DECISIONS, STATED
 
 HEADLINE = ("seconds_per_video", "speedup", "energy_per_video_j", "busy", "memory_utilisation")
 """Metrics of the first table: a line per policy."""
@@ -113,6 +113,8 @@ def asked(
         tau = "nothing replays"
     elif run.is_stated:
         tau = f"replays as stated, decisions by {policy.decision_scope}"
+    elif run.own.decisions_source == OWN_DECISIONS:
+        tau = OWN_DECISIONS
     elif isinstance(policy.tau, tuple):
         tau = f"{len(policy.tau)} taus, one per layer (open loop)"
     else:

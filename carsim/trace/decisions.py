@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from carsim.errors import InputError
 from carsim.policy import KvReads
-from carsim.policy.base import Ints
+from carsim.policy.base import Ints, truth_values
 from carsim.replay import FASTCAR, Pairs, ReplayRule, Scope, decision_units, unanimous
 from carsim.trace.file import Trace, as_own
 from carsim.trace.meta import STATED, Origin
@@ -48,6 +48,7 @@ class Decisions:
             unknown.
         rule: Rule by which they were made, which a machine has to work out; None where nothing is
             decided.
+        method: Name of decoding with them, in tables.
     """
 
     replay: NDArray[np.bool_]
@@ -59,6 +60,11 @@ class Decisions:
     held: Ints | None = None
     quality_text: str = ""
     rule: ReplayRule | None = FASTCAR
+    method: str = FASTCAR.method
+
+    def __post_init__(self) -> None:
+        """Hold decisions as bool."""
+        object.__setattr__(self, "replay", truth_values(self.replay, self.label))
 
     @property
     def n_steps(self) -> int:
@@ -112,6 +118,7 @@ def captured(trace: Trace) -> Decisions:
         held=trace.kv_held,
         quality_text=trace.meta.quality_text,
         rule=trace.meta.rule,
+        method=trace.meta.method,
     )
 
 
@@ -438,8 +445,9 @@ def replay_ratio(replay: NDArray[np.bool_], tokens_per_frame: int) -> tuple[floa
     >>> replay_ratio(np.array([False, True, True, True]).reshape(4, 1, 1), 1)
     (0.75, 1.0)
     """
+    decided = truth_values(replay, "replay ratio")
     over_all, over_eligible = (
         float(np.count_nonzero(part) / max(1, part.size))
-        for part in (replay, replay[..., tokens_per_frame:, :, :])
+        for part in (decided, decided[..., tokens_per_frame:, :, :])
     )
     return over_all, over_eligible
