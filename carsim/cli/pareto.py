@@ -131,7 +131,7 @@ def print_front(
 
     from carsim.cli.console import output_console, show
     from carsim.explore.frame import origin_note
-    from carsim.text import Table
+    from carsim.text import Table, count
 
     console = output_console()
     shown = front
@@ -160,7 +160,8 @@ def print_front(
         strong=frozenset(place for place, is_knee in enumerate(shown["knee"]) if is_knee),
     )
     ok = int((frame["status"] == "ok").sum())
-    title = f"{name}: {len(front):,} of {ok:,} points that fit are on the front"
+    verb = "is" if len(front) == 1 else "are"
+    title = f"{name}: {len(front):,} of {count(ok, 'point')} that fit {verb} on the front"
     notes = []
     if len(shown) < len(front):
         notes.append(f"{len(shown)} of {len(front):,} are shown; pareto.csv holds all of them.")

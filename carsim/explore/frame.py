@@ -91,7 +91,7 @@ def origin_note(frame: "pd.DataFrame") -> str:
     )
     made_up = [each for each in labels.most_common() if not each[0].startswith(OF_A_DECODER)]
     told = [
-        f"Decisions are {shortened(label)} in {n:,} of {len(frame):,} points."
+        f"Decisions are {shortened(label)} in {n:,} of {count(len(frame), 'point')}."
         for label, n in made_up[:MOST_LABELS]
     ]
     if more := len(made_up) - len(told):

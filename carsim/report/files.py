@@ -112,7 +112,7 @@ def _write_text(path: Path, text: str) -> None:
 def _write_steps(report: Report, into: Path) -> None:
     frame = report.steps()
     frame["fits"] = report.fit.fits
-    write: Callable[[BinaryIO], object]
+    write: Callable[[BinaryIO | gzip.GzipFile], object]
     if missing_parquet():
         write = partial(_write_frame, frame)
     else:
@@ -134,7 +134,7 @@ def _write_steps(report: Report, into: Path) -> None:
         write(stream)
 
 
-def _write_frame(frame: "pd.DataFrame", file: BinaryIO) -> None:
+def _write_frame(frame: "pd.DataFrame", file: BinaryIO | gzip.GzipFile) -> None:
     file.write(csv_text(frame).encode())
 
 

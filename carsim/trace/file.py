@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from carsim.errors import InputError
 from carsim.policy import KvReads
 from carsim.policy.base import Bools, Ints, Recorded, truth_values
+from carsim.text import count
 from carsim.trace.meta import OWN_DECISIONS, TraceMeta, parse_meta
 from carsim.trace.npz import NpzArchive, npz_bytes, write_bytes
 from carsim.trace.shipped import trace_path
@@ -126,6 +127,12 @@ class Trace:
         """The name, and what its decisions are if no decoder made them."""
         made_up = self.meta.made_up
         return f"{self.name}: {made_up}" if made_up and self.path else self.name
+
+    @property
+    def size(self) -> str:
+        """Steps, layers and rows in words."""
+        sizes = (self.n_steps, "step"), (self.n_layers, "layer"), (self.n_rows, "row")
+        return ", ".join(count(n, one) for n, one in sizes)
 
     @property
     def n_steps(self) -> int:

@@ -22,7 +22,7 @@ from carsim.errors import InputError
 from carsim.policy import Attention
 from carsim.replay import FASTCAR, Pairs, Replay, Rule, Scope
 from carsim.statistics import Interval, bootstrap_mean
-from carsim.text import shortened
+from carsim.text import count, shortened
 from carsim.trace.precision import Precision
 
 SYNTHETIC: Final = "synthetic (published marginals)"
@@ -362,8 +362,8 @@ class TraceMeta(_Model):
             return ""
         n_clips = self.quality.n_clips
         return (
-            f", loss {self.quality.loss.text(' nats a token')} over dense on {n_clips} "
-            f"clip{'s' * (n_clips > 1)} (teacher-forced)"
+            f", loss {self.quality.loss.text(' nats a token')} over dense on "
+            f"{count(n_clips, 'clip')} (teacher-forced)"
         )
 
     @model_validator(mode="after")

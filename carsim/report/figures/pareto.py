@@ -82,7 +82,7 @@ def pareto_plot(
     left_out = len(objectives) - len(shown)
     further = f" ({left_out} further objectives not shown)" if left_out else ""
     return Plot(
-        f"{title}: {len(front):,} of {len(points):,} points are on the front of "
+        f"{title}: {len(front):,} of {count(len(points), 'point')} on the front of "
         f"{count(len(objectives), 'objective')}{further}. {origin_note(points)}".removesuffix(". "),
         tuple(_pair(points, front, objectives, x, y) for x, y in pairs),
         alt="Points that fit, and the Pareto front",
