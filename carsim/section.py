@@ -4,9 +4,8 @@ Pydantic checks them and finds the words for most mistakes; :func:`first_problem
 a cure beside them.
 """
 
-import difflib
 import warnings
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 from pydantic import (
@@ -25,6 +24,7 @@ from pydantic import (
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from carsim.errors import IgnoredKeyWarning
+from carsim.text import choose, closest, count
 from carsim.yaml_file import shown
 
 MOST = 10**9
@@ -84,7 +84,7 @@ class Section(BaseModel):
                 note = f"{cls.__name__.lower()}.{key} has no effect: {cls.obsolete[key]}"
                 warnings.warn(note, IgnoredKeyWarning, stacklevel=2)
             elif key not in known:
-                cure = closest(key, known) + f"known here: {', '.join(known)}"
+                cure = choose(key, known, "known here:")
                 raise FieldError(str(key), f"unknown key {shown(key)}", cure)
         return {key: value for key, value in raw.items() if key not in cls.obsolete}
 
@@ -130,24 +130,28 @@ def first_problem(error: ValidationError, raw: Any) -> Problem:
     first, *more = error.errors(include_url=False)
     path, problem, cure = _explain(dict(first), raw)
     if more:
-        cure += f"; {len(more)} more problem{'s' * (len(more) > 1)} to mend after it"
+        cure += f"; {count(len(more), 'more problem')} to mend after it"
     return Problem(".".join(map(_key, path)), problem, cure)
-
-
-def closest(name: object, known: Iterable[str]) -> str:
-    """A question that names the known name that was probably meant, or nothing.
-
-    >>> closest("coers", ["batch", "cores"]), closest("zzz", ["batch"])
-    ("did you mean 'cores'? ", '')
-    """
-    close = difflib.get_close_matches(str(name), list(known), 1)
-    return f"did you mean {close[0]!r}? " if close else ""
 
 
 _CURES = {
     "bool_type": "write true or false, without quotes",
     "int_type": "write it without point or exponent",
+    "int_from_float": "write it without point or exponent",
+    "float_type": "write a plain number",
+    "finite_number": "write a plain number",
+    "string_type": "write it in quotes",
+    "tuple_type": "write a list: [a, b]",
+    "list_type": "write a list: [a, b]",
 }
+
+_LIMITS = {
+    "greater_than": ("gt", "write a number above {:,}"),
+    "greater_than_equal": ("ge", "write {:,} or more"),
+    "less_than": ("lt", "write a number below {:,}"),
+    "less_than_equal": ("le", "write {:,} or less"),
+}
+"""Refusal of a number -> key of its limit, and the cure."""
 
 
 def _explain(found: dict[str, Any], raw: Any) -> tuple[list[str], str, str]:
@@ -163,17 +167,33 @@ def _explain(found: dict[str, Any], raw: Any) -> tuple[list[str], str, str]:
         return [*path, "kind"], "is missing", "'carsim config schema' lists the kinds"
     if kind == "union_tag_invalid":
         problem = f"should be one of {context['expected_tags']}, got {shown(context['tag'])}"
-        return [*path, "kind"], problem, "choose one"
+        return [*path, "kind"], problem, _choice(context["tag"], context["expected_tags"])
     if kind in ("model_type", "model_attributes_type", "dict_type"):
         problem = f"should be a section, got {shown(value)}"
         return path, problem, "write 'key: value' lines below it"
     problem = f"{found['msg'].removeprefix('Input ')}, got {shown(value)}"
     if kind == "literal_error":
-        names = [name.strip("'") for name in context["expected"].replace(" or ", ", ").split(", ")]
-        return path, problem, closest(value, names) + "choose one"
+        return path, problem, _choice(value, context["expected"])
     if kind in ("int_type", "float_type") and isinstance(value, str):
         return path, problem, "write a plain number, without quotes, unit or leading zero"
-    return path, problem, _CURES.get(kind, "change it")
+    return path, problem, cure_of(kind, context)
+
+
+def cure_of(kind: str, context: Mapping[str, Any]) -> str:
+    """What to write in place of a value that pydantic refuses.
+
+    >>> cure_of("greater_than_equal", {"ge": 1}), cure_of("less_than", {"lt": 0.5})
+    ('write 1 or more', 'write a number below 0.5')
+    """
+    if kind in _LIMITS:
+        key, cure = _LIMITS[kind]
+        return cure.format(context[key])
+    return _CURES.get(kind, "'carsim config schema' lists what may stand there")
+
+
+def _choice(value: object, expected: str) -> str:
+    names = [name.strip("'") for name in expected.replace(" or ", ", ").split(", ")]
+    return closest(value, names) + "choose one"
 
 
 def _path(location: tuple[int | str, ...], raw: Any, *, is_missing: bool) -> list[str]:

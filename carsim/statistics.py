@@ -30,7 +30,7 @@ class Interval:
     high: float
 
     def text(self, unit: str = "", digits: int = 3) -> str:
-        """Mean with its sign, unit and interval, without the interval where there is none.
+        """Mean with its sign, unit and interval, without the interval where it has no width.
 
         >>> Interval(0.031, -0.00001, 0.052).text(" nats")
         '+0.031 nats [0.000, 0.052]'
@@ -39,7 +39,8 @@ class Interval:
         def plain(value: float, sign: str = "-") -> str:
             return f"{round(value, digits) + 0.0:{sign}.{digits}f}"  # no minus before zero
 
-        ends = "" if isnan(self.low) else f" [{plain(self.low)}, {plain(self.high)}]"
+        low, high = plain(self.low), plain(self.high)
+        ends = "" if isnan(self.low) or low == high else f" [{low}, {high}]"
         return f"{plain(self.mean, '+')}{unit}{ends}"
 
 

@@ -2,7 +2,7 @@
 
 import html
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 
@@ -101,13 +101,54 @@ def signed(value: float) -> str:
     return ("+" if value > 0 else "") + number(value)
 
 
+def closest(name: object, known: Iterable[str]) -> str:
+    """A question that names the known name that was probably meant, or nothing.
+
+    >>> closest("coers", ["batch", "cores"]), closest("zzz", ["batch"])
+    ("did you mean 'cores'? ", '')
+    """
+    import difflib
+
+    close = difflib.get_close_matches(str(name), list(known), 3)
+    close.sort(key=lambda each: sorted(each) != sorted(str(name)))  # swapped letters first
+    return f"did you mean {close[0]!r}? " if close else ""
+
+
+def choose(name: object, known: Iterable[str], words: str = "choose one of") -> str:
+    """The cure for an unknown name: the one that was probably meant, and all that are known.
+
+    >>> choose("coers", ["batch", "cores"])
+    "did you mean 'cores'? choose one of batch, cores"
+    """
+    names = list(known)
+    return f"{closest(name, names)}{words} {', '.join(names)}"
+
+
 def count(n: int, one: str, many: str = "") -> str:
     """So many of a thing.
 
-    >>> count(1, "core"), count(3, "batch", "batches")
-    ('1 core', '3 batches')
+    >>> count(1, "core"), count(3, "batch", "batches"), count(2048, "step")
+    ('1 core', '3 batches', '2,048 steps')
     """
-    return f"{n} {one if n == 1 else many or one + 's'}"
+    return f"{n:,} {one if n == 1 else many or one + 's'}"
+
+
+def span(low: str, high: str, joint: str = "-") -> str:
+    """Both ends of an interval as they are written; one of them where they are alike.
+
+    >>> span("1.2", "1.4"), span("1.4", "1.4")
+    ('1.2-1.4', '1.4')
+    """
+    return low if low == high else f"{low}{joint}{high}"
+
+
+def with_ends(text: str, low: str, high: str, joint: str = "-") -> str:
+    """A figure with its interval in brackets, unless the interval has no width as it is written.
+
+    >>> with_ends("1.3", "1.2", "1.4"), with_ends("1.3", "1.3", "1.3")
+    ('1.3 (1.2-1.4)', '1.3')
+    """
+    return text if low == high else f"{text} ({span(low, high, joint)})"
 
 
 def amount(n: float, unit: str) -> str:
@@ -119,6 +160,16 @@ def amount(n: float, unit: str) -> str:
     if unit != "B":
         return f"{number(n)} {unit}"
     return f"{n / 1e9:.3f} GB" if abs(n) >= 10_000_000 else f"{n / 1024:,.1f} KiB"
+
+
+def shortened(text: str, most: int = 60) -> str:
+    """One line of at most so many characters; a longer one loses its end.
+
+    >>> shortened("a long label", 8), shortened("short", 8)
+    ('a lon...', 'short')
+    """
+    line = one_line(text)
+    return line if len(line) <= most else f"{line[: most - 3]}..."
 
 
 class Figure(str):

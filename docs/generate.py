@@ -27,6 +27,7 @@ from carsim.design.load import load_design, shipped_designs, shipped_presets  # 
 from carsim.explore.study import study_schema  # noqa: E402
 from carsim.memory.base import MemoryStandard  # noqa: E402
 from carsim.metrics import METRICS  # noqa: E402
+from carsim.metrics.columns import COLUMNS  # noqa: E402
 
 NOTE = "*Made by `python docs/generate.py` from {}; change it there.*"
 Schema = dict[str, Any]
@@ -37,6 +38,7 @@ def pages() -> dict[str, str]:
     made = {
         "reference/commands.md": commands_page(),
         "reference/metrics.md": metrics_page(),
+        "reference/columns.md": columns_page(),
         "reference/presets.md": presets_page(),
         "gallery.md": gallery_page(),
     }
@@ -157,6 +159,30 @@ def metrics_page() -> str:
                 for metric in METRICS.values()
             ),
         ),
+    )
+
+
+# Columns
+
+
+def columns_page() -> str:
+    """Every column of every CSV."""
+    parts = []
+    for name, columns in COLUMNS.items():
+        own = {key: text for key, text in columns.items() if key not in METRICS}
+        rows = [(f"`{key}`", sentence(text)) for key, text in own.items()]
+        if len(own) < len(columns):
+            rows.append(("every metric", "see [Metrics](metrics.md)"))
+        parts += [f"## {name}", table(("column", "meaning"), rows)]
+    return page(
+        "Columns of CSV files",
+        "`carsim/metrics/columns.py`",
+        "`carsim run --out DIR` writes `comparison.csv`, `steps.csv` (compressed if long) and "
+        "`utilisation.csv`, `carsim sweep` and `search` write `points.csv`, `carsim pareto` writes "
+        "`pareto.csv`. Columns of `.parquet` files are the same. An empty cell is a number that "
+        "does not exist. Text that a spreadsheet would take as a formula (it begins with `=`, `+`, "
+        "`-` or `@`) has an apostrophe in front.",
+        *parts,
     )
 
 

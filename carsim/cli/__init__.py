@@ -7,6 +7,7 @@ Each subcommand lives in the module of its name and is imported when it is calle
 import errno
 import importlib
 import os
+import re
 import signal
 import sys
 import warnings
@@ -19,7 +20,7 @@ from typing import Any
 import click
 
 from carsim.errors import CarsimError, InputError
-from carsim.text import one_line
+from carsim.text import closest, one_line
 
 COMMANDS = {
     "run": "Simulate one design on a trace and compare it with the alternatives.",
@@ -42,6 +43,10 @@ COMMANDS = {
 """Subcommand -> its one-line help. The command is ``carsim.cli.NAME:NAME``."""
 
 
+CHOICE = r"'(.+?)' is not one of (.+?)\.?$"
+"""What click says of a word that is none of those it knows."""
+
+
 class LazyGroup(click.Group):
     """A group whose commands are imported only when they are called."""
 
@@ -52,6 +57,15 @@ class LazyGroup(click.Group):
         except BrokenPipeError:
             _drop_output()
             return 0
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command; of a misspelt one, say which was probably meant."""
+        if args[0] not in COMMANDS and not args[0].startswith("-"):
+            hint = closest(args[0], COMMANDS)
+            ctx.fail(f"No such command {args[0]!r}; {hint or 'there is no similar one'}".strip())
+        return super().resolve_command(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Names in the order in which a user meets them."""
@@ -164,4 +178,7 @@ def _one_line(error: click.ClickException) -> str:
     if context is None or message == context.get_help():
         return message
     message = " ".join(message.split()).rstrip(".")
+    if isinstance(error, click.BadParameter) and (given := re.match(CHOICE, error.message)):
+        name, known = given.groups()
+        message = f"{message}; {closest(name, known.replace(chr(39), '').split(', '))}".rstrip("; ")
     return one_line(f"carsim: {message}; see '{context.command_path} --help'")

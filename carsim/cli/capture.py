@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from carsim.cli.capture_hf import hf_options, refuse_stray, run_hf
+from carsim.cli.options import STUDIES
 
 if TYPE_CHECKING:
     from carsim.decoder.workers import Progress as ProgressReport
@@ -15,7 +16,13 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("recipes", metavar="[RECIPE]...", nargs=-1, type=click.Path(path_type=Path))
+@click.argument(
+    "recipes",
+    metavar="[RECIPE]...",
+    nargs=-1,
+    type=click.Path(path_type=Path),
+    shell_complete=STUDIES,
+)
 @click.option(
     "--hf",
     metavar="FOLDER",
@@ -162,14 +169,15 @@ def _save(target: Path, trace: "Trace", overwrite: bool, started: float) -> None
     import time
 
     from carsim.cli.console import say
+    from carsim.text import count
     from carsim.trace import captured as decisions_of
     from carsim.trace import replay_ratio, save_trace
 
     saved = save_trace(target, trace, overwrite=overwrite)
     overall, eligible = replay_ratio(decisions_of(saved).replay, saved.tokens_per_frame)
     say(
-        f"{target}: {saved.n_steps} steps, {saved.n_layers} layers, {saved.n_rows} rows; replayed "
+        f"{target}: {saved.size}; replayed "
         f"{overall:.1%} of all steps, {eligible:.1%} of eligible steps (first frame left out)",
-        f"{target.stat().st_size:,} bytes in {time.monotonic() - started:.0f} s, "
+        f"{count(target.stat().st_size, 'byte')} in {time.monotonic() - started:.0f} s, "
         f"sha256 {saved.sha256}",
     )

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from carsim.cli.options import DESIGNS, TRACES
 from carsim.cli.stated import stated_of, stated_options
 from carsim.errors import InputError
 
@@ -12,12 +13,13 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("a")
-@click.argument("b")
+@click.argument("a", shell_complete=DESIGNS)
+@click.argument("b", shell_complete=DESIGNS)
 @click.option(
     "--trace",
     "trace_files",
     metavar="FILE",
+    shell_complete=TRACES,
     multiple=True,
     help="Trace, a file or a name, to simulate designs on; again for one under sparse attention.",
 )

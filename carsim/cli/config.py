@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from carsim.cli.options import overriding
+from carsim.cli.options import DESIGNS, overriding, presets
 from carsim.errors import InputError
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ def config() -> None:
 
 
 @config.command(short_help="Print a design as it is resolved.")
-@click.argument("design")
+@click.argument("design", shell_complete=DESIGNS)
 @overriding()
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of YAML.")
 def show(design: str, overrides: tuple[str, ...], as_json: bool) -> None:
@@ -53,8 +53,18 @@ def schema(kind: str) -> None:
 
 
 @config.command(short_help="Write a first design for a model on a board.")
-@click.option("--board", required=True, help="Preset of the board, say kv260.")
-@click.option("--model", required=True, help="Preset of the model, say tinyllama_1b.")
+@click.option(
+    "--board",
+    shell_complete=presets("board"),
+    required=True,
+    help="Preset of the board, say kv260.",
+)
+@click.option(
+    "--model",
+    shell_complete=presets("model"),
+    required=True,
+    help="Preset of the model, say tinyllama_1b.",
+)
 @click.option(
     "--goal",
     type=click.Choice(["fastest", "least-energy"]),

@@ -38,7 +38,7 @@ def decode(ctx: click.Context, files: tuple[str, ...], check: bool) -> None:
         sections.append((title, [table, *notes]))
     partly = sum(report.ok and not report.reproduced for report in reports)
     reproduced = sum(report.reproduced for report in reports)
-    verdict = f"{reproduced} of {len(files)} files reproduced"
+    verdict = f"{reproduced} of {count(len(files), 'file')} reproduced"
     if partly:
         verdict += f", {partly} more only as far as their arrays go"
     show(output_console(), in_order([*sections, ("", [verdict])]))

@@ -64,6 +64,7 @@ def pareto(
     from carsim.explore.pareto import pareto as front_of
     from carsim.explore.store import open_store
     from carsim.files import write_whole
+    from carsim.metrics.columns import csv_text
 
     with open_store(folder) as store:
         meta, frame = store.meta(), frame_of(store)
@@ -74,7 +75,7 @@ def pareto(
     conditions = [*json.loads(meta["constraints"]), *constraints]
     front = front_of(frame, wanted, conditions)
     files = ["pareto.csv"]
-    write_whole(Path(folder) / "pareto.csv", lambda path: front.to_csv(path, index=False))
+    write_whole(Path(folder) / "pareto.csv", lambda path: path.write_text(csv_text(front), "utf-8"))
     if len(wanted) > 1:
         from carsim.report.figures.draw import save
         from carsim.report.figures.pareto import pareto_plot
@@ -130,7 +131,7 @@ def print_front(
 
     from carsim.cli.console import output_console, show
     from carsim.explore.frame import origin_note
-    from carsim.text import Table
+    from carsim.text import Table, count
 
     console = output_console()
     shown = front
@@ -159,7 +160,8 @@ def print_front(
         strong=frozenset(place for place, is_knee in enumerate(shown["knee"]) if is_knee),
     )
     ok = int((frame["status"] == "ok").sum())
-    title = f"{name}: {len(front):,} of {ok:,} points that fit are on the front"
+    verb = "is" if len(front) == 1 else "are"
+    title = f"{name}: {len(front):,} of {count(ok, 'point')} that fit {verb} on the front"
     notes = []
     if len(shown) < len(front):
         notes.append(f"{len(shown)} of {len(front):,} are shown; pareto.csv holds all of them.")

@@ -7,17 +7,18 @@ from typing import Any
 
 import click
 
-from carsim.cli.options import FIGURES, overriding
+from carsim.cli.options import DESIGNS, FIGURES, TRACES, overriding
 from carsim.cli.stated import stated_of, stated_options
 from carsim.errors import InputError
 
 
 @click.command()
-@click.argument("design")
+@click.argument("design", shell_complete=DESIGNS)
 @click.option(
     "--trace",
     "trace_files",
     metavar="FILE",
+    shell_complete=TRACES,
     multiple=True,
     help="Trace of decisions, a file or a name; again for one captured under sparse attention.",
 )

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from carsim.cli.options import overriding
+from carsim.cli.options import DESIGNS, TRACES, overriding
 from carsim.errors import InputError, MisfitError
 
 if TYPE_CHECKING:
@@ -14,11 +14,12 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("design")
+@click.argument("design", shell_complete=DESIGNS)
 @click.option(
     "--trace",
     "trace_file",
     metavar="FILE",
+    shell_complete=TRACES,
     required=True,
     help="Trace of replay decisions; it gives the video, and how many tokens stay.",
 )

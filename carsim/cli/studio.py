@@ -4,7 +4,7 @@ from importlib.util import find_spec
 
 import click
 
-from carsim.cli.options import overriding
+from carsim.cli.options import DESIGNS, TRACES, overriding
 from carsim.errors import InputError
 
 DESIGN, TRACE = "u280_compute_bound", "vilau_8f"
@@ -12,8 +12,13 @@ DESIGN, TRACE = "u280_compute_bound", "vilau_8f"
 
 
 @click.command()
-@click.argument("design", default=DESIGN)
-@click.option("--trace", metavar="FILE", help=f"Trace that is decoded; {TRACE} for videos.")
+@click.argument("design", default=DESIGN, shell_complete=DESIGNS)
+@click.option(
+    "--trace",
+    metavar="FILE",
+    shell_complete=TRACES,
+    help=f"Trace that is decoded; {TRACE} for videos.",
+)
 @overriding()
 @click.option("--store", metavar="DIR", help="Show the points of this sweep; a click opens one.")
 @click.option(

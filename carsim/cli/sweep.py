@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from carsim.cli.options import STUDIES
 from carsim.errors import InputError
+from carsim.text import count
 
 if TYPE_CHECKING:
     from carsim.explore.sweep import Progress, Tell
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
 FAILED = 1
 """Exit status of a sweep or a search some of whose points could not be evaluated."""
 
-STUDY = click.argument("study")
+STUDY = click.argument("study", shell_complete=STUDIES)
 OUT = click.option(
     "--out", metavar="DIR", required=True, help="Folder of the store and its exports."
 )
@@ -106,14 +108,14 @@ def counted(counts: Mapping[str, int]) -> str:
     '1,200 evaluated, 3 do not fit their board'
     """
     known = ((counts.get(status, 0), what) for status, what in MEANINGS.items())
-    return ", ".join(f"{count:,} {what}" for count, what in known if count) or "none stored"
+    return ", ".join(f"{n:,} {what}" for n, what in known if n) or "none stored"
 
 
 def summary(
     name: str, counts: Mapping[str, int], done: "Progress | None", more: str = ""
 ) -> tuple[str, ...]:
     """What a sweep or a search came to, in a line or two."""
-    text = f"{name}: {sum(counts.values()):,} points; {counted(counts)}{more}"
+    text = f"{name}: {count(sum(counts.values()), 'point')}; {counted(counts)}{more}"
     if done is None or not done.evaluated:
         return (text,)
     rate = f"{done.points_per_minute:,.0f} points a minute"
@@ -147,10 +149,10 @@ def sweep_progress(name: str) -> Iterator["Tell"]:
     if not console.is_terminal:
         with signs_of_life(name) as say_next:
 
-            def count(now: "Progress") -> None:
-                say_next(f"{name}: {now.finished:,} of {now.total:,} points")
+            def tell(now: "Progress") -> None:
+                say_next(f"{name}: {now.finished:,} of {count(now.total, 'point')}")
 
-            yield count
+            yield tell
         return
     columns = (
         TextColumn("{task.description}"),

@@ -77,7 +77,7 @@ def synthesize(
     over_all, eligible = replay_ratio(saved.replay, saved.tokens_per_frame)
     say(
         saved.title,
-        f"{saved.n_steps} steps, {saved.n_layers} layers, {saved.n_rows} rows; replayed "
+        f"{saved.size}; replayed "
         f"{over_all:.1%} of all steps, {eligible:.1%} of eligible steps "
         f"(over seeds {ratio:.1%} +- {model.standard_error:.2%})",
         f"{out.stat().st_size:,} bytes, sha256 {saved.sha256}",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from carsim.cli.options import overriding
+from carsim.cli.options import DESIGNS, overriding
 from carsim.cli.stated import parse_context
 from carsim.errors import InputError
 from carsim.validate import PART_NAMES
@@ -38,7 +38,11 @@ describe a further board.
 @click.option("--short", is_flag=True, help="Compare fidelities on a tenth of the designs.")
 @click.option("--per-regime", type=click.IntRange(min=1), help="fidelity: designs of each regime.")
 @click.option("--seed", type=click.IntRange(min=0), help="fidelity: seed of all draws.")
-@click.option("--design", help="boards: predict this design alone; YAML file or shipped name.")
+@click.option(
+    "--design",
+    shell_complete=DESIGNS,
+    help="boards: predict this design alone; YAML file or shipped name.",
+)
 @click.option("--context", help="With --design: tokens attended to, N or FIRST:LAST.")
 @click.option("--published", type=float, help="With --design: published tokens per second.")
 @overriding("With --design: change it, say machine.vector.lanes=8")
@@ -197,7 +201,7 @@ def _one_design(
     """Predict one design, which need not be in the file of published ones."""
     from carsim.cli.console import output_console, show
     from carsim.design import load_design
-    from carsim.text import Table, number, percent
+    from carsim.text import Table, number, percent, with_ends
     from carsim.validate.boards import predict
 
     if context is None:
@@ -241,7 +245,7 @@ def _one_design(
         "limited by": f"{limits} of the time",
         "bytes per step": f"{decode.bytes_per_step / 1e9:.3f} GB",
         "bandwidth": f"{decode.bandwidth_gbps:.2f} GB/s",
-        "joules per token": f"{number(joules.value_j, 3)} ({low} to {high})",
+        "joules per token": with_ends(number(joules.value_j, 3), low, high, " to "),
     }
     title = f"{design.name} on {design.board.name}, context {context}"
     show(output_console(), [title, Table(("", ""), tuple(facts.items()), text_columns=2)])

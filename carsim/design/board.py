@@ -21,7 +21,7 @@ from carsim.technology.base import NO_FPGA
 class Board(GrownSection):
     """A board: what there is to build on."""
 
-    later: ClassVar[frozenset[str]] = frozenset({"placement"})
+    later: ClassVar[frozenset[str]] = frozenset({"placement", "device"})
 
     UNTIMED: ClassVar[frozenset[str]] = frozenset(
         ["name", "device", "technology", "lut", "dsp", "bram36", "uram", "static_w", "host_w"]
@@ -29,7 +29,9 @@ class Board(GrownSection):
     """Fields on which no time depends; they decide what fits and what it costs."""
 
     name: str = Field(description="what outputs call it")
-    device: str = Field(description="part number of the device")
+    device: str | None = Field(
+        None, description="part number of the device; absent: what its technology says"
+    )
     fabric_clock_mhz: ClockMhz = Field(description="clock of the design's fabric")
     technology: SerializeAsAny[TechnologySection] = Field(
         DefaultTechnology(), description="what designs are built in"
@@ -58,4 +60,11 @@ class Board(GrownSection):
     @model_validator(mode="after")
     def _has_what_its_technology_needs(self) -> "Board":
         self.technology.check_board(self)
+        if not self.part:
+            raise FieldError("device", "is missing", "add it: the part number, or a few words")
         return self
+
+    @property
+    def part(self) -> str:
+        """The device in words."""
+        return self.device or self.technology.text

@@ -25,6 +25,7 @@ from carsim.design.hf_config import read_hf_config
 from carsim.design.machine import Placement
 from carsim.errors import InputError
 from carsim.section import first_problem
+from carsim.text import choose
 from carsim.yaml_file import MAX_DEPTH, parse_yaml, read_mapping, shown
 
 PRESET_SECTIONS = ("board", "model", "energy")
@@ -59,7 +60,7 @@ def design_path(name_or_path: str) -> Path:
     raise InputError(
         name_or_path if name_or_path.isprintable() and name_or_path else repr(name_or_path),
         "is neither a YAML file nor a shipped design",
-        f"shipped are {', '.join(shipped_designs())}",
+        choose(name_or_path, shipped_designs(), "shipped are"),
     )
 
 
@@ -217,7 +218,8 @@ def _preset(section: str, name: Any, where: str) -> dict[str, Any]:
     folder = Path(str(files("carsim.design"))) / "presets" / section
     known = sorted(path.stem for path in folder.glob("*.yaml"))
     if name not in known:
-        raise InputError(where, f"no preset {shown(name)}", f"choose from {', '.join(known)}")
+        cure = choose(name, known, "choose from")
+        raise InputError(where, f"no preset {shown(name)}", cure)
     return _read_preset(folder / f"{name}.yaml")
 
 

@@ -32,6 +32,7 @@ from carsim.machine.decode import Decode, decode
 from carsim.mapping import MAPPINGS
 from carsim.technology.base import amount
 from carsim.technology.fit import FitReport, check_fit, widest_activations
+from carsim.text import count, span
 from carsim.units import KIB
 from carsim.workload.geometry import Video
 
@@ -305,11 +306,12 @@ def design_text(found: Found) -> str:
             f"zero_bits: {part.zero_bits}}}"
         )
 
-    streams = f"{wish.batch} sequence{'s' if wish.batch > 1 else ''}"
+    streams = count(wish.batch, "sequence")
     lines = [
         f"# {model.name}, {streams}, on a {design.board.name}: the {goal},",
         f"# of {found.tried} designs that a search tried ({found.fitting} of them fit).",
-        f"# Decoding at contexts of {first} to {last} tokens: {rate:.3g} tokens/s,",
+        f"# Decoding at contexts of {span(str(first), str(last), ' to ')} tokens: {rate:.3g} "
+        "tokens/s,",
         f"# {found.joules_per_token:.3g} J a token; limit: {limit} ({share:.0%} of the time).",
         f"# It takes {counts}.",
         f"# Memory: {memories}. Quality at this precision is not known here.",

@@ -2,6 +2,7 @@
 
 import gc
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
@@ -13,11 +14,19 @@ from carsim.explore.metrics import RESULT_COLUMNS
 from carsim.explore.store import Store
 from carsim.files import write_whole
 from carsim.metrics import METRICS
+from carsim.metrics.columns import csv_text
+from carsim.text import count, shortened
 from carsim.trace.meta import SYNTHETIC
 
 if TYPE_CHECKING:
     import pandas as pd
 
+
+OF_A_DECODER = ("captured in ", "scores of ", "dense: ")
+"""Beginnings of labels of decisions that a decoder made, and of dense decoding."""
+
+MOST_LABELS = 3
+"""Labels of other decisions that a note names."""
 
 BLOCK = 1 << 14
 """Results that are made a frame at a time, so that memory holds few of them as objects."""
@@ -76,10 +85,18 @@ def _block(results: Sequence[Sequence[Any]]) -> "pd.DataFrame":
 
 
 def origin_note(frame: "pd.DataFrame") -> str:
-    """How many points consume decisions that were drawn from a model; empty if none does."""
-    drawn = int(frame["decisions"].astype(str).str.contains(SYNTHETIC, regex=False).sum())
-    points = f"{drawn:,} of {len(frame):,} points" if drawn else ""
-    return points and f"Decisions are {SYNTHETIC} in {points}."
+    """How many points consume decisions that no decoder made, by label; empty if none does."""
+    labels = Counter(
+        SYNTHETIC if SYNTHETIC in label else label for label in frame["decisions"].dropna()
+    )
+    made_up = [each for each in labels.most_common() if not each[0].startswith(OF_A_DECODER)]
+    told = [
+        f"Decisions are {shortened(label)} in {n:,} of {count(len(frame), 'point')}."
+        for label, n in made_up[:MOST_LABELS]
+    ]
+    if more := len(made_up) - len(told):
+        told.append(f"Column decisions has {count(more, 'further label')}.")
+    return " ".join(told)
 
 
 def export(store: Store, folder: str | Path) -> list[str]:
@@ -96,5 +113,6 @@ def export(store: Store, folder: str | Path) -> list[str]:
     if has_parquet():
         files.insert(0, "points.parquet")
         write_whole(folder / "points.parquet", lambda path: frame.to_parquet(path, index=False))
-    write_whole(folder / "points.csv", lambda path: frame.to_csv(path, index=False))
+    text = csv_text(frame)
+    write_whole(folder / "points.csv", lambda path: path.write_text(text, encoding="utf-8"))
     return files

@@ -4,7 +4,7 @@ from typing import Literal
 
 from carsim.errors import InputError
 from carsim.metrics import METRICS
-from carsim.section import closest
+from carsim.text import choose
 from carsim.yaml_file import shown
 
 RESULT_COLUMNS = ("status", "reason", "seconds", *METRICS)
@@ -23,7 +23,7 @@ def check_metric(name: str, place: str) -> None:
         InputError: Unknown.
     """
     if name not in METRICS:
-        cure = f"{closest(name, METRICS)}known are {', '.join(METRICS)}"
+        cure = choose(name, METRICS, "known are")
         raise InputError(place, f"no metric {shown(name)}", cure)
 
 

@@ -17,7 +17,7 @@ from carsim.errors import InputError
 from carsim.explore.expression import Expression
 from carsim.explore.metrics import check_metric, direction_of
 from carsim.metrics import METRICS
-from carsim.section import closest
+from carsim.text import closest, count
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,7 +53,7 @@ def pareto(
     kept = feasible(frame, constraints)
     kept = kept[np.isfinite(kept[list(signs)].to_numpy(np.float64)).all(axis=1)]
     if kept.empty:
-        counts = f"{len(frame):,} points" if len(frame) else "no points"
+        counts = count(len(frame), "point") if len(frame) else "no points"
         problem = f"none of {counts} fits, meets the constraints and has {', '.join(signs)}"
         cure = "sweep more points, relax a constraint or take other objectives"
         raise InputError("objectives", problem, cure)

@@ -19,7 +19,8 @@ from carsim.explore.metrics import RESULT_COLUMNS, check_metric, direction_of
 from carsim.explore.quality import Quality, load_quality
 from carsim.files import read_text
 from carsim.metrics import METRICS
-from carsim.section import closest, file_schema
+from carsim.section import cure_of, file_schema
+from carsim.text import choose, closest
 from carsim.trace import Trace, load_trace, trace_path
 from carsim.yaml_file import MAX_BYTES, mapping_of, shown
 
@@ -278,7 +279,7 @@ def _check_paths(study: Study, place: str) -> None:
         _check_path(study.base, dotted, f"{place}: $.set")
     for axis in study.axes:
         where = f"{place}: $.axes.{axis.name}"
-        if axis.name in ("point", *RESULT_COLUMNS):
+        if axis.name in ("point", "knee", *RESULT_COLUMNS):
             raise InputError(where, "is the name of a column of results", "call it otherwise")
         if axis.interval is not None and is_grid:
             cure = "sample by random or lhs, or list it"
@@ -365,10 +366,11 @@ def _refusal(error: ValidationError, place: str) -> InputError:
         return InputError(where, "is missing", "add it")
     if found["type"] != "extra_forbidden":
         expected = found["msg"].removeprefix("Input should be ")
-        return InputError(where, f"expected {expected}, got {shown(found['input'])}", "change it")
+        cure = cure_of(found["type"], found.get("ctx", {}))
+        return InputError(where, f"expected {expected}, got {shown(found['input'])}", cure)
     model = Sampling if found["loc"][0] == "sampling" else StudyFile
     known, key = list(model.model_fields), str(found["loc"][-1])
-    hint = f"{closest(key, known)}known here: {', '.join(known)}"
+    hint = choose(key, known, "known here:")
     return InputError(where, f"unknown key {shown(key)}", hint)
 
 

@@ -24,6 +24,7 @@ from carsim.replay import ReplayRule
 from carsim.schedule import SCHEDULES
 from carsim.technology.energy import energy
 from carsim.technology.fit import FitReport, check_fit
+from carsim.text import count
 from carsim.trace import (
     Decisions,
     Stated,
@@ -162,8 +163,7 @@ def run_variant(
             depends on: threshold, scope, schedule and attention of its policy, constants of energy.
         detail: Keep the cycles of every layer-step.
     """
-    if batches.rule is not None:
-        variant = replace(variant, method=batches.rule.method)
+    variant = replace(variant, method=batches.method)
     plan = Plan(
         phases,
         video,
@@ -221,7 +221,8 @@ def video_of(design: Design, traces: Sequence[Trace]) -> Video:
         if isinstance(design.policy.tau, tuple) and len(design.policy.tau) != trace.n_layers:
             raise InputError(
                 "policy.tau",
-                f"lists {len(design.policy.tau)} values, {trace.name} has {trace.n_layers} layers",
+                f"lists {count(len(design.policy.tau), 'value')}, {trace.name} has "
+                f"{count(trace.n_layers, 'layer')}",
                 "give one number, or capture a trace of as many layers",
             )
         shape, of_first = (
@@ -329,7 +330,8 @@ def decisions_for(
             own = map_layers(_resized(captured(trace), trace, video, resample_seed), n_layers)
             label = f"{decisions.label}; keys are read as in {trace.name}"
             if n_layers != trace.n_layers:
-                label += f", {trace.n_layers} layers mapped to {n_layers} by relative depth"
+                depth = count(trace.n_layers, "layer")
+                label += f", {depth} mapped to {n_layers} by relative depth"
             decisions = replace(decisions, reads=own.reads, held=own.held, label=label)
     else:
         decisions = captured(trace) if policy.tau == "captured" else rethreshold(trace, policy.tau)
@@ -468,12 +470,13 @@ def _notes(
         notes.append("The head is left out of this design (machine.include_head: false).")
     depths = {trace.n_layers for trace in traces} - {design.model.body.n_layers}
     notes += [
-        f"Decisions of {depth} layers are mapped to {design.model.body.n_layers} by relative depth."
+        f"Decisions of {count(depth, 'layer')} are mapped to {design.model.body.n_layers} by "
+        "relative depth."
         for depth in sorted(depths)
     ]
     left_out = rows[0].batches.left_out_rows
     if left_out:
-        notes.append(f"{left_out} rows of the trace fill no batch and are left out.")
+        notes.append(f"Left out, as they fill no batch: {count(left_out, 'row')} of the trace.")
     share = fetch_ahead_share(chosen.simulation)
     notes.append(
         f"Fetching ahead across phases, which is not modelled, would save at most {share:.2%}."
@@ -504,14 +507,14 @@ def _why_no_help(static: RowResult, central: RowResult, gain: float) -> str:
         why = "there is one core only"
     elif batch <= machine.cores:
         why = (
-            f"{batch} sequences on {machine.cores} cores: each has a core of its own, and there "
-            "is none to move"
+            f"{count(batch, 'sequence')} on {count(machine.cores, 'core')}: each has a core of its "
+            "own, and there is none to move"
         )
     elif width < batch:
         rounds = -(-batch // width)
         why = (
             f"the Index Register holds {width} of {batch} sequences, so that MLPs are computed, "
-            f"and their weights fetched, in {rounds} rounds"
+            f"and their weights fetched, in {count(rounds, 'round')}"
         )
     elif limit == "compute":
         why = (

@@ -26,7 +26,7 @@ class Variant:
         is_bound: The row is the bound of such a policy instead of a simulation.
         is_whole: The bound is over assignments of whole sequences, as the mapping splits nothing.
         detail: Fields of the attention, if an earlier row is of the same kinds.
-        method: Name of decoding with the rule of replay of its decisions.
+        method: Name of decoding with its decisions: see :attr:`TraceMeta.method`.
     """
 
     attention: AttentionPolicy

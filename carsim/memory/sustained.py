@@ -32,6 +32,7 @@ from carsim.errors import InputError
 from carsim.memory.base import MemoryStandard
 from carsim.memory.channel import ACCEPT_NCK, DATA_BUS, REFILL_NCK, Channel
 from carsim.memory.traffic import AccessPattern, bursts
+from carsim.text import choose
 
 ROWS = ("hit", "closed", "conflict", "random")
 """What a lone read finds: its row open, a closed bank, another row open, or one of the last two."""
@@ -141,7 +142,7 @@ def idle_latency_ns(
     18.33
     """
     if row not in ROWS:
-        raise InputError("DRAM row", f"got {row!r}", f"choose one of {', '.join(ROWS)}")
+        raise InputError("DRAM row", f"got {row!r}", choose(row, ROWS))
     clocks: float = ACCEPT_NCK + standard.cl_nck + standard.tdqsck_nck + standard.burst_nck
     if row != "hit":
         clocks += standard.trcd_nck

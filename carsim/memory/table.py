@@ -12,6 +12,7 @@ from carsim.memory.ddr import Ddr3, Ddr4, Ddr5
 from carsim.memory.gddr import Gddr6
 from carsim.memory.hbm import Hbm2, Hbm3
 from carsim.memory.lpddr import Lpddr4, Lpddr5
+from carsim.text import choose
 
 FAMILIES: Mapping[str, type[MemoryStandard]] = {
     kind.family: kind for kind in (Ddr3, Ddr4, Ddr5, Lpddr4, Lpddr5, Gddr6, Hbm2, Hbm3)
@@ -52,7 +53,9 @@ def standard(name: str, density_gbit: int | None = None) -> MemoryStandard:
     """
     if name not in STANDARDS:
         raise InputError(
-            "DRAM standard", f"unknown name {name!r}", f"choose one of {', '.join(STANDARDS)}"
+            "DRAM standard",
+            f"unknown name {name!r}",
+            choose(name, STANDARDS),
         )
     row = STANDARDS[name]
     return row if density_gbit is None else row.with_density(density_gbit)

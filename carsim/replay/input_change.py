@@ -10,6 +10,7 @@ from pydantic import Field
 from carsim.policy.base import Array, Bools
 from carsim.replay.base import DecoderShape, MachineShape, Point, ReplayRule, RuleWork, Seen
 from carsim.section import MOST, PositiveInt
+from carsim.text import count
 
 SCALE_BITS = 16
 """Scale of a quantised vector: a half-precision number, as presets of models store theirs."""
@@ -55,8 +56,8 @@ class InputChange(ReplayRule):
     def text(self) -> str:
         """The rule with its fields, as a phrase."""
         bits = "not quantised" if self.bits is None else f"{self.bits} bit"
-        count = "all" if self.elements is None else str(self.elements)
-        return f"{self.label} ({bits}, {count} element{'s' * (count != '1')})"
+        of = "all elements" if self.elements is None else count(self.elements, "element")
+        return f"{self.label} ({bits}, {of})"
 
     @property
     def levels(self) -> int:

@@ -14,7 +14,7 @@ from carsim.report.ratios import RatioChange, ratios
 from carsim.report.stored import SUMMARY, StoredPolicy, StoredRun, read_run
 from carsim.report.stored import stored as stored_run
 from carsim.trace import Stated, Trace, load_trace
-from carsim.trace.meta import STATED, SYNTHETIC
+from carsim.trace.meta import OWN_DECISIONS, STATED, SYNTHETIC
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -294,7 +294,9 @@ def _notes(a: StoredRun, b: StoredRun) -> Iterator[str]:
         yield f"Own policies are {a.own.policy} in A and {b.own.policy} in B."
     if a.own.decisions != b.own.decisions:
         yield f"Decisions are those {a.own.decisions} in A and {b.own.decisions} in B."
-    elif any(made in a.own.decisions for made in (SYNTHETIC, STATED)):
+    elif a.own.decisions_source == OWN_DECISIONS or any(
+        made in a.own.decisions for made in (SYNTHETIC, STATED)
+    ):
         yield f"Decisions are {a.own.decisions} in both."
     if a.head_included != b.head_included:
         has, lacks = ("A", "B") if a.head_included else ("B", "A")

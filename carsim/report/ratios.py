@@ -77,7 +77,8 @@ def _slowdown(run: StoredRun, policy: StoredPolicy) -> Draws:
     value, best, worst = (policy[name] for name in LATENCIES)
     low, high = run.bandwidth_interval
     design = run.resolved_design
-    memory = f"{design['board']['device']} {design['machine']['placement']['weights']}"
+    part = design["board"].get("device") or design["board"]["name"]
+    memory = f"{part} {design['machine']['placement']['weights']}"
     factor = drawn(Term(f"bandwidth of {memory}", low, 1.0, high))
     slowdown: Draws = np.interp(
         1 / factor, (1 / high, 1.0, 1 / low), (best / value, 1.0, worst / value)

@@ -272,6 +272,11 @@ class Asic(Technology, GrownSection):
         """The constants of the node."""
         return f"asic_{self.node}"
 
+    @property
+    def text(self) -> str:
+        """Process and area."""
+        return f"{self.node.removesuffix('nm')} nm, {self.area_mm2:g} mm2"
+
     def check_board(self, board: "Board") -> None:
         """The area is a field of its own: nothing is asked of the board."""
 

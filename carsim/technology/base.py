@@ -154,6 +154,11 @@ class Technology(Section, ABC):
         """Energy constants that designs in this technology usually take; a preset's name."""
         return "fpga_16nm"
 
+    @property
+    def text(self) -> str:
+        """The chip in words, from the fields of the section; empty where the board names a part."""
+        return ""
+
     @abstractmethod
     def check_board(self, board: "Board") -> None:
         """Check that the board says all that this technology needs.

@@ -26,6 +26,7 @@ from carsim.policy.base import Ints
 from carsim.replay import FASTCAR, ReplayRule
 from carsim.technology.base import Count, FitRow, Resources, amount
 from carsim.technology.capacity import MemoryUse, capacity
+from carsim.text import count
 from carsim.workload.geometry import Video
 from carsim.workload.model import DepthTransformer, Model
 
@@ -215,7 +216,7 @@ def _buffer_rows(design: "Design", video: Video) -> list[FitRow]:
     widest = widest_activations(model, machine, rows_at_once, video.max_context)
     detail = _per_core(widest.sequences)
     if widest.logits:
-        detail += f", logits of {widest.logits:,} tokens"
+        detail += f", logits of {count(widest.logits, 'token')}"
 
     def row(what: str, buffer: str, needed: int, detail: str = "") -> FitRow:
         has: int = getattr(machine, f"{buffer}_buffer_bytes")
@@ -236,7 +237,7 @@ def _buffer_rows(design: "Design", video: Video) -> list[FitRow]:
 
 
 def _per_core(sequences: int) -> str:
-    return f"{sequences} sequence{'s' if sequences > 1 else ''} per core"
+    return f"{count(sequences, 'sequence')} per core"
 
 
 def _warnings(design: "Design") -> Iterable[str]:

@@ -22,7 +22,7 @@ def check_range(name: str, value: float, least: float, most: float) -> None:
     Raises:
         InputError: It is.
     """
-    if not least <= value <= most:
+    if isinstance(value, bool) or not least <= value <= most:
         expected = f"{least:g} or more" if most == math.inf else f"{least:g} to {most:g}"
         raise InputError(name, f"expected {expected}, got {value!r}")
 

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from carsim.errors import InputError
 from carsim.policy import KvReads
-from carsim.policy.base import Ints
+from carsim.policy.base import Ints, truth_values
 from carsim.replay import FASTCAR, Pairs, ReplayRule, Scope, decision_units, unanimous
+from carsim.text import count
 from carsim.trace.file import Trace, as_own
 from carsim.trace.meta import STATED, Origin
 
@@ -48,6 +49,7 @@ class Decisions:
             unknown.
         rule: Rule by which they were made, which a machine has to work out; None where nothing is
             decided.
+        method: Name of decoding with them, in tables.
     """
 
     replay: NDArray[np.bool_]
@@ -59,6 +61,11 @@ class Decisions:
     held: Ints | None = None
     quality_text: str = ""
     rule: ReplayRule | None = FASTCAR
+    method: str = FASTCAR.method
+
+    def __post_init__(self) -> None:
+        """Hold decisions as bool."""
+        object.__setattr__(self, "replay", truth_values(self.replay, self.label))
 
     @property
     def n_steps(self) -> int:
@@ -112,6 +119,7 @@ def captured(trace: Trace) -> Decisions:
         held=trace.kv_held,
         quality_text=trace.meta.quality_text,
         rule=trace.meta.rule,
+        method=trace.meta.method,
     )
 
 
@@ -246,8 +254,8 @@ def resample(
     if n_rows < decisions.n_rows or n_frames < have_frames:
         raise InputError(
             "resampling",
-            f"{n_rows} rows of {n_frames} frames are fewer than the {decisions.n_rows} rows of "
-            f"{have_frames} frames there are",
+            f"{size(n_rows, n_frames)} are fewer than the {size(decisions.n_rows, have_frames)} "
+            "there are",
             "leave out resampling to use a part of the trace",
         )
     if (n_rows, n_frames) == (decisions.n_rows, have_frames):
@@ -260,9 +268,13 @@ def resample(
     extra = rng.integers(1, max(have_frames, 2), n_frames - have_frames)
     frames = np.concatenate([np.arange(have_frames), extra])
     steps = (frames[:, None] * tokens_per_frame + np.arange(tokens_per_frame)).ravel()
-    label = f"resampled from {decisions.n_rows} rows of {have_frames} frames "
-    label += f"to {n_rows} rows of {n_frames} frames"
+    label = f"resampled from {size(decisions.n_rows, have_frames)} to {size(n_rows, n_frames)}"
     return decisions._taken(label, steps, frames, rows, source="resampled", pairs=pairs)
+
+
+def size(n_rows: int, n_frames: int) -> str:
+    """Rows and frames, as labels have them."""
+    return f"{count(n_rows, 'row')} of {count(n_frames, 'frame')}"
 
 
 def _drawn_rows(
@@ -306,7 +318,10 @@ def crop(decisions: Decisions, n_frames: int, tokens_per_frame: int) -> Decision
         )
     if n_frames == have_frames:
         return decisions
-    steps, label = n_frames * tokens_per_frame, f"the first {n_frames} of {have_frames} frames"
+    steps, label = (
+        n_frames * tokens_per_frame,
+        f"the first {n_frames} of {count(have_frames, 'frame')}",
+    )
     return decisions._taken(label, slice(steps), slice(n_frames), slice(None))
 
 
@@ -409,8 +424,8 @@ def map_layers(decisions: Decisions, n_layers: int) -> Decisions:
         decisions,
         replay=decisions.replay[:, taken],
         source="mapped by depth",
-        label=f"{decisions.label}, decisions of {have} layers mapped to {n_layers} by relative "
-        "depth",
+        label=f"{decisions.label}, decisions of {count(have, 'layer')} mapped to {n_layers} by "
+        "relative depth",
         reads=None if reads is None else KvReads(reads.tokens[:, taken], reads.runs[:, taken]),
         held=None if held is None else held[:, taken],
         quality_text="",
@@ -438,8 +453,9 @@ def replay_ratio(replay: NDArray[np.bool_], tokens_per_frame: int) -> tuple[floa
     >>> replay_ratio(np.array([False, True, True, True]).reshape(4, 1, 1), 1)
     (0.75, 1.0)
     """
+    decided = truth_values(replay, "replay ratio")
     over_all, over_eligible = (
         float(np.count_nonzero(part) / max(1, part.size))
-        for part in (replay, replay[..., tokens_per_frame:, :, :])
+        for part in (decided, decided[..., tokens_per_frame:, :, :])
     )
     return over_all, over_eligible

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from carsim.errors import InputError
 from carsim.policy import KvReads
-from carsim.policy.base import Bools, Ints, Recorded
-from carsim.trace.meta import TraceMeta, parse_meta
+from carsim.policy.base import Bools, Ints, Recorded, truth_values
+from carsim.text import count
+from carsim.trace.meta import OWN_DECISIONS, TraceMeta, parse_meta
 from carsim.trace.npz import NpzArchive, npz_bytes, write_bytes
 from carsim.trace.shipped import trace_path
 
@@ -57,7 +58,8 @@ class Trace:
     path: Path | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
-        """Hold read-only views, so that nothing downstream can edit a decision."""
+        """Hold decisions as bool, and read-only views, so that nothing downstream can edit them."""
+        object.__setattr__(self, "replay", truth_values(self.replay, "array 'replay'"))
         for name, array in self.arrays().items():
             view = array.view()
             view.flags.writeable = False
@@ -70,16 +72,19 @@ class Trace:
         The first frame must not replay. Nothing is known of quality. Scores: :func:`unscored`.
 
         Args:
-            replay: bool[S, L, B], True where an MLP is replayed.
+            replay: bool[S, L, B], True where an MLP is replayed; whole numbers 0 and 1 do as well.
             like: A trace of the same video, for the rest of the metadata and, if it has any, for
                 what attention read; captured, or stated: ``Stated().trace(model, batch)``.
             label: Name of the decisions in outputs.
 
         Raises:
-            InputError: The decisions do not fit the trace.
+            InputError: The decisions are not bool or do not fit the trace, or the label is empty.
         """
+        if not isinstance(label, str) or not label.strip():
+            problem = f"own decisions need a label, got {label!r}"
+            raise InputError("Trace.from_decisions", problem, "name the idea, which outputs show")
         changes = {
-            "producer": "own decisions",
+            "producer": OWN_DECISIONS,
             "decision_scope": "row",
             "content": {"own_decisions": label},
             "quality": None,
@@ -122,6 +127,12 @@ class Trace:
         """The name, and what its decisions are if no decoder made them."""
         made_up = self.meta.made_up
         return f"{self.name}: {made_up}" if made_up and self.path else self.name
+
+    @property
+    def size(self) -> str:
+        """Steps, layers and rows in words."""
+        sizes = (self.n_steps, "step"), (self.n_layers, "layer"), (self.n_rows, "row")
+        return ", ".join(count(n, one) for n, one in sizes)
 
     @property
     def n_steps(self) -> int:
@@ -191,7 +202,7 @@ def unscored(replay: NDArray[np.bool_], meta: TraceMeta, place: str, **recorded:
     Raises:
         InputError: The decisions do not fit the metadata.
     """
-    replay = np.asarray(replay, bool)
+    replay = truth_values(replay, f"{place}: array 'replay'")
     scores = replay.astype(np.float16)
     scores[: meta.tokens_per_frame] = np.nan
     made = Trace(replay, scores, meta.model_copy(update={"tau": 0.5}), **recorded)

@@ -22,6 +22,7 @@ from carsim.errors import InputError
 from carsim.policy import Attention
 from carsim.replay import FASTCAR, Pairs, Replay, Rule, Scope
 from carsim.statistics import Interval, bootstrap_mean
+from carsim.text import count, shortened
 from carsim.trace.precision import Precision
 
 SYNTHETIC: Final = "synthetic (published marginals)"
@@ -29,6 +30,9 @@ SYNTHETIC: Final = "synthetic (published marginals)"
 
 STATED: Final = "stated, not captured"
 """Name of what :mod:`carsim.trace.stated` makes, in every output."""
+
+OWN_DECISIONS: Final = "own decisions"
+"""Name of decisions that the user made, in every output."""
 
 Origin = Literal[
     "captured", "own decisions", "synthetic (published marginals)", "stated, not captured"
@@ -312,7 +316,7 @@ class TraceMeta(_Model):
             return SYNTHETIC
         if "stated" in self.content:
             return STATED
-        return "own decisions" if self.content.get("own_decisions") else "captured"
+        return OWN_DECISIONS if "own_decisions" in self.content else "captured"
 
     @property
     def made_up(self) -> str:
@@ -320,9 +324,14 @@ class TraceMeta(_Model):
         labels = {
             SYNTHETIC: f"{SYNTHETIC}, {self.content.get('synthetic')}",
             STATED: f"{STATED}: {self.content.get('stated')}",
-            "own decisions": str(self.content.get("own_decisions")),
+            OWN_DECISIONS: str(self.content.get("own_decisions") or OWN_DECISIONS),
         }
         return labels.get(self.origin, "")
+
+    @property
+    def method(self) -> str:
+        """Name of decoding with these decisions, in tables: the user's label, or the rule's."""
+        return shortened(self.made_up) if self.origin == OWN_DECISIONS else self.rule.method
 
     @property
     def never_replays(self) -> bool:
@@ -353,8 +362,8 @@ class TraceMeta(_Model):
             return ""
         n_clips = self.quality.n_clips
         return (
-            f", loss {self.quality.loss.text(' nats a token')} over dense on {n_clips} "
-            f"clip{'s' * (n_clips > 1)} (teacher-forced)"
+            f", loss {self.quality.loss.text(' nats a token')} over dense on "
+            f"{count(n_clips, 'clip')} (teacher-forced)"
         )
 
     @model_validator(mode="after")

@@ -5,6 +5,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from carsim.errors import InputError
+from carsim.text import closest
 
 LOCAL = Path("traces")
 """Where names are looked up first, in the working directory."""
@@ -51,10 +52,12 @@ def trace_path(name_or_path: str | Path, beside: Path = Path()) -> Path:
                 return named
     if is_folder:
         return path  # opening it says what it is
+    shipped = shipped_traces()
+    guess = closest(name, [*shipped, *(local.stem for local in traces_in(LOCAL))])
     raise InputError(
         name if name.isprintable() and name else repr(name),
         "is neither a trace file nor the name of a trace",
-        f"shipped are {', '.join(shipped_traces()) or 'none'}",
+        f"{guess}shipped are {', '.join(shipped) or 'none'}",
     )
 
 

@@ -24,6 +24,7 @@ import numpy as np
 
 from carsim.errors import InputError
 from carsim.policy import Dense
+from carsim.text import count
 from carsim.trace.assumed import TWIN, Assumptions, check_range
 from carsim.trace.copula import agreement_of, correlation_of_agreement
 from carsim.trace.file import Trace, filed, unscored
@@ -134,7 +135,8 @@ class Stated:
         _check_size("--frames", frames * model.video.tokens_per_frame, model, batch)
         if self.replay is not None:
             return self._replays(model, batch, frames, self.replay)
-        label = f"dense decoding of {frames} frames of {model.video.tokens_per_frame} tokens"
+        label = f"dense decoding of {count(frames, 'frame')} of "
+        label += count(model.video.tokens_per_frame, "token")
         return _dense(self._meta(model, batch, frames, label))
 
     def _text(self, model: "Model", batch: int) -> Trace:
@@ -147,12 +149,12 @@ class Stated:
             and_more = "" if prompt > most else f" and {tokens:,} more"
             raise InputError(
                 "--tokens" if and_more else "--prompt",
-                f"a prompt of {prompt:,} tokens{and_more} is longer than the context of "
+                f"a prompt of {count(prompt, 'token')}{and_more} is longer than the context of "
                 f"{model.name}, {most:,} tokens",
                 "shorten the text, or change model.context",
             )
         _check_size("--tokens", tokens, model, batch)
-        label = f"dense decoding of {tokens} tokens after a prompt of {prompt}"
+        label = f"dense decoding of {count(tokens, 'token')} after a prompt of {prompt}"
         meta = self._meta(model, batch, 1, label)
         changes = {
             "tokens_per_frame": tokens,
@@ -260,5 +262,7 @@ def _check_whole(place: str, value: int, least: int) -> None:
 def _check_size(place: str, steps: int, model: "Model", batch: int) -> None:
     most = min(MOST_STEPS, MOST_DECISIONS // (model.body.n_layers * batch))
     if steps > most:
-        problem = f"{steps:,} steps are more than the limit of {most:,} for a batch of {batch}"
+        problem = (
+            f"{count(steps, 'step')} are more than the limit of {most:,} for a batch of {batch}"
+        )
         raise InputError(place, problem, "ask for less")

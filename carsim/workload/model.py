@@ -35,13 +35,19 @@ class Precision(Section):
 
     bits: Bits = Field(description="decimals for a mean, such as 3.5 where precisions are mixed")
     group: PositiveInt | None = Field(None, description="elements that share a scale; absent: none")
-    scale_bits: NonNegativeInt = Field(0, description="bits of the scale of a group")
+    scale_bits: NonNegativeInt = Field(
+        0, description="bits of the scale of a group, such as 16; a group needs it"
+    )
     zero_bits: NonNegativeInt = Field(0, description="bits of the zero point of a group")
 
     @model_validator(mode="after")
     def _scales_need_a_group(self) -> "Precision":
         if self.group is None and (self.scale_bits or self.zero_bits):
             raise FieldError("", "scale_bits and zero_bits need a group", "add 'group', say 128")
+        if self.group is not None and not self.scale_bits:
+            problem = f"a group of {self.group} has a scale, of which no bits are counted"
+            cure = "add 'scale_bits', usually 16, and 'zero_bits' where there is a zero point"
+            raise FieldError("scale_bits", problem, cure)
         return self
 
     @property

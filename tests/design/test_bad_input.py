@@ -148,6 +148,13 @@ def test_what_does_not_belong_is_named_with_what_does(
         ("energy.mac_pj.int8.value=5", " energy.mac_pj.int8.value", "interval, 0.3 to 3.7"),
         ("machine.vector.lanes=10000000000", " machine.vector.lanes", "1000000000"),
         ("model.kv={bits: 4, scale_bits: 16}", " model.kv", "need a group"),
+        ("model.weights={bits: 4, group: 128}", " model.weights", "add 'scale_bits', usually 16"),
+        (
+            "model.kv={bits: 4, group: 64, zero_bits: 4}",
+            " model.kv",
+            "of which no bits are counted",
+        ),
+        ("model.weights={bits: 4, group: 32, scale_bits: 0}", " model.weights", "add 'scale_bits'"),
     ],
 )
 def test_an_override_is_named_as_it_was_given(

@@ -65,6 +65,7 @@ def test_a_continuous_axis_is_cut_by_shares():
         ({"axes": {"x": {"choice": {}}}}, "has no choices"),
         ({"axes": {"limit": {"choice": {"a": {}}}}}, "is the name of a column of results"),
         ({"axes": {"point": {"choice": {"a": {}}}}}, "is the name of a column of results"),
+        ({"axes": {"knee": {"choice": {"a": {}}}}}, "is the name of a column of results"),
         ({"axes": {"x": {"choice": {"a": {"machine.kores": 1}}}}}, "did you mean 'cores'?"),
         ({"axes": {"x": {"choice": {"a": 1}}}}, "choice.a: got 1; give {PATH: VALUE, ...}"),
         (

@@ -1,7 +1,9 @@
 """Decisions and statistics: every approximation says that it is one."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -356,3 +358,57 @@ def test_decisions_drawn_independently_follow_their_generator() -> None:
 
     assert drawn(1) == drawn(1)
     assert len({drawn(seed) for seed in range(4)}) == 4
+
+
+SCORES = np.array([0.01, 0.3, -1.0])
+
+
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [
+        (SCORES, "float64"),
+        (np.array([0.0, 1.0, 0.0]), "float64"),
+        (np.array([0.0, np.nan, 0.0]), "float64"),
+        (np.array([0, 2, 0]), "2"),
+        (np.array([0, -1, 0], np.int8), "-1"),
+        (np.array(["", "False", ""]), "<U5"),
+        (np.array([None, 1, 0], object), "object"),
+        (np.array([0, 1j, 0]), "complex128"),
+    ],
+)
+def test_only_truth_values_are_decisions(values: Any, says: str) -> None:
+    """A score that is cast to bool is True: every step would replay."""
+    base = make_trace()
+    array = np.zeros(base.replay.shape, values.dtype)
+    array[5, 0, :3] = values
+    with pytest.raises(InputError, match=re.escape(says)) as error:
+        Trace.from_decisions(array, base, "an idea")
+    assert "bool" in str(error.value)
+    with pytest.raises(InputError, match=re.escape(says)):
+        replace(base, replay=array)
+    with pytest.raises(InputError, match=re.escape(says)):
+        Decisions(array, "captured", "made up")
+    with pytest.raises(InputError, match=re.escape(says)):
+        replay_ratio(array, 4)
+
+
+@pytest.mark.parametrize("dtype", [bool, np.int8, np.uint8, np.int64])
+def test_zeros_and_ones_are_decisions_of_any_whole_type(dtype: Any) -> None:
+    base = make_trace()
+    wanted = np.zeros(base.replay.shape, bool)
+    wanted[5::2] = True
+    for made in (
+        Trace.from_decisions(wanted.astype(dtype), base, "an idea"),
+        Trace.from_decisions(wanted.astype(dtype).tolist(), base, "an idea"),
+        replace(base, replay=wanted.astype(dtype)),
+    ):
+        assert made.replay.dtype == bool
+        np.testing.assert_array_equal(captured(made).replay, wanted)
+
+
+@pytest.mark.parametrize("label", ["", "  ", None, 3])
+def test_own_decisions_need_a_label(label: Any) -> None:
+    """Without one they would count as captured."""
+    base = make_trace()
+    with pytest.raises(InputError, match="label"):
+        Trace.from_decisions(np.zeros_like(base.replay), base, label)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from carsim.decoder.content.extra import need
 from carsim.errors import InputError
+from carsim.text import choose
 
 FRAME_PIXELS = 64
 """Height and width of a frame."""
@@ -89,7 +90,9 @@ class Clip:
         """
         if self.photo not in (*PHOTOS, DIGITS):
             raise InputError(
-                f"clip photo {self.photo!r}", "unknown", f"one of {', '.join((*PHOTOS, DIGITS))}"
+                f"clip photo {self.photo!r}",
+                "unknown",
+                choose(self.photo, (*PHOTOS, DIGITS), "one of"),
             )
         if self.motion not in get_args(Motion):
             raise InputError(

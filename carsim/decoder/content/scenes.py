@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from carsim.decoder.content.tokens import TOKENS_PER_FRAME, Tokens
 from carsim.errors import InputError
+from carsim.text import choose
 from carsim.trace.npz import NpzArchive
 
 _PACES = ((0.9, "still"), (0.65, "slow"), (0.4, "lively"), (0.0, "fast"))
@@ -34,7 +35,9 @@ def load_scene(path: Path, name: str, n_frames: int, n_codes: int) -> Tokens:
     archive = NpzArchive(path)
     if name not in archive.headers:
         raise InputError(
-            f"scene {name!r}", f"is not in {path}", f"one of {', '.join(sorted(archive.headers))}"
+            f"scene {name!r}",
+            f"is not in {path}",
+            choose(name, sorted(archive.headers), "one of"),
         )
     header = archive.headers[name]
     if header.dtype.kind not in "iu" or header.shape[1:] != (TOKENS_PER_FRAME,):
