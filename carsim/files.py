@@ -116,6 +116,18 @@ def remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
+def make_folder(path: Path) -> None:
+    """Make a folder, unless it is there.
+
+    Raises:
+        InputError: It cannot be made, or a file has its name.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise unwritable(path, error) from None
+
+
 def write_whole(path: Path, write: Callable[[Path], object]) -> None:
     """Write a file beside its place, and put it there when it is complete.
 

@@ -5,23 +5,18 @@ a cure beside them.
 """
 
 import warnings
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
-    GetCoreSchemaHandler,
-    GetJsonSchemaHandler,
     SerializerFunctionWrapHandler,
     ValidationError,
-    ValidatorFunctionWrapHandler,
-    WrapValidator,
     model_serializer,
     model_validator,
 )
-from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from carsim.errors import IgnoredKeyWarning
 from carsim.text import choose, closest, count
@@ -211,53 +206,3 @@ def _path(location: tuple[int | str, ...], raw: Any, *, is_missing: bool) -> lis
 
 def _key(part: str) -> str:
     return part if part.isprintable() and 0 < len(part) <= 60 else shown(part)
-
-
-def by_kind(base: type[Section], registry: Mapping[str, type[Section]]) -> WrapValidator:
-    """Annotation of a field that holds a section of any kind of a registry.
-
-    Instances are taken as they are; mappings may name a kind that was added to the registry later.
-
-    Args:
-        base: Class of all kinds.
-        registry: Kinds by name; those in it now are the field's own union.
-    """
-    shipped = frozenset(registry)
-
-    def of_kind(value: Any, of_shipped: ValidatorFunctionWrapHandler) -> Any:
-        if isinstance(value, base):
-            return value
-        kind = value.get("kind") if isinstance(value, dict) else None
-        added = registry.get(kind) if isinstance(kind, str) and kind not in shipped else None
-        return added.model_validate(value) if added else of_shipped(value)
-
-    return WrapValidator(of_kind)
-
-
-class OneOf:
-    """Annotation of a text that names a kind of a registry: looked up when a design is read.
-
-    A kind added to the registry is known to designs, to their JSON schema and to error messages.
-
-    Args:
-        names: The registry.
-    """
-
-    def __init__(self, names: Collection[str]) -> None:
-        self._names = names
-
-    def __get_pydantic_core_schema__(self, _: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return core_schema.no_info_after_validator_function(self._check, handler(str))
-
-    def __get_pydantic_json_schema__(
-        self, schema: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> dict[str, Any]:
-        return {**handler(schema), "enum": list(self._names)}
-
-    def _check(self, name: str) -> str:
-        if name in self._names:
-            return name
-        expected = ", ".join(repr(each) for each in self._names)
-        raise PydanticCustomError(
-            "literal_error", "Input should be {expected}", {"expected": expected}
-        )

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MOST_ROWS = 40
-"""Longer fronts are shown evenly thinned out; the CSV holds all of them."""
+"""Longer fronts are shown evenly thinned out; JSON and CSV hold all of them."""
+
+FILE = "pareto.csv ('carsim pareto --out')"
 
 BROKEN = 12
 """Characters of a line to which names of columns are broken where room is short."""
@@ -38,21 +40,27 @@ BROKEN = 12
     multiple=True,
     help="What points have to meet beside the study's constraints, say 'dsp <= 2000'.",
 )
+@click.option(
+    "--out",
+    metavar="FOLDER",
+    help="Also write pareto.csv there and, for two objectives and more, a figure.",
+)
 @FIGURES
 @JSON
 def pareto(
     folder: str,
     objectives: tuple[str, ...],
     constraints: tuple[str, ...],
+    out: str | None,
     figures: str | None,
     as_json: bool,
 ) -> None:
     """Show which points of DIR no other point beats in everything.
 
     The knee is the point on the front that is nearest to the best of every objective, each scaled
-    from the best to the worst of the front. Also writes DIR/pareto.csv and, for two objectives and
-    more, a figure beside it. Points that do not fit or were refused do not count; of points that
-    are alike in every metric, as one core is under all mappings, the first is shown.
+    from the best to the worst of the front. Points that do not fit or were refused do not count; of
+    points that are alike in every metric, as one core is under all mappings, the first is shown.
+    Nothing is written without --out.
     """
     from importlib.metadata import version
 
@@ -63,9 +71,11 @@ def pareto(
     from carsim.explore.pareto import feasible, parse_objectives
     from carsim.explore.pareto import pareto as front_of
     from carsim.explore.store import open_store
-    from carsim.files import write_whole
+    from carsim.files import make_folder, write_whole
     from carsim.metrics.columns import csv_text
 
+    if figures and out is None:
+        raise InputError("--figures", "has nowhere to write", "add --out FOLDER")
     with open_store(folder) as store:
         meta, frame = store.meta(), frame_of(store)
     wanted = parse_objectives(objectives) if objectives else json.loads(meta["objectives"])
@@ -74,15 +84,19 @@ def pareto(
         raise InputError(folder, "the study names no objectives", cure)
     conditions = [*json.loads(meta["constraints"]), *constraints]
     front = front_of(frame, wanted, conditions)
-    files = ["pareto.csv"]
-    write_whole(Path(folder) / "pareto.csv", lambda path: path.write_text(csv_text(front), "utf-8"))
-    if len(wanted) > 1:
+    files = []
+    if out is not None:
+        make_folder(Path(out))
+        files.append("pareto.csv")
+        table = csv_text(front)
+        write_whole(Path(out) / "pareto.csv", lambda path: path.write_text(table, "utf-8"))
+    if out is not None and len(wanted) > 1:
         from carsim.report.figures.draw import save
         from carsim.report.figures.pareto import pareto_plot
 
         plot = pareto_plot(meta["name"], feasible(frame, conditions), front, wanted)
         name, file_format = f"pareto.{figures or 'png'}", figures or "png"
-        write_whole(Path(folder) / name, lambda path: save(plot, path, file_format))
+        write_whole(Path(out) / name, lambda path: save(plot, path, file_format))
         files.append(name)
     same_code = meta.get("code") == code_sha256()
     if as_json:
@@ -103,7 +117,8 @@ def pareto(
         say(f"The points were evaluated by carsim {meta['version']}; this is {own}.")
     elif not same_code:
         say(f"The points were evaluated by other code of carsim {own}.")
-    say(f"Written to {folder}: {', '.join(files)}")
+    if out is not None:
+        say(f"Written to {out}: {', '.join(files)}")
 
 
 def records(frame: "pd.DataFrame") -> Any:
@@ -164,11 +179,11 @@ def print_front(
     title = f"{name}: {len(front):,} of {count(ok, 'point')} that fit {verb} on the front"
     notes = []
     if len(shown) < len(front):
-        notes.append(f"{len(shown)} of {len(front):,} are shown; pareto.csv holds all of them.")
+        notes.append(f"{len(shown)} of {len(front):,} are shown; {FILE} holds all of them.")
     if note := origin_note(frame):
         notes.append(note)
     if left_out := [column for column in cells if column not in kept]:
-        notes.append(f"Also in pareto.csv: {', '.join(left_out)}.")
+        notes.append(f"Also in {FILE}: {', '.join(left_out)}.")
     show(console, [Text(title, style="bold"), table, *notes])
 
 

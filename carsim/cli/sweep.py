@@ -64,13 +64,13 @@ def sweep(
 
     from carsim.cli.console import say
     from carsim.explore.frame import export
-    from carsim.explore.store import open_folder
+    from carsim.explore.store import open_folder, open_store
     from carsim.explore.study import load_study
     from carsim.explore.sweep import fill
 
     loaded = load_study(study)
     folder = Path(out)
-    with open_folder(folder) as store:
+    with open_store(folder) if only_export else open_folder(folder) as store:
         done = None
         if not only_export:
             with sweep_progress(loaded.name) as tell:

@@ -2,7 +2,7 @@
 
 from typing import Any, ClassVar
 
-from pydantic import Field, SerializeAsAny, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from carsim.design.machine import Placement
 from carsim.memory.section import Memory
@@ -33,7 +33,7 @@ class Board(GrownSection):
         None, description="part number of the device; absent: what its technology says"
     )
     fabric_clock_mhz: ClockMhz = Field(description="clock of the design's fabric")
-    technology: SerializeAsAny[TechnologySection] = Field(
+    technology: TechnologySection = Field(
         DefaultTechnology(), description="what designs are built in"
     )
     lut: PositiveInt | None = Field(None, description="an FPGA needs it")

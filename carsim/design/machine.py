@@ -5,6 +5,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from carsim.mapping import MAPPINGS
+from carsim.registry import OneOf
 from carsim.replay import Point
 from carsim.schedule import Registers
 from carsim.section import (
@@ -12,7 +13,6 @@ from carsim.section import (
     GrownSection,
     NonNegativeFloat,
     NonNegativeInt,
-    OneOf,
     PositiveInt,
     Section,
 )

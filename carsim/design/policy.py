@@ -7,9 +7,10 @@ from pydantic import Field, WithJsonSchema, field_serializer, field_validator
 
 from carsim.policy import Attention as Attention
 from carsim.policy import Dense, Streaming
+from carsim.registry import OneOf
 from carsim.replay import Scope
 from carsim.schedule import BASELINE, DEFAULT, SCHEDULES
-from carsim.section import MOST, FieldError, GrownSection, OneOf, Section
+from carsim.section import MOST, FieldError, GrownSection, Section
 from carsim.yaml_file import shown
 
 Schedule = Annotated[str, OneOf(SCHEDULES)]

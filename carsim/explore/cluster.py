@@ -53,7 +53,7 @@ class Cluster(workers.Workers):
             raise InputError(self._place, "the scheduler has no workers", "start some first")
         super().__init__(study)
         try:
-            self._client.register_plugin(_HandOver(self.job, *workers.jobs[self.job]), self.job)
+            self._client.register_plugin(_HandOver(self.job, workers.jobs[self.job]), self.job)
         except (ImportError, AttributeError) as error:
             self._client.close()
             problem = f"a worker cannot run this carsim ({error})"
@@ -103,15 +103,15 @@ def _hush() -> None:
 
 
 class _HandOver(WorkerPlugin):  # type: ignore[misc] # Dask is not typed
-    """Hands a study to a worker."""
+    """Hands a job to a worker."""
 
-    def __init__(self, job: str, study: Study, code: str) -> None:
-        self.job, self.study, self.code = job, study, code
+    def __init__(self, name: str, job: workers.Job) -> None:
+        self.name, self.job = name, job
 
     def setup(self, worker: Any) -> None:
         """Runs in a worker when it starts, or when the plugin comes."""
-        workers.jobs[self.job] = self.study, self.code
+        workers.jobs[self.name] = self.job
 
     def teardown(self, worker: Any) -> None:
         """Runs in a worker when the plugin goes."""
-        workers.jobs.pop(self.job, None)
+        workers.jobs.pop(self.name, None)

@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from carsim.environment import has_parquet
-from carsim.explore.metrics import RESULT_COLUMNS
+from carsim.explore.metrics import OUTCOME
 from carsim.explore.store import Store
 from carsim.files import write_whole
-from carsim.metrics import METRICS
 from carsim.metrics.columns import csv_text
 from carsim.text import count, shortened
 from carsim.trace.meta import SYNTHETIC
@@ -37,29 +36,29 @@ def frame_of(store: Store) -> "pd.DataFrame":
 
     Columns: ``point`` (place in the study), one per axis by its name, ``status`` (``ok``,
     ``misfit``, ``invalid``, ``failed``), ``reason`` and ``seconds`` that the evaluation took, and
-    the metrics of :data:`carsim.metrics.METRICS`. Missing numbers are NaN; an axis whose
-    values are lists or mappings, or text beside numbers, holds them as JSON.
+    the metrics of :data:`carsim.metrics.METRICS`, those from outside included. Missing numbers are
+    NaN; an axis whose values are lists or mappings, or text beside numbers, holds them as JSON.
     """
     import pandas as pd
 
     axes = json.loads(store.meta()["axes"])
     ordinals, points = [], []
     blocks = []
-    stored = store.cells()
+    columns, stored = store.columns, store.cells()
     with _no_garbage():
         while rows := list(islice(stored, BLOCK)):
             ordinals += [ordinal for ordinal, _, _ in rows]
             points += [values for _, values, _ in rows]
-            blocks.append(_block([cells for _, _, cells in rows]))
-    columns: dict[str, list[Any]] = {"point": ordinals}
+            blocks.append(_block([cells for _, _, cells in rows], columns))
+    points_and_axes: dict[str, list[Any]] = {"point": ordinals}
     for axis in axes:
         cells = [values[axis] for values in points]
         kinds = {type(cell) for cell in cells}
         if kinds & {list, dict} or (len(kinds) > 1 and not kinds <= {int, float}):
             cells = [cell if isinstance(cell, str) else json.dumps(cell) for cell in cells]
-        columns[axis] = cells
-    results = pd.concat(blocks or [_block([])], ignore_index=True)
-    return pd.concat([pd.DataFrame(columns), results], axis="columns")
+        points_and_axes[axis] = cells
+    results = pd.concat(blocks or [_block([], columns)], ignore_index=True)
+    return pd.concat([pd.DataFrame(points_and_axes), results], axis="columns")
 
 
 @contextmanager
@@ -74,13 +73,13 @@ def _no_garbage() -> Iterator[None]:
             gc.enable()
 
 
-def _block(results: Sequence[Sequence[Any]]) -> "pd.DataFrame":
+def _block(results: Sequence[Sequence[Any]], columns: Sequence[str]) -> "pd.DataFrame":
     """Some results; what none of them has is a missing number."""
     import pandas as pd
 
-    columns = zip(*results, strict=True) if results else ((),) * len(RESULT_COLUMNS)
-    frame = pd.DataFrame(dict(zip(RESULT_COLUMNS, map(list, columns), strict=True)))
-    empty = [name for name in METRICS if frame[name].isna().all()]
+    cells = zip(*results, strict=True) if results else ((),) * len(columns)
+    frame = pd.DataFrame(dict(zip(columns, map(list, cells), strict=True)))
+    empty = [name for name in columns[len(OUTCOME) :] if frame[name].isna().all()]
     return frame.astype(dict.fromkeys(empty, "float64"))
 
 

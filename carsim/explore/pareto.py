@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from carsim.errors import InputError
 from carsim.explore.expression import Expression
-from carsim.explore.metrics import check_metric, direction_of
+from carsim.explore.metrics import direction_of
 from carsim.metrics import METRICS
 from carsim.text import closest, count
 
@@ -98,7 +98,7 @@ def parse_objectives(texts: Sequence[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for text in texts:
         name, colon, better = text.partition(":")
-        check_metric(name, f"objective {name}")
+        METRICS.find(name, f"objective {name}")
         if name in found:
             raise InputError(f"objective {name}", "is named twice", "name it once")
         found[name] = better if colon else direction_of(name)

@@ -15,7 +15,7 @@ from carsim.design.load import PRESET_PATHS
 from carsim.errors import InputError
 from carsim.explore.axis import PSEUDO_PATHS, VIDEO_PATHS, Axis, parse_axis
 from carsim.explore.expression import Expression
-from carsim.explore.metrics import RESULT_COLUMNS, check_metric, direction_of
+from carsim.explore.metrics import direction_of, result_columns
 from carsim.explore.quality import Quality, load_quality
 from carsim.files import read_text
 from carsim.metrics import METRICS
@@ -262,11 +262,11 @@ def _check_names(study: Study, place: str) -> None:
         for name in sorted(each.names - axes):
             field_value(study.base, name, f"{place}: $.filters")
     for metric in study.objectives:
-        check_metric(metric, f"{place}: $.objectives")
+        METRICS.find(metric, f"{place}: $.objectives")
     for each in study.constraints:
         for name in sorted(each.names - axes - set(METRICS)):
             if "." not in name:
-                check_metric(name, f"{place}: $.constraints")
+                METRICS.find(name, f"{place}: $.constraints")
             field_value(study.base, name, f"{place}: $.constraints")
 
 
@@ -279,7 +279,7 @@ def _check_paths(study: Study, place: str) -> None:
         _check_path(study.base, dotted, f"{place}: $.set")
     for axis in study.axes:
         where = f"{place}: $.axes.{axis.name}"
-        if axis.name in ("point", "knee", *RESULT_COLUMNS):
+        if axis.name in ("point", "knee", *result_columns()):
             raise InputError(where, "is the name of a column of results", "call it otherwise")
         if axis.interval is not None and is_grid:
             cure = "sample by random or lhs, or list it"

@@ -33,6 +33,9 @@ from carsim.explore.code import code_sha256
 from carsim.explore.evaluate import Evaluator, Row
 from carsim.explore.points import Point
 from carsim.explore.study import Study
+from carsim.metrics import METRICS
+from carsim.registry import outside_kinds
+from carsim.yaml_file import shown
 
 BUDGET_S = 1.0
 """After about so long a task comes back with what it has finished."""
@@ -50,8 +53,34 @@ Result = tuple[Point, Row]
 Answer = tuple[list[Result], list[Point]]
 Stop = Callable[[], bool]
 
-jobs: dict[str, tuple[Study, str]] = {}
-"""In a worker: what it evaluates points of, and the code of the process that asks."""
+
+class Job(NamedTuple):
+    """What a worker evaluates points of.
+
+    Attributes:
+        study: The study.
+        code: Checksum of the code of the process that asks.
+        outside: Kinds from outside of the package that results depend on: (role, name).
+    """
+
+    study: Study
+    code: str
+    outside: frozenset[tuple[str, str]]
+
+
+def job_of(study: Study) -> Job:
+    """A job of this process: all metrics are needed, of other kinds those that the study names."""
+    texts = [study.text, *(each.model_dump_json() for each in study.designs.values())]
+    outside = {
+        (role, name)
+        for role, name in outside_kinds()
+        if role == METRICS.role or any(name in text for text in texts)
+    }
+    return Job(study, code_sha256(), frozenset(outside))
+
+
+jobs: dict[str, Job] = {}
+"""In a worker: the jobs that it works at."""
 
 _own = threading.local()
 
@@ -68,12 +97,16 @@ def evaluate_some(job: str, points: list[Point], budget_s: float) -> Answer:
         Results, and the points that are left.
 
     Raises:
-        InputError: This worker runs other code than the process that asks.
+        InputError: This worker runs other code than the process that asks, or lacks its kinds.
     """
-    study, code = jobs[job]
+    study, code, outside = jobs[job]
     if code != code_sha256():
         problem = f"the worker on {node()} runs other code of carsim"
         raise InputError("--scheduler", problem, "install the same on all machines")
+    if unknown := sorted(outside - outside_kinds()):
+        named = ", ".join(f"{role} {shown(name)}" for role, name in unknown)
+        cure = "register it in a module that the study's script imports, or use no workers (0)"
+        raise InputError(f"a worker on {node()}", f"knows no {named}", cure)
     evaluator: Evaluator | None = getattr(_own, "evaluator", None)
     if evaluator is None or evaluator.study is not study:
         evaluator = _own.evaluator = Evaluator(study)
@@ -103,7 +136,7 @@ class Workers:
     def __init__(self, study: Study) -> None:
         self.job = uuid4().hex
         self.study = study
-        jobs[self.job] = study, code_sha256()
+        jobs[self.job] = job_of(study)
 
     def submit(self, points: list[Point], budget_s: float) -> Future[Answer]:
         """Begin to evaluate points."""
@@ -170,7 +203,7 @@ class Processes(Workers):
         # Never a fork of this process, whose threads may hold locks; where there is a server of
         # forks, it has imported all that a worker needs once for all of them.
         processes = get_context("forkserver" if prepare() else "spawn")
-        arguments = (self.job, self.study, code_sha256())
+        arguments = (self.job, jobs[self.job])
         return ProcessPoolExecutor(
             count, mp_context=processes, initializer=_start, initargs=arguments
         )
@@ -354,9 +387,9 @@ def prepare() -> bool:
 # -------------------------------------------------------------------- private
 
 
-def _start(job: str, study: Study, code: str) -> None:
+def _start(name: str, job: Job) -> None:
     """Runs first in a worker: it finishes its task on Ctrl-C, and does not outlive its parent."""
-    jobs[job] = study, code
+    jobs[name] = job
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent: Any = parent_process()
 

@@ -1,12 +1,13 @@
 """The ``memories`` of a board, as users write them: standard, channels, capacity and ports."""
 
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
 from carsim.errors import InputError
 from carsim.memory.base import MemoryStandard
 from carsim.memory.table import STANDARDS, standard
+from carsim.registry import OneOf
 from carsim.section import (
     ClockMhz,
     FieldError,
@@ -133,7 +134,9 @@ class Memory(GrownSection):
 
     later: ClassVar[frozenset[str]] = frozenset({"timings"})
 
-    standard: str = Field(description="name of the standard, such as DDR4-2133")
+    standard: Annotated[str, OneOf(STANDARDS)] = Field(
+        description="name of the standard, such as DDR4-2133"
+    )
     timings: Timings | None = Field(None, description="of this part, instead of the standard's")
     channels: PositiveInt = Field(1, description="independent channels")
     channel_bits: PositiveInt = Field(64, description="data bits of one channel, without ECC")
@@ -184,7 +187,7 @@ class Memory(GrownSection):
 
     @model_validator(mode="after")
     def _timings_agree(self) -> "Memory":
-        if self.timings is not None and self.standard in STANDARDS:
+        if self.timings is not None:
             try:
                 _ = self.part
             except InputError as error:

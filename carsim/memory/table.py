@@ -4,19 +4,20 @@ import csv
 from collections.abc import Mapping
 from dataclasses import fields
 from importlib import resources
-from types import MappingProxyType
+from operator import attrgetter
 
-from carsim.errors import InputError
 from carsim.memory.base import MemoryStandard
 from carsim.memory.ddr import Ddr3, Ddr4, Ddr5
 from carsim.memory.gddr import Gddr6
 from carsim.memory.hbm import Hbm2, Hbm3
 from carsim.memory.lpddr import Lpddr4, Lpddr5
-from carsim.text import choose
+from carsim.registry import Registry
 
-FAMILIES: Mapping[str, type[MemoryStandard]] = {
-    kind.family: kind for kind in (Ddr3, Ddr4, Ddr5, Lpddr4, Lpddr5, Gddr6, Hbm2, Hbm3)
-}
+FAMILIES: Registry[type[MemoryStandard]] = Registry(
+    "memory family",
+    attrgetter("family"),
+    (Ddr3, Ddr4, Ddr5, Lpddr4, Lpddr5, Gddr6, Hbm2, Hbm3),
+)
 """Name in the table -> class."""
 
 
@@ -31,14 +32,13 @@ def _parse(row: Mapping[str, str]) -> MemoryStandard:
     return family(name=row["name"], source=row["source"], **values)  # type: ignore[arg-type]
 
 
-def _load() -> Mapping[str, MemoryStandard]:
+def _load() -> list[MemoryStandard]:
     """The whole table, in its order."""
     text = resources.files("carsim.memory").joinpath("standards.csv").read_text(encoding="utf-8")
-    rows = map(_parse, csv.DictReader(text.splitlines()))
-    return MappingProxyType({row.name: row for row in rows})
+    return [_parse(row) for row in csv.DictReader(text.splitlines())]
 
 
-STANDARDS: Mapping[str, MemoryStandard] = _load()
+STANDARDS: Registry[MemoryStandard] = Registry("DRAM standard", attrgetter("name"), _load())
 """Name -> row."""
 
 
@@ -51,11 +51,5 @@ def standard(name: str, density_gbit: int | None = None) -> MemoryStandard:
     >>> standard("DDR4-2400").trfc_ns, standard("DDR4-2400", density_gbit=4).trfc_ns
     (350, 260)
     """
-    if name not in STANDARDS:
-        raise InputError(
-            "DRAM standard",
-            f"unknown name {name!r}",
-            choose(name, STANDARDS),
-        )
-    row = STANDARDS[name]
+    row = STANDARDS.find(name, "DRAM standard")
     return row if density_gbit is None else row.with_density(density_gbit)

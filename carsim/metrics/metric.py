@@ -8,12 +8,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 
+from carsim.errors import InputError
 from carsim.text import quantity
 
 if TYPE_CHECKING:
     from carsim.design import Design
     from carsim.machine.result import RowResult
     from carsim.technology.fit import FitReport
+
+OTHER_COLUMNS = ("id", "ordinal", "point", "status", "reason", "seconds", "checksum", "knee")
+"""Columns of stores and frames that are no metrics."""
 
 Value = bool | int | float | str | None
 """A figure; None where there is none, such as a ratio whose denominator is zero."""
@@ -83,6 +87,12 @@ class Metric:
     better: Literal["higher", "lower"] | None
     value: Callable[["RowResult", Run | None], Value]
     of_design: bool = False
+
+    def __post_init__(self) -> None:
+        is_lower = self.name.isidentifier() and self.name == self.name.lower()
+        if not is_lower or self.name in OTHER_COLUMNS:
+            cure = f"take letters, digits and _, and none of {', '.join(OTHER_COLUMNS)}"
+            raise InputError(f"metric {self.name!r}", "is no name of a metric", cure)
 
     @property
     def heading(self) -> str:

@@ -1,15 +1,18 @@
 """The table of all metrics. Terminal, JSON, frames, CSV, pages and studies are renderings of it.
 
-To add a metric, add one row to the table: every output then has it.
+To add a metric, add one row to the table: every output then has it. One from outside is registered:
+``METRICS.register(Metric(...))``.
 """
 
 from collections.abc import Callable
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from carsim.machine.limits import cycles_by_limit
 from carsim.machine.simulate import LAYER_PHASES
 from carsim.metrics.metric import Metric, Run, Value
-from carsim.technology import TECHNOLOGIES
+from carsim.registry import Registry
+from carsim.technology import TECHNOLOGIES, Technology
 from carsim.units import GB
 
 if TYPE_CHECKING:
@@ -70,6 +73,12 @@ def _of_run(get: Callable[[Run], Value]) -> Get:
 
 def _count(name: str) -> Get:
     return _of_run(lambda run: run.fit.counts[name].used if name in run.fit.counts else None)
+
+
+def _resource(name: str, title: str) -> Metric:
+    meaning = f"{title[0].upper() + title[1:]} that the design takes"
+    count = _count(name)
+    return Metric(name, "", title, meaning, "sum over components", "lower", count, of_design=True)
 
 
 def _measured(row: "RowResult", run: Run | None) -> Value:
@@ -205,11 +214,7 @@ _ROWS = (
            "max(needed / available)", "lower",
            _of_run(lambda run: max(row.needed / max(row.available, 1) for row in run.fit.rows)),
            of_design=True),
-    *(
-        Metric(name, "", title, f"{title[0].upper() + title[1:]} that the design takes",
-               "sum over components", "lower", _count(name), of_design=True)
-        for name, title in RESOURCES.items()
-    ),
+    *(_resource(name, title) for name, title in RESOURCES.items()),
     Metric("memory_used_gb", "GB", "memory used",
            "Bytes that all external memories hold", "weights + KV + replay cache", "lower",
            _of_run(lambda run: sum(use.used_bytes for use in run.fit.memories) / GB),
@@ -256,8 +261,18 @@ _ROWS = (
 )
 # fmt: on
 
-METRICS: dict[str, Metric] = {metric.name: metric for metric in _ROWS}
+METRICS: Registry[Metric] = Registry("metric", attrgetter("name"), _ROWS)
 """Every metric by its name."""
+
+
+def _add_resources(technology: type[Technology]) -> None:
+    for name, resource in technology.resource_kinds.items():
+        if name not in METRICS:
+            RESOURCES[name] = resource.title
+            METRICS.register(_resource(name, resource.title))
+
+
+TECHNOLOGIES.follow(_add_resources)
 
 QUALITY = tuple(name for name in METRICS if name.startswith("quality_"))
 """Metrics that studies add to their points; runs do not have them."""

@@ -2,7 +2,7 @@
 
 A kind of attention is added by a file with a subclass of :class:`AttentionPolicy`, whose docstring
 has the contract, and a line in :data:`ATTENTION`. From outside of the package, an instance can be
-given wherever a policy is expected; for files that name its kind, add it to the dict. A policy that
+given wherever a policy is expected; for files that name its kind, register it there. A policy that
 reads the newest half of the context, and says so to the machine:
 
 >>> from typing import ClassVar, Literal
@@ -46,16 +46,11 @@ from carsim.policy.dense import Dense
 from carsim.policy.draft import Draft
 from carsim.policy.streaming import Streaming
 from carsim.policy.temp_cache import TempCache
-from carsim.section import by_kind
+from carsim.registry import Registry, by_kind, field_name
 
-ATTENTION: dict[str, type[AttentionPolicy]] = {
-    "dense": Dense,
-    "streaming": Streaming,
-    "temp_cache": TempCache,
-    "ann_ca": AnnCa,
-    "draft": Draft,
-    "ann": Ann,
-}
+ATTENTION: Registry[type[AttentionPolicy]] = Registry(
+    "attention policy", field_name, (Dense, Streaming, TempCache, AnnCa, Draft, Ann)
+)
 """Kinds of attention by the name that YAML and traces give them."""
 
 

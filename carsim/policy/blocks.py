@@ -7,6 +7,7 @@ A scorer is one class with a line in :data:`SCORERS`. Its instance is the state 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -20,6 +21,7 @@ from carsim.policy.search import (
     signatures,
     vector_bytes,
 )
+from carsim.registry import Registry
 
 MOST_UNION_BITS = 6
 """Of a signature whose union over a block is kept: 64 bits."""
@@ -69,9 +71,11 @@ class Scorer(ABC):
         cache: The cache of the decoding.
 
     Class attributes:
+        kind: Name in YAML.
         uses: Fields of the policy that mean something here, and to no other scorer.
     """
 
+    kind: ClassVar[str]
     uses: ClassVar[tuple[str, ...]]
 
     @abstractmethod
@@ -142,6 +146,8 @@ class _Vectors(Scorer):
 class Mean(_Vectors):
     """The mean of the keys: a block's score is the mean of its keys' scores."""
 
+    kind = "mean"
+
     def _gather(self, running: Array, key: Array) -> None:
         running += key
 
@@ -168,6 +174,7 @@ class MinMax(_Vectors):
     with the least.
     """
 
+    kind = "minmax"
     vectors = 2
 
     def _gather(self, running: Array, key: Array) -> None:
@@ -203,6 +210,7 @@ class Signatures(Scorer):
         unions: Of all blocks, uint64[L, B, KV, tables, blocks].
     """
 
+    kind = "lsh"
     uses = ("tables", "bits", "seed")
 
     def __init__(self, blocks: Blocks, cache: CacheShape) -> None:
@@ -239,7 +247,7 @@ class Signatures(Scorer):
         )
 
 
-SCORERS: Mapping[str, type[Scorer]] = {"mean": Mean, "minmax": MinMax, "lsh": Signatures}
+SCORERS: Registry[type[Scorer]] = Registry("scorer", attrgetter("kind"), (Mean, MinMax, Signatures))
 """Scorers by the name that YAML gives them."""
 
 

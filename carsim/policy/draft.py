@@ -41,7 +41,8 @@ from carsim.policy.base import (
 )
 from carsim.policy.blocks import MOST_UNION_BITS, SCORERS, BlockCost, Blocks, Scorer, of_scorer
 from carsim.policy.search import EXACT_BITS, Tables, best, grouped, most_runs, share_of
-from carsim.section import NonNegativeInt, OneOf
+from carsim.registry import OneOf
+from carsim.section import NonNegativeInt
 
 
 @dataclass(eq=False)

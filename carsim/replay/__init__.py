@@ -2,13 +2,14 @@
 
 A rule is added by a file with a subclass of :class:`ReplayRule`, whose docstring has the contract,
 and a line in :data:`RULES`. From outside of the package, an instance can be given wherever a rule
-is expected; for files that name its kind, add it to the dict. ``docs/kinds.md`` has an example.
+is expected; for files that name its kind, register it there. ``docs/kinds.md`` has an example.
 """
 
 from typing import TYPE_CHECKING, Annotated, Union
 
 from pydantic import Discriminator, SerializeAsAny
 
+from carsim.registry import Registry, by_kind, field_name
 from carsim.replay.base import (
     NO_WORK,
     DecoderShape,
@@ -31,9 +32,8 @@ from carsim.replay.decide import (
 )
 from carsim.replay.input_change import InputChange
 from carsim.replay.tas import Tas, TasForm, temporal_attention_score
-from carsim.section import by_kind
 
-RULES: dict[str, type[ReplayRule]] = {"tas": Tas, "input_change": InputChange}
+RULES: Registry[type[ReplayRule]] = Registry("replay rule", field_name, (Tas, InputChange))
 """Rules of replay by the name that YAML and traces give them."""
 
 if TYPE_CHECKING:

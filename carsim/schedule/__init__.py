@@ -1,5 +1,8 @@
 """Schedules: which core computes the MLP of each sequence that does not replay."""
 
+from operator import attrgetter
+
+from carsim.registry import Registry
 from carsim.schedule.base import REPLAYS, Registers, Schedule, slots_per_core
 from carsim.schedule.drs import Drs
 from carsim.schedule.pack import Pack
@@ -11,8 +14,10 @@ BASELINE = Static()
 DEFAULT = Drs()
 """What a design takes that names none."""
 
-SCHEDULES: dict[str, Schedule] = {each.kind: each for each in (BASELINE, DEFAULT, Pack())}
-"""Every kind by its name in YAML; add a kind here."""
+SCHEDULES: Registry[Schedule] = Registry(
+    "schedule", attrgetter("kind"), (BASELINE, DEFAULT, Pack())
+)
+"""Every kind by its name in YAML; a kind of the package is added here."""
 
 __all__ = [
     "BASELINE",

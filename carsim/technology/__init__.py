@@ -10,12 +10,11 @@
 * :mod:`carsim.technology.interval` - which of two designs is better, given what is uncertain.
 """
 
-from functools import reduce
-from operator import or_
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Union
 
-from pydantic import Field
+from pydantic import Discriminator, SerializeAsAny
 
+from carsim.registry import Registry, by_kind, field_name
 from carsim.technology.asic import Asic
 from carsim.technology.base import (
     Constant,
@@ -29,7 +28,7 @@ from carsim.technology.base import (
 from carsim.technology.fpga import Fpga
 from carsim.technology.versal import Versal
 
-TECHNOLOGIES: dict[str, type[Technology]] = {"fpga": Fpga, "versal": Versal, "asic": Asic}
+TECHNOLOGIES: Registry[type[Technology]] = Registry("technology", field_name, (Fpga, Versal, Asic))
 """Name in YAML -> kind. A new kind is one file and one line here."""
 
 DefaultTechnology = Fpga
@@ -38,9 +37,12 @@ DefaultTechnology = Fpga
 if TYPE_CHECKING:
     TechnologySection = Technology
 else:
-    TechnologySection = reduce(or_, TECHNOLOGIES.values())
-    if len(TECHNOLOGIES) > 1:
-        TechnologySection = Annotated[TechnologySection, Field(discriminator="kind")]
+    TechnologySection = Annotated[
+        Union[tuple(TECHNOLOGIES.values())],  # noqa: UP007
+        Discriminator("kind"),
+        by_kind(Technology, TECHNOLOGIES),
+        SerializeAsAny(),
+    ]
 
 __all__ = [
     "TECHNOLOGIES",

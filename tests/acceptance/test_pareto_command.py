@@ -2,19 +2,17 @@
 
 import json
 import shutil
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 import pandas as pd
 import pytest
 from click.testing import CliRunner, Result
-from explore_study import write_study
+from explore_study import as_older, write_study
 
 from carsim.cli import carsim
 from carsim.errors import InputError
 from carsim.explore.frame import frame_of
-from carsim.explore.store import STORE_FILE, open_store
+from carsim.explore.store import open_store
 from carsim.explore.study import load_study
 from carsim.explore.sweep import sweep
 from carsim.metrics import METRICS
@@ -50,8 +48,6 @@ def test_no_point_of_the_front_is_beaten_and_every_other_is(stored: Path) -> Non
     assert document["points"] == 18
     assert document["same_code"] is True
     front = pd.DataFrame(document["front"])
-    columns = ["point", *GOALS, "knee"]
-    pd.testing.assert_frame_equal(pd.read_csv(stored / "pareto.csv")[columns], front[columns])
     assert front["knee"].sum() == 1
     points = points_of(stored)
     figures = points[[name for name in METRICS if name in points]].map(repr)
@@ -61,7 +57,25 @@ def test_no_point_of_the_front_is_beaten_and_every_other_is(stored: Path) -> Non
         alike = (figures == figures.iloc[place]).all(axis=1)
         is_first = point["point"] == points[alike]["point"].min()
         assert (not beaten and is_first) == (point["point"] in set(front["point"]))
-    assert (stored / "pareto.png").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize("arguments", [(), ("--json",)])
+def test_nothing_is_written_unless_asked(stored: Path, arguments: tuple[str, ...]) -> None:
+    before = {path.name: path.stat().st_mtime_ns for path in stored.iterdir()}
+    assert "pareto" not in call(stored, *arguments).output.replace("carsim pareto", "")
+    assert {path.name: path.stat().st_mtime_ns for path in stored.iterdir()} == before
+    refused = call(stored, "--figures", "svg").exception
+    assert str(refused) == "--figures: has nowhere to write; add --out FOLDER"
+
+
+def test_the_front_is_written_where_it_is_asked_for(stored: Path) -> None:
+    out = stored / "some" / "where"
+    document = json.loads(call(stored, "--out", out, "--json").output)
+    front = pd.DataFrame(document["front"])
+    columns = ["point", *GOALS, "knee"]
+    pd.testing.assert_frame_equal(pd.read_csv(out / "pareto.csv")[columns], front[columns])
+    assert document["files"] == ["pareto.csv", "pareto.png"]
+    assert (out / "pareto.png").stat().st_size > 10_000
 
 
 def test_the_table_names_axes_objectives_and_knee(stored: Path) -> None:
@@ -70,12 +84,12 @@ def test_the_table_names_axes_objectives_and_knee(stored: Path) -> None:
     assert "toy study" in title
     assert head.split() == ["cores", "tau", "schedule", *GOALS]
     assert sum(line.split()[0] == "knee" for line in lines) == 1
-    assert lines[-1].endswith("pareto.csv, pareto.png")
     assert "evaluated by" not in output
 
 
 def test_a_figure_in_another_format(stored: Path) -> None:
-    assert "pareto.csv, pareto.svg" in call(stored, "--figures", "svg").output
+    output = call(stored, "--out", stored, "--figures", "svg").output
+    assert f"Written to {stored}: pareto.csv, pareto.svg" in " ".join(output.split())
     assert (stored / "pareto.svg").read_bytes().startswith(b"<?xml")
 
 
@@ -99,21 +113,21 @@ def test_one_objective_and_a_constraint_of_the_command_line(stored: Path) -> Non
     allowed = points[points["replay_eligible"] <= 0.5]
     best = allowed[allowed["latency_s"] == allowed["latency_s"].min()]
     assert [row["point"] for row in document["front"]] == best["point"].tolist()
-    assert document["files"] == ["pareto.csv"]
+    assert document["files"] == []
 
 
-def test_a_store_of_other_code_says_so_and_takes_no_further_points(stored: Path) -> None:
+def test_a_store_of_other_code_says_so_and_takes_no_further_points(
+    swept: Path, stored: Path
+) -> None:
     for key, value, message in (
         ("code", "other", "were evaluated by other code of carsim"),
         ("version", "0.0.1", "were evaluated by carsim 0.0.1; this is"),
     ):
-        with closing(sqlite3.connect(stored / STORE_FILE)) as store, store:
-            # As one without checksums; what is known of the study could not be changed otherwise.
-            store.execute("UPDATE meta SET value = ? WHERE key = ?", (value, key))
-            store.execute("UPDATE meta SET value = '1' WHERE key = 'schema'")
+        shutil.copytree(swept, stored, dirs_exist_ok=True)
+        as_older(stored, "3", **{key: value})
         assert message in call(stored).output
     document = json.loads(call(stored, "--json").output)
-    assert (document["same_code"], document["carsim_version"]) == (False, "0.0.1")
+    assert (document["same_code"], document["carsim_version"]) == (True, "0.0.1")
     study = load_study(write_study(stored.parent, objectives=GOALS))
     with pytest.raises(InputError, match="or run that version"):
         sweep(study, stored, workers=0)

@@ -18,7 +18,7 @@ from pathlib import Path
 import explore_poison
 import pandas as pd
 import pytest
-from explore_study import write_study
+from explore_study import as_older, write_study
 
 from carsim.errors import InputError
 from carsim.explore import workers
@@ -243,7 +243,7 @@ def test_workers_run_the_code_of_the_process_that_starts_them(tmp_path):
 
 
 def test_a_worker_of_other_code_is_refused(study, monkeypatch):
-    monkeypatch.setitem(workers.jobs, "job", (study, "other"))
+    monkeypatch.setitem(workers.jobs, "job", workers.Job(study, "other", frozenset()))
     with pytest.raises(InputError, match=r"runs other code of carsim; install the same"):
         workers.evaluate_some("job", make_points(study), 0.0)
 
@@ -308,7 +308,7 @@ def test_a_damaged_row_is_named_and_evaluated_again(tmp_path, study, swept, capl
         db.execute("UPDATE points SET latency_s = latency_s + 1 WHERE ordinal = 7")
         db.execute("UPDATE points SET ordinal = 99 WHERE ordinal = 3")
     assert sorted(finished_frame(tmp_path).point) == [n for n in range(18) if n not in (3, 7)]
-    assert "is damaged (point 7, point 99); the same sweep or search evaluates" in caplog.text
+    assert "is damaged (point 7, point 99); the same sweep or search mends it" in caplog.text
     assert len(caplog.records) == 1
     with open_folder(out) as store:
         assert fill(store, study, out=out, workers=0).evaluated == 2
@@ -338,24 +338,14 @@ def test_no_flipped_bit_changes_an_answer(tmp_path, study, swept, caplog):
     assert not any("\n" in text for text in refusals)
 
 
-def test_a_store_without_checksums_is_read_and_takes_no_more_points(tmp_path, study, swept):
+@pytest.mark.parametrize("schema", ["1", "2", "3"])
+def test_a_store_of_an_older_schema_is_read_and_takes_no_more_points(
+    tmp_path, study, swept, schema
+):
     out, frame = swept
-    with open_store(out) as store:
-        results = {ordinal: json.dumps(row) for ordinal, _, row in store.rows()}
-    with closing(sqlite3.connect(out / STORE_FILE)) as db, db:
-        db.execute(
-            "CREATE TABLE old AS SELECT id, ordinal, status, point, '' AS result FROM points"
-        )
-        db.executemany(
-            "UPDATE old SET result = ? WHERE ordinal = ?",
-            [(result, ordinal) for ordinal, result in results.items()],
-        )
-        db.execute("DROP TABLE points")
-        db.execute("ALTER TABLE old RENAME TO points")
-        db.execute("DELETE FROM meta WHERE key = 'checksum'")
-        db.execute("UPDATE meta SET value = '1' WHERE key = 'schema'")
+    as_older(out, schema)
     pd.testing.assert_frame_equal(finished_frame(tmp_path), frame)
-    with pytest.raises(InputError, match="has no checksums"):
+    with pytest.raises(InputError, match="is of an older format, which takes no more points"):
         sweep(study, out, workers=0)
 
 

@@ -1,15 +1,17 @@
 """Surroundings in which a command cannot do its work: one clear line, whatever is wrong."""
 
+import ctypes
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from io import StringIO
 from pathlib import Path
 
 import pytest
 from commands import Ended, call
-from explore_study import write_study
+from explore_study import interrupted, write_study
 from rich.console import Console
 
 import carsim
@@ -174,6 +176,53 @@ def test_what_may_not_be_entered_is_named(folder, closed, arguments):
     line = refusal(call(*(each.format(closed) for each in arguments), before=as_nobody))
     assert "closed/in" in line or "new" in line
     assert "make room" not in line
+
+
+READERS = (
+    ("pareto", "out", "--objective", "latency_s", "--json"),
+    ("pareto", "killed", "--objective", "latency_s", "--json"),
+    ("compare", "ran", "toy.yaml", "--trace", "toy.npz"),
+    ("trace", "info", "toy.npz"),
+)
+"""Commands that need nothing written; the first two give one answer."""
+
+
+def without_rights():
+    """Drop all capabilities: permissions of files then hold for the superuser, too."""
+    header, none = (ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)()
+    assert ctypes.CDLL(None).capset(header, none) == 0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="capabilities are Linux's")
+def test_readers_work_where_nothing_can_be_written(folder):
+    """Folders and files are read-only; a store has a left-over journal, or has none."""
+    sweep, run = COMMANDS["sweep"], (*COMMANDS["run"], "--out", "ran")
+    assert [call(*arguments).status for arguments in (sweep, run)] == [0, 0]
+    shutil.copytree("out", "killed")
+    interrupted(folder / "killed")
+    for path in (folder, *folder.rglob("*")):
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    before = listed(folder)
+    with tempfile.TemporaryDirectory() as elsewhere:
+        page = f"{elsewhere}/page.html"
+        read = {}
+        for arguments in (*READERS, ("report", "out", "--out", page)):
+            ended = call(*arguments, before=without_rights)
+            assert (ended.status, ended.finding) == (0, ""), ended
+            read.setdefault(arguments[1], ended.out)
+        assert read["out"] == read["killed"]
+        assert Path(page).exists()
+    for arguments in ((*READERS[0], "--out", "out"), ("report", "out"), (*sweep, "--export")):
+        assert "out" in refusal(call(*arguments, before=without_rights))
+    assert listed(folder) == before
+    for path in (folder, *folder.rglob("*")):
+        path.chmod(0o755)
+
+
+def listed(folder):
+    """All files of a folder, with their contents and the times at which they were written."""
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in files}
 
 
 def test_a_working_directory_that_is_gone_is_named(folder):

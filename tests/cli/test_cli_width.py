@@ -131,7 +131,13 @@ def test_a_front_shows_the_columns_there_is_room_for_and_all_in_a_pipe(lines):
     heads = next(line for line in piped if "mac_utilisation" in line).split()
     assert heads == ["cores", "tau", "schedule", *GOALS]
     assert "Also in pareto.csv" not in "".join(piped)
-    left_out = " ".join(narrow).partition("Also in pareto.csv: ")[2].partition(". ")[0].split(", ")
+    left_out = (
+        " ".join(narrow)
+        .partition("Also in pareto.csv ('carsim pareto --out'): ")[2]
+        .partition(". ")[0]
+        .rstrip(".")
+        .split(", ")
+    )
     assert left_out
     assert set(left_out) < {*GOALS, "machine.cores", "policy.tau", "policy.schedule"}
     few = lines("pareto swept --objective dsp:min --objective latency_s:min", 80)

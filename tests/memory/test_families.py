@@ -261,9 +261,7 @@ def test_density_changes_the_refresh_and_nothing_else() -> None:
 
 
 def test_what_the_table_lacks_is_refused_with_what_there_is() -> None:
-    with pytest.raises(InputError, match=r"unknown name 'DDR9'.*DDR4-2133.*HBM2-2000"):
+    with pytest.raises(InputError, match=r"no DRAM standard 'DDR9'.*DDR4-2133.*HBM2-2000"):
         standard("DDR9")
     with pytest.raises(InputError, match=r"DDR4-2133: got 3 Gbit; choose one of 2, 4, 8, 16"):
         standard("DDR4-2133", density_gbit=3)
-    with pytest.raises(TypeError):
-        STANDARDS["DDR4-2400"] = STANDARDS["DDR4-2133"]  # type: ignore[index]

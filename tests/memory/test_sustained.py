@@ -230,5 +230,5 @@ def test_the_command_prints_a_table_and_a_list_with_sources() -> None:
 
 def test_a_standard_has_to_be_named_and_known() -> None:
     assert "--standard is missing" in invoke("")
-    with pytest.raises(InputError, match=r"unknown name 'SDRAM'; choose one of"):
+    with pytest.raises(InputError, match=r"no DRAM standard 'SDRAM'; known are DDR3"):
         invoke("--standard SDRAM")

@@ -54,6 +54,7 @@ def test_a_schedule_from_outside_is_taken_for_one_of_its_sort(
         kind = "central"
 
     class Own(Central):
+        kind = "own"
         central = False
 
     outside: dict[str, Schedule] = {"central": Central(), "own": Own()}

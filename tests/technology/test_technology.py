@@ -1,13 +1,15 @@
 """The contract of a technology, of every kind and of one that is added from outside."""
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, ClassVar, Literal
+from collections.abc import Iterable, Iterator, Mapping
+from typing import ClassVar, Literal
 
 import pytest
 from strategies import CONSTANT, ENERGY, raw_design
 
 from carsim.design import Board, Design, Energy, load_design
 from carsim.errors import InputError
+from carsim.metrics import METRICS, Setting
+from carsim.metrics.table import RESOURCES
 from carsim.technology import (
     TECHNOLOGIES,
     Constant,
@@ -36,31 +38,32 @@ class Toy(Technology):
     leakage_w_per_mm2: Constant = Constant.model_validate(CONSTANT)
 
     resource_kinds: ClassVar[Mapping[str, Resource]] = {
-        "area": Resource("silicon", "mm2", "shrink machine.array")
+        "silicon": Resource("silicon", "mm2", "shrink machine.array")
     }
 
     def check_board(self, board: Board) -> None:
         pass
 
     def available(self, board: Board) -> Mapping[str, float]:
-        return {"area": self.area_mm2}
+        return {"silicon": self.area_mm2}
 
     def resources(self, design: Design) -> Resources:
         macs, lanes = design.machine.macs_per_cycle, design.machine.vector.lanes
-        return Resources({"arrays": {"area": 0.01 * macs}, "vector": {"area": 0.1 * lanes}})
+        return Resources({"arrays": {"silicon": 0.01 * macs}, "vector": {"silicon": 0.1 * lanes}})
 
     def warnings(self, design: Design, used: Resources) -> Iterable[str]:
         return ()
 
     def idle_power(self, design: Design, used: Resources) -> Iterable[IdlePower]:
-        yield IdlePower("leakage", "leakage", self.leakage_w_per_mm2, used.totals["area"])
+        yield IdlePower("leakage", "leakage", self.leakage_w_per_mm2, used.totals["silicon"])
 
 
-class ToyBoard(Board):
-    """A board whose YAML knows one kind more."""
-
-    if not TYPE_CHECKING:
-        technology: Toy
+@pytest.fixture(autouse=True)
+def registered() -> Iterator[None]:
+    """The toy in the registry, and its resource among the metrics."""
+    TECHNOLOGIES.register(Toy)
+    yield
+    del TECHNOLOGIES["toy"], METRICS["silicon"], RESOURCES["silicon"]
 
 
 def toy(area_mm2: float) -> Design:
@@ -71,7 +74,7 @@ def toy(area_mm2: float) -> Design:
     constants = {name: value for name, value in ENERGY.items() if "clock_uw" not in name}
     return design.model_copy(
         update={
-            "board": ToyBoard.model_validate(board),
+            "board": Board.model_validate(board),
             "energy": Energy.model_validate(constants),
         }
     )
@@ -81,11 +84,13 @@ def test_a_toy_from_outside_runs_through_fit_and_energy() -> None:
     design = toy(area_mm2=100.0)
     used = resources(design)
     report = check_fit(design, VIDEO)
-    assert report.counts == {"area": (used.totals["area"], 100.0)}
+    assert report.counts == {"silicon": (used.totals["silicon"], 100.0)}
+    setting = Setting(design, report)
+    assert METRICS["silicon"].of(None, setting) == used.totals["silicon"]
     assert report.rows[0].ok
     second = Activity(round(design.board.fabric_clock_mhz * 1e6), 0, 0, 0, {})
     (leakage,) = [p for p in energy(design, second, used).parts if p.component == "leakage"]
-    assert leakage.value_j == pytest.approx(used.totals["area"])
+    assert leakage.value_j == pytest.approx(used.totals["silicon"])
     assert leakage.idle
     small = check_fit(toy(area_mm2=0.5), VIDEO)
     assert "mm2 needed (vector " in small.misfits[0]
@@ -93,12 +98,12 @@ def test_a_toy_from_outside_runs_through_fit_and_energy() -> None:
     assert small.cures[0] == "shrink machine.array"
 
 
-@pytest.mark.parametrize("kind", [*TECHNOLOGIES, "toy"])
+@pytest.mark.parametrize("kind", [*SHIPPED, "toy"])
 def test_every_kind_keeps_the_contract(kind: str) -> None:
     design = toy(100.0) if kind == "toy" else load_design(SHIPPED[kind])
     technology = design.board.technology
     assert technology.kind == kind
-    assert isinstance(technology, TECHNOLOGIES.get(kind, Toy))
+    assert isinstance(technology, TECHNOLOGIES[kind])
     names, used = set(technology.resource_kinds), technology.resources(design)
     assert set(technology.available(design.board)) == names
     assert set(technology.counts(design.board, used)) == names
@@ -125,7 +130,10 @@ def test_boards_of_before_say_nothing_of_a_technology() -> None:
 @pytest.mark.parametrize(
     ("change", "line"),
     [
-        ("board.technology.kind=cmos", "should be one of 'fpga', 'versal', 'asic', got 'cmos'"),
+        (
+            "board.technology.kind=cmos",
+            "kind: no technology 'cmos'; known are fpga, versal, asic, toy",
+        ),
         ("board.technology.area=1", "kind: is missing; 'carsim config schema' lists the kinds"),
         ("board.technology={kind: fpga, area: 1}", "unknown key 'area'"),
         (
