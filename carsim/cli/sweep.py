@@ -1,6 +1,5 @@
 """``carsim sweep``: evaluate every point of a study, durably and on all cores."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -8,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from carsim.environment import library
 from carsim.errors import InputError
 
 if TYPE_CHECKING:
@@ -59,8 +59,10 @@ def sweep(
     """
     if scheduler is not None and workers is not None:
         raise InputError("--workers", "a Dask cluster has its own", "leave it or --scheduler out")
+    if scheduler is not None:
+        library("distributed", "--scheduler")
 
-    from carsim.cli.console import say
+    from carsim.cli.console import say, show_json
     from carsim.explore.frame import export
     from carsim.explore.store import open_folder
     from carsim.explore.study import load_study
@@ -84,7 +86,7 @@ def sweep(
         files = export(store, folder)
         counts = store.counts()
     if as_json:
-        click.echo(json.dumps(document(loaded.name, counts, done, out, files), indent=2))
+        show_json(document(loaded.name, counts, done, out, files))
     else:
         written = f"Written to {out}: {', '.join(files)}"
         say(*summary(loaded.name, counts, done), written)

@@ -22,6 +22,7 @@ from urllib.parse import quote, quote_plus
 
 import numpy as np
 
+from carsim.environment import library
 from carsim.errors import InputError
 from carsim.explore.axis import Axis
 from carsim.explore.code import code_sha256
@@ -236,11 +237,9 @@ def open_trials(
         InputError: Optuna is not installed, the study names no objectives, or the storage cannot be
             used.
     """
-    try:
-        import optuna
-    except ImportError:
-        cure = "pip install 'carsim[search]'"
-        raise InputError("carsim search", "needs Optuna, which is not installed", cure) from None
+    library("optuna", "search")
+    import optuna
+
     objectives = study.objectives
     if not objectives:
         place = f"study {study.name}: $.objectives"

@@ -27,7 +27,7 @@ from time import monotonic
 from typing import Any, NamedTuple
 from uuid import uuid4
 
-from carsim.environment import environment
+from carsim.environment import environment, library
 from carsim.errors import InputError
 from carsim.explore.code import code_sha256
 from carsim.explore.evaluate import Evaluator, Row
@@ -264,11 +264,9 @@ def start_crew(study: Study, workers: int | None, scheduler: str | None = None) 
         InputError: No scheduler there, no workers, or the extra ``cluster`` is not installed.
     """
     if scheduler is not None:
-        try:
-            from carsim.explore.cluster import Cluster
-        except ImportError:
-            place, cure = "--scheduler", "pip install 'carsim[cluster]'"
-            raise InputError(place, "needs Dask, which is not installed", cure) from None
+        library("distributed", "--scheduler")
+        from carsim.explore.cluster import Cluster
+
         return Crew(Cluster(study, scheduler))
     count = available_cores() if workers is None else workers
     return Crew(Processes(study, count) if count else Workers(study))
