@@ -4,15 +4,19 @@ import importlib
 import os
 import re
 import shlex
+import signal
 import sys
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from importlib.metadata import requires
 from pathlib import Path
 from typing import Any
 
 from carsim.errors import InputError
 from carsim.text import one_line
+
+SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGHUP") if hasattr(signal, name))
+"""What a terminal sends to all processes of a command at once."""
 
 LIBRARIES = {
     "amaranth": ("Amaranth", "rtl"),
@@ -50,6 +54,21 @@ def environment(wanted: Mapping[str, str]) -> Iterator[None]:
                 os.environ[name] = value
 
 
+def follow_parent() -> None:
+    """In a worker process: leave signals to its parent, and end when that does, however it ends."""
+    from multiprocessing import connection, parent_process
+
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
+    parent: Any = parent_process()
+
+    def leave() -> None:
+        connection.wait([parent.sentinel])
+        os._exit(1)
+
+    threading.Thread(target=leave, daemon=True).start()
+
+
 def library(module: str, place: str) -> Any:
     """Import a module that may be absent; called with all that a command needs before it works.
 
@@ -77,6 +96,8 @@ def install_command(extra: str) -> str:
     A checkout is installed again, with the extra. Elsewhere carsim's own origin is unknown: the
     command names the libraries, as the metadata of the installed package has them.
     """
+    from importlib.metadata import requires
+
     python, here = Path(sys.executable or "python"), Path.cwd()
     if python.is_relative_to(here):
         python = python.relative_to(here)

@@ -84,8 +84,10 @@ def main() -> None:
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="replace")  # a terminal that lacks a letter shows a ?
     pressed: list[int] = []
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, partial(_interrupt, pressed))
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):  # as far as there are these, and none ignores them
+        number = getattr(signal, name, None)
+        if number and signal.getsignal(number) in (signal.default_int_handler, signal.SIG_DFL):
+            signal.signal(number, partial(_interrupt, pressed))
     try:
         status = _status(pressed)
         if sys.stdout is not None:
@@ -107,7 +109,7 @@ def main() -> None:
 
 
 def _interrupt(pressed: list[int], number: int, _: FrameType | None) -> None:
-    """Ctrl-C, which libraries may turn into errors of their own (pydantic) or ignore."""
+    """Ctrl-C and its like, which libraries may turn into errors of their own (pydantic)."""
     pressed.append(number)
     raise KeyboardInterrupt
 
@@ -130,7 +132,7 @@ def _status(pressed: Sequence[int]) -> int:
         if not (pressed or isinstance(error, click.Abort | KeyboardInterrupt)):
             raise
         complain("interrupted; nothing was half-written")
-        return 130
+        return 128 + (pressed or [signal.SIGINT])[0]
     return status if isinstance(status, int) else 0
 
 

@@ -20,14 +20,14 @@ from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing
-from multiprocessing import connection, get_all_start_methods, get_context, parent_process
+from multiprocessing import get_all_start_methods, get_context
 from pathlib import Path
 from platform import node
 from time import monotonic
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from uuid import uuid4
 
-from carsim.environment import environment, library
+from carsim.environment import environment, follow_parent, library
 from carsim.errors import InputError
 from carsim.explore.code import code_sha256
 from carsim.explore.evaluate import Evaluator, Row
@@ -355,13 +355,6 @@ def prepare() -> bool:
 def _start(job: str, study: Study, code: str) -> None:
     """Runs first in a worker: it finishes its task on Ctrl-C, and does not outlive its parent."""
     jobs[job] = study, code
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    parent: Any = parent_process()
-
-    def leave_with_parent() -> None:
-        connection.wait([parent.sentinel])
-        os._exit(1)
-
-    threading.Thread(target=leave_with_parent, daemon=True).start()
+    follow_parent()
     # What is here now stays until the end: to look through it for garbage cost a point 8 %.
     gc.freeze()
