@@ -84,10 +84,11 @@ def main() -> None:
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="replace")  # a terminal that lacks a letter shows a ?
     pressed: list[int] = []
-    for name in ("SIGINT", "SIGTERM", "SIGHUP"):  # as far as there are these, and none ignores them
-        number = getattr(signal, name, None)
-        if number and signal.getsignal(number) in (signal.default_int_handler, signal.SIG_DFL):
-            signal.signal(number, partial(_interrupt, pressed))
+    numbers = (getattr(signal, name, None) for name in ("SIGINT", "SIGTERM", "SIGHUP"))
+    unless_ignored = (signal.default_int_handler, signal.SIG_DFL)
+    caught = [each for each in numbers if each and signal.getsignal(each) in unless_ignored]
+    for number in caught:
+        signal.signal(number, partial(_interrupt, pressed))
     try:
         status = _status(pressed)
         if sys.stdout is not None:
@@ -104,6 +105,8 @@ def main() -> None:
         _drop_output()
         complain(f"{place}: cannot be used ({error.strerror}); {cure}")
         status = InputError.exit_status
+    for number in caught:
+        signal.signal(number, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # there is nothing left to interrupt
     sys.exit(status)
 

@@ -65,7 +65,7 @@ RESULT = "result"
 IN_MEMORY = "memory"
 """In place of a storage's URL: trials are kept by this process alone."""
 
-ATTEMPTS = 8
+ATTEMPTS = 20
 COLLISIONS = ("already exists", "unique constraint", "duplicate", "locked")
 """Messages of databases whose tables another process is making; open them again then."""
 
