@@ -98,8 +98,11 @@ def main() -> None:
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="replace")  # a terminal that lacks a letter shows a ?
     pressed: list[int] = []
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, partial(_interrupt, pressed))
+    numbers = (getattr(signal, name, None) for name in ("SIGINT", "SIGTERM", "SIGHUP"))
+    unless_ignored = (signal.default_int_handler, signal.SIG_DFL)
+    caught = [each for each in numbers if each and signal.getsignal(each) in unless_ignored]
+    for number in caught:
+        signal.signal(number, partial(_interrupt, pressed))
     try:
         status = _status(pressed)
         if sys.stdout is not None:
@@ -116,12 +119,14 @@ def main() -> None:
         _drop_output()
         complain(f"{place}: cannot be used ({error.strerror}); {cure}")
         status = InputError.exit_status
+    for number in caught:
+        signal.signal(number, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # there is nothing left to interrupt
     sys.exit(status)
 
 
 def _interrupt(pressed: list[int], number: int, _: FrameType | None) -> None:
-    """Ctrl-C, which libraries may turn into errors of their own (pydantic) or ignore."""
+    """Ctrl-C and its like, which libraries may turn into errors of their own (pydantic)."""
     pressed.append(number)
     raise KeyboardInterrupt
 
@@ -144,7 +149,7 @@ def _status(pressed: Sequence[int]) -> int:
         if not (pressed or isinstance(error, click.Abort | KeyboardInterrupt)):
             raise
         complain("interrupted; nothing was half-written")
-        return 130
+        return 128 + (pressed or [signal.SIGINT])[0]
     return status if isinstance(status, int) else 0
 
 

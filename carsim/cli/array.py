@@ -1,6 +1,5 @@
 """``carsim array``: what one matrix product takes on one array, and what limits it."""
 
-import json
 import math
 from dataclasses import asdict, replace
 from fractions import Fraction
@@ -136,7 +135,9 @@ def array(
         "macs_done_over_possible": gemm.macs / (result.total_cycles * machine.macs_per_cycle),
     }
     if as_json:
-        click.echo(json.dumps(report | {"warning": warning}, indent=2))
+        from carsim.cli.console import show_json
+
+        show_json(report | {"warning": warning})
         return
 
     from carsim.cli.console import output_console, show

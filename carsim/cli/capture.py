@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     "--hf",
     metavar="FOLDER",
     type=click.Path(path_type=Path),
-    help="Drive the LLaMA-type Hugging Face checkpoint in this local folder; needs carsim[hf].",
+    help="Drive the LLaMA-type Hugging Face checkpoint in this local folder; needs the extra hf.",
 )
 @click.option(
     "--out",
@@ -98,7 +98,7 @@ def _capture_recipes(
 ) -> None:
     import time
 
-    from carsim.decoder.capture import References
+    from carsim.decoder.capture import References, check_needs
     from carsim.decoder.capture import capture as decode_recipe
     from carsim.decoder.recipe import parse_recipe
     from carsim.trace.npz import refuse_existing
@@ -106,8 +106,9 @@ def _capture_recipes(
 
     parsed = [(path, parse_recipe(read_mapping(path), path)) for path in recipes]
     targets = [out or path.parent / recipe.output for path, recipe in parsed]
-    for target in targets:
+    for (path, recipe), target in zip(parsed, targets, strict=True):
         refuse_existing(target, overwrite=overwrite)
+        check_needs(recipe, path.parent)
     references: References = {}
     for (path, recipe), target in zip(parsed, targets, strict=True):
         started = time.monotonic()
@@ -121,10 +122,14 @@ def _capture_recipes(
 def _calibrate(recipes: tuple[Path, ...], ratio: float, workers: int) -> None:
     from carsim.cli.console import say
     from carsim.decoder.calibrate import calibrate as search_tau
+    from carsim.decoder.capture import check_needs
     from carsim.decoder.recipe import parse_recipe
     from carsim.yaml_file import read_mapping
 
-    for path, recipe in [(path, parse_recipe(read_mapping(path), path)) for path in recipes]:
+    parsed = [(path, parse_recipe(read_mapping(path), path)) for path in recipes]
+    for path, recipe in parsed:
+        check_needs(recipe.model_copy(update={"quality": None}), path.parent)
+    for path, recipe in parsed:
         with progress_bar(recipe.name) as progress:
             found = search_tau(recipe, path.parent, ratio, workers=workers, progress=progress)
         say(

@@ -48,7 +48,7 @@ def compare(
     one, which is simulated on --trace, or without a trace as carsim run does.
     """
     stated = stated_of(trace_files, **options)
-    from carsim.cli.console import in_order, output_console, progress, show
+    from carsim.cli.console import in_order, output_console, progress, show, show_json
     from carsim.report.compare import compare as compare_runs
     from carsim.report.compare_words import sections
     from carsim.trace import load_trace
@@ -58,9 +58,7 @@ def compare(
         traces = [load_trace(file) for file in trace_files]
         found = compare_runs(first, second, traces=traces, stated=stated, allow_misfit=allow_misfit)
     if as_json:
-        import json
-
-        click.echo(json.dumps(found.document(), indent=2, allow_nan=False))
+        show_json(found.document())
         return
     show(output_console(), in_order(sections(found)))
 

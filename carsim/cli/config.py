@@ -2,15 +2,12 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Literal
 
 import click
 
 from carsim.cli.options import DESIGNS, overriding, presets
 from carsim.errors import InputError
-
-if TYPE_CHECKING:
-    from carsim.explore.first import Goal
 
 
 @click.group()
@@ -78,26 +75,22 @@ def schema(kind: str) -> None:
 @click.option(
     "--bits", type=click.Choice(["4", "8", "16"]), help="Bits of a weight [default: any]."
 )
-@click.option("--points", type=click.IntRange(1, 10_000), default=120, show_default=True)
-@click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True)
 @click.option("--out", metavar="FILE", help="Write the design there instead of printing it.")
 def new(
     board: str,
     model: str,
-    goal: "Goal",
+    goal: Literal["fastest", "least-energy"],
     tokens_per_s: float | None,
     batch: int,
     context: str,
     bits: str | None,
-    points: int,
-    seed: int,
     out: str | None,
 ) -> None:
-    """Search for a design that decodes a model's text on a board, and write it as commented YAML.
+    """Choose a design that decodes a model's text on a board, and write it as commented YAML.
 
-    Cores, their array, precision, buffers and mapping are chosen among --points designs, by what
-    plain decoding takes: no replay, no trace. What a precision costs in quality is not known;
-    --bits keeps to one.
+    From the smallest machine on, cores, their array, precision, buffers and mapping are changed
+    one by one, as long as plain decoding gains: no replay, no trace. What a precision costs in
+    quality is not known; --bits keeps to one.
     """
     from carsim.cli.console import progress
     from carsim.cli.stated import parse_context
@@ -116,17 +109,15 @@ def new(
         batch,
         parse_context(context),
         None if bits is None else int(bits),
-        points,
-        seed,
     )
-    with progress("searching") as tell:
-        found = first_design(wish, lambda done, of: tell(f"design {done} of {of}"))
-    text = design_text(found)
+    with progress("trying designs"):
+        best, tried = first_design(wish)
+    text = design_text(wish, best, tried)
     if out is None:
         click.echo(text, nl=False)
     else:
         write_whole(Path(out), lambda path: path.write_text(text, encoding="utf-8"))
-        click.echo(f"Written to {out}: {found.decode.tokens_per_s:.3g} tokens/s")
+        click.echo(f"Written to {out}: {best.tokens_per_s:.3g} tokens/s")
 
 
 @config.command(name="list")

@@ -79,7 +79,7 @@ def dram(
     Follows from the timings of the standard. Latencies are the controller's and the device's,
     without interconnect.
     """
-    from carsim.cli.console import in_order, output_console, show
+    from carsim.cli.console import in_order, output_console, show, show_json
     from carsim.memory import AccessPattern, standard
 
     if listing:
@@ -99,7 +99,7 @@ def dram(
         standard(name, density), access, channels, channel_bits, load
     )
     if as_json:
-        click.echo(json.dumps(report, indent=2))
+        show_json(report)
     else:
         show(output_console(), [_report_table(report)])
 

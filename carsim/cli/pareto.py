@@ -64,7 +64,7 @@ def pareto(
     """
     from importlib.metadata import version
 
-    from carsim.cli.console import say
+    from carsim.cli.console import say, show_json
     from carsim.errors import InputError
     from carsim.explore.code import code_sha256
     from carsim.explore.frame import frame_of
@@ -110,7 +110,7 @@ def pareto(
             "front": records(front),
             "files": files,
         }
-        click.echo(json.dumps(document, indent=2))
+        show_json(document)
         return
     print_front(meta["name"], frame, front, json.loads(meta["axes"]), wanted)
     if meta["version"] != (own := version("carsim")):

@@ -1,5 +1,7 @@
 """``carsim report``: a folder of results as one HTML page."""
 
+from pathlib import Path
+
 import click
 
 from carsim.cli.options import FORMAT
@@ -33,11 +35,24 @@ def report(
     if width is not None and figures is None:
         raise InputError("--width", "is of figures, and none are written", "add --figures svg")
 
+    from carsim.cli import complain
     from carsim.cli.console import progress, say
+    from carsim.report.html import need_plotly
     from carsim.report.report import write_figures, write_page
 
+    written = []
     with progress("reading") as tell:
-        page = write_page(folder, out, overwrite=overwrite, progress=tell)
-        drawn = write_figures(folder, page.parent, figures, width) if figures else []
-    names = ", ".join(path.name for path in drawn)
-    say(f"Written to {page}" + (f", and beside it {names}" if drawn else ""))
+        try:
+            need_plotly()
+        except InputError as error:
+            if figures is None or out is not None:
+                raise
+            complain(f"note: figures alone are written; {error}")
+        else:
+            written.append(write_page(folder, out, overwrite=overwrite, progress=tell))
+        if figures is not None:
+            into = folder if out is None else Path(out).parent
+            written += write_figures(folder, into, figures, width)
+    first, *others = written
+    names = ", ".join(path.name for path in others)
+    say(f"Written to {first}" + (f", and beside it {names}" if others else ""))

@@ -95,7 +95,7 @@ def run(
 
         check_folder(Path(out), overwrite=overwrite, ours=OUTPUT_FILES)
 
-    from carsim.cli.console import in_order, output_console, progress, say, show
+    from carsim.cli.console import in_order, output_console, progress, say, show, show_json
     from carsim.design import load_design
 
     shorthands = {}
@@ -143,11 +143,9 @@ def run(
                 progress=lambda what: tell(f"writing {what}"),
             )
     if as_json:
-        import json
-
         from carsim.report import summary
 
-        click.echo(json.dumps(summary(report), indent=2, allow_nan=False))
+        show_json(summary(report))
         return
 
     from carsim.report.run_words import sections

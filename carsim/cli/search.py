@@ -1,12 +1,12 @@
 """``carsim search``: look for the Pareto front of a study without evaluating all of it."""
 
-import json
 from pathlib import Path
 from typing import Literal
 
 import click
 
 from carsim.cli.sweep import FAILED, JSON, OUT, STUDY, WORKERS, document, summary, sweep_progress
+from carsim.environment import library
 from carsim.errors import InputError
 
 
@@ -58,7 +58,9 @@ def search(
     it was. DIR holds what a sweep's would; 'carsim pareto DIR' shows the front again, and
     'optuna-dashboard sqlite:///DIR/optuna.sqlite' the search itself.
     """
-    from carsim.cli.console import say
+    library("optuna", "search")
+
+    from carsim.cli.console import say, show_json
     from carsim.cli.pareto import print_front, records
     from carsim.explore.frame import export, frame_of
     from carsim.explore.pareto import pareto
@@ -90,7 +92,7 @@ def search(
     if as_json:
         found = document(loaded.name, done.counts, done, out, files)
         found |= {"objectives": objectives, "front": [] if front is None else records(front)}
-        click.echo(json.dumps(found, indent=2))
+        show_json(found)
     else:
         more = "" if done.finished >= points else "; there are no more"
         say(*summary(loaded.name, done.counts, done, more))

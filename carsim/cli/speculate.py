@@ -1,6 +1,5 @@
 """``carsim speculate``: what judging several proposed tokens in one pass gains on a design."""
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -83,7 +82,9 @@ def speculate(
         "passes": [_row(each, chance) for each in found],
     }
     if as_json:
-        click.echo(json.dumps(report, indent=2, allow_nan=False))
+        from carsim.cli.console import show_json
+
+        show_json(report)
         return
     _print(report)
 

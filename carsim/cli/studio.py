@@ -1,11 +1,9 @@
 """``carsim studio``: a page on which a design is changed and answers at once."""
 
-from importlib.util import find_spec
-
 import click
 
 from carsim.cli.options import DESIGNS, TRACES, overriding
-from carsim.errors import InputError
+from carsim.environment import library
 
 DESIGN, TRACE = "u280_compute_bound", "vilau_8f"
 """What a studio without arguments shows: a design in which replay and DRS both pay."""
@@ -42,10 +40,7 @@ def studio(
     DESIGN is a YAML file or the name of a shipped design. The page is served to this machine alone
     and needs no network; its address holds everything, so that a link brings a design back.
     """
-    if find_spec("dash") is None:
-        raise InputError(
-            "carsim studio", "needs dash, which is not installed", "pip install 'carsim[studio]'"
-        )
+    library("dash", "studio")
 
     from carsim.cli.console import say
     from carsim.design import load_design

@@ -1,6 +1,5 @@
 """``carsim sweep``: evaluate every point of a study, durably and on all cores."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from carsim.cli.options import STUDIES
+from carsim.environment import library
 from carsim.errors import InputError
 from carsim.text import count
 
@@ -61,8 +61,10 @@ def sweep(
     """
     if scheduler is not None and workers is not None:
         raise InputError("--workers", "a Dask cluster has its own", "leave it or --scheduler out")
+    if scheduler is not None:
+        library("distributed", "--scheduler")
 
-    from carsim.cli.console import say
+    from carsim.cli.console import say, show_json
     from carsim.explore.frame import export
     from carsim.explore.store import open_folder, open_store
     from carsim.explore.study import load_study
@@ -86,7 +88,7 @@ def sweep(
         files = export(store, folder)
         counts = store.counts()
     if as_json:
-        click.echo(json.dumps(document(loaded.name, counts, done, out, files), indent=2))
+        show_json(document(loaded.name, counts, done, out, files))
     else:
         written = f"Written to {out}: {', '.join(files)}"
         say(*summary(loaded.name, counts, done), written)

@@ -1,6 +1,5 @@
 """``carsim validate``: predictions against figures that carsim's authors did not make."""
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -85,7 +84,7 @@ def validate(
 
         check_folder(Path(out), overwrite=overwrite, ours=VALIDATION_FILES)
 
-    from carsim.cli.console import output_console, progress, say, show
+    from carsim.cli.console import output_console, progress, say, show, show_json
     from carsim.validate.parts import work_out
 
     files: list[str] = []
@@ -98,7 +97,7 @@ def validate(
                 parts, out, overwrite=overwrite, progress=lambda now: tell(f"writing {now}")
             )
     if as_json:
-        click.echo(json.dumps(_document(parts), indent=2))
+        show_json(_document(parts))
     else:
         show(output_console(), _output(parts, every, brief=name is None))
         if files:
@@ -199,7 +198,7 @@ def _one_design(
     as_json: bool,
 ) -> None:
     """Predict one design, which need not be in the file of published ones."""
-    from carsim.cli.console import output_console, show
+    from carsim.cli.console import output_console, show, show_json
     from carsim.design import load_design
     from carsim.text import Table, number, percent, with_ends
     from carsim.validate.boards import predict
@@ -232,7 +231,7 @@ def _one_design(
             "published_tokens_per_s": published,
             "error": error,
         }
-        click.echo(json.dumps(document, indent=2))
+        show_json(document)
         return
     limits = ", ".join(f"{limit} {percent(share)}" for limit, share in decode.limit_shares.items())
     low, high = number(joules.low_j, 3), number(joules.high_j, 3)

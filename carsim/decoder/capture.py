@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from carsim.decoder.content import (
+    DIGITS,
     TOKENS_PER_FRAME,
     Codebook,
     load_codebook,
@@ -31,6 +32,7 @@ from carsim.decoder.quantise import quantise
 from carsim.decoder.recipe import ClipRecipe, Recipe, SceneRecipe
 from carsim.decoder.structures import Array, Config, Weights
 from carsim.decoder.workers import Progress, run_in_workers
+from carsim.environment import library
 from carsim.errors import InputError
 from carsim.trace import Trace, TraceMeta
 from carsim.trace.meta import Quality
@@ -62,9 +64,10 @@ def capture(
             the same clips share them.
 
     Raises:
-        InputError: A file of the recipe cannot be used, the extra ``carsim[content]`` is missing,
+        InputError: A file of the recipe cannot be used, the extra ``content`` is missing,
             or a worker died.
     """
+    check_needs(recipe, folder)
     codebook, groups = prepare(recipe, folder, workers=workers)
     by_way = _quality_groups(recipe, groups)
     references = {} if references is None else references
@@ -104,6 +107,24 @@ def capture(
     )
 
 
+def check_needs(recipe: Recipe, folder: Path) -> None:
+    """Refuse a recipe whose files or libraries are not there, before anything is decoded.
+
+    Raises:
+        InputError: One of them is missing.
+    """
+    names = (recipe.codebook, recipe.scenes, recipe.weights if recipe.weights != "random" else None)
+    for path in (folder / name for name in names if name is not None):
+        if not path.exists():
+            raise InputError(str(path), "there is no such file", f"check recipe {recipe.name}")
+    if recipe.quality is not None:
+        library("skimage.metrics", f"quality of recipe {recipe.name}")
+    for clip in recipe.clips:
+        if isinstance(clip, ClipRecipe):
+            module = "sklearn.datasets" if clip.photo == DIGITS else "skimage.transform"
+            library(module, f"content of recipe {recipe.name}")
+
+
 def prepare(recipe: Recipe, folder: Path, *, workers: int = 0) -> tuple[Codebook, list[Group]]:
     """Read the files of a recipe, and put its rows into groups that are decoded together.
 
@@ -117,7 +138,7 @@ def prepare(recipe: Recipe, folder: Path, *, workers: int = 0) -> tuple[Codebook
             does.
 
     Raises:
-        InputError: A file of the recipe cannot be used, or ``carsim[content]`` is missing.
+        InputError: A file of the recipe cannot be used, or the extra ``content`` is missing.
     """
     codebook = load_codebook(folder / recipe.codebook)
     model = _model(recipe, codebook, folder)

@@ -20,10 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from carsim.decoder.content import TOKENS_PER_FRAME, Codebook, psnr_db
-from carsim.decoder.content.extra import need
 from carsim.decoder.group import Group
 from carsim.decoder.recipe import Method, Sampling
 from carsim.decoder.structures import Policy
+from carsim.environment import library
 from carsim.trace.meta import MOST_PSNR_DB, PEAK, PerClip, Quality, SampledQuality
 
 Tokens = NDArray[np.int64]
@@ -151,7 +151,7 @@ def compare(
     Raises:
         InputError: scikit-image is missing.
     """
-    similarity = need("skimage.metrics").structural_similarity
+    similarity = library("skimage.metrics", "quality").structural_similarity
 
     def frames_of(tokens: Tokens) -> Tokens:
         """[n, F, 256], the frames that were generated."""

@@ -1,13 +1,12 @@
 """Worker processes of one thread each, so that sums round the same however many there are."""
 
 import multiprocessing
-import signal
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any, TypeVar
 
-from carsim.environment import environment
+from carsim.environment import environment, follow_parent
 from carsim.errors import InputError
 
 Result = TypeVar("Result")
@@ -87,7 +86,7 @@ def run_in_workers(
 
 
 def _start_worker(done: Any, stop: Any) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears it, and sets stop
+    follow_parent()  # which hears of Ctrl-C, and sets stop
     _shared.update(done=done, stop=stop)
 
 

@@ -22,6 +22,7 @@ from urllib.parse import quote, quote_plus
 
 import numpy as np
 
+from carsim.environment import library
 from carsim.errors import InputError
 from carsim.explore.axis import Axis
 from carsim.explore.code import code_sha256
@@ -64,7 +65,7 @@ RESULT = "result"
 IN_MEMORY = "memory"
 """In place of a storage's URL: trials are kept by this process alone."""
 
-ATTEMPTS = 8
+ATTEMPTS = 20
 COLLISIONS = ("already exists", "unique constraint", "duplicate", "locked")
 """Messages of databases whose tables another process is making; open them again then."""
 
@@ -236,11 +237,9 @@ def open_trials(
         InputError: Optuna is not installed, the study names no objectives, or the storage cannot be
             used.
     """
-    try:
-        import optuna
-    except ImportError:
-        cure = "pip install 'carsim[search]'"
-        raise InputError("carsim search", "needs Optuna, which is not installed", cure) from None
+    library("optuna", "search")
+    import optuna
+
     objectives = study.objectives
     if not objectives:
         place = f"study {study.name}: $.objectives"

@@ -20,14 +20,14 @@ from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing
-from multiprocessing import connection, get_all_start_methods, get_context, parent_process
+from multiprocessing import get_all_start_methods, get_context
 from pathlib import Path
 from platform import node
 from time import monotonic
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from uuid import uuid4
 
-from carsim.environment import environment
+from carsim.environment import environment, follow_parent, library
 from carsim.errors import InputError
 from carsim.explore.code import code_sha256
 from carsim.explore.evaluate import Evaluator, Row
@@ -297,11 +297,9 @@ def start_crew(study: Study, workers: int | None, scheduler: str | None = None) 
         InputError: No scheduler there, no workers, or the extra ``cluster`` is not installed.
     """
     if scheduler is not None:
-        try:
-            from carsim.explore.cluster import Cluster
-        except ImportError:
-            place, cure = "--scheduler", "pip install 'carsim[cluster]'"
-            raise InputError(place, "needs Dask, which is not installed", cure) from None
+        library("distributed", "--scheduler")
+        from carsim.explore.cluster import Cluster
+
         return Crew(Cluster(study, scheduler))
     count = available_cores() if workers is None else workers
     return Crew(Processes(study, count) if count else Workers(study))
@@ -390,13 +388,6 @@ def prepare() -> bool:
 def _start(name: str, job: Job) -> None:
     """Runs first in a worker: it finishes its task on Ctrl-C, and does not outlive its parent."""
     jobs[name] = job
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    parent: Any = parent_process()
-
-    def leave_with_parent() -> None:
-        connection.wait([parent.sentinel])
-        os._exit(1)
-
-    threading.Thread(target=leave_with_parent, daemon=True).start()
+    follow_parent()
     # What is here now stays until the end: to look through it for garbage cost a point 8 %.
     gc.freeze()

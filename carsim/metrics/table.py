@@ -212,7 +212,7 @@ _ROWS = (
     Metric("fill", "share", "fill of the board",
            "What the design needs of the scarcest resource; above 100 % it does not fit",
            "max(needed / available)", "lower",
-           _of_run(lambda run: max(row.needed / max(row.available, 1) for row in run.fit.rows)),
+           _of_run(lambda run: max(row.share for row in run.fit.rows)),
            of_design=True),
     *(_resource(name, title) for name, title in RESOURCES.items()),
     Metric("memory_used_gb", "GB", "memory used",

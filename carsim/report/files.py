@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from carsim.design.document import design_yaml
-from carsim.environment import has_parquet
+from carsim.environment import has_parquet, install_command
 from carsim.errors import InputError
 from carsim.machine import Report
 from carsim.machine.timeline import check_window, record_timeline, usage_by_step
@@ -102,7 +102,7 @@ def save_report(
 
 def missing_parquet() -> str:
     """Why no Parquet file is written; empty if it is."""
-    return "" if has_parquet() else "no steps.parquet without pip install 'carsim[parquet]'"
+    return "" if has_parquet() else f"steps.parquet needs pyarrow: {install_command('parquet')}"
 
 
 def _write_text(path: Path, text: str) -> None:

@@ -11,7 +11,7 @@ from carsim.errors import InputError
 from carsim.explore.store import STORE_FILE
 from carsim.files import unwritable, write_whole
 from carsim.report.files import FORMATS, REPORT
-from carsim.report.html import GENERATOR
+from carsim.report.html import GENERATOR, need_plotly
 from carsim.report.stored import SUMMARY, StoredRun, read_run
 
 if TYPE_CHECKING:
@@ -41,13 +41,14 @@ def write_page(
 
     Raises:
         InputError: The folder holds no results, or broken ones; the file is not carsim's, or cannot
-            be written.
+            be written; plotly is missing.
     """
     folder = Path(folder)
     if not folder.is_dir():
         raise _no_results(folder)
     page = folder / REPORT if out is None else Path(out)
     check_page(page, overwrite=overwrite)
+    need_plotly()
     progress("reading and drawing")
     text = _content(folder, _address(folder, page))
     write_whole(page, lambda path: path.write_text(text, encoding="utf-8"))

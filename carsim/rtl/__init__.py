@@ -3,7 +3,7 @@
 Nothing of the simulator imports this folder. What stands here is described a second time in Python
 by :mod:`carsim.schedule`, :mod:`carsim.replay` and :mod:`carsim.policy`; tests hold both to the
 same cycle. ``python -m carsim.rtl`` writes Verilog, and the table of resources that
-:mod:`carsim.technology.gates` reads. Needs the extra ``carsim[rtl]``.
+:mod:`carsim.technology.gates` reads. Needs the extra ``rtl``.
 
 All clocked logic has one clock and a synchronous reset, both of Amaranth's domain ``sync``. A cycle
 is counted from the one in which ``start`` is high, which is cycle 0, so that "in cycle 12" means

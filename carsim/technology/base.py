@@ -124,6 +124,11 @@ class FitRow:
         return self.needed <= self.available
 
     @property
+    def share(self) -> float:
+        """What is needed over what is available; where there is none, what is needed."""
+        return self.needed / (self.available or 1)
+
+    @property
     def misfit(self) -> str:
         """One line that says how much is missing."""
         needed, available, missing = (

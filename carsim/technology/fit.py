@@ -98,7 +98,11 @@ def check_fit(
     board, technology = design.board, design.board.technology
     used, memories = technology.resources(design), capacity(design, video, rule, kv_held)
     return FitReport(
-        (*technology.rows(board, used), *_memory_rows(memories), *_buffer_rows(design, video)),
+        (
+            *technology.rows(board, used),
+            *_memory_rows(memories),
+            *(row for _, row in buffer_rows(design, video)),
+        ),
         (*technology.warnings(design, used), *_warnings(design)),
         used,
         technology.counts(board, used),
@@ -210,7 +214,8 @@ def _memory_rows(memories: Iterable[MemoryUse]) -> list[FitRow]:
     ]
 
 
-def _buffer_rows(design: "Design", video: Video) -> list[FitRow]:
+def buffer_rows(design: "Design", video: Video) -> list[tuple[str, FitRow]]:
+    """What the buffers of one core must hold, each with the key of the machine that enlarges it."""
     machine, model = design.machine, design.model
     rows_at_once = design.policy.batch * design.policy.tokens_per_step
     widest = widest_activations(model, machine, rows_at_once, video.max_context)
@@ -218,10 +223,10 @@ def _buffer_rows(design: "Design", video: Video) -> list[FitRow]:
     if widest.logits:
         detail += f", logits of {count(widest.logits, 'token')}"
 
-    def row(what: str, buffer: str, needed: int, detail: str = "") -> FitRow:
+    def row(what: str, buffer: str, needed: int, detail: str = "") -> tuple[str, FitRow]:
         has: int = getattr(machine, f"{buffer}_buffer_bytes")
-        cure = f"enlarge machine.{buffer}_buffer_kib"
-        return FitRow(what, needed, has, "B", detail, cure)
+        key = f"{buffer}_buffer_kib"
+        return key, FitRow(what, needed, has, "B", detail, f"enlarge machine.{key}")
 
     rows = [
         row("two tiles in the weight buffer", "weight", 2 * machine.tile_bytes),

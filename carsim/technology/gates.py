@@ -3,7 +3,7 @@
 ``data/gates.csv`` holds LUTs, flip-flops and gates of the units of :mod:`carsim.rtl`, synthesised
 with Yosys 0.70 for UltraScale+ and with the cells of OSU's 180 nm library (Debian's
 qflow-tech-osu018). It is remade by ``python -m carsim.rtl table carsim/technology/data/gates.csv
---liberty osu018_stdcells.lib``, after it is deleted, with the extra ``carsim[rtl]``.
+--liberty osu018_stdcells.lib``, after it is deleted, with the extra ``rtl``.
 
 Model: linear between the rows of a schedule, over the sequences that the Index Register holds and
 over the cores, and on beyond the last two; a schedule that the table lacks is taken for the

@@ -164,7 +164,7 @@ def stored(folder):
 def test_a_killed_search_goes_on_where_it_was(tmp_path, study, hang, known):
     folder = tmp_path / "out"
     victim = Hunter(study, folder, 40, hang)
-    assert victim.hangs.wait(60)
+    assert victim.hangs.wait(600)
     os.kill(victim.process.pid, signal.SIGKILL)
     victim.process.join()
     before = stored(folder)
@@ -178,7 +178,7 @@ def test_a_killed_search_goes_on_where_it_was(tmp_path, study, hang, known):
 
 
 def test_processes_that_start_on_one_study_at_once_share_the_work(tmp_path, study):
-    folder, together = tmp_path / "out", FORK.Barrier(2, timeout=60)
+    folder, together = tmp_path / "out", FORK.Barrier(2, timeout=600)
     hunters = [Hunter(study, folder, 8, together=together) for _ in range(2)]
     for each in hunters:
         each.process.join()

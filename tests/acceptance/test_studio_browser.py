@@ -29,7 +29,8 @@ BROWSER = next(
 pytestmark = pytest.mark.skipif(BROWSER is None, reason="no Chromium")
 
 SIZES = {"wide": (1280, 900), "phone": (390, 844)}
-SOON_MS = 30_000
+SETTLED = "document.getAnimations().every(each => each.playState == 'finished')"
+SOON_MS = 180_000
 
 
 @pytest.fixture(scope="module")
@@ -270,14 +271,16 @@ def test_nothing_is_out_of_reach_or_out_of_sight(
     said: list[str] = []
     context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=theme)
     page = opened(context, address, said)
-    page.wait_for_timeout(500)
+    page.wait_for_function(SETTLED)
     found = axe.Axe().run(page)["violations"]
     assert [(v["id"], v["nodes"][0]["html"]) for v in found] == []
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
     page.locator("#theme").click()
-    page.wait_for_timeout(200)
-    assert page.evaluate("getComputedStyle(document.body).backgroundColor") != paper
+    page.wait_for_function(
+        "paper => getComputedStyle(document.body).backgroundColor != paper", arg=paper
+    )
+    page.wait_for_function(SETTLED)
     found = axe.Axe().run(page)["violations"]
     assert [(v["id"], v["nodes"][0]["html"]) for v in found] == []
     context.close()

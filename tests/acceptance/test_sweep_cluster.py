@@ -46,9 +46,9 @@ def cluster(folder, workers):
     processes = [start("scheduler", "--host", "127.0.0.1", "--port", str(port))]
     processes += [start("worker", address, "--no-nanny", "--nthreads", "1") for _ in range(workers)]
     try:
-        with distributed.Client(address, timeout=60, set_as_default=False) as client:
+        with distributed.Client(address, timeout=600, set_as_default=False) as client:
             if workers:
-                client.wait_for_workers(workers, timeout=60)
+                client.wait_for_workers(workers, timeout=600)
         yield address, processes
     finally:
         for process in processes:

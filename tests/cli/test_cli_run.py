@@ -358,6 +358,26 @@ def test_the_version_is_that_of_the_package(call):
     assert call("--version")[:2] == (0, f"carsim, version {version('carsim')}\n")
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "run DESIGN --trace TRACE",
+        "compare DESIGN DESIGN --set-b machine.cores=1 --trace TRACE",
+        "speculate DESIGN --trace TRACE --set machine.activation_buffer_kib=1024 --acceptance 0.5",
+        "dram --standard DDR4-2400",
+        "array --m 8 --k 64 --n 64",
+        "validate boards --design kv260 --set model.preset=tinyllama_1b --context 64",
+    ],
+)
+def test_results_as_json_name_the_version_that_they_are_of(call, toy, command):
+    from importlib.metadata import version
+
+    places = dict(zip(("DESIGN", "TRACE"), toy, strict=True))
+    status, out, err = call(*(places.get(word, word) for word in command.split()), "--json")
+    assert (status, err) == (0, "")
+    assert json.loads(out)["carsim_version"] == version("carsim")
+
+
 def test_tile_fidelity_is_named_and_close_to_fluid(call, toy):
     design, trace = toy
     fluid, tile = (

@@ -177,21 +177,27 @@ def test_a_bare_array_is_that_of_a_shipped_design(lines):
 def test_a_long_command_into_a_pipe_says_that_it_lives(monkeypatch, capsys):
     monkeypatch.setattr(console, "FIRST_SIGN_S", 0.02)
     monkeypatch.setattr(console, "NEXT_SIGN_S", 0.02)
+
+    def heard(doing):
+        """Wait until it says what it is doing."""
+        while not (said := capsys.readouterr()).err:
+            sleep(0.01)
+        assert said.out == ""
+        assert re.fullmatch(rf"(carsim: {doing} \(\d+ s so far\)\n)+", said.err)
+
     with progress("simulating") as tell:
-        sleep(0.1)
+        heard("simulating")
         tell("writing figures")
-        sleep(0.1)
-    out, err = capsys.readouterr()
-    assert out == ""
-    first, *_, last = err.splitlines()
-    assert re.fullmatch(r"carsim: simulating \(\d+ s so far\)", first)
-    assert re.fullmatch(r"carsim: writing figures \(\d+ s so far\)", last)
+        while "writing figures" not in capsys.readouterr().err:
+            sleep(0.01)
+        heard("writing figures")
+    capsys.readouterr()
     sleep(0.05)
     assert capsys.readouterr().err == "", "it ends with the command"
     with sweep_progress("a study") as tell_points:
         tell_points(Progress(400, 123, 1.0, Counter(ok=123)))
-        sleep(0.1)
-    assert "carsim: a study: 123 of 400 points (" in capsys.readouterr().err
+        while "carsim: a study: 123 of 400 points (" not in capsys.readouterr().err:
+            sleep(0.01)
 
 
 def test_a_short_command_is_silent(capsys):

@@ -137,7 +137,7 @@ def test_summary_file_is_the_summary(saved):
 def test_without_pyarrow_there_is_no_parquet_and_a_line_says_so(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     assert "steps.parquet" not in save_report(tiny_report(), tmp_path / "out")
-    assert "carsim[parquet]" in missing_parquet()
+    assert "pip install" in missing_parquet()
 
 
 def test_saved_design_is_the_design(saved):

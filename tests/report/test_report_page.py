@@ -3,7 +3,6 @@
 import base64
 import hashlib
 import json
-import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -299,7 +298,7 @@ def test_without_plotly_it_says_what_to_install(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "plotly.offline", None)
-    with pytest.raises(InputError, match=re.escape("pip install 'carsim[report]'")):
+    with pytest.raises(InputError, match=r"pip install .*report"):
         write_page(folder, tmp_path / "page.html")
     assert list(tmp_path.iterdir()) == []
 

@@ -1,6 +1,6 @@
 """Real content to decode: clips of photographs in motion, and a codebook of visual tokens.
 
-Needs the optional extra ``carsim[content]``.
+Needs the extra ``content``.
 """
 
 from carsim.decoder.content.clips import (

@@ -16,7 +16,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from carsim.decoder.content.extra import need
+from carsim.environment import library
 from carsim.errors import InputError
 from carsim.text import choose
 
@@ -41,6 +41,9 @@ PHOTO_FILES = {
 }
 """Photographs inside the package whose documentation declares them free of copyright restrictions
 (licences: ``traces/README.md``); nothing is downloaded."""
+
+VIDEO_CONTENT = "video content"
+"""What needs libraries of the extra ``content``."""
 
 PHOTOS = tuple(PHOTO_FILES)
 DIGITS = "digits"
@@ -219,8 +222,9 @@ def _view(
 @lru_cache(maxsize=len(PHOTO_FILES))
 def _scene(photo: str) -> NDArray[np.float64]:
     """A photograph in colour, its short side at 128 pixels, values 0 to 255."""
-    skimage = need("skimage")
-    io, transform = need("skimage.io"), need("skimage.transform")
+    skimage, io, transform = (
+        library(module, VIDEO_CONTENT) for module in ("skimage", "skimage.io", "skimage.transform")
+    )
     path = Path(skimage.__file__).parent / "data" / PHOTO_FILES[photo]
     if not path.is_file():
         raise InputError(
@@ -240,7 +244,8 @@ def _scene(photo: str) -> NDArray[np.float64]:
 
 def _bouncing_digits(clip: Clip, n_frames: int, rng: np.random.Generator) -> Frames:
     """Two coloured digits in front of black; where they overlap the brighter wins."""
-    images = need("sklearn.datasets").load_digits().images  # [n, 8, 8], values 0 to 16
+    datasets = library("sklearn.datasets", VIDEO_CONTENT)
+    images = datasets.load_digits().images  # [n, 8, 8], values 0 to 16
     size = images.shape[1] * _DIGIT_SCALE
     limit = FRAME_PIXELS - size
     frames = np.zeros((n_frames, FRAME_PIXELS, FRAME_PIXELS, 3))

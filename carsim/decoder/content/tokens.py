@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 
 from carsim.decoder.content.clips import (
     FRAME_PIXELS,
+    VIDEO_CONTENT,
     Frames,
 )
-from carsim.decoder.content.extra import need
+from carsim.environment import library
 from carsim.errors import InputError
 from carsim.trace.npz import NpzArchive, npz_bytes, write_bytes
 
@@ -130,7 +131,9 @@ def fit_codebook(
     Raises:
         InputError: scikit-learn is missing, or the frames have fewer distinct patches than K.
     """
-    cluster, threads = need("sklearn.cluster"), need("threadpoolctl")
+    cluster, threads = (
+        library(module, VIDEO_CONTENT) for module in ("sklearn.cluster", "threadpoolctl")
+    )
     patches = np.unique(frames_to_patches(frames).reshape(-1, _VALUES), axis=0)
     if len(patches) < n_codes:
         raise InputError(

@@ -1,7 +1,7 @@
 """Traces of real checkpoints of Hugging Face transformers, driven by hooks.
 
 Taken are models of LLaMA's type: LLaMA, Mistral, Qwen 2 and 3. Importing this package imports
-neither PyTorch nor transformers (extra ``carsim[hf]``); loading a checkpoint does. How an owner of
+neither PyTorch nor transformers (extra ``hf``); loading a checkpoint does. How an owner of
 VILA-U plugs in its depth transformer is told at
 :class:`~carsim.decoder.hf.sampling.StepModel`.
 """

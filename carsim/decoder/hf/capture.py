@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from carsim.decoder.hf.checkpoint import HfModel, import_extra
+from carsim.decoder.hf.checkpoint import HfModel
 from carsim.decoder.hf.replay import ReplayHooks
 from carsim.decoder.hf.sampling import StepModel, TokenSampler, TokenSampling
 from carsim.decoder.structures import Policy
 from carsim.decoder.workers import Progress
+from carsim.environment import library
 from carsim.errors import InputError
 from carsim.policy import AttentionPolicy, Dense, Query
 from carsim.replay import FASTCAR, Pairs, ReplayRule, Scope
@@ -102,7 +103,7 @@ def capture_hf(
             there is no step model, the step model returns another shape, hidden states are not
             finite, or memory does not suffice.
     """
-    torch = import_extra("torch")
+    torch = library("torch", "--hf")
     policy = _policy(plan, model)
     next_inputs = step_model or TokenSampler(
         model, plan.sampling, guided=plan.guided, n_videos=plan.n_videos, seed=plan.seed
@@ -165,7 +166,7 @@ def _decode(
     model: HfModel, plan: HfPlan, policy: Policy, hooks: ReplayHooks, next_inputs: StepModel
 ) -> Iterator["Tensor"]:
     """Prefill, then every step; yields what each step was fed, [B, d]."""
-    torch, cache = import_extra("torch"), import_extra("transformers").DynamicCache()
+    torch, cache = library("torch", "--hf"), library("transformers", "--hf").DynamicCache()
     ids, valid = _pad(plan.prompts)  # [B, P]
     body, padding = model.body, (~valid).sum(axis=1)
     device = body.embed_tokens.weight.device
@@ -255,7 +256,7 @@ def _additive(seen: NDArray[np.bool_], like: "Tensor") -> "Tensor":
 
     Of single precision at most, in which transformers takes every softmax.
     """
-    torch = import_extra("torch")
+    torch = library("torch", "--hf")
     lowest = max(torch.finfo(like.dtype).min, torch.finfo(torch.float32).min)
     mask: Tensor = like.new_zeros(seen.shape).masked_fill(
         torch.as_tensor(~seen, device=like.device), lowest

@@ -7,7 +7,6 @@ is run.
 """
 
 import hashlib
-import importlib
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from carsim.environment import library
 from carsim.errors import InputError
 from carsim.files import read_text
 from carsim.trace import Geometry
@@ -75,22 +75,6 @@ class HfModel:
     dtype: Dtype
     source: str
     software: str
-
-
-def import_extra(name: str) -> Any:
-    """Import a module of the extra ``carsim[hf]``.
-
-    Raises:
-        InputError: It is not installed.
-    """
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        raise InputError(
-            "--hf",
-            f"needs {name}, which cannot be imported ({_first_line(error)})",
-            "install the extra: pip install 'carsim[hf]'",
-        ) from error
 
 
 def read_geometry(folder: Path) -> Geometry:
@@ -168,11 +152,11 @@ def load_checkpoint(folder: Path, *, dtype: Dtype = "float32", device: str = "cp
         device: A PyTorch device, such as ``cpu`` or ``cuda``.
 
     Raises:
-        InputError: As :func:`read_geometry`; or the extra ``carsim[hf]`` is missing, weights cannot
+        InputError: As :func:`read_geometry`; or the extra ``hf`` is missing, weights cannot
             be read, are missing, left over or of another shape, or the device cannot be used.
     """
     geometry, kind = _read(folder)
-    torch, transformers = import_extra("torch"), import_extra("transformers")
+    torch, transformers = library("torch", "--hf"), library("transformers", "--hf")
     try:
         with _quiet(transformers):
             model, report = getattr(transformers, kind.model).from_pretrained(
@@ -212,7 +196,7 @@ def encode_prompts(folder: Path, texts: tuple[str, ...]) -> tuple[tuple[int, ...
     Raises:
         InputError: The folder holds no tokenizer that can be used.
     """
-    transformers = import_extra("transformers")
+    transformers = library("transformers", "--hf")
     try:
         with _quiet(transformers):
             tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from carsim.decoder.hf.checkpoint import HfModel, import_extra
+from carsim.decoder.hf.checkpoint import HfModel
 from carsim.decoder.structures import Array, Policy, rule_shape
+from carsim.environment import library
 from carsim.replay import Seen
 
 if TYPE_CHECKING:
@@ -129,7 +130,7 @@ class ReplayHooks:
 
     def _seen(self, layer: int, mlp_input: "Tensor") -> Seen:
         """The layer as a rule may look at it, in single precision at least."""
-        torch = import_extra("torch")
+        torch = library("torch", "--hf")
         shape, rows = self._model.geometry, len(mlp_input)
         wide = torch.promote_types(mlp_input.dtype, torch.float32)
         q = self._q.reshape(rows, shape.n_heads, shape.head_dim).to(wide)
