@@ -476,7 +476,8 @@ def _notes(
     ]
     left_out = rows[0].batches.left_out_rows
     if left_out:
-        notes.append(f"Left out, as they fill no batch: {count(left_out, 'row')} of the trace.")
+        verbs = "fills no batch and is" if left_out == 1 else "fill no batch and are"
+        notes.append(f"{count(left_out, 'row')} of the trace {verbs} left out.")
     share = fetch_ahead_share(chosen.simulation)
     notes.append(
         f"Fetching ahead across phases, which is not modelled, would save at most {share:.2%}."

@@ -78,7 +78,7 @@ def test_a_truth_value_is_true_or_false(value: str, tmp_path: Path) -> None:
             "preset: zcu102",
             "preset: zcu103",
             "board.preset",
-            "'zcu103'; choose from asic_16nm, asic_28nm, asic_7nm, kv260, ",
+            "'zcu103'; did you mean 'zcu104'? choose from asic_16nm, asic_28nm, asic_7nm, kv260, ",
         ),
         (
             "preset: zcu102",
@@ -256,11 +256,14 @@ def test_what_is_not_a_page_of_plain_yaml_is_refused(
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     (tmp_path / "folder.yaml").mkdir()
-    neither = f"neither a YAML file nor a shipped design; shipped are {shipped_designs()[0]}, "
+    names = f"shipped are {shipped_designs()[0]}, "
+    neither = f"neither a YAML file nor a shipped design; {names}"
+    near = f"neither a YAML file nor a shipped design; did you mean 'zcu102'? {names}"
     for name, said in {
         f"{tmp_path}/none.yaml": "cannot be read: No such file or directory",
         f"{tmp_path}/folder.yaml": "cannot be read: Is a directory",
-        **dict.fromkeys([f"{tmp_path}", "zcu103", "", "a\nb"], neither),
+        **dict.fromkeys([f"{tmp_path}", "", "a\nb"], neither),
+        "zcu103": near,
     }.items():
         with pytest.raises(InputError) as caught:
             load_design(name)
