@@ -322,7 +322,7 @@ def available_cores() -> int:
     return os.cpu_count() or 1
 
 
-def prepare() -> bool:
+def prepare(module: str = __name__) -> bool:
     """Start the server of forks, unless it runs, so that it imports what this process would.
 
     It does so beside this process, which may have other things to do before it needs workers.
@@ -332,6 +332,9 @@ def prepare() -> bool:
     that, so that none dies of it before it can ignore it, which could hang the pool for good. The
     resource tracker, which unblocks Ctrl-C once it has started, starts before.
 
+    Args:
+        module: What it imports.
+
     Returns:
         Whether there is such a server on this machine.
     """
@@ -340,7 +343,7 @@ def prepare() -> bool:
     from multiprocessing import forkserver, resource_tracker
 
     resource_tracker.ensure_running()
-    forkserver.set_forkserver_preload([__name__])
+    forkserver.set_forkserver_preload([module])
     path = os.pathsep.join(folder or str(Path.cwd()) for folder in sys.path)
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     try:
@@ -351,12 +354,8 @@ def prepare() -> bool:
     return True
 
 
-# -------------------------------------------------------------------- private
-
-
-def _start(job: str, study: Study, code: str) -> None:
+def follow_parent() -> None:
     """Runs first in a worker: it finishes its task on Ctrl-C, and does not outlive its parent."""
-    jobs[job] = study, code
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent: Any = parent_process()
 
@@ -365,5 +364,14 @@ def _start(job: str, study: Study, code: str) -> None:
         os._exit(1)
 
     threading.Thread(target=leave_with_parent, daemon=True).start()
+
+
+# -------------------------------------------------------------------- private
+
+
+def _start(job: str, study: Study, code: str) -> None:
+    """Runs first in a worker of a sweep."""
+    jobs[job] = study, code
+    follow_parent()
     # What is here now stays until the end: to look through it for garbage cost a point 8 %.
     gc.freeze()
