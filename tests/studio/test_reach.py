@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from tiny import write_inputs
 
+pytest.importorskip("dash")
+
 from carsim.errors import InputError
 from carsim.studio.answers import Answers
 from carsim.studio.reach import Reach
