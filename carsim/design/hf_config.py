@@ -129,7 +129,7 @@ def _read(path: Path) -> _Config:
         reason = " ".join(str(error).split())[:100] or type(error).__name__
         raise InputError(place, f"is no JSON: {reason}", cure) from None
     if not isinstance(loaded, dict):
-        raise InputError(place, f"should hold keys, got {shown(loaded)}", cure)
+        raise InputError(place, "should hold keys", cure)
     return _Config(f"{place}: $", loaded)
 
 

@@ -353,7 +353,7 @@ def available_cores() -> int:
     return os.cpu_count() or 1
 
 
-def prepare() -> bool:
+def prepare(module: str = __name__) -> bool:
     """Start the server of forks, unless it runs, so that it imports what this process would.
 
     It does so beside this process, which may have other things to do before it needs workers.
@@ -363,6 +363,9 @@ def prepare() -> bool:
     that, so that none dies of it before it can ignore it, which could hang the pool for good. The
     resource tracker, which unblocks Ctrl-C once it has started, starts before.
 
+    Args:
+        module: What it imports.
+
     Returns:
         Whether there is such a server on this machine.
     """
@@ -371,7 +374,7 @@ def prepare() -> bool:
     from multiprocessing import forkserver, resource_tracker
 
     resource_tracker.ensure_running()
-    forkserver.set_forkserver_preload([__name__])
+    forkserver.set_forkserver_preload([module])
     path = os.pathsep.join(folder or str(Path.cwd()) for folder in sys.path)
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     try:

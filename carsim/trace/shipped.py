@@ -20,12 +20,21 @@ def traces_folder() -> Path:
 
 def traces_in(folder: Path) -> list[Path]:
     """The traces in a folder by name, whatever other archives it holds; none if there is none."""
-    return [path for path in sorted(folder.glob("*.npz")) if _is_trace(path)]
+    return [path for path in sorted(folder.glob("*.npz")) if is_trace(path)]
 
 
 def shipped_traces() -> list[str]:
     """Names of the traces that ship with carsim."""
     return [path.stem for path in traces_in(traces_folder())]
+
+
+def is_trace(path: Path) -> bool:
+    """Whether a file is an archive of the arrays of a trace; they are not looked at."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return {"replay.npy", "tas.npy", "meta.npy"} <= set(archive.namelist())
+    except (OSError, zipfile.BadZipFile):
+        return False
 
 
 def trace_path(name_or_path: str | Path, beside: Path = Path()) -> Path:
@@ -59,12 +68,3 @@ def trace_path(name_or_path: str | Path, beside: Path = Path()) -> Path:
         "is neither a trace file nor the name of a trace",
         f"{guess}shipped are {', '.join(shipped) or 'none'}",
     )
-
-
-def _is_trace(path: Path) -> bool:
-    """An archive of the arrays of a trace, not looked at further."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            return {"replay.npy", "tas.npy", "meta.npy"} <= set(archive.namelist())
-    except (OSError, zipfile.BadZipFile):
-        return False
