@@ -29,7 +29,7 @@ from carsim.explore.code import code_sha256
 from carsim.explore.evaluate import Row
 from carsim.explore.pareto import directions, front
 from carsim.explore.points import Point, field_of, grid_values, make_point, passes
-from carsim.explore.store import BUSY_SECONDS
+from carsim.explore.sqlite_file import BUSY_SECONDS
 from carsim.explore.study import Study
 
 if TYPE_CHECKING:

@@ -13,17 +13,14 @@ import logging
 import marshal
 import math
 import os
-import shutil
 import sqlite3
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
-from functools import partial
+from contextlib import closing, contextmanager
 from hashlib import sha256
 from importlib.metadata import version
 from operator import itemgetter
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from carsim.errors import InputError
@@ -31,13 +28,13 @@ from carsim.explore.code import code_sha256
 from carsim.explore.evaluate import Row
 from carsim.explore.metrics import FLAGS, result_columns
 from carsim.explore.points import Point
+from carsim.explore.sqlite_file import RESTORE, connected, opened, refusal
 from carsim.explore.study import Study
-from carsim.files import make_folder, reason
+from carsim.files import make_folder
 from carsim.metrics import OLD_NAMES
 from carsim.yaml_file import shown
 
 STORE_FILE = "store.sqlite"
-LOCK_FILE = "store.lock"
 SCHEMA = "4"
 OLDER = ("1", "2", "3")
 AS_JSON = ("1", "2")
@@ -45,9 +42,6 @@ UNCHECKED = "1"
 """Schema of today, and those that are read and take no more points: the third lists its columns
 nowhere but in its table, the first two hold results as JSON, and the first, of carsim 0.1.0, has no
 checksums."""
-
-BUSY_SECONDS = 30.0
-"""For how long a writer waits for another one."""
 
 MOST_NAMED = 10
 """So many damaged rows are named."""
@@ -60,11 +54,6 @@ _HEAD = (
 )
 _CHECKSUM = ", checksum TEXT NOT NULL"
 _INDEX = ("index", "sqlite_autoindex_points_1", "points", None)
-_LEFT_OVER = ("-journal", "-wal")
-"""Files beside a store that an interrupted commit leaves; the newer data may be in them."""
-
-_RESTORE = "restore a copy of it, or name another folder"
-
 log = logging.getLogger("carsim")
 
 
@@ -85,7 +74,7 @@ class Store:
         self._schema = ""
         self._names: tuple[str, ...] = ()
         with self._refusing():
-            self._db = _opened(path, read_only=read_only)
+            self._db = opened(path, read_only=read_only)
 
     def close(self) -> None:
         """Close it; nothing is pending."""
@@ -132,7 +121,7 @@ class Store:
         if damaged:
             self._report(damaged)
             # Every page is replaced, since pages that are damaged cannot be changed in place.
-            with self._refusing(), closing(_connected(":memory:")) as clean:
+            with self._refusing(), closing(connected(":memory:")) as clean:
                 _make(clean, have, list(self._sound([])))
                 clean.backup(self._db)
 
@@ -275,7 +264,7 @@ class Store:
         self._db.execute("UPDATE meta SET value = value + ? WHERE key = 'rows'", (added,))
 
     def _damaged(self, what: str) -> InputError:
-        return InputError(self.path, f"is damaged ({what})", _RESTORE)
+        return InputError(self.path, f"is damaged ({what})", RESTORE)
 
     def _report(self, damaged: list[str]) -> None:
         if damaged:
@@ -320,7 +309,7 @@ class Store:
         try:
             yield
         except (sqlite3.Error, UnicodeDecodeError) as error:  # a message may quote the file
-            raise _refusal(self.path, error) from error
+            raise refusal(self.path, error) from error
 
 
 def checksum(cells: Sequence[Any]) -> str:
@@ -351,24 +340,6 @@ def _cell(value: Any) -> Any:
     return value
 
 
-@contextmanager
-def sole_writer(folder: Path) -> Iterator[None]:
-    """Keep a second sweep out of a folder; the lock goes with the process that holds it.
-
-    Raises:
-        InputError: Another process is at work there.
-    """
-    try:
-        with closing(sqlite3.connect(folder / LOCK_FILE, timeout=0, isolation_level=None)) as lock:
-            lock.execute("BEGIN EXCLUSIVE")
-            yield
-    except sqlite3.Error as error:
-        if "locked" in str(error):
-            problem = "another carsim is writing to it"
-            raise InputError(str(folder), problem, "wait for it, or name another") from None
-        raise _refusal(str(folder / LOCK_FILE), error) from error
-
-
 def open_folder(folder: Path) -> Store:
     """The store of a folder, made if there is none.
 
@@ -395,62 +366,6 @@ def open_store(folder: str | Path) -> Store:
         store.close()
         raise
     return store
-
-
-def _connected(path: str | Path, **options: Any) -> sqlite3.Connection:
-    db: sqlite3.Connection = sqlite3.connect(
-        path, timeout=BUSY_SECONDS, isolation_level=None, **options
-    )
-    # What is damaged is found by its checksum, not by Python.
-    db.text_factory = partial(str, encoding="utf-8", errors="replace")
-    try:
-        db.execute("PRAGMA trusted_schema=OFF")
-        # A commit is on disk when it returns. No write-ahead log: readers and writers that come
-        # and are killed at the same time can make its shared memory fault (SIGBUS, 1 of 110
-        # kills with SQLite 3.40), and it needs a local disk; a commit a second is no load.
-        db.execute("PRAGMA synchronous=FULL")
-        db.execute("PRAGMA temp_store=MEMORY")  # a full disk stops no reader
-        db.execute("SELECT 1 FROM sqlite_master").fetchone()
-    except (sqlite3.Error, UnicodeDecodeError):
-        db.close()
-        raise
-    return db
-
-
-def _opened(path: str | Path, *, read_only: bool) -> sqlite3.Connection:
-    """A connection to a file, or to a copy in memory where an interrupted commit must be undone."""
-    if not read_only:
-        return _connected(path)
-    with suppress(OSError), Path(path).open("rb") as file:
-        if file.read(20)[18:] == b"\2\2":  # a write-ahead log, of which even readers make files
-            return _undone(Path(path))
-    try:
-        return _connected(f"{Path(path).absolute().as_uri()}?mode=ro", uri=True)
-    except sqlite3.OperationalError:
-        if not any(Path(f"{path}{end}").exists() for end in _LEFT_OVER):
-            raise
-        return _undone(Path(path))
-
-
-def _undone(path: Path) -> sqlite3.Connection:
-    """The contents of a file as they were before the commit that was interrupted.
-
-    Raises:
-        InputError: They cannot be copied.
-    """
-    try:
-        with TemporaryDirectory(prefix="carsim-") as folder:
-            copy = Path(folder) / path.name
-            for end in (*_LEFT_OVER, ""):  # the file last: one that was undone meanwhile does
-                if Path(f"{path}{end}").exists():
-                    shutil.copyfile(f"{path}{end}", f"{copy}{end}")
-            db = _connected(":memory:")
-            with closing(_connected(copy)) as whole:
-                whole.backup(db)
-            return db
-    except OSError as error:
-        problem = f"cannot be copied, to undo an interrupted commit ({reason(error)})"
-        raise InputError(str(path), problem, "make room for a copy among temporary files") from None
 
 
 def _make(db: sqlite3.Connection, facts: Mapping[str, str], rows: Sequence[Sequence[Any]]) -> None:
@@ -481,17 +396,3 @@ def _table(names: Sequence[str], schema: str) -> str:
 
 def _renamed(name: str) -> str:
     return OLD_NAMES.get(name, name)
-
-
-def _refusal(path: str, error: sqlite3.Error | UnicodeDecodeError) -> InputError:
-    name = getattr(error, "sqlite_errorname", "SQLITE_CORRUPT")
-    text = str(error) if isinstance(error, sqlite3.Error) else "names that are no text"
-    if name == "SQLITE_NOTADB":
-        return InputError(path, f"is no store of carsim ({text})", "name another folder")
-    if name.startswith(("SQLITE_CORRUPT", "SQLITE_ERROR", "SQLITE_FORMAT", "SQLITE_TOOBIG")):
-        return InputError(path, f"is damaged ({text})", _RESTORE)
-    no_room = name.startswith(("SQLITE_FULL", "SQLITE_IOERR"))
-    cure = "make room" if no_room else "name another folder, or make this one writable"
-    problem = f"cannot be used ({text})"
-    again = "then start the same command again: what is stored stays"
-    return InputError(path, problem, f"{cure}, {again}")

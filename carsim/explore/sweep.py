@@ -12,7 +12,8 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from carsim.explore.points import make_points
-from carsim.explore.store import Store, open_folder, sole_writer
+from carsim.explore.sqlite_file import sole_writer
+from carsim.explore.store import Store, open_folder
 from carsim.explore.study import Study, load_study
 from carsim.explore.workers import Stop, evaluate, prepare
 from carsim.files import unwritable

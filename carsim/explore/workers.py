@@ -55,13 +55,7 @@ Stop = Callable[[], bool]
 
 
 class Job(NamedTuple):
-    """What a worker evaluates points of.
-
-    Attributes:
-        study: The study.
-        code: Checksum of the code of the process that asks.
-        outside: Kinds from outside of the package that results depend on: (role, name).
-    """
+    """A study, the checksum of the asker's code, and (role, name) of the outside kinds it needs."""
 
     study: Study
     code: str

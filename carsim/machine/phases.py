@@ -15,10 +15,11 @@ the data, cores share it evenly.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import partial
 from math import ceil
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -76,7 +77,9 @@ def _simulated(phase: Phase) -> Timing:
     return parts.simulate(phase)
 
 
-FIDELITIES: dict[str, Callable[[Phase], Timing]] = {SOLVED: solver.solve, "tile": _simulated}
+FIDELITIES: Mapping[str, Callable[[Phase], Timing]] = MappingProxyType(
+    {SOLVED: solver.solve, "tile": _simulated}
+)
 """Rungs of the ladder: solved for all phases at once, or simulated tile by tile."""
 
 

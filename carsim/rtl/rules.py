@@ -1,16 +1,19 @@
 """The rule of a central schedule: which core is the next computing sequence's."""
 
+from operator import attrgetter
+
 from amaranth.hdl import Array, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from carsim.registry import Registry
 from carsim.schedule import slots_per_core
 from carsim.schedule.drs import Drs
 from carsim.schedule.pack import Pack
 
 
 class Rule(wiring.Component):
-    """State of a rule between two sequences.
+    """State of a rule between two sequences; ``schedule`` of a class names what it is the rule of.
 
     Ports:
         clear: Begin anew, with the first computing sequence.
@@ -38,6 +41,8 @@ class Rule(wiring.Component):
 class RoundRobin(Rule):
     """Core 0, 1, ..., cores - 1, 0, ...: :class:`carsim.schedule.drs.Drs`."""
 
+    schedule = Drs.kind
+
     def elaborate(self, platform: object) -> Module:
         """One counter."""
         m = Module()
@@ -50,6 +55,8 @@ class RoundRobin(Rule):
 
 class Fill(Rule):
     """One core after the other, each to its last slot: :class:`carsim.schedule.pack.Pack`."""
+
+    schedule = Pack.kind
 
     def elaborate(self, platform: object) -> Module:
         """Two counters; slots by sequences are a table, as a divider would be larger."""
@@ -68,5 +75,5 @@ class Fill(Rule):
         return m
 
 
-RULES: dict[str, type[Rule]] = {Drs.kind: RoundRobin, Pack.kind: Fill}
+RULES: Registry[type[Rule]] = Registry("RTL rule", attrgetter("schedule"), (RoundRobin, Fill))
 """By the schedule of which each is the scan."""

@@ -33,6 +33,7 @@ chip reaches is not calculated; beyond the fastest published one of its node the
 
 from collections.abc import Iterable, Mapping
 from math import fsum
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import Field, model_validator
@@ -151,7 +152,7 @@ def _itself() -> Constant:
     return Constant(value=1.0, low=1.0, high=1.0, source="the node that areas are given for")
 
 
-NODES: Mapping[str, Node] = {
+_NODES = {
     "28nm": Node(
         _itself(),
         _itself(),
@@ -237,6 +238,7 @@ NODES: Mapping[str, Node] = {
         ),
     ),
 }
+NODES: Mapping[str, Node] = MappingProxyType(_NODES)
 """Name in YAML -> node."""
 
 
