@@ -347,7 +347,7 @@ def test_a_port_carries_fractions_of_a_cycle_and_begins_another_pattern_with_a_w
     env, ended = simpy.Environment(), []
     port = MemoryPort(env, latency_cycles=10)
     for nbytes, rate in ((3, 2), (3, 2), (3, 2), (4, 1)):
-        port.read(nbytes, Fraction(rate), lambda: ended.append(env.now))
+        port.read(0, nbytes, Fraction(rate), lambda: ended.append(env.now))
     env.run()
     # The first bytes are there after 10 cycles; three requests take 4.5, the last begins at 15.
     assert ended == [12, 13, 15, 19]
