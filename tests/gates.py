@@ -37,10 +37,11 @@ class Sent:
 
 @dataclass(frozen=True)
 class Dispatched:
-    """One dispatch: what was sent, and the cycle in which it was over."""
+    """One dispatch: what was sent, the cycle in which it was over, and whether it was refused."""
 
     sent: tuple[Sent, ...]
     end: int
+    error: bool = False
 
 
 def tag(sequence: int, instruction: int) -> int:
@@ -126,14 +127,25 @@ class Gates:
         self._central = SCHEDULES[kind].central
         self._top = WithProgram(scheduler, registers, cores, self._central)
 
-    def run(self, layers: Sequence[Sequence[bool]], ready: Ready) -> list[Dispatched]:
-        """Dispatch layers; a batch beyond the Index Register in as many dispatches as groups."""
+    def run(
+        self,
+        layers: Sequence[Sequence[bool]],
+        ready: Ready,
+        batches: Sequence[int] | None = None,
+    ) -> list[Dispatched]:
+        """Dispatch layers; a batch beyond the Index Register in as many dispatches as groups.
+
+        Args:
+            layers: Decisions.
+            ready: Which cores take an instruction.
+            batches: Numbers of sequences that the port is told, if not those of the layers.
+        """
         found: list[Dispatched] = []
 
         async def bench(ctx: Any) -> None:
             dut = self._dut
-            for computing in layers:
-                ctx.set(dut.batch, len(computing))
+            for computing, batch in zip(layers, batches or map(len, layers), strict=True):
+                ctx.set(dut.batch, batch)
                 ctx.set(dut.computing, sum(1 << b for b, bit in enumerate(computing) if bit))
                 trigger = dut.start
                 while True:
@@ -161,10 +173,11 @@ class Gates:
                 assert valid & (valid - 1) == 0, "one instruction for two cores"
             taken = [core for core in range(cores) if valid >> core & 1 and ready_now[core]]
             sent.extend(self._taken(ctx, cycle, core) for core in taken)
-            done = ctx.get(dut.done)
+            done, error = ctx.get(dut.done), ctx.get(dut.error)
             await ctx.tick()
             if done:
-                return Dispatched(in_order(sent), cycle)
+                return Dispatched(in_order(sent), cycle, bool(error))
+            assert not error, "an error that is not the end"
         raise AssertionError("the dispatch does not end")
 
     def _taken(self, ctx: Any, cycle: int, core: int) -> Sent:

@@ -125,15 +125,17 @@ class MlpCases(NamedTuple):
         computing: Sequences that compute, bool[n, B] for the B that are dispatched together.
         known_cycles: Cycles for which decisions have been known when the phase begins, [n]; None if
             nothing was decided.
+        home: Core of the first of these sequences, up to attention; the next has the next.
     """
 
     computing: NDArray[np.bool_]
     known_cycles: Ints | None
+    home: int = 0
 
     def take(self, index: NDArray[Any]) -> "MlpCases":
         """Some of the cases."""
         known = self.known_cycles
-        return MlpCases(self.computing[index], None if known is None else known[index])
+        return MlpCases(self.computing[index], None if known is None else known[index], self.home)
 
 
 class Phases:
@@ -239,7 +241,8 @@ class Phases:
         """
         known = None if cases.known_cycles is None else cases.known_cycles.tobytes()
         rule = self._felt_by_mlp(rule)
-        key = ("mlp", schedule.kind, cases.computing.shape, cases.computing.tobytes(), known, rule)
+        computing = cases.computing.shape, cases.computing.tobytes(), cases.home
+        key = ("mlp", schedule.kind, computing, known, rule)
         return self._once(key, lambda: self.mlp_phase(schedule, cases, rule))
 
     def head(self) -> Outcome:
@@ -391,10 +394,10 @@ class Phases:
         hw, split = self.hw, self.hw.mapping.splits_mlp
         cores = hw.design.machine.cores
         computing = cases.computing
-        loads = core_loads(schedule, computing, cores)
         decided = cases.known_cycles is not None
+        loads, moved = self.loads(schedule, cases)
         ops = self._mlp_ops(normed=decided and _at_residual(rule), rule=rule)
-        steps = lower(hw, ops, loads, split=split, handed_over=decided and schedule.central)
+        steps = lower(hw, ops, loads, split=split, moved=moved)
         replaying = computing.shape[1] - computing.sum(axis=1)
         replay = self._replay(replaying, (loads > 0).sum(axis=1)) if replaying.any() else None
         dispatch = None
@@ -413,6 +416,21 @@ class Phases:
             # A core that owns its sequences, or shares its weights with all, knows what to fetch.
             early_fetch=hw.is_lockstep(split) or not schedule.central,
         )
+
+    def loads(self, schedule: Schedule, cases: MlpCases) -> tuple[Ints, Ints]:
+        """Sequences of each core, [n, C], and by lane, how many come from another core, [n, K].
+
+        Where attention is split, no core is a sequence's home: all travel under a central schedule.
+        """
+        hw, split = self.hw, self.hw.mapping.splits_mlp
+        cores = hw.design.machine.cores
+        loads, moved = core_loads(schedule, cases.computing, cores, cases.home)
+        if hw.mapping.splits_attention:
+            moved = loads
+        if hw.is_lockstep(split):
+            moved = moved.sum(axis=1, keepdims=True)
+        decided = cases.known_cycles is not None
+        return loads, moved * (decided and schedule.central and not split)
 
     def head_phase(self) -> Phase:
         """The phase behind :meth:`head`."""
@@ -714,13 +732,20 @@ def _at_residual(rule: ReplayRule | None) -> bool:
     return rule is not None and rule.known_at == "residual"
 
 
-def core_loads(schedule: Schedule, computing: NDArray[np.bool_], cores: int) -> Ints:
-    """Sequences of each core, most loaded first, as cores are alike: bool[n, B] -> int64[n, C]."""
+def core_loads(
+    schedule: Schedule, computing: NDArray[np.bool_], cores: int, home: int = 0
+) -> tuple[Ints, Ints]:
+    """Sequences of each core, and how many of them have another home: bool[n, B] -> int64[n, C].
+
+    Cores are alike: the one with the most comes first.
+    """
     assigned = schedule.assign(computing, cores)
-    n = len(assigned)
+    n, batch = assigned.shape
+    moves = assigned != (home + np.arange(batch)) % cores
     # One place more for the sequences that replay.
     place = np.arange(n)[:, None] * (cores + 1) + assigned - REPLAYS
-    loads = np.bincount(place.ravel(), minlength=n * (cores + 1)).reshape(n, -1)[:, 1:]
-    loads.sort(axis=1)
-    sorted_loads: Ints = loads[:, ::-1].astype(np.int64)
-    return sorted_loads
+    both = np.bincount(place.ravel(), 1 + batch + moves.ravel(), minlength=n * (cores + 1))
+    both = both.astype(np.int64).reshape(n, -1)[:, 1:]
+    both.sort(axis=1)
+    loads, moved = np.divmod(both[:, ::-1], 1 + batch)
+    return loads, moved

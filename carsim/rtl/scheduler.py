@@ -13,7 +13,7 @@ A batch beyond the Index Register goes in groups. The first begins with ``start`
 with ``proceed``, which says that the cores are done with the group before; each begins with core 0.
 """
 
-from amaranth.hdl import Array, Module, Mux, Signal
+from amaranth.hdl import Array, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -44,11 +44,12 @@ class Scheduler(wiring.Component):
     Ports:
         start: The decisions of a layer are known; ignored while it is busy.
         proceed: The next group may begin; ignored while it is busy, or if there is none.
-        batch: Sequences, at least one; stable.
+        batch: Sequences, 1 to the most; stable. Of any other number nothing is dispatched.
         computing: A bit a sequence, 1 computes; stable until all groups are latched.
         fetch, address, valid, ready: As of the checker.
         sent: Sequence of the instruction that is offered, counted over all groups.
-        done: The group is dispatched; one cycle long.
+        done: The group is dispatched, or ``error``; one cycle long.
+        error: ``batch`` was out of range at ``start``; in the cycle after it, with ``done``.
         more: Groups are left.
 
     Args:
@@ -80,6 +81,7 @@ class Scheduler(wiring.Component):
                 "ready": In(cores),
                 "sent": Out(range(self._most)),
                 "done": Out(1),
+                "error": Out(1),
                 "more": Out(1),
             }
         )
@@ -98,6 +100,7 @@ class Scheduler(wiring.Component):
         )
         index, count = Signal(width), Signal(range(width + 1))
         begin, base, bits = self._groups(m, count)
+        refused = is_refused(self.batch, self._most)
         wait = Signal(range(max(2, latch_cycles - 1, scan_cycles)))
         latch = Signal()
 
@@ -111,9 +114,9 @@ class Scheduler(wiring.Component):
             self.valid.eq(checker.valid),
             checker.ready.eq(self.ready),
             self.sent.eq(checker.sent + base),
-            self.done.eq(checker.done),
+            self.done.eq(checker.done | self.error),
         ]
-        m.d.sync += checker.begin.eq(0)
+        m.d.sync += [checker.begin.eq(0), self.error.eq(0)]
         with m.If(latch):
             m.d.sync += index.eq(bits)
 
@@ -124,13 +127,16 @@ class Scheduler(wiring.Component):
             ]
 
         with m.FSM():
-            with m.State("IDLE"), m.If(begin):
-                if latch_cycles == 1:
-                    m.d.comb += latch.eq(1)
-                    self._after_latch(m, checker, wait)
-                else:
-                    m.d.sync += wait.eq(latch_cycles - 2)
-                    m.next = "LATCH"
+            with m.State("IDLE"):
+                with m.If(begin & refused):
+                    m.d.sync += self.error.eq(1)
+                with m.Elif(begin):
+                    if latch_cycles == 1:
+                        m.d.comb += latch.eq(1)
+                        self._after_latch(m, checker, wait)
+                    else:
+                        m.d.sync += wait.eq(latch_cycles - 2)
+                        m.next = "LATCH"
             with m.State("LATCH"):
                 m.d.sync += wait.eq(wait - 1)
                 with m.If(wait == 0):
@@ -155,7 +161,7 @@ class Scheduler(wiring.Component):
             begin.eq(self.start | (self.proceed & self.more)),
             base.eq(Array(firsts)[group]),
             bits.eq(Array(self.computing[first : first + width] for first in firsts)[group]),
-            left.eq(self.batch - base > width),
+            left.eq((self.batch - base > width) & ~self.error),
             count.eq(Mux(left, width, self.batch - base)),
         ]
         with m.If(self.done):
@@ -211,6 +217,11 @@ class Scheduler(wiring.Component):
                     m.next = "CHECK"
 
 
+def is_refused(batch: Value, most: int) -> Value:
+    """A number of sequences that no schedule can dispatch."""
+    return (batch == 0) | (batch > most)
+
+
 class OwnChecks(wiring.Component):
     """Static schedule: each core keeps its own sequences and checks their instructions itself.
 
@@ -223,7 +234,8 @@ class OwnChecks(wiring.Component):
         fetch, address: Of the instruction memory of each core.
         valid, ready: A bit a core.
         sent: Sequence of the instruction that is offered, of each core.
-        done: All cores are through; one cycle long.
+        done: All cores are through, or ``error``; one cycle long.
+        error: As of :class:`Scheduler`.
 
     Args:
         cores: Cores.
@@ -250,6 +262,7 @@ class OwnChecks(wiring.Component):
                 "ready": In(cores),
                 "sent": Out(range(self._most)).array(cores),
                 "done": Out(1),
+                "error": Out(1),
             }
         )
 
@@ -258,6 +271,7 @@ class OwnChecks(wiring.Component):
         m = Module()
         cores, most = self._cores, self._most
         over, through = Signal(cores), Signal(cores)
+        refused = is_refused(self.batch, most)
         for core in range(cores):
             checker = Checker(
                 width=self._slots,
@@ -269,7 +283,7 @@ class OwnChecks(wiring.Component):
             own = [self.computing[sequence] for sequence in range(core, most, cores)]
             counts = [len(range(core, batch, cores)) for batch in range(most + 1)]
             m.d.comb += [
-                checker.begin.eq(self.start),
+                checker.begin.eq(self.start & ~refused),
                 checker.count.eq(Array(counts)[self.batch]),
                 checker.computes.eq(Array(own or [0])[checker.sequence]),
                 self.fetch[core].eq(checker.fetch),
@@ -279,6 +293,6 @@ class OwnChecks(wiring.Component):
                 self.sent[core].eq(core + cores * checker.sent),
                 over[core].eq(through[core] | checker.done),
             ]
-        m.d.comb += self.done.eq(over.all())
-        m.d.sync += through.eq(Mux(self.done, 0, over))
+        m.d.comb += self.done.eq(over.all() | self.error)
+        m.d.sync += [through.eq(Mux(self.done, 0, over)), self.error.eq(self.start & refused)]
         return m

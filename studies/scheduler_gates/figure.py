@@ -72,7 +72,7 @@ def numbers(frame: pd.DataFrame) -> dict[str, str]:
     by_width = _of(frame, "study_network").set_index("machine.exchange_bytes_per_cycle")
     by_column = _of(frame, "study_columns").set_index("machine.array.cols")
     home = by_column["latency_s"][32]
-    wide, narrow = (100 * (home / by_width["latency_s"][width] - 1) for width in (64, 16))
+    wide, narrow, least = (100 * (home / by_width["latency_s"][width] - 1) for width in (64, 16, 4))
     columns = int(network // column_lut())
     same = 100 * (home / by_column["latency_s"][32 + columns] - 1)
     slices = by_column["dsp"][33] - by_column["dsp"][32]
@@ -87,9 +87,11 @@ def numbers(frame: pd.DataFrame) -> dict[str, str]:
         f"32 sequences, where the four checkers that `static` needs take "
         f"{static['dispatch']:,.0f} and one more column in each array {column_lut():,.0f} (and "
         f"{slices:.0f} DSP slices). So where a network between the cores stands anyway, DRS is the "
-        f"better use of LUTs. Where it would be built for DRS, `static` with more columns is: the "
-        f"{network:,.0f} LUTs of 64 bytes a cycle buy {columns} columns, which bring {same:.1f} % "
-        f"against {wide:.1f} %, and 16 bytes take {network / 4:,.0f} for {narrow:.1f} %. A column "
+        f"better use of LUTs. A network built for DRS may be narrow, as only sequences that change "
+        f"cores cross it: {network / 16:,.0f} LUTs for 4 bytes a cycle bring {least:.1f} %, "
+        f"{network / 4:,.0f} for 16 bytes {narrow:.1f} %. Beyond, columns are the better use: the "
+        f"{network:,.0f} LUTs of 64 bytes bring {wide:.1f} %, and buy {columns} columns, which "
+        f"bring {same:.1f} % under `static`. A column "
         f"brings more than DRS on {more} of {len(gain)} machines. A dispatcher that takes no time "
         f"at all would gain {hidden:.3f} %, or {exposed:.2f} % where decisions come with the "
         f"residual: the cycles that carsim assumes hardly matter."

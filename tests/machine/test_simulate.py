@@ -212,7 +212,7 @@ def _required_bytes(design: Design, plan: Plan, batches: Batches) -> int:
         scored = bool(plan.scored[at[1]])
         for group in plan.groups(scored):
             computing = ~batches.replay[at][None, group]
-            loads = core_loads(plan.schedule_of(scored), computing, design.machine.cores)
+            loads, _ = core_loads(plan.schedule_of(scored), computing, design.machine.cores)
             if body.experts is None:
                 mlps += _streams(design, loads[0].tolist()) * mlp
             else:
@@ -296,7 +296,7 @@ def test_no_run_beats_its_critical_path(run: Run) -> None:
         least += sequences * keys * 2 * body.hidden_size
         for group in plan.groups(scored):
             computing = ~batches.replay[at][None, group]
-            loads = core_loads(plan.schedule_of(scored), computing, cores)[0]
+            loads = core_loads(plan.schedule_of(scored), computing, cores)[0][0]
             splits = mapping.splits_mlp or mapping.splits_remainder
             mlps = loads.sum() / cores if splits else loads.max()
             least += mlps * body.active_mlp_weights

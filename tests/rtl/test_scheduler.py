@@ -89,6 +89,32 @@ def test_all_cores_ready_every_decision_of_four_sequences_takes_the_closed_form(
         assert len(found.sent) == 3 * len(told)
 
 
+@pytest.mark.parametrize("kind", SCHEDULES)
+@pytest.mark.parametrize(("width", "most"), [(32, 32), (7, 7), (4, 10)])
+def test_every_batch_that_the_port_can_carry_ends(kind: str, width: int, most: int) -> None:
+    """Of none and of too many nothing is sent, and what comes next is as it would have been."""
+    registers = Registers(index_register_bits=width, instructions_per_sequence=2)
+    central = SCHEDULES[kind].central
+    most = most if central else width
+    dut: Any = (
+        gates.Scheduler(kind, 3, registers, most=most) if central else gates.OwnChecks(3, registers)
+    )
+    bits = [b % 3 > 0 for b in range(most)]
+    batches = range(1 << len(dut.batch))
+    assert {0, most} < {*batches}
+    layers = [bits[: min(batch, most)] for batch in batches]
+    found = iter(
+        Gates(dut, kind, 3, registers).run(layers, lambda core, cycle: True, batches=batches)
+    )
+    for batch, layer in zip(batches, layers, strict=True):
+        if 0 < batch <= most:
+            expected = by_groups(kind, registers, [layer], 3, lambda core, cycle: True)
+            assert [next(found) for _ in expected] == expected
+        else:
+            assert next(found) == Dispatched((), 1, error=True)
+    assert next(found, None) is None
+
+
 @pytest.mark.parametrize("width", [2, 32, 64])
 @pytest.mark.parametrize("cores", [1, 16])
 def test_the_ends_of_the_range_that_is_synthesised(width: int, cores: int) -> None:
