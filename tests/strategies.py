@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from carsim.design import Design, build_design
 from carsim.machine.hardware import Hardware
 from carsim.mapping import MAPPINGS
-from carsim.replay import FASTCAR, InputChange, ReplayRule, Tas
+from carsim.replay import FASTCAR, InputChange, Periodic, ReplayRule, Tas
 from carsim.trace.precision import PRODUCTS
 from carsim.workload.geometry import Video
 
@@ -40,6 +40,7 @@ RULES: list[ReplayRule] = [
     InputChange(),
     InputChange(bits=None),
     InputChange(bits=3, elements=5),
+    Periodic(),
 ]
 """Rules of replay with fields of every sort; elements fit the narrowest of the drawn models."""
 

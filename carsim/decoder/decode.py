@@ -145,6 +145,8 @@ def decode_step(
             out = mlp(weights, layer, normed)
             held[:] = arithmetic.held(out)
         else:
+            if policy.rule.damps:
+                held[replay] *= held.dtype.type(policy.rule.gain_of(layer))
             out = held.copy()
             if computes.any():
                 out[computes] = fresh = mlp(weights, layer, normed[computes])

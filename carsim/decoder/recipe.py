@@ -235,6 +235,7 @@ class Recipe(_Strict):
         if isinstance(self.tau, tuple) and len(self.tau) != self.decoded.n_layers:
             raise ValueError(f"{len(self.tau)} taus for {self.decoded.n_layers} layers")
         self.rule.check(self.decoded.n_heads, self.decoded.hidden_size)
+        self.rule.check_layers(self.decoded.n_layers)
         if self.precision is not None:
             self.precision.check(self.decoded)
         if self.exempt_layers:

@@ -399,7 +399,8 @@ class Phases:
         ops = self._mlp_ops(normed=decided and _at_residual(rule), rule=rule)
         steps = lower(hw, ops, loads, split=split, moved=moved)
         replaying = computing.shape[1] - computing.sum(axis=1)
-        replay = self._replay(replaying, (loads > 0).sum(axis=1)) if replaying.any() else None
+        at_work, damped = (loads > 0).sum(axis=1), rule is not None and rule.damps
+        replay = self._replay(replaying, at_work, damped) if replaying.any() else None
         dispatch = None
         if cases.known_cycles is not None:
             dispatch = Dispatch(
@@ -595,9 +596,10 @@ class Phases:
         return NO_WORK if rule is None else rule.work(machine_shape(self._model, part.of))
 
     def _felt_by_mlp(self, rule: ReplayRule | None) -> ReplayRule | None:
-        """A rule that norms what the MLP reads, or holds data that it writes; None for others."""
-        felt = _at_residual(rule) or self._work(rule, Slice()).held_bytes
-        return rule if felt else None
+        """A rule that norms what the MLP reads, holds data that it writes, or damps; else None."""
+        if rule is None or _at_residual(rule) or rule.damps:
+            return rule
+        return rule if self._work(rule, Slice()).held_bytes else None
 
     def _mlp_ops(
         self,
@@ -625,13 +627,13 @@ class Phases:
 
         return [nth(index) for index in range(len(mlp_ops(self._model, 1, Slice())))]
 
-    def _replay(self, replaying: Ints, at_work: Ints) -> Replay:
+    def _replay(self, replaying: Ints, at_work: Ints, damped: bool) -> Replay:
         """Replaying sequences; cores that compute an MLP add their residuals beside it, [n]."""
         hw, machine = self.hw, self.hw.design.machine
         split = hw.mapping.splits_mlp
         spread, part = (1, Slice(machine.cores)) if split else (machine.cores, Slice())
-        slowest = replay_op(self._model, -(-replaying // spread), part)
-        whole = replay_op(self._model, replaying, Slice())
+        slowest = replay_op(self._model, -(-replaying // spread), part, damped=damped)
+        whole = replay_op(self._model, replaying, Slice(), damped=damped)
         cycles = vector_cycles(machine.vector, slowest.vector_ops)
         free_cores = machine.cores - at_work
         if hw.is_lockstep(split):
@@ -715,7 +717,8 @@ class Phases:
         loads = np.where(core < used[:, None], loads, 0)
         ops = self._mlp_ops(normed=_at_residual(rule), rule=rule)
         steps = lower(hw, ops, loads, split=split)
-        replayed = replay_op(self._model, batch - computing, Slice()).replay_bytes
+        damped = rule is not None and rule.damps
+        replayed = replay_op(self._model, batch - computing, Slice(), damped=damped).replay_bytes
         fetched = None
         if self._model.body.experts is not None and not hw.is_lockstep(split):
             together = np.where(core < used[:, None], 1, 0)

@@ -31,9 +31,12 @@ from carsim.replay.decide import (
     unanimous,
 )
 from carsim.replay.input_change import InputChange
+from carsim.replay.periodic import Periodic
 from carsim.replay.tas import Tas, TasForm, temporal_attention_score
 
-RULES: Registry[type[ReplayRule]] = Registry("replay rule", field_name, (Tas, InputChange))
+RULES: Registry[type[ReplayRule]] = Registry(
+    "replay rule", field_name, (Tas, InputChange, Periodic)
+)
 """Rules of replay by the name that YAML and traces give them."""
 
 if TYPE_CHECKING:
@@ -55,6 +58,7 @@ __all__ = [
     "InputChange",
     "MachineShape",
     "Pairs",
+    "Periodic",
     "Point",
     "Replay",
     "ReplayRule",

@@ -11,14 +11,18 @@ its number within the frame. What is *held* for a place was stored when the row 
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Literal, NamedTuple, get_args
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, get_args
+
+from pydantic import Field
 
 from carsim.policy.base import Array, Bools
-from carsim.section import Section
+from carsim.section import GrownSection
 
 Point = Literal["q", "attention", "residual"]
 """Points of a layer at which a decision can be known, in order: queries are there; attention is
 done; the residual stream is complete, and with it the input of the MLP."""
+
+Gain = Annotated[float, Field(ge=0, le=1)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,12 +110,15 @@ class RuleWork(NamedTuple):
 NO_WORK = RuleWork()
 
 
-class ReplayRule(Section):
+class ReplayRule(GrownSection):
     """A rule by which rows replay: fields of the YAML and of a trace, scores, work.
 
     To add a kind: one file in this folder with a subclass, and one line in
     :data:`carsim.replay.RULES`. The subclass declares ``kind: Literal["name"] = "name"``, its
     fields with limits, ``label``, ``known_at``, ``score`` and ``work``; the rest where it differs.
+
+    Every kind may damp: ``gain`` scales a held output each time that it is replayed, so that older
+    outputs add less. The decoder and the machine see to it; a kind's score does not change.
 
     Contract, which ``tests/replay/test_contract.py`` holds over all kinds:
 
@@ -132,13 +139,37 @@ class ReplayRule(Section):
     paper: ClassVar[str] = ""
     known_at: ClassVar[Point]
 
+    later: ClassVar[frozenset[str]] = frozenset({"gain"})
+
     kind: str
+    gain: Gain | Annotated[tuple[Gain, ...], Field(min_length=1, strict=False)] = Field(
+        1.0, description="factor on a held output at each replay, 0 adds nothing; or one per layer"
+    )
 
     @property
     def text(self) -> str:
         """The rule with its fields, as a phrase."""
-        fields = [f"{name} {value}" for name, value in self if name != "kind"]
+        span = " to ".join(f"{end:g}" for end in sorted({min(self._gains), max(self._gains)}))
+        return self.phrase + (f", gain {span}" if self.damps else "")
+
+    @property
+    def phrase(self) -> str:
+        """The rule with its own fields."""
+        fields = [f"{name} {value}" for name, value in self if name not in ("kind", "gain")]
         return self.label + (f" ({', '.join(fields)})" if fields else "")
+
+    @property
+    def damps(self) -> bool:
+        """Some layer scales what it replays."""
+        return any(gain != 1 for gain in self._gains)
+
+    @property
+    def _gains(self) -> tuple[float, ...]:
+        return self.gain if isinstance(self.gain, tuple) else (self.gain,)
+
+    def gain_of(self, layer: int) -> float:
+        """The gain of a layer."""
+        return self.gain[layer] if isinstance(self.gain, tuple) else self.gain
 
     @property
     def is_fastcar(self) -> bool:
@@ -148,12 +179,19 @@ class ReplayRule(Section):
     @property
     def method(self) -> str:
         """Name of decoding with this rule, in tables."""
-        return "FastCar" if self.is_fastcar else f"replay by {self.label}"
+        return "FastCar" if self.is_fastcar else f"replay by {self.label}{', damped' * self.damps}"
 
     @property
     def margin(self) -> float:
         """Largest difference of scores that sums which round differently are allowed to make."""
         return 1e-4
+
+    def check_layers(self, n_layers: int) -> None:
+        """Refuse gains that are not one for each layer, with a ValueError."""
+        if isinstance(self.gain, tuple) and len(self.gain) != n_layers:
+            raise ValueError(
+                f"rule: {len(self.gain)} gains for {n_layers} layers, give one number or {n_layers}"
+            )
 
     def check(self, n_heads: int, hidden_size: int) -> None:
         """Refuse a decoder that lacks what the rule looks at.

@@ -53,8 +53,8 @@ class InputChange(ReplayRule):
     elements: Elements = Field(None, description="elements that are compared; all if absent")
 
     @property
-    def text(self) -> str:
-        """The rule with its fields, as a phrase."""
+    def phrase(self) -> str:
+        """The rule with its own fields."""
         bits = "not quantised" if self.bits is None else f"{self.bits} bit"
         of = "all elements" if self.elements is None else count(self.elements, "element")
         return f"{self.label} ({bits}, {of})"

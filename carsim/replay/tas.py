@@ -45,15 +45,15 @@ class Tas(ReplayRule):
     offset: Literal[0, 1] = Field(0, description="1 scores the key one place later")
 
     @property
-    def text(self) -> str:
-        """The rule with its fields, as a phrase."""
+    def phrase(self) -> str:
+        """The rule with its own fields."""
         head = "" if self.head is None else f", head {self.head}"
         return f"{self.label} ({self.form} form{head}{', key one place later' * self.offset})"
 
     @property
     def is_fastcar(self) -> bool:
-        """The mean over heads of either form, against the same place."""
-        return self.head is None and self.offset == 0
+        """The mean over heads of either form, against the same place, replayed as it is."""
+        return self.head is None and self.offset == 0 and not self.damps
 
     @property
     def method(self) -> str:
@@ -61,7 +61,8 @@ class Tas(ReplayRule):
         if self.is_fastcar:
             return super().method
         head = "" if self.head is None else f" of head {self.head}"
-        return f"replay by {self.label}{head}{', one place later' * self.offset}"
+        changes = ", one place later" * self.offset + ", damped" * self.damps
+        return f"replay by {self.label}{head}{changes}"
 
     def check(self, n_heads: int, hidden_size: int) -> None:
         """Refuse a head that is not there."""

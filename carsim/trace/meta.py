@@ -369,6 +369,7 @@ class TraceMeta(_Model):
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         self.rule.check(self.decoded.n_heads, self.decoded.hidden_size)
+        self.rule.check_layers(self.decoded.n_layers)
         if self.precision is not None:
             self.precision.check(self.decoded)
         if isinstance(self.tau, tuple) and len(self.tau) != self.decoded.n_layers:

@@ -48,9 +48,6 @@ from carsim.yaml_file import parse_yaml
 MEAN_BOUND, WORST_BOUND = 0.025, 0.065
 """Stated bounds of the absolute error: mean over all rows, and worst row."""
 
-FITTED = {"dense": "clock", "replay20": "cores, batch", "replay80": "cores, batch"}
-"""What was fitted to which row."""
-
 DESIGN = "u280_fastcar"
 """Name of the design that holds the fitted numbers."""
 
@@ -66,19 +63,20 @@ OPERATIONS_SAVED, AT_RATIO = 0.45, 0.80
 LINE, SKIPPING = "a fitted line", "linear skipping"
 
 CHOICES = (
-    "Fitted in carsim: clock, cores and batch, three numbers to the three rows marked. Chosen with "
-    "all rows in view: attention split by heads, the ratio counted over eligible steps (the first "
-    "frame left out), and 4 bit weights in HBM, which the rows cannot tell from 8 bit or from "
-    "DDR4. That is six choices for eight rows; the line has three numbers fitted to all eight."
+    "Chosen with all eight rows in view: studies/paper/search.py ranks 70,560 machines by their "
+    "mean error over the rows, and this is the best whose sequences decide independently. Cores, "
+    "batch, attention split by heads, and the ratio counted over eligible steps (the first frame "
+    "left out) follow from that choice; the clock is fitted to the dense row. The line has three "
+    "numbers, fitted to all eight."
 )
 IDENTIFIED = (
     "Identification: if the latencies include the prompt, every machine that explains the rows "
     "within 0.3 points of the best has one sequence more than cores and splits attention by heads; "
-    "cores (3 to 14), correlation, precision and place of the weights stay open."
+    "cores (3 to 14), correlation, precision and place of the weights stay open. By the dense row "
+    "and those at 20 and 80 % alone another machine is nearer: nine cores and ten sequences."
 )
 CONSISTENT = (
-    "Consistency: the five rows to which no number was fitted do not contradict the machine, and "
-    "show no more than that, since a line with three numbers comes as near to all eight."
+    "Consistency: no row tests the machine. A line with three numbers comes nearer to all eight."
 )
 
 
@@ -286,7 +284,7 @@ def validate_paper(progress: Callable[[str], None] = lambda _: None) -> Part:
     groups = (
         Group("latency of a video in s", latencies(rows, found, line), LINE, bounds),
         Group("the same rows", latencies(rows, found, skipping), SKIPPING, shown=False),
-        Group("rows nothing was fitted to", _unfitted(rows, found, line), LINE, shown=False),
+        Group("time saved over dense in s", _saved(rows, found, line), LINE, shown=False),
         Group("ratio of all steps", latencies(rows, other, skipping_all), SKIPPING, shown=False),
         Group("efficiency over dense", _efficiencies(rows, found, line), "constant power"),
         Group("operations saved", (_operations(rows, body),), "ratio of all steps"),
@@ -315,16 +313,30 @@ def latencies(
             None,
             row.source,
             "s",
-            f"fitted: {FITTED[row.name]}" if row.name in FITTED else "",
+            "fitted: clock" if row.name == DENSE else "",
         )
         for place, (row, each) in enumerate(zip(rows, found, strict=True))
     )
 
 
-def _unfitted(
-    rows: Sequence[PaperRow], found: Sequence[Simulated], rival: Sequence[float]
+def _saved(
+    rows: Sequence[PaperRow], found: Sequence[Simulated], line: Sequence[float]
 ) -> tuple[Comparison, ...]:
-    return tuple(each for each in latencies(rows, found, rival) if each.what not in FITTED)
+    """Seconds less than dense: errors of latency look small, as most of a latency stays."""
+    first = next(place for place, row in enumerate(rows) if row.name == DENSE)
+    return tuple(
+        Comparison(
+            row.name,
+            rows[first].latency_s - row.latency_s,
+            found[first].latency_s - each.latency_s,
+            line[first] - latency_s,
+            None,
+            row.source,
+            "s",
+        )
+        for row, each, latency_s in zip(rows, found, line, strict=True)
+        if row.name != DENSE
+    )
 
 
 def _efficiencies(

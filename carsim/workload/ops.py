@@ -481,13 +481,16 @@ def _expert_ops(
     return router, gate_up, down
 
 
-def replay_op(model: Model, rows: Count, part: Slice) -> Op:
-    """Read the cached outputs of ``rows`` replaying sequences and add them to the residual."""
+def replay_op(model: Model, rows: Count, part: Slice, *, damped: bool = False) -> Op:
+    """Read the cached outputs of ``rows`` replaying sequences and add them to the residual.
+
+    Damped outputs are scaled, an operation an element, and written back.
+    """
     columns = part.columns(model.body.hidden_size)
     return Op(
         Category.REPLAY,
-        vector_ops=rows * columns * RESIDUAL_OPS,
-        replay_bytes=rows * model.replay.bytes_of(columns),
+        vector_ops=rows * columns * (RESIDUAL_OPS + damped),
+        replay_bytes=rows * model.replay.bytes_of(columns) * (1 + damped),
     )
 
 

@@ -5,8 +5,10 @@
 Forty held-out scenes of 8 frames, true codes fed, replays really applied. FastCar's rule (TAS in
 the paper's form, one tau for all layers that may replay) is run at thresholds that were found on
 other scenes. Every other rule then replays exactly as many places in the same layer of the same
-frame of the same scene, and chooses them by its own measure: so a difference is one of choice
-alone. Chance is three seeds. Rules that stand on their own thresholds (``own``) are compared over
+frame of the same scene, and chooses them by its own measure. Chance (three seeds) draws new places
+in each frame, so its held outputs are younger than TAS's: a difference is one of choice and of age.
+``studies.premise.shipped`` compares at equal ages. Rules that stand on their own thresholds
+(``own``) are compared over
 the whole curve.
 
 Writes ``cells.csv`` (a row for each scene, ratio and rule), ``chance.csv`` (differences with

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from carsim.decoder.structures import Array
 from carsim.replay import InputChange, Tas
-from studies.decisions.whole import Bools, Memory, Seen
+from studies.decisions.whole import Bools, Memory, Rule, Seen
 
 PAPER = Tas(form="paper")
 WHOLE = InputChange(bits=None)
@@ -192,6 +192,79 @@ class Counted:
         replay = np.zeros(len(scores), bool)
         replay[order[: self.counts[seen.frame, seen.layer]]] = True
         return replay, scores
+
+
+@dataclass(frozen=True)
+class Periodic:
+    """Replay every place of a layer in every second frame, odd and even layers in turn.
+
+    Attributes:
+        exempt: Layers that never replay.
+    """
+
+    exempt: tuple[int, ...] = ()
+
+    def decide(self, seen: Seen, memory: Memory) -> tuple[Bools, Array | None]:
+        """As :class:`~studies.decisions.whole.Rule` has it."""
+        replays = (seen.layer + seen.frame) % 2 == 1 and seen.layer not in self.exempt
+        return np.full(len(seen.u), replays), None
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """Decisions that were made elsewhere.
+
+    Attributes:
+        replay: bool[S, L].
+    """
+
+    replay: Bools = field(repr=False)
+
+    def __repr__(self) -> str:
+        """All that decides, for the name of what was decoded."""
+        packed = np.packbits(self.replay).tobytes()
+        return f"Given({self.replay.shape}, {hashlib.sha256(packed).hexdigest()})"
+
+    def decide(self, seen: Seen, memory: Memory) -> tuple[Bools, Array | None]:
+        """As :class:`~studies.decisions.whole.Rule` has it."""
+        n = len(seen.u)
+        return self.replay[seen.frame * n : (seen.frame + 1) * n, seen.layer].copy(), None
+
+
+@dataclass(frozen=True)
+class Damped:
+    """Another rule, with a gain on what is replayed.
+
+    Attributes:
+        rule: Decides.
+        gain: Factor at each replay: 0 adds nothing, 1 replays as FastCar does.
+    """
+
+    rule: Rule
+    gain: float | tuple[float, ...]
+
+    def decide(self, seen: Seen, memory: Memory) -> tuple[Bools, Array | None]:
+        """As :class:`~studies.decisions.whole.Rule` has it."""
+        return self.rule.decide(seen, memory)
+
+
+def permuted(replay: Bools, tokens_per_frame: int, seed: int, *, per_layer: bool = True) -> Bools:
+    """Decisions with the places of all frames permuted alike, so that counts and ages are equal.
+
+    Args:
+        replay: bool[S, L].
+        tokens_per_frame: N.
+        seed: Of the permutations.
+        per_layer: One permutation for each layer; else one for all.
+    """
+    rng = np.random.default_rng([seed, 3])
+    frames = replay.reshape(-1, tokens_per_frame, replay.shape[1])
+    one = rng.permutation(tokens_per_frame)
+    out = np.empty_like(frames)
+    for layer in range(frames.shape[2]):
+        order = rng.permutation(tokens_per_frame) if per_layer else one
+        out[:, :, layer] = frames[:, order, layer]
+    return out.reshape(replay.shape)
 
 
 def counts_of(replay: Bools, tokens_per_frame: int) -> NDArray[np.int64]:

@@ -74,12 +74,19 @@ class Seen:
         """What the MLP would put out, [N, d]."""
         return mlp(self.weights, self.layer, self.u)
 
-    def hold(self, computes: Bools) -> Array:
+    def hold(self, computes: Bools, gain: float = 1.0) -> Array:
         """Compute some places, bool[N], and hold their outputs and inputs from now on.
 
+        Args:
+            computes: The places.
+            gain: Factor on the held outputs of all other places: 1 is FastCar's replay, 0 adds
+                nothing. It is applied at each replay, so older outputs count less.
+
         Returns:
-            What the layer adds, [N, d]: fresh outputs, and held ones of the other places.
+            The sum's new term, [N, d]: fresh outputs, and held ones of the other places.
         """
+        if gain != 1:
+            self.held[~computes] *= self.held.dtype.type(gain)
         out = self.held.copy()
         if not computes.any():
             return out
@@ -94,7 +101,10 @@ class Seen:
 
 
 class Rule(Protocol):
-    """Decides which places replay."""
+    """Decides which places replay.
+
+    A rule with an attribute ``gain``, a number or one per layer, damps what it replays.
+    """
 
     def decide(self, seen: Seen, memory: Memory) -> tuple[Bools, Array | None]:
         """Decisions bool[N], and the scores they follow from, [N], if there are any."""
@@ -134,7 +144,8 @@ def outputs(seen: Seen, rule: Rule | None, memory: Memory, replay: Bools, score:
         replay[:], scored = rule.decide(seen, memory)
         if scored is not None:
             score[:] = scored
-    return seen.hold(~replay)
+    gain = getattr(rule, "gain", 1.0)
+    return seen.hold(~replay, gain[seen.layer] if isinstance(gain, tuple) else gain)
 
 
 class Decoder:

@@ -6,6 +6,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from carsim.report.figures import style as plots
+from studies.measured import STALE
 from studies.run import text_of
 from studies.table import markdown
 
@@ -108,7 +109,7 @@ def numbers(frame: pd.DataFrame) -> dict[str, str]:
 
 
 def draw(frame: pd.DataFrame, path: Path) -> None:
-    """Latency over the replay ratio by attention, and the loss of the twin."""
+    """Latency over the replay ratio by attention, and the loss of the proxy model."""
     at = _indexed(frame)
     with plots.style():
         figure = plots.new_figure(
@@ -184,7 +185,7 @@ def _draw_loss(axes: Axes, loss: pd.DataFrame) -> None:
             capsize=2, label=attention,
         )  # fmt: skip
     axes.set(xlabel="replayed, % of eligible steps", ylabel="nats a token over dense")
-    axes.set(title="loss of the twin", xlim=(-3, 100))
+    axes.set(title="loss of the proxy model", xlim=(-3, 100))
     axes.set_yscale("symlog", linthresh=0.1)
     axes.set_ylim(-0.02, 3)
     axes.yaxis.set_major_formatter("{x:g}")
@@ -218,4 +219,7 @@ def _loss_sentence(loss: pd.DataFrame) -> str:
             f"{row['over_dense']:+.3f} with {attention}"
             f"{' attention' if attention == 'dense' else ''} ({100 * row['ratio']:.0f} % replayed)"
         )
-    return f" What it costs, in nats a token of the small trained twin: {', '.join(said)}."
+    return (
+        f" What it costs, in nats a token of the small proxy model: {', '.join(said)}. What replay "
+        f"adds is {STALE} ([premise](../premise/README.md))."
+    )

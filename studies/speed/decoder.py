@@ -18,6 +18,9 @@ product takes max(operations / peak, bytes / bandwidth), each exponential what N
 * bandwidth is that of a scalar product of two halves of 256 MiB, by the same BLAS;
 * exponentials are counted, and NumPy's rate is that on 64 Ki elements in cache.
 
+A share above 1 is impossible: the work beside it changed between two measurements. Such a step is
+refused, with exit status 1.
+
 Products and exponentials wait for each other, so that their times add up. Simplifications, all of
 which make the roofline faster than the machine: all other operations on elements are free (they
 could be done on the way), and a cache never misses. The **kernels** of a step are its products as
@@ -203,6 +206,22 @@ def shares(decoding: Decoding, machine: Machine, step: int, repeat: int) -> dict
         found[f"{name}_ms"] = 1e3 * statistics.median(times)
     for number, name in enumerate(SHARES, start=1):
         found[f"{name}_share"] = statistics.median(turn[number] / turn[0] for turn in turns)
+    return possible(found)
+
+
+def possible(found: dict[str, float]) -> dict[str, float]:
+    """What was measured of a step, unless a part took longer than the whole.
+
+    Raises:
+        SystemExit: A share is above 1.
+    """
+    for name in SHARES:
+        share = found[f"{name}_share"]
+        if share > 1:
+            raise SystemExit(
+                f"step {found['step']}: {name} is {share:.2f} of a step, more than all of it: "
+                "other work disturbed the measurement; repeat it on an idle machine"
+            )
     return found
 
 

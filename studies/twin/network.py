@@ -38,18 +38,27 @@ _ALIKE_GAIN = 1.5
 
 @dataclass(frozen=True)
 class Shape:
-    """Sizes of the twin; 32 layers (and 256 tokens a frame) are VILA-U's."""
+    """Sizes of the proxy model; 32 layers (and 256 tokens a frame) are VILA-U's.
+
+    ``head_size`` 0 divides the width by the heads; another value makes attention narrower.
+    """
 
     n_layers: int = 32
     hidden_size: int = 128
     n_heads: int = 4
     ffn_size: int = 344
     n_codes: int = 512
+    head_size: int = 0
 
     @property
     def head_dim(self) -> int:
         """Numbers per head."""
-        return self.hidden_size // self.n_heads
+        return self.head_size or self.hidden_size // self.n_heads
+
+    @property
+    def attention_size(self) -> int:
+        """Numbers of all heads of a token."""
+        return self.n_heads * self.head_dim
 
 
 class Twin(nn.Module):
@@ -64,12 +73,12 @@ class Twin(nn.Module):
         super().__init__()
         self.shape = shape
         self._products = products
-        n, d, ffn = shape.n_layers, shape.hidden_size, shape.ffn_size
+        n, d, ffn, wide = shape.n_layers, shape.hidden_size, shape.ffn_size, shape.attention_size
         sizes = {
-            "wq": (n, d, d),
-            "wk": (n, d, d),
-            "wv": (n, d, d),
-            "wo": (n, d, d),
+            "wq": (n, wide, d),
+            "wk": (n, wide, d),
+            "wv": (n, wide, d),
+            "wo": (n, d, wide),
             "w_gate": (n, ffn, d),
             "w_up": (n, ffn, d),
             "w_down": (n, d, ffn),
@@ -126,23 +135,23 @@ def layer(
     sin: Tensor,
 ) -> Tensor:
     """One decoder layer, [B, S, d] to [B, S, d]; matrices come in the type of their products."""
-    batch, length, d = x.shape
+    batch, length, _ = x.shape
     kind, head_dim = qkv.dtype, cos.shape[-1]
     projected = F.linear(rms_norm(x, ln_attn).to(kind), qkv).float()
-    q, k, v = projected.view(batch, length, 3, d // head_dim, head_dim).permute(2, 0, 3, 1, 4)
+    q, k, v = projected.view(batch, length, 3, -1, head_dim).permute(2, 0, 3, 1, 4)
     q, k = rotate(q, cos, sin).to(kind), rotate(k, cos, sin).to(kind)
     attended = F.scaled_dot_product_attention(q, k, v.to(kind), is_causal=True)
-    x = x + F.linear(attended.transpose(1, 2).reshape(batch, length, d), out)
+    x = x + F.linear(attended.transpose(1, 2).reshape(batch, length, -1), out)
     gate, up = F.linear(rms_norm(x, ln_mlp).to(kind), gate_up).chunk(2, -1)
     return x + F.linear(F.silu(gate) * up, down)
 
 
-def initialise(twin: Twin, codebook: Codebook, seed: int) -> None:
+def initialise(twin: Twin, codebook: Codebook, seed: int, *, plain: bool = False) -> None:
     """Set all parameters.
 
-    Gaussian matrices with residual branches scaled by 1 / sqrt(2 L), as in GPT-2. Three things are
-    put in by hand, because finding them takes a narrow network most of its training, and all are
-    free to change:
+    Gaussian matrices with residual branches scaled by 1 / sqrt(2 L), as in GPT-2. With ``plain``
+    that is all. Otherwise three things are put in by hand, because finding them takes a narrow
+    network most of its training, and all are free to change:
 
     * codes are fed, and read out, as the principal components of their pixels (plus noise), so
       that codes that look alike start alike;
@@ -155,7 +164,7 @@ def initialise(twin: Twin, codebook: Codebook, seed: int) -> None:
     """
     rng = np.random.default_rng([seed, 1])
     shape = twin.shape
-    d, head_dim = shape.hidden_size, shape.head_dim
+    d = shape.hidden_size
     arrays: dict[str, np.ndarray] = {}
     for name, parameter in twin.named_parameters():
         size = tuple(parameter.shape)
@@ -167,6 +176,18 @@ def initialise(twin: Twin, codebook: Codebook, seed: int) -> None:
     arrays["wo"] /= np.sqrt(2 * shape.n_layers)
     arrays["w_down"] /= np.sqrt(2 * shape.n_layers)
     arrays["begin"] = rng.standard_normal(d)
+    if not plain:
+        _put_in(arrays, shape, codebook, rng)
+    with torch.no_grad():
+        for name, parameter in twin.named_parameters():
+            parameter.copy_(torch.from_numpy(arrays[name]))
+
+
+def _put_in(
+    arrays: dict[str, np.ndarray], shape: Shape, codebook: Codebook, rng: np.random.Generator
+) -> None:
+    """Write principal components, gazing heads and alike slow planes over random parameters."""
+    d, head_dim = shape.hidden_size, shape.head_dim
     pixels = codebook.codes.astype(float)
     left, spread, _ = np.linalg.svd(pixels - pixels.mean(axis=0), full_matrices=False)
     n_looks = min(spread.size, d - 1)
@@ -196,9 +217,6 @@ def initialise(twin: Twin, codebook: Codebook, seed: int) -> None:
         directions, _ = np.linalg.qr(rng.standard_normal((d, d)))
         arrays["wq"][layer, slow] = _ALIKE_GAIN * directions[: slow.sum()]
         arrays["wk"][layer, slow] = arrays["wq"][layer, slow]
-    with torch.no_grad():
-        for name, parameter in twin.named_parameters():
-            parameter.copy_(torch.from_numpy(arrays[name]))
 
 
 def to_model(twin: Twin) -> Model:
@@ -222,7 +240,14 @@ def from_model(model: Model, products: torch.dtype = torch.float32) -> Twin:
     """The inverse of :func:`to_model`."""
     shape = model.geometry
     twin = Twin(
-        Shape(shape.n_layers, shape.hidden_size, shape.n_heads, shape.ffn_size, model.n_codes),
+        Shape(
+            shape.n_layers,
+            shape.hidden_size,
+            shape.n_heads,
+            shape.ffn_size,
+            model.n_codes,
+            shape.head_dim,
+        ),
         products,
     )
     with torch.no_grad():

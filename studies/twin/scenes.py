@@ -186,10 +186,11 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--frames", type=int, default=500, help="of a walk")
     parser.add_argument("--walks", type=int, default=3, help="through each level")
+    parser.add_argument("--workers", type=int, default=2)
     options = parser.parse_args()
     folder = options.folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
-    with ProcessPoolExecutor(2, initializer=_own_folder) as pool:
+    with ProcessPoolExecutor(options.workers, initializer=_own_folder) as pool:
         jobs = [
             pool.submit(_render, each, options.frames, options.walks, file_of(folder, each))
             for each in LEVELS

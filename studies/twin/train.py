@@ -49,6 +49,7 @@ class Plan:
         clip_norm: Largest norm of the gradient.
         shape: Sizes of the network.
         curriculum: Stages.
+        plain: Whether it starts at random, with nothing put in by hand.
     """
 
     n_steps: int
@@ -60,6 +61,7 @@ class Plan:
     clip_norm: float = 1.0
     shape: Shape = field(default_factory=Shape)
     curriculum: tuple[Stage, ...] = CURRICULUM
+    plain: bool = False
 
     def stage(self, step: int) -> Stage:
         """The stage that a step is in."""
@@ -94,7 +96,7 @@ class Training:
         self.plan, self.step = plan, 0
         self._walks, self._codebook, self._device = walks, codebook, device
         self.twin = Twin(plan.shape, products)
-        initialise(self.twin, codebook, plan.seed)
+        initialise(self.twin, codebook, plan.seed, plain=plan.plain)
         self.twin.to(device)
         stacks = [p for p in self.twin.parameters() if p.ndim == 3]
         tables = [p for p in self.twin.parameters() if p.ndim < 3 and p.ndim > 0]

@@ -15,7 +15,7 @@ from carsim.decoder.decode import decode_step, prefill
 from carsim.decoder.hf import HfPlan, StepModel, TokenSampling, capture_hf, load_checkpoint
 from carsim.decoder.structures import Config, LayerRecord, Policy, stack_weights
 from carsim.policy import Streaming
-from carsim.replay import InputChange, Tas
+from carsim.replay import InputChange, Periodic, Tas
 
 TOLERANCE = 1e-4
 
@@ -78,6 +78,8 @@ def numpy_decode(
         {},
         {"rule": Tas(form="paper")},
         {"rule": Tas(form="paper", head=2, offset=1)},
+        {"rule": Tas(gain=0.5)},
+        {"rule": Periodic(gain=(1.0, 0.25, 0.0)), "tau": 0.5},
         {"rule": InputChange(bits=16), "tau": -0.9},
         {"rule": InputChange(bits=None, elements=5), "tau": -0.9},
         {"decision_scope": "pair"},

@@ -27,6 +27,7 @@ from carsim.replay import (
     DecoderShape,
     InputChange,
     MachineShape,
+    Periodic,
     ReplayRule,
     Seen,
     Tas,
@@ -42,6 +43,10 @@ EXAMPLES: list[ReplayRule] = [
     Tas(form="paper", head=3, offset=1),
     InputChange(bits=None, elements=1),
     InputChange(bits=2),
+    Periodic(period=3),
+    Periodic(gain=0.25),
+    Tas(gain=0.5),
+    InputChange(gain=(0.0, 1.0)),
 ]
 every_rule = pytest.mark.parametrize("rule", EXAMPLES, ids=lambda rule: rule.text)
 WHOLE = MachineShape(4, 2, 2, WIDTH, Fraction(16))
@@ -50,6 +55,8 @@ INF = float("inf")
 
 def middle_tau(rule: ReplayRule) -> float:
     """The median of the scores of dense decoding, so that some replay."""
+    if isinstance(rule, Periodic):
+        return 0.5  # between its two scores
     return float(np.nanmedian(decode(make_config(), Policy((INF, INF), rule))[2].tas))
 
 
@@ -124,6 +131,8 @@ class Slow:
                 for head in (range(HEADS) if rule.head is None else [rule.head])
             ]
             return float(sum(heads) / len(heads) / np.sqrt(2))
+        if isinstance(rule, Periodic):
+            return float((layer + step // 3) % rule.period > 0)
         held = self.last(step, layer, row)
         if isinstance(rule, Cosine):
             a, b = now["q"][rule.head], held["q"][rule.head]
@@ -258,3 +267,47 @@ def test_a_run_names_the_rule_of_its_decisions() -> None:
         "replay by input change + DRS": "captured in unsaved trace at tau 0 on "
         "input change (8 bit, all elements)",
     }
+
+
+@pytest.mark.parametrize("gain", [0.0, 0.5, (1.0, 0.25)])
+def test_a_gain_scales_what_is_held_at_each_replay(gain: Any) -> None:
+    rule, outs = Tas(gain=gain), {}
+    config = make_config()
+    weights, (prompt, embeddings) = make_weights(config), make_inputs(config)
+    policy = Policy((-INF, -INF), rule)
+    state, _ = prefill(config, policy, weights, prompt, MASK)
+    for x in embeddings:
+        decode_step(
+            config, policy, weights, state, x,
+            lambda shown: outs.update({(shown.step, shown.layer): shown.mlp.copy()}),
+        )  # fmt: skip
+    for (step, layer), out in outs.items():
+        fresh, times = outs[step % 3, layer], step // 3
+        np.testing.assert_allclose(out, rule.gain_of(layer) ** times * fresh, atol=1e-12)
+
+
+def test_damped_outputs_are_scaled_and_written_back() -> None:
+    plain, damped = (
+        simulate(tiny_design(), [tiny_trace(rule=Tas(gain=gain))]).chosen for gain in (1.0, 0.5)
+    )
+    first, other = (each.simulation.totals["mlp"] for each in (plain, damped))
+    model, replays = tiny_design().model, int(tiny_trace().replay.sum())
+    width = model.body.hidden_size
+    assert other.vector_ops - first.vector_ops == replays * width
+    written = sum(other.dram_bytes) - sum(first.dram_bytes)
+    assert written == replays * model.replay.bytes_of(width)
+    assert damped.latency_s >= plain.latency_s
+    assert damped.variant.name == "replay by TAS, damped + DRS"
+    assert damped.batches.label.endswith("TAS (released form), gain 0.5")
+
+
+def test_gains_that_make_no_sense_are_refused() -> None:
+    for wrong in (1.5, -0.1, float("nan"), ()):
+        with pytest.raises(ValueError, match="gain"):
+            Tas(gain=wrong)
+    with pytest.raises(Exception, match="3 gains for 2 layers, give one number or 2"):
+        make_meta(rule=Tas(gain=(1.0, 0.5, 0.5)), decoded=make_config().geometry)
+    assert "gain" not in Tas().model_dump()  # files of before stay as they are
+    assert Tas().is_fastcar
+    assert not Tas(gain=0.5).is_fastcar
+    assert Tas(gain=(1.0, 1.0)).is_fastcar

@@ -43,3 +43,40 @@ def test_the_steps_of_a_clip_count_by_their_time(study):
     wanted = (1 * 0.5 + 2 * 0.6 + 3 * 0.7) / 6
     assert study["clip_share"](steps) == pytest.approx(wanted)
     assert study["clip_share"](steps[:1]) == 0.5
+
+
+@pytest.mark.parametrize("name", ["products", "kernels", "roofline"])
+def test_a_part_of_a_step_is_never_longer_than_the_step(study, name):
+    shares = {f"{each}_share": 1.0 for each in study["SHARES"]}
+    assert study["possible"]({"step": 255} | shares)["roofline_share"] == 1.0
+    with pytest.raises(SystemExit, match=rf"step 255: {name} is 1\.13 of a step.*idle machine"):
+        study["possible"]({"step": 255} | shares | {f"{name}_share": 1.13})
+
+
+def test_what_is_measured_is_checked(study, monkeypatch):
+    step_s, products_s, least_s = 1.0, 0.5, 1.55
+
+    class Stub:
+        def go_to(self, step):
+            self.at = step
+
+        def work(self):
+            return (), 0
+
+        def step(self):
+            pass
+
+    class Rates:
+        exponentials = 1.0
+
+        def least_s(self, products, exponentials):
+            return least_s
+
+    class Machine:
+        def rates(self):
+            return Rates()
+
+    times = iter([step_s, products_s])
+    monkeypatch.setitem(study["shares"].__globals__, "seconds", lambda work: next(times))
+    with pytest.raises(SystemExit, match=r"step 7: roofline is 1\.55 of a step"):
+        study["shares"](Stub(), Machine(), 7, 1)

@@ -2,6 +2,7 @@
 
 import doctest
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -155,6 +156,43 @@ def seen_at(u: np.ndarray, held: np.ndarray, frame: int = 1, layer: int = 0) -> 
     keys = np.zeros((2 * len(u), 1, 1))
     inputs = (u, u, u, u, u)
     return whole.Seen(frame, layer, codes, codes, none, none, keys, *inputs, held, None)
+
+
+@pytest.mark.parametrize(("gain", "twice"), [(1.0, 1.0), (0.5, 0.25), ((9.0, 0.0), 0.0)])
+def test_a_gain_fades_what_is_replayed_and_nothing_else(gain, twice):
+    plain = SimpleNamespace(arithmetic=SimpleNamespace(held=lambda made: made))
+    seen = replace(seen_at(u=np.eye(4), held=np.ones((4, 4)), layer=1), weights=plain)
+    seen.__dict__["fresh"] = np.full((4, 4), 5.0)
+    replay = np.zeros((12, 2), bool)
+    replay[[5, 7], 1] = True  # places 1 and 3 of frame 1
+    rule = rules.Damped(rules.Given(replay), gain)
+    for _ in range(2):  # an output that is replayed twice fades twice
+        out = whole.outputs(seen, rule, {}, np.zeros(4, bool), np.zeros(4))
+    assert out.tolist() == [[5.0] * 4, [twice] * 4] * 2
+    assert repr(rules.Given(replay)) != repr(rules.Given(~replay))
+
+
+def test_permuted_decisions_have_the_counts_and_ages_of_their_own():
+    replay = np.random.default_rng(0).random((5 * 16, 3)) < 0.5
+    other = rules.permuted(replay, 16, seed=1)
+    frames, moved = replay.reshape(5, 16, 3), other.reshape(5, 16, 3)
+    for layer in range(3):  # a place keeps its history: each column of frames occurs again
+        assert sorted(map(tuple, frames[..., layer].T)) == sorted(map(tuple, moved[..., layer].T))
+    assert not np.array_equal(frames, moved)
+    together = rules.permuted(replay, 16, seed=1, per_layer=False).reshape(5, 16 * 3)
+    assert sorted(map(tuple, frames.transpose(1, 0, 2).reshape(16, -1))) == sorted(
+        map(tuple, together.reshape(5, 16, 3).transpose(1, 0, 2).reshape(16, -1))
+    )
+
+
+def test_periodic_layers_replay_in_turn():
+    u = np.ones((4, 2))
+    at = {
+        (frame, layer): rules.Periodic(exempt=(0,)).decide(seen_at(u, u, frame, layer), {})[0].all()
+        for frame in (1, 2)
+        for layer in (0, 1, 2, 3)
+    }
+    assert [key for key, replays in at.items() if replays] == [(1, 2), (2, 1), (2, 3)]
 
 
 class Ramp:

@@ -87,6 +87,8 @@ def test_replay_bytes_of_vila_u() -> None:
     # 256 places x 32 layers hold 67.1e6 B per sequence.
     assert replay_op(VILA_U, 1, WHOLE).replay_bytes == 8192
     assert 256 * 32 * replay_op(VILA_U, 1, WHOLE).replay_bytes == 67_108_864
+    damped = replay_op(VILA_U, 1, WHOLE, damped=True)  # scaled, added, and written back
+    assert (damped.replay_bytes, damped.vector_ops) == (2 * 8192, 2 * 4096)
     gate_up, down = mlp_ops(VILA_U, 1, WHOLE)
     assert (gate_up.replay_bytes, down.replay_bytes) == (0, 8192)
     # What replay saves is the MLP's 70e6 B: its cache is 0.01 % of that.

@@ -297,6 +297,7 @@ def _policy(plan: HfPlan, model: HfModel) -> Policy:
         raise InputError("--decision-scope", "'pair' needs guidance pairs", "use row or batch")
     try:
         plan.rule.check(model.geometry.n_heads, model.geometry.hidden_size)
+        plan.rule.check_layers(model.geometry.n_layers)
     except ValueError as error:
         raise InputError("rule", str(error).removeprefix("rule: ")) from error
     tau = plan.tau if isinstance(plan.tau, tuple) else (plan.tau,) * layers

@@ -112,7 +112,10 @@ class ReplayHooks:
         if self._step is None:
             return None
         held = self._held[layer, :, self._step % self._per_frame]  # [B, d], a view
-        held[np.flatnonzero(~self.replay[self._step, layer])] = output[:, 0]
+        replay, rule = self.replay[self._step, layer], self._policy.rule
+        held[np.flatnonzero(~replay)] = output[:, 0]
+        if rule.damps:
+            held[np.flatnonzero(replay)] *= rule.gain_of(layer)
         return held[:, None]
 
     def _decide(self, layer: int, step: int, mlp_input: "Tensor") -> NDArray[np.bool_]:
