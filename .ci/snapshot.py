@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from carsim import InputError, Stated, Trace, load_design, load_trace, run
+from carsim.decisions.trace.shipped import traces_in
 from carsim.design import Design, override
-from carsim.machine.result import RowResult
-from carsim.trace.shipped import traces_in
+from carsim.runs.result import RowResult
 from carsim.validate.boards import published_rows
 
 ROOT = Path(__file__).resolve().parents[1]

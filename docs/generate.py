@@ -25,7 +25,7 @@ from carsim.decoder.recipe import recipe_schema  # noqa: E402
 from carsim.design.document import design_schema  # noqa: E402
 from carsim.design.load import load_design, shipped_designs, shipped_presets  # noqa: E402
 from carsim.explore.study import study_schema  # noqa: E402
-from carsim.memory.base import MemoryStandard  # noqa: E402
+from carsim.hardware.memory.base import MemoryStandard  # noqa: E402
 from carsim.metrics import METRICS  # noqa: E402
 from carsim.metrics.columns import COLUMNS  # noqa: E402
 

@@ -42,7 +42,7 @@ from typing import Any
 
 import pandas as pd
 
-from carsim.errors import CarsimError, InputError
+from carsim.base.errors import CarsimError, InputError
 from carsim.explore.frame import frame_of
 from carsim.explore.points import Point, make_points
 from carsim.explore.store import Store

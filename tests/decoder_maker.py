@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from carsim.decisions.trace import Geometry
 from carsim.decoder.decode import decode_step, prefill
 from carsim.decoder.structures import (
     Array,
@@ -14,7 +15,6 @@ from carsim.decoder.structures import (
     Weights,
     stack_weights,
 )
-from carsim.trace import Geometry
 
 WIDTH, HEADS, PROMPT = 8, 4, 4
 MASK = np.array([[1, 1, 1, 1], [0, 0, 1, 1], [0, 0, 0, 1], [0, 1, 1, 1]], bool)

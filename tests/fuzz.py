@@ -232,7 +232,7 @@ class Fuzzer:
         """A whole trace that says odd things of itself."""
         import numpy as np
 
-        from carsim.trace.npz import npz_bytes
+        from carsim.decisions.trace.npz import npz_bytes
 
         with np.load(self.base / "toy.npz") as arrays:
             contents = dict(arrays)

@@ -13,7 +13,7 @@ from amaranth.hdl import Elaboratable, Module
 from amaranth.lib.memory import Memory
 from amaranth.sim import Simulator
 
-from carsim.schedule import SCHEDULES, Registers, Schedule
+from carsim.hardware.schedule import SCHEDULES, Registers, Schedule
 
 Ready = Callable[[int, int], bool]
 """Whether a core takes an instruction in a cycle."""
@@ -56,7 +56,7 @@ def in_simpy(
     cores: int,
     ready: Ready,
 ) -> Dispatched:
-    """One dispatch by the process of carsim.schedule, with cores that take what they can."""
+    """One dispatch by the process of carsim.hardware.schedule; cores take what they can."""
     env = simpy.Environment()
     sent: list[Sent] = []
 
@@ -213,8 +213,8 @@ def by_groups(
 
 
 def mutant(module: str, old: str, new: str) -> ModuleType:
-    """A module of carsim.rtl with a change in its source, which must occur once."""
-    original = importlib.import_module(f"carsim.rtl.{module}")
+    """A module of carsim.hardware.rtl with a change in its source, which must occur once."""
+    original = importlib.import_module(f"carsim.hardware.rtl.{module}")
     source = Path(str(original.__file__)).read_text(encoding="utf-8")
     assert source.count(old) == 1, f"{old!r} occurs {source.count(old)} times in {module}"
     changed = ModuleType(original.__name__)

@@ -8,9 +8,9 @@ from decoder_maker import MASK, PROMPT, make_config, run
 from tiny import tiny_trace
 from trace_maker import make_meta
 
+from carsim.decisions.attention import AttentionPolicy, CacheShape, Draft, Query
+from carsim.decisions.trace import Trace
 from carsim.decoder.structures import Config, Policy
-from carsim.policy import AttentionPolicy, CacheShape, Draft, Query
-from carsim.trace import Trace
 
 KV, GROUP, WIDTH = 2, 2, 4
 

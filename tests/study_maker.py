@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from carsim.decisions.trace import Geometry
 from carsim.decoder.content import Codebook
 from carsim.decoder.model import Model, random_model
-from carsim.trace import Geometry
 
 N_CODES, LAYERS, PROMPT = 12, 2, b"abc"
 

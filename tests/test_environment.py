@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from carsim import environment
-from carsim.environment import LIBRARIES, install_command, library
-from carsim.errors import InputError
+from carsim.base.environment import LIBRARIES, install_command, library
+from carsim.base.errors import InputError
 
 ROOT = Path(__file__).parents[1]
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"][
@@ -36,7 +36,7 @@ def test_a_checkout_is_installed_again_with_the_extra(
     checkout = tmp_path / "a checkout"
     (checkout / "carsim").mkdir(parents=True)
     (checkout / "pyproject.toml").touch()
-    monkeypatch.setattr(environment, "__file__", str(checkout / "carsim/environment.py"))
+    monkeypatch.setattr(environment, "__file__", str(checkout / "carsim/base/environment.py"))
     monkeypatch.setattr(sys, "executable", str(checkout / ".venv/bin/python"))
     monkeypatch.chdir(checkout)
     assert install_command("search") == ".venv/bin/python -m pip install -e '.[search]'"
@@ -51,7 +51,7 @@ def test_elsewhere_the_libraries_are_named_as_the_package_states_them(
 ) -> None:
     stated = ["numpy<3,>=1.26", "optuna<6,>=5; extra == 'search'", 'dash<5; extra == "studio"']
     stated += ["flask<4,>=3; extra == 'studio'"]
-    monkeypatch.setattr(environment, "__file__", str(tmp_path / "carsim/environment.py"))
+    monkeypatch.setattr(environment, "__file__", str(tmp_path / "carsim/base/environment.py"))
     monkeypatch.setattr("importlib.metadata.requires", {"carsim": stated}.__getitem__)
     monkeypatch.setattr(sys, "executable", "/opt/its own/python")
     start = "'/opt/its own/python' -m pip install"

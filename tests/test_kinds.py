@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 import carsim
-from carsim.mapping import MAPPINGS
-from carsim.memory import STANDARDS
-from carsim.policy import ATTENTION
-from carsim.replay import RULES
-from carsim.schedule import SCHEDULES
-from carsim.technology import TECHNOLOGIES
+from carsim.decisions.attention import ATTENTION
+from carsim.decisions.replay import RULES
+from carsim.hardware.mapping import MAPPINGS
+from carsim.hardware.memory import STANDARDS
+from carsim.hardware.schedule import SCHEDULES
+from carsim.hardware.technology import TECHNOLOGIES
 
 PACKAGE = Path(carsim.__file__).parent
 REGISTRIES = {

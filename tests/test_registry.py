@@ -13,22 +13,22 @@ from explore_study import write_study
 from strategies import CONSTANT
 
 from carsim import load_design, override, run
+from carsim.base.errors import InputError
+from carsim.base.registry import Registry
+from carsim.decisions.attention import ATTENTION
+from carsim.decisions.replay import RULES
 from carsim.design.document import design_schema
-from carsim.errors import InputError
 from carsim.explore.store import open_store
 from carsim.explore.study import load_study
 from carsim.explore.sweep import sweep
+from carsim.hardware.mapping import MAPPINGS
+from carsim.hardware.memory import FAMILIES, STANDARDS
+from carsim.hardware.memory.hbm import Hbm3
+from carsim.hardware.schedule import SCHEDULES
+from carsim.hardware.technology import TECHNOLOGIES
+from carsim.hardware.technology.asic import NODES
 from carsim.machine.phases import FIDELITIES
-from carsim.mapping import MAPPINGS
-from carsim.memory import FAMILIES, STANDARDS
-from carsim.memory.hbm import Hbm3
 from carsim.metrics import METRICS
-from carsim.policy import ATTENTION
-from carsim.registry import Registry
-from carsim.replay import RULES
-from carsim.schedule import SCHEDULES
-from carsim.technology import TECHNOLOGIES
-from carsim.technology.asic import NODES
 from carsim.validate.parts import PARTS
 from carsim.validate.peers import PEERS
 
@@ -99,7 +99,7 @@ SCRIPT = """\
     from dataclasses import replace
     from pathlib import Path
     from carsim import sweep
-    from carsim.errors import InputError
+    from carsim.base.errors import InputError
     from carsim.metrics import METRICS
 
     {above}METRICS.register(replace(METRICS["busy"], name="busier"))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carsim.statistics import Interval, bootstrap_mean, quantile
+from carsim.base.statistics import Interval, bootstrap_mean, quantile
 
 VALUES = st.lists(st.floats(-1e3, 1e3, allow_subnormal=False), min_size=2, max_size=12)
 

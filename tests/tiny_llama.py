@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from carsim.decisions.trace import Geometry
 from carsim.decoder.hf import HfModel, HfPlan
-from carsim.trace import Geometry
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")

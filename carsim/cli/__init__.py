@@ -19,8 +19,8 @@ from typing import Any
 
 import click
 
-from carsim.errors import CarsimError, InputError
-from carsim.text import closest, one_line
+from carsim.base.errors import CarsimError, InputError
+from carsim.base.text import closest, one_line
 
 COMMANDS = {
     "run": "Simulate one design on a trace and compare it with the alternatives.",

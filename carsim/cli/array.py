@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
+from carsim.base.section import MOST
 from carsim.design.machine import Dataflow, WeightLoad
-from carsim.section import MOST
 from carsim.validate.peers import PEERS
 
 if TYPE_CHECKING:
@@ -90,9 +90,9 @@ def array(
 
     Left out, sizes are those of a token's output projection in LLaMA-2-7B, on a core of zcu102.
     """
+    from carsim.base.units import KIB
     from carsim.design import Array
     from carsim.machine.product import Supply, product
-    from carsim.units import KIB
     from carsim.workload.ops import Gemm
 
     rule = PEERS[peer] if peer else None
@@ -157,7 +157,7 @@ def _table(report: dict[str, Any]) -> "Table":
     """The report as lines of name and value."""
     from rich.table import Table
 
-    from carsim.text import number, percent
+    from carsim.base.text import number, percent
 
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="bold", no_wrap=True)

@@ -11,8 +11,8 @@ from carsim.cli.capture_hf import hf_options, refuse_stray, run_hf
 from carsim.cli.options import STUDIES
 
 if TYPE_CHECKING:
+    from carsim.decisions.trace import Trace
     from carsim.decoder.workers import Progress as ProgressReport
-    from carsim.trace import Trace
 
 
 @click.command()
@@ -68,7 +68,7 @@ def capture(
     """
     import time
 
-    from carsim.trace.npz import refuse_existing
+    from carsim.decisions.trace.npz import refuse_existing
 
     started = time.monotonic()
     if hf is None:
@@ -98,11 +98,11 @@ def _capture_recipes(
 ) -> None:
     import time
 
+    from carsim.base.yaml_file import read_mapping
+    from carsim.decisions.trace.npz import refuse_existing
     from carsim.decoder.capture import References, check_needs
     from carsim.decoder.capture import capture as decode_recipe
     from carsim.decoder.recipe import parse_recipe
-    from carsim.trace.npz import refuse_existing
-    from carsim.yaml_file import read_mapping
 
     parsed = [(path, parse_recipe(read_mapping(path), path)) for path in recipes]
     targets = [out or path.parent / recipe.output for path, recipe in parsed]
@@ -120,11 +120,11 @@ def _capture_recipes(
 
 
 def _calibrate(recipes: tuple[Path, ...], ratio: float, workers: int) -> None:
+    from carsim.base.yaml_file import read_mapping
     from carsim.cli.console import say
     from carsim.decoder.calibrate import calibrate as search_tau
     from carsim.decoder.capture import check_needs
     from carsim.decoder.recipe import parse_recipe
-    from carsim.yaml_file import read_mapping
 
     parsed = [(path, parse_recipe(read_mapping(path), path)) for path in recipes]
     for path, recipe in parsed:
@@ -173,10 +173,10 @@ def progress_bar(name: str) -> Iterator["ProgressReport"]:
 def _save(target: Path, trace: "Trace", overwrite: bool, started: float) -> None:
     import time
 
+    from carsim.base.text import count
     from carsim.cli.console import say
-    from carsim.text import count
-    from carsim.trace import captured as decisions_of
-    from carsim.trace import replay_ratio, save_trace
+    from carsim.decisions.trace import captured as decisions_of
+    from carsim.decisions.trace import replay_ratio, save_trace
 
     saved = save_trace(target, trace, overwrite=overwrite)
     overall, eligible = replay_ratio(decisions_of(saved).replay, saved.tokens_per_frame)

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from carsim.errors import InputError
+from carsim.base.errors import InputError
 
 if TYPE_CHECKING:
+    from carsim.decisions.trace import Trace
     from carsim.decoder.hf import HfPlan
     from carsim.decoder.workers import Progress
-    from carsim.trace import Trace
 
 
 Callback = Callable[[click.Context, click.Parameter, Any], Any]
@@ -170,9 +170,9 @@ def run_hf(folder: Path, options: dict[str, Any], progress: "Progress") -> "Trac
 
 
 def _plan(folder: Path, options: dict[str, Any]) -> "HfPlan":
+    from carsim.decisions.attention import Dense, Streaming
+    from carsim.decisions.replay import Tas
     from carsim.decoder.hf import HfPlan, TokenSampling
-    from carsim.policy import Dense, Streaming
-    from carsim.replay import Tas
 
     ctx = click.get_current_context()
     for is_idle, names, why in (

@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from carsim.base.errors import InputError
 from carsim.cli.options import DESIGNS, TRACES
 from carsim.cli.stated import stated_of, stated_options
-from carsim.errors import InputError
 
 if TYPE_CHECKING:
     from carsim.design import Design
@@ -49,9 +49,9 @@ def compare(
     """
     stated = stated_of(trace_files, **options)
     from carsim.cli.console import in_order, output_console, progress, show, show_json
+    from carsim.decisions.trace import load_trace
     from carsim.report.compare import compare as compare_runs
     from carsim.report.compare_words import sections
-    from carsim.trace import load_trace
 
     first, second = _side(a, set_a, "--set-a"), _side(b, set_b, "--set-b")
     with progress("comparing"):

@@ -6,8 +6,8 @@ from typing import Literal
 
 import click
 
+from carsim.base.errors import InputError
 from carsim.cli.options import DESIGNS, overriding, presets
-from carsim.errors import InputError
 
 
 @click.group()
@@ -92,10 +92,10 @@ def new(
     one by one, as long as plain decoding gains: no replay, no trace. What a precision costs in
     quality is not known; --bits keeps to one.
     """
+    from carsim.base.files import write_whole
     from carsim.cli.console import progress
     from carsim.cli.stated import parse_context
     from carsim.explore.first import Wish, design_text, first_design
-    from carsim.files import write_whole
 
     if goal == "least-energy" and tokens_per_s is None:
         raise click.UsageError("--goal least-energy needs --tokens-per-s, say --tokens-per-s 10")
@@ -125,10 +125,10 @@ def new(
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 def list_designs(presets: bool, as_json: bool) -> None:
     """List the designs that ship with carsim."""
+    from carsim.base.text import Table
     from carsim.cli.console import in_order, output_console, show
     from carsim.design import load_design, shipped_designs
     from carsim.design.load import shipped_presets
-    from carsim.text import Table
 
     described: dict[str, dict[str, str]]
     if presets:

@@ -14,8 +14,8 @@ import click
 from rich.console import Console, RenderableType
 from rich.text import Text
 
+from carsim.base.text import CONTROL, Table, visible
 from carsim.cli.plain_table import fitted, rich_table
-from carsim.text import CONTROL, Table, visible
 
 PIPED_WIDTH = 10_000
 """Lines that go to a file or another program are never wrapped."""

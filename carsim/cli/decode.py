@@ -13,9 +13,9 @@ def decode(ctx: click.Context, files: tuple[str, ...], check: bool) -> None:
     Decisions must be identical, and values equal within 1e-5 (float32) or 1e-10 (float64). A file
     is reproduced if it holds every array of the format, and none differs.
     """
+    from carsim.base.text import Table, count
     from carsim.cli.console import in_order, output_console, show
     from carsim.decoder.golden import check_golden
-    from carsim.text import Table, count
 
     reports = [check_golden(file) for file in files]
     sections: list[tuple[str, list[str | Table]]] = []

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from carsim.text import Table
+from carsim.base.text import Table
 
 if TYPE_CHECKING:
-    from carsim.memory import AccessPattern, MemoryStandard
+    from carsim.hardware.memory import AccessPattern, MemoryStandard
 
 MAPPING_TEXTS = {
     "rcb": "row, column, bank, bank group",
@@ -80,7 +80,7 @@ def dram(
     without interconnect.
     """
     from carsim.cli.console import in_order, output_console, show, show_json
-    from carsim.memory import AccessPattern, standard
+    from carsim.hardware.memory import AccessPattern, standard
 
     if listing:
         if as_json:
@@ -112,8 +112,8 @@ def _report(
     load: float | None,
 ) -> dict[str, Any]:
     """Everything that is known of one use of one memory, by name."""
-    from carsim import memory
-    from carsim.memory import ARRIVALS, ROWS
+    from carsim.hardware import memory
+    from carsim.hardware.memory import ARRIVALS, ROWS
 
     result = memory.sustained(timings, access, channels, channel_bits)
     report: dict[str, Any] = {
@@ -168,7 +168,7 @@ def _rows() -> list[dict[str, Any]]:
     """The table of standards as plain data."""
     from dataclasses import asdict
 
-    from carsim.memory import STANDARDS
+    from carsim.hardware.memory import STANDARDS
 
     return [
         {"family": row.family, **asdict(row), "trfc_ns_by_gbit": dict(row.trfc_ns_by_gbit)}
@@ -178,7 +178,7 @@ def _rows() -> list[dict[str, Any]]:
 
 def _timing_table() -> Table:
     """Organisation and timings, one line per standard."""
-    from carsim.memory import STANDARDS
+    from carsim.hardware.memory import STANDARDS
 
     headings = (
         "standard", "bits", "BL", "banks", "tCK ps", "CL-RCD-RP-RAS", "CWL", "CCD", "RRD", "FAW",
@@ -199,7 +199,7 @@ def _timing_table() -> Table:
 
 def _source_table() -> Table:
     """Where each row is from, and the tRFC of its densities."""
-    from carsim.memory import STANDARDS
+    from carsim.hardware.memory import STANDARDS
 
     rows = []
     for t in STANDARDS.values():

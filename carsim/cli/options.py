@@ -37,7 +37,7 @@ def _designs() -> Iterable[str]:
 
 
 def _traces() -> Iterable[str]:
-    from carsim.trace.shipped import shipped_traces
+    from carsim.decisions.trace.shipped import shipped_traces
 
     return shipped_traces()
 

@@ -64,14 +64,14 @@ def pareto(
     """
     from importlib.metadata import version
 
+    from carsim.base.errors import InputError
+    from carsim.base.files import make_folder, write_whole
     from carsim.cli.console import say, show_json
-    from carsim.errors import InputError
     from carsim.explore.code import code_sha256
     from carsim.explore.frame import frame_of
     from carsim.explore.pareto import feasible, parse_objectives
     from carsim.explore.pareto import pareto as front_of
     from carsim.explore.store import open_store
-    from carsim.files import make_folder, write_whole
     from carsim.metrics.columns import csv_text
 
     if figures and out is None:
@@ -144,9 +144,9 @@ def print_front(
     """
     from rich.text import Text
 
+    from carsim.base.text import Table, count
     from carsim.cli.console import output_console, show
     from carsim.explore.frame import origin_note
-    from carsim.text import Table, count
 
     console = output_console()
     shown = front
@@ -212,7 +212,7 @@ def _titles(cells: Mapping[str, Sequence[str]], axes: Sequence[str], room: int) 
 
 
 def _cell(value: object) -> str:
-    from carsim.text import number
+    from carsim.base.text import number
 
     if isinstance(value, bool) or not isinstance(value, int | float):
         return str(value)

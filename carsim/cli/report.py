@@ -4,8 +4,8 @@ from pathlib import Path
 
 import click
 
+from carsim.base.errors import InputError
 from carsim.cli.options import FORMAT
-from carsim.errors import InputError
 
 
 @click.command()

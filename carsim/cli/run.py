@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
+from carsim.base.errors import InputError
 from carsim.cli.options import DESIGNS, FIGURES, TRACES, overriding
 from carsim.cli.stated import stated_of, stated_options
-from carsim.errors import InputError
 
 
 @click.command()
@@ -112,13 +112,13 @@ def run(
             raise InputError(f"--{option}", error.problem, error.cure) from None
         raise
 
+    from carsim.decisions.trace import load_trace
     from carsim.machine import run as simulate
-    from carsim.machine.compare import traces_of
-    from carsim.trace import load_trace
+    from carsim.runs.pipeline import traces_of
 
     traces = traces_of(loaded, [load_trace(file) for file in trace_files], stated)
     if window is not None:
-        from carsim.machine.timeline import check_window
+        from carsim.runs.timeline import check_window
 
         check_window(*window, traces[0].n_steps, loaded.model.body.n_layers)
     with progress("simulating") as tell:

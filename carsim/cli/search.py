@@ -5,9 +5,9 @@ from typing import Literal
 
 import click
 
+from carsim.base.environment import library
+from carsim.base.errors import InputError
 from carsim.cli.sweep import FAILED, JSON, OUT, STUDY, WORKERS, document, summary, sweep_progress
-from carsim.environment import library
-from carsim.errors import InputError
 
 
 @click.command()

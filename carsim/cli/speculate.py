@@ -4,12 +4,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from carsim.base.errors import InputError, MisfitError
 from carsim.cli.options import DESIGNS, TRACES, overriding
-from carsim.errors import InputError, MisfitError
 
 if TYPE_CHECKING:
+    from carsim.decisions.trace import Trace
     from carsim.machine import Speculation
-    from carsim.trace import Trace
 
 
 @click.command()
@@ -57,9 +57,9 @@ def speculate(
     and the gain over the same policy without proposals. Exit status 2 for bad input, 3 for a
     design that has no room for M tokens of each sequence at a time.
     """
+    from carsim.decisions.trace import load_trace
     from carsim.design import load_design
     from carsim.machine import speculate as simulate
-    from carsim.trace import load_trace
 
     loaded, trace = load_design(design, overrides), load_trace(trace_file)
     chance, label = _acceptance(acceptance, trace)
@@ -123,8 +123,8 @@ def _row(found: "Speculation", acceptance: float) -> dict[str, Any]:
 
 
 def _print(report: dict[str, Any]) -> None:
+    from carsim.base.text import Table
     from carsim.cli.console import output_console, show
-    from carsim.text import Table
 
     headings = (
         *("m", "pass [ms]", "tokens a pass", "to pay", "chance to pay"),

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from carsim.base.environment import library
 from carsim.cli.options import DESIGNS, TRACES, overriding
-from carsim.environment import library
 
 if TYPE_CHECKING:
     from carsim.studio.state import TabState
@@ -50,10 +50,10 @@ def studio(
     library("dash", "studio")
 
     from carsim.cli.console import say
+    from carsim.decisions.trace.shipped import trace_path
     from carsim.design import load_design
     from carsim.studio.serve import serve
     from carsim.studio.state import TabState
-    from carsim.trace.shipped import trace_path
 
     makes_video = load_design(design, overrides).model.makes == "video"
     start = TabState(design, trace=trace or TRACE * makes_video, store=store or "")

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from carsim.base.environment import library
+from carsim.base.errors import InputError
+from carsim.base.text import count
 from carsim.cli.options import STUDIES
-from carsim.environment import library
-from carsim.errors import InputError
-from carsim.text import count
 
 if TYPE_CHECKING:
     from carsim.explore.sweep import Progress, Tell

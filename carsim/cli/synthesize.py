@@ -57,9 +57,15 @@ def synthesize(
     after a prompt of 62.
     """
     from carsim.cli.console import say
-    from carsim.trace import Assumptions, SyntheticModel, load_trace, replay_ratio, save_trace
-    from carsim.trace import synthesize as draw_trace
-    from carsim.trace.npz import refuse_existing
+    from carsim.decisions.trace import (
+        Assumptions,
+        SyntheticModel,
+        load_trace,
+        replay_ratio,
+        save_trace,
+    )
+    from carsim.decisions.trace import synthesize as draw_trace
+    from carsim.decisions.trace.npz import refuse_existing
 
     refuse_existing(out, overwrite=overwrite)
     model = SyntheticModel(ratio, seed=seed)

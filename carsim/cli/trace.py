@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from carsim.base.errors import InputError
+from carsim.base.text import Table, count
 from carsim.cli import complain
 from carsim.cli.options import TRACES
 from carsim.cli.synthesize import synthesize
-from carsim.errors import InputError
-from carsim.text import Table, count
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from carsim.trace import Trace, TraceMeta, TraceStats
-    from carsim.trace.meta import Geometry, PerClip, Quality, SampledQuality
+    from carsim.decisions.trace import Trace, TraceMeta, TraceStats
+    from carsim.decisions.trace.meta import Geometry, PerClip, Quality, SampledQuality
 
 
 @click.group()
@@ -33,7 +33,7 @@ trace.add_command(synthesize)
 def info(file: str, as_json: bool) -> None:
     """Show geometry, replay ratios, scores and provenance of the trace FILE."""
     from carsim.cli.console import in_order, output_console, show
-    from carsim.trace import load_trace, trace_stats
+    from carsim.decisions.trace import load_trace, trace_stats
 
     loaded = load_trace(file)
     stats = trace_stats(loaded)
@@ -60,7 +60,7 @@ def list_traces(files: tuple[str, ...], as_csv: bool) -> None:
     import csv
     import sys
 
-    from carsim.trace import NoTraceError, Trace, load_trace
+    from carsim.decisions.trace import NoTraceError, Trace, load_trace
 
     traces: list[Trace] = []
     refused: list[NoTraceError] = []
@@ -96,7 +96,7 @@ def list_traces(files: tuple[str, ...], as_csv: bool) -> None:
 def compare(ctx: click.Context, first: str, second: str) -> None:
     """Compare two traces of one recipe; exit with 1 unless rounding explains all differences."""
     from carsim.cli.console import say
-    from carsim.trace import compare_traces, load_trace
+    from carsim.decisions.trace import compare_traces, load_trace
 
     found = compare_traces(load_trace(first), load_trace(second))
     if found.identical:
@@ -119,7 +119,7 @@ def compare(ctx: click.Context, first: str, second: str) -> None:
 
 def _all_by_name() -> "list[Path]":
     """Traces in the folder ``traces``, and shipped ones that no name there hides."""
-    from carsim.trace.shipped import LOCAL, traces_folder, traces_in
+    from carsim.decisions.trace.shipped import LOCAL, traces_folder, traces_in
 
     shipped, local = ({path.stem: path for path in traces_in(f)} for f in (traces_folder(), LOCAL))
     return list((shipped | local).values())
@@ -127,8 +127,8 @@ def _all_by_name() -> "list[Path]":
 
 def _in_short(loaded: "Trace") -> dict[str, str]:
     """A trace in one line of a terminal."""
-    from carsim.replay import in_ranges
-    from carsim.trace import replay_ratio
+    from carsim.decisions.replay import in_ranges
+    from carsim.decisions.trace import replay_ratio
 
     meta = loaded.meta
     _, eligible = replay_ratio(loaded.replay, loaded.tokens_per_frame)
@@ -149,7 +149,7 @@ def _in_short(loaded: "Trace") -> dict[str, str]:
 
 def _in_manifest(loaded: "Trace") -> dict[str, str]:
     """A trace in one row of a manifest."""
-    from carsim.trace import replay_ratio
+    from carsim.decisions.trace import replay_ratio
 
     meta = loaded.meta
     _, eligible = replay_ratio(loaded.replay, loaded.tokens_per_frame)
@@ -199,7 +199,7 @@ def _as_json(loaded: "Trace", stats: "TraceStats") -> str:
 
 def _tables(loaded: "Trace", stats: "TraceStats") -> Iterable[Table]:
     """Facts, quality, scores, and replay ratios by frame, layer and row."""
-    from carsim.trace.stats import QUANTILES
+    from carsim.decisions.trace.stats import QUANTILES
 
     meta = loaded.meta
     facts = tuple(_facts(loaded, stats).items())
@@ -240,7 +240,7 @@ def _tables(loaded: "Trace", stats: "TraceStats") -> Iterable[Table]:
 
 
 def _facts(loaded: "Trace", stats: "TraceStats") -> dict[str, str]:
-    from carsim.trace.meta import SYNTHETIC
+    from carsim.decisions.trace.meta import SYNTHETIC
 
     meta, step = loaded.meta, loaded.meta.content.get("tas_step")
     known = stats.pair_phi[stats.pair_phi == stats.pair_phi]

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from carsim.base.errors import InputError
 from carsim.cli.options import DESIGNS, overriding
 from carsim.cli.stated import parse_context
-from carsim.errors import InputError
 from carsim.validate import PART_NAMES
 
 if TYPE_CHECKING:
+    from carsim.base.text import Table
     from carsim.cli.console import Part as Printed
     from carsim.metrics import Comparison
-    from carsim.text import Table
     from carsim.validate.part import Errors, Group, Part
 
 OUT_OF_BOUNDS = 1
@@ -135,7 +135,7 @@ def _output(parts: "Sequence[Part]", every: bool, brief: bool) -> "Iterator[Prin
 
 def _statistics(groups: "Sequence[Group]") -> "Table":
     """Errors in percent: a line per group of carsim's, and below it one of its rival's."""
-    from carsim.text import Table
+    from carsim.base.text import Table
 
     def cells(errors: "Errors") -> tuple[str, ...]:
         sizes = (f"{100 * size:.2f}" for size in (errors.mean, errors.median, errors.worst))
@@ -198,9 +198,9 @@ def _one_design(
     as_json: bool,
 ) -> None:
     """Predict one design, which need not be in the file of published ones."""
+    from carsim.base.text import Table, number, percent, with_ends
     from carsim.cli.console import output_console, show, show_json
     from carsim.design import load_design
-    from carsim.text import Table, number, percent, with_ends
     from carsim.validate.boards import predict
 
     if context is None:

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import numpy as np
 
+from carsim.base.errors import InputError
+from carsim.decisions.replay import decision_units
 from carsim.decoder.capture import capture
 from carsim.decoder.recipe import Recipe
 from carsim.decoder.workers import Progress
-from carsim.errors import InputError
-from carsim.replay import decision_units
 
 TOLERANCE = 0.005
 _MOST_DECODINGS = 6

@@ -17,6 +17,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from carsim.base.environment import library
+from carsim.base.errors import InputError
+from carsim.decisions.trace import Trace, TraceMeta
+from carsim.decisions.trace.meta import Quality
+from carsim.decisions.trace.precision import Precision
 from carsim.decoder.content import (
     DIGITS,
     TOKENS_PER_FRAME,
@@ -32,11 +37,6 @@ from carsim.decoder.quantise import quantise
 from carsim.decoder.recipe import ClipRecipe, Recipe, SceneRecipe
 from carsim.decoder.structures import Array, Config, Weights
 from carsim.decoder.workers import Progress, run_in_workers
-from carsim.environment import library
-from carsim.errors import InputError
-from carsim.trace import Trace, TraceMeta
-from carsim.trace.meta import Quality
-from carsim.trace.precision import Precision
 
 GROUP_ROWS = 8
 """Rows decoded together. Part of the result: other group sizes round differently."""

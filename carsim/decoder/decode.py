@@ -11,6 +11,8 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from carsim.decisions.attention import Query
+from carsim.decisions.replay import Seen
 from carsim.decoder.layers import attend, attend_prompt, gated, rms_norm, rotate
 from carsim.decoder.structures import (
     Array,
@@ -21,8 +23,6 @@ from carsim.decoder.structures import (
     Weights,
     new_state,
 )
-from carsim.policy import Query
-from carsim.replay import Seen
 
 Recorder = Callable[[LayerRecord], None]
 """Is shown every layer of every decode step; it must not write to what it is shown."""
@@ -85,7 +85,7 @@ def decode_step(
 
     Keys and values are always computed and cached; attention reads those that its policy selects.
     A layer with tau scores every step after the first frame, and replays as
-    :mod:`carsim.replay.decide` has it.
+    :mod:`carsim.decisions.replay.decide` has it.
 
     Args:
         config: Shapes and arithmetic.

@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
+from carsim.base.errors import InputError
+from carsim.decisions.replay import Tas, TasForm
+from carsim.decisions.trace import Geometry
+from carsim.decisions.trace.npz import MAX_BYTES, NpzArchive
 from carsim.decoder.decode import decode, prefill
 from carsim.decoder.structures import Config, LayerRecord, Policy, parse_shapes, stack_weights
-from carsim.errors import InputError
-from carsim.replay import Tas, TasForm
-from carsim.trace import Geometry
-from carsim.trace.npz import MAX_BYTES, NpzArchive
 
 TOLERANCE = {"float32": 1e-5, "float64": 1e-10}
 """Largest absolute error allowed, by the arithmetic that the file was made with."""

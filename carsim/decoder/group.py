@@ -10,12 +10,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from carsim.decisions.attention.base import Ints
 from carsim.decoder.decode import decode_step, prefill
 from carsim.decoder.model import Model
 from carsim.decoder.recipe import Sampling
 from carsim.decoder.sampling import Choose, greedy, log_chances, mix_guidance, top_k
 from carsim.decoder.structures import Array, Config, LayerRecord, Policy, Weights, stack_weights
-from carsim.policy.base import Ints
 
 READS = ("kv_tokens", "kv_runs")
 

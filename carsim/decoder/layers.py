@@ -6,9 +6,9 @@ element operations work in place on arrays of their own.
 
 import numpy as np
 
+from carsim.decisions.attention import Selection
+from carsim.decisions.attention.base import Bools
 from carsim.decoder.structures import Array
-from carsim.policy import Selection
-from carsim.policy.base import Bools
 
 
 def rms_norm(x: Array, weight: Array, eps: float) -> Array:

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
+from carsim.base.errors import InputError
+from carsim.decisions.trace import Geometry
 from carsim.decoder.content.tokens import Codebook
 from carsim.decoder.safetensors import load_safetensors, save_safetensors
 from carsim.decoder.structures import Array, parse_shapes
-from carsim.errors import InputError
-from carsim.trace import Geometry
 
 TEXT_SYMBOLS = 256
 """Prompts are UTF-8 bytes."""
@@ -114,8 +114,9 @@ def random_model(geometry: Geometry, codebook: Codebook, seed: int) -> Model:
 def load_model(path: Path) -> Model:
     """A trained checkpoint: ``.safetensors`` with the arrays of :class:`Model`.
 
-    Its metadata gives ``name`` and, as text, the numbers of :class:`~carsim.trace.Geometry`. It
-    must have been trained with RMS epsilon 1e-5 and rotary theta 10000.
+    Its metadata gives ``name`` and, as text, the numbers of
+    :class:`~carsim.decisions.trace.Geometry`. It must have been trained with RMS epsilon 1e-5 and
+    rotary theta 10000.
 
     Raises:
         InputError: The file or its metadata cannot be read, an array is missing or has another

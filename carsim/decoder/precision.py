@@ -34,8 +34,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from carsim.policy.base import Array
-from carsim.trace.precision import Grouped, Precision, Product
+from carsim.decisions.attention.base import Array
+from carsim.decisions.trace.precision import Grouped, Precision, Product
 
 PERCENTILE = 95
 """Of |x| of a channel, for w; arXiv 2503.16709."""

@@ -19,12 +19,12 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from carsim.base.environment import library
+from carsim.decisions.trace.meta import MOST_PSNR_DB, PEAK, PerClip, Quality, SampledQuality
 from carsim.decoder.content import TOKENS_PER_FRAME, Codebook, psnr_db
 from carsim.decoder.group import Group
 from carsim.decoder.recipe import Method, Sampling
 from carsim.decoder.structures import Policy
-from carsim.environment import library
-from carsim.trace.meta import MOST_PSNR_DB, PEAK, PerClip, Quality, SampledQuality
 
 Tokens = NDArray[np.int64]
 Nats = NDArray[np.float64]

@@ -11,13 +11,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from carsim.decisions.attention.base import Bools
+from carsim.decisions.trace.precision import PRODUCTS, Grouped, Precision, Product
 from carsim.decoder.decode import decode_step, prefill
 from carsim.decoder.group import Group, embed_prompts
 from carsim.decoder.precision import Arithmetic, Inputs, compensation, rounded
 from carsim.decoder.structures import Array, Policy, Weights, stack_weights
 from carsim.decoder.workers import Advance
-from carsim.policy.base import Bools
-from carsim.trace.precision import PRODUCTS, Grouped, Precision, Product
 
 
 class Collector(Arithmetic):

@@ -23,15 +23,15 @@ from pydantic import (
     model_validator,
 )
 
+from carsim.base.errors import InputError
+from carsim.base.section import file_schema
+from carsim.decisions.attention import Attention
+from carsim.decisions.replay import FASTCAR, Pairs, Rule, Scope
+from carsim.decisions.trace import Geometry
+from carsim.decisions.trace.meta import Tau, first_problem
+from carsim.decisions.trace.precision import Precision
 from carsim.decoder.content import TOKENS_PER_FRAME, Clip
 from carsim.decoder.structures import Policy
-from carsim.errors import InputError
-from carsim.policy import Attention
-from carsim.replay import FASTCAR, Pairs, Rule, Scope
-from carsim.section import file_schema
-from carsim.trace import Geometry
-from carsim.trace.meta import Tau, first_problem
-from carsim.trace.precision import Precision
 
 PROMPT = "Generate a video:"
 """Every prompt begins with it; a blank prompt is nothing else."""

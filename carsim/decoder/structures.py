@@ -11,8 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from carsim.decoder.precision import EXACT, Arithmetic
-from carsim.policy import (
+from carsim.decisions.attention import (
     AttentionPolicy,
     CacheShape,
     Dense,
@@ -20,10 +19,11 @@ from carsim.policy import (
     Query,
     Selection,
 )
-from carsim.policy.base import Array as Array
-from carsim.policy.base import Bools, Ints
-from carsim.replay import FASTCAR, DecoderShape, Pairs, Replay, ReplayRule, Scope, Seen
-from carsim.trace import Geometry
+from carsim.decisions.attention.base import Array as Array
+from carsim.decisions.attention.base import Bools, Ints
+from carsim.decisions.replay import FASTCAR, DecoderShape, Pairs, Replay, ReplayRule, Scope, Seen
+from carsim.decisions.trace import Geometry
+from carsim.decoder.precision import EXACT, Arithmetic
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,8 @@ class Policy:
     """The decoder skips MLPs by replay, and keys by its attention policy.
 
     Attributes:
-        tau: One threshold per layer; see :class:`~carsim.replay.Replay` for it and for others.
+        tau: One threshold per layer; see :class:`~carsim.decisions.replay.Replay` for it and for
+            others.
         rule: Rule of the score.
         attention: Attention policy.
         scope: Rows that decide together.

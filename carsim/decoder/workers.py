@@ -6,8 +6,8 @@ from concurrent.futures import FIRST_EXCEPTION, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any, TypeVar
 
-from carsim.environment import environment, follow_parent
-from carsim.errors import InputError
+from carsim.base.environment import environment, follow_parent
+from carsim.base.errors import InputError
 
 Result = TypeVar("Result")
 

@@ -15,7 +15,7 @@ from carsim.design.load import (
 )
 from carsim.design.machine import Array, Machine, Placement, Vector
 from carsim.design.policy import Policy
-from carsim.memory.section import Memory, Ports
+from carsim.hardware.memory.section import Memory, Ports
 from carsim.workload.model import (
     Body,
     DepthTransformer,

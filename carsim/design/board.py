@@ -1,12 +1,10 @@
-"""The board: logic, and the memories that :mod:`carsim.memory` describes."""
+"""The board: logic, and the memories that :mod:`carsim.hardware.memory` describes."""
 
 from typing import Any, ClassVar
 
 from pydantic import Field, field_validator, model_validator
 
-from carsim.design.machine import Placement
-from carsim.memory.section import Memory
-from carsim.section import (
+from carsim.base.section import (
     ClockMhz,
     FieldError,
     GrownSection,
@@ -14,8 +12,10 @@ from carsim.section import (
     NonNegativeInt,
     PositiveInt,
 )
-from carsim.technology import DefaultTechnology, TechnologySection
-from carsim.technology.base import NO_FPGA
+from carsim.design.machine import Placement
+from carsim.hardware.memory.section import Memory
+from carsim.hardware.technology import DefaultTechnology, TechnologySection
+from carsim.hardware.technology.base import NO_FPGA
 
 
 class Board(GrownSection):

@@ -4,12 +4,12 @@ import hashlib
 
 from pydantic import Field, model_validator
 
+from carsim.base.section import FieldError, Section
 from carsim.design.board import Board
 from carsim.design.energy import Energy
 from carsim.design.machine import Machine
 from carsim.design.policy import Policy
-from carsim.mapping import MAPPINGS
-from carsim.section import FieldError, Section
+from carsim.hardware.mapping import MAPPINGS
 from carsim.workload.model import Model
 
 

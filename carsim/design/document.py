@@ -6,11 +6,11 @@ from typing import Any
 
 import yaml
 
+from carsim.base.errors import InputError
+from carsim.base.section import file_schema
+from carsim.base.yaml_file import parse_yaml
 from carsim.design.design import Design
 from carsim.design.load import MODEL_FILE, PRESET_SECTIONS
-from carsim.errors import InputError
-from carsim.section import file_schema
-from carsim.yaml_file import parse_yaml
 
 
 class _Dumper(yaml.SafeDumper):

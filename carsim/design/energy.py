@@ -4,8 +4,8 @@ from typing import Any
 
 from pydantic import Field, field_validator
 
-from carsim.section import Section
-from carsim.technology.base import Constant
+from carsim.base.section import Section
+from carsim.hardware.technology.base import Constant
 
 __all__ = ["Constant", "Energy"]
 

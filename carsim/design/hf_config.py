@@ -16,9 +16,9 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from carsim.errors import InputError
-from carsim.files import read_text
-from carsim.yaml_file import MAX_BYTES, shown
+from carsim.base.errors import InputError
+from carsim.base.files import read_text
+from carsim.base.yaml_file import MAX_BYTES, shown
 
 Section = dict[str, Any]
 

@@ -19,14 +19,14 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from carsim.base.errors import InputError
+from carsim.base.section import first_problem
+from carsim.base.text import choose
+from carsim.base.yaml_file import MAX_DEPTH, parse_yaml, read_mapping, shown
 from carsim.design.board import Board
 from carsim.design.design import Design
 from carsim.design.hf_config import read_hf_config
 from carsim.design.machine import Placement
-from carsim.errors import InputError
-from carsim.section import first_problem
-from carsim.text import choose
-from carsim.yaml_file import MAX_DEPTH, parse_yaml, read_mapping, shown
 
 PRESET_SECTIONS = ("board", "model", "energy")
 MODEL_FILE = "model.from"

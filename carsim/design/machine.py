@@ -4,11 +4,8 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from carsim.mapping import MAPPINGS
-from carsim.registry import OneOf
-from carsim.replay import Point
-from carsim.schedule import Registers
-from carsim.section import (
+from carsim.base.registry import OneOf
+from carsim.base.section import (
     FieldError,
     GrownSection,
     NonNegativeFloat,
@@ -16,7 +13,10 @@ from carsim.section import (
     PositiveInt,
     Section,
 )
-from carsim.units import KIB
+from carsim.base.units import KIB
+from carsim.decisions.replay import Point
+from carsim.hardware.mapping import MAPPINGS
+from carsim.hardware.schedule import Registers
 
 WeightLoad = Literal["none", "rows", "full_fold"]
 Dataflow = Literal["dot_product", "weight_stationary", "output_stationary", "input_stationary"]

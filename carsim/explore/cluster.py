@@ -11,7 +11,7 @@ from typing import Any
 
 from distributed import Client, KilledWorker, Security, WorkerPlugin
 
-from carsim.errors import InputError
+from carsim.base.errors import InputError
 from carsim.explore import workers
 from carsim.explore.evaluate import Row
 from carsim.explore.points import Point

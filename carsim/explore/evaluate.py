@@ -16,14 +16,22 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
+from carsim.base.errors import InputError, SolverError
+from carsim.base.yaml_file import shown
+from carsim.cost.fit import FitReport, check_fit
+from carsim.decisions.trace import Trace, dense
 from carsim.design import Design, load_design, override
 from carsim.design.load import PRESET_PATHS
-from carsim.errors import InputError, SolverError
 from carsim.explore.axis import PSEUDO_PATHS
 from carsim.explore.points import Point
 from carsim.explore.study import Study, trace_names
+from carsim.hardware.schedule import BASELINE
 from carsim.machine.batches import Batches, make_batches
-from carsim.machine.compare import (
+from carsim.machine.hardware import Hardware
+from carsim.machine.judge import disagreement
+from carsim.machine.phases import SOLVED, Phases
+from carsim.metrics import Baseline, Setting, figures
+from carsim.runs.pipeline import (
     check_sets,
     decisions_for,
     kv_held_of,
@@ -32,17 +40,9 @@ from carsim.machine.compare import (
     trace_for,
     video_of,
 )
-from carsim.machine.hardware import Hardware
-from carsim.machine.judge import disagreement
-from carsim.machine.phases import SOLVED, Phases
-from carsim.machine.result import RowResult
-from carsim.machine.variants import BASE, Variant, own_variant
-from carsim.metrics import Baseline, Setting, figures
-from carsim.schedule import BASELINE
-from carsim.technology.fit import FitReport, check_fit
-from carsim.trace import Trace, dense
+from carsim.runs.result import RowResult
+from carsim.runs.variants import BASE, Variant, own_variant
 from carsim.workload.geometry import Video
-from carsim.yaml_file import shown
 
 JUDGED = 64
 """Of so many points one is judged, by its hash; the draw is the same whenever it is evaluated."""

@@ -1,6 +1,6 @@
 """A first design for a model on a board: what ``carsim config new`` writes.
 
-Model: a design decodes plain text (:mod:`carsim.machine.decode`): no replay, no prefill, head
+Model: a design decodes plain text (:mod:`carsim.runs.decode`): no replay, no prefill, head
 included, one mean step over a range of contexts. A climb from the smallest design changes one of
 :data:`FIELDS` at a time to the best of its values, until none helps; buffers hold at least what
 they must, placement is the board's. Two goals:
@@ -21,15 +21,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from carsim.base.errors import InputError
+from carsim.base.text import count, span
+from carsim.base.units import KIB
+from carsim.cost.fit import FitReport, buffer_rows, check_fit
 from carsim.design import Design, design_of, preset_board
 from carsim.design.document import yaml_text
-from carsim.errors import InputError
-from carsim.machine.decode import Decode, decode
-from carsim.mapping import MAPPINGS
-from carsim.technology.base import amount
-from carsim.technology.fit import FitReport, buffer_rows, check_fit
-from carsim.text import count, span
-from carsim.units import KIB
+from carsim.hardware.mapping import MAPPINGS
+from carsim.hardware.technology.base import amount
+from carsim.runs.decode import Decode, decode
 from carsim.workload.geometry import Video
 
 SAME_SPEED = 0.99

@@ -9,13 +9,13 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from carsim.environment import has_parquet
-from carsim.explore.metrics import OUTCOME
+from carsim.base.environment import has_parquet
+from carsim.base.files import write_whole
+from carsim.base.text import count, shortened
+from carsim.decisions.trace.meta import SYNTHETIC
+from carsim.explore.columns import OUTCOME
 from carsim.explore.store import Store
-from carsim.files import write_whole
 from carsim.metrics.columns import csv_text
-from carsim.text import count, shortened
-from carsim.trace.meta import SYNTHETIC
 
 if TYPE_CHECKING:
     import pandas as pd

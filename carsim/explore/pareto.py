@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from carsim.errors import InputError
+from carsim.base.errors import InputError
+from carsim.base.text import closest, count
+from carsim.explore.columns import direction_of
 from carsim.explore.expression import Expression
-from carsim.explore.metrics import direction_of
 from carsim.metrics import METRICS
-from carsim.text import closest, count
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -22,8 +22,8 @@ from urllib.parse import quote, quote_plus
 
 import numpy as np
 
-from carsim.environment import library
-from carsim.errors import InputError
+from carsim.base.environment import library
+from carsim.base.errors import InputError
 from carsim.explore.axis import Axis
 from carsim.explore.code import code_sha256
 from carsim.explore.evaluate import Row

@@ -9,8 +9,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from carsim.errors import InputError
-from carsim.files import reason
+from carsim.base.errors import InputError
+from carsim.base.files import reason
 
 LOCK_FILE = "store.lock"
 BUSY_SECONDS = 30.0

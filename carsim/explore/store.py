@@ -23,16 +23,16 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from carsim.errors import InputError
+from carsim.base.errors import InputError
+from carsim.base.files import make_folder
+from carsim.base.yaml_file import shown
 from carsim.explore.code import code_sha256
+from carsim.explore.columns import FLAGS, result_columns
 from carsim.explore.evaluate import Row
-from carsim.explore.metrics import FLAGS, result_columns
 from carsim.explore.points import Point
 from carsim.explore.sqlite_file import RESTORE, connected, opened, refusal
 from carsim.explore.study import Study
-from carsim.files import make_folder
 from carsim.metrics import OLD_NAMES
-from carsim.yaml_file import shown
 
 STORE_FILE = "store.sqlite"
 SCHEMA = "4"

@@ -10,19 +10,19 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from carsim.base.errors import InputError
+from carsim.base.files import read_text
+from carsim.base.section import cure_of, file_schema
+from carsim.base.text import choose, closest
+from carsim.base.yaml_file import MAX_BYTES, mapping_of, shown
+from carsim.decisions.trace import Trace, load_trace, trace_path
 from carsim.design import Design, design_path, load_design
 from carsim.design.load import PRESET_PATHS
-from carsim.errors import InputError
 from carsim.explore.axis import PSEUDO_PATHS, VIDEO_PATHS, Axis, parse_axis
+from carsim.explore.columns import direction_of, result_columns
 from carsim.explore.expression import Expression
-from carsim.explore.metrics import direction_of, result_columns
 from carsim.explore.quality import Quality, load_quality
-from carsim.files import read_text
 from carsim.metrics import METRICS
-from carsim.section import cure_of, file_schema
-from carsim.text import choose, closest
-from carsim.trace import Trace, load_trace, trace_path
-from carsim.yaml_file import MAX_BYTES, mapping_of, shown
 
 MOST_POINTS = 1_000_000
 """Points of one study at most; more is a mistake in an axis."""

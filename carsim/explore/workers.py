@@ -27,15 +27,15 @@ from time import monotonic
 from typing import NamedTuple
 from uuid import uuid4
 
-from carsim.environment import environment, follow_parent, library
-from carsim.errors import InputError
+from carsim.base.environment import environment, follow_parent, library
+from carsim.base.errors import InputError
+from carsim.base.registry import outside_kinds
+from carsim.base.yaml_file import shown
 from carsim.explore.code import code_sha256
 from carsim.explore.evaluate import Evaluator, Row
 from carsim.explore.points import Point
 from carsim.explore.study import Study
 from carsim.metrics import METRICS
-from carsim.registry import outside_kinds
-from carsim.yaml_file import shown
 
 BUDGET_S = 1.0
 """After about so long a task comes back with what it has finished."""

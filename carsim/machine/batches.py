@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from carsim.errors import InputError
-from carsim.replay import FASTCAR, ReplayRule
-from carsim.trace import Decisions
+from carsim.base.errors import InputError
+from carsim.decisions.replay import FASTCAR, ReplayRule
+from carsim.decisions.trace import Decisions
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,7 +25,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from carsim.errors import InputError
+from carsim.base.errors import InputError
+from carsim.cost.capacity import machine_shape
+from carsim.cost.fit import activation_bytes_per_token, sequences_per_core
+from carsim.decisions.attention import PLAIN, AttentionPolicy, SideWork
+from carsim.decisions.replay import NO_WORK, Point, ReplayRule, RuleWork, later
+from carsim.hardware.schedule import BASELINE, REPLAYS, Schedule
 from carsim.machine import solver
 from carsim.machine.array import vector_cycles
 from carsim.machine.batches import renumber
@@ -43,11 +48,6 @@ from carsim.machine.phase import (
     outcome,
     repeats,
 )
-from carsim.policy import PLAIN, AttentionPolicy, SideWork
-from carsim.replay import NO_WORK, Point, ReplayRule, RuleWork, later
-from carsim.schedule import BASELINE, REPLAYS, Schedule
-from carsim.technology.capacity import machine_shape
-from carsim.technology.fit import activation_bytes_per_token, sequences_per_core
 from carsim.workload.model import Model
 from carsim.workload.ops import (
     Category,

@@ -14,13 +14,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from carsim.decisions.replay import ReplayRule
 from carsim.machine.batches import Batches, distinct_rows, renumber
 from carsim.machine.lanes import Ints
 from carsim.machine.phase import Outcome
 from carsim.machine.phases import AttendCases, MlpCases
 from carsim.machine.plan import Plan
 from carsim.machine.totals import PhaseTotals, activity_of, total_of
-from carsim.replay import ReplayRule
 from carsim.workload.activity import Activity
 
 LAYER_PHASES = ("qkv", "attention", "output", "mlp")

@@ -21,10 +21,19 @@ from math import fsum
 
 import numpy as np
 
+from carsim.base.errors import InputError
+from carsim.base.passes import expected_passes
+from carsim.cost.energy import EnergyReport, energy
+from carsim.cost.fit import FitReport, check_fit
+from carsim.decisions.trace import Trace
 from carsim.design import Design, override
-from carsim.errors import InputError
 from carsim.machine.batches import Batches, make_batches
-from carsim.machine.compare import (
+from carsim.machine.hardware import Hardware
+from carsim.machine.phases import Phases
+from carsim.machine.plan import Plan
+from carsim.machine.simulate import Simulation, simulate
+from carsim.machine.totals import PhaseTotals, activity_of
+from carsim.runs.pipeline import (
     check_sets,
     decisions_for,
     kv_held_of,
@@ -32,17 +41,8 @@ from carsim.machine.compare import (
     run_variant,
     video_of,
 )
-from carsim.machine.hardware import Hardware
-from carsim.machine.phases import Phases
-from carsim.machine.plan import Plan
-from carsim.machine.result import RowResult
-from carsim.machine.simulate import Simulation, simulate
-from carsim.machine.totals import PhaseTotals, activity_of
-from carsim.machine.variants import own_variant
-from carsim.passes import expected_passes
-from carsim.technology.energy import EnergyReport, energy
-from carsim.technology.fit import FitReport, check_fit
-from carsim.trace import Trace
+from carsim.runs.result import RowResult
+from carsim.runs.variants import own_variant
 from carsim.workload.activity import Activity
 from carsim.workload.geometry import Video
 

@@ -3,13 +3,13 @@
 import html
 from typing import TYPE_CHECKING
 
+from carsim.base.text import Table, html_table
 from carsim.metrics.table import METRICS, figures
-from carsim.text import Table, html_table
 
 if TYPE_CHECKING:
     import pandas as pd  # 0.2 s; imported by those who ask for frames
 
-    from carsim.machine.result import Report, RowResult
+    from carsim.runs.result import Report, RowResult
 
 NOTEBOOK_REPORT = (
     *("seconds_per_video", "speedup", "energy_per_video_j"),

@@ -8,13 +8,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 
-from carsim.errors import InputError
-from carsim.text import quantity
+from carsim.base.errors import InputError
+from carsim.base.text import quantity
 
 if TYPE_CHECKING:
+    from carsim.cost.fit import FitReport
     from carsim.design import Design
-    from carsim.machine.result import RowResult
-    from carsim.technology.fit import FitReport
+    from carsim.runs.result import RowResult
 
 OTHER_COLUMNS = ("id", "ordinal", "point", "status", "reason", "seconds", "checksum", "knee")
 """Columns of stores and frames that are no metrics."""

@@ -8,15 +8,15 @@ from collections.abc import Callable
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from carsim.machine.limits import cycles_by_limit
+from carsim.base.registry import Registry
+from carsim.base.units import GB
+from carsim.hardware.technology import TECHNOLOGIES, Technology
 from carsim.machine.simulate import LAYER_PHASES
 from carsim.metrics.metric import Metric, Run, Value
-from carsim.registry import Registry
-from carsim.technology import TECHNOLOGIES, Technology
-from carsim.units import GB
+from carsim.runs.limits import cycles_by_limit
 
 if TYPE_CHECKING:
-    from carsim.machine.result import RowResult
+    from carsim.runs.result import RowResult
 
 PHASES = {
     "prefill": "prefill",

@@ -5,16 +5,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from carsim.base.errors import InputError
+from carsim.decisions.trace import Stated, Trace, load_trace
+from carsim.decisions.trace.meta import OWN_DECISIONS, STATED, SYNTHETIC
 from carsim.design import Design, load_design
-from carsim.errors import InputError
 from carsim.machine import Report
 from carsim.machine import run as simulate
 from carsim.metrics import METRICS, OLD_NAMES
 from carsim.report.ratios import RatioChange, ratios
 from carsim.report.stored import SUMMARY, StoredPolicy, StoredRun, read_run
 from carsim.report.stored import stored as stored_run
-from carsim.trace import Stated, Trace, load_trace
-from carsim.trace.meta import OWN_DECISIONS, STATED, SYNTHETIC
 
 if TYPE_CHECKING:
     import pandas as pd

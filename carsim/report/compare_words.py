@@ -6,10 +6,19 @@ from collections.abc import Iterator
 from math import fsum
 from typing import Any
 
+from carsim.base.text import (
+    Table,
+    html_table,
+    number,
+    quantity,
+    shortened,
+    signed,
+    signed_percent,
+    span,
+)
 from carsim.metrics import METRICS, PHASES
 from carsim.report.compare import OWN, Change, Comparison
 from carsim.report.run_words import Section
-from carsim.text import Table, html_table, number, quantity, shortened, signed, signed_percent, span
 
 LEAST_SHARE = 0.05
 """Categories that make up less of the whole change are left out of the answer."""

@@ -10,8 +10,8 @@ from itertools import cycle, product
 from math import fsum
 from typing import TYPE_CHECKING, Any
 
+from carsim.base.text import Figure, Table, html_table, number
 from carsim.metrics import Comparison
-from carsim.text import Figure, Table, html_table, number
 
 FEW = 30
 """Rows that are named; of more than these, figures show how many err by how much."""

@@ -21,7 +21,7 @@ from urllib.parse import quote
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from carsim.environment import library
+from carsim.base.environment import library
 from carsim.report.figures.interactive import plotly
 from carsim.report.figures.plot import Plot
 

@@ -1,7 +1,7 @@
 """Ratios of two runs with their intervals: which is better, though neither is known well.
 
 Model: what is uncertain is drawn once per draw and serves both runs
-(:mod:`carsim.technology.interval`): every constant of energy, and one bandwidth per memory, which
+(:mod:`carsim.cost.interval`): every constant of energy, and one bandwidth per memory, which
 is that of the device and the name of the memory that holds the weights. Factors on the bandwidth
 have their median at 1. Between the three factors that were simulated, latency is linear in
 1 / factor; what is drawn by being there costs in proportion to it.
@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from carsim.cost.interval import Draws, Ratio, Term, drawn, ratio_of
 from carsim.metrics import METRICS
 from carsim.report.stored import StoredPolicy, StoredRun
-from carsim.technology.interval import Draws, Ratio, Term, drawn, ratio_of
 
 LATENCIES = ("latency_s", "latency_low_s", "latency_high_s")
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from carsim.errors import InputError
+from carsim.base.errors import InputError
+from carsim.base.files import unwritable, write_whole
 from carsim.explore.store import STORE_FILE
-from carsim.files import unwritable, write_whole
 from carsim.report.files import FORMATS, REPORT
 from carsim.report.html import GENERATOR, need_plotly
 from carsim.report.stored import SUMMARY, StoredRun, read_run

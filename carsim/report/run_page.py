@@ -3,6 +3,7 @@
 from math import fsum
 from pathlib import Path
 
+from carsim.base.text import Figure, Table, number, percent, span
 from carsim.design.document import design_yaml
 from carsim.metrics import INTERVALS
 from carsim.report.figures import run_plots
@@ -22,7 +23,6 @@ from carsim.report.run_words import (
     trust,
 )
 from carsim.report.stored import StoredRun
-from carsim.text import Figure, Table, number, percent, span
 
 BESIDE = {
     "timeline.json": "timeline of a window of steps; open it in Perfetto (ui.perfetto.dev)",

@@ -15,17 +15,17 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from carsim.base.errors import InputError
+from carsim.base.files import read_text
+from carsim.base.units import GB
+from carsim.decisions.trace.meta import STATED
 from carsim.design import Design
 from carsim.design.load import build_design
-from carsim.errors import InputError
-from carsim.files import read_text
 from carsim.machine import Report, RowResult
 from carsim.metrics import METRICS, OLD_NAMES, Value, figures
 from carsim.metrics.frames import key_of, limit_records
 from carsim.metrics.metric import finite
 from carsim.metrics.table import RESOURCES
-from carsim.trace.meta import STATED
-from carsim.units import GB
 
 SCHEMA_VERSION = 2
 """Version of the keys below; a change that could break a reader raises it."""

@@ -11,8 +11,8 @@ from typing import Any
 
 from dash import html
 
+from carsim.base.errors import CarsimError
 from carsim.design.document import design_yaml
-from carsim.errors import CarsimError
 from carsim.report.compare import Comparison
 from carsim.report.compare_words import own_table, spec_table
 from carsim.report.figures.breakdown import breakdown_plot

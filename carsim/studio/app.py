@@ -12,7 +12,7 @@ from typing import Any
 from dash import Dash, Input, Output, State, ctx, no_update, set_props
 from dash.exceptions import PreventUpdate
 
-from carsim.errors import CarsimError
+from carsim.base.errors import CarsimError
 from carsim.report.html import asset
 from carsim.studio import view
 from carsim.studio.answers import CHANGED, CONTROLS, Parts

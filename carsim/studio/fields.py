@@ -5,17 +5,17 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, get_args
 
+from carsim.base.yaml_file import shown
+from carsim.decisions.attention import ATTENTION
+from carsim.decisions.replay import Scope
+from carsim.decisions.trace.shipped import shipped_traces
 from carsim.design import Design
 from carsim.design.load import preset_board, shipped_designs, shipped_presets
 from carsim.design.machine import Arithmetic, Dataflow, WeightSharing
-from carsim.mapping import MAPPINGS
-from carsim.policy import ATTENTION
-from carsim.replay import Scope
-from carsim.schedule import SCHEDULES
+from carsim.hardware.mapping import MAPPINGS
+from carsim.hardware.schedule import SCHEDULES
 from carsim.studio.point import base_of, value_of
 from carsim.studio.state import TabState
-from carsim.trace.shipped import shipped_traces
-from carsim.yaml_file import shown
 
 POWERS = tuple(str(1 << power) for power in range(11))
 KIB = tuple(str(1 << power) for power in range(4, 13))

@@ -6,23 +6,23 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
+from carsim.base.errors import InputError
+from carsim.base.yaml_file import shown
+from carsim.cost.fit import check_fit
+from carsim.decisions.trace import Stated, Trace, load_trace
+from carsim.decisions.trace.shipped import shipped_traces, trace_path
 from carsim.design import Design, load_design
 from carsim.design.load import PRESET_PATHS
-from carsim.errors import InputError
 from carsim.explore.evaluate import Machines
 from carsim.machine import Report, RowResult
 from carsim.machine import run as simulate
-from carsim.machine.compare import kv_held_of, rule_of, traces_of, video_of
-from carsim.machine.variants import own_variant
 from carsim.report.figures.curve import CurvePoint
 from carsim.report.stored import StoredRun
 from carsim.report.stored import stored as stored_run
+from carsim.runs.pipeline import kv_held_of, rule_of, traces_of, video_of
+from carsim.runs.variants import own_variant
 from carsim.studio.reach import Reach
 from carsim.studio.state import TabState
-from carsim.technology.fit import check_fit
-from carsim.trace import Stated, Trace, load_trace
-from carsim.trace.shipped import shipped_traces, trace_path
-from carsim.yaml_file import shown
 
 KEPT_POINTS = 32
 KEPT_TRACES = 12

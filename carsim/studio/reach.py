@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from carsim.base.errors import InputError
+from carsim.base.files import read_text
+from carsim.base.text import one_line
+from carsim.base.yaml_file import MAX_BYTES, mapping_of, parse_yaml
+from carsim.decisions.trace.shipped import is_trace, trace_path, traces_folder
 from carsim.design.load import MODEL_FILE, configs_folder, design_path
-from carsim.errors import InputError
 from carsim.explore.store import STORE_FILE
-from carsim.files import read_text
 from carsim.studio.state import TabState
-from carsim.text import one_line
-from carsim.trace.shipped import is_trace, trace_path, traces_folder
-from carsim.yaml_file import MAX_BYTES, mapping_of, parse_yaml
 
 SECTIONS = {"board", "machine", "model"}
 """Keys that every design has, so that a file without them is something else."""

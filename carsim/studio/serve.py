@@ -10,7 +10,7 @@ from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING
 
-from carsim.errors import CarsimError, InputError
+from carsim.base.errors import CarsimError, InputError
 from carsim.studio.entry import ENTRY, file_leading_to
 from carsim.studio.state import TabState
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
-from carsim.errors import InputError
-from carsim.yaml_file import shown
+from carsim.base.errors import InputError
+from carsim.base.yaml_file import shown
 
 OPTIONS = ("trace", "frames", "replay")
 """Keys of an address that are options of ``carsim run``."""

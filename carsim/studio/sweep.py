@@ -6,8 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from carsim.base.errors import InputError
+from carsim.base.yaml_file import parse_yaml
 from carsim.design.load import shipped_designs
-from carsim.errors import InputError
 from carsim.explore.axis import PSEUDO_PATHS, parse_axis
 from carsim.explore.store import STORE_FILE, open_store
 from carsim.explore.study import StudyFile, trace_names
@@ -15,7 +16,6 @@ from carsim.report.figures.pareto import pareto_plot
 from carsim.report.figures.plot import Plot
 from carsim.report.stored_study import read_study
 from carsim.studio.state import TabState
-from carsim.yaml_file import parse_yaml
 
 
 def edition(folder: Path) -> str:

@@ -4,10 +4,10 @@ from typing import Any
 
 from dash import dcc, html
 
+from carsim.base.text import Figure, Table
 from carsim.report.figures.interactive import plotly
 from carsim.report.figures.plot import Plot
 from carsim.report.html import unbroken
-from carsim.text import Figure, Table
 
 GRAPH: dict[str, Any] = {
     "responsive": True,

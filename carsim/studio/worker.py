@@ -6,8 +6,8 @@ from multiprocessing.connection import Connection
 from threading import Lock
 from typing import Any
 
-from carsim.environment import follow_parent
-from carsim.errors import CarsimError, InputError
+from carsim.base.environment import follow_parent
+from carsim.base.errors import CarsimError, InputError
 from carsim.explore.workers import prepare
 
 LIMIT_S = 30.0

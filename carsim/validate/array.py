@@ -22,9 +22,9 @@ from fractions import Fraction
 from importlib.resources import as_file, files
 
 from carsim.design import Array, load_design
-from carsim.machine.decode import decode
 from carsim.machine.product import Supply, product
 from carsim.metrics import Comparison
+from carsim.runs.decode import decode
 from carsim.validate.part import Group, Part
 from carsim.validate.peers import DDR4_BYTES_PER_CYCLE, PEERS, Peer, data_rows
 from carsim.workload.ops import Gemm

@@ -22,13 +22,13 @@ from dataclasses import dataclass
 
 from pydantic import TypeAdapter
 
+from carsim.base.text import number, span, with_ends
+from carsim.base.units import GB
+from carsim.cost.energy import Joules
+from carsim.cost.fit import check_fit
 from carsim.design import Design, configs_folder, load_design
-from carsim.machine.decode import Decode, decode
 from carsim.metrics import Comparison
-from carsim.technology.energy import Joules
-from carsim.technology.fit import check_fit
-from carsim.text import number, span, with_ends
-from carsim.units import GB
+from carsim.runs.decode import Decode, decode
 from carsim.validate.part import Group, Part
 from carsim.validate.peers import data_rows
 from carsim.workload.geometry import Video

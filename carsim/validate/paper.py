@@ -20,6 +20,12 @@ from math import fsum
 
 import numpy as np
 
+from carsim.base.yaml_file import parse_yaml
+from carsim.cost.energy import energy
+from carsim.cost.fit import check_fit
+from carsim.cost.resources import resources
+from carsim.decisions.attention import AttentionPolicy
+from carsim.decisions.trace import dense
 from carsim.design import Body, Design, load_design, override
 from carsim.machine.batches import make_batches
 from carsim.machine.hardware import Hardware
@@ -27,11 +33,6 @@ from carsim.machine.phases import Phases
 from carsim.machine.plan import Plan
 from carsim.machine.simulate import simulate
 from carsim.metrics import Comparison
-from carsim.policy import AttentionPolicy
-from carsim.technology.energy import energy
-from carsim.technology.fit import check_fit
-from carsim.technology.resources import resources
-from carsim.trace import dense
 from carsim.validate.candidates import (
     PAPER_VIDEO,
     Candidate,
@@ -43,7 +44,6 @@ from carsim.validate.candidates import (
 )
 from carsim.validate.part import Group, Part
 from carsim.validate.peers import data_rows
-from carsim.yaml_file import parse_yaml
 
 MEAN_BOUND, WORST_BOUND = 0.025, 0.065
 """Stated bounds of the absolute error: mean over all rows, and worst row."""

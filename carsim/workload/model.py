@@ -8,8 +8,8 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field, model_validator
 
-from carsim.section import FieldError, GrownSection, NonNegativeInt, PositiveInt, Section
-from carsim.yaml_file import shown
+from carsim.base.section import FieldError, GrownSection, NonNegativeInt, PositiveInt, Section
+from carsim.base.yaml_file import shown
 
 Size = Annotated[int, Field(gt=0, le=1_000_000)]
 Repeats = Annotated[int, Field(gt=0, le=1000)]

@@ -20,9 +20,9 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from carsim import Design, load_design, load_trace, run
+from carsim.base.statistics import bootstrap_mean
+from carsim.decisions.trace import Trace
 from carsim.report.figures import style as plots
-from carsim.statistics import bootstrap_mean
-from carsim.trace import Trace
 from studies.decisions.content import EXEMPT, FEW, ROOT, TUNING, pace_of, rows_of
 from studies.decisions.record import Archive, Ask, Kept
 from studies.decisions.rules import ChangeScore, Controlled, TasScore, Threshold

@@ -23,10 +23,10 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
+from carsim.base.statistics import bootstrap_mean
+from carsim.decisions.replay import InputChange, Tas
 from carsim.decoder.content import TOKENS_PER_FRAME
-from carsim.replay import InputChange, Tas
 from carsim.report.figures import style as plots
-from carsim.statistics import bootstrap_mean
 from studies.decisions.content import CLIPS, EXEMPT, Row, pace_of, rows_of
 from studies.decisions.record import Archive, Ask, Kept
 from studies.decisions.rules import (

@@ -17,8 +17,8 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
 from carsim import load_design, override
+from carsim.decisions.trace import Trace, load_trace, phi
 from carsim.report.figures import style as plots
-from carsim.trace import Trace, load_trace, phi
 from studies.decisions.content import ROOT
 from studies.decisions.simulated import simulated
 

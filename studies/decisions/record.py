@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.progress import track
 
+from carsim.decisions.attention import Dense, Streaming
 from carsim.decoder.content import TOKENS_PER_FRAME
 from carsim.decoder.model import Model, load_model
 from carsim.decoder.structures import Array, Config
-from carsim.policy import Dense, Streaming
 from studies.decisions.content import SCRATCH, TWIN, Row
 from studies.decisions.whole import Bools, Decoder, Rule
 

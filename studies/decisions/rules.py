@@ -13,8 +13,8 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from carsim.decisions.replay import InputChange, Tas
 from carsim.decoder.structures import Array
-from carsim.replay import InputChange, Tas
 from studies.decisions.whole import Bools, Memory, Rule, Seen
 
 PAPER = Tas(form="paper")

@@ -7,10 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from carsim import Design, Report, override, run
-from carsim.machine.compare import video_of
-from carsim.technology.fit import check_fit
-from carsim.trace import Trace
-from carsim.units import KIB
+from carsim.base.units import KIB
+from carsim.cost.fit import check_fit
+from carsim.decisions.trace import Trace
+from carsim.runs.pipeline import video_of
 
 _GROWING = ("machine.activation_buffer_kib", "machine.kv_buffer_kib")
 _STEP_KIB = 64

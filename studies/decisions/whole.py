@@ -16,11 +16,11 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from carsim.decisions.attention import Dense, Streaming
 from carsim.decoder.decode import mlp
 from carsim.decoder.layers import rms_norm, rotate
 from carsim.decoder.model import Model
 from carsim.decoder.structures import Array, Config, Weights, rotary_table, stack_weights
-from carsim.policy import Dense, Streaming
 
 _BLOCK = 128  # queries at a time: their scores stay in a processor's cache
 

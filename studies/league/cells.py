@@ -14,12 +14,20 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from carsim.decisions.attention import (
+    Ann,
+    AnnCa,
+    AttentionPolicy,
+    Dense,
+    Draft,
+    Streaming,
+    TempCache,
+)
+from carsim.decisions.trace.precision import Grouped, Precision
 from carsim.decoder.group import Group
 from carsim.decoder.quantise import quantise
 from carsim.decoder.sampling import log_chances
 from carsim.decoder.structures import Config, Policy, Weights
-from carsim.policy import Ann, AnnCa, AttentionPolicy, Dense, Draft, Streaming, TempCache
-from carsim.trace.precision import Grouped, Precision
 from studies.decisions.content import EXEMPT, PACES, TUNING, Row, rows_of
 from studies.decisions.record import Archive, digest_of
 from studies.decisions.rules import Chance, Counted, TasScore, Threshold, counts_of

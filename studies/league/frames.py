@@ -1,4 +1,4 @@
-"""Attention policies on whole frames: what :mod:`carsim.policy` decides token by token, at once.
+"""Attention policies on whole frames: the kinds of carsim.decisions.attention, all tokens at once.
 
 Model: that of ``carsim.decoder.decode`` under teacher forcing, with the policies' own states. Where
 tokens are given, all queries of a frame are known in a layer before anything of the frame is
@@ -15,12 +15,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from carsim.decoder.structures import Array, Config
-from carsim.policy import (
+from carsim.decisions.attention import (
     CacheShape,
 )
-from carsim.policy.base import Bools, Ints
-from carsim.policy.search import best, share_of, signatures
+from carsim.decisions.attention.base import Bools, Ints
+from carsim.decisions.attention.search import best, share_of, signatures
+from carsim.decoder.structures import Array, Config
 
 _BLOCK = 64  # queries at a time, so that what is computed of them stays near the processor
 
@@ -243,7 +243,7 @@ class OfAnn(Reader):
 
 
 def _best(scores: Array, k: Ints) -> Bools:
-    """As :func:`carsim.policy.search.best`, by sorting: every query wants another number."""
+    """The k best, as :func:`carsim.decisions.attention.search.best`, with another k per query."""
     k = np.broadcast_to(k, scores.shape[:-1])[..., None]
     place = np.clip(scores.shape[-1] - k, 0, scores.shape[-1] - 1)
     least = np.take_along_axis(np.sort(scores, axis=-1), place, axis=-1)

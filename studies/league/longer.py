@@ -23,9 +23,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from carsim.policy import Ann, AnnCa, AttentionPolicy, Draft, TempCache
-from carsim.policy.base import Ints
-from carsim.policy.search import share_of
+from carsim.decisions.attention import Ann, AnnCa, AttentionPolicy, Draft, TempCache
+from carsim.decisions.attention.base import Ints
+from carsim.decisions.attention.search import share_of
 from studies.decisions.content import Row
 from studies.league.cells import Bench, Contestant, measured
 

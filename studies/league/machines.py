@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 
 from carsim import Design, Trace, load_design, override
+from carsim.base.units import GB
+from carsim.cost.capacity import MemoryUse
+from carsim.cost.fit import check_fit
+from carsim.decisions.trace.file import filed
 from carsim.explore.evaluate import Machines
-from carsim.machine.compare import kv_held_of, rule_of, video_of
-from carsim.machine.variants import own_variant
-from carsim.technology.capacity import MemoryUse
-from carsim.technology.fit import check_fit
-from carsim.trace.file import filed
-from carsim.units import GB
+from carsim.runs.pipeline import kv_held_of, rule_of, video_of
+from carsim.runs.variants import own_variant
 from studies.decisions.content import ROOT, Row
 from studies.league.cells import Bench, Contestant
 from studies.league.longer import Kept, continued, kept_of

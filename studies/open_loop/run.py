@@ -21,10 +21,10 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
 from carsim import Design, load_design, override
+from carsim.decisions.trace import Trace, load_trace
 from carsim.decoder.content import TOKENS_PER_FRAME
 from carsim.decoder.structures import Array
 from carsim.report.figures import style as plots
-from carsim.trace import Trace, load_trace
 from studies.decisions.content import ROOT
 from studies.decisions.simulated import simulated
 

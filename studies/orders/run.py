@@ -25,10 +25,10 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
 from carsim import Trace, load_design, load_trace, override, run
+from carsim.base.statistics import bootstrap_mean
 from carsim.decoder.content import TOKENS_PER_FRAME
 from carsim.decoder.sampling import log_chances
 from carsim.report.figures import style as plots
-from carsim.statistics import bootstrap_mean
 from studies.decisions.content import EXEMPT, PACES, ROOT, Row, rows_of
 from studies.decisions.record import Archive, digest_of
 from studies.decisions.rules import TasScore, Threshold

@@ -17,12 +17,12 @@ from math import exp, lgamma, log
 import numpy as np
 from numpy.typing import NDArray
 
+from carsim.decisions.attention import PLAIN, AttentionPolicy
+from carsim.decisions.replay import FASTCAR
 from carsim.design import Design
+from carsim.hardware.schedule import BASELINE, SCHEDULES
 from carsim.machine.hardware import Hardware
 from carsim.machine.phases import AttendCases, MlpCases, Phases
-from carsim.policy import PLAIN, AttentionPolicy
-from carsim.replay import FASTCAR
-from carsim.schedule import BASELINE, SCHEDULES
 from carsim.validate.candidates import (
     PAPER_VIDEO,
     Candidate,

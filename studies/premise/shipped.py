@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from carsim.statistics import bootstrap_mean
+from carsim.base.statistics import bootstrap_mean
 from studies.decisions.content import CLIPS
 from studies.decisions.record import Archive
 from studies.premise.worth import likeness, losses

@@ -14,8 +14,8 @@ import numpy as np
 import pandas as pd
 
 from carsim import load_design, load_trace, run
-from carsim.replay import Periodic, ReplayRule, Tas
-from carsim.trace import Trace
+from carsim.decisions.replay import Periodic, ReplayRule, Tas
+from carsim.decisions.trace import Trace
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]

@@ -23,9 +23,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from carsim.base.statistics import bootstrap_mean
 from carsim.decoder.content import TOKENS_PER_FRAME
 from carsim.decoder.model import Model
-from carsim.statistics import bootstrap_mean
 from studies.decisions.content import TUNING, rows_of
 from studies.decisions.record import Archive, Ask, Kept
 from studies.decisions.rules import (

@@ -11,13 +11,13 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from carsim.base.yaml_file import read_mapping
 from carsim.cli.capture import progress_bar
 from carsim.decoder.capture import prepare
 from carsim.decoder.content import TOKENS_PER_FRAME
 from carsim.decoder.group import Group, decode_group
 from carsim.decoder.recipe import Recipe, parse_recipe
 from carsim.decoder.workers import run_in_workers
-from carsim.yaml_file import read_mapping
 from studies.frames import Codes, draw_frames
 from studies.quality.run import FOLDER, NAMES, TRACES
 

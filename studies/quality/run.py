@@ -14,9 +14,9 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from carsim import load_trace
+from carsim.base.statistics import bootstrap_mean
+from carsim.decisions.trace import Trace
 from carsim.report.figures import style as plots
-from carsim.statistics import bootstrap_mean
-from carsim.trace import Trace
 
 FOLDER = Path(__file__).parent
 TRACES = FOLDER.parents[1] / "traces"

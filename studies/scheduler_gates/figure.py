@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pandas as pd
 
+from carsim.cost.resources import resources
 from carsim.design import Design, load_design, override
+from carsim.hardware.technology.gates import comparator, rows
 from carsim.report.figures import style as plots
-from carsim.technology.gates import comparator, rows
-from carsim.technology.resources import resources
 from studies.table import markdown
 
 METRICS = ("latency_s", "energy_per_video_j", "lut", "dsp", "limit_mlp", "replay_eligible")

@@ -23,9 +23,9 @@ import numpy as np
 import pandas as pd
 
 from carsim import load_trace
+from carsim.decisions.trace import Trace
 from carsim.explore.points import Point, field_of, make_points
 from carsim.explore.study import Study
-from carsim.trace import Trace
 from studies.run import STUDIES, Folder, evaluated, folders
 
 HERE = Path(__file__).parent

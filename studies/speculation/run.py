@@ -32,15 +32,15 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
 from carsim import Trace, load_design, load_trace, override
+from carsim.base.passes import expected_passes
+from carsim.base.statistics import bootstrap_mean
 from carsim.decoder.content import TOKENS_PER_FRAME
 from carsim.decoder.group import Group, decode_group
 from carsim.decoder.recipe import Sampling
 from carsim.decoder.sampling import log_chances, mix_guidance
 from carsim.decoder.structures import Policy
 from carsim.machine import speculate
-from carsim.passes import expected_passes
 from carsim.report.figures import style as plots
-from carsim.statistics import bootstrap_mean
 from studies.decisions.content import CLIPS, PACES, ROOT, Row, pace_of, rows_of
 from studies.decisions.record import Archive, digest_of
 from studies.decisions.simulated import with_room

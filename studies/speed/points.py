@@ -23,17 +23,17 @@ from pathlib import Path
 
 import numpy as np
 
+from carsim.decisions.attention import PLAIN, AttentionPolicy
+from carsim.decisions.attention.ann import Ann
+from carsim.decisions.attention.base import KvReads
+from carsim.decisions.replay import FASTCAR
+from carsim.decisions.trace import Decisions, captured, load_trace, resample
 from carsim.design import Design, load_design, override
 from carsim.machine.batches import Batches, make_batches
 from carsim.machine.hardware import Hardware
 from carsim.machine.phases import Phases
 from carsim.machine.plan import Plan
 from carsim.machine.simulate import LAYER_PHASES, Simulation, simulate, simulate_plainly
-from carsim.policy import PLAIN, AttentionPolicy
-from carsim.policy.ann import Ann
-from carsim.policy.base import KvReads
-from carsim.replay import FASTCAR
-from carsim.trace import Decisions, captured, load_trace, resample
 from carsim.workload.geometry import Video
 
 ROOT = Path(__file__).resolve().parents[2]

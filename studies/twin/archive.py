@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from carsim.decisions.trace.npz import npz_bytes, write_bytes
 from carsim.decoder.content import load_codebook, scene_caption
-from carsim.trace.npz import npz_bytes, write_bytes
 from studies.twin.scenes import HELD_OUT, load_walks
 
 Codes = NDArray[np.int16]

@@ -9,8 +9,8 @@ from pathlib import Path
 import pandas as pd
 from matplotlib.axes import Axes
 
+from carsim.base.statistics import bootstrap_mean
 from carsim.report.figures import style as plots
-from carsim.statistics import bootstrap_mean
 from studies.decisions.content import pace_of
 from studies.twin.train import LOG_COLUMNS
 

@@ -15,8 +15,8 @@ import imageio_ffmpeg
 import numpy as np
 from skimage.transform import resize
 
+from carsim.decisions.trace.npz import npz_bytes, write_bytes
 from carsim.decoder.content import FRAME_PIXELS, load_codebook
-from carsim.trace.npz import npz_bytes, write_bytes
 
 _PIECES, _FRAMES = 4, 8
 _PER_SECOND = 10.0  # about the rate of the walks, 35 / 3

@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from carsim.base.statistics import bootstrap_mean
 from carsim.decoder.content import (
     TOKENS_PER_FRAME,
     load_codebook,
@@ -24,7 +25,6 @@ from carsim.decoder.content import (
     scene_caption,
 )
 from carsim.decoder.recipe import PROMPT
-from carsim.statistics import bootstrap_mean
 from studies.decisions.content import CLIPS, CODEBOOK, N_FRAMES, Row, pace_of, rows_of
 from studies.decisions.record import Archive, Ask
 from studies.twin.counted import Codes, Counted, fit

@@ -13,9 +13,9 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
+from carsim.decisions.trace import Geometry
 from carsim.decoder.content import TOKENS_PER_FRAME, Codebook
 from carsim.decoder.model import TEXT_SYMBOLS, Model
-from carsim.trace import Geometry
 
 RMS_EPS, ROPE_THETA = 1e-5, 10000.0
 

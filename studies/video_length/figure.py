@@ -5,11 +5,11 @@ from pathlib import Path
 import pandas as pd
 from matplotlib.axes import Axes
 
+from carsim.base.yaml_file import read_mapping
+from carsim.cost.capacity import capacity
 from carsim.design import Design, load_design, override
 from carsim.report.figures import style as plots
-from carsim.technology.capacity import capacity
 from carsim.workload.geometry import Video
-from carsim.yaml_file import read_mapping
 from studies.table import markdown
 
 METRICS = [

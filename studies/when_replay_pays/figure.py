@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
+from carsim.decisions.trace import Trace, load_trace
 from carsim.report.figures import style as plots
-from carsim.trace import Trace, load_trace
 from studies.measured import wider
 from studies.table import markdown
 

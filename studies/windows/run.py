@@ -15,10 +15,10 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
+from carsim.base.statistics import bootstrap_mean
+from carsim.decisions.attention import Streaming
 from carsim.decoder.content import TOKENS_PER_FRAME
-from carsim.policy import Streaming
 from carsim.report.figures import style as plots
-from carsim.statistics import bootstrap_mean
 from studies.decisions.content import CLIPS, EXEMPT, rows_of
 from studies.decisions.record import Archive, Ask
 from studies.decisions.rules import TasScore

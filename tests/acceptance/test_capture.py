@@ -13,15 +13,10 @@ import yaml
 from click.testing import CliRunner
 from toy_policies import registered
 
+from carsim.base.errors import InputError
+from carsim.base.yaml_file import read_mapping
 from carsim.cli import carsim, main
-from carsim.decoder.calibrate import calibrate
-from carsim.decoder.capture import References, capture, prepare
-from carsim.decoder.content import load_codebook
-from carsim.decoder.group import decode_group
-from carsim.decoder.model import load_model, random_model, save_model
-from carsim.decoder.recipe import Recipe, parse_recipe
-from carsim.errors import InputError
-from carsim.trace import (
+from carsim.decisions.trace import (
     Trace,
     captured,
     compare_traces,
@@ -30,8 +25,13 @@ from carsim.trace import (
     save_trace,
     trace_stats,
 )
-from carsim.trace.npz import npz_bytes
-from carsim.yaml_file import read_mapping
+from carsim.decisions.trace.npz import npz_bytes
+from carsim.decoder.calibrate import calibrate
+from carsim.decoder.capture import References, capture, prepare
+from carsim.decoder.content import load_codebook
+from carsim.decoder.group import decode_group
+from carsim.decoder.model import load_model, random_model, save_model
+from carsim.decoder.recipe import Recipe, parse_recipe
 
 TRACES = Path(__file__).parents[2] / "traces"
 GEOMETRY = {

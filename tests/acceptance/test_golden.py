@@ -8,12 +8,12 @@ import pytest
 from click.testing import CliRunner
 from tiny import TINY
 
+from carsim.base.errors import InputError
 from carsim.cli import carsim
+from carsim.decisions.trace.npz import npz_bytes
 from carsim.decoder.decode import decode, prefill
 from carsim.decoder.golden import check_golden
 from carsim.decoder.structures import Config, LayerRecord, Policy, stack_weights
-from carsim.errors import InputError
-from carsim.trace.npz import npz_bytes
 
 GOLDEN = sorted((Path(__file__).parent.parent / "data" / "golden").glob("*.npz"))
 C3, C4 = (path for path in GOLDEN if path.name.startswith(("c3", "c4")))

@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner, Result
 from explore_study import as_older, write_study
 
+from carsim.base.errors import InputError
 from carsim.cli import carsim
-from carsim.errors import InputError
 from carsim.explore.frame import frame_of
 from carsim.explore.store import open_store
 from carsim.explore.study import load_study

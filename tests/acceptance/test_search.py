@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from explore_study import write_study
 
-from carsim.errors import InputError
+from carsim.base.errors import InputError
 from carsim.explore.evaluate import Evaluator
 from carsim.explore.pareto import hypervolume, pareto
 from carsim.explore.points import make_points

@@ -12,7 +12,7 @@ import pytest
 from explore_study import write_study
 from turns import turn
 
-from carsim.errors import InputError
+from carsim.base.errors import InputError
 from carsim.metrics import METRICS
 from studies import run as studies
 

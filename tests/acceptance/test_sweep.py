@@ -21,7 +21,7 @@ import pytest
 from explore_study import as_older, write_study
 from readme import SIGN_OF_LIFE
 
-from carsim.errors import InputError
+from carsim.base.errors import InputError
 from carsim.explore import workers
 from carsim.explore.evaluate import KEPT_DECISIONS, KEPT_HARDWARES, Evaluator
 from carsim.explore.frame import frame_of

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from explore_study import write_study
 
-from carsim.errors import InputError
+from carsim.base.errors import InputError
 from carsim.explore.frame import frame_of
 from carsim.explore.store import Store, open_folder
 from carsim.explore.study import load_study

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tiny import tiny_design
 
+from carsim.base.yaml_file import parse_yaml
 from carsim.design import Machine, configs_folder, load_design, shipped_designs
 from carsim.design.document import design_schema, design_yaml
-from carsim.yaml_file import parse_yaml
 
 
 @pytest.mark.parametrize("name", shipped_designs())

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from carsim.base.environment import LIBRARIES
 from carsim.decoder import capture
-from carsim.environment import LIBRARIES
 from carsim.report import report
 
 TRACES = Path(__file__).parents[2] / "traces"

@@ -12,13 +12,13 @@ from explore_study import write_study
 from tiny import TINY, tiny_trace
 
 import carsim
+from carsim.decisions.trace import Trace, save_trace
 from carsim.metrics import METRICS
 from carsim.metrics.columns import COLUMNS
 from carsim.report.figures import run_plots
 from carsim.report.stored import read_run
 from carsim.studio.point import point_of
 from carsim.studio.state import State
-from carsim.trace import Trace, save_trace
 
 LABEL = "=every second token <b>"
 

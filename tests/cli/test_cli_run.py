@@ -13,11 +13,11 @@ from tiny import MISFIT, tiny_report, write_inputs
 from trace_maker import make_quality
 
 from carsim.cli.console import LEAST_WIDTH, PIPED_WIDTH, in_order, output_console, show
+from carsim.decisions.attention import Streaming
+from carsim.decisions.trace import TraceMeta, load_trace, save_trace
 from carsim.metrics import METRICS
-from carsim.policy import Streaming
 from carsim.report.run_words import DETAILS, HEADLINE, sections
 from carsim.report.stored import stored
-from carsim.trace import TraceMeta, load_trace, save_trace
 
 
 def test_everything_that_was_found_is_printed_and_nothing_else(call, toy):

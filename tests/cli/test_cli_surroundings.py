@@ -15,8 +15,8 @@ from explore_study import interrupted, write_study
 from rich.console import Console
 
 import carsim
+from carsim.base.text import CONTROL, Figure, Table
 from carsim.cli.console import show
-from carsim.text import CONTROL, Figure, Table
 
 COMMANDS = {
     "help": ("--help",),

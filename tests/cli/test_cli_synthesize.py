@@ -8,9 +8,9 @@ import pytest
 from explore_study import write_study
 from tiny import write_inputs
 
-from carsim.trace import SyntheticModel, load_trace, measure
-from carsim.trace.assumed import TWIN
-from carsim.trace.meta import SYNTHETIC
+from carsim.decisions.trace import SyntheticModel, load_trace, measure
+from carsim.decisions.trace.assumed import TWIN
+from carsim.decisions.trace.meta import SYNTHETIC
 
 LABEL = "synthetic (published marginals), 50 % of eligible steps, seed 0"
 TOY = {"frames": 3, "tokens_per_frame": 16, "pairs": 8, "layers": 4, "prompt_tokens": 5}

@@ -14,8 +14,8 @@ from trace_maker import make_trace
 from carsim.cli import console
 from carsim.cli.console import progress, signs_of_life
 from carsim.cli.sweep import sweep_progress
+from carsim.decisions.trace import load_trace, save_trace
 from carsim.explore.sweep import Progress
-from carsim.trace import load_trace, save_trace
 
 GOLDEN = Path(__file__).parents[1] / "data" / "golden" / "c3_mha_r50_f32.npz"
 PUBLISHED = Path(__file__).parents[2] / "configs" / "published" / "apex_k7_llama1b.yaml"

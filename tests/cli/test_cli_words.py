@@ -3,12 +3,12 @@
 import pytest
 from tiny import tiny_report, write_inputs
 
+from carsim.base.errors import InputError
+from carsim.base.statistics import Interval
 from carsim.design import load_design, override
-from carsim.errors import InputError
 from carsim.report.run_page import tiles
 from carsim.report.run_words import answer, policies_tables
 from carsim.report.stored import stored
-from carsim.statistics import Interval
 
 THINGS = ("guidance pairs", "tokens", "rows", "frames", "steps", "sequences", "layers", "cores")
 

@@ -7,6 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from carsim.base.errors import InputError
+from carsim.decisions.trace.npz import npz_bytes
 from carsim.decoder.content import (
     DIGITS,
     HELD_OUT_PHOTOS,
@@ -22,8 +24,6 @@ from carsim.decoder.content import (
     psnr_db,
 )
 from carsim.decoder.content.tokens import frames_to_patches, patches_to_frames
-from carsim.errors import InputError
-from carsim.trace.npz import npz_bytes
 
 SHIPPED = Path(__file__).parents[2] / "traces" / "codebook_512.npz"
 

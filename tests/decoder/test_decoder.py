@@ -18,6 +18,8 @@ from decoder_oracle import oracle_decode
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from carsim.decisions.attention import Dense, Streaming
+from carsim.decisions.replay import Tas, decision_units
 from carsim.decoder.decode import decode, decode_step, prefill
 from carsim.decoder.layers import (
     rms_norm,
@@ -28,8 +30,6 @@ from carsim.decoder.structures import (
     Policy,
     rotary_table,
 )
-from carsim.policy import Dense, Streaming
-from carsim.replay import Tas, decision_units
 
 TAUS = st.one_of(st.none(), st.floats(-0.4, 0.4))
 ATTENTIONS = st.one_of(

@@ -11,11 +11,11 @@ import pytest
 from numpy.typing import NDArray
 from tiny_llama import GQA, MHA, PLAN, PROMPTS, VOCABULARY, Tiny, greedy, save_tiny, torch
 
+from carsim.decisions.attention import Streaming
+from carsim.decisions.replay import InputChange, Periodic, Tas
 from carsim.decoder.decode import decode_step, prefill
 from carsim.decoder.hf import HfPlan, StepModel, TokenSampling, capture_hf, load_checkpoint
 from carsim.decoder.structures import Config, LayerRecord, Policy, stack_weights
-from carsim.policy import Streaming
-from carsim.replay import InputChange, Periodic, Tas
 
 TOLERANCE = 1e-4
 

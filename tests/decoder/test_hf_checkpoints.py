@@ -11,11 +11,11 @@ from click.testing import CliRunner
 from hf_maker import IDS, SMALL, edit_config, refused
 from tiny_llama import GQA, MHA, PLAN, Tiny, edit_weights, greedy, save_tiny, torch, transformers
 
+from carsim.base.errors import InputError
 from carsim.cli import carsim
+from carsim.decisions.attention import Dense, Streaming
+from carsim.decisions.trace import Trace, load_trace
 from carsim.decoder.hf import capture_hf, load_checkpoint
-from carsim.errors import InputError
-from carsim.policy import Dense, Streaming
-from carsim.trace import Trace, load_trace
 
 
 @pytest.fixture(scope="module")

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from tiny_llama import PLAN, VOCABULARY, torch, transformers
 
+from carsim.decisions.replay import Tas
 from carsim.decoder.hf import capture_hf, load_checkpoint
 from carsim.decoder.hf.checkpoint import KINDS
-from carsim.replay import Tas
 
 SIZES = {
     "vocab_size": VOCABULARY,

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from hf_maker import IDS, SMALL, edit_config, refused
 
+from carsim.decisions.trace import Geometry
 from carsim.decoder.hf import read_geometry
-from carsim.trace import Geometry
 
 CONFIG = {
     "model_type": "llama",

@@ -11,6 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
+from carsim.decisions.attention import Streaming
+from carsim.decisions.trace.precision import PRODUCTS, Calibration, Grouped, Precision
 from carsim.decoder.decode import decode, decode_step, prefill
 from carsim.decoder.group import Group
 from carsim.decoder.layers import rms_norm
@@ -27,8 +29,6 @@ from carsim.decoder.precision import (
 )
 from carsim.decoder.quantise import collect, quantise
 from carsim.decoder.structures import Array, Config, Policy, State, Weights
-from carsim.policy import Streaming
-from carsim.trace.precision import PRODUCTS, Calibration, Grouped, Precision
 
 NUMBERS = st.floats(-1e4, 1e4, width=32)
 ROWS = arrays.arrays(np.float64, st.tuples(st.integers(1, 9), st.just(12)), elements=NUMBERS)

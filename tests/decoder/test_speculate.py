@@ -9,6 +9,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from carsim.base.passes import expected_passes, passes_of
+from carsim.decisions.attention import (
+    Ann,
+    AnnCa,
+    AttentionPolicy,
+    Dense,
+    Draft,
+    Streaming,
+    TempCache,
+)
+from carsim.decisions.replay import InputChange, ReplayRule, Tas
+from carsim.decisions.trace import Geometry
 from carsim.decoder.content import Codebook
 from carsim.decoder.group import Decoded, Decoding, Group, decode_group
 from carsim.decoder.model import Model, random_model
@@ -16,10 +28,6 @@ from carsim.decoder.recipe import Sampling
 from carsim.decoder.sampling import mix_guidance, top_k
 from carsim.decoder.speculate import Speculated, speculate
 from carsim.decoder.structures import Config, Policy
-from carsim.passes import expected_passes, passes_of
-from carsim.policy import Ann, AnnCa, AttentionPolicy, Dense, Draft, Streaming, TempCache
-from carsim.replay import InputChange, ReplayRule, Tas
-from carsim.trace import Geometry
 
 DRAWN = Sampling(method="top_k", k=4, temperature=0.7, guidance_scale=1.5)
 GREEDY = Sampling(method="greedy", guidance_scale=1.5)

@@ -6,11 +6,11 @@ from typing import ClassVar
 import pytest
 from pydantic import ValidationError
 
+from carsim.base.errors import IgnoredKeyWarning, InputError
+from carsim.base.section import Section
 from carsim.design import Machine, configs_folder, load_design, shipped_designs
 from carsim.design.document import design_yaml
-from carsim.errors import IgnoredKeyWarning, InputError
 from carsim.machine.hardware import Hardware
-from carsim.section import Section
 
 DESIGN = (configs_folder() / "zcu102.yaml").read_text(encoding="utf-8")
 TAU = "a number, a list of one number per layer, or captured"

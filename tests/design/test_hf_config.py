@@ -9,8 +9,8 @@ import pytest
 from hf_configs import CONFIGS
 from strategies import raw_design
 
+from carsim.base.errors import InputError
 from carsim.design import Design, load_design
-from carsim.errors import InputError
 
 # Parameters of each published checkpoint: the elements of the tensors in its weight files, those
 # of a tied classifier once. transformers 5.23 makes the same number of these configurations. Of

@@ -10,10 +10,10 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 from strategies import raw_design
 
+from carsim.base.errors import InputError
+from carsim.cost.fit import check_fit
 from carsim.design import configs_folder, load_design
-from carsim.errors import InputError
 from carsim.machine.hardware import Hardware
-from carsim.technology.fit import check_fit
 from carsim.workload.geometry import Video
 
 SHIPPED = (configs_folder() / "zcu102.yaml").read_text(encoding="utf-8")

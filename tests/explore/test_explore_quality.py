@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from explore_study import write_study
 
-from carsim.errors import InputError
+from carsim.base.errors import InputError
 from carsim.explore.evaluate import Evaluator
 from carsim.explore.points import make_points
 from carsim.explore.quality import load_quality

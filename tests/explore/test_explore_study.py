@@ -3,7 +3,7 @@
 import pytest
 from explore_study import write_study
 
-from carsim.errors import InputError
+from carsim.base.errors import InputError
 from carsim.explore.axis import parse_axis
 from carsim.explore.points import make_points
 from carsim.explore.study import load_study

@@ -8,12 +8,12 @@ from typing import Literal
 
 import pytest
 
+from carsim.base.errors import InputError
 from carsim.design import load_design
 from carsim.design.load import shipped_presets
-from carsim.errors import InputError
 from carsim.explore import first
 from carsim.explore.first import PRECISIONS, Tried, Wish, _chosen, design_text, first_design
-from carsim.machine.decode import decode
+from carsim.runs.decode import decode
 
 WISH = Wish("kv260", "tinyllama_1b", contexts=(256, 256), bits=4)
 Found = tuple[Tried, Sequence[Tried]]

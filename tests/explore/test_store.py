@@ -12,10 +12,10 @@ import yaml
 from explore_study import as_older, interrupted, write_study
 from tiny import write_inputs
 
-from carsim.errors import InputError
+from carsim.base.errors import InputError
+from carsim.explore.columns import FLAGS
 from carsim.explore.evaluate import Evaluator
 from carsim.explore.frame import frame_of
-from carsim.explore.metrics import FLAGS
 from carsim.explore.points import make_points
 from carsim.explore.store import STORE_FILE, Store, open_store
 from carsim.explore.study import Study, load_study

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from carsim.base.errors import InputError
 from carsim.cli import main
 from carsim.design import Array
-from carsim.errors import InputError
 from carsim.machine.array import gemm_cycles
 from carsim.machine.product import Supply, product
 from carsim.workload.ops import Gemm

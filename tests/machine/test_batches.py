@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 from ideal import ideal_hardware
 
-from carsim.errors import InputError
+from carsim.base.errors import InputError
+from carsim.decisions.attention import Dense, Streaming
+from carsim.decisions.attention.base import KvReads
+from carsim.decisions.replay import FASTCAR, Pairs, ReplayRule
+from carsim.decisions.trace import Decisions
+from carsim.decisions.trace.decisions import dense
+from carsim.hardware.schedule import SCHEDULES
 from carsim.machine.batches import Batches, distinct_rows, make_batches
 from carsim.machine.phases import Phases, core_loads
 from carsim.machine.plan import Plan
-from carsim.policy import Dense, Streaming
-from carsim.policy.base import KvReads
-from carsim.replay import FASTCAR, Pairs, ReplayRule
-from carsim.schedule import SCHEDULES
-from carsim.trace import Decisions
-from carsim.trace.decisions import dense
 from carsim.workload.geometry import Video
 
 

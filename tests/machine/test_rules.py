@@ -9,16 +9,16 @@ from ideal import attend, ideal_hardware
 from tiny import tiny_design, tiny_trace
 from toy_rules import Cosine
 
+from carsim.decisions.attention import PLAIN
+from carsim.decisions.replay import FASTCAR, InputChange, Point, ReplayRule, Tas
 from carsim.design import override
+from carsim.hardware.schedule import BASELINE
 from carsim.machine import run
-from carsim.machine.compare import rule_of
 from carsim.machine.phase import Outcome
 from carsim.machine.phases import FIDELITIES, MlpCases, Phases
 from carsim.machine.plan import Plan
-from carsim.machine.variants import own_variant
-from carsim.policy import PLAIN
-from carsim.replay import FASTCAR, InputChange, Point, ReplayRule, Tas
-from carsim.schedule import BASELINE
+from carsim.runs.pipeline import rule_of
+from carsim.runs.variants import own_variant
 from carsim.workload.geometry import Video
 from carsim.workload.ops import Category
 

@@ -7,12 +7,12 @@ import pytest
 from tiny import MISFIT, tiny_design, tiny_report, tiny_trace
 from toy_policies import BestKeys, registered
 
+from carsim.base.errors import InputError, MisfitError
+from carsim.decisions.attention import Streaming
+from carsim.decisions.trace.precision import Precision
 from carsim.design import override
-from carsim.errors import InputError, MisfitError
 from carsim.machine import RowResult, run
-from carsim.machine.variants import variants
-from carsim.policy import Streaming
-from carsim.trace.precision import Precision
+from carsim.runs.variants import variants
 
 NAMES = [
     "dense, static",

@@ -11,17 +11,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from strategies import RULES, designs, draw_replay, small_design, videos
 
+from carsim.decisions.attention import AttentionPolicy, Dense, KvReads, SideWork, Streaming
+from carsim.decisions.replay import FASTCAR, InputChange, Tas
 from carsim.design import Design, override
+from carsim.hardware.mapping import MAPPINGS
+from carsim.hardware.schedule import BASELINE, REPLAYS, SCHEDULES
+from carsim.hardware.schedule.static import Static
 from carsim.machine.batches import Batches, in_sets
 from carsim.machine.hardware import Hardware
 from carsim.machine.phases import Phases, core_loads
 from carsim.machine.plan import Plan
 from carsim.machine.simulate import Simulation, simulate, simulate_plainly
-from carsim.mapping import MAPPINGS
-from carsim.policy import AttentionPolicy, Dense, KvReads, SideWork, Streaming
-from carsim.replay import FASTCAR, InputChange, Tas
-from carsim.schedule import BASELINE, REPLAYS, SCHEDULES
-from carsim.schedule.static import Static
 from carsim.workload.geometry import Video
 
 Run = tuple[Design, Plan, Batches]

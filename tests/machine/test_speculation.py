@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from tiny import tiny_design, tiny_trace
 
-from carsim.errors import InputError
+from carsim.base.errors import InputError
+from carsim.cost.fit import check_fit, head_kv_bytes
 from carsim.machine import run, speculate, tokens_kept
 from carsim.machine.speculation import Speculation
-from carsim.technology.fit import check_fit, head_kv_bytes
 from carsim.workload.geometry import Video
 
 FRAME, STEPS = 16, 48

@@ -6,11 +6,11 @@ import pytest
 from tiny import tiny_design, tiny_report, tiny_trace
 
 from carsim import Stated, compare, load_design, run
+from carsim.base.errors import InputError
 from carsim.design import configs_folder, override
-from carsim.errors import InputError
-from carsim.machine.decode import decode
 from carsim.report import save_report, summary
 from carsim.report.stored import read_run, stored
+from carsim.runs.decode import decode
 
 LLAMA = str(configs_folder() / "published/llamaf_zcu102.yaml")
 

@@ -12,12 +12,12 @@ import pytest
 import simpy
 from ideal import attend, ideal_hardware
 
+from carsim.cost.fit import activation_bytes_per_token
+from carsim.decisions.attention import PLAIN, SideWork
+from carsim.hardware.schedule import SCHEDULES
 from carsim.machine.parts.port import MemoryPort
 from carsim.machine.phase import Outcome
 from carsim.machine.phases import FIDELITIES, AttendCases, MlpCases, Phases
-from carsim.policy import PLAIN, SideWork
-from carsim.schedule import SCHEDULES
-from carsim.technology.fit import activation_bytes_per_token
 from carsim.workload.ops import Category
 
 RUNGS = pytest.mark.parametrize("rung", FIDELITIES)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tiny import tiny_report
 
-from carsim.errors import InputError
+from carsim.base.errors import InputError
 from carsim.report.figures.layer_step import layer_step, layer_step_plot, mixed_layer
 
 KINDS = [

@@ -12,9 +12,9 @@ import pandas as pd
 import pytest
 from tiny import MISFIT, tiny_design, tiny_report, tiny_trace
 
+from carsim.base.errors import InputError
+from carsim.base.files import write_whole
 from carsim.design import load_design
-from carsim.errors import InputError
-from carsim.files import write_whole
 from carsim.machine import parts, run
 from carsim.metrics import METRICS, OLD_NAMES, QUALITY
 from carsim.metrics.table import RESOURCES

@@ -11,8 +11,8 @@ import pytest
 from pages import EVIL, Page
 from tiny import MISFIT, tiny_report
 
+from carsim.base.errors import InputError
 from carsim.cli import main
-from carsim.errors import InputError
 from carsim.report import save_report
 from carsim.report.figures.utilisation import read_utilisation
 from carsim.report.files import REPORT

@@ -10,7 +10,7 @@ import pytest
 from explore_study import AXES, as_older, write_study
 from pages import EVIL, Page
 
-from carsim.errors import InputError
+from carsim.base.errors import InputError
 from carsim.explore.frame import export, frame_of
 from carsim.explore.pareto import pareto
 from carsim.explore.store import STORE_FILE, open_store

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 from tiny import tiny_report
 
-from carsim.errors import InputError
+from carsim.base.errors import InputError
+from carsim.decisions.attention import Dense
+from carsim.machine.recording import Timeline
 from carsim.machine.simulate import simulate
-from carsim.machine.timeline import MAX_LAYER_STEPS, check_window, record_timeline, usage_by_step
-from carsim.observe import Timeline, chrome_trace
-from carsim.policy import Dense
+from carsim.report.chrome import chrome_trace
+from carsim.runs.timeline import MAX_LAYER_STEPS, check_window, record_timeline, usage_by_step
 
 DESIGNS = {
     "broadcast": (),

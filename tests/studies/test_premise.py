@@ -4,10 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from carsim.decisions.replay import Periodic
+from carsim.decisions.trace import Geometry, load_trace
 from carsim.decoder.content import TOKENS_PER_FRAME, load_codebook
 from carsim.decoder.model import random_model
-from carsim.replay import Periodic
-from carsim.trace import Geometry, load_trace
 from studies.decisions import thresholds
 from studies.decisions.content import CODEBOOK, ROOT
 from studies.decisions.record import Archive

@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from study_maker import LAYERS, N_CODES, PROMPT, make_model
 
+from carsim.decisions.attention import Dense, Streaming
+from carsim.decisions.replay import InputChange, Tas
 from carsim.decoder.content import TOKENS_PER_FRAME
 from carsim.decoder.decode import decode_step, prefill
 from carsim.decoder.model import Model
 from carsim.decoder.structures import Config, Policy, stack_weights
-from carsim.policy import Dense, Streaming
-from carsim.replay import InputChange, Tas
 from studies.adaptive import run as adaptive
 from studies.chance import run as chance
 from studies.correlation import run as correlation

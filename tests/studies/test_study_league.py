@@ -8,14 +8,14 @@ import pytest
 from study_maker import LAYERS, N_CODES, make_model
 
 from carsim import load_trace
+from carsim.decisions.attention import Ann, AnnCa, Dense, Draft, Streaming, TempCache
+from carsim.decisions.trace.file import check_trace
+from carsim.decisions.trace.precision import PRODUCTS, Grouped
 from carsim.decoder.content import TOKENS_PER_FRAME
 from carsim.decoder.decode import decode_step, prefill
 from carsim.decoder.precision import Arithmetic, Inputs
 from carsim.decoder.recall import mass_kept
 from carsim.decoder.structures import Config, Policy, stack_weights
-from carsim.policy import Ann, AnnCa, Dense, Draft, Streaming, TempCache
-from carsim.trace.file import check_trace
-from carsim.trace.precision import PRODUCTS, Grouped
 from studies.decisions import record, whole
 from studies.decisions.content import ROOT, Row
 from studies.decisions.rules import TasScore, Threshold

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from study_maker import LAYERS, N_CODES, PROMPT, make_model
 
 from carsim import load_design, load_trace, override
+from carsim.cost.fit import check_fit
+from carsim.decisions.replay import InputChange, Tas
 from carsim.decoder.content import TOKENS_PER_FRAME
 from carsim.decoder.layers import rms_norm, rotate, swiglu
 from carsim.decoder.structures import Config, rotary_table, stack_weights
-from carsim.replay import InputChange, Tas
-from carsim.technology.fit import check_fit
 from carsim.workload.geometry import Video
 from studies.decisions import record, rules, simulated, whole
 from studies.decisions.content import ROOT, Row

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from tiny import tiny_design, tiny_trace, write_inputs
 
-from carsim.errors import InputError
+from carsim.base.errors import InputError
 from carsim.machine import run
 from carsim.studio import point as studio_point
 from carsim.studio.fields import FIELDS, GROUPS

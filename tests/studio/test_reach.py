@@ -10,7 +10,7 @@ from tiny import write_inputs
 
 pytest.importorskip("dash")
 
-from carsim.errors import InputError
+from carsim.base.errors import InputError
 from carsim.studio.answers import Answers
 from carsim.studio.reach import Reach
 from carsim.studio.state import TabState

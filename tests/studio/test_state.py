@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from carsim.base.errors import InputError
 from carsim.cli.studio import run_command
 from carsim.design import load_design
-from carsim.errors import InputError
 from carsim.studio.state import OPTIONS, VIEW, TabState
 
 TEXTS = st.text(min_size=1, max_size=20)

@@ -8,8 +8,8 @@ from tiny import write_inputs
 
 pytest.importorskip("dash")
 
+from carsim.base.errors import InputError
 from carsim.cli.studio import run_command
-from carsim.errors import InputError
 from carsim.studio.answers import Answers
 from carsim.studio.app import make_app
 from carsim.studio.guard import protect

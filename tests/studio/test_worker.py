@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from carsim.errors import InputError
+from carsim.base.errors import InputError
 from carsim.studio.reach import Reach
 from carsim.studio.worker import Worker
 

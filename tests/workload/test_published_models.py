@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from strategies import raw_design
 
+from carsim.base.errors import InputError
 from carsim.design import (
     Body,
     Design,
@@ -14,7 +15,6 @@ from carsim.design import (
     load_design,
     override,
 )
-from carsim.errors import InputError
 from carsim.workload.ops import Slice, attend_op, mlp_ops, output_op, qkv_op
 
 QWEN = Body(n_layers=28, hidden_size=1024, n_heads=16, n_kv_heads=8, ffn_size=3072, head_size=128)

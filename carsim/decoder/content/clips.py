@@ -16,9 +16,9 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from carsim.environment import library
-from carsim.errors import InputError
-from carsim.text import choose
+from carsim.base.environment import library
+from carsim.base.errors import InputError
+from carsim.base.text import choose
 
 FRAME_PIXELS = 64
 """Height and width of a frame."""

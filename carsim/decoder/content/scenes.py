@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from carsim.base.errors import InputError
+from carsim.base.text import choose
+from carsim.decisions.trace.npz import NpzArchive
 from carsim.decoder.content.tokens import TOKENS_PER_FRAME, Tokens
-from carsim.errors import InputError
-from carsim.text import choose
-from carsim.trace.npz import NpzArchive
 
 _PACES = ((0.9, "still"), (0.65, "slow"), (0.4, "lively"), (0.0, "fast"))
 """Least share of codes that stay from frame to frame, and the word for it in a prompt."""

@@ -15,14 +15,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from carsim.base.environment import library
+from carsim.base.errors import InputError
+from carsim.decisions.trace.npz import NpzArchive, npz_bytes, write_bytes
 from carsim.decoder.content.clips import (
     FRAME_PIXELS,
     VIDEO_CONTENT,
     Frames,
 )
-from carsim.environment import library
-from carsim.errors import InputError
-from carsim.trace.npz import NpzArchive, npz_bytes, write_bytes
 
 PATCH_PIXELS = 4
 GRID = FRAME_PIXELS // PATCH_PIXELS

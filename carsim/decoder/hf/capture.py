@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from carsim.base.environment import library
+from carsim.base.errors import InputError
+from carsim.decisions.attention import AttentionPolicy, Dense, Query
+from carsim.decisions.replay import FASTCAR, Pairs, ReplayRule, Scope
+from carsim.decisions.trace import Trace, TraceMeta
 from carsim.decoder.hf.checkpoint import HfModel
 from carsim.decoder.hf.replay import ReplayHooks
 from carsim.decoder.hf.sampling import StepModel, TokenSampler, TokenSampling
 from carsim.decoder.structures import Policy
 from carsim.decoder.workers import Progress
-from carsim.environment import library
-from carsim.errors import InputError
-from carsim.policy import AttentionPolicy, Dense, Query
-from carsim.replay import FASTCAR, Pairs, ReplayRule, Scope
-from carsim.trace import Trace, TraceMeta
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -210,7 +210,7 @@ def visible_in_step(
         slots: Slots in use.
         attention: A policy whose reads follow from the context alone.
 
-    >>> from carsim.policy import Streaming
+    >>> from carsim.decisions.attention import Streaming
     >>> visible_in_step(np.array([1]), 6, Streaming(sinks=1, window=2))
     array([[False,  True, False, False,  True,  True]])
     """

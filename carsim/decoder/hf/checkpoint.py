@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from carsim.environment import library
-from carsim.errors import InputError
-from carsim.files import read_text
-from carsim.trace import Geometry
-from carsim.yaml_file import MAX_BYTES
+from carsim.base.environment import library
+from carsim.base.errors import InputError
+from carsim.base.files import read_text
+from carsim.base.yaml_file import MAX_BYTES
+from carsim.decisions.trace import Geometry
 
 if TYPE_CHECKING:
     from torch.nn import Module

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from carsim.base.environment import library
+from carsim.decisions.replay import Seen
 from carsim.decoder.hf.checkpoint import HfModel
 from carsim.decoder.structures import Array, Policy, rule_shape
-from carsim.environment import library
-from carsim.replay import Seen
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from carsim.base.errors import InputError
 from carsim.decoder.hf.checkpoint import HfModel
 from carsim.decoder.sampling import mix_guidance, top_k
-from carsim.errors import InputError
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -5,9 +5,9 @@ from itertools import cycle
 from math import fsum
 from typing import TYPE_CHECKING
 
+from carsim.base.text import number
 from carsim.report.figures import style
 from carsim.report.figures.plot import Panel, Plot, Series
-from carsim.text import number
 
 if TYPE_CHECKING:
     from carsim.report.stored import StoredRun

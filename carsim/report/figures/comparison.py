@@ -2,10 +2,10 @@
 
 from typing import TYPE_CHECKING, Any
 
+from carsim.base.text import count, number
 from carsim.metrics import METRICS
 from carsim.report.figures import style
 from carsim.report.figures.plot import Panel, Plot, Series
-from carsim.text import count, number
 
 if TYPE_CHECKING:
     from carsim.report.stored import StoredRun

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from carsim.base.text import percent
 from carsim.report.figures import style
 from carsim.report.figures.plot import Panel, Plot, Series
-from carsim.text import percent
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any
 
+from carsim.base.text import number
 from carsim.report.figures import style
 from carsim.report.figures.plot import Panel, Plot, Series
-from carsim.text import number
 
 Json = dict[str, Any]
 

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from carsim.base.text import count
 from carsim.explore.frame import origin_note
 from carsim.explore.pareto import pareto
 from carsim.metrics import METRICS
 from carsim.report.figures import style
 from carsim.report.figures.interactive import escaped
 from carsim.report.figures.plot import Panel, Plot, Series
-from carsim.text import count
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from carsim.errors import InputError
+from carsim.base.errors import InputError
 from carsim.report.figures import style
 from carsim.report.figures.plot import Dash, Panel, Plot, Series
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from carsim.machine import Report
-    from carsim.machine.timeline import Usage
     from carsim.report.stored import StoredRun
+    from carsim.runs.timeline import Usage
 
 UTILISATION = "utilisation.csv"
 

@@ -1,0 +1,223 @@
+"""The contract of a technology: what a design is built in, and what that takes and draws.
+
+A kind is a frozen section of the board's YAML (``technology: {kind: ...}``) with its behaviour on
+it, one file of this folder and one line of :data:`carsim.hardware.technology.TECHNOLOGIES`. Fit,
+energy, sweeps and reports iterate over its table of resources and know none of their names. Data
+that a kind needs (an area in mm2, a leakage with its interval) are fields of its section; what
+every board has (clock, memories, static and host power) stays with the board.
+"""
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+from pydantic import Field, model_validator
+
+from carsim.base.section import FieldError, NonNegativeFloat, Section
+from carsim.base.units import GB, KIB
+
+if TYPE_CHECKING:
+    from carsim.design import Board, Design
+
+
+NO_FPGA = "for a chip that is no FPGA write technology: {kind: asic, area_mm2: ...} instead"
+"""Cure of a board that lacks the counts of an FPGA."""
+
+
+class Constant(Section):
+    """A constant with the interval in which it is believed to lie, and where it comes from."""
+
+    value: NonNegativeFloat = Field(description="the best estimate")
+    low: NonNegativeFloat = Field(description="least that is believed")
+    high: NonNegativeFloat = Field(description="most that is believed")
+    source: str = Field(min_length=8, description="where the value comes from")
+
+    @model_validator(mode="after")
+    def _ordered(self) -> "Constant":
+        if not self.low <= self.value <= self.high:
+            raise FieldError(
+                "value",
+                f"{self.value:g} lies outside of its interval, {self.low:g} to {self.high:g}",
+                "change it, or low and high with it",
+            )
+        return self
+
+
+class Resource(NamedTuple):
+    """One resource of a technology.
+
+    Attributes:
+        title: As rows of the fit and metrics name it, such as ``DSP slices``.
+        unit: Unit of its amounts, such as ``DSP`` or ``mm2``.
+        cure: What makes a design take less of it.
+    """
+
+    title: str
+    unit: str
+    cure: str
+
+
+class Count(NamedTuple):
+    """How much of a resource a design takes, and how much its board has."""
+
+    used: float
+    available: float
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What a design takes: component -> name of the resource -> amount in the resource's unit."""
+
+    by_component: Mapping[str, Mapping[str, float]]
+
+    @cached_property
+    def totals(self) -> Mapping[str, float]:
+        """Amounts of all components together; resources that none takes are 0."""
+        totals: Counter[str] = Counter()
+        for amounts in self.by_component.values():
+            totals.update(amounts)
+        return totals
+
+
+class IdlePower(NamedTuple):
+    """Power that is drawn by being there: ``constant * amount``, in W.
+
+    Attributes:
+        component: What draws it, such as ``clocked DSP``.
+        name: Name of the constant: parts with the same name err together.
+        constant: The constant.
+        amount: What it is multiplied by, in W per unit of the constant.
+    """
+
+    component: str
+    name: str
+    constant: Constant
+    amount: float
+
+
+@dataclass(frozen=True, slots=True)
+class FitRow:
+    """One thing that has to fit.
+
+    Attributes:
+        what: What it is.
+        needed: How much of it the design takes, in ``unit``.
+        available: How much there is.
+        unit: ``B`` for bytes, or the unit of the resource, such as ``DSP``.
+        detail: What it is made up of; may be empty.
+        cure: What makes it fit.
+    """
+
+    what: str
+    needed: float
+    available: float
+    unit: str
+    detail: str = ""
+    cure: str = ""
+
+    @property
+    def ok(self) -> bool:
+        """There is enough."""
+        return self.needed <= self.available
+
+    @property
+    def share(self) -> float:
+        """What is needed over what is available; where there is none, what is needed."""
+        return self.needed / (self.available or 1)
+
+    @property
+    def misfit(self) -> str:
+        """One line that says how much is missing."""
+        needed, available, missing = (
+            amount(n, self.unit)
+            for n in (self.needed, self.available, self.needed - self.available)
+        )
+        made_of = f" ({self.detail})" if self.detail else ""
+        return f"{self.what}: {needed} needed{made_of}, {available} available, {missing} missing"
+
+
+class Technology(Section, ABC):
+    """What a design is built in; the contract that every kind meets.
+
+    A kind states its table ``resource_kinds`` and five methods, all without side effects:
+
+    * :meth:`check_board` refuses a board that lacks what the kind needs;
+    * :meth:`available` has an entry for each resource of the table;
+    * :meth:`resources` uses names of the table only, and no amount is negative;
+    * :meth:`warnings` says what may not work out though everything fits, such as the clock;
+    * :meth:`idle_power` takes what :meth:`resources` gives, at the clock of the design's board.
+    """
+
+    kind: str
+    resource_kinds: ClassVar[Mapping[str, Resource]]
+
+    @property
+    def energy_preset(self) -> str:
+        """Energy constants that designs in this technology usually take; a preset's name."""
+        return "fpga_16nm"
+
+    @property
+    def text(self) -> str:
+        """The chip in words, from the fields of the section; empty where the board names a part."""
+        return ""
+
+    @abstractmethod
+    def check_board(self, board: "Board") -> None:
+        """Check that the board says all that this technology needs.
+
+        Raises:
+            FieldError: The first field of the board that is missing.
+        """
+
+    @abstractmethod
+    def available(self, board: "Board") -> Mapping[str, float]:
+        """How much of each resource the board has."""
+
+    @abstractmethod
+    def resources(self, design: "Design") -> Resources:
+        """What the design takes, by component, whether or not the board has it."""
+
+    @abstractmethod
+    def warnings(self, design: "Design", used: Resources) -> Iterable[str]:
+        """What to be wary of, a line each."""
+
+    @abstractmethod
+    def idle_power(self, design: "Design", used: Resources) -> Iterable[IdlePower]:
+        """Power of what is there (clocks, leakage) beside the board's static and host power.
+
+        Raises:
+            InputError: The design's energy section lacks a constant that this technology needs.
+        """
+
+    def counts(self, board: "Board", used: Resources) -> dict[str, Count]:
+        """(used, available) of each resource, by name, in the order of the table."""
+        available = self.available(board)
+        return {
+            name: Count(used.totals.get(name, 0), available[name]) for name in self.resource_kinds
+        }
+
+    def rows(self, board: "Board", used: Resources) -> list[FitRow]:
+        """A row of the fit for each resource; its detail names the largest component."""
+        rows = []
+        for name, (needed, have) in self.counts(board, used).items():
+            title, unit, cure = self.resource_kinds[name]
+            by_size = {part: each.get(name, 0) for part, each in used.by_component.items()}
+            largest = max(by_size, key=by_size.__getitem__, default="")
+            detail = f"{largest} {amount(by_size[largest], '')}" if needed else ""
+            rows.append(FitRow(title, needed, have, unit, detail, cure))
+        return rows
+
+
+def amount(number: float, unit: str) -> str:
+    """An amount as lines of the fit print it.
+
+    >>> amount(3360, "DSP"), amount(12.5, "mm2"), amount(65536, "B"), amount(4.2919e9, "B")
+    ('3,360 DSP', '12.5 mm2', '64.0 KiB', '4.292 GB')
+    """
+    if unit != "B":
+        shown = f"{number:,}" if isinstance(number, int) else f"{number:,.1f}"
+        return f"{shown} {unit}".rstrip()
+    return f"{number / GB:.3f} GB" if number >= GB // 100 else f"{number / KIB:.1f} KiB"

@@ -1,0 +1,159 @@
+"""Elasticities: change of latency per +10 % of bandwidth, clock, array, cores; its interval.
+
+Each resource is really changed and a sample of the steps solved again. Arrays and cores come in
+whole columns and cores; what the smallest step of at least 10 % brings is scaled to 10 %.
+
+The interval of a latency is what the ends of the interval of bandwidth
+(``Hardware.bandwidth_interval``) make of it.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+
+from carsim.base.errors import InputError
+from carsim.design import Design, override
+from carsim.machine.batches import Batches
+from carsim.machine.hardware import Hardware
+from carsim.machine.phases import Phases
+from carsim.machine.plan import Plan
+from carsim.machine.simulate import simulate
+
+SAMPLED_STEPS = 32
+"""Steps simulated per resource, spread evenly over the video."""
+
+
+@dataclass(frozen=True, slots=True)
+class Elasticity:
+    """Change of latency per +10 % of a resource.
+
+    Attributes:
+        resource: The resource that was enlarged.
+        change: Relative change of latency, negative if it falls.
+        simulated: The change that was simulated, in words.
+    """
+
+    resource: str
+    change: float
+    simulated: str
+
+
+def elasticities(plan: Plan, batches: Batches) -> tuple[Elasticity, ...]:
+    """Elasticities of the latency of a policy; resources at the limit of the spec are left out.
+
+    Args:
+        plan: The policy on its machine.
+        batches: Its decisions.
+    """
+    seconds = _sampled(plan, batches)
+    base, _ = seconds(plan.phases)
+    found = []
+    for resource, (enlarge, relative, simulated) in _enlargements(plan.hw.design).items():
+        try:
+            enlarged = enlarge(plan.hw)
+        except InputError:
+            continue  # the spec allows no more of it
+        change = seconds(Phases(enlarged))[0] / base - 1
+        found.append(Elasticity(resource, change * 0.1 / relative, simulated))
+    return tuple(found)
+
+
+def bandwidth_ends(phases: Phases) -> tuple[Phases, Phases] | None:
+    """The same phases at the upper and the lower end of the bandwidth; None if none are known."""
+    hw = phases.hw
+    memory = hw.design.board.memories[hw.design.machine.placement.weights]
+    if memory.efficiency_low is None:
+        return None
+
+    def at(factor: Fraction) -> Phases:
+        if factor == 1:
+            return phases
+        changed = replace(hw, bandwidth_factor=hw.bandwidth_factor * factor)
+        return Phases(changed)
+
+    low, high = hw.bandwidth_interval
+    return at(high), at(low)
+
+
+def latency_factors(
+    plan: Plan, batches: Batches, ends: tuple[Phases, Phases]
+) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Latency at the upper and at the lower end of the bandwidth, over that between them.
+
+    Args:
+        plan: The policy on its machine.
+        batches: Its decisions.
+        ends: As of :func:`bandwidth_ends`; rows of one hardware share them, and what they cache.
+
+    Returns:
+        One at most 1 and one at least 1: of the latency, and of its bound.
+    """
+    seconds = _sampled(plan, batches)
+    base = seconds(plan.phases)
+    found = [base if end is plan.phases else seconds(end) for end in ends]
+    latency, bound = (
+        (min(1.0, fast / now), max(1.0, slow / now))
+        for now, fast, slow in zip(base, *found, strict=True)
+    )
+    return latency, bound
+
+
+def _sampled(plan: Plan, batches: Batches) -> Callable[[Phases], tuple[float, float]]:
+    """Time of a sample of the steps on other hardware, and its bound, scaled to the video."""
+    n_steps = plan.n_steps
+    spread = np.linspace(0, n_steps - 1, min(SAMPLED_STEPS, n_steps)).astype(int)
+    steps = np.array(sorted(set(spread.tolist())))
+    sample = batches.part(steps)
+
+    def seconds(phases: Phases) -> tuple[float, float]:
+        part = replace(plan, phases=phases, steps=tuple(steps.tolist()))
+        simulation = simulate(part, sample)
+        prefill = simulation.totals["prefill"]
+        clock_hz = phases.hw.design.board.fabric_clock_mhz * 1e6
+
+        def scaled(once: int, all_of: int) -> float:
+            return (once + (all_of - once) * n_steps / len(steps)) / clock_hz
+
+        return (
+            scaled(prefill.cycles, simulation.cycles),
+            scaled(prefill.bound_cycles, simulation.bound_cycles),
+        )
+
+    return seconds
+
+
+def _enlargements(
+    design: Design,
+) -> dict[str, tuple[Callable[[Hardware], Hardware], float, str]]:
+    """Resource -> (how to enlarge it, by what share, in words)."""
+    cols, cores = design.machine.array.cols, design.machine.cores
+    more_cols, more_cores = max(1, round(cols * 0.1)), max(1, round(cores * 0.1))
+    clock_mhz = design.board.fabric_clock_mhz
+
+    def changed(path: str, value: float) -> Callable[[Hardware], Hardware]:
+        return lambda hw: replace(hw, design=override(hw.design, {path: value}))
+
+    return {
+        "memory and port bandwidth": (
+            lambda hw: replace(hw, bandwidth_factor=hw.bandwidth_factor * Fraction(11, 10)),
+            0.1,
+            "+10 %",
+        ),
+        "fabric clock": (
+            changed("board.fabric_clock_mhz", clock_mhz * 1.1),
+            0.1,
+            f"{clock_mhz:g} to {clock_mhz * 1.1:g} MHz",
+        ),
+        "array": (
+            changed("machine.array.cols", cols + more_cols),
+            more_cols / cols,
+            f"{cols} to {cols + more_cols} columns",
+        ),
+        "cores": (
+            changed("machine.cores", cores + more_cores),
+            more_cores / cores,
+            f"{cores} to {cores + more_cores} cores",
+        ),
+    }
