@@ -24,7 +24,7 @@ from typing import NamedTuple
 from carsim import InputError, Stated, Trace, load_design, load_trace, run
 from carsim.decisions.trace.shipped import traces_in
 from carsim.design import Design, override
-from carsim.runs.result import RowResult
+from carsim.runs.report import RowResult
 from carsim.validate.boards import published_rows
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -31,10 +31,12 @@ if TYPE_CHECKING:
     from carsim.explore.search import search
     from carsim.explore.study import Study, load_study
     from carsim.explore.sweep import sweep
-    from carsim.machine import Report, RowResult, run
+    from carsim.machine.row import RowResult
     from carsim.report import save_report, summary
     from carsim.report.compare import Comparison, compare
     from carsim.report.report import write_page
+    from carsim.runs.pipeline import run
+    from carsim.runs.report import Report
 
 _HOMES = {
     "CarsimError": "carsim.base.errors",
@@ -42,8 +44,8 @@ _HOMES = {
     "Design": "carsim.design",
     "InputError": "carsim.base.errors",
     "MisfitError": "carsim.base.errors",
-    "Report": "carsim.machine",
-    "RowResult": "carsim.machine",
+    "Report": "carsim.runs.report",
+    "RowResult": "carsim.machine.row",
     "Stated": "carsim.decisions.trace",
     "Study": "carsim.explore.study",
     "SyntheticModel": "carsim.decisions.trace",
@@ -56,7 +58,7 @@ _HOMES = {
     "load_trace": "carsim.decisions.trace",
     "override": "carsim.design",
     "pareto": "carsim.explore.pareto",
-    "run": "carsim.machine",
+    "run": "carsim.runs.pipeline",
     "save_report": "carsim.report",
     "save_trace": "carsim.decisions.trace",
     "search": "carsim.explore.search",

@@ -9,7 +9,8 @@ from trace_maker import make_trace
 
 from carsim.decisions.trace import Geometry, Trace, save_trace
 from carsim.design import Design, load_design
-from carsim.machine import Report, run
+from carsim.runs.pipeline import run
+from carsim.runs.report import Report
 
 DESIGN_YAML = """\
 name: toy

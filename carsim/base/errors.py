@@ -6,7 +6,8 @@
   * :class:`MisfitError` - a design that does not fit its board (exit status 3).
   * :class:`SolverError` - a bug: the solver differs from the machine that it solves (status 4).
 
-A message names the place, the offending value and the cure, in one line.
+A message names the place, the offending value and the cure, in one line. Parameters of functions
+stand in backquotes, such as `allow_misfit`; the command line puts its options in their place.
 """
 
 

@@ -24,7 +24,6 @@ from carsim.base.text import closest, one_line
 
 COMMANDS = {
     "run": "Simulate one design on a trace and compare it with the alternatives.",
-    "speculate": "Show what judging several proposed tokens in one pass gains.",
     "compare": "Show what differs between two runs, and what that did.",
     "metrics": "List every metric with its unit, meaning and formula.",
     "studio": "Change a design in the browser, and see at once what that does.",
@@ -51,12 +50,17 @@ class LazyGroup(click.Group):
     """A group whose commands are imported only when they are called."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Call the command; whoever reads its output may stop, which click takes for a failure."""
+        """Call the command; whoever reads its output may stop, which click takes for a failure.
+
+        Errors that name parameters in backquotes name the command's options instead.
+        """
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
             _drop_output()
             return 0
+        except InputError as error:
+            raise _of_options(error, self.get_command(ctx, ctx.invoked_subcommand or "")) from None
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -151,6 +155,23 @@ def _status(pressed: Sequence[int]) -> int:
         complain("interrupted; nothing was half-written")
         return 128 + (pressed or [signal.SIGINT])[0]
     return status if isinstance(status, int) else 0
+
+
+def _of_options(error: InputError, command: click.Command | None) -> InputError:
+    """The error with options in place of the parameters that it names in backquotes."""
+    commands = [command, *getattr(command, "commands", {}).values()]
+    options = {
+        param.name: param.opts[-1]
+        for each in commands
+        if each is not None
+        for param in each.params
+        if isinstance(param, click.Option)
+    }
+
+    def named(text: str) -> str:
+        return re.sub(r"`(\w+)`", lambda found: options.get(found[1], found[1]), text)
+
+    return type(error)(named(error.place), named(error.problem), named(error.cure))
 
 
 def complain(text: str) -> None:

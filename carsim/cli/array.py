@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 
 from carsim.base.section import MOST
-from carsim.design.machine import Dataflow, WeightLoad
+from carsim.hardware.machine import Dataflow, WeightLoad
 from carsim.validate.peers import PEERS
 
 if TYPE_CHECKING:

@@ -113,10 +113,10 @@ def run(
         raise
 
     from carsim.decisions.trace import load_trace
-    from carsim.machine import run as simulate
-    from carsim.runs.pipeline import traces_of
+    from carsim.runs.pipeline import run as simulate
+    from carsim.runs.pipeline import sources_of
 
-    traces = traces_of(loaded, [load_trace(file) for file in trace_files], stated)
+    traces = sources_of(loaded, [load_trace(file) for file in trace_files], stated).traces
     if window is not None:
         from carsim.runs.timeline import check_window
 

@@ -121,13 +121,6 @@ def contents(
     return tuple(held)
 
 
-def memories_in_use(design: "Design") -> tuple[str, ...]:
-    """Names of the memories that the placement uses, sorted."""
-    head = design.machine.include_head
-    used = {name for what, name in design.machine.placement if head or what != "head"}
-    return tuple(sorted(used))
-
-
 def machine_shape(model: Model, of: int = 1) -> MachineShape:
     """The model as a rule of replay sees it.
 

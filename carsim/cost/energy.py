@@ -31,8 +31,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from carsim.base.errors import InputError
-from carsim.cost.capacity import memories_in_use
-from carsim.hardware.technology.base import Constant, Resources
+from carsim.hardware.technology.base import Resources
+from carsim.hardware.technology.constant import Constant
 from carsim.hardware.technology.dram import BACKGROUND_W_PER_GIB, PJ_PER_BIT
 from carsim.workload.activity import Activity
 
@@ -143,7 +143,7 @@ def energy(design: "Design", activity: Activity, resources: Resources) -> Energy
         bits = 8 * activity.dram_bytes.get(name, 0)
         dram = _named("dram_pj_per_bit", constants.dram_pj_per_bit, family, PJ_PER_BIT)
         parts.append(_part(f"memory {name}", *dram, bits * PICO))
-    for name in memories_in_use(design):
+    for name in design.machine.memories_in_use:
         memory = board.memories[name]
         devices = memory.capacity_gib * DEVICE_GBIT / (memory.density_gbit or DEVICE_GBIT)
         background = constants.dram_background_w_per_gib

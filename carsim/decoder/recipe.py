@@ -237,7 +237,7 @@ class Recipe(_Strict):
         self.rule.check(self.decoded.n_heads, self.decoded.hidden_size)
         self.rule.check_layers(self.decoded.n_layers)
         if self.precision is not None:
-            self.precision.check(self.decoded)
+            self.precision.check(self.decoded.input_widths, self.decoded.head_dim)
         if self.exempt_layers:
             self._check_exempt_layers()
         if (self.sampling is None) != (self.given_frames is None):

@@ -5,10 +5,10 @@ import hashlib
 from pydantic import Field, model_validator
 
 from carsim.base.section import FieldError, Section
-from carsim.design.board import Board
-from carsim.design.energy import Energy
-from carsim.design.machine import Machine
 from carsim.design.policy import Policy
+from carsim.hardware.board import Board
+from carsim.hardware.energy import Energy
+from carsim.hardware.machine import Machine
 from carsim.hardware.mapping import MAPPINGS
 from carsim.workload.model import Model
 

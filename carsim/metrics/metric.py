@@ -14,7 +14,9 @@ from carsim.base.text import quantity
 if TYPE_CHECKING:
     from carsim.cost.fit import FitReport
     from carsim.design import Design
-    from carsim.runs.result import RowResult
+    from carsim.machine.elasticity import Elasticity
+    from carsim.machine.limits import PhaseLimit
+    from carsim.machine.row import RowResult
 
 OTHER_COLUMNS = ("id", "ordinal", "point", "status", "reason", "seconds", "checksum", "knee")
 """Columns of stores and frames that are no metrics."""
@@ -45,6 +47,26 @@ class Run(Protocol):
     @property
     def baseline(self) -> HasLatency | None:
         """Dense decoding on the same machine; None if it was not simulated."""
+
+
+class Compared(Run, Protocol):
+    """All rows of a comparison, and what was found beside them."""
+
+    @property
+    def rows(self) -> "tuple[RowResult, ...]":
+        """The rows, the baseline first, the bound last."""
+
+    @property
+    def chosen(self) -> "RowResult":
+        """The row of the design's own policy."""
+
+    @property
+    def limits(self) -> "tuple[PhaseLimit, ...]":
+        """The limit of each phase of the chosen row."""
+
+    @property
+    def elasticities(self) -> "tuple[Elasticity, ...]":
+        """Changes of the chosen row's latency with the machine's resources."""
 
 
 @dataclass(frozen=True, slots=True)

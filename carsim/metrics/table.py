@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 from carsim.base.registry import Registry
 from carsim.base.units import GB
 from carsim.hardware.technology import TECHNOLOGIES, Technology
+from carsim.machine.limits import cycles_by_limit
 from carsim.machine.simulate import LAYER_PHASES
 from carsim.metrics.metric import Metric, Run, Value
-from carsim.runs.limits import cycles_by_limit
 
 if TYPE_CHECKING:
-    from carsim.runs.result import RowResult
+    from carsim.machine.row import RowResult
 
 PHASES = {
     "prefill": "prefill",

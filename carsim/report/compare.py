@@ -9,12 +9,12 @@ from carsim.base.errors import InputError
 from carsim.decisions.trace import Stated, Trace, load_trace
 from carsim.decisions.trace.meta import OWN_DECISIONS, STATED, SYNTHETIC
 from carsim.design import Design, load_design
-from carsim.machine import Report
-from carsim.machine import run as simulate
 from carsim.metrics import METRICS, OLD_NAMES
 from carsim.report.ratios import RatioChange, ratios
 from carsim.report.stored import SUMMARY, StoredPolicy, StoredRun, read_run
 from carsim.report.stored import stored as stored_run
+from carsim.runs.pipeline import run as simulate
+from carsim.runs.report import Report
 
 if TYPE_CHECKING:
     import pandas as pd

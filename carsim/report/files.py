@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, BinaryIO
 from carsim.base.environment import has_parquet, install_command
 from carsim.base.errors import InputError
 from carsim.design.document import design_yaml
-from carsim.machine import Report
 from carsim.metrics.columns import csv_text
 from carsim.report.chrome import chrome_trace
 from carsim.report.folder import whole_folder
 from carsim.report.run_words import misfit_mark
 from carsim.report.stored import SUMMARY, stored, summary
+from carsim.runs.report import Report
 from carsim.runs.timeline import check_window, record_timeline, usage_by_step
 
 if TYPE_CHECKING:

@@ -16,10 +16,10 @@ from carsim.decisions.trace import Trace
 from carsim.decisions.trace.meta import OWN_DECISIONS, STATED
 from carsim.design import Design, Precision
 from carsim.machine.phase import MOST_PLAYED
+from carsim.machine.variants import BOUND_OF_MAPPING
 from carsim.metrics import INTERVALS, METRICS, PHASES
 from carsim.report.ratios import speedup
 from carsim.report.stored import StoredRun
-from carsim.runs.variants import BOUND_OF_MAPPING
 
 HEADLINE = ("seconds_per_video", "speedup", "energy_per_video_j", "busy", "memory_utilisation")
 """Metrics of the first table: a line per policy."""

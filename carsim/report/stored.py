@@ -21,11 +21,13 @@ from carsim.base.units import GB
 from carsim.decisions.trace.meta import STATED
 from carsim.design import Design
 from carsim.design.load import build_design
-from carsim.machine import Report, RowResult
+from carsim.machine.row import RowResult
 from carsim.metrics import METRICS, OLD_NAMES, Value, figures
 from carsim.metrics.frames import key_of, limit_records
 from carsim.metrics.metric import finite
 from carsim.metrics.table import RESOURCES
+from carsim.report.notes import notes_of
+from carsim.runs.report import Report
 
 SCHEMA_VERSION = 2
 """Version of the keys below; a change that could break a reader raises it."""
@@ -281,7 +283,7 @@ def stored(report: Report) -> StoredRun:
         fits=report.fit.fits,
         misfits=tuple(report.fit.misfits),
         warnings=tuple(report.fit.warnings),
-        notes=report.notes,
+        notes=tuple(notes_of(report)),
         video=StoredVideo(
             frames=video.n_frames,
             tokens_per_frame=video.tokens_per_frame,

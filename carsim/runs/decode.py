@@ -24,10 +24,10 @@ from carsim.design import Design
 from carsim.hardware.schedule import BASELINE
 from carsim.machine.batches import Batches
 from carsim.machine.hardware import Hardware
+from carsim.machine.limits import PhaseLimit, cycles_by_limit, phase_limits
 from carsim.machine.phases import Phases
 from carsim.machine.plan import Plan
 from carsim.machine.simulate import Simulation, simulate
-from carsim.runs.limits import PhaseLimit, cycles_by_limit, phase_limits
 from carsim.workload.geometry import Video
 
 SAMPLED_CONTEXTS = 32

@@ -19,8 +19,8 @@ from carsim.hardware.schedule import Schedule
 from carsim.machine.phase import Outcome
 from carsim.machine.phases import AttendCases, MlpCases, Phases
 from carsim.machine.recording import Timeline
+from carsim.machine.row import RowResult
 from carsim.machine.simulate import simulate, simulate_plainly
-from carsim.runs.result import RowResult
 
 MAX_LAYER_STEPS = 8192
 """Longest timeline: one frame of VILA-U-7B, up to 250,000 slices and 40 MB of JSON."""

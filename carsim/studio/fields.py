@@ -11,7 +11,7 @@ from carsim.decisions.replay import Scope
 from carsim.decisions.trace.shipped import shipped_traces
 from carsim.design import Design
 from carsim.design.load import preset_board, shipped_designs, shipped_presets
-from carsim.design.machine import Arithmetic, Dataflow, WeightSharing
+from carsim.hardware.machine import Arithmetic, Dataflow, WeightSharing
 from carsim.hardware.mapping import MAPPINGS
 from carsim.hardware.schedule import SCHEDULES
 from carsim.studio.point import base_of, value_of

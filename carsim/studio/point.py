@@ -8,19 +8,18 @@ from typing import Any
 
 from carsim.base.errors import InputError
 from carsim.base.yaml_file import shown
-from carsim.cost.fit import check_fit
 from carsim.decisions.trace import Stated, Trace, load_trace
 from carsim.decisions.trace.shipped import shipped_traces, trace_path
 from carsim.design import Design, load_design
 from carsim.design.load import PRESET_PATHS
 from carsim.explore.evaluate import Machines
-from carsim.machine import Report, RowResult
-from carsim.machine import run as simulate
+from carsim.machine.row import RowResult
 from carsim.report.figures.curve import CurvePoint
 from carsim.report.stored import StoredRun
 from carsim.report.stored import stored as stored_run
-from carsim.runs.pipeline import kv_held_of, rule_of, traces_of, video_of
-from carsim.runs.variants import own_variant
+from carsim.runs.pipeline import fit_of, sources_of
+from carsim.runs.pipeline import run as simulate
+from carsim.runs.report import Report
 from carsim.studio.reach import Reach
 from carsim.studio.state import TabState
 
@@ -58,7 +57,7 @@ class SimulatedPoint:
         if own.made_up or own.never_replays:
             return ()
         found = []
-        machines = Machines("fluid", None)
+        machines = Machines("fluid")
         for trace in _family(self.traces[0]):
             design_of = design.model_copy(
                 update={"policy": design.policy.model_copy(update={"tau": "captured"})}
@@ -125,7 +124,7 @@ def _point(query: str, files: tuple[tuple[str, int], ...]) -> SimulatedPoint:
     design = load_design(state.design, state.overrides)
     given = [_trace(*files[1])] if state.trace else []
     is_stated = bool(state.frames or state.replay) or not given
-    traces = tuple(traces_of(design, given, _stated(state) if is_stated else None))
+    traces = tuple(sources_of(design, given, _stated(state) if is_stated else None).traces)
     report = simulate(design, traces, allow_misfit=True, what_if=False)
     return SimulatedPoint(report, traces)
 
@@ -180,8 +179,8 @@ def _family(trace: Trace) -> list[Trace]:
 
 def _row(machines: Machines, design: Design, trace: Trace) -> tuple[RowResult, float]:
     """A design's own policy on a trace, and seconds of dense decoding."""
-    video, variant = video_of(design, [trace]), own_variant(design)
-    held = kv_held_of(variant, [trace], video, design.model.body.n_layers)
-    fit = check_fit(design, video, rule_of(design, variant, [trace]), held)
-    row = machines.row(design, [trace], video, fit, replays=True)
-    return row, machines.dense_latency_s(design, trace, video, fit)
+    sources = sources_of(design, [trace])
+    video = sources.video
+    fit = fit_of(design, sources, video)
+    row = machines.row(design, sources, video, fit, replays=True)
+    return row, machines.dense_latency_s(design, video, fit)

@@ -3,7 +3,7 @@
 Designs are drawn with one seed until each regime has its share, and only those that fit their board
 count. What they are drawn from is in ``data/drawn_designs.yaml``; contexts are 64 to 3,000 tokens,
 decisions replay none to all. The regime of a design is what limits most of its time: compute,
-memory, port or dependency, see :mod:`carsim.runs.limits`.
+memory, port or dependency, see :mod:`carsim.machine.limits`.
 """
 
 from collections.abc import Callable, Mapping
@@ -20,11 +20,11 @@ from carsim.decisions.replay import FASTCAR
 from carsim.design import Design, load_design, override
 from carsim.machine.batches import Batches
 from carsim.machine.hardware import Hardware
+from carsim.machine.limits import cycles_by_limit, phase_limits
 from carsim.machine.phases import Phases
 from carsim.machine.plan import Plan
 from carsim.machine.simulate import simulate
 from carsim.metrics import Comparison
-from carsim.runs.limits import cycles_by_limit, phase_limits
 from carsim.validate.part import Group, Part
 from carsim.workload.geometry import Video
 

@@ -13,7 +13,7 @@ from functools import cached_property
 from importlib.resources import files
 from types import MappingProxyType
 
-from carsim.design.machine import WeightLoad
+from carsim.hardware.machine import WeightLoad
 from carsim.machine.product import Supply
 
 

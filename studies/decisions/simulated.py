@@ -10,7 +10,7 @@ from carsim import Design, Report, override, run
 from carsim.base.units import KIB
 from carsim.cost.fit import check_fit
 from carsim.decisions.trace import Trace
-from carsim.runs.pipeline import video_of
+from carsim.runs.pipeline import sources_of
 
 _GROWING = ("machine.activation_buffer_kib", "machine.kv_buffer_kib")
 _STEP_KIB = 64
@@ -57,7 +57,7 @@ def with_room(design: Design, trace: Trace, tokens: int) -> Design:
     """
     many = override(design, {"policy.tokens_per_step": tokens})
     sizes: dict[str, int] = {}
-    for row in check_fit(many, video_of(design, [trace])).rows:
+    for row in check_fit(many, sources_of(design, [trace]).video).rows:
         for path in _GROWING:
             if not row.ok and path in row.cure:
                 kib = _STEP_KIB * ceil(row.needed / (_STEP_KIB * KIB))

@@ -3,8 +3,8 @@
     python -m studies.speculation.run
 
 The proposal for a place is the token at the same place one frame before
-(:mod:`carsim.decoder.speculate`). Forty held-out scenes of 8 frames as guidance pairs, tokens drawn
-among the ten likeliest (guidance 1.5) or greedily, in three ways:
+(:mod:`studies.speculation.decoding`). Forty held-out scenes of 8 frames as guidance pairs, tokens
+drawn among the ten likeliest (guidance 1.5) or greedily, in three ways:
 
 * ``true tokens``: the scene's own codes are fed, and a proposal is accepted with its chance. A
   frame's expected passes follow from the chances of its places. Approximation: a place is judged
@@ -32,18 +32,18 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
 from carsim import Trace, load_design, load_trace, override
-from carsim.base.passes import expected_passes
 from carsim.base.statistics import bootstrap_mean
 from carsim.decoder.content import TOKENS_PER_FRAME
 from carsim.decoder.group import Group, decode_group
 from carsim.decoder.recipe import Sampling
 from carsim.decoder.sampling import log_chances, mix_guidance
 from carsim.decoder.structures import Policy
-from carsim.machine import speculate
 from carsim.report.figures import style as plots
 from studies.decisions.content import CLIPS, PACES, ROOT, Row, pace_of, rows_of
 from studies.decisions.record import Archive, digest_of
 from studies.decisions.simulated import with_room
+from studies.speculation.machine import speculate
+from studies.speculation.passes import expected_passes
 
 HERE = Path(__file__).parent
 MOST = (2, 4, 8, 16)

@@ -10,8 +10,8 @@ from carsim.design import override
 from carsim.explore.evaluate import Evaluator, hardware_key
 from carsim.explore.points import make_points
 from carsim.explore.study import load_study
-from carsim.machine import run
 from carsim.metrics import PHASES
+from carsim.runs.pipeline import run
 
 MIXED = {
     "machine.cores": [1, 2],

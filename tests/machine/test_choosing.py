@@ -10,9 +10,9 @@ from carsim.cost.resources import resources
 from carsim.decisions.attention import ATTENTION, AttentionPolicy, Dense, Draft, Streaming, Unit
 from carsim.design import load_design
 from carsim.hardware.technology.fpga import CHOICE
-from carsim.machine import run
 from carsim.machine.hardware import Hardware
 from carsim.machine.phases import AttendCases, Phases
+from carsim.runs.pipeline import run
 from carsim.workload.geometry import Video
 
 HALF = Draft(block_tokens=4, keep=0.5)

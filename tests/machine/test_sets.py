@@ -9,8 +9,9 @@ from tiny import tiny_design, tiny_trace
 from carsim.base.errors import InputError
 from carsim.decisions.attention import KvReads
 from carsim.decisions.trace import captured
-from carsim.machine import Report, run
 from carsim.machine.batches import make_batches
+from carsim.runs.pipeline import run
+from carsim.runs.report import Report
 
 SETS = "policy.tokens_per_step="
 

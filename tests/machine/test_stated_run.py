@@ -114,7 +114,7 @@ def test_a_text_is_stored_and_compared_as_one() -> None:
 
 
 def test_traces_and_statements_exclude_each_other() -> None:
-    with pytest.raises(InputError, match="--trace: says already what is decoded"):
+    with pytest.raises(InputError, match="trace: says already what is decoded"):
         run(tiny_design(), [tiny_trace()], stated=Stated(frames=3))
 
 

@@ -15,7 +15,7 @@ from tiny import MISFIT, tiny_design, tiny_report, tiny_trace
 from carsim.base.errors import InputError
 from carsim.base.files import write_whole
 from carsim.design import load_design
-from carsim.machine import parts, run
+from carsim.machine import parts
 from carsim.metrics import METRICS, OLD_NAMES, QUALITY
 from carsim.metrics.table import RESOURCES
 from carsim.report import check_folder, save_report, summary
@@ -23,6 +23,7 @@ from carsim.report.files import OUTPUT_FILES, missing_parquet
 from carsim.report.folder import whole_folder
 from carsim.report.run_words import trust
 from carsim.report.stored import SUMMARY, read_run, stored
+from carsim.runs.pipeline import run
 
 OURS = ("a.txt", "b.txt")
 

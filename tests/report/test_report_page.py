@@ -16,6 +16,7 @@ from carsim.cli import main
 from carsim.report import save_report
 from carsim.report.figures.utilisation import read_utilisation
 from carsim.report.files import REPORT
+from carsim.report.notes import notes_of
 from carsim.report.report import write_figures, write_page
 from carsim.report.stored import read_run
 
@@ -66,7 +67,7 @@ def test_the_page_says_what_was_asked_and_what_came_out(page: Page) -> None:
         f"sha256 {report.design.sha256[:12]}",
     ):
         assert text in page.text
-    for note in report.notes:
+    for note in notes_of(report):
         assert note in page.text
 
 

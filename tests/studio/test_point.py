@@ -6,7 +6,7 @@ import pytest
 from tiny import tiny_design, tiny_trace, write_inputs
 
 from carsim.base.errors import InputError
-from carsim.machine import run
+from carsim.runs.pipeline import run
 from carsim.studio import point as studio_point
 from carsim.studio.fields import FIELDS, GROUPS
 from carsim.studio.point import base_of, point_of, value_of

@@ -78,6 +78,11 @@ class Geometry(_Model):
     head_dim: PositiveInt = Field(description="width of a head")
     ffn_size: PositiveInt = Field(description="width of the MLP")
 
+    @property
+    def input_widths(self) -> tuple[int, ...]:
+        """Widths of the inputs of the body's matrices."""
+        return self.hidden_size, self.n_heads * self.head_dim, self.ffn_size
+
     @model_validator(mode="after")
     def _heads_share_keys_evenly(self) -> Self:
         if self.n_heads % self.n_kv_heads:
@@ -371,7 +376,7 @@ class TraceMeta(_Model):
         self.rule.check(self.decoded.n_heads, self.decoded.hidden_size)
         self.rule.check_layers(self.decoded.n_layers)
         if self.precision is not None:
-            self.precision.check(self.decoded)
+            self.precision.check(self.decoded.input_widths, self.decoded.head_dim)
         if isinstance(self.tau, tuple) and len(self.tau) != self.decoded.n_layers:
             raise ValueError(f"{len(self.tau)} taus for {self.decoded.n_layers} layers")
         longest = max(self.prompt_lengths)

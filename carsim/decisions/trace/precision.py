@@ -4,13 +4,10 @@ Integers are asymmetric: a scale and a zero point belong to what is said here. 1
 decoder's own arithmetic, in which nothing is rounded.
 """
 
-from collections.abc import Collection
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_args
+from collections.abc import Collection, Sequence
+from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
-
-if TYPE_CHECKING:
-    from carsim.decisions.trace.meta import Geometry
 
 Bits = Literal[2, 3, 4, 8, 16]
 
@@ -105,17 +102,17 @@ class Precision(_Model):
         ]
         return ", ".join([self.short, *groups, *["compensated"] * self.compensate])
 
-    def check(self, decoded: "Geometry") -> None:
+    def check(self, inputs: Sequence[int], head_dim: int) -> None:
         """Check that groups divide what they are groups of.
 
         Args:
-            decoded: The body that is decoded.
+            inputs: Widths of the inputs of the body's matrices.
+            head_dim: Width of a head's keys and values.
 
         Raises:
             ValueError: They do not.
         """
-        inputs = decoded.hidden_size, decoded.n_heads * decoded.head_dim, decoded.ffn_size
-        for field, sizes in {"weights": inputs, "kv": (decoded.head_dim,)}.items():
+        for field, sizes in {"weights": inputs, "kv": (head_dim,)}.items():
             group = getattr(self, field).group
             if group is not None and any(size % group for size in sizes):
                 shown = ", ".join(str(size) for size in dict.fromkeys(sizes))

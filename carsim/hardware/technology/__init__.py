@@ -19,7 +19,6 @@ from pydantic import Discriminator, SerializeAsAny
 from carsim.base.registry import Registry, by_kind, field_name
 from carsim.hardware.technology.asic import Asic
 from carsim.hardware.technology.base import (
-    Constant,
     Count,
     FitRow,
     IdlePower,
@@ -27,6 +26,7 @@ from carsim.hardware.technology.base import (
     Resources,
     Technology,
 )
+from carsim.hardware.technology.constant import Constant
 from carsim.hardware.technology.fpga import Fpga
 from carsim.hardware.technology.versal import Versal
 

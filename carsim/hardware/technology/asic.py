@@ -34,18 +34,23 @@ chip reaches is not calculated; beyond the fastest published one of its node the
 from collections.abc import Iterable, Mapping
 from math import fsum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from pydantic import Field, model_validator
 
 from carsim.base.section import GrownSection, PositiveFloat
 from carsim.base.units import KIB
-from carsim.hardware.technology.base import Constant, IdlePower, Resource, Resources, Technology
+from carsim.hardware.technology.base import (
+    AnyBoard,
+    AnyDesign,
+    IdlePower,
+    Resource,
+    Resources,
+    Technology,
+)
+from carsim.hardware.technology.constant import Constant
 from carsim.hardware.technology.fpga import INSTRUCTION_BYTES
 from carsim.hardware.technology.gates import FLIP_FLOP_GATES, comparator, dispatcher
-
-if TYPE_CHECKING:
-    from carsim.design import Board, Design
 
 SHRINK_45 = (28 / 45) ** 2
 SHRINK_40 = (28 / 40) ** 2
@@ -279,23 +284,23 @@ class Asic(Technology, GrownSection):
         """Process and area."""
         return f"{self.node.removesuffix('nm')} nm, {self.area_mm2:g} mm2"
 
-    def check_board(self, board: "Board") -> None:
+    def check_board(self, board: AnyBoard) -> None:
         """The area is a field of its own: nothing is asked of the board."""
 
-    def available(self, board: "Board") -> Mapping[str, float]:
+    def available(self, board: AnyBoard) -> Mapping[str, float]:
         """The area."""
         return {"area": self.area_mm2}
 
-    def resources(self, design: "Design") -> Resources:
+    def resources(self, design: AnyDesign) -> Resources:
         """Area by component, at the values of the constants."""
         return _resources(design, self.node, "value")
 
-    def area_interval(self, design: "Design") -> tuple[float, float]:
+    def area_interval(self, design: AnyDesign) -> tuple[float, float]:
         """Area in mm2 if all constants err in one direction."""
         low, high = (_resources(design, self.node, end).totals["area"] for end in ("low", "high"))
         return low, high
 
-    def warnings(self, design: "Design", used: Resources) -> Iterable[str]:
+    def warnings(self, design: AnyDesign, used: Resources) -> Iterable[str]:
         """An area that fits only if the constants err downwards, and a clock beyond published."""
         clock_mhz, (_, high) = design.board.fabric_clock_mhz, self.area_interval(design)
         if used.totals["area"] <= self.area_mm2 < high:
@@ -310,7 +315,7 @@ class Asic(Technology, GrownSection):
                 f"published accelerator of {self.node.removesuffix('nm')} nm"
             )
 
-    def idle_power(self, design: "Design", used: Resources) -> Iterable[IdlePower]:
+    def idle_power(self, design: AnyDesign, used: Resources) -> Iterable[IdlePower]:
         """Leakage and clock of all of the area in use, never gated."""
         area, mhz = used.totals["area"], design.board.fabric_clock_mhz
         yield IdlePower("leakage", "leakage_w_per_mm2", self.leakage_w_per_mm2, area)
@@ -321,7 +326,7 @@ class Asic(Technology, GrownSection):
 End = Literal["value", "low", "high"]
 
 
-def _resources(design: "Design", node: str, end: End) -> Resources:
+def _resources(design: AnyDesign, node: str, end: End) -> Resources:
     """Area by component at one end of the intervals."""
     machine, cores = design.machine, design.machine.cores
     array, arithmetic = machine.array, machine.array.arithmetic

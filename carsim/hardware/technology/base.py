@@ -12,38 +12,22 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
 
-from pydantic import Field, model_validator
-
-from carsim.base.section import FieldError, NonNegativeFloat, Section
+from carsim.base.section import Section
 from carsim.base.units import GB, KIB
+from carsim.hardware.technology.constant import Constant
 
 if TYPE_CHECKING:
-    from carsim.design import Board, Design
+    from carsim.decisions.attention import AttentionPolicy
+    from carsim.hardware.energy import Energy
+    from carsim.hardware.machine import Machine
+    from carsim.hardware.memory.section import Memory
+    from carsim.workload.model import Model
 
 
 NO_FPGA = "for a chip that is no FPGA write technology: {kind: asic, area_mm2: ...} instead"
 """Cure of a board that lacks the counts of an FPGA."""
-
-
-class Constant(Section):
-    """A constant with the interval in which it is believed to lie, and where it comes from."""
-
-    value: NonNegativeFloat = Field(description="the best estimate")
-    low: NonNegativeFloat = Field(description="least that is believed")
-    high: NonNegativeFloat = Field(description="most that is believed")
-    source: str = Field(min_length=8, description="where the value comes from")
-
-    @model_validator(mode="after")
-    def _ordered(self) -> "Constant":
-        if not self.low <= self.value <= self.high:
-            raise FieldError(
-                "value",
-                f"{self.value:g} lies outside of its interval, {self.low:g} to {self.high:g}",
-                "change it, or low and high with it",
-            )
-        return self
 
 
 class Resource(NamedTuple):
@@ -139,6 +123,70 @@ class FitRow:
         return f"{self.what}: {needed} needed{made_of}, {available} available, {missing} missing"
 
 
+class AnyBoard(Protocol):
+    """A board as a technology sees it."""
+
+    @property
+    def fabric_clock_mhz(self) -> float:
+        """Clock of the design's fabric."""
+
+    @property
+    def memories(self) -> "Mapping[str, Memory]":
+        """External memories by name."""
+
+    @property
+    def lut(self) -> int | None:
+        """Lookup tables of an FPGA."""
+
+    @property
+    def dsp(self) -> int | None:
+        """DSP slices of an FPGA."""
+
+    @property
+    def bram36(self) -> int | None:
+        """Block RAMs of an FPGA."""
+
+    @property
+    def uram(self) -> int | None:
+        """UltraRAMs of an FPGA."""
+
+
+class AnyPolicy(Protocol):
+    """A policy as a technology sees it: what needs logic of its own."""
+
+    @property
+    def schedule(self) -> str:
+        """Key of the schedule."""
+
+    @property
+    def attention(self) -> "AttentionPolicy":
+        """Attention policy."""
+
+
+class AnyDesign(Protocol):
+    """A design as a technology sees it."""
+
+    @property
+    def board(self) -> AnyBoard:
+        """The board."""
+
+    @property
+    def machine(self) -> "Machine":
+        """The accelerator."""
+
+    @property
+    def model(self) -> "Model":
+        """The model that it decodes."""
+
+    @property
+    def policy(self) -> AnyPolicy:
+        """The policy that it runs."""
+
+    @property
+    def energy(self) -> "Energy":
+        """Energy constants."""
+
+
 class Technology(Section, ABC):
     """What a design is built in; the contract that every kind meets.
 
@@ -165,7 +213,7 @@ class Technology(Section, ABC):
         return ""
 
     @abstractmethod
-    def check_board(self, board: "Board") -> None:
+    def check_board(self, board: AnyBoard) -> None:
         """Check that the board says all that this technology needs.
 
         Raises:
@@ -173,33 +221,33 @@ class Technology(Section, ABC):
         """
 
     @abstractmethod
-    def available(self, board: "Board") -> Mapping[str, float]:
+    def available(self, board: AnyBoard) -> Mapping[str, float]:
         """How much of each resource the board has."""
 
     @abstractmethod
-    def resources(self, design: "Design") -> Resources:
+    def resources(self, design: AnyDesign) -> Resources:
         """What the design takes, by component, whether or not the board has it."""
 
     @abstractmethod
-    def warnings(self, design: "Design", used: Resources) -> Iterable[str]:
+    def warnings(self, design: AnyDesign, used: Resources) -> Iterable[str]:
         """What to be wary of, a line each."""
 
     @abstractmethod
-    def idle_power(self, design: "Design", used: Resources) -> Iterable[IdlePower]:
+    def idle_power(self, design: AnyDesign, used: Resources) -> Iterable[IdlePower]:
         """Power of what is there (clocks, leakage) beside the board's static and host power.
 
         Raises:
             InputError: The design's energy section lacks a constant that this technology needs.
         """
 
-    def counts(self, board: "Board", used: Resources) -> dict[str, Count]:
+    def counts(self, board: AnyBoard, used: Resources) -> dict[str, Count]:
         """(used, available) of each resource, by name, in the order of the table."""
         available = self.available(board)
         return {
             name: Count(used.totals.get(name, 0), available[name]) for name in self.resource_kinds
         }
 
-    def rows(self, board: "Board", used: Resources) -> list[FitRow]:
+    def rows(self, board: AnyBoard, used: Resources) -> list[FitRow]:
         """A row of the fit for each resource; its detail names the largest component."""
         rows = []
         for name, (needed, have) in self.counts(board, used).items():

@@ -8,7 +8,7 @@ figures that are quoted at second hand, and the intervals are as wide.
 
 from collections.abc import Mapping
 
-from carsim.hardware.technology.base import Constant
+from carsim.hardware.technology.constant import Constant
 
 
 def _estimate(value: float, low: float, high: float, source: str) -> Constant:

@@ -43,20 +43,21 @@ from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
 from carsim.base.errors import InputError
 from carsim.base.section import FieldError
-from carsim.cost.capacity import memories_in_use
 from carsim.hardware.technology.base import (
     NO_FPGA,
-    Constant,
+    AnyBoard,
+    AnyDesign,
     IdlePower,
     Resource,
     Resources,
     Technology,
 )
+from carsim.hardware.technology.constant import Constant
 from carsim.hardware.technology.gates import comparator, dispatcher
 from carsim.workload.model import Precision
 
 if TYPE_CHECKING:
-    from carsim.design import Array, Board, Design
+    from carsim.hardware.machine import Array
 
 PRODUCTS_PER_DSP = {(4, 4): 4, (4, 8): 2, (8, 8): 2, (4, 16): 1, (8, 16): 1, (16, 16): 1}
 """Products that share one DSP48E2 slice, by the bits of their operands, the narrower one first.
@@ -151,20 +152,20 @@ class Fpga(Technology):
         "lut": Resource("LUTs", "LUT", "shrink machine.array, machine.vector or its cores"),
     }
 
-    def check_board(self, board: "Board") -> None:
+    def check_board(self, board: AnyBoard) -> None:
         """Refuse a board without one of the four counts."""
         for name in COUNTS:
             if getattr(board, name) is None:
                 raise FieldError(name, "is missing", f"add it; {NO_FPGA}")
 
-    def available(self, board: "Board") -> Mapping[str, float]:
+    def available(self, board: AnyBoard) -> Mapping[str, float]:
         """The board's counts."""
         return {name: getattr(board, name) or 0 for name in COUNTS}
 
-    def resources(self, design: "Design") -> Resources:
+    def resources(self, design: AnyDesign) -> Resources:
         """DSP slices and LUTs by calibration, RAM blocks by geometry."""
         machine, model, memories = design.machine, design.model, design.board.memories
-        in_use = [memories[name].ports for name in memories_in_use(design)]
+        in_use = [memories[name].ports for name in design.machine.memories_in_use]
         available = self.available(design.board)
         buffers = _buffers(design)
         placed = place(buffers, int(available["bram36"]), int(available["uram"]))
@@ -186,7 +187,7 @@ class Fpga(Technology):
             parts.setdefault(buffer.name, {}).update(bram36=bram36, uram=uram)
         return Resources(dict(sorted(parts.items())))
 
-    def warnings(self, design: "Design", used: Resources) -> Iterable[str]:
+    def warnings(self, design: AnyDesign, used: Resources) -> Iterable[str]:
         """A clock beyond what published designs of this occupancy reach."""
         clock_mhz, plausible = design.board.fabric_clock_mhz, self.plausible_clock_mhz(design, used)
         if clock_mhz > plausible:
@@ -197,7 +198,7 @@ class Fpga(Technology):
                 f"designs of this occupancy reach ({fullest} {shares[fullest]:.0%})"
             )
 
-    def idle_power(self, design: "Design", used: Resources) -> Iterable[IdlePower]:
+    def idle_power(self, design: AnyDesign, used: Resources) -> Iterable[IdlePower]:
         """The clock of every DSP slice, RAM block and LUT in use, busy or not."""
         for label, name, constant, per in (
             ("DSP", "dsp", "dsp", 1),
@@ -212,13 +213,13 @@ class Fpga(Technology):
             watts = used.totals.get(name, 0) / per * design.board.fabric_clock_mhz * 1e-6
             yield IdlePower(f"clocked {label}", field, uw_per_mhz, watts)
 
-    def plausible_clock_mhz(self, design: "Design", used: Resources) -> float:
+    def plausible_clock_mhz(self, design: AnyDesign, used: Resources) -> float:
         """Fastest clock, in MHz, that designs of such an occupancy have been published with."""
         shares = self._shares(design.board, used)
         pressure = max(share / CLOSURE_LIMITS[name] for name, share in shares.items())
         return next(clock for limit, clock in PLAUSIBLE_CLOCKS_MHZ if pressure <= limit)
 
-    def _shares(self, board: "Board", used: Resources) -> dict[str, float]:
+    def _shares(self, board: AnyBoard, used: Resources) -> dict[str, float]:
         """Share of each resource that is taken; resources that the board lacks are left out."""
         counts = self.counts(board, used)
         return {
@@ -289,7 +290,7 @@ def array_dsp(array: "Array", operand_bits: int = 16) -> int:
     Neighbouring columns share the activation, so that their products may share a slice; an odd
     column out gains nothing. Operands wider than the arithmetic are rounded to it.
 
-    >>> from carsim.design import Array
+    >>> from carsim.hardware.machine import Array
     >>> kinds = ("int4", "int4x8", "int8", "fp16")
     >>> [array_dsp(Array(rows=16, cols=15, arithmetic=kind)) for kind in kinds]
     [64, 128, 128, 720]
@@ -383,7 +384,7 @@ def place(buffers: Sequence[Buffer], bram36: int, uram: int) -> list[tuple[int, 
     return placed
 
 
-def _buffers(design: "Design") -> list[Buffer]:
+def _buffers(design: AnyDesign) -> list[Buffer]:
     machine, model, memories = design.machine, design.model, design.board.memories
     cores, array, drs = machine.cores, machine.array, machine.drs
 
@@ -394,7 +395,7 @@ def _buffers(design: "Design") -> list[Buffer]:
         return Buffer(name, nbytes, 8 * precision.bytes_of(elements), cores)
 
     instructions = drs.index_register_bits * drs.instructions_per_sequence * INSTRUCTION_BYTES
-    ports = {name: memories[name].ports for name in memories_in_use(design)}
+    ports = {name: memories[name].ports for name in design.machine.memories_in_use}
     unit = design.policy.attention.unit()
     return [
         of_core("weight buffers", machine.weight_buffer_bytes, fed(array), model.weights),

@@ -28,11 +28,12 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from pydantic import Field
 
 from carsim.base.section import ClockMhz, FieldError, NonNegativeInt
-from carsim.hardware.technology.base import Constant, IdlePower, Resource, Resources
+from carsim.hardware.technology.base import AnyBoard, AnyDesign, IdlePower, Resource, Resources
+from carsim.hardware.technology.constant import Constant
 from carsim.hardware.technology.fpga import Fpga, operand_bits_of
 
 if TYPE_CHECKING:
-    from carsim.design import Array, Board, Design
+    from carsim.hardware.machine import Array
 
 PRODUCTS_PER_DSP58 = {"int4": 4, "int4x8": 3, "int8": 3, "int16": 1, "fp16": 1}
 """By arithmetic; three 8-bit products are of neighbouring rows, four 4-bit ones of columns."""
@@ -69,7 +70,7 @@ class Versal(Fpga):
         """Versal devices are of 7 nm."""
         return "fpga_7nm"
 
-    def check_board(self, board: "Board") -> None:
+    def check_board(self, board: AnyBoard) -> None:
         """The counts of an FPGA, and tiles where the arrays are to stand in them."""
         super().check_board(board)
         if self.arrays_in == "ai_engines" and not self.ai_engines:
@@ -79,11 +80,11 @@ class Versal(Fpga):
                 "write dsp58, or how many technology.ai_engines there are",
             )
 
-    def available(self, board: "Board") -> Mapping[str, float]:
+    def available(self, board: AnyBoard) -> Mapping[str, float]:
         """The board's counts and the tiles."""
         return {**super().available(board), "ai_engines": self.ai_engines}
 
-    def resources(self, design: "Design") -> Resources:
+    def resources(self, design: AnyDesign) -> Resources:
         """As an FPGA's, with the arrays in DSP58 slices or in tiles."""
         found = super().resources(design)
         parts = {name: dict(amounts) for name, amounts in found.by_component.items()}
@@ -96,13 +97,13 @@ class Versal(Fpga):
             parts["arrays"] |= {"dsp": cores * array_dsp58(array), "ai_engines": 0}
         return Resources(parts)
 
-    def warnings(self, design: "Design", used: Resources) -> Iterable[str]:
+    def warnings(self, design: AnyDesign, used: Resources) -> Iterable[str]:
         """Those of an FPGA, and arithmetic that the tiles lack."""
         yield from super().warnings(design, used)
         if self.arrays_in == "ai_engines" and design.machine.array.arithmetic == "fp16":
             yield "arrays: AI Engines have no 16-bit floating point; FP32 at its rate is assumed"
 
-    def idle_power(self, design: "Design", used: Resources) -> Iterable[IdlePower]:
+    def idle_power(self, design: AnyDesign, used: Resources) -> Iterable[IdlePower]:
         """The clock of slices, RAM and LUTs in use, and of the tiles."""
         yield from super().idle_power(design, used)
         watts = used.totals["ai_engines"] * self.ai_engine_mhz * 1e-6
@@ -113,7 +114,7 @@ class Versal(Fpga):
 def array_dsp58(array: "Array") -> int:
     """DSP58 slices of one array.
 
-    >>> from carsim.design import Array
+    >>> from carsim.hardware.machine import Array
     >>> kinds = ("int4", "int8", "int16", "fp16")
     >>> [array_dsp58(Array(rows=16, cols=15, arithmetic=kind)) for kind in kinds]
     [64, 90, 240, 240]
@@ -127,7 +128,7 @@ def array_dsp58(array: "Array") -> int:
 def ai_engines_of(array: "Array", fabric_mhz: float, ai_engine_mhz: float) -> int:
     """Tiles that start as many products of one token a second as the array does.
 
-    >>> from carsim.design import Array
+    >>> from carsim.hardware.machine import Array
     >>> ai_engines_of(Array(rows=128, cols=32, arithmetic="int8"), 250.0, 1250.0)
     103
     """

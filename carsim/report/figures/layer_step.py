@@ -23,8 +23,8 @@ from carsim.report.figures.plot import Panel, Plot, Series
 from carsim.runs.timeline import PHASES, record_timeline
 
 if TYPE_CHECKING:
-    from carsim.machine import RowResult
     from carsim.machine.recording import Slice
+    from carsim.machine.row import RowResult
 
 KINDS = {
     "computes": (style.BLUE, ""),

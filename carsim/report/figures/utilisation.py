@@ -16,8 +16,8 @@ from carsim.report.figures.plot import Dash, Panel, Plot, Series
 if TYPE_CHECKING:
     import pandas as pd
 
-    from carsim.machine import Report
     from carsim.report.stored import StoredRun
+    from carsim.runs.report import Report
     from carsim.runs.timeline import Usage
 
 UTILISATION = "utilisation.csv"

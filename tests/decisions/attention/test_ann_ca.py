@@ -17,7 +17,7 @@ from carsim.decisions.attention.search import hyperplanes, signatures
 from carsim.decisions.trace.file import check_trace
 from carsim.decoder.decode import decode_step, prefill
 from carsim.decoder.structures import LayerRecord, Policy
-from carsim.machine import run as run_design
+from carsim.runs.pipeline import run as run_design
 
 policies = st.builds(
     AnnCa,

@@ -22,7 +22,7 @@ from carsim.decisions.trace import Trace, load_trace, save_trace
 from carsim.decisions.trace.file import check_trace
 from carsim.decoder.decode import decode, prefill
 from carsim.decoder.structures import Config, Policy, rotary_table
-from carsim.machine import run as run_design
+from carsim.runs.pipeline import run as run_design
 from carsim.workload.geometry import Video
 
 SEARCHES = ("aligned", "window3x3", "full")

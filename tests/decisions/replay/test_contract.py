@@ -33,8 +33,8 @@ from carsim.decisions.trace import Trace, load_trace, save_trace
 from carsim.decisions.trace.meta import parse_meta
 from carsim.decoder.decode import decode_step, prefill
 from carsim.decoder.structures import LayerRecord, Policy
-from carsim.machine import run as simulate
 from carsim.machine.phases import FIDELITIES
+from carsim.runs.pipeline import run as simulate
 
 EXAMPLES: list[ReplayRule] = [
     *(kind.model_validate({}) for kind in {**RULES, **TOYS}.values()),

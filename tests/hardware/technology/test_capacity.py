@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from carsim.cost.capacity import capacity, contents, kv_elements, memories_in_use
+from carsim.cost.capacity import capacity, contents, kv_elements
 from carsim.decisions.replay import FASTCAR, InputChange, ReplayRule, Tas
 from carsim.design import Design, load_design, override
 from carsim.workload.geometry import Video
@@ -49,12 +49,12 @@ def test_contents_are_booked_where_placement_puts_them() -> None:
         for use in capacity(design, VILA_U)
     }
     assert by_memory == {"hbm": {"weights", "KV cache", "head"}, "ddr": {"replay cache"}}
-    assert memories_in_use(design) == ("ddr", "hbm")
+    assert design.machine.memories_in_use == ("ddr", "hbm")
 
 
 def test_a_memory_that_only_an_absent_head_would_use_is_not_in_use() -> None:
     changes = {"machine.placement.head": "pl_ddr"}
-    assert memories_in_use(override(ZCU102, changes)) == ("ps_ddr",)
+    assert override(ZCU102, changes).machine.memories_in_use == ("ps_ddr",)
 
 
 @pytest.mark.parametrize(

@@ -40,9 +40,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from carsim.base.passes import Passes, rows_of_pass
 from carsim.decoder.group import Decoded, Decoding, Group
 from carsim.decoder.structures import Array, State
+from studies.speculation.passes import Passes, rows_of_pass
 
 
 @dataclass(frozen=True, eq=False)

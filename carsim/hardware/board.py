@@ -12,7 +12,7 @@ from carsim.base.section import (
     NonNegativeInt,
     PositiveInt,
 )
-from carsim.design.machine import Placement
+from carsim.hardware.machine import Placement
 from carsim.hardware.memory.section import Memory
 from carsim.hardware.technology import DefaultTechnology, TechnologySection
 from carsim.hardware.technology.base import NO_FPGA

@@ -1,9 +1,9 @@
 """Passes of speculative decoding: which rows they have, and how many tokens they yield.
 
 A pass decodes up to m rows at once, each of which judges one proposed token (what that means:
-:mod:`carsim.decoder.speculate`). Rows up to the first proposal that is not accepted yield a token
-each. A pass ends with the frame at the latest, and in the first frame nothing is proposed: there a
-pass is one row.
+:mod:`studies.speculation.decoding`). Rows up to the first proposal that is not accepted yield a
+token each. A pass ends with the frame at the latest, and in the first frame nothing is proposed:
+there a pass is one row.
 """
 
 from dataclasses import dataclass

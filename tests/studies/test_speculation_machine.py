@@ -8,9 +8,9 @@ from tiny import tiny_design, tiny_trace
 
 from carsim.base.errors import InputError
 from carsim.cost.fit import check_fit, head_kv_bytes
-from carsim.machine import run, speculate, tokens_kept
-from carsim.machine.speculation import Speculation
+from carsim.runs.pipeline import run
 from carsim.workload.geometry import Video
+from studies.speculation.machine import Speculation, speculate, tokens_kept
 
 FRAME, STEPS = 16, 48
 LATER = STEPS - FRAME

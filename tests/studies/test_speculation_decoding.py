@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from carsim.base.passes import expected_passes, passes_of
 from carsim.decisions.attention import (
     Ann,
     AnnCa,
@@ -26,8 +25,9 @@ from carsim.decoder.group import Decoded, Decoding, Group, decode_group
 from carsim.decoder.model import Model, random_model
 from carsim.decoder.recipe import Sampling
 from carsim.decoder.sampling import mix_guidance, top_k
-from carsim.decoder.speculate import Speculated, speculate
 from carsim.decoder.structures import Config, Policy
+from studies.speculation.decoding import Speculated, speculate
+from studies.speculation.passes import expected_passes, passes_of
 
 DRAWN = Sampling(method="top_k", k=4, temperature=0.7, guidance_scale=1.5)
 GREEDY = Sampling(method="greedy", guidance_scale=1.5)

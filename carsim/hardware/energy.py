@@ -5,7 +5,7 @@ from typing import Any
 from pydantic import Field, field_validator
 
 from carsim.base.section import Section
-from carsim.hardware.technology.base import Constant
+from carsim.hardware.technology.constant import Constant
 
 __all__ = ["Constant", "Energy"]
 

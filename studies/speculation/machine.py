@@ -3,7 +3,7 @@
 Model: prompt and first frame are decoded a token a step. From then on, a pass takes m tokens of
 each sequence through the machine as a set of m tokens does (``policy.tokens_per_step``): weights,
 the head's among them, are fetched once for m rows, a cache once for a sequence, and an MLP's
-weights unless every row replays. What a pass does and yields: :mod:`carsim.decoder.speculate`.
+weights unless every row replays. What a pass does and yields: :mod:`studies.speculation.decoding`.
 
 Simplifications: every pass has m rows, also the last ones of a frame, which have fewer; passes lie
 evenly over the contexts of the later frames; refused rows decide on their replay as the tokens do
@@ -22,29 +22,22 @@ from math import fsum
 import numpy as np
 
 from carsim.base.errors import InputError
-from carsim.base.passes import expected_passes
 from carsim.cost.energy import EnergyReport, energy
-from carsim.cost.fit import FitReport, check_fit
+from carsim.cost.fit import FitReport
 from carsim.decisions.trace import Trace
 from carsim.design import Design, override
 from carsim.machine.batches import Batches, make_batches
 from carsim.machine.hardware import Hardware
 from carsim.machine.phases import Phases
 from carsim.machine.plan import Plan
+from carsim.machine.row import RowResult, simulate_row
 from carsim.machine.simulate import Simulation, simulate
 from carsim.machine.totals import PhaseTotals, activity_of
-from carsim.runs.pipeline import (
-    check_sets,
-    decisions_for,
-    kv_held_of,
-    rule_of,
-    run_variant,
-    video_of,
-)
-from carsim.runs.result import RowResult
-from carsim.runs.variants import own_variant
+from carsim.machine.variants import own_variant
+from carsim.runs.pipeline import fit_of, sources_of
 from carsim.workload.activity import Activity
 from carsim.workload.geometry import Video
+from studies.speculation.passes import expected_passes
 
 _CLOSE = 1e-4
 
@@ -187,17 +180,14 @@ def speculate(
             "set it to 1",
         )
     many = override(design, {"policy.tokens_per_step": proposed})
-    video = video_of(design, traces)
-    check_sets(many, video)
+    sources = sources_of(design, traces, resample_seed=resample_seed)
+    video = sources.video
+    replace(sources, tokens_per_step=proposed).check_sets(video)
     variant = replace(own_variant(design), replays=replays)
-    decisions = decisions_for(design, variant, traces, resample_seed)
+    decisions = sources.decisions(variant.attention, replays=replays)
     batches = make_batches(decisions, design.policy.batch)
-    rule = rule_of(design, variant, traces)
-    held = kv_held_of(variant, traces, video, design.model.body.n_layers)
     phases = Phases(Hardware(design))
-    plain = run_variant(
-        design, variant, batches, video, check_fit(design, video, rule, held), phases
-    )
+    plain = simulate_row(design, variant, batches, video, fit_of(design, sources, video), phases)
 
     def part(phases: Phases, batches: Batches, steps: range) -> Simulation:
         plan = Plan(phases, video, variant.attention, variant.schedule, batches.rule, steps)
@@ -208,7 +198,7 @@ def speculate(
     return Speculation(
         proposed,
         plain,
-        check_fit(many, video, rule, held),
+        fit_of(many, sources, video),
         part(phases, batches, range(frame)),
         part(
             Phases(Hardware(many)),

@@ -178,6 +178,12 @@ class Machine(GrownSection):
         return self.array.model_copy(update=self.attention_unit.model_dump())
 
     @property
+    def memories_in_use(self) -> tuple[str, ...]:
+        """Names of the memories that hold something, sorted."""
+        used = {name for what, name in self.placement if self.include_head or what != "head"}
+        return tuple(sorted(used))
+
+    @property
     def splits_attention(self) -> bool:
         """Attention and its projections are split over the cores, all of which read all rows."""
         return MAPPINGS[self.mapping].splits_attention

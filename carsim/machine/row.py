@@ -1,22 +1,22 @@
-"""Frozen results of a run: one row per policy, all of them in a report."""
+"""One row of a comparison: a policy simulated on a design, and every quantity that follows."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from carsim.base.units import GB
-from carsim.cost.energy import EnergyReport, Joules
+from carsim.cost.energy import EnergyReport, Joules, energy
 from carsim.cost.fit import FitReport
+from carsim.decisions.trace import replay_ratio
 from carsim.design import Design
+from carsim.hardware.mapping import MAPPINGS
 from carsim.machine.batches import Batches
-from carsim.machine.simulate import Simulation
-from carsim.runs.elasticity import Elasticity
-from carsim.runs.limits import PhaseLimit, phase_limits
-from carsim.runs.variants import Variant
+from carsim.machine.limits import PhaseLimit, phase_limits
+from carsim.machine.phases import Phases
+from carsim.machine.plan import Plan
+from carsim.machine.simulate import Simulation, simulate
+from carsim.machine.variants import Variant
+from carsim.workload.geometry import Video
 from carsim.workload.ops import CATEGORY_LABELS
-
-if TYPE_CHECKING:
-    import pandas as pd  # 0.2 s; imported by those who ask for frames
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -219,12 +219,6 @@ class RowResult:
         name, joules = self.variant.name, self.energy_per_video.value_j
         return f"<{name}: {self.seconds_per_video:.4g} s and {joules:.4g} J per video>"
 
-    def _repr_html_(self) -> str:
-        """A notebook shows its figures."""
-        from carsim.metrics import frames
-
-        return frames.row_html(self)
-
     def _part(self, phase: str) -> int:
         total = self.simulation.totals.get(phase)
         if total is None:
@@ -253,110 +247,70 @@ class RowResult:
         return cycles / round(self.design.board.fabric_clock_mhz * 1e6)  # rounded once
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Report:
-    """All that a run found.
+def simulate_row(
+    design: Design,
+    variant: Variant,
+    batches: Batches,
+    video: Video,
+    fit: FitReport,
+    phases: Phases,
+    *,
+    detail: bool = False,
+) -> RowResult:
+    """One row of a comparison.
 
-    Attributes:
+    Args:
         design: The design.
-        rows: The comparison, dense first, bound last.
-        chosen: The row of the design's own policy.
+        variant: The policy.
+        batches: Decisions that the policy consumes.
+        video: The video that is decoded.
         fit: Fit of the design on its board.
-        elasticities: Changes of the chosen row's latency with the machine's resources.
-        head_seconds: Seconds of the head per batch, also if the design leaves it out.
-        traces: (name, sha256) of the traces.
-        seed: Seed of resampling.
-        phases_simulated: Phases that the rows are made of; rows share what they have in common.
-        interpolated: The times of some phases were taken from those of shorter and longer ones.
-        notes: Notes for readers: assumptions, misfits, options that cannot help and why.
+        phases: Of the design's hardware, or of one that differs from it only in what no phase
+            depends on: threshold, scope, schedule and attention of its policy, constants of energy.
+        detail: Keep the cycles of every layer-step.
     """
+    variant = replace(variant, method=batches.method)
+    plan = Plan(
+        phases,
+        video,
+        variant.attention,
+        variant.schedule,
+        batches.rule,
+        range(video.n_steps // design.policy.tokens_per_step),
+    )
+    simulation = simulate(plan, batches, detail=detail)
+    replay_all, replay_eligible = replay_ratio(
+        batches.replay, video.tokens_per_frame // design.policy.tokens_per_step
+    )
+    return RowResult(
+        variant,
+        simulation,
+        batches,
+        energy(design, simulation.activity, fit.resources),
+        energy(design, simulation.decode_activity, fit.resources),
+        replay_all,
+        replay_eligible,
+    )
 
-    design: Design
-    rows: tuple[RowResult, ...]
-    chosen: RowResult
-    fit: FitReport
-    elasticities: tuple[Elasticity, ...]
-    head_seconds: float
-    traces: tuple[tuple[str, str], ...]
-    seed: int
-    phases_simulated: int
-    interpolated: bool
-    notes: tuple[str, ...] = field(default=())
 
-    @property
-    def baseline(self) -> RowResult:
-        """Dense decoding, which speed-ups refer to."""
-        return self.rows[0]
-
-    @property
-    def limits(self) -> tuple[PhaseLimit, ...]:
-        """The limit of each phase of the chosen row."""
-        return self.chosen.limits
-
-    @property
-    def bound(self) -> RowResult:
-        """The bound of the design's own decisions."""
-        return self.rows[-1]
-
-    def row(self, name: str) -> RowResult:
-        """The row of a name or key.
-
-        Raises:
-            KeyError: No such row.
-        """
-        for row in self.rows:
-            if name in (row.variant.name, row.variant.key):
-                return row
-        raise KeyError(name)
-
-    def to_frame(self) -> "pd.DataFrame":
-        """The comparison: a row per policy, a column per metric of ``carsim.metrics``."""
-        from carsim.metrics import frames
-
-        return frames.report_frame(self)
-
-    def breakdown(self) -> "pd.DataFrame":
-        """Seconds of a batch by category, a column per simulated row."""
-        from carsim.metrics import frames
-
-        return frames.breakdown_frame(self)
-
-    def steps(self) -> "pd.DataFrame":
-        """Cycles of every layer-step of the chosen row (only of runs with ``detail``)."""
-        from carsim.metrics import frames
-
-        return frames.steps_frame(self)
-
-    def phases(self) -> "pd.DataFrame":
-        """Seconds of a batch by kind of phase, a column per row."""
-        from carsim.metrics import frames
-
-        return frames.phases_frame(self)
-
-    def limits_frame(self) -> "pd.DataFrame":
-        """The limits of the chosen row by phase."""
-        from carsim.metrics import frames
-
-        return frames.limits_frame(self)
-
-    def elasticities_frame(self) -> "pd.DataFrame":
-        """Relative change of latency per +10 % of each resource."""
-        from carsim.metrics import frames
-
-        return frames.elasticities_frame(self)
-
-    def fit_frame(self) -> "pd.DataFrame":
-        """Resources of the board that the design takes."""
-        from carsim.metrics import frames
-
-        return frames.fit_frame(self)
-
-    def __repr__(self) -> str:
-        mark = "" if self.fit.fits else ", MISFIT"
-        return f"<Report of {self.design.name}{mark}: {self.chosen!r}>"
-
-    def _repr_html_(self) -> str:
-        """A notebook shows the comparison."""
-        from carsim.metrics import frames
-
-        return frames.report_html(self)
+def bound_of(row: RowResult, fit: FitReport) -> RowResult:
+    """The bound for the decisions of a row; the same work in the least time."""
+    whole = not MAPPINGS[row.design.machine.mapping].needs_broadcast
+    row = replace(row, variant=replace(row.variant, is_bound=True, is_whole=whole))
+    activity = replace(row.simulation.activity, cycles=row.cycles, dram_bytes=row.dram_bytes)
+    prefill = row.simulation.totals["prefill"]
+    decode = replace(
+        row.simulation.decode_activity,
+        cycles=row.cycles - prefill.bound_cycles,
+        dram_bytes={
+            name: nbytes - of_prefill
+            for (name, nbytes), of_prefill in zip(
+                row.dram_bytes.items(), prefill.bound_dram_bytes, strict=True
+            )
+        },
+    )
+    return replace(
+        row,
+        energy=energy(row.design, activity, fit.resources),
+        decode_energy=energy(row.design, decode, fit.resources),
+    )
