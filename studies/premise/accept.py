@@ -25,7 +25,7 @@ import pandas as pd
 from carsim.decoder.model import Model, load_model
 from studies.decisions.content import CLIPS
 from studies.decisions.record import Archive
-from studies.premise.recipes import RECIPES
+from studies.premise.recipes import named
 from studies.premise.worth import measure
 
 LEAST_WORTH, LEAST_COSINE, LEAST_DISTANCE = 0.5, 0.4, 0.5
@@ -88,7 +88,7 @@ def main() -> int:
         figures = measure(Archive(model, own / "held_out", workers=1), CLIPS)
         pd.DataFrame([figures]).to_csv(path, index=False)
     held_out = pd.read_csv(path).iloc[0].to_dict()
-    recipe = next(each for each in RECIPES if each.name == options.name)
+    recipe = named(options.name)
     found = failures(curve, held_out, apart(model), plain=recipe.plan.plain)
     for line in found or ["all conditions hold"]:
         print(f"{options.name}: {line}")
