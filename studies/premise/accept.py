@@ -25,7 +25,6 @@ import pandas as pd
 from carsim.decoder.model import Model, load_model
 from studies.decisions.content import CLIPS
 from studies.decisions.record import Archive
-from studies.premise.recipes import named
 from studies.premise.worth import measure
 
 LEAST_WORTH, LEAST_COSINE, LEAST_DISTANCE = 0.5, 0.4, 0.5
@@ -73,6 +72,8 @@ def apart(model: Model) -> float:
 
 def main() -> int:
     """Measure held-out scenes, unless that was done, and judge."""
+    from studies.premise.recipes import named  # which needs PyTorch
+
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path, help="of studies.premise.train")
     parser.add_argument("name", help="of a recipe")
