@@ -42,6 +42,24 @@ COMMANDS = {
 """Subcommand -> its one-line help. The command is ``carsim.cli.NAME:NAME``."""
 
 
+def _load_plugins(_: click.Context, __: click.Parameter, files: tuple[str, ...]) -> None:
+    """Load what other options may name."""
+    if files or os.environ.get("CARSIM_PLUGINS"):
+        from carsim.base.plugins import load_plugins
+
+        load_plugins(files)
+
+
+_PLUGINS = click.Option(
+    ["--plugin", "plugins"],
+    metavar="FILE.py",
+    multiple=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_load_plugins,
+    help="Load kinds from this file; may be repeated. CARSIM_PLUGINS lists files, too.",
+)
+
 CHOICE = r"'(.+?)' is not one of (.+?)\.?$"
 """What click says of a word that is none of those it knows."""
 
@@ -82,6 +100,9 @@ class LazyGroup(click.Group):
         command: click.Command = getattr(
             importlib.import_module(f"carsim.cli.{cmd_name}"), cmd_name
         )
+        for each in (command, *getattr(command, "commands", {}).values()):
+            if not isinstance(each, click.Group) and _PLUGINS not in each.params:
+                each.params.append(_PLUGINS)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
