@@ -29,6 +29,7 @@ from carsim.decisions.trace import (
     rescope,
     rethreshold,
 )
+from carsim.decisions.trace.decisions import check_decisions
 from carsim.decisions.trace.file import as_own
 from carsim.decisions.trace.meta import STATED
 from carsim.decisions.trace.precision import in_short
@@ -324,6 +325,8 @@ def decisions_for(
     policy, trace = design.policy, _recorded_under(variant, traces)
     video = Video(trace.n_frames, trace.tokens_per_frame, 0) if video is None else video
     n_layers = design.model.body.n_layers
+    rows = max(trace.n_rows, 0 if resample_seed is None else policy.batch)
+    check_decisions("policy.batch", (video.n_steps, n_layers, rows), drawn=variant.replays)
     if not variant.replays:
         decisions = dense(video.n_steps, n_layers, trace.n_rows, trace.meta.guidance_pairs)
         if variant.attention.records:
