@@ -81,7 +81,7 @@ def numbers(frame: pd.DataFrame) -> dict[str, str]:
     gbs = cache.set_index(["model.replay.bits", "policy.batch"])
     slower = gbs.loc[16, "latency_s"] / gbs.loc[4, "latency_s"] - 1
     answer = (
-        f"**Finding.** The knee of the weight buffer is at {knees['zcu102_16gb']} KiB a core on "
+        f"The knee of the weight buffer is at {knees['zcu102_16gb']} KiB a core on "
         f"the ZCU102 and {knees['u280']} KiB on the U280: as much as two tiles and what memory "
         f"delivers while a request is under way. Below it time grows up to "
         f"{worst(frame):.1f}-fold; above it, up to 8 MiB a core, {100 * gain:.1f} % is left to "

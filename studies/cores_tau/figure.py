@@ -66,7 +66,7 @@ def numbers(frame: pd.DataFrame) -> dict[str, str]:
     )
     seconds, joules = "seconds_per_video", "energy_per_video_j"
     answer = (
-        f"**Finding.** On a stock ZCU102 tau is the lever and cores are not: {most['cores']:.0f} "
+        f"On a stock ZCU102 tau is the lever and cores are not: {most['cores']:.0f} "
         f"cores instead of one save {_less(one, most, seconds):.1f} % of the time "
         f"({one[seconds]:.0f} to {most[seconds]:.0f} s a video) and cost "
         f"{-_less(one, most, joules):.0f} % more energy, while tau {half['policy.tau']:g} "

@@ -28,7 +28,7 @@ ATTENTIONS = ("dense", "window 256", "window 16")
 RATIOS = ("0 %", "20 %", "50 %", "80 %")
 COLOURS = dict(zip(ATTENTIONS, (plots.BLUE, plots.GREEN, plots.ORANGE), strict=True))
 WINDOWS = {"dense": 0, "window 256": 256, "window 16": 16}
-LOSS = Path(__file__).parents[1] / "windows" / "windows.csv"
+LOSS = Path(__file__).with_name("windows.csv")
 
 
 def numbers(frame: pd.DataFrame) -> dict[str, str]:
@@ -49,7 +49,7 @@ def numbers(frame: pd.DataFrame) -> dict[str, str]:
             f"{gain(design, 'window 256', '50 %'):.2f}x from both on the {design} ({batch})"
         )
     answer = (
-        "**Finding.** Both together are fastest: the seconds that they save add up, as one spares "
+        "Both together are fastest: the seconds that they save add up, as one spares "
         "the MLP and the other the KV cache. At about 50 % replay and a window of 256 tokens it is "
         + "; ".join(said)
         + f". Which one alone brings more turns with the batch.{_loss_sentence(pd.read_csv(LOSS))}"
@@ -221,5 +221,5 @@ def _loss_sentence(loss: pd.DataFrame) -> str:
         )
     return (
         f" What it costs, in nats a token of the small proxy model: {', '.join(said)}. What replay "
-        f"adds is {STALE} ([premise](../premise/README.md))."
+        f"adds is {STALE} ([proxy](../proxy/README.md))."
     )

@@ -337,12 +337,12 @@ def answer(quality: pd.DataFrame, table: pd.DataFrame) -> str:
     slow = [f"`{n}`" for n in DESIGNS if _of(table, SEARCH, n, FRAMES[0])["gain"] < 1]
     return " ".join(
         [
-            "**Finding.** Who pays follows from attention's share of the time.",
+            "Who pays follows from attention's share of the time.",
             f"It is {share(stock)} at 8 frames: no policy of attention gains more than",
             f"{_percent(at_stock['gain'].max() - 1)} there, replay {gain(REPLAY, stock, 8)} times,",
             f"for {replay}. As many random skips, which are of shorter age, lose {skips:.3f};",
             "this proxy model hardly needs its MLPs, so both price stale outputs, not replay",
-            "([premise](../premise/README.md)).",
+            "([proxy](../proxy/README.md)).",
             "Where more sequences share the weights",
             f"({', '.join(share(name) for name in others)}), DraftAttention that reads",
             f"{_percent(losses.loc[FEW, 'density'])} of the keys gains {gains(8)} times for",

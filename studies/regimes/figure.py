@@ -64,7 +64,7 @@ def numbers(frame: pd.DataFrame) -> dict[str, str]:
     shared = tensor[tensor.index.get_level_values(0) == "broadcast"]
     private = tensor[tensor.index.get_level_values(0) == "private"]
     answer = (
-        f"**Finding.** With a sequence per core, `drs` wins where cores are the limit "
+        f"With a sequence per core, `drs` wins where cores are the limit "
         f"({said['drs']} machines, by {_span(drs)} over `static`), `pack` where each core streams "
         f"its own weights and memory is the limit ({said['pack']}, by {_span(pack)}), `static` "
         f"{_never(by_schedule)}, and in the other "

@@ -83,7 +83,7 @@ def numbers(frame: pd.DataFrame) -> dict[str, str]:
     )
     more = int((gain["one column more"] > gain["drs"]).sum())
     answer = (
-        f"**Finding.** In gates DRS is next to nothing: {dispatch:,.0f} LUTs for four cores and "
+        f"In gates DRS is next to nothing: {dispatch:,.0f} LUTs for four cores and "
         f"32 sequences, where the four checkers that `static` needs take "
         f"{static['dispatch']:,.0f} and one more column in each array {column_lut():,.0f} (and "
         f"{slices:.0f} DSP slices). So where a network between the cores stands anyway, DRS is the "

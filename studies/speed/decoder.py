@@ -1,4 +1,4 @@
-"""Where the reference decoder spends its time, on the twin's shape; prints one JSON line.
+"""Where the reference decoder spends its time, on the proxy model's shape; prints one JSON line.
 
     python studies/speed/decoder.py [--steps 0,255,256,512,1024,1536,2047] [--rows 8] [--repeat 7]
 
@@ -52,7 +52,7 @@ STEPS = "0,255,256,512,1024,1536,2047"
 
 SHARES = ("products", "kernels", "roofline")
 TAU = 0.5
-"""About half of the eligible layer-steps of the twin's own traces replay at it."""
+"""About half of the eligible layer-steps of the proxy model's own traces replay at it."""
 
 
 class Watched(np.ndarray):
@@ -77,7 +77,7 @@ class Watched(np.ndarray):
 
 
 class Decoding:
-    """Rows of the twin, at any step of a video.
+    """Rows of the proxy model, at any step of a video.
 
     Args:
         rows: Decoded at a time.
@@ -85,7 +85,7 @@ class Decoding:
     """
 
     def __init__(self, rows: int = 8, tau: float = TAU) -> None:
-        model = load_model(ROOT / "studies" / "twin" / "twin.safetensors")
+        model = load_model(ROOT / "studies" / "proxy" / "twin.safetensors")
         self._config = Config(model.geometry, TOKENS, FRAMES)
         self._policy = Policy((tau,) * model.geometry.n_layers)
         self._weights: Weights = stack_weights(self._config, model.arrays)

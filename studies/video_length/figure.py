@@ -52,7 +52,7 @@ def numbers(frame: pd.DataFrame) -> dict[str, str]:
         return f"{gain(machine, policy, 8):.2f}x to {gain(machine, policy, 64):.2f}x"
 
     answer = (
-        f"**Finding.** From 8 to 64 frames dense decoding takes {growth(one):.0f} times as long "
+        f"From 8 to 64 frames dense decoding takes {growth(one):.0f} times as long "
         f"({one}; {growth(four):.0f} times with 4 videos), as attention grows with the square. "
         f"FastCar's gain goes from {pair(one, 'FastCar')}, that of a window of 256 tokens from "
         f"{pair(one, 'sparse')}, that of both from {pair(one, 'both')} (with 4 videos "

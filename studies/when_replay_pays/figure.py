@@ -100,7 +100,7 @@ def numbers(frame: pd.DataFrame) -> dict[str, str]:
     by_hand = hand(at, slow)
     last = batches[-1]
     answer = (
-        f"**Finding.** Where one fetch of the weights feeds all cores and memory is the limit, "
+        f"Where one fetch of the weights feeds all cores and memory is the limit, "
         f"replay stops paying as the batch grows, as only what all rows skip is not fetched: at "
         f"{100 * ratio:.0f} % eligible replay it brings {gain('broadcast', slow, 'row', 2):.1f} % "
         f"for one video at a time, {gain('broadcast', slow, 'row', 8):.1f} % for four and "

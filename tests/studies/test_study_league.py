@@ -16,11 +16,11 @@ from carsim.decoder.decode import decode_step, prefill
 from carsim.decoder.precision import Arithmetic, Inputs
 from carsim.decoder.recall import mass_kept
 from carsim.decoder.structures import Config, Policy, stack_weights
-from studies.decisions import record, whole
-from studies.decisions.content import ROOT, Row
-from studies.decisions.rules import TasScore, Threshold
+from studies import record, whole
+from studies.content import ROOT, Row
 from studies.league import cells, longer, machines, measured, run, tables
 from studies.league.frames import READERS
+from studies.rules import TasScore, Threshold
 from studies.run import quoted
 
 PROMPT = b"abcdefgh"
