@@ -172,11 +172,7 @@ class Archive:
         nats = np.log(np.exp(logits).sum(axis=1)) - logits[np.arange(len(logits)), codes]
         partial = path.with_suffix(f".{os.getpid()}.npz")
         np.savez(
-            partial,
-            replay=np.packbits(decoded.replay),
-            score=decoded.score,
-            nats=nats,
-            best=best,
+            partial, replay=np.packbits(decoded.replay), score=decoded.score, nats=nats, best=best
         )
         partial.replace(path)
 

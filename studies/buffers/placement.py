@@ -29,11 +29,6 @@ COLOURS = {
     "U55C, 8-bit KV": plots.YELLOW,
 }
 
-STEPS = 2048
-WEIGHT_BITS = 4.15625
-DDR_BYTES_PER_S = 36.50e9
-"""What ``carsim run u280`` says the DDR4 sustains."""
-
 
 def placements(frame: pd.DataFrame) -> pd.DataFrame:
     """The points of all study files with columns ``case`` (board and options) and ``moved``.
@@ -74,12 +69,7 @@ def numbers(frame: pd.DataFrame) -> dict[str, str]:
         f"{min(zcu104):.0f} s by {max(zcu104) - min(zcu104):.2f} s: phases take turns, "
         "so that two memories do not add up."
     )
-    return {
-        "answer": answer,
-        "placements": _table(table),
-        "misfits": _misfits(table),
-        "check": _check(table),
-    }
+    return {"answer": answer, "placements": _table(table)}
 
 
 def draw(frame: pd.DataFrame, path: Path) -> None:
@@ -155,55 +145,16 @@ def _by_moved(table: pd.DataFrame, case: str) -> dict[str, float]:
 
 
 def _table(table: pd.DataFrame) -> str:
+    seconds = ("attention_s", "mlp_s", "head_s")
     rows = [
-        [
-            case,
-            str(row["moved"]),
-            f"{row['seconds_per_video']:.2f}",
-            f"{row['attention_s']:.1f}",
-            f"{row['mlp_s']:.1f}",
-            f"{row['head_s']:.1f}",
-            f"{row['energy_per_video_j']:.0f}",
-        ]
+        [case, str(row["moved"]), f"{row['seconds_per_video']:.2f}"]
+        + [f"{row[name]:.1f}" for name in seconds]
+        + [f"{row['energy_per_video_j']:.0f}"]
         for case in _cases(table)
         for _, row in _fitting(table, case).iterrows()
     ]
-    header = [
-        "case",
-        "in the second memory",
-        "s a video",
-        "attention s",
-        "MLP s",
-        "head s",
-        "J a video",
-    ]
-    return markdown(header, rows, texts=2)
-
-
-def _misfits(table: pd.DataFrame) -> str:
-    rows = []
-    for case in _cases(table):
-        own = table[table["case"] == case]
-        misfits = own[own["status"] == "misfit"]
-        rows.append([case, str(len(own)), str(len(misfits))])
-    return markdown(["case", "placements", "do not fit"], rows)
-
-
-def _check(table: pd.DataFrame) -> str:
-    """Phases of the U280 whose bytes lie in DDR4, beside bytes over bandwidth."""
-    own = _fitting(table, "U280, 4.25-bit KV").set_index("moved")
-    rows = []
-    for moved, column, what, nbytes in (
-        ("weights, replay cache", "qkv_s", "Q, K, V weights", 32 * 3 * 4096**2 * WEIGHT_BITS / 8),
-        ("KV, replay cache", "attention_s", "KV cache of 16 rows", 16 * 139_264 * 1086.5),
-        ("replay cache, head", "head_s", "weights of four passes", 2.06569e9 * WEIGHT_BITS / 8),
-    ):
-        by_hand = STEPS * nbytes / DDR_BYTES_PER_S
-        rows.append(
-            [moved, what, f"{nbytes / 1e9:.3f}", f"{by_hand:.1f}", f"{own.loc[moved, column]:.1f}"]
-        )
-    header = ["in DDR4", "bytes of a step", "GB", "by hand s", "simulated s"]
-    return markdown(header, rows, texts=2)
+    header = ["case", "in the second memory", "s a video"]
+    return markdown([*header, "attention s", "MLP s", "head s", "J a video"], rows, texts=2)
 
 
 def _draw_bars(axes: Axes, bars: list[tuple[str, float, str]], title: str) -> None:

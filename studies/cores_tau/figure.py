@@ -157,14 +157,8 @@ def _draw_board(axes: Axes, frame: pd.DataFrame, study: str, colours: ScalarMapp
         place = {"textcoords": "offset points", "va": "center", "fontsize": 7.5}
         axes.annotate(label, (x.iloc[0], y.iloc[0]), (9, 0), **place)
     ringed = front(frame, study)
-    axes.plot(
-        ringed["seconds_per_video"],
-        ringed["energy_per_video_j"],
-        "o",
-        markersize=11,
-        markerfacecolor="none",
-        markeredgecolor=plots.VERMILION,
-    )
+    look = {"markersize": 11, "markerfacecolor": "none", "markeredgecolor": plots.VERMILION}
+    axes.plot(ringed["seconds_per_video"], ringed["energy_per_video_j"], "o", **look)
     for cores in sorted(shown["cores"].unique()):
         axes.plot([], [], MARKERS[int(cores)], color=plots.GREY, label=_cores(cores))
     axes.set(xlabel="seconds per video", ylabel="joules per video")

@@ -12,10 +12,8 @@ board or not.
 
 import argparse
 import json
-import os
 from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import ProcessPoolExecutor
-from itertools import product, repeat
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -82,10 +80,7 @@ def shares_found(folder: str, sampler: str, seed: int) -> list[dict[str, Any]]:
         if len(rows) * LOOKS % points == 0:
             values = objectives(study, rows)
             found = (values[:, None] == best).all(axis=-1).any(axis=0)
-            shares = (
-                hypervolume((values - low) / span, reference) / whole,
-                found.mean(),
-            )
+            shares = (hypervolume((values - low) / span, reference) / whole, found.mean())
             place = {"sampler": sampler, "seed": seed, "points": len(rows), "of": len(grid)}
             table.append(place | dict(zip(SHARES, shares, strict=True)))
         if len(rows) == points:
@@ -119,12 +114,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("grid", help="folder of the swept grid")
     parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--workers", type=int, default=os.cpu_count())
     arguments = parser.parse_args()
-    tasks = zip(*product(SAMPLERS, range(arguments.seeds)), strict=True)
-    with ProcessPoolExecutor(arguments.workers) as pool:
-        found = pool.map(shares_found, repeat(arguments.grid), *tasks)
-        table = pd.DataFrame([row for rows in found for row in rows])
+    tasks = product(SAMPLERS, range(arguments.seeds))
+    table = pd.DataFrame([row for task in tasks for row in shares_found(arguments.grid, *task)])
     table.to_csv(HERE / "shares.csv", index=False, float_format="%.4f", lineterminator="\n")
     draw(table, HERE / "shares.png")
     last = table[table["points"] == table["points"].max()]

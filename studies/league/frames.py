@@ -15,9 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from carsim.decisions.attention import (
-    CacheShape,
-)
+from carsim.decisions.attention import CacheShape
 from carsim.decisions.attention.base import Bools, Ints
 from carsim.decisions.attention.search import best, share_of, signatures
 from carsim.decoder.structures import Array, Config

@@ -24,7 +24,6 @@ import pandas as pd
 
 from carsim.decoder.model import Model, load_model
 from studies.content import CLIPS
-from studies.proxy.recipes import RECIPES
 from studies.proxy.worth import measure
 from studies.record import Archive
 
@@ -73,6 +72,8 @@ def apart(model: Model) -> float:
 
 def main() -> int:
     """Measure held-out scenes, unless that was done, and judge."""
+    from studies.proxy.recipes import RECIPES  # needs PyTorch, which judging does not
+
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path, help="of studies.proxy.train_others")
     parser.add_argument("name", help="of a recipe")

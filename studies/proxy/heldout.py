@@ -18,12 +18,7 @@ import numpy as np
 import pandas as pd
 
 from carsim.base.statistics import bootstrap_mean
-from carsim.decoder.content import (
-    TOKENS_PER_FRAME,
-    load_codebook,
-    load_scene,
-    scene_caption,
-)
+from carsim.decoder.content import TOKENS_PER_FRAME, load_codebook, load_scene, scene_caption
 from carsim.decoder.recipe import PROMPT
 from studies.content import CLIPS, CODEBOOK, N_FRAMES, Row, pace_of, rows_of
 from studies.proxy.counted import Codes, Counted, fit

@@ -16,7 +16,6 @@ ONE = "1 core of four times the size"
 SPLIT = "4 cores, every matrix split (tensor)"
 HYBRID = "4 cores, remainder split (hybrid)"
 PRIVATE = "the same, private weights"
-OWN_BATCH = 16
 SCHEDULES = ("static", "drs")
 
 

@@ -54,10 +54,7 @@ TRUE, OWN, NEIGHBOUR = "true tokens", "own tokens", "neighbour"
 GIVEN_FRAMES, SEED, GROUP_PAIRS = 2, 2025, 4
 DESIGNS: dict[str, tuple[str, dict[str, int]]] = {
     "zcu102_head": ("zcu102_head", {}),
-    "zcu102_head, 32 x 32": (
-        "zcu102_head",
-        {"machine.array.rows": 32, "machine.array.cols": 32},
-    ),
+    "zcu102_head, 32 x 32": ("zcu102_head", {"machine.array.rows": 32, "machine.array.cols": 32}),
     "zcu102_16gb": ("zcu102_16gb", {}),
     "u280": ("u280", {}),
     "asic_28nm": ("asic_28nm", {}),

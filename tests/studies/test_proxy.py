@@ -10,13 +10,15 @@ from carsim.decoder.content import (
     load_codebook,
     make_clip,
 )
+from carsim.decoder.decode import decode_step, prefill
+from carsim.decoder.group import embed_prompts
 from carsim.decoder.model import TEXT_SYMBOLS, load_model, save_model
 from carsim.decoder.sampling import greedy
-from carsim.decoder.structures import Policy
+from carsim.decoder.structures import Config, Policy, stack_weights
 
 torch = pytest.importorskip("torch")  # an extra, as training is no part of the simulator
 
-from studies.proxy import counted, data, decoding, network, optimiser, scenes  # noqa: E402
+from studies.proxy import counted, data, network, optimiser, scenes  # noqa: E402
 from studies.proxy import training as train  # noqa: E402
 
 TINY = network.Shape(n_layers=3, hidden_size=32, n_heads=4, ffn_size=24)
@@ -101,6 +103,26 @@ def test_the_rate_warms_up_stays_and_falls_to_zero():
     assert rates[100] == 0
 
 
+def decode_rows(model, policy, prompts, given, n_frames, choose):
+    """One row per prompt: given frames int64[B, frames, 256] first, then frames of its own."""
+    config = Config(model.geometry, TOKENS_PER_FRAME, n_frames)
+    weights = stack_weights(config, model.arrays)
+    arrays = {key: array.astype(np.float32) for key, array in model.arrays.items()}
+    texts = tuple(text.encode() for text in prompts)
+    prompt, mask = embed_prompts(model, texts, max(map(len, texts)), config)
+    state, _ = prefill(config, policy, weights, prompt, mask)
+    codes = np.zeros((len(texts), config.n_steps), np.int64)
+    n_given = given[0].size
+    codes[:, :n_given] = given.reshape(len(texts), -1)
+    x = np.tile(arrays["begin"], (len(texts), 1))
+    for step in range(config.n_steps):
+        hidden = decode_step(config, policy, weights, state, x)
+        if step >= n_given:
+            codes[:, step] = choose(hidden.astype(np.float64) @ arrays["head"].T)
+        x = arrays["embed_visual"][codes[:, step]]
+    return codes.reshape(len(texts), n_frames, TOKENS_PER_FRAME)
+
+
 def test_numpy_decoder_gives_the_logits_that_torch_gives(trained, codebook, tmp_path):
     training, _ = trained
     save_model(tmp_path / "twin.safetensors", network.to_model(training.twin))
@@ -116,7 +138,7 @@ def test_numpy_decoder_gives_the_logits_that_torch_gives(trained, codebook, tmp_
         return greedy(logits)
 
     policy = Policy((None,) * TINY.n_layers)
-    codes = decoding.decode_rows(model, policy, prompts, given, 2, choose)
+    codes = decode_rows(model, policy, prompts, given, 2, choose)
     rows = [(prompt, row.ravel(), 0) for prompt, row in zip(prompts, codes, strict=True)]
     batch = data.assemble(rows, codebook.n_codes)
     with torch.no_grad():

@@ -294,8 +294,7 @@ def test_the_readme_quotes_what_the_tables_have():
     folder = ROOT / "studies/league"
     readme = (folder / "README.md").read_text(encoding="utf-8")
     quality, table = tables.joined(folder)
-    checked = pd.read_csv(folder / "longer.csv")
-    assert quoted(readme, tables.numbers(quality, table, checked)) == readme
+    assert quoted(readme, tables.numbers(quality, table)) == readme
 
     again = measured.quality(pd.read_csv(folder / "cells.csv", keep_default_na=False))
     both = again.set_index("contestant"), quality.set_index("contestant")
