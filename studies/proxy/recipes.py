@@ -47,6 +47,7 @@ def shape(layers: int, width: int, ffn: int, heads: int, head_size: int) -> Shap
     return Shape(layers, width, heads, ffn, 512, head_size)
 
 
+NARROWEST = shape(4, 128, 1024, 1, 16)
 NARROW = shape(4, 128, 1024, 2, 16)
 WIDE = shape(4, 128, 1024, 4, 32)
 DEEP = shape(8, 256, 1024, 2, 32)
@@ -56,6 +57,8 @@ ALONE: dict[str, Any] = {"photo_share": 0.0}
 
 RECIPES = (
     Recipe("narrow_4x128_2x16", NARROW, 4000, (100, *range(200, 4001, 200))),
+    Recipe("narrowest_4x128_1x16", NARROWEST, 4000, (100, *range(200, 4001, 200))),
+    Recipe("wide_4x128_4x32", WIDE, 4000, (100, *range(200, 4001, 200))),
     # For a GPU: 65,536 tokens a step.
     Recipe("long_narrow_4x128_2x16", NARROW, 8000, DOUBLING, 32, ALONE),
     Recipe("long_4x128_4x32", WIDE, 8000, DOUBLING, 32, ALONE),

@@ -47,6 +47,7 @@ def train(
     recipe: Recipe,
     own: Path,
     training: Training,
+    last: int,
     until: float,
     batches: Iterator[Batch] | None,
     check: Callable[[], None],
@@ -57,6 +58,7 @@ def train(
         recipe: The recipe.
         own: Its folder.
         training: At the step from which it goes on.
+        last: Step after which it stops.
         until: Time of :func:`time.monotonic` at which it stops.
         batches: Drawn ahead; None draws them here.
         check: Called where a model was kept.
@@ -64,7 +66,7 @@ def train(
     cut_log(own / "log.csv", training.step)
     checkpoint, loss, since = own / CHECKPOINT, 0.0, 0
     begun, saved = training.step, time.monotonic()
-    while training.step < recipe.n_steps and time.monotonic() < until:
+    while training.step < min(last, recipe.n_steps) and time.monotonic() < until:
         logged = training.advance(next(batches) if batches else None)
         loss, since = loss + logged["loss"], since + 1
         if training.step % 20 == 0:
@@ -138,21 +140,27 @@ def _model_at(own: Path, step: int) -> Path:
 def _measure(recipe: Recipe, folder: Path, step: int) -> None:
     """Measure a checkpoint, unless its row is there."""
     path = folder / TABLE
-    done = path.read_text().splitlines() if path.exists() else []
-    if any(line.startswith(f"{recipe.name},{step},") for line in done):
+    rows: list[dict[str, str]] = []
+    if path.exists():
+        with path.open(newline="") as file:
+            rows = list(csv.DictReader(file))
+    if any((row["recipe"], row["step"]) == (recipe.name, str(step)) for row in rows):
         return
     scratch = folder / recipe.name / "decoded"
     archive = Archive(load_model(_model_at(folder / recipe.name, step)), scratch, workers=1)
     figures = measure(archive)
     shutil.rmtree(scratch)
     cosines = [f"{figures.pop(f'cosine_{layer}'):.3f}" for layer in range(recipe.shape.n_layers)]
-    row = {"recipe": recipe.name, "step": step, **{k: f"{v:.4f}" for k, v in figures.items()}}
-    row["cosines"] = " ".join(cosines)
-    with path.open("a", newline="") as file:
-        writer = csv.DictWriter(file, list(row))
-        if not done:
-            writer.writeheader()
-        writer.writerow(row)
+    row = {"recipe": recipe.name, "step": f"{step}"}
+    row |= {name: f"{value:.4f}" for name, value in figures.items()}
+    rows.append(row | {"cosines": " ".join(cosines)})
+    names = dict.fromkeys(name for each in rows[::-1] for name in each)
+    partial_path = path.with_suffix(".partial")
+    with partial_path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(names), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    partial_path.replace(path)
 
 
 def main() -> None:
@@ -164,6 +172,7 @@ def main() -> None:
     parser.add_argument("--products", choices=["float32", "bfloat16"], default="bfloat16")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--workers", type=int, default=0, help="processes that draw batches ahead")
+    parser.add_argument("--steps", type=int, default=10**9, help="stop after this one")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="stop after so many")
     parser.add_argument("--no-measure", action="store_true")
     options = parser.parse_args()
@@ -182,7 +191,7 @@ def main() -> None:
             training.load(own / CHECKPOINT)
         check = partial(measure_all, recipe, options.folder, unless=options.no_measure)
         batches = drawers.batches(recipe, training.step) if drawers else None
-        train(recipe, own, training, until, batches, check)
+        train(recipe, own, training, options.steps, until, batches, check)
         check()
 
 

@@ -10,6 +10,9 @@ frames 1 to 7 over dense decoding of the same scene:
 * ``tas_*``: the places at which TAS replays at a threshold for one half, found on tuning scenes:
   its replay, and at the same places nothing and half; ``tas_ratio`` is the share that replays, and
   ``tas_again`` the probability that a place that replayed replays in the next frame, too;
+  ``tas_spread`` the difference in that share between the layers that replay most and least;
+* ``even_*``: the same with a threshold for each layer, at which each replays one half of its scores
+  in dense decoding;
 * ``permuted``: TAS's decisions with the places permuted in each layer (equal counts and ages);
   ``permuted_clip`` with one permutation for all layers;
 * ``redrawn``: TAS's counts at places drawn anew in each frame, so that ages are shorter;
@@ -39,7 +42,7 @@ from studies.rules import (
     counts_of,
     permuted,
 )
-from studies.thresholds import one_tau
+from studies.thresholds import equal_shares, one_tau
 from studies.whole import Bools, Rule, Seen
 
 EXEMPT = (0,)
@@ -70,6 +73,7 @@ def losses(archive: Archive, clips: tuple[str, ...], seed: int = 0) -> pd.DataFr
     kept = book("tas_replay", [rule] * len(rows))
     table["tas_ratio"] = [each.replay[later][:, 1:].mean() for each in kept]
     table["tas_again"] = [_again(each.replay) for each in kept]
+    table["tas_spread"] = [_spread(each.replay[later][:, 1:]) for each in kept]
     places = [Given(each.replay) for each in kept]
     book("tas_zero", [Damped(each, 0.0) for each in places])
     book("tas_half", [Damped(each, 0.5) for each in places])
@@ -81,6 +85,10 @@ def losses(archive: Archive, clips: tuple[str, ...], seed: int = 0) -> pd.DataFr
     book("redrawn", [Counted(Chance(seed), each) for each in counts])
     book("change", [Counted(ChangeScore(), each) for each in counts])
     book("periodic", [Periodic(EXEMPT)] * len(rows))
+    even = equal_shares(archive, TasScore(), SHARE, EXEMPT)
+    kept = book("even_replay", [even] * len(rows))
+    table["even_ratio"] = [each.replay[later][:, 1:].mean() for each in kept]
+    book("even_zero", [Damped(Given(each.replay), 0.0) for each in kept])
     bare = with_other(archive.model, arrays=_without_mlps(archive.model))
     other = Archive(bare, archive.folder, archive.config.n_frames, workers=1)
     zeroed = other.decode([Ask(None, row) for row in rows], "no MLP at all")
@@ -91,6 +99,12 @@ def losses(archive: Archive, clips: tuple[str, ...], seed: int = 0) -> pd.DataFr
 def _half(shape: tuple[int, ...], seed: int, number: int) -> Bools:
     half: Bools = np.random.default_rng([seed, 5, number]).random(shape) < 0.5
     return half
+
+
+def _spread(replay: Bools) -> float:
+    """Difference between the layers that replay most and least, shares of their steps."""
+    shares = replay.mean(axis=0)
+    return float(shares.max() - shares.min())
 
 
 def _again(replay: Bools) -> float:
@@ -130,6 +144,7 @@ def measure(archive: Archive, clips: tuple[str, ...] = TUNING) -> dict[str, floa
     row = {name: float(values.mean()) for name, values in table.drop(columns="clip").items()}
     for name, one, other in (
         ("zero_less_replay", "tas_zero", "tas_replay"),
+        ("even_zero_less_replay", "even_zero", "even_replay"),
         ("permuted_less_tas", "permuted", "tas_replay"),
     ):
         found = bootstrap_mean((table[one] - table[other]).to_numpy())
