@@ -10,7 +10,7 @@ from trace_maker import make_meta
 
 from carsim.decisions.attention import AttentionPolicy, CacheShape, Draft, Query
 from carsim.decisions.trace import Trace
-from carsim.decoder.structures import Config, Policy
+from carsim.decoder.structures import Config, DecoderPolicy
 
 KV, GROUP, WIDTH = 2, 2, 4
 
@@ -70,7 +70,7 @@ class Cache:
 def make_trace(policy: AttentionPolicy, config: Config | None = None) -> Trace:
     """A trace of a decoding under the policy."""
     config = config or make_config()
-    kept = run(config, Policy((0.0, 0.0), attention=policy))[2]
+    kept = run(config, DecoderPolicy((0.0, 0.0), attention=policy))[2]
     meta = make_meta(
         decoded=config.geometry,
         tokens_per_frame=config.tokens_per_frame,

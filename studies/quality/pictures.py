@@ -15,7 +15,7 @@ from carsim.base.yaml_file import read_mapping
 from carsim.cli.capture import progress_bar
 from carsim.decoder.capture import prepare
 from carsim.decoder.content import TOKENS_PER_FRAME
-from carsim.decoder.group import Group, decode_group
+from carsim.decoder.group import RowGroup, decode_group
 from carsim.decoder.recipe import Recipe, parse_recipe
 from carsim.decoder.workers import run_in_workers
 from studies.frames import Codes, draw_frames
@@ -32,7 +32,7 @@ def recipe_of(path: Path) -> Recipe:
     return recipe.model_copy(update={"clips": clips, "quality": None})
 
 
-def pair_of(group: Group, clip: int) -> Group:
+def pair_of(group: RowGroup, clip: int) -> RowGroup:
     """The group of one guidance pair."""
     return replace(
         group,

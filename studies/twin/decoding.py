@@ -6,16 +6,16 @@ from numpy.typing import NDArray
 from carsim.decoder.content import TOKENS_PER_FRAME
 from carsim.decoder.decode import Recorder, decode_step, prefill
 from carsim.decoder.group import embed_prompts
-from carsim.decoder.model import Model
+from carsim.decoder.model import DecoderModel
 from carsim.decoder.sampling import Choose, greedy
-from carsim.decoder.structures import Config, Policy, stack_weights
+from carsim.decoder.structures import Config, DecoderPolicy, stack_weights
 
 Codes = NDArray[np.int64]
 
 
 def decode_rows(
-    model: Model,
-    policy: Policy,
+    model: DecoderModel,
+    policy: DecoderPolicy,
     prompts: list[str],
     given: Codes,
     n_frames: int,

@@ -16,7 +16,7 @@ import numpy as np
 from carsim.decoder.content import TOKENS_PER_FRAME, load_codebook, psnr_db
 from carsim.decoder.model import load_model
 from carsim.decoder.sampling import Choose, greedy, top_k
-from carsim.decoder.structures import Policy
+from carsim.decoder.structures import DecoderPolicy
 from studies.decisions.content import CODEBOOK, N_FRAMES, PACES, TWIN, rows_of
 from studies.frames import draw_frames
 from studies.twin.decoding import Codes, decode_rows
@@ -32,7 +32,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     model, codebook = load_model(TWIN), load_codebook(CODEBOOK)
-    policy = Policy((None,) * model.geometry.n_layers)
+    policy = DecoderPolicy((None,) * model.geometry.n_layers)
     scenes = rows_of(SCENES)
     truth = np.stack([row.codes.reshape(N_FRAMES, TOKENS_PER_FRAME) for row in scenes])
     prompts = [row.prompt.decode() for row in scenes]

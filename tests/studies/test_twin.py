@@ -12,7 +12,7 @@ from carsim.decoder.content import (
 )
 from carsim.decoder.model import TEXT_SYMBOLS, load_model, save_model
 from carsim.decoder.sampling import greedy
-from carsim.decoder.structures import Policy
+from carsim.decoder.structures import DecoderPolicy
 
 torch = pytest.importorskip("torch")  # an extra, as training is no part of the simulator
 
@@ -114,7 +114,7 @@ def test_numpy_decoder_gives_the_logits_that_torch_gives(trained, codebook, tmp_
         seen.append(logits)
         return greedy(logits)
 
-    policy = Policy((None,) * TINY.n_layers)
+    policy = DecoderPolicy((None,) * TINY.n_layers)
     codes = decoding.decode_rows(model, policy, prompts, given, 2, choose)
     rows = [(prompt, row.ravel(), 0) for prompt, row in zip(prompts, codes, strict=True)]
     batch = data.assemble(rows, codebook.n_codes)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from carsim.base.environment import library
 from carsim.decisions.replay import Seen
 from carsim.decoder.hf.checkpoint import HfModel
-from carsim.decoder.structures import Array, Policy, rule_shape
+from carsim.decoder.structures import Array, DecoderPolicy, rule_shape
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -36,13 +36,21 @@ class ReplayHooks:
         n_rows: B.
 
     Attributes:
+        n_steps: S.
         replay: bool[S, L, B], filled in as steps are decoded.
         tas: [S, L, B], NaN where not evaluated.
     """
 
     def __init__(
-        self, model: HfModel, policy: Policy, *, tokens_per_frame: int, n_steps: int, n_rows: int
+        self,
+        model: HfModel,
+        policy: DecoderPolicy,
+        *,
+        tokens_per_frame: int,
+        n_steps: int,
+        n_rows: int,
     ) -> None:
+        self.n_steps = n_steps
         shape = (n_steps, model.geometry.n_layers, n_rows)
         self.replay = np.zeros(shape, bool)
         wide = np.float64 if model.dtype == "float64" else np.float32
@@ -133,7 +141,7 @@ class ReplayHooks:
 
     def _seen(self, layer: int, mlp_input: "Tensor") -> Seen:
         """The layer as a rule may look at it, in single precision at least."""
-        torch = library("torch", "--hf")
+        torch = library("torch", "a checkpoint")
         shape, rows = self._model.geometry, len(mlp_input)
         wide = torch.promote_types(mlp_input.dtype, torch.float32)
         q = self._q.reshape(rows, shape.n_heads, shape.head_dim).to(wide)
