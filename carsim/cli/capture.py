@@ -77,7 +77,10 @@ def capture(
     """
     from carsim.base.yaml_file import read_mapping
     from carsim.decisions.trace.npz import refuse_existing
+    from carsim.decoder.capture import capture as decode_recipe
     from carsim.decoder.capture import check_needs
+    from carsim.decoder.hf import capture_hf, load_checkpoint
+    from carsim.decoder.hf_recipe import CheckpointRecipe
     from carsim.decoder.recipe import parse_recipe
 
     if out is not None and len(recipes) > 1:
@@ -96,28 +99,19 @@ def capture(
     for (path, recipe), target in zip(parsed, targets, strict=True):
         started = time.monotonic()
         with progress_bar(recipe.name) as progress:
-            trace = _decode(recipe, path.parent, workers, device, progress, references)
+            if isinstance(recipe, CheckpointRecipe):
+                folder = path.parent / recipe.weights.hf
+                model = load_checkpoint(folder, dtype=recipe.dtype, device=device)
+                trace = capture_hf(model, recipe, progress=progress)
+            else:
+                trace = decode_recipe(
+                    recipe,
+                    path.parent,
+                    workers=workers,
+                    progress=progress,
+                    references=references,
+                )
         _save(target, trace, overwrite, started)
-
-
-def _decode(
-    recipe: "AnyRecipe",
-    folder: Path,
-    workers: int,
-    device: str,
-    progress: "ProgressReport",
-    references: "References",
-) -> "Trace":
-    from carsim.decoder.recipe import Recipe
-
-    if isinstance(recipe, Recipe):
-        from carsim.decoder.capture import capture
-
-        return capture(recipe, folder, workers=workers, progress=progress, references=references)
-    from carsim.decoder.hf import capture_hf, load_checkpoint
-
-    model = load_checkpoint(folder / recipe.weights.hf, dtype=recipe.dtype, device=device)
-    return capture_hf(model, recipe, progress=progress)
 
 
 def _calibrate(parsed: "list[tuple[Path, AnyRecipe]]", ratio: float, workers: int) -> None:

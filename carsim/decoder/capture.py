@@ -22,7 +22,6 @@ from carsim.decisions.trace import Trace, TraceMeta
 from carsim.decisions.trace.meta import Quality
 from carsim.decisions.trace.precision import Precision
 from carsim.decoder.content import (
-    DIGITS,
     TOKENS_PER_FRAME,
     Codebook,
     load_codebook,
@@ -125,8 +124,7 @@ def check_needs(recipe: AnyRecipe, folder: Path) -> None:
         library("skimage.metrics", f"quality of recipe {recipe.name}")
     for clip in recipe.clips:
         if isinstance(clip, ClipRecipe):
-            module = "sklearn.datasets" if clip.photo == DIGITS else "skimage.transform"
-            library(module, f"content of recipe {recipe.name}")
+            library("skimage.transform", f"content of recipe {recipe.name}")
 
 
 def prepare(recipe: Recipe, folder: Path, *, workers: int = 0) -> tuple[Codebook, list[RowGroup]]:
@@ -269,11 +267,8 @@ class _Decodings:
         missing = {key: group for key, group in wanted.items() if key not in self._known}
         if not missing:
             return
-        work, before, told = (
-            sum(group.work for group in missing.values()),
-            self._done,
-            self._progress,
-        )
+        work = sum(group.work for group in missing.values())
+        before, told = self._done, self._progress
         results = run_in_workers(
             [partial(decode_group, group) for group in missing.values()],
             total=work,

@@ -104,10 +104,9 @@ def decode_step(
         np.repeat(table[slot - state.padding][:, None], shape.n_heads + shape.n_kv_heads, axis=1)
         for table in (state.cos, state.sin)
     )
-    decisions = policy.replay
+    step = _Step(config, policy, policy.replay, weights, state, cos, sin, record)
     for layer in range(shape.n_layers):
-        attended = _attention(config, policy, weights, state, layer, x, (cos, sin))
-        x = _mlp_or_replay(config, policy, weights, state, layer, attended, decisions, record)
+        x = _mlp_or_replay(step, layer, *_attention(step, layer, x))
         if (state.step + 1) % config.tokens_per_frame == 0:
             keys, values = (cache[layer, :, :, : slot + 1] for cache in (state.k, state.v))
             kept = policy.attention.end_of_frame(state.attention, layer, keys, values)
@@ -116,31 +115,38 @@ def decode_step(
     return rms_norm(x, weights.ln_final, config.rms_eps)
 
 
+class _Step(NamedTuple):
+    """All that the layers of a step share; cosine and sine are [B, H + KV, hd]."""
+
+    config: Config
+    policy: DecoderPolicy
+    decisions: Replay
+    weights: Weights
+    state: State
+    cos: Array
+    sin: Array
+    record: Recorder | None
+
+
 class _Attended(NamedTuple):
-    """Residual stream after attention [B, d], what attention was asked, and what it read."""
+    """Residual stream after attention [B, d], its query, and what it read."""
 
     x: Array
     query: Query
     chosen: Selection
 
 
-def _attention(
-    config: Config,
-    policy: DecoderPolicy,
-    weights: Weights,
-    state: State,
-    layer: int,
-    x: Array,
-    rotation: tuple[Array, Array],
-) -> _Attended:
+def _attention(step: _Step, layer: int, x: Array) -> _Attended:
     """Attention of a layer over the keys that its policy selects."""
-    shape, attention, arithmetic = config.geometry, policy.attention, weights.arithmetic
+    config, weights, state = step.config, step.weights, step.state
+    shape, attention, arithmetic = config.geometry, step.policy.attention, weights.arithmetic
     slot = state.n_slots
     # Query, key and value of the new token; keys and values are cached: [B, d] -> [B, ., hd]
     normed = rms_norm(x, weights.ln_attn[layer], config.rms_eps)
     normed = arithmetic.entering("qkv", layer, normed)
     heads = (normed @ weights.w_qkv[layer]).reshape(len(x), -1, shape.head_dim)
-    rotated = rotate(heads[:, : -shape.n_kv_heads], *rotation)  # queries and keys, not values
+    without_v = heads[:, : -shape.n_kv_heads]
+    rotated = rotate(without_v, step.cos, step.sin)  # queries and keys
     q, q_rotated = heads[:, : shape.n_heads], rotated[:, : shape.n_heads]  # [B, H, hd]
     k = arithmetic.cached(rotated[:, shape.n_heads :])  # [B, KV, hd]
     v = arithmetic.cached(heads[:, -shape.n_kv_heads :])
@@ -157,34 +163,20 @@ def _attention(
     return _Attended(x, query, chosen)
 
 
-def _mlp_or_replay(
-    config: Config,
-    policy: DecoderPolicy,
-    weights: Weights,
-    state: State,
-    layer: int,
-    attended: _Attended,
-    decisions: Replay,
-    record: Recorder | None,
-) -> Array:
+def _mlp_or_replay(step: _Step, layer: int, x: Array, query: Query, chosen: Selection) -> Array:
     """Residual stream after the MLP of a layer, of which some rows replay, [B, d]."""
-    x, query, chosen = attended
-    arithmetic, step = weights.arithmetic, state.step
-    place = step % config.tokens_per_frame
+    policy, weights, state, rule = step.policy, step.weights, step.state, step.policy.rule
+    arithmetic, tokens_per_frame = weights.arithmetic, step.config.tokens_per_frame
+    place = state.step % tokens_per_frame
 
     # Decision: which rows replay, by their score under the rule
-    normed = rms_norm(x, weights.ln_mlp[layer], config.rms_eps)  # [B, d]
-    seen = Seen(
-        query.q,
-        query.q_rotated,
-        partial(_cached, query.keys),
-        normed,
-        tokens_per_frame=config.tokens_per_frame,
-    )
+    normed = rms_norm(x, weights.ln_mlp[layer], step.config.rms_eps)  # [B, d]
+    keys = partial(_cached, query.keys)
+    seen = Seen(query.q, query.q_rotated, keys, normed, tokens_per_frame=tokens_per_frame)
     replay, tas = np.zeros(len(x), bool), None
-    if decisions.scores(layer, step, config.tokens_per_frame):
-        tas = policy.rule.score(state.rule, layer, place, seen)  # [B]
-        replay = decisions.decide(tas, layer)
+    if step.decisions.scores(layer, state.step, tokens_per_frame):
+        tas = rule.score(state.rule, layer, place, seen)  # [B]
+        replay = step.decisions.decide(tas, layer)
 
     # MLP of the rows that compute; the others add what is held for this place of the frame
     held, computes = state.held[layer, :, place], ~replay  # [B, d], a view: writing it holds
@@ -192,17 +184,17 @@ def _mlp_or_replay(
         out = mlp(weights, layer, normed)
         held[:] = arithmetic.held(out)
     else:
-        if policy.rule.damps:
-            held[replay] *= held.dtype.type(policy.rule.gain_of(layer))
+        if rule.damps:
+            held[replay] *= held.dtype.type(rule.gain_of(layer))
         out = held.copy()
         if computes.any():
             out[computes] = fresh = mlp(weights, layer, normed[computes])
             held[computes] = arithmetic.held(fresh)
     if policy.tau[layer] is not None:
-        policy.rule.computed(state.rule, layer, place, computes, seen)
+        rule.computed(state.rule, layer, place, computes, seen)
     x = x + out
-    if record is not None:
-        record(LayerRecord(step, layer, query, chosen, seen, tas, replay, out, x))
+    if step.record is not None:
+        step.record(LayerRecord(state.step, layer, query, chosen, seen, tas, replay, out, x))
     return x
 
 

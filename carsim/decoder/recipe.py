@@ -26,6 +26,7 @@ from carsim.decisions.trace import Geometry
 from carsim.decisions.trace.meta import first_problem
 from carsim.decisions.trace.precision import Precision
 from carsim.decoder.content import TOKENS_PER_FRAME, Clip
+from carsim.decoder.content.clips import Motion
 from carsim.decoder.decoding import Decoding, FilePath, Method, Strict, TokenSampling
 from carsim.decoder.hf_recipe import CheckpointRecipe, CheckpointWeights
 from carsim.decoder.structures import DecoderPolicy
@@ -42,11 +43,11 @@ class ClipRecipe(Strict):
     """One clip, which becomes one guidance pair; see :class:`~carsim.decoder.content.Clip`."""
 
     photo: str = Field(description="name of the photograph")
-    motion: Literal["pan", "zoom", "rotate", "cut", "bounce"] = Field(description="how it moves")
+    motion: Motion = Field(description="how it moves")
     speed: NonNegativeFloat = Field(
         description="pixels per frame; at the border of the frame for zoom and rotate"
     )
-    seed: NonNegativeInt = Field(0, description="chooses place, direction, digits and colours")
+    seed: NonNegativeInt = Field(0, description="chooses place and direction")
 
     @property
     def clip(self) -> Clip:

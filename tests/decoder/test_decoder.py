@@ -22,9 +22,9 @@ from carsim.decisions.attention import Dense, Streaming
 from carsim.decisions.replay import Tas, decision_units
 from carsim.decoder.decode import decode_step, decode_steps, prefill
 from carsim.decoder.layers import (
+    gated,
     rms_norm,
     rotate,
-    swiglu,
 )
 from carsim.decoder.structures import (
     DecoderPolicy,
@@ -187,7 +187,7 @@ def test_rotation_keeps_lengths_and_only_distance_matters() -> None:
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_swiglu_neither_overflows_nor_loses_its_tail(dtype: str) -> None:
     x = np.array([[-1e4], [-90.0], [-20.0], [0.0], [1e4]], dtype)
-    out = swiglu(x, np.ones((1, 2), dtype), np.ones((1, 1), dtype))
+    out = gated(x, np.ones((1, 2), dtype))
     assert np.isfinite(out).all()
     assert out[:2, 0] == pytest.approx(0, abs=1e-20)
     assert out[2, 0] == pytest.approx(400 * np.exp(-20.0), rel=1e-5)

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from policy_maker import mass_kept
 from study_maker import LAYERS, N_CODES, make_model
 
 from carsim import load_trace
@@ -14,7 +15,6 @@ from carsim.decisions.trace.precision import PRODUCTS, Grouped
 from carsim.decoder.content import TOKENS_PER_FRAME
 from carsim.decoder.decode import decode_step, prefill
 from carsim.decoder.precision import Arithmetic, Inputs
-from carsim.decoder.recall import mass_kept
 from carsim.decoder.structures import Config, DecoderPolicy, stack_weights
 from studies.decisions import record, whole
 from studies.decisions.content import ROOT, Row

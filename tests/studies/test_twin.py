@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from carsim.decoder.content import (
-    DIGITS,
     TOKENS_PER_FRAME,
     Clip,
     load_codebook,
@@ -104,7 +103,7 @@ def test_numpy_decoder_gives_the_logits_that_torch_gives(trained, codebook, tmp_
     training, _ = trained
     save_model(tmp_path / "twin.safetensors", network.to_model(training.twin))
     model = load_model(tmp_path / "twin.safetensors")
-    clips = [Clip("camera", "pan", 2.0), Clip(DIGITS, "bounce", 1.0)]
+    clips = [Clip("camera", "pan", 2.0), Clip("coins", "rotate", 1.0)]
     prompts = [clip.caption for clip in clips]  # of unlike lengths, so one is padded on the left
     assert len({len(prompt) for prompt in prompts}) == 2
     given = np.stack([codebook.encode(make_clip(clip, 1)) for clip in clips])

@@ -7,14 +7,13 @@ VILA-U plugs in its depth transformer is told at
 """
 
 from carsim.decoder.hf.capture import capture_hf
-from carsim.decoder.hf.checkpoint import HfModel, encode_prompts, load_checkpoint, read_geometry
+from carsim.decoder.hf.checkpoint import HfModel, load_checkpoint, read_geometry
 from carsim.decoder.hf.sampling import StepModel
 
 __all__ = [
     "HfModel",
     "StepModel",
     "capture_hf",
-    "encode_prompts",
     "load_checkpoint",
     "read_geometry",
 ]

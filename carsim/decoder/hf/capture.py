@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from carsim.base.environment import library
 from carsim.base.errors import InputError
 from carsim.decisions.attention import AttentionPolicy, Query
-from carsim.decisions.trace import Trace
+from carsim.decisions.trace import Trace, TraceMeta
 from carsim.decoder.hf.checkpoint import HfModel, encode_prompts
 from carsim.decoder.hf.replay import ReplayHooks
 from carsim.decoder.hf.sampling import StepModel, TokenSampler
@@ -47,15 +47,13 @@ def capture_hf(
             finite, or memory does not suffice.
     """
     torch = library("torch", f"recipe {recipe.name}")
-    prompts, policy = _prompts(model, recipe), _policy(model, recipe)
+    prompts = _prompts(model, recipe)
+    try:
+        policy = recipe.policy_of(model.geometry, recipe.pairs)
+    except ValueError as error:
+        raise InputError(f"recipe {recipe.name}", str(error)) from error
     next_inputs = step_model or TokenSampler(model, recipe)
-    hooks = ReplayHooks(
-        model,
-        policy,
-        tokens_per_frame=recipe.tokens_per_frame,
-        n_steps=recipe.n_steps,
-        n_rows=len(prompts),
-    )
+    hooks = ReplayHooks(model, policy, recipe)
     kept = _KeptTokens(recipe)
     try:
         with torch.inference_mode(), hooks:
@@ -65,12 +63,22 @@ def capture_hf(
                 if progress:
                     progress(step * len(prompts), recipe.n_steps * len(prompts))
     except torch.cuda.OutOfMemoryError as error:
-        raise InputError(
-            f"recipe {recipe.name}",
-            "out of memory on the device",
-            "give fewer prompts, or dtype: float16",
-        ) from error
-    meta = recipe.metadata(
+        cure = "give fewer prompts, or dtype: float16"
+        raise InputError(f"recipe {recipe.name}", "out of memory on the device", cure) from error
+    meta = _metadata(model, recipe, prompts, kept.shares(), step_model)
+    return Trace(replay=hooks.replay, tas=hooks.tas, meta=meta)
+
+
+def _metadata(
+    model: HfModel,
+    recipe: CheckpointRecipe,
+    prompts: tuple[tuple[int, ...], ...],
+    kept: list[float],
+    step_model: StepModel | None,
+) -> TraceMeta:
+    written = recipe.model_dump(mode="json")
+    clips = zip(written["prompts"], kept, strict=True)
+    return recipe.metadata(
         decoded=model.geometry,
         simulated=model.geometry,
         tokens_per_frame=recipe.tokens_per_frame,
@@ -80,20 +88,12 @@ def capture_hf(
         dtype=model.dtype,
         mode="sampled",
         weights=model.source,
-        sampling=(
-            {"by": type(step_model).__name__}
-            if step_model
-            else recipe.sampling.model_dump(mode="json")
-        ),
+        sampling={"by": type(step_model).__name__} if step_model else written["sampling"],
         content={
             "software": model.software,
-            "clips": [
-                {"prompt": _label(prompt), "kept_tokens": share}
-                for prompt, share in zip(recipe.prompts, kept.shares(), strict=True)
-            ],
+            "clips": [{"prompt": prompt, "kept_tokens": share} for prompt, share in clips],
         },
     )
-    return Trace(replay=hooks.replay, tas=hooks.tas, meta=meta)
 
 
 def _decode(
@@ -123,7 +123,7 @@ def _decode(
     positions = np.where(valid, valid.cumsum(axis=1) - 1, 1)
     embedded = body.embed_tokens(torch.as_tensor(ids, device=device))
     hidden = forward(embedded, positions, policy.attention.prompt_mask(valid))
-    for step in range(hooks.n_steps):
+    for step in range(hooks.recipe.n_steps):
         fed = next_inputs(_finite(hidden, step))
         if fed.shape != hidden.shape:
             raise InputError(
@@ -136,7 +136,7 @@ def _decode(
         seen = visible_in_step(padding, slots, policy.attention)[:, None]
         hidden = forward(fed[:, None], (slots - 1 - padding)[:, None], seen)
         yield fed
-    _finite(hidden, hooks.n_steps)
+    _finite(hidden, hooks.recipe.n_steps)
 
 
 def visible_in_step(
@@ -181,10 +181,8 @@ class _KeptTokens:
 def _pad(prompts: tuple[tuple[int, ...], ...]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """Token numbers, left-padded with 0, and which of them are valid, [B, P] each."""
     longest = max(len(prompt) for prompt in prompts)
-    ids, valid = (
-        np.zeros((len(prompts), longest), np.int64),
-        np.zeros((len(prompts), longest), bool),
-    )
+    ids = np.zeros((len(prompts), longest), np.int64)
+    valid = np.zeros(ids.shape, bool)
     for row, prompt in enumerate(prompts):
         ids[row, -len(prompt) :], valid[row, -len(prompt) :] = prompt, True
     return ids, valid
@@ -212,10 +210,6 @@ def _finite(hidden: "Tensor", step: int) -> "Tensor":
     return hidden
 
 
-def _label(prompt: str | tuple[int, ...]) -> str:
-    return prompt if isinstance(prompt, str) else " ".join(map(str, prompt))
-
-
 def _prompts(model: HfModel, recipe: CheckpointRecipe) -> tuple[tuple[int, ...], ...]:
     """Token numbers of every row's prompt."""
     texts = tuple(dict.fromkeys(row for row in recipe.rows if isinstance(row, str)))
@@ -228,10 +222,3 @@ def _prompts(model: HfModel, recipe: CheckpointRecipe) -> tuple[tuple[int, ...],
     if worst >= vocabulary:
         raise InputError(place, f"token {worst}", f"give tokens of 0 to {vocabulary - 1}")
     return rows
-
-
-def _policy(model: HfModel, recipe: CheckpointRecipe) -> DecoderPolicy:
-    try:
-        return recipe.policy_of(model.geometry, recipe.pairs)
-    except ValueError as error:
-        raise InputError(f"recipe {recipe.name}", str(error)) from error

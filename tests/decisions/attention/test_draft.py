@@ -24,9 +24,7 @@ from carsim.decisions.attention.search import (
     vector_bytes,
 )
 from carsim.decisions.trace.file import check_trace
-from carsim.decoder.decode import decode_steps, prefill
-from carsim.decoder.recall import Recall, mass_kept
-from carsim.decoder.structures import DecoderPolicy, LayerRecord
+from carsim.decoder.structures import DecoderPolicy
 
 
 def slow(cache: Cache, row: int, head: int) -> list[int]:
@@ -217,32 +215,6 @@ def test_few_bits_move_an_element_by_half_a_step_at_most(bits: int, seed: int) -
 
 
 # ------------------------------------------------------------------------- in the decoder
-
-
-def test_recall_is_the_mean_mass_of_each_layer() -> None:
-    config = make_config()
-    prompt, embeddings = make_inputs(config)
-    weights, recall = make_weights(config), Recall(3)
-    masses: list[Any] = []
-
-    def record(seen: LayerRecord) -> None:
-        recall(seen)
-        query, read = seen.query, seen.read  # [KV, B, end]
-        q, k = query.q_rotated[1, 3], query.keys[1, 1]
-        weight = np.exp(q @ k.T / np.sqrt(2)) * (np.arange(query.end) >= query.padding[1])
-        assert mass_kept(seen)[1, 3] == pytest.approx(weight[read[1, 1]].sum() / weight.sum())
-        masses.append(mass_kept(seen).mean())
-
-    taken = DecoderPolicy((0.0, 0.0), attention=Draft(block_tokens=2, keep=0.3))
-    state, _ = prefill(config, taken, weights, prompt, MASK)
-    decode_steps(config, taken, weights, state, embeddings, record)
-    np.testing.assert_allclose(recall.by_layer[:2], [np.mean(masses[::2]), np.mean(masses[1::2])])
-    assert np.isnan(recall.by_layer[2])
-    assert 0 < recall.by_layer[:2].max() < 1
-    recall = Recall(2)
-    state, _ = prefill(config, DecoderPolicy((0.0, 0.0)), weights, prompt, MASK)
-    decode_steps(config, DecoderPolicy((0.0, 0.0)), weights, state, embeddings, recall)
-    np.testing.assert_allclose(recall.by_layer, 1)
 
 
 @pytest.mark.parametrize("size", [1, 2, 16])
