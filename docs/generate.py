@@ -207,8 +207,13 @@ class Fields:
         self.seen: set[str] = set()
 
     def parts(self) -> Iterator[str]:
-        """The file itself, then all sections below it."""
-        yield from self.section(self.schema, "", "")
+        """The file itself, or each kind of file, then all sections below it."""
+        for name in references(self.schema):
+            yield f"## {re.sub(r'(?<=[a-z])(?=[A-Z])', ' ', name).capitalize()}"
+            yield docstring(self.schema["$defs"][name])[0]
+            yield from self.section(self.schema["$defs"][name], "", name)
+        if "properties" in self.schema:
+            yield from self.section(self.schema, "", "")
 
     def section(self, found: Schema, path: str, name: str) -> Iterator[str]:
         """Heading, docstring and fields of a section, then its subsections."""

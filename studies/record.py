@@ -20,7 +20,7 @@ from rich.progress import track
 
 from carsim.decisions.attention import Dense, Streaming
 from carsim.decoder.content import TOKENS_PER_FRAME
-from carsim.decoder.model import Model, load_model
+from carsim.decoder.model import DecoderModel, load_model
 from carsim.decoder.structures import Array, Config
 from studies.content import SCRATCH, TWIN, Row
 from studies.whole import Bools, Decoder, Rule
@@ -89,7 +89,7 @@ class Archive:
 
     def __init__(
         self,
-        model: Model | None = None,
+        model: DecoderModel | None = None,
         folder: Path = SCRATCH,
         n_frames: int = 8,
         workers: int = 2,

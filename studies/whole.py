@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from carsim.decisions.attention import Dense, Streaming
 from carsim.decoder.decode import mlp
 from carsim.decoder.layers import rms_norm, rotate
-from carsim.decoder.model import Model
+from carsim.decoder.model import DecoderModel
 from carsim.decoder.structures import Array, Config, Weights, rotary_table, stack_weights
 
 _BLOCK = 128  # queries at a time: their scores stay in a processor's cache
@@ -157,7 +157,7 @@ class Decoder:
         weights: The model's in another precision; as they are, if left out.
     """
 
-    def __init__(self, model: Model, config: Config, weights: Weights | None = None) -> None:
+    def __init__(self, model: DecoderModel, config: Config, weights: Weights | None = None) -> None:
         self.config = config
         self._weights: Weights = weights or stack_weights(config, model.arrays)
         self._arrays = {

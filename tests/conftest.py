@@ -6,6 +6,7 @@ fails instead of looking for the simplest one. With NO_SKIPS=1, a skipped test h
 """
 
 import builtins
+import functools
 import os
 import sys
 from collections.abc import Generator, Iterable
@@ -25,6 +26,7 @@ console.FIRST_SIGN_S = 3600.0  # a command that is slow, as the machine is, says
 _sum = builtins.sum
 
 
+@functools.wraps(_sum)  # PyTorch looks at its signature
 def _sum_without_floats(items: Iterable[Any], /, start: Any = 0) -> Any:
     """``sum`` rounds floats since Python 3.12 otherwise than before: carsim takes ``math.fsum``."""
     if sys._getframe(1).f_globals.get("__name__", "").startswith("carsim."):

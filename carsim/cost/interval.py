@@ -10,19 +10,12 @@ are compared under the same draws.
 """
 
 import zlib
-from collections.abc import Iterable
-from math import fsum
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from carsim.base.statistics import quantile
-
-if TYPE_CHECKING:
-    from carsim.cost.energy import EnergyReport
-
-Boundary = Literal["board", "device", "above_idle"]
 
 Draws = NDArray[np.float64]
 """A quantity under every draw of the constants."""
@@ -56,23 +49,6 @@ class Ratio(NamedTuple):
     a_wins: float
 
 
-def ratio(a: Iterable[Term], b: Iterable[Term], *, draws: int = 10_000, seed: int = 0) -> Ratio:
-    """Ratio of two sums of terms, with its interval.
-
-    Args:
-        a: Terms of A.
-        b: Terms of B, whose sum is positive in every draw.
-        draws: How often all constants are drawn.
-        seed: Seed of the draws.
-
-    >>> ratio([Term("pJ per bit", 0.5, 1.0, 4.0)], [Term("pJ per bit", 1.0, 2.0, 8.0)])
-    Ratio(value=0.5, low=0.5, high=0.5, a_wins=1.0)
-    """
-    a, b = tuple(a), tuple(b)
-    value = fsum(term.value for term in a) / fsum(term.value for term in b)
-    return ratio_of(value, _total(a, draws, seed), _total(b, draws, seed))
-
-
 def ratio_of(value: float, a: Draws, b: Draws) -> Ratio:
     """Ratio of two quantities whose draws are known.
 
@@ -87,33 +63,7 @@ def ratio_of(value: float, a: Draws, b: Draws) -> Ratio:
     return Ratio(value, float(low), float(high), float(wins))
 
 
-def energy_ratio(
-    a: "EnergyReport",
-    b: "EnergyReport",
-    *,
-    boundary: Boundary = "board",
-    draws: int = 10_000,
-    seed: int = 0,
-) -> Ratio:
-    """Joules of A over those of B, for work that is worth the same (``EnergyReport.scaled``)."""
-    return ratio(terms(a, boundary), terms(b, boundary), draws=draws, seed=seed)
-
-
-def terms(report: "EnergyReport", boundary: Boundary = "board") -> tuple[Term, ...]:
-    """The parts of a report inside a boundary, as terms."""
-    return tuple(
-        Term(part.constant or part.component, part.low_j, part.value_j, part.high_j)
-        for part in report.parts
-        if boundary == "board" or (part.device if boundary == "device" else not part.idle)
-    )
-
-
 def drawn(term: Term, draws: int = 10_000, seed: int = 0) -> Draws:
     """Draws of one term, float64[draws]."""
     rng = np.random.default_rng([seed, zlib.crc32(term.name.encode())])
     return np.interp(rng.random(draws), (0.0, 0.5, 1.0), (term.low, term.value, term.high))
-
-
-def _total(of: Iterable[Term], draws: int, seed: int) -> Draws:
-    """float64[draws]: sums of the terms."""
-    return sum((drawn(term, draws, seed) for term in of), np.zeros(draws))

@@ -49,12 +49,6 @@ def gated(x: Array, w_gate_up: Array) -> Array:
     return activated
 
 
-def swiglu(x: Array, w_gate_up: Array, w_down: Array) -> Array:
-    """SwiGLU MLP, [.., d] to [.., d]."""
-    out: Array = gated(x, w_gate_up) @ w_down
-    return out
-
-
 def attend_prompt(q: Array, k: Array, v: Array, valid: Bools, seen: Bools) -> Array:
     """Attention of a whole prompt at once.
 

@@ -1,4 +1,4 @@
-"""The decoder's data as plain structures: Config, Policy, Weights and State.
+"""The decoder's data as plain structures: Config, DecoderPolicy, Weights and State.
 
 Letters in shapes: B rows, L layers, d hidden size, H query heads, KV key/value heads, g = H / KV
 query heads per key head, hd head size, F feed-forward size, N tokens per frame, T frames, S = N * T
@@ -44,7 +44,7 @@ class Config:
 
 
 @dataclass(frozen=True)
-class Policy:
+class DecoderPolicy:
     """The decoder skips MLPs by replay, and keys by its attention policy.
 
     Attributes:
@@ -176,7 +176,7 @@ def stack_weights(config: Config, arrays: dict[str, NDArray[Any]]) -> Weights:
     )
 
 
-def new_state(config: Config, policy: Policy, prompt_mask: NDArray[np.bool_]) -> State:
+def new_state(config: Config, policy: DecoderPolicy, prompt_mask: NDArray[np.bool_]) -> State:
     """Empty caches for the rows of a prompt.
 
     Args:

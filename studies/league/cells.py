@@ -24,10 +24,10 @@ from carsim.decisions.attention import (
     TempCache,
 )
 from carsim.decisions.trace.precision import Grouped, Precision
-from carsim.decoder.group import Group
+from carsim.decoder.group import RowGroup
 from carsim.decoder.quantise import quantise
 from carsim.decoder.sampling import log_chances
-from carsim.decoder.structures import Config, Policy, Weights
+from carsim.decoder.structures import Config, DecoderPolicy, Weights
 from studies.content import EXEMPT, PACES, TUNING, Row, rows_of
 from studies.league.frames import READERS
 from studies.record import Archive, digest_of
@@ -211,9 +211,9 @@ class Bench:
         """Weights in a precision, calibrated as ``carsim capture`` does."""
         archive, rows = self.archive, [row for row in self._calibration for _ in range(2)]
         steps = precision.calibration.frames * archive.config.tokens_per_frame
-        group = Group(
+        group = RowGroup(
             config=archive.config,
-            policy=Policy((None,) * archive.n_layers),
+            policy=DecoderPolicy((None,) * archive.n_layers),
             model=archive.model,
             prompts=tuple(row.prompt for row in rows),
             prompt_tokens=max(len(row.prompt) for row in rows),

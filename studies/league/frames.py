@@ -3,8 +3,8 @@
 Model: that of ``carsim.decoder.decode`` under teacher forcing, with the policies' own states. Where
 tokens are given, all queries of a frame are known in a layer before anything of the frame is
 decoded above it; what a query may see is masked. Tests hold losses and counts of every kind to the
-step-by-step decoder. Beside what is read, the share of dense attention's mass on it is kept, as
-:mod:`carsim.decoder.recall` defines it.
+step-by-step decoder. Beside what is read, the share of dense attention's mass on it is kept
+(recall): of each query head's softmax over all cached keys, the sum over the keys that are read.
 
 *Chance* is the floor of a policy: as many keys (``ann``), blocks (``draft``) or keys of the prompt
 (``ann_ca``) as the policy chooses for a query, drawn at random; what it reads in any case stays.

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from carsim.decoder.model import Model, load_model
+from carsim.decoder.model import DecoderModel, load_model
 from studies.content import CLIPS
 from studies.proxy.worth import measure
 from studies.record import Archive
@@ -63,7 +63,7 @@ def failures(
     return found
 
 
-def apart(model: Model) -> float:
+def apart(model: DecoderModel) -> float:
     """Least relative distance between the queries' and the keys' matrix over layers."""
     q, k = (model.arrays[name].astype(np.float64) for name in ("wq", "wk"))
     lengths = [np.linalg.norm(each, axis=(1, 2)) for each in (q, k)]

@@ -1,9 +1,9 @@
 """The proxy model as a differentiable network in PyTorch: the body that carsim.decoder decodes.
 
 Model: LLaMA-style decoder (RMSNorm, rotary rotate-half with theta 10000, SwiGLU, no biases) with
-parameters under the names and in the layout of :class:`carsim.decoder.model.Model`, so that export
-is a copy. Simplification: whole sequences at once and no replay; training is dense, as FastCar's
-models were trained.
+parameters under the names and in the layout of :class:`carsim.decoder.model.DecoderModel`, so that
+export is a copy. Simplification: whole sequences at once and no replay; training is dense, as
+FastCar's models were trained.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from carsim.decisions.trace import Geometry
 from carsim.decoder.content import TOKENS_PER_FRAME, Codebook
-from carsim.decoder.model import TEXT_SYMBOLS, Model
+from carsim.decoder.model import TEXT_SYMBOLS, DecoderModel
 
 RMS_EPS, ROPE_THETA = 1e-5, 10000.0
 
@@ -219,7 +219,7 @@ def _put_in(
         arrays["wk"][layer, slow] = arrays["wq"][layer, slow]
 
 
-def to_model(twin: Twin) -> Model:
+def to_model(twin: Twin) -> DecoderModel:
     """The proxy model as the NumPy decoder takes it, in half precision."""
     shape = twin.shape
     geometry = Geometry(
@@ -233,10 +233,10 @@ def to_model(twin: Twin) -> Model:
     )
     tensors = twin.named_parameters()
     arrays = {key: each.detach().cpu().numpy().astype(np.float16) for key, each in tensors}
-    return Model(geometry, arrays, "studies/proxy")
+    return DecoderModel(geometry, arrays, "studies/proxy")
 
 
-def from_model(model: Model, products: torch.dtype = torch.float32) -> Twin:
+def from_model(model: DecoderModel, products: torch.dtype = torch.float32) -> Twin:
     """The inverse of :func:`to_model`."""
     shape = model.geometry
     twin = Twin(

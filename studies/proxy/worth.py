@@ -28,7 +28,7 @@ import pandas as pd
 
 from carsim.base.statistics import bootstrap_mean
 from carsim.decoder.content import TOKENS_PER_FRAME
-from carsim.decoder.model import Model
+from carsim.decoder.model import DecoderModel
 from studies.content import TUNING, rows_of
 from studies.record import Archive, Ask, Kept
 from studies.rules import (
@@ -113,7 +113,7 @@ def _again(replay: Bools) -> float:
     return float(frames[1:][frames[:-1]].mean()) if frames[:-1].any() else 0.0
 
 
-def _without_mlps(model: Model) -> dict[str, Any]:
+def _without_mlps(model: DecoderModel) -> dict[str, Any]:
     down = model.arrays["w_down"].copy()
     down[1:] = 0
     return model.arrays | {"w_down": down}

@@ -40,7 +40,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from carsim.decoder.group import Decoded, Decoding, Group
+from carsim.decoder.group import Decoded, Decoding, RowGroup
 from carsim.decoder.structures import Array, State
 from studies.speculation.passes import Passes, rows_of_pass
 
@@ -61,7 +61,7 @@ class Speculated:
     replay: NDArray[np.bool_]
 
 
-def speculate(group: Group, most: int, advance: Callable[[int], None]) -> Speculated:
+def speculate(group: RowGroup, most: int, advance: Callable[[int], None]) -> Speculated:
     """Decode a guidance pair, several proposals a pass.
 
     Args:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from carsim.decoder.decode import decode_step, prefill
 from carsim.decoder.model import load_model
-from carsim.decoder.structures import Array, Config, Policy, State, Weights, stack_weights
+from carsim.decoder.structures import Array, Config, DecoderPolicy, State, Weights, stack_weights
 
 ROOT = Path(__file__).resolve().parents[2]
 FRAMES, TOKENS, PROMPT = 8, 256, 62
@@ -54,7 +54,7 @@ class Decoding:
     def __init__(self, rows: int = 8, tau: float = TAU) -> None:
         model = load_model(ROOT / "studies" / "proxy" / "twin.safetensors")
         self._config = Config(model.geometry, TOKENS, FRAMES)
-        self._policy = Policy((tau,) * model.geometry.n_layers)
+        self._policy = DecoderPolicy((tau,) * model.geometry.n_layers)
         self._weights: Weights = stack_weights(self._config, model.arrays)
         rng = np.random.default_rng(0)
         text = model.arrays["embed_text"][rng.integers(97, 123, (rows, PROMPT))]

@@ -11,9 +11,9 @@ from tiny import TINY
 from carsim.base.errors import InputError
 from carsim.cli import carsim
 from carsim.decisions.trace.npz import npz_bytes
-from carsim.decoder.decode import decode, prefill
+from carsim.decoder.decode import decode_steps, prefill
 from carsim.decoder.golden import check_golden
-from carsim.decoder.structures import Config, LayerRecord, Policy, stack_weights
+from carsim.decoder.structures import Config, DecoderPolicy, LayerRecord, stack_weights
 
 GOLDEN = sorted((Path(__file__).parent.parent / "data" / "golden").glob("*.npz"))
 C3, C4 = (path for path in GOLDEN if path.name.startswith(("c3", "c4")))
@@ -54,7 +54,7 @@ def test_padding_and_tau_per_layer_are_followed(tmp_path: Path) -> None:
         n_frames=4,
         dtype="float64",
     )
-    policy = Policy((-0.4, None, 0.1, -np.inf))
+    policy = DecoderPolicy((-0.4, None, 0.1, -np.inf))
     weights = stack_weights(config, inputs)
     skip, tas = np.zeros((64, 4, 3), bool), np.full((64, 4, 3), np.nan)
 
@@ -67,7 +67,7 @@ def test_padding_and_tau_per_layer_are_followed(tmp_path: Path) -> None:
         config, policy, weights, inputs["prompt_embeds"][:, 2:], np.ones((3, 3), bool)
     )
     embeddings = inputs["visual_embeds"].astype(np.float64).swapaxes(0, 1)
-    hidden = decode(config, policy, weights, state, embeddings, record)
+    hidden = decode_steps(config, policy, weights, state, embeddings, record)
     assert np.isnan(tas[:, 1]).all()
     assert 0 < skip[:, [0, 2]].mean() < 0.75
 

@@ -33,7 +33,6 @@ RECIPE = {
     "seed": 1,
 }
 PHOTO = {"clips": [{"photo": "coffee", "motion": "pan", "speed": 1.0}], "quality": None}
-DIGITS = {"clips": [{"photo": "digits", "motion": "bounce", "speed": 1.0}], "quality": None}
 
 
 def never(*_, **__):
@@ -80,8 +79,7 @@ def test_nothing_is_begun_without_it(refused, tmp_path, missing, arguments):
     [
         ("skimage", {}, []),
         ("skimage", PHOTO, []),
-        ("sklearn", DIGITS, []),
-        ("sklearn", DIGITS, ["--calibrate", "0.5"]),
+        ("skimage", PHOTO, ["--calibrate", "0.5"]),
     ],
 )
 def test_no_recipe_is_decoded_if_one_lacks_something(

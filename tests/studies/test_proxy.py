@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from carsim.decoder.content import (
-    DIGITS,
     TOKENS_PER_FRAME,
     Clip,
     load_codebook,
@@ -14,7 +13,7 @@ from carsim.decoder.decode import decode_step, prefill
 from carsim.decoder.group import embed_prompts
 from carsim.decoder.model import TEXT_SYMBOLS, load_model, save_model
 from carsim.decoder.sampling import greedy
-from carsim.decoder.structures import Config, Policy, stack_weights
+from carsim.decoder.structures import Config, DecoderPolicy, stack_weights
 
 torch = pytest.importorskip("torch")  # an extra, as training is no part of the simulator
 
@@ -127,7 +126,7 @@ def test_numpy_decoder_gives_the_logits_that_torch_gives(trained, codebook, tmp_
     training, _ = trained
     save_model(tmp_path / "twin.safetensors", network.to_model(training.twin))
     model = load_model(tmp_path / "twin.safetensors")
-    clips = [Clip("camera", "pan", 2.0), Clip(DIGITS, "bounce", 1.0)]
+    clips = [Clip("camera", "pan", 2.0), Clip("coins", "rotate", 1.0)]
     prompts = [clip.caption for clip in clips]  # of unlike lengths, so one is padded on the left
     assert len({len(prompt) for prompt in prompts}) == 2
     given = np.stack([codebook.encode(make_clip(clip, 1)) for clip in clips])
@@ -137,7 +136,7 @@ def test_numpy_decoder_gives_the_logits_that_torch_gives(trained, codebook, tmp_
         seen.append(logits)
         return greedy(logits)
 
-    policy = Policy((None,) * TINY.n_layers)
+    policy = DecoderPolicy((None,) * TINY.n_layers)
     codes = decode_rows(model, policy, prompts, given, 2, choose)
     rows = [(prompt, row.ravel(), 0) for prompt, row in zip(prompts, codes, strict=True)]
     batch = data.assemble(rows, codebook.n_codes)

@@ -21,19 +21,19 @@ from carsim.decisions.attention import (
 from carsim.decisions.replay import InputChange, Periodic, ReplayRule, Tas
 from carsim.decisions.trace import Geometry
 from carsim.decoder.content import Codebook
-from carsim.decoder.group import Decoded, Decoding, Group, decode_group
-from carsim.decoder.model import Model, random_model
-from carsim.decoder.recipe import Sampling
+from carsim.decoder.decoding import TokenSampling
+from carsim.decoder.group import Decoded, Decoding, RowGroup, decode_group
+from carsim.decoder.model import DecoderModel, random_model
 from carsim.decoder.sampling import mix_guidance, top_k
-from carsim.decoder.structures import Config, Policy
+from carsim.decoder.structures import Config, DecoderPolicy
 from studies.speculation.decoding import Speculated, speculate
 from studies.speculation.passes import expected_passes, passes_of
 
-DRAWN = Sampling(method="top_k", k=4, temperature=0.7, guidance_scale=1.5)
-GREEDY = Sampling(method="greedy", guidance_scale=1.5)
+DRAWN = TokenSampling(method="top_k", k=4, temperature=0.7, guidance_scale=1.5)
+GREEDY = TokenSampling(method="greedy", guidance_scale=1.5)
 
 
-def make_model(n_codes: int = 6, tame: float = 1.0) -> Model:
+def make_model(n_codes: int = 6, tame: float = 1.0) -> DecoderModel:
     """``tame`` divides the logits, so that more than one token is likely."""
     shape = Geometry(
         name="tiny",
@@ -53,7 +53,7 @@ MODEL = make_model(tame=3.0)
 
 
 def make_group(
-    sampling: Sampling | None = DRAWN,
+    sampling: TokenSampling | None = DRAWN,
     seed: int = 0,
     *,
     tau: tuple[float | None, ...] = (-0.2, 0.1),
@@ -61,15 +61,15 @@ def make_group(
     attention: AttentionPolicy | None = None,
     given: int = 4,
     shape: tuple[int, int] = (4, 4),
-    model: Model = MODEL,
+    model: DecoderModel = MODEL,
     **policy: Any,
-) -> Group:
+) -> RowGroup:
     per_frame, frames = shape
     config = Config(model.geometry, per_frame, frames, dtype="float64")
     tokens = np.random.default_rng(7).integers(0, model.n_codes, (config.n_steps, 1))
-    return Group(
+    return RowGroup(
         config=config,
-        policy=Policy(
+        policy=DecoderPolicy(
             tau, rule or Tas(form="paper"), attention or Dense(), pairs=((0, 1),), **policy
         ),
         model=model,
@@ -82,11 +82,11 @@ def make_group(
     )
 
 
-def plainly(group: Group) -> Decoded:
+def plainly(group: RowGroup) -> Decoded:
     return decode_group(group, lambda done: None)
 
 
-def at_once(group: Group, most: int) -> Speculated:
+def at_once(group: RowGroup, most: int) -> Speculated:
     return speculate(group, most, lambda done: None)
 
 
@@ -191,7 +191,7 @@ def test_one_pair_at_a_time() -> None:
         at_once(group, 0)
 
 
-def chances_of(group: Group) -> dict[tuple[int, ...], float]:
+def chances_of(group: RowGroup) -> dict[tuple[int, ...], float]:
     """Chance of every sequence of tokens after the given ones, by feeding each."""
     config, sampling = group.config, group.sampling
     assert sampling is not None
@@ -213,7 +213,7 @@ def chances_of(group: Group) -> dict[tuple[int, ...], float]:
 def test_many_seeds_draw_sequences_as_often_as_they_are_likely() -> None:
     """Chi-squared against enumeration: 3^4 sequences of two frames, half of the MLPs replayed."""
     model = make_model(n_codes=3, tame=3.0)
-    sampling = Sampling(method="top_k", k=3, temperature=1.0, guidance_scale=1.5)
+    sampling = TokenSampling(method="top_k", k=3, temperature=1.0, guidance_scale=1.5)
     group = make_group(sampling, model=model, shape=(2, 3), given=2)
     wanted = chances_of(group)
     assert sum(wanted.values()) == pytest.approx(1)

@@ -15,8 +15,8 @@ from carsim.decisions.attention import Dense, Streaming
 from carsim.decisions.replay import InputChange, Tas
 from carsim.decoder.content import TOKENS_PER_FRAME
 from carsim.decoder.decode import decode_step, prefill
-from carsim.decoder.model import Model
-from carsim.decoder.structures import Config, Policy, stack_weights
+from carsim.decoder.model import DecoderModel
+from carsim.decoder.structures import Config, DecoderPolicy, stack_weights
 from studies import content, ranks, record, rules, whole
 from studies.chance import run as chance
 from studies.chance import signal
@@ -24,7 +24,7 @@ from studies.content import Row
 from studies.fastcar_sparse import windows
 
 
-def step_by_step(model: Model, config: Config, policy: Policy, codes: np.ndarray):
+def step_by_step(model: DecoderModel, config: Config, policy: DecoderPolicy, codes: np.ndarray):
     """The reference: hidden states, scores and decisions of one row."""
     weights = stack_weights(config, model.arrays)
     text = model.arrays["embed_text"][list(PROMPT)].astype(config.dtype)[None]
@@ -65,7 +65,7 @@ scored = st.sampled_from(
 def test_whole_frames_decode_as_step_by_step(taus, attention, measure, n_kv_heads, seed):
     model = make_model(n_kv_heads)
     config = Config(model.geometry, tokens_per_frame=5, n_frames=4, dtype="float64")
-    policy = Policy(taus, measure.rule, attention)
+    policy = DecoderPolicy(taus, measure.rule, attention)
     codes = np.random.default_rng(seed).integers(0, N_CODES, config.n_steps)
     hidden, scores, replay = step_by_step(model, config, policy, codes)
     rule = rules.Threshold(measure, taus)

@@ -468,6 +468,8 @@ def _keys(loc: tuple[int | str, ...], loaded: Any) -> list[int | str]:
     for number, part in enumerate(loc, 1):
         if isinstance(loaded, dict) and part not in loaded and number < len(loc):
             continue
+        if isinstance(loaded, list) and isinstance(part, str):
+            continue
         keys.append(part)
         try:
             loaded = loaded[part]

@@ -75,12 +75,6 @@ class LayerStep:
     replaying: tuple[int, ...]
     phases: dict[str, tuple[int, int]]
 
-    def waiting_share(self) -> float:
-        """Share of the core cycles in which cores wait."""
-        cores = sum(line.startswith("core ") for line in self.lines)
-        waited = sum(p.end_cycle - p.start_cycle for p in self.pieces if p.kind == "waits")
-        return waited / (cores * self.cycles)
-
 
 def mixed_layer(row: "RowResult", step: int) -> int:
     """The layer of a step whose sequences differ most: nearest to half of them replay."""

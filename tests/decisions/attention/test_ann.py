@@ -8,13 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from policy_maker import GROUP, KV, WIDTH, Cache, make_trace
+from policy_maker import GROUP, KV, WIDTH, Cache, make_trace, mass_kept
 
 from carsim.base.errors import InputError
 from carsim.decisions.attention import Ann, Query
 from carsim.decisions.attention.search import EXACT_BITS, few_bits, hyperplanes
 from carsim.decisions.trace.file import check_trace
-from carsim.decoder.recall import mass_kept
 from carsim.decoder.structures import LayerRecord
 
 fields = {"sinks": st.integers(0, 4), "window": st.integers(1, 5)}

@@ -16,7 +16,7 @@ from carsim.decisions.attention import AnnCa, Dense
 from carsim.decisions.attention.search import hyperplanes, signatures
 from carsim.decisions.trace.file import check_trace
 from carsim.decoder.decode import decode_step, prefill
-from carsim.decoder.structures import LayerRecord, Policy
+from carsim.decoder.structures import DecoderPolicy, LayerRecord
 from carsim.runs.pipeline import run as run_design
 
 policies = st.builds(
@@ -29,7 +29,7 @@ policies = st.builds(
 
 
 def decoded(policy: Any) -> Kept:
-    return run(make_config(), Policy((0.0, 0.0), attention=policy))[2]
+    return run(make_config(), DecoderPolicy((0.0, 0.0), attention=policy))[2]
 
 
 @given(policies)
@@ -37,7 +37,7 @@ def test_what_is_read_of_the_prompt_equals_the_obvious_version(policy: AnnCa) ->
     """Sign by sign, over all queries of the frame before; and it is what attention used."""
     config = make_config()
     weights, (prompt, embeddings) = make_weights(config), make_inputs(config)
-    taken = Policy((0.0, 0.0), attention=policy)
+    taken = DecoderPolicy((0.0, 0.0), attention=policy)
     state, _ = prefill(config, taken, weights, prompt, MASK)
     planes = np.random.default_rng(policy.seed).standard_normal((policy.tables, policy.bits, 2))
     seen: list[LayerRecord] = []

@@ -23,7 +23,7 @@ from carsim.decisions.attention import (
 )
 from carsim.decisions.trace import TraceMeta, load_trace, save_trace
 from carsim.decisions.trace.meta import parse_meta
-from carsim.decoder.structures import Policy
+from carsim.decoder.structures import DecoderPolicy
 
 KINDS = {**ATTENTION, **TOYS}
 EXAMPLES: list[AttentionPolicy] = [
@@ -46,7 +46,7 @@ every_policy = pytest.mark.parametrize("policy", EXAMPLES, ids=lambda policy: po
 
 
 def decode(policy: AttentionPolicy, tau: float = 0.0, rows: Any = slice(None)) -> Kept:
-    return run(make_config(), Policy((tau, tau), attention=policy), rows)[2]
+    return run(make_config(), DecoderPolicy((tau, tau), attention=policy), rows)[2]
 
 
 @every_kind
@@ -160,7 +160,7 @@ CHOICES = {
 def test_kinds_from_outside_equal_the_naive_decoder(policy: AttentionPolicy) -> None:
     """Closed loop, together with replay; the naive decoder lists visible tokens one by one."""
     config = make_config()
-    taken = Policy((0.0, 0.0), attention=policy)
+    taken = DecoderPolicy((0.0, 0.0), attention=policy)
     prompt, embeddings = make_inputs(config)
     prompts = [x[valid] for x, valid in zip(prompt, MASK, strict=True)]
     units = [[row] for row in range(4)]

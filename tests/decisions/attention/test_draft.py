@@ -24,9 +24,7 @@ from carsim.decisions.attention.search import (
     vector_bytes,
 )
 from carsim.decisions.trace.file import check_trace
-from carsim.decoder.decode import decode, prefill
-from carsim.decoder.recall import Recall, mass_kept
-from carsim.decoder.structures import LayerRecord, Policy
+from carsim.decoder.structures import DecoderPolicy
 
 
 def slow(cache: Cache, row: int, head: int) -> list[int]:
@@ -219,36 +217,10 @@ def test_few_bits_move_an_element_by_half_a_step_at_most(bits: int, seed: int) -
 # ------------------------------------------------------------------------- in the decoder
 
 
-def test_recall_is_the_mean_mass_of_each_layer() -> None:
-    config = make_config()
-    prompt, embeddings = make_inputs(config)
-    weights, recall = make_weights(config), Recall(3)
-    masses: list[Any] = []
-
-    def record(seen: LayerRecord) -> None:
-        recall(seen)
-        query, read = seen.query, seen.read  # [KV, B, end]
-        q, k = query.q_rotated[1, 3], query.keys[1, 1]
-        weight = np.exp(q @ k.T / np.sqrt(2)) * (np.arange(query.end) >= query.padding[1])
-        assert mass_kept(seen)[1, 3] == pytest.approx(weight[read[1, 1]].sum() / weight.sum())
-        masses.append(mass_kept(seen).mean())
-
-    taken = Policy((0.0, 0.0), attention=Draft(block_tokens=2, keep=0.3))
-    state, _ = prefill(config, taken, weights, prompt, MASK)
-    decode(config, taken, weights, state, embeddings, record)
-    np.testing.assert_allclose(recall.by_layer[:2], [np.mean(masses[::2]), np.mean(masses[1::2])])
-    assert np.isnan(recall.by_layer[2])
-    assert 0 < recall.by_layer[:2].max() < 1
-    recall = Recall(2)
-    state, _ = prefill(config, Policy((0.0, 0.0)), weights, prompt, MASK)
-    decode(config, Policy((0.0, 0.0)), weights, state, embeddings, recall)
-    np.testing.assert_allclose(recall.by_layer, 1)
-
-
 @pytest.mark.parametrize("size", [1, 2, 16])
 def test_all_blocks_are_dense_decoding_to_the_bit(size: int) -> None:
     def residual(policy: Any) -> Kept:
-        return run(make_config(), Policy((0.0, 0.0), attention=policy))[2]
+        return run(make_config(), DecoderPolicy((0.0, 0.0), attention=policy))[2]
 
     whole, dense = residual(Draft(block_tokens=size, keep=1.0)), residual(Dense())
     assert whole.residual.tobytes() == dense.residual.tobytes()
@@ -265,7 +237,7 @@ def naively(prompt: int, token: int, logits: Any) -> list[int]:
 
 def test_closed_loop_with_replay_it_equals_the_naive_decoder() -> None:
     policy = Draft(block_tokens=2, keep=0.66, pooled_bits=EXACT_BITS)
-    config, taken = make_config(n_kv_heads=4), Policy((0.0, 0.0), attention=policy)
+    config, taken = make_config(n_kv_heads=4), DecoderPolicy((0.0, 0.0), attention=policy)
     prompt, embeddings = make_inputs(config)
     prompts = [x[valid] for x, valid in zip(prompt, MASK, strict=True)]
     units = [[row] for row in range(4)]
@@ -317,7 +289,9 @@ def test_side_work_of_the_scorers_by_hand() -> None:
 
 
 def test_fewer_blocks_are_read_and_counted() -> None:
-    kept = run(make_config(), Policy((0.0, 0.0), attention=Draft(block_tokens=2, keep=0.5)))[2]
+    kept = run(make_config(), DecoderPolicy((0.0, 0.0), attention=Draft(block_tokens=2, keep=0.5)))[
+        2
+    ]
     # Nine video tokens: four complete blocks, of which two are read, and the newest token.
     assert kept.tokens[-1, 0, 0].tolist() == [4 + 5, 2 + 5, 1 + 5, 3 + 5]
     assert kept.runs.max() > 1

@@ -20,8 +20,8 @@ from carsim.decisions.attention import CacheShape, Dense, TempCache
 from carsim.decisions.attention.temp_cache import Groups
 from carsim.decisions.trace import Trace, load_trace, save_trace
 from carsim.decisions.trace.file import check_trace
-from carsim.decoder.decode import decode, prefill
-from carsim.decoder.structures import Config, Policy, rotary_table
+from carsim.decoder.decode import decode_steps, prefill
+from carsim.decoder.structures import Config, DecoderPolicy, rotary_table
 from carsim.runs.pipeline import run as run_design
 from carsim.workload.geometry import Video
 
@@ -73,7 +73,7 @@ def make_video(n_frames: int = 6) -> Config:
 
 
 def decoded(policy: Any, rows: Any = slice(None), config: Config | None = None) -> Kept:
-    return run(config or make_video(), Policy((0.0, 0.0), attention=policy), rows)[2]
+    return run(config or make_video(), DecoderPolicy((0.0, 0.0), attention=policy), rows)[2]
 
 
 @every_search
@@ -83,7 +83,7 @@ def test_the_decoder_equals_the_naive_one(search: Any, theta: float) -> None:
     config, policy = make_video(), TempCache(theta=theta, search=search)
     prompt, embeddings = make_inputs(config)
     prompts = [x[valid] for x, valid in zip(prompt, MASK, strict=True)]
-    taken = Policy((0.0, 0.0), attention=policy)
+    taken = DecoderPolicy((0.0, 0.0), attention=policy)
     naive = oracle_decode(
         config,
         taken,
@@ -154,9 +154,9 @@ def test_frames_that_repeat_exactly_are_decoded_as_if_nothing_merged(
     repeated = np.tile(embeddings[:4], (5, 1, 1))
 
     def decode_under(attention: Any) -> tuple[Any, Any]:
-        policy = Policy((None, None), attention=attention)
+        policy = DecoderPolicy((None, None), attention=attention)
         state, _ = prefill(config, policy, weights, prompt, MASK)
-        return decode(config, policy, weights, state, repeated), state
+        return decode_steps(config, policy, weights, state, repeated), state
 
     dense, _ = decode_under(Dense())
     merged, state = decode_under(TempCache(theta=1 - 1e-12, search=search))
@@ -219,7 +219,7 @@ def test_groups_are_those_of_the_obvious_version(drawn: Any) -> None:
 
 def test_what_it_cannot_decode() -> None:
     with pytest.raises(InputError, match="'window3x3' needs square frames, got 3 tokens a frame"):
-        run(make_config(), Policy((0.0, 0.0), attention=TempCache(search="window3x3")))
+        run(make_config(), DecoderPolicy((0.0, 0.0), attention=TempCache(search="window3x3")))
     long = CacheShape(1, 1, 1, 2, 4, 4, 2**16, np.array([0]), 1e4, np.dtype(float))
     with pytest.raises(InputError, match="65,536 tokens are more than a count of 16 bits holds"):
         TempCache().begin(long)

@@ -32,7 +32,7 @@ from carsim.decisions.replay import (
 from carsim.decisions.trace import Trace, load_trace, save_trace
 from carsim.decisions.trace.meta import parse_meta
 from carsim.decoder.decode import decode_step, prefill
-from carsim.decoder.structures import LayerRecord, Policy
+from carsim.decoder.structures import DecoderPolicy, LayerRecord
 from carsim.machine.phases import FIDELITIES
 from carsim.runs.pipeline import run as simulate
 
@@ -57,17 +57,17 @@ def middle_tau(rule: ReplayRule) -> float:
     """The median of the scores of dense decoding, so that some replay."""
     if isinstance(rule, Periodic):
         return 0.5  # between its two scores
-    return float(np.nanmedian(decode(make_config(), Policy((INF, INF), rule))[2].tas))
+    return float(np.nanmedian(decode(make_config(), DecoderPolicy((INF, INF), rule))[2].tas))
 
 
-def with_tau(rule: ReplayRule, tau: float | None = None) -> Policy:
+def with_tau(rule: ReplayRule, tau: float | None = None) -> DecoderPolicy:
     tau = middle_tau(rule) if tau is None else tau
-    return Policy((tau, tau), rule)
+    return DecoderPolicy((tau, tau), rule)
 
 
 @every_rule
 def test_without_a_threshold_decoding_is_dense_to_the_bit(rule: ReplayRule) -> None:
-    dense, _, _ = decode(make_config(), Policy((None, None)))
+    dense, _, _ = decode(make_config(), DecoderPolicy((None, None)))
     looked_at, _, kept = decode(make_config(), with_tau(rule, INF))
     assert dense.tobytes() == looked_at.tobytes()
     assert np.isfinite(kept.tas[3:]).all()
@@ -274,7 +274,7 @@ def test_a_gain_scales_what_is_held_at_each_replay(gain: Any) -> None:
     rule, outs = Tas(gain=gain), {}
     config = make_config()
     weights, (prompt, embeddings) = make_weights(config), make_inputs(config)
-    policy = Policy((-INF, -INF), rule)
+    policy = DecoderPolicy((-INF, -INF), rule)
     state, _ = prefill(config, policy, weights, prompt, MASK)
     for x in embeddings:
         decode_step(

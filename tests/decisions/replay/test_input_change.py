@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from carsim.decisions.replay import DecoderShape, InputChange, MachineShape, RuleWork, Seen
-from carsim.decoder.decode import decode, prefill
-from carsim.decoder.structures import LayerRecord, Policy
+from carsim.decoder.decode import decode_steps, prefill
+from carsim.decoder.structures import DecoderPolicy, LayerRecord
 
 VILA_U = MachineShape(32, 32, 128, 4096, Fraction(16))
 RULES = [
@@ -100,7 +100,7 @@ def test_rounding_errs_by_half_a_step_at_most(u: Any, bits: int) -> None:
 
 def repeating(tau: float, rule: InputChange, attends: bool) -> tuple[Kept, dict[Any, Any]]:
     """Decode frames that are all fed the same; the MLP's inputs by step and layer."""
-    config, policy = make_config(), Policy((tau, tau), rule)
+    config, policy = make_config(), DecoderPolicy((tau, tau), rule)
     prompt, embeddings = make_inputs(config)
     embeddings = np.tile(embeddings[:3], (3, 1, 1))
     weights, kept, inputs = make_weights(config), Kept(config), {}
@@ -112,7 +112,7 @@ def repeating(tau: float, rule: InputChange, attends: bool) -> tuple[Kept, dict[
         kept(seen)
         inputs[seen.step, seen.layer] = seen.seen.mlp_input.copy()
 
-    decode(config, policy, weights, state, embeddings, record)
+    decode_steps(config, policy, weights, state, embeddings, record)
     return kept, inputs
 
 
