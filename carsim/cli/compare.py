@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from carsim.base.errors import InputError
-from carsim.cli.options import DESIGNS, TRACES
+from carsim.cli.options import DESIGNS, JSON, TRACES
 from carsim.cli.stated import stated_of, stated_options
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     "--set-b", "set_b", metavar="PATH=VALUE", multiple=True, help="Change B, if it is a design."
 )
 @click.option("--allow-misfit", is_flag=True, help="Simulate designs that do not fit.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document, and nothing else.")
+@JSON
 def compare(
     a: str,
     b: str,

@@ -7,18 +7,26 @@ from typing import Literal
 import click
 
 from carsim.base.errors import InputError
-from carsim.cli.options import DESIGNS, overriding, presets
+from carsim.cli import LazyGroup
+from carsim.cli.options import DESIGNS, JSON, overriding, presets
 
 
-@click.group()
+@click.group(
+    cls=LazyGroup,
+    lazy={
+        "metrics": "List every metric with its unit, meaning and formula.",
+        "dram": "Show what a DRAM sustains, and the table of standards.",
+        "array": "Show what one matrix product takes on one array, and what limits it.",
+    },
+)
 def config() -> None:
-    """Show resolved designs and the schema of the YAML."""
+    """Show designs, what their memories and arrays sustain, metrics, and schemas of files."""
 
 
 @config.command(short_help="Print a design as it is resolved.")
 @click.argument("design", shell_complete=DESIGNS)
 @overriding()
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of YAML.")
+@JSON
 def show(design: str, overrides: tuple[str, ...], as_json: bool) -> None:
     """Print DESIGN with presets, defaults and changes written out; it loads as the same design."""
     from carsim.design import load_design
@@ -122,7 +130,7 @@ def new(
 
 @config.command(name="list")
 @click.option("--presets", is_flag=True, help="List presets of boards, models, energies.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+@JSON
 def list_designs(presets: bool, as_json: bool) -> None:
     """List the designs that ship with carsim."""
     from carsim.base.text import Table

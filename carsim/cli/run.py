@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from carsim.base.errors import InputError
-from carsim.cli.options import DESIGNS, FIGURES, TRACES, overriding
+from carsim.cli.options import DESIGNS, FIGURES, JSON, TRACES, overriding
 from carsim.cli.stated import stated_of, stated_options
 
 
@@ -45,7 +45,7 @@ from carsim.cli.stated import stated_of, stated_options
     help="Share bandwidth between flows, or request every tile: finer, and some 25 times slower.",
 )
 @click.option("--allow-misfit", is_flag=True, help="Go on with a design that does not fit.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document, and nothing else.")
+@JSON
 @click.option("--out", metavar="DIR", help="Also write summary, tables, layer-steps and figures.")
 @FIGURES
 @click.option("--overwrite", is_flag=True, help="Replace DIR if an earlier run made it.")

@@ -7,7 +7,8 @@ import click
 
 from carsim.base.environment import library
 from carsim.base.errors import InputError
-from carsim.cli.sweep import FAILED, JSON, OUT, STUDY, WORKERS, document, summary, sweep_progress
+from carsim.cli.options import JSON
+from carsim.cli.sweep import FAILED, OUT, STUDY, WORKERS, document, summary, sweep_progress
 
 
 @click.command()
@@ -55,13 +56,13 @@ def search(
 
     The study's axes span the space, its objectives say what is wanted; what does not fit its board
     or breaks a constraint is no answer. Interrupt it as you like: the same command goes on where
-    it was. DIR holds what a sweep's would; 'carsim pareto DIR' shows the front again, and
+    it was. DIR holds what a sweep's would; 'carsim report DIR --front' shows the front again, and
     'optuna-dashboard sqlite:///DIR/optuna.sqlite' the search itself.
     """
     library("optuna", "search")
 
     from carsim.cli.console import say, show_json
-    from carsim.cli.pareto import print_front, records
+    from carsim.cli.front import print_front, records
     from carsim.explore.frame import export, frame_of
     from carsim.explore.pareto import pareto
     from carsim.explore.search import hunt

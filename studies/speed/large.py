@@ -108,7 +108,7 @@ def main() -> None:
         found["sweep"] = [run(command, out, int(share * points), how) for share, how in ENDS]
         found["store_mb"] = (out / "store.sqlite").stat().st_size / 1e6
         uses = {
-            "front": ["pareto", out],
+            "front": ["report", out, "--front"],
             "page": ["report", out],
             "export": ["sweep", study, "--out", out, "--export"],
             "nothing left to do": ["sweep", study, "--out", out],

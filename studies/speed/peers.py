@@ -156,7 +156,8 @@ ASKED = {
         "a layer: carsim, two products",
         LAYER,
         "carsim",
-        "solves the two distinct products by closed form, as carsim array --peer zigzag does",
+        "solves the two distinct products by closed form, as carsim config array --peer zigzag "
+        "does",
         "cycles of matrix products, one memory; no attention, no energy",
     ),
     "carsim_layer_1": Asked(

@@ -90,7 +90,7 @@ def test_a_sweep_and_its_front_do(call, own, tmp_path):
     out = tmp_path / "swept"
     status, _, err = call("sweep", study, "--out", out, "--workers", "0")
     assert (status, err) == (0, "")
-    _, printed, _ = call("pareto", out)
+    _, printed, _ = call("report", out, "--front")
     assert f"Decisions are {LABEL} in 2 of 4 points." in printed
     assert call("report", out)[0] == 0
     (page,) = out.glob("*.html")

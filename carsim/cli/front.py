@@ -1,4 +1,4 @@
-"""``carsim pareto``: the Pareto front of what a sweep or a search has stored."""
+"""``carsim report --front``: the Pareto front of what a sweep or a search has stored."""
 
 import json
 import textwrap
@@ -6,11 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
-from carsim.cli.options import FIGURES
+from carsim.base.errors import InputError
 from carsim.cli.plain_table import GAP
-from carsim.cli.sweep import JSON
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -18,64 +15,29 @@ if TYPE_CHECKING:
 MOST_ROWS = 40
 """Longer fronts are shown evenly thinned out; JSON and CSV hold all of them."""
 
-FILE = "pareto.csv ('carsim pareto --out')"
+FILE = "pareto.csv ('carsim report --front --out')"
 
 BROKEN = 12
 """Characters of a line to which names of columns are broken where room is short."""
 
 
-@click.command()
-@click.argument("folder", metavar="DIR")
-@click.option(
-    "--objective",
-    "objectives",
-    metavar="NAME[:min|max]",
-    multiple=True,
-    help="A metric, say latency_s; may be repeated. The study's if left out.",
-)
-@click.option(
-    "--constraint",
-    "constraints",
-    metavar="CONDITION",
-    multiple=True,
-    help="What points have to meet beside the study's constraints, say 'dsp <= 2000'.",
-)
-@click.option(
-    "--out",
-    metavar="FOLDER",
-    help="Also write pareto.csv there and, for two objectives and more, a figure.",
-)
-@FIGURES
-@JSON
-def pareto(
+def show_front(
     folder: str,
-    objectives: tuple[str, ...],
-    constraints: tuple[str, ...],
+    objectives: Sequence[str],
+    constraints: Sequence[str],
     out: str | None,
     figures: str | None,
     as_json: bool,
 ) -> None:
-    """Show which points of DIR no other point beats in everything.
-
-    The knee is the point on the front that is nearest to the best of every objective, each scaled
-    from the best to the worst of the front. Points that do not fit or were refused do not count; of
-    points that are alike in every metric, as one core is under all mappings, the first is shown.
-    Nothing is written without --out.
-    """
-    from importlib.metadata import version
-
-    from carsim.base.errors import InputError
-    from carsim.base.files import make_folder, write_whole
+    """Print the front of what a folder stores, and write it where that is asked for."""
     from carsim.cli.console import say, show_json
     from carsim.explore.code import code_sha256
     from carsim.explore.frame import frame_of
-    from carsim.explore.pareto import feasible, parse_objectives
-    from carsim.explore.pareto import pareto as front_of
+    from carsim.explore.pareto import feasible, pareto, parse_objectives
     from carsim.explore.store import open_store
-    from carsim.metrics.columns import csv_text
 
     if figures and out is None:
-        raise InputError("--figures", "has nowhere to write", "add --out FOLDER")
+        raise InputError("`figures`", "has nowhere to write", "add `out`")
     with open_store(folder) as store:
         meta, frame = store.meta(), frame_of(store)
     wanted = parse_objectives(objectives) if objectives else json.loads(meta["objectives"])
@@ -83,21 +45,11 @@ def pareto(
         cure = "add --objective NAME, say latency_s, once for each"
         raise InputError(folder, "the study names no objectives", cure)
     conditions = [*json.loads(meta["constraints"]), *constraints]
-    front = front_of(frame, wanted, conditions)
+    front = pareto(frame, wanted, conditions)
     files = []
     if out is not None:
-        make_folder(Path(out))
-        files.append("pareto.csv")
-        table = csv_text(front)
-        write_whole(Path(out) / "pareto.csv", lambda path: path.write_text(table, "utf-8"))
-    if out is not None and len(wanted) > 1:
-        from carsim.report.figures.draw import save
-        from carsim.report.figures.pareto import pareto_plot
-
-        plot = pareto_plot(meta["name"], feasible(frame, conditions), front, wanted)
-        name, file_format = f"pareto.{figures or 'png'}", figures or "png"
-        write_whole(Path(out) / name, lambda path: save(plot, path, file_format))
-        files.append(name)
+        counted = feasible(frame, conditions)
+        files = _written(Path(out), meta["name"], counted, front, wanted, figures or "png")
     same_code = meta.get("code") == code_sha256()
     if as_json:
         document = {
@@ -113,12 +65,45 @@ def pareto(
         show_json(document)
         return
     print_front(meta["name"], frame, front, json.loads(meta["axes"]), wanted)
-    if meta["version"] != (own := version("carsim")):
-        say(f"The points were evaluated by carsim {meta['version']}; this is {own}.")
+    _warn(meta["version"], same_code)
+    if files:
+        say(f"Written to {out}: {', '.join(files)}")
+
+
+def _written(
+    folder: Path,
+    name: str,
+    points: "pd.DataFrame",
+    front: "pd.DataFrame",
+    objectives: Mapping[str, str],
+    file_format: str,
+) -> list[str]:
+    """Write the front as CSV and, for two objectives and more, as a figure; names of the files."""
+    from carsim.base.files import make_folder, write_whole
+    from carsim.metrics.columns import csv_text
+    from carsim.report.figures.draw import save
+    from carsim.report.figures.pareto import pareto_plot
+
+    make_folder(folder)
+    table = csv_text(front)
+    write_whole(folder / "pareto.csv", lambda path: path.write_text(table, "utf-8"))
+    if len(objectives) < 2:
+        return ["pareto.csv"]
+    plot, figure = pareto_plot(name, points, front, objectives), f"pareto.{file_format}"
+    write_whole(folder / figure, lambda path: save(plot, path, file_format))
+    return ["pareto.csv", figure]
+
+
+def _warn(version: str, same_code: bool) -> None:
+    """Say which other code has evaluated the points, if other code has."""
+    from importlib.metadata import version as version_of
+
+    from carsim.cli.console import say
+
+    if version != (own := version_of("carsim")):
+        say(f"The points were evaluated by carsim {version}; this is {own}.")
     elif not same_code:
         say(f"The points were evaluated by other code of carsim {own}.")
-    if out is not None:
-        say(f"Written to {out}: {', '.join(files)}")
 
 
 def records(frame: "pd.DataFrame") -> Any:
