@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from carsim import environment
+from carsim.base import environment
 from carsim.base.environment import LIBRARIES, install_command, library
 from carsim.base.errors import InputError
 

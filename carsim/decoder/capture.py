@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from carsim.base.environment import library
 from carsim.base.errors import InputError
+from carsim.base.files import reason
 from carsim.decisions.trace import Trace, TraceMeta
 from carsim.decisions.trace.meta import Quality
 from carsim.decisions.trace.precision import Precision
@@ -115,8 +116,11 @@ def check_needs(recipe: Recipe, folder: Path) -> None:
     """
     names = (recipe.codebook, recipe.scenes, recipe.weights if recipe.weights != "random" else None)
     for path in (folder / name for name in names if name is not None):
-        if not path.exists():
-            raise InputError(str(path), "there is no such file", f"check recipe {recipe.name}")
+        try:
+            path.stat()
+        except OSError as error:
+            problem = f"cannot be read: {reason(error)}"
+            raise InputError(str(path), problem, f"check recipe {recipe.name}") from None
     if recipe.quality is not None:
         library("skimage.metrics", f"quality of recipe {recipe.name}")
     for clip in recipe.clips:

@@ -131,9 +131,8 @@ def decode_step(
 
         # Decision: which rows replay, by their score under the rule
         normed = rms_norm(x, weights.ln_mlp[layer], config.rms_eps)  # [B, d]
-        seen = Seen(
-            q, q_rotated, partial(_cached, keys), normed, tokens_per_frame=config.tokens_per_frame
-        )
+        frame, cached = step // config.tokens_per_frame, partial(_cached, keys)
+        seen = Seen(q, q_rotated, cached, normed, config.tokens_per_frame, frame)
         replay, tas = np.zeros(batch, bool), None
         if decisions.scores(layer, step, config.tokens_per_frame):
             tas = policy.rule.score(state.rule, layer, place, seen)  # [B]

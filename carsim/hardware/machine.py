@@ -28,6 +28,9 @@ KvLayout = Literal["separate", "interleaved"]
 Mapping = Annotated[str, OneOf(MAPPINGS)]
 Cores = Annotated[int, Field(gt=0, le=1024)]
 
+MOST_TILES = 1 << 16
+"""Tiles of a buffer: each is followed by itself, so that more take minutes and gigabytes."""
+
 
 class Array(Section):
     """The multiply-accumulate array of one core; :mod:`carsim.machine.array` says what it takes."""
@@ -168,6 +171,15 @@ class Machine(GrownSection):
                     f"{wanted} are more than the {there} of the array",
                     f"give at most {there}",
                 )
+        return self
+
+    @model_validator(mode="after")
+    def _tiles_can_be_followed(self) -> "Machine":
+        for field in ("weight_buffer_kib", "kv_buffer_kib"):
+            tiles = getattr(self, field) // self.tile_kib
+            if tiles > MOST_TILES:
+                problem = f"holds {tiles:,} tiles of {self.tile_kib} KiB, {MOST_TILES:,} at most"
+                raise FieldError(field, problem, "enlarge 'tile_kib' or shrink the buffer")
         return self
 
     @property

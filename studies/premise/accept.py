@@ -25,7 +25,6 @@ import pandas as pd
 from carsim.decoder.model import Model, load_model
 from studies.decisions.content import CLIPS
 from studies.decisions.record import Archive
-from studies.premise.recipes import RECIPES
 from studies.premise.worth import measure
 
 LEAST_WORTH, LEAST_COSINE, LEAST_DISTANCE = 0.5, 0.4, 0.5
@@ -73,6 +72,8 @@ def apart(model: Model) -> float:
 
 def main() -> int:
     """Measure held-out scenes, unless that was done, and judge."""
+    from studies.premise.recipes import named  # which needs PyTorch
+
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path, help="of studies.premise.train")
     parser.add_argument("name", help="of a recipe")
@@ -88,7 +89,7 @@ def main() -> int:
         figures = measure(Archive(model, own / "held_out", workers=1), CLIPS)
         pd.DataFrame([figures]).to_csv(path, index=False)
     held_out = pd.read_csv(path).iloc[0].to_dict()
-    recipe = next(each for each in RECIPES if each.name == options.name)
+    recipe = named(options.name)
     found = failures(curve, held_out, apart(model), plain=recipe.plan.plain)
     for line in found or ["all conditions hold"]:
         print(f"{options.name}: {line}")

@@ -1,17 +1,27 @@
 """Train the recipes one after the other, and measure each at its checkpoints.
 
     python -m studies.premise.train runs/premise --scenes runs/scenes
+    python -m studies.premise.train runs/premise --only NAME --device cuda --no-measure
 
-Needs the extra ``carsim[train]``, and the walks of :mod:`studies.twin.scenes`. Stop it at any time;
-the same command goes on where it stopped. Rows of figures, on tuning scenes only, go to
-``checkpoints.csv`` in the folder; the model of each checkpoint stays beside it.
+Needs the extra ``carsim[train]``. The first command encodes the walks of
+:mod:`studies.twin.scenes` into ``codes.npz`` in the folder, which is all that later ones need of
+them. Stop it at any time; the same command goes on where it stopped. Figures, on tuning scenes
+only, go to ``checkpoints.csv`` in the folder; the model of each checkpoint stays beside it, and
+those that were trained with ``--no-measure`` are measured by the next command without it
+(``--minutes 0`` trains nothing).
 """
 
 import argparse
 import csv
 import shutil
+import sys
 import time
-from dataclasses import asdict
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, fields
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -22,55 +32,103 @@ from numpy.typing import NDArray
 from carsim.decoder.content import load_codebook
 from carsim.decoder.model import load_model, save_model
 from studies.decisions.record import Archive
-from studies.premise.recipes import RECIPES, Recipe
+from studies.premise.recipes import RECIPES, Recipe, named
 from studies.premise.worth import measure
+from studies.twin.data import Batch, draw_batch
 from studies.twin.network import to_model
 from studies.twin.scenes import TRAINING, file_of
 from studies.twin.train import CODEBOOK, Training, cut_log
 
-TABLE = "checkpoints.csv"
+TABLE, CHECKPOINT = "checkpoints.csv", "checkpoint.pt"
+_SAVE_S = 180
 
 
-def train(recipe: Recipe, folder: Path, walks: list[Any], products: torch.dtype) -> None:
-    """Train one recipe to its end, measuring as it goes."""
-    own = folder / recipe.name
-    own.mkdir(parents=True, exist_ok=True)
-    checkpoint = own / "checkpoint.pt"
-    training = Training(recipe.plan, walks, load_codebook(CODEBOOK), products, "cpu")
-    if checkpoint.exists():
-        training.load(checkpoint)
+def train(
+    recipe: Recipe,
+    own: Path,
+    training: Training,
+    until: float,
+    batches: Iterator[Batch] | None,
+    check: Callable[[], None],
+) -> None:
+    """Train one recipe to its end, or until a time, and keep its models.
+
+    Args:
+        recipe: The recipe.
+        own: Its folder.
+        training: At the step from which it goes on.
+        until: Time of :func:`time.monotonic` at which it stops.
+        batches: Drawn ahead; None draws them here.
+        check: Called where a model was kept.
+    """
     cut_log(own / "log.csv", training.step)
-    loss, since = 0.0, 0
-    while training.step < recipe.n_steps:
-        logged = training.advance()
+    checkpoint, loss, since = own / CHECKPOINT, 0.0, 0
+    begun, saved = training.step, time.monotonic()
+    while training.step < recipe.n_steps and time.monotonic() < until:
+        logged = training.advance(next(batches) if batches else None)
         loss, since = loss + logged["loss"], since + 1
         if training.step % 20 == 0:
             with (own / "log.csv").open("a") as file:
                 stamp = time.strftime("%H:%M:%S", time.gmtime())
                 csv.writer(file).writerow([training.step, f"{loss / since:.4f}", stamp])
             loss, since = 0.0, 0
-        if training.step % recipe.check_every == 0 or training.step == recipe.n_steps:
+        if training.step in recipe.checks or training.step == recipe.n_steps:
             training.save(checkpoint)
             save_model(_model_at(own, training.step), to_model(training.twin), overwrite=True)
-        elif training.step % 50 == 0:
+            check()
+        elif time.monotonic() - saved > _SAVE_S:
             training.save(checkpoint)
-        if _model_at(own, training.step).exists():
-            _measure(recipe, folder, training.step)
+            saved = time.monotonic()
+    if training.step > begun:
+        training.save(checkpoint)
 
 
-def cached_walks(scenes: Path, folder: Path) -> list[NDArray[np.int16]]:
+def load_codes(folder: Path, scenes: Path | None) -> list[NDArray[np.int16]]:
     """Codes of the training walks, int16[T, 256] each; encoded once, then read."""
-    codebook, walks = load_codebook(CODEBOOK), []
-    for level in TRAINING:
-        path = folder / "codes" / f"{level[1]}.npy"
-        if not path.exists():
-            path.parent.mkdir(parents=True, exist_ok=True)
+    path = folder / "codes.npz"
+    if not path.exists():
+        if scenes is None:
+            sys.exit(f"{path}: is missing; give --scenes, the folder of studies.twin.scenes")
+        codebook, found = load_codebook(CODEBOOK), {}
+        for level in TRAINING:
             pixels = np.load(file_of(scenes, level))  # uint8[walks, T, 64, 64, 3]
             flat = pixels.reshape(-1, 4, *pixels.shape[2:])  # few frames at a time stay in cache
             codes = np.concatenate([codebook.encode(each) for each in flat])
-            np.save(path, codes.astype(np.int16).reshape(*pixels.shape[:2], -1))
-        walks += list(np.load(path))
-    return walks
+            found[level[1]] = codes.astype(np.int16).reshape(*pixels.shape[:2], -1)
+        np.savez_compressed(path, **found)
+    with np.load(path) as stored:
+        return [walk for level in TRAINING for walk in stored[level[1]]]
+
+
+class Drawers:
+    """Processes that draw batches ahead of training, in their order."""
+
+    def __init__(self, folder: Path, workers: int) -> None:
+        self._pool = ProcessPoolExecutor(workers, get_context("spawn"), _ready, (folder,))
+        self._ahead = 4 * workers
+
+    def batches(self, recipe: Recipe, step: int) -> Iterator[Batch]:
+        """The batches of a recipe from a step on."""
+        due = deque(self._pool.submit(_draw, recipe.name, step + i) for i in range(self._ahead))
+        for last in range(step + self._ahead, recipe.n_steps + self._ahead):
+            arrays = due.popleft().result()
+            due.append(self._pool.submit(_draw, recipe.name, min(last, recipe.n_steps - 1)))
+            yield Batch(*(torch.from_numpy(each) for each in arrays))
+
+
+_walks: list[NDArray[np.int16]]
+
+
+def _ready(folder: Path) -> None:
+    global _walks
+    torch.set_num_threads(1)
+    _walks = load_codes(folder, None)
+
+
+def _draw(name: str, step: int) -> tuple[NDArray[Any], ...]:
+    plan, codebook = named(name).plan, load_codebook(CODEBOOK)
+    batch = draw_batch(plan.stage(step), _walks, codebook, plan.seed, step, plan.photo_share)
+    return tuple(getattr(batch, each.name).numpy() for each in fields(batch))
 
 
 def _model_at(own: Path, step: int) -> Path:
@@ -98,19 +156,41 @@ def _measure(recipe: Recipe, folder: Path, step: int) -> None:
 
 
 def main() -> None:
-    """Train what is not finished yet."""
+    """Train what is not finished yet, and measure what has not been measured."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--scenes", type=Path, required=True, help="folder of studies.twin.scenes")
-    parser.add_argument("--only", nargs="+", help="names of recipes")
+    parser.add_argument("--scenes", type=Path, help="folder of studies.twin.scenes")
+    parser.add_argument("--only", nargs="+", default=[RECIPES[0].name], help="names of recipes")
     parser.add_argument("--products", choices=["float32", "bfloat16"], default="bfloat16")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--workers", type=int, default=0, help="processes that draw batches ahead")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="stop after so many")
+    parser.add_argument("--no-measure", action="store_true")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    walks = cached_walks(options.scenes, options.folder)
-    for recipe in RECIPES:
-        if not options.only or recipe.name in options.only:
-            print(recipe.name, asdict(recipe.shape), flush=True)
-            train(recipe, options.folder, walks, getattr(torch, options.products))
+    options.folder.mkdir(parents=True, exist_ok=True)
+    walks, codebook = load_codes(options.folder, options.scenes), load_codebook(CODEBOOK)
+    drawers = Drawers(options.folder, options.workers) if options.workers else None
+    until = time.monotonic() + 60 * options.minutes
+    for recipe in map(named, options.only):
+        print(recipe.name, asdict(recipe.shape), flush=True)
+        kind = getattr(torch, options.products)
+        training = Training(recipe.plan, walks, codebook, kind, options.device)
+        own = options.folder / recipe.name
+        own.mkdir(parents=True, exist_ok=True)
+        if (own / CHECKPOINT).exists():
+            training.load(own / CHECKPOINT)
+        check = partial(measure_all, recipe, options.folder, unless=options.no_measure)
+        batches = drawers.batches(recipe, training.step) if drawers else None
+        train(recipe, own, training, until, batches, check)
+        check()
+
+
+def measure_all(recipe: Recipe, folder: Path, *, unless: bool = False) -> None:
+    """Measure the models that are there and have no row, unless told not to."""
+    for step in (*recipe.checks, recipe.n_steps):
+        if not unless and _model_at(folder / recipe.name, step).exists():
+            _measure(recipe, folder, step)
 
 
 if __name__ == "__main__":

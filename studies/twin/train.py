@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from carsim.decoder.content import Codebook, load_codebook
-from studies.twin.data import Batch, Stage, draw_batch
+from studies.twin.data import PHOTO_SHARE, Batch, Stage, draw_batch
 from studies.twin.network import Shape, Twin, initialise
 from studies.twin.optimiser import Muon
 from studies.twin.scenes import TRAINING, load_walks
@@ -50,6 +50,8 @@ class Plan:
         shape: Sizes of the network.
         curriculum: Stages.
         plain: Whether it starts at random, with nothing put in by hand.
+        photo_share: Of clips that are photographs in motion; drawing them takes most of a batch's
+            time.
     """
 
     n_steps: int
@@ -62,6 +64,7 @@ class Plan:
     shape: Shape = field(default_factory=Shape)
     curriculum: tuple[Stage, ...] = CURRICULUM
     plain: bool = False
+    photo_share: float = PHOTO_SHARE
 
     def stage(self, step: int) -> Stage:
         """The stage that a step is in."""
@@ -105,11 +108,21 @@ class Training:
             torch.optim.AdamW(tables, plan.lr, betas=(0.9, 0.98), weight_decay=0.0),
         ]
 
-    def advance(self) -> dict[str, float]:
-        """One step; returns what is logged of it."""
+    def batch(self, step: int) -> Batch:
+        """The batch of a step; it depends on nothing else."""
+        plan, walks = self.plan, self._walks
+        return draw_batch(
+            plan.stage(step), walks, self._codebook, plan.seed, step, plan.photo_share
+        )
+
+    def advance(self, batch: Batch | None = None) -> dict[str, float]:
+        """One step; returns what is logged of it.
+
+        Args:
+            batch: Of the step, if it was drawn before.
+        """
         plan = self.plan
-        stage = plan.stage(self.step)
-        batch = draw_batch(stage, self._walks, self._codebook, plan.seed, self.step)
+        batch = batch or self.batch(self.step)
         batch = Batch(*(getattr(batch, each.name).to(self._device) for each in fields(batch)))
         losses = token_losses(self.twin, batch)
         (losses * batch.weights).sum().div(batch.weights.sum()).backward()

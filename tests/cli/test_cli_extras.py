@@ -101,7 +101,8 @@ def test_no_recipe_is_decoded_if_the_next_lacks_a_file(call, monkeypatch, tmp_pa
     monkeypatch.setattr(capture, "prepare", never)
     recipe = tmp_path / "mine.yaml"
     recipe.write_text(yaml.safe_dump(RECIPE | {"weights": "gone.safetensors"}), encoding="utf-8")
-    line = f"carsim: {tmp_path / 'gone.safetensors'}: there is no such file; check recipe mine\n"
+    problem = "cannot be read: No such file or directory; check recipe mine"
+    line = f"carsim: {tmp_path / 'gone.safetensors'}: {problem}\n"
     assert call("capture", recipe) == (2, "", line)
 
 

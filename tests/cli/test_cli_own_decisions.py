@@ -18,7 +18,7 @@ from carsim.metrics.columns import COLUMNS
 from carsim.report.figures import run_plots
 from carsim.report.stored import read_run
 from carsim.studio.point import point_of
-from carsim.studio.state import State
+from carsim.studio.state import TabState
 
 LABEL = "=every second token <b>"
 
@@ -114,7 +114,7 @@ def test_a_list_a_comparison_speculation_and_the_studio_do(call, own):
     more = ["--proposed", "4", "--acceptance", "0.5", "--allow-misfit", "--json"]
     _, printed, _ = call("speculate", own[0], "--trace", own[1], *more)
     assert json.loads(printed)["policy"] == f"{LABEL} + DRS"
-    found = point_of(State(own[0], trace=own[1])).run
+    found = point_of(TabState(own[0], trace=own[1])).run
     assert found.own.policy == f"{LABEL} + DRS"
 
 

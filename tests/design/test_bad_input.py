@@ -68,6 +68,12 @@ def test_a_truth_value_is_true_or_false(value: str, tmp_path: Path) -> None:
     ("old", "new", "place", "words"),
     [
         ("cores: 2", "coers: 2", "machine.coers", "unknown key 'coers'; did you mean 'cores'? "),
+        (
+            "weight_buffer_kib: 256",
+            "weight_buffer_kib: 4194368",
+            "machine.weight_buffer_kib",
+            "holds 65,537 tiles of 64 KiB, 65,536 at most; enlarge 'tile_kib' or shrink the buffer",
+        ),
         ("cores: 2", "cores: 2\n  zzz: 2", "machine.zzz", "'zzz'; known here: activation_buffer"),
         ("cores: 2", 'cores: 2\n  "a\\nb": 2', "machine.'a\\nb'", "unknown key 'a\\nb'"),
         ("policy: {batch: 2}", "polcy: {batch: 2}", "polcy", "did you mean 'policy'? "),

@@ -18,7 +18,7 @@ from carsim.decisions.attention import (
     Streaming,
     TempCache,
 )
-from carsim.decisions.replay import InputChange, ReplayRule, Tas
+from carsim.decisions.replay import InputChange, Periodic, ReplayRule, Tas
 from carsim.decisions.trace import Geometry
 from carsim.decoder.content import Codebook
 from carsim.decoder.group import Decoded, Decoding, Group, decode_group
@@ -116,7 +116,9 @@ ATTENTIONS = [
     seed=st.integers(0, 99),
     most=st.integers(1, 6),
     attention=st.sampled_from(ATTENTIONS),
-    rule=st.sampled_from([Tas(form="paper"), Tas(offset=1), InputChange(bits=4)]),
+    rule=st.sampled_from(
+        [Tas(form="paper", gain=0.5), Tas(offset=1), InputChange(bits=4), Periodic(gain=0.5)]
+    ),
     scope=st.sampled_from(["row", "pair"]),
     tau=st.sampled_from([(-0.2, 0.1), (None, -np.inf), (np.inf, 0.0)]),
     given_steps=st.integers(0, 9),

@@ -59,6 +59,7 @@ class Seen:
         key: The cached rotated key, [B, KV, hd], of so many tokens ago; 0 is the newest.
         mlp_input: Input of the MLP, the normed residual stream after attention, [B, d].
         tokens_per_frame: N.
+        frame: Number of the frame that is decoded.
     """
 
     q: Array
@@ -66,6 +67,7 @@ class Seen:
     key: Callable[[int], Array]
     mlp_input: Array
     tokens_per_frame: int
+    frame: int = 0
 
 
 @dataclass(frozen=True)

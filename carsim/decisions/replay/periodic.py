@@ -5,10 +5,9 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from carsim.decisions.attention.base import Array, Bools
+from carsim.decisions.attention.base import Array
 from carsim.decisions.replay.base import (
     NO_WORK,
-    DecoderShape,
     MachineShape,
     Point,
     ReplayRule,
@@ -34,19 +33,10 @@ class Periodic(ReplayRule):
         2, description="frames from one computation of a layer to its next"
     )
 
-    def begin(self, shape: DecoderShape) -> Array:
-        """Steps that each layer has done, [L]."""
-        return np.zeros(shape.n_layers, np.int64)
-
-    def score(self, state: Array, layer: int, place: int, seen: Seen) -> Array:
+    def score(self, state: None, layer: int, place: int, seen: Seen) -> Array:
         """1 for all rows in frames in which the layer replays, else 0, [B]."""
-        frame = state[layer] // seen.tokens_per_frame
-        replays = (layer + frame) % self.period != 0
-        return np.full(len(seen.mlp_input), replays, seen.mlp_input.dtype)
-
-    def computed(self, state: Array, layer: int, place: int, rows: Bools, seen: Seen) -> None:
-        """Count the step."""
-        state[layer] += 1
+        replays = (layer + seen.frame) % self.period != 0
+        return np.full(len(seen.q), replays, seen.q.dtype)
 
     def work(self, shape: MachineShape) -> RuleWork:
         """None: a counter of frames decides."""

@@ -123,7 +123,8 @@ class ReplayHooks:
         policy, replay = self._policy, np.zeros(self.replay.shape[2], bool)
         if policy.tau[layer] is None:
             return replay
-        seen, place = self._seen(layer, mlp_input), step % self._per_frame
+        frame, place = divmod(step, self._per_frame)
+        seen = self._seen(layer, frame, mlp_input)
         if policy.replay.scores(layer, step, self._per_frame):
             score = policy.rule.score(self._state, layer, place, seen)
             self.tas[step, layer] = score
@@ -131,7 +132,7 @@ class ReplayHooks:
         policy.rule.computed(self._state, layer, place, ~replay, seen)
         return replay
 
-    def _seen(self, layer: int, mlp_input: "Tensor") -> Seen:
+    def _seen(self, layer: int, frame: int, mlp_input: "Tensor") -> Seen:
         """The layer as a rule may look at it, in single precision at least."""
         torch = library("torch", "--hf")
         shape, rows = self._model.geometry, len(mlp_input)
@@ -152,4 +153,5 @@ class ReplayHooks:
             key=lambda ago: numbers(keys[:, :, -1 - ago]),
             mlp_input=numbers(mlp_input),
             tokens_per_frame=self._per_frame,
+            frame=frame,
         )
