@@ -45,8 +45,8 @@ class InputError(CarsimError):
                 overrides are known by their paths alone.
 
         >>> error = InputError("`overrides` machine.cores", "got 0", "or set `fidelity`")
-        >>> str(error.named()), str(error.named({"overrides": "--set"}))
-        ('machine.cores: got 0; or set fidelity', '--set machine.cores: got 0; or set fidelity')
+        >>> str(error.named()), str(error.named({"overrides": "change"}))
+        ('machine.cores: got 0; or set fidelity', 'change machine.cores: got 0; or set fidelity')
         """
         known = {"overrides": "", **(names or {})}
         texts = (

@@ -79,7 +79,9 @@ def schema(kind: str) -> None:
 )
 @click.option("--tokens-per-s", type=click.FloatRange(min=0, min_open=True), help="Rate to reach.")
 @click.option("--batch", type=click.IntRange(1, 256), default=1, show_default=True)
-@click.option("--context", default="1:512", show_default=True, help="Tokens: N or FIRST:LAST.")
+@click.option(
+    "--context", "contexts", default="1:512", show_default=True, help="Tokens: N or FIRST:LAST."
+)
 @click.option(
     "--bits", type=click.Choice(["4", "8", "16"]), help="Bits of a weight [default: any]."
 )
@@ -90,7 +92,7 @@ def new(
     goal: Literal["fastest", "least-energy"],
     tokens_per_s: float | None,
     batch: int,
-    context: str,
+    contexts: str,
     bits: str | None,
     out: str | None,
 ) -> None:
@@ -115,7 +117,7 @@ def new(
         goal,
         tokens_per_s or 0.0,
         batch,
-        parse_context(context),
+        parse_context(contexts),
         None if bits is None else int(bits),
     )
     with progress("trying designs"):

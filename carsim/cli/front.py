@@ -1,24 +1,17 @@
 """``carsim report --front``: the Pareto front of what a sweep or a search has stored."""
 
 import json
-import textwrap
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from carsim.base.errors import InputError
-from carsim.cli.plain_table import GAP
 
 if TYPE_CHECKING:
     import pandas as pd
 
 MOST_ROWS = 40
 """Longer fronts are shown evenly thinned out; JSON and CSV hold all of them."""
-
-FILE = "pareto.csv ('carsim report --front --out')"
-
-BROKEN = 12
-"""Characters of a line to which names of columns are broken where room is short."""
 
 
 def show_front(
@@ -118,7 +111,7 @@ def print_front(
     axes: Sequence[str],
     objectives: Collection[str],
 ) -> None:
-    """Print a front, its knee marked, with as many columns as there is room for; all into a pipe.
+    """Print a front, its knee marked.
 
     Args:
         name: Name of the study.
@@ -133,67 +126,28 @@ def print_front(
     from carsim.cli.console import output_console, show
     from carsim.explore.frame import origin_note
 
-    console = output_console()
-    shown = front
+    console, shown = output_console(), front
     if console.is_terminal and len(front) > MOST_ROWS:
         places = {round(i * (len(front) - 1) / (MOST_ROWS - 2)) for i in range(MOST_ROWS - 1)}
         shown = front[front["knee"] | front.index.isin(places)]
-    cells = {column: [_cell(cell) for cell in shown[column]] for column in (*axes, *objectives)}
-    room = console.width - len(" knee ")
-    titles = _titles(cells, axes, room)
-    kept: set[str] = set()
-    # Objectives come first, and then axes that vary.
-    for column in (*objectives, *sorted(axes, key=lambda axis: len(set(cells[axis])) == 1)):
-        width = GAP + max(map(len, (*titles[column].split(), *cells[column])))
-        if width <= room:
-            kept.add(column)
-            room -= width
-    columns = [column for column in cells if column in kept]
-    rows = zip(
-        ("knee" if is_knee else "" for is_knee in shown["knee"]),
-        *(cells[column] for column in columns),
-        strict=True,
-    )
+    columns = [*axes, *objectives]
+    short = [axis.rpartition(".")[2] for axis in axes]
+    headings = [*short, *objectives]
+    if len({*headings}) < len(columns):  # two axes have one name
+        headings = columns
+    knees = ["knee" if is_knee else "" for is_knee in shown["knee"]]
     table = Table(
-        ("", *(titles[column] for column in columns)),
-        tuple(rows),
-        strong=frozenset(place for place, is_knee in enumerate(shown["knee"]) if is_knee),
+        ("", *headings),
+        tuple(zip(knees, *([_cell(cell) for cell in shown[c]] for c in columns), strict=True)),
+        strong=frozenset(place for place, knee in enumerate(knees) if knee),
     )
     ok = int((frame["status"] == "ok").sum())
     verb = "is" if len(front) == 1 else "are"
     title = f"{name}: {len(front):,} of {count(ok, 'point')} that fit {verb} on the front"
-    notes = []
+    notes = [origin_note(frame)] if origin_note(frame) else []
     if len(shown) < len(front):
-        notes.append(f"{len(shown)} of {len(front):,} are shown; {FILE} holds all of them.")
-    if note := origin_note(frame):
-        notes.append(note)
-    if left_out := [column for column in cells if column not in kept]:
-        notes.append(f"Also in {FILE}: {', '.join(left_out)}.")
+        notes.append(f"{len(shown)} of {len(front):,} are shown; --json and --out have all of them")
     show(console, [Text(title, style="bold"), table, *notes])
-
-
-def _titles(cells: Mapping[str, Sequence[str]], axes: Sequence[str], room: int) -> dict[str, str]:
-    """Headings of columns: axes without their section, and broken where all do not fit.
-
-    >>> cells = {"machine.cores": ["2"], "energy_per_video_j": ["3"]}
-    >>> _titles(cells, ["machine.cores"], 80)
-    {'machine.cores': 'cores', 'energy_per_video_j': 'energy_per_video_j'}
-    >>> _titles(cells, ["machine.cores"], 20)
-    {'machine.cores': 'cores', 'energy_per_video_j': 'energy_per_ video_j'}
-    """
-    titles = {column: column.rpartition(".")[2] if column in axes else column for column in cells}
-    if len(set(titles.values())) < len(cells):  # two axes have one name
-        titles = {column: column for column in cells}
-    widths = {column: max(map(len, texts), default=0) for column, texts in cells.items()}
-    if sum(max(len(titles[column]), widths[column]) + GAP for column in cells) <= room:
-        return titles
-    return {
-        column: " ".join(
-            line.replace("_ ", "_")
-            for line in textwrap.wrap(title.replace("_", "_ "), max(BROKEN, widths[column]))
-        )
-        for column, title in titles.items()
-    }
 
 
 def _cell(value: object) -> str:

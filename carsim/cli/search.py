@@ -1,7 +1,7 @@
 """``carsim search``: look for the Pareto front of a study without evaluating all of it."""
 
 from pathlib import Path
-from typing import Literal
+from typing import Any
 
 import click
 
@@ -46,11 +46,8 @@ def search(
     study: str,
     out: str,
     points: int,
-    storage: str | None,
-    sampler: Literal["tpe", "nsga2", "random"],
-    seed: int | None,
-    workers: int | None,
     as_json: bool,
+    **how: Any,
 ) -> int | None:
     """Look for the points of STUDY that no other one beats in all of its objectives.
 
@@ -73,17 +70,7 @@ def search(
     folder = Path(out)
     with open_folder(folder) as store:
         with sweep_progress(loaded.name) as tell:
-            done = hunt(
-                store,
-                loaded,
-                points,
-                out=folder,
-                storage=storage,
-                sampler=sampler,
-                seed=seed,
-                workers=workers,
-                tell=tell,
-            )
+            done = hunt(store, loaded, points, out=folder, tell=tell, **how)
         files, frame = export(store, folder), frame_of(store)
     objectives = loaded.objectives
     try:

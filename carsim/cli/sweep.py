@@ -73,15 +73,8 @@ def sweep(
         done = None
         if not only_export:
             with sweep_progress(loaded.name) as tell:
-                done = fill(
-                    store,
-                    loaded,
-                    out=folder,
-                    workers=workers,
-                    scheduler=scheduler,
-                    retry_failed=retry_failed,
-                    tell=tell,
-                )
+                how: dict[str, Any] = {"workers": workers, "retry_failed": retry_failed}
+                done = fill(store, loaded, out=folder, scheduler=scheduler, tell=tell, **how)
         files = export(store, folder)
         counts = store.counts()
     if as_json:
