@@ -18,6 +18,7 @@ from carsim.metrics.columns import COLUMNS
 from carsim.report.figures import run_plots
 from carsim.report.stored import read_run
 from carsim.studio.point import point_of
+from carsim.studio.reach import Reach
 from carsim.studio.state import TabState
 
 LABEL = "=every second token <b>"
