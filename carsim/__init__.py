@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from carsim.base.errors import CarsimError, InputError, MisfitError
+    from carsim.base.plugins import load_plugins
     from carsim.decisions.trace import (
         Stated,
         SyntheticModel,
@@ -54,6 +55,7 @@ _HOMES = {
     "design_schema": "carsim.design.document",
     "design_yaml": "carsim.design.document",
     "load_design": "carsim.design",
+    "load_plugins": "carsim.base.plugins",
     "load_study": "carsim.explore.study",
     "load_trace": "carsim.decisions.trace",
     "override": "carsim.design",
@@ -87,6 +89,7 @@ __all__ = [
     "design_schema",
     "design_yaml",
     "load_design",
+    "load_plugins",
     "load_study",
     "load_trace",
     "override",

@@ -101,7 +101,7 @@ def install_command(extra: str) -> str:
     python, here = Path(sys.executable or "python"), Path.cwd()
     if python.is_relative_to(here):
         python = python.relative_to(here)
-    checkout = Path(__file__).absolute().parents[1]
+    checkout = Path(__file__).absolute().parents[2]
     if (checkout / "pyproject.toml").is_file():
         root = "." if checkout == here else str(checkout)
         wanted = ["-e", f"{root}[{extra}]"]

@@ -12,6 +12,7 @@ from pydantic import (
 from pydantic_core import CoreSchema, core_schema
 
 from carsim.base.errors import InputError
+from carsim.base.plugins import load_named
 from carsim.base.section import FieldError, Section
 from carsim.base.text import choose
 from carsim.base.yaml_file import shown
@@ -56,7 +57,14 @@ class Registry(MutableMapping[str, Kind]):
         self.roles[role] = self
 
     def __getitem__(self, name: str) -> Kind:
+        if name not in self:
+            raise KeyError(name)
         return self._kinds[name]
+
+    def __contains__(self, name: object) -> bool:
+        if name in self._kinds:
+            return True
+        return isinstance(name, str) and load_named(name) and name in self._kinds
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._kinds)
@@ -96,14 +104,15 @@ class Registry(MutableMapping[str, Kind]):
         Raises:
             InputError: Unknown; names the closest one.
         """
-        if isinstance(name, str) and name in self._kinds:
+        if isinstance(name, str) and name in self:
             return self._kinds[name]
         problem, cure = self.unknown(name)
         raise InputError(place, problem, cure)
 
     def unknown(self, name: object) -> tuple[str, str]:
         """Problem and cure of a name that is not in the registry."""
-        return f"no {self.role} {shown(name)}", choose(name, self._kinds, "known are")
+        cure = choose(name, self._kinds, "known are")
+        return f"no {self.role} {shown(name)}", f"{cure}; a plugin may add it (`plugins`)"
 
     def follow(self, follower: Callable[[Kind], object]) -> None:
         """Have a function called with every kind that is registered from now on."""

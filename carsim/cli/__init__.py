@@ -46,6 +46,25 @@ MOVED = {
 }
 """Command of an earlier version -> how it is now written."""
 
+
+def _load_plugins(_: click.Context, __: click.Parameter, files: tuple[str, ...]) -> None:
+    """Load what other options may name."""
+    if files or os.environ.get("CARSIM_PLUGINS"):
+        from carsim.base.plugins import load_plugins
+
+        load_plugins(files)
+
+
+_PLUGINS = click.Option(
+    ["--plugin", "plugins"],
+    metavar="FILE.py",
+    multiple=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_load_plugins,
+    help="Load kinds from this file; may be repeated. CARSIM_PLUGINS lists files, too.",
+)
+
 CHOICE = r"'(.+?)' is not one of (.+?)\.?$"
 """What click says of a word that is none of those it knows."""
 
@@ -100,10 +119,11 @@ class LazyGroup(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Of a lazy one, import ``carsim.cli.<name>`` and return its command of the same name."""
-        if cmd_name not in self.lazy:
-            return super().get_command(ctx, cmd_name)
-        module = importlib.import_module(f"carsim.cli.{cmd_name}")
-        command: click.Command = getattr(module, cmd_name)
+        command = super().get_command(ctx, cmd_name)
+        if cmd_name in self.lazy:
+            command = getattr(importlib.import_module(f"carsim.cli.{cmd_name}"), cmd_name)
+        if command and not isinstance(command, click.Group) and _PLUGINS not in command.params:
+            command.params.append(_PLUGINS)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -12,11 +12,12 @@ fails: refusals and misfits are results.
 
 import gc
 import os
+import pickle
 import signal
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Mapping
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing
@@ -29,6 +30,7 @@ from uuid import uuid4
 
 from carsim.base.environment import environment, follow_parent, library
 from carsim.base.errors import InputError
+from carsim.base.plugins import VARIABLE, load_plugin, loaded_plugins
 from carsim.base.registry import outside_kinds
 from carsim.base.yaml_file import shown
 from carsim.explore.code import code_sha256
@@ -73,7 +75,34 @@ def job_of(study: Study) -> Job:
     return Job(study, code_sha256(), frozenset(outside))
 
 
-jobs: dict[str, Job] = {}
+class Parcel(NamedTuple):
+    """A job on its way: it is unpacked once the plugins are loaded whose classes it may hold."""
+
+    plugins: Mapping[str, str]
+    packed: bytes
+
+    @classmethod
+    def of(cls, job: Job) -> "Parcel":
+        """A job with the plugins of this process."""
+        return cls(loaded_plugins(), pickle.dumps(job))
+
+    def unpack(self) -> Job:
+        """The job.
+
+        Raises:
+            InputError: This process lacks a plugin, or has loaded another file of its name.
+        """
+        mine = set(loaded_plugins().values())
+        for path, digest in self.plugins.items():
+            if digest not in mine:
+                problem = f"has not loaded the plugin {Path(path).name}, sha256 {digest[:12]}"
+                cure = f"copy that file there, and name it in {VARIABLE} before the worker starts"
+                raise InputError(f"a worker on {node()}", problem, cure)
+        job: Job = pickle.loads(self.packed)
+        return job
+
+
+jobs: dict[str, Job | Parcel] = {}
 """In a worker: the jobs that it works at."""
 
 _own = threading.local()
@@ -93,7 +122,10 @@ def evaluate_some(job: str, points: list[Point], budget_s: float) -> Answer:
     Raises:
         InputError: This worker runs other code than the process that asks, or lacks its kinds.
     """
-    study, code, outside = jobs[job]
+    asked = jobs[job]
+    if isinstance(asked, Parcel):
+        asked = jobs[job] = asked.unpack()
+    study, code, outside = asked
     if code != code_sha256():
         problem = f"the worker on {node()} runs other code of carsim"
         raise InputError("`scheduler`", problem, "install the same on all machines")
@@ -130,7 +162,8 @@ class Workers:
     def __init__(self, study: Study) -> None:
         self.job = uuid4().hex
         self.study = study
-        jobs[self.job] = job_of(study)
+        jobs[self.job] = job = job_of(study)
+        self.parcel = Parcel.of(job)
 
     def submit(self, points: list[Point], budget_s: float) -> Future[Answer]:
         """Begin to evaluate points."""
@@ -197,7 +230,7 @@ class Processes(Workers):
         # Never a fork of this process, whose threads may hold locks; where there is a server of
         # forks, it has imported all that a worker needs once for all of them.
         processes = get_context("forkserver" if prepare() else "spawn")
-        arguments = (self.job, jobs[self.job])
+        arguments = (self.job, self.parcel)
         return ProcessPoolExecutor(
             count, mp_context=processes, initializer=_start, initargs=arguments
         )
@@ -382,9 +415,11 @@ def prepare(module: str = __name__) -> bool:
 # -------------------------------------------------------------------- private
 
 
-def _start(name: str, job: Job) -> None:
+def _start(name: str, parcel: Parcel) -> None:
     """Runs first in a worker: it finishes its task on Ctrl-C, and does not outlive its parent."""
-    jobs[name] = job
+    for path in parcel.plugins:
+        load_plugin(Path(path))
+    jobs[name] = parcel
     follow_parent()
     # What is here now stays until the end: to look through it for garbage cost a point 8 %.
     gc.freeze()

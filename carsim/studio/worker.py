@@ -1,13 +1,16 @@
 """A process in which the studio simulates, so that work that takes too long can be ended."""
 
+from collections.abc import Mapping
 from contextlib import suppress
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
+from pathlib import Path
 from threading import Lock
 from typing import Any
 
 from carsim.base.environment import follow_parent
 from carsim.base.errors import CarsimError, InputError
+from carsim.base.plugins import load_plugin, loaded_plugins
 from carsim.explore.workers import prepare
 
 LIMIT_S = 30.0
@@ -64,14 +67,18 @@ class Worker:
     def _start(self) -> None:
         processes: Any = get_context("forkserver" if prepare(ANSWERS) else "spawn")
         self._pipe, theirs = processes.Pipe()
-        self._process = processes.Process(target=_work, args=(theirs, self._answers), daemon=True)
+        self._process = processes.Process(
+            target=_work, args=(theirs, self._answers, loaded_plugins()), daemon=True
+        )
         self._process.start()
         theirs.close()
 
 
-def _work(pipe: Connection, answers: object) -> None:
+def _work(pipe: Connection, answers: object, plugins: Mapping[str, str]) -> None:
     """Runs in the process."""
     follow_parent()
+    for path in plugins:
+        load_plugin(Path(path))
     with suppress(EOFError, BrokenPipeError):  # nobody asks any more
         while True:
             method, args = pipe.recv()

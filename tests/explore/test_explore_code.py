@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from carsim.explore.code import PACKAGE, WITHOUT_A_SAY, code_sha256
+from carsim.explore.code import PACKAGE, WITHOUT_A_SAY, code_sha256, package_sha256
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def copy(tmp_path: Path) -> Path:
 )
 def test_a_changed_or_new_file_is_other_code(copy: Path, name: str) -> None:
     assert code_sha256(copy) == code_sha256()
-    code_sha256.cache_clear()
+    package_sha256.cache_clear()
     with (copy / name).open("a") as file:
         file.write("# changed\n")
     assert code_sha256(copy) != code_sha256()
