@@ -108,7 +108,7 @@ def contents(
         held_bytes = video.tokens_per_frame * rule.work(machine_shape(model)).held_bytes
         if held_bytes:
             held.append(Content(placement.replay, "data of the rule", caches * held_bytes))
-    at = of_layers if attention.follows_reads else longest
+    at = (of_layers if attention.follows_reads else longest).astype(object)  # beyond 64 bits
     own_bytes = int(attention.side_bytes(at, body.n_kv_heads, body.head_dim).sum())
     if own_bytes:
         held.append(Content(placement.kv, "data of the policy", batch * own_bytes))

@@ -20,7 +20,8 @@ from carsim.machine.lanes import Ints
 from carsim.machine.phase import Outcome
 from carsim.machine.phases import AttendCases, MlpCases
 from carsim.machine.plan import Plan
-from carsim.machine.totals import PhaseTotals, activity_of, total_of
+from carsim.machine.ranges import check_plan
+from carsim.machine.totals import PhaseTotals, activity_of, exactly, total_of
 from carsim.workload.activity import Activity
 
 LAYER_PHASES = ("qkv", "attention", "output", "mlp")
@@ -115,6 +116,7 @@ def simulate(plan: Plan, batches: Batches, *, detail: bool = False) -> Simulatio
         batches: Decisions, bool[G, S, L, B]; S and L are those of plan and model.
         detail: Keep the cycles of each layer-step, and the work of each step.
     """
+    check_plan(plan)
     shape = batches.replay.shape[:3]
     visits: list[_Visits] = []
     for scored in (False, True):
@@ -242,6 +244,7 @@ def _attention(
 
 def simulate_plainly(plan: Plan, batches: Batches) -> Simulation:
     """The same, one layer-step after the other: slow, obvious, and equal to the bit."""
+    check_plan(plan)
     phases, hw = plan.phases, plan.hw
     n_batches, n_steps, n_layers, _ = shape = batches.replay.shape
     taken = {name: np.zeros(shape[:3], np.int64) for name in LAYER_PHASES}
@@ -322,8 +325,8 @@ def _with_mlp_bound(total: PhaseTotals, plan: Plan, batches: Batches) -> PhaseTo
     counts = batches.computing_counts
     return replace(
         total,
-        bound_cycles=int(counts @ cycles),
-        bound_dram_bytes=tuple((counts @ nbytes).tolist()),
+        bound_cycles=exactly(counts, cycles),
+        bound_dram_bytes=tuple(exactly(counts, nbytes)),
     )
 
 

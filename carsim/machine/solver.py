@@ -293,7 +293,7 @@ class _Operand:
     def _tile_cycles(self) -> Ints:
         """Cycles of the array for a whole tile, rounded down, [P]."""
         tile_bytes = np.minimum(self._tile_bytes, np.maximum(1, self._nbytes))
-        rest = self._rest * tile_bytes // np.maximum(1, self._nbytes)
+        rest = _scaled_down(self._rest, tile_bytes, np.maximum(1, self._nbytes))
         cycles: Ints = self._cycles * tile_bytes + rest
         return cycles
 
@@ -672,14 +672,17 @@ def _in_units(before: Fraction, free: Ints, rate: Fraction) -> Ints:
 
 
 def _scaled_up(rest: Ints, done: Ints, nbytes: Ints) -> Ints:
-    """ceil(rest * done / nbytes) for rest, done <= nbytes < 2^38, whose product may not fit."""
-    if nbytes.max(initial=0) < 1 << 31:
-        fits: Ints = -(-rest * done // nbytes)
+    """ceil(rest * done / nbytes) for rest, done <= nbytes, whose product may not fit."""
+    return -_scaled_down(-rest, done, nbytes)
+
+
+def _scaled_down(rest: Ints, done: Ints, nbytes: Ints) -> Ints:
+    """floor(rest * done / nbytes); in Python's integers where 64 bits do not hold the product."""
+    if int(abs(rest).max(initial=0)) * int(done.max(initial=0)) < 1 << 62:
+        fits: Ints = rest * done // nbytes
         return fits
-    high, low = done >> 24, done & ((1 << 24) - 1)
-    whole, left = np.divmod(rest * high, nbytes)
-    scaled: Ints = (whole << 24) - (-((left << 24) + rest * low) // nbytes)
-    return scaled
+    exact: Ints = (rest.astype(object) * done // nbytes).astype(np.int64)
+    return exact
 
 
 def _tile_cycles(step: Step) -> Ints:
@@ -687,7 +690,7 @@ def _tile_cycles(step: Step) -> Ints:
     nbytes = np.maximum(1, step.stream_bytes)
     whole, rest = np.divmod(step.cycles, nbytes)
     tile_bytes = np.minimum(step.tile_bytes, nbytes)
-    cycles: Ints = whole * tile_bytes + rest * tile_bytes // nbytes
+    cycles: Ints = whole * tile_bytes + _scaled_down(rest, tile_bytes, nbytes)
     return cycles
 
 

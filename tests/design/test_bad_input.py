@@ -288,7 +288,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
         ("channel_bits=7", "width of a DDR4-2133 channel: got 7 bits; give a multiple of 8"),
         (
             "ports={count: 1, bits: 8, clock_mhz: 1, burst_overhead_beats: 1000000000}",
-            "carries 2.56e-10 GB/s through its ports, less than a kB/s; raise ports.bits, ",
+            "sustains 2.56e-10 GB/s (limit: ports), less than a byte in 8,192 cycles; raise its ",
         ),
     ],
 )

@@ -27,7 +27,6 @@ from carsim.machine.phases import Phases
 from carsim.machine.plan import Plan
 from carsim.machine.simulate import simulate
 from carsim.workload.geometry import Video
-from carsim.workload.model import Precision
 
 EXACT = 10_000
 """Bits per element whose denominator is no larger are counted to the byte."""
@@ -208,12 +207,6 @@ EXTREMES: dict[str, list[Any]] = {
 """Values at or near the ends of what the schema allows, which a run takes or refuses."""
 
 
-# To be deleted with its marks once counts stay within 64 bits whatever the bits and sizes.
-WRAPS = Precision(bits=SIXTEEN_DIGITS).bytes_of(np.array([1 << 40]))[0] != -(-(10 << 40) // 24)
-wraps = pytest.mark.xfail(WRAPS, reason="products of counts and bits overflow", strict=True)
-
-
-@wraps
 @pytest.mark.parametrize(
     "changes",
     [
@@ -258,7 +251,6 @@ def check_or_refuse(case: Case) -> None:
         return  # a line that names the field; the walk through the schema reads it
 
 
-@pytest.mark.skipif(WRAPS, reason="products of counts and bits overflow")
 @given(extreme_cases())
 def test_extremes_of_the_schema_are_right_or_refused(case: Case) -> None:
     check_or_refuse(case)

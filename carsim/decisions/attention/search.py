@@ -9,7 +9,6 @@ Simplifications: the scan begins when all scores are there, though a heap could 
 heap of each core holds :data:`HEAP_ENTRIES`, and that more are wanted is not checked.
 """
 
-from fractions import Fraction
 from functools import lru_cache
 from typing import Annotated, Any
 
@@ -17,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from carsim.base.units import rational, scaled
 from carsim.decisions.attention.base import Array, Bools, Ints, Unit
 
 EXACT_BITS = 32
@@ -44,8 +44,7 @@ def share_of(share: float, number: Any) -> Any:
     >>> share_of(0.07, 100), share_of(0.25, np.array([0, 1, 4, 5])).tolist()
     (7, [0, 1, 1, 2])
     """
-    numerator, denominator = Fraction(str(share)).as_integer_ratio()
-    return -(-number * numerator // denominator)
+    return scaled(number, rational(share))
 
 
 def best(scores: Array, k: Ints | int) -> Bools:

@@ -6,7 +6,7 @@ their label says which.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import isqrt
+from math import isqrt, prod
 from typing import Any, Literal
 
 import numpy as np
@@ -14,11 +14,13 @@ from numpy.typing import NDArray
 
 from carsim.base.errors import InputError
 from carsim.base.text import count
+from carsim.base.units import GB
 from carsim.decisions.attention import KvReads
 from carsim.decisions.attention.base import Ints, truth_values
 from carsim.decisions.replay import FASTCAR, Pairs, ReplayRule, Scope, decision_units, unanimous
 from carsim.decisions.trace.file import Trace, as_own
 from carsim.decisions.trace.meta import STATED, Origin
+from carsim.decisions.trace.npz import MAX_BYTES
 
 Source = Literal[
     Origin,
@@ -29,6 +31,12 @@ Source = Literal[
     "independent",
     "dense",
 ]
+
+MOST_BYTES = MAX_BYTES
+"""Memory that anything may take, by estimate: as much as a file of decisions may unpack to."""
+
+DECISION_BYTES = 20
+"""Of a decision in a run: 11 in batches of 8, 20 in batches of 32, measured."""
 
 _COARSENESS: dict[Scope, int] = {"row": 0, "pair": 1, "batch": 2}
 
@@ -104,6 +112,42 @@ class Decisions:
                 "what attention reads was recorded, and cannot be drawn for other contexts",
                 "capture a trace of the video that you want",
             )
+
+
+def check_memory(place: str, what: str, nbytes: int, cure: str) -> None:
+    """Refuse what would take more than :data:`MOST_BYTES`, before it is allocated.
+
+    Args:
+        place: Field or option to blame.
+        what: What there is too much of.
+        nbytes: Estimate of the memory that it takes at most.
+        cure: What to do about it.
+
+    Raises:
+        InputError: It is more.
+    """
+    if nbytes > MOST_BYTES:
+        problem = (
+            f"{what} take some {nbytes / GB:.1f} GB of memory, the limit is {MOST_BYTES / GB:.1f}"
+        )
+        raise InputError(place, problem, cure)
+
+
+def check_decisions(place: str, shape: tuple[int, int, int], *, drawn: bool = True) -> None:
+    """The same of decisions, :data:`DECISION_BYTES` each; dense ones take 3.
+
+    Args:
+        place: Option or field that asks for them.
+        shape: (S, L, B).
+        drawn: Some replay.
+
+    Raises:
+        InputError: They take too much.
+    """
+    steps, layers, rows = shape
+    what = f"decisions of {steps:,} steps, {layers:,} layers and {rows:,} rows"
+    nbytes = prod(shape) * (DECISION_BYTES if drawn else 3)
+    check_memory(place, what, nbytes, "ask for fewer steps, or a smaller batch")
 
 
 def captured(trace: Trace) -> Decisions:

@@ -27,6 +27,7 @@ from carsim.base.text import count
 from carsim.decisions.attention import Dense
 from carsim.decisions.trace.assumed import TWIN, Assumptions, check_range
 from carsim.decisions.trace.copula import agreement_of, correlation_of_agreement
+from carsim.decisions.trace.decisions import check_decisions
 from carsim.decisions.trace.file import Trace, filed, unscored
 from carsim.decisions.trace.meta import Geometry, TraceMeta
 from carsim.decisions.trace.synthetic import SyntheticModel, draw
@@ -39,9 +40,6 @@ TEXT_PROMPT, TEXT_TOKENS = 128, 128
 
 MOST_STEPS = 1 << 17
 """Steps at most; so many contexts take 600 MB and 3 s."""
-
-MOST_DECISIONS = 1 << 29
-"""Decisions of all layers and rows at most, a byte each."""
 
 Kind = Literal["video", "text"]
 
@@ -132,7 +130,8 @@ class Stated:
         if self.kind(model) == "text":
             return self._text(model, batch)
         frames = model.video.frames if self.frames is None else self.frames
-        _check_size("`frames`", frames * model.video.tokens_per_frame, model, batch)
+        steps = frames * model.video.tokens_per_frame
+        _check_size("`frames`", steps, model, batch, drawn=self.replay is not None)
         if self.replay is not None:
             return self._replays(model, batch, frames, self.replay)
         label = f"dense decoding of {count(frames, 'frame')} of "
@@ -153,7 +152,7 @@ class Stated:
                 f"{model.name}, {most:,} tokens",
                 "shorten the text, or change model.context",
             )
-        _check_size("`tokens`", tokens, model, batch)
+        _check_size("`tokens`", tokens, model, batch, drawn=False)
         label = f"dense decoding of {count(tokens, 'token')} after a prompt of {prompt}"
         meta = self._meta(model, batch, 1, label)
         changes = {
@@ -204,7 +203,7 @@ class Stated:
         )
         meta = self._meta(model, batch, frames, label)
         meta = meta.model_copy(update={"content": {**meta.content, "model": asdict(drawn)}})
-        return unscored(draw(drawn), meta, meta.made_up)
+        return _hashed(unscored(draw(drawn), meta, meta.made_up))
 
     def _meta(self, model: "Model", batch: int, frames: int, label: str) -> TraceMeta:
         """Metadata of a video in which nothing replays."""
@@ -251,9 +250,13 @@ class Stated:
 def _dense(meta: TraceMeta) -> Trace:
     """A trace in which nothing replays; its arrays take no memory."""
     shape = meta.n_steps, meta.decoded.n_layers, meta.n_rows
-    sha256 = hashlib.sha256(meta.model_dump_json().encode()).hexdigest()
     nothing = np.broadcast_to(np.bool_(False), shape)
-    return filed(Trace(nothing, np.broadcast_to(np.float16(np.nan), shape), meta), sha256)
+    return _hashed(Trace(nothing, np.broadcast_to(np.float16(np.nan), shape), meta))
+
+
+def _hashed(trace: Trace) -> Trace:
+    """The trace with the hash of what is stated, from which all decisions follow."""
+    return filed(trace, hashlib.sha256(trace.meta.model_dump_json().encode()).hexdigest())
 
 
 def _check_whole(place: str, value: int, least: int) -> None:
@@ -261,10 +264,8 @@ def _check_whole(place: str, value: int, least: int) -> None:
         raise InputError(place, f"expected a whole number of {least} or more, got {value!r}")
 
 
-def _check_size(place: str, steps: int, model: "Model", batch: int) -> None:
-    most = min(MOST_STEPS, MOST_DECISIONS // (model.body.n_layers * batch))
-    if steps > most:
-        problem = (
-            f"{count(steps, 'step')} are more than the limit of {most:,} for a batch of {batch}"
-        )
+def _check_size(place: str, steps: int, model: "Model", batch: int, *, drawn: bool) -> None:
+    if steps > MOST_STEPS:
+        problem = f"{steps:,} steps are more than the limit of {MOST_STEPS:,}"
         raise InputError(place, problem, "ask for less")
+    check_decisions(place, (steps, model.body.n_layers, batch), drawn=drawn)

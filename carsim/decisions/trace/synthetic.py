@@ -30,20 +30,20 @@ padding. There is no quality, and there are no scores.
 """
 
 import math
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
 from importlib.metadata import version
 
 import numpy as np
 from numpy.typing import NDArray
 
-from carsim.base.errors import InputError
 from carsim.decisions.attention import Dense
 from carsim.decisions.replay import Pairs
 from carsim.decisions.trace.assumed import TWIN, Assumptions, check_range, measure, profile
 from carsim.decisions.trace.copula import Floats, thresholds
+from carsim.decisions.trace.decisions import check_decisions
 from carsim.decisions.trace.file import Trace, unscored
 from carsim.decisions.trace.meta import VILA_U_7B, TraceMeta
-from carsim.decisions.trace.npz import MAX_BYTES
 
 
 @dataclass(frozen=True)
@@ -78,11 +78,7 @@ class SyntheticModel:
         least = {"frames": 2, "tokens_per_frame": 1, "pairs": 1, "layers": 1, "prompt_tokens": 0}
         for name, smallest in (*least.items(), ("seed", 0)):
             check_range(name, getattr(self, name), smallest, math.inf)
-        per_decision = np.dtype(np.bool_).itemsize + np.dtype(np.float16).itemsize
-        nbytes = math.prod(self.shape) * per_decision
-        if nbytes > MAX_BYTES:
-            problem = f"{nbytes:,} bytes of decisions are more than a trace may hold"
-            raise InputError("synthetic trace", problem, f"stay below {MAX_BYTES:,}")
+        check_decisions("synthetic trace", self.shape)
 
     @classmethod
     def like(cls, trace: Trace, ratio: float, seed: int = 0) -> "SyntheticModel":
@@ -187,30 +183,37 @@ def draw(model: SyntheticModel) -> NDArray[np.bool_]:
     pair, clip = model.assumed.within_pair, model.assumed.across_clips
     threshold = thresholds(model.by_layer)[:, None]
     replay = np.zeros((model.frames, model.tokens_per_frame, *model.shape[1:]), bool)
-    everyone = _field(model, 0, count=1)
-    for index, rows in enumerate(model.guidance_pairs):
-        own = _field(model, 1 + index, count=3)
-        both = _sharing(everyone, own[..., :1], clip / pair if pair else 0.0)
-        replay[..., list(rows)] = _sharing(both, own[..., 1:], pair) > threshold
+    everyone = _fields(model, 0, count=1)
+    of_pairs = [_fields(model, 1 + index, count=3) for index in range(model.pairs)]
+    for frame in replay:
+        shared = next(everyone)
+        for rows, of_pair in zip(model.guidance_pairs, of_pairs, strict=True):
+            own = next(of_pair)
+            both = _sharing(shared, own[..., :1], clip / pair if pair else 0.0)
+            frame[..., list(rows)] = _sharing(both, own[..., 1:], pair) > threshold
     replay[0] = False
     return replay.reshape(model.shape)
 
 
-def _field(model: SyntheticModel, stream: int, count: int) -> Floats:
+def _fields(model: SyntheticModel, stream: int, count: int) -> Iterator[Floats]:
     """Independent fields of standard normals that correlate over frames and layers.
 
-    Returns:
-        float[T, N, L, count].
+    Yields:
+        float[N, L, count] of frame after frame, so that few are in memory.
     """
     assumed, fading = model.assumed, model.assumed.fading
     rng = np.random.default_rng(np.random.SeedSequence(model.seed, spawn_key=(stream,)))
-    # Before the frames what lasts over all of them, before the layers what they share.
-    drawn = rng.standard_normal((1 + model.frames, model.tokens_per_frame, 1 + model.layers, count))
-    field = _sharing(drawn[:, :, :1], drawn[:, :, 1:], assumed.across_layers)
-    lasting, passing = field[:1], field[1:]
-    for frame in range(1, model.frames):
-        passing[frame] = fading * passing[frame - 1] + math.sqrt(1 - fading**2) * passing[frame]
-    return _sharing(lasting, passing, assumed.lasting)
+
+    def drawn() -> Floats:
+        # Before the layers what they share.
+        field = rng.standard_normal((model.tokens_per_frame, 1 + model.layers, count))
+        return _sharing(field[:, :1], field[:, 1:], assumed.across_layers)
+
+    # Before the frames what lasts over all of them.
+    lasting, passing = drawn(), drawn()
+    while True:
+        yield _sharing(lasting, passing, assumed.lasting)
+        passing = fading * passing + math.sqrt(1 - fading**2) * drawn()
 
 
 def _sharing(shared: Floats, own: Floats, correlation: float) -> Floats:

@@ -199,6 +199,7 @@ class MemoryStandard:
         part = replace(self, **values)
         least = part.burst_nck
         for name, small, large, cure in (
+            ("columns", part.burst_length, part.columns, "a burst is of one row: give as many"),
             ("tccd_s_nck", least, part.tccd_s_nck, f"a burst takes {least} clocks: give as many"),
             ("tccd_l_nck", part.tccd_s_nck, part.tccd_l_nck, "give at least tccd_s_nck"),
             ("trrd_l_nck", part.trrd_s_nck, part.trrd_l_nck, "give at least trrd_s_nck"),

@@ -132,7 +132,7 @@ class MemoryPath:
         """
         path, (low, high) = self.at(pattern), self._factors
         least = self._rate(min(path.dram_gbps * low, path.port_gbps))
-        return least, self._rate(min(path.dram_gbps * high, path.port_gbps))
+        return max(least, Fraction(1, 4096)), self._rate(min(path.dram_gbps * high, path.port_gbps))
 
     def at(self, pattern: AccessPattern) -> Path:
         """The path for one pattern.
@@ -150,8 +150,11 @@ class MemoryPath:
         ports = port_gbps(self.memory, self.idle_ns, pattern.chunk_bytes)
         rate = self._rate(min(found.sustained_gbps, ports))
         if not rate:
-            problem = f"carries {ports:.3g} GB/s through its ports, less than a kB/s"
-            cure = "raise ports.bits, clock_mhz or outstanding, or lower interconnect_ns"
+            least, limit = min((ports, "ports"), (found.sustained_gbps, found.limit))
+            problem = (
+                f"sustains {least:.3g} GB/s (limit: {limit}), less than a byte in 8,192 cycles"
+            )
+            cure = "raise its data rate or ports, or lower its timings or interconnect_ns"
             raise InputError(f"$.board.memories.{self.name}", problem, cure)
         return Path(
             name=self.name,

@@ -29,6 +29,12 @@ AXI_BEATS = {"axi3": 16, "axi4": 256}
 AXI_BOUNDARY_BYTES = 4096
 """No burst may cross a multiple of it, so none is longer."""
 
+MOST_CLOCKS = 1000
+"""Of any timing: a memory that waits longer is none that carsim's model of one was checked for."""
+
+Efficiency = Annotated[float, Field(ge=0.01, le=1, allow_inf_nan=False)]
+Clocks = Annotated[int, Field(gt=0, le=MOST_CLOCKS)]
+
 
 class Ports(Section):
     """Ports between the fabric and one memory: often the real limit of its bandwidth.
@@ -104,29 +110,31 @@ class Timings(Section):
     what is left out stays. A data rate without a clock brings its own.
     """
 
-    data_rate_mtps: PositiveInt | None = None
-    tck_ps: PositiveInt | None = None
-    burst_length: PositiveInt | None = None
-    bank_groups: PositiveInt | None = None
-    banks_per_group: PositiveInt | None = None
-    columns: PositiveInt | None = None
-    cl_nck: PositiveInt | None = None
-    cwl_nck: PositiveInt | None = None
-    trcd_nck: PositiveInt | None = None
-    trp_nck: PositiveInt | None = None
-    tras_nck: PositiveInt | None = None
-    tccd_s_nck: PositiveInt | None = None
-    tccd_l_nck: PositiveInt | None = None
-    trrd_s_nck: PositiveInt | None = None
-    trrd_l_nck: PositiveInt | None = None
-    tfaw_nck: PositiveInt | None = None
-    twr_nck: PositiveInt | None = None
-    twtr_s_nck: PositiveInt | None = None
-    twtr_l_nck: PositiveInt | None = None
-    trtp_nck: PositiveInt | None = None
-    tdqsck_nck: NonNegativeInt | None = None
-    trefi_ns: PositiveInt | None = None
-    trfc_ns: PositiveInt | None = Field(None, description="length of an all-bank refresh")
+    data_rate_mtps: Annotated[int, Field(gt=0, le=50_000)] | None = None
+    tck_ps: Annotated[int, Field(gt=0, le=100_000)] | None = None
+    burst_length: Annotated[int, Field(gt=0, le=256)] | None = None
+    bank_groups: Annotated[int, Field(gt=0, le=64)] | None = None
+    banks_per_group: Annotated[int, Field(gt=0, le=64)] | None = None
+    columns: Annotated[int, Field(gt=0, le=65_536)] | None = None
+    cl_nck: Clocks | None = None
+    cwl_nck: Clocks | None = None
+    trcd_nck: Clocks | None = None
+    trp_nck: Clocks | None = None
+    tras_nck: Clocks | None = None
+    tccd_s_nck: Clocks | None = None
+    tccd_l_nck: Clocks | None = None
+    trrd_s_nck: Clocks | None = None
+    trrd_l_nck: Clocks | None = None
+    tfaw_nck: Clocks | None = None
+    twr_nck: Clocks | None = None
+    twtr_s_nck: Clocks | None = None
+    twtr_l_nck: Clocks | None = None
+    trtp_nck: Clocks | None = None
+    tdqsck_nck: Annotated[int, Field(ge=0, le=MOST_CLOCKS)] | None = None
+    trefi_ns: Annotated[int, Field(gt=0, le=50_000)] | None = None
+    trfc_ns: Annotated[int, Field(gt=0, le=25_000)] | None = Field(
+        None, description="length of an all-bank refresh"
+    )
 
 
 class Memory(GrownSection):
@@ -156,11 +164,11 @@ class Memory(GrownSection):
     interconnect_ns: NonNegativeFloat = Field(
         description="latency of controller and interconnect on top of the device's own"
     )
-    efficiency_low: PositiveFloat | None = Field(
-        None, le=1, description="least share of the peak that long reads were measured to sustain"
+    efficiency_low: Efficiency | None = Field(
+        None, description="least share of the peak that long reads were measured to sustain"
     )
-    efficiency_high: PositiveFloat | None = Field(
-        None, le=1, description="largest share of the peak that was measured"
+    efficiency_high: Efficiency | None = Field(
+        None, description="largest share of the peak that was measured"
     )
     ports: Ports
 

@@ -306,7 +306,7 @@ def test_the_command_says_all_of_the_model(model: SyntheticModel) -> None:
         ({"seed": -1}, "seed: expected 0 or more, got -1"),
         (
             {"frames": 10**7},
-            "synthetic trace: .* bytes of decisions are more than a trace may hold",
+            "synthetic trace: .* and 32 rows take some 52428.8 GB of memory",
         ),
     ],
 )
