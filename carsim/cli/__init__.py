@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from types import FrameType, MappingProxyType
+from types import FrameType
 from typing import Any
 
 import click
@@ -74,18 +74,11 @@ class LazyGroup(click.Group):
 
     Args:
         lazy: Subcommand -> its one-line help.
-        moved: Names that are no longer, and how they are now written.
     """
 
-    def __init__(
-        self,
-        *args: Any,
-        lazy: Mapping[str, str] = MappingProxyType({}),
-        moved: Mapping[str, str] = MappingProxyType({}),
-        **kwargs: Any,
-    ) -> None:
+    def __init__(self, *args: Any, lazy: Mapping[str, str], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.lazy, self.moved = lazy, moved
+        self.lazy = lazy
 
     def invoke(self, ctx: click.Context) -> Any:
         """Call the command; whoever reads its output may stop, which click takes for a failure.
@@ -106,8 +99,8 @@ class LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command; of one that moved or is misspelt, say how it is written."""
         name, known = args[0], self.list_commands(ctx)
-        if name in self.moved:
-            ctx.fail(f"No such command {name!r}; it is now 'carsim {self.moved[name]}'")
+        if ctx.parent is None and name in MOVED:
+            ctx.fail(f"No such command {name!r}; it is now 'carsim {MOVED[name]}'")
         if name not in known and not name.startswith("-"):
             hint = closest(name, known)
             ctx.fail(f"No such command {name!r}; {hint or 'there is no similar one'}".strip())
@@ -134,10 +127,7 @@ class LazyGroup(click.Group):
 
 
 @click.command(
-    cls=LazyGroup,
-    lazy=COMMANDS,
-    moved=MOVED,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    cls=LazyGroup, lazy=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]}
 )
 @click.version_option(package_name="carsim")
 def carsim() -> None:

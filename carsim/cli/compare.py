@@ -55,13 +55,8 @@ def compare(
 
     first, second = _side(a, set_a, "--set-a"), _side(b, set_b, "--set-b")
     with progress("comparing"):
-        found = compare_runs(
-            first,
-            second,
-            traces=[load_trace(file) for file in traces],
-            stated=stated,
-            allow_misfit=allow_misfit,
-        )
+        loaded = [load_trace(file) for file in traces]
+        found = compare_runs(first, second, traces=loaded, stated=stated, allow_misfit=allow_misfit)
     if as_json:
         show_json(found.document())
         return

@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Literal
+from typing import Any
 
 import click
 
@@ -87,14 +87,7 @@ def schema(kind: str) -> None:
 )
 @click.option("--out", metavar="FILE", help="Write the design there instead of printing it.")
 def new(
-    board: str,
-    model: str,
-    goal: Literal["fastest", "least-energy"],
-    tokens_per_s: float | None,
-    batch: int,
-    contexts: str,
-    bits: str | None,
-    out: str | None,
+    tokens_per_s: float | None, contexts: str, bits: str | None, out: str | None, **wished: Any
 ) -> None:
     """Choose a design that decodes a model's text on a board, and write it as commented YAML.
 
@@ -107,19 +100,13 @@ def new(
     from carsim.cli.stated import parse_context
     from carsim.explore.first import Wish, design_text, first_design
 
-    if goal == "least-energy" and tokens_per_s is None:
+    if wished["goal"] == "least-energy" and tokens_per_s is None:
         raise click.UsageError("--goal least-energy needs --tokens-per-s, say --tokens-per-s 10")
     if out is not None and Path(out).exists():
         raise InputError(out, "is there already", "name another file or remove it")
-    wish = Wish(
-        board,
-        model,
-        goal,
-        tokens_per_s or 0.0,
-        batch,
-        parse_context(contexts),
-        None if bits is None else int(bits),
-    )
+    weights = None if bits is None else int(bits)
+    attended = parse_context(contexts)
+    wish = Wish(**wished, tokens_per_s=tokens_per_s or 0.0, contexts=attended, bits=weights)
     with progress("trying designs"):
         best, tried = first_design(wish)
     text = design_text(wish, best, tried)

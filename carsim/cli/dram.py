@@ -65,15 +65,10 @@ def dram(
     channel_bits: int | None,
     density: int | None,
     pattern: str,
-    chunk_bytes: int,
-    streams: int,
-    aligned: bool,
-    read_fraction: float,
-    outstanding: int | None,
-    mapping: str | None,
     load: float | None,
     listing: bool,
     as_json: bool,
+    **given: Any,
 ) -> None:
     """Show what a DRAM sustains for an access pattern, and what limits it.
 
@@ -94,10 +89,7 @@ def dram(
         raise click.UsageError(
             "--standard is missing; carsim config dram --list shows what there is."
         )
-    is_random = pattern == "random"
-    access = AccessPattern(
-        streams, chunk_bytes, is_random, read_fraction, outstanding, aligned, mapping
-    )
+    access = AccessPattern(**given, random=pattern == "random")
     report = {"pattern": pattern} | _report(
         standard(name, density), access, channels, channel_bits, load
     )
