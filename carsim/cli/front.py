@@ -1,14 +1,19 @@
 """``carsim report --front``: the Pareto front of what a sweep or a search has stored."""
 
 import json
+import textwrap
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from carsim.base.errors import InputError
+from carsim.cli.plain_table import GAP
 
 if TYPE_CHECKING:
     import pandas as pd
+
+BROKEN = 12
+"""Characters of a line to which names of columns are broken where room is short."""
 
 MOST_ROWS = 40
 """Longer fronts are shown evenly thinned out; JSON and CSV hold all of them."""
@@ -136,9 +141,13 @@ def print_front(
     if len({*headings}) < len(columns):  # two axes have one name
         headings = columns
     knees = ["knee" if is_knee else "" for is_knee in shown["knee"]]
+    cells = [[_cell(cell) for cell in shown[column]] for column in columns]
+    widths = (max(map(len, texts)) for texts in map(list.__add__, ([h] for h in headings), cells))
+    if sum(width + GAP for width in widths) > console.width - len(" knee "):
+        headings = [_broken(heading) for heading in headings]
     table = Table(
         ("", *headings),
-        tuple(zip(knees, *([_cell(cell) for cell in shown[c]] for c in columns), strict=True)),
+        tuple(zip(knees, *cells, strict=True)),
         strong=frozenset(place for place, knee in enumerate(knees) if knee),
     )
     ok = int((frame["status"] == "ok").sum())
@@ -148,6 +157,16 @@ def print_front(
     if len(shown) < len(front):
         notes.append(f"{len(shown)} of {len(front):,} are shown; --json and --out have all of them")
     show(console, [Text(title, style="bold"), table, *notes])
+
+
+def _broken(heading: str) -> str:
+    """A long name of a column in several words.
+
+    >>> _broken("energy_per_video_j")
+    'energy_per_ video_j'
+    """
+    lines = textwrap.wrap(heading.replace("_", "_ "), BROKEN)
+    return " ".join(line.replace("_ ", "_") for line in lines)
 
 
 def _cell(value: object) -> str:
