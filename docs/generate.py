@@ -361,24 +361,26 @@ def gallery_page() -> str:
     text = (ROOT / "studies" / "README.md").read_text(encoding="utf-8")
     for line in text.splitlines():
         group = re.fullmatch(r"\| \*\*(.+)\*\* \| \|", line)
-        study = re.fullmatch(r"\| (.+) \| \[\w+\]\((\w+)/README.md\) \|", line)
+        study = re.fullmatch(r"\| .+ \| \[\w+\]\((\w+)/README.md\) \|", line)
         if group:
             parts.append(f"## {group[1]}")
         if study:
-            parts += study_parts(study[1], ROOT / "studies" / study[2])
+            parts += study_parts(ROOT / "studies" / study[1])
     return page("Gallery of studies", "the studies", *parts)
 
 
-def study_parts(question: str, folder: Path) -> Iterator[str]:
-    """Question, answer and figures of a study."""
+def study_parts(folder: Path) -> Iterator[str]:
+    """Questions, findings and figures of a study."""
     home = os.path.relpath(folder, DOCS)
     text = (folder / "README.md").read_text(encoding="utf-8")
-    yield f"### {question}"
-    answer = next(part for part in text.split("\n\n") if not part.startswith("#"))
-    answer = re.sub(r"\]\((?!https?:)([^)]+)\)", rf"]({home}/\1)", answer)
-    yield f"{answer.replace('**Finding.** ', '').strip()} [How]({home}/README.md)"
-    for figure in sorted(folder.glob("*.png")):
-        yield f"![Figure of the study, {figure.stem}]({home}/{figure.name})"
+    text = re.sub(r"\]\(#", "](README.md#", re.sub(r"<!-- .* -->\n?", "", text))
+    text = re.sub(r"\]\((?!https?:)([^)]+)\)", rf"]({home}/\1)", text)
+    for section in re.split(r"^##? (?=.*\?$)", text, flags=re.MULTILINE)[1:]:
+        question, finding, *rest = section.split("\n\n")
+        if finding.startswith("**Finding.** "):
+            yield f"### {question}"
+            yield f"{finding.removeprefix('**Finding.** ').strip()} [How]({home}/README.md)"
+            yield from (part for part in rest if part.startswith("!["))
 
 
 if __name__ == "__main__":

@@ -45,7 +45,7 @@ Method = Literal["greedy", "top_k"]
 def _plain_path(path: str) -> str:
     if not _PATH.fullmatch(path):
         raise ValueError(
-            f"expected a path relative to the recipe, such as ../studies/twin/twin.safetensors "
+            f"expected a path relative to the recipe, such as ../studies/proxy/twin.safetensors "
             f"('../' three times at most, then plain names), or an absolute one of plain names, "
             f"got {path[:60]!r}"
         )

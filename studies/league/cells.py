@@ -1,4 +1,4 @@
-"""Contestants of the league, and what the twin does under each of them.
+"""Contestants of the league, and what the proxy model does under each of them.
 
 A *cell* is a contestant on a scene: its loss, recall, density and replay ratio under teacher
 forcing, and for the rows that the machines run (the first four scenes as guidance pairs) every
@@ -28,11 +28,11 @@ from carsim.decoder.group import Group
 from carsim.decoder.quantise import quantise
 from carsim.decoder.sampling import log_chances
 from carsim.decoder.structures import Config, Policy, Weights
-from studies.decisions.content import EXEMPT, PACES, TUNING, Row, rows_of
-from studies.decisions.record import Archive, digest_of
-from studies.decisions.rules import Chance, Counted, TasScore, Threshold, counts_of
-from studies.decisions.whole import Decoder, Rule
+from studies.content import EXEMPT, PACES, TUNING, Row, rows_of
 from studies.league.frames import READERS
+from studies.record import Archive, digest_of
+from studies.rules import Chance, Counted, TasScore, Threshold, counts_of
+from studies.whole import Decoder, Rule
 
 TAU = 2.7
 """Of the traces: about half of the eligible steps replay."""
@@ -233,7 +233,7 @@ def scenes(n: int = len(CLIPS), n_frames: int = 8) -> tuple[tuple[Row, ...], tup
 
 
 def bench(n_frames: int = 8) -> Bench:
-    """The twin's."""
+    """The proxy model's."""
     archive = Archive(n_frames=n_frames, workers=1)
     rows = rows_of(TUNING[:CALIBRATION_CLIPS], n_frames=n_frames)
     return Bench(archive, fastcar(archive.n_layers), rows)

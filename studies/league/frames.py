@@ -15,9 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from carsim.decisions.attention import (
-    CacheShape,
-)
+from carsim.decisions.attention import CacheShape
 from carsim.decisions.attention.base import Bools, Ints
 from carsim.decisions.attention.search import best, share_of, signatures
 from carsim.decoder.structures import Array, Config
@@ -28,7 +26,7 @@ _BLOCK = 64  # queries at a time, so that what is computed of them stays near th
 class Reader:
     """One row under a policy: attention of whole frames, and what it has read.
 
-    An instance is the ``attention`` of :meth:`studies.decisions.whole.Decoder.decode`, for one
+    An instance is the ``attention`` of :meth:`studies.whole.Decoder.decode`, for one
     decoding.
 
     Args:
@@ -71,7 +69,7 @@ class Reader:
         )
 
     def __call__(self, layer: int, q: Array, keys: Array, values: Array) -> Array:
-        """Attention of the newest positions, as :data:`studies.decisions.whole.Attend` has it."""
+        """Attention of the newest positions, as :data:`studies.whole.Attend` has it."""
         n, end = len(q), len(keys)
         k, v = (each.swapaxes(0, 1)[None] for each in (keys, values))  # [1, KV, end, hd], views
         begin = end - n

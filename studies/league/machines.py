@@ -21,7 +21,7 @@ from carsim.decisions.trace.file import filed
 from carsim.explore.evaluate import Machines
 from carsim.machine.variants import own_variant
 from carsim.runs.pipeline import fit_of, sources_of
-from studies.decisions.content import ROOT, Row
+from studies.content import ROOT, Row
 from studies.league.cells import Bench, Contestant
 from studies.league.longer import Kept, continued, kept_of
 

@@ -15,14 +15,11 @@ pair, whose passes count.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from functools import cached_property
-from math import fsum
 
 import numpy as np
 
 from carsim.base.errors import InputError
-from carsim.cost.energy import EnergyReport, energy
 from carsim.cost.fit import FitReport
 from carsim.decisions.trace import Trace
 from carsim.design import Design, override
@@ -32,10 +29,9 @@ from carsim.machine.phases import Phases
 from carsim.machine.plan import Plan
 from carsim.machine.row import RowResult, simulate_row
 from carsim.machine.simulate import Simulation, simulate
-from carsim.machine.totals import PhaseTotals, activity_of
+from carsim.machine.totals import PhaseTotals
 from carsim.machine.variants import own_variant
 from carsim.runs.pipeline import fit_of, sources_of
-from carsim.workload.activity import Activity
 from carsim.workload.geometry import Video
 from studies.speculation.passes import expected_passes
 
@@ -116,24 +112,6 @@ class Speculation:
             )
         return high
 
-    def energy(self, passes: float) -> EnergyReport:
-        """Joules of a batch that takes so many passes after the first frame."""
-        names = [path.name for path in self.later.plan.hw.paths]
-        share = Fraction(passes) / self._sets
-        one, other = self.first.activity, activity_of(self._passes, names)
-
-        def mean(first: int, later: int) -> int:
-            return round((first + share * later) / self.plain.n_batches)
-
-        activity = Activity(
-            cycles=mean(one.cycles, other.cycles),
-            macs=mean(one.macs, other.macs),
-            vector_ops=mean(one.vector_ops, other.vector_ops),
-            sram_bytes=mean(one.sram_bytes, other.sram_bytes),
-            dram_bytes={name: mean(one.dram_bytes[name], other.dram_bytes[name]) for name in names},
-        )
-        return energy(self.design, activity, self.fit.resources)
-
     @property
     def _passes(self) -> dict[str, PhaseTotals]:
         return {name: total for name, total in self.later.totals.items() if name != "prefill"}
@@ -200,28 +178,5 @@ def speculate(
         plain,
         fit_of(many, sources, video),
         part(phases, batches, range(frame)),
-        part(
-            Phases(Hardware(many)),
-            make_batches(decisions, many.policy.batch, proposed),
-            later,
-        ),
+        part(Phases(Hardware(many)), make_batches(decisions, many.policy.batch, proposed), later),
     )
-
-
-def tokens_kept(traces: Sequence[Trace]) -> float | None:
-    """Share of tokens that equal those one frame before, over the clips of the traces.
-
-    The chance that a proposal is accepted where tokens of the clips are given or drawn as in the
-    trace; None where a trace does not say, as one that nothing was decoded for.
-    """
-    shares: list[float] = []
-    for trace in traces:
-        clips = trace.meta.content.get("clips")
-        if not isinstance(clips, list) or not clips:
-            return None
-        for clip in clips:
-            share = clip.get("kept_tokens") if isinstance(clip, dict) else None
-            if not isinstance(share, int | float):
-                return None
-            shares.append(float(share))
-    return fsum(shares) / len(shares)

@@ -33,11 +33,6 @@ class Passes:
         late = self.first >= step
         return Passes(self.first[late], self.rows[late], self.emitted[late])
 
-    @property
-    def tokens_per_pass(self) -> float:
-        """Mean tokens of a pass."""
-        return float(self.emitted.sum() / len(self.emitted))
-
 
 def rows_of_pass(step: int, tokens_per_frame: int, most: int) -> int:
     """Rows of a pass that begins at a step.

@@ -9,7 +9,7 @@ drawn among the ten likeliest (guidance 1.5) or greedily, in three ways:
 * ``true tokens``: the scene's own codes are fed, and a proposal is accepted with its chance. A
   frame's expected passes follow from the chances of its places. Approximation: a place is judged
   behind the scene's codes, where a real pass has accepted proposals before it.
-* ``own tokens``: two frames are given and the twin goes on by itself. Passes follow from the
+* ``own tokens``: two frames are given and the proxy model goes on by itself. Passes follow from the
   tokens, as speculation yields those of plain decoding. No approximation.
 * ``neighbour``: as the first, but the proposal is the token before, in place of the frame before.
 
@@ -39,9 +39,9 @@ from carsim.decoder.recipe import Sampling
 from carsim.decoder.sampling import log_chances, mix_guidance
 from carsim.decoder.structures import Policy
 from carsim.report.figures import style as plots
-from studies.decisions.content import CLIPS, PACES, ROOT, Row, pace_of, rows_of
-from studies.decisions.record import Archive, digest_of
-from studies.decisions.simulated import with_room
+from studies.content import CLIPS, PACES, ROOT, Row, pace_of, rows_of
+from studies.record import Archive, digest_of
+from studies.simulated import with_room
 from studies.speculation.machine import speculate
 from studies.speculation.passes import expected_passes
 
@@ -54,10 +54,7 @@ TRUE, OWN, NEIGHBOUR = "true tokens", "own tokens", "neighbour"
 GIVEN_FRAMES, SEED, GROUP_PAIRS = 2, 2025, 4
 DESIGNS: dict[str, tuple[str, dict[str, int]]] = {
     "zcu102_head": ("zcu102_head", {}),
-    "zcu102_head, 32 x 32": (
-        "zcu102_head",
-        {"machine.array.rows": 32, "machine.array.cols": 32},
-    ),
+    "zcu102_head, 32 x 32": ("zcu102_head", {"machine.array.rows": 32, "machine.array.cols": 32}),
     "zcu102_16gb": ("zcu102_16gb", {}),
     "u280": ("u280", {}),
     "asic_28nm": ("asic_28nm", {}),
@@ -103,7 +100,7 @@ def judged(archive: Archive, pair: tuple[Row, Row]) -> dict[str, Floats]:
 def tokens_of(
     archive: Archive, pairs: list[tuple[Row, Row]], sampling: Sampling
 ) -> dict[str, Ints]:
-    """``tokens`` where the twin goes on by itself after the given frames, [S, pairs]."""
+    """``tokens`` where the proxy model goes on by itself after the given frames, [S, pairs]."""
     prompts = tuple(row.prompt for pair in pairs for row in pair)
     group = Group(
         config=archive.config,

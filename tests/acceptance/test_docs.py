@@ -27,6 +27,7 @@ from carsim import load_design, load_trace, override, run
 from carsim.decisions.attention import ATTENTION
 from carsim.decisions.replay import RULES
 from carsim.decisions.trace import phi
+from carsim.validate.boards import validate_boards
 
 TEXT = README.read_text(encoding="utf-8")
 
@@ -157,6 +158,16 @@ def test_errors_of_boards_are_those_of_the_table_beside_them() -> None:
         f"({unseen[0]:.1f} against {rival[0]:.1f} %)",
     ):
         assert text in flat("README.md"), text
+    groups = validate_boards().groups
+    rows = [row for group in groups if group.title == "tokens/s, unseen" for row in group.rows]
+    named = {row.what: row.rival / row.reference for row in rows}
+    share = np.mean([abs(ratio * 0.8 / 0.9 - 1) for ratio in named.values()])
+    assert len(named) == 7
+    for name in ("README.md", "docs/validation.md", "docs/limits.md"):
+        assert f"{share:.1%}".replace("%", " %") in flat(name), (name, share)
+    (few, more) = (1000 / row.reference - 1000 / row.ours for row in rows if "RK3576" in row.what)
+    assert f"{more:.1f} ms a token longer" in flat("docs/validation.md")
+    assert f"with 8-bit weights {few:.1f} ms" in flat("docs/validation.md")
     in_short = f"mean error {inside[0]:.1f} %"
     assert in_short in flat("docs/validation.md"), in_short
 

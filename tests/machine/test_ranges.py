@@ -203,5 +203,5 @@ def test_a_third_of_a_bit_gives_the_same_energy_as_its_decimals() -> None:
 
 def test_the_field_that_is_named_is_the_one_that_is_unusual() -> None:
     many = ["policy.batch=4096", "machine.cores=16", "machine.weight_sharing=private"]
-    with pytest.raises(InputError, match=r"policy\.batch: 4096 is too large: bytes of prompt"):
+    with pytest.raises(InputError, match=r"policy\.batch: 4096 is too large: time of prompt"):
         run(load_design("u280", many), stated=Stated(tokens=16), allow_misfit=True)

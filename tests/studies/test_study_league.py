@@ -16,11 +16,11 @@ from carsim.decoder.decode import decode_step, prefill
 from carsim.decoder.precision import Arithmetic, Inputs
 from carsim.decoder.recall import mass_kept
 from carsim.decoder.structures import Config, Policy, stack_weights
-from studies.decisions import record, whole
-from studies.decisions.content import ROOT, Row
-from studies.decisions.rules import TasScore, Threshold
+from studies import record, whole
+from studies.content import ROOT, Row
 from studies.league import cells, longer, machines, measured, run, tables
 from studies.league.frames import READERS
+from studies.rules import TasScore, Threshold
 from studies.run import quoted
 
 PROMPT = b"abcdefgh"
@@ -294,8 +294,7 @@ def test_the_readme_quotes_what_the_tables_have():
     folder = ROOT / "studies/league"
     readme = (folder / "README.md").read_text(encoding="utf-8")
     quality, table = tables.joined(folder)
-    checked = pd.read_csv(folder / "longer.csv")
-    assert quoted(readme, tables.numbers(quality, table, checked)) == readme
+    assert quoted(readme, tables.numbers(quality, table)) == readme
 
     again = measured.quality(pd.read_csv(folder / "cells.csv", keep_default_na=False))
     both = again.set_index("contestant"), quality.set_index("contestant")

@@ -16,10 +16,9 @@ from carsim.decoder.content import TOKENS_PER_FRAME
 from carsim.decoder.layers import rms_norm, rotate, swiglu
 from carsim.decoder.structures import Config, rotary_table, stack_weights
 from carsim.workload.geometry import Video
-from studies.decisions import record, rules, simulated, whole
-from studies.decisions.content import ROOT, Row
-from studies.orders import run as orders
-from studies.orders import sets
+from studies import record, rules, simulated, whole
+from studies.content import ROOT, Row
+from studies.league import orders, sets
 from studies.speculation import run as speculation
 
 

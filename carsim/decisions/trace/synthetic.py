@@ -24,9 +24,9 @@ its ratio:
   ``persistence`` for d = 1.
 
 Simplifications: places are independent, although neighbours agree in a real picture (phi 0.3 in
-the twin); no latency depends on the order of places. All clips have the same ratio (rows of the
-twin: 35 to 72 %), all layers correlate alike, and no layer is exempt. Every prompt fills its
-padding. There is no quality, and there are no scores.
+the proxy model); no latency depends on the order of places. All clips have the same ratio (rows of
+the proxy model: 35 to 72 %), all layers correlate alike, and no layer is exempt. Every prompt fills
+its padding. There is no quality, and there are no scores.
 """
 
 import math

@@ -45,7 +45,7 @@ def load_scene(path: Path, name: str, n_frames: int, n_codes: int) -> Tokens:
             f"{path}: scene {name!r}",
             f"expected integers of shape (frames, {TOKENS_PER_FRAME}), got {header.dtype} of shape "
             f"{header.shape}",
-            "make the file again with studies.twin.archive",
+            "make the file again with studies.proxy.archive",
         )
     if header.shape[0] < n_frames:
         raise InputError(
