@@ -145,7 +145,8 @@ def metrics_page() -> str:
         "Metrics",
         "`carsim/metrics/table.py`",
         "The figures of a row, which is one policy on one design. Names are those of JSON, CSV, "
-        "frames, and the objectives and constraints of studies. `carsim metrics` prints the same.",
+        "frames, and the objectives and constraints of studies. `carsim config metrics` prints the "
+        "same.",
         table(
             ("name", "unit", "better", "meaning", "formula"),
             (
@@ -178,10 +179,10 @@ def columns_page() -> str:
         "Columns of CSV files",
         "`carsim/metrics/columns.py`",
         "`carsim run --out DIR` writes `comparison.csv`, `steps.csv` (compressed if long) and "
-        "`utilisation.csv`, `carsim sweep` and `search` write `points.csv`, `carsim pareto` writes "
-        "`pareto.csv`. Columns of `.parquet` files are the same. An empty cell is a number that "
-        "does not exist. Text that a spreadsheet would take as a formula (it begins with `=`, `+`, "
-        "`-` or `@`) has an apostrophe in front.",
+        "`utilisation.csv`, `carsim sweep` and `search` write `points.csv`, `carsim report "
+        "--front` writes `pareto.csv`. Columns of `.parquet` files are the same. An empty cell "
+        "is a number that does not exist. Text that a spreadsheet would take as a formula (it "
+        "begins with `=`, `+`, `-` or `@`) has an apostrophe in front.",
         *parts,
     )
 

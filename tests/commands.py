@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import TextIO
 
 for _name in (
-    *(f"carsim.cli.{command}" for command in ("compare", "config", "pareto", "run", "sweep")),
+    *(f"carsim.cli.{command}" for command in ("compare", "config", "report", "run", "sweep")),
     *("carsim.cli.trace", "carsim.explore.sweep", "carsim.explore.frame", "carsim.report.files"),
     *("encodings.cp437", "shlex"),  # a plain user may not read Python's own files everywhere
 ):

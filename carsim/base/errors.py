@@ -8,7 +8,12 @@
 
 A message names the place, the offending value and the cure, in one line. Parameters of functions
 stand in backquotes, such as `allow_misfit`; the command line puts its options in their place.
+What is wrong with an override of a design stands at "`overrides` machine.cores".
 """
+
+import re
+from collections.abc import Mapping
+from typing import Self
 
 
 class CarsimError(Exception):
@@ -31,6 +36,24 @@ class InputError(CarsimError):
         self.problem = problem
         self.cure = cure
         super().__init__(f"{place}: {problem}" + (f"; {cure}" if cure else ""))
+
+    def named(self, names: Mapping[str, str] | None = None) -> Self:
+        """The same in words of another surface, which has no parameters.
+
+        Args:
+            names: Names in place of parameters in backquotes; others stay without backquotes, and
+                overrides are known by their paths alone.
+
+        >>> error = InputError("`overrides` machine.cores", "got 0", "or set `fidelity`")
+        >>> str(error.named()), str(error.named({"overrides": "change"}))
+        ('machine.cores: got 0; or set fidelity', 'change machine.cores: got 0; or set fidelity')
+        """
+        known = {"overrides": "", **(names or {})}
+        texts = (
+            re.sub(r"`(\w+)`", lambda found: known.get(found[1], found[1]), text).strip()
+            for text in (self.place, self.problem, self.cure)
+        )
+        return type(self)(*texts)
 
     def __reduce__(self) -> tuple[type["InputError"], tuple[str, str, str]]:
         """Survive the way back from a worker process."""

@@ -11,7 +11,7 @@ import re
 import signal
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from types import FrameType
@@ -25,21 +25,26 @@ from carsim.base.text import closest, one_line
 COMMANDS = {
     "run": "Simulate one design on a trace and compare it with the alternatives.",
     "compare": "Show what differs between two runs, and what that did.",
-    "metrics": "List every metric with its unit, meaning and formula.",
     "studio": "Change a design in the browser, and see at once what that does.",
-    "report": "Make one HTML page of a folder of results.",
+    "report": "Make one HTML page of a folder of results, or show its Pareto front.",
     "sweep": "Evaluate every point of a study, durably, on all cores or a cluster.",
     "search": "Look for the Pareto front of a study by evaluating some of its points.",
-    "pareto": "Show the Pareto front of what a sweep or a search has stored.",
     "capture": "Decode a video with the reference decoder and write its trace.",
     "trace": "Inspect trace files, or draw synthetic ones.",
-    "decode": "Run the reference decoder against golden vectors.",
-    "config": "Show resolved designs and the schema of the YAML.",
-    "dram": "Show what a DRAM sustains, and the table of standards.",
-    "array": "Show what one matrix product takes on one array, and what limits it.",
-    "validate": "Hold predictions against published figures.",
+    "config": "Show designs, what their memories and arrays sustain, metrics, schemas.",
+    "validate": "Hold predictions against published figures, the decoder against golden vectors.",
 }
 """Subcommand -> its one-line help. The command is ``carsim.cli.NAME:NAME``."""
+
+MOVED = {
+    "array": "config array",
+    "decode": "validate golden",
+    "dram": "config dram",
+    "metrics": "config metrics",
+    "pareto": "report DIR --front",
+    "synthesize": "trace synthesize",
+}
+"""Command of an earlier version -> how it is now written."""
 
 
 def _load_plugins(_: click.Context, __: click.Parameter, files: tuple[str, ...]) -> None:
@@ -65,7 +70,15 @@ CHOICE = r"'(.+?)' is not one of (.+?)\.?$"
 
 
 class LazyGroup(click.Group):
-    """A group whose commands are imported only when they are called."""
+    """A group with commands that are imported only when they are called.
+
+    Args:
+        lazy: Subcommand -> its one-line help.
+    """
+
+    def __init__(self, *args: Any, lazy: Mapping[str, str], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.lazy = lazy
 
     def invoke(self, ctx: click.Context) -> Any:
         """Call the command; whoever reads its output may stop, which click takes for a failure.
@@ -78,40 +91,44 @@ class LazyGroup(click.Group):
             _drop_output()
             return 0
         except InputError as error:
-            raise _of_options(error, self.get_command(ctx, ctx.invoked_subcommand or "")) from None
+            command = self.get_command(ctx, ctx.invoked_subcommand or "")
+            raise error.named(_options(command) if command else {}) from None
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command; of a misspelt one, say which was probably meant."""
-        if args[0] not in COMMANDS and not args[0].startswith("-"):
-            hint = closest(args[0], COMMANDS)
-            ctx.fail(f"No such command {args[0]!r}; {hint or 'there is no similar one'}".strip())
+        """Find the command; of one that moved or is misspelt, say how it is written."""
+        name, known = args[0], self.list_commands(ctx)
+        if ctx.parent is None and name in MOVED:
+            ctx.fail(f"No such command {name!r}; it is now 'carsim {MOVED[name]}'")
+        if name not in known and not name.startswith("-"):
+            hint = closest(name, known)
+            ctx.fail(f"No such command {name!r}; {hint or 'there is no similar one'}".strip())
         return super().resolve_command(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Names in the order in which a user meets them."""
-        return list(COMMANDS)
+        return [*self.commands, *self.lazy]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import ``carsim.cli.<name>`` and return its command of the same name."""
-        if cmd_name not in COMMANDS:
-            return None
-        command: click.Command = getattr(
-            importlib.import_module(f"carsim.cli.{cmd_name}"), cmd_name
-        )
-        for each in (command, *getattr(command, "commands", {}).values()):
-            if not isinstance(each, click.Group) and _PLUGINS not in each.params:
-                each.params.append(_PLUGINS)
+        """Of a lazy one, import ``carsim.cli.<name>`` and return its command of the same name."""
+        command = super().get_command(ctx, cmd_name)
+        if cmd_name in self.lazy:
+            command = getattr(importlib.import_module(f"carsim.cli.{cmd_name}"), cmd_name)
+        if command and not isinstance(command, click.Group) and _PLUGINS not in command.params:
+            command.params.append(_PLUGINS)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the list of commands from the table, without importing any."""
+        """Write the list of commands without importing any."""
+        told = {name: each.get_short_help_str(200) for name, each in self.commands.items()}
         with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+            formatter.write_dl(list((told | dict(self.lazy)).items()))
 
 
-@click.command(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(
+    cls=LazyGroup, lazy=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]}
+)
 @click.version_option(package_name="carsim")
 def carsim() -> None:
     """Simulate and explore FastCar accelerators of auto-regressive video generation."""
@@ -178,21 +195,10 @@ def _status(pressed: Sequence[int]) -> int:
     return status if isinstance(status, int) else 0
 
 
-def _of_options(error: InputError, command: click.Command | None) -> InputError:
-    """The error with options in place of the parameters that it names in backquotes."""
-    commands = [command, *getattr(command, "commands", {}).values()]
-    options = {
-        param.name: param.opts[-1]
-        for each in commands
-        if each is not None
-        for param in each.params
-        if isinstance(param, click.Option)
-    }
-
-    def named(text: str) -> str:
-        return re.sub(r"`(\w+)`", lambda found: options.get(found[1], found[1]), text)
-
-    return type(error)(named(error.place), named(error.problem), named(error.cure))
+def _options(command: click.Command) -> dict[str, str]:
+    """The options of a command by the parameters that they set."""
+    options = (param for param in command.params if isinstance(param, click.Option))
+    return {option.name: option.opts[-1] for option in options if option.name}
 
 
 def complain(text: str) -> None:

@@ -2,23 +2,31 @@
 
 import json
 from pathlib import Path
-from typing import Literal
+from typing import Any
 
 import click
 
 from carsim.base.errors import InputError
-from carsim.cli.options import DESIGNS, overriding, presets
+from carsim.cli import LazyGroup
+from carsim.cli.options import DESIGNS, JSON, overriding, presets
 
 
-@click.group()
+@click.group(
+    cls=LazyGroup,
+    lazy={
+        "metrics": "List every metric with its unit, meaning and formula.",
+        "dram": "Show what a DRAM sustains, and the table of standards.",
+        "array": "Show what one matrix product takes on one array, and what limits it.",
+    },
+)
 def config() -> None:
-    """Show resolved designs and the schema of the YAML."""
+    """Show designs, what their memories and arrays sustain, metrics, and schemas of files."""
 
 
 @config.command(short_help="Print a design as it is resolved.")
 @click.argument("design", shell_complete=DESIGNS)
 @overriding()
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of YAML.")
+@JSON
 def show(design: str, overrides: tuple[str, ...], as_json: bool) -> None:
     """Print DESIGN with presets, defaults and changes written out; it loads as the same design."""
     from carsim.design import load_design
@@ -71,20 +79,15 @@ def schema(kind: str) -> None:
 )
 @click.option("--tokens-per-s", type=click.FloatRange(min=0, min_open=True), help="Rate to reach.")
 @click.option("--batch", type=click.IntRange(1, 256), default=1, show_default=True)
-@click.option("--context", default="1:512", show_default=True, help="Tokens: N or FIRST:LAST.")
+@click.option(
+    "--context", "contexts", default="1:512", show_default=True, help="Tokens: N or FIRST:LAST."
+)
 @click.option(
     "--bits", type=click.Choice(["4", "8", "16"]), help="Bits of a weight [default: any]."
 )
 @click.option("--out", metavar="FILE", help="Write the design there instead of printing it.")
 def new(
-    board: str,
-    model: str,
-    goal: Literal["fastest", "least-energy"],
-    tokens_per_s: float | None,
-    batch: int,
-    context: str,
-    bits: str | None,
-    out: str | None,
+    tokens_per_s: float | None, contexts: str, bits: str | None, out: str | None, **wished: Any
 ) -> None:
     """Choose a design that decodes a model's text on a board, and write it as commented YAML.
 
@@ -97,19 +100,13 @@ def new(
     from carsim.cli.stated import parse_context
     from carsim.explore.first import Wish, design_text, first_design
 
-    if goal == "least-energy" and tokens_per_s is None:
+    if wished["goal"] == "least-energy" and tokens_per_s is None:
         raise click.UsageError("--goal least-energy needs --tokens-per-s, say --tokens-per-s 10")
     if out is not None and Path(out).exists():
         raise InputError(out, "is there already", "name another file or remove it")
-    wish = Wish(
-        board,
-        model,
-        goal,
-        tokens_per_s or 0.0,
-        batch,
-        parse_context(context),
-        None if bits is None else int(bits),
-    )
+    weights = None if bits is None else int(bits)
+    attended = parse_context(contexts)
+    wish = Wish(**wished, tokens_per_s=tokens_per_s or 0.0, contexts=attended, bits=weights)
     with progress("trying designs"):
         best, tried = first_design(wish)
     text = design_text(wish, best, tried)
@@ -122,7 +119,7 @@ def new(
 
 @config.command(name="list")
 @click.option("--presets", is_flag=True, help="List presets of boards, models, energies.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+@JSON
 def list_designs(presets: bool, as_json: bool) -> None:
     """List the designs that ship with carsim."""
     from carsim.base.text import Table

@@ -1,4 +1,4 @@
-"""``carsim dram``: what a DRAM sustains for an access pattern, and the table of standards."""
+"""``carsim config dram``: bandwidth of a DRAM under an access pattern, and the standards."""
 
 import json
 from typing import TYPE_CHECKING, Any
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from carsim.base.text import Table
+from carsim.cli.options import JSON
 
 if TYPE_CHECKING:
     from carsim.hardware.memory import AccessPattern, MemoryStandard
@@ -57,22 +58,17 @@ MOST_STREAMS = 65_536
     "--load", type=float, help="Also show the latency of sequential reads at this share of peak."
 )
 @click.option("--list", "listing", is_flag=True, help="Show the standards, their timings, sources.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+@JSON
 def dram(
     name: str | None,
     channels: int,
     channel_bits: int | None,
     density: int | None,
     pattern: str,
-    chunk_bytes: int,
-    streams: int,
-    aligned: bool,
-    read_fraction: float,
-    outstanding: int | None,
-    mapping: str | None,
     load: float | None,
     listing: bool,
     as_json: bool,
+    **given: Any,
 ) -> None:
     """Show what a DRAM sustains for an access pattern, and what limits it.
 
@@ -90,11 +86,10 @@ def dram(
             show(output_console(), in_order((table.title, [table]) for table in tables))
         return
     if name is None:
-        raise click.UsageError("--standard is missing; carsim dram --list shows what there is.")
-    is_random = pattern == "random"
-    access = AccessPattern(
-        streams, chunk_bytes, is_random, read_fraction, outstanding, aligned, mapping
-    )
+        raise click.UsageError(
+            "--standard is missing; carsim config dram --list shows what there is."
+        )
+    access = AccessPattern(**given, random=pattern == "random")
     report = {"pattern": pattern} | _report(
         standard(name, density), access, channels, channel_bits, load
     )

@@ -10,7 +10,7 @@ import click
 from carsim.base.environment import library
 from carsim.base.errors import InputError
 from carsim.base.text import count
-from carsim.cli.options import STUDIES
+from carsim.cli.options import JSON, STUDIES
 
 if TYPE_CHECKING:
     from carsim.explore.sweep import Progress, Tell
@@ -27,9 +27,6 @@ WORKERS = click.option(
     type=click.IntRange(min=0),
     metavar="N",
     help="Processes; all cores if left out, 0 evaluates in this process.",
-)
-JSON = click.option(
-    "--json", "as_json", is_flag=True, help="Print one JSON document, and nothing else."
 )
 
 
@@ -76,15 +73,8 @@ def sweep(
         done = None
         if not only_export:
             with sweep_progress(loaded.name) as tell:
-                done = fill(
-                    store,
-                    loaded,
-                    out=folder,
-                    workers=workers,
-                    scheduler=scheduler,
-                    retry_failed=retry_failed,
-                    tell=tell,
-                )
+                how: dict[str, Any] = {"workers": workers, "retry_failed": retry_failed}
+                done = fill(store, loaded, out=folder, scheduler=scheduler, tell=tell, **how)
         files = export(store, folder)
         counts = store.counts()
     if as_json:

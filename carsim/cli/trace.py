@@ -8,9 +8,8 @@ import click
 
 from carsim.base.errors import InputError
 from carsim.base.text import Table, count
-from carsim.cli import complain
-from carsim.cli.options import TRACES
-from carsim.cli.synthesize import synthesize
+from carsim.cli import LazyGroup, complain
+from carsim.cli.options import JSON, TRACES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,17 +18,16 @@ if TYPE_CHECKING:
     from carsim.decisions.trace.meta import Geometry, PerClip, Quality, SampledQuality
 
 
-@click.group()
+@click.group(
+    cls=LazyGroup, lazy={"synthesize": "Draw a trace whose ratio and layer profile are FastCar's."}
+)
 def trace() -> None:
     """Inspect trace files, or draw synthetic ones."""
 
 
-trace.add_command(synthesize)
-
-
 @trace.command()
 @click.argument("file", type=click.Path(), shell_complete=TRACES)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
+@JSON
 def info(file: str, as_json: bool) -> None:
     """Show geometry, replay ratios, scores and provenance of the trace FILE."""
     from carsim.cli.console import in_order, output_console, show

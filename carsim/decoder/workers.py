@@ -80,7 +80,7 @@ def run_in_workers(
             return [future.result() for future in futures]
         except BrokenProcessPool as error:
             raise InputError(
-                "decoding", "a worker process died", "free some memory, or use --workers 1"
+                "decoding", "a worker process died", "free some memory, or set `workers` to 1"
             ) from error
         finally:
             stop.set()

@@ -189,7 +189,7 @@ def _with_bases(raw: Mapping[str, Any], file: Path, assigned: Mapping[str, Any])
         changed = {path: assigned[path] for path in paths if path in assigned}
         if changed and not named:
             raise InputError(
-                f"--set {next(iter(changed))}",
+                f"`overrides` {next(iter(changed))}",
                 f"{file} gives the {section} in full, from no preset",
                 "override its keys one by one",
             )
@@ -268,9 +268,9 @@ def _assignment(text: str) -> tuple[str, Any]:
     parts = dotted.split(".")
     if not equals or not all(parts) or len(parts) > MAX_DEPTH or not dotted.isprintable():
         raise InputError(
-            "--set", f"{shown(text)} is not of the form path=value", "say machine.cores=8"
+            "`overrides`", f"{shown(text)} is not of the form path=value", "say machine.cores=8"
         )
-    return dotted, parse_yaml(value, f"--set {dotted}")
+    return dotted, parse_yaml(value, f"`overrides` {dotted}")
 
 
 def _assign(raw: dict[str, Any], dotted: str, value: Any) -> None:
@@ -283,7 +283,9 @@ def _assign(raw: dict[str, Any], dotted: str, value: Any) -> None:
             inner = {}
         if not isinstance(inner, dict):
             raise InputError(
-                f"--set {dotted}", f"{parent!r} is a value and has no fields", "shorten the path"
+                f"`overrides` {dotted}",
+                f"{parent!r} is a value and has no fields",
+                "shorten the path",
             )
         section[parent] = section = dict(inner)
     section[last] = value
@@ -293,9 +295,9 @@ def _where(path: str, place: str, overridden: Iterable[str]) -> str:
     """Name the override that a problem is about, else the file and all that has changed it."""
     texts = list(overridden)
     if path in texts:
-        return f"--set {path}"
+        return f"`overrides` {path}"
     for dotted in texts:
         if f"{path}.".startswith(f"{dotted}.") or f"{dotted}.".startswith(f"{path}."):
-            return f"--set {dotted}: $.{path}"
-    changed = f" with --set {', '.join(texts)}" if texts else ""
+            return f"`overrides` {dotted}: $.{path}"
+    changed = f" with `overrides` {', '.join(texts)}" if texts else ""
     return f"{place}{changed}: $.{path}"

@@ -36,7 +36,7 @@ class Cluster(workers.Workers):
     death = KilledWorker
 
     def __init__(self, study: Study, address: str) -> None:
-        self._place = f"--scheduler {address}"
+        self._place = f"`scheduler` {address}"
         _hush()
         tls = Security().get_connection_args("client").get("ssl_context")
         if address.startswith("tls:") and tls is None:

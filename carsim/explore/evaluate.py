@@ -75,8 +75,7 @@ class Evaluator:
         except SolverError:
             raise
         except InputError as error:
-            place = error.place.removeprefix("--set ")
-            row = {"status": "invalid", "reason": str(InputError(place, error.problem, error.cure))}
+            row = {"status": "invalid", "reason": str(error.named({"resample_seed": "resample"}))}
         row["seconds"] = round(perf_counter() - start, 4)
         return {key: _plain(value) for key, value in row.items()}
 

@@ -91,7 +91,7 @@ class Wish:
     bits: int | None = None
 
     def __str__(self) -> str:
-        return f"--board {self.board} --model {self.model}"
+        return f"`board` {self.board} `model` {self.model}"
 
 
 class Tried(NamedTuple):
@@ -133,15 +133,15 @@ def first_design(wish: Wish) -> tuple[Tried, Sequence[Tried]]:
             best = _chosen(wish, tried.values())
     fitting = sum(each.fit.fits for each in tried.values())
     if not fitting:
-        cure = "take a larger board, a smaller model, a shorter --context or fewer --bits"
+        cure = "take a larger board, a smaller model, shorter `contexts` or fewer `bits`"
         lacks = "; ".join(best.fit.misfits)
         problem = f"none of {len(tried)} designs fits; the nearest lacks {lacks}"
         raise InputError(str(wish), problem, cure)
     if best.tokens_per_s < wish.tokens_per_s:
         reached = f"{best.tokens_per_s:.3g}"
         problem = f"the fastest of {fitting} designs that fit has {reached} tokens/s"
-        cure = f"ask for at most --tokens-per-s {reached}, or take a board with faster memory"
-        raise InputError(f"{wish}: --tokens-per-s {wish.tokens_per_s:g}", problem, cure)
+        cure = f"ask for `tokens_per_s` of at most {reached}, or take a board with faster memory"
+        raise InputError(f"{wish}: `tokens_per_s` {wish.tokens_per_s:g}", problem, cure)
     return best, tuple(tried.values())
 
 
@@ -163,7 +163,7 @@ def _tried(wish: Wish, choice: Choice) -> Tried:
         "machine": machine,
         "model": {"preset": wish.model, **formats, "activations": {"bits": max(8, choice.bits)}},
         "policy": {"batch": wish.batch},
-        "energy": {"preset": preset_board(wish.board, "--board").technology.energy_preset},
+        "energy": {"preset": preset_board(wish.board, "`board`").technology.energy_preset},
     }
     raw, place = {"name": f"{wish.model}_{wish.board}", **contents}, Path(str(wish))
     longest = Video(n_frames=wish.contexts[1], tokens_per_frame=1, prompt_tokens=0)

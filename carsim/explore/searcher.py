@@ -293,11 +293,11 @@ def refusal(storage: str, error: Exception) -> InputError:
 
     >>> refused = refusal("mysql://ada:secret@host/db", OSError("no mysql://ada:secret@host"))
     >>> refused.place, refused.problem
-    ('--storage mysql://ada:***@host/db', 'cannot be used (no mysql://ada:***@host)')
+    ('`storage` mysql://ada:***@host/db', 'cannot be used (no mysql://ada:***@host)')
     >>> refusal("postgresql://host/db?user=ada&sslpassword=secret", OSError()).place
-    '--storage postgresql://host/db?user=***&sslpassword=***'
+    '`storage` postgresql://host/db?user=***&sslpassword=***'
     >>> str(refusal("ada:secret@host/db", OSError("no ada:secret@host/db")))
-    '--storage: is no URL of a storage; write it as mysql://user:password@host/database'
+    '`storage`: is no URL of a storage; write it as mysql://user:password@host/database'
     """
     from sqlalchemy.engine import make_url
     from sqlalchemy.exc import ArgumentError
@@ -308,7 +308,7 @@ def refusal(storage: str, error: Exception) -> InputError:
         url = None
     if url is None or {"@", ":"} & set(f"{url.host}{url.database}"):
         cure = "write it as mysql://user:password@host/database"
-        return InputError("--storage", "is no URL of a storage", cure)
+        return InputError("`storage`", "is no URL of a storage", cure)
     options = {name: "".join(values) for name, values in url.query.items()}
     text = str(error.__cause__ or error).partition("[SQL")[0].partition("(Background on")[0]
     for secret in filter(None, (str(url.password or ""), *options.values())):
@@ -317,7 +317,7 @@ def refusal(storage: str, error: Exception) -> InputError:
     shown = url.set(query={}).render_as_string(hide_password=True)
     named = "&".join(f"{name}=***" for name in options)
     return InputError(
-        f"--storage {shown}{'?' if named else ''}{named}",
+        f"`storage` {shown}{'?' if named else ''}{named}",
         f"cannot be used ({' '.join(text.split())[:200] or type(error).__name__})",
         "mend it or name another; what the search has stored stays",
     )

@@ -358,7 +358,7 @@ def open_store(folder: str | Path) -> Store:
     """
     path = Path(folder) / STORE_FILE
     if not os.path.isfile(path):  # noqa: PTH113 - never raises, whatever the path
-        raise InputError(str(folder), f"holds no {STORE_FILE}", "name the --out of a sweep")
+        raise InputError(str(folder), f"holds no {STORE_FILE}", "name the folder of a sweep")
     store = Store(path, read_only=True)
     try:
         store.meta()

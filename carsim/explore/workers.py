@@ -128,7 +128,7 @@ def evaluate_some(job: str, points: list[Point], budget_s: float) -> Answer:
     study, code, outside = asked
     if code != code_sha256():
         problem = f"the worker on {node()} runs other code of carsim"
-        raise InputError("--scheduler", problem, "install the same on all machines")
+        raise InputError("`scheduler`", problem, "install the same on all machines")
     if unknown := sorted(outside - outside_kinds()):
         named = ", ".join(f"{role} {shown(name)}" for role, name in unknown)
         cure = "register it in a module that the study's script imports, or use no workers (0)"
@@ -324,7 +324,7 @@ def start_crew(study: Study, workers: int | None, scheduler: str | None = None) 
         InputError: No scheduler there, no workers, or the extra ``cluster`` is not installed.
     """
     if scheduler is not None:
-        library("distributed", "--scheduler")
+        library("distributed", "`scheduler`")
         from carsim.explore.cluster import Cluster
 
         return Crew(Cluster(study, scheduler))

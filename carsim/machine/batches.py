@@ -207,7 +207,7 @@ def make_batches(decisions: Decisions, batch: int, tokens_per_step: int = 1) -> 
         raise InputError(
             "policy.batch",
             f"{batch} sequences are more than the {len(order)} {kind} of the trace",
-            "take a smaller batch, or pass --resample to draw further rows from the trace",
+            "take a smaller batch, or set `resample_seed` to draw further rows from the trace",
         )
     if decisions.pairs and batch % 2:
         raise InputError(

@@ -169,7 +169,7 @@ class Phases:
     def __init__(self, hw: Hardware, fidelity: str = SOLVED, emit: Emit | None = None) -> None:
         if fidelity not in FIDELITIES:
             known = ", ".join(FIDELITIES)
-            raise InputError("--fidelity", f"no rung {fidelity!r}", f"choose one of {known}")
+            raise InputError("`fidelity`", f"no rung {fidelity!r}", f"choose one of {known}")
         self.hw = hw
         self.fidelity = fidelity
         self.interpolated = False

@@ -212,7 +212,7 @@ def compare(
     """Compare two runs.
 
     Args:
-        a: A report, a folder that ``carsim run --out`` made, or a design, a design file or the name
+        a: A report, a folder that ``carsim run`` made, or a design, a design file or the name
             of a shipped design, which is simulated.
         b: The same.
         traces: Traces on which designs are simulated.
@@ -230,7 +230,7 @@ def compare(
         for each in given:
             if on_traces and isinstance(each, Design):
                 problem = "is a design, and has to be simulated on a trace, as the other was"
-                raise InputError(each.name, problem, "add --trace FILE")
+                raise InputError(each.name, problem, "give `traces`")
     runs = (
         each
         if isinstance(each, StoredRun)

@@ -34,7 +34,7 @@ def check_folder(path: Path, *, overwrite: bool, ours: Collection[str]) -> None:
         except OSError as error:
             raise unwritable(path, error) from error
         if not overwrite:
-            raise InputError(place, "exists already", "name another folder, or pass --overwrite")
+            raise InputError(place, "exists already", "name another folder, or set `overwrite`")
         if foreign:
             raise InputError(
                 place,

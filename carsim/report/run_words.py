@@ -296,7 +296,7 @@ def labels(run: StoredRun) -> Iterator[str]:
     yield (
         "* the design's own policy. "
         + "The replay ratio leaves out the first frame, which never replays. " * run.own.replays
-        + "Energy is that of the whole board. carsim metrics explains every figure."
+        + "Energy is that of the whole board. carsim config metrics explains every figure."
     )
     for index, label in enumerate(_sources(run), 1):
         yield f"[{index}] {label}"

@@ -33,7 +33,7 @@ SCHEMA_VERSION = 2
 """Version of the keys below; a change that could break a reader raises it."""
 
 SUMMARY = "summary.json"
-AGAIN = "run again with --out and --overwrite"
+AGAIN = "run again with `out` and `overwrite`"
 
 MAX_BYTES = 50_000_000
 """No run has as much to say."""
@@ -342,7 +342,7 @@ def read_run(folder: str | Path) -> StoredRun:
     path = Path(folder) / SUMMARY
     try:
         if not path.exists():
-            cure = "make one with carsim run --out DIR"
+            cure = "make one with carsim run"
             raise InputError(str(folder), f"holds no {SUMMARY} of a run", cure)
         document = json.loads(read_text(path, MAX_BYTES, AGAIN))
     except (json.JSONDecodeError, RecursionError):
@@ -401,7 +401,7 @@ def _policy(row: RowResult, report: Report) -> StoredPolicy:
 
 def _checked(document: Any, place: str) -> StoredRun:
     if not isinstance(document, dict) or "schema_version" not in document:
-        raise InputError(place, "is no summary of a run", "name a folder of carsim run --out DIR")
+        raise InputError(place, "is no summary of a run", "name a folder that carsim run wrote")
     found = document["schema_version"]
     if found not in (1, SCHEMA_VERSION) or isinstance(found, bool):
         raise InputError(

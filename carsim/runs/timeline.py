@@ -55,7 +55,7 @@ def check_window(first: int, stop: int, n_steps: int, n_layers: int) -> None:
     Raises:
         InputError: It is.
     """
-    place = f"--timeline {first}:{stop}"
+    place = f"`timeline` {first}:{stop}"
     if not 0 <= first < stop <= n_steps:
         raise InputError(
             place,

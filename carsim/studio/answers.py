@@ -4,14 +4,13 @@ They are pure functions of what the page holds, so that any process can give the
 not named keep what they show.
 """
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from dash import html
 
-from carsim.base.errors import CarsimError
+from carsim.base.errors import InputError
 from carsim.design.document import design_yaml
 from carsim.report.compare import Comparison
 from carsim.report.compare_words import own_table, spec_table
@@ -101,7 +100,7 @@ class Answers:
             if after.query == state.query:
                 return {}
             return self._everything(after, self._point(after), shown, there)
-        except CarsimError as error:
+        except InputError as error:
             return _refused(key, text, error)
 
     def curve(self, shown: str, there: str | None) -> Parts:
@@ -154,8 +153,8 @@ class Answers:
             if there and fronted == edition:
                 return {}
             plot = sweep.front_plot(folder)
-        except CarsimError as error:
-            return nothing | {"store-error.children": str(error)}
+        except InputError as error:
+            return nothing | {"store-error.children": str(error.named())}
         drawn = view.drawn("front", plot, there, "A click opens a point.")
         return drawn | {"fronted.data": edition, "store-error.children": ""}
 
@@ -218,11 +217,12 @@ class Answers:
 # -------------------------------------------------------------------- private
 
 
-def _refused(key: str, text: str, error: CarsimError) -> Parts:
+def _refused(key: str, text: str, error: InputError) -> Parts:
     """A refusal below its control, which keeps what was asked for."""
+    told = str(error.named())
     if key not in CONTROLS:
-        return {"trouble.children": view.alert([str(error)])}
-    told = re.sub(r"^--\S+ ", "", str(error))  # the control stands for the option
+        return {"trouble.children": view.alert([told])}
+    told = told.removeprefix(f"{key}: ")  # the control stands for the parameter
     return {f"{key}-error.children": told} | ({f"{key}.value": text} if key in FIELDS else {})
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from dash import Dash, Input, Output, State, ctx, no_update, set_props
 from dash.exceptions import PreventUpdate
 
-from carsim.base.errors import CarsimError
+from carsim.base.errors import InputError
 from carsim.report.html import asset
 from carsim.studio import view
 from carsim.studio.answers import CHANGED, CONTROLS, Parts
@@ -104,8 +104,8 @@ def _told(parts: Sequence[str], ask: Ask, *question: Any) -> Parts:
     """
     try:
         found = ask(*question)
-    except CarsimError as error:
-        found = {"trouble.children": view.alert([str(error)])}
+    except InputError as error:
+        found = {"trouble.children": view.alert([str(error.named())])}
     if not found:
         raise PreventUpdate
     for part in found.keys() - set(parts):

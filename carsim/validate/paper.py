@@ -406,5 +406,5 @@ def _about_rivals(
         f"Linear skipping is nearer than carsim for: {', '.join(nearer) or 'no row'}. Rival of "
         "efficiency: constant power, with the line's latencies. Groups such as '7 on 6 cores' "
         "are so many sequences on so many cores that explain the latencies about equally, with "
-        "clocks fitted to the dense row (--every shows them)."
+        "clocks fitted to the dense row; short output leaves them out."
     )

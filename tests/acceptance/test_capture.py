@@ -369,7 +369,7 @@ def test_errors_are_one_line_with_status_2(
         ["capture", str(tmp_path / "none.yaml")],
         ["capture", str(make_recipe(tmp_path)), "--out", str(tmp_path / "no" / "a.npz")],
         ["trace", "info", str(make_recipe(tmp_path))],
-        ["decode", "--check", str(make_recipe(tmp_path))],
+        ["validate", "golden", str(make_recipe(tmp_path))],
     ):
         monkeypatch.setattr(sys, "argv", ["carsim", *arguments])
         with pytest.raises(SystemExit) as caught:

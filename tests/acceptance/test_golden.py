@@ -92,9 +92,9 @@ def test_padding_and_tau_per_layer_are_followed(tmp_path: Path) -> None:
 
 
 def test_the_command_reports_every_array_and_succeeds() -> None:
-    result = CliRunner().invoke(carsim, ["decode", "--check", str(C3)])
+    result = CliRunner().invoke(carsim, ["validate", "golden", str(C3)])
     assert result.exit_code == 0
-    assert "1 of 1 files reproduced" in result.output
+    assert "1 of 1 file reproduced" in result.output
     assert "FAIL" not in result.output
     for name in ("skip", "tas", "mlp_held", "v_cache", "tau_margin"):
         assert f" {name} " in result.output
@@ -109,11 +109,12 @@ def test_a_changed_value_or_decision_fails_the_check(tmp_path: Path) -> None:
     path = changed(C3, tmp_path / "wrong.npz", hidden=hidden, skip=skip, tas=tas)
     failed = [check.name for check in check_golden(path).checks if not check.ok]
     assert failed == ["skip", "tas", "hidden"]
-    result = CliRunner().invoke(carsim, ["decode", "--check", str(C3), str(path)])
-    assert result.exit_code == 1
+    result = CliRunner().invoke(
+        carsim, ["validate", "golden", str(C3), str(path)], standalone_mode=False
+    )
+    assert result.return_value == 1
     assert "1 of 2 files reproduced" in result.output
     assert "1 differ" in result.output
-    assert CliRunner().invoke(carsim, ["decode", str(path)]).exit_code == 0
 
 
 def test_a_file_without_optional_arrays_is_not_called_reproduced(tmp_path: Path) -> None:
@@ -124,9 +125,9 @@ def test_a_file_without_optional_arrays_is_not_called_reproduced(tmp_path: Path)
     assert not report.reproduced
     assert set(report.missing) == set(optional)
     assert not check_golden(C3).missing
-    result = CliRunner().invoke(carsim, ["decode", "--check", str(path)])
+    result = CliRunner().invoke(carsim, ["validate", "golden", str(path)])
     assert result.exit_code == 0
-    assert "0 of 1 files reproduced, 1 more only as far as their arrays go" in result.output
+    assert "0 of 1 file reproduced, 1 more only as far as their arrays go" in result.output
     shown = " ".join(result.output.split())
     assert (
         f"{len(report.checks)} arrays checked; not in the file, so not checked: mlp_held, layer_out"

@@ -247,7 +247,7 @@ def test_what_cannot_be_searched_is_one_line(tmp_path):
     with pytest.raises(InputError, match=r"\$\.objectives: are missing; name at least one"):
         search(aimless, 3)
     aimed = load_study(write_study(tmp_path, objectives=["latency_s"]))
-    with pytest.raises(InputError, match="--storage nonsense://x: cannot be used") as caught:
+    with pytest.raises(InputError, match="`storage` nonsense://x: cannot be used") as caught:
         search(aimed, 3, storage="nonsense://x")
     assert "\n" not in str(caught.value)
     filtered = load_study(

@@ -126,7 +126,7 @@ def test_no_scheduler_is_one_line(tmp_path, monkeypatch, address, problem):
     with Store(":memory:") as store, pytest.raises(InputError, match=problem) as caught:
         fill(store, study, scheduler=address)
     assert "\n" not in str(caught.value)
-    assert caught.value.place == f"--scheduler {address}"
+    assert caught.value.place == f"`scheduler` {address}"
 
 
 def test_a_scheduler_without_workers_is_one_line(tmp_path):

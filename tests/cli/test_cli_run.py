@@ -171,7 +171,7 @@ def test_out_writes_the_folder_and_names_its_files(call, toy, tmp_path):
     assert (folder / "timeline.json").exists()
     status, _, err = call("run", toy[0], "--trace", toy[1], "--out", folder)
     assert status == 2
-    assert "exists already; name another folder, or pass --overwrite" in err
+    assert "exists already; name another folder, or set --overwrite" in err
     assert call("run", toy[0], "--trace", toy[1], "--out", folder, "--overwrite")[0] == 0
     assert not (folder / "timeline.json").exists()
 
@@ -203,9 +203,9 @@ def test_a_shell_completes_commands(monkeypatch, call):
     status, out, _ = call()
     assert (status, "complete -o nosort -F _carsim_completion carsim" in out) == (0, True)
     monkeypatch.setenv("_CARSIM_COMPLETE", "bash_complete")
-    monkeypatch.setenv("COMP_WORDS", "carsim pa")
+    monkeypatch.setenv("COMP_WORDS", "carsim stu")
     monkeypatch.setenv("COMP_CWORD", "1")
-    assert call()[1].split() == ["plain,pareto"]
+    assert call()[1].split() == ["plain,studio"]
 
 
 BAD = {
@@ -240,7 +240,10 @@ BAD = {
 
 WITHOUT_A_TRACE = {
     "a tau": (("--tau", "0.3"), "--tau: needs the scores of a trace; add --trace FILE"),
-    "rows to draw": (("--resample", "1"), "--resample: draws rows of a trace; add --trace FILE"),
+    "rows to draw": (
+        ("--resample", "1"),
+        "--resample: needs the rows of a trace; add --trace FILE",
+    ),
     "no token": (("--tokens", "0"), "--tokens: expected a whole number of 1 or more, got 0"),
     "pairs alone": (("--pairs", "0.8"), "--pairs: says how often decisions to replay agree"),
     "no context": (("--context", "many"), "--context: got 'many'; give N or FIRST:LAST"),
@@ -366,9 +369,8 @@ def test_the_version_is_that_of_the_package(call):
     [
         "run DESIGN --trace TRACE",
         "compare DESIGN DESIGN --set-b machine.cores=1 --trace TRACE",
-        "speculate DESIGN --trace TRACE --set machine.activation_buffer_kib=1024 --acceptance 0.5",
-        "dram --standard DDR4-2400",
-        "array --m 8 --k 64 --n 64",
+        "config dram --standard DDR4-2400",
+        "config array --m 8 --k 64 --n 64",
         "validate boards --design kv260 --set model.preset=tinyllama_1b --context 64",
     ],
 )

@@ -21,14 +21,14 @@ from carsim.cli.console import show
 COMMANDS = {
     "help": ("--help",),
     "version": ("--version",),
-    "metrics": ("metrics", "--json"),
+    "metrics": ("config", "metrics", "--json"),
     "config": ("config", "show", "toy.yaml"),
     "schema": ("config", "schema"),
     "info": ("trace", "info", "toy.npz"),
     "run": ("run", "toy.yaml", "--trace", "toy.npz"),
     "run as JSON": ("run", "toy.yaml", "--trace", "toy.npz", "--json"),
     "sweep": ("sweep", "study.yaml", "--out", "out", "--workers", "0", "--json"),
-    "dram": ("dram", "--standard", "DDR4-2400"),
+    "dram": ("config", "dram", "--standard", "DDR4-2400"),
 }
 
 
@@ -108,7 +108,7 @@ LONG = "a" * 300
         ("compare", LONG, "toy.yaml", "--trace", "toy.npz"),
         ("config", "new", "--board", "kv260", "--model", "tinyllama_1b", "--out", LONG),
         ("sweep", "study.yaml", "--out", LONG),
-        ("pareto", LONG),
+        ("report", LONG, "--front"),
         ("report", LONG),
         ("run", "toy.yaml", "--set", f"{'a.' * 3000}b=1"),
         ("run", "toy.yaml", "--set", f"{LONG * 300}=1"),
@@ -121,7 +121,7 @@ def test_names_that_are_too_long_are_one_line(folder, arguments):
 def test_names_that_are_none_are_refused(folder):
     for arguments, place in (
         (("sweep", "study.yaml", "--out", ""), "argument 4: is empty; leave it out, or fill it in"),
-        (("pareto", ""), "argument 2: is empty"),
+        (("report", ""), "argument 2: is empty"),
         (("run", "toy.yaml", "--out", "a\udcff"), r"'a\udcff': is not UTF-8 text; rename"),
         (("run", "a\x1b[31mb\n"), r"a\x1b[31mb\n"),
     ):
@@ -167,7 +167,7 @@ def others_may_read(package):
         ("sweep", "{}/study.yaml", "--out", "/tmp/none"),
         ("sweep", "study.yaml", "--out", "{}/new"),
         ("sweep", "study.yaml", "--out", "new"),
-        ("pareto", "{}"),
+        ("report", "{}", "--front"),
         ("compare", "{}/toy.yaml", "toy.yaml", "--trace", "toy.npz"),
     ],
 )
@@ -179,8 +179,8 @@ def test_what_may_not_be_entered_is_named(folder, closed, arguments):
 
 
 READERS = (
-    ("pareto", "out", "--objective", "latency_s", "--json"),
-    ("pareto", "killed", "--objective", "latency_s", "--json"),
+    ("report", "out", "--front", "--objective", "latency_s", "--json"),
+    ("report", "killed", "--front", "--objective", "latency_s", "--json"),
     ("compare", "ran", "toy.yaml", "--trace", "toy.npz"),
     ("trace", "info", "toy.npz"),
 )
@@ -296,7 +296,7 @@ runpy.run_module("carsim", run_name="__main__")
 
 
 def test_streams_beyond_all_machines_are_refused_at_once(folder):
-    dram = ("dram", "--standard", "DDR4-2400", "--streams")
+    dram = ("config", "dram", "--standard", "DDR4-2400", "--streams")
     assert "1<=x<=65536" in refusal(call(*dram, "100000000"))
     assert call(*dram, "65536", "--pattern", "streams").status == 0
 

@@ -141,7 +141,9 @@ def test_a_sweep_says_so_and_knows_no_quality(call, drawn, tmp_path):
     own = rows["drawn.npz"]
     assert (own["decisions"], own["quality_true_psnr_db"]) == (LABEL, "")
     assert own["quality_note"] == f"unknown: decisions are {LABEL}"
-    assert call("pareto", out)[1].count(f"Decisions are {SYNTHETIC} in 2 of 4 points.") == 1
+    assert (
+        call("report", out, "--front")[1].count(f"Decisions are {SYNTHETIC} in 2 of 4 points.") == 1
+    )
     assert f"Decisions are {SYNTHETIC} in 2 of 4 points." in page_of(call, out)
 
 

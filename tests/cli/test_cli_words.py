@@ -5,6 +5,7 @@ from tiny import tiny_report, write_inputs
 
 from carsim.base.errors import InputError
 from carsim.base.statistics import Interval
+from carsim.cli import MOVED
 from carsim.design import load_design, override
 from carsim.report.run_page import tiles
 from carsim.report.run_words import answer, policies_tables
@@ -72,8 +73,10 @@ def test_an_interval_without_width_has_no_brackets():
         (("run", "toy.yaml", "--set", "policy.attention.kind=streming"), "streaming"),
         (("run", "toy.yaml", "--fidelity", "til"), "tile"),
         (("validate", "fidelty"), "fidelity"),
+        (("config", "metrcis"), "metrics"),
+        (("trace", "inof"), "info"),
         (("config", "new", "--board", "zcu12", "--model", "tiny"), "zcu102"),
-        (("dram", "--standard", "DDR4-2401"), "DDR4-2400"),
+        (("config", "dram", "--standard", "DDR4-2401"), "DDR4-2400"),
         (("run", "toy.yaml", "--trce", "x"), "--trace"),
     ],
 )
@@ -85,6 +88,16 @@ def test_a_misspelt_name_is_answered_with_the_one_that_was_meant(
     assert (status, out, err.count("\n")) == (2, "", 1)
     assert "did you mean" in err.lower()
     assert f"'{meant}'" in err.lower().partition("did you mean")[2] or meant == "DDR4-2400"
+
+
+@pytest.mark.parametrize(("old", "new"), MOVED.items())
+def test_a_command_that_moved_says_how_it_is_written(call, old, new):
+    status, out, err = call(old, "anything")
+    assert (status, out) == (2, "")
+    told = f"No such command '{old}'; it is now 'carsim {new}'; see 'carsim --help'"
+    assert err == f"carsim: {told}\n"
+    words = [word for word in new.split() if word != "DIR"]
+    assert call(*words, "--help")[0] == 0
 
 
 def completed(call, monkeypatch, words):
@@ -101,7 +114,7 @@ def test_a_shell_completes_designs_traces_studies_and_presets(call, toy, tmp_pat
     (tmp_path / "zcu_folder" / "a.yml").write_text("")
     (tmp_path / "zcu.txt").write_text("")
     shipped = {"zcu102", "zcu102_16gb", "zcu102_head"}
-    for command in ("run", "studio", "speculate", "compare", "config show", "validate --design"):
+    for command in ("run", "studio", "compare", "config show", "validate --design"):
         found = completed(call, monkeypatch, f"{command} zcu")
         assert found == {*shipped, "zcu_mine.yaml", "zcu_folder/"}, command
     assert completed(call, monkeypatch, "run zcu_folder/") == {"zcu_folder/a.yml"}

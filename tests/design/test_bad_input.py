@@ -172,7 +172,7 @@ def test_an_override_is_named_as_it_was_given(
     override: str, place: str, words: str, tmp_path: Path
 ) -> None:
     said = message(DESIGN, tmp_path, override)
-    assert said.startswith(f"--set{place}: ")
+    assert said.startswith(f"`overrides`{place}: ")
     assert words in said
 
 
@@ -189,7 +189,9 @@ def test_what_an_override_breaks_elsewhere_is_named(
 ) -> None:
     private = edited("weight_sharing: broadcast", "weight_sharing: private")
     path = override.partition("=")[0]
-    assert message(private, tmp_path, override).startswith(f"d.yaml with --set {path}: $.{place}: ")
+    assert message(private, tmp_path, override).startswith(
+        f"d.yaml with `overrides` {path}: $.{place}: "
+    )
 
 
 def test_further_problems_are_counted(tmp_path: Path) -> None:
@@ -205,7 +207,9 @@ def test_a_memory_may_be_called_like_a_kind_of_section(tmp_path: Path) -> None:
 def test_a_section_in_full_has_no_preset_to_override(tmp_path: Path) -> None:
     text = design_yaml(load_design("zcu102"))
     said = message(text, tmp_path, "model.preset=tiny")
-    assert said.startswith("--set model.preset: d.yaml gives the model in full, from no preset")
+    assert said.startswith(
+        "`overrides` model.preset: d.yaml gives the model in full, from no preset"
+    )
 
 
 class Old(Section):

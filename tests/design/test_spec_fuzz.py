@@ -92,7 +92,9 @@ def check(path: Path, overrides: tuple[str, ...] = ()) -> None:
         message = str(refused)
         assert len(message.splitlines()) == 1
         assert message.isprintable()
-        assert message.startswith((f"{path}:", f"{path} with --set", "--set", "$.board.memories"))
+        assert message.startswith(
+            (f"{path}:", f"{path} with `overrides`", "`overrides`", "$.board.memories")
+        )
         assert refused.problem
         assert refused.cure
 

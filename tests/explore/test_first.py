@@ -121,15 +121,15 @@ def test_every_board_has_a_design_or_says_what_is_missing(
 @pytest.mark.parametrize(
     ("wish", "message"),
     [
-        (Wish("kv269", "tinyllama_1b"), r"--board: no preset 'kv269'; did you mean 'kv260'\?"),
+        (Wish("kv269", "tinyllama_1b"), r"`board`: no preset 'kv269'; did you mean 'kv260'\?"),
         (Wish("kv260", "llama9"), r"model.preset: no preset 'llama9'; .*choose from"),
         (
             Wish("kv260", "llama2_7b", bits=16),
-            r"--board kv260 --model llama2_7b: none of \d+ designs fits; the nearest lacks .*mem",
+            r"`board` kv260 `model` llama2_7b: none of \d+ designs fits; the nearest lacks .*mem",
         ),
         (
             Wish("kv260", "tinyllama_1b", tokens_per_s=1e4, contexts=(64, 64), bits=4),
-            r"--tokens-per-s 10000: the fastest of \d designs that fit has .* tokens/s; ask for at",
+            r"`board` .*: `tokens_per_s` 10000: the fastest of \d designs that fit has .*; ask",
         ),
     ],
 )

@@ -80,7 +80,7 @@ def test_a_batch_of_more_rows_than_the_trace_is_refused() -> None:
         make_batches(decisions(6), 8)
     assert str(caught.value) == (
         "policy.batch: 8 sequences are more than the 6 rows of the trace; take a smaller batch, or "
-        "pass --resample to draw further rows from the trace"
+        "set `resample_seed` to draw further rows from the trace"
     )
 
 

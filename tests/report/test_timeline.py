@@ -136,7 +136,7 @@ def test_usage_moves_the_bytes_of_the_run():
 
 @pytest.mark.parametrize(("first", "stop"), [(3, 3), (4, 3), (0, 49), (48, 49), (-1, 2)])
 def test_a_window_outside_the_video_is_refused(first, stop):
-    with pytest.raises(InputError, match=rf"--timeline {first}:{stop}: is no range of the 48 st"):
+    with pytest.raises(InputError, match=rf"`timeline` {first}:{stop}: is no range of the 48 st"):
         record_timeline(tiny_report().chosen, first, stop)
 
 

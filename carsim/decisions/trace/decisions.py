@@ -188,7 +188,7 @@ def rethreshold(trace: Trace, tau: float | Sequence[float]) -> Decisions:
     trace = as_own(trace)
     if trace.meta.origin == STATED:
         problem = "nobody stated scores that a tau could be held against"
-        raise InputError("policy.tau", problem, "take 'captured', or add --trace FILE")
+        raise InputError("policy.tau", problem, "take 'captured', or give `traces` with scores")
     if trace.meta.made_up:
         raise InputError(
             trace.name,

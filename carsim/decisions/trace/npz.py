@@ -177,7 +177,7 @@ def refuse_existing(path: Path, *, overwrite: bool) -> None:
     if path.is_dir():
         raise InputError(str(path), "is a folder", "name a file")
     if path.exists() and not overwrite:
-        raise InputError(str(path), "exists already", "name another file, or pass --overwrite")
+        raise InputError(str(path), "exists already", "name another file, or set `overwrite`")
     if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
         raise InputError(
             str(path),

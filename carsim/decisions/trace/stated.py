@@ -78,32 +78,32 @@ class Stated:
         for name, least in (("frames", 1), ("tokens", 1), ("prompt", 0), ("seed", 0)):
             value = getattr(self, name)
             if value is not None:
-                _check_whole(f"--{name}", value, least)
+                _check_whole(f"`{name}`", value, least)
         for name in ("replay", "pairs"):
             if getattr(self, name) is not None:
-                check_range(f"--{name}", getattr(self, name), 0, 1)
+                check_range(f"`{name}`", getattr(self, name), 0, 1)
         if self.context is not None:
             self._check_context(*self.context)
-        text = "--tokens" if self.tokens is not None else "--context"
+        text = "`tokens`" if self.tokens is not None else "`context`"
         if self._of_text and self.frames is not None:
-            raise InputError(text, "is of a text, --frames is of a video", "give one of them")
+            raise InputError(text, "is of a text, `frames` is of a video", "give one of them")
         if self._of_text and self.replay is not None:
             problem = "a text has no frame before, whose outputs could be replayed"
-            raise InputError("--replay", problem, f"leave out it or {text}")
+            raise InputError("`replay`", problem, f"leave out it or {text}")
         if self.replay is None and self.pairs is not None:
             problem = "says how often decisions to replay agree, and nothing replays"
-            raise InputError("--pairs", problem, "add --replay RATIO")
+            raise InputError("`pairs`", problem, "add `replay`")
         if self.replay is None and self.seed:
-            raise InputError("--seed", "nothing is drawn", "add --replay RATIO")
+            raise InputError("`seed`", "nothing is drawn", "add `replay`")
 
     def _check_context(self, first: int, last: int) -> None:
         if self.tokens is not None or self.prompt is not None:
-            problem = "says what --prompt and --tokens say as well"
-            raise InputError("--context", problem, "give it, or them")
-        _check_whole("--context", first, 1)
-        _check_whole("--context", last, 1)
+            problem = "says what `prompt` and `tokens` say as well"
+            raise InputError("`context`", problem, "give it, or them")
+        _check_whole("`context`", first, 1)
+        _check_whole("`context`", last, 1)
         if last < first:
-            raise InputError("--context", f"{first}:{last} ends before it begins", "swap them")
+            raise InputError("`context`", f"{first}:{last} ends before it begins", "swap them")
 
     @property
     def _of_text(self) -> bool:
@@ -131,7 +131,7 @@ class Stated:
             return self._text(model, batch)
         frames = model.video.frames if self.frames is None else self.frames
         steps = frames * model.video.tokens_per_frame
-        _check_size("--frames", steps, model, batch, drawn=self.replay is not None)
+        _check_size("`frames`", steps, model, batch, drawn=self.replay is not None)
         if self.replay is not None:
             return self._replays(model, batch, frames, self.replay)
         label = f"dense decoding of {count(frames, 'frame')} of "
@@ -147,12 +147,12 @@ class Stated:
         if most is not None and prompt + tokens > most:
             and_more = "" if prompt > most else f" and {tokens:,} more"
             raise InputError(
-                "--tokens" if and_more else "--prompt",
+                "`tokens`" if and_more else "`prompt`",
                 f"a prompt of {count(prompt, 'token')}{and_more} is longer than the context of "
                 f"{model.name}, {most:,} tokens",
                 "shorten the text, or change model.context",
             )
-        _check_size("--tokens", tokens, model, batch, drawn=False)
+        _check_size("`tokens`", tokens, model, batch, drawn=False)
         label = f"dense decoding of {count(tokens, 'token')} after a prompt of {prompt}"
         meta = self._meta(model, batch, 1, label)
         changes = {
@@ -169,16 +169,18 @@ class Stated:
             raise InputError(
                 "policy.batch",
                 f"a batch of {batch} is no whole number of guidance pairs",
-                "take an even batch, or leave out --replay",
+                "take an even batch, or leave out `replay`",
             )
         if frames < 2:
-            raise InputError("--replay", "the first frame never replays", "take --frames 2 or more")
+            raise InputError(
+                "`replay`", "the first frame never replays", "take `frames` of 2 or more"
+            )
         correlation = TWIN.within_pair
         if self.pairs is not None:
             by_chance = agreement_of(0.0, ratio)
             if self.pairs < by_chance - 1e-9:
                 raise InputError(
-                    "--pairs",
+                    "`pairs`",
                     f"rows that replay in {ratio:.4g} of their steps agree in {by_chance:.4g} by "
                     f"chance alone, got {self.pairs:g}",
                     "take that or more",

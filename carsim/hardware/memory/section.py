@@ -138,7 +138,7 @@ class Timings(Section):
 
 
 class Memory(GrownSection):
-    """One external memory. Timings come from the table of its standard (``carsim dram --list``)."""
+    """One external memory, with timings of its standard (``carsim config dram --list``)."""
 
     later: ClassVar[frozenset[str]] = frozenset({"timings"})
 
@@ -149,7 +149,7 @@ class Memory(GrownSection):
     channels: PositiveInt = Field(1, description="independent channels")
     channel_bits: PositiveInt = Field(64, description="data bits of one channel, without ECC")
     mapping: Literal["rcb", "bgi"] | None = Field(
-        None, description="address mapping (carsim dram --mapping); the standard's usual if absent"
+        None, description="address mapping (carsim config dram); the standard's usual if absent"
     )
     interleave_bytes: PositiveInt | None = Field(
         None, description="contiguous bytes on a channel before the next one; absent: no interleave"

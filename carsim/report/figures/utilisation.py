@@ -127,7 +127,7 @@ def read_utilisation(run: "StoredRun", folder: Path) -> UtilisationNumbers | Non
             )
     except (OSError, ValueError, TypeError, KeyError):
         pass
-    raise InputError(str(path), "is truncated or broken", "run again with --out and --overwrite")
+    raise InputError(str(path), "is truncated or broken", "run again with `out` and `overwrite`")
 
 
 def utilisation_plot(run: "StoredRun", numbers: UtilisationNumbers) -> Plot:

@@ -95,20 +95,20 @@ def test_equal_statements_give_equal_traces_and_other_seeds_others() -> None:
 
 
 BAD = {
-    "no token": ({"tokens": 0}, "--tokens: expected a whole number of 1 or more, got 0"),
-    "half a frame": ({"frames": 1.5}, "--frames: expected a whole number"),
-    "a negative prompt": ({"prompt": -1}, "--prompt: expected a whole number of 0 or more"),
-    "more than all": ({"replay": 1.2}, "--replay: expected 0 to 1, got 1.2"),
-    "pairs alone": ({"pairs": 0.8}, "--pairs: says how often decisions to replay agree"),
-    "a seed alone": ({"seed": 3}, "--seed: nothing is drawn; add --replay RATIO"),
-    "two kinds": ({"frames": 2, "tokens": 3}, "--tokens: is of a text, --frames is of a video"),
-    "a text that replays": ({"tokens": 3, "replay": 0.5}, "--replay: a text has no frame before"),
-    "a context twice": ({"context": (1, 2), "prompt": 1}, "--context: says what --prompt and"),
-    "a context backwards": ({"context": (5, 2)}, "--context: 5:2 ends before it begins"),
-    "no context": ({"context": (0, 2)}, "--context: expected a whole number of 1 or more, got 0"),
+    "no token": ({"tokens": 0}, "`tokens`: expected a whole number of 1 or more, got 0"),
+    "half a frame": ({"frames": 1.5}, "`frames`: expected a whole number"),
+    "a negative prompt": ({"prompt": -1}, "`prompt`: expected a whole number of 0 or more"),
+    "more than all": ({"replay": 1.2}, "`replay`: expected 0 to 1, got 1.2"),
+    "pairs alone": ({"pairs": 0.8}, "`pairs`: says how often decisions to replay agree"),
+    "a seed alone": ({"seed": 3}, "`seed`: nothing is drawn; add `replay`"),
+    "two kinds": ({"frames": 2, "tokens": 3}, "`tokens`: is of a text, `frames` is of a video"),
+    "a text that replays": ({"tokens": 3, "replay": 0.5}, "`replay`: a text has no frame before"),
+    "a context twice": ({"context": (1, 2), "prompt": 1}, "`context`: says what `prompt` and"),
+    "a context backwards": ({"context": (5, 2)}, "`context`: 5:2 ends before it begins"),
+    "no context": ({"context": (0, 2)}, "`context`: expected a whole number of 1 or more, got 0"),
     "less than chance": ({"replay": 0.5, "pairs": 0.3}, "agree in 0.5 by chance alone, got 0.3"),
-    "one frame": ({"frames": 1, "replay": 0.5}, "--replay: the first frame never replays"),
-    "too long": ({"tokens": MOST_STEPS + 1}, "--tokens: 131,073 steps are more than the limit"),
+    "one frame": ({"frames": 1, "replay": 0.5}, "`replay`: the first frame never replays"),
+    "too long": ({"tokens": MOST_STEPS + 1}, "`tokens`: 131,073 steps are more than the limit"),
 }
 
 
@@ -123,9 +123,9 @@ def test_what_makes_no_sense_is_one_clear_line(fields, message) -> None:
 def test_a_text_beyond_the_context_of_the_model_is_refused() -> None:
     model = TINY.model_copy(update={"context": 100})
     Stated(prompt=60, tokens=40).trace(model, 1)
-    with pytest.raises(InputError, match=r"^--tokens: a prompt of 60 tokens and 41 more is longer"):
+    with pytest.raises(InputError, match=r"^`tokens`: a prompt of 60 tokens and 41 more is longer"):
         Stated(prompt=60, tokens=41).trace(model, 1)
-    with pytest.raises(InputError, match=r"^--prompt: a prompt of 101 tokens is longer than the"):
+    with pytest.raises(InputError, match=r"^`prompt`: a prompt of 101 tokens is longer than the"):
         Stated(prompt=101).trace(model, 1)
 
 

@@ -124,7 +124,7 @@ def test_an_existing_file_is_kept_unless_told_otherwise(tmp_path: Path) -> None:
     path = tmp_path / "a.npz"
     save_trace(path, make_trace())
     before = path.read_bytes()
-    with pytest.raises(InputError, match=r"a\.npz: exists already; .*--overwrite"):
+    with pytest.raises(InputError, match=r"a\.npz: exists already; .*`overwrite`"):
         save_trace(path, make_trace(seed=1))
     assert path.read_bytes() == before
     save_trace(path, make_trace(seed=1), overwrite=True)

@@ -1,4 +1,4 @@
-"""What a DRAM sustains, how long it makes one wait, and what ``carsim dram`` says of it."""
+"""What a DRAM sustains, how long it makes one wait, and what ``carsim config dram`` says of it."""
 
 import itertools
 import json
@@ -181,7 +181,7 @@ def test_what_cannot_be_answered_is_refused(call, message: str) -> None:
 
 
 def invoke(options: str) -> str:
-    result = CliRunner().invoke(carsim, ["dram", *options.split()])
+    result = CliRunner().invoke(carsim, ["config", "dram", *options.split()])
     if result.exception and not isinstance(result.exception, SystemExit):
         raise result.exception
     return result.output

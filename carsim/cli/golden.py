@@ -1,17 +1,13 @@
-"""``carsim decode``: run the reference decoder against golden vectors."""
+"""``carsim validate golden``: run the reference decoder against golden vectors."""
 
-import click
+from collections.abc import Sequence
 
 
-@click.command()
-@click.argument("files", nargs=-1, required=True, type=click.Path())
-@click.option("--check", is_flag=True, help="Exit with status 1 if an array differs.")
-@click.pass_context
-def decode(ctx: click.Context, files: tuple[str, ...], check: bool) -> None:
-    """Decode the inputs of golden FILES and compare with what the FastCar authors' code gave.
+def check_files(files: Sequence[str]) -> bool:
+    """Decode the inputs of golden files, and show how far they are from what the files hold.
 
-    Decisions must be identical, and values equal within 1e-5 (float32) or 1e-10 (float64). A file
-    is reproduced if it holds every array of the format, and none differs.
+    Returns:
+        Nothing differs.
     """
     from carsim.base.text import Table, count
     from carsim.cli.console import in_order, output_console, show
@@ -42,5 +38,4 @@ def decode(ctx: click.Context, files: tuple[str, ...], check: bool) -> None:
     if partly:
         verdict += f", {partly} more only as far as their arrays go"
     show(output_console(), in_order([*sections, ("", [verdict])]))
-    if check and not all(report.ok for report in reports):
-        ctx.exit(1)
+    return all(report.ok for report in reports)

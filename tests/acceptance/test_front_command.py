@@ -1,4 +1,4 @@
-"""``carsim pareto``: the front of a stored sweep as a table, as JSON, as files."""
+"""``carsim report --front``: the front of a stored sweep as a table, as JSON, as files."""
 
 import json
 import shutil
@@ -34,7 +34,7 @@ def stored(swept: Path, tmp_path: Path) -> Path:
 
 
 def call(*arguments: object) -> Result:
-    return CliRunner().invoke(carsim, ["pareto", *map(str, arguments)])
+    return CliRunner().invoke(carsim, ["report", "--front", *map(str, arguments)])
 
 
 def points_of(folder: Path) -> pd.DataFrame:
@@ -62,10 +62,10 @@ def test_no_point_of_the_front_is_beaten_and_every_other_is(stored: Path) -> Non
 @pytest.mark.parametrize("arguments", [(), ("--json",)])
 def test_nothing_is_written_unless_asked(stored: Path, arguments: tuple[str, ...]) -> None:
     before = {path.name: path.stat().st_mtime_ns for path in stored.iterdir()}
-    assert "pareto" not in call(stored, *arguments).output.replace("carsim pareto", "")
+    assert "pareto" not in call(stored, *arguments).output.replace("carsim report --front", "")
     assert {path.name: path.stat().st_mtime_ns for path in stored.iterdir()} == before
     refused = call(stored, "--figures", "svg").exception
-    assert str(refused) == "--figures: has nowhere to write; add --out FOLDER"
+    assert str(refused) == "--figures: has nowhere to write; add --out"
 
 
 def test_the_front_is_written_where_it_is_asked_for(stored: Path) -> None:
