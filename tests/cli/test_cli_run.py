@@ -16,7 +16,7 @@ from carsim.cli.console import LEAST_WIDTH, PIPED_WIDTH, in_order, output_consol
 from carsim.decisions.attention import Streaming
 from carsim.decisions.trace import TraceMeta, load_trace, save_trace
 from carsim.metrics import METRICS
-from carsim.report.run_words import DETAILS, HEADLINE, sections
+from carsim.report.run_words import sections, shown_in
 from carsim.report.stored import stored
 
 
@@ -36,7 +36,7 @@ def test_everything_that_was_found_is_printed_and_nothing_else(call, toy):
         "How wrong this may be",
     ):
         assert text in out
-    for name in (*HEADLINE, *DETAILS):
+    for name in shown_in("headline", "headline of texts", "detail"):
         for word in METRICS[name].heading.split():
             assert word in out
     assert "\x1b" not in out
@@ -366,7 +366,6 @@ def test_the_version_is_that_of_the_package(call):
     [
         "run DESIGN --trace TRACE",
         "compare DESIGN DESIGN --set-b machine.cores=1 --trace TRACE",
-        "speculate DESIGN --trace TRACE --set machine.activation_buffer_kib=1024 --acceptance 0.5",
         "dram --standard DDR4-2400",
         "array --m 8 --k 64 --n 64",
         "validate boards --design kv260 --set model.preset=tinyllama_1b --context 64",

@@ -101,7 +101,7 @@ def test_a_shell_completes_designs_traces_studies_and_presets(call, toy, tmp_pat
     (tmp_path / "zcu_folder" / "a.yml").write_text("")
     (tmp_path / "zcu.txt").write_text("")
     shipped = {"zcu102", "zcu102_16gb", "zcu102_head"}
-    for command in ("run", "studio", "speculate", "compare", "config show", "validate --design"):
+    for command in ("run", "studio", "compare", "config show", "validate --design"):
         found = completed(call, monkeypatch, f"{command} zcu")
         assert found == {*shipped, "zcu_mine.yaml", "zcu_folder/"}, command
     assert completed(call, monkeypatch, "run zcu_folder/") == {"zcu_folder/a.yml"}
