@@ -102,7 +102,7 @@ def test_a_sweep_and_its_front_do(call, own, tmp_path):
         assert "'=1+1" in [row[heading.index("'=cmd")] for row in rows]
 
 
-def test_a_list_a_comparison_and_the_studio_do(call, own):
+def test_a_list_a_comparison_speculation_and_the_studio_do(call, own):
     _, listed, _ = call("trace", "list", "--csv", own[1])
     heading, row = csv.reader(listed.splitlines())
     columns_hold("carsim trace list --csv", heading)
@@ -111,6 +111,9 @@ def test_a_list_a_comparison_and_the_studio_do(call, own):
     _, printed, _ = call("compare", *sides)
     assert f"Decisions are {LABEL} in both." in printed
     assert f"{LABEL} + DRS" in json.loads(call("compare", *sides, "--json")[1])["a"]["own_policy"]
+    more = ["--proposed", "4", "--acceptance", "0.5", "--allow-misfit", "--json"]
+    _, printed, _ = call("speculate", own[0], "--trace", own[1], *more)
+    assert json.loads(printed)["policy"] == f"{LABEL} + DRS"
     found = point_of(TabState(own[0], trace=own[1])).run
     assert found.own.policy == f"{LABEL} + DRS"
 
