@@ -17,24 +17,9 @@ from carsim.decisions.trace.meta import OWN_DECISIONS, STATED
 from carsim.design import Design, Precision
 from carsim.machine.phase import MOST_PLAYED
 from carsim.machine.variants import BOUND_OF_MAPPING
-from carsim.metrics import INTERVALS, METRICS, PHASES
+from carsim.metrics import INTERVALS, METRICS, PHASES, QUALITY
 from carsim.report.ratios import speedup
 from carsim.report.stored import StoredRun
-
-HEADLINE = ("seconds_per_video", "speedup", "energy_per_video_j", "busy", "memory_utilisation")
-"""Metrics of the first table: a line per policy."""
-
-TOKENS = ("stream_tokens_per_s", "tokens_per_s", "first_token_s", "energy_per_token_j")
-"""The same where what is decoded was stated."""
-
-DETAILS = (
-    *("latency_s", "ms_per_token", "body_latency_s", "bound_latency_s"),
-    *TOKENS,
-    *(f"{phase}_s" for phase in PHASES),
-    *("mac_utilisation", "replay_eligible", "replay_all"),
-    *("energy_above_idle_per_video_j", "average_power_w", "memory_gb_per_video"),
-)
-"""Metrics of the second table: a line per metric."""
 
 LIMITED = {"port": "the ports limit", "memory": "the DRAM limits", "compute": "compute limits"}
 """Name of a limit -> subject and verb; anything else is a dependency."""
@@ -255,13 +240,22 @@ def _reasons(run: StoredRun) -> Iterator[str]:
         yield " ".join(texts)
 
 
+def shown_in(*tables: str) -> list[str]:
+    """Metrics that a table has, by their own row of the table of metrics."""
+    return [
+        name
+        for name, each in METRICS.items()
+        if each.shown in tables and not each.of_design and name not in QUALITY
+    ]
+
+
 def policies_tables(run: StoredRun) -> tuple[Table, Table]:
     """The comparison: the headline with a line per policy, then a line per further metric."""
     chosen = frozenset(i for i, policy in enumerate(run.policies) if policy.is_chosen)
     names = [f"{i}{' *' if i - 1 in chosen else ''}" for i, _ in enumerate(run.policies, 1)]
     details = [
         (run.named(METRICS[name].heading), *_cells(run, name))
-        for name in DETAILS
+        for name in shown_in("detail", "headline of texts")
         if any(policy.get(name) for policy in run.policies)
         and (name != "body_latency_s" or run.head_included)
     ]
@@ -270,7 +264,7 @@ def policies_tables(run: StoredRun) -> tuple[Table, Table]:
         for memory in memories:
             shares = (p.memory_utilisation_by_memory.get(memory, 0.0) for p in run.policies)
             details.append((f"utilisation of {memory}", *(Figure(percent(s), s) for s in shares)))
-    headline = TOKENS if run.is_stated else HEADLINE
+    headline = shown_in("headline of texts" if run.is_stated else "headline")
     sources = _sources(run)
     details.append(("decisions", *(f"[{sources.index(p.decisions) + 1}]" for p in run.policies)))
     return (

@@ -16,7 +16,7 @@ from carsim.cli.console import LEAST_WIDTH, PIPED_WIDTH, in_order, output_consol
 from carsim.decisions.attention import Streaming
 from carsim.decisions.trace import TraceMeta, load_trace, save_trace
 from carsim.metrics import METRICS
-from carsim.report.run_words import DETAILS, HEADLINE, sections
+from carsim.report.run_words import sections, shown_in
 from carsim.report.stored import stored
 
 
@@ -36,7 +36,7 @@ def test_everything_that_was_found_is_printed_and_nothing_else(call, toy):
         "How wrong this may be",
     ):
         assert text in out
-    for name in (*HEADLINE, *DETAILS):
+    for name in shown_in("headline", "headline of texts", "detail"):
         for word in METRICS[name].heading.split():
             assert word in out
     assert "\x1b" not in out
