@@ -15,18 +15,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from carsim.design import Design, load_design, override, shipped_designs
-    from carsim.design.document import design_schema, design_yaml
-    from carsim.errors import CarsimError, InputError, MisfitError
-    from carsim.explore.pareto import pareto
-    from carsim.explore.search import search
-    from carsim.explore.study import Study, load_study
-    from carsim.explore.sweep import sweep
-    from carsim.machine import Report, RowResult, run
-    from carsim.report import save_report, summary
-    from carsim.report.compare import Comparison, compare
-    from carsim.report.report import write_page
-    from carsim.trace import (
+    from carsim.base.errors import CarsimError, InputError, MisfitError
+    from carsim.base.plugins import load_plugins
+    from carsim.decisions.trace import (
         Stated,
         SyntheticModel,
         Trace,
@@ -35,36 +26,49 @@ if TYPE_CHECKING:
         shipped_traces,
         synthesize,
     )
+    from carsim.design import Design, load_design, override, shipped_designs
+    from carsim.design.document import design_schema, design_yaml
+    from carsim.explore.pareto import pareto
+    from carsim.explore.search import search
+    from carsim.explore.study import Study, load_study
+    from carsim.explore.sweep import sweep
+    from carsim.machine.row import RowResult
+    from carsim.report import save_report, summary
+    from carsim.report.compare import Comparison, compare
+    from carsim.report.report import write_page
+    from carsim.runs.pipeline import run
+    from carsim.runs.report import Report
 
 _HOMES = {
-    "CarsimError": "carsim.errors",
+    "CarsimError": "carsim.base.errors",
     "Comparison": "carsim.report.compare",
     "Design": "carsim.design",
-    "InputError": "carsim.errors",
-    "MisfitError": "carsim.errors",
-    "Report": "carsim.machine",
-    "RowResult": "carsim.machine",
-    "Stated": "carsim.trace",
+    "InputError": "carsim.base.errors",
+    "MisfitError": "carsim.base.errors",
+    "Report": "carsim.runs.report",
+    "RowResult": "carsim.machine.row",
+    "Stated": "carsim.decisions.trace",
     "Study": "carsim.explore.study",
-    "SyntheticModel": "carsim.trace",
-    "Trace": "carsim.trace",
+    "SyntheticModel": "carsim.decisions.trace",
+    "Trace": "carsim.decisions.trace",
     "compare": "carsim.report.compare",
     "design_schema": "carsim.design.document",
     "design_yaml": "carsim.design.document",
     "load_design": "carsim.design",
+    "load_plugins": "carsim.base.plugins",
     "load_study": "carsim.explore.study",
-    "load_trace": "carsim.trace",
+    "load_trace": "carsim.decisions.trace",
     "override": "carsim.design",
     "pareto": "carsim.explore.pareto",
-    "run": "carsim.machine",
+    "run": "carsim.runs.pipeline",
     "save_report": "carsim.report",
-    "save_trace": "carsim.trace",
+    "save_trace": "carsim.decisions.trace",
     "search": "carsim.explore.search",
     "shipped_designs": "carsim.design",
-    "shipped_traces": "carsim.trace",
+    "shipped_traces": "carsim.decisions.trace",
     "summary": "carsim.report",
     "sweep": "carsim.explore.sweep",
-    "synthesize": "carsim.trace",
+    "synthesize": "carsim.decisions.trace",
     "write_page": "carsim.report.report",
 }
 """Public name -> the module that it is imported from."""
@@ -85,6 +89,7 @@ __all__ = [
     "design_schema",
     "design_yaml",
     "load_design",
+    "load_plugins",
     "load_study",
     "load_trace",
     "override",

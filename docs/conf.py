@@ -47,7 +47,7 @@ LISTS = ("docs/README", "docs/reference/README", "docs/notebooks/README", "studi
 """Pages whose lists of links are the navigation; those of the first one are that of the site."""
 
 
-BESIDE = ("docs/README", "studies/decisions/README")
+BESIDE = ("docs/README",)
 """Pages that links lead to, and no list."""
 
 

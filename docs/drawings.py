@@ -19,8 +19,8 @@ IMAGES = ROOT / "docs" / "images"
 sys.path.insert(0, str(ROOT))
 
 from carsim import Stated, load_design, load_trace, override, run, save_report  # noqa: E402
+from carsim.hardware.schedule import SCHEDULES, Registers  # noqa: E402
 from carsim.report.report import write_figures  # noqa: E402
-from carsim.schedule import SCHEDULES, Registers  # noqa: E402
 
 BLUE, SKY, ORANGE, GREEN, RED, GREY = (
     "#0072B2",

@@ -25,8 +25,9 @@ from carsim.decoder.recipe import recipe_schema  # noqa: E402
 from carsim.design.document import design_schema  # noqa: E402
 from carsim.design.load import load_design, shipped_designs, shipped_presets  # noqa: E402
 from carsim.explore.study import study_schema  # noqa: E402
-from carsim.memory.base import MemoryStandard  # noqa: E402
+from carsim.hardware.memory.base import MemoryStandard  # noqa: E402
 from carsim.metrics import METRICS  # noqa: E402
+from carsim.metrics.columns import COLUMNS  # noqa: E402
 
 NOTE = "*Made by `python docs/generate.py` from {}; change it there.*"
 Schema = dict[str, Any]
@@ -37,6 +38,7 @@ def pages() -> dict[str, str]:
     made = {
         "reference/commands.md": commands_page(),
         "reference/metrics.md": metrics_page(),
+        "reference/columns.md": columns_page(),
         "reference/presets.md": presets_page(),
         "gallery.md": gallery_page(),
     }
@@ -143,7 +145,8 @@ def metrics_page() -> str:
         "Metrics",
         "`carsim/metrics/table.py`",
         "The figures of a row, which is one policy on one design. Names are those of JSON, CSV, "
-        "frames, and the objectives and constraints of studies. `carsim metrics` prints the same.",
+        "frames, and the objectives and constraints of studies. `carsim config metrics` prints the "
+        "same.",
         table(
             ("name", "unit", "better", "meaning", "formula"),
             (
@@ -157,6 +160,30 @@ def metrics_page() -> str:
                 for metric in METRICS.values()
             ),
         ),
+    )
+
+
+# Columns
+
+
+def columns_page() -> str:
+    """Every column of every CSV."""
+    parts = []
+    for name, columns in COLUMNS.items():
+        own = {key: text for key, text in columns.items() if key not in METRICS}
+        rows = [(f"`{key}`", sentence(text)) for key, text in own.items()]
+        if len(own) < len(columns):
+            rows.append(("every metric", "see [Metrics](metrics.md)"))
+        parts += [f"## {name}", table(("column", "meaning"), rows)]
+    return page(
+        "Columns of CSV files",
+        "`carsim/metrics/columns.py`",
+        "`carsim run --out DIR` writes `comparison.csv`, `steps.csv` (compressed if long) and "
+        "`utilisation.csv`, `carsim sweep` and `search` write `points.csv`, `carsim report "
+        "--front` writes `pareto.csv`. Columns of `.parquet` files are the same. An empty cell "
+        "is a number that does not exist. Text that a spreadsheet would take as a formula (it "
+        "begins with `=`, `+`, `-` or `@`) has an apostrophe in front.",
+        *parts,
     )
 
 
@@ -181,8 +208,13 @@ class Fields:
         self.seen: set[str] = set()
 
     def parts(self) -> Iterator[str]:
-        """The file itself, then all sections below it."""
-        yield from self.section(self.schema, "", "")
+        """The file itself, or each kind of file, then all sections below it."""
+        for name in references(self.schema):
+            yield f"## {re.sub(r'(?<=[a-z])(?=[A-Z])', ' ', name).capitalize()}"
+            yield docstring(self.schema["$defs"][name])[0]
+            yield from self.section(self.schema["$defs"][name], "", name)
+        if "properties" in self.schema:
+            yield from self.section(self.schema, "", "")
 
     def section(self, found: Schema, path: str, name: str) -> Iterator[str]:
         """Heading, docstring and fields of a section, then its subsections."""
@@ -334,24 +366,26 @@ def gallery_page() -> str:
     text = (ROOT / "studies" / "README.md").read_text(encoding="utf-8")
     for line in text.splitlines():
         group = re.fullmatch(r"\| \*\*(.+)\*\* \| \|", line)
-        study = re.fullmatch(r"\| (.+) \| \[\w+\]\((\w+)/README.md\) \|", line)
+        study = re.fullmatch(r"\| .+ \| \[\w+\]\((\w+)/README.md\) \|", line)
         if group:
             parts.append(f"## {group[1]}")
         if study:
-            parts += study_parts(study[1], ROOT / "studies" / study[2])
+            parts += study_parts(ROOT / "studies" / study[1])
     return page("Gallery of studies", "the studies", *parts)
 
 
-def study_parts(question: str, folder: Path) -> Iterator[str]:
-    """Question, answer and figures of a study."""
+def study_parts(folder: Path) -> Iterator[str]:
+    """Questions, findings and figures of a study."""
     home = os.path.relpath(folder, DOCS)
     text = (folder / "README.md").read_text(encoding="utf-8")
-    yield f"### {question}"
-    answer = next(part for part in text.split("\n\n") if not part.startswith("#"))
-    answer = re.sub(r"\]\((?!https?:)([^)]+)\)", rf"]({home}/\1)", answer)
-    yield f"{answer.replace('**Finding.** ', '').strip()} [How]({home}/README.md)"
-    for figure in sorted(folder.glob("*.png")):
-        yield f"![Figure of the study, {figure.stem}]({home}/{figure.name})"
+    text = re.sub(r"\]\(#", "](README.md#", re.sub(r"<!-- .* -->\n?", "", text))
+    text = re.sub(r"\]\((?!https?:)([^)]+)\)", rf"]({home}/\1)", text)
+    for section in re.split(r"^##? (?=.*\?$)", text, flags=re.MULTILINE)[1:]:
+        question, finding, *rest = section.split("\n\n")
+        if finding.startswith("**Finding.** "):
+            yield f"### {question}"
+            yield f"{finding.removeprefix('**Finding.** ').strip()} [How]({home}/README.md)"
+            yield from (part for part in rest if part.startswith("!["))
 
 
 if __name__ == "__main__":

@@ -6,8 +6,8 @@ import pandas as pd
 
 from carsim.explore.quality import load_quality
 
-TABLE = Path(__file__).parent / "quality" / "quality.csv"
-PREMISE = Path(__file__).parent / "premise" / "shipped.csv"
+TABLE = Path(__file__).parent / "proxy" / "quality.csv"
+PREMISE = Path(__file__).parent / "proxy" / "shipped.csv"
 
 FRAMES, SAMPLING = 8, "top_k"
 

@@ -8,12 +8,16 @@ A study is a folder here, with
 
 - ``study.yaml``, or several ``study*.yaml``, as ``carsim sweep`` reads them;
 - ``figure.py``: ``METRICS``, the columns of a result that are kept; ``numbers(frame)``, text by
-  name, of which ``answer`` is the first paragraph of the README and every other one stands there
+  name, of which ``answer`` is the finding of the README and every other one stands there
   between ``<!-- NAME -->`` and ``<!-- /NAME -->``; ``draw(frame, path)``, the figure; and, where
   study files name traces that git does not hold, ``prepare(folder)``, which writes them into the
   folder ``made`` that it is given;
 - ``points.csv``, ``inputs.json``, ``figure.png`` and ``README.md``, which the first command writes
   (of the README, what ``numbers`` says).
+
+A folder may ask a second question, NAME, in ``NAME*.yaml``, ``NAME.py``, ``NAME.csv``,
+``NAME.json`` and ``NAME.png``; its answer stands in the same README between the marks of the block
+``NAME``.
 
 The frame has a row per point and the columns ``study`` (the file it is of, without suffix),
 ``point`` (its place there), the axes, ``status`` and ``METRICS``. It is read back from
@@ -42,7 +46,7 @@ from typing import Any
 
 import pandas as pd
 
-from carsim.errors import CarsimError, InputError
+from carsim.base.errors import CarsimError, InputError
 from carsim.explore.frame import frame_of
 from carsim.explore.points import Point, make_points
 from carsim.explore.store import Store
@@ -59,35 +63,62 @@ KEYS = ["study", "point"]
 DIGITS = 6
 """Significant, of the numbers that are kept."""
 
+FINDING = "**Finding.** "
+
 WIDTH = 110
-"""Characters of a line of the first paragraph."""
+"""Characters of a line of the finding."""
 
 
 @dataclass(frozen=True)
 class Folder:
-    """A study's folder.
+    """A study's folder, or a second question in it.
 
     Attributes:
         path: Where it is.
+        second: Name of the second question; that of the folder if empty.
     """
 
     path: Path
+    second: str = ""
 
     @property
     def name(self) -> str:
         """Its name."""
-        return self.path.name
+        return self.second or self.path.name
 
     @property
     def files(self) -> list[Path]:
         """Its study files, in order of their names."""
-        return sorted(self.path.glob("study*.yaml"))
+        return sorted(self.path.glob(f"{self.second or 'study'}*.yaml"))
+
+    @property
+    def points(self) -> Path:
+        """The results that are kept."""
+        return self.path / (f"{self.second}.csv" if self.second else POINTS)
+
+    @property
+    def input_file(self) -> Path:
+        """The hashes of traces that are kept."""
+        return self.path / (f"{self.second}.json" if self.second else INPUTS)
+
+    @property
+    def drawing(self) -> Path:
+        """The figure."""
+        return self.path / (f"{self.second}.png" if self.second else FIGURE)
+
+    def numbers(self, frame: pd.DataFrame) -> dict[str, str]:
+        """What the README quotes; the answer to a second question is a block of its name."""
+        found: dict[str, str] = self.figure.numbers(frame)
+        if self.second:
+            found[self.second] = text_of(FINDING + found.pop("answer"))
+        return found
 
     @cached_property
     def figure(self) -> ModuleType:
-        """Its ``figure.py``."""
+        """Its ``figure.py``, or the module of the second question."""
         name = f"figure_of_{self.name}"
-        spec = importlib.util.spec_from_file_location(name, self.path / "figure.py")
+        source = self.path / f"{self.second or 'figure'}.py"
+        spec = importlib.util.spec_from_file_location(name, source)
         assert spec is not None
         assert spec.loader is not None
         module = importlib.util.module_from_spec(spec)
@@ -116,18 +147,23 @@ class Folder:
 
     def kept_inputs(self) -> dict[str, str]:
         """What ``inputs`` was when the results were made."""
-        kept: dict[str, str] = json.loads((self.path / INPUTS).read_text(encoding="utf-8"))
+        kept: dict[str, str] = json.loads(self.input_file.read_text(encoding="utf-8"))
         return kept
 
     def kept(self) -> pd.DataFrame:
         """The results in ``points.csv``."""
-        return pd.read_csv(self.path / POINTS)
+        return pd.read_csv(self.points)
 
 
 def folders() -> list[Folder]:
     """All studies that this runner serves, by name."""
-    with_figure = sorted(path.parent for path in STUDIES.glob("*/figure.py"))
-    return [Folder(path) for path in with_figure if (path / "study.yaml").exists()]
+    first = [Folder(path.parent) for path in STUDIES.glob("*/study.yaml")]
+    files = [path for path in STUDIES.glob("*/*.yaml") if path.with_suffix(".py").exists()]
+    return sorted([*first, *(Folder(path.parent, path.stem) for path in files)], key=_by_name)
+
+
+def _by_name(folder: Folder) -> str:
+    return folder.name
 
 
 def find(name: str) -> Folder:
@@ -164,8 +200,8 @@ def remake(folder: Folder, *, workers: int | None, out: Path | None) -> None:
         failed = part[part["status"] == "failed"]
         if len(failed):
             raise InputError(f"{folder.name}/{stem}", failed["reason"].iloc[0], "run it again")
-    _write(folder.path / POINTS, as_csv(folder, pd.concat(parts)))
-    _write(folder.path / INPUTS, json.dumps(folder.inputs, indent=1) + "\n")
+    _write(folder.points, as_csv(folder, pd.concat(parts)))
+    _write(folder.input_file, json.dumps(folder.inputs, indent=1) + "\n")
     redraw(folder)
 
 
@@ -176,11 +212,12 @@ def redraw(folder: Folder) -> None:
         InputError: The README has no place for a block.
     """
     frame = folder.kept()
-    folder.figure.draw(frame, folder.path / FIGURE)
+    folder.figure.draw(frame, folder.drawing)
+    numbers = folder.numbers(frame)
     readme = folder.path / README
     text = readme.read_text(encoding="utf-8") if readme.exists() else ""
-    _write(readme, quoted(text, folder.figure.numbers(frame)))
-    print(text_of(folder.figure.numbers(frame)["answer"]))
+    _write(readme, quoted(text, numbers))
+    print(numbers.get("answer", numbers.get(folder.second)))
 
 
 def stale(folder: Folder, *, points: int, turn: int) -> list[str]:
@@ -194,8 +231,8 @@ def stale(folder: Folder, *, points: int, turn: int) -> list[str]:
     Returns:
         A line for each thing.
     """
-    if not (folder.path / POINTS).exists():
-        return [f"{folder.name}: has no {POINTS} yet; python -m studies.run {folder.name}"]
+    if not folder.points.exists():
+        return [f"{folder.name}: has no results yet; python -m studies.run {folder.name}"]
     if folder.inputs != folder.kept_inputs():
         return [f"{folder.name}: {POINTS} was made from other traces"]
     frame = folder.kept()
@@ -207,7 +244,7 @@ def stale(folder: Folder, *, points: int, turn: int) -> list[str]:
         if len(own) != len(all_points):
             found.append(f"{folder.name}/{stem}: {len(all_points)} points, {len(own)} in {POINTS}")
         new = _table(as_csv(folder, _labelled(stem, evaluated(study, some))))
-        known = _table((folder.path / POINTS).read_text(encoding="utf-8"))
+        known = _table(folder.points.read_text(encoding="utf-8"))
         for key, row in new.items():
             before = known.get(key, {})
             found += [
@@ -224,7 +261,7 @@ def stale(folder: Folder, *, points: int, turn: int) -> list[str]:
 def misquoted(folder: Folder, frame: pd.DataFrame) -> list[str]:
     """What the README says otherwise than the results."""
     readme = (folder.path / README).read_text(encoding="utf-8")
-    if quoted(readme, folder.figure.numbers(frame)) == readme:
+    if quoted(readme, folder.numbers(frame)) == readme:
         return []
     return [f"{folder.name}: {README} quotes other numbers than {POINTS} has"]
 
@@ -261,10 +298,13 @@ def as_csv(folder: Folder, frame: pd.DataFrame) -> str:
 
 
 def quoted(readme: str, numbers: dict[str, str]) -> str:
-    r"""A README with its first paragraph and its marked blocks replaced.
+    r"""A README with its finding, which follows the title, and its marked blocks replaced.
 
-    >>> print(quoted("old\n\n<!-- a -->\nx\n<!-- /a -->\n", {"answer": "new", "a": "1"}))
-    new
+    >>> old = "# Why?\n\n**Finding.** old\n\n<!-- a -->\nx\n<!-- /a -->\n"
+    >>> print(quoted(old, {"answer": "new", "a": "1"}))
+    # Why?
+    <BLANKLINE>
+    **Finding.** new
     <BLANKLINE>
     <!-- a -->
     1
@@ -274,8 +314,11 @@ def quoted(readme: str, numbers: dict[str, str]) -> str:
     Raises:
         InputError: It has no place for a block.
     """
-    _, blank, rest = readme.partition("\n\n")
-    text = text_of(numbers["answer"]) + (blank or "\n") + rest
+    text = readme
+    if "answer" in numbers:
+        title, _, rest = readme.partition("\n\n")
+        _, _, rest = rest.partition("\n\n")
+        text = f"{title}\n\n{text_of(FINDING + numbers['answer'])}\n\n{rest}"
     for name, block in numbers.items():
         if name == "answer":
             continue
@@ -289,7 +332,7 @@ def quoted(readme: str, numbers: dict[str, str]) -> str:
 
 
 def text_of(answer: str) -> str:
-    """The first paragraph; a number stays with its percent sign."""
+    """A finding; a number stays with its percent sign."""
     together = answer.replace(" %", "\0%")
     return textwrap.fill(together, WIDTH, break_on_hyphens=False).replace("\0", " ")
 

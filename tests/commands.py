@@ -12,11 +12,12 @@ import tempfile
 import time
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TextIO
 
 for _name in (
-    *(f"carsim.cli.{command}" for command in ("compare", "config", "pareto", "run", "sweep")),
+    *(f"carsim.cli.{command}" for command in ("compare", "config", "report", "run", "sweep")),
     *("carsim.cli.trace", "carsim.explore.sweep", "carsim.explore.frame", "carsim.report.files"),
     *("encodings.cp437", "shlex"),  # a plain user may not read Python's own files everywhere
 ):
@@ -63,7 +64,7 @@ class Ended:
 
 def call(
     *arguments: object,
-    seconds: float = 60.0,
+    seconds: float = 300.0,
     before: Callable[[], object] = lambda: None,
     stdin: str = "",
     stdout: int | None = None,
@@ -85,7 +86,10 @@ def call(
             began = time.monotonic()
             child = os.fork()
             if not child:
+                os.setpgid(0, 0)
                 _be(texts, (given.fileno(), stdout or out.fileno(), err.fileno()), before)
+            with suppress(OSError):  # whoever comes first: it may not have begun, or be over
+                os.setpgid(child, child)
         status = _wait(child, began + seconds)
         took = time.monotonic() - began
         out.seek(0)
@@ -100,7 +104,6 @@ def _be(
     """Become the command; never returns."""
     status = 70
     try:
-        os.setpgid(0, 0)
         for number, stream in enumerate(streams):
             os.dup2(stream, number)
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))

@@ -4,17 +4,17 @@ from typing import Any
 
 import numpy as np
 
+from carsim.decisions.trace import Geometry
 from carsim.decoder.decode import decode_step, prefill
 from carsim.decoder.structures import (
     Array,
     Config,
+    DecoderPolicy,
     LayerRecord,
-    Policy,
     State,
     Weights,
     stack_weights,
 )
-from carsim.trace import Geometry
 
 WIDTH, HEADS, PROMPT = 8, 4, 4
 MASK = np.array([[1, 1, 1, 1], [0, 0, 1, 1], [0, 0, 0, 1], [0, 1, 1, 1]], bool)
@@ -97,7 +97,7 @@ class Kept:
 
 
 def run(
-    config: Config, policy: Policy, rows: Any = slice(None), *, record: bool = True
+    config: Config, policy: DecoderPolicy, rows: Any = slice(None), *, record: bool = True
 ) -> tuple[Array, State, Kept]:
     """Decode some of the four rows: hidden states, the state, what was recorded."""
     prompt, embeddings = make_inputs(config)

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from carsim.decisions.attention import Dense, Streaming
+from carsim.decisions.replay import Tas
+from carsim.decisions.trace.precision import Product
 from carsim.decoder.precision import Arithmetic
-from carsim.decoder.structures import Config, Policy, Weights
-from carsim.policy import Dense, Streaming
-from carsim.replay import Tas
-from carsim.trace.precision import Product
+from carsim.decoder.structures import Config, DecoderPolicy, Weights
 
 Vector = NDArray[np.float64]
 Merged = Callable[[int, int, list[Vector]], list[list[int]]]
@@ -92,7 +92,7 @@ class _Row:
     def __init__(
         self,
         config: Config,
-        policy: Policy,
+        policy: DecoderPolicy,
         weights: Weights,
         prompt_length: int,
         chooses: Visible | None,
@@ -188,7 +188,7 @@ class _Row:
 
 def oracle_decode(
     config: Config,
-    policy: Policy,
+    policy: DecoderPolicy,
     weights: Weights,
     prompts: list[NDArray[np.float64]],
     embeddings: NDArray[np.float64],

@@ -232,7 +232,7 @@ class Fuzzer:
         """A whole trace that says odd things of itself."""
         import numpy as np
 
-        from carsim.trace.npz import npz_bytes
+        from carsim.decisions.trace.npz import npz_bytes
 
         with np.load(self.base / "toy.npz") as arrays:
             contents = dict(arrays)
@@ -261,7 +261,7 @@ class Fuzzer:
         out = folder / "out"
         for arguments in (
             ("sweep", path, "--out", out, "--workers", "0"),
-            ("pareto", out, "--json"),
+            ("report", out, "--front", "--json"),
         ):
             ended = call(*arguments)
             if (finding := self._tidy(ended)) or ended.status not in (0, 1):
@@ -275,7 +275,7 @@ class Fuzzer:
         store = out / "store.sqlite"
         store.write_bytes(damaged(store.read_bytes(), rng))
         if rng.random() < 0.3:
-            ended = call("pareto", out, "--json")
+            ended = call("report", out, "--front", "--json")
             if finding := self._tidy(ended):
                 return finding
         study = ("sweep", self.base / "study.yaml", "--out", out, "--workers", "0")

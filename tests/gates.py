@@ -13,7 +13,7 @@ from amaranth.hdl import Elaboratable, Module
 from amaranth.lib.memory import Memory
 from amaranth.sim import Simulator
 
-from carsim.schedule import SCHEDULES, Registers, Schedule
+from carsim.hardware.schedule import SCHEDULES, Registers, Schedule
 
 Ready = Callable[[int, int], bool]
 """Whether a core takes an instruction in a cycle."""
@@ -37,10 +37,11 @@ class Sent:
 
 @dataclass(frozen=True)
 class Dispatched:
-    """One dispatch: what was sent, and the cycle in which it was over."""
+    """One dispatch: what was sent, the cycle in which it was over, and whether it was refused."""
 
     sent: tuple[Sent, ...]
     end: int
+    error: bool = False
 
 
 def tag(sequence: int, instruction: int) -> int:
@@ -55,7 +56,7 @@ def in_simpy(
     cores: int,
     ready: Ready,
 ) -> Dispatched:
-    """One dispatch by the process of carsim.schedule, with cores that take what they can."""
+    """One dispatch by the process of carsim.hardware.schedule; cores take what they can."""
     env = simpy.Environment()
     sent: list[Sent] = []
 
@@ -126,14 +127,25 @@ class Gates:
         self._central = SCHEDULES[kind].central
         self._top = WithProgram(scheduler, registers, cores, self._central)
 
-    def run(self, layers: Sequence[Sequence[bool]], ready: Ready) -> list[Dispatched]:
-        """Dispatch layers; a batch beyond the Index Register in as many dispatches as groups."""
+    def run(
+        self,
+        layers: Sequence[Sequence[bool]],
+        ready: Ready,
+        batches: Sequence[int] | None = None,
+    ) -> list[Dispatched]:
+        """Dispatch layers; a batch beyond the Index Register in as many dispatches as groups.
+
+        Args:
+            layers: Decisions.
+            ready: Which cores take an instruction.
+            batches: Numbers of sequences that the port is told, if not those of the layers.
+        """
         found: list[Dispatched] = []
 
         async def bench(ctx: Any) -> None:
             dut = self._dut
-            for computing in layers:
-                ctx.set(dut.batch, len(computing))
+            for computing, batch in zip(layers, batches or map(len, layers), strict=True):
+                ctx.set(dut.batch, batch)
                 ctx.set(dut.computing, sum(1 << b for b, bit in enumerate(computing) if bit))
                 trigger = dut.start
                 while True:
@@ -161,10 +173,11 @@ class Gates:
                 assert valid & (valid - 1) == 0, "one instruction for two cores"
             taken = [core for core in range(cores) if valid >> core & 1 and ready_now[core]]
             sent.extend(self._taken(ctx, cycle, core) for core in taken)
-            done = ctx.get(dut.done)
+            done, error = ctx.get(dut.done), ctx.get(dut.error)
             await ctx.tick()
             if done:
-                return Dispatched(in_order(sent), cycle)
+                return Dispatched(in_order(sent), cycle, bool(error))
+            assert not error, "an error that is not the end"
         raise AssertionError("the dispatch does not end")
 
     def _taken(self, ctx: Any, cycle: int, core: int) -> Sent:
@@ -200,8 +213,8 @@ def by_groups(
 
 
 def mutant(module: str, old: str, new: str) -> ModuleType:
-    """A module of carsim.rtl with a change in its source, which must occur once."""
-    original = importlib.import_module(f"carsim.rtl.{module}")
+    """A module of carsim.hardware.rtl with a change in its source, which must occur once."""
+    original = importlib.import_module(f"carsim.hardware.rtl.{module}")
     source = Path(str(original.__file__)).read_text(encoding="utf-8")
     assert source.count(old) == 1, f"{old!r} occurs {source.count(old)} times in {module}"
     changed = ModuleType(original.__name__)

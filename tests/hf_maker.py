@@ -1,17 +1,32 @@
-"""What the tests of ``carsim capture --hf`` share; needs no PyTorch."""
+"""Recipes of checkpoints for tests; needs no PyTorch."""
 
 import json
 import sys
 from contextlib import redirect_stderr
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 from carsim.cli import main
 
-SMALL = ("--frames", 3, "--tokens-per-frame", 4)
-IDS = ("--prompt-ids", "3 9 4 11", "--prompt-ids", "8 2", "--blank-ids", "1 5")
+IDS: dict[str, Any] = {"prompts": [[3, 9, 4, 11], [8, 2]], "guidance": {"blank": [1, 5]}}
+
+
+def write_recipe(folder: Path, name: str = "mine", **changes: Any) -> Path:
+    """A recipe beside the checkpoint ``tiny``; ``changes`` replace fields, ... takes one out."""
+    fields = {
+        **{"name": name, "output": f"{name}.npz", "weights": {"hf": "tiny"}, **IDS},
+        **{"n_frames": 3, "tokens_per_frame": 4, "attention": {"kind": "dense"}},
+        **{"seed": 2},
+        **changes,
+    }
+    path = folder / f"{name}.yaml"
+    kept = {key: value for key, value in fields.items() if value is not ...}
+    path.write_text(yaml.safe_dump(kept), encoding="utf-8")
+    return path
 
 
 def refused(*arguments: object) -> str:

@@ -20,12 +20,12 @@ from typing import Any
 import numpy as np
 from strategies import raw_design
 
+from carsim.decisions.attention import PLAIN
+from carsim.decisions.replay import ReplayRule
 from carsim.design import build_design
 from carsim.machine.hardware import Hardware, Path
 from carsim.machine.phase import Outcome
 from carsim.machine.phases import AttendCases, Phases
-from carsim.policy import PLAIN
-from carsim.replay import ReplayRule
 
 
 def attend(

@@ -8,9 +8,9 @@ from decoder_maker import MASK, PROMPT, make_config, run
 from tiny import tiny_trace
 from trace_maker import make_meta
 
-from carsim.decoder.structures import Config, Policy
-from carsim.policy import AttentionPolicy, CacheShape, Draft, Query
-from carsim.trace import Trace
+from carsim.decisions.attention import AttentionPolicy, CacheShape, Draft, Query
+from carsim.decisions.trace import Trace
+from carsim.decoder.structures import Array, Config, DecoderPolicy, LayerRecord
 
 KV, GROUP, WIDTH = 2, 2, 4
 
@@ -70,7 +70,7 @@ class Cache:
 def make_trace(policy: AttentionPolicy, config: Config | None = None) -> Trace:
     """A trace of a decoding under the policy."""
     config = config or make_config()
-    kept = run(config, Policy((0.0, 0.0), attention=policy))[2]
+    kept = run(config, DecoderPolicy((0.0, 0.0), attention=policy))[2]
     meta = make_meta(
         decoded=config.geometry,
         tokens_per_frame=config.tokens_per_frame,
@@ -100,3 +100,17 @@ def draft_trace(policy: Draft) -> Trace:
     held = np.broadcast_to(trace.context()[15::16, None], (3, trace.n_layers, trace.n_rows))
     tokens = np.broadcast_to(tokens[:, None, None], shape)
     return replace(trace, kv_tokens=tokens, kv_runs=runs, kv_held=held)
+
+
+def mass_kept(seen: LayerRecord) -> Array:
+    """Mass on the keys that were read, of each row and query head, [B, H]; 1 if all were."""
+    query = seen.query
+    batch, kv_heads, end, head_dim = query.keys.shape
+    q = query.q_rotated.reshape(batch, kv_heads, -1, head_dim)
+    scores = (q * q.dtype.type(head_dim**-0.5)) @ query.keys.swapaxes(-1, -2)  # [B, KV, g, end]
+    there = np.arange(end) >= query.padding[:, None]
+    scores = np.where(there[:, None, None], scores, -np.inf)
+    weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    read = seen.read.swapaxes(0, 1)[:, :, None]  # [B, KV, 1, end]
+    kept: Array = np.where(read, weights, 0).sum(axis=-1) / weights.sum(axis=-1)
+    return kept.reshape(batch, -1)

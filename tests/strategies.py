@@ -6,11 +6,11 @@ import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from carsim.decisions.replay import FASTCAR, InputChange, Periodic, ReplayRule, Tas
+from carsim.decisions.trace.precision import PRODUCTS
 from carsim.design import Design, build_design
+from carsim.hardware.mapping import MAPPINGS
 from carsim.machine.hardware import Hardware
-from carsim.mapping import MAPPINGS
-from carsim.replay import FASTCAR, InputChange, Periodic, ReplayRule, Tas
-from carsim.trace.precision import PRODUCTS
 from carsim.workload.geometry import Video
 
 CONSTANT = {"value": 1.0, "low": 0.5, "high": 2.0, "source": "made up for a test"}

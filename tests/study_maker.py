@@ -2,14 +2,14 @@
 
 import numpy as np
 
+from carsim.decisions.trace import Geometry
 from carsim.decoder.content import Codebook
-from carsim.decoder.model import Model, random_model
-from carsim.trace import Geometry
+from carsim.decoder.model import DecoderModel, random_model
 
 N_CODES, LAYERS, PROMPT = 12, 2, b"abc"
 
 
-def make_model(n_kv_heads: int = 2) -> Model:
+def make_model(n_kv_heads: int = 2) -> DecoderModel:
     """Grouped key heads by default; weights and codes are the same at every call."""
     shape = Geometry(
         name="tiny",

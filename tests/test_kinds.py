@@ -6,21 +6,21 @@ from pathlib import Path
 import pytest
 
 import carsim
-from carsim.mapping import MAPPINGS
-from carsim.memory import STANDARDS
-from carsim.policy import ATTENTION
-from carsim.replay import RULES
-from carsim.schedule import SCHEDULES
-from carsim.technology import TECHNOLOGIES
+from carsim.decisions.attention import ATTENTION
+from carsim.decisions.replay import RULES
+from carsim.hardware.mapping import MAPPINGS
+from carsim.hardware.memory import STANDARDS
+from carsim.hardware.schedule import SCHEDULES
+from carsim.hardware.technology import TECHNOLOGIES
 
 PACKAGE = Path(carsim.__file__).parent
 REGISTRIES = {
-    "schedule": SCHEDULES,
-    "mapping": MAPPINGS,
-    "policy": ATTENTION,
-    "replay": RULES,
-    "technology": TECHNOLOGIES,
-    "memory": STANDARDS,
+    "hardware/schedule": SCHEDULES,
+    "hardware/mapping": MAPPINGS,
+    "decisions/attention": ATTENTION,
+    "decisions/replay": RULES,
+    "hardware/technology": TECHNOLOGIES,
+    "hardware/memory": STANDARDS,
 }
 # Words of the language that happen to be names of kinds, where no kind is meant.
 OTHER_MEANINGS = {"dense", "batch", "heads", "static"}
@@ -29,7 +29,7 @@ OTHER_MEANINGS |= {"tas"}
 
 
 # What others measured was measured on memories of certain standards.
-ALSO_NAMED_IN = {"memory": ("validate",)}
+ALSO_NAMED_IN = {"hardware/memory": ("validate/",)}
 
 
 def texts(path: Path) -> set[str]:
@@ -52,10 +52,11 @@ def texts(path: Path) -> set[str]:
 @pytest.mark.parametrize("folder", REGISTRIES)
 def test_no_code_outside_its_folder_names_a_kind(folder: str) -> None:
     kinds = set(REGISTRIES[folder]) - OTHER_MEANINGS
+    own = (f"{folder}/", *ALSO_NAMED_IN.get(folder, ()))
     named = {
         (str(path.relative_to(PACKAGE)), text)
         for path in PACKAGE.rglob("*.py")
-        if path.relative_to(PACKAGE).parts[0] not in (folder, *ALSO_NAMED_IN.get(folder, ()))
+        if not str(path.relative_to(PACKAGE)).startswith(own)
         for text in texts(path) & kinds
     }
     assert not named

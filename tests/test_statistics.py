@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carsim.statistics import Interval, bootstrap_mean, quantile
+from carsim.base.statistics import Interval, bootstrap_mean, quantile
 
 VALUES = st.lists(st.floats(-1e3, 1e3, allow_subnormal=False), min_size=2, max_size=12)
 
@@ -57,7 +57,8 @@ def test_of_one_case_no_interval_is_known():
 
 
 def test_zero_has_no_minus():
-    assert Interval(-0.0001, -0.0002, 0.0).text(" nats") == "+0.000 nats [0.000, 0.000]"
+    assert Interval(-0.0001, -0.0002, 0.001).text(" nats") == "+0.000 nats [0.000, 0.001]"
+    assert Interval(-0.0001, -0.0002, 0.0).text(" nats") == "+0.000 nats"
     assert Interval(-0.01, -0.02, 0.001).text() == "-0.010 [-0.020, 0.001]"
 
 

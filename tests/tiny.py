@@ -7,9 +7,10 @@ from typing import Any
 
 from trace_maker import make_trace
 
+from carsim.decisions.trace import Geometry, Trace, save_trace
 from carsim.design import Design, load_design
-from carsim.machine import Report, run
-from carsim.trace import Geometry, Trace, save_trace
+from carsim.runs.pipeline import run
+from carsim.runs.report import Report
 
 DESIGN_YAML = """\
 name: toy

@@ -12,8 +12,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from carsim.decoder.hf import HfModel, HfPlan
-from carsim.trace import Geometry
+from carsim.decisions.attention import Dense
+from carsim.decisions.trace import Geometry
+from carsim.decoder.hf import HfModel
+from carsim.decoder.hf_recipe import CheckpointRecipe
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -23,8 +25,11 @@ MHA = Geometry(
     name="tiny", n_layers=3, hidden_size=32, n_heads=4, n_kv_heads=4, head_dim=8, ffn_size=40
 )
 GQA = MHA.model_copy(update={"n_kv_heads": 2})
-PROMPTS = ((3, 9, 4, 11, 7), (1, 5), (8, 2, 6), (1, 5))
-PLAN = HfPlan(prompts=PROMPTS, n_frames=4, tokens_per_frame=6)
+PLAN = {
+    **{"name": "tiny", "output": "tiny.npz", "weights": {"hf": "tiny"}, "seed": 0},
+    **{"prompts": ((3, 9, 4, 11, 7), (8, 2, 6)), "guidance": {"blank": (1, 5)}},
+    **{"n_frames": 4, "tokens_per_frame": 6, "tau": np.inf, "attention": Dense()},
+}
 _MATRICES = {
     "wq": "self_attn.q_proj",
     "wk": "self_attn.k_proj",
@@ -36,6 +41,11 @@ _MATRICES = {
     "ln_attn": "input_layernorm",
     "ln_mlp": "post_attention_layernorm",
 }
+
+
+def plan(**changes: Any) -> CheckpointRecipe:
+    """Two guided videos of four frames; ``changes`` replace fields."""
+    return CheckpointRecipe.model_validate({**PLAN, **changes})
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from carsim.policy import ATTENTION, AttentionPolicy, KvReads, Query, Selection
-from carsim.policy.base import Ints
-from carsim.section import MOST, PositiveInt
+from carsim.base.section import MOST, PositiveInt
+from carsim.decisions.attention import ATTENTION, AttentionPolicy, KvReads, Query, Selection
+from carsim.decisions.attention.base import Ints
 
 
 class EverySecondBlock(AttentionPolicy):

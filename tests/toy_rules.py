@@ -6,7 +6,15 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from carsim.replay import RULES, DecoderShape, MachineShape, Point, ReplayRule, RuleWork, Seen
+from carsim.decisions.replay import (
+    RULES,
+    DecoderShape,
+    MachineShape,
+    Point,
+    ReplayRule,
+    RuleWork,
+    Seen,
+)
 
 
 class Cosine(ReplayRule):

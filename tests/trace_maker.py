@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from carsim.policy import Dense
-from carsim.replay import decision_units, unanimous
-from carsim.trace import Geometry, Trace, TraceMeta
-from carsim.trace.file import evaluated, would_replay
+from carsim.decisions.attention import Dense
+from carsim.decisions.replay import decision_units, unanimous
+from carsim.decisions.trace import Geometry, Trace, TraceMeta
+from carsim.decisions.trace.file import evaluated, would_replay
 
 
 def make_meta(**changes: Any) -> TraceMeta:

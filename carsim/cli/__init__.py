@@ -7,10 +7,11 @@ Each subcommand lives in the module of its name and is imported when it is calle
 import errno
 import importlib
 import os
+import re
 import signal
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from types import FrameType
@@ -18,61 +19,116 @@ from typing import Any
 
 import click
 
-from carsim.errors import CarsimError, InputError
-from carsim.text import one_line
+from carsim.base.errors import CarsimError, InputError
+from carsim.base.text import closest, one_line
 
 COMMANDS = {
     "run": "Simulate one design on a trace and compare it with the alternatives.",
-    "speculate": "Show what judging several proposed tokens in one pass gains.",
     "compare": "Show what differs between two runs, and what that did.",
-    "metrics": "List every metric with its unit, meaning and formula.",
     "studio": "Change a design in the browser, and see at once what that does.",
-    "report": "Make one HTML page of a folder of results.",
+    "report": "Make one HTML page of a folder of results, or show its Pareto front.",
     "sweep": "Evaluate every point of a study, durably, on all cores or a cluster.",
     "search": "Look for the Pareto front of a study by evaluating some of its points.",
-    "pareto": "Show the Pareto front of what a sweep or a search has stored.",
     "capture": "Decode a video with the reference decoder and write its trace.",
     "trace": "Inspect trace files, or draw synthetic ones.",
-    "decode": "Run the reference decoder against golden vectors.",
-    "config": "Show resolved designs and the schema of the YAML.",
-    "dram": "Show what a DRAM sustains, and the table of standards.",
-    "array": "Show what one matrix product takes on one array, and what limits it.",
-    "validate": "Hold predictions against published figures.",
+    "config": "Show designs, what their memories and arrays sustain, metrics, schemas.",
+    "validate": "Hold predictions against published figures, the decoder against golden vectors.",
 }
 """Subcommand -> its one-line help. The command is ``carsim.cli.NAME:NAME``."""
 
+MOVED = {
+    "array": "config array",
+    "decode": "validate golden",
+    "dram": "config dram",
+    "metrics": "config metrics",
+    "pareto": "report DIR --front",
+    "synthesize": "trace synthesize",
+}
+"""Command of an earlier version -> how it is now written."""
+
+
+def _load_plugins(_: click.Context, __: click.Parameter, files: tuple[str, ...]) -> None:
+    """Load what other options may name."""
+    if files or os.environ.get("CARSIM_PLUGINS"):
+        from carsim.base.plugins import load_plugins
+
+        load_plugins(files)
+
+
+_PLUGINS = click.Option(
+    ["--plugin", "plugins"],
+    metavar="FILE.py",
+    multiple=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_load_plugins,
+    help="Load kinds from this file; may be repeated. CARSIM_PLUGINS lists files, too.",
+)
+
+CHOICE = r"'(.+?)' is not one of (.+?)\.?$"
+"""What click says of a word that is none of those it knows."""
+
 
 class LazyGroup(click.Group):
-    """A group whose commands are imported only when they are called."""
+    """A group with commands that are imported only when they are called.
+
+    Args:
+        lazy: Subcommand -> its one-line help.
+    """
+
+    def __init__(self, *args: Any, lazy: Mapping[str, str], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.lazy = lazy
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Call the command; whoever reads its output may stop, which click takes for a failure."""
+        """Call the command; whoever reads its output may stop, which click takes for a failure.
+
+        Errors that name parameters in backquotes name the command's options instead.
+        """
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
             _drop_output()
             return 0
+        except InputError as error:
+            command = self.get_command(ctx, ctx.invoked_subcommand or "")
+            raise error.named(_options(command) if command else {}) from None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command; of one that moved or is misspelt, say how it is written."""
+        name, known = args[0], self.list_commands(ctx)
+        if ctx.parent is None and name in MOVED:
+            ctx.fail(f"No such command {name!r}; it is now 'carsim {MOVED[name]}'")
+        if name not in known and not name.startswith("-"):
+            hint = closest(name, known)
+            ctx.fail(f"No such command {name!r}; {hint or 'there is no similar one'}".strip())
+        return super().resolve_command(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Names in the order in which a user meets them."""
-        return list(COMMANDS)
+        return [*self.commands, *self.lazy]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import ``carsim.cli.<name>`` and return its command of the same name."""
-        if cmd_name not in COMMANDS:
-            return None
-        command: click.Command = getattr(
-            importlib.import_module(f"carsim.cli.{cmd_name}"), cmd_name
-        )
+        """Of a lazy one, import ``carsim.cli.<name>`` and return its command of the same name."""
+        command = super().get_command(ctx, cmd_name)
+        if cmd_name in self.lazy:
+            command = getattr(importlib.import_module(f"carsim.cli.{cmd_name}"), cmd_name)
+        if command and not isinstance(command, click.Group) and _PLUGINS not in command.params:
+            command.params.append(_PLUGINS)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the list of commands from the table, without importing any."""
+        """Write the list of commands without importing any."""
+        told = {name: each.get_short_help_str(200) for name, each in self.commands.items()}
         with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+            formatter.write_dl(list((told | dict(self.lazy)).items()))
 
 
-@click.command(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(
+    cls=LazyGroup, lazy=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]}
+)
 @click.version_option(package_name="carsim")
 def carsim() -> None:
     """Simulate and explore FastCar accelerators of auto-regressive video generation."""
@@ -84,8 +140,11 @@ def main() -> None:
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="replace")  # a terminal that lacks a letter shows a ?
     pressed: list[int] = []
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, partial(_interrupt, pressed))
+    numbers = (getattr(signal, name, None) for name in ("SIGINT", "SIGTERM", "SIGHUP"))
+    unless_ignored = (signal.default_int_handler, signal.SIG_DFL)
+    caught = [each for each in numbers if each and signal.getsignal(each) in unless_ignored]
+    for number in caught:
+        signal.signal(number, partial(_interrupt, pressed))
     try:
         status = _status(pressed)
         if sys.stdout is not None:
@@ -102,12 +161,14 @@ def main() -> None:
         _drop_output()
         complain(f"{place}: cannot be used ({error.strerror}); {cure}")
         status = InputError.exit_status
+    for number in caught:
+        signal.signal(number, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # there is nothing left to interrupt
     sys.exit(status)
 
 
 def _interrupt(pressed: list[int], number: int, _: FrameType | None) -> None:
-    """Ctrl-C, which libraries may turn into errors of their own (pydantic) or ignore."""
+    """Ctrl-C and its like, which libraries may turn into errors of their own (pydantic)."""
     pressed.append(number)
     raise KeyboardInterrupt
 
@@ -130,8 +191,14 @@ def _status(pressed: Sequence[int]) -> int:
         if not (pressed or isinstance(error, click.Abort | KeyboardInterrupt)):
             raise
         complain("interrupted; nothing was half-written")
-        return 130
+        return 128 + (pressed or [signal.SIGINT])[0]
     return status if isinstance(status, int) else 0
+
+
+def _options(command: click.Command) -> dict[str, str]:
+    """The options of a command by the parameters that they set."""
+    options = (param for param in command.params if isinstance(param, click.Option))
+    return {option.name: option.opts[-1] for option in options if option.name}
 
 
 def complain(text: str) -> None:
@@ -164,4 +231,7 @@ def _one_line(error: click.ClickException) -> str:
     if context is None or message == context.get_help():
         return message
     message = " ".join(message.split()).rstrip(".")
+    if isinstance(error, click.BadParameter) and (given := re.match(CHOICE, error.message)):
+        name, known = given.groups()
+        message = f"{message}; {closest(name, known.replace(chr(39), '').split(', '))}".rstrip("; ")
     return one_line(f"carsim: {message}; see '{context.command_path} --help'")

@@ -1,20 +1,22 @@
-"""``carsim array``: what one matrix product takes on one array, and what limits it."""
+"""``carsim config array``: what one matrix product takes on one array, and what limits it."""
 
-import json
 import math
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
-from carsim.design.machine import Dataflow, WeightLoad
-from carsim.section import MOST
-from carsim.validate.peers import PEERS
+from carsim.base.section import MOST
+from carsim.cli.options import JSON
+from carsim.hardware.machine import Dataflow, WeightLoad
+from carsim.validate.peers import PEERS, Peer
 
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from carsim.design import Array
     from carsim.machine.product import Supply
 
 COUNT = click.IntRange(1, MOST)
@@ -69,79 +71,60 @@ def _rate(_: click.Context, __: click.Parameter, value: float | None) -> Fractio
     help="Charge what this simulator charges; weight stationary unless --dataflow says otherwise. "
     "Other options override its rule.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
-def array(
-    rows: int,
-    cols: int,
-    dataflow: str | None,
-    weight_load: str | None,
-    pipeline_cycles: int,
-    m: int,
-    k: int,
-    n: int,
-    element_bytes: int,
-    bytes_per_cycle: Fraction | None,
-    port_bytes_per_cycle: int | None,
-    buffer_kib: int | None,
-    fill_bytes_per_cycle: int | None,
-    peer: str | None,
-    as_json: bool,
-) -> None:
+@JSON
+def array(peer: str | None, as_json: bool, **given: Any) -> None:
     """Show what an M x K times K x N product takes on one array, double-buffered from memory.
 
     Left out, sizes are those of a token's output projection in LLaMA-2-7B, on a core of zcu102.
     """
-    from carsim.design import Array
-    from carsim.machine.product import Supply, product
-    from carsim.units import KIB
+    from carsim.cli.console import output_console, show, show_json
+    from carsim.machine.product import product
     from carsim.workload.ops import Gemm
 
     rule = PEERS[peer] if peer else None
-    given: dict[str, Any] = {
-        "bytes_per_cycle": bytes_per_cycle,
-        "port_bytes_per_cycle": port_bytes_per_cycle,
-        "buffer_bytes": buffer_kib * KIB if buffer_kib else None,
-        "fill_bytes_per_cycle": fill_bytes_per_cycle,
-    }
-    supply = replace(
-        rule.supply if rule else Supply(),
-        **{name: value for name, value in given.items() if value is not None},
-    )
-    machine = Array.model_validate(
-        {
-            "rows": rows,
-            "cols": cols,
-            "dataflow": dataflow or ("weight_stationary" if rule else "dot_product"),
-            "weight_load": weight_load or (rule.weight_load if rule else "none"),
-            "pipeline_cycles": pipeline_cycles,
-        }
-    )
-    gemm = Gemm(m, k, n)
-    result = product(machine, gemm, supply, element_bytes)
-    warning = rule.warning(m) if rule else None
+    machine, supply = _machine(rule, given), _supply(rule, given)
+    gemm = Gemm(given["m"], given["k"], given["n"])
+    result = product(machine, gemm, supply, given["element_bytes"])
+    warning = rule.warning(gemm.m) if rule else None
     if warning:
         click.echo(f"carsim: {warning}", err=True)
     report: dict[str, Any] = {
         **({"peer": f"{rule.title}: {rule.charges}"} if rule else {}),
-        "rows": rows,
-        "cols": cols,
+        "rows": machine.rows,
+        "cols": machine.cols,
         "dataflow": machine.dataflow,
         "weight_load": machine.weight_load,
-        "m": m,
-        "k": k,
-        "n": n,
-        "element_bytes": element_bytes,
+        **{name: given[name] for name in ("m", "k", "n", "element_bytes")},
         **_numbers(supply),
         **asdict(result),
         "macs_done_over_possible": gemm.macs / (result.total_cycles * machine.macs_per_cycle),
     }
     if as_json:
-        click.echo(json.dumps(report | {"warning": warning}, indent=2))
-        return
+        show_json(report | {"warning": warning})
+    else:
+        show(output_console(), [_table(report)])
 
-    from carsim.cli.console import output_console, show
 
-    show(output_console(), [_table(report)])
+def _machine(rule: "Peer | None", given: Mapping[str, Any]) -> "Array":
+    """The array as a peer has it, where the options do not say otherwise."""
+    from carsim.design import Array
+
+    fields = {name: given[name] for name in ("rows", "cols", "pipeline_cycles")}
+    dataflow = given["dataflow"] or ("weight_stationary" if rule else "dot_product")
+    load = given["weight_load"] or (rule.weight_load if rule else "none")
+    return Array.model_validate({**fields, "dataflow": dataflow, "weight_load": load})
+
+
+def _supply(rule: "Peer | None", given: Mapping[str, Any]) -> "Supply":
+    """Its operands as a peer supplies them, where the options do not say otherwise."""
+    from carsim.base.units import KIB
+    from carsim.machine.product import Supply
+
+    names = ("bytes_per_cycle", "port_bytes_per_cycle", "fill_bytes_per_cycle")
+    own = {name: given[name] for name in names if given[name] is not None}
+    if given["buffer_kib"]:
+        own["buffer_bytes"] = given["buffer_kib"] * KIB
+    return replace(rule.supply if rule else Supply(), **own)
 
 
 def _numbers(supply: "Supply") -> dict[str, float | int | None]:
@@ -156,7 +139,7 @@ def _table(report: dict[str, Any]) -> "Table":
     """The report as lines of name and value."""
     from rich.table import Table
 
-    from carsim.text import number, percent
+    from carsim.base.text import number, percent
 
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="bold", no_wrap=True)

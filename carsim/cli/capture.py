@@ -1,26 +1,30 @@
-"""``carsim capture``: from a recipe, or a checkpoint, to a trace."""
+"""``carsim capture``: from a recipe to a trace."""
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from carsim.cli.capture_hf import hf_options, refuse_stray, run_hf
+from carsim.cli.options import STUDIES
 
 if TYPE_CHECKING:
+    from carsim.decisions.trace import Trace
+    from carsim.decoder.capture import References
+    from carsim.decoder.recipe import AnyRecipe
     from carsim.decoder.workers import Progress as ProgressReport
-    from carsim.trace import Trace
 
 
 @click.command()
-@click.argument("recipes", metavar="[RECIPE]...", nargs=-1, type=click.Path(path_type=Path))
-@click.option(
-    "--hf",
-    metavar="FOLDER",
+@click.argument(
+    "recipes",
+    metavar="RECIPE...",
+    nargs=-1,
+    required=True,
     type=click.Path(path_type=Path),
-    help="Drive the LLaMA-type Hugging Face checkpoint in this local folder; needs carsim[hf].",
+    shell_complete=STUDIES,
 )
 @click.option(
     "--out",
@@ -33,7 +37,20 @@ if TYPE_CHECKING:
     type=click.IntRange(1, 256),
     default=2,
     show_default=True,
-    help="Processes; changes the time and no bit of the result.",
+    help="Processes; changes the time and no bit of the result. A checkpoint has one.",
+)
+@click.option(
+    "--device",
+    default="cpu",
+    show_default=True,
+    help="PyTorch device of recipes whose weights are a checkpoint.",
+)
+@click.option(
+    "--also-from",
+    metavar="FOLDER",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    help="Another folder whose files the recipes may name; may be repeated.",
 )
 @click.option(
     "--calibrate",
@@ -41,83 +58,75 @@ if TYPE_CHECKING:
     metavar="RATIO",
     help="Write nothing; search the tau that replays RATIO (0 to 1) of the eligible steps.",
 )
-@hf_options
 @click.pass_context
 def capture(
     ctx: click.Context,
     /,
     recipes: tuple[Path, ...],
-    hf: Path | None,
     out: Path | None,
     overwrite: bool,
     workers: int,
+    device: str,
+    also_from: tuple[Path, ...],
     calibrate: float | None,
-    **options: Any,
 ) -> None:
     """Decode a video, really replaying, and write its trace.
 
-    Either decode the content of each RECIPE (a YAML file) with the reference decoder, or let a
-    checkpoint make a video: the options from --frames on belong to --hf.
+    Each RECIPE (a YAML file) says what is decoded: content by the reference decoder, or prompts by
+    a LLaMA-type checkpoint of Hugging Face (weights: {hf: FOLDER}, which needs the extra hf).
     """
-    import time
-
-    from carsim.trace.npz import refuse_existing
-
-    started = time.monotonic()
-    if hf is None:
-        refuse_stray(ctx, options, "needs --hf")
-        if not recipes:
-            raise click.UsageError("Give a RECIPE, or --hf FOLDER", ctx)
-        if out is not None and len(recipes) > 1:
-            raise click.UsageError("--out names one file: give one RECIPE with it", ctx)
-        if calibrate is not None:
-            _calibrate(recipes, calibrate, workers)
-        else:
-            _capture_recipes(recipes, out, overwrite, workers)
-        return
-    if recipes:
-        raise click.UsageError("A recipe does not go with --hf", ctx)
-    refuse_stray(ctx, ("workers", "calibrate"), "does not go with --hf")
-    if out is None:
-        raise click.UsageError("--hf needs --out FILE", ctx)
-    refuse_existing(out, overwrite=overwrite)
-    with progress_bar(hf.name) as progress:
-        trace = run_hf(hf, options, progress)
-    _save(out, trace, overwrite, started)
-
-
-def _capture_recipes(
-    recipes: tuple[Path, ...], out: Path | None, overwrite: bool, workers: int
-) -> None:
-    import time
-
-    from carsim.decoder.capture import References
+    from carsim.base.yaml_file import read_mapping
+    from carsim.decisions.trace.npz import refuse_existing
     from carsim.decoder.capture import capture as decode_recipe
+    from carsim.decoder.capture import check_needs
+    from carsim.decoder.hf import capture_hf, load_checkpoint
+    from carsim.decoder.hf_recipe import CheckpointRecipe
     from carsim.decoder.recipe import parse_recipe
-    from carsim.trace.npz import refuse_existing
-    from carsim.yaml_file import read_mapping
 
-    parsed = [(path, parse_recipe(read_mapping(path), path)) for path in recipes]
+    if out is not None and len(recipes) > 1:
+        raise click.UsageError("--out names one file: give one RECIPE with it", ctx)
+    parsed = [
+        (path, parse_recipe(read_mapping(path), path, also_from=also_from)) for path in recipes
+    ]
+    if calibrate is not None:
+        _calibrate(parsed, calibrate, workers)
+        return
     targets = [out or path.parent / recipe.output for path, recipe in parsed]
-    for target in targets:
+    for (path, recipe), target in zip(parsed, targets, strict=True):
         refuse_existing(target, overwrite=overwrite)
+        check_needs(recipe, path.parent)
     references: References = {}
     for (path, recipe), target in zip(parsed, targets, strict=True):
         started = time.monotonic()
         with progress_bar(recipe.name) as progress:
-            trace = decode_recipe(
-                recipe, path.parent, workers=workers, progress=progress, references=references
-            )
+            if isinstance(recipe, CheckpointRecipe):
+                folder = path.parent / recipe.weights.hf
+                model = load_checkpoint(folder, dtype=recipe.dtype, device=device)
+                trace = capture_hf(model, recipe, progress=progress)
+            else:
+                trace = decode_recipe(
+                    recipe,
+                    path.parent,
+                    workers=workers,
+                    progress=progress,
+                    references=references,
+                )
         _save(target, trace, overwrite, started)
 
 
-def _calibrate(recipes: tuple[Path, ...], ratio: float, workers: int) -> None:
+def _calibrate(parsed: "list[tuple[Path, AnyRecipe]]", ratio: float, workers: int) -> None:
     from carsim.cli.console import say
     from carsim.decoder.calibrate import calibrate as search_tau
-    from carsim.decoder.recipe import parse_recipe
-    from carsim.yaml_file import read_mapping
+    from carsim.decoder.capture import check_needs
+    from carsim.decoder.recipe import Recipe
 
-    for path, recipe in [(path, parse_recipe(read_mapping(path), path)) for path in recipes]:
+    recipes = []
+    for path, recipe in parsed:
+        if not isinstance(recipe, Recipe):
+            raise click.UsageError(f"--calibrate does not take a checkpoint: {path}")
+        check_needs(recipe.model_copy(update={"quality": None}), path.parent)
+        recipes.append((path, recipe))
+    for path, recipe in recipes:
         with progress_bar(recipe.name) as progress:
             found = search_tau(recipe, path.parent, ratio, workers=workers, progress=progress)
         say(
@@ -159,17 +168,16 @@ def progress_bar(name: str) -> Iterator["ProgressReport"]:
 
 
 def _save(target: Path, trace: "Trace", overwrite: bool, started: float) -> None:
-    import time
-
+    from carsim.base.text import count
     from carsim.cli.console import say
-    from carsim.trace import captured as decisions_of
-    from carsim.trace import replay_ratio, save_trace
+    from carsim.decisions.trace import captured as decisions_of
+    from carsim.decisions.trace import replay_ratio, save_trace
 
     saved = save_trace(target, trace, overwrite=overwrite)
     overall, eligible = replay_ratio(decisions_of(saved).replay, saved.tokens_per_frame)
     say(
-        f"{target}: {saved.n_steps} steps, {saved.n_layers} layers, {saved.n_rows} rows; replayed "
+        f"{target}: {saved.size}; replayed "
         f"{overall:.1%} of all steps, {eligible:.1%} of eligible steps (first frame left out)",
-        f"{target.stat().st_size:,} bytes in {time.monotonic() - started:.0f} s, "
+        f"{count(target.stat().st_size, 'byte')} in {time.monotonic() - started:.0f} s, "
         f"sha256 {saved.sha256}",
     )

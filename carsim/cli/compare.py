@@ -4,20 +4,22 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from carsim.base.errors import InputError
+from carsim.cli.options import DESIGNS, JSON, TRACES
 from carsim.cli.stated import stated_of, stated_options
-from carsim.errors import InputError
 
 if TYPE_CHECKING:
     from carsim.design import Design
 
 
 @click.command()
-@click.argument("a")
-@click.argument("b")
+@click.argument("a", shell_complete=DESIGNS)
+@click.argument("b", shell_complete=DESIGNS)
 @click.option(
     "--trace",
-    "trace_files",
+    "traces",
     metavar="FILE",
+    shell_complete=TRACES,
     multiple=True,
     help="Trace, a file or a name, to simulate designs on; again for one under sparse attention.",
 )
@@ -29,11 +31,11 @@ if TYPE_CHECKING:
     "--set-b", "set_b", metavar="PATH=VALUE", multiple=True, help="Change B, if it is a design."
 )
 @click.option("--allow-misfit", is_flag=True, help="Simulate designs that do not fit.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document, and nothing else.")
+@JSON
 def compare(
     a: str,
     b: str,
-    trace_files: tuple[str, ...],
+    traces: tuple[str, ...],
     set_a: tuple[str, ...],
     set_b: tuple[str, ...],
     allow_misfit: bool,
@@ -45,20 +47,18 @@ def compare(
     Each is a folder that carsim run --out made, or a design: a YAML file or the name of a shipped
     one, which is simulated on --trace, or without a trace as carsim run does.
     """
-    stated = stated_of(trace_files, **options)
-    from carsim.cli.console import in_order, output_console, progress, show
+    stated = stated_of(traces, **options)
+    from carsim.cli.console import in_order, output_console, progress, show, show_json
+    from carsim.decisions.trace import load_trace
     from carsim.report.compare import compare as compare_runs
     from carsim.report.compare_words import sections
-    from carsim.trace import load_trace
 
     first, second = _side(a, set_a, "--set-a"), _side(b, set_b, "--set-b")
     with progress("comparing"):
-        traces = [load_trace(file) for file in trace_files]
-        found = compare_runs(first, second, traces=traces, stated=stated, allow_misfit=allow_misfit)
+        loaded = [load_trace(file) for file in traces]
+        found = compare_runs(first, second, traces=loaded, stated=stated, allow_misfit=allow_misfit)
     if as_json:
-        import json
-
-        click.echo(json.dumps(found.document(), indent=2, allow_nan=False))
+        show_json(found.document())
         return
     show(output_console(), in_order(sections(found)))
 
@@ -72,8 +72,7 @@ def _side(name: str, changes: tuple[str, ...], option: str) -> "str | Design":
         try:
             return load_design(name, changes)
         except InputError as error:
-            place = error.place.replace("--set ", f"{option} ")
-            raise InputError(place, error.problem, error.cure) from None
+            raise error.named({"overrides": option}) from None
     if changes:
         raise InputError(option, f"{name} is a folder of results", "run its design again instead")
     return name

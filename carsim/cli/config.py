@@ -2,26 +2,31 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import click
 
-from carsim.cli.options import overriding
-from carsim.errors import InputError
-
-if TYPE_CHECKING:
-    from carsim.explore.first import Goal
+from carsim.base.errors import InputError
+from carsim.cli import LazyGroup
+from carsim.cli.options import DESIGNS, JSON, overriding, presets
 
 
-@click.group()
+@click.group(
+    cls=LazyGroup,
+    lazy={
+        "metrics": "List every metric with its unit, meaning and formula.",
+        "dram": "Show what a DRAM sustains, and the table of standards.",
+        "array": "Show what one matrix product takes on one array, and what limits it.",
+    },
+)
 def config() -> None:
-    """Show resolved designs and the schema of the YAML."""
+    """Show designs, what their memories and arrays sustain, metrics, and schemas of files."""
 
 
 @config.command(short_help="Print a design as it is resolved.")
-@click.argument("design")
+@click.argument("design", shell_complete=DESIGNS)
 @overriding()
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of YAML.")
+@JSON
 def show(design: str, overrides: tuple[str, ...], as_json: bool) -> None:
     """Print DESIGN with presets, defaults and changes written out; it loads as the same design."""
     from carsim.design import load_design
@@ -53,8 +58,18 @@ def schema(kind: str) -> None:
 
 
 @config.command(short_help="Write a first design for a model on a board.")
-@click.option("--board", required=True, help="Preset of the board, say kv260.")
-@click.option("--model", required=True, help="Preset of the model, say tinyllama_1b.")
+@click.option(
+    "--board",
+    shell_complete=presets("board"),
+    required=True,
+    help="Preset of the board, say kv260.",
+)
+@click.option(
+    "--model",
+    shell_complete=presets("model"),
+    required=True,
+    help="Preset of the model, say tinyllama_1b.",
+)
 @click.option(
     "--goal",
     type=click.Choice(["fastest", "least-energy"]),
@@ -64,70 +79,53 @@ def schema(kind: str) -> None:
 )
 @click.option("--tokens-per-s", type=click.FloatRange(min=0, min_open=True), help="Rate to reach.")
 @click.option("--batch", type=click.IntRange(1, 256), default=1, show_default=True)
-@click.option("--context", default="1:512", show_default=True, help="Tokens: N or FIRST:LAST.")
+@click.option(
+    "--context", "contexts", default="1:512", show_default=True, help="Tokens: N or FIRST:LAST."
+)
 @click.option(
     "--bits", type=click.Choice(["4", "8", "16"]), help="Bits of a weight [default: any]."
 )
-@click.option("--points", type=click.IntRange(1, 10_000), default=120, show_default=True)
-@click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True)
 @click.option("--out", metavar="FILE", help="Write the design there instead of printing it.")
 def new(
-    board: str,
-    model: str,
-    goal: "Goal",
-    tokens_per_s: float | None,
-    batch: int,
-    context: str,
-    bits: str | None,
-    points: int,
-    seed: int,
-    out: str | None,
+    tokens_per_s: float | None, contexts: str, bits: str | None, out: str | None, **wished: Any
 ) -> None:
-    """Search for a design that decodes a model's text on a board, and write it as commented YAML.
+    """Choose a design that decodes a model's text on a board, and write it as commented YAML.
 
-    Cores, their array, precision, buffers and mapping are chosen among --points designs, by what
-    plain decoding takes: no replay, no trace. What a precision costs in quality is not known;
-    --bits keeps to one.
+    From the smallest machine on, cores, their array, precision, buffers and mapping are changed
+    one by one, as long as plain decoding gains: no replay, no trace. What a precision costs in
+    quality is not known; --bits keeps to one.
     """
+    from carsim.base.files import write_whole
     from carsim.cli.console import progress
     from carsim.cli.stated import parse_context
     from carsim.explore.first import Wish, design_text, first_design
-    from carsim.files import write_whole
 
-    if goal == "least-energy" and tokens_per_s is None:
+    if wished["goal"] == "least-energy" and tokens_per_s is None:
         raise click.UsageError("--goal least-energy needs --tokens-per-s, say --tokens-per-s 10")
     if out is not None and Path(out).exists():
         raise InputError(out, "is there already", "name another file or remove it")
-    wish = Wish(
-        board,
-        model,
-        goal,
-        tokens_per_s or 0.0,
-        batch,
-        parse_context(context),
-        None if bits is None else int(bits),
-        points,
-        seed,
-    )
-    with progress("searching") as tell:
-        found = first_design(wish, lambda done, of: tell(f"design {done} of {of}"))
-    text = design_text(found)
+    weights = None if bits is None else int(bits)
+    attended = parse_context(contexts)
+    wish = Wish(**wished, tokens_per_s=tokens_per_s or 0.0, contexts=attended, bits=weights)
+    with progress("trying designs"):
+        best, tried = first_design(wish)
+    text = design_text(wish, best, tried)
     if out is None:
         click.echo(text, nl=False)
     else:
         write_whole(Path(out), lambda path: path.write_text(text, encoding="utf-8"))
-        click.echo(f"Written to {out}: {found.decode.tokens_per_s:.3g} tokens/s")
+        click.echo(f"Written to {out}: {best.tokens_per_s:.3g} tokens/s")
 
 
 @config.command(name="list")
 @click.option("--presets", is_flag=True, help="List presets of boards, models, energies.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+@JSON
 def list_designs(presets: bool, as_json: bool) -> None:
     """List the designs that ship with carsim."""
+    from carsim.base.text import Table
     from carsim.cli.console import in_order, output_console, show
     from carsim.design import load_design, shipped_designs
     from carsim.design.load import shipped_presets
-    from carsim.text import Table
 
     described: dict[str, dict[str, str]]
     if presets:

@@ -1,9 +1,11 @@
 """Where tables go: a terminal in its width, and a pipe unwrapped and without colours."""
 
+import json
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from importlib.metadata import version
 from itertools import chain
 from threading import Event, Thread
 from time import monotonic
@@ -12,8 +14,8 @@ import click
 from rich.console import Console, RenderableType
 from rich.text import Text
 
+from carsim.base.text import CONTROL, Table, visible
 from carsim.cli.plain_table import fitted, rich_table
-from carsim.text import CONTROL, Table, visible
 
 PIPED_WIDTH = 10_000
 """Lines that go to a file or another program are never wrapped."""
@@ -54,6 +56,12 @@ def show(console: Console, parts: Iterable[Part]) -> None:
 def say(*lines: str) -> None:
     """Print lines that stand by themselves, each wrapped at the terminal's width."""
     show(output_console(), lines)
+
+
+def show_json(document: Mapping[str, object]) -> None:
+    """Print results as one JSON document, with the version of the models that they come from."""
+    whole = {**document, "carsim_version": document.get("carsim_version", version("carsim"))}
+    click.echo(json.dumps(whole, indent=2, allow_nan=False))
 
 
 def in_order(sections: Iterable[tuple[str, Sequence[Part]]]) -> Iterator[Part]:

@@ -1,14 +1,15 @@
-"""``carsim dram``: what a DRAM sustains for an access pattern, and the table of standards."""
+"""``carsim config dram``: bandwidth of a DRAM under an access pattern, and the standards."""
 
 import json
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from carsim.text import Table
+from carsim.base.text import Table
+from carsim.cli.options import JSON
 
 if TYPE_CHECKING:
-    from carsim.memory import AccessPattern, MemoryStandard
+    from carsim.hardware.memory import AccessPattern, MemoryStandard
 
 MAPPING_TEXTS = {
     "rcb": "row, column, bank, bank group",
@@ -57,30 +58,25 @@ MOST_STREAMS = 65_536
     "--load", type=float, help="Also show the latency of sequential reads at this share of peak."
 )
 @click.option("--list", "listing", is_flag=True, help="Show the standards, their timings, sources.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+@JSON
 def dram(
     name: str | None,
     channels: int,
     channel_bits: int | None,
     density: int | None,
     pattern: str,
-    chunk_bytes: int,
-    streams: int,
-    aligned: bool,
-    read_fraction: float,
-    outstanding: int | None,
-    mapping: str | None,
     load: float | None,
     listing: bool,
     as_json: bool,
+    **given: Any,
 ) -> None:
     """Show what a DRAM sustains for an access pattern, and what limits it.
 
     Follows from the timings of the standard. Latencies are the controller's and the device's,
     without interconnect.
     """
-    from carsim.cli.console import in_order, output_console, show
-    from carsim.memory import AccessPattern, standard
+    from carsim.cli.console import in_order, output_console, show, show_json
+    from carsim.hardware.memory import AccessPattern, standard
 
     if listing:
         if as_json:
@@ -90,16 +86,15 @@ def dram(
             show(output_console(), in_order((table.title, [table]) for table in tables))
         return
     if name is None:
-        raise click.UsageError("--standard is missing; carsim dram --list shows what there is.")
-    is_random = pattern == "random"
-    access = AccessPattern(
-        streams, chunk_bytes, is_random, read_fraction, outstanding, aligned, mapping
-    )
+        raise click.UsageError(
+            "--standard is missing; carsim config dram --list shows what there is."
+        )
+    access = AccessPattern(**given, random=pattern == "random")
     report = {"pattern": pattern} | _report(
         standard(name, density), access, channels, channel_bits, load
     )
     if as_json:
-        click.echo(json.dumps(report, indent=2))
+        show_json(report)
     else:
         show(output_console(), [_report_table(report)])
 
@@ -112,8 +107,8 @@ def _report(
     load: float | None,
 ) -> dict[str, Any]:
     """Everything that is known of one use of one memory, by name."""
-    from carsim import memory
-    from carsim.memory import ARRIVALS, ROWS
+    from carsim.hardware import memory
+    from carsim.hardware.memory import ARRIVALS, ROWS
 
     result = memory.sustained(timings, access, channels, channel_bits)
     report: dict[str, Any] = {
@@ -168,7 +163,7 @@ def _rows() -> list[dict[str, Any]]:
     """The table of standards as plain data."""
     from dataclasses import asdict
 
-    from carsim.memory import STANDARDS
+    from carsim.hardware.memory import STANDARDS
 
     return [
         {"family": row.family, **asdict(row), "trfc_ns_by_gbit": dict(row.trfc_ns_by_gbit)}
@@ -178,7 +173,7 @@ def _rows() -> list[dict[str, Any]]:
 
 def _timing_table() -> Table:
     """Organisation and timings, one line per standard."""
-    from carsim.memory import STANDARDS
+    from carsim.hardware.memory import STANDARDS
 
     headings = (
         "standard", "bits", "BL", "banks", "tCK ps", "CL-RCD-RP-RAS", "CWL", "CCD", "RRD", "FAW",
@@ -199,7 +194,7 @@ def _timing_table() -> Table:
 
 def _source_table() -> Table:
     """Where each row is from, and the tRFC of its densities."""
-    from carsim.memory import STANDARDS
+    from carsim.hardware.memory import STANDARDS
 
     rows = []
     for t in STANDARDS.values():

@@ -1,10 +1,12 @@
-"""``carsim metrics``: what every figure means, and how it is calculated."""
+"""``carsim config metrics``: what every figure means, and how it is calculated."""
 
 import click
 
+from carsim.cli.options import JSON
+
 
 @click.command()
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+@JSON
 def metrics(as_json: bool) -> None:
     """List every metric: name, unit, which way is better, meaning and formula.
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from rich import box
 from rich.table import Table
 
-from carsim.text import Table as PlainTable
+from carsim.base.text import Table as PlainTable
 
 LEAST_TEXT = 18
 """Characters that a column of text keeps beside numbers; longer texts are wrapped."""

@@ -2,22 +2,29 @@
 
 import math
 import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from carsim.cli.options import FIGURES, overriding
+from carsim.base.errors import InputError
+from carsim.cli.options import DESIGNS, FIGURES, JSON, TRACES, overriding
 from carsim.cli.stated import stated_of, stated_options
-from carsim.errors import InputError
+
+if TYPE_CHECKING:
+    from carsim.decisions.trace import Trace
+    from carsim.design import Design
+    from carsim.runs.report import Report
 
 
 @click.command()
-@click.argument("design")
+@click.argument("design", shell_complete=DESIGNS)
 @click.option(
     "--trace",
-    "trace_files",
+    "traces",
     metavar="FILE",
+    shell_complete=TRACES,
     multiple=True,
     help="Trace of decisions, a file or a name; again for one captured under sparse attention.",
 )
@@ -32,6 +39,7 @@ from carsim.errors import InputError
 @overriding()
 @click.option(
     "--resample",
+    "resample_seed",
     type=click.IntRange(min=0),
     metavar="SEED",
     help="Draw the rows that a batch needs beyond the trace's, with this seed.",
@@ -44,7 +52,7 @@ from carsim.errors import InputError
     help="Share bandwidth between flows, or request every tile: finer, and some 25 times slower.",
 )
 @click.option("--allow-misfit", is_flag=True, help="Go on with a design that does not fit.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document, and nothing else.")
+@JSON
 @click.option("--out", metavar="DIR", help="Also write summary, tables, layer-steps and figures.")
 @FIGURES
 @click.option("--overwrite", is_flag=True, help="Replace DIR if an earlier run made it.")
@@ -55,11 +63,11 @@ from carsim.errors import InputError
 )
 def run(
     design: str,
-    trace_files: tuple[str, ...],
+    traces: tuple[str, ...],
     tau: str | None,
     batch: int | None,
     overrides: tuple[str, ...],
-    resample: int | None,
+    resample_seed: int | None,
     fidelity: str,
     allow_misfit: bool,
     as_json: bool,
@@ -79,14 +87,47 @@ def run(
     bound; explains where time goes, what limits it, and whether the design fits its board. Exit
     status 2 for bad input, 3 for a design that does not fit.
     """
-    stated = stated_of(trace_files, **options)
-    for option, value in (("--tau", tau), ("--resample", resample)):
-        if not trace_files and value is not None:
-            problem = "needs the scores of a trace" if tau is not None else "draws rows of a trace"
-            raise InputError(option, problem, "add --trace FILE")
+    stated = stated_of(traces, **options)
+    needs = ("`tau`", "scores", tau), ("`resample_seed`", "rows", resample_seed)
+    for name, what, value in needs if not traces else ():
+        if value is not None:
+            raise InputError(name, f"needs the {what} of a trace", "add --trace FILE")
     window = parse_window(timeline) if timeline is not None else None
-    if out is None and (overwrite or window or figures):
-        option = "--timeline" if window else "--figures" if figures else "--overwrite"
+    _check_out(out, overwrite, {"--timeline": window, "--figures": figures})
+
+    from carsim.cli.console import progress
+    from carsim.decisions.trace import load_trace
+    from carsim.runs.pipeline import run as simulate
+    from carsim.runs.pipeline import sources_of
+    from carsim.runs.timeline import check_window
+
+    loaded = _load(design, overrides, tau, batch)
+    decoded = sources_of(loaded, [load_trace(file) for file in traces], stated).traces
+    if window is not None:
+        check_window(*window, decoded[0].n_steps, loaded.model.body.n_layers)
+    with progress("simulating") as tell:
+        report = simulate(
+            loaded,
+            decoded,
+            allow_misfit=allow_misfit,
+            resample_seed=resample_seed,
+            fidelity=fidelity,
+            detail=out is not None,
+        )
+        files: list[str] = []
+        if out is not None:
+            from carsim.report.files import save_report
+
+            how: dict[str, Any] = {"overwrite": overwrite, "timeline": window}
+            how["progress"] = lambda what: tell(f"writing {what}")
+            files = save_report(report, out, figures=figures or "png", **how)
+    _show(report, decoded, out, files, as_json)
+
+
+def _check_out(out: str | None, overwrite: bool, written: Mapping[str, object]) -> None:
+    """Refuse a folder that may not be replaced, and options of files without a folder."""
+    if out is None and (overwrite or any(written.values())):
+        option = next((name for name, value in written.items() if value), "--overwrite")
         raise InputError(option, "has nowhere to write", "add --out DIR")
     if out is not None:
         from carsim.report.files import OUTPUT_FILES
@@ -94,66 +135,44 @@ def run(
 
         check_folder(Path(out), overwrite=overwrite, ours=OUTPUT_FILES)
 
-    from carsim.cli.console import in_order, output_console, progress, say, show
+
+def _load(name: str, overrides: Sequence[str], tau: str | None, batch: int | None) -> "Design":
+    """The design with its changes, of which some have options of their own."""
     from carsim.design import load_design
 
-    shorthands = {}
-    if tau is not None:
-        shorthands["tau"] = parse_tau(tau)
-    if batch is not None:
-        shorthands["batch"] = str(batch)
-    changes = [f"policy.{option}={value}" for option, value in shorthands.items()]
+    own = {
+        "policy.tau": None if tau is None else parse_tau(tau),
+        "policy.batch": None if batch is None else str(batch),
+    }
+    given = {path: value for path, value in own.items() if value is not None}
     try:
-        loaded = load_design(design, [*overrides, *changes])
+        return load_design(name, [*overrides, *(f"{p}={value}" for p, value in given.items())])
     except InputError as error:
-        option = error.place.removeprefix("--set policy.")
-        if option in shorthands:
-            raise InputError(f"--{option}", error.problem, error.cure) from None
-        raise
+        if (place := error.named().place) not in given:
+            raise
+        option = f"--{place.removeprefix('policy.')}"
+        raise InputError(option, error.problem, error.cure) from None
 
-    from carsim.machine import run as simulate
-    from carsim.machine.compare import traces_of
-    from carsim.trace import load_trace
 
-    traces = traces_of(loaded, [load_trace(file) for file in trace_files], stated)
-    if window is not None:
-        from carsim.machine.timeline import check_window
-
-        check_window(*window, traces[0].n_steps, loaded.model.body.n_layers)
-    with progress("simulating") as tell:
-        report = simulate(
-            loaded,
-            traces,
-            allow_misfit=allow_misfit,
-            resample_seed=resample,
-            fidelity=fidelity,
-            detail=out is not None,
-        )
-        files: list[str] = []
-        if out is not None:
-            from carsim.report.files import missing_parquet, save_report
-
-            files = save_report(
-                report,
-                out,
-                overwrite=overwrite,
-                timeline=window,
-                figures=figures or "png",
-                progress=lambda what: tell(f"writing {what}"),
-            )
-    if as_json:
-        import json
-
-        from carsim.report import summary
-
-        click.echo(json.dumps(summary(report), indent=2, allow_nan=False))
-        return
-
+def _show(
+    report: "Report",
+    traces: "Sequence[Trace]",
+    out: str | None,
+    files: Sequence[str],
+    as_json: bool,
+) -> None:
+    """Print what was found, and which files were written."""
+    from carsim.cli.console import in_order, output_console, say, show, show_json
+    from carsim.report import summary
+    from carsim.report.files import missing_parquet
     from carsim.report.run_words import sections
     from carsim.report.stored import stored
 
+    if as_json:
+        show_json(summary(report))
+        return
     show(output_console(), in_order(sections(stored(report), traces)))
-    if out is not None:
+    if files:
         left_out = missing_parquet()
         say("", f"Written to {out}: {', '.join(files)}{left_out and f' ({left_out})'}")
 

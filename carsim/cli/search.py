@@ -1,13 +1,14 @@
 """``carsim search``: look for the Pareto front of a study without evaluating all of it."""
 
-import json
 from pathlib import Path
-from typing import Literal
+from typing import Any
 
 import click
 
-from carsim.cli.sweep import FAILED, JSON, OUT, STUDY, WORKERS, document, summary, sweep_progress
-from carsim.errors import InputError
+from carsim.base.environment import library
+from carsim.base.errors import InputError
+from carsim.cli.options import JSON
+from carsim.cli.sweep import FAILED, OUT, STUDY, WORKERS, document, summary, sweep_progress
 
 
 @click.command()
@@ -45,21 +46,20 @@ def search(
     study: str,
     out: str,
     points: int,
-    storage: str | None,
-    sampler: Literal["tpe", "nsga2", "random"],
-    seed: int | None,
-    workers: int | None,
     as_json: bool,
+    **how: Any,
 ) -> int | None:
     """Look for the points of STUDY that no other one beats in all of its objectives.
 
     The study's axes span the space, its objectives say what is wanted; what does not fit its board
     or breaks a constraint is no answer. Interrupt it as you like: the same command goes on where
-    it was. DIR holds what a sweep's would; 'carsim pareto DIR' shows the front again, and
+    it was. DIR holds what a sweep's would; 'carsim report DIR --front' shows the front again, and
     'optuna-dashboard sqlite:///DIR/optuna.sqlite' the search itself.
     """
-    from carsim.cli.console import say
-    from carsim.cli.pareto import print_front, records
+    library("optuna", "search")
+
+    from carsim.cli.console import say, show_json
+    from carsim.cli.front import print_front, records
     from carsim.explore.frame import export, frame_of
     from carsim.explore.pareto import pareto
     from carsim.explore.search import hunt
@@ -70,17 +70,7 @@ def search(
     folder = Path(out)
     with open_folder(folder) as store:
         with sweep_progress(loaded.name) as tell:
-            done = hunt(
-                store,
-                loaded,
-                points,
-                out=folder,
-                storage=storage,
-                sampler=sampler,
-                seed=seed,
-                workers=workers,
-                tell=tell,
-            )
+            done = hunt(store, loaded, points, out=folder, tell=tell, **how)
         files, frame = export(store, folder), frame_of(store)
     objectives = loaded.objectives
     try:
@@ -90,7 +80,7 @@ def search(
     if as_json:
         found = document(loaded.name, done.counts, done, out, files)
         found |= {"objectives": objectives, "front": [] if front is None else records(front)}
-        click.echo(json.dumps(found, indent=2))
+        show_json(found)
     else:
         more = "" if done.finished >= points else "; there are no more"
         say(*summary(loaded.name, done.counts, done, more))

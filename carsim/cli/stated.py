@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from carsim.errors import InputError
+from carsim.base.errors import InputError
 
 if TYPE_CHECKING:
-    from carsim.trace import Stated
+    from carsim.decisions.trace import Stated
 
 _OPTIONS = (
     click.option("--frames", type=int, metavar="T", help="Without a trace: frames of a video."),
@@ -59,7 +59,7 @@ def stated_of(traces: Sequence[str], **given: Any) -> "Stated | None":
         name = next(iter(chosen))
         problem = "says what is decoded, and so does --trace"
         raise InputError(f"--{name}", problem, "leave out one of them")
-    from carsim.trace import Stated
+    from carsim.decisions.trace import Stated
 
     if "context" in chosen:
         chosen["context"] = parse_context(chosen["context"])

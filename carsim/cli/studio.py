@@ -1,19 +1,28 @@
 """``carsim studio``: a page on which a design is changed and answers at once."""
 
-from importlib.util import find_spec
+import shlex
+from typing import TYPE_CHECKING
 
 import click
 
-from carsim.cli.options import overriding
-from carsim.errors import InputError
+from carsim.base.environment import library
+from carsim.cli.options import DESIGNS, TRACES, overriding
+
+if TYPE_CHECKING:
+    from carsim.studio.state import TabState
 
 DESIGN, TRACE = "u280_compute_bound", "vilau_8f"
 """What a studio without arguments shows: a design in which replay and DRS both pay."""
 
 
 @click.command()
-@click.argument("design", default=DESIGN)
-@click.option("--trace", metavar="FILE", help=f"Trace that is decoded; {TRACE} for videos.")
+@click.argument("design", default=DESIGN, shell_complete=DESIGNS)
+@click.option(
+    "--trace",
+    metavar="FILE",
+    shell_complete=TRACES,
+    help=f"Trace that is decoded; {TRACE} for videos.",
+)
 @overriding()
 @click.option("--store", metavar="DIR", help="Show the points of this sweep; a click opens one.")
 @click.option(
@@ -23,7 +32,7 @@ DESIGN, TRACE = "u280_compute_bound", "vilau_8f"
     show_default=True,
     help="Port on this machine; 0 takes a free one.",
 )
-@click.option("--no-browser", is_flag=True, help="Open no browser; print the address.")
+@click.option("--no-browser", is_flag=True, help="Open no browser; print an address that lets in.")
 def studio(
     design: str,
     trace: str | None,
@@ -34,33 +43,50 @@ def studio(
 ) -> None:
     """Change DESIGN in the browser, and see at once what that does.
 
-    DESIGN is a YAML file or the name of a shipped design. The page is served to this machine alone
-    and needs no network; its address holds everything, so that a link brings a design back.
+    DESIGN is a YAML file or the name of a shipped design. The page is served on this machine, to
+    the user who started it, and needs no network. Its address holds everything, so that a link
+    brings a design back. Only shipped files, files in this folder and files named here are read.
     """
-    if find_spec("dash") is None:
-        raise InputError(
-            "carsim studio", "needs dash, which is not installed", "pip install 'carsim[studio]'"
-        )
+    library("dash", "studio")
 
     from carsim.cli.console import say
+    from carsim.decisions.trace.shipped import trace_path
     from carsim.design import load_design
     from carsim.studio.serve import serve
-    from carsim.studio.state import State
-    from carsim.trace.shipped import trace_path
+    from carsim.studio.state import TabState
 
     makes_video = load_design(design, overrides).model.makes == "video"
-    start = State(design, trace=trace or TRACE * makes_video, store=store or "")
+    start = TabState(design, trace=trace or TRACE * makes_video, store=store or "")
     for override in overrides:
         path, _, value = override.partition("=")
         start = start.with_change(path.strip(), value)
     if start.trace:
         trace_path(start.trace)
 
-    def tell(address: str) -> None:
+    def tell(address: str, has_token: bool) -> None:
         click.echo(f"The studio is at {address}")  # in one line, however long
-        say("Only this machine can reach it. Ctrl-C ends it.")
+        who = "whoever has this address" if has_token else "the browser that opens now"
+        say(f"It lets in {who}, and nobody else. Ctrl-C ends it.")
 
     try:
-        serve(start, port, opens_browser=not no_browser, tell=tell)
+        serve(start, port, opens_browser=not no_browser, command_of=run_command, tell=tell)
     except KeyboardInterrupt:
         say("The studio has ended.")
+
+
+def run_command(state: "TabState") -> str:
+    """The command that simulates the same as a tab of the studio.
+
+    >>> from carsim.studio.state import TabState
+    >>> run_command(TabState.of_query("?machine.cores=6&trace=vilau_8f", "kv260"))
+    'carsim run kv260 --trace vilau_8f --set machine.cores=6'
+    """
+    from carsim.studio.state import OPTIONS
+
+    words = ["carsim", "run", state.design]
+    for option in OPTIONS:
+        if value := getattr(state, option):
+            words += [f"--{option}", value]
+    for override in state.overrides:
+        words += ["--set", override]
+    return shlex.join(words)

@@ -1,6 +1,5 @@
 """``carsim sweep``: evaluate every point of a study, durably and on all cores."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -8,7 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from carsim.errors import InputError
+from carsim.base.environment import library
+from carsim.base.errors import InputError
+from carsim.base.text import count
+from carsim.cli.options import JSON, STUDIES
 
 if TYPE_CHECKING:
     from carsim.explore.sweep import Progress, Tell
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
 FAILED = 1
 """Exit status of a sweep or a search some of whose points could not be evaluated."""
 
-STUDY = click.argument("study")
+STUDY = click.argument("study", shell_complete=STUDIES)
 OUT = click.option(
     "--out", metavar="DIR", required=True, help="Folder of the store and its exports."
 )
@@ -25,9 +27,6 @@ WORKERS = click.option(
     type=click.IntRange(min=0),
     metavar="N",
     help="Processes; all cores if left out, 0 evaluates in this process.",
-)
-JSON = click.option(
-    "--json", "as_json", is_flag=True, help="Print one JSON document, and nothing else."
 )
 
 
@@ -59,32 +58,27 @@ def sweep(
     """
     if scheduler is not None and workers is not None:
         raise InputError("--workers", "a Dask cluster has its own", "leave it or --scheduler out")
+    if scheduler is not None:
+        library("distributed", "--scheduler")
 
-    from carsim.cli.console import say
+    from carsim.cli.console import say, show_json
     from carsim.explore.frame import export
-    from carsim.explore.store import open_folder
+    from carsim.explore.store import open_folder, open_store
     from carsim.explore.study import load_study
     from carsim.explore.sweep import fill
 
     loaded = load_study(study)
     folder = Path(out)
-    with open_folder(folder) as store:
+    with open_store(folder) if only_export else open_folder(folder) as store:
         done = None
         if not only_export:
             with sweep_progress(loaded.name) as tell:
-                done = fill(
-                    store,
-                    loaded,
-                    out=folder,
-                    workers=workers,
-                    scheduler=scheduler,
-                    retry_failed=retry_failed,
-                    tell=tell,
-                )
+                how: dict[str, Any] = {"workers": workers, "retry_failed": retry_failed}
+                done = fill(store, loaded, out=folder, scheduler=scheduler, tell=tell, **how)
         files = export(store, folder)
         counts = store.counts()
     if as_json:
-        click.echo(json.dumps(document(loaded.name, counts, done, out, files), indent=2))
+        show_json(document(loaded.name, counts, done, out, files))
     else:
         written = f"Written to {out}: {', '.join(files)}"
         say(*summary(loaded.name, counts, done), written)
@@ -106,14 +100,14 @@ def counted(counts: Mapping[str, int]) -> str:
     '1,200 evaluated, 3 do not fit their board'
     """
     known = ((counts.get(status, 0), what) for status, what in MEANINGS.items())
-    return ", ".join(f"{count:,} {what}" for count, what in known if count) or "none stored"
+    return ", ".join(f"{n:,} {what}" for n, what in known if n) or "none stored"
 
 
 def summary(
     name: str, counts: Mapping[str, int], done: "Progress | None", more: str = ""
 ) -> tuple[str, ...]:
     """What a sweep or a search came to, in a line or two."""
-    text = f"{name}: {sum(counts.values()):,} points; {counted(counts)}{more}"
+    text = f"{name}: {count(sum(counts.values()), 'point')}; {counted(counts)}{more}"
     if done is None or not done.evaluated:
         return (text,)
     rate = f"{done.points_per_minute:,.0f} points a minute"
@@ -147,10 +141,10 @@ def sweep_progress(name: str) -> Iterator["Tell"]:
     if not console.is_terminal:
         with signs_of_life(name) as say_next:
 
-            def count(now: "Progress") -> None:
-                say_next(f"{name}: {now.finished:,} of {now.total:,} points")
+            def tell(now: "Progress") -> None:
+                say_next(f"{name}: {now.finished:,} of {count(now.total, 'point')}")
 
-            yield count
+            yield tell
         return
     columns = (
         TextColumn("{task.description}"),

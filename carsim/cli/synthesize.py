@@ -57,9 +57,15 @@ def synthesize(
     after a prompt of 62.
     """
     from carsim.cli.console import say
-    from carsim.trace import Assumptions, SyntheticModel, load_trace, replay_ratio, save_trace
-    from carsim.trace import synthesize as draw_trace
-    from carsim.trace.npz import refuse_existing
+    from carsim.decisions.trace import (
+        Assumptions,
+        SyntheticModel,
+        load_trace,
+        replay_ratio,
+        save_trace,
+    )
+    from carsim.decisions.trace import synthesize as draw_trace
+    from carsim.decisions.trace.npz import refuse_existing
 
     refuse_existing(out, overwrite=overwrite)
     model = SyntheticModel(ratio, seed=seed)
@@ -77,7 +83,7 @@ def synthesize(
     over_all, eligible = replay_ratio(saved.replay, saved.tokens_per_frame)
     say(
         saved.title,
-        f"{saved.n_steps} steps, {saved.n_layers} layers, {saved.n_rows} rows; replayed "
+        f"{saved.size}; replayed "
         f"{over_all:.1%} of all steps, {eligible:.1%} of eligible steps "
         f"(over seeds {ratio:.1%} +- {model.standard_error:.2%})",
         f"{out.stat().st_size:,} bytes, sha256 {saved.sha256}",

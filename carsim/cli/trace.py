@@ -6,33 +6,32 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from carsim.cli import complain
-from carsim.cli.synthesize import synthesize
-from carsim.errors import InputError
-from carsim.text import Table
+from carsim.base.errors import InputError
+from carsim.base.text import Table, count
+from carsim.cli import LazyGroup, complain
+from carsim.cli.options import JSON, TRACES
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from carsim.trace import Trace, TraceMeta, TraceStats
-    from carsim.trace.meta import PerClip, Quality, SampledQuality
+    from carsim.decisions.trace import Trace, TraceMeta, TraceStats
+    from carsim.decisions.trace.meta import Geometry, PerClip, Quality, SampledQuality
 
 
-@click.group()
+@click.group(
+    cls=LazyGroup, lazy={"synthesize": "Draw a trace whose ratio and layer profile are FastCar's."}
+)
 def trace() -> None:
     """Inspect trace files, or draw synthetic ones."""
 
 
-trace.add_command(synthesize)
-
-
 @trace.command()
-@click.argument("file", type=click.Path())
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
+@click.argument("file", type=click.Path(), shell_complete=TRACES)
+@JSON
 def info(file: str, as_json: bool) -> None:
     """Show geometry, replay ratios, scores and provenance of the trace FILE."""
     from carsim.cli.console import in_order, output_console, show
-    from carsim.trace import load_trace, trace_stats
+    from carsim.decisions.trace import load_trace, trace_stats
 
     loaded = load_trace(file)
     stats = trace_stats(loaded)
@@ -44,7 +43,7 @@ def info(file: str, as_json: bool) -> None:
 
 
 @trace.command(name="list")
-@click.argument("files", nargs=-1, type=click.Path())
+@click.argument("files", nargs=-1, type=click.Path(), shell_complete=TRACES)
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV, with hashes in full.")
 def list_traces(files: tuple[str, ...], as_csv: bool) -> None:
     """Show what each trace FILE is, one line each.
@@ -59,7 +58,7 @@ def list_traces(files: tuple[str, ...], as_csv: bool) -> None:
     import csv
     import sys
 
-    from carsim.trace import NoTraceError, Trace, load_trace
+    from carsim.decisions.trace import NoTraceError, Trace, load_trace
 
     traces: list[Trace] = []
     refused: list[NoTraceError] = []
@@ -76,9 +75,11 @@ def list_traces(files: tuple[str, ...], as_csv: bool) -> None:
         complain(f"skipped: {each.place}: {each.problem}")
     rows = [(_in_manifest if as_csv else _in_short)(trace) for trace in traces]
     if as_csv:
+        from carsim.metrics.columns import cell
+
         writer = csv.DictWriter(sys.stdout, list(rows[0]), lineterminator="\n")
         writer.writeheader()
-        writer.writerows(rows)
+        writer.writerows({name: cell(text) for name, text in row.items()} for row in rows)
         return
     from carsim.cli.console import output_console, show
 
@@ -87,13 +88,13 @@ def list_traces(files: tuple[str, ...], as_csv: bool) -> None:
 
 
 @trace.command()
-@click.argument("first", type=click.Path())
-@click.argument("second", type=click.Path())
+@click.argument("first", type=click.Path(), shell_complete=TRACES)
+@click.argument("second", type=click.Path(), shell_complete=TRACES)
 @click.pass_context
 def compare(ctx: click.Context, first: str, second: str) -> None:
     """Compare two traces of one recipe; exit with 1 unless rounding explains all differences."""
     from carsim.cli.console import say
-    from carsim.trace import compare_traces, load_trace
+    from carsim.decisions.trace import compare_traces, load_trace
 
     found = compare_traces(load_trace(first), load_trace(second))
     if found.identical:
@@ -116,7 +117,7 @@ def compare(ctx: click.Context, first: str, second: str) -> None:
 
 def _all_by_name() -> "list[Path]":
     """Traces in the folder ``traces``, and shipped ones that no name there hides."""
-    from carsim.trace.shipped import LOCAL, traces_folder, traces_in
+    from carsim.decisions.trace.shipped import LOCAL, traces_folder, traces_in
 
     shipped, local = ({path.stem: path for path in traces_in(f)} for f in (traces_folder(), LOCAL))
     return list((shipped | local).values())
@@ -124,8 +125,8 @@ def _all_by_name() -> "list[Path]":
 
 def _in_short(loaded: "Trace") -> dict[str, str]:
     """A trace in one line of a terminal."""
-    from carsim.replay import in_ranges
-    from carsim.trace import replay_ratio
+    from carsim.decisions.replay import in_ranges
+    from carsim.decisions.trace import replay_ratio
 
     meta = loaded.meta
     _, eligible = replay_ratio(loaded.replay, loaded.tokens_per_frame)
@@ -146,7 +147,7 @@ def _in_short(loaded: "Trace") -> dict[str, str]:
 
 def _in_manifest(loaded: "Trace") -> dict[str, str]:
     """A trace in one row of a manifest."""
-    from carsim.trace import replay_ratio
+    from carsim.decisions.trace import replay_ratio
 
     meta = loaded.meta
     _, eligible = replay_ratio(loaded.replay, loaded.tokens_per_frame)
@@ -196,7 +197,7 @@ def _as_json(loaded: "Trace", stats: "TraceStats") -> str:
 
 def _tables(loaded: "Trace", stats: "TraceStats") -> Iterable[Table]:
     """Facts, quality, scores, and replay ratios by frame, layer and row."""
-    from carsim.trace.stats import QUANTILES
+    from carsim.decisions.trace.stats import QUANTILES
 
     meta = loaded.meta
     facts = tuple(_facts(loaded, stats).items())
@@ -237,19 +238,17 @@ def _tables(loaded: "Trace", stats: "TraceStats") -> Iterable[Table]:
 
 
 def _facts(loaded: "Trace", stats: "TraceStats") -> dict[str, str]:
-    from carsim.trace.meta import SYNTHETIC
+    from carsim.decisions.trace.meta import SYNTHETIC
 
     meta, step = loaded.meta, loaded.meta.content.get("tas_step")
-    shape = "{0.name}: {0.n_layers} layers, width {0.hidden_size}, {0.n_heads}/{0.n_kv_heads} heads"
-    shape += " of {0.head_dim}, MLP {0.ffn_size}"
-    pairs, known = len(meta.guidance_pairs), stats.pair_phi[stats.pair_phi == stats.pair_phi]
+    known = stats.pair_phi[stats.pair_phi == stats.pair_phi]
     sampling = "".join(f", {k} {v}" for k, v in (meta.sampling or {}).items() if v is not None)
     facts = {
-        "decoded": shape.format(meta.decoded),
-        "stands for": shape.format(meta.simulated),
-        "video": f"{meta.n_frames} frames of {meta.tokens_per_frame} tokens, {meta.n_rows} rows, "
-        f"{pairs} guidance pairs",
-        "prompt": f"{meta.prompt_tokens} tokens, {min(meta.prompt_lengths)} to "
+        "decoded": _shape(meta.decoded),
+        "stands for": _shape(meta.simulated),
+        "video": f"{count(meta.n_frames, 'frame')} of {count(meta.tokens_per_frame, 'token')}, "
+        f"{count(meta.n_rows, 'row')}, {count(len(meta.guidance_pairs), 'guidance pair')}",
+        "prompt": f"{count(meta.prompt_tokens, 'token')}, {min(meta.prompt_lengths)} to "
         f"{max(meta.prompt_lengths)} of them valid",
         "replay": f"{meta.tau_text}, decision scope {meta.decision_scope}",
         "rule": "none" if meta.made_up else meta.rule.text,
@@ -276,9 +275,16 @@ def _facts(loaded: "Trace", stats: "TraceStats") -> dict[str, str]:
     if stats.reads:
         facts["keys read"] = (
             f"{stats.reads.density:.1%} of the context in {stats.reads.mean_runs:.1f} runs, mean "
-            f"over steps, layers, heads and rows; at most {stats.reads.most_held} tokens held"
+            "over steps, layers, heads and rows; at most "
+            f"{count(stats.reads.most_held, 'token')} held"
         )
     return facts
+
+
+def _shape(of: "Geometry") -> str:
+    heads = f"{of.n_heads}/{count(of.n_kv_heads, 'head')} of {of.head_dim}"
+    layers = count(of.n_layers, "layer")
+    return f"{of.name}: {layers}, width {of.hidden_size}, {heads}, MLP {of.ffn_size}"
 
 
 def _clip(clip: Any) -> str:
@@ -301,7 +307,7 @@ def _quality_line(meta: "TraceMeta") -> str:
     if quality is None:
         return "not read from a file of schema 1" if meta.schema_version == 1 else "not measured"
     frames = f"frames {quality.first_frame}-{meta.n_frames - 1}"
-    return f"{frames} of {quality.n_clips} clips; dense: {quality.dense}"
+    return f"{frames} of {count(quality.n_clips, 'clip')}; dense: {quality.dense}"
 
 
 def _quality_table(quality: "Quality", own: "SampledQuality | None") -> Table:

@@ -1,78 +1,78 @@
 """``carsim validate``: predictions against figures that carsim's authors did not make."""
 
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from carsim.cli.options import overriding
+from carsim.base.errors import InputError
+from carsim.cli.options import DESIGNS, JSON, overriding
 from carsim.cli.stated import parse_context
-from carsim.errors import InputError
 from carsim.validate import PART_NAMES
 
 if TYPE_CHECKING:
+    from carsim.base.text import Table
     from carsim.cli.console import Part as Printed
     from carsim.metrics import Comparison
-    from carsim.text import Table
     from carsim.validate.part import Errors, Group, Part
 
 OUT_OF_BOUNDS = 1
 """Exit status of a figure that leaves its stated bound."""
 
+GOLDEN = "golden"
+
 HELP = """Hold predictions against published figures, all of them or those of one PART.
 
 \b
 {parts}
+golden    the decoder against golden vectors of FastCar's code, in FILES
 
 Exits with status 1 if a figure leaves its stated bound. configs/published/README.md tells how to
-describe a further board.
+describe a further board. Of golden FILES, decisions must be identical, and values equal within 1e-5
+(float32) or 1e-10 (float64). A file is reproduced if it holds every array of the format, and none
+differs.
 """.format(parts="\n".join(f"{name:10}{what}" for name, what in PART_NAMES.items()))
 
 
 @click.command(help=HELP)
-@click.argument("name", metavar="[PART]", required=False, type=click.Choice(list(PART_NAMES)))
+@click.argument("name", metavar="[PART]", required=False, type=click.Choice([*PART_NAMES, GOLDEN]))
+@click.argument("files", metavar="[FILES]...", nargs=-1, type=click.Path())
 @click.option("--every", is_flag=True, help="Show each row, not only those of short lists.")
 @click.option("--short", is_flag=True, help="Compare fidelities on a tenth of the designs.")
 @click.option("--per-regime", type=click.IntRange(min=1), help="fidelity: designs of each regime.")
 @click.option("--seed", type=click.IntRange(min=0), help="fidelity: seed of all draws.")
-@click.option("--design", help="boards: predict this design alone; YAML file or shipped name.")
+@click.option(
+    "--design",
+    shell_complete=DESIGNS,
+    help="boards: predict this design alone; YAML file or shipped name.",
+)
 @click.option("--context", help="With --design: tokens attended to, N or FIRST:LAST.")
 @click.option("--published", type=float, help="With --design: published tokens per second.")
 @overriding("With --design: change it, say machine.vector.lanes=8")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
+@JSON
 @click.option("--out", metavar="DIR", help="Write a report with plots, Markdown and HTML, there.")
 @click.option("--overwrite", is_flag=True, help="Replace the report that --out holds.")
 def validate(
     name: str | None,
+    files: tuple[str, ...],
     every: bool,
-    short: bool,
-    per_regime: int | None,
-    seed: int | None,
-    design: str | None,
-    context: str | None,
-    published: float | None,
-    overrides: tuple[str, ...],
     as_json: bool,
     out: str | None,
     overwrite: bool,
+    **given: Any,
 ) -> int | None:
     """Run one part or all, print what was found, and write a report if asked to."""
-    if design is None and (context is not None or published is not None or overrides):
-        raise click.UsageError("--context, --published and --set go with --design")
-    if design is not None:
-        if name != "boards" or out is not None:
-            raise click.UsageError("--design goes with boards, and without --out")
-        _one_design(design, context, published, overrides, as_json)
+    drawn = _check(name, files, out, {**given, "every": every, "as_json": as_json})
+    if name == GOLDEN:
+        from carsim.cli.golden import check_files
+
+        return None if check_files(files) else OUT_OF_BOUNDS
+    if given["design"] is not None:
+        changes = given["overrides"]
+        _one_design(given["design"], given["context"], given["published"], changes, as_json)
         return None
-    given = {"per_regime": per_regime, "seed": seed}
-    drawn = {option: value for option, value in given.items() if value is not None}
-    if drawn and name != "fidelity":
-        raise click.UsageError("--per-regime and --seed go with fidelity")
-    if short and (drawn or name not in (None, "fidelity")):
-        raise click.UsageError("--short goes with all parts or fidelity, and without --per-regime")
     if out is None and overwrite:
         raise InputError("--overwrite", "has nowhere to write", "add --out DIR")
     if out is not None:
@@ -81,25 +81,49 @@ def validate(
 
         check_folder(Path(out), overwrite=overwrite, ours=VALIDATION_FILES)
 
-    from carsim.cli.console import output_console, progress, say, show
+    from carsim.cli.console import output_console, progress, say, show, show_json
     from carsim.validate.parts import work_out
 
-    files: list[str] = []
+    written: list[str] = []
     with progress("validating") as tell:
-        parts = work_out([name] if name else list(PART_NAMES), short, tell, **drawn)
+        wanted = [name] if name else list(PART_NAMES)
+        parts = work_out(wanted, given["short"], tell, **drawn)
         if out is not None:
             from carsim.report.validation import save_validation
 
-            files = save_validation(
+            written = save_validation(
                 parts, out, overwrite=overwrite, progress=lambda now: tell(f"writing {now}")
             )
     if as_json:
-        click.echo(json.dumps(_document(parts), indent=2))
+        show_json(_document(parts))
     else:
         show(output_console(), _output(parts, every, brief=name is None))
-        if files:
-            say(f"Written to {out}: {', '.join(files)}")
+        if written:
+            say(f"Written to {out}: {', '.join(written)}")
     return None if all(part.ok for part in parts) else OUT_OF_BOUNDS
+
+
+def _check(
+    name: str | None, files: Sequence[str], out: str | None, given: Mapping[str, Any]
+) -> dict[str, int]:
+    """Refuse options that do not go together; the sizes of a draw of designs."""
+    drawn = {each: given[each] for each in ("per_regime", "seed") if given[each] is not None}
+    design, short = given["design"], given["short"]
+    if name == GOLDEN and (out is not None or any(given.values())):
+        raise click.UsageError("golden takes no options, only FILES")
+    if bool(files) != (name == GOLDEN):
+        raise click.UsageError("golden needs FILES" if not files else "FILES go with golden")
+    if design is None and any(
+        given[each] not in (None, ()) for each in ("context", "published", "overrides")
+    ):
+        raise click.UsageError("--context, --published and --set go with --design")
+    if design is not None and (name != "boards" or out is not None):
+        raise click.UsageError("--design goes with boards, and without --out")
+    if drawn and name != "fidelity":
+        raise click.UsageError("--per-regime and --seed go with fidelity")
+    if short and (drawn or name not in (None, "fidelity")):
+        raise click.UsageError("--short goes with all parts or fidelity, and without --per-regime")
+    return drawn
 
 
 def _output(parts: "Sequence[Part]", every: bool, brief: bool) -> "Iterator[Printed]":
@@ -132,7 +156,7 @@ def _output(parts: "Sequence[Part]", every: bool, brief: bool) -> "Iterator[Prin
 
 def _statistics(groups: "Sequence[Group]") -> "Table":
     """Errors in percent: a line per group of carsim's, and below it one of its rival's."""
-    from carsim.text import Table
+    from carsim.base.text import Table
 
     def cells(errors: "Errors") -> tuple[str, ...]:
         sizes = (f"{100 * size:.2f}" for size in (errors.mean, errors.median, errors.worst))
@@ -195,9 +219,9 @@ def _one_design(
     as_json: bool,
 ) -> None:
     """Predict one design, which need not be in the file of published ones."""
-    from carsim.cli.console import output_console, show
+    from carsim.base.text import Table, number, percent, with_ends
+    from carsim.cli.console import output_console, show, show_json
     from carsim.design import load_design
-    from carsim.text import Table, number, percent
     from carsim.validate.boards import predict
 
     if context is None:
@@ -228,7 +252,7 @@ def _one_design(
             "published_tokens_per_s": published,
             "error": error,
         }
-        click.echo(json.dumps(document, indent=2))
+        show_json(document)
         return
     limits = ", ".join(f"{limit} {percent(share)}" for limit, share in decode.limit_shares.items())
     low, high = number(joules.low_j, 3), number(joules.high_j, 3)
@@ -241,7 +265,7 @@ def _one_design(
         "limited by": f"{limits} of the time",
         "bytes per step": f"{decode.bytes_per_step / 1e9:.3f} GB",
         "bandwidth": f"{decode.bandwidth_gbps:.2f} GB/s",
-        "joules per token": f"{number(joules.value_j, 3)} ({low} to {high})",
+        "joules per token": with_ends(number(joules.value_j, 3), low, high, " to "),
     }
     title = f"{design.name} on {design.board.name}, context {context}"
     show(output_console(), [title, Table(("", ""), tuple(facts.items()), text_columns=2)])

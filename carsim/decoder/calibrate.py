@@ -11,18 +11,18 @@ from pathlib import Path
 
 import numpy as np
 
+from carsim.base.errors import InputError
+from carsim.decisions.replay import decision_units
 from carsim.decoder.capture import capture
 from carsim.decoder.recipe import Recipe
 from carsim.decoder.workers import Progress
-from carsim.errors import InputError
-from carsim.replay import decision_units
 
 TOLERANCE = 0.005
 _MOST_DECODINGS = 6
 
 
 @dataclass(frozen=True)
-class Calibration:
+class FoundTau:
     """A threshold and the replay ratio that it gives.
 
     Attributes:
@@ -43,7 +43,7 @@ def calibrate(
     *,
     workers: int = 2,
     progress: Progress | None = None,
-) -> Calibration:
+) -> FoundTau:
     """Search the tau of a recipe.
 
     Args:
@@ -88,4 +88,4 @@ def calibrate(
         decisive = np.stack([scores[..., list(unit)].min(axis=-1) for unit in units])
         tau = round(float(np.quantile(decisive, 1 - target / most)), 4)
     _, tau, ratio = min(tried)
-    return Calibration(tau, ratio, len(tried))
+    return FoundTau(tau, ratio, len(tried))

@@ -9,7 +9,6 @@ import pickle
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from importlib.metadata import version
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from carsim.base.environment import library
+from carsim.base.errors import InputError
+from carsim.base.files import reason
+from carsim.decisions.trace import Trace, TraceMeta
+from carsim.decisions.trace.meta import Quality
+from carsim.decisions.trace.precision import Precision
 from carsim.decoder.content import (
     TOKENS_PER_FRAME,
     Codebook,
@@ -24,17 +29,13 @@ from carsim.decoder.content import (
     load_scene,
     make_clip,
 )
-from carsim.decoder.group import Decoded, Group, decode_group
-from carsim.decoder.model import Model, load_model, random_model
+from carsim.decoder.group import Decoded, RowGroup, decode_group
+from carsim.decoder.model import DecoderModel, load_model, random_model
 from carsim.decoder.quality import KINDS, Generated, Way, assess, is_read, reading, variant, ways
 from carsim.decoder.quantise import quantise
-from carsim.decoder.recipe import ClipRecipe, Recipe, SceneRecipe
+from carsim.decoder.recipe import AnyRecipe, ClipRecipe, Recipe, SceneRecipe
 from carsim.decoder.structures import Array, Config, Weights
 from carsim.decoder.workers import Progress, run_in_workers
-from carsim.errors import InputError
-from carsim.trace import Trace, TraceMeta
-from carsim.trace.meta import Quality
-from carsim.trace.precision import Precision
 
 GROUP_ROWS = 8
 """Rows decoded together. Part of the result: other group sizes round differently."""
@@ -62,9 +63,10 @@ def capture(
             the same clips share them.
 
     Raises:
-        InputError: A file of the recipe cannot be used, the extra ``carsim[content]`` is missing,
+        InputError: A file of the recipe cannot be used, the extra ``content`` is missing,
             or a worker died.
     """
+    check_needs(recipe, folder)
     codebook, groups = prepare(recipe, folder, workers=workers)
     by_way = _quality_groups(recipe, groups)
     references = {} if references is None else references
@@ -104,7 +106,32 @@ def capture(
     )
 
 
-def prepare(recipe: Recipe, folder: Path, *, workers: int = 0) -> tuple[Codebook, list[Group]]:
+def check_needs(recipe: AnyRecipe, folder: Path) -> None:
+    """Refuse a recipe whose files or libraries are not there, before anything is decoded.
+
+    Raises:
+        InputError: One of them is missing.
+    """
+    if not isinstance(recipe, Recipe):
+        from carsim.decoder.hf.checkpoint import check_checkpoint
+
+        check_checkpoint(folder / recipe.weights.hf)
+        return
+    names = (recipe.codebook, recipe.scenes, recipe.weights if recipe.weights != "random" else None)
+    for path in (folder / name for name in names if name is not None):
+        try:
+            path.stat()
+        except OSError as error:
+            problem = f"cannot be read: {reason(error)}"
+            raise InputError(str(path), problem, f"check recipe {recipe.name}") from None
+    if recipe.quality is not None:
+        library("skimage.metrics", f"quality of recipe {recipe.name}")
+    for clip in recipe.clips:
+        if isinstance(clip, ClipRecipe):
+            library("skimage.transform", f"content of recipe {recipe.name}")
+
+
+def prepare(recipe: Recipe, folder: Path, *, workers: int = 0) -> tuple[Codebook, list[RowGroup]]:
     """Read the files of a recipe, and put its rows into groups that are decoded together.
 
     Rows go by :data:`GROUP_ROWS`; all together where the whole batch decides as one. Weights in
@@ -117,7 +144,7 @@ def prepare(recipe: Recipe, folder: Path, *, workers: int = 0) -> tuple[Codebook
             does.
 
     Raises:
-        InputError: A file of the recipe cannot be used, or ``carsim[content]`` is missing.
+        InputError: A file of the recipe cannot be used, or the extra ``content`` is missing.
     """
     codebook = load_codebook(folder / recipe.codebook)
     model = _model(recipe, codebook, folder)
@@ -126,9 +153,9 @@ def prepare(recipe: Recipe, folder: Path, *, workers: int = 0) -> tuple[Codebook
     config = Config(recipe.decoded, TOKENS_PER_FRAME, recipe.n_frames, dtype=recipe.dtype)
     per_group = recipe.n_rows if recipe.decision_scope == "batch" else GROUP_ROWS
 
-    def group_of(rows: range) -> Group:
+    def group_of(rows: range) -> RowGroup:
         pairs = range(rows.start // 2, rows.stop // 2)
-        return Group(
+        return RowGroup(
             config=config,
             policy=replace(
                 recipe.policy, pairs=tuple((row, row + 1) for row in range(0, len(rows), 2))
@@ -153,7 +180,7 @@ def prepare(recipe: Recipe, folder: Path, *, workers: int = 0) -> tuple[Codebook
     return codebook, groups
 
 
-def _quantised(precision: Precision, group: Group, workers: int) -> Weights:
+def _quantised(precision: Precision, group: RowGroup, workers: int) -> Weights:
     """Weights in a precision, calibrated on the first frames of a group's clips."""
     steps = min(precision.calibration.frames * TOKENS_PER_FRAME, group.config.n_steps)
     (made,) = run_in_workers(
@@ -165,7 +192,7 @@ def _quantised(precision: Precision, group: Group, workers: int) -> Weights:
     return made
 
 
-def _quality_groups(recipe: Recipe, groups: list[Group]) -> dict[Way, list[Group]]:
+def _quality_groups(recipe: Recipe, groups: list[RowGroup]) -> dict[Way, list[RowGroup]]:
     """Decodings that quality needs: whole groups, as other group sizes round differently."""
     if recipe.quality is None:
         return {}
@@ -179,15 +206,15 @@ def _quality_groups(recipe: Recipe, groups: list[Group]) -> dict[Way, list[Group
 def _quality(
     recipe: Recipe,
     codebook: Codebook,
-    by_way: Mapping[Way, list[Group]],
-    readings: Mapping[Way, list[Group]],
+    by_way: Mapping[Way, list[RowGroup]],
+    readings: Mapping[Way, list[RowGroup]],
     decodings: "_Decodings",
 ) -> Quality | None:
     wanted = recipe.quality
     if wanted is None:
         return None
 
-    def joined(groups: Iterable[Group], name: str) -> NDArray[Any]:
+    def joined(groups: Iterable[RowGroup], name: str) -> NDArray[Any]:
         """[S, n] of the clips that are measured."""
         parts = [getattr(decodings[group], name) for group in groups]
         return np.concatenate(parts, axis=1)[:, : wanted.clips]
@@ -221,19 +248,19 @@ class _Decodings:
         self._known = dict(known)
         self._workers, self._progress = workers, progress
         self._done = 0
-        self._keys: dict[Group, bytes] = {}
+        self._keys: dict[RowGroup, bytes] = {}
 
-    def __getitem__(self, group: Group) -> Decoded:
+    def __getitem__(self, group: RowGroup) -> Decoded:
         """What was decoded of a group."""
         return self._known[self.key(group)]
 
-    def key(self, group: Group) -> bytes:
+    def key(self, group: RowGroup) -> bytes:
         """A hash of all that goes into the decoding of a group, found once: weights are large."""
         if group not in self._keys:
             self._keys[group] = hashlib.sha256(pickle.dumps(group)).digest()
         return self._keys[group]
 
-    def add(self, groups: Iterable[Group], more: int = 0) -> None:
+    def add(self, groups: Iterable[RowGroup], more: int = 0) -> None:
         """Decode what is not known yet.
 
         Args:
@@ -244,11 +271,8 @@ class _Decodings:
         missing = {key: group for key, group in wanted.items() if key not in self._known}
         if not missing:
             return
-        work, before, told = (
-            sum(group.work for group in missing.values()),
-            self._done,
-            self._progress,
-        )
+        work = sum(group.work for group in missing.values())
+        before, told = self._done, self._progress
         results = run_in_workers(
             [partial(decode_group, group) for group in missing.values()],
             total=work,
@@ -275,20 +299,12 @@ def metadata(
         kept_tokens: Share of tokens equal to those one frame before, for each clip.
         quality: Measured quality, if any.
     """
-    return TraceMeta(
-        producer="carsim capture",
-        producer_version=version("carsim"),
+    return recipe.metadata(
         decoded=recipe.decoded,
-        n_frames=recipe.n_frames,
         tokens_per_frame=TOKENS_PER_FRAME,
         prompt_tokens=recipe.prompt_tokens,
         prompt_lengths=tuple(len(prompt) for prompt in recipe.prompts),
-        tau=recipe.thresholds,
-        rule=recipe.rule,
-        attention=recipe.attention,
-        seed=recipe.seed,
         guidance_pairs=recipe.pairs,
-        decision_scope=recipe.decision_scope,
         dtype=recipe.dtype,
         precision=recipe.precision,
         mode="sampled" if recipe.sampling else "teacher_forced",
@@ -304,7 +320,6 @@ def metadata(
             ],
         },
         quality=quality,
-        command=f"carsim capture {recipe.name}.yaml",
     )
 
 
@@ -318,7 +333,7 @@ def _codes(
     return load_scene(folder / recipe.scenes, clip.scene, recipe.n_frames, codebook.n_codes)
 
 
-def _model(recipe: Recipe, codebook: Codebook, folder: Path) -> Model:
+def _model(recipe: Recipe, codebook: Codebook, folder: Path) -> DecoderModel:
     if recipe.weights == "random":
         return random_model(recipe.decoded, codebook, recipe.seed)
     path = folder / recipe.weights

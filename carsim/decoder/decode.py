@@ -7,22 +7,23 @@ hidden states come out), and rows advance in lockstep. It knows nothing of hardw
 
 from collections.abc import Callable, Iterable
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from carsim.decisions.attention import Query, Selection
+from carsim.decisions.replay import Replay, Seen
 from carsim.decoder.layers import attend, attend_prompt, gated, rms_norm, rotate
 from carsim.decoder.structures import (
     Array,
     Config,
+    DecoderPolicy,
     LayerRecord,
-    Policy,
     State,
     Weights,
     new_state,
 )
-from carsim.policy import Query
-from carsim.replay import Seen
 
 Recorder = Callable[[LayerRecord], None]
 """Is shown every layer of every decode step; it must not write to what it is shown."""
@@ -30,7 +31,7 @@ Recorder = Callable[[LayerRecord], None]
 
 def prefill(
     config: Config,
-    policy: Policy,
+    policy: DecoderPolicy,
     weights: Weights,
     prompt: Array,
     prompt_mask: NDArray[np.bool_],
@@ -75,7 +76,7 @@ def prefill(
 
 def decode_step(
     config: Config,
-    policy: Policy,
+    policy: DecoderPolicy,
     weights: Weights,
     state: State,
     x: Array,
@@ -85,7 +86,7 @@ def decode_step(
 
     Keys and values are always computed and cached; attention reads those that its policy selects.
     A layer with tau scores every step after the first frame, and replays as
-    :mod:`carsim.replay.decide` has it.
+    :mod:`carsim.decisions.replay.decide` has it.
 
     Args:
         config: Shapes and arithmetic.
@@ -98,69 +99,103 @@ def decode_step(
     Returns:
         Hidden states after the final norm, [B, d].
     """
-    shape, attention, padding = config.geometry, policy.attention, state.padding
-    arithmetic = weights.arithmetic
-    step, slot, batch = state.step, state.n_slots, len(x)
-    place = step % config.tokens_per_frame
+    shape, slot = config.geometry, state.n_slots
     cos, sin = (  # [B, H + KV, hd]: written out once, as rows of one head are short
-        np.repeat(table[slot - padding][:, None], shape.n_heads + shape.n_kv_heads, axis=1)
+        np.repeat(table[slot - state.padding][:, None], shape.n_heads + shape.n_kv_heads, axis=1)
         for table in (state.cos, state.sin)
     )
-    decisions = policy.replay
+    step = _Step(config, policy, policy.replay, weights, state, cos, sin, record)
     for layer in range(shape.n_layers):
-        # Query, key and value of the new token; keys and values are cached: [B, d] -> [B, ., hd]
-        normed = rms_norm(x, weights.ln_attn[layer], config.rms_eps)
-        normed = arithmetic.entering("qkv", layer, normed)
-        heads = (normed @ weights.w_qkv[layer]).reshape(batch, -1, shape.head_dim)
-        rotated = rotate(heads[:, : -shape.n_kv_heads], cos, sin)  # queries and keys, not values
-        q, q_rotated = heads[:, : shape.n_heads], rotated[:, : shape.n_heads]  # [B, H, hd]
-        k = arithmetic.cached(rotated[:, shape.n_heads :])  # [B, KV, hd]
-        v = arithmetic.cached(heads[:, -shape.n_kv_heads :])
-        keys, values = state.k[layer, :, :, : slot + 1], state.v[layer, :, :, : slot + 1]
-        keys[:, :, slot], values[:, :, slot] = k, v
-
-        # Attention over the keys that its policy selects: [B, H, hd] -> [B, d]
-        plain_k, new = heads[:, shape.n_heads : -shape.n_kv_heads], slice(slot, slot + 1)
-        attention.append(
-            state.attention, layer, new, plain_k[:, :, None], k[:, :, None], v[:, :, None]
-        )
-        query = Query(q, q_rotated, keys, padding)
-        chosen = attention.select(state.attention, layer, query)
-        attended = attend(q_rotated, keys, values, state.padded, chosen)
-        x = x + arithmetic.entering("out", layer, attended) @ weights.w_out[layer]
-
-        # Decision: which rows replay, by their score under the rule
-        normed = rms_norm(x, weights.ln_mlp[layer], config.rms_eps)  # [B, d]
-        frame, cached = step // config.tokens_per_frame, partial(_cached, keys)
-        seen = Seen(q, q_rotated, cached, normed, config.tokens_per_frame, frame)
-        replay, tas = np.zeros(batch, bool), None
-        if decisions.scores(layer, step, config.tokens_per_frame):
-            tas = policy.rule.score(state.rule, layer, place, seen)  # [B]
-            replay = decisions.decide(tas, layer)
-
-        # MLP of the rows that compute; the others add what is held for this place of the frame
-        held, computes = state.held[layer, :, place], ~replay  # [B, d], a view: writing it holds
-        if computes.all():
-            out = mlp(weights, layer, normed)
-            held[:] = arithmetic.held(out)
-        else:
-            if policy.rule.damps:
-                held[replay] *= held.dtype.type(policy.rule.gain_of(layer))
-            out = held.copy()
-            if computes.any():
-                out[computes] = fresh = mlp(weights, layer, normed[computes])
-                held[computes] = arithmetic.held(fresh)
-        if policy.tau[layer] is not None:
-            policy.rule.computed(state.rule, layer, place, computes, seen)
-        x = x + out
-
-        if record is not None:
-            record(LayerRecord(step, layer, query, chosen, seen, tas, replay, out, x))
-        if place == config.tokens_per_frame - 1:
-            kept = attention.end_of_frame(state.attention, layer, keys, values)
-            state.kept[layer] = slot + 1 - padding if kept is None else kept
+        x = _mlp_or_replay(step, layer, *_attention(step, layer, x))
+        if (state.step + 1) % config.tokens_per_frame == 0:
+            keys, values = (cache[layer, :, :, : slot + 1] for cache in (state.k, state.v))
+            kept = policy.attention.end_of_frame(state.attention, layer, keys, values)
+            state.kept[layer] = slot + 1 - state.padding if kept is None else kept
     state.step += 1
     return rms_norm(x, weights.ln_final, config.rms_eps)
+
+
+class _Step(NamedTuple):
+    """All that the layers of a step share; cosine and sine are [B, H + KV, hd]."""
+
+    config: Config
+    policy: DecoderPolicy
+    decisions: Replay
+    weights: Weights
+    state: State
+    cos: Array
+    sin: Array
+    record: Recorder | None
+
+
+class _Attended(NamedTuple):
+    """Residual stream after attention [B, d], its query, and what it read."""
+
+    x: Array
+    query: Query
+    chosen: Selection
+
+
+def _attention(step: _Step, layer: int, x: Array) -> _Attended:
+    """Attention of a layer over the keys that its policy selects."""
+    config, weights, state = step.config, step.weights, step.state
+    shape, attention, arithmetic = config.geometry, step.policy.attention, weights.arithmetic
+    slot = state.n_slots
+    # Query, key and value of the new token; keys and values are cached: [B, d] -> [B, ., hd]
+    normed = rms_norm(x, weights.ln_attn[layer], config.rms_eps)
+    normed = arithmetic.entering("qkv", layer, normed)
+    heads = (normed @ weights.w_qkv[layer]).reshape(len(x), -1, shape.head_dim)
+    without_v = heads[:, : -shape.n_kv_heads]
+    rotated = rotate(without_v, step.cos, step.sin)  # queries and keys
+    q, q_rotated = heads[:, : shape.n_heads], rotated[:, : shape.n_heads]  # [B, H, hd]
+    k = arithmetic.cached(rotated[:, shape.n_heads :])  # [B, KV, hd]
+    v = arithmetic.cached(heads[:, -shape.n_kv_heads :])
+    keys, values = state.k[layer, :, :, : slot + 1], state.v[layer, :, :, : slot + 1]
+    keys[:, :, slot], values[:, :, slot] = k, v
+
+    # Attention over the keys that its policy selects: [B, H, hd] -> [B, d]
+    plain_k, new = heads[:, shape.n_heads : -shape.n_kv_heads], slice(slot, slot + 1)
+    attention.append(state.attention, layer, new, plain_k[:, :, None], k[:, :, None], v[:, :, None])
+    query = Query(q, q_rotated, keys, state.padding)
+    chosen = attention.select(state.attention, layer, query)
+    attended = attend(q_rotated, keys, values, state.padded, chosen)
+    x = x + arithmetic.entering("out", layer, attended) @ weights.w_out[layer]
+    return _Attended(x, query, chosen)
+
+
+def _mlp_or_replay(step: _Step, layer: int, x: Array, query: Query, chosen: Selection) -> Array:
+    """Residual stream after the MLP of a layer, of which some rows replay, [B, d]."""
+    policy, weights, state, rule = step.policy, step.weights, step.state, step.policy.rule
+    arithmetic, tokens_per_frame = weights.arithmetic, step.config.tokens_per_frame
+    place = state.step % tokens_per_frame
+
+    # Decision: which rows replay, by their score under the rule
+    normed = rms_norm(x, weights.ln_mlp[layer], step.config.rms_eps)  # [B, d]
+    keys, frame = partial(_cached, query.keys), state.step // tokens_per_frame
+    seen = Seen(query.q, query.q_rotated, keys, normed, tokens_per_frame, frame)
+    replay, tas = np.zeros(len(x), bool), None
+    if step.decisions.scores(layer, state.step, tokens_per_frame):
+        tas = rule.score(state.rule, layer, place, seen)  # [B]
+        replay = step.decisions.decide(tas, layer)
+
+    # MLP of the rows that compute; the others add what is held for this place of the frame
+    held, computes = state.held[layer, :, place], ~replay  # [B, d], a view: writing it holds
+    if computes.all():
+        out = mlp(weights, layer, normed)
+        held[:] = arithmetic.held(out)
+    else:
+        if rule.damps:
+            held[replay] *= held.dtype.type(rule.gain_of(layer))
+        out = held.copy()
+        if computes.any():
+            out[computes] = fresh = mlp(weights, layer, normed[computes])
+            held[computes] = arithmetic.held(fresh)
+    if policy.tau[layer] is not None:
+        rule.computed(state.rule, layer, place, computes, seen)
+    x = x + out
+    if step.record is not None:
+        step.record(LayerRecord(state.step, layer, query, chosen, seen, tas, replay, out, x))
+    return x
 
 
 def mlp(weights: Weights, layer: int, normed: Array) -> Array:
@@ -176,9 +211,9 @@ def _cached(keys: Array, ago: int) -> Array:
     return keys[:, :, -1 - ago]
 
 
-def decode(
+def decode_steps(
     config: Config,
-    policy: Policy,
+    policy: DecoderPolicy,
     weights: Weights,
     state: State,
     embeddings: Iterable[Array],

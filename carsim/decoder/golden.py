@@ -12,12 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from carsim.decoder.decode import decode, prefill
-from carsim.decoder.structures import Config, LayerRecord, Policy, parse_shapes, stack_weights
-from carsim.errors import InputError
-from carsim.replay import Tas, TasForm
-from carsim.trace import Geometry
-from carsim.trace.npz import MAX_BYTES, NpzArchive
+from carsim.base.errors import InputError
+from carsim.decisions.replay import Tas, TasForm
+from carsim.decisions.trace import Geometry
+from carsim.decisions.trace.npz import MAX_BYTES, NpzArchive
+from carsim.decoder.decode import decode_steps, prefill
+from carsim.decoder.structures import (
+    Config,
+    DecoderPolicy,
+    LayerRecord,
+    parse_shapes,
+    stack_weights,
+)
 
 TOLERANCE = {"float32": 1e-5, "float64": 1e-10}
 """Largest absolute error allowed, by the arithmetic that the file was made with."""
@@ -145,7 +151,7 @@ def max_abs_error(expected: NDArray[Any], got: NDArray[Any]) -> float:
 
 
 def _decode_all(
-    config: Config, policy: Policy, inputs: dict[str, NDArray[Any]], *, dense: bool
+    config: Config, policy: DecoderPolicy, inputs: dict[str, NDArray[Any]], *, dense: bool
 ) -> dict[str, NDArray[Any]]:
     """Every output of the format, from one decoding and, on demand, one without replay."""
     weights = stack_weights(config, inputs)
@@ -169,7 +175,7 @@ def _decode_all(
                 scores[rule.form][at] = rule.score(None, seen.layer, 0, seen.seen)
 
     state, prefill_hidden = prefill(config, policy, weights, prompt, mask)
-    hidden = decode(config, policy, weights, state, embeddings, record)
+    hidden = decode_steps(config, policy, weights, state, embeddings, record)
     tau = np.array([np.nan if tau is None else tau for tau in policy.tau])[:, None]
     margin = np.abs(tas - tau)[np.isfinite(tas) & np.isfinite(tau)]
     eligible = skip[config.tokens_per_frame :]
@@ -191,11 +197,11 @@ def _decode_all(
     if dense:
         never = replace(policy, tau=(None,) * layers)
         state, _ = prefill(config, never, weights, prompt, mask)
-        outputs["hidden_dense"] = decode(config, never, weights, state, embeddings)
+        outputs["hidden_dense"] = decode_steps(config, never, weights, state, embeddings)
     return outputs
 
 
-def _read_setting(archive: NpzArchive) -> tuple[Config, Policy]:
+def _read_setting(archive: NpzArchive) -> tuple[Config, DecoderPolicy]:
     """Scalars of the file, checked against the shapes of all its arrays before any is read."""
     counts = {name: int(_scalar(archive, name, "iu")) for name in _COUNTS}
     dtype = _scalar(archive, "dtype", "U")
@@ -222,7 +228,7 @@ def _read_setting(archive: NpzArchive) -> tuple[Config, Policy]:
     )
     if any(value is not None and np.isnan(value) for value in tau):
         raise _bad(archive, "tau", "NaN in a layer where tau_is_none is False")
-    return config, Policy(tau, Tas(form=_form(archive)))
+    return config, DecoderPolicy(tau, Tas(form=_form(archive)))
 
 
 def _form(archive: NpzArchive) -> TasForm:

@@ -10,18 +10,25 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from carsim.decisions.attention.base import Ints
 from carsim.decoder.decode import decode_step, prefill
-from carsim.decoder.model import Model
-from carsim.decoder.recipe import Sampling
-from carsim.decoder.sampling import Choose, greedy, log_chances, mix_guidance, top_k
-from carsim.decoder.structures import Array, Config, LayerRecord, Policy, Weights, stack_weights
-from carsim.policy.base import Ints
+from carsim.decoder.decoding import TokenSampling
+from carsim.decoder.model import DecoderModel
+from carsim.decoder.sampling import chooser, log_chances, mix_guidance
+from carsim.decoder.structures import (
+    Array,
+    Config,
+    DecoderPolicy,
+    LayerRecord,
+    Weights,
+    stack_weights,
+)
 
 READS = ("kv_tokens", "kv_runs")
 
 
 @dataclass(frozen=True, eq=False)
-class Group:
+class RowGroup:
     """Rows that are decoded together: whole guidance pairs.
 
     Attributes:
@@ -38,13 +45,13 @@ class Group:
     """
 
     config: Config
-    policy: Policy
-    model: Model
+    policy: DecoderPolicy
+    model: DecoderModel
     prompts: tuple[bytes, ...]
     prompt_tokens: int
     tokens: NDArray[np.int64]
     given_steps: int
-    sampling: Sampling | None
+    sampling: TokenSampling | None
     seeds: tuple[tuple[int, int], ...]
     quantised: Weights | None = None
 
@@ -89,7 +96,7 @@ class Decoding:
         replay: bool[S, L, B].
     """
 
-    def __init__(self, group: Group) -> None:
+    def __init__(self, group: RowGroup) -> None:
         config, model, rows = group.config, group.model, len(group.prompts)
         self.group = group
         self._weights = group.quantised or stack_weights(config, model.arrays)
@@ -107,7 +114,7 @@ class Decoding:
             self._kv["kv_held"] = np.zeros((config.n_frames, layers, rows), np.int32)
         self.tokens = group.tokens.copy()
         self._nats = np.empty(self.tokens.shape)
-        self._choose = _chooser(group.sampling, group.seeds)
+        self._choose = group.sampling and chooser(group.sampling, group.seeds)
 
     def feed(self, tokens: NDArray[np.int64] | None) -> NDArray[np.float64]:
         """Decode one step of every row.
@@ -132,8 +139,9 @@ class Decoding:
 
     def settle(self, step: int, logits: NDArray[np.float64]) -> NDArray[np.int64]:
         """The tokens of a step, given or chosen by its logits, one per pair."""
-        if step >= self.group.given_steps:
-            self.tokens[step] = self._choose(logits)
+        sampling = self.group.sampling
+        if sampling and self._choose and step >= self.group.given_steps:
+            self.tokens[step] = self._choose(mix_guidance(logits, sampling.guidance_scale))
         token: NDArray[np.int64] = self.tokens[step]
         self._nats[step] = -log_chances(logits[0::2])[np.arange(len(token)), token]
         return token
@@ -153,7 +161,7 @@ class Decoding:
             self._kv["kv_runs"][seen.step, seen.layer] = reads.runs
 
 
-def decode_group(group: Group, advance: Callable[[int], None]) -> Decoded:
+def decode_group(group: RowGroup, advance: Callable[[int], None]) -> Decoded:
     """Decode one group of rows step by step.
 
     The step that yields token s is fed token s - 1; the first is fed ``begin``.
@@ -170,7 +178,7 @@ def decode_group(group: Group, advance: Callable[[int], None]) -> Decoded:
 
 
 def embed_prompts(
-    model: Model, prompts: tuple[bytes, ...], prompt_tokens: int, config: Config
+    model: DecoderModel, prompts: tuple[bytes, ...], prompt_tokens: int, config: Config
 ) -> tuple[Array, NDArray[np.bool_]]:
     """Left-padded embeddings [B, P, d] and their mask [B, P]; padding is zero."""
     text = model.arrays["embed_text"].astype(config.dtype)
@@ -180,15 +188,3 @@ def embed_prompts(
         mask[row, -len(prompt) :] = True
         embedded[row, -len(prompt) :] = text[list(prompt)]
     return embedded, mask
-
-
-def _chooser(sampling: Sampling | None, seeds: tuple[tuple[int, int], ...]) -> Choose:
-    """Logits of all rows [B, K] to one token per guidance pair."""
-    if sampling is None:
-        return lambda logits: np.empty(0, np.int64)  # never asked: all tokens are given
-    scale = sampling.guidance_scale
-    of_mixed: Choose = greedy
-    if sampling.method == "top_k":
-        generators = [np.random.default_rng(seed) for seed in seeds]
-        of_mixed = top_k(sampling.k, sampling.temperature, generators)
-    return lambda logits: of_mixed(mix_guidance(logits, scale))

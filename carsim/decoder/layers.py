@@ -6,9 +6,9 @@ element operations work in place on arrays of their own.
 
 import numpy as np
 
+from carsim.decisions.attention import Selection
+from carsim.decisions.attention.base import Bools
 from carsim.decoder.structures import Array
-from carsim.policy import Selection
-from carsim.policy.base import Bools
 
 
 def rms_norm(x: Array, weight: Array, eps: float) -> Array:
@@ -47,12 +47,6 @@ def gated(x: Array, w_gate_up: Array) -> Array:
     np.divide(gate, activated, out=activated)
     activated *= up
     return activated
-
-
-def swiglu(x: Array, w_gate_up: Array, w_down: Array) -> Array:
-    """SwiGLU MLP, [.., d] to [.., d]."""
-    out: Array = gated(x, w_gate_up) @ w_down
-    return out
 
 
 def attend_prompt(q: Array, k: Array, v: Array, valid: Bools, seen: Bools) -> Array:

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
+from carsim.base.errors import InputError
+from carsim.decisions.trace import Geometry
 from carsim.decoder.content.tokens import Codebook
 from carsim.decoder.safetensors import load_safetensors, save_safetensors
 from carsim.decoder.structures import Array, parse_shapes
-from carsim.errors import InputError
-from carsim.trace import Geometry
 
 TEXT_SYMBOLS = 256
 """Prompts are UTF-8 bytes."""
@@ -31,7 +31,7 @@ _GEOMETRY_KEYS = ("n_layers", "hidden_size", "n_heads", "n_kv_heads", "head_dim"
 
 
 @dataclass(frozen=True, eq=False)
-class Model:
+class DecoderModel:
     """Geometry, matrices, and where they came from.
 
     Attributes:
@@ -53,7 +53,7 @@ class Model:
         return len(self.arrays["embed_visual"])
 
 
-def random_model(geometry: Geometry, codebook: Codebook, seed: int) -> Model:
+def random_model(geometry: Geometry, codebook: Codebook, seed: int) -> DecoderModel:
     """Untrained weights whose scores still depend on what is seen.
 
     Model: Gaussian matrices, residual branches scaled by 1 / sqrt(2 L) (as in GPT-2). Two things a
@@ -108,14 +108,15 @@ def random_model(geometry: Geometry, codebook: Codebook, seed: int) -> Model:
         "begin": rng.standard_normal(d),
         "head": gaussian(codebook.n_codes, d),
     }
-    return Model(geometry, {k: a.astype(np.float32) for k, a in arrays.items()}, "random")
+    return DecoderModel(geometry, {k: a.astype(np.float32) for k, a in arrays.items()}, "random")
 
 
-def load_model(path: Path) -> Model:
-    """A trained checkpoint: ``.safetensors`` with the arrays of :class:`Model`.
+def load_model(path: Path) -> DecoderModel:
+    """A trained checkpoint: ``.safetensors`` with the arrays of :class:`DecoderModel`.
 
-    Its metadata gives ``name`` and, as text, the numbers of :class:`~carsim.trace.Geometry`. It
-    must have been trained with RMS epsilon 1e-5 and rotary theta 10000.
+    Its metadata gives ``name`` and, as text, the numbers of
+    :class:`~carsim.decisions.trace.Geometry`. It must have been trained with RMS epsilon 1e-5 and
+    rotary theta 10000.
 
     Raises:
         InputError: The file or its metadata cannot be read, an array is missing or has another
@@ -131,14 +132,14 @@ def load_model(path: Path) -> Model:
             f"expected name and {', '.join(_GEOMETRY_KEYS)}, got {checkpoint.metadata}",
             "save the checkpoint with carsim.decoder.model.save_model",
         ) from error
-    model = Model(
+    model = DecoderModel(
         geometry, checkpoint.tensors, f"checkpoint {path.name}, sha256 {checkpoint.sha256}"
     )
     _check(model, str(path))
     return model
 
 
-def save_model(path: Path, model: Model, *, overwrite: bool = False) -> None:
+def save_model(path: Path, model: DecoderModel, *, overwrite: bool = False) -> None:
     """Write a checkpoint that :func:`load_model` reads.
 
     Raises:
@@ -150,7 +151,7 @@ def save_model(path: Path, model: Model, *, overwrite: bool = False) -> None:
     save_safetensors(path, model.arrays, metadata, overwrite=overwrite)
 
 
-def _check(model: Model, place: str) -> None:
+def _check(model: DecoderModel, place: str) -> None:
     shape = model.geometry
     sizes = {
         "L": shape.n_layers,

@@ -34,8 +34,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from carsim.policy.base import Array
-from carsim.trace.precision import Grouped, Precision, Product
+from carsim.decisions.attention.base import Array
+from carsim.decisions.trace.precision import Grouped, Precision, Product
 
 PERCENTILE = 95
 """Of |x| of a channel, for w; arXiv 2503.16709."""
@@ -44,7 +44,7 @@ DAMPING = 0.01
 """lambda as a share of the mean diagonal; released code of arXiv 2503.16709."""
 
 
-class Grid(NamedTuple):
+class CodeGrid(NamedTuple):
     """The values ``(code - zero) * step`` of the codes 0 to ``most``; arrays that broadcast.
 
     Attributes:
@@ -58,7 +58,7 @@ class Grid(NamedTuple):
     most: int
 
     @staticmethod
-    def over(low: Array, high: Array, bits: int) -> "Grid":
+    def over(low: Array, high: Array, bits: int) -> "CodeGrid":
         """The grid over a range; a range without extent is met exactly.
 
         >>> Grid.over(np.array(-1.0), np.array(2.0), bits=2).round(np.array([-9.0, 0.4, 0.6]))
@@ -68,7 +68,7 @@ class Grid(NamedTuple):
         least = np.maximum(np.abs(low), np.abs(high)) * np.finfo(low.dtype).eps
         step = np.maximum((high - low) / most, least)
         step = np.where(step > 0, step, 1).astype(low.dtype)
-        return Grid(step, np.rint(-low / step), most)
+        return CodeGrid(step, np.rint(-low / step), most)
 
     def round(self, x: Array) -> Array:
         """The nearest values."""
@@ -119,7 +119,7 @@ def rounded(x: Array, grouped: Grouped) -> Array:
         return x
     groups = x.reshape(*x.shape[:-1], -1, grouped.group or x.shape[-1])
     low, high = groups.min(axis=-1, keepdims=True), groups.max(axis=-1, keepdims=True)
-    return Grid.over(low, high, grouped.bits).round(groups).reshape(x.shape)
+    return CodeGrid.over(low, high, grouped.bits).round(groups).reshape(x.shape)
 
 
 def compensation(w: Array, x: Array, x_rounded: Array) -> Array:
@@ -152,7 +152,7 @@ class Inputs:
         w: Polishing, [L, n]; None without.
     """
 
-    grid: Grid
+    grid: CodeGrid
     w: Array | None = None
 
     @staticmethod
@@ -162,12 +162,12 @@ class Inputs:
         low, high = samples.min(axis=1), samples.max(axis=1)
         if w is not None:  # monotone: the ends stay the ends
             low, high = polished(low, w), polished(high, w)
-        return Inputs(Grid.over(low, high, bits), w)
+        return Inputs(CodeGrid.over(low, high, bits), w)
 
     def round(self, layer: int, x: Array) -> Array:
         """Inputs [.., n] of a layer, rounded."""
         step, zero, most = self.grid
-        grid = Grid(step[layer], zero[layer], most)
+        grid = CodeGrid(step[layer], zero[layer], most)
         if self.w is None:
             return grid.round(x)
         return unpolished(grid.round(polished(x, self.w[layer])), self.w[layer])

@@ -19,12 +19,12 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from carsim.base.environment import library
+from carsim.decisions.trace.meta import MOST_PSNR_DB, PEAK, PerClip, Quality, SampledQuality
 from carsim.decoder.content import TOKENS_PER_FRAME, Codebook, psnr_db
-from carsim.decoder.content.extra import need
-from carsim.decoder.group import Group
-from carsim.decoder.recipe import Method, Sampling
-from carsim.decoder.structures import Policy
-from carsim.trace.meta import MOST_PSNR_DB, PEAK, PerClip, Quality, SampledQuality
+from carsim.decoder.decoding import Method, TokenSampling
+from carsim.decoder.group import RowGroup
+from carsim.decoder.structures import DecoderPolicy
 
 Tokens = NDArray[np.int64]
 Nats = NDArray[np.float64]
@@ -58,7 +58,7 @@ def is_read(way: Way) -> bool:
     return way[0] != "given" and way[1] == "approximate"
 
 
-def variant(group: Group, way: Way) -> Group:
+def variant(group: RowGroup, way: Way) -> RowGroup:
     """The group decoded in one of the ways.
 
     Args:
@@ -67,18 +67,18 @@ def variant(group: Group, way: Way) -> Group:
     """
     tokens, kind = way
     if kind == "dense":
-        dense = Policy((None,) * group.config.geometry.n_layers)
+        dense = DecoderPolicy((None,) * group.config.geometry.n_layers)
         group = replace(group, policy=dense, quantised=None)
     if tokens == "given":
         return replace(group, sampling=None, given_steps=group.config.n_steps)
     assert group.sampling is not None
     if tokens != group.sampling.method:
-        other = Sampling(method=tokens, guidance_scale=group.sampling.guidance_scale)
+        other = TokenSampling(method=tokens, guidance_scale=group.sampling.guidance_scale)
         group = replace(group, sampling=other)
     return group
 
 
-def reading(group: Group, tokens: Tokens) -> Group:
+def reading(group: RowGroup, tokens: Tokens) -> RowGroup:
     """The dense model fed what the group has generated; its losses tell how likely it finds that.
 
     What dense decoding generated needs no reading: its losses were those when it generated.
@@ -151,7 +151,7 @@ def compare(
     Raises:
         InputError: scikit-image is missing.
     """
-    similarity = need("skimage.metrics").structural_similarity
+    similarity = library("skimage.metrics", "quality").structural_similarity
 
     def frames_of(tokens: Tokens) -> Tokens:
         """[n, F, 256], the frames that were generated."""

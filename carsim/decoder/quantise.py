@@ -11,13 +11,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from carsim.decisions.attention.base import Bools
+from carsim.decisions.trace.precision import PRODUCTS, Grouped, Precision, Product
 from carsim.decoder.decode import decode_step, prefill
-from carsim.decoder.group import Group, embed_prompts
+from carsim.decoder.group import RowGroup, embed_prompts
 from carsim.decoder.precision import Arithmetic, Inputs, compensation, rounded
-from carsim.decoder.structures import Array, Policy, Weights, stack_weights
+from carsim.decoder.structures import Array, DecoderPolicy, Weights, stack_weights
 from carsim.decoder.workers import Advance
-from carsim.policy.base import Bools
-from carsim.trace.precision import PRODUCTS, Grouped, Precision, Product
 
 
 class Collector(Arithmetic):
@@ -45,7 +45,7 @@ class Collector(Arithmetic):
         return np.stack([np.concatenate(layer) for layer in self._kept[product]])
 
 
-def quantise(group: Group, precision: Precision, advance: Advance) -> Weights:
+def quantise(group: RowGroup, precision: Precision, advance: Advance) -> Weights:
     """Weights of a group's model in a precision.
 
     Args:
@@ -86,11 +86,11 @@ def matrix(weights: Weights, product: Product) -> Array:
     return found
 
 
-def collect(group: Group, weights: Weights, advance: Advance) -> Collector:
+def collect(group: RowGroup, weights: Weights, advance: Advance) -> Collector:
     """The inputs of all products while a group is decoded, densely and without replay."""
     config, rows = group.config, len(group.prompts)
     visual = group.model.arrays["embed_visual"].astype(config.dtype)
-    dense = Policy((None,) * config.geometry.n_layers)
+    dense = DecoderPolicy((None,) * config.geometry.n_layers)
     prompt, mask = embed_prompts(group.model, group.prompts, group.prompt_tokens, config)
     collector = Collector(config.geometry.n_layers, mask)
     watched = replace(weights, arithmetic=collector)

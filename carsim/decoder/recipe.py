@@ -1,73 +1,53 @@
 """The recipe of a trace: one strict YAML file with everything that capturing needs."""
 
 import json
-import re
+from collections.abc import Iterable
 from math import inf
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
     Discriminator,
     Field,
-    FiniteFloat,
     NonNegativeFloat,
     NonNegativeInt,
-    PositiveFloat,
     PositiveInt,
+    RootModel,
     StringConstraints,
     Tag,
     ValidationError,
     model_validator,
 )
 
+from carsim.base.errors import InputError
+from carsim.base.section import file_schema
+from carsim.decisions.replay import FASTCAR, Pairs
+from carsim.decisions.trace import Geometry
+from carsim.decisions.trace.meta import first_problem
+from carsim.decisions.trace.precision import Precision
 from carsim.decoder.content import TOKENS_PER_FRAME, Clip
-from carsim.decoder.structures import Policy
-from carsim.errors import InputError
-from carsim.policy import Attention
-from carsim.replay import FASTCAR, Pairs, Rule, Scope
-from carsim.section import file_schema
-from carsim.trace import Geometry
-from carsim.trace.meta import Tau, first_problem
-from carsim.trace.precision import Precision
+from carsim.decoder.content.clips import Motion
+from carsim.decoder.decoding import Decoding, FilePath, Method, Strict, TokenSampling
+from carsim.decoder.hf_recipe import CheckpointRecipe, CheckpointWeights
+from carsim.decoder.structures import DecoderPolicy
 
 PROMPT = "Generate a video:"
 """Every prompt begins with it; a blank prompt is nothing else."""
 
-_FileName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.\-]+$")]
 _NAME = r"[A-Za-z0-9_\-][A-Za-z0-9_.\-]*"
-_PATH = re.compile(rf"(/|(\.\./){{0,3}})({_NAME}/)*{_NAME}")
-Method = Literal["greedy", "top_k"]
+_PACKAGE = Path(__file__).parents[1]
+_SHIPPED = (_PACKAGE, _PACKAGE.parent / "traces", _PACKAGE.parent / "studies" / "twin")
 
 
-def _plain_path(path: str) -> str:
-    if not _PATH.fullmatch(path):
-        raise ValueError(
-            f"expected a path relative to the recipe, such as ../studies/twin/twin.safetensors "
-            f"('../' three times at most, then plain names), or an absolute one of plain names, "
-            f"got {path[:60]!r}"
-        )
-    return path
-
-
-_FilePath = Annotated[str, AfterValidator(_plain_path)]
-
-
-class _Strict(BaseModel):
-    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
-
-
-class ClipRecipe(_Strict):
+class ClipRecipe(Strict):
     """One clip, which becomes one guidance pair; see :class:`~carsim.decoder.content.Clip`."""
 
     photo: str = Field(description="name of the photograph")
-    motion: Literal["pan", "zoom", "rotate", "cut", "bounce"] = Field(description="how it moves")
+    motion: Motion = Field(description="how it moves")
     speed: NonNegativeFloat = Field(
         description="pixels per frame; at the border of the frame for zoom and rotate"
     )
-    seed: NonNegativeInt = Field(0, description="chooses place, direction, digits and colours")
+    seed: NonNegativeInt = Field(0, description="chooses place and direction")
 
     @property
     def clip(self) -> Clip:
@@ -80,7 +60,7 @@ class ClipRecipe(_Strict):
         return self.clip.caption
 
 
-class SceneRecipe(_Strict):
+class SceneRecipe(Strict):
     """One clip from the recipe's file of scenes; see :mod:`carsim.decoder.content.scenes`.
 
     Attributes:
@@ -90,28 +70,6 @@ class SceneRecipe(_Strict):
 
     scene: Annotated[str, StringConstraints(pattern=_NAME)]
     caption: str
-
-
-class Sampling(_Strict):
-    """Sampling of tokens that are not given, one per guidance pair.
-
-    Attributes:
-        method: ``greedy``: the likeliest; ``top_k``: drawn among the k likeliest.
-        k: For ``top_k``; left out, all tokens may be drawn.
-        temperature: Divides the logits, for ``top_k``.
-        guidance_scale: s in blank + s * (conditional - blank) (arXiv 2207.12598); 1 is no guidance.
-    """
-
-    method: Method
-    k: PositiveInt | None = None
-    temperature: PositiveFloat = 1.0
-    guidance_scale: FiniteFloat = 3.0
-
-    @model_validator(mode="after")
-    def _means_something(self) -> Self:
-        if self.method == "greedy" and (self.k is not None or self.temperature != 1):
-            raise ValueError("k and temperature do nothing under greedy; leave them out")
-        return self
 
 
 def _kind_of_clip(given: Any) -> str:
@@ -125,7 +83,7 @@ _AnyClip = Annotated[
 ]
 
 
-class QualityRecipe(_Strict):
+class QualityRecipe(Strict):
     """A measurement of quality against decoding without replay and with dense attention.
 
     Attributes:
@@ -137,8 +95,10 @@ class QualityRecipe(_Strict):
     samplings: Annotated[tuple[Method, ...], Field(min_length=1)]
 
 
-class Recipe(_Strict):
-    """A decoding, complete. Paths are relative to the recipe's folder, or absolute.
+class Recipe(Decoding):
+    """A decoding of given content by the reference decoder.
+
+    Paths are relative to the recipe's folder, or absolute.
 
     Attributes:
         name: Name of the trace.
@@ -166,27 +126,19 @@ class Recipe(_Strict):
         seed: Of random weights and of sampling.
     """
 
-    name: _FileName
-    output: _FileName
     decoded: Geometry
-    weights: _FilePath = "random"
-    codebook: _FilePath
-    scenes: _FilePath | None = None
+    weights: FilePath = "random"
+    codebook: FilePath
+    scenes: FilePath | None = None
     clips: Annotated[tuple[_AnyClip, ...], Field(min_length=1)]
-    n_frames: PositiveInt
     prompt_tokens: PositiveInt
-    tau: Tau | tuple[Tau | None, ...] | None
     exempt_layers: tuple[NonNegativeInt, ...] = ()
-    rule: Rule = FASTCAR
-    attention: Attention
-    decision_scope: Scope = "row"
     precision: Precision | None = None
     given_frames: NonNegativeInt | None = None
-    sampling: Sampling | None = None
+    sampling: TokenSampling | None = None
     quality: QualityRecipe | None = None
     tas_step: Annotated[float, Field(gt=0, le=1)] | None = None
     dtype: Literal["float32", "float64"] = "float32"
-    seed: NonNegativeInt
 
     @property
     def n_rows(self) -> int:
@@ -224,22 +176,17 @@ class Recipe(_Strict):
         return tuple(inf if i in exempt else self.tau for i in range(self.decoded.n_layers))
 
     @property
-    def policy(self) -> Policy:
+    def policy(self) -> DecoderPolicy:
         """The decoder's policy."""
-        tau = self.thresholds
-        taus = tau if isinstance(tau, tuple) else (tau,) * self.decoded.n_layers
-        return Policy(taus, self.rule, self.attention, self.decision_scope, self.pairs)
+        return self.policy_of(self.decoded, self.pairs)
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
-        if isinstance(self.tau, tuple) and len(self.tau) != self.decoded.n_layers:
-            raise ValueError(f"{len(self.tau)} taus for {self.decoded.n_layers} layers")
-        self.rule.check(self.decoded.n_heads, self.decoded.hidden_size)
-        self.rule.check_layers(self.decoded.n_layers)
         if self.precision is not None:
-            self.precision.check(self.decoded)
+            self.precision.check(self.decoded.input_widths, self.decoded.head_dim)
         if self.exempt_layers:
             self._check_exempt_layers()
+        _ = self.policy  # tau and rule fit the body
         if (self.sampling is None) != (self.given_frames is None):
             raise ValueError("sampling and given_frames go together: give both or neither")
         if self.given_frames is not None and self.given_frames >= self.n_frames:
@@ -282,17 +229,24 @@ class Recipe(_Strict):
             raise ValueError("quality under top_k needs sampling by top_k, whose k it takes")
 
 
+AnyRecipe = Recipe | CheckpointRecipe
+
+
 def recipe_schema() -> dict[str, Any]:
     """JSON schema of a recipe."""
-    return file_schema(Recipe, "carsim recipe")
+    return file_schema(RootModel[AnyRecipe], "carsim recipe")
 
 
-def parse_recipe(loaded: dict[str, Any], path: Path) -> Recipe:
+def parse_recipe(
+    loaded: dict[str, Any], path: Path, *, also_from: Iterable[Path] = ()
+) -> AnyRecipe:
     """Validate a recipe.
 
     Args:
         loaded: The mapping in the file.
-        path: The file, for messages.
+        path: The file, for messages; paths in the recipe are relative to its folder.
+        also_from: Folders whose files the recipe may name, besides its own folder, the working
+            directory and what carsim ships.
 
     Raises:
         InputError: A field is missing, unknown or wrong; the message names the first one.
@@ -303,8 +257,29 @@ def parse_recipe(loaded: dict[str, Any], path: Path) -> Recipe:
             "the form of the score is a field of the rule of replay",
             f"write 'rule: {{kind: {FASTCAR.kind}, form: released}}' in its place, or form: paper",
         )
+    kind = CheckpointRecipe if isinstance(loaded.get("weights"), dict) else Recipe
     try:
-        return Recipe.model_validate_json(json.dumps(loaded))  # JSON has lists for tuples
+        recipe = kind.model_validate_json(json.dumps(loaded))  # JSON has lists for tuples
     except ValidationError as error:
         cure = "see traces/README.md and traces/vilau_8f.yaml"
         raise first_problem(error, str(path), cure, loaded) from error
+    roots = [each.resolve() for each in (path.parent, Path(), *_SHIPPED, *also_from)]
+    for field in ("weights", "codebook", "scenes"):
+        name = getattr(recipe, field, None)
+        name = name.hf if isinstance(name, CheckpointWeights) else name
+        if name is not None and not _lies_in(path.parent / name, roots):
+            raise InputError(
+                f"{path}: $.{field}",
+                f"{name!r} lies outside of the recipe's folder and of the working directory",
+                "move it there, or name its folder in `also_from`",
+            )
+    return recipe
+
+
+def _lies_in(path: Path, roots: Iterable[Path]) -> bool:
+    """A path, links followed, lies in one of these folders."""
+    try:
+        target = path.resolve()
+    except (OSError, RuntimeError):  # links that go round in a circle
+        return False
+    return any(target.is_relative_to(root) for root in roots)

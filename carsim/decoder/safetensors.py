@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from carsim.errors import InputError
-from carsim.files import read_file
-from carsim.trace.npz import MAX_BYTES, write_bytes
+from carsim.base.errors import InputError
+from carsim.base.files import read_file
+from carsim.decisions.trace.npz import MAX_BYTES, write_bytes
 
 _TYPES = {"F16": "<f2", "F32": "<f4", "F64": "<f8"}
 _CURE = "write the checkpoint again as .safetensors with F16, F32 or F64 tensors"

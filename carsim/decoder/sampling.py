@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from carsim.decoder.decoding import TokenSampling
+
 Logits = NDArray[np.floating[Any]]
 Choose = Callable[[Logits], NDArray[np.int64]]
 """Logits [n, K] to tokens int64[n]."""
@@ -67,6 +69,19 @@ def top_k(k: int | None, temperature: float, generators: Sequence[np.random.Gene
         return tokens
 
     return choose
+
+
+def chooser(sampling: TokenSampling, seeds: Sequence[tuple[int, int]]) -> Choose:
+    """The choice of tokens that a recipe asks for.
+
+    Args:
+        sampling: The recipe's.
+        seeds: One per row of logits.
+    """
+    if sampling.method == "greedy":
+        return greedy
+    generators = [np.random.default_rng(seed) for seed in seeds]
+    return top_k(sampling.k, sampling.temperature, generators)
 
 
 def log_chances(logits: Logits) -> Logits:

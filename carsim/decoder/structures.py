@@ -1,4 +1,4 @@
-"""The decoder's data as plain structures: Config, Policy, Weights and State.
+"""The decoder's data as plain structures: Config, DecoderPolicy, Weights and State.
 
 Letters in shapes: B rows, L layers, d hidden size, H query heads, KV key/value heads, g = H / KV
 query heads per key head, hd head size, F feed-forward size, N tokens per frame, T frames, S = N * T
@@ -11,8 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from carsim.decoder.precision import EXACT, Arithmetic
-from carsim.policy import (
+from carsim.decisions.attention import (
     AttentionPolicy,
     CacheShape,
     Dense,
@@ -20,10 +19,11 @@ from carsim.policy import (
     Query,
     Selection,
 )
-from carsim.policy.base import Array as Array
-from carsim.policy.base import Bools, Ints
-from carsim.replay import FASTCAR, DecoderShape, Pairs, Replay, ReplayRule, Scope, Seen
-from carsim.trace import Geometry
+from carsim.decisions.attention.base import Array as Array
+from carsim.decisions.attention.base import Bools, Ints
+from carsim.decisions.replay import FASTCAR, DecoderShape, Pairs, Replay, ReplayRule, Scope, Seen
+from carsim.decisions.trace import Geometry
+from carsim.decoder.precision import EXACT, Arithmetic
 
 
 @dataclass(frozen=True)
@@ -44,11 +44,12 @@ class Config:
 
 
 @dataclass(frozen=True)
-class Policy:
+class DecoderPolicy:
     """The decoder skips MLPs by replay, and keys by its attention policy.
 
     Attributes:
-        tau: One threshold per layer; see :class:`~carsim.replay.Replay` for it and for others.
+        tau: One threshold per layer; see :class:`~carsim.decisions.replay.Replay` for it and for
+            others.
         rule: Rule of the score.
         attention: Attention policy.
         scope: Rows that decide together.
@@ -175,7 +176,7 @@ def stack_weights(config: Config, arrays: dict[str, NDArray[Any]]) -> Weights:
     )
 
 
-def new_state(config: Config, policy: Policy, prompt_mask: NDArray[np.bool_]) -> State:
+def new_state(config: Config, policy: DecoderPolicy, prompt_mask: NDArray[np.bool_]) -> State:
     """Empty caches for the rows of a prompt.
 
     Args:

@@ -1,14 +1,15 @@
 """Worker processes of one thread each, so that sums round the same however many there are."""
 
 import multiprocessing
-import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
 from typing import Any, TypeVar
 
-from carsim.environment import environment
-from carsim.errors import InputError
+from carsim.base.environment import environment, follow_parent
+from carsim.base.errors import InputError
+from carsim.base.plugins import load_plugin, loaded_plugins
 
 Result = TypeVar("Result")
 
@@ -64,7 +65,7 @@ def run_in_workers(
     size = max(1, min(workers, len(pieces)))
     with (
         environment(dict.fromkeys(_THREAD_VARIABLES, "1")),
-        ProcessPoolExecutor(size, context, _start_worker, (done, stop)) as pool,
+        ProcessPoolExecutor(size, context, _start_worker, (done, stop, loaded_plugins())) as pool,
     ):
         try:
             futures: list[Future[Result]] = [pool.submit(_work, piece) for piece in pieces]
@@ -79,15 +80,17 @@ def run_in_workers(
             return [future.result() for future in futures]
         except BrokenProcessPool as error:
             raise InputError(
-                "decoding", "a worker process died", "free some memory, or use --workers 1"
+                "decoding", "a worker process died", "free some memory, or set `workers` to 1"
             ) from error
         finally:
             stop.set()
             pool.shutdown(cancel_futures=True)
 
 
-def _start_worker(done: Any, stop: Any) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears it, and sets stop
+def _start_worker(done: Any, stop: Any, plugins: Mapping[str, str]) -> None:
+    follow_parent()  # which hears of Ctrl-C, and sets stop
+    for path in plugins:
+        load_plugin(Path(path))
     _shared.update(done=done, stop=stop)
 
 

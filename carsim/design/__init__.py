@@ -1,8 +1,6 @@
 """What the user writes: board, machine, model, policy and energy, validated, units in names."""
 
-from carsim.design.board import Board
 from carsim.design.design import Design
-from carsim.design.energy import Constant, Energy
 from carsim.design.load import (
     build_design,
     configs_folder,
@@ -13,9 +11,11 @@ from carsim.design.load import (
     preset_board,
     shipped_designs,
 )
-from carsim.design.machine import Array, Machine, Placement, Vector
 from carsim.design.policy import Policy
-from carsim.memory.section import Memory, Ports
+from carsim.hardware.board import Board
+from carsim.hardware.energy import Constant, Energy
+from carsim.hardware.machine import Array, Machine, Placement, Vector
+from carsim.hardware.memory.section import Memory, Ports
 from carsim.workload.model import (
     Body,
     DepthTransformer,

@@ -4,13 +4,16 @@ import hashlib
 
 from pydantic import Field, model_validator
 
-from carsim.design.board import Board
-from carsim.design.energy import Energy
-from carsim.design.machine import Machine
+from carsim.base.section import FieldError, Section
 from carsim.design.policy import Policy
-from carsim.mapping import MAPPINGS
-from carsim.section import FieldError, Section
+from carsim.hardware.board import Board
+from carsim.hardware.energy import Energy
+from carsim.hardware.machine import Machine
+from carsim.hardware.mapping import MAPPINGS
 from carsim.workload.model import Model
+
+MOST_TILES = 1 << 17
+"""Tiles of a buffer, each of which is followed one by one: 128 MiB of the smallest."""
 
 
 class Design(Section):
@@ -42,6 +45,12 @@ class Design(Section):
                     f"machine.{buffer}_buffer_kib",
                     f"{kib} KiB hold fewer than two tiles of {machine.tile_kib} KiB",
                     "enlarge it or shrink machine.tile_kib",
+                )
+            if kib > MOST_TILES * machine.tile_kib:
+                raise FieldError(
+                    f"machine.{buffer}_buffer_kib",
+                    f"{kib} KiB hold more than {MOST_TILES:,} tiles of {machine.tile_kib} KiB",
+                    "shrink it or enlarge machine.tile_kib",
                 )
         if MAPPINGS[machine.mapping].needs_broadcast and machine.weight_sharing != "broadcast":
             raise FieldError(

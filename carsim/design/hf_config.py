@@ -16,9 +16,9 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from carsim.errors import InputError
-from carsim.files import read_text
-from carsim.yaml_file import MAX_BYTES, shown
+from carsim.base.errors import InputError
+from carsim.base.files import read_text
+from carsim.base.yaml_file import MAX_BYTES, shown
 
 Section = dict[str, Any]
 
@@ -129,7 +129,7 @@ def _read(path: Path) -> _Config:
         reason = " ".join(str(error).split())[:100] or type(error).__name__
         raise InputError(place, f"is no JSON: {reason}", cure) from None
     if not isinstance(loaded, dict):
-        raise InputError(place, f"should hold keys, got {shown(loaded)}", cure)
+        raise InputError(place, "should hold keys", cure)
     return _Config(f"{place}: $", loaded)
 
 

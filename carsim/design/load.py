@@ -19,13 +19,14 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from carsim.design.board import Board
+from carsim.base.errors import InputError
+from carsim.base.section import first_problem
+from carsim.base.text import choose
+from carsim.base.yaml_file import MAX_DEPTH, parse_yaml, read_mapping, shown
 from carsim.design.design import Design
 from carsim.design.hf_config import read_hf_config
-from carsim.design.machine import Placement
-from carsim.errors import InputError
-from carsim.section import first_problem
-from carsim.yaml_file import MAX_DEPTH, parse_yaml, read_mapping, shown
+from carsim.hardware.board import Board
+from carsim.hardware.machine import Placement
 
 PRESET_SECTIONS = ("board", "model", "energy")
 MODEL_FILE = "model.from"
@@ -59,7 +60,7 @@ def design_path(name_or_path: str) -> Path:
     raise InputError(
         name_or_path if name_or_path.isprintable() and name_or_path else repr(name_or_path),
         "is neither a YAML file nor a shipped design",
-        f"shipped are {', '.join(shipped_designs())}",
+        choose(name_or_path, shipped_designs(), "shipped are"),
     )
 
 
@@ -188,7 +189,7 @@ def _with_bases(raw: Mapping[str, Any], file: Path, assigned: Mapping[str, Any])
         changed = {path: assigned[path] for path in paths if path in assigned}
         if changed and not named:
             raise InputError(
-                f"--set {next(iter(changed))}",
+                f"`overrides` {next(iter(changed))}",
                 f"{file} gives the {section} in full, from no preset",
                 "override its keys one by one",
             )
@@ -217,7 +218,8 @@ def _preset(section: str, name: Any, where: str) -> dict[str, Any]:
     folder = Path(str(files("carsim.design"))) / "presets" / section
     known = sorted(path.stem for path in folder.glob("*.yaml"))
     if name not in known:
-        raise InputError(where, f"no preset {shown(name)}", f"choose from {', '.join(known)}")
+        cure = choose(name, known, "choose from")
+        raise InputError(where, f"no preset {shown(name)}", cure)
     return _read_preset(folder / f"{name}.yaml")
 
 
@@ -266,9 +268,9 @@ def _assignment(text: str) -> tuple[str, Any]:
     parts = dotted.split(".")
     if not equals or not all(parts) or len(parts) > MAX_DEPTH or not dotted.isprintable():
         raise InputError(
-            "--set", f"{shown(text)} is not of the form path=value", "say machine.cores=8"
+            "`overrides`", f"{shown(text)} is not of the form path=value", "say machine.cores=8"
         )
-    return dotted, parse_yaml(value, f"--set {dotted}")
+    return dotted, parse_yaml(value, f"`overrides` {dotted}")
 
 
 def _assign(raw: dict[str, Any], dotted: str, value: Any) -> None:
@@ -281,7 +283,9 @@ def _assign(raw: dict[str, Any], dotted: str, value: Any) -> None:
             inner = {}
         if not isinstance(inner, dict):
             raise InputError(
-                f"--set {dotted}", f"{parent!r} is a value and has no fields", "shorten the path"
+                f"`overrides` {dotted}",
+                f"{parent!r} is a value and has no fields",
+                "shorten the path",
             )
         section[parent] = section = dict(inner)
     section[last] = value
@@ -291,9 +295,9 @@ def _where(path: str, place: str, overridden: Iterable[str]) -> str:
     """Name the override that a problem is about, else the file and all that has changed it."""
     texts = list(overridden)
     if path in texts:
-        return f"--set {path}"
+        return f"`overrides` {path}"
     for dotted in texts:
         if f"{path}.".startswith(f"{dotted}.") or f"{dotted}.".startswith(f"{path}."):
-            return f"--set {dotted}: $.{path}"
-    changed = f" with --set {', '.join(texts)}" if texts else ""
+            return f"`overrides` {dotted}: $.{path}"
+    changed = f" with `overrides` {', '.join(texts)}" if texts else ""
     return f"{place}{changed}: $.{path}"

@@ -5,12 +5,13 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, WithJsonSchema, field_serializer, field_validator
 
-from carsim.policy import Attention as Attention
-from carsim.policy import Dense, Streaming
-from carsim.replay import Scope
-from carsim.schedule import BASELINE, DEFAULT, SCHEDULES
-from carsim.section import MOST, FieldError, GrownSection, OneOf, Section
-from carsim.yaml_file import shown
+from carsim.base.registry import OneOf
+from carsim.base.section import MOST, FieldError, GrownSection, Section
+from carsim.base.yaml_file import shown
+from carsim.decisions.attention import Attention as Attention
+from carsim.decisions.attention import Dense, Streaming
+from carsim.decisions.replay import Scope
+from carsim.hardware.schedule import BASELINE, DEFAULT, SCHEDULES
 
 Schedule = Annotated[str, OneOf(SCHEDULES)]
 Threshold = Annotated[

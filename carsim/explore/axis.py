@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from carsim.errors import InputError
-from carsim.yaml_file import shown
+from carsim.base.errors import InputError
+from carsim.base.yaml_file import shown
 
 VIDEO_PATHS = ("video.frames", "video.tokens_per_frame")
 PSEUDO_PATHS = ("design", "trace", "replay", *VIDEO_PATHS)

@@ -11,7 +11,8 @@ from typing import Any
 
 from distributed import Client, KilledWorker, Security, WorkerPlugin
 
-from carsim.errors import InputError
+from carsim.base.errors import InputError
+from carsim.base.plugins import load_plugins
 from carsim.explore import workers
 from carsim.explore.evaluate import Row
 from carsim.explore.points import Point
@@ -35,7 +36,7 @@ class Cluster(workers.Workers):
     death = KilledWorker
 
     def __init__(self, study: Study, address: str) -> None:
-        self._place = f"--scheduler {address}"
+        self._place = f"`scheduler` {address}"
         _hush()
         tls = Security().get_connection_args("client").get("ssl_context")
         if address.startswith("tls:") and tls is None:
@@ -53,7 +54,7 @@ class Cluster(workers.Workers):
             raise InputError(self._place, "the scheduler has no workers", "start some first")
         super().__init__(study)
         try:
-            self._client.register_plugin(_HandOver(self.job, *workers.jobs[self.job]), self.job)
+            self._client.register_plugin(_HandOver(self.job, self.parcel), self.job)
         except (ImportError, AttributeError) as error:
             self._client.close()
             problem = f"a worker cannot run this carsim ({error})"
@@ -103,15 +104,16 @@ def _hush() -> None:
 
 
 class _HandOver(WorkerPlugin):  # type: ignore[misc] # Dask is not typed
-    """Hands a study to a worker."""
+    """Hands a job to a worker, which loads the plugins that its own environment names."""
 
-    def __init__(self, job: str, study: Study, code: str) -> None:
-        self.job, self.study, self.code = job, study, code
+    def __init__(self, name: str, parcel: workers.Parcel) -> None:
+        self.name, self.parcel = name, parcel
 
     def setup(self, worker: Any) -> None:
         """Runs in a worker when it starts, or when the plugin comes."""
-        workers.jobs[self.job] = self.study, self.code
+        load_plugins(())
+        workers.jobs[self.name] = self.parcel
 
     def teardown(self, worker: Any) -> None:
         """Runs in a worker when the plugin goes."""
-        workers.jobs.pop(self.job, None)
+        workers.jobs.pop(self.name, None)

@@ -4,6 +4,8 @@ from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
+from carsim.base.plugins import loaded_plugins
+
 PACKAGE = Path(__file__).parents[1]
 
 WITHOUT_A_SAY = ("cli", "configs", "decoder", "report", "validate")
@@ -12,13 +14,19 @@ WITHOUT_A_SAY = ("cli", "configs", "decoder", "report", "validate")
 SUFFIXES = (".csv", ".py", ".yaml")
 
 
-@cache
 def code_sha256(package: Path = PACKAGE) -> str:
-    """SHA-256 over the names and bytes of the files on which metrics depend, in hexadecimal.
+    """SHA-256 over the files on which metrics depend, and over loaded plugins, in hexadecimal.
 
     Args:
         package: The folder of carsim.
     """
+    own, plugins = package_sha256(package), sorted(loaded_plugins().values())
+    return sha256(" ".join([own, *plugins]).encode()).hexdigest() if plugins else own
+
+
+@cache
+def package_sha256(package: Path) -> str:
+    """The same over the names and bytes of the package's files alone."""
     digest = sha256()
     for path in sorted(package.rglob("*")):
         name = path.relative_to(package)

@@ -16,33 +16,26 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
+from carsim.base.errors import InputError, SolverError
+from carsim.base.yaml_file import shown
+from carsim.cost.fit import FitReport
+from carsim.decisions.choose import Sources
+from carsim.decisions.trace import dense
 from carsim.design import Design, load_design, override
 from carsim.design.load import PRESET_PATHS
-from carsim.errors import InputError, SolverError
 from carsim.explore.axis import PSEUDO_PATHS
 from carsim.explore.points import Point
 from carsim.explore.study import Study, trace_names
+from carsim.hardware.schedule import BASELINE
 from carsim.machine.batches import Batches, make_batches
-from carsim.machine.compare import (
-    check_sets,
-    decisions_for,
-    kv_held_of,
-    rule_of,
-    run_variant,
-    trace_for,
-    video_of,
-)
 from carsim.machine.hardware import Hardware
 from carsim.machine.judge import disagreement
 from carsim.machine.phases import SOLVED, Phases
-from carsim.machine.result import RowResult
+from carsim.machine.row import RowResult, simulate_row
 from carsim.machine.variants import BASE, Variant, own_variant
 from carsim.metrics import Baseline, Setting, figures
-from carsim.schedule import BASELINE
-from carsim.technology.fit import FitReport, check_fit
-from carsim.trace import Trace, dense
+from carsim.runs.pipeline import fit_of, sources_of
 from carsim.workload.geometry import Video
-from carsim.yaml_file import shown
 
 JUDGED = 64
 """Of so many points one is judged, by its hash; the draw is the same whenever it is evaluated."""
@@ -68,7 +61,7 @@ class Evaluator:
 
     def __init__(self, study: Study) -> None:
         self.study = study
-        self._machines = Machines(study.file.fidelity, study.file.resample)
+        self._machines = Machines(study.file.fidelity)
 
     def evaluate(self, point: Point) -> Row:
         """A row: ``status``, ``reason``, ``seconds`` that it took, and metrics.
@@ -82,8 +75,7 @@ class Evaluator:
         except SolverError:
             raise
         except InputError as error:
-            place = error.place.removeprefix("--set ")
-            row = {"status": "invalid", "reason": str(InputError(place, error.problem, error.cure))}
+            row = {"status": "invalid", "reason": str(error.named({"resample_seed": "resample"}))}
         row["seconds"] = round(perf_counter() - start, 4)
         return {key: _plain(value) for key, value in row.items()}
 
@@ -94,26 +86,24 @@ class Evaluator:
         design = self._design(changes)
         names = trace_names(changes.get("trace", study.file.traces), "trace")
         traces = [study.traces[name] for name in names]
-        video = _asked_for(video_of(design, traces), changes)
-        check_sets(design, video)
+        sources = sources_of(design, traces, resample_seed=study.file.resample)
+        video = _asked_for(sources.video, changes)
+        sources.check_sets(video)
         replays = changes.get("replay", True)
         if not isinstance(replays, bool):
             raise InputError("replay", f"got {shown(replays)}", "give true or false")
-        variant = own_variant(design)
-        rule = rule_of(design, variant, traces)
-        held = kv_held_of(variant, traces, video, design.model.body.n_layers)
-        fit = check_fit(design, video, rule, held)
+        fit = fit_of(design, sources, video)
         own = baseline = None
         if fit.fits or study.file.allow_misfit:
-            own = self._machines.row(design, traces, video, fit, replays=replays)
+            own = self._machines.row(design, sources, video, fit, replays=replays)
             self._judge(point, own)
             if study.file.baseline:
-                baseline = Baseline(self._machines.dense_latency_s(design, traces[0], video, fit))
+                baseline = Baseline(self._machines.dense_latency_s(design, video, fit))
         return {
             "status": "ok" if fit.fits else "misfit",
             "reason": "; ".join(fit.misfits),
             **figures(own, Setting(design, fit, baseline)),
-            **(self._quality(design, traces, video) if replays else {}),
+            **(self._quality(design, sources, video) if replays else {}),
         }
 
     def _judge(self, point: Point, row: RowResult) -> None:
@@ -138,16 +128,16 @@ class Evaluator:
         texts = [f"{path}={json.dumps(value)}" for path, value in fields.items()]
         return load_design(self.study.design_paths[name], texts)
 
-    def _quality(self, design: Design, traces: list[Trace], video: Video) -> Row:
+    def _quality(self, design: Design, sources: Sources, video: Video) -> Row:
         """Measured quality of a design's policy, or why there is none."""
-        quality, policy = self.study.quality, design.policy
+        quality, policy, traces = self.study.quality, design.policy, sources.traces
         if quality is None:
             return {}
         if video.tokens_per_frame != traces[0].tokens_per_frame:
             return {"quality_note": "measured at another number of tokens per frame"}
         if design.model.body.n_layers != traces[0].n_layers:
             return {"quality_note": "measured at another number of layers"}
-        meta = trace_for(own_variant(design), traces).meta
+        meta = sources.trace_for(policy.attention).meta
         if meta.made_up:
             return {"quality_note": f"unknown: decisions are {meta.made_up}"}
         tau: object = policy.tau
@@ -172,19 +162,17 @@ class Machines:
     """The one place where points meet the machine; keeps what they share.
 
     Args:
-        fidelity: As in :func:`carsim.machine.run`.
-        resample_seed: As there.
+        fidelity: As in :func:`carsim.runs.pipeline.run`.
     """
 
-    def __init__(self, fidelity: str, resample_seed: int | None) -> None:
+    def __init__(self, fidelity: str) -> None:
         self._fidelity = fidelity
-        self._resample_seed = resample_seed
         self.phases: Kept[Phases] = Kept(KEPT_HARDWARES)
         self.decisions: Kept[Batches] = Kept(KEPT_DECISIONS)
         self.baselines: Kept[float] = Kept(KEPT_BASELINES)
 
     def row(
-        self, design: Design, traces: list[Trace], video: Video, fit: FitReport, *, replays: bool
+        self, design: Design, sources: Sources, video: Video, fit: FitReport, *, replays: bool
     ) -> RowResult:
         """The design's own policy, or what it is without replay."""
         variant, policy = own_variant(design), design.policy
@@ -192,7 +180,7 @@ class Machines:
             variant = Variant(variant.attention, BASELINE.kind, replays=False)
         batches = self.decisions.get(
             (
-                tuple(map(id, traces)),
+                tuple(map(id, sources.traces)),
                 variant.attention,
                 variant.replays,
                 video,
@@ -200,14 +188,14 @@ class Machines:
                 (design.model.body.hidden_size, design.model.body.n_layers),
             ),
             lambda: make_batches(
-                decisions_for(design, variant, traces, self._resample_seed, video),
+                sources.decisions(variant.attention, replays=variant.replays, video=video),
                 policy.batch,
                 policy.tokens_per_step,
             ),
         )
-        return run_variant(design, variant, batches, video, fit, self._phases(design))
+        return simulate_row(design, variant, batches, video, fit, self._phases(design))
 
-    def dense_latency_s(self, design: Design, trace: Trace, video: Video, fit: FitReport) -> float:
+    def dense_latency_s(self, design: Design, video: Video, fit: FitReport) -> float:
         """Latency of dense decoding; since all batches are alike, of one."""
 
         def simulate() -> float:
@@ -215,7 +203,7 @@ class Machines:
             one = make_batches(
                 dense(video.n_steps, design.model.body.n_layers, batch), batch, at_once
             )
-            return run_variant(design, BASE, one, video, fit, self._phases(design)).latency_s
+            return simulate_row(design, BASE, one, video, fit, self._phases(design)).latency_s
 
         return self.baselines.get((hardware_key(design), video), simulate)
 

@@ -9,8 +9,8 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from carsim.errors import InputError
-from carsim.yaml_file import shown
+from carsim.base.errors import InputError
+from carsim.base.yaml_file import shown
 
 
 def _number(value: Any) -> int | float:

@@ -7,16 +7,17 @@ machine under several names: the front of a frame of carsim's metrics holds the 
 """
 
 from collections.abc import Mapping, Sequence
+from math import fsum
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from carsim.errors import InputError
+from carsim.base.errors import InputError
+from carsim.base.text import closest, count
+from carsim.explore.columns import direction_of
 from carsim.explore.expression import Expression
-from carsim.explore.metrics import check_metric, direction_of
 from carsim.metrics import METRICS
-from carsim.section import closest
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,7 +53,7 @@ def pareto(
     kept = feasible(frame, constraints)
     kept = kept[np.isfinite(kept[list(signs)].to_numpy(np.float64)).all(axis=1)]
     if kept.empty:
-        counts = f"{len(frame):,} points" if len(frame) else "no points"
+        counts = count(len(frame), "point") if len(frame) else "no points"
         problem = f"none of {counts} fits, meets the constraints and has {', '.join(signs)}"
         cure = "sweep more points, relax a constraint or take other objectives"
         raise InputError("objectives", problem, cure)
@@ -97,7 +98,7 @@ def parse_objectives(texts: Sequence[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for text in texts:
         name, colon, better = text.partition(":")
-        check_metric(name, f"objective {name}")
+        METRICS.find(name, f"objective {name}")
         if name in found:
             raise InputError(f"objective {name}", "is named twice", "name it once")
         found[name] = better if colon else direction_of(name)
@@ -183,7 +184,7 @@ def _volume(points: Floats, reference: Floats) -> float:
     if points.shape[1] == 2:
         best = np.minimum.accumulate(points[:, 0])
         return float(((reference[0] - best) * heights).sum())
-    return sum(
+    return fsum(
         float(height) * _volume(below[front(below)], reference[:-1])
         for place, height in enumerate(heights, 1)
         if height > 0 and len(below := points[:place, :-1])

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from carsim.errors import InputError
+from carsim.base.errors import InputError
 from carsim.explore.study import MOST_POINTS, Study, field_value
 
 REDRAWS = 200

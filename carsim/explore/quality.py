@@ -19,9 +19,9 @@ from pathlib import Path
 
 import numpy as np
 
-from carsim.errors import InputError
-from carsim.files import read_text
-from carsim.yaml_file import shown
+from carsim.base.errors import InputError
+from carsim.base.files import read_text
+from carsim.base.yaml_file import shown
 
 KEYS = ("frames", "scope", "window", "sampling")
 MEASURES = {

@@ -22,13 +22,14 @@ from urllib.parse import quote, quote_plus
 
 import numpy as np
 
-from carsim.errors import InputError
+from carsim.base.environment import library
+from carsim.base.errors import InputError
 from carsim.explore.axis import Axis
 from carsim.explore.code import code_sha256
 from carsim.explore.evaluate import Row
 from carsim.explore.pareto import directions, front
 from carsim.explore.points import Point, field_of, grid_values, make_point, passes
-from carsim.explore.store import BUSY_SECONDS
+from carsim.explore.sqlite_file import BUSY_SECONDS
 from carsim.explore.study import Study
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ RESULT = "result"
 IN_MEMORY = "memory"
 """In place of a storage's URL: trials are kept by this process alone."""
 
-ATTEMPTS = 8
+ATTEMPTS = 20
 COLLISIONS = ("already exists", "unique constraint", "duplicate", "locked")
 """Messages of databases whose tables another process is making; open them again then."""
 
@@ -236,11 +237,9 @@ def open_trials(
         InputError: Optuna is not installed, the study names no objectives, or the storage cannot be
             used.
     """
-    try:
-        import optuna
-    except ImportError:
-        cure = "pip install 'carsim[search]'"
-        raise InputError("carsim search", "needs Optuna, which is not installed", cure) from None
+    library("optuna", "search")
+    import optuna
+
     objectives = study.objectives
     if not objectives:
         place = f"study {study.name}: $.objectives"
@@ -294,11 +293,11 @@ def refusal(storage: str, error: Exception) -> InputError:
 
     >>> refused = refusal("mysql://ada:secret@host/db", OSError("no mysql://ada:secret@host"))
     >>> refused.place, refused.problem
-    ('--storage mysql://ada:***@host/db', 'cannot be used (no mysql://ada:***@host)')
+    ('`storage` mysql://ada:***@host/db', 'cannot be used (no mysql://ada:***@host)')
     >>> refusal("postgresql://host/db?user=ada&sslpassword=secret", OSError()).place
-    '--storage postgresql://host/db?user=***&sslpassword=***'
+    '`storage` postgresql://host/db?user=***&sslpassword=***'
     >>> str(refusal("ada:secret@host/db", OSError("no ada:secret@host/db")))
-    '--storage: is no URL of a storage; write it as mysql://user:password@host/database'
+    '`storage`: is no URL of a storage; write it as mysql://user:password@host/database'
     """
     from sqlalchemy.engine import make_url
     from sqlalchemy.exc import ArgumentError
@@ -309,7 +308,7 @@ def refusal(storage: str, error: Exception) -> InputError:
         url = None
     if url is None or {"@", ":"} & set(f"{url.host}{url.database}"):
         cure = "write it as mysql://user:password@host/database"
-        return InputError("--storage", "is no URL of a storage", cure)
+        return InputError("`storage`", "is no URL of a storage", cure)
     options = {name: "".join(values) for name, values in url.query.items()}
     text = str(error.__cause__ or error).partition("[SQL")[0].partition("(Background on")[0]
     for secret in filter(None, (str(url.password or ""), *options.values())):
@@ -318,7 +317,7 @@ def refusal(storage: str, error: Exception) -> InputError:
     shown = url.set(query={}).render_as_string(hide_password=True)
     named = "&".join(f"{name}=***" for name in options)
     return InputError(
-        f"--storage {shown}{'?' if named else ''}{named}",
+        f"`storage` {shown}{'?' if named else ''}{named}",
         f"cannot be used ({' '.join(text.split())[:200] or type(error).__name__})",
         "mend it or name another; what the search has stored stays",
     )

@@ -3,8 +3,9 @@
 A row per finished point, committed as it finishes, with a column for each of its results; a point's
 identity is the hash of its inputs, so that none is stored twice. The store knows which study,
 design, traces and code of carsim it is of, and serves no other. One sweep writes at a time; others
-may read meanwhile. Each row, and what is known of the study, has a checksum; a row that does not
-match it counts as not evaluated.
+may read meanwhile, and write nothing. Each row, and what is known of the study, has a checksum; a
+row that does not match it counts as not evaluated. The study's facts include the names of the
+columns in their order: the tables of the file must be exactly those that follow from them.
 """
 
 import json
@@ -16,47 +17,43 @@ import sqlite3
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from functools import partial
 from hashlib import sha256
 from importlib.metadata import version
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from carsim.errors import InputError
+from carsim.base.errors import InputError
+from carsim.base.files import make_folder
+from carsim.base.yaml_file import shown
 from carsim.explore.code import code_sha256
+from carsim.explore.columns import FLAGS, result_columns
 from carsim.explore.evaluate import Row
-from carsim.explore.metrics import FLAGS, RESULT_COLUMNS
 from carsim.explore.points import Point
+from carsim.explore.sqlite_file import RESTORE, connected, opened, refusal
 from carsim.explore.study import Study
-from carsim.files import unwritable
 from carsim.metrics import OLD_NAMES
-from carsim.yaml_file import shown
 
 STORE_FILE = "store.sqlite"
-LOCK_FILE = "store.lock"
-SCHEMA = "3"
-WITHOUT_CHECKSUMS = "1"
-"""Schema of the tables below, and that of carsim 0.1, whose results are JSON; those stores are read
-and take no more points."""
-
-BUSY_SECONDS = 30.0
-"""For how long a writer waits for another one."""
+SCHEMA = "4"
+OLDER = ("1", "2", "3")
+AS_JSON = ("1", "2")
+UNCHECKED = "1"
+"""Schema of today, and those that are read and take no more points: the third lists its columns
+nowhere but in its table, the first two hold results as JSON, and the first, of carsim 0.1.0, has no
+checksums."""
 
 MOST_NAMED = 10
 """So many damaged rows are named."""
 
-RESULTS = RESULT_COLUMNS[1:]
-"""Columns behind those that every point has."""
-
-_QUOTED = ", ".join(f'"{name}"' for name in RESULTS)
-_TABLES = (
-    "CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
-    "CREATE TABLE IF NOT EXISTS points (id TEXT PRIMARY KEY, ordinal INTEGER NOT NULL, "
-    f"status TEXT NOT NULL, point TEXT NOT NULL, {_QUOTED}, checksum TEXT NOT NULL)",
+_META = "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID"
+_POINT = ("id", "ordinal", "status", "point")
+_HEAD = (
+    "CREATE TABLE points (id TEXT PRIMARY KEY, ordinal INTEGER NOT NULL, "
+    "status TEXT NOT NULL, point TEXT NOT NULL, "
 )
-_INSERT = f"INSERT OR IGNORE INTO points VALUES ({', '.join('?' * (5 + len(RESULTS)))})"
-
+_CHECKSUM = ", checksum TEXT NOT NULL"
+_INDEX = ("index", "sqlite_autoindex_points_1", "points", None)
 log = logging.getLogger("carsim")
 
 
@@ -65,26 +62,19 @@ class Store:
 
     Args:
         path: The file, or ``:memory:``.
+        read_only: Write nothing, not even to undo what an interrupted commit left: that happens
+            in a copy in memory.
 
     Raises:
         InputError: It cannot be opened, or is no store.
     """
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, *, read_only: bool = False) -> None:
         self.path = str(path)
+        self._schema = ""
+        self._names: tuple[str, ...] = ()
         with self._refusing():
-            self._db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
-            # What is damaged is found by its checksum, not by Python.
-            self._db.text_factory = partial(str, encoding="utf-8", errors="replace")
-            # A commit is on disk when it returns. No write-ahead log: readers and writers that come
-            # and are killed at the same time can make its shared memory fault (SIGBUS, 1 of 110
-            # kills with SQLite 3.40), and it needs a local disk; a commit a second is no load.
-            try:
-                self._db.execute("PRAGMA journal_mode=DELETE")
-                self._db.execute("PRAGMA synchronous=FULL")
-            except sqlite3.Error:
-                self._db.close()
-                raise
+            self._db = opened(path, read_only=read_only)
 
     def close(self) -> None:
         """Close it; nothing is pending."""
@@ -117,24 +107,23 @@ class Store:
             "axes": json.dumps([axis.name for axis in study.axes]),
             "objectives": json.dumps(study.objectives),
             "constraints": json.dumps(study.file.constraints),
+            "columns": json.dumps(result_columns()[1:]),
             "design": study.base.model_dump_json(),
             "traces": json.dumps({name: trace.sha256 for name, trace in study.traces.items()}),
         }
         with self._writing() as db:
-            for table in _TABLES:
-                db.execute(table)
-            if not db.execute("SELECT 1 FROM meta").fetchone():
-                rows = {**wanted, "checksum": _seal(wanted)}.items()
-                db.executemany("INSERT INTO meta VALUES (?, ?)", rows)
-        self._check(self.meta(), wanted)
+            if not db.execute("SELECT 1 FROM sqlite_master").fetchone():
+                _make(db, wanted, ())
+        have = self.meta()
+        self._check(have, wanted)
         damaged: list[str] = []
         deque(self._sound(damaged), 0)
         if damaged:
             self._report(damaged)
-            with self._writing() as db:
-                sound = list(self._sound([]))
-                db.execute("DELETE FROM points")  # all at once, so that no page is looked up
-                db.executemany(_INSERT, sound)
+            # Every page is replaced, since pages that are damaged cannot be changed in place.
+            with self._refusing(), closing(connected(":memory:")) as clean:
+                _make(clean, have, list(self._sound([])))
+                clean.backup(self._db)
 
     def meta(self) -> dict[str, str]:
         """Facts about the study.
@@ -143,14 +132,29 @@ class Store:
             InputError: No store, one of another schema, or a damaged one.
         """
         with self._refusing():
-            have = dict(self._db.execute("SELECT key, value FROM meta"))
+            tables = set(self._db.execute("SELECT type, name, tbl_name, sql FROM sqlite_master"))
+            if not any(name == "meta" for _, name, *_ in tables):
+                raise InputError(self.path, "is no store of carsim", "name another folder")
+            if ("table", "meta", "meta", _META) not in tables:
+                raise self._damaged("its list of tables")
+            facts = self._db.execute("SELECT key, value FROM meta")
+            have = {str(key): str(value) for key, value in facts}  # damaged ones may be no texts
         schema, expected = have.get("schema", "none"), have.pop("checksum", None)
-        if schema not in (SCHEMA, WITHOUT_CHECKSUMS):
-            problem = f"is a store of schema {schema}; this carsim has {SCHEMA}"
+        have.pop("rows", None)
+        if schema not in (SCHEMA, *OLDER):
+            problem = f"is a store of schema {shown(schema)}; this carsim has {SCHEMA}"
             raise InputError(self.path, problem, "name another folder")
-        if schema == SCHEMA and expected != _seal(have):
-            problem = "is broken: what it says of its study does not match its checksum"
-            raise InputError(self.path, problem, "take a copy, or sweep into another folder")
+        if schema != UNCHECKED and expected != _seal(have):
+            raise self._damaged("what it says of its study does not match its checksum")
+        try:
+            for key in ("axes", "objectives", "constraints", "traces"):
+                json.loads(have[key])
+        except (KeyError, ValueError):
+            raise self._damaged("what it says of its study") from None
+        self._schema, self._names = schema, self._listed(have)
+        table = ("table", "points", "points", _table(self._names, schema))
+        if tables != {("table", "meta", "meta", _META), _INDEX, table}:
+            raise self._damaged("its list of tables")
         return have
 
     def add(self, pairs: Iterable[tuple[Point, Row]]) -> None:
@@ -162,16 +166,16 @@ class Store:
         rows = []
         for point, row in pairs:
             values = json.dumps(point.values, default=repr)
-            results = (_cell(row.get(name)) for name in RESULTS)
+            results = (_cell(row.get(name)) for name in self._names)
             cells = (point.id, point.ordinal, row["status"], values, *results)
             rows.append((*cells, checksum(cells)))
         with self._writing() as db:
-            db.executemany(_INSERT, rows)
+            self._count(_insert(db, rows))
 
     def forget(self, status: str) -> None:
         """Drop the results of a status, so that their points are evaluated again."""
         with self._writing() as db:
-            db.execute("DELETE FROM points WHERE status = ?", (status,))
+            self._count(-db.execute("DELETE FROM points WHERE status = ?", (status,)).rowcount)
 
     def finished(self) -> dict[str, str]:
         """Status of all points that have a result, by identity."""
@@ -182,45 +186,65 @@ class Store:
         """Results by status."""
         return dict(Counter(self.finished().values()))
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns of results: those of today, then those that only this store has."""
+        names = dict.fromkeys((*result_columns(), *map(_renamed, self._names)))
+        return tuple(name for name in names if self._schema not in AS_JSON or name != "result")
+
     def rows(self) -> Iterator[tuple[int, dict[str, Any], Row]]:
         """(Ordinal, axis values, result) of all points, in the order of the study.
 
         Damaged rows are left out; the log names them.
         """
+        columns = self.columns
         for ordinal, values, cells in self.cells():
-            yield ordinal, values, dict(zip(RESULT_COLUMNS, cells, strict=True))
+            yield ordinal, values, dict(zip(columns, cells, strict=True))
 
     def cells(self) -> Iterator[tuple[int, dict[str, Any], Sequence[Any]]]:
-        """The same with results in the order of ``RESULT_COLUMNS``, None where there are none."""
-        columns = self._columns()
-        place = {OLD_NAMES.get(column, column): index for index, column in enumerate(columns)}
-        of_columns = itemgetter(*(place.get(name, len(columns)) for name in RESULT_COLUMNS))
-        flags = [RESULT_COLUMNS.index(name) for name in FLAGS]
+        """The same with results in the order of :attr:`columns`, None where there are none."""
+        columns = self.columns
+        place = {_renamed(name): index for index, name in enumerate((*_POINT, *self._names))}
+        of_columns = itemgetter(*(place.get(name, -1) for name in columns))
+        flags = [columns.index(name) for name in FLAGS]
         damaged: list[str] = []
         for row in self._sound(damaged):
-            if "result" in place:
-                old = json.loads(row[place["result"]])
-                old = {OLD_NAMES.get(name, name): value for name, value in old.items()}
-                cells = [old.get(name) for name in RESULT_COLUMNS]
+            try:
+                values = json.loads(row[3])
+                old = json.loads(row[4]).items() if self._schema in AS_JSON else ()
+            except (ValueError, TypeError, AttributeError):
+                raise self._damaged(f"point {shown(row[1])}") from None
+            if old:
+                named = {_renamed(name): value for name, value in old}
+                cells = [named.get(name) for name in columns]
             else:
-                cells = list(of_columns((*row, None)))
+                cells = list(of_columns((*row[:-1], None)))
             for flag in flags:
                 cells[flag] = None if cells[flag] is None else bool(cells[flag])
-            yield row[1], json.loads(row[3]), cells
+            yield row[1], values, cells
         self._report(damaged)
 
     # ---------------------------------------------------------------- private
 
-    def _columns(self) -> list[str]:
+    def _listed(self, have: Mapping[str, str]) -> tuple[str, ...]:
+        """Names of the columns of results, as they should be."""
+        if have["schema"] in AS_JSON:
+            return ("result",)
+        if have["schema"] == SCHEMA:
+            return tuple(json.loads(have["columns"]))
         with self._refusing():
-            return [name for _, name, *_ in self._db.execute("PRAGMA table_info(points)")]
+            names = [name for _, name, *_ in self._db.execute("PRAGMA table_info(points)")][4:-1]
+        order = iter(result_columns())  # in this order every carsim of that schema had them
+        if not all(_renamed(name) in order for name in names):
+            raise self._damaged("the names of its columns")
+        return tuple(names)
 
     def _sound(self, damaged: list[str]) -> Iterator[tuple[Any, ...]]:
         """Rows that match their checksum, by ordinal; of the others, names are appended."""
-        seen, is_older = set(), "checksum" not in self._columns()
+        seen, is_unchecked = set(), self._schema == UNCHECKED
         with self._refusing():
             for row in self._db.execute("SELECT * FROM points ORDER BY ordinal, id"):
-                if row[0] in seen or not (is_older or row[-1] == checksum(row[:-1])):
+                if row[0] in seen or not (is_unchecked or row[-1] == checksum(row[:-1])):
                     damaged.append(f"point {shown(row[1])}")
                 else:
                     seen.add(row[0])
@@ -228,11 +252,24 @@ class Store:
             (says,) = self._db.execute("PRAGMA integrity_check(1)").fetchone()
             if says != "ok" and not damaged:
                 damaged.append("its index")
+            if self._schema == SCHEMA and not damaged:
+                found, expected = self._db.execute(
+                    "SELECT count(*), (SELECT value FROM meta WHERE key = 'rows') FROM points"
+                ).fetchone()
+                if str(found) != expected:
+                    damaged.append(f"{found} of {expected} points are there")
+
+    def _count(self, added: int) -> None:
+        """Note how many rows there should be, in the transaction that changes it."""
+        self._db.execute("UPDATE meta SET value = value + ? WHERE key = 'rows'", (added,))
+
+    def _damaged(self, what: str) -> InputError:
+        return InputError(self.path, f"is damaged ({what})", RESTORE)
 
     def _report(self, damaged: list[str]) -> None:
         if damaged:
             named = ", ".join(damaged[:MOST_NAMED]) + (", ..." if damaged[MOST_NAMED:] else "")
-            cure = "the same sweep or search evaluates again what is lost"
+            cure = "the same sweep or search mends it and evaluates again what is lost"
             log.warning("carsim: %s: is damaged (%s); %s", self.path, named, cure)
 
     def _check(self, have: Mapping[str, str], wanted: Mapping[str, str]) -> None:
@@ -240,7 +277,7 @@ class Store:
         for key, problem, cure in (
             ("version", "was made by carsim {have}, not {wanted}", ", or run that version"),
             ("code", "was made by other code of this carsim", ", or go back to that code"),
-            ("schema", "has no checksums, unlike those of this carsim", ""),
+            ("schema", "is of an older format, which takes no more points", ""),
             ("kind", "holds a {have}, not a {wanted}", ""),
             (
                 "fingerprint",
@@ -248,6 +285,7 @@ class Store:
                 "have changed since",
                 ", or undo the change",
             ),
+            ("columns", "has other metrics than there are now", ", or register the same ones"),
         ):
             if have.get(key) != wanted[key]:
                 problem = problem.format(have=have.get(key), wanted=wanted[key])
@@ -270,8 +308,8 @@ class Store:
     def _refusing(self) -> Iterator[None]:
         try:
             yield
-        except sqlite3.Error as error:
-            raise _refusal(self.path, error) from error
+        except (sqlite3.Error, UnicodeDecodeError) as error:  # a message may quote the file
+            raise refusal(self.path, error) from error
 
 
 def checksum(cells: Sequence[Any]) -> str:
@@ -302,47 +340,26 @@ def _cell(value: Any) -> Any:
     return value
 
 
-@contextmanager
-def sole_writer(folder: Path) -> Iterator[None]:
-    """Keep a second sweep out of a folder; the lock goes with the process that holds it.
-
-    Raises:
-        InputError: Another process is at work there.
-    """
-    try:
-        with closing(sqlite3.connect(folder / LOCK_FILE, timeout=0, isolation_level=None)) as lock:
-            lock.execute("BEGIN EXCLUSIVE")
-            yield
-    except sqlite3.Error as error:
-        if "locked" in str(error):
-            problem = "another carsim is writing to it"
-            raise InputError(str(folder), problem, "wait for it, or name another") from None
-        raise _refusal(str(folder / LOCK_FILE), error) from error
-
-
 def open_folder(folder: Path) -> Store:
     """The store of a folder, made if there is none.
 
     Raises:
         InputError: The folder cannot be made or written, or holds something else of that name.
     """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise unwritable(folder, error) from None
+    make_folder(folder)
     return Store(folder / STORE_FILE)
 
 
 def open_store(folder: str | Path) -> Store:
-    """The store in a folder that a sweep or a search has made.
+    """The store in a folder that a sweep or a search has made, to be read.
 
     Raises:
         InputError: There is none, or it is of another schema.
     """
     path = Path(folder) / STORE_FILE
     if not os.path.isfile(path):  # noqa: PTH113 - never raises, whatever the path
-        raise InputError(str(folder), f"holds no {STORE_FILE}", "name the --out of a sweep")
-    store = Store(path)
+        raise InputError(str(folder), f"holds no {STORE_FILE}", "name the folder of a sweep")
+    store = Store(path, read_only=True)
     try:
         store.meta()
     except InputError:
@@ -351,12 +368,31 @@ def open_store(folder: str | Path) -> Store:
     return store
 
 
-def _refusal(path: str, error: sqlite3.Error) -> InputError:
-    text = str(error)
-    if any(sign in text for sign in ("not a database", "malformed", "no such table")):
-        return InputError(path, f"is no store of carsim ({text})", "name another folder")
-    no_room = any(sign in text for sign in ("full", "disk I/O"))
-    cure = "make room" if no_room else "name another folder, or make this one writable"
-    problem = f"cannot be used ({text})"
-    again = "then start the same command again: what is stored stays"
-    return InputError(path, problem, f"{cure}, {again}")
+def _make(db: sqlite3.Connection, facts: Mapping[str, str], rows: Sequence[Sequence[Any]]) -> None:
+    """The tables of a store, its facts and its rows."""
+    db.execute(_META)
+    db.execute(_table(json.loads(facts["columns"]), SCHEMA))
+    more = {"checksum": _seal(facts), "rows": str(len(rows))}
+    db.executemany("INSERT INTO meta VALUES (?, ?)", {**facts, **more}.items())
+    _insert(db, rows)
+
+
+def _insert(db: sqlite3.Connection, rows: Sequence[Sequence[Any]]) -> int:
+    """How many of these rows are new."""
+    if not rows:
+        return 0
+    places = ", ".join("?" * len(rows[0]))
+    return db.executemany(f"INSERT OR IGNORE INTO points VALUES ({places})", rows).rowcount
+
+
+def _table(names: Sequence[str], schema: str) -> str:
+    """The statement that makes the points of a store of a schema."""
+    if schema in AS_JSON:
+        tail = "" if schema == UNCHECKED else _CHECKSUM
+        return f"{_HEAD}result TEXT NOT NULL{tail})"
+    quoted = ", ".join(f'"{name}"' for name in names)
+    return f"{_HEAD}{quoted}{_CHECKSUM})"
+
+
+def _renamed(name: str) -> str:
+    return OLD_NAMES.get(name, name)

@@ -10,18 +10,19 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from carsim.base.errors import InputError
+from carsim.base.files import read_text
+from carsim.base.section import cure_of, file_schema
+from carsim.base.text import choose, closest
+from carsim.base.yaml_file import MAX_BYTES, mapping_of, shown
+from carsim.decisions.trace import Trace, load_trace, trace_path
 from carsim.design import Design, design_path, load_design
 from carsim.design.load import PRESET_PATHS
-from carsim.errors import InputError
 from carsim.explore.axis import PSEUDO_PATHS, VIDEO_PATHS, Axis, parse_axis
+from carsim.explore.columns import direction_of, result_columns
 from carsim.explore.expression import Expression
-from carsim.explore.metrics import RESULT_COLUMNS, check_metric, direction_of
 from carsim.explore.quality import Quality, load_quality
-from carsim.files import read_text
 from carsim.metrics import METRICS
-from carsim.section import closest, file_schema
-from carsim.trace import Trace, load_trace, trace_path
-from carsim.yaml_file import MAX_BYTES, mapping_of, shown
 
 MOST_POINTS = 1_000_000
 """Points of one study at most; more is a mistake in an axis."""
@@ -261,11 +262,11 @@ def _check_names(study: Study, place: str) -> None:
         for name in sorted(each.names - axes):
             field_value(study.base, name, f"{place}: $.filters")
     for metric in study.objectives:
-        check_metric(metric, f"{place}: $.objectives")
+        METRICS.find(metric, f"{place}: $.objectives")
     for each in study.constraints:
         for name in sorted(each.names - axes - set(METRICS)):
             if "." not in name:
-                check_metric(name, f"{place}: $.constraints")
+                METRICS.find(name, f"{place}: $.constraints")
             field_value(study.base, name, f"{place}: $.constraints")
 
 
@@ -278,7 +279,7 @@ def _check_paths(study: Study, place: str) -> None:
         _check_path(study.base, dotted, f"{place}: $.set")
     for axis in study.axes:
         where = f"{place}: $.axes.{axis.name}"
-        if axis.name in ("point", *RESULT_COLUMNS):
+        if axis.name in ("point", "knee", *result_columns()):
             raise InputError(where, "is the name of a column of results", "call it otherwise")
         if axis.interval is not None and is_grid:
             cure = "sample by random or lhs, or list it"
@@ -365,10 +366,11 @@ def _refusal(error: ValidationError, place: str) -> InputError:
         return InputError(where, "is missing", "add it")
     if found["type"] != "extra_forbidden":
         expected = found["msg"].removeprefix("Input should be ")
-        return InputError(where, f"expected {expected}, got {shown(found['input'])}", "change it")
+        cure = cure_of(found["type"], found.get("ctx", {}))
+        return InputError(where, f"expected {expected}, got {shown(found['input'])}", cure)
     model = Sampling if found["loc"][0] == "sampling" else StudyFile
     known, key = list(model.model_fields), str(found["loc"][-1])
-    hint = f"{closest(key, known)}known here: {', '.join(known)}"
+    hint = choose(key, known, "known here:")
     return InputError(where, f"unknown key {shown(key)}", hint)
 
 

@@ -11,11 +11,12 @@ from time import monotonic
 from types import FrameType
 from typing import TYPE_CHECKING
 
+from carsim.base.files import unwritable
 from carsim.explore.points import make_points
-from carsim.explore.store import Store, open_folder, sole_writer
+from carsim.explore.sqlite_file import sole_writer
+from carsim.explore.store import Store, open_folder
 from carsim.explore.study import Study, load_study
 from carsim.explore.workers import Stop, evaluate, prepare
-from carsim.files import unwritable
 
 if TYPE_CHECKING:
     import pandas as pd

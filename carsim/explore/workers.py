@@ -12,27 +12,32 @@ fails: refusals and misfits are results.
 
 import gc
 import os
+import pickle
 import signal
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Mapping
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing
-from multiprocessing import connection, get_all_start_methods, get_context, parent_process
+from multiprocessing import get_all_start_methods, get_context
 from pathlib import Path
 from platform import node
 from time import monotonic
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from uuid import uuid4
 
-from carsim.environment import environment
-from carsim.errors import InputError
+from carsim.base.environment import environment, follow_parent, library
+from carsim.base.errors import InputError
+from carsim.base.plugins import VARIABLE, load_plugin, loaded_plugins
+from carsim.base.registry import outside_kinds
+from carsim.base.yaml_file import shown
 from carsim.explore.code import code_sha256
 from carsim.explore.evaluate import Evaluator, Row
 from carsim.explore.points import Point
 from carsim.explore.study import Study
+from carsim.metrics import METRICS
 
 BUDGET_S = 1.0
 """After about so long a task comes back with what it has finished."""
@@ -50,8 +55,55 @@ Result = tuple[Point, Row]
 Answer = tuple[list[Result], list[Point]]
 Stop = Callable[[], bool]
 
-jobs: dict[str, tuple[Study, str]] = {}
-"""In a worker: what it evaluates points of, and the code of the process that asks."""
+
+class Job(NamedTuple):
+    """A study, the checksum of the asker's code, and (role, name) of the outside kinds it needs."""
+
+    study: Study
+    code: str
+    outside: frozenset[tuple[str, str]]
+
+
+def job_of(study: Study) -> Job:
+    """A job of this process: all metrics are needed, of other kinds those that the study names."""
+    texts = [study.text, *(each.model_dump_json() for each in study.designs.values())]
+    outside = {
+        (role, name)
+        for role, name in outside_kinds()
+        if role == METRICS.role or any(name in text for text in texts)
+    }
+    return Job(study, code_sha256(), frozenset(outside))
+
+
+class Parcel(NamedTuple):
+    """A job on its way: it is unpacked once the plugins are loaded whose classes it may hold."""
+
+    plugins: Mapping[str, str]
+    packed: bytes
+
+    @classmethod
+    def of(cls, job: Job) -> "Parcel":
+        """A job with the plugins of this process."""
+        return cls(loaded_plugins(), pickle.dumps(job))
+
+    def unpack(self) -> Job:
+        """The job.
+
+        Raises:
+            InputError: This process lacks a plugin, or has loaded another file of its name.
+        """
+        mine = set(loaded_plugins().values())
+        for path, digest in self.plugins.items():
+            if digest not in mine:
+                problem = f"has not loaded the plugin {Path(path).name}, sha256 {digest[:12]}"
+                cure = f"copy that file there, and name it in {VARIABLE} before the worker starts"
+                raise InputError(f"a worker on {node()}", problem, cure)
+        job: Job = pickle.loads(self.packed)
+        return job
+
+
+jobs: dict[str, Job | Parcel] = {}
+"""In a worker: the jobs that it works at."""
 
 _own = threading.local()
 
@@ -68,12 +120,19 @@ def evaluate_some(job: str, points: list[Point], budget_s: float) -> Answer:
         Results, and the points that are left.
 
     Raises:
-        InputError: This worker runs other code than the process that asks.
+        InputError: This worker runs other code than the process that asks, or lacks its kinds.
     """
-    study, code = jobs[job]
+    asked = jobs[job]
+    if isinstance(asked, Parcel):
+        asked = jobs[job] = asked.unpack()
+    study, code, outside = asked
     if code != code_sha256():
         problem = f"the worker on {node()} runs other code of carsim"
-        raise InputError("--scheduler", problem, "install the same on all machines")
+        raise InputError("`scheduler`", problem, "install the same on all machines")
+    if unknown := sorted(outside - outside_kinds()):
+        named = ", ".join(f"{role} {shown(name)}" for role, name in unknown)
+        cure = "register it in a module that the study's script imports, or use no workers (0)"
+        raise InputError(f"a worker on {node()}", f"knows no {named}", cure)
     evaluator: Evaluator | None = getattr(_own, "evaluator", None)
     if evaluator is None or evaluator.study is not study:
         evaluator = _own.evaluator = Evaluator(study)
@@ -103,7 +162,8 @@ class Workers:
     def __init__(self, study: Study) -> None:
         self.job = uuid4().hex
         self.study = study
-        jobs[self.job] = study, code_sha256()
+        jobs[self.job] = job = job_of(study)
+        self.parcel = Parcel.of(job)
 
     def submit(self, points: list[Point], budget_s: float) -> Future[Answer]:
         """Begin to evaluate points."""
@@ -170,7 +230,7 @@ class Processes(Workers):
         # Never a fork of this process, whose threads may hold locks; where there is a server of
         # forks, it has imported all that a worker needs once for all of them.
         processes = get_context("forkserver" if prepare() else "spawn")
-        arguments = (self.job, self.study, code_sha256())
+        arguments = (self.job, self.parcel)
         return ProcessPoolExecutor(
             count, mp_context=processes, initializer=_start, initargs=arguments
         )
@@ -264,11 +324,9 @@ def start_crew(study: Study, workers: int | None, scheduler: str | None = None) 
         InputError: No scheduler there, no workers, or the extra ``cluster`` is not installed.
     """
     if scheduler is not None:
-        try:
-            from carsim.explore.cluster import Cluster
-        except ImportError:
-            place, cure = "--scheduler", "pip install 'carsim[cluster]'"
-            raise InputError(place, "needs Dask, which is not installed", cure) from None
+        library("distributed", "`scheduler`")
+        from carsim.explore.cluster import Cluster
+
         return Crew(Cluster(study, scheduler))
     count = available_cores() if workers is None else workers
     return Crew(Processes(study, count) if count else Workers(study))
@@ -322,7 +380,7 @@ def available_cores() -> int:
     return os.cpu_count() or 1
 
 
-def prepare() -> bool:
+def prepare(module: str = __name__) -> bool:
     """Start the server of forks, unless it runs, so that it imports what this process would.
 
     It does so beside this process, which may have other things to do before it needs workers.
@@ -332,6 +390,9 @@ def prepare() -> bool:
     that, so that none dies of it before it can ignore it, which could hang the pool for good. The
     resource tracker, which unblocks Ctrl-C once it has started, starts before.
 
+    Args:
+        module: What it imports.
+
     Returns:
         Whether there is such a server on this machine.
     """
@@ -340,7 +401,7 @@ def prepare() -> bool:
     from multiprocessing import forkserver, resource_tracker
 
     resource_tracker.ensure_running()
-    forkserver.set_forkserver_preload([__name__])
+    forkserver.set_forkserver_preload([module])
     path = os.pathsep.join(folder or str(Path.cwd()) for folder in sys.path)
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     try:
@@ -354,16 +415,11 @@ def prepare() -> bool:
 # -------------------------------------------------------------------- private
 
 
-def _start(job: str, study: Study, code: str) -> None:
+def _start(name: str, parcel: Parcel) -> None:
     """Runs first in a worker: it finishes its task on Ctrl-C, and does not outlive its parent."""
-    jobs[job] = study, code
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    parent: Any = parent_process()
-
-    def leave_with_parent() -> None:
-        connection.wait([parent.sentinel])
-        os._exit(1)
-
-    threading.Thread(target=leave_with_parent, daemon=True).start()
+    for path in parcel.plugins:
+        load_plugin(Path(path))
+    jobs[name] = parcel
+    follow_parent()
     # What is here now stays until the end: to look through it for garbage cost a point 8 %.
     gc.freeze()

@@ -43,8 +43,6 @@ ones.
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from carsim.design import Array, Vector
 from carsim.workload.ops import Gemm
 
@@ -113,7 +111,8 @@ def _systolic_cycles(array: Array, gemm: Gemm) -> Any:
     if array.weight_load == "none":
         return tiles * streamed + skew
     if array.weight_load == "rows":
-        return array.rows + (tiles - 1) * np.maximum(streamed, array.rows) + streamed + skew
+        longer = array.rows + (streamed - array.rows) * (streamed > array.rows)
+        return array.rows + (tiles - 1) * longer + streamed + skew
     load = 0 if array.dataflow == "output_stationary" else array.rows
     return tiles * (load + streamed + skew)
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from carsim.errors import InputError
-from carsim.replay import FASTCAR, ReplayRule
-from carsim.trace import Decisions
+from carsim.base.errors import InputError
+from carsim.decisions.replay import FASTCAR, ReplayRule
+from carsim.decisions.trace import Decisions
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,6 +26,7 @@ class Batches:
         reads: Tokens whose K and V are read where that depends on the data, and in how many runs:
             means over rows and heads, rounded up, int64[G, S, L] each.
         rule: Rule by which they were made; None where nothing is decided.
+        method: Name of decoding with them, in tables.
     """
 
     replay: NDArray[np.bool_]
@@ -35,6 +36,7 @@ class Batches:
     label: str
     reads: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
     rule: ReplayRule | None = FASTCAR
+    method: str = FASTCAR.method
 
     def part(self, steps: NDArray[np.intp], most: int | None = None) -> "Batches":
         """Some steps of all batches, or of the first ``most`` of them."""
@@ -205,7 +207,7 @@ def make_batches(decisions: Decisions, batch: int, tokens_per_step: int = 1) -> 
         raise InputError(
             "policy.batch",
             f"{batch} sequences are more than the {len(order)} {kind} of the trace",
-            "take a smaller batch, or pass --resample to draw further rows from the trace",
+            "take a smaller batch, or set `resample_seed` to draw further rows from the trace",
         )
     if decisions.pairs and batch % 2:
         raise InputError(
@@ -242,6 +244,7 @@ def make_batches(decisions: Decisions, batch: int, tokens_per_step: int = 1) -> 
         label=decisions.label,
         reads=None if reads is None else (mean(reads.tokens), mean(reads.runs)),
         rule=decisions.rule,
+        method=decisions.method,
     )
 
 

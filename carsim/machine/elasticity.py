@@ -13,8 +13,8 @@ from fractions import Fraction
 
 import numpy as np
 
+from carsim.base.errors import InputError
 from carsim.design import Design, override
-from carsim.errors import InputError
 from carsim.machine.batches import Batches
 from carsim.machine.hardware import Hardware
 from carsim.machine.phases import Phases
@@ -52,10 +52,9 @@ def elasticities(plan: Plan, batches: Batches) -> tuple[Elasticity, ...]:
     found = []
     for resource, (enlarge, relative, simulated) in _enlargements(plan.hw.design).items():
         try:
-            enlarged = enlarge(plan.hw)
+            change = seconds(Phases(enlarge(plan.hw)))[0] / base - 1
         except InputError:
-            continue  # the spec allows no more of it
-        change = seconds(Phases(enlarged))[0] / base - 1
+            continue  # the spec, or 64 bits, allow no more of it
         found.append(Elasticity(resource, change * 0.1 / relative, simulated))
     return tuple(found)
 

@@ -1,9 +1,9 @@
 """A design turned into the constants that hardware models run on: cycles, bytes, rates.
 
-Model: one path per memory (:mod:`carsim.memory.path`), whose rate follows the access pattern:
-weights, and K and V that lie side by side, are as many streams as cores fetch on their own, in
-bursts of the ports' longest length; keys that are gathered from many places come in random chunks
-(:meth:`Hardware.gather_rate`).
+Model: one path per memory (:mod:`carsim.hardware.memory.path`), whose rate follows the access
+pattern: weights, and K and V that lie side by side, are as many streams as cores fetch on their
+own, in bursts of the ports' longest length; keys that are gathered from many places come in random
+chunks (:meth:`Hardware.gather_rate`).
 
 Simplifications: reads only (writes are under 1 % of the bytes of decoding); with private weights
 the rate is that of all cores streaming, also where fewer do (ZCU102: 11.29 GB/s for four streams,
@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from carsim.design import Design
-from carsim.mapping import MAPPINGS, Mapping
-from carsim.memory import AccessPattern, MemoryPath, Path, memory_path
-from carsim.schedule import Schedule
+from carsim.hardware.mapping import MAPPINGS, Mapping
+from carsim.hardware.memory import AccessPattern, MemoryPath, Path, memory_path
+from carsim.hardware.schedule import Schedule
 from carsim.workload.ops import Stream
 
 

@@ -88,7 +88,7 @@ def lower(
     loads: Ints,
     *,
     split: bool,
-    handed_over: bool = False,
+    moved: Ints | int = 0,
 ) -> tuple[Step, ...]:
     """The steps of n phases.
 
@@ -97,14 +97,15 @@ def lower(
         ops: The ops of the phase, in order.
         loads: Sequences of each core, int64[n, C], most loaded first.
         split: Every matrix is split over the cores.
-        handed_over: Activations travel to their core and back before the first step.
+        moved: Sequences whose activations travel to another core and back before the first step, by
+            lane, [n, K].
     """
     return tuple(
-        _step(hw, op, loads, split, handed_over and index == 0) for index, op in enumerate(ops)
+        _step(hw, op, loads, split, moved if index == 0 else 0) for index, op in enumerate(ops)
     )
 
 
-def _step(hw: Hardware, op_of: OpOf, loads: Ints, split: bool, handed_over: bool) -> Step:
+def _step(hw: Hardware, op_of: OpOf, loads: Ints, split: bool, moved: Count) -> Step:
     machine = hw.design.machine
     cores = machine.cores
     rows = loads.sum(axis=-1, keepdims=True)  # [n, 1]
@@ -148,9 +149,8 @@ def _step(hw: Hardware, op_of: OpOf, loads: Ints, split: bool, handed_over: bool
         busy, filled = slowest.all, 1
     # Cores with less than an even share, or with columns of a sequence, never wait for that share.
     balanced = Cost(*(np.minimum(own, other) for own, other in zip(slowest, spread, strict=True)))
-    if handed_over and not split:
-        elements = 2 * (rows if hw.is_lockstep(split) else loads) * hw.design.model.body.hidden_size
-        exchanged = exchanged + _exchange_cycles(hw, elements)
+    elements = 2 * moved * hw.design.model.body.hidden_size
+    exchanged = exchanged + _exchange_cycles(hw, elements)
     # Every core at work has a copy of the broadcast weights in its buffer.
     broadcast = hw.is_lockstep(split) and not split and whole.stream is not Stream.KV
     copies = at_work if broadcast else 1

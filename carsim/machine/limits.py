@@ -98,7 +98,7 @@ def fetch_ahead_share(simulation: Simulation) -> float:
     A phase begins with its operands in memory. A machine may fetch for the next phase while the
     memory idles, as much of its first operand as the buffers hold: per kind of phase the lesser of
     the two, summed. The bound is loose. Over 480 drawn designs of two models, what fetching ahead
-    really saved was 0.1 % in the median, and below this bound in all of them (studies/prefetch).
+    really saved was 0.1 % in the median, and below this bound in all of them (docs/limits.md).
     """
     plan, order = simulation.plan, LAYER_PHASES
     operands = plan.phases.first_operand_cycles(plan.video.max_context)

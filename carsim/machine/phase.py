@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from carsim.hardware.schedule import Registers, Schedule
 from carsim.machine.lanes import Ints, Step
-from carsim.schedule import Registers, Schedule
 from carsim.workload.ops import CATEGORY_LABELS, Category
 
 N_CATEGORIES = len(CATEGORY_LABELS)

@@ -15,19 +15,25 @@ the data, cores share it evenly.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import partial
 from math import ceil
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from carsim.errors import InputError
+from carsim.base.errors import InputError
+from carsim.cost.capacity import machine_shape
+from carsim.cost.fit import activation_bytes_per_token, sequences_per_core
+from carsim.decisions.attention import PLAIN, AttentionPolicy, SideWork
+from carsim.decisions.replay import NO_WORK, Point, ReplayRule, RuleWork, later
+from carsim.hardware.schedule import BASELINE, REPLAYS, Schedule
 from carsim.machine import solver
 from carsim.machine.array import vector_cycles
-from carsim.machine.batches import renumber
+from carsim.machine.batches import distinct_rows, renumber
 from carsim.machine.hardware import Hardware
 from carsim.machine.lanes import Ints, OpOf, Step, lower
 from carsim.machine.phase import (
@@ -42,15 +48,11 @@ from carsim.machine.phase import (
     outcome,
     repeats,
 )
-from carsim.policy import PLAIN, AttentionPolicy, SideWork
-from carsim.replay import NO_WORK, Point, ReplayRule, RuleWork, later
-from carsim.schedule import BASELINE, REPLAYS, Schedule
-from carsim.technology.capacity import machine_shape
-from carsim.technology.fit import activation_bytes_per_token, sequences_per_core
 from carsim.workload.model import Model
 from carsim.workload.ops import (
     Category,
     Count,
+    HeadStep,
     Op,
     Slice,
     Stream,
@@ -76,7 +78,9 @@ def _simulated(phase: Phase) -> Timing:
     return parts.simulate(phase)
 
 
-FIDELITIES: dict[str, Callable[[Phase], Timing]] = {SOLVED: solver.solve, "tile": _simulated}
+FIDELITIES: Mapping[str, Callable[[Phase], Timing]] = MappingProxyType(
+    {SOLVED: solver.solve, "tile": _simulated}
+)
 """Rungs of the ladder: solved for all phases at once, or simulated tile by tile."""
 
 
@@ -86,6 +90,10 @@ CONTIGUOUS_BYTES = 1 << 16
 
 MOST_KEPT = 1 << 16
 """Phases of one hardware that are kept for later runs: some 20 MB. The longest unused go first."""
+
+
+ASSIGNED = 1 << 20
+"""Sequences that are assigned to cores at a time, so that memory is bounded."""
 
 
 class AttendCases(NamedTuple):
@@ -104,7 +112,11 @@ class AttendCases(NamedTuple):
 
     def distinct(self) -> tuple["AttendCases", NDArray[np.intp]]:
         """The different cases of many layer-steps, and which of them each is, of the same shape."""
-        attended, runs, contexts = (1 + int(each.max(initial=0)) for each in self)
+        attended, runs, contexts = most = [1 + int(each.max(initial=0)) for each in self]
+        if attended * runs * contexts >= 1 << 62:
+            every = AttendCases(*(each.ravel() for each in self))
+            first, number = distinct_rows(np.stack(every, axis=1), max(most))
+            return every.take(first), number.reshape(self.attended.shape)
         codes = (self.attended * runs + self.runs) * contexts + self.contexts
         codes, index = renumber(codes, attended * runs * contexts)
         codes, context = np.divmod(codes, contexts)
@@ -122,15 +134,17 @@ class MlpCases(NamedTuple):
         computing: Sequences that compute, bool[n, B] for the B that are dispatched together.
         known_cycles: Cycles for which decisions have been known when the phase begins, [n]; None if
             nothing was decided.
+        home: Core of the first of these sequences, up to attention; the next has the next.
     """
 
     computing: NDArray[np.bool_]
     known_cycles: Ints | None
+    home: int = 0
 
     def take(self, index: NDArray[Any]) -> "MlpCases":
         """Some of the cases."""
         known = self.known_cycles
-        return MlpCases(self.computing[index], None if known is None else known[index])
+        return MlpCases(self.computing[index], None if known is None else known[index], self.home)
 
 
 class Phases:
@@ -144,7 +158,9 @@ class Phases:
     Attributes:
         hw: The hardware.
         fidelity: The rung.
+        latencies: Cycles from request to first byte, by memory.
         interpolated: The rung took the times of some phases from those of others.
+        proven: What :mod:`carsim.machine.ranges` has found to be within 64 bits.
 
     Raises:
         InputError: No such rung.
@@ -153,7 +169,7 @@ class Phases:
     def __init__(self, hw: Hardware, fidelity: str = SOLVED, emit: Emit | None = None) -> None:
         if fidelity not in FIDELITIES:
             known = ", ".join(FIDELITIES)
-            raise InputError("--fidelity", f"no rung {fidelity!r}", f"choose one of {known}")
+            raise InputError("`fidelity`", f"no rung {fidelity!r}", f"choose one of {known}")
         self.hw = hw
         self.fidelity = fidelity
         self.interpolated = False
@@ -162,12 +178,13 @@ class Phases:
         self._emit = emit
         self._memo: OrderedDict[Hashable, Outcome] = OrderedDict()  # used last stands last
         self._kept = 0  # phases in it
+        self.proven: set[Hashable] = set()
         self._mlp_bounds: dict[tuple[int, ReplayRule | None], tuple[Ints, Ints]] = {}
         machine = hw.design.machine
         latencies = [path.latency_cycles for path in hw.paths]
         if machine.cores > 1 and hw.is_lockstep(hw.mapping.splits_mlp):
             latencies[hw.path_of[Stream.WEIGHTS]] += machine.overheads.broadcast_cycles
-        self._latencies = tuple(latencies)
+        self.latencies = tuple(latencies)
 
     @property
     def simulated(self) -> int:
@@ -201,7 +218,7 @@ class Phases:
                 it has none.
         """
         aligned_outside = aligned_outside and rule is not None
-        chunks = self._chunk_bytes(cases, policy)
+        chunks = self.chunk_bytes(cases, policy)
         sizes = sorted(set(chunks.tolist()))
         if len(sizes) == 1:
             return self._attend(rule, cases, policy, aligned_outside, frame_steps)
@@ -217,8 +234,8 @@ class Phases:
 
         Phases depend on runs by their class alone, so that fewer of them differ.
         """
-        chunks = self._chunk_bytes(cases, policy)
-        runs = np.maximum(1, cases.attended * self._key_bytes(policy) // chunks)
+        chunks = self.chunk_bytes(cases, policy)
+        runs = np.maximum(1, cases.attended * self.key_bytes(policy) // chunks)
         return cases._replace(runs=np.where(chunks == CONTIGUOUS_BYTES, 1, runs))
 
     def output(self, rule: ReplayRule | None = None) -> Outcome:
@@ -236,7 +253,8 @@ class Phases:
         """
         known = None if cases.known_cycles is None else cases.known_cycles.tobytes()
         rule = self._felt_by_mlp(rule)
-        key = ("mlp", schedule.kind, cases.computing.shape, cases.computing.tobytes(), known, rule)
+        computing = cases.computing.shape, cases.computing.tobytes(), cases.home
+        key = ("mlp", schedule.kind, computing, known, rule)
         return self._once(key, lambda: self.mlp_phase(schedule, cases, rule))
 
     def head(self) -> Outcome:
@@ -254,7 +272,7 @@ class Phases:
         cycles = np.array([self.host_cycles])
         nbytes = np.zeros((1, len(self.hw.paths)), np.int64)
         idle = Timing.of(np.zeros((5, 0, 1, 1), np.int64), cycles, np.zeros(1, np.int64))
-        found = outcome(Phase((), self._latencies, cycles, nbytes), idle)
+        found = outcome(Phase((), self.latencies, cycles, nbytes), idle)
         found.times[:] = 0
         found.times[:, Category.HOST] = cycles
         return found
@@ -294,6 +312,11 @@ class Phases:
 
     def qkv_phase(self, rule: ReplayRule | None) -> Phase:
         """The phase behind :meth:`qkv`."""
+        ops = self.qkv_ops(rule)
+        return self._home(ops, self.hw.mapping.splits_attention, self.hw.home_loads)
+
+    def qkv_ops(self, rule: ReplayRule | None) -> list[OpOf]:
+        """The ops of :meth:`qkv`."""
 
         def op(rows: Count, part: Slice, streams: Count) -> Op:
             score = self._score(rule, "q", part)
@@ -307,7 +330,7 @@ class Phases:
                 held_bytes=score.held_bytes,
             )
 
-        return self._home([op], self.hw.mapping.splits_attention, self.hw.home_loads)
+        return [op]
 
     def attention_phase(
         self,
@@ -318,6 +341,25 @@ class Phases:
         frame_steps: int = 0,
     ) -> Phase:
         """The phase behind :meth:`attention`; runs of keys are of one length class."""
+        ops = self.attend_ops(rule, cases, policy, aligned_outside, frame_steps)
+        split, n = self.hw.mapping.splits_attention, len(cases.attended)
+        phase = self._home(ops, split, self.hw.home_sequences, n)
+        chunk = int(self.chunk_bytes(cases, policy)[0])
+        if chunk == CONTIGUOUS_BYTES:
+            return phase
+        *before, step = phase.steps
+        rate = self.hw.gather_rate(step.path, chunk)
+        return replace(phase, steps=(*before, step._replace(rate=rate)))
+
+    def attend_ops(
+        self,
+        rule: ReplayRule | None,
+        cases: AttendCases,
+        policy: AttentionPolicy,
+        aligned_outside: bool,
+        frame_steps: int = 0,
+    ) -> list[OpOf]:
+        """The ops of :meth:`attention`; arguments as there."""
         reads, tokens = cases.attended[:, None], self.hw.design.policy.tokens_per_step
         side = self._side_work(policy, cases, frame_steps)
         macs, vector_ops, read, written, scan, elements = (
@@ -349,18 +391,15 @@ class Phases:
                 held_back=chooses,
             )
 
-        ops = [choose, attend] if chooses else [attend]
-        split, n = self.hw.mapping.splits_attention, len(cases.attended)
-        phase = self._home(ops, split, self.hw.home_sequences, n)
-        chunk = int(self._chunk_bytes(cases, policy)[0])
-        if chunk == CONTIGUOUS_BYTES:
-            return phase
-        *before, step = phase.steps
-        rate = self.hw.gather_rate(step.path, chunk)
-        return replace(phase, steps=(*before, step._replace(rate=rate)))
+        return [choose, attend] if chooses else [attend]
 
     def output_phase(self, rule: ReplayRule | None = None) -> Phase:
         """The phase behind :meth:`output`; a score is taken once the residual is complete."""
+        ops = self.output_ops(rule)
+        return self._home(ops, self.hw.mapping.splits_attention, self.hw.home_loads)
+
+    def output_ops(self, rule: ReplayRule | None) -> list[OpOf]:
+        """The ops of :meth:`output`."""
         model = self._model
 
         def project(rows: Count, part: Slice, streams: Count) -> Op:
@@ -378,8 +417,7 @@ class Phases:
             ops = self._score(rule, "residual", part).vector_ops
             return score_op(model, rows, part, score_ops=ops)
 
-        ops = [project, score] if _at_residual(rule) else [project]
-        return self._home(ops, self.hw.mapping.splits_attention, self.hw.home_loads)
+        return [project, score] if _at_residual(rule) else [project]
 
     def mlp_phase(
         self, schedule: Schedule, cases: MlpCases, rule: ReplayRule | None = None
@@ -388,10 +426,10 @@ class Phases:
         hw, split = self.hw, self.hw.mapping.splits_mlp
         cores = hw.design.machine.cores
         computing = cases.computing
-        loads = core_loads(schedule, computing, cores)
         decided = cases.known_cycles is not None
-        ops = self._mlp_ops(normed=decided and _at_residual(rule), rule=rule)
-        steps = lower(hw, ops, loads, split=split, handed_over=decided and schedule.central)
+        loads, moved = self.loads(schedule, cases)
+        ops = self.mlp_ops(normed=decided and _at_residual(rule), rule=rule)
+        steps = lower(hw, ops, loads, split=split, moved=moved)
         replaying = computing.shape[1] - computing.sum(axis=1)
         at_work, damped = (loads > 0).sum(axis=1), rule is not None and rule.damps
         replay = self._replay(replaying, at_work, damped) if replaying.any() else None
@@ -402,7 +440,7 @@ class Phases:
             )
         return Phase(
             steps=steps,
-            latencies=self._latencies,
+            latencies=self.latencies,
             # The bound of MLPs knows no groups of sequences: see mlp_bound.
             bound_cycles=np.zeros(len(loads), np.int64),
             bound_dram_bytes=np.zeros((len(loads), len(hw.paths)), np.int64),
@@ -412,20 +450,42 @@ class Phases:
             early_fetch=hw.is_lockstep(split) or not schedule.central,
         )
 
+    def loads(self, schedule: Schedule, cases: MlpCases) -> tuple[Ints, Ints]:
+        """Sequences of each core, [n, C], and by lane, how many come from another core, [n, K].
+
+        Where attention is split, no core is a sequence's home: all travel under a central schedule.
+        """
+        hw, split = self.hw, self.hw.mapping.splits_mlp
+        cores = hw.design.machine.cores
+        loads, moved = core_loads(schedule, cases.computing, cores, cases.home)
+        if hw.mapping.splits_attention:
+            moved = loads
+        if hw.is_lockstep(split):
+            moved = moved.sum(axis=1, keepdims=True)
+        decided = cases.known_cycles is not None
+        return loads, moved * (decided and schedule.central and not split)
+
     def head_phase(self) -> Phase:
         """The phase behind :meth:`head`."""
+        split, home = self.hw.mapping.splits_mlp, self.hw.home_loads[None, :]
+        passes, ops = self.head_ops()
+        lowered = dict(zip(ops, lower(self.hw, list(ops.values()), home, split=split), strict=True))
+        steps = tuple(lowered[step] for step in passes)
+        return Phase(steps, self.latencies, *self._bound(steps, 1))
+
+    def head_ops(self) -> tuple[tuple[HeadStep, ...], dict[HeadStep, OpOf]]:
+        """All passes of the head, and the few ops that its layers and codes repeat."""
         guided = self.hw.batch % 2 == 0  # rows without pairs pay for the mixing, too: 2 ops a logit
         passes = head_steps(self._model, guided=guided)
-        split, home = self.hw.mapping.splits_mlp, self.hw.home_loads[None, :]
-        # Layers and codes repeat the same few operations: each is lowered once.
-        different = tuple(dict.fromkeys(passes))
-        ops = [partial(head_op, self._model, step) for step in different]
-        lowered = dict(zip(different, lower(self.hw, ops, home, split=split), strict=True))
-        steps = tuple(lowered[step] for step in passes)
-        return Phase(steps, self._latencies, *self._bound(steps, 1))
+        return passes, {step: partial(head_op, self._model, step) for step in dict.fromkeys(passes)}
 
     def prefill_phase(self, tokens: int, window: int | None = None) -> Phase:
-        """The phase behind :meth:`prefill_layer`.
+        """The phase behind :meth:`prefill_layer`."""
+        ops = self.prefill_ops(tokens, window)
+        return self._home(ops, self.hw.mapping.splits_mlp, self.hw.home_sequences)
+
+    def prefill_ops(self, tokens: int, window: int | None) -> list[OpOf]:
+        """The ops of :meth:`prefill_layer`.
 
         Where the activation buffer holds the widest activations of fewer tokens than a core has,
         they are taken in several passes and the weights are streamed once per pass.
@@ -435,15 +495,14 @@ class Phases:
         rows = sequences_per_core(hw.design.machine, batch, split=split) * tokens
         row_bytes = activation_bytes_per_token(model, hw.design.machine)
         passes = -(-rows * row_bytes // hw.design.machine.activation_buffer_bytes)
-        ops: list[OpOf] = [
+        return [
             lambda rows, part, n: qkv_op(model, rows, part, streams=n * passes, tokens=tokens),
             lambda rows, part, n: attend_op(
                 model, rows, tokens, part, tokens=tokens, causal=True, window=window
             ),
             lambda rows, part, n: output_op(model, rows, part, streams=n * passes, tokens=tokens),
-            *self._mlp_ops(passes=passes, tokens=tokens, cached=False),
+            *self.mlp_ops(passes=passes, tokens=tokens, cached=False),
         ]
-        return self._home(ops, split, hw.home_sequences)
 
     # ---------------------------------------------------------------------------------- private
 
@@ -507,15 +566,15 @@ class Phases:
             }
         )
 
-    def _chunk_bytes(self, cases: AttendCases, policy: AttentionPolicy) -> Ints:
+    def chunk_bytes(self, cases: AttendCases, policy: AttentionPolicy) -> Ints:
         """Bytes of a run of keys: a power of two, or what is as good as contiguous, [n]."""
-        of_all = cases.attended * self._key_bytes(policy)
+        of_all = cases.attended * self.key_bytes(policy)
         chunk = np.maximum(1, of_all // np.maximum(1, cases.runs))
         power: Ints = 1 << np.log2(chunk).astype(np.int64)
         single = cases.runs <= 1
         return np.where(single, CONTIGUOUS_BYTES, np.minimum(power, CONTIGUOUS_BYTES))
 
-    def _key_bytes(self, policy: AttentionPolicy) -> int:
+    def key_bytes(self, policy: AttentionPolicy) -> int:
         """Bytes of a run for each of its tokens.
 
         Where heads read alike, the keys of a token lie side by side; where each reads its own, the
@@ -528,7 +587,7 @@ class Phases:
     def _home(self, ops: Sequence[OpOf], split: bool, loads: Ints, n: int = 1) -> Phase:
         """N phases of all tokens or sequences, each on its own core or split over all."""
         steps = lower(self.hw, ops, loads[None, :], split=split)
-        return Phase(steps, self._latencies, *self._home_bound(ops, steps, split, loads, n))
+        return Phase(steps, self.latencies, *self._home_bound(ops, steps, split, loads, n))
 
     def _home_bound(
         self, ops: Sequence[OpOf], steps: Sequence[Step], split: bool, home: Ints, n: int
@@ -580,7 +639,7 @@ class Phases:
             return rule
         return rule if self._work(rule, Slice()).held_bytes else None
 
-    def _mlp_ops(
+    def mlp_ops(
         self,
         *,
         passes: int = 1,
@@ -589,6 +648,8 @@ class Phases:
         normed: bool = False,
         rule: ReplayRule | None = None,
     ) -> list[OpOf]:
+        """The ops of :meth:`mlp` and of the MLPs of a prompt."""
+
         def nth(index: int) -> OpOf:
             def op(rows: Count, part: Slice, streams: Count) -> Op:
                 return mlp_ops(
@@ -694,7 +755,7 @@ class Phases:
         even = computing // used
         loads = even[:, None] + (core < (computing - even * used)[:, None])
         loads = np.where(core < used[:, None], loads, 0)
-        ops = self._mlp_ops(normed=_at_residual(rule), rule=rule)
+        ops = self.mlp_ops(normed=_at_residual(rule), rule=rule)
         steps = lower(hw, ops, loads, split=split)
         damped = rule is not None and rule.damps
         replayed = replay_op(self._model, batch - computing, Slice(), damped=damped).replay_bytes
@@ -714,13 +775,24 @@ def _at_residual(rule: ReplayRule | None) -> bool:
     return rule is not None and rule.known_at == "residual"
 
 
-def core_loads(schedule: Schedule, computing: NDArray[np.bool_], cores: int) -> Ints:
-    """Sequences of each core, most loaded first, as cores are alike: bool[n, B] -> int64[n, C]."""
-    assigned = schedule.assign(computing, cores)
-    n = len(assigned)
-    # One place more for the sequences that replay.
-    place = np.arange(n)[:, None] * (cores + 1) + assigned - REPLAYS
-    loads = np.bincount(place.ravel(), minlength=n * (cores + 1)).reshape(n, -1)[:, 1:]
-    loads.sort(axis=1)
-    sorted_loads: Ints = loads[:, ::-1].astype(np.int64)
-    return sorted_loads
+def core_loads(
+    schedule: Schedule, computing: NDArray[np.bool_], cores: int, home: int = 0
+) -> tuple[Ints, Ints]:
+    """Sequences of each core, and how many of them have another home: bool[n, B] -> int64[n, C].
+
+    Cores are alike: the one with the most comes first. Parts of the rows are assigned at a time, so
+    that memory is bounded.
+    """
+    n, batch = computing.shape
+    both: Ints = np.zeros((n, cores), np.int64)
+    for first in range(0, n, max(1, ASSIGNED // batch)):
+        assigned = schedule.assign(computing[first : first + max(1, ASSIGNED // batch)], cores)
+        moves = assigned != (home + np.arange(batch)) % cores
+        # One place more for the sequences that replay.
+        place = np.arange(len(assigned))[:, None] * (cores + 1) + assigned - REPLAYS
+        size = len(assigned) * (cores + 1)
+        found = np.bincount(place.ravel(), 1 + batch + moves.ravel(), minlength=size)
+        both[first : first + len(assigned)] = found.reshape(len(assigned), -1)[:, 1:]
+    both.sort(axis=1)
+    loads, moved = np.divmod(both[:, ::-1], 1 + batch)
+    return loads, moved

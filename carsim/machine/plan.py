@@ -7,11 +7,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from carsim.decisions.attention import AttentionPolicy
+from carsim.decisions.replay import ReplayRule, later
+from carsim.hardware.schedule import BASELINE, SCHEDULES, Schedule
 from carsim.machine.hardware import Hardware
 from carsim.machine.phases import AttendCases, Phases
-from carsim.policy import AttentionPolicy
-from carsim.replay import ReplayRule, later
-from carsim.schedule import BASELINE, SCHEDULES, Schedule
 from carsim.workload.geometry import Video
 from carsim.workload.model import in_window
 

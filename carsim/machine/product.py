@@ -17,8 +17,8 @@ the array and partial sums from it: each tile's m rows of activations and of par
 weights stay in the array, and everything once more on its way from or to memory - but not the
 weights, which go past the buffer.
 
-Simplifications: bandwidth is a constant (:mod:`carsim.memory.sustained` has where it comes from);
-the buffer
+Simplifications: bandwidth is a constant (:mod:`carsim.hardware.memory.sustained` has where it comes
+from); the buffer
 is large enough that nothing is fetched twice; accumulation in the array is free, so partial sums
 are written once per tile and never read back.
 """
@@ -26,8 +26,8 @@ are written once per tile and never read back.
 from dataclasses import dataclass
 from fractions import Fraction
 
+from carsim.base.errors import InputError
 from carsim.design import Array
-from carsim.errors import InputError
 from carsim.machine.array import gemm_cycles
 from carsim.workload.ops import Gemm
 

@@ -14,13 +14,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from carsim.decisions.replay import ReplayRule
 from carsim.machine.batches import Batches, distinct_rows, renumber
 from carsim.machine.lanes import Ints
 from carsim.machine.phase import Outcome
-from carsim.machine.phases import AttendCases, MlpCases, core_loads
+from carsim.machine.phases import AttendCases, MlpCases
 from carsim.machine.plan import Plan
-from carsim.machine.totals import PhaseTotals, activity_of, total_of
-from carsim.replay import ReplayRule
+from carsim.machine.ranges import check_plan
+from carsim.machine.totals import PhaseTotals, activity_of, exactly, total_of
 from carsim.workload.activity import Activity
 
 LAYER_PHASES = ("qkv", "attention", "output", "mlp")
@@ -115,6 +116,7 @@ def simulate(plan: Plan, batches: Batches, *, detail: bool = False) -> Simulatio
         batches: Decisions, bool[G, S, L, B]; S and L are those of plan and model.
         detail: Keep the cycles of each layer-step, and the work of each step.
     """
+    check_plan(plan)
     shape = batches.replay.shape[:3]
     visits: list[_Visits] = []
     for scored in (False, True):
@@ -192,11 +194,14 @@ def _visits_of(
         rows = batches.distinct(where, group)
         # The register takes the next group once the one before has left the cores.
         starts, start_of = renumber(known * (scored and number == 0), dispatch + 1)
-        # Cores being alike, only their loads matter, and how long the decisions are known.
-        loads = core_loads(schedule, rows.rows, plan.hw.design.machine.cores)
+        # Cores being alike, only their loads matter, what travels to them, and how long the
+        # decisions are known.
+        home = group.start % plan.hw.design.machine.cores
+        cases = MlpCases(rows.rows, np.zeros(1, np.int64) if scored else None, home)
+        loads = np.concatenate(phases.loads(schedule, cases), axis=1)
         first, same_as = distinct_rows(loads, plan.hw.rows + 1)
         start, row = np.divmod(np.arange(len(first) * len(starts)), len(first))
-        mlps = MlpCases(rows.rows[first[row]], starts[start] if scored else None)
+        mlps = MlpCases(rows.rows[first[row]], starts[start] if scored else None, home)
         if len(starts) == 1 and not detail:
             counts = np.zeros((n_batches, len(first)), np.int64)
             np.add.at(counts.T, same_as, rows.counts.T)
@@ -239,6 +244,7 @@ def _attention(
 
 def simulate_plainly(plan: Plan, batches: Batches) -> Simulation:
     """The same, one layer-step after the other: slow, obvious, and equal to the bit."""
+    check_plan(plan)
     phases, hw = plan.phases, plan.hw
     n_batches, n_steps, n_layers, _ = shape = batches.replay.shape
     taken = {name: np.zeros(shape[:3], np.int64) for name in LAYER_PHASES}
@@ -277,7 +283,8 @@ def simulate_plainly(plan: Plan, batches: Batches) -> Simulation:
         for number, group in enumerate(plan.groups(scored)):
             computing = ~batches.replay[at][None, group]
             start = known * (number == 0) if scored else None
-            book("mlp", at, phases.mlp(schedule, MlpCases(computing, start), plan.rule))
+            home = group.start % hw.design.machine.cores
+            book("mlp", at, phases.mlp(schedule, MlpCases(computing, start, home), plan.rule))
     totals = {name: total_of(pairs) for name, pairs in seen.items()}
     totals["mlp"] = _with_mlp_bound(totals["mlp"], plan, batches)
     outside, cycles, first = _outside_of_layers(plan, n_batches)
@@ -318,8 +325,8 @@ def _with_mlp_bound(total: PhaseTotals, plan: Plan, batches: Batches) -> PhaseTo
     counts = batches.computing_counts
     return replace(
         total,
-        bound_cycles=int(counts @ cycles),
-        bound_dram_bytes=tuple((counts @ nbytes).tolist()),
+        bound_cycles=exactly(counts, cycles),
+        bound_dram_bytes=tuple(exactly(counts, nbytes)),
     )
 
 

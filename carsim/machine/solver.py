@@ -14,16 +14,20 @@ and the buffer covers the latency, a few tiles of an operand in an empty buffer 
 there are (:meth:`_Operand.in_pace`). Elsewhere, the first 2 m tiles and the last m of each operand
 are computed one by one, all lanes side by side. Both equal the SimPy machine to the bit where
 :func:`is_exact` says so. If the buffer is too small to cover the latency, X and Y grow by the
-period (L + s + c) / m in between, which leaves out rounding. Several lanes share a memory in
-proportion to their bytes, which leaves out who comes first.
+period (L + s + c) / m in between, which leaves out rounding.
 
-Two things make it fast. Lanes of which the same is asked are solved once, whichever core and phase
-they are of. And operands that repeat, as those of the layers of a head, are laid out once.
+Lanes that share a memory are served in turn, tile k of each lane before tile k + 1 of any, as long
+as they have one: s(bytes up to k) are those of all lanes by then. A lane whose slot came free late
+waits for the latency and its own tile only. Simplifications: lanes keep the turn in which they
+began; a lane that is slower than its share leaves the rest to nobody; and what others still have to
+fetch is known of an operand, not of those behind it.
+
+Operands that repeat, as those of the layers of a head, are laid out once.
 
 Times of a memory are whole numbers of 1 / rate.numerator cycles, so that nothing is rounded.
 """
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -36,14 +40,8 @@ from carsim.machine.phase import Phase, Timing, repeats
 NEVER = np.iinfo(np.int64).min // 4
 """Earlier than anything."""
 
-SHARE_BITS = 12
-"""Shares of a memory among lanes are taken to a 4096th."""
-
 PART = 1 << 17
 """Lanes times slots that are solved at a time: arrays of a megabyte, so that memory is bounded."""
-
-ODD = 0x9E3779B97F4A7C15 - (1 << 64)
-"""The golden ratio in 64 bits, by whose powers figures are hashed."""
 
 
 def solve(phase: Phase) -> Timing:
@@ -62,15 +60,15 @@ def solve(phase: Phase) -> Timing:
         phase.exposed_cycles[:, None],
         behind[:, None],
     )
-    lanes, lane_of = _distinct_lanes(asked.figures, (phase.n, phase.lanes))
+    lanes = _Chosen(
+        np.repeat(np.arange(phase.n), phase.lanes), np.tile(np.arange(phase.lanes), phase.n)
+    )
     slots = max((step.slots for step in phase.steps if step.path >= 0), default=1)
     parts = [
         _times(phase, asked.of(part), len(part.phases))
         for part in lanes.parts(max(1, PART // slots))
     ]
     times = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=-1)
-    if lane_of is not None:
-        times = times[..., lane_of]
     times = times.reshape(*times.shape[:2], phase.n, phase.lanes)
     times = times.swapaxes(0, 1)
     return Timing.of(times, _sides_end(phase, times[0], behind), replay_end)
@@ -84,27 +82,41 @@ class _Work(NamedTuple):
         cycles: Likewise.
         nbytes: Bytes of the operand.
         tile_bytes: As there.
-        share: How much longer the bytes take than with the memory to themselves, in 1 / 2^bits.
-        bits: As many as keep bytes of service in 64 bits.
+        most: The different bytes of the lanes, most first: of all that a memory serves in turn.
+        first: How many lanes have so many that have their turn no later than this one.
+        then: How many have theirs after it; nothing where there is one lane.
     """
 
     pre_cycles: Ints
     cycles: Ints
     nbytes: Ints
     tile_bytes: Ints
-    share: Ints
-    bits: Ints
+    most: tuple[Ints, ...]
+    first: tuple[Ints, ...]
+    then: tuple[Ints, ...]
 
     @classmethod
     def of_phases(cls, step: Step) -> "_Work":
         """The work of all lanes of n phases."""
         nbytes = step.stream_bytes
-        total = nbytes.sum(axis=-1, keepdims=True)
-        most = max(1, int(total.max()) * step.rate.denominator * nbytes.shape[-1])
-        bits = max(0, min(SHARE_BITS, 62 - most.bit_length()))
-        share = -(-(total << bits) // np.maximum(1, nbytes))
-        figures = step.pre_cycles, step.cycles, nbytes, step.tile_bytes, share
-        return cls(*figures, np.array([[bits]]))
+        figures = step.pre_cycles, step.cycles, nbytes, step.tile_bytes
+        if nbytes.shape[1] == 1:
+            return cls(*figures, (nbytes,), (np.ones((1, 1), np.int64),), ())
+        order = np.argsort(-nbytes, axis=-1, kind="stable")
+        sorted_bytes = np.take_along_axis(nbytes, order, axis=-1)
+        differs = (sorted_bytes[:, 1:] < sorted_bytes[:, :-1]).any(axis=0)
+        level = np.cumsum(np.concatenate([[0], differs]))[np.argsort(order, axis=-1)]
+        starts = np.flatnonzero(np.concatenate([[True], differs]))
+        most = tuple(sorted_bytes[:, [at]] for at in starts)
+        first = tuple(np.cumsum(level == each, axis=-1) for each in range(len(most)))
+        then = tuple(each[:, -1:] - each for each in first)
+        return cls(*figures, most, first, then)
+
+    def of(self, choose: Callable[[Ints], Ints]) -> "_Work":
+        """The work of some of the lanes."""
+        pre_cycles, cycles, nbytes, tile_bytes = map(choose, self[:4])
+        most, first, then = (tuple(map(choose, each)) for each in self[4:])
+        return _Work(pre_cycles, cycles, nbytes, tile_bytes, most, first, then)
 
 
 class _Asked(NamedTuple):
@@ -120,14 +132,9 @@ class _Asked(NamedTuple):
     exposed: Ints
     behind: Ints
 
-    @property
-    def figures(self) -> list[Ints]:
-        """Everything, in one list."""
-        return [self.exposed, self.behind, *(each for work in self.works.values() for each in work)]
-
     def of(self, lanes: "_Chosen") -> "_Asked":
         """What is asked of some lanes."""
-        works = {step: _Work(*map(lanes.of, work)) for step, work in self.works.items()}
+        works = {step: work.of(lanes.of) for step, work in self.works.items()}
         return _Asked(works, lanes.of(self.exposed), lanes.of(self.behind))
 
     def some(self, lanes: NDArray[np.intp]) -> "_Asked":
@@ -136,7 +143,7 @@ class _Asked(NamedTuple):
         def of(figure: Ints) -> Ints:
             return figure if figure.size == 1 else figure[lanes]
 
-        works = {step: _Work(*map(of, work)) for step, work in self.works.items()}
+        works = {step: work.of(of) for step, work in self.works.items()}
         return _Asked(works, of(self.exposed), of(self.behind))
 
 
@@ -157,33 +164,6 @@ class _Chosen(NamedTuple):
         """So many of them at a time."""
         for first in range(0, max(1, len(self.phases)), size):
             yield _Chosen(*(each[first : first + size] for each in self))
-
-
-def _distinct_lanes(
-    figures: Sequence[Ints], shape: tuple[int, int]
-) -> tuple[_Chosen, NDArray[np.intp] | None]:
-    """The different lanes among [n, K], and which of them each is, [n * K]; None: all differ.
-
-    Lanes are compared by a hash of their figures. If two different ones should share it, all are
-    taken for different, which costs time alone.
-    """
-    every = _Chosen(
-        np.repeat(np.arange(shape[0]), shape[1]), np.tile(np.arange(shape[1]), shape[0])
-    )
-    if shape[1] == 1:
-        return every, None
-    mixed = np.zeros(shape, np.int64)
-    for figure in figures:
-        mixed = (mixed ^ (mixed >> 29)) * ODD + figure
-    _, first, lane_of = np.unique(mixed, return_index=True, return_inverse=True)
-    lane_of = lane_of.ravel()
-    chosen = _Chosen(every.phases[first], every.places[first])
-    for figure in figures:
-        if figure.size > 1:
-            expected = np.broadcast_to(figure, shape).ravel()
-            if (np.broadcast_to(chosen.of(figure), first.shape)[lane_of] != expected).any():
-                return every, None
-    return chosen, lane_of
 
 
 def _sides_end(phase: Phase, begun: Ints, behind: Ints) -> Ints:
@@ -217,13 +197,14 @@ class _Tiles(NamedTuple):
         there: The operand has such a tile.
         asked: When it is asked for is found, too.
         served: Units of service of the operand up to and with each tile.
-        served_before: The same without it.
+        served_before: The same without what it takes with the memory to itself.
         computed: Cycles of the operand up to and with each tile.
         computed_before: The same without it.
         slot_of: The tile whose slot it takes: one of the m that were in the buffer before, or m +
             one of these; -1 if it is not asked for.
         left: The tiles that it leaves in the buffer, likewise, [m, P].
         service: Units of service of the operand, [P].
+        fetched: Units of service until it is there, [P].
         cycles: Its cycles, [P].
     """
 
@@ -236,6 +217,7 @@ class _Tiles(NamedTuple):
     slot_of: NDArray[np.intp]
     left: NDArray[np.intp]
     service: Ints
+    fetched: Ints
     cycles: Ints
 
 
@@ -254,7 +236,11 @@ class _Operand:
         self._nbytes, self._tile_bytes = work.nbytes, work.tile_bytes
         self.count = -(-work.nbytes // work.tile_bytes)
         self._cycles, self._rest = np.divmod(work.cycles, np.maximum(1, work.nbytes))
-        self.service = self._served(work.nbytes)
+        self.service = self._served(self.count, self.count)
+        self.fetched = self._served(np.maximum(self.count - 1, 0), self.count)
+        # Its first tile waits for those of the lanes before it; all others come in turn.
+        first = np.minimum(work.tile_bytes, work.nbytes)
+        self.queued = self._served(0 * first, 0 * first + 1) - self._denominator * first
 
     def in_pace(self, port: Ints, start: Ints, issued: Ints) -> tuple[Ints, NDArray[np.bool_]]:
         """The operand in an empty buffer, and for which lanes, bool[P], that holds.
@@ -275,26 +261,29 @@ class _Operand:
             computed, [4, P].
         """
         numerator, slots, latency = self.numerator, self.slots, self.latency
+        nbytes, tile = self._nbytes, np.minimum(self._tile_bytes, self._nbytes)
         last = np.maximum(self.count - 1, 0)
-        tile = np.minimum(self._tile_bytes, self._nbytes)
-        service, compute = self._served(tile), self._tile_cycles * numerator
+        one, before = 0 * last + 1, np.maximum(last - 1, 0)
+        service, compute = self._served(one, one), self._tile_cycles * numerator
+        least = self._served(last, last) - self._served(before, before)  # fewer lanes are left
+        least = np.where(last > 0, least, service)
         x = np.maximum(port, (issued + latency) * numerator)
-        first = np.maximum(start, -(-(x + service) // numerator))
-        by_memory = service > compute + numerator
-        before = np.maximum(last - 1, 0) * self._tile_bytes, last * self._tile_bytes
+        first = np.maximum(start, -(-(x + self._served(0 * one, one)) // numerator))
+        by_memory = least > compute + numerator
         due = np.maximum(
-            -(-(x + self._served(before[1])) // numerator) - self._computed(before[0]),
-            -(-(x + self.service) // numerator) - self._computed(before[1]),
+            -(-(x + self._served(before, last)) // numerator) - self._computed(before * tile),
+            -(-(x + self.fetched) // numerator) - self._computed(last * tile),
         )
         y = np.where(by_memory, np.maximum(first, due), first)
         fits = self.count <= slots
-        freed = first + self._computed(np.maximum(last - slots + 1, 0) * self._tile_bytes)
-        late = (freed + latency) * numerator - self._served(before[1])
-        end = np.where(by_memory | fits, x, np.maximum(x, late)) + self.service
-        slower, faster = np.maximum(service, compute), np.minimum(service, compute)
+        freed = first + self._computed(np.maximum(last - slots + 1, 0) * tile)
+        alone = self._denominator * (nbytes - last * tile)
+        late = (freed + latency) * numerator + alone - self.fetched
+        end = np.where(by_memory | fits, x, np.maximum(x, late)) + self.fetched
+        slower, faster = np.where(by_memory, [least, compute], [compute, service])
         covered = (slots - 1) * slower > (latency + 2) * numerator + faster
-        second = (first + self._computed(tile) + latency) * numerator
-        in_time = by_memory <= (second - self._served(slots * self._tile_bytes) <= x)
+        second = (first + self._computed(tile) + latency) * numerator + self._denominator * tile
+        in_time = by_memory <= (second - self._served(slots * one, (slots + 1) * one) <= x)
         clear = slower - faster > numerator
         holds = clear & (fits | (covered & in_time)) | (last == 0)
         fetched = -(-end // numerator)
@@ -304,12 +293,16 @@ class _Operand:
     def _tile_cycles(self) -> Ints:
         """Cycles of the array for a whole tile, rounded down, [P]."""
         tile_bytes = np.minimum(self._tile_bytes, np.maximum(1, self._nbytes))
-        rest = self._rest * tile_bytes // np.maximum(1, self._nbytes)
+        rest = _scaled_down(self._rest, tile_bytes, np.maximum(1, self._nbytes))
         cycles: Ints = self._cycles * tile_bytes + rest
         return cycles
 
     def tiles(self) -> _Tiles:
-        """The first 2 m tiles, and if there are more, m that come before the last m, and those."""
+        """The first 2 m tiles, and if there are more: with which other lanes end, then m + m.
+
+        The last m are preceded by those whose slots they take. Between them X stands still where
+        memory sets the pace, which quickens as other lanes end.
+        """
         slots, count = self.slots, self.count
         most, slot = int(count.max()), np.arange(slots)[:, None]
         index = np.arange(min(2 * slots, most))[:, None] + np.zeros_like(count)
@@ -317,48 +310,86 @@ class _Operand:
         asked, place = there, index
         last = count - slots + slot
         ends = last + slots
-        x_growth = y_growth = np.zeros_like(count)
-        is_late = np.zeros((len(index), 1), np.int64)
+        x_growth = y_growth = np.zeros((1, count.size), np.int64)
         if most > 2 * slots:
-            x_growth, y_growth = self._slow_growth()
             first = np.maximum(2 * slots, count - slots)  # of those not yet among them
             before, known = first - slots + slot, first + slot
-            index = np.concatenate([index, before, known])
-            there = np.concatenate([there, before >= 2 * slots, known < count])
-            asked = np.concatenate([asked, np.zeros_like(before, np.bool_), known < count])
-            between = np.where(before >= 2 * slots, 3 * slots + slot, known)
-            place = np.concatenate([place, 0 * before, between])
-            ends = np.where(last >= first, 4 * slots + last - first, ends)
-            is_late = 1 * (np.arange(len(index)) >= 2 * slots)[:, None]
+            others = [each + np.zeros_like(count) for each in self.work.most[:0:-1]]
+            turns = -(-np.array(others, np.int64).reshape(-1, count.size) // self._tile_bytes) - 1
+            turned = (turns >= 2 * slots) & (turns < before[:1])
+            x_growth, y_growth = self._slow_growth(turns)
+            growth_of = np.repeat(
+                [0, *range(1, len(x_growth))], [len(index), *[1] * len(turns), 2 * slots]
+            )
+            index = np.concatenate([index, turns, before, known])
+            there = np.concatenate([there, turned, before >= 2 * slots, known < count])
+            not_asked = np.zeros((len(turns) + slots, count.size), np.bool_)
+            asked = np.concatenate([asked, not_asked, known < count])
+            at = 3 * slots + len(turns)
+            between = np.where(before >= 2 * slots, at + slot, known)
+            place = np.concatenate([place, 0 * turns, 0 * before, between])
+            ends = np.where(last >= first, at + slots + last - first, ends)
+            computed, served = y_growth[growth_of], x_growth[growth_of]
+        else:
+            computed = served = np.zeros((len(index), 1), np.int64)
         ahead = np.clip(index * self._tile_bytes, 0, self._nbytes)
         upto = np.clip((index + 1) * self._tile_bytes, 0, self._nbytes)
-        served, computed = is_late * x_growth, is_late * y_growth
+        served = served + self._served(index, index + 1)
         return _Tiles(
             there,
             asked,
-            served + self._served(upto),
-            served + self._served(ahead),
+            served,
+            served - self._denominator * (upto - ahead),
             computed + self._computed(upto),
             computed + self._computed(ahead),
             np.where(asked, place, -1),
             ends,
-            self.service + x_growth,
-            self.work.cycles + y_growth,
+            self.service + x_growth[-1],
+            self.fetched + x_growth[-1],
+            self.work.cycles + y_growth[-1],
         )
 
-    def _slow_growth(self) -> tuple[Ints, Ints]:
-        """Growth of both maxima over tiles in between, if the buffer cannot cover the latency."""
-        between = np.maximum(0, self.count - 3 * self.slots)
-        service = self._served(np.minimum(self._nbytes, self._tile_bytes))
-        compute = self._tile_cycles * self.numerator
-        period = (self.latency * self.numerator + service + compute) // self.slots
-        slow = period > np.maximum(service, compute)
-        x_growth = between * slow * (period - service)
-        return x_growth, between * slow * (period - compute) // self.numerator
+    def _slow_growth(self, turns: Ints) -> tuple[Ints, Ints]:
+        """Growth of both maxima where the buffer cannot cover the latency.
 
-    def _served(self, nbytes: Ints) -> Ints:
-        """Units of service of so many bytes of each lane."""
-        return (nbytes * self._denominator * self.work.share) >> self.work.bits
+        Args:
+            turns: The tiles with which other lanes end, [J, P], in order.
+
+        Returns:
+            Units of service and cycles by which they have grown after the first 2 m tiles, after
+            each turn, and before the last m, [J + 2, P] each.
+        """
+        end = self.count - self.slots
+        first = np.minimum(2 * self.slots, end)
+        edges = np.stack([first, *np.clip(turns + 1, first, end), end])
+        served = np.diff([self._served(edge, edge) for edge in edges], axis=0)
+        tiles = np.diff(edges, axis=0)
+        tile = np.minimum(self._nbytes, self._tile_bytes)
+        compute, alone = self._tile_cycles * self.numerator, self._denominator * tile
+        period = (self.latency * self.numerator + alone + compute) // self.slots
+        slow = tiles * period > np.maximum(served, tiles * compute)
+        x_growth = slow * (tiles * period - served)
+        y_growth = slow * tiles * (period - compute) // self.numerator
+        none = 0 * end[None]
+        x_growth, y_growth = (
+            np.concatenate([none, each.cumsum(axis=0)]) for each in (x_growth, y_growth)
+        )
+        return x_growth, y_growth
+
+    def _served(self, then: Ints, first: Ints) -> Ints:
+        """Units of service until lanes have so many tiles, or as many as they need.
+
+        Args:
+            then: Tiles of the lanes whose turn comes after each one's.
+            first: Its own, and of the lanes whose turn comes before.
+        """
+        work, served = self.work, np.zeros(1, np.int64)
+        first, then = first * work.tile_bytes, then * work.tile_bytes
+        for level, most in enumerate(work.most):
+            served = served + work.first[level] * np.minimum(first, most)
+            if work.then:
+                served = served + work.then[level] * np.minimum(then, most)
+        return self._denominator * served
 
     def _computed(self, nbytes: Ints) -> Ints:
         """Cycles of so many bytes of each lane."""
@@ -416,7 +447,11 @@ class _Sequence:
         patterns = [(step.path, step.rate) for step in steps]
         firsts = [i for i in range(len(steps)) if i == 0 or patterns[i] != patterns[i - 1]]
         self._runs = [
-            (steps[first], slice(*self._rows[[first, end]].tolist()))
+            (
+                steps[first],
+                self._different[self._which[first]][0],
+                slice(*self._rows[[first, end]].tolist()),
+            )
             for first, end in zip(firsts, [*firsts[1:], len(steps)], strict=True)
         ]
         # Units of service in the run before each operand.
@@ -429,6 +464,9 @@ class _Sequence:
             return row_of([getattr(tiles, name) for _, tiles in self._different], size)
 
         self._service += served
+        self._fetched = served + self._of_operands(
+            [tiles.fetched for _, tiles in self._different], size
+        )
         served, before = (np.repeat(each, lengths, axis=0) for each in (served, before))
         numerators = np.array([operand.numerator for operand, _ in self._different])
         latencies = numerators * [operand.latency for operand, _ in self._different]
@@ -528,12 +566,16 @@ class _Sequence:
             ports: dict[int, tuple[Fraction, Ints]] = {}
             if phase.replay is not None:
                 ports[phase.replay.path] = phase.replay.rate, self._behind
-            for step, rows in self._runs:
+            asked: set[int] = set()
+            for step, first, rows in self._runs:
                 port = np.full(size, NEVER)
                 if step.path in ports:
                     port = _in_units(*ports[step.path], step.rate)
                 run = x[rows]
                 run[:] = due[rows.start - 1 : rows.stop - 1]
+                if step.path not in asked:  # all lanes ask at once
+                    asked.add(step.path)
+                    run[0] += first.queued
                 np.maximum(run[0], port, out=run[0])
                 np.maximum.accumulate(run, axis=0, out=run)
                 index = np.searchsorted(self._rows, rows.stop) - 1
@@ -546,7 +588,7 @@ class _Sequence:
             if (now == done[1:]).all():
                 break
             done[1:] = now
-        ends = x[self._rows[1:] - 1] + self._service
+        ends = x[self._rows[1:] - 1] + self._fetched
         return issued, arrived, -(-ends // self._numerators), y
 
 
@@ -630,14 +672,17 @@ def _in_units(before: Fraction, free: Ints, rate: Fraction) -> Ints:
 
 
 def _scaled_up(rest: Ints, done: Ints, nbytes: Ints) -> Ints:
-    """ceil(rest * done / nbytes) for rest, done <= nbytes < 2^38, whose product may not fit."""
-    if nbytes.max(initial=0) < 1 << 31:
-        fits: Ints = -(-rest * done // nbytes)
+    """ceil(rest * done / nbytes) for rest, done <= nbytes, whose product may not fit."""
+    return -_scaled_down(-rest, done, nbytes)
+
+
+def _scaled_down(rest: Ints, done: Ints, nbytes: Ints) -> Ints:
+    """floor(rest * done / nbytes); in Python's integers where 64 bits do not hold the product."""
+    if int(abs(rest).max(initial=0)) * int(done.max(initial=0)) < 1 << 62:
+        fits: Ints = rest * done // nbytes
         return fits
-    high, low = done >> 24, done & ((1 << 24) - 1)
-    whole, left = np.divmod(rest * high, nbytes)
-    scaled: Ints = (whole << 24) - (-((left << 24) + rest * low) // nbytes)
-    return scaled
+    exact: Ints = (rest.astype(object) * done // nbytes).astype(np.int64)
+    return exact
 
 
 def _tile_cycles(step: Step) -> Ints:
@@ -645,7 +690,7 @@ def _tile_cycles(step: Step) -> Ints:
     nbytes = np.maximum(1, step.stream_bytes)
     whole, rest = np.divmod(step.cycles, nbytes)
     tile_bytes = np.minimum(step.tile_bytes, nbytes)
-    cycles: Ints = whole * tile_bytes + rest * tile_bytes // nbytes
+    cycles: Ints = whole * tile_bytes + _scaled_down(rest, tile_bytes, nbytes)
     return cycles
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -31,15 +32,22 @@ class PhaseTotals:
     bound_dram_bytes: tuple[int, ...]
 
 
+def exactly(counts: Ints, figures: Ints) -> Any:
+    """Sums of figures [n] or [n, k], each so often: Python's integers, whatever their size."""
+    if int(counts.sum()) * int(figures.max(initial=0)) < 1 << 62:
+        return (counts @ figures).tolist()
+    return np.asarray(counts.astype(object) @ figures).tolist()
+
+
 def total_of(weighted: Sequence[tuple[Outcome, Ints]]) -> PhaseTotals:
     """Sum outcomes, each of their phases with how often it occurs, [n]."""
 
     def total(name: str) -> int:
-        return sum(int(counts @ getattr(outcome, name)) for outcome, counts in weighted)
+        return sum(exactly(counts, getattr(outcome, name)) for outcome, counts in weighted)
 
     def vector(name: str) -> tuple[int, ...]:
-        summed = np.sum([counts @ getattr(outcome, name) for outcome, counts in weighted], axis=0)
-        return tuple(summed.tolist())
+        parts = [exactly(counts, getattr(outcome, name)) for outcome, counts in weighted]
+        return tuple(map(sum, zip(*parts, strict=True)))
 
     return PhaseTotals(
         count=sum(int(counts.sum()) for _, counts in weighted),

@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from carsim.decisions.attention import PLAIN, AttentionPolicy
+from carsim.decisions.replay import FASTCAR
 from carsim.design import Design
-from carsim.policy import PLAIN, AttentionPolicy
-from carsim.replay import FASTCAR
-from carsim.schedule import BASELINE, SCHEDULES
+from carsim.hardware.schedule import BASELINE, SCHEDULES
 
 BOUND_NAME, BOUND_KEY = "bound: whole sequences on these cores", "bound"
 """The bound holds for the design's own mapping; another may be faster."""
@@ -26,7 +26,7 @@ class Variant:
         is_bound: The row is the bound of such a policy instead of a simulation.
         is_whole: The bound is over assignments of whole sequences, as the mapping splits nothing.
         detail: Fields of the attention, if an earlier row is of the same kinds.
-        method: Name of decoding with the rule of replay of its decisions.
+        method: Name of decoding with its decisions: see :attr:`TraceMeta.method`.
     """
 
     attention: AttentionPolicy

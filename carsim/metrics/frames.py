@@ -3,26 +3,22 @@
 import html
 from typing import TYPE_CHECKING
 
+from carsim.base.text import Table, html_table
 from carsim.metrics.table import METRICS, figures
-from carsim.text import Table, html_table
 
 if TYPE_CHECKING:
     import pandas as pd  # 0.2 s; imported by those who ask for frames
 
-    from carsim.machine.result import Report, RowResult
+    from carsim.machine.row import RowResult
+    from carsim.metrics.metric import Compared
 
 NOTEBOOK_REPORT = (
     *("seconds_per_video", "speedup", "energy_per_video_j"),
     *("replay_eligible", "busy", "memory_utilisation"),
 )
-NOTEBOOK_ROW = (
-    *("latency_s", "seconds_per_video", "ms_per_token", "energy_per_video_j"),
-    *("energy_per_video_low_j", "energy_per_video_high_j", "average_power_w", "busy"),
-    *("mac_utilisation", "memory_utilisation", "memory_gb_per_video", "decisions"),
-)
 
 
-def report_frame(report: "Report") -> "pd.DataFrame":
+def report_frame(report: "Compared") -> "pd.DataFrame":
     """The comparison: a row per policy, a column per metric, and what the policy is."""
     import pandas as pd
 
@@ -44,7 +40,7 @@ def key_of(row: "RowResult") -> str:
     return "bound" if row.is_bound else row.variant.key
 
 
-def breakdown_frame(report: "Report") -> "pd.DataFrame":
+def breakdown_frame(report: "Compared") -> "pd.DataFrame":
     """Seconds of a batch by category, a column per simulated row."""
     import pandas as pd
 
@@ -52,7 +48,7 @@ def breakdown_frame(report: "Report") -> "pd.DataFrame":
     return pd.DataFrame({row.variant.name: row.seconds_by_category for row in rows})
 
 
-def phases_frame(report: "Report") -> "pd.DataFrame":
+def phases_frame(report: "Compared") -> "pd.DataFrame":
     """Seconds of a batch by kind of phase, a column per row, bound included."""
     import pandas as pd
 
@@ -60,7 +56,7 @@ def phases_frame(report: "Report") -> "pd.DataFrame":
     return pd.DataFrame(columns).rename_axis("phase")
 
 
-def steps_frame(report: "Report") -> "pd.DataFrame":
+def steps_frame(report: "Compared") -> "pd.DataFrame":
     """Cycles of every layer-step of the chosen row; empty for runs without ``detail``.
 
     Columns: batch, step, layer, computing_sequences, and the cycles of each kind of phase.
@@ -78,7 +74,7 @@ def steps_frame(report: "Report") -> "pd.DataFrame":
     return pd.DataFrame(columns, index=index).reset_index()
 
 
-def limit_records(report: "Report") -> list[dict[str, str | float]]:
+def limit_records(report: "Compared") -> list[dict[str, str | float]]:
     """What limits each phase of the chosen row; shares are of the phase's own time."""
     return [
         {
@@ -96,14 +92,14 @@ def limit_records(report: "Report") -> list[dict[str, str | float]]:
     ]
 
 
-def limits_frame(report: "Report") -> "pd.DataFrame":
+def limits_frame(report: "Compared") -> "pd.DataFrame":
     """The records of :func:`limit_records`, by phase."""
     import pandas as pd
 
     return pd.DataFrame(limit_records(report)).set_index("phase")
 
 
-def elasticities_frame(report: "Report") -> "pd.DataFrame":
+def elasticities_frame(report: "Compared") -> "pd.DataFrame":
     """Relative change of the chosen row's latency per +10 % of each resource."""
     import pandas as pd
 
@@ -112,7 +108,7 @@ def elasticities_frame(report: "Report") -> "pd.DataFrame":
     return pd.DataFrame(rows, columns=columns).set_index("resource")
 
 
-def fit_frame(report: "Report") -> "pd.DataFrame":
+def fit_frame(report: "Compared") -> "pd.DataFrame":
     """What the design takes of the board, a line per thing that has to fit."""
     import pandas as pd
 
@@ -124,7 +120,7 @@ def fit_frame(report: "Report") -> "pd.DataFrame":
     return pd.DataFrame(rows, columns=columns).set_index("what")
 
 
-def report_html(report: "Report") -> str:
+def report_html(report: "Compared") -> str:
     """The comparison in few columns, the design's own policy in bold, misfits first."""
     metrics = [METRICS[name] for name in NOTEBOOK_REPORT]
     table = Table(
@@ -142,10 +138,3 @@ def report_html(report: "Report") -> str:
         '<tr class="strong">', '<tr style="font-weight: bold">'
     )  # no style sheet
     return "<br>".join(f"<b>{html.escape(line)}</b>" for line in lines) + bold
-
-
-def row_html(row: "RowResult") -> str:
-    """The figures of one policy, a line each."""
-    metrics = [METRICS[name] for name in NOTEBOOK_ROW]
-    lines = tuple((metric.heading, metric.text(metric.of(row))) for metric in metrics)
-    return html_table(Table((row.variant.name, row.design.name), lines))

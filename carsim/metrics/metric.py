@@ -8,12 +8,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 
-from carsim.text import quantity
+from carsim.base.errors import InputError
+from carsim.base.text import quantity
 
 if TYPE_CHECKING:
+    from carsim.cost.fit import FitReport
     from carsim.design import Design
-    from carsim.machine.result import RowResult
-    from carsim.technology.fit import FitReport
+    from carsim.machine.elasticity import Elasticity
+    from carsim.machine.limits import PhaseLimit
+    from carsim.machine.row import RowResult
+
+OTHER_COLUMNS = ("id", "ordinal", "point", "status", "reason", "seconds", "checksum", "knee")
+"""Columns of stores and frames that are no metrics."""
 
 Value = bool | int | float | str | None
 """A figure; None where there is none, such as a ratio whose denominator is zero."""
@@ -41,6 +47,26 @@ class Run(Protocol):
     @property
     def baseline(self) -> HasLatency | None:
         """Dense decoding on the same machine; None if it was not simulated."""
+
+
+class Compared(Run, Protocol):
+    """All rows of a comparison, and what was found beside them."""
+
+    @property
+    def rows(self) -> "tuple[RowResult, ...]":
+        """The rows, the baseline first, the bound last."""
+
+    @property
+    def chosen(self) -> "RowResult":
+        """The row of the design's own policy."""
+
+    @property
+    def limits(self) -> "tuple[PhaseLimit, ...]":
+        """The limit of each phase of the chosen row."""
+
+    @property
+    def elasticities(self) -> "tuple[Elasticity, ...]":
+        """Changes of the chosen row's latency with the machine's resources."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +99,8 @@ class Metric:
         better: Which way is better; None if neither is.
         value: Takes it from a row and its run; call :meth:`of` instead.
         of_design: It follows from the design and its fit alone: only the run is looked at.
+        shown: Table of a run that has it: the first of videos or of texts, the second, or none.
+            Figures of the design alone are in neither.
     """
 
     name: str
@@ -83,6 +111,13 @@ class Metric:
     better: Literal["higher", "lower"] | None
     value: Callable[["RowResult", Run | None], Value]
     of_design: bool = False
+    shown: Literal["headline", "headline of texts", "detail", "no"] = "detail"
+
+    def __post_init__(self) -> None:
+        is_lower = self.name.isidentifier() and self.name == self.name.lower()
+        if not is_lower or self.name in OTHER_COLUMNS:
+            cure = f"take letters, digits and _, and none of {', '.join(OTHER_COLUMNS)}"
+            raise InputError(f"metric {self.name!r}", "is no name of a metric", cure)
 
     @property
     def heading(self) -> str:

@@ -1,19 +1,22 @@
 """The table of all metrics. Terminal, JSON, frames, CSV, pages and studies are renderings of it.
 
-To add a metric, add one row to the table: every output then has it.
+To add a metric, add one row to the table: every output then has it. One from outside is registered:
+``METRICS.register(Metric(...))``.
 """
 
 from collections.abc import Callable
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
+from carsim.base.registry import Registry
+from carsim.base.units import GB
+from carsim.hardware.technology import TECHNOLOGIES, Technology
 from carsim.machine.limits import cycles_by_limit
 from carsim.machine.simulate import LAYER_PHASES
 from carsim.metrics.metric import Metric, Run, Value
-from carsim.technology import TECHNOLOGIES
-from carsim.units import GB
 
 if TYPE_CHECKING:
-    from carsim.machine.result import RowResult
+    from carsim.machine.row import RowResult
 
 PHASES = {
     "prefill": "prefill",
@@ -72,6 +75,12 @@ def _count(name: str) -> Get:
     return _of_run(lambda run: run.fit.counts[name].used if name in run.fit.counts else None)
 
 
+def _resource(name: str, title: str) -> Metric:
+    meaning = f"{title[0].upper() + title[1:]} that the design takes"
+    count = _count(name)
+    return Metric(name, "", title, meaning, "sum over components", "lower", count, of_design=True)
+
+
 def _measured(row: "RowResult", run: Run | None) -> Value:
     """Quality is measured by decoding, not simulated: studies join it to their points."""
     return None
@@ -89,11 +98,12 @@ _ROWS = (
            "cycles / clock / batches", "lower", lambda row, run: row.latency_s),
     Metric("seconds_per_video", "s", "time per video",
            "Latency of a batch divided by the videos that it finishes",
-           "latency_s / videos_per_batch", "lower", lambda row, run: row.seconds_per_video),
+           "latency_s / videos_per_batch", "lower", lambda row, run: row.seconds_per_video,
+           shown="headline"),
     *(
         Metric(name.format(end), "s", f"{title}, {end}", f"{meaning} {memory}; runs only",
                f"{value} * sample of steps at the {side} end / the same sample", "lower",
-               _end(interval, which))
+               _end(interval, which), shown="no")
         for value, name, title, meaning, interval in (
             ("latency_s", "latency_{}_s", "latency of a batch", "Latency of a batch",
              "latency_interval_s"),
@@ -107,20 +117,22 @@ _ROWS = (
     ),
     Metric("speedup", "x", "speed-up over dense",
            "How many times as fast as dense decoding on the same machine",
-           "dense_latency_s / latency_s", "higher", _speedup),
+           "dense_latency_s / latency_s", "higher", _speedup, shown="headline"),
     Metric("ms_per_token", "ms", "time per token step",
            "Time of one decode step of the batch, without prefill",
            "1000 * (latency_s - prefill_s) / steps", "lower", lambda row, run: row.ms_per_token),
     Metric("stream_tokens_per_s", "tokens/s", "speed per stream",
            "Tokens per second of one video or text, prompt left out; a guidance pair is one stream",
            "tokens of a stream / (latency_s - prefill_s)", "higher",
-           lambda row, run: row.stream_tokens_per_s),
+           lambda row, run: row.stream_tokens_per_s, shown="headline of texts"),
     Metric("tokens_per_s", "tokens/s", "speed in all",
            "Tokens per second of all streams of a batch together, prompt left out",
-           "stream_tokens_per_s * videos_per_batch", "higher", lambda row, run: row.tokens_per_s),
+           "stream_tokens_per_s * videos_per_batch", "higher", lambda row, run: row.tokens_per_s,
+           shown="headline of texts"),
     Metric("first_token_s", "s", "time to first token",
            "Time from the prompt to the end of the step after it, which emits the first token",
-           "prefill_s + time of the first step", "lower", lambda row, run: row.first_token_s),
+           "prefill_s + time of the first step", "lower", lambda row, run: row.first_token_s,
+           shown="headline of texts"),
     Metric("body_latency_s", "s", "latency without the head",
            "Latency of a batch without its head",
            "latency_s - head_s", "lower", lambda row, run: row.body_latency_s),
@@ -130,7 +142,7 @@ _ROWS = (
            lambda row, run: row.bound_latency_s),
     Metric("dense_latency_s", "s", "latency of dense decoding",
            "Latency of a batch that is decoded densely, sequences dealt out statically",
-           "latency_s of the dense row", None, _dense_latency_s),
+           "latency_s of the dense row", None, _dense_latency_s, shown="no"),
     *(
         Metric(f"{phase}_s", "s", f"time in {label}",
                f"Part of the latency of a batch that is spent in {label}",
@@ -139,22 +151,23 @@ _ROWS = (
     ),
     Metric("energy_per_video_j", "J", "energy per video",
            "Energy of the whole board per finished video",
-           _JOULES, "lower", lambda row, run: row.energy_per_video.value_j),
+           _JOULES, "lower", lambda row, run: row.energy_per_video.value_j, shown="headline"),
     Metric("energy_per_video_low_j", "J", "energy per video, low",
            "Energy per video if every constant of energy is at its lower end, and time if known",
-           _JOULES, "lower", lambda row, run: row.energy_per_video.low_j),
+           _JOULES, "lower", lambda row, run: row.energy_per_video.low_j, shown="no"),
     Metric("energy_per_video_high_j", "J", "energy per video, high",
            "Energy per video if every constant of energy is at its upper end, and time if known",
-           _JOULES, "lower", lambda row, run: row.energy_per_video.high_j),
+           _JOULES, "lower", lambda row, run: row.energy_per_video.high_j, shown="no"),
     Metric("energy_per_token_j", "J", "energy per token",
            "Energy of the whole board per token of a stream, prompt left out",
-           _PER_TOKEN, "lower", lambda row, run: row.energy_per_token.value_j),
+           _PER_TOKEN, "lower", lambda row, run: row.energy_per_token.value_j,
+           shown="headline of texts"),
     Metric("energy_per_token_low_j", "J", "energy per token, low",
            "Energy per token if every constant of energy is at its lower end, and time if known",
-           _PER_TOKEN, "lower", lambda row, run: row.energy_per_token.low_j),
+           _PER_TOKEN, "lower", lambda row, run: row.energy_per_token.low_j, shown="no"),
     Metric("energy_per_token_high_j", "J", "energy per token, high",
            "Energy per token if every constant of energy is at its upper end, and time if known",
-           _PER_TOKEN, "lower", lambda row, run: row.energy_per_token.high_j),
+           _PER_TOKEN, "lower", lambda row, run: row.energy_per_token.high_j, shown="no"),
     Metric("energy_above_idle_per_video_j", "J", "energy above idle",
            "Part of the energy per video that an idle board would not use in the same time",
            "energy_per_video_j - idle power * seconds_per_video", "lower",
@@ -164,14 +177,15 @@ _ROWS = (
            "energy_per_video_j / seconds_per_video", "lower", lambda row, run: row.average_power_w),
     Metric("busy", "share", "cores busy",
            "Share of the core cycles in which a core computes",
-           "busy core cycles / (cores * cycles)", "higher", lambda row, run: row.busy),
+           "busy core cycles / (cores * cycles)", "higher", lambda row, run: row.busy,
+           shown="headline"),
     Metric("mac_utilisation", "share", "MAC utilisation",
            "Multiply-accumulates done, as a share of those that the arrays could do",
            "MACs / (macs_per_cycle * cycles)", "higher", lambda row, run: row.mac_utilisation),
     Metric("memory_utilisation", "share", "memory, of peak",
            "Bytes moved, as a share of what the peak rate allows; of the busiest memory",
            "bytes / (peak rate * time)", "higher",
-           lambda row, run: max(row.ddr_utilisation.values(), default=None)),
+           lambda row, run: max(row.ddr_utilisation.values(), default=None), shown="headline"),
     Metric("memory_gb_per_video", "GB", "memory traffic per video",
            "Bytes moved to and from all external memories per finished video",
            "bytes / 1e9 / videos", "lower", lambda row, run: row.dram_gb_per_video),
@@ -182,34 +196,33 @@ _ROWS = (
            "Replayed decisions, as a share of all decisions",
            "replayed / decisions", "higher", lambda row, run: row.replay_all),
     Metric("limit", "", "limit",
-           "What limits the phases that take most of the time", _LARGEST, None, _limit),
+           "What limits the phases that take most of the time", _LARGEST, None, _limit, shown="no"),
     *(
         Metric(f"limit_{phase}", "", f"limit of {PHASES[phase]}",
-               f"What limits the phase {PHASES[phase]}", _LARGEST, None, _phase_limit(phase))
+               f"What limits the phase {PHASES[phase]}", _LARGEST, None, _phase_limit(phase),
+               shown="no")
         for phase in LAYER_PHASES
     ),
     Metric("batches", "", "batches",
            "Batches decoded one after the other; times are means over them",
-           "sequences of the trace / sequences per batch", None, lambda row, run: row.n_batches),
+           "sequences of the trace / sequences per batch", None, lambda row, run: row.n_batches,
+           shown="no"),
     Metric("videos_per_batch", "", "videos per batch",
            "Videos that a batch finishes; a guidance pair makes one video",
            "sequences per batch / sequences per video", None,
-           lambda row, run: row.batches.videos_per_batch),
+           lambda row, run: row.batches.videos_per_batch, shown="no"),
     Metric("decisions", "", "decisions",
-           "Where the replay decisions come from", "", None, lambda row, run: row.batches.label),
+           "Where the replay decisions come from", "", None, lambda row, run: row.batches.label,
+           shown="no"),
     Metric("fits", "", "fits its board",
            "Whether the design fits its board",
            "fill <= 1", None, _of_run(lambda run: run.fit.fits), of_design=True),
     Metric("fill", "share", "fill of the board",
            "What the design needs of the scarcest resource; above 100 % it does not fit",
            "max(needed / available)", "lower",
-           _of_run(lambda run: max(row.needed / max(row.available, 1) for row in run.fit.rows)),
+           _of_run(lambda run: max(row.share for row in run.fit.rows)),
            of_design=True),
-    *(
-        Metric(name, "", title, f"{title[0].upper() + title[1:]} that the design takes",
-               "sum over components", "lower", _count(name), of_design=True)
-        for name, title in RESOURCES.items()
-    ),
+    *(_resource(name, title) for name, title in RESOURCES.items()),
     Metric("memory_used_gb", "GB", "memory used",
            "Bytes that all external memories hold", "weights + KV + replay cache", "lower",
            _of_run(lambda run: sum(use.used_bytes for use in run.fit.memories) / GB),
@@ -256,8 +269,18 @@ _ROWS = (
 )
 # fmt: on
 
-METRICS: dict[str, Metric] = {metric.name: metric for metric in _ROWS}
+METRICS: Registry[Metric] = Registry("metric", attrgetter("name"), _ROWS)
 """Every metric by its name."""
+
+
+def _add_resources(technology: type[Technology]) -> None:
+    for name, resource in technology.resource_kinds.items():
+        if name not in METRICS:
+            RESOURCES[name] = resource.title
+            METRICS.register(_resource(name, resource.title))
+
+
+TECHNOLOGIES.follow(_add_resources)
 
 QUALITY = tuple(name for name in METRICS if name.startswith("quality_"))
 """Metrics that studies add to their points; runs do not have them."""

@@ -5,16 +5,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from carsim.base.errors import InputError
+from carsim.decisions.trace import Stated, Trace, load_trace
+from carsim.decisions.trace.meta import OWN_DECISIONS, STATED, SYNTHETIC
 from carsim.design import Design, load_design
-from carsim.errors import InputError
-from carsim.machine import Report
-from carsim.machine import run as simulate
 from carsim.metrics import METRICS, OLD_NAMES
 from carsim.report.ratios import RatioChange, ratios
 from carsim.report.stored import SUMMARY, StoredPolicy, StoredRun, read_run
 from carsim.report.stored import stored as stored_run
-from carsim.trace import Stated, Trace, load_trace
-from carsim.trace.meta import STATED, SYNTHETIC
+from carsim.runs.pipeline import run as simulate
+from carsim.runs.report import Report
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -212,7 +212,7 @@ def compare(
     """Compare two runs.
 
     Args:
-        a: A report, a folder that ``carsim run --out`` made, or a design, a design file or the name
+        a: A report, a folder that ``carsim run`` made, or a design, a design file or the name
             of a shipped design, which is simulated.
         b: The same.
         traces: Traces on which designs are simulated.
@@ -230,7 +230,7 @@ def compare(
         for each in given:
             if on_traces and isinstance(each, Design):
                 problem = "is a design, and has to be simulated on a trace, as the other was"
-                raise InputError(each.name, problem, "add --trace FILE")
+                raise InputError(each.name, problem, "give `traces`")
     runs = (
         each
         if isinstance(each, StoredRun)
@@ -294,7 +294,9 @@ def _notes(a: StoredRun, b: StoredRun) -> Iterator[str]:
         yield f"Own policies are {a.own.policy} in A and {b.own.policy} in B."
     if a.own.decisions != b.own.decisions:
         yield f"Decisions are those {a.own.decisions} in A and {b.own.decisions} in B."
-    elif any(made in a.own.decisions for made in (SYNTHETIC, STATED)):
+    elif a.own.decisions_source == OWN_DECISIONS or any(
+        made in a.own.decisions for made in (SYNTHETIC, STATED)
+    ):
         yield f"Decisions are {a.own.decisions} in both."
     if a.head_included != b.head_included:
         has, lacks = ("A", "B") if a.head_included else ("B", "A")

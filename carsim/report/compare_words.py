@@ -3,17 +3,26 @@
 import html
 import json
 from collections.abc import Iterator
+from math import fsum
 from typing import Any
 
+from carsim.base.text import (
+    Table,
+    html_table,
+    number,
+    quantity,
+    shortened,
+    signed,
+    signed_percent,
+    span,
+)
 from carsim.metrics import METRICS, PHASES
 from carsim.report.compare import OWN, Change, Comparison
 from carsim.report.run_words import Section
-from carsim.text import Table, html_table, number, quantity, signed, signed_percent
 
 LEAST_SHARE = 0.05
 """Categories that make up less of the whole change are left out of the answer."""
 
-MOST_SHOWN = 60
 """Characters of a value; a section that only one design has may be long."""
 
 
@@ -48,7 +57,7 @@ def answer(comparison: Comparison) -> Iterator[str]:
         for each in comparison.breakdown
         if each.of == OWN and each.difference
     }
-    total = sum(map(abs, moved.values()))
+    total = fsum(map(abs, moved.values()))
     named = [what for what in moved if abs(moved[what]) >= LEAST_SHARE * total]
     if named:
         named.sort(key=lambda what: -abs(moved[what]))
@@ -84,7 +93,7 @@ def ratios_table(comparison: Comparison) -> Table:
             (
                 METRICS[each.metric].title,
                 f"{each.value:.3f}",
-                f"{each.low:.3f}-{each.high:.3f}",
+                span(f"{each.low:.3f}", f"{each.high:.3f}"),
                 f"{100 * each.b_wins:.0f} % of draws",
             )
             for each in comparison.ratios
@@ -161,7 +170,7 @@ def shown(value: Any) -> str:
     if value is None:
         return "-"
     text = value if isinstance(value, str) else json.dumps(value)
-    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}..."
+    return shortened(text)
 
 
 def _changes_table(what: str, changes: list[Change]) -> Table:

@@ -7,10 +7,11 @@ such a list in the terminal, as Markdown, as HTML, as JSON and as a figure.
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from itertools import cycle, product
+from math import fsum
 from typing import TYPE_CHECKING, Any
 
+from carsim.base.text import Figure, Table, html_table, number
 from carsim.metrics import Comparison
-from carsim.text import Figure, Table, html_table, number
 
 FEW = 30
 """Rows that are named; of more than these, figures show how many err by how much."""
@@ -172,7 +173,7 @@ def comparison_plot(
     if many:
         largest = sorted(many, key=lambda name: -len(many[name]))[:MOST_COUNTED]
         panels.append(_shares({name: rows for name, rows in many.items() if name in largest}))
-    lines = sum(panel.share for panel in panels)
+    lines = fsum(panel.share for panel in panels)
     return Plot(
         title,
         tuple(panels),

@@ -5,17 +5,21 @@ import json
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
+from carsim.base.environment import has_parquet, install_command
+from carsim.base.errors import InputError
 from carsim.design.document import design_yaml
-from carsim.environment import has_parquet
-from carsim.errors import InputError
-from carsim.machine import Report
-from carsim.machine.timeline import check_window, record_timeline, usage_by_step
-from carsim.observe import chrome_trace
+from carsim.metrics.columns import csv_text
+from carsim.report.chrome import chrome_trace
 from carsim.report.folder import whole_folder
 from carsim.report.run_words import misfit_mark
 from carsim.report.stored import SUMMARY, stored, summary
+from carsim.runs.report import Report
+from carsim.runs.timeline import check_window, record_timeline, usage_by_step
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 REPORT = "report.html"
 """The page that ``carsim report`` adds."""
@@ -84,7 +88,7 @@ def save_report(
         _write_text(into / SUMMARY, json.dumps(summary(report), indent=2, allow_nan=False))
         mark = "" if report.fit.fits else f"# {misfit_mark(report.design)}\n"
         _write_text(into / "design.yaml", mark + design_yaml(report.design))
-        _write_text(into / "comparison.csv", report.to_frame().to_csv(lineterminator="\n"))
+        _write_text(into / "comparison.csv", csv_text(report.to_frame(), index=True))
         tell("layer-steps")
         _write_steps(report, into)
         tell("figures")
@@ -98,7 +102,7 @@ def save_report(
 
 def missing_parquet() -> str:
     """Why no Parquet file is written; empty if it is."""
-    return "" if has_parquet() else "no steps.parquet without pip install 'carsim[parquet]'"
+    return "" if has_parquet() else f"steps.parquet needs pyarrow: {install_command('parquet')}"
 
 
 def _write_text(path: Path, text: str) -> None:
@@ -108,9 +112,9 @@ def _write_text(path: Path, text: str) -> None:
 def _write_steps(report: Report, into: Path) -> None:
     frame = report.steps()
     frame["fits"] = report.fit.fits
-    write: Callable[[BinaryIO], object]
+    write: Callable[[BinaryIO | gzip.GzipFile], object]
     if missing_parquet():
-        write = partial(frame.to_csv, index=False, lineterminator="\n")
+        write = partial(_write_frame, frame)
     else:
         import pyarrow as pa
         from pyarrow import csv, parquet
@@ -130,13 +134,17 @@ def _write_steps(report: Report, into: Path) -> None:
         write(stream)
 
 
+def _write_frame(frame: "pd.DataFrame", file: BinaryIO | gzip.GzipFile) -> None:
+    file.write(csv_text(frame).encode())
+
+
 def _write_figures(report: Report, into: Path, file_format: str) -> None:
     from carsim.report.figures import run_plots
     from carsim.report.figures.draw import save
     from carsim.report.figures.utilisation import utilisation_numbers
 
     usage = utilisation_numbers(report, usage_by_step(report.chosen))
-    _write_text(into / "utilisation.csv", usage.frame().to_csv(lineterminator="\n"))
+    _write_text(into / "utilisation.csv", csv_text(usage.frame(), index=True))
     for name, plot in run_plots(stored(report), usage).items():
         save(plot, into / f"{name}.{file_format}")
 

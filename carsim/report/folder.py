@@ -10,8 +10,8 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from carsim.errors import InputError
-from carsim.files import hidden, leftovers, remove, unfinished, unwritable
+from carsim.base.errors import InputError
+from carsim.base.files import hidden, leftovers, remove, unfinished, unwritable
 
 
 def check_folder(path: Path, *, overwrite: bool, ours: Collection[str]) -> None:
@@ -34,7 +34,7 @@ def check_folder(path: Path, *, overwrite: bool, ours: Collection[str]) -> None:
         except OSError as error:
             raise unwritable(path, error) from error
         if not overwrite:
-            raise InputError(place, "exists already", "name another folder, or pass --overwrite")
+            raise InputError(place, "exists already", "name another folder, or set `overwrite`")
         if foreign:
             raise InputError(
                 place,

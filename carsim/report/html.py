@@ -21,7 +21,7 @@ from urllib.parse import quote
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from carsim.errors import InputError
+from carsim.base.environment import library
 from carsim.report.figures.interactive import plotly
 from carsim.report.figures.plot import Plot
 
@@ -103,21 +103,24 @@ def links_to(
     )
 
 
+def need_plotly() -> Any:
+    """Plotly's module with the script.
+
+    Raises:
+        InputError: plotly is not installed.
+    """
+    return library("plotly.offline", "a page of carsim report")
+
+
 def plotly_script() -> str:
     """The script that draws the charts.
 
     Raises:
         InputError: plotly is not installed.
     """
-    try:
-        from plotly.offline import get_plotlyjs
-    except ImportError:
-        raise InputError(
-            "carsim report", "needs plotly, which is not installed", "pip install 'carsim[report]'"
-        ) from None
     # As a browser reads it, so that the hash is that of what it runs.
-    script: str = get_plotlyjs().replace("\r\n", "\n").replace("\r", "\n")
-    return script
+    script: str = need_plotly().get_plotlyjs()
+    return script.replace("\r\n", "\n").replace("\r", "\n")
 
 
 @cache

@@ -1,7 +1,7 @@
 """Ratios of two runs with their intervals: which is better, though neither is known well.
 
 Model: what is uncertain is drawn once per draw and serves both runs
-(:mod:`carsim.technology.interval`): every constant of energy, and one bandwidth per memory, which
+(:mod:`carsim.cost.interval`): every constant of energy, and one bandwidth per memory, which
 is that of the device and the name of the memory that holds the weights. Factors on the bandwidth
 have their median at 1. Between the three factors that were simulated, latency is linear in
 1 / factor; what is drawn by being there costs in proportion to it.
@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from carsim.cost.interval import Draws, Ratio, Term, drawn, ratio_of
 from carsim.metrics import METRICS
 from carsim.report.stored import StoredPolicy, StoredRun
-from carsim.technology.interval import Draws, Ratio, Term, drawn, ratio_of
 
 LATENCIES = ("latency_s", "latency_low_s", "latency_high_s")
 
@@ -77,7 +77,8 @@ def _slowdown(run: StoredRun, policy: StoredPolicy) -> Draws:
     value, best, worst = (policy[name] for name in LATENCIES)
     low, high = run.bandwidth_interval
     design = run.resolved_design
-    memory = f"{design['board']['device']} {design['machine']['placement']['weights']}"
+    part = design["board"].get("device") or design["board"]["name"]
+    memory = f"{part} {design['machine']['placement']['weights']}"
     factor = drawn(Term(f"bandwidth of {memory}", low, 1.0, high))
     slowdown: Draws = np.interp(
         1 / factor, (1 / high, 1.0, 1 / low), (best / value, 1.0, worst / value)

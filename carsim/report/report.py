@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from carsim.errors import InputError
+from carsim.base.errors import InputError
+from carsim.base.files import unwritable, write_whole
 from carsim.explore.store import STORE_FILE
-from carsim.files import unwritable, write_whole
 from carsim.report.files import FORMATS, REPORT
-from carsim.report.html import GENERATOR
+from carsim.report.html import GENERATOR, need_plotly
 from carsim.report.stored import SUMMARY, StoredRun, read_run
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def write_page(
     """Write the page of a folder of results.
 
     Args:
-        folder: Output of ``carsim run --out``, ``carsim sweep`` or ``carsim search``.
+        folder: Output of ``carsim run``, ``carsim sweep`` or ``carsim search``.
         out: The file to write; ``report.html`` in the folder if not given.
         overwrite: Replace a file that carsim did not make.
         progress: Told what is being done.
@@ -41,13 +41,14 @@ def write_page(
 
     Raises:
         InputError: The folder holds no results, or broken ones; the file is not carsim's, or cannot
-            be written.
+            be written; plotly is missing.
     """
     folder = Path(folder)
     if not folder.is_dir():
         raise _no_results(folder)
     page = folder / REPORT if out is None else Path(out)
     check_page(page, overwrite=overwrite)
+    need_plotly()
     progress("reading and drawing")
     text = _content(folder, _address(folder, page))
     write_whole(page, lambda path: path.write_text(text, encoding="utf-8"))
@@ -63,7 +64,7 @@ def write_figures(
     """Write the figures of a folder of results as files for papers.
 
     Args:
-        folder: Output of ``carsim run --out``, ``carsim sweep`` or ``carsim search``.
+        folder: Output of ``carsim run``, ``carsim sweep`` or ``carsim search``.
         into: A folder; files of the same names are replaced.
         file_format: ``svg``, ``pdf`` or ``png``.
         width_in: Width on paper, inches, without a title; if not given, as wide as on the page.
@@ -121,7 +122,9 @@ def _no_results(folder: Path) -> InputError:
     problem = f"holds neither {SUMMARY} nor {STORE_FILE}"
     if not folder.is_dir():
         problem = "is no folder" if os.path.lexists(folder) else "there is no such folder"
-    return InputError(str(folder), problem, "name the --out of carsim run, sweep or search")
+    return InputError(
+        str(folder), problem, "name the folder that carsim run, sweep or search wrote"
+    )
 
 
 def check_page(page: Path, *, overwrite: bool) -> None:
@@ -135,7 +138,7 @@ def check_page(page: Path, *, overwrite: bool) -> None:
     if not os.path.lexists(page):
         return
     if page.is_symlink() or not page.is_file():
-        raise InputError(str(page), "exists and is no plain file", "name another with --out")
+        raise InputError(str(page), "exists and is no plain file", "name another with `out`")
     if overwrite:
         return
     try:
@@ -147,7 +150,7 @@ def check_page(page: Path, *, overwrite: bool) -> None:
         raise InputError(
             str(page),
             "exists and was not made by carsim",
-            "name another file with --out, or pass --overwrite",
+            "name another file with `out`, or set `overwrite`",
         )
 
 

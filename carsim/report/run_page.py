@@ -1,7 +1,9 @@
 """A stored run as a page: the answer, the comparison, what was asked, and everything behind it."""
 
+from math import fsum
 from pathlib import Path
 
+from carsim.base.text import Figure, Table, number, percent, span
 from carsim.design.document import design_yaml
 from carsim.metrics import INTERVALS
 from carsim.report.figures import run_plots
@@ -21,7 +23,6 @@ from carsim.report.run_words import (
     trust,
 )
 from carsim.report.stored import StoredRun
-from carsim.text import Figure, Table, number, percent
 
 BESIDE = {
     "timeline.json": "timeline of a window of steps; open it in Perfetto (ui.perfetto.dev)",
@@ -82,14 +83,15 @@ def tiles(run: StoredRun) -> list[tuple[str, str, str]]:
     low, high = own.text("energy_per_video_low_j"), own.text("energy_per_video_high_j")
     time = own.policy
     if run.bandwidth_interval is not None:
-        time += ", {} to {} s".format(*map(own.text, INTERVALS["seconds_per_video"]))
+        fast, slow = map(own.text, INTERVALS["seconds_per_video"])
+        time += f", {span(fast, slow, ' to ')} s"
     return [
         (run.named("time per video"), f"{number(own.seconds_per_video)} s", time),
         ("speed-up over dense", f"{own['speedup']:.2f} x", f"dense: {number(dense_s)} s"),
         (
             run.named("energy per video"),
             f"{own.text('energy_per_video_j')} J",
-            f"{low} to {high} J",
+            f"{span(low, high, ' to ')} J",
         ),
         ("fits the board", "yes" if run.fits else "NO", _fullest(run)),
     ]
@@ -110,7 +112,7 @@ def _fullest(run: StoredRun) -> str:
 
 def _energy(run: StoredRun) -> Table:
     parts = run.own.energy_parts_per_video_j
-    total = sum(part.value for part in parts.values())
+    total = fsum(part.value for part in parts.values())
     return Table(
         ("component", "kind", run.named("J per video"), "share", "at least", "at most"),
         tuple(

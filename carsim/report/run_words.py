@@ -2,30 +2,24 @@
 
 from collections.abc import Iterator, Sequence
 
+from carsim.base.text import (
+    Figure,
+    Table,
+    amount,
+    count,
+    number,
+    percent,
+    signed_percent,
+    with_ends,
+)
+from carsim.decisions.trace import Trace
+from carsim.decisions.trace.meta import OWN_DECISIONS, STATED
 from carsim.design import Design, Precision
 from carsim.machine.phase import MOST_PLAYED
 from carsim.machine.variants import BOUND_OF_MAPPING
-from carsim.metrics import INTERVALS, METRICS, PHASES
+from carsim.metrics import INTERVALS, METRICS, PHASES, QUALITY
 from carsim.report.ratios import speedup
 from carsim.report.stored import StoredRun
-from carsim.text import Figure, Table, amount, count, number, percent, signed_percent
-from carsim.trace import Trace
-from carsim.trace.meta import STATED
-
-HEADLINE = ("seconds_per_video", "speedup", "energy_per_video_j", "busy", "memory_utilisation")
-"""Metrics of the first table: a line per policy."""
-
-TOKENS = ("stream_tokens_per_s", "tokens_per_s", "first_token_s", "energy_per_token_j")
-"""The same where what is decoded was stated."""
-
-DETAILS = (
-    *("latency_s", "ms_per_token", "body_latency_s", "bound_latency_s"),
-    *TOKENS,
-    *(f"{phase}_s" for phase in PHASES),
-    *("mac_utilisation", "replay_eligible", "replay_all"),
-    *("energy_above_idle_per_video_j", "average_power_w", "memory_gb_per_video"),
-)
-"""Metrics of the second table: a line per metric."""
 
 LIMITED = {"port": "the ports limit", "memory": "the DRAM limits", "compute": "compute limits"}
 """Name of a limit -> subject and verb; anything else is a dependency."""
@@ -84,7 +78,7 @@ def asked(
     described = f": {design.description}" if design.description else ""
     yield "design", f"{run.design} (sha256 {run.design_sha256[:12]}){described}"
     clock = number(board.fabric_clock_mhz)
-    yield "board", f"{board.name} ({board.device}), fabric at {clock} MHz"
+    yield "board", f"{board.name} ({board.part}), fabric at {clock} MHz"
     for memory in run.memories:
         if run.own.memory_gb_per_video_by_memory.get(memory.name) and memory.name in board.memories:
             yield (
@@ -113,6 +107,8 @@ def asked(
         tau = "nothing replays"
     elif run.is_stated:
         tau = f"replays as stated, decisions by {policy.decision_scope}"
+    elif run.own.decisions_source == OWN_DECISIONS:
+        tau = OWN_DECISIONS
     elif isinstance(policy.tau, tuple):
         tau = f"{len(policy.tau)} taus, one per layer (open loop)"
     else:
@@ -126,10 +122,11 @@ def asked(
         "policy",
         f"batch of {policy.batch}, {at_once}{run.own.schedule} schedule, {attention}, {tau}",
     )
-    decoded = f"{number(video.tokens_per_frame)} tokens"
+    decoded = count(video.tokens_per_frame, "token")
     if video.kind == "video":
         decoded = (
-            f"{video.frames} frames x {video.tokens_per_frame} tokens = {number(video.steps)} steps"
+            f"{count(video.frames, 'frame')} x {count(video.tokens_per_frame, 'token')} = "
+            f"{count(video.steps, 'step')}"
         )
     yield video.kind, f"{decoded} after a prompt of {number(video.prompt_tokens)}"
     known = {trace.sha256: trace for trace in traces}
@@ -144,7 +141,8 @@ def asked(
         left_out = f" ({count(run.rows_left_out, 'row')} of the trace left out)"
     yield (
         "run",
-        f"{count(run.batches, 'batch', 'batches')} of {run.sequences_per_batch} sequences, "
+        f"{count(run.batches, 'batch', 'batches')} of "
+        f"{count(run.sequences_per_batch, 'sequence')}, "
         f"{count(run.videos_per_batch, video.kind)} each{left_out}, {run.fidelity} fidelity, "
         f"carsim {run.carsim_version}",
     )
@@ -169,18 +167,22 @@ def _in_tokens(run: StoredRun) -> str:
     text += f"{own.text('tokens_per_s')} in all ({count(run.videos_per_batch, 'stream')})"
     if own is not dense:
         text += f", {_speedup(run)} times as fast as {dense.policy}"
+    low, high = map(own.text, INTERVALS["energy_per_token_j"])
     text += (
         f". The first token comes after {own.text('first_token_s')} s, of which "
-        f"{own.text('prefill_s')} s are the prompt of {number(video.prompt_tokens)} tokens."
-        f" A token costs {own.text('energy_per_token_j')} J, or between "
-        f"{own.text('energy_per_token_low_j')} and {own.text('energy_per_token_high_j')} J if all "
-        f"energy constants err in one direction. A {video.kind} takes "
-        f"{own.text('seconds_per_video')} s, prompt included"
+        f"{own.text('prefill_s')} s are the prompt of {count(video.prompt_tokens, 'token')}."
+        f" A token costs {own.text('energy_per_token_j')} J{_if_constants_err(low, high)}. "
+        f"A {video.kind} takes {own.text('seconds_per_video')} s, prompt included"
     )
-    if run.bandwidth_interval is not None:
-        low, high = map(own.text, INTERVALS["seconds_per_video"])
+    low, high = map(own.text, INTERVALS["seconds_per_video"])
+    if run.bandwidth_interval is not None and low != high:
         text += f" ({low} to {high} s over the bandwidths that were measured on such boards)"
     return f"{text}, and costs {own.text('energy_per_video_j')} J."
+
+
+def _if_constants_err(low: str, high: str) -> str:
+    ends = f", or between {low} and {high} J if all energy constants err in one direction"
+    return "" if low == high else ends
 
 
 def _in_videos(run: StoredRun) -> str:
@@ -192,13 +194,10 @@ def _in_videos(run: StoredRun) -> str:
             f", {_speedup(run)} times as fast as {dense.policy} "
             f"({dense.text('seconds_per_video')} s)"
         )
-    low, high = own.text("energy_per_video_low_j"), own.text("energy_per_video_high_j")
-    text += (
-        f". It costs {own.text('energy_per_video_j')} J, or between {low} and {high} J if all "
-        "energy constants err in one direction."
-    )
-    if run.bandwidth_interval is not None:
-        low, high = map(own.text, INTERVALS["seconds_per_video"])
+    low, high = map(own.text, INTERVALS["energy_per_video_j"])
+    text += f". It costs {own.text('energy_per_video_j')} J{_if_constants_err(low, high)}."
+    low, high = map(own.text, INTERVALS["seconds_per_video"])
+    if run.bandwidth_interval is not None and low != high:
         text += (
             f" Over the bandwidths that were measured on such boards a video takes {low} to {high} "
             "s, which the joules include."
@@ -241,13 +240,22 @@ def _reasons(run: StoredRun) -> Iterator[str]:
         yield " ".join(texts)
 
 
+def shown_in(*tables: str) -> list[str]:
+    """Metrics that a table has, by their own row of the table of metrics."""
+    return [
+        name
+        for name, each in METRICS.items()
+        if each.shown in tables and not each.of_design and name not in QUALITY
+    ]
+
+
 def policies_tables(run: StoredRun) -> tuple[Table, Table]:
     """The comparison: the headline with a line per policy, then a line per further metric."""
     chosen = frozenset(i for i, policy in enumerate(run.policies) if policy.is_chosen)
     names = [f"{i}{' *' if i - 1 in chosen else ''}" for i, _ in enumerate(run.policies, 1)]
     details = [
         (run.named(METRICS[name].heading), *_cells(run, name))
-        for name in DETAILS
+        for name in shown_in("detail", "headline of texts")
         if any(policy.get(name) for policy in run.policies)
         and (name != "body_latency_s" or run.head_included)
     ]
@@ -256,7 +264,7 @@ def policies_tables(run: StoredRun) -> tuple[Table, Table]:
         for memory in memories:
             shares = (p.memory_utilisation_by_memory.get(memory, 0.0) for p in run.policies)
             details.append((f"utilisation of {memory}", *(Figure(percent(s), s) for s in shares)))
-    headline = TOKENS if run.is_stated else HEADLINE
+    headline = shown_in("headline of texts" if run.is_stated else "headline")
     sources = _sources(run)
     details.append(("decisions", *(f"[{sources.index(p.decisions) + 1}]" for p in run.policies)))
     return (
@@ -282,7 +290,7 @@ def labels(run: StoredRun) -> Iterator[str]:
     yield (
         "* the design's own policy. "
         + "The replay ratio leaves out the first frame, which never replays. " * run.own.replays
-        + "Energy is that of the whole board. carsim metrics explains every figure."
+        + "Energy is that of the whole board. carsim config metrics explains every figure."
     )
     for index, label in enumerate(_sources(run), 1):
         yield f"[{index}] {label}"
@@ -396,8 +404,8 @@ def trust(run: StoredRun) -> Iterator[str]:
     """The trust that the figures deserve."""
     if run.simulated.layer_steps:
         yield (
-            f"{number(run.simulated.different_phases)} phases were simulated, which make up all "
-            f"{number(run.simulated.layer_steps)} layer-steps: repetition is counted, not "
+            f"{count(run.simulated.different_phases, 'phase')} were simulated, which make up all "
+            f"{count(run.simulated.layer_steps, 'layer-step')}: repetition is counted, not "
             "sampled. Only the interval of time and what 10 % more would bring come from a sample "
             "of steps."
         )
@@ -422,7 +430,7 @@ def _speedup(run: StoredRun) -> str:
     value, low, high, _ = speedup(run)
     if run.bandwidth_interval is None:
         return f"{value:.2f}"
-    return f"{value:.3f} ({low:.3f}-{high:.3f})"
+    return with_ends(f"{value:.3f}", f"{low:.3f}", f"{high:.3f}")
 
 
 def _cells(run: StoredRun, name: str, interval: bool = False) -> list[Figure]:
@@ -431,8 +439,8 @@ def _cells(run: StoredRun, name: str, interval: bool = False) -> list[Figure]:
     for policy in run.policies:
         value, text = policy.get(name), policy.text(name)
         ends = [policy.text(end) for end in INTERVALS.get(name, ())]
-        if interval and {*ends} - {text, "-"}:
-            text += f" ({'-'.join(ends)})"
+        if interval and {*ends} - {"-"}:
+            text = with_ends(text, *ends)
         figures.append(Figure(text, None if isinstance(value, str) else value))
     return figures
 
@@ -445,11 +453,12 @@ def _trace(trace: Trace, design: Design) -> str:
     meta = trace.meta
     if meta.never_replays:
         return ""
-    pairs = f" in {len(meta.guidance_pairs)} guidance pairs" if meta.guidance_pairs else ""
+    n_pairs = len(meta.guidance_pairs)
+    pairs = f" in {count(n_pairs, 'guidance pair')}" if n_pairs else ""
     eligible = trace.replay[trace.tokens_per_frame :]
     ratio = percent(float(eligible.mean())) if eligible.size else "none"
     # Quality was measured at the trace's own threshold only.
     quality = meta.quality_text if design.policy.tau == "captured" else ""
     tau = "" if meta.made_up else f"{meta.tau_text}, "
     attention = "" if meta.origin == STATED else f"{meta.attention.kind} attention, "
-    return f": {trace.n_rows} rows{pairs}, {attention}{tau}replay ratio {ratio}{quality}"
+    return f": {count(trace.n_rows, 'row')}{pairs}, {attention}{tau}replay ratio {ratio}{quality}"

@@ -9,28 +9,31 @@ import json
 from fractions import Fraction
 from hashlib import sha256
 from importlib.metadata import version
+from math import fsum
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from carsim.base.errors import InputError
+from carsim.base.files import read_text
+from carsim.base.units import GB
+from carsim.decisions.trace.meta import STATED
 from carsim.design import Design
 from carsim.design.load import build_design
-from carsim.errors import InputError
-from carsim.files import read_text
-from carsim.machine import Report, RowResult
+from carsim.machine.row import RowResult
 from carsim.metrics import METRICS, OLD_NAMES, Value, figures
 from carsim.metrics.frames import key_of, limit_records
 from carsim.metrics.metric import finite
 from carsim.metrics.table import RESOURCES
-from carsim.trace.meta import STATED
-from carsim.units import GB
+from carsim.report.notes import notes_of
+from carsim.runs.report import Report
 
 SCHEMA_VERSION = 2
 """Version of the keys below; a change that could break a reader raises it."""
 
 SUMMARY = "summary.json"
-AGAIN = "run again with --out and --overwrite"
+AGAIN = "run again with `out` and `overwrite`"
 
 MAX_BYTES = 50_000_000
 """No run has as much to say."""
@@ -280,7 +283,7 @@ def stored(report: Report) -> StoredRun:
         fits=report.fit.fits,
         misfits=tuple(report.fit.misfits),
         warnings=tuple(report.fit.warnings),
-        notes=report.notes,
+        notes=tuple(notes_of(report)),
         video=StoredVideo(
             frames=video.n_frames,
             tokens_per_frame=video.tokens_per_frame,
@@ -339,7 +342,7 @@ def read_run(folder: str | Path) -> StoredRun:
     path = Path(folder) / SUMMARY
     try:
         if not path.exists():
-            cure = "make one with carsim run --out DIR"
+            cure = "make one with carsim run"
             raise InputError(str(folder), f"holds no {SUMMARY} of a run", cure)
         document = json.loads(read_text(path, MAX_BYTES, AGAIN))
     except (json.JSONDecodeError, RecursionError):
@@ -398,7 +401,7 @@ def _policy(row: RowResult, report: Report) -> StoredPolicy:
 
 def _checked(document: Any, place: str) -> StoredRun:
     if not isinstance(document, dict) or "schema_version" not in document:
-        raise InputError(place, "is no summary of a run", "name a folder of carsim run --out DIR")
+        raise InputError(place, "is no summary of a run", "name a folder that carsim run wrote")
     found = document["schema_version"]
     if found not in (1, SCHEMA_VERSION) or isinstance(found, bool):
         raise InputError(
@@ -437,7 +440,7 @@ def _from_version_1(document: dict[str, Any]) -> dict[str, Any]:
         for name in ("memory_utilisation", "memory_gb_per_video"):
             new[f"{name}_by_memory"] = new[name]
         new["memory_utilisation"] = max(new["memory_utilisation"].values(), default=None)
-        new["memory_gb_per_video"] = sum(new["memory_gb_per_video"].values())
+        new["memory_gb_per_video"] = fsum(new["memory_gb_per_video"].values())
         joules = new.pop("energy_per_video_j")
         new |= {
             "energy_per_video_j": joules["value"],

@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from carsim.errors import InputError
+from carsim.base.errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd

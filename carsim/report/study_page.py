@@ -4,7 +4,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from carsim.errors import InputError
+from carsim.base.errors import InputError
+from carsim.base.text import Figure, Table, quantity
+from carsim.base.yaml_file import parse_yaml
 from carsim.explore.frame import origin_note
 from carsim.metrics import METRICS
 from carsim.metrics.metric import finite
@@ -13,8 +15,6 @@ from carsim.report.figures.pareto import axis_title, chosen_chart, heading, pare
 from carsim.report.figures.plot import Plot
 from carsim.report.html import Chart, links_to, page
 from carsim.report.stored_study import StoredStudy
-from carsim.text import Figure, Table, quantity
-from carsim.yaml_file import parse_yaml
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -5,9 +5,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from carsim.base.text import Table
 from carsim.report.comparisons import comparison_plot, comparison_table, markdown_table, sources
 from carsim.report.folder import whole_folder
-from carsim.text import Table
 
 if TYPE_CHECKING:
     from carsim.validate.part import Group, Part

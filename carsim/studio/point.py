@@ -4,24 +4,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
-from threading import Lock
 from typing import Any
 
+from carsim.base.errors import InputError
+from carsim.base.yaml_file import shown
+from carsim.decisions.trace import Stated, Trace, load_trace
+from carsim.decisions.trace.shipped import shipped_traces, trace_path
 from carsim.design import Design, load_design
-from carsim.design.load import PRESET_PATHS, design_path
-from carsim.errors import InputError
+from carsim.design.load import PRESET_PATHS
 from carsim.explore.evaluate import Machines
-from carsim.machine import Report, RowResult
-from carsim.machine import run as simulate
-from carsim.machine.compare import kv_held_of, rule_of, traces_of, video_of
-from carsim.machine.variants import own_variant
+from carsim.machine.row import RowResult
+from carsim.report.figures.curve import CurvePoint
 from carsim.report.stored import StoredRun
 from carsim.report.stored import stored as stored_run
-from carsim.studio.state import State
-from carsim.technology.fit import check_fit
-from carsim.trace import Stated, Trace, load_trace
-from carsim.trace.shipped import shipped_traces, trace_path
-from carsim.yaml_file import shown
+from carsim.runs.pipeline import fit_of, sources_of
+from carsim.runs.pipeline import run as simulate
+from carsim.runs.report import Report
+from carsim.studio.reach import Reach
+from carsim.studio.state import TabState
 
 KEPT_POINTS = 32
 KEPT_TRACES = 12
@@ -29,16 +29,14 @@ KEPT_TRACES = 12
 
 
 @dataclass(frozen=True, eq=False)
-class Point:
+class SimulatedPoint:
     """A simulated design point.
 
     Attributes:
-        state: What was asked.
         report: What was found.
         traces: What was decoded.
     """
 
-    state: State
     report: Report
     traces: tuple[Trace, ...]
 
@@ -53,13 +51,13 @@ class Point:
         return stored_run(self.report)
 
     @cached_property
-    def curve(self) -> tuple["CurvePoint", ...]:
+    def curve(self) -> tuple[CurvePoint, ...]:
         """Traces of the same video, captured at other thresholds, on this design."""
         design, own = self.design, self.traces[0].meta
         if own.made_up or own.never_replays:
             return ()
         found = []
-        machines = Machines("fluid", None)
+        machines = Machines("fluid")
         for trace in _family(self.traces[0]):
             design_of = design.model_copy(
                 update={"policy": design.policy.model_copy(update={"tau": "captured"})}
@@ -81,40 +79,19 @@ class Point:
         return tuple(sorted(found, key=lambda each: each.tau))
 
 
-@dataclass(frozen=True)
-class CurvePoint:
-    """A trace on a design.
-
-    Attributes:
-        name: The trace.
-        tau: Threshold of the layers that may replay.
-        replay: Share of eligible decisions that replay.
-        speedup: Over dense decoding on the same design.
-        loss: Mean, low and high of what is lost per token, nats; None if it was not measured.
-    """
-
-    name: str
-    tau: float
-    replay: float
-    speedup: float
-    loss: tuple[float, float, float] | None
-
-
-def point_of(state: State) -> Point:
+def point_of(state: TabState, reach: Reach) -> SimulatedPoint:
     """Simulate a state, or find what was found before.
+
+    Args:
+        state: The state.
+        reach: Files that may be read.
 
     Raises:
         InputError: A design, a change or a trace that cannot be used.
     """
-    state = state.point
-    with _simulating:  # who asks for the same meanwhile waits for it instead of doing it again
-        return _point(state.query, _files(state))
-
-
-def _files(state: State) -> tuple[tuple[str, int], ...]:
-    """The files that a state names, each with the time of its last change."""
-    files = [design_path(state.design)] + ([trace_path(state.trace)] if state.trace else [])
-    return tuple((str(path), _changed(str(path))) for path in files)
+    files = [reach.design(state.design, state.changes)]
+    files += [reach.trace(state.trace)] if state.trace else []
+    return _point(state.point.query, tuple((str(path), _changed(path)) for path in files))
 
 
 def value_of(design: Design, path: str) -> Any:
@@ -125,8 +102,10 @@ def value_of(design: Design, path: str) -> Any:
     return found
 
 
-def base_of(state: State) -> Design:
+def base_of(state: TabState) -> Design:
     """The design of a state without its changes, but for the presets that they name.
+
+    Only for a state that was simulated, and so may be read.
 
     Raises:
         InputError: It needs the changes.
@@ -138,19 +117,16 @@ def base_of(state: State) -> Design:
 # -------------------------------------------------------------------- private
 
 
-_simulating = Lock()
-
-
 @lru_cache(maxsize=KEPT_POINTS)
-def _point(query: str, files: tuple[tuple[str, int], ...]) -> Point:
+def _point(query: str, files: tuple[tuple[str, int], ...]) -> SimulatedPoint:
     """The point of a query; files with the time of their last change make it a new one."""
-    state = State.of_query(query, "")
+    state = TabState.of_query(query, "")
     design = load_design(state.design, state.overrides)
     given = [_trace(*files[1])] if state.trace else []
     is_stated = bool(state.frames or state.replay) or not given
-    traces = tuple(traces_of(design, given, _stated(state) if is_stated else None))
+    traces = tuple(sources_of(design, given, _stated(state) if is_stated else None).traces)
     report = simulate(design, traces, allow_misfit=True, what_if=False)
-    return Point(state, report, traces)
+    return SimulatedPoint(report, traces)
 
 
 @lru_cache(maxsize=KEPT_TRACES)
@@ -158,17 +134,17 @@ def _trace(path: str, changed: int) -> Trace:
     return load_trace(path)
 
 
-def _changed(path: str) -> int:
+def _changed(path: Path) -> int:
     try:
-        return Path(path).stat().st_mtime_ns
+        return path.stat().st_mtime_ns
     except OSError:
         return 0  # opening it says what is wrong
 
 
-def _stated(state: State) -> Stated:
-    """What is decoded without a trace, as ``carsim run`` understands it."""
-    frames = None if not state.frames else _number(state.frames, "--frames", int)
-    replay = None if not state.replay else _number(state.replay, "--replay", float)
+def _stated(state: TabState) -> Stated:
+    """The video that is decoded without a trace, as ``carsim run`` understands it."""
+    frames = None if not state.frames else _number(state.frames, "frames", int)
+    replay = None if not state.replay else _number(state.replay, "replay", float)
     return Stated(frames=frames, replay=replay)
 
 
@@ -183,7 +159,7 @@ def _number(text: str, place: str, kind: type[Any]) -> Any:
 def _family(trace: Trace) -> list[Trace]:
     """Shipped traces that differ from one in nothing but their threshold and number of rows."""
     names = shipped_traces()
-    others = (_trace(str(path), _changed(str(path))) for path in map(trace_path, names))
+    others = (_trace(str(path), _changed(path)) for path in map(trace_path, names))
 
     def key(of: Trace) -> tuple[Any, ...]:
         meta = of.meta
@@ -203,8 +179,8 @@ def _family(trace: Trace) -> list[Trace]:
 
 def _row(machines: Machines, design: Design, trace: Trace) -> tuple[RowResult, float]:
     """A design's own policy on a trace, and seconds of dense decoding."""
-    video, variant = video_of(design, [trace]), own_variant(design)
-    held = kv_held_of(variant, [trace], video, design.model.body.n_layers)
-    fit = check_fit(design, video, rule_of(design, variant, [trace]), held)
-    row = machines.row(design, [trace], video, fit, replays=True)
-    return row, machines.dense_latency_s(design, trace, video, fit)
+    sources = sources_of(design, [trace])
+    video = sources.video
+    fit = fit_of(design, sources, video)
+    row = machines.row(design, sources, video, fit, replays=True)
+    return row, machines.dense_latency_s(design, video, fit)

@@ -1,17 +1,16 @@
 """What a tab shows: a design, changes to it, what it decodes, and designs pinned beside it.
 
 The state is written in the address of the page, as the arguments of ``carsim run``, and as the
-YAML of the design that it means. Changes are the texts of ``--set``: dotted paths and YAML.
+YAML of the design that it means. Changes are dotted paths with values in YAML.
 """
 
-import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
-from carsim.errors import InputError
-from carsim.yaml_file import shown
+from carsim.base.errors import InputError
+from carsim.base.yaml_file import shown
 
 OPTIONS = ("trace", "frames", "replay")
 """Keys of an address that are options of ``carsim run``."""
@@ -21,7 +20,7 @@ VIEW = ("store", "step", "layer")
 
 
 @dataclass(frozen=True)
-class State:
+class TabState:
     """A design point with what is shown around it.
 
     Attributes:
@@ -47,7 +46,7 @@ class State:
     layer: str = ""
 
     @classmethod
-    def of_query(cls, query: str, design: str) -> "State":
+    def of_query(cls, query: str, design: str) -> "TabState":
         """The state of an address.
 
         Args:
@@ -57,8 +56,8 @@ class State:
         Raises:
             InputError: A key or value that no address of the studio has.
 
-        >>> State.of_query("?machine.cores=6&trace=vilau_8f", "kv260").command
-        'carsim run kv260 --trace vilau_8f --set machine.cores=6'
+        >>> TabState.of_query("?machine.cores=6&trace=vilau_8f", "kv260").overrides
+        ['machine.cores=6']
         """
         known: dict[str, Any] = {"design": design}
         changes: dict[str, str] = {}
@@ -84,25 +83,14 @@ class State:
         return "?" + urlencode([(key, value) for key, value in pairs if value], safe="/:[]{},")
 
     @property
-    def point(self) -> "State":
+    def point(self) -> "TabState":
         """The design point alone: two states of equal points have equal results."""
-        return State(self.design, self.changes, self.trace, self.frames, self.replay)
+        return TabState(self.design, self.changes, self.trace, self.frames, self.replay)
 
     @property
     def overrides(self) -> list[str]:
-        """The changes as arguments of ``--set``."""
+        """The changes as the command line takes them: path=value."""
         return [f"{path}={value}" for path, value in self.changes.items()]
-
-    @property
-    def command(self) -> str:
-        """The command that simulates the same in a terminal."""
-        words = ["carsim", "run", self.design]
-        for option in OPTIONS:
-            if value := getattr(self, option):
-                words += [f"--{option}", value]
-        for override in self.overrides:
-            words += ["--set", override]
-        return shlex.join(words)
 
     @property
     def title(self) -> str:
@@ -111,12 +99,12 @@ class State:
         options = (f"{key} {getattr(self, key)}" for key in OPTIONS if getattr(self, key))
         return ", ".join([self.design, *options, *changes])
 
-    def with_change(self, path: str, value: str | None) -> "State":
+    def with_change(self, path: str, value: str | None) -> "TabState":
         """The state with a field set, or as the design has it if the value is None."""
         changes = {key: text for key, text in self.changes.items() if key != path}
         return replace(self, changes=changes if value is None else changes | {path: value})
 
-    def with_option(self, key: str, text: str) -> "State":
+    def with_option(self, key: str, text: str) -> "TabState":
         """The state with another trace, number of frames, ratio, store, step or layer."""
         changes: dict[str, Any] = {key: text}
         return replace(self, **changes)

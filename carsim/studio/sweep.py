@@ -1,47 +1,52 @@
 """The store of a sweep in the studio: its front, and the point that a click opens."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from carsim.base.errors import InputError
+from carsim.base.yaml_file import parse_yaml
 from carsim.design.load import shipped_designs
-from carsim.errors import InputError
 from carsim.explore.axis import PSEUDO_PATHS, parse_axis
 from carsim.explore.store import STORE_FILE, open_store
 from carsim.explore.study import StudyFile, trace_names
 from carsim.report.figures.pareto import pareto_plot
 from carsim.report.figures.plot import Plot
 from carsim.report.stored_study import read_study
-from carsim.studio.state import State
-from carsim.yaml_file import parse_yaml
+from carsim.studio.state import TabState
 
 
-def edition(folder: str) -> str:
+def edition(folder: Path) -> str:
     """A text that changes with the store of a folder; empty without one."""
-    store = Path(folder) / STORE_FILE
+    store = folder / STORE_FILE
     return str(store.stat().st_mtime_ns) if store.is_file() else ""
 
 
-def front_plot(folder: str) -> Plot:
+def front_plot(folder: Path) -> Plot:
     """The points of a sweep over its first two objectives; marks carry the numbers of points.
 
     Raises:
         InputError: No store of a sweep.
     """
-    study = read_study(_folder(folder))
+    study = read_study(folder)
     points = study.counted if len(study.front) else study.fitting
     plot = pareto_plot(study.name, points, study.front, study.objectives, study.axes[0])
     return replace(plot, panels=plot.panels[:1])
 
 
-def opened(state: State, ordinal: int) -> State:
-    """The state of a point of the sweep that a state shows.
+def opened(state: TabState, folder: Path, ordinal: int) -> TabState:
+    """The state of a point of a sweep.
+
+    Args:
+        state: The state before.
+        folder: The sweep.
+        ordinal: Number of the point.
 
     Raises:
         InputError: No such point, or one whose design or trace is not found.
     """
-    folder = _folder(state.store)
     with open_store(folder) as store:
         values = next((values for number, values, _ in store.rows() if number == ordinal), None)
         text = store.meta()["study"]
@@ -67,14 +72,7 @@ def opened(state: State, ordinal: int) -> State:
     )
 
 
-def _folder(text: str) -> Path:
-    folder = Path(text)
-    if not folder.is_dir():
-        raise InputError(text, "is no folder", "name the --out of a sweep or a search")
-    return folder
-
-
-def _found(name: str, folder: Path, shipped: Any) -> str:
+def _found(name: str, folder: Path, shipped: Sequence[str]) -> str:
     """A file that a study names: beside its store, or as seen from here; else a shipped name."""
     if name in shipped:
         return name

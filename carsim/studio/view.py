@@ -2,13 +2,12 @@
 
 from typing import Any
 
-from dash import dcc, html, no_update, set_props
+from dash import dcc, html
 
+from carsim.base.text import Figure, Table
 from carsim.report.figures.interactive import plotly
 from carsim.report.figures.plot import Plot
 from carsim.report.html import unbroken
-from carsim.studio.fields import GROUPS, Field
-from carsim.text import Figure, Table
 
 GRAPH: dict[str, Any] = {
     "responsive": True,
@@ -18,31 +17,10 @@ GRAPH: dict[str, Any] = {
 }
 
 
-def figure_of(plot: Plot) -> dict[str, Any]:
-    """A plot as the figure of a graph; what a reader zoomed into stays while its lines do."""
-    drawn = plotly(plot)
-    drawn["layout"]["uirevision"] = "|".join(
-        (*plot.panels[0].categories, str(plot.panels[0].x_range))
-    )
-    return drawn
+def drawn(key: str, plot: Plot, there: str | None, note: str = "") -> dict[str, Any]:
+    """Properties of the page that show a graph: as a new one, or as the one that is there.
 
-
-def graph(key: str, plot: Plot, note: str = "") -> html.Figure:
-    """A plot, its title (which wraps where a chart's own would be cut), and hints for reading."""
-    chart = dcc.Graph(id=key, figure=figure_of(plot), config=GRAPH, responsive=True)
-    label = {"aria-label": plot.alt}
-    return html.Figure(
-        [
-            html.H3(plot.full_title, id=f"{key}-title"),
-            html.Div(chart, id=f"{key}-box", role="group", style=_room(plot), **label),
-            html.Figcaption(f"{plot.caption} {note}".strip(), id=f"{key}-caption"),
-        ],
-        className="panel",
-    )
-
-
-def drawn(key: str, plot: Plot, there: str | None, note: str = "") -> Any:
-    """What a place of a graph becomes: a new graph, or the one that is there, drawn again.
+    Its title wraps where a chart's own would be cut.
 
     Args:
         key: Name of the graph.
@@ -50,17 +28,26 @@ def drawn(key: str, plot: Plot, there: str | None, note: str = "") -> Any:
         there: Its name if there is one already; else None.
         note: A further hint.
     """
-    if there is None:
-        return graph(key, plot, note)
-    set_props(f"{key}-title", {"children": plot.full_title})
-    set_props(f"{key}-box", {"style": _room(plot)})
-    set_props(key, {"figure": figure_of(plot)})
-    set_props(f"{key}-caption", {"children": f"{plot.caption} {note}".strip()})
-    return no_update
-
-
-def _room(plot: Plot) -> dict[str, Any]:
-    return {"height": plotly(plot)["layout"]["height"]}
+    figure = plotly(plot)
+    first = plot.panels[0]  # what a reader zoomed into stays while its lines do
+    figure["layout"]["uirevision"] = "|".join((*first.categories, str(first.x_range)))
+    room = {"height": figure["layout"]["height"]}
+    caption = f"{plot.caption} {note}".strip()
+    if there is not None:
+        return {
+            f"{key}-title.children": plot.full_title,
+            f"{key}-box.style": room,
+            f"{key}.figure": figure,
+            f"{key}-caption.children": caption,
+        }
+    chart = dcc.Graph(id=key, figure=figure, config=GRAPH, responsive=True)
+    label = {"aria-label": plot.alt}
+    parts = [
+        html.H3(plot.full_title, id=f"{key}-title"),
+        html.Div(chart, id=f"{key}-box", role="group", style=room, **label),
+        html.Figcaption(caption, id=f"{key}-caption"),
+    ]
+    return {f"{key}-place.children": html.Figure(parts, className="panel")}
 
 
 def table_of(table: Table, label: str) -> html.Div:
@@ -98,40 +85,6 @@ def tiles_of(tiles: "list[tuple[str, str, str]]") -> list[html.Div]:
 def alert(texts: "list[str]") -> html.Div:
     """Something that is wrong."""
     return html.Div([html.P(unbroken(text)) for text in texts], className="alert")
-
-
-def controls() -> list[html.Fieldset]:
-    """All fields, group by group."""
-    return [
-        html.Fieldset([html.Legend(name), *(_control(field) for field in group)])
-        for name, group in GROUPS.items()
-    ]
-
-
-def _control(field: Field) -> html.Div:
-    label = f"{field.label} [{field.unit}]" if field.unit else field.label
-    error = html.Div(id=f"{field.key}-error", className="refusal", role="alert")
-    if field.is_menu:
-        menu = dcc.Dropdown(
-            id=field.key, options=[], clearable=False, searchable=False, maxHeight=320
-        )
-        return html.Div([html.Label(label, htmlFor=field.key), menu, error], className="control")
-    value = dcc.Input(
-        id=field.key, type="text", debounce=True, autoComplete="off", spellCheck=False
-    )
-    slider = dcc.Input(
-        id=f"{field.key}-slider", type="range", min=0, max=len(field.options) - 1, step=1
-    )
-    name = html.Span(f"slider of {field.label}", className="unseen")
-    return html.Div(
-        [
-            html.Label(label, htmlFor=field.key),
-            value,
-            html.Label([name, slider], className="slider"),
-            error,
-        ],
-        className="control",
-    )
 
 
 def _align(column: int, table: Table) -> str:

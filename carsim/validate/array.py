@@ -4,7 +4,7 @@
 running each tool; each row is reproduced by the rule of its tool (:mod:`carsim.validate.peers`),
 ONNXim's whole layers by carsim's machine with its DRAM model (``data/onnxim.yaml``).
 ``data/scalesim.csv``: 210 small products of SCALE-Sim 3 in three dataflows;
-``studies/array/scalesim_cycles.py`` remakes it.
+docs/validation.md says how it was counted.
 
 The null model says bytes over bandwidth, at the 96 bytes per cycle of a DDR4-2400 channel at
 200 MHz; against ``scalesim.csv`` at the 10 words per cycle of SCALE-Sim's interface.
@@ -22,9 +22,9 @@ from fractions import Fraction
 from importlib.resources import as_file, files
 
 from carsim.design import Array, load_design
-from carsim.machine.decode import decode
 from carsim.machine.product import Supply, product
 from carsim.metrics import Comparison
+from carsim.runs.decode import decode
 from carsim.validate.part import Group, Part
 from carsim.validate.peers import DDR4_BYTES_PER_CYCLE, PEERS, Peer, data_rows
 from carsim.workload.ops import Gemm

@@ -22,13 +22,13 @@ from dataclasses import dataclass
 
 from pydantic import TypeAdapter
 
+from carsim.base.text import number, span, with_ends
+from carsim.base.units import GB
+from carsim.cost.energy import Joules
+from carsim.cost.fit import check_fit
 from carsim.design import Design, configs_folder, load_design
-from carsim.machine.decode import Decode, decode
 from carsim.metrics import Comparison
-from carsim.technology.energy import Joules
-from carsim.technology.fit import check_fit
-from carsim.text import number
-from carsim.units import GB
+from carsim.runs.decode import Decode, decode
 from carsim.validate.part import Group, Part
 from carsim.validate.peers import data_rows
 from carsim.workload.geometry import Video
@@ -204,7 +204,7 @@ def _speed(row: Published, found: Prediction) -> Comparison:
         None,
         row.source,
         "tokens/s",
-        f"{limit} {share:.0%}; {value} J, {low} to {high}",
+        f"{limit} {share:.0%}; {with_ends(f'{value} J', low, high, ' to ')}",
     )
 
 
@@ -212,7 +212,7 @@ def _power(row: Published, found: Prediction) -> list[Comparison]:
     if row.power_w is None:
         return []
     watts = found.watts
-    note = f"{watts.low_j:.1f} to {watts.high_j:.1f} W"
+    note = f"{span(f'{watts.low_j:.1f}', f'{watts.high_j:.1f}', ' to ')} W"
     return [Comparison(row.name, row.power_w, watts.value_j, None, None, row.source, "W", note)]
 
 

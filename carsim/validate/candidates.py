@@ -11,8 +11,8 @@ from typing import Literal
 
 import numpy as np
 
+from carsim.decisions.trace import Decisions
 from carsim.design import Design, override
-from carsim.trace import Decisions
 from carsim.validate.peers import data_rows
 from carsim.workload.geometry import Video
 

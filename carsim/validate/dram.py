@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 
-from carsim.memory import (
+from carsim.hardware.memory import (
     AccessPattern,
     MemoryStandard,
     idle_latency_ns,

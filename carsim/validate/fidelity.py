@@ -14,6 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from carsim.base.yaml_file import parse_yaml
+from carsim.cost.fit import check_fit
+from carsim.decisions.replay import FASTCAR
 from carsim.design import Design, load_design, override
 from carsim.machine.batches import Batches
 from carsim.machine.hardware import Hardware
@@ -22,11 +25,8 @@ from carsim.machine.phases import Phases
 from carsim.machine.plan import Plan
 from carsim.machine.simulate import simulate
 from carsim.metrics import Comparison
-from carsim.replay import FASTCAR
-from carsim.technology.fit import check_fit
 from carsim.validate.part import Group, Part
 from carsim.workload.geometry import Video
-from carsim.yaml_file import parse_yaml
 
 REGIMES = ("compute", "memory", "port", "dependency")
 MEDIAN_BOUND, WORST_BOUND = 0.01, 0.05

@@ -16,9 +16,16 @@ multiply-accumulates.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from math import fsum
 
 import numpy as np
 
+from carsim.base.yaml_file import parse_yaml
+from carsim.cost.energy import energy
+from carsim.cost.fit import check_fit
+from carsim.cost.resources import resources
+from carsim.decisions.attention import AttentionPolicy
+from carsim.decisions.trace import dense
 from carsim.design import Body, Design, load_design, override
 from carsim.machine.batches import make_batches
 from carsim.machine.hardware import Hardware
@@ -26,11 +33,6 @@ from carsim.machine.phases import Phases
 from carsim.machine.plan import Plan
 from carsim.machine.simulate import simulate
 from carsim.metrics import Comparison
-from carsim.policy import AttentionPolicy
-from carsim.technology.energy import energy
-from carsim.technology.fit import check_fit
-from carsim.technology.resources import resources
-from carsim.trace import dense
 from carsim.validate.candidates import (
     PAPER_VIDEO,
     Candidate,
@@ -42,7 +44,6 @@ from carsim.validate.candidates import (
 )
 from carsim.validate.part import Group, Part
 from carsim.validate.peers import data_rows
-from carsim.yaml_file import parse_yaml
 
 MEAN_BOUND, WORST_BOUND = 0.025, 0.065
 """Stated bounds of the absolute error: mean over all rows, and worst row."""
@@ -173,7 +174,7 @@ def line_s(rows: Sequence[PaperRow], body: Body) -> list[float]:
         return start + slope * row.replay_ratio - unread_s[row.name]
 
     def error(chosen: Sequence[PaperRow], start: float, slope: float) -> float:
-        return sum(abs(latency_s(row, start, slope) / row.latency_s - 1) for row in chosen)
+        return fsum(abs(latency_s(row, start, slope) / row.latency_s - 1) for row in chosen)
 
     levels = [(row.latency_s + unread_s[row.name], 0.0) for row in plain]
     lines = []
@@ -405,5 +406,5 @@ def _about_rivals(
         f"Linear skipping is nearer than carsim for: {', '.join(nearer) or 'no row'}. Rival of "
         "efficiency: constant power, with the line's latencies. Groups such as '7 on 6 cores' "
         "are so many sequences on so many cores that explain the latencies about equally, with "
-        "clocks fitted to the dense row (--every shows them)."
+        "clocks fitted to the dense row; short output leaves them out."
     )

@@ -43,7 +43,7 @@ class Group:
         bounds: Statistic of :class:`Errors` -> the most that carsim's may be.
         must_win: Fail where the rival's mean error is smaller than carsim's.
         least_wins: Share of the rows in which carsim has to be nearer than the rival.
-        shown: Rows are few and worth reading; otherwise only with ``--every``.
+        shown: Rows are few and worth reading; otherwise they are left out of short output.
     """
 
     title: str

@@ -1,6 +1,7 @@
 """All parts of the validation, by the name that ``carsim validate`` takes."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 
 from carsim.validate.array import validate_array
 from carsim.validate.boards import validate_boards
@@ -12,13 +13,15 @@ from carsim.validate.part import Part
 Progress = Callable[[str], None]
 
 
-PARTS: dict[str, Callable[..., Part]] = {
-    "boards": validate_boards,
-    "array": validate_array,
-    "dram": validate_dram,
-    "paper": validate_paper,
-    "fidelity": validate_fidelity,
-}
+PARTS: Mapping[str, Callable[..., Part]] = MappingProxyType(
+    {
+        "boards": validate_boards,
+        "array": validate_array,
+        "dram": validate_dram,
+        "paper": validate_paper,
+        "fidelity": validate_fidelity,
+    }
+)
 """Part -> what works it out; every one takes ``progress``, told what is being done."""
 
 

@@ -13,7 +13,7 @@ from functools import cached_property
 from importlib.resources import files
 from types import MappingProxyType
 
-from carsim.design.machine import WeightLoad
+from carsim.hardware.machine import WeightLoad
 from carsim.machine.product import Supply
 
 
@@ -22,7 +22,7 @@ class Peer:
     """A simulator that a user might pick instead, and its rule.
 
     Attributes:
-        name: As the data and ``carsim array --peer`` name it.
+        name: As the data and ``carsim config array --peer`` name it.
         title: Its name as its authors write it.
         weight_load: What it costs to bring a tile of weights into the array.
         supply: How operands reach the array.
@@ -112,4 +112,4 @@ _RULES = (
 )
 
 PEERS: Mapping[str, Peer] = MappingProxyType({peer.name: peer for peer in _RULES})
-"""Peer -> its rule, by the name that ``carsim array --peer`` takes."""
+"""Peer -> its rule, by the name that ``carsim config array --peer`` takes."""

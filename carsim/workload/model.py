@@ -1,6 +1,5 @@
 """The model that is decoded: body, head, and the precision of what is stored and moved."""
 
-import math
 from fractions import Fraction
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal
@@ -8,13 +7,14 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field, model_validator
 
-from carsim.section import FieldError, GrownSection, NonNegativeInt, PositiveInt, Section
-from carsim.yaml_file import shown
+from carsim.base.section import FieldError, GrownSection, NonNegativeInt, PositiveInt, Section
+from carsim.base.units import rational, scaled
+from carsim.base.yaml_file import shown
 
 Size = Annotated[int, Field(gt=0, le=1_000_000)]
 Repeats = Annotated[int, Field(gt=0, le=1000)]
-Share = Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)]
-Bits = Annotated[float, Field(gt=0, le=64, allow_inf_nan=False)]
+Share = Annotated[float, Field(ge=0.001, le=1, allow_inf_nan=False)]
+Bits = Annotated[float, Field(ge=0.1, le=64, allow_inf_nan=False)]
 
 
 Product = Literal["qkv", "out", "gate_up", "down"]
@@ -35,33 +35,38 @@ class Precision(Section):
 
     bits: Bits = Field(description="decimals for a mean, such as 3.5 where precisions are mixed")
     group: PositiveInt | None = Field(None, description="elements that share a scale; absent: none")
-    scale_bits: NonNegativeInt = Field(0, description="bits of the scale of a group")
+    scale_bits: NonNegativeInt = Field(
+        0, description="bits of the scale of a group, such as 16; a group needs it"
+    )
     zero_bits: NonNegativeInt = Field(0, description="bits of the zero point of a group")
 
     @model_validator(mode="after")
     def _scales_need_a_group(self) -> "Precision":
         if self.group is None and (self.scale_bits or self.zero_bits):
             raise FieldError("", "scale_bits and zero_bits need a group", "add 'group', say 128")
+        if self.group is not None and not self.scale_bits:
+            problem = f"a group of {self.group} has a scale, of which no bits are counted"
+            cure = "add 'scale_bits', usually 16, and 'zero_bits' where there is a zero point"
+            raise FieldError("scale_bits", problem, cure)
         return self
 
     @property
     def bits_per_element(self) -> Fraction:
-        """Stored bits per element, scales and zero points included.
+        """Stored bits per element, scales and zero points included, as bytes are counted by them.
 
         >>> float(Precision(bits=4, group=128, scale_bits=16, zero_bits=4).bits_per_element)
         4.15625
         """
         overhead = Fraction(self.scale_bits + self.zero_bits, self.group) if self.group else 0
-        return Fraction(str(self.bits)) + overhead
+        return rational(Fraction(str(self.bits)) + overhead)
 
     def bytes_of(self, elements: Any) -> Any:
         """Bytes of ``elements`` stored elements (a number or an int64 array), rounded up."""
-        numerator, denominator = self._bits_ratio
-        return -(-elements * numerator // (8 * denominator))
+        return scaled(elements, self._bytes_per_element)
 
     @cached_property
-    def _bits_ratio(self) -> tuple[int, int]:
-        return self.bits_per_element.as_integer_ratio()
+    def _bytes_per_element(self) -> Fraction:
+        return self.bits_per_element / 8
 
 
 class WeightPrecision(Precision):
@@ -80,13 +85,16 @@ class WeightPrecision(Precision):
         >>> float(WeightPrecision(bits=4, density=0.5, index_bits=2).bits_per_element)
         3.0
         """
-        return Fraction(str(self.density)) * (super().bits_per_element + self.index_bits)
+        return rational(self._density * (super().bits_per_element + self.index_bits))
 
     def kept(self, length: int) -> int:
         """Weights that are left of a dot product of a given length, rounded up."""
-        if self.density == 1.0:
-            return length
-        return math.ceil(Fraction(str(self.density)) * length)
+        kept: int = scaled(length, self._density)
+        return kept
+
+    @cached_property
+    def _density(self) -> Fraction:
+        return rational(self.density)
 
 
 class Experts(Section):
@@ -119,7 +127,8 @@ class Experts(Section):
         5.46875
         """
         missed = (1 - self.active / self.count) ** tokens
-        return np.rint(EXPERT_PARTS * self.count * (1 - missed)).astype(np.int64)
+        parts = np.rint(EXPERT_PARTS * self.count * (1 - missed)).astype(np.int64)
+        return parts if parts.ndim else int(parts)
 
 
 class Body(GrownSection):

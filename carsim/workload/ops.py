@@ -441,7 +441,7 @@ def _expert_ops(
 
     def gemms(k: int, n: int, of_shared: tuple[int, int]) -> tuple[Gemm, ...]:
         # So many experts have a token more than the others, which have the same number each.
-        each, more = np.divmod(pairs, np.maximum(touched, 1))
+        each, more = divmod(pairs, touched + (touched == 0))
         chosen = (
             _product(model, each + 1, k, n, more),
             _product(model, each, k, n, touched - more),

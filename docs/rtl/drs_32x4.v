@@ -1,4 +1,4 @@
-module drs_32x4(proceed, batch, computing, ready, clk, rst, fetch, address, valid, sent, done, more, start);
+module drs_32x4(proceed, batch, computing, ready, clk, rst, fetch, address, valid, sent, done, error, more, start);
   reg \$auto$verilog_backend.cc:2505:dump_module$1  = 0;
   input proceed;
   wire proceed;
@@ -22,58 +22,65 @@ module drs_32x4(proceed, batch, computing, ready, clk, rst, fetch, address, vali
   wire [4:0] sent;
   output done;
   wire done;
+  output error;
+  reg error = 1'h0;
   output more;
   wire more;
   input start;
   wire start;
   wire [5:0] \$1 ;
   wire \$10 ;
-  wire [3:0] \$11 ;
+  wire \$11 ;
   wire \$12 ;
-  wire [5:0] \$13 ;
-  wire [6:0] \$14 ;
-  wire \$15 ;
-  reg \$16 ;
-  reg [31:0] \$17 ;
-  reg [2:0] \$18 ;
-  reg [1:0] \$19 ;
+  wire [3:0] \$13 ;
+  wire \$14 ;
+  wire [3:0] \$15 ;
+  wire \$16 ;
+  wire [5:0] \$17 ;
+  wire [6:0] \$18 ;
+  wire \$19 ;
   wire \$2 ;
-  reg [4:0] \$20 ;
+  reg \$20 ;
+  reg \$21 ;
+  reg [31:0] \$22 ;
+  reg [2:0] \$23 ;
+  reg [1:0] \$24 ;
+  reg [4:0] \$25 ;
   wire \$3 ;
   wire \$4 ;
   wire \$5 ;
   wire \$6 ;
   wire \$7 ;
   wire \$8 ;
-  wire [3:0] \$9 ;
+  wire \$9 ;
   wire \$signal ;
-  reg [31:0] \$signal$21  = 32'd0;
-  wire [4:0] \$signal$28 ;
-  wire [4:0] \$signal$34 ;
+  reg [31:0] \$signal$22  = 32'd0;
+  wire [4:0] \$signal$29 ;
+  wire [4:0] \$signal$35 ;
   reg [4:0] \$signature__addr  = 5'h00;
   wire [1:0] \$signature__data ;
   reg \$signature__en ;
-  wire [10:0] \address$24 ;
+  wire [10:0] \address$25 ;
   reg \begin  = 1'h0;
   wire [31:0] bits;
   reg clear;
   wire computes;
   wire [1:0] core;
-  wire [1:0] \core$36 ;
+  wire [1:0] \core$37 ;
   wire [5:0] count;
-  wire [5:0] \count$19 ;
-  wire \done$29 ;
-  wire \fetch$23 ;
+  wire [5:0] \count$20 ;
+  wire \done$30 ;
+  wire \fetch$24 ;
   reg [1:0] fsm_state = 2'h0;
   wire latch;
   wire [4:0] read__addr;
   wire [1:0] read__data;
-  wire [3:0] \ready$26 ;
-  wire [4:0] \sent$27 ;
+  wire [3:0] \ready$27 ;
+  wire [4:0] \sent$28 ;
   wire [4:0] \sequence ;
   wire [5:0] sequences;
   reg take;
-  wire [3:0] \valid$25 ;
+  wire [3:0] \valid$26 ;
   reg [2:0] \wait  = 3'h0;
   wire written;
   reg [1:0] mapping [31:0];
@@ -116,32 +123,39 @@ module drs_32x4(proceed, batch, computing, ready, clk, rst, fetch, address, vali
       mapping[\$signature__addr ] <= \$signature__data ;
   end
   assign core = mapping[\sequence ];
-  assign computes = \$signal$21  >> \sequence ;
-  assign \$1  = \sent$27  + 1'h0;
+  assign computes = \$signal$22  >> \sequence ;
+  assign \$1  = \sent$28  + 1'h0;
+  assign done = \done$30  | error;
   assign \$2  = ! \wait ;
   assign \$3  = ! \wait ;
-  assign \$4  = \$signal$21  >> \$signature__addr ;
+  assign \$4  = \$signal$22  >> \$signature__addr ;
   assign \$5  = ! fsm_state;
   assign \$6  = fsm_state == 1'h1;
   assign \$7  = fsm_state == 2'h2;
   assign \$8  = fsm_state == 2'h3;
-  assign \$9  = \wait  - 1'h1;
-  assign \$10  = ! \wait ;
-  assign \$11  = \wait  - 1'h1;
-  assign \$12  = ! \wait ;
-  assign \$13  = \$signature__addr  + 1'h1;
-  assign \$14  = batch - 1'h1;
-  assign \$15  = \$signature__addr  == \$14 ;
+  assign \$9  = ! batch;
+  assign \$10  = batch > 6'h20;
+  assign \$11  = \$9  | \$10 ;
+  assign \$12  = start & \$11 ;
+  assign \$13  = \wait  - 1'h1;
+  assign \$14  = ! \wait ;
+  assign \$15  = \wait  - 1'h1;
+  assign \$16  = ! \wait ;
+  assign \$17  = \$signature__addr  + 1'h1;
+  assign \$18  = batch - 1'h1;
+  assign \$19  = \$signature__addr  == \$18 ;
   always @(posedge clk)
-    \begin  <= \$16 ;
+    \begin  <= \$20 ;
   always @(posedge clk)
-    \$signal$21  <= \$17 ;
+    error <= \$21 ;
   always @(posedge clk)
-    \wait  <= \$18 ;
+    \$signal$22  <= \$22 ;
   always @(posedge clk)
-    fsm_state <= \$19 ;
+    \wait  <= \$23 ;
   always @(posedge clk)
-    \$signature__addr  <= \$20 ;
+    fsm_state <= \$24 ;
+  always @(posedge clk)
+    \$signature__addr  <= \$25 ;
   \top.checker  \checker  (
     .address(address),
     .\begin (\begin ),
@@ -149,11 +163,11 @@ module drs_32x4(proceed, batch, computing, ready, clk, rst, fetch, address, vali
     .computes(computes),
     .core(core),
     .count(batch),
-    .done(done),
+    .done(\done$30 ),
     .fetch(fetch),
     .ready(ready),
     .rst(rst),
-    .sent(\sent$27 ),
+    .sent(\sent$28 ),
     .\sequence (\sequence ),
     .valid(valid)
   );
@@ -206,105 +220,120 @@ module drs_32x4(proceed, batch, computing, ready, clk, rst, fetch, address, vali
   end
   always @* begin
     if (\$auto$verilog_backend.cc:2505:dump_module$1 ) begin end
-    \$16  = 1'h0;
+    \$20  = 1'h0;
     casez (fsm_state)
       2'h0:
           /* empty */;
       2'h1:
           /* empty */;
       2'h2:
-          if (\$12 ) begin
-            if (\$15 ) begin
-              \$16  = 1'h1;
+          if (\$16 ) begin
+            if (\$19 ) begin
+              \$20  = 1'h1;
             end
           end
     endcase
     if (rst) begin
-      \$16  = 1'h0;
+      \$20  = 1'h0;
     end
   end
   always @* begin
     if (\$auto$verilog_backend.cc:2505:dump_module$1 ) begin end
-    \$17  = \$signal$21 ;
-    if (clear) begin
-      \$17  = computing;
-    end
-    if (rst) begin
-      \$17  = 32'd0;
-    end
-  end
-  always @* begin
-    if (\$auto$verilog_backend.cc:2505:dump_module$1 ) begin end
-    \$18  = \wait ;
+    \$21  = 1'h0;
     casez (fsm_state)
       2'h0:
-          if (start) begin
-            \$18  = 3'h6;
+          if (\$12 ) begin
+            \$21  = 1'h1;
+          end
+    endcase
+    if (rst) begin
+      \$21  = 1'h0;
+    end
+  end
+  always @* begin
+    if (\$auto$verilog_backend.cc:2505:dump_module$1 ) begin end
+    \$22  = \$signal$22 ;
+    if (clear) begin
+      \$22  = computing;
+    end
+    if (rst) begin
+      \$22  = 32'd0;
+    end
+  end
+  always @* begin
+    if (\$auto$verilog_backend.cc:2505:dump_module$1 ) begin end
+    \$23  = \wait ;
+    casez (fsm_state)
+      2'h0:
+          if (\$12 ) begin
+          end else if (start) begin
+            \$23  = 3'h6;
           end
       2'h1:
         begin
-          \$18  = \$9 [2:0];
-          if (\$10 ) begin
-            \$18  = 3'h0;
+          \$23  = \$13 [2:0];
+          if (\$14 ) begin
+            \$23  = 3'h0;
           end
         end
       2'h2:
         begin
-          \$18  = \$11 [2:0];
-          if (\$12 ) begin
-            \$18  = 3'h0;
+          \$23  = \$15 [2:0];
+          if (\$16 ) begin
+            \$23  = 3'h0;
           end
         end
     endcase
     if (rst) begin
-      \$18  = 3'h0;
+      \$23  = 3'h0;
     end
   end
   always @* begin
     if (\$auto$verilog_backend.cc:2505:dump_module$1 ) begin end
-    \$19  = fsm_state;
+    \$24  = fsm_state;
     casez (fsm_state)
       2'h0:
-          if (start) begin
-            \$19  = 2'h1;
+          if (\$12 ) begin
+          end else if (start) begin
+            \$24  = 2'h1;
           end
       2'h1:
-          if (\$10 ) begin
-            \$19  = 2'h2;
+          if (\$14 ) begin
+            \$24  = 2'h2;
           end
       2'h2:
-          if (\$12 ) begin
-            if (\$15 ) begin
-              \$19  = 2'h3;
+          if (\$16 ) begin
+            if (\$19 ) begin
+              \$24  = 2'h3;
             end
           end
       2'h3:
-          if (done) begin
-            \$19  = 2'h0;
+          if (\done$30 ) begin
+            \$24  = 2'h0;
           end
     endcase
     if (rst) begin
-      \$19  = 2'h0;
+      \$24  = 2'h0;
     end
   end
   always @* begin
     if (\$auto$verilog_backend.cc:2505:dump_module$1 ) begin end
-    \$20  = \$signature__addr ;
+    \$25  = \$signature__addr ;
     casez (fsm_state)
       2'h0:
           /* empty */;
       2'h1:
           /* empty */;
       2'h2:
-          if (\$12 ) begin
-            \$20  = \$13 [4:0];
-            if (\$15 ) begin
-              \$20  = 5'h00;
+          if (\$16 ) begin
+            \$25  = \$17 [4:0];
+            if (\$19 ) begin
+              \$25  = 5'h00;
             end
           end
     endcase
     if (rst) begin
-      \$20  = 5'h00;
+      \$25  = 5'h00;
     end
   end
   assign \$signal  = start;
@@ -312,17 +341,16 @@ module drs_32x4(proceed, batch, computing, ready, clk, rst, fetch, address, vali
   assign count = batch;
   assign sequences = batch;
   assign latch = clear;
-  assign \count$19  = batch;
-  assign \fetch$23  = fetch;
-  assign \address$24  = address;
-  assign \valid$25  = valid;
-  assign \ready$26  = ready;
-  assign \$signal$28  = 5'h00;
-  assign \done$29  = done;
+  assign \count$20  = batch;
+  assign \fetch$24  = fetch;
+  assign \address$25  = address;
+  assign \valid$26  = valid;
+  assign \ready$27  = ready;
+  assign \$signal$29  = 5'h00;
   assign read__addr = \sequence ;
   assign read__data = core;
-  assign \$signal$34  = \$signature__addr ;
-  assign \core$36  = \$signature__data ;
+  assign \$signal$35  = \$signature__addr ;
+  assign \core$37  = \$signature__data ;
   assign written = \$signature__en ;
   assign sent = \$1 [4:0];
   assign more = 1'h0;

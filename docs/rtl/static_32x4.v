@@ -1,4 +1,4 @@
-module static_32x4(batch, computing, ready, clk, rst, fetch, address__0, address__1, address__2, address__3, valid, sent__0, sent__1, sent__2, sent__3, done, start);
+module static_32x4(batch, computing, ready, clk, rst, fetch, address__0, address__1, address__2, address__3, valid, sent__0, sent__1, sent__2, sent__3, done, error, start);
   reg \$auto$verilog_backend.cc:2505:dump_module$1  = 0;
   input [5:0] batch;
   wire [5:0] batch;
@@ -32,135 +32,186 @@ module static_32x4(batch, computing, ready, clk, rst, fetch, address__0, address
   wire [4:0] sent__3;
   output done;
   wire done;
+  output error;
+  reg error = 1'h0;
   input start;
   wire start;
-  wire [5:0] \$1 ;
-  wire [5:0] \$10 ;
-  wire [6:0] \$11 ;
-  wire \$12 ;
-  wire [3:0] \$13 ;
-  reg [3:0] \$14 ;
-  wire [6:0] \$2 ;
+  wire \$1 ;
+  wire \$10 ;
+  wire \$11 ;
+  wire [5:0] \$12 ;
+  wire [6:0] \$13 ;
+  wire \$14 ;
+  wire \$15 ;
+  wire \$16 ;
+  wire \$17 ;
+  wire \$18 ;
+  wire [5:0] \$19 ;
+  wire \$2 ;
+  wire [6:0] \$20 ;
+  wire \$21 ;
+  wire \$22 ;
+  wire \$23 ;
+  wire \$24 ;
+  wire \$25 ;
+  wire [5:0] \$26 ;
+  wire [6:0] \$27 ;
+  wire \$28 ;
+  wire \$29 ;
   wire \$3 ;
-  wire [5:0] \$4 ;
-  wire [6:0] \$5 ;
-  wire \$6 ;
-  wire [5:0] \$7 ;
-  wire [6:0] \$8 ;
+  wire [3:0] \$30 ;
+  wire \$31 ;
+  wire \$32 ;
+  wire \$33 ;
+  wire \$34 ;
+  reg [3:0] \$35 ;
+  reg \$36 ;
+  wire \$4 ;
+  wire [5:0] \$5 ;
+  wire [6:0] \$6 ;
+  wire \$7 ;
+  wire \$8 ;
   wire \$9 ;
   wire [3:0] \$signal ;
   wire [8:0] address;
-  wire [8:0] \address$34 ;
-  wire [8:0] \address$44 ;
-  wire [8:0] \address$54 ;
+  wire [8:0] \address$35 ;
+  wire [8:0] \address$45 ;
+  wire [8:0] \address$55 ;
   wire \begin ;
-  wire \begin$29 ;
-  wire \begin$39 ;
-  wire \begin$49 ;
+  wire \begin$30 ;
+  wire \begin$40 ;
+  wire \begin$50 ;
   reg computes;
-  reg \computes$31 ;
-  reg \computes$41 ;
-  reg \computes$51 ;
+  reg \computes$32 ;
+  reg \computes$42 ;
+  reg \computes$52 ;
   reg [3:0] count;
-  reg [3:0] \count$30 ;
-  reg [3:0] \count$40 ;
-  reg [3:0] \count$50 ;
-  wire \done$28 ;
-  wire \done$38 ;
-  wire \done$48 ;
-  wire \done$58 ;
-  wire \fetch$21 ;
-  wire \fetch$33 ;
-  wire \fetch$43 ;
-  wire \fetch$53 ;
-  wire \ready$24 ;
-  wire \ready$36 ;
-  wire \ready$46 ;
-  wire \ready$56 ;
+  reg [3:0] \count$31 ;
+  reg [3:0] \count$41 ;
+  reg [3:0] \count$51 ;
+  wire \done$29 ;
+  wire \done$39 ;
+  wire \done$49 ;
+  wire \done$59 ;
+  wire \fetch$22 ;
+  wire \fetch$34 ;
+  wire \fetch$44 ;
+  wire \fetch$54 ;
+  wire \ready$25 ;
+  wire \ready$37 ;
+  wire \ready$47 ;
+  wire \ready$57 ;
   wire [2:0] sent;
-  wire [2:0] \sent$37 ;
-  wire [2:0] \sent$47 ;
-  wire [2:0] \sent$57 ;
+  wire [2:0] \sent$38 ;
+  wire [2:0] \sent$48 ;
+  wire [2:0] \sent$58 ;
   wire [2:0] \sequence ;
-  wire [2:0] \sequence$32 ;
-  wire [2:0] \sequence$42 ;
-  wire [2:0] \sequence$52 ;
+  wire [2:0] \sequence$33 ;
+  wire [2:0] \sequence$43 ;
+  wire [2:0] \sequence$53 ;
   reg [3:0] through = 4'h0;
-  wire \valid$23 ;
-  wire \valid$35 ;
-  wire \valid$45 ;
-  wire \valid$55 ;
-  assign \$1  = 3'h4 * sent;
-  assign \$2  = 1'h0 + \$1 ;
-  assign \$3  = through[0] | \done$28 ;
-  assign \$4  = 3'h4 * \sent$37 ;
-  assign \$5  = 1'h1 + \$4 ;
-  assign \$6  = through[1] | \done$38 ;
-  assign \$7  = 3'h4 * \sent$47 ;
-  assign \$8  = 2'h2 + \$7 ;
-  assign \$9  = through[2] | \done$48 ;
-  assign \$10  = 3'h4 * \sent$57 ;
-  assign \$11  = 2'h3 + \$10 ;
-  assign \$12  = through[3] | \done$58 ;
-  assign done = & \$signal ;
-  assign \$13  = done ? 4'h0 : \$signal ;
+  wire \valid$24 ;
+  wire \valid$36 ;
+  wire \valid$46 ;
+  wire \valid$56 ;
+  assign \$1  = ! batch;
+  assign \$2  = batch > 6'h20;
+  assign \$3  = \$1  | \$2 ;
+  assign \$4  = ~ \$3 ;
+  assign \begin  = start & \$4 ;
+  assign \$5  = 3'h4 * sent;
+  assign \$6  = 1'h0 + \$5 ;
+  assign \$7  = through[0] | \done$29 ;
+  assign \$8  = ! batch;
+  assign \$9  = batch > 6'h20;
+  assign \$10  = \$8  | \$9 ;
+  assign \$11  = ~ \$10 ;
+  assign \begin$30  = start & \$11 ;
+  assign \$12  = 3'h4 * \sent$38 ;
+  assign \$13  = 1'h1 + \$12 ;
+  assign \$14  = through[1] | \done$39 ;
+  assign \$15  = ! batch;
+  assign \$16  = batch > 6'h20;
+  assign \$17  = \$15  | \$16 ;
+  assign \$18  = ~ \$17 ;
+  assign \begin$40  = start & \$18 ;
+  assign \$19  = 3'h4 * \sent$48 ;
+  assign \$20  = 2'h2 + \$19 ;
+  assign \$21  = through[2] | \done$49 ;
+  assign \$22  = ! batch;
+  assign \$23  = batch > 6'h20;
+  assign \$24  = \$22  | \$23 ;
+  assign \$25  = ~ \$24 ;
+  assign \begin$50  = start & \$25 ;
+  assign \$26  = 3'h4 * \sent$58 ;
+  assign \$27  = 2'h3 + \$26 ;
+  assign \$28  = through[3] | \done$59 ;
+  assign \$29  = & \$signal ;
+  assign done = \$29  | error;
+  assign \$30  = done ? 4'h0 : \$signal ;
+  assign \$31  = ! batch;
+  assign \$32  = batch > 6'h20;
+  assign \$33  = \$31  | \$32 ;
+  assign \$34  = start & \$33 ;
   always @(posedge clk)
-    through <= \$14 ;
+    through <= \$35 ;
+  always @(posedge clk)
+    error <= \$36 ;
   \top.core_0  core_0 (
     .address(address__0),
-    .\begin (start),
+    .\begin (\begin ),
     .clk(clk),
     .computes(computes),
     .count(count),
-    .done(\done$28 ),
-    .fetch(\fetch$21 ),
+    .done(\done$29 ),
+    .fetch(\fetch$22 ),
     .ready(ready[0]),
     .rst(rst),
     .sent(sent),
     .\sequence (\sequence ),
-    .valid(\valid$23 )
+    .valid(\valid$24 )
   );
   \top.core_1  core_1 (
     .address(address__1),
-    .\begin (start),
+    .\begin (\begin$30 ),
     .clk(clk),
-    .computes(\computes$31 ),
-    .count(\count$30 ),
-    .done(\done$38 ),
-    .fetch(\fetch$33 ),
+    .computes(\computes$32 ),
+    .count(\count$31 ),
+    .done(\done$39 ),
+    .fetch(\fetch$34 ),
     .ready(ready[1]),
     .rst(rst),
-    .sent(\sent$37 ),
-    .\sequence (\sequence$32 ),
-    .valid(\valid$35 )
+    .sent(\sent$38 ),
+    .\sequence (\sequence$33 ),
+    .valid(\valid$36 )
   );
   \top.core_2  core_2 (
     .address(address__2),
-    .\begin (start),
+    .\begin (\begin$40 ),
     .clk(clk),
-    .computes(\computes$41 ),
-    .count(\count$40 ),
-    .done(\done$48 ),
-    .fetch(\fetch$43 ),
+    .computes(\computes$42 ),
+    .count(\count$41 ),
+    .done(\done$49 ),
+    .fetch(\fetch$44 ),
     .ready(ready[2]),
     .rst(rst),
-    .sent(\sent$47 ),
-    .\sequence (\sequence$42 ),
-    .valid(\valid$45 )
+    .sent(\sent$48 ),
+    .\sequence (\sequence$43 ),
+    .valid(\valid$46 )
   );
   \top.core_3  core_3 (
     .address(address__3),
-    .\begin (start),
+    .\begin (\begin$50 ),
     .clk(clk),
-    .computes(\computes$51 ),
-    .count(\count$50 ),
-    .done(\done$58 ),
-    .fetch(\fetch$53 ),
+    .computes(\computes$52 ),
+    .count(\count$51 ),
+    .done(\done$59 ),
+    .fetch(\fetch$54 ),
     .ready(ready[3]),
     .rst(rst),
-    .sent(\sent$57 ),
-    .\sequence (\sequence$52 ),
-    .valid(\valid$55 )
+    .sent(\sent$58 ),
+    .\sequence (\sequence$53 ),
+    .valid(\valid$56 )
   );
   always @* begin
     if (\$auto$verilog_backend.cc:2505:dump_module$1 ) begin end
@@ -257,328 +308,331 @@ module static_32x4(batch, computing, ready, clk, rst, fetch, address__0, address
   end
   always @* begin
     if (\$auto$verilog_backend.cc:2505:dump_module$1 ) begin end
-    \count$30  = 4'h0;
+    \count$31  = 4'h0;
     casez (batch)
       6'h00:
-          \count$30  = 4'h0;
+          \count$31  = 4'h0;
       6'h01:
-          \count$30  = 4'h0;
+          \count$31  = 4'h0;
       6'h02:
-          \count$30  = 4'h1;
+          \count$31  = 4'h1;
       6'h03:
-          \count$30  = 4'h1;
+          \count$31  = 4'h1;
       6'h04:
-          \count$30  = 4'h1;
+          \count$31  = 4'h1;
       6'h05:
-          \count$30  = 4'h1;
+          \count$31  = 4'h1;
       6'h06:
-          \count$30  = 4'h2;
+          \count$31  = 4'h2;
       6'h07:
-          \count$30  = 4'h2;
+          \count$31  = 4'h2;
       6'h08:
-          \count$30  = 4'h2;
+          \count$31  = 4'h2;
       6'h09:
-          \count$30  = 4'h2;
+          \count$31  = 4'h2;
       6'h0a:
-          \count$30  = 4'h3;
+          \count$31  = 4'h3;
       6'h0b:
-          \count$30  = 4'h3;
+          \count$31  = 4'h3;
       6'h0c:
-          \count$30  = 4'h3;
+          \count$31  = 4'h3;
       6'h0d:
-          \count$30  = 4'h3;
+          \count$31  = 4'h3;
       6'h0e:
-          \count$30  = 4'h4;
+          \count$31  = 4'h4;
       6'h0f:
-          \count$30  = 4'h4;
+          \count$31  = 4'h4;
       6'h10:
-          \count$30  = 4'h4;
+          \count$31  = 4'h4;
       6'h11:
-          \count$30  = 4'h4;
+          \count$31  = 4'h4;
       6'h12:
-          \count$30  = 4'h5;
+          \count$31  = 4'h5;
       6'h13:
-          \count$30  = 4'h5;
+          \count$31  = 4'h5;
       6'h14:
-          \count$30  = 4'h5;
+          \count$31  = 4'h5;
       6'h15:
-          \count$30  = 4'h5;
+          \count$31  = 4'h5;
       6'h16:
-          \count$30  = 4'h6;
+          \count$31  = 4'h6;
       6'h17:
-          \count$30  = 4'h6;
+          \count$31  = 4'h6;
       6'h18:
-          \count$30  = 4'h6;
+          \count$31  = 4'h6;
       6'h19:
-          \count$30  = 4'h6;
+          \count$31  = 4'h6;
       6'h1a:
-          \count$30  = 4'h7;
+          \count$31  = 4'h7;
       6'h1b:
-          \count$30  = 4'h7;
+          \count$31  = 4'h7;
       6'h1c:
-          \count$30  = 4'h7;
+          \count$31  = 4'h7;
       6'h1d:
-          \count$30  = 4'h7;
+          \count$31  = 4'h7;
       6'h1e:
-          \count$30  = 4'h8;
+          \count$31  = 4'h8;
       6'h1f:
-          \count$30  = 4'h8;
+          \count$31  = 4'h8;
       6'h20:
-          \count$30  = 4'h8;
+          \count$31  = 4'h8;
     endcase
   end
   always @* begin
     if (\$auto$verilog_backend.cc:2505:dump_module$1 ) begin end
-    casez (\sequence$32 )
+    casez (\sequence$33 )
       3'h0:
-          \computes$31  = computing[1];
+          \computes$32  = computing[1];
       3'h1:
-          \computes$31  = computing[5];
+          \computes$32  = computing[5];
       3'h2:
-          \computes$31  = computing[9];
+          \computes$32  = computing[9];
       3'h3:
-          \computes$31  = computing[13];
+          \computes$32  = computing[13];
       3'h4:
-          \computes$31  = computing[17];
+          \computes$32  = computing[17];
       3'h5:
-          \computes$31  = computing[21];
+          \computes$32  = computing[21];
       3'h6:
-          \computes$31  = computing[25];
+          \computes$32  = computing[25];
       3'h7:
-          \computes$31  = computing[29];
+          \computes$32  = computing[29];
     endcase
   end
   always @* begin
     if (\$auto$verilog_backend.cc:2505:dump_module$1 ) begin end
-    \count$40  = 4'h0;
+    \count$41  = 4'h0;
     casez (batch)
       6'h00:
-          \count$40  = 4'h0;
+          \count$41  = 4'h0;
       6'h01:
-          \count$40  = 4'h0;
+          \count$41  = 4'h0;
       6'h02:
-          \count$40  = 4'h0;
+          \count$41  = 4'h0;
       6'h03:
-          \count$40  = 4'h1;
+          \count$41  = 4'h1;
       6'h04:
-          \count$40  = 4'h1;
+          \count$41  = 4'h1;
       6'h05:
-          \count$40  = 4'h1;
+          \count$41  = 4'h1;
       6'h06:
-          \count$40  = 4'h1;
+          \count$41  = 4'h1;
       6'h07:
-          \count$40  = 4'h2;
+          \count$41  = 4'h2;
       6'h08:
-          \count$40  = 4'h2;
+          \count$41  = 4'h2;
       6'h09:
-          \count$40  = 4'h2;
+          \count$41  = 4'h2;
       6'h0a:
-          \count$40  = 4'h2;
+          \count$41  = 4'h2;
       6'h0b:
-          \count$40  = 4'h3;
+          \count$41  = 4'h3;
       6'h0c:
-          \count$40  = 4'h3;
+          \count$41  = 4'h3;
       6'h0d:
-          \count$40  = 4'h3;
+          \count$41  = 4'h3;
       6'h0e:
-          \count$40  = 4'h3;
+          \count$41  = 4'h3;
       6'h0f:
-          \count$40  = 4'h4;
+          \count$41  = 4'h4;
       6'h10:
-          \count$40  = 4'h4;
+          \count$41  = 4'h4;
       6'h11:
-          \count$40  = 4'h4;
+          \count$41  = 4'h4;
       6'h12:
-          \count$40  = 4'h4;
+          \count$41  = 4'h4;
       6'h13:
-          \count$40  = 4'h5;
+          \count$41  = 4'h5;
       6'h14:
-          \count$40  = 4'h5;
+          \count$41  = 4'h5;
       6'h15:
-          \count$40  = 4'h5;
+          \count$41  = 4'h5;
       6'h16:
-          \count$40  = 4'h5;
+          \count$41  = 4'h5;
       6'h17:
-          \count$40  = 4'h6;
+          \count$41  = 4'h6;
       6'h18:
-          \count$40  = 4'h6;
+          \count$41  = 4'h6;
       6'h19:
-          \count$40  = 4'h6;
+          \count$41  = 4'h6;
       6'h1a:
-          \count$40  = 4'h6;
+          \count$41  = 4'h6;
       6'h1b:
-          \count$40  = 4'h7;
+          \count$41  = 4'h7;
       6'h1c:
-          \count$40  = 4'h7;
+          \count$41  = 4'h7;
       6'h1d:
-          \count$40  = 4'h7;
+          \count$41  = 4'h7;
       6'h1e:
-          \count$40  = 4'h7;
+          \count$41  = 4'h7;
       6'h1f:
-          \count$40  = 4'h8;
+          \count$41  = 4'h8;
       6'h20:
-          \count$40  = 4'h8;
+          \count$41  = 4'h8;
     endcase
   end
   always @* begin
     if (\$auto$verilog_backend.cc:2505:dump_module$1 ) begin end
-    casez (\sequence$42 )
+    casez (\sequence$43 )
       3'h0:
-          \computes$41  = computing[2];
+          \computes$42  = computing[2];
       3'h1:
-          \computes$41  = computing[6];
+          \computes$42  = computing[6];
       3'h2:
-          \computes$41  = computing[10];
+          \computes$42  = computing[10];
       3'h3:
-          \computes$41  = computing[14];
+          \computes$42  = computing[14];
       3'h4:
-          \computes$41  = computing[18];
+          \computes$42  = computing[18];
       3'h5:
-          \computes$41  = computing[22];
+          \computes$42  = computing[22];
       3'h6:
-          \computes$41  = computing[26];
+          \computes$42  = computing[26];
       3'h7:
-          \computes$41  = computing[30];
+          \computes$42  = computing[30];
     endcase
   end
   always @* begin
     if (\$auto$verilog_backend.cc:2505:dump_module$1 ) begin end
-    \count$50  = 4'h0;
+    \count$51  = 4'h0;
     casez (batch)
       6'h00:
-          \count$50  = 4'h0;
+          \count$51  = 4'h0;
       6'h01:
-          \count$50  = 4'h0;
+          \count$51  = 4'h0;
       6'h02:
-          \count$50  = 4'h0;
+          \count$51  = 4'h0;
       6'h03:
-          \count$50  = 4'h0;
+          \count$51  = 4'h0;
       6'h04:
-          \count$50  = 4'h1;
+          \count$51  = 4'h1;
       6'h05:
-          \count$50  = 4'h1;
+          \count$51  = 4'h1;
       6'h06:
-          \count$50  = 4'h1;
+          \count$51  = 4'h1;
       6'h07:
-          \count$50  = 4'h1;
+          \count$51  = 4'h1;
       6'h08:
-          \count$50  = 4'h2;
+          \count$51  = 4'h2;
       6'h09:
-          \count$50  = 4'h2;
+          \count$51  = 4'h2;
       6'h0a:
-          \count$50  = 4'h2;
+          \count$51  = 4'h2;
       6'h0b:
-          \count$50  = 4'h2;
+          \count$51  = 4'h2;
       6'h0c:
-          \count$50  = 4'h3;
+          \count$51  = 4'h3;
       6'h0d:
-          \count$50  = 4'h3;
+          \count$51  = 4'h3;
       6'h0e:
-          \count$50  = 4'h3;
+          \count$51  = 4'h3;
       6'h0f:
-          \count$50  = 4'h3;
+          \count$51  = 4'h3;
       6'h10:
-          \count$50  = 4'h4;
+          \count$51  = 4'h4;
       6'h11:
-          \count$50  = 4'h4;
+          \count$51  = 4'h4;
       6'h12:
-          \count$50  = 4'h4;
+          \count$51  = 4'h4;
       6'h13:
-          \count$50  = 4'h4;
+          \count$51  = 4'h4;
       6'h14:
-          \count$50  = 4'h5;
+          \count$51  = 4'h5;
       6'h15:
-          \count$50  = 4'h5;
+          \count$51  = 4'h5;
       6'h16:
-          \count$50  = 4'h5;
+          \count$51  = 4'h5;
       6'h17:
-          \count$50  = 4'h5;
+          \count$51  = 4'h5;
       6'h18:
-          \count$50  = 4'h6;
+          \count$51  = 4'h6;
       6'h19:
-          \count$50  = 4'h6;
+          \count$51  = 4'h6;
       6'h1a:
-          \count$50  = 4'h6;
+          \count$51  = 4'h6;
       6'h1b:
-          \count$50  = 4'h6;
+          \count$51  = 4'h6;
       6'h1c:
-          \count$50  = 4'h7;
+          \count$51  = 4'h7;
       6'h1d:
-          \count$50  = 4'h7;
+          \count$51  = 4'h7;
       6'h1e:
-          \count$50  = 4'h7;
+          \count$51  = 4'h7;
       6'h1f:
-          \count$50  = 4'h7;
+          \count$51  = 4'h7;
       6'h20:
-          \count$50  = 4'h8;
+          \count$51  = 4'h8;
     endcase
   end
   always @* begin
     if (\$auto$verilog_backend.cc:2505:dump_module$1 ) begin end
-    casez (\sequence$52 )
+    casez (\sequence$53 )
       3'h0:
-          \computes$51  = computing[3];
+          \computes$52  = computing[3];
       3'h1:
-          \computes$51  = computing[7];
+          \computes$52  = computing[7];
       3'h2:
-          \computes$51  = computing[11];
+          \computes$52  = computing[11];
       3'h3:
-          \computes$51  = computing[15];
+          \computes$52  = computing[15];
       3'h4:
-          \computes$51  = computing[19];
+          \computes$52  = computing[19];
       3'h5:
-          \computes$51  = computing[23];
+          \computes$52  = computing[23];
       3'h6:
-          \computes$51  = computing[27];
+          \computes$52  = computing[27];
       3'h7:
-          \computes$51  = computing[31];
+          \computes$52  = computing[31];
     endcase
   end
   always @* begin
     if (\$auto$verilog_backend.cc:2505:dump_module$1 ) begin end
-    \$14  = \$13 ;
+    \$35  = \$30 ;
     if (rst) begin
-      \$14  = 4'h0;
+      \$35  = 4'h0;
     end
   end
-  assign \begin  = start;
+  always @* begin
+    if (\$auto$verilog_backend.cc:2505:dump_module$1 ) begin end
+    \$36  = \$34 ;
+    if (rst) begin
+      \$36  = 1'h0;
+    end
+  end
   assign address = address__0;
-  assign \ready$24  = ready[0];
-  assign \begin$29  = start;
-  assign \address$34  = address__1;
-  assign \ready$36  = ready[1];
-  assign \begin$39  = start;
-  assign \address$44  = address__2;
-  assign \ready$46  = ready[2];
-  assign \begin$49  = start;
-  assign \address$54  = address__3;
-  assign \ready$56  = ready[3];
-  assign sent__0 = \$2 [4:0];
-  assign sent__1 = \$5 [4:0];
-  assign sent__2 = \$8 [4:0];
-  assign sent__3 = \$11 [4:0];
-  assign \$signal [3] = \$12 ;
-  assign \$signal [2] = \$9 ;
-  assign \$signal [1] = \$6 ;
-  assign \$signal [0] = \$3 ;
-  assign valid[3] = \valid$55 ;
-  assign valid[2] = \valid$45 ;
-  assign valid[1] = \valid$35 ;
-  assign valid[0] = \valid$23 ;
-  assign fetch[3] = \fetch$53 ;
-  assign fetch[2] = \fetch$43 ;
-  assign fetch[1] = \fetch$33 ;
-  assign fetch[0] = \fetch$21 ;
+  assign \ready$25  = ready[0];
+  assign \address$35  = address__1;
+  assign \ready$37  = ready[1];
+  assign \address$45  = address__2;
+  assign \ready$47  = ready[2];
+  assign \address$55  = address__3;
+  assign \ready$57  = ready[3];
+  assign sent__0 = \$6 [4:0];
+  assign sent__1 = \$13 [4:0];
+  assign sent__2 = \$20 [4:0];
+  assign sent__3 = \$27 [4:0];
+  assign \$signal [3] = \$28 ;
+  assign \$signal [2] = \$21 ;
+  assign \$signal [1] = \$14 ;
+  assign \$signal [0] = \$7 ;
+  assign valid[3] = \valid$56 ;
+  assign valid[2] = \valid$46 ;
+  assign valid[1] = \valid$36 ;
+  assign valid[0] = \valid$24 ;
+  assign fetch[3] = \fetch$54 ;
+  assign fetch[2] = \fetch$44 ;
+  assign fetch[1] = \fetch$34 ;
+  assign fetch[0] = \fetch$22 ;
 endmodule
 
-module \top.core_0 (ready, clk, rst, count, computes, fetch, done, valid, sent, address, \sequence , \begin );
+module \top.core_0 (clk, rst, \begin , count, computes, fetch, done, valid, sent, address, \sequence , ready);
   reg \$auto$verilog_backend.cc:2505:dump_module$2  = 0;
-  input ready;
-  wire ready;
   input clk;
   wire clk;
   input rst;
   wire rst;
+  input \begin ;
+  wire \begin ;
   input [3:0] count;
   wire [3:0] count;
   input computes;
@@ -595,8 +649,8 @@ module \top.core_0 (ready, clk, rst, count, computes, fetch, done, valid, sent, 
   reg [8:0] address = 9'h000;
   output [2:0] \sequence ;
   reg [2:0] \sequence  = 3'h0;
-  input \begin ;
-  wire \begin ;
+  input ready;
+  wire ready;
   wire \$1 ;
   wire \$10 ;
   wire \$11 ;
@@ -786,14 +840,14 @@ module \top.core_0 (ready, clk, rst, count, computes, fetch, done, valid, sent, 
   assign \$20  = computes;
 endmodule
 
-module \top.core_1 (ready, clk, rst, count, computes, fetch, done, valid, sent, address, \sequence , \begin );
+module \top.core_1 (clk, rst, \begin , count, computes, fetch, done, valid, sent, address, \sequence , ready);
   reg \$auto$verilog_backend.cc:2505:dump_module$3  = 0;
-  input ready;
-  wire ready;
   input clk;
   wire clk;
   input rst;
   wire rst;
+  input \begin ;
+  wire \begin ;
   input [3:0] count;
   wire [3:0] count;
   input computes;
@@ -810,8 +864,8 @@ module \top.core_1 (ready, clk, rst, count, computes, fetch, done, valid, sent, 
   reg [8:0] address = 9'h000;
   output [2:0] \sequence ;
   reg [2:0] \sequence  = 3'h0;
-  input \begin ;
-  wire \begin ;
+  input ready;
+  wire ready;
   wire \$1 ;
   wire \$10 ;
   wire \$11 ;
@@ -1001,14 +1055,14 @@ module \top.core_1 (ready, clk, rst, count, computes, fetch, done, valid, sent, 
   assign \$20  = computes;
 endmodule
 
-module \top.core_2 (ready, clk, rst, count, computes, fetch, done, valid, sent, address, \sequence , \begin );
+module \top.core_2 (clk, rst, \begin , count, computes, fetch, done, valid, sent, address, \sequence , ready);
   reg \$auto$verilog_backend.cc:2505:dump_module$4  = 0;
-  input ready;
-  wire ready;
   input clk;
   wire clk;
   input rst;
   wire rst;
+  input \begin ;
+  wire \begin ;
   input [3:0] count;
   wire [3:0] count;
   input computes;
@@ -1025,8 +1079,8 @@ module \top.core_2 (ready, clk, rst, count, computes, fetch, done, valid, sent, 
   reg [8:0] address = 9'h000;
   output [2:0] \sequence ;
   reg [2:0] \sequence  = 3'h0;
-  input \begin ;
-  wire \begin ;
+  input ready;
+  wire ready;
   wire \$1 ;
   wire \$10 ;
   wire \$11 ;
@@ -1216,14 +1270,14 @@ module \top.core_2 (ready, clk, rst, count, computes, fetch, done, valid, sent, 
   assign \$20  = computes;
 endmodule
 
-module \top.core_3 (ready, clk, rst, count, computes, fetch, done, valid, sent, address, \sequence , \begin );
+module \top.core_3 (clk, rst, \begin , count, computes, fetch, done, valid, sent, address, \sequence , ready);
   reg \$auto$verilog_backend.cc:2505:dump_module$5  = 0;
-  input ready;
-  wire ready;
   input clk;
   wire clk;
   input rst;
   wire rst;
+  input \begin ;
+  wire \begin ;
   input [3:0] count;
   wire [3:0] count;
   input computes;
@@ -1240,8 +1294,8 @@ module \top.core_3 (ready, clk, rst, count, computes, fetch, done, valid, sent, 
   reg [8:0] address = 9'h000;
   output [2:0] \sequence ;
   reg [2:0] \sequence  = 3'h0;
-  input \begin ;
-  wire \begin ;
+  input ready;
+  wire ready;
   wire \$1 ;
   wire \$10 ;
   wire \$11 ;

@@ -7,19 +7,11 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
+from carsim.decisions.trace import load_trace
 from carsim.report.figures import style as plots
-from carsim.trace import load_trace
 from studies.table import markdown
 
-METRICS = (
-    "latency_s",
-    "ms_per_token",
-    "busy",
-    "bram36",
-    "uram",
-    "memory_used_gb",
-    "reason",
-)
+METRICS = ("latency_s", "ms_per_token", "busy", "bram36", "uram", "memory_used_gb", "reason")
 SOURCE = Path(__file__).parents[2] / "traces" / "vilau_8f.npz"
 LAYERS, ROWS = 1, 16
 
@@ -55,10 +47,7 @@ def prepare(folder: Path) -> None:
 
 
 WEIGHT, KV = "machine.weight_buffer_kib", "machine.kv_buffer_kib"
-NAMES = {
-    "zcu102_16gb": "ZCU102, 16 GB",
-    "u280": "U280, 10,240 MACs",
-}
+NAMES = {"zcu102_16gb": "ZCU102, 16 GB", "u280": "U280, 10,240 MACs"}
 COLOURS = dict(zip(NAMES, (plots.BLUE, plots.VERMILION), strict=True))
 NEAR = 0.01
 """A buffer is large enough if it takes at most this share longer than the best."""
@@ -81,7 +70,7 @@ def numbers(frame: pd.DataFrame) -> dict[str, str]:
     gbs = cache.set_index(["model.replay.bits", "policy.batch"])
     slower = gbs.loc[16, "latency_s"] / gbs.loc[4, "latency_s"] - 1
     answer = (
-        f"**Finding.** The knee of the weight buffer is at {knees['zcu102_16gb']} KiB a core on "
+        f"The knee of the weight buffer is at {knees['zcu102_16gb']} KiB a core on "
         f"the ZCU102 and {knees['u280']} KiB on the U280: as much as two tiles and what memory "
         f"delivers while a request is under way. Below it time grows up to "
         f"{worst(frame):.1f}-fold; above it, up to 8 MiB a core, {100 * gain:.1f} % is left to "
@@ -90,13 +79,7 @@ def numbers(frame: pd.DataFrame) -> dict[str, str]:
         f"cost {100 * slower.max():.2f} % of time), but room: 16 GB hold a batch of {held[16]} "
         f"with 16 bit, {held[8]} with 8 and {held[4]} with 4."
     )
-    return {
-        "answer": answer,
-        "tiles": _tiles(frame),
-        "large": _by(large, ["design", "machine.weight_sharing"], WEIGHT),
-        "kv": _by(kv, ["design"], KV),
-        "replay": _replay(cache),
-    }
+    return {"answer": answer, "tiles": _tiles(frame)}
 
 
 def slowdowns(frame: pd.DataFrame, design: str) -> pd.DataFrame:
@@ -132,35 +115,6 @@ def _tiles(frame: pd.DataFrame) -> str:
             rows.append([NAMES[design], f"{tile:.0f}", *cells])
     sizes = [f"{size:.0f} KiB" for size in table.columns]
     return markdown(["design", "tile KiB", *sizes], rows, texts=1)
-
-
-def _by(part: pd.DataFrame, by: list[str], size: str) -> str:
-    rows = []
-    for key, own in part.groupby(by, sort=False):
-        own = own.sort_values(size)
-        cells = [
-            f"{row['latency_s']:.2f}{'' if row['status'] == 'ok' else ' (misfit)'}"
-            for _, row in own.iterrows()
-        ]
-        rows.append([NAMES[key[0]], *key[1:], *cells])
-    sizes = [f"{size:.0f} KiB" for size in sorted(part[size].unique())]
-    return markdown(["design", *("weights" for _ in by[1:]), *sizes], rows, texts=len(by))
-
-
-def _replay(cache: pd.DataFrame) -> str:
-    rows = [
-        [
-            f"{bits:.0f}",
-            *(
-                f"{row['memory_used_gb']:.2f} GB, "
-                + (f"{row['latency_s']:.1f} s" if row["status"] == "ok" else "misfit")
-                for _, row in own.sort_values("policy.batch").iterrows()
-            ),
-        ]
-        for bits, own in cache.groupby("model.replay.bits")
-    ]
-    batches = [f"batch {batch:.0f}" for batch in sorted(cache["policy.batch"].unique())]
-    return markdown(["bits", *batches], rows)
 
 
 def draw(frame: pd.DataFrame, path: Path) -> None:

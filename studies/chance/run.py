@@ -7,7 +7,7 @@ the paper's form, one tau for all layers that may replay) is run at thresholds t
 other scenes. Every other rule then replays exactly as many places in the same layer of the same
 frame of the same scene, and chooses them by its own measure. Chance (three seeds) draws new places
 in each frame, so its held outputs are younger than TAS's: a difference is one of choice and of age.
-``studies.premise.shipped`` compares at equal ages. Rules that stand on their own thresholds
+``studies.proxy.shipped`` compares at equal ages. Rules that stand on their own thresholds
 (``own``) are compared over
 the whole curve.
 
@@ -23,13 +23,13 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
+from carsim.base.statistics import bootstrap_mean
+from carsim.decisions.replay import InputChange, Tas
 from carsim.decoder.content import TOKENS_PER_FRAME
-from carsim.replay import InputChange, Tas
 from carsim.report.figures import style as plots
-from carsim.statistics import bootstrap_mean
-from studies.decisions.content import CLIPS, EXEMPT, Row, pace_of, rows_of
-from studies.decisions.record import Archive, Ask, Kept
-from studies.decisions.rules import (
+from studies.content import CLIPS, EXEMPT, Row, pace_of, rows_of
+from studies.record import Archive, Ask, Kept
+from studies.rules import (
     Chance,
     ChangeScore,
     Counted,
@@ -39,7 +39,7 @@ from studies.decisions.rules import (
     TasScore,
     counts_of,
 )
-from studies.decisions.thresholds import equal_shares, one_tau
+from studies.thresholds import equal_shares, one_tau
 
 HERE = Path(__file__).parent
 SHARES = (0.3, 0.5, 0.8)

@@ -66,7 +66,7 @@ def numbers(frame: pd.DataFrame) -> dict[str, str]:
     )
     seconds, joules = "seconds_per_video", "energy_per_video_j"
     answer = (
-        f"**Finding.** On a stock ZCU102 tau is the lever and cores are not: {most['cores']:.0f} "
+        f"On a stock ZCU102 tau is the lever and cores are not: {most['cores']:.0f} "
         f"cores instead of one save {_less(one, most, seconds):.1f} % of the time "
         f"({one[seconds]:.0f} to {most[seconds]:.0f} s a video) and cost "
         f"{-_less(one, most, joules):.0f} % more energy, while tau {half['policy.tau']:g} "
@@ -157,14 +157,8 @@ def _draw_board(axes: Axes, frame: pd.DataFrame, study: str, colours: ScalarMapp
         place = {"textcoords": "offset points", "va": "center", "fontsize": 7.5}
         axes.annotate(label, (x.iloc[0], y.iloc[0]), (9, 0), **place)
     ringed = front(frame, study)
-    axes.plot(
-        ringed["seconds_per_video"],
-        ringed["energy_per_video_j"],
-        "o",
-        markersize=11,
-        markerfacecolor="none",
-        markeredgecolor=plots.VERMILION,
-    )
+    look = {"markersize": 11, "markerfacecolor": "none", "markeredgecolor": plots.VERMILION}
+    axes.plot(ringed["seconds_per_video"], ringed["energy_per_video_j"], "o", **look)
     for cores in sorted(shown["cores"].unique()):
         axes.plot([], [], MARKERS[int(cores)], color=plots.GREY, label=_cores(cores))
     axes.set(xlabel="seconds per video", ylabel="joules per video")

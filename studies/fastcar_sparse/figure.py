@@ -7,8 +7,6 @@ from matplotlib.axes import Axes
 
 from carsim.report.figures import style as plots
 from studies.measured import STALE
-from studies.run import text_of
-from studies.table import markdown
 
 METRICS = [
     "latency_s",
@@ -28,7 +26,7 @@ ATTENTIONS = ("dense", "window 256", "window 16")
 RATIOS = ("0 %", "20 %", "50 %", "80 %")
 COLOURS = dict(zip(ATTENTIONS, (plots.BLUE, plots.GREEN, plots.ORANGE), strict=True))
 WINDOWS = {"dense": 0, "window 256": 256, "window 16": 16}
-LOSS = Path(__file__).parents[1] / "windows" / "windows.csv"
+LOSS = Path(__file__).with_name("windows.csv")
 
 
 def numbers(frame: pd.DataFrame) -> dict[str, str]:
@@ -49,63 +47,12 @@ def numbers(frame: pd.DataFrame) -> dict[str, str]:
             f"{gain(design, 'window 256', '50 %'):.2f}x from both on the {design} ({batch})"
         )
     answer = (
-        "**Finding.** Both together are fastest: the seconds that they save add up, as one spares "
+        "Both together are fastest: the seconds that they save add up, as one spares "
         "the MLP and the other the KV cache. At about 50 % replay and a window of 256 tokens it is "
         + "; ".join(said)
         + f". Which one alone brings more turns with the batch.{_loss_sentence(pd.read_csv(LOSS))}"
     )
-    rows = []
-    for (design, attention, _), row in at.iterrows():
-        dense = at.loc[(design, "dense", "0 %")]
-        rows.append(
-            [
-                design,
-                attention,
-                f"{100 * row['replay_eligible']:.1f}",
-                f"{row['latency_s']:.1f}",
-                f"{dense['latency_s'] / row['latency_s']:.3f}",
-                f"{row['attention_s']:.1f}",
-                f"{row['mlp_s']:.1f}",
-                f"{row['energy_per_video_j']:.0f}",
-                f"{row['memory_used_gb']:.2f}",
-            ]
-        )
-    header = [
-        "design",
-        "attention",
-        "replay %",
-        "latency s",
-        "speed-up",
-        "attention s",
-        "MLP s",
-        "J a video",
-        "memory GB",
-    ]
-    worst = {
-        attention: max(
-            abs(
-                _saved(at, design, attention, ratio) / _saved_apart(at, design, attention, ratio)
-                - 1
-            )
-            for design in DESIGNS
-            for ratio in RATIOS[1:]
-        )
-        for attention in ATTENTIONS[1:]
-    }
-    labels = sorted({str(row["decisions"]) for _, row in at.iterrows()})
-    return {
-        "answer": answer,
-        "table": markdown(header, rows, texts=2),
-        "additive": text_of(
-            "What both save together differs from the sum of what each saves alone by at most "
-            f"{100 * worst['window 256']:.1f} % with a window of 256 tokens and "
-            f"{100 * worst['window 16']:.1f} % with one of 16. That is the decisions' doing, of "
-            "which fewer replay under a narrow window, and not the machine's: the seconds of "
-            "attention are the same with and without replay."
-        ),
-        "decisions": "\n".join(f"- {label}" for label in labels),
-        "quality": _loss_table(pd.read_csv(LOSS)),
-    }
+    return {"answer": answer}
 
 
 def draw(frame: pd.DataFrame, path: Path) -> None:
@@ -132,26 +79,13 @@ def _indexed(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.set_index(["design", "attention", "ratio"])
 
 
-def _saved(at: pd.DataFrame, design: str, attention: str, ratio: str) -> float:
-    dense = at.loc[(design, "dense", "0 %"), "latency_s"]
-    return float(dense - at.loc[(design, attention, ratio), "latency_s"])
-
-
-def _saved_apart(at: pd.DataFrame, design: str, attention: str, ratio: str) -> float:
-    return _saved(at, design, attention, "0 %") + _saved(at, design, "dense", ratio)
-
-
 def _draw_latency(axes: Axes, at: pd.DataFrame, design: str) -> None:
     dense = at.loc[(design, "dense", "0 %"), "latency_s"]
     for attention in ATTENTIONS:
         own = at.loc[[(design, attention, ratio) for ratio in RATIOS]]
-        axes.plot(
-            100 * own["replay_eligible"],
-            own["latency_s"],
-            marker="o",
-            color=COLOURS[attention],
-            label=f"{attention} attention" if attention == "dense" else attention,
-        )
+        label = f"{attention} attention" if attention == "dense" else attention
+        look = {"marker": "o", "color": COLOURS[attention], "label": label}
+        axes.plot(100 * own["replay_eligible"], own["latency_s"], **look)
     last = at.loc[(design, "window 16", "80 %")]
     axes.annotate(
         f"{dense / last['latency_s']:.2f}x",
@@ -192,23 +126,6 @@ def _draw_loss(axes: Axes, loss: pd.DataFrame) -> None:
     axes.grid(True)
 
 
-def _loss_table(loss: pd.DataFrame) -> str:
-    names = {window: name for name, window in WINDOWS.items()}
-    rows = [
-        [
-            names[int(row["window"])],
-            f"{100 * row['ratio']:.1f}",
-            *(
-                f"{row[name]:+.3f} [{row[f'{name}_low']:.3f}, {row[f'{name}_high']:.3f}]"
-                for name in ("over_dense", "over_window")
-            ),
-        ]
-        for _, row in loss.iterrows()
-    ]
-    header = ["attention", "replay %", "nats over dense", "over the same without replay"]
-    return markdown(header, rows)
-
-
 def _loss_sentence(loss: pd.DataFrame) -> str:
     """What each costs, at the measurement nearest to 50 % replay."""
     said = []
@@ -221,5 +138,5 @@ def _loss_sentence(loss: pd.DataFrame) -> str:
         )
     return (
         f" What it costs, in nats a token of the small proxy model: {', '.join(said)}. What replay "
-        f"adds is {STALE} ([premise](../premise/README.md))."
+        f"adds is {STALE} ([proxy](../proxy/README.md))."
     )

@@ -1,4 +1,4 @@
-"""Contestants of the league, and what the twin does under each of them.
+"""Contestants of the league, and what the proxy model does under each of them.
 
 A *cell* is a contestant on a scene: its loss, recall, density and replay ratio under teacher
 forcing, and for the rows that the machines run (the first four scenes as guidance pairs) every
@@ -14,17 +14,25 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from carsim.decoder.group import Group
+from carsim.decisions.attention import (
+    Ann,
+    AnnCa,
+    AttentionPolicy,
+    Dense,
+    Draft,
+    Streaming,
+    TempCache,
+)
+from carsim.decisions.trace.precision import Grouped, Precision
+from carsim.decoder.group import RowGroup
 from carsim.decoder.quantise import quantise
 from carsim.decoder.sampling import log_chances
-from carsim.decoder.structures import Config, Policy, Weights
-from carsim.policy import Ann, AnnCa, AttentionPolicy, Dense, Draft, Streaming, TempCache
-from carsim.trace.precision import Grouped, Precision
-from studies.decisions.content import EXEMPT, PACES, TUNING, Row, rows_of
-from studies.decisions.record import Archive, digest_of
-from studies.decisions.rules import Chance, Counted, TasScore, Threshold, counts_of
-from studies.decisions.whole import Decoder, Rule
+from carsim.decoder.structures import Config, DecoderPolicy, Weights
+from studies.content import EXEMPT, PACES, TUNING, Row, rows_of
 from studies.league.frames import READERS
+from studies.record import Archive, digest_of
+from studies.rules import Chance, Counted, TasScore, Threshold, counts_of
+from studies.whole import Decoder, Rule
 
 TAU = 2.7
 """Of the traces: about half of the eligible steps replay."""
@@ -203,9 +211,9 @@ class Bench:
         """Weights in a precision, calibrated as ``carsim capture`` does."""
         archive, rows = self.archive, [row for row in self._calibration for _ in range(2)]
         steps = precision.calibration.frames * archive.config.tokens_per_frame
-        group = Group(
+        group = RowGroup(
             config=archive.config,
-            policy=Policy((None,) * archive.n_layers),
+            policy=DecoderPolicy((None,) * archive.n_layers),
             model=archive.model,
             prompts=tuple(row.prompt for row in rows),
             prompt_tokens=max(len(row.prompt) for row in rows),
@@ -225,7 +233,7 @@ def scenes(n: int = len(CLIPS), n_frames: int = 8) -> tuple[tuple[Row, ...], tup
 
 
 def bench(n_frames: int = 8) -> Bench:
-    """The twin's."""
+    """The proxy model's."""
     archive = Archive(n_frames=n_frames, workers=1)
     rows = rows_of(TUNING[:CALIBRATION_CLIPS], n_frames=n_frames)
     return Bench(archive, fastcar(archive.n_layers), rows)

@@ -1,10 +1,10 @@
-"""Attention policies on whole frames: what :mod:`carsim.policy` decides token by token, at once.
+"""Attention policies on whole frames: the kinds of carsim.decisions.attention, all tokens at once.
 
 Model: that of ``carsim.decoder.decode`` under teacher forcing, with the policies' own states. Where
 tokens are given, all queries of a frame are known in a layer before anything of the frame is
 decoded above it; what a query may see is masked. Tests hold losses and counts of every kind to the
-step-by-step decoder. Beside what is read, the share of dense attention's mass on it is kept, as
-:mod:`carsim.decoder.recall` defines it.
+step-by-step decoder. Beside what is read, the share of dense attention's mass on it is kept
+(recall): of each query head's softmax over all cached keys, the sum over the keys that are read.
 
 *Chance* is the floor of a policy: as many keys (``ann``), blocks (``draft``) or keys of the prompt
 (``ann_ca``) as the policy chooses for a query, drawn at random; what it reads in any case stays.
@@ -15,12 +15,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from carsim.decisions.attention import CacheShape
+from carsim.decisions.attention.base import Bools, Ints
+from carsim.decisions.attention.search import best, share_of, signatures
 from carsim.decoder.structures import Array, Config
-from carsim.policy import (
-    CacheShape,
-)
-from carsim.policy.base import Bools, Ints
-from carsim.policy.search import best, share_of, signatures
 
 _BLOCK = 64  # queries at a time, so that what is computed of them stays near the processor
 
@@ -28,7 +26,7 @@ _BLOCK = 64  # queries at a time, so that what is computed of them stays near th
 class Reader:
     """One row under a policy: attention of whole frames, and what it has read.
 
-    An instance is the ``attention`` of :meth:`studies.decisions.whole.Decoder.decode`, for one
+    An instance is the ``attention`` of :meth:`studies.whole.Decoder.decode`, for one
     decoding.
 
     Args:
@@ -71,7 +69,7 @@ class Reader:
         )
 
     def __call__(self, layer: int, q: Array, keys: Array, values: Array) -> Array:
-        """Attention of the newest positions, as :data:`studies.decisions.whole.Attend` has it."""
+        """Attention of the newest positions, as :data:`studies.whole.Attend` has it."""
         n, end = len(q), len(keys)
         k, v = (each.swapaxes(0, 1)[None] for each in (keys, values))  # [1, KV, end, hd], views
         begin = end - n
@@ -243,7 +241,7 @@ class OfAnn(Reader):
 
 
 def _best(scores: Array, k: Ints) -> Bools:
-    """As :func:`carsim.policy.search.best`, by sorting: every query wants another number."""
+    """The k best, as :func:`carsim.decisions.attention.search.best`, with another k per query."""
     k = np.broadcast_to(k, scores.shape[:-1])[..., None]
     place = np.clip(scores.shape[-1] - k, 0, scores.shape[-1] - 1)
     least = np.take_along_axis(np.sort(scores, axis=-1), place, axis=-1)

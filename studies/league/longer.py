@@ -12,8 +12,8 @@ rule, so that machines can run videos of 32 and 64 frames:
 * ``AnnCA`` leaves out as many keys of the prompt as at that place before;
 * what needs no records (dense, window) reads what its fields say; exact.
 
-That the twin would decide so is an extrapolation; :func:`checked` decodes a few scenes at the full
-length and holds densities against it.
+That the proxy model would decide so is an extrapolation; :func:`checked` decodes a few scenes at
+the full length and holds densities against it.
 """
 
 from collections.abc import Callable
@@ -23,10 +23,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from carsim.policy import Ann, AnnCa, AttentionPolicy, Draft, TempCache
-from carsim.policy.base import Ints
-from carsim.policy.search import share_of
-from studies.decisions.content import Row
+from carsim.decisions.attention import Ann, AnnCa, AttentionPolicy, Draft, TempCache
+from carsim.decisions.attention.base import Ints
+from carsim.decisions.attention.search import share_of
+from studies.content import Row
 from studies.league.cells import Bench, Contestant, measured
 
 REPEATED = 4

@@ -15,14 +15,13 @@ from typing import Any
 import numpy as np
 
 from carsim import Design, Trace, load_design, override
+from carsim.base.units import GB
+from carsim.cost.capacity import MemoryUse
+from carsim.decisions.trace.file import filed
 from carsim.explore.evaluate import Machines
-from carsim.machine.compare import kv_held_of, rule_of, video_of
 from carsim.machine.variants import own_variant
-from carsim.technology.capacity import MemoryUse
-from carsim.technology.fit import check_fit
-from carsim.trace.file import filed
-from carsim.units import GB
-from studies.decisions.content import ROOT, Row
+from carsim.runs.pipeline import fit_of, sources_of
+from studies.content import ROOT, Row
 from studies.league.cells import Bench, Contestant
 from studies.league.longer import Kept, continued, kept_of
 
@@ -115,12 +114,9 @@ def simulated(machines: Machines, design: Design, trace: Trace) -> dict[str, obj
         trace: Decisions and reads.
     """
     replays = not trace.meta.never_replays
-    own, video = own_variant(design, replays=replays), video_of(design, [trace])
-    rule = rule_of(design, own, [trace]) if replays else None
-    fit = check_fit(
-        design, video, rule, kv_held_of(own, [trace], video, design.model.body.n_layers)
-    )
-    row = machines.row(design, [trace], video, fit, replays=replays)
+    own, sources = own_variant(design, replays=replays), sources_of(design, [trace])
+    fit = fit_of(design, sources, sources.video, replays=replays)
+    row = machines.row(design, sources, sources.video, fit, replays=replays)
     context = trace.context()[-1].max(keepdims=True)
     held = own.attention.held(context) if trace.kv_held is None else trace.kv_held
     kv = next(use for use in fit.memories if _holds_kv(use))
@@ -194,7 +190,7 @@ def measure(
         if not due:
             continue
         trace = trace_of(each, *kept_rows(bench, each, rows[:n_rows], n_frames), like)
-        machines = Machines("fluid", None)
+        machines = Machines("fluid")
         for name in due:
             found = simulated(machines, design_of(name, each, layout), trace)
             yield dict(zip(KEYS, (name, n_frames, layout, each.name), strict=True)) | found

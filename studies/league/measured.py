@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from carsim.statistics import Interval, bootstrap_mean
+from carsim.base.statistics import Interval, bootstrap_mean
 
 DENSE, REPLAY = "dense", "replay"
 MEANS = ["recall", "density", "run_tokens", "held", "held_most", "ratio"]

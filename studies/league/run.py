@@ -3,12 +3,12 @@
     python -m studies.league.run [--workers 2] [--scenes N]
     python -m studies.league.run --redraw
 
-Ten held-out scenes of 8 frames, true codes fed. The twin decodes them under every attention policy
-at three strengths, in W4A16, W4A8 and W4A4, and under the best of both, each with and without
-FastCar's replay: loss, recall, density, and what chance reaches with as many keys or replays. The
-decisions and reads of the first scenes, as guidance pairs, then run on four machines, and continued
-by a rule on videos of 32 and 64 frames; two scenes are decoded at 32 frames to hold the rule
-against them.
+Ten held-out scenes of 8 frames, true codes fed. The proxy model decodes them under every attention
+policy at three strengths, in W4A16, W4A8 and W4A4, and under the best of both, each with and
+without FastCar's replay: loss, recall, density, and what chance reaches with as many keys or
+replays. The decisions and reads of the first scenes, as guidance pairs, then run on four machines,
+and continued by a rule on videos of 32 and 64 frames; two scenes are decoded at 32 frames to hold
+the rule against them.
 
 Writes ``cells.csv`` (a row for each contestant and scene), ``quality.csv`` (means with intervals),
 ``machines.csv`` (a row for each machine, length, layout of the cache and contestant),
@@ -28,7 +28,7 @@ from pathlib import Path
 import pandas as pd
 
 from carsim import load_trace
-from studies.decisions.content import ROOT, Row, rows_of
+from studies.content import ROOT, Row, rows_of
 from studies.league import cells, longer, machines, tables
 from studies.league.cells import Bench, Contestant
 from studies.league.measured import quality

@@ -1,6 +1,5 @@
 """What the league's README says of its results, and the figures."""
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +8,7 @@ from matplotlib.axes import Axes
 
 from carsim.report.figures import style as plots
 from studies.league.cells import CLIPS
-from studies.league.machines import DESIGNS, FRAMES, INTERLEAVED, SEPARATE
+from studies.league.machines import DESIGNS, FRAMES, SEPARATE
 from studies.league.measured import DENSE, REPLAY, front, interval
 from studies.run import quoted
 from studies.table import markdown
@@ -28,8 +27,6 @@ COLOURS = {
 AFFORDED = (0.02, 0.2)
 """Losses over dense decoding that a user may afford, nats a token."""
 
-LONG_RUN = 300
-"""Keys, from which on a cache is read in one piece."""
 
 TICKS = (0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2)
 """Of the losses."""
@@ -73,7 +70,6 @@ def _builds(table: pd.DataFrame) -> "pd.Series[bool]":
 def write(folder: Path) -> None:
     """Draw the figures, and quote the numbers in the README."""
     quality, table = joined(folder)
-    checked = pd.read_csv(folder / "longer.csv")
     with plots.style():
         for name in table["machine"].unique():
             draw(folder / f"{name}.png", name, table)
@@ -81,93 +77,15 @@ def write(folder: Path) -> None:
     if not readme.exists():
         return
     text = readme.read_text(encoding="utf-8")
-    readme.write_text(quoted(text, numbers(quality, table, checked)), encoding="utf-8")
+    readme.write_text(quoted(text, numbers(quality, table)), encoding="utf-8")
 
 
-def numbers(quality: pd.DataFrame, table: pd.DataFrame, checked: pd.DataFrame) -> dict[str, str]:
+def numbers(quality: pd.DataFrame, table: pd.DataFrame) -> dict[str, str]:
     """Text by name, as :func:`studies.run.quoted` takes it."""
-    return {
-        "answer": answer(quality, table),
-        "pays": who_pays(table),
-        "quality": of_quality(quality),
-        "gains": of_gains(table, replays=False),
-        "gains_replay": of_gains(table, replays=True),
-        "joules": of_joules(table),
-        "capacity": of_capacity(table),
-        "gathers": of_gathers(table),
-        "longer": of_longer(checked),
-    }
+    return {"answer": answer(quality, table), "pays": who_pays(table)}
 
 
 # ------------------------------------------------------------------- tables
-
-
-def _plain(quality: pd.DataFrame) -> pd.DataFrame:
-    return quality[~quality["replays"] & (quality["floor"].fillna("") == "")]
-
-
-def of_quality(quality: pd.DataFrame) -> str:
-    """Loss, recall and density of every policy alone, its floor, and what replay adds."""
-    by_name = quality.set_index("contestant")
-    rows = []
-    for name, row in _plain(quality).set_index("contestant").iterrows():
-        floor = f"{name}, random keys"
-        with_replay = by_name.loc[REPLAY if name == DENSE else f"{name} + replay"]
-        added = interval(with_replay, "added")
-        rows.append(
-            [
-                str(name),
-                f"{row['density']:.0%}".replace("%", " %"),
-                f"{row['recall']:.0%}".replace("%", " %"),
-                "" if name == DENSE else interval(row, "excess").text(),
-                f"{by_name.loc[floor, 'excess']:+.3f}" if floor in by_name.index else "",
-                f"{with_replay['ratio']:.0%}".replace("%", " %"),
-                added.text(),
-            ]
-        )
-    header = [
-        "policy", "keys read", "recall", "loss over dense", "by chance", "replayed",
-        "replay adds",
-    ]  # fmt: skip
-    return markdown(header, rows)
-
-
-def _ordered(table: pd.DataFrame, *, replays: bool) -> list[str]:
-    chosen = table[(table["replays"] == replays) & (table["contestant"] != DENSE)]
-    return list(dict.fromkeys(chosen["contestant"]))
-
-
-def _cell(table: pd.DataFrame, key: Sequence[object], column: str, text: str) -> str:
-    found = table[
-        (table["machine"] == key[0]) & (table["frames"] == key[1])
-        & (table["contestant"] == key[2]) & (table["layout"] == SEPARATE)
-    ]  # fmt: skip
-    return text.format(found[column].iloc[0]) if len(found) else ""
-
-
-def of_gains(table: pd.DataFrame, *, replays: bool) -> str:
-    """Gain in time over dense decoding on each machine and length."""
-    header = ["policy", *(f"{name}, {n}" for name in DESIGNS for n in FRAMES)]
-    rows = [
-        [who, *(_cell(table, (name, n, who), "gain", "{:.2f}") for name in DESIGNS for n in FRAMES)]
-        for who in _ordered(table, replays=replays)
-    ]
-    dense = [_cell(table, (m, n, DENSE), "seconds", "{:.4g} s") for m in DESIGNS for n in FRAMES]
-    return markdown(header, [["dense", *dense], *rows])
-
-
-def of_joules(table: pd.DataFrame) -> str:
-    """Joules a video, and the gain of the middle strengths."""
-    wanted = [
-        DENSE, "window 256", "draft 0.25", "LSH 4 bit", "quantised 0.25", "TempCache 0.8", "W4A4",
-        REPLAY, "draft 0.25 + replay", "W4A4 + draft 0.25 + replay",
-    ]  # fmt: skip
-    header = ["policy", *(f"{name}, {n}" for name in DESIGNS for n in (8, 64))]
-    rows = [
-        [who, *(_cell(table, (m, n, who), "joules", "{:,.0f}") for m in DESIGNS for n in (8, 64))]
-        for who in wanted
-    ]
-    return markdown(header, rows)
 
 
 def most_frames(table: pd.DataFrame, name: str, who: str) -> float:
@@ -186,68 +104,9 @@ def most_frames(table: pd.DataFrame, name: str, who: str) -> float:
     return float(max(0.0, last + (rows["usable_gb"].iloc[0] - used[last]) / growth))
 
 
-def of_capacity(table: pd.DataFrame) -> str:
-    """What is held, and how long a video fits, for policies that give something up."""
-    rows = []
-    for who in [
-        DENSE, "window 256", "draft 0.25", "LSH 4 bit", "quantised 0.25", "TempCache 0.95",
-        "TempCache 0.8", "TempCache 0.5", "AnnCA 8 bit", "W4A4", "W4A4 + TempCache 0.8",
-    ]:  # fmt: skip
-        held = [_cell(table, ("zcu102_16gb", n, who), "held", "{:.0%}") for n in FRAMES]
-        ran = set(table.loc[table["contestant"] == who, "machine"])
-        frames = [
-            _frames_text(most_frames(table, name, who)) if name in ran else "" for name in DESIGNS
-        ]
-        rows.append([who, *(each.replace("%", " %") for each in held), *frames])
-    return markdown(["policy", *(f"held, {n}" for n in FRAMES), *DESIGNS], rows)
-
-
 def _frames_text(frames: float) -> str:
     """Whole frames; nothing is said of videos longer than any that ran."""
     return f"over {FRAMES[-1]}" if frames > FRAMES[-1] else f"{np.floor(frames):.0f}"
-
-
-def of_gathers(table: pd.DataFrame) -> str:
-    """Time of attention beside the share of keys that is read, where keys are gathered."""
-    rows = []
-    part = table[(table["frames"] == 8) & ~table["replays"].astype(bool)]
-    for who in _ordered(part[part["layout"] == INTERLEAVED], replays=False):
-        some = part[part["contestant"] == who]
-        first = some.iloc[0]
-        row = [who, f"{first['density']:.0%}".replace("%", " %"), f"{first['run_tokens']:.1f}"]
-        for name in DESIGNS:
-            of_machine = some[some["machine"] == name].set_index("layout")
-            shares = (1 / of_machine["attention_gain"]).reindex([SEPARATE, INTERLEAVED])
-            row.append(" / ".join(f"{share:.0%}".replace("%", "") for share in shares) + " %")
-        rows.append(row)
-    return markdown(["policy", "keys read", "keys a run", *DESIGNS], rows)
-
-
-def of_longer(checked: pd.DataFrame) -> str:
-    """The rule held against real decoding of 32 frames."""
-    means = checked.groupby("contestant", sort=False).mean(numeric_only=True)
-
-    def pair(row: "pd.Series[float]", what: str, text: str) -> str:
-        shown = f"{text.format(row[what])} ({text.format(row[f'{what}_by_rule'])})"
-        return shown.replace("%", " %")
-
-    rows = [
-        [
-            str(name),
-            pair(row, "density", "{:.0%}"),
-            pair(row, "run_tokens", "{:.1f}") if row["run_tokens"] < LONG_RUN else "",
-            pair(row, "held_most", "{:.0%}"),
-            pair(row, "ratio", "{:.0%}") if row["ratio"] else "",
-            f"{row['recall']:.0%}".replace("%", " %"),
-            f"{row['excess']:+.3f}" if row["excess"] else "",
-        ]
-        for name, row in means.iterrows()
-    ]
-    header = [
-        "policy", "keys read (rule)", "keys a run (rule)", "held (rule)", "replayed (rule)",
-        "recall", "loss over dense",
-    ]  # fmt: skip
-    return markdown(header, rows)
 
 
 def best(table: pd.DataFrame, name: str, frames: int, afforded: float) -> "pd.Series[float]":
@@ -337,12 +196,12 @@ def answer(quality: pd.DataFrame, table: pd.DataFrame) -> str:
     slow = [f"`{n}`" for n in DESIGNS if _of(table, SEARCH, n, FRAMES[0])["gain"] < 1]
     return " ".join(
         [
-            "**Finding.** Who pays follows from attention's share of the time.",
+            "Who pays follows from attention's share of the time.",
             f"It is {share(stock)} at 8 frames: no policy of attention gains more than",
             f"{_percent(at_stock['gain'].max() - 1)} there, replay {gain(REPLAY, stock, 8)} times,",
             f"for {replay}. As many random skips, which are of shorter age, lose {skips:.3f};",
             "this proxy model hardly needs its MLPs, so both price stale outputs, not replay",
-            "([premise](../premise/README.md)).",
+            "([proxy](../proxy/README.md)).",
             "Where more sequences share the weights",
             f"({', '.join(share(name) for name in others)}), DraftAttention that reads",
             f"{_percent(losses.loc[FEW, 'density'])} of the keys gains {gains(8)} times for",

@@ -17,18 +17,13 @@ from math import exp, lgamma, log
 import numpy as np
 from numpy.typing import NDArray
 
+from carsim.decisions.attention import PLAIN, AttentionPolicy
+from carsim.decisions.replay import FASTCAR
 from carsim.design import Design
+from carsim.hardware.schedule import BASELINE, SCHEDULES
 from carsim.machine.hardware import Hardware
 from carsim.machine.phases import AttendCases, MlpCases, Phases
-from carsim.policy import PLAIN, AttentionPolicy
-from carsim.replay import FASTCAR
-from carsim.schedule import BASELINE, SCHEDULES
-from carsim.validate.candidates import (
-    PAPER_VIDEO,
-    Candidate,
-    candidate_design,
-    replay_probability,
-)
+from carsim.validate.candidates import PAPER_VIDEO, Candidate, candidate_design, replay_probability
 from carsim.validate.paper import DENSE, PaperRow
 
 Floats = NDArray[np.float64]
@@ -171,11 +166,7 @@ def _best_scale(ratios: Floats) -> float:
 
 
 def explain(
-    base: Design,
-    candidates: Iterable[Candidate],
-    rows: Sequence[PaperRow],
-    *,
-    prefill: bool = True,
+    base: Design, candidates: Iterable[Candidate], rows: Sequence[PaperRow], *, prefill: bool = True
 ) -> list[Explanation]:
     """Fit the clock of each candidate to the dense row and predict the others.
 

@@ -39,15 +39,10 @@ def draw(axes: Axes) -> None:
     rival = next(candidate for group, candidate in searched() if group == "best of sequences")
     machine = f"{own.batch} sequences on {own.cores} cores"
     axes.plot(RATIOS, expected(own, 0), color=plots.BLUE, label=machine)
-    axes.plot(
-        RATIOS, expected(own, 2), color=plots.BLUE, linestyle=":", label=f"{machine}, window 16"
-    )
-    axes.plot(
-        RATIOS,
-        expected(rival, 0),
-        color=plots.ORANGE,
-        label=f"attention by sequences ({rival.batch} on {rival.cores})",
-    )
+    narrow = {"linestyle": ":", "label": f"{machine}, window 16"}
+    axes.plot(RATIOS, expected(own, 2), color=plots.BLUE, **narrow)
+    label = f"attention by sequences ({rival.batch} on {rival.cores})"
+    axes.plot(RATIOS, expected(rival, 0), color=plots.ORANGE, label=label)
     rows = [replace(ROWS[0], replay_ratio=float(ratio)) for ratio in RATIOS]
     null = [skipping_s(row, ROWS, BASE.model.body) for row in rows]
     axes.plot(RATIOS, null, color=plots.GREY, linestyle="--", label="linear skipping")

@@ -19,8 +19,8 @@ from pathlib import Path
 
 import numpy as np
 
+from carsim.cost.fit import check_fit
 from carsim.design import Design, load_design
-from carsim.technology.fit import check_fit
 from carsim.validate.candidates import PAPER_VIDEO, WEIGHTS, Candidate, candidate_design
 from carsim.validate.paper import paper_rows
 from studies.paper.expected import SET_POINTS, Explanation, explain

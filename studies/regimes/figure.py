@@ -64,7 +64,7 @@ def numbers(frame: pd.DataFrame) -> dict[str, str]:
     shared = tensor[tensor.index.get_level_values(0) == "broadcast"]
     private = tensor[tensor.index.get_level_values(0) == "private"]
     answer = (
-        f"**Finding.** With a sequence per core, `drs` wins where cores are the limit "
+        f"With a sequence per core, `drs` wins where cores are the limit "
         f"({said['drs']} machines, by {_span(drs)} over `static`), `pack` where each core streams "
         f"its own weights and memory is the limit ({said['pack']}, by {_span(pack)}), `static` "
         f"{_never(by_schedule)}, and in the other "
@@ -73,12 +73,7 @@ def numbers(frame: pd.DataFrame) -> dict[str, str]:
         f"by {_span(shared)} over `static` where weights are broadcast and {_span(private)} where "
         f"they are private."
     )
-    return {
-        "answer": answer,
-        "map": _map(table),
-        "exchange": _exchange(frame),
-        "heads": _heads(frame),
-    }
+    return {"answer": answer, "map": _map(table)}
 
 
 def _span(values: pd.Series) -> str:
@@ -110,46 +105,6 @@ def _map(table: pd.DataFrame) -> str:
     ]
     header = ["weights", "memory", "batch", "MAC/cycle", "static s", "drs %", "pack %", "tensor %"]
     return markdown(header, rows, texts=2)
-
-
-def _exchange(frame: pd.DataFrame) -> str:
-    table = latencies(frame)
-    narrow = frame[frame["study"] == "study_exchange"]
-    rows = []
-    for (batch, macs), part in narrow.groupby(["policy.batch", "array"]):
-        here = table.loc[("broadcast", "16 channels", batch, macs)]
-        part = part.sort_values("machine.exchange_bytes_per_cycle")
-        rows.append(
-            [
-                str(batch),
-                f"{macs:,}",
-                *(f"{100 * (here['drs'] / each - 1):+.1f}" for each in part["latency_s"]),
-                f"{100 * (here['drs'] / here['tensor'] - 1):+.1f}",
-            ]
-        )
-    widths = sorted(narrow["machine.exchange_bytes_per_cycle"].unique())
-    return markdown(["batch", "MAC/cycle", *(f"{w:.0f} B" for w in widths), "64 B"], rows, texts=0)
-
-
-def _heads(frame: pd.DataFrame) -> str:
-    part = frame[frame["study"] == "study_heads"]
-    way = (part["machine.mapping"] + " " + part["policy.schedule"]).replace(
-        "batch static", "static"
-    )
-    place = ["machine.cores", "policy.batch"]
-    table = part.assign(way=way).pivot_table(index=place, columns="way", values="latency_s")
-    gain = gains(table)
-    ways = ("batch drs", "heads static", "heads drs", "tensor static")
-    rows = [
-        [
-            *(f"{number:.0f}" for number in at),
-            f"{table.loc[at, 'static']:.1f}",
-            *(f"{100 * gain.loc[at, way]:+.1f}" for way in ways),
-        ]
-        for at in table.index
-    ]
-    header = ["cores", "batch", "static s", "drs %", "heads, static %", "heads, drs %", "tensor %"]
-    return markdown(header, rows, texts=0)
 
 
 def draw(frame: pd.DataFrame, path: Path) -> None:

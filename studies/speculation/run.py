@@ -3,13 +3,13 @@
     python -m studies.speculation.run
 
 The proposal for a place is the token at the same place one frame before
-(:mod:`carsim.decoder.speculate`). Forty held-out scenes of 8 frames as guidance pairs, tokens drawn
-among the ten likeliest (guidance 1.5) or greedily, in three ways:
+(:mod:`studies.speculation.decoding`). Forty held-out scenes of 8 frames as guidance pairs, tokens
+drawn among the ten likeliest (guidance 1.5) or greedily, in three ways:
 
 * ``true tokens``: the scene's own codes are fed, and a proposal is accepted with its chance. A
   frame's expected passes follow from the chances of its places. Approximation: a place is judged
   behind the scene's codes, where a real pass has accepted proposals before it.
-* ``own tokens``: two frames are given and the twin goes on by itself. Passes follow from the
+* ``own tokens``: two frames are given and the proxy model goes on by itself. Passes follow from the
   tokens, as speculation yields those of plain decoding. No approximation.
 * ``neighbour``: as the first, but the proposal is the token before, in place of the frame before.
 
@@ -32,32 +32,29 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
 from carsim import Trace, load_design, load_trace, override
+from carsim.base.statistics import bootstrap_mean
 from carsim.decoder.content import TOKENS_PER_FRAME
-from carsim.decoder.group import Group, decode_group
-from carsim.decoder.recipe import Sampling
+from carsim.decoder.decoding import TokenSampling
+from carsim.decoder.group import RowGroup, decode_group
 from carsim.decoder.sampling import log_chances, mix_guidance
-from carsim.decoder.structures import Policy
-from carsim.machine import speculate
-from carsim.passes import expected_passes
+from carsim.decoder.structures import DecoderPolicy
 from carsim.report.figures import style as plots
-from carsim.statistics import bootstrap_mean
-from studies.decisions.content import CLIPS, PACES, ROOT, Row, pace_of, rows_of
-from studies.decisions.record import Archive, digest_of
-from studies.decisions.simulated import with_room
+from studies.content import CLIPS, PACES, ROOT, Row, pace_of, rows_of
+from studies.record import Archive, digest_of
+from studies.simulated import with_room
+from studies.speculation.machine import speculate
+from studies.speculation.passes import expected_passes
 
 HERE = Path(__file__).parent
 MOST = (2, 4, 8, 16)
 """Rows of a pass, m."""
-DRAWN = Sampling(method="top_k", k=10, temperature=1.0, guidance_scale=1.5)
-GREEDY = Sampling(method="greedy", guidance_scale=1.5)
+DRAWN = TokenSampling(method="top_k", k=10, temperature=1.0, guidance_scale=1.5)
+GREEDY = TokenSampling(method="greedy", guidance_scale=1.5)
 TRUE, OWN, NEIGHBOUR = "true tokens", "own tokens", "neighbour"
 GIVEN_FRAMES, SEED, GROUP_PAIRS = 2, 2025, 4
 DESIGNS: dict[str, tuple[str, dict[str, int]]] = {
     "zcu102_head": ("zcu102_head", {}),
-    "zcu102_head, 32 x 32": (
-        "zcu102_head",
-        {"machine.array.rows": 32, "machine.array.cols": 32},
-    ),
+    "zcu102_head, 32 x 32": ("zcu102_head", {"machine.array.rows": 32, "machine.array.cols": 32}),
     "zcu102_16gb": ("zcu102_16gb", {}),
     "u280": ("u280", {}),
     "asic_28nm": ("asic_28nm", {}),
@@ -69,7 +66,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-def chances(logits: Floats, tokens: Ints, sampling: Sampling) -> Floats:
+def chances(logits: Floats, tokens: Ints, sampling: TokenSampling) -> Floats:
     """Chance of one token of each row of logits under a sampling, [n]."""
     at = np.arange(len(tokens))
     if sampling.method == "greedy":
@@ -101,13 +98,13 @@ def judged(archive: Archive, pair: tuple[Row, Row]) -> dict[str, Floats]:
 
 
 def tokens_of(
-    archive: Archive, pairs: list[tuple[Row, Row]], sampling: Sampling
+    archive: Archive, pairs: list[tuple[Row, Row]], sampling: TokenSampling
 ) -> dict[str, Ints]:
-    """``tokens`` where the twin goes on by itself after the given frames, [S, pairs]."""
+    """``tokens`` where the proxy model goes on by itself after the given frames, [S, pairs]."""
     prompts = tuple(row.prompt for pair in pairs for row in pair)
-    group = Group(
+    group = RowGroup(
         config=archive.config,
-        policy=Policy((None,) * archive.n_layers),
+        policy=DecoderPolicy((None,) * archive.n_layers),
         model=archive.model,
         prompts=prompts,
         prompt_tokens=max(map(len, prompts)),
@@ -123,7 +120,7 @@ def cells(archive: Archive, clips: tuple[str, ...], own_clips: tuple[str, ...]) 
     """A row for each scene, way, sampling and m: acceptance and tokens a pass."""
     table: list[dict[str, object]] = []
 
-    def note(clip: str, way: str, sampling: Sampling, accepted: Floats) -> None:
+    def note(clip: str, way: str, sampling: TokenSampling, accepted: Floats) -> None:
         """``accepted``: chance, or whether, of every place of whole frames."""
         frames = accepted.reshape(-1, TOKENS_PER_FRAME)
         for most in MOST:

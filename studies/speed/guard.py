@@ -8,7 +8,7 @@ Three figures that hold on any machine, none of them in seconds:
   steps). The same on every run of one version of Python.
 * ``point_ratio``: processor time of that point over that of a fixed Python loop, turn about in one
   process; it sees what calls cannot, such as an array copied over and over.
-* ``decoder_ratio``: processor time of a decode step of the twin over that of its own matrix
+* ``decoder_ratio``: processor time of a decode step of the proxy model over that of its own matrix
   products, likewise.
 """
 

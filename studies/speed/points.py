@@ -1,15 +1,13 @@
 """Measure one design point in a process of its own; prints one JSON line.
 
     python studies/speed/points.py [--frames 8] [--batch 8] [--layers 32] [--cores 4]
-                                   [--heads 0] [--fidelity fluid] [--steps N] [--plainly]
-                                   [--repeat 1]
+                                   [--fidelity fluid] [--steps N] [--plainly] [--repeat 1]
 
 The point is FastCar + DRS with dense attention on ``configs/zcu102_16gb.yaml``: broadcast weights,
 64 KiB tiles, bound by DDR. Decisions are those of the trace, resampled where it has too few frames
 or rows. Measured is what happens after loading: hardware, phases and sums, the least of the
 repeats; ``first_wall_s`` and ``first_cpu_s`` are the same with the search for the DRAM's schedule,
-which happens once in a process. With ``--heads``, attention is AnnSA, and what each of so many key
-heads reads in each layer-step is drawn; decisions are grouped into batches within the time, too.
+which happens once in a process.
 ``--plainly`` takes the phases of all layer-steps one after the other and remembers none.
 """
 
@@ -23,17 +21,15 @@ from pathlib import Path
 
 import numpy as np
 
+from carsim.decisions.attention import PLAIN
+from carsim.decisions.replay import FASTCAR
+from carsim.decisions.trace import captured, load_trace, resample
 from carsim.design import Design, load_design, override
 from carsim.machine.batches import Batches, make_batches
 from carsim.machine.hardware import Hardware
 from carsim.machine.phases import Phases
 from carsim.machine.plan import Plan
 from carsim.machine.simulate import LAYER_PHASES, Simulation, simulate, simulate_plainly
-from carsim.policy import PLAIN, AttentionPolicy
-from carsim.policy.ann import Ann
-from carsim.policy.base import KvReads
-from carsim.replay import FASTCAR
-from carsim.trace import Decisions, captured, load_trace, resample
 from carsim.workload.geometry import Video
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -46,11 +42,9 @@ class Point:
 
     design: Design
     video: Video
-    decisions: Decisions
     batches: Batches
     steps: Sequence[int]
     fidelity: str
-    attention: AttentionPolicy = PLAIN
 
     @property
     def layer_steps(self) -> int:
@@ -64,7 +58,6 @@ def make_point(
     batch: int = 8,
     layers: int = 32,
     cores: int = 4,
-    heads: int = 0,
     steps: int | None = None,
     fidelity: str = "fluid",
     trace: Path = ROOT / "traces" / "vilau_8f.npz",
@@ -76,7 +69,6 @@ def make_point(
         batch: Sequences in lockstep.
         layers: Of the model, at most those of the trace.
         cores: Of the machine.
-        heads: Key heads whose reads are drawn; 0 for dense attention.
         steps: Take so many steps, spread evenly over the video, instead of all.
         fidelity: ``fluid`` or ``tile``.
         trace: Where decisions come from.
@@ -99,33 +91,17 @@ def make_point(
     if steps is not None:
         taken = np.unique(np.linspace(0, video.n_steps - 1, steps).astype(int))
     kept = replace(decisions, replay=decisions.replay[taken][:, :layers])
-    if heads:
-        kept = replace(kept, replay=kept.replay[..., :batch])
-        kept = replace(kept, reads=_drawn_reads(video, kept, heads))
     whole = make_batches(kept, batch)
     one = replace(whole, replay=np.ascontiguousarray(whole.replay[:1]))
-    attention = Ann() if heads else PLAIN
-    return Point(design, video, kept, one, tuple(taken.tolist()), fidelity, attention)
-
-
-def _drawn_reads(video: Video, decisions: Decisions, heads: int) -> KvReads:
-    """5 to 40 % of each context, in runs of some four keys."""
-    steps, layers, rows = decisions.replay.shape
-    context = video.prompt_tokens + 1 + np.arange(steps)[:, None, None, None]
-    share = np.random.default_rng(SEED).uniform(0.05, 0.4, (steps, layers, heads, rows))
-    tokens = np.ceil(share * context).astype(np.int32)
-    return KvReads(tokens, -(-tokens // 4))
+    return Point(design, video, one, tuple(taken.tolist()), fidelity)
 
 
 def run_point(point: Point, *, plainly: bool = False) -> Simulation:
     """Simulate a point from nothing; ``plainly`` takes every phase of every layer-step anew."""
     # With an observer, phases are not remembered.
     phases = Phases(Hardware(point.design), point.fidelity, _ignore if plainly else None)
-    plan = Plan(phases, point.video, point.attention, "drs", FASTCAR, point.steps)
-    batches = point.batches
-    if batches.reads is not None:
-        batches = make_batches(point.decisions, point.design.policy.batch)
-    return (simulate_plainly if plainly else simulate)(plan, batches)
+    plan = Plan(phases, point.video, PLAIN, "drs", FASTCAR, point.steps)
+    return (simulate_plainly if plainly else simulate)(plan, point.batches)
 
 
 def _ignore(*_: object) -> None:
@@ -146,28 +122,16 @@ def timed(work: Callable[[], object], repeat: int) -> dict[str, float]:
 def main() -> None:
     """Measure what the arguments say."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    for name, default in (
-        ("frames", 8),
-        ("batch", 8),
-        ("layers", 32),
-        ("cores", 4),
-        ("heads", 0),
-    ):
+    for name, default in {"frames": 8, "batch": 8, "layers": 32, "cores": 4}.items():
         parser.add_argument(f"--{name}", type=int, default=default)
     parser.add_argument("--steps", type=int)
     parser.add_argument("--fidelity", default="fluid")
     parser.add_argument("--plainly", action="store_true")
     parser.add_argument("--repeat", type=int, default=1)
     options = parser.parse_args()
-    point = make_point(
-        frames=options.frames,
-        batch=options.batch,
-        layers=options.layers,
-        cores=options.cores,
-        heads=options.heads,
-        steps=options.steps,
-        fidelity=options.fidelity,
-    )
+    given = vars(options)
+    shape = ("frames", "batch", "layers", "cores", "steps", "fidelity")
+    point = make_point(**{name: given[name] for name in shape})
     # The DRAM's schedule is found once in a process, so its time is added to one run only.
     schedule = timed(lambda: Hardware(point.design).paths, 1)
     results: list[Simulation] = []

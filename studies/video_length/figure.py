@@ -5,11 +5,11 @@ from pathlib import Path
 import pandas as pd
 from matplotlib.axes import Axes
 
+from carsim.base.yaml_file import read_mapping
+from carsim.cost.capacity import capacity
 from carsim.design import Design, load_design, override
 from carsim.report.figures import style as plots
-from carsim.technology.capacity import capacity
 from carsim.workload.geometry import Video
-from carsim.yaml_file import read_mapping
 from studies.table import markdown
 
 METRICS = [
@@ -27,10 +27,7 @@ LENGTHS = (8, 16, 32, 64)
 NAMES = {"dense": "dense", "FastCar": "replay", "sparse": "window 256", "both": "both"}
 POLICIES = tuple(NAMES)
 LINES = dict(zip(POLICIES, ("-", "--", ":", "-."), strict=True))
-MACHINES = {
-    "zcu102_16gb, 1 video": (plots.BLUE, "o"),
-    "zcu102_16gb, 4 videos": (plots.ORANGE, "s"),
-}
+MACHINES = {"zcu102_16gb, 1 video": (plots.BLUE, "o"), "zcu102_16gb, 4 videos": (plots.ORANGE, "s")}
 PROMPT = 62
 MOST_FRAMES = 512
 
@@ -52,7 +49,7 @@ def numbers(frame: pd.DataFrame) -> dict[str, str]:
         return f"{gain(machine, policy, 8):.2f}x to {gain(machine, policy, 64):.2f}x"
 
     answer = (
-        f"**Finding.** From 8 to 64 frames dense decoding takes {growth(one):.0f} times as long "
+        f"From 8 to 64 frames dense decoding takes {growth(one):.0f} times as long "
         f"({one}; {growth(four):.0f} times with 4 videos), as attention grows with the square. "
         f"FastCar's gain goes from {pair(one, 'FastCar')}, that of a window of 256 tokens from "
         f"{pair(one, 'sparse')}, that of both from {pair(one, 'both')} (with 4 videos "
@@ -62,45 +59,14 @@ def numbers(frame: pd.DataFrame) -> dict[str, str]:
     rows = []
     for machine in MACHINES:
         for frames in LENGTHS:
-            dense = at.loc[(machine, "dense", frames)]
-            rows.append(
-                [
-                    machine,
-                    str(frames),
-                    f"{dense['seconds_per_video']:.0f}",
-                    f"{dense['ms_per_token']:.0f}",
-                    *(f"{gain(machine, policy, frames):.2f}" for policy in POLICIES[1:]),
-                    f"{dense['memory_used_gb']:.1f}{_mark(dense)}",
-                    f"{at.loc[(machine, 'both', frames), 'memory_used_gb']:.1f}"
-                    f"{_mark(at.loc[(machine, 'both', frames)])}",
-                ]
-            )
-    header = [
-        "machine",
-        "frames",
-        "dense s a video",
-        "ms a token",
-        "FastCar",
-        "window 256",
-        "both",
-        "GB dense",
-        "GB window 256",
-    ]
-    capacities = [
-        [machine, f"{1e3 * _gb_per_frame(at, machine):.0f}", str(_most_frames(machine))]
-        for machine in MACHINES
-    ]
-    labels = sorted({str(text) for text in frame["decisions"].dropna()})
-    return {
-        "answer": answer,
-        "frames": markdown(header, rows),
-        "capacity": markdown(["machine", "MB per frame", "frames that fit, dense"], capacities),
-        "larger": markdown(
-            ["machine", "tokens a frame", *header[2:]],
-            _larger_rows(frame, at),
-        ),
-        "decisions": "\n".join(f"- {label}" for label in labels),
-    }
+            dense, both = (at.loc[(machine, policy, frames)] for policy in ("dense", "both"))
+            seconds = [f"{dense[name]:.0f}" for name in ("seconds_per_video", "ms_per_token")]
+            gains = [f"{gain(machine, policy, frames):.2f}" for policy in POLICIES[1:]]
+            held = [f"{row['memory_used_gb']:.1f}{_mark(row)}" for row in (dense, both)]
+            rows.append([machine, str(frames), *seconds, *gains, *held])
+    header = ["machine", "frames", "dense s a video", "ms a token"]
+    header += ["FastCar", "window 256", "both", "GB dense", "GB window 256"]
+    return {"answer": answer, "frames": markdown(header, rows)}
 
 
 def draw(frame: pd.DataFrame, path: Path) -> None:
@@ -130,39 +96,8 @@ def _longer(frame: pd.DataFrame) -> pd.DataFrame:
     return own.set_index(["machine", "policy", "frames"]).sort_index()
 
 
-def _larger_rows(frame: pd.DataFrame, longer: pd.DataFrame) -> list[list[str]]:
-    larger = frame[frame["study"] == "study_larger"]
-    larger = larger.set_index(["machine", "policy", "video.tokens_per_frame"]).sort_index()
-    rows = []
-    for machine in MACHINES:
-        for tokens in (256, 1024):
-            table, key = (longer, 8) if tokens == 256 else (larger, tokens)
-            by_policy = {policy: table.loc[(machine, policy, key)] for policy in POLICIES}
-            dense = by_policy["dense"]
-            rows.append(
-                [
-                    machine,
-                    f"{tokens:,}",
-                    f"{dense['seconds_per_video']:.0f}",
-                    f"{dense['ms_per_token']:.0f}",
-                    *(
-                        f"{dense['latency_s'] / by_policy[policy]['latency_s']:.2f}"
-                        for policy in POLICIES[1:]
-                    ),
-                    f"{dense['memory_used_gb']:.1f}{_mark(dense)}",
-                    f"{by_policy['both']['memory_used_gb']:.1f}{_mark(by_policy['both'])}",
-                ]
-            )
-    return rows
-
-
 def _mark(row: "pd.Series[float]") -> str:
     return "" if row["status"] == "ok" else " (too much)"
-
-
-def _gb_per_frame(at: pd.DataFrame, machine: str) -> float:
-    used = at["memory_used_gb"]
-    return float(used[(machine, "dense", 64)] - used[(machine, "dense", 8)]) / 56
 
 
 def _design(machine: str) -> Design:
@@ -207,11 +142,7 @@ def _draw_memory(axes: Axes, at: pd.DataFrame) -> None:
         for status, fill in (("ok", colour), ("misfit", "white")):
             points = own[own["status"] == status]
             axes.plot(
-                points.index,
-                points["memory_used_gb"],
-                marker,
-                color=colour,
-                markerfacecolor=fill,
+                points.index, points["memory_used_gb"], marker, color=colour, markerfacecolor=fill
             )
     _frames(axes)
     axes.set(yscale="log", title="memory needed, dense (GB); hollow: does not fit")

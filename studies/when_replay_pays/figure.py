@@ -7,19 +7,12 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
+from carsim.decisions.trace import Trace, load_trace
 from carsim.report.figures import style as plots
-from carsim.trace import Trace, load_trace
 from studies.measured import wider
 from studies.table import markdown
 
-METRICS = (
-    "latency_s",
-    "dense_latency_s",
-    "speedup",
-    "replay_all",
-    "replay_eligible",
-    "limit",
-)
+METRICS = ("latency_s", "dense_latency_s", "speedup", "replay_all", "replay_eligible", "limit")
 SOURCE = Path(__file__).parents[2] / "traces" / "vilau_8f.npz"
 SEED = 0
 
@@ -34,8 +27,6 @@ DECIDING = {
 TAU = 2.7
 """Threshold of the answer, at which about half of the eligible steps replay."""
 
-PAYS = 1.05
-"""Speed-up from which replay is said to pay."""
 
 MLP_BYTES = 4.329e9 * 4.15625 / 8
 WEIGHT_BYTES = 6.476e9 * 4.15625 / 8
@@ -100,7 +91,7 @@ def numbers(frame: pd.DataFrame) -> dict[str, str]:
     by_hand = hand(at, slow)
     last = batches[-1]
     answer = (
-        f"**Finding.** Where one fetch of the weights feeds all cores and memory is the limit, "
+        f"Where one fetch of the weights feeds all cores and memory is the limit, "
         f"replay stops paying as the batch grows, as only what all rows skip is not fetched: at "
         f"{100 * ratio:.0f} % eligible replay it brings {gain('broadcast', slow, 'row', 2):.1f} % "
         f"for one video at a time, {gain('broadcast', slow, 'row', 8):.1f} % for four and "
@@ -114,12 +105,7 @@ def numbers(frame: pd.DataFrame) -> dict[str, str]:
         f"replay by row pays at any batch: {gain('broadcast', fast, 'row', 2):.0f} % for one "
         f"video, {gain('broadcast', fast, 'row', last):.0f} % for {last // 2}."
     )
-    return {
-        "answer": answer,
-        "speed-up": _speedups(at, batches),
-        "paying": _paying(at, batches),
-        "scopes": _scopes(frame),
-    }
+    return {"answer": answer, "speed-up": _speedups(at, batches)}
 
 
 def hand(at: pd.DataFrame, bandwidth: str) -> dict[int, float]:
@@ -141,47 +127,6 @@ def _speedups(at: pd.DataFrame, batches: list[int]) -> str:
                     cells = [f"{own.loc[batch, 'speedup']:.3f}" for batch in batches]
                     rows.append([sharing, name, deciding, *cells])
     return markdown(["weights", "memory", "decisions", *map(str, batches)], rows, texts=3)
-
-
-def _paying(at: pd.DataFrame, batches: list[int]) -> str:
-    """The batches at which replay pays."""
-    taus = sorted(at.index.unique("policy.tau"), reverse=True)
-    rows = []
-    for sharing in ("broadcast", "private"):
-        for bandwidth, name in BANDWIDTHS.items():
-            for deciding in ("row", "independent"):
-                if (sharing, bandwidth, deciding) not in at.index:
-                    continue
-                cells = []
-                for tau in taus:
-                    own = at.loc[(sharing, bandwidth, deciding, tau), "speedup"]
-                    paying = [str(batch) for batch in batches if own.loc[batch] >= PAYS]
-                    cells.append("all" if len(paying) == len(batches) else ", ".join(paying))
-                rows.append([sharing, name, deciding, *cells])
-    header = ["weights", "memory", "decisions", *(f"tau {tau:g}" for tau in taus)]
-    return markdown(header, rows, texts=3)
-
-
-def _scopes(frame: pd.DataFrame) -> str:
-    """Eight rows, by scope of decisions."""
-    some = frame[(frame["policy.batch"] == 8) & (frame["machine.weight_sharing"] == "broadcast")]
-    rows = []
-    for deciding in ("row", "pair", "batch"):
-        for tau in sorted(some["policy.tau"].unique(), reverse=True):
-            own = some[(some["deciding"] == deciding) & (some["policy.tau"] == tau)]
-            own = own.set_index("bandwidth")
-            first = own.iloc[0]
-            rows.append(
-                [
-                    deciding,
-                    f"{tau:g}",
-                    f"{100 * first['replay_eligible']:.1f}",
-                    *(f"{own.loc[bandwidth, 'speedup']:.3f}" for bandwidth in BANDWIDTHS),
-                ]
-            )
-    names = [f"at {name}" for name in BANDWIDTHS.values()]
-    header = ["scope", "tau", "replay %", *names]
-    return markdown(header, rows)
 
 
 def draw(frame: pd.DataFrame, path: Path) -> None:
@@ -218,14 +163,8 @@ def _draw_batches(axes: Axes, part: pd.DataFrame, name: str) -> None:
         if len(own):
             # Where curves coincide, the one drawn first shows around the later ones.
             size = {"row": 9, "pair": 6}.get(deciding, 4)
-            axes.plot(
-                own["policy.batch"],
-                own["speedup"],
-                marker=marker,
-                markersize=size,
-                color=colour,
-                label=label,
-            )
+            look = {"marker": marker, "markersize": size, "color": colour, "label": label}
+            axes.plot(own["policy.batch"], own["speedup"], **look)
     batches = sorted(part["policy.batch"].unique())
     axes.set_xscale("log", base=2)
     axes.set(xlabel="batch (two rows a video)", title=name, xticks=batches, xticklabels=batches)

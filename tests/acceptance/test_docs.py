@@ -24,9 +24,9 @@ from readme import (
 )
 
 from carsim import load_design, load_trace, override, run
-from carsim.policy import ATTENTION
-from carsim.replay import RULES
-from carsim.trace import phi
+from carsim.decisions.attention import ATTENTION
+from carsim.decisions.replay import RULES
+from carsim.decisions.trace import phi
 from carsim.validate.boards import validate_boards
 
 TEXT = README.read_text(encoding="utf-8")
@@ -113,7 +113,7 @@ def test_figures_between_the_blocks_are_those_of_a_run() -> None:
     (memory,) = (path for path in fastcar.simulation.plan.hw.paths if path.name == "ps_ddr")
     step_s = dense.ms_per_token / 1000
     prefill_s = dense.latency_s - step_s * dense.simulation.plan.video.n_steps
-    # 13.52e9 MAC per step, see tests/technology/test_energy.py.
+    # 13.52e9 MAC per step, see tests/hardware/technology/test_energy.py.
     macs_per_cycle = 13.52e9 / (step_s * report.design.board.fabric_clock_mhz * 1e6)
     # Bytes of decoding: the prompt streams the weights many times, whatever replays.
     prompt_gb = sum(dense.simulation.totals["prefill"].dram_bytes) / 1e9 / dense.videos

@@ -5,8 +5,8 @@ What the rows are and how they are judged is told in :mod:`carsim.validate.dram`
 
 import pytest
 
-from carsim.memory import STANDARDS, AccessPattern, idle_latency_ns, standard, traffic
-from carsim.memory.sustained import _efficiency
+from carsim.hardware.memory import STANDARDS, AccessPattern, idle_latency_ns, standard, traffic
+from carsim.hardware.memory.sustained import _efficiency
 from carsim.validate.dram import (
     BOUNDS,
     NOT_CHECKED,

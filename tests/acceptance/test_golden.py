@@ -8,12 +8,12 @@ import pytest
 from click.testing import CliRunner
 from tiny import TINY
 
+from carsim.base.errors import InputError
 from carsim.cli import carsim
-from carsim.decoder.decode import decode, prefill
+from carsim.decisions.trace.npz import npz_bytes
+from carsim.decoder.decode import decode_steps, prefill
 from carsim.decoder.golden import check_golden
-from carsim.decoder.structures import Config, LayerRecord, Policy, stack_weights
-from carsim.errors import InputError
-from carsim.trace.npz import npz_bytes
+from carsim.decoder.structures import Config, DecoderPolicy, LayerRecord, stack_weights
 
 GOLDEN = sorted((Path(__file__).parent.parent / "data" / "golden").glob("*.npz"))
 C3, C4 = (path for path in GOLDEN if path.name.startswith(("c3", "c4")))
@@ -54,7 +54,7 @@ def test_padding_and_tau_per_layer_are_followed(tmp_path: Path) -> None:
         n_frames=4,
         dtype="float64",
     )
-    policy = Policy((-0.4, None, 0.1, -np.inf))
+    policy = DecoderPolicy((-0.4, None, 0.1, -np.inf))
     weights = stack_weights(config, inputs)
     skip, tas = np.zeros((64, 4, 3), bool), np.full((64, 4, 3), np.nan)
 
@@ -67,7 +67,7 @@ def test_padding_and_tau_per_layer_are_followed(tmp_path: Path) -> None:
         config, policy, weights, inputs["prompt_embeds"][:, 2:], np.ones((3, 3), bool)
     )
     embeddings = inputs["visual_embeds"].astype(np.float64).swapaxes(0, 1)
-    hidden = decode(config, policy, weights, state, embeddings, record)
+    hidden = decode_steps(config, policy, weights, state, embeddings, record)
     assert np.isnan(tas[:, 1]).all()
     assert 0 < skip[:, [0, 2]].mean() < 0.75
 
@@ -92,9 +92,9 @@ def test_padding_and_tau_per_layer_are_followed(tmp_path: Path) -> None:
 
 
 def test_the_command_reports_every_array_and_succeeds() -> None:
-    result = CliRunner().invoke(carsim, ["decode", "--check", str(C3)])
+    result = CliRunner().invoke(carsim, ["validate", "golden", str(C3)])
     assert result.exit_code == 0
-    assert "1 of 1 files reproduced" in result.output
+    assert "1 of 1 file reproduced" in result.output
     assert "FAIL" not in result.output
     for name in ("skip", "tas", "mlp_held", "v_cache", "tau_margin"):
         assert f" {name} " in result.output
@@ -109,11 +109,12 @@ def test_a_changed_value_or_decision_fails_the_check(tmp_path: Path) -> None:
     path = changed(C3, tmp_path / "wrong.npz", hidden=hidden, skip=skip, tas=tas)
     failed = [check.name for check in check_golden(path).checks if not check.ok]
     assert failed == ["skip", "tas", "hidden"]
-    result = CliRunner().invoke(carsim, ["decode", "--check", str(C3), str(path)])
-    assert result.exit_code == 1
+    result = CliRunner().invoke(
+        carsim, ["validate", "golden", str(C3), str(path)], standalone_mode=False
+    )
+    assert result.return_value == 1
     assert "1 of 2 files reproduced" in result.output
     assert "1 differ" in result.output
-    assert CliRunner().invoke(carsim, ["decode", str(path)]).exit_code == 0
 
 
 def test_a_file_without_optional_arrays_is_not_called_reproduced(tmp_path: Path) -> None:
@@ -124,9 +125,9 @@ def test_a_file_without_optional_arrays_is_not_called_reproduced(tmp_path: Path)
     assert not report.reproduced
     assert set(report.missing) == set(optional)
     assert not check_golden(C3).missing
-    result = CliRunner().invoke(carsim, ["decode", "--check", str(path)])
+    result = CliRunner().invoke(carsim, ["validate", "golden", str(path)])
     assert result.exit_code == 0
-    assert "0 of 1 files reproduced, 1 more only as far as their arrays go" in result.output
+    assert "0 of 1 file reproduced, 1 more only as far as their arrays go" in result.output
     shown = " ".join(result.output.split())
     assert (
         f"{len(report.checks)} arrays checked; not in the file, so not checked: mlp_held, layer_out"

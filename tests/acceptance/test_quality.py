@@ -15,15 +15,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_capture import TRACES, make_recipe, read
 
+from carsim.base.statistics import Interval
 from carsim.cli import carsim
+from carsim.decisions.trace import Trace, save_trace
+from carsim.decisions.trace.meta import MOST_PSNR_DB
 from carsim.decoder import capture as capturing
 from carsim.decoder.capture import References, capture, prepare
 from carsim.decoder.content import load_codebook
-from carsim.decoder.group import Decoded, Group, decode_group
+from carsim.decoder.group import Decoded, RowGroup, decode_group
 from carsim.decoder.quality import Generated, Kind, Way, assess, compare, reading, variant
-from carsim.statistics import Interval
-from carsim.trace import Trace, save_trace
-from carsim.trace.meta import MOST_PSNR_DB
 
 TOP_K = {"method": "top_k", "k": 20, "temperature": 1.0, "guidance_scale": 1.5}
 
@@ -38,7 +38,7 @@ def measured_recipe(folder: Path, **changes: Any) -> Path:
     return make_recipe(folder, **{**fields, **changes})
 
 
-def decode(group: Group) -> Decoded:
+def decode(group: RowGroup) -> Decoded:
     return decode_group(group, lambda units: None)
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from carsim import load_design, load_trace, run
+from carsim.report.notes import notes_of
 
 ROOT = Path(__file__).resolve().parents[2]
 TRACE = ROOT / "traces" / "vilau_8f.npz"
@@ -103,7 +104,7 @@ def test_drs_pays_where_cores_are_the_limit():
     assert drs < 0.99 * static
     assert compute_bound.rows[-1].is_bound
     assert compute_bound.rows[-1].latency_s <= drs
-    assert not any("DRS gains nothing" in note for note in compute_bound.notes)
+    assert not any("DRS gains nothing" in note for note in notes_of(compute_bound))
 
 
 def test_frames_of_the_python_interface():

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from explore_study import write_study
 
-from carsim.errors import InputError
+from carsim.base.errors import InputError
 from carsim.explore.evaluate import Evaluator
 from carsim.explore.pareto import hypervolume, pareto
 from carsim.explore.points import make_points
@@ -164,7 +164,7 @@ def stored(folder):
 def test_a_killed_search_goes_on_where_it_was(tmp_path, study, hang, known):
     folder = tmp_path / "out"
     victim = Hunter(study, folder, 40, hang)
-    assert victim.hangs.wait(60)
+    assert victim.hangs.wait(600)
     os.kill(victim.process.pid, signal.SIGKILL)
     victim.process.join()
     before = stored(folder)
@@ -178,7 +178,7 @@ def test_a_killed_search_goes_on_where_it_was(tmp_path, study, hang, known):
 
 
 def test_processes_that_start_on_one_study_at_once_share_the_work(tmp_path, study):
-    folder, together = tmp_path / "out", FORK.Barrier(2, timeout=60)
+    folder, together = tmp_path / "out", FORK.Barrier(2, timeout=600)
     hunters = [Hunter(study, folder, 8, together=together) for _ in range(2)]
     for each in hunters:
         each.process.join()
@@ -247,7 +247,7 @@ def test_what_cannot_be_searched_is_one_line(tmp_path):
     with pytest.raises(InputError, match=r"\$\.objectives: are missing; name at least one"):
         search(aimless, 3)
     aimed = load_study(write_study(tmp_path, objectives=["latency_s"]))
-    with pytest.raises(InputError, match="--storage nonsense://x: cannot be used") as caught:
+    with pytest.raises(InputError, match="`storage` nonsense://x: cannot be used") as caught:
         search(aimed, 3, storage="nonsense://x")
     assert "\n" not in str(caught.value)
     filtered = load_study(

@@ -4,6 +4,7 @@ Which studies and which points are evaluated follows from the commit, so that co
 a run can be repeated.
 """
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from explore_study import write_study
 from turns import turn
 
-from carsim.errors import InputError
+from carsim.base.errors import InputError
 from carsim.metrics import METRICS
 from studies import run as studies
 
@@ -35,14 +36,24 @@ def numbers(frame):
 def draw(frame, path):
     Path(path).write_bytes(b"")
 """
-README = "?\n\nProse.\n\n<!-- count -->\n<!-- /count -->\n\nMore prose.\n"
+README = "# Which?\n\n**Finding.** Old.\n\nProse.\n\n<!-- count -->\n<!-- /count -->\n\nMore.\n"
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_readme_quotes_its_results(name: str) -> None:
     folder = studies.find(name)
     assert studies.misquoted(folder, folder.kept()) == []
-    assert (folder.path / studies.FIGURE).stat().st_size > 10_000
+    assert folder.drawing.stat().st_size > 10_000
+
+
+@pytest.mark.parametrize("readme", sorted(studies.STUDIES.glob("*/README.md")), ids=str)
+def test_a_readme_has_question_finding_figure_and_command(readme: Path) -> None:
+    question, finding, figure, command, *_ = readme.read_text(encoding="utf-8").split("\n\n")
+    assert re.fullmatch(r"# .+\?", question)
+    assert re.match(r"\*\*Finding\.\*\* .*\d", finding, re.DOTALL)
+    assert all((readme.parent / name).exists() for name in re.findall(r"\((\S+png)\)", figure))
+    assert figure.startswith("![")
+    assert re.match(r"    (\S*python|carsim) ", command)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -108,8 +119,8 @@ def test_remaking_writes_results_and_numbers(toy: Any) -> None:
     assert len(frame) == 18
     best = f"{frame['latency_s'].min():.4g}"
     assert (toy.path / "README.md").read_text() == (
-        f"The best takes {best} s.\n\nProse.\n\n<!-- count -->\n18 points\n<!-- /count -->\n\n"
-        "More prose.\n"
+        f"# Which?\n\n**Finding.** The best takes {best} s.\n\nProse.\n\n"
+        "<!-- count -->\n18 points\n<!-- /count -->\n\nMore.\n"
     )
     assert studies.stale(toy, points=100, turn=0) == []
 
@@ -147,7 +158,7 @@ def test_other_points_numbers_and_traces_are_found(toy: Any) -> None:
 
 def test_what_cannot_be_quoted_is_refused() -> None:
     with pytest.raises(InputError, match="has no lines <!-- count -->"):
-        studies.quoted("a\n\nb\n", {"answer": "x", "count": "1"})
+        studies.quoted("# a\n\nb\n", {"answer": "x", "count": "1"})
     with pytest.raises(InputError, match="there is no study 'nothing'"):
         studies.find("nothing")
 

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from explore_study import write_study
 
-from carsim.errors import InputError
+from carsim.base.errors import InputError
 from carsim.explore.frame import frame_of
 from carsim.explore.store import Store, open_folder
 from carsim.explore.study import load_study
@@ -46,9 +46,9 @@ def cluster(folder, workers):
     processes = [start("scheduler", "--host", "127.0.0.1", "--port", str(port))]
     processes += [start("worker", address, "--no-nanny", "--nthreads", "1") for _ in range(workers)]
     try:
-        with distributed.Client(address, timeout=60, set_as_default=False) as client:
+        with distributed.Client(address, timeout=600, set_as_default=False) as client:
             if workers:
-                client.wait_for_workers(workers, timeout=60)
+                client.wait_for_workers(workers, timeout=600)
         yield address, processes
     finally:
         for process in processes:
@@ -126,7 +126,7 @@ def test_no_scheduler_is_one_line(tmp_path, monkeypatch, address, problem):
     with Store(":memory:") as store, pytest.raises(InputError, match=problem) as caught:
         fill(store, study, scheduler=address)
     assert "\n" not in str(caught.value)
-    assert caught.value.place == f"--scheduler {address}"
+    assert caught.value.place == f"`scheduler` {address}"
 
 
 def test_a_scheduler_without_workers_is_one_line(tmp_path):

@@ -13,11 +13,11 @@ from click.testing import CliRunner
 from test_capture import TRACES, read
 
 from carsim.cli import carsim
+from carsim.decisions.trace import SyntheticModel, load_trace, synthesize, trace_stats
+from carsim.decisions.trace.assumed import TWIN
 from carsim.decoder.capture import metadata
 from carsim.decoder.content import load_codebook
 from carsim.decoder.model import load_model
-from carsim.trace import SyntheticModel, load_trace, synthesize, trace_stats
-from carsim.trace.assumed import TWIN
 
 MANIFEST = TRACES / "manifest.csv"
 RECIPES = sorted(TRACES.glob("*.yaml"))

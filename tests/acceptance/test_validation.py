@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from carsim.base.errors import InputError
 from carsim.cli.validate import validate
-from carsim.errors import InputError
 from carsim.report.validation import VALIDATION_FILES
 from carsim.validate import PART_NAMES
 from carsim.validate import parts as parts_module

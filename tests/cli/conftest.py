@@ -5,13 +5,12 @@ import sys
 import pytest
 from tiny import write_inputs
 
-from carsim.cli import console, main
+from carsim.cli import main
 
 
 @pytest.fixture
 def call(monkeypatch, capsys):
     """Run ``carsim`` with arguments; returns status, standard output and standard error."""
-    monkeypatch.setattr(console, "FIRST_SIGN_S", 3600.0)  # silent on a slow machine, too
 
     def run(*arguments):
         monkeypatch.setattr(sys, "argv", ["carsim", *map(str, arguments)])

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tiny import tiny_design
 
+from carsim.base.yaml_file import parse_yaml
 from carsim.design import Machine, configs_folder, load_design, shipped_designs
 from carsim.design.document import design_schema, design_yaml
-from carsim.yaml_file import parse_yaml
 
 
 @pytest.mark.parametrize("name", shipped_designs())
@@ -149,9 +149,8 @@ def matches(value, schema, root):
 
 
 def test_a_new_design_is_printed_or_written_once_and_loads(call, tmp_path):
-    pytest.importorskip("optuna")
     path = tmp_path / "first.yaml"
-    wish = ["--board", "kv260", "--model", "tinyllama_1b", "--context", "64", "--points", "3"]
+    wish = ["--board", "kv260", "--model", "tinyllama_1b", "--context", "64"]
     wish += ["--bits", "4"]
     status, text, err = call("config", "new", *wish)
     assert (status, err) == (0, "")

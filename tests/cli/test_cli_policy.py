@@ -4,8 +4,8 @@ import json
 
 from policy_maker import draft_trace
 
-from carsim.policy import Draft
-from carsim.trace import save_trace
+from carsim.decisions.attention import Draft
+from carsim.decisions.trace import save_trace
 
 HALF = "policy.attention={kind: draft, block_tokens: 4, keep: 0.5}"
 

@@ -13,11 +13,11 @@ from tiny import MISFIT, tiny_report, write_inputs
 from trace_maker import make_quality
 
 from carsim.cli.console import LEAST_WIDTH, PIPED_WIDTH, in_order, output_console, show
+from carsim.decisions.attention import Streaming
+from carsim.decisions.trace import TraceMeta, load_trace, save_trace
 from carsim.metrics import METRICS
-from carsim.policy import Streaming
-from carsim.report.run_words import DETAILS, HEADLINE, sections
+from carsim.report.run_words import sections, shown_in
 from carsim.report.stored import stored
-from carsim.trace import TraceMeta, load_trace, save_trace
 
 
 def test_everything_that_was_found_is_printed_and_nothing_else(call, toy):
@@ -36,7 +36,7 @@ def test_everything_that_was_found_is_printed_and_nothing_else(call, toy):
         "How wrong this may be",
     ):
         assert text in out
-    for name in (*HEADLINE, *DETAILS):
+    for name in shown_in("headline", "headline of texts", "detail"):
         for word in METRICS[name].heading.split():
             assert word in out
     assert "\x1b" not in out
@@ -171,7 +171,7 @@ def test_out_writes_the_folder_and_names_its_files(call, toy, tmp_path):
     assert (folder / "timeline.json").exists()
     status, _, err = call("run", toy[0], "--trace", toy[1], "--out", folder)
     assert status == 2
-    assert "exists already; name another folder, or pass --overwrite" in err
+    assert "exists already; name another folder, or set --overwrite" in err
     assert call("run", toy[0], "--trace", toy[1], "--out", folder, "--overwrite")[0] == 0
     assert not (folder / "timeline.json").exists()
 
@@ -203,9 +203,9 @@ def test_a_shell_completes_commands(monkeypatch, call):
     status, out, _ = call()
     assert (status, "complete -o nosort -F _carsim_completion carsim" in out) == (0, True)
     monkeypatch.setenv("_CARSIM_COMPLETE", "bash_complete")
-    monkeypatch.setenv("COMP_WORDS", "carsim pa")
+    monkeypatch.setenv("COMP_WORDS", "carsim stu")
     monkeypatch.setenv("COMP_CWORD", "1")
-    assert call()[1].split() == ["plain,pareto"]
+    assert call()[1].split() == ["plain,studio"]
 
 
 BAD = {
@@ -240,7 +240,10 @@ BAD = {
 
 WITHOUT_A_TRACE = {
     "a tau": (("--tau", "0.3"), "--tau: needs the scores of a trace; add --trace FILE"),
-    "rows to draw": (("--resample", "1"), "--resample: draws rows of a trace; add --trace FILE"),
+    "rows to draw": (
+        ("--resample", "1"),
+        "--resample: needs the rows of a trace; add --trace FILE",
+    ),
     "no token": (("--tokens", "0"), "--tokens: expected a whole number of 1 or more, got 0"),
     "pairs alone": (("--pairs", "0.8"), "--pairs: says how often decisions to replay agree"),
     "no context": (("--context", "many"), "--context: got 'many'; give N or FIRST:LAST"),
@@ -302,7 +305,10 @@ def test_bad_input_is_one_line_and_leaves_nothing(
 def test_an_unknown_design_names_the_shipped_ones(call, toy):
     status, _, err = call("run", "zcu103", "--trace", toy[1])
     assert status == 2
-    assert "zcu103: is neither a YAML file nor a shipped design; shipped are asic_28nm" in err
+    assert (
+        "zcu103: is neither a YAML file nor a shipped design; did you mean 'zcu102'? shipped are"
+        in err
+    )
 
 
 @pytest.mark.parametrize(
@@ -356,6 +362,25 @@ def test_the_version_is_that_of_the_package(call):
     from importlib.metadata import version
 
     assert call("--version")[:2] == (0, f"carsim, version {version('carsim')}\n")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "run DESIGN --trace TRACE",
+        "compare DESIGN DESIGN --set-b machine.cores=1 --trace TRACE",
+        "config dram --standard DDR4-2400",
+        "config array --m 8 --k 64 --n 64",
+        "validate boards --design kv260 --set model.preset=tinyllama_1b --context 64",
+    ],
+)
+def test_results_as_json_name_the_version_that_they_are_of(call, toy, command):
+    from importlib.metadata import version
+
+    places = dict(zip(("DESIGN", "TRACE"), toy, strict=True))
+    status, out, err = call(*(places.get(word, word) for word in command.split()), "--json")
+    assert (status, err) == (0, "")
+    assert json.loads(out)["carsim_version"] == version("carsim")
 
 
 def test_tile_fidelity_is_named_and_close_to_fluid(call, toy):

@@ -1,32 +1,34 @@
 """Surroundings in which a command cannot do its work: one clear line, whatever is wrong."""
 
+import ctypes
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from io import StringIO
 from pathlib import Path
 
 import pytest
 from commands import Ended, call
-from explore_study import write_study
+from explore_study import interrupted, write_study
 from rich.console import Console
 
 import carsim
+from carsim.base.text import CONTROL, Figure, Table
 from carsim.cli.console import show
-from carsim.text import CONTROL, Figure, Table
 
 COMMANDS = {
     "help": ("--help",),
     "version": ("--version",),
-    "metrics": ("metrics", "--json"),
+    "metrics": ("config", "metrics", "--json"),
     "config": ("config", "show", "toy.yaml"),
     "schema": ("config", "schema"),
     "info": ("trace", "info", "toy.npz"),
     "run": ("run", "toy.yaml", "--trace", "toy.npz"),
     "run as JSON": ("run", "toy.yaml", "--trace", "toy.npz", "--json"),
     "sweep": ("sweep", "study.yaml", "--out", "out", "--workers", "0", "--json"),
-    "dram": ("dram", "--standard", "DDR4-2400"),
+    "dram": ("config", "dram", "--standard", "DDR4-2400"),
 }
 
 
@@ -106,7 +108,7 @@ LONG = "a" * 300
         ("compare", LONG, "toy.yaml", "--trace", "toy.npz"),
         ("config", "new", "--board", "kv260", "--model", "tinyllama_1b", "--out", LONG),
         ("sweep", "study.yaml", "--out", LONG),
-        ("pareto", LONG),
+        ("report", LONG, "--front"),
         ("report", LONG),
         ("run", "toy.yaml", "--set", f"{'a.' * 3000}b=1"),
         ("run", "toy.yaml", "--set", f"{LONG * 300}=1"),
@@ -119,7 +121,7 @@ def test_names_that_are_too_long_are_one_line(folder, arguments):
 def test_names_that_are_none_are_refused(folder):
     for arguments, place in (
         (("sweep", "study.yaml", "--out", ""), "argument 4: is empty; leave it out, or fill it in"),
-        (("pareto", ""), "argument 2: is empty"),
+        (("report", ""), "argument 2: is empty"),
         (("run", "toy.yaml", "--out", "a\udcff"), r"'a\udcff': is not UTF-8 text; rename"),
         (("run", "a\x1b[31mb\n"), r"a\x1b[31mb\n"),
     ):
@@ -165,7 +167,7 @@ def others_may_read(package):
         ("sweep", "{}/study.yaml", "--out", "/tmp/none"),
         ("sweep", "study.yaml", "--out", "{}/new"),
         ("sweep", "study.yaml", "--out", "new"),
-        ("pareto", "{}"),
+        ("report", "{}", "--front"),
         ("compare", "{}/toy.yaml", "toy.yaml", "--trace", "toy.npz"),
     ],
 )
@@ -174,6 +176,53 @@ def test_what_may_not_be_entered_is_named(folder, closed, arguments):
     line = refusal(call(*(each.format(closed) for each in arguments), before=as_nobody))
     assert "closed/in" in line or "new" in line
     assert "make room" not in line
+
+
+READERS = (
+    ("report", "out", "--front", "--objective", "latency_s", "--json"),
+    ("report", "killed", "--front", "--objective", "latency_s", "--json"),
+    ("compare", "ran", "toy.yaml", "--trace", "toy.npz"),
+    ("trace", "info", "toy.npz"),
+)
+"""Commands that need nothing written; the first two give one answer."""
+
+
+def without_rights():
+    """Drop all capabilities: permissions of files then hold for the superuser, too."""
+    header, none = (ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)()
+    assert ctypes.CDLL(None).capset(header, none) == 0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="capabilities are Linux's")
+def test_readers_work_where_nothing_can_be_written(folder):
+    """Folders and files are read-only; a store has a left-over journal, or has none."""
+    sweep, run = COMMANDS["sweep"], (*COMMANDS["run"], "--out", "ran")
+    assert [call(*arguments).status for arguments in (sweep, run)] == [0, 0]
+    shutil.copytree("out", "killed")
+    interrupted(folder / "killed")
+    for path in (folder, *folder.rglob("*")):
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    before = listed(folder)
+    with tempfile.TemporaryDirectory() as elsewhere:
+        page = f"{elsewhere}/page.html"
+        read = {}
+        for arguments in (*READERS, ("report", "out", "--out", page)):
+            ended = call(*arguments, before=without_rights)
+            assert (ended.status, ended.finding) == (0, ""), ended
+            read.setdefault(arguments[1], ended.out)
+        assert read["out"] == read["killed"]
+        assert Path(page).exists()
+    for arguments in ((*READERS[0], "--out", "out"), ("report", "out"), (*sweep, "--export")):
+        assert "out" in refusal(call(*arguments, before=without_rights))
+    assert listed(folder) == before
+    for path in (folder, *folder.rglob("*")):
+        path.chmod(0o755)
+
+
+def listed(folder):
+    """All files of a folder, with their contents and the times at which they were written."""
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in files}
 
 
 def test_a_working_directory_that_is_gone_is_named(folder):
@@ -220,9 +269,9 @@ def test_endless_files_are_refused_unread(folder):
             ("sweep", name, "--out", "out"),
             ("capture", name, "--out", "c.npz"),
         ):
-            assert name in refusal(call(*arguments, seconds=20))
+            assert name in refusal(call(*arguments))
         write_study(folder, quality=name)
-        line = refusal(call("sweep", "study.yaml", "--out", "out", seconds=20))
+        line = refusal(call("sweep", "study.yaml", "--out", "out"))
         assert "is no regular file, but a pipe or a device" in line
 
 
@@ -247,8 +296,8 @@ runpy.run_module("carsim", run_name="__main__")
 
 
 def test_streams_beyond_all_machines_are_refused_at_once(folder):
-    dram = ("dram", "--standard", "DDR4-2400", "--streams")
-    assert "1<=x<=65536" in refusal(call(*dram, "100000000", seconds=20))
+    dram = ("config", "dram", "--standard", "DDR4-2400", "--streams")
+    assert "1<=x<=65536" in refusal(call(*dram, "100000000"))
     assert call(*dram, "65536", "--pattern", "streams").status == 0
 
 

@@ -8,9 +8,9 @@ import pytest
 from explore_study import write_study
 from tiny import write_inputs
 
-from carsim.trace import SyntheticModel, load_trace, measure
-from carsim.trace.assumed import TWIN
-from carsim.trace.meta import SYNTHETIC
+from carsim.decisions.trace import SyntheticModel, load_trace, measure
+from carsim.decisions.trace.assumed import TWIN
+from carsim.decisions.trace.meta import SYNTHETIC
 
 LABEL = "synthetic (published marginals), 50 % of eligible steps, seed 0"
 TOY = {"frames": 3, "tokens_per_frame": 16, "pairs": 8, "layers": 4, "prompt_tokens": 5}
@@ -141,7 +141,9 @@ def test_a_sweep_says_so_and_knows_no_quality(call, drawn, tmp_path):
     own = rows["drawn.npz"]
     assert (own["decisions"], own["quality_true_psnr_db"]) == (LABEL, "")
     assert own["quality_note"] == f"unknown: decisions are {LABEL}"
-    assert call("pareto", out)[1].count(f"Decisions are {SYNTHETIC} in 2 of 4 points.") == 1
+    assert (
+        call("report", out, "--front")[1].count(f"Decisions are {SYNTHETIC} in 2 of 4 points.") == 1
+    )
     assert f"Decisions are {SYNTHETIC} in 2 of 4 points." in page_of(call, out)
 
 

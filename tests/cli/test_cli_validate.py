@@ -1,4 +1,4 @@
-"""``carsim validate`` and ``carsim array``: options, output, exit status."""
+"""``carsim validate`` and ``carsim config array``: options, output, exit status."""
 
 import json
 from dataclasses import replace
@@ -30,8 +30,8 @@ def found(monkeypatch: pytest.MonkeyPatch) -> dict[str, Part]:
     group = Group("some rows", (replace(ROWS[0]),), "a rival")
     made = {name: Part(name, f"title of {name}", (group,), ("a note",)) for name in PART_NAMES}
     made["boards"] = replace(made["boards"], groups=(Group("some rows", ROWS, "a rival"),))
-    for name, part in made.items():
-        monkeypatch.setitem(parts.PARTS, name, lambda progress, part=part, **_: part)
+    quick = {name: lambda progress, part=part, **_: part for name, part in made.items()}
+    monkeypatch.setattr(parts, "PARTS", quick)
     return made
 
 
@@ -112,6 +112,9 @@ def test_a_design_that_does_not_fit_gets_a_warning(capsys: pytest.CaptureFixture
         (["--short", "boards"], "--short goes with all parts or fidelity"),
         (["array", "--seed", "1"], "--per-regime and --seed go with fidelity"),
         (["nothing"], "'nothing' is not one of"),
+        (["golden"], "golden needs FILES"),
+        (["golden", "a.npz", "--every"], "golden takes no options"),
+        (["boards", "a.npz"], "FILES go with golden"),
     ],
 )
 def test_bad_arguments_get_one_clear_line(arguments: list[str], message: str) -> None:

@@ -14,8 +14,8 @@ from trace_maker import make_trace
 from carsim.cli import console
 from carsim.cli.console import progress, signs_of_life
 from carsim.cli.sweep import sweep_progress
+from carsim.decisions.trace import load_trace, save_trace
 from carsim.explore.sweep import Progress
-from carsim.trace import load_trace, save_trace
 
 GOLDEN = Path(__file__).parents[1] / "data" / "golden" / "c3_mha_r50_f32.npz"
 PUBLISHED = Path(__file__).parents[2] / "configs" / "published" / "apex_k7_llama1b.yaml"
@@ -32,25 +32,25 @@ COMMANDS = (
     "run toy.yaml --trace toy.npz",
     "run toy.yaml --trace toy.npz --out ran --overwrite",
     "compare toy.yaml toy.yaml --set-b machine.cores=1 --trace toy.npz",
-    "metrics",
+    "config metrics",
     "report ran",
     "search study.yaml --out searched --points 4 --sampler random --workers 0",
     "sweep study.yaml --out swept --workers 0",
-    "pareto swept",
-    "pareto swept " + " ".join(f"--objective {name}:min" for name in GOALS),
+    "report swept --front",
+    "report swept --front " + " ".join(f"--objective {name}:min" for name in GOALS),
     "trace info toy.npz",
     "trace list toy.npz other_captured_under_a_long_name.npz",
     "trace compare toy.npz other_captured_under_a_long_name.npz",
     "trace synthesize --ratio 0.5 --out drawn.npz --overwrite",
     "config list",
-    "dram --list",
-    "dram --standard DDR4-2400",
-    "array --rows 16 --cols 16 --m 1 --k 4096 --n 4096",
-    f"decode {GOLDEN}",
+    "config dram --list",
+    "config dram --standard DDR4-2400",
+    "config array --rows 16 --cols 16 --m 1 --k 4096 --n 4096",
+    f"validate golden {GOLDEN}",
     f"validate boards --design {PUBLISHED} --context 45:112",
     *(
         f"{command} --help"
-        for command in ("run", "sweep", "search", "pareto", "validate", "trace list", "capture")
+        for command in ("run", "sweep", "search", "report", "validate", "trace list", "capture")
     ),
 )
 
@@ -124,18 +124,15 @@ def test_a_pipe_is_plain_and_unwrapped(lines):
     assert any(load_trace("toy.npz").sha256 in line for line in info)
 
 
-def test_a_front_shows_the_columns_there_is_room_for_and_all_in_a_pipe(lines):
+def test_a_front_shows_all_columns_in_blocks_on_a_terminal_and_in_lines_in_a_pipe(lines):
     prepare(lines, "swept")
-    command = "pareto swept " + " ".join(f"--objective {name}:min" for name in GOALS)
+    command = "report swept --front " + " ".join(f"--objective {name}:min" for name in GOALS)
     piped, narrow = lines(command), lines(command, 80)
     heads = next(line for line in piped if "mac_utilisation" in line).split()
     assert heads == ["cores", "tau", "schedule", *GOALS]
-    assert "Also in pareto.csv" not in "".join(piped)
-    left_out = " ".join(narrow).partition("Also in pareto.csv: ")[2].partition(". ")[0].split(", ")
-    assert left_out
-    assert set(left_out) < {*GOALS, "machine.cores", "policy.tau", "policy.schedule"}
-    few = lines("pareto swept --objective dsp:min --objective latency_s:min", 80)
-    assert "Also in pareto.csv" not in "".join(few)
+    assert numbers(piped) == numbers(narrow), "no column is left out"
+    marked = sum(line.split()[:1] == ["knee"] for line in narrow)
+    assert marked > 1, "the premise: several blocks, each with its knee"
 
 
 def test_clips_are_named_by_what_is_known_of_them(lines, folder):
@@ -165,27 +162,35 @@ def test_a_list_skips_what_is_no_trace(call, folder):
 
 
 def test_a_bare_array_is_that_of_a_shipped_design(lines):
-    assert lines("array") == lines("array --rows 16 --cols 16 --m 1 --k 4096 --n 4096")
+    assert lines("config array") == lines(
+        "config array --rows 16 --cols 16 --m 1 --k 4096 --n 4096"
+    )
 
 
 def test_a_long_command_into_a_pipe_says_that_it_lives(monkeypatch, capsys):
     monkeypatch.setattr(console, "FIRST_SIGN_S", 0.02)
     monkeypatch.setattr(console, "NEXT_SIGN_S", 0.02)
+
+    def heard(doing):
+        """Wait until it says what it is doing."""
+        while not (said := capsys.readouterr()).err:
+            sleep(0.01)
+        assert said.out == ""
+        assert re.fullmatch(rf"(carsim: {doing} \(\d+ s so far\)\n)+", said.err)
+
     with progress("simulating") as tell:
-        sleep(0.1)
+        heard("simulating")
         tell("writing figures")
-        sleep(0.1)
-    out, err = capsys.readouterr()
-    assert out == ""
-    first, *_, last = err.splitlines()
-    assert re.fullmatch(r"carsim: simulating \(\d+ s so far\)", first)
-    assert re.fullmatch(r"carsim: writing figures \(\d+ s so far\)", last)
+        while "writing figures" not in capsys.readouterr().err:
+            sleep(0.01)
+        heard("writing figures")
+    capsys.readouterr()
     sleep(0.05)
     assert capsys.readouterr().err == "", "it ends with the command"
     with sweep_progress("a study") as tell_points:
         tell_points(Progress(400, 123, 1.0, Counter(ok=123)))
-        sleep(0.1)
-    assert "carsim: a study: 123 of 400 points (" in capsys.readouterr().err
+        while "carsim: a study: 123 of 400 points (" not in capsys.readouterr().err:
+            sleep(0.01)
 
 
 def test_a_short_command_is_silent(capsys):

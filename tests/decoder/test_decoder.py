@@ -18,18 +18,18 @@ from decoder_oracle import oracle_decode
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from carsim.decoder.decode import decode, decode_step, prefill
+from carsim.decisions.attention import Dense, Streaming
+from carsim.decisions.replay import Tas, decision_units
+from carsim.decoder.decode import decode_step, decode_steps, prefill
 from carsim.decoder.layers import (
+    gated,
     rms_norm,
     rotate,
-    swiglu,
 )
 from carsim.decoder.structures import (
-    Policy,
+    DecoderPolicy,
     rotary_table,
 )
-from carsim.policy import Dense, Streaming
-from carsim.replay import Tas, decision_units
 
 TAUS = st.one_of(st.none(), st.floats(-0.4, 0.4))
 ATTENTIONS = st.one_of(
@@ -56,7 +56,7 @@ def test_equals_the_naive_decoder(
 ) -> None:
     """Caches, batches, padding and masks change nothing but the speed."""
     config = make_config(n_kv_heads)
-    policy = Policy(tau, rule, attention, scope, pairs=((0, 1), (2, 3)))
+    policy = DecoderPolicy(tau, rule, attention, scope, pairs=((0, 1), (2, 3)))
     hidden, _, kept = run(config, policy)
     prompt, embeddings = make_inputs(config)
     prompts = [x[valid] for x, valid in zip(prompt, MASK, strict=True)]
@@ -71,7 +71,7 @@ def test_equals_the_naive_decoder(
 
 def test_recording_changes_no_bit() -> None:
     for dtype in ("float32", "float64"):
-        config, policy = make_config(dtype=dtype), Policy((0.0, 0.0))
+        config, policy = make_config(dtype=dtype), DecoderPolicy((0.0, 0.0))
         seen, state_seen, kept = run(config, policy, record=True)
         unseen, state_unseen, _ = run(config, policy, record=False)
         assert 0 < kept.replay.mean() < 1
@@ -87,15 +87,15 @@ def test_recording_changes_no_bit() -> None:
 def test_a_window_that_holds_everything_is_dense() -> None:
     config = make_config()
     wide = Streaming(sinks=4, window=PROMPT + config.n_steps)
-    dense, _, _ = run(config, Policy((0.0, 0.0)))
-    sparse, _, _ = run(config, Policy((0.0, 0.0), attention=wide))
+    dense, _, _ = run(config, DecoderPolicy((0.0, 0.0)))
+    sparse, _, _ = run(config, DecoderPolicy((0.0, 0.0), attention=wide))
     assert dense.tobytes() == sparse.tobytes()
 
 
 def test_infinite_tau_scores_and_never_replays() -> None:
     config = make_config()
-    never, _, scored = run(config, Policy((np.inf, np.inf)))
-    without, _, unscored = run(config, Policy((None, None)))
+    never, _, scored = run(config, DecoderPolicy((np.inf, np.inf)))
+    without, _, unscored = run(config, DecoderPolicy((None, None)))
     assert never.tobytes() == without.tobytes()
     assert np.isfinite(scored.tas[3:]).all()
     assert np.isnan(scored.tas[:3]).all()
@@ -105,7 +105,7 @@ def test_infinite_tau_scores_and_never_replays() -> None:
 def test_replays_chain_without_limit_and_never_in_the_first_frame() -> None:
     """With tau at minus infinity every later frame adds what the first one computed."""
     config = make_config()
-    _, state, kept = run(config, Policy((-np.inf, -np.inf)))
+    _, state, kept = run(config, DecoderPolicy((-np.inf, -np.inf)))
     assert not kept.replay[:3].any()
     assert kept.replay[3:].all()
     np.testing.assert_array_equal(kept.mlp[3:6], kept.mlp[:3])
@@ -114,14 +114,14 @@ def test_replays_chain_without_limit_and_never_in_the_first_frame() -> None:
 
 
 def test_keys_and_values_are_cached_on_replay_too() -> None:
-    _, state, kept = run(make_config(), Policy((-np.inf, -np.inf)))
+    _, state, kept = run(make_config(), DecoderPolicy((-np.inf, -np.inf)))
     assert kept.replay[3:].all()
     assert np.abs(state.k[:, :, :, PROMPT:]).max(axis=-1).min() > 0
     assert np.abs(state.v[:, :, :, PROMPT:]).max(axis=-1).min() > 0
 
 
 def test_a_layer_without_tau_computes_while_others_replay() -> None:
-    _, _, kept = run(make_config(), Policy((None, -np.inf)))
+    _, _, kept = run(make_config(), DecoderPolicy((None, -np.inf)))
     assert not kept.replay[:, 0].any()
     assert kept.replay[3:, 1].all()
 
@@ -133,26 +133,26 @@ def test_ties_compute() -> None:
     weights.w_qkv[:, :, :WIDTH] = 0
     prompt, embeddings = make_inputs(config)
     kept = Kept(config)
-    state, _ = prefill(config, Policy((0.0, 0.0)), weights, prompt, MASK)
-    decode(config, Policy((0.0, 0.0)), weights, state, embeddings, kept)
+    state, _ = prefill(config, DecoderPolicy((0.0, 0.0)), weights, prompt, MASK)
+    decode_steps(config, DecoderPolicy((0.0, 0.0)), weights, state, embeddings, kept)
     np.testing.assert_array_equal(kept.tas[3:], 0.0)
     assert not kept.replay.any()
 
 
 def test_rows_do_not_see_each_other() -> None:
-    config, policy = make_config(), Policy((0.0, 0.0))
+    config, policy = make_config(), DecoderPolicy((0.0, 0.0))
     prompt, embeddings = make_inputs(config)
     weights = make_weights(config)
     together, _, _ = run(config, policy)
     for row in range(4):
         state, _ = prefill(config, policy, weights, prompt[[row]], MASK[[row]])
-        alone = decode(config, policy, weights, state, embeddings[:, [row]])
+        alone = decode_steps(config, policy, weights, state, embeddings[:, [row]])
         np.testing.assert_allclose(alone, together[:, [row]], atol=1e-12)
 
 
 def test_steps_can_be_taken_one_by_one() -> None:
     """Sampling needs each hidden state before the next embedding."""
-    config, policy = make_config(), Policy((0.0, 0.0))
+    config, policy = make_config(), DecoderPolicy((0.0, 0.0))
     prompt, embeddings = make_inputs(config)
     weights = make_weights(config)
     state, _ = prefill(config, policy, weights, prompt, MASK)
@@ -187,7 +187,7 @@ def test_rotation_keeps_lengths_and_only_distance_matters() -> None:
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_swiglu_neither_overflows_nor_loses_its_tail(dtype: str) -> None:
     x = np.array([[-1e4], [-90.0], [-20.0], [0.0], [1e4]], dtype)
-    out = swiglu(x, np.ones((1, 2), dtype), np.ones((1, 1), dtype))
+    out = gated(x, np.ones((1, 2), dtype))
     assert np.isfinite(out).all()
     assert out[:2, 0] == pytest.approx(0, abs=1e-20)
     assert out[2, 0] == pytest.approx(400 * np.exp(-20.0), rel=1e-5)

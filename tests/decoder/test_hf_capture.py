@@ -3,19 +3,20 @@
 import inspect
 import textwrap
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from tiny_llama import GQA, MHA, PLAN, PROMPTS, VOCABULARY, Tiny, greedy, save_tiny, torch
+from tiny_llama import GQA, MHA, VOCABULARY, Tiny, greedy, plan, save_tiny, torch
 
+from carsim.decisions.attention import Streaming
+from carsim.decisions.replay import InputChange, Periodic, Tas
 from carsim.decoder.decode import decode_step, prefill
-from carsim.decoder.hf import HfPlan, StepModel, TokenSampling, capture_hf, load_checkpoint
-from carsim.decoder.structures import Config, LayerRecord, Policy, stack_weights
-from carsim.policy import Streaming
-from carsim.replay import InputChange, Periodic, Tas
+from carsim.decoder.hf import StepModel, capture_hf, load_checkpoint
+from carsim.decoder.hf_recipe import CheckpointRecipe
+from carsim.decoder.structures import Config, LayerRecord, stack_weights
 
 TOLERANCE = 1e-4
 
@@ -43,18 +44,17 @@ class Watch:
 
 
 def numpy_decode(
-    tiny: Tiny, plan: HfPlan, scale: float = 3.0
+    tiny: Tiny, recipe: CheckpointRecipe, scale: float = 3.0
 ) -> tuple[NDArray[np.bool_], NDArray[np.float32], list[NDArray[np.float32]]]:
     """The same video by the NumPy decoder: decisions, scores, and hidden states by step."""
-    geometry = tiny.model.geometry
-    config = Config(geometry, plan.tokens_per_frame, plan.n_frames)
+    geometry, prompts = tiny.model.geometry, recipe.rows
+    config = Config(geometry, recipe.tokens_per_frame, recipe.n_frames)
     weights = stack_weights(config, tiny.arrays)
-    taus = plan.tau if isinstance(plan.tau, tuple) else (plan.tau,) * geometry.n_layers
-    policy = Policy(taus, plan.rule, plan.attention, plan.decision_scope, plan.pairs)
-    longest = max(map(len, plan.prompts))
-    mask = np.array([[i >= longest - len(row) for i in range(longest)] for row in plan.prompts])
-    ids = np.array([(0,) * (longest - len(row)) + row for row in plan.prompts])
-    replay = np.zeros((plan.n_steps, geometry.n_layers, plan.n_rows), bool)
+    policy = recipe.policy_of(geometry, recipe.pairs)
+    longest = max(map(len, prompts))
+    mask = np.array([[i >= longest - len(row) for i in range(longest)] for row in prompts])
+    ids = np.array([(0,) * (longest - len(row)) + row for row in prompts])
+    replay = np.zeros((recipe.n_steps, geometry.n_layers, len(prompts)), bool)
     tas = np.full(replay.shape, np.nan, np.float32)
 
     def record(seen: LayerRecord) -> None:
@@ -64,7 +64,7 @@ def numpy_decode(
 
     state, prompt_hidden = prefill(config, policy, weights, tiny.arrays["embed"][ids], mask)
     hidden = [prompt_hidden[:, -1]]
-    for _ in range(plan.n_steps):
+    for _ in range(recipe.n_steps):
         logits = hidden[-1] @ tiny.arrays["head"].T
         mixed = logits[1::2] + scale * (logits[0::2] - logits[1::2])
         fed = tiny.arrays["embed"][np.repeat(mixed.argmax(axis=1), 2)]
@@ -94,17 +94,17 @@ def numpy_decode(
 def test_hooks_decide_and_compute_what_the_numpy_decoder_does(
     tiny: Tiny, change: dict[str, Any]
 ) -> None:
-    plan = replace(PLAN, **({"tau": 0.03} | change))
+    recipe = plan(**({"tau": 0.03} | change))
     watch = Watch(greedy(tiny), [], [])
-    trace = capture_hf(tiny.model, plan, watch)
-    replay, tas, hidden = numpy_decode(tiny, plan)
+    trace = capture_hf(tiny.model, recipe, watch)
+    replay, tas, hidden = numpy_decode(tiny, recipe)
     np.testing.assert_array_equal(trace.replay, replay)
     np.testing.assert_allclose(trace.tas, tas, atol=TOLERANCE, rtol=0)
     np.testing.assert_allclose(watch.hidden, hidden[:-1], atol=TOLERANCE, rtol=0)
-    if plan.tau is not None:
-        taus = np.array(plan.tau if isinstance(plan.tau, tuple) else (plan.tau,) * 3, float)
+    if recipe.tau is not None:
+        taus = np.array(recipe.policy_of(tiny.model.geometry, ()).tau, float)
         assert np.nanmin(np.abs(tas - taus[:, None])) > 2e-5, "no decision hangs on rounding"
-        eligible = trace.replay[plan.tokens_per_frame :]
+        eligible = trace.replay[recipe.tokens_per_frame :]
         assert 0 < eligible.mean() < 1, "a plan that never or always replays shows little"
 
 
@@ -114,7 +114,7 @@ def test_replay_is_really_applied(tiny: Tiny) -> None:
     handle = tiny.model.body.layers[0].mlp.gate_proj.register_forward_hook(
         lambda module, inputs, output: rows.append(len(inputs[0]))
     )
-    trace = capture_hf(tiny.model, replace(PLAN, tau=-np.inf))
+    trace = capture_hf(tiny.model, plan(tau=-np.inf))
     handle.remove()
     assert trace.replay[6:].all()
     assert rows == [4] * (1 + 6) + [0] * 18
@@ -123,27 +123,27 @@ def test_replay_is_really_applied(tiny: Tiny) -> None:
 def test_the_model_is_left_as_it_was(tiny: Tiny) -> None:
     ids = torch.tensor([[1, 2, 3]])
     before = tiny.model.body(ids).last_hidden_state
-    capture_hf(tiny.model, replace(PLAN, tau=0.0, n_frames=2))
+    capture_hf(tiny.model, plan(tau=0.0, n_frames=2))
     with pytest.raises(ZeroDivisionError):
-        capture_hf(tiny.model, PLAN, lambda hidden: 1 / 0)
+        capture_hf(tiny.model, plan(), lambda hidden: 1 / 0)
     assert torch.equal(before, tiny.model.body(ids).last_hidden_state)
 
 
 def test_own_tokens_are_drawn_for_pairs_and_repeat_with_the_seed(tiny: Tiny) -> None:
-    plan = replace(PLAN, tau=0.03)
-    ours, theirs = capture_hf(tiny.model, plan), capture_hf(tiny.model, plan, greedy(tiny))
+    given = plan(tau=0.03)
+    ours, theirs = capture_hf(tiny.model, given), capture_hf(tiny.model, given, greedy(tiny))
     np.testing.assert_array_equal(ours.tas, theirs.tas)
-    drawn = replace(plan, sampling=TokenSampling(top_k=5, temperature=2.0), seed=3)
-    again, other = capture_hf(tiny.model, drawn), capture_hf(tiny.model, replace(drawn, seed=4))
-    np.testing.assert_array_equal(capture_hf(tiny.model, drawn).tas, again.tas)
+    drawn = {"tau": 0.03, "sampling": {"method": "top_k", "k": 5, "temperature": 2.0}}
+    once, again, other = (capture_hf(tiny.model, plan(**drawn, seed=seed)) for seed in (3, 3, 4))
+    np.testing.assert_array_equal(once.tas, again.tas)
     assert not np.array_equal(again.tas[6:], other.tas[6:])
     assert not np.array_equal(again.tas[6:], ours.tas[6:])
 
 
 def test_without_guidance_every_row_is_a_video_and_a_range_bounds_its_tokens(tiny: Tiny) -> None:
-    sampling = TokenSampling(top_k=2, first_token=7, last_token=7)
-    plan = replace(PLAN, guided=False, sampling=sampling, prompts=PROMPTS[:3])
-    trace = capture_hf(tiny.model, plan)
+    sampling = {"method": "top_k", "k": 2, "visual_tokens": (7, 7)}
+    prompts = ((3, 9, 4, 11, 7), (1, 5), (8, 2, 6))
+    trace = capture_hf(tiny.model, plan(guidance=None, sampling=sampling, prompts=prompts))
     clips = trace.meta.content["clips"]
     assert isinstance(clips, list)
     assert [clip["kept_tokens"] for clip in clips] == [1.0] * 3  # only token 7 may be drawn
@@ -155,13 +155,13 @@ def test_half_precision_is_scored_in_single(tiny: Tiny) -> None:
     embed = torch.as_tensor(tiny.arrays["embed"])
     traces = []
     for dtype in ("bfloat16", "float32"):
-        tokens = iter(np.random.default_rng(0).integers(VOCABULARY, size=(PLAN.n_steps, 2)))
+        tokens = iter(np.random.default_rng(0).integers(VOCABULARY, size=(24, 2)))
         model = load_checkpoint(tiny.folder, dtype=dtype)
 
         def step_model(hidden: Any, tokens: Any = tokens) -> Any:
             return embed[np.repeat(next(tokens), 2)].to(hidden.dtype)
 
-        traces.append(capture_hf(model, PLAN, step_model))
+        traces.append(capture_hf(model, plan(), step_model))
     half, single = traces
     assert (half.meta.dtype, half.tas.dtype) == ("bfloat16", np.float32)
     np.testing.assert_allclose(half.tas, single.tas, atol=0.06)
@@ -190,7 +190,7 @@ def test_a_depth_head_plugs_in_as_the_docstring_of_step_model_says(tiny: Tiny) -
     names["cfg"] = 3.0
     lines = inspect.getdoc(StepModel).partition("::\n")[2].replace("rqvaesiglip, ", "")
     exec(textwrap.dedent(lines), names)
-    plan = replace(PLAN, tau=0.03)
-    plugged = capture_hf(tiny.model, plan, names["step_model"])
-    np.testing.assert_array_equal(plugged.tas, capture_hf(tiny.model, plan).tas)
+    given = plan(tau=0.03)
+    plugged = capture_hf(tiny.model, given, names["step_model"])
+    np.testing.assert_array_equal(plugged.tas, capture_hf(tiny.model, given).tas)
     assert plugged.meta.sampling == {"by": "function"}

@@ -1,21 +1,23 @@
-"""``carsim capture --hf`` on checkpoints in folders: traces it writes, and what it refuses."""
+"""Recipes of checkpoints: the traces that are written, and what is refused."""
 
 from collections.abc import Callable
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from hf_maker import IDS, SMALL, edit_config, refused
-from tiny_llama import GQA, MHA, PLAN, Tiny, edit_weights, greedy, save_tiny, torch, transformers
+from hf_maker import edit_config, refused, write_recipe
+from tiny_llama import GQA, MHA, Tiny, edit_weights, greedy, plan, save_tiny, torch, transformers
 
+from carsim.base.errors import InputError
 from carsim.cli import carsim
+from carsim.decisions.attention import Dense, Streaming
+from carsim.decisions.trace import Trace, load_trace
 from carsim.decoder.hf import capture_hf, load_checkpoint
-from carsim.errors import InputError
-from carsim.policy import Dense, Streaming
-from carsim.trace import Trace, load_trace
+from carsim.decoder.hf_recipe import VocabularySampling
 
 
 @pytest.fixture(scope="module")
@@ -29,12 +31,12 @@ def invoke(*arguments: object) -> Any:
     return CliRunner().invoke(carsim, ["capture", *map(str, arguments)])
 
 
-def test_the_command_writes_a_trace_that_says_how_it_was_made(tiny: Tiny, tmp_path: Path) -> None:
-    out = tmp_path / "a.npz"
-    arguments = ["--hf", tiny.folder, "--out", out, *SMALL, *IDS, "--tau", "0.03,none,-.2"]
-    result = invoke(*arguments, "--decision-scope", "pair", "--window", 5, "--seed", 2)
+def test_the_command_writes_a_trace_that_says_how_it_was_made(tiny: Tiny) -> None:
+    folder = tiny.folder.parent
+    few = {"tau": [0.03, None, -0.2], "attention": {"kind": "streaming", "sinks": 4, "window": 5}}
+    result = invoke(write_recipe(folder, **few, decision_scope="pair"))
     assert result.exit_code == 0, result.output
-    trace = load_trace(out)
+    trace = load_trace(folder / "mine.npz")
     meta = trace.meta
     assert (trace.n_steps, trace.n_layers, trace.n_rows) == (12, 3, 4)
     assert meta.tau == (0.03, None, -0.2)
@@ -42,25 +44,23 @@ def test_the_command_writes_a_trace_that_says_how_it_was_made(tiny: Tiny, tmp_pa
     assert meta.prompt_lengths == (4, 2, 2, 2)
     assert meta.guidance_pairs == ((0, 1), (2, 3))
     assert meta.decoded == meta.simulated == tiny.model.geometry
-    assert meta.weights.startswith("checkpoint tiny, sha256 ")
-    assert meta.command == (
-        "carsim capture --hf tiny --frames 3 --tokens-per-frame 4 --prompt-ids '3 9 4 11' "
-        "--prompt-ids '8 2' --blank-ids '1 5' --tau 0.03,none,-0.2 --decision-scope pair "
-        "--window 5 --seed 2"
-    )
-    assert CliRunner().invoke(carsim, ["trace", "info", str(out)]).exit_code == 0
-    plain = tmp_path / "b.npz"
-    unguided = ("--guidance-pairs", 0, "--prompt-ids", "3 9", "--visual-tokens", "10:20")
-    result = invoke("--hf", tiny.folder, "--out", plain, *SMALL, *unguided)
+    digest = sha256((tiny.folder / "model.safetensors").read_bytes()).hexdigest()
+    assert meta.weights == f"checkpoint tiny, sha256 {digest}"
+    assert meta.command == "carsim capture mine.yaml"
+    assert meta.sampling == VocabularySampling().model_dump()
+    assert CliRunner().invoke(carsim, ["trace", "info", str(folder / "mine.npz")]).exit_code == 0
+    unguided = {"guidance": None, "prompts": [[3, 9]], "sampling": {"visual_tokens": [10, 20]}}
+    result = invoke(write_recipe(folder, "plain", **unguided), "--out", folder / "b.npz")
     assert result.exit_code == 0, result.output
-    assert load_trace(plain).meta.attention == Dense()
-    assert np.isfinite(load_trace(plain).tas[4:]).all(), "by default all is scored"
-    assert not load_trace(plain).replay.any()
+    plain = load_trace(folder / "b.npz")
+    assert plain.meta.attention == Dense()
+    assert np.isfinite(plain.tas[4:]).all(), "under infinity all is scored"
+    assert not plain.replay.any()
 
 
 def test_text_prompts_go_through_the_tokenizer_of_the_folder(tmp_path: Path) -> None:
     tokenizers = pytest.importorskip("tokenizers")
-    folder = tmp_path / "worded"
+    folder = tmp_path / "tiny"
     save_tiny(folder, GQA)
     words = {"<s>": 1, "a": 2, "dog": 3, "runs": 4, "?": 5}
     tokenizer = tokenizers.Tokenizer(tokenizers.models.WordLevel(words, unk_token="?"))
@@ -69,36 +69,42 @@ def test_text_prompts_go_through_the_tokenizer_of_the_folder(tmp_path: Path) -> 
         single="<s> $A", special_tokens=[("<s>", 1)]
     )
     transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer).save_pretrained(folder)
-    arguments = ["--hf", folder, *SMALL, "--prompt", "a dog runs", "--top-k", 30]
-    arguments += ["--temperature", 30]
-    result = invoke(*arguments, "--guidance-pairs", 2, "--out", tmp_path / "a.npz")
+    sampling = {"method": "top_k", "k": 30, "temperature": 30.0}
+    recipe = write_recipe(tmp_path, prompts=["a dog runs"] * 2, guidance=..., sampling=sampling)
+    result = invoke(recipe)
     assert result.exit_code == 0, result.output
-    trace = load_trace(tmp_path / "a.npz")
+    trace = load_trace(tmp_path / "mine.npz")
     assert trace.meta.prompt_lengths == (4, 1, 4, 1)
     assert not np.array_equal(trace.tas[4:, :, 0], trace.tas[4:, :, 2]), "each with its own seed"
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("changes", "words"),
     [
-        (["--prompt", "a dog"], "its tokenizer cannot be used"),
-        ([*IDS, "--prompt-ids", "99"], "token 99; give tokens of 0 to 39"),
-        ([*IDS, "--tau", "0.1,0.2"], "2 taus for 3 layers"),
-        (
-            ["--prompt-ids", "1", "--guidance-pairs", 0, "--decision-scope", "pair"],
-            "'pair' needs guidance pairs",
-        ),
-        ([*IDS, "--guidance-scale", "1e308"], "guidance scale 1e+308 makes NaN or infinite"),
-        ([*IDS, "--visual-tokens", "30:40"], "30:40 is not within the vocabulary"),
-        ([*IDS, "--device", "abacus"], "cannot be loaded"),
+        ({"prompts": ["a dog"]}, "its tokenizer cannot be used"),
+        ({"prompts": [[99]]}, "token 99; give tokens of 0 to 39"),
+        ({"tau": [0.1, 0.2]}, "2 taus for 3 layers"),
+        ({"rule": {"kind": "tas", "head": 7}}, "head 7"),
+        ({"sampling": {"guidance_scale": 1e308}}, "infinite logits under guidance scale 1e+308"),
+        ({"sampling": {"visual_tokens": [30, 40]}}, "30 to 40 is not within the vocabulary"),
     ],
 )
-def test_bad_options_get_one_line(
-    tiny: Tiny, tmp_path: Path, arguments: list[object], words: str
-) -> None:
-    out = tmp_path / "a.npz"
-    assert words in refused("--hf", tiny.folder, "--out", out, *SMALL, *arguments)
-    assert not out.exists()
+def test_bad_recipes_get_one_line(tiny: Tiny, changes: dict[str, Any], words: str) -> None:
+    assert words in refused(write_recipe(tiny.folder.parent, "bad", **changes))
+    assert not (tiny.folder.parent / "bad.npz").exists()
+
+
+def test_a_bad_device_gets_one_line(tiny: Tiny) -> None:
+    recipe = write_recipe(tiny.folder.parent, "bad")
+    assert "cannot be loaded" in refused(recipe, "--device", "abacus")
+
+
+def save_pickled(folder: Path) -> None:
+    """Take the weights of a checkpoint to a file that may run code."""
+    from safetensors.torch import load_file
+
+    torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
+    (folder / "model.safetensors").unlink()
 
 
 QUERY = "model.layers.1.self_attn.q_proj.weight"
@@ -108,7 +114,7 @@ QUERY = "model.layers.1.self_attn.q_proj.weight"
     ("damage", "words"),
     [
         (lambda f: edit_config(f, intermediate_size=48), "9 tensors misshapen: model.layers.0.mlp"),
-        (lambda f: (f / "model.safetensors").unlink(), "cannot be loaded"),
+        (save_pickled, "has no weights in .safetensors files"),
         (lambda f: (f / "model.safetensors").write_bytes(b"x" * 50), "cannot be loaded"),
         (lambda f: edit_weights(f, lambda t: t.pop(QUERY)), f"1 tensors missing: {QUERY}"),
         (
@@ -131,8 +137,7 @@ def test_bad_checkpoints_get_one_line(
     folder = tmp_path / "tiny"
     save_tiny(folder, GQA)
     damage(folder)
-    arguments = ("--hf", folder, "--out", tmp_path / "a.npz", *SMALL, *IDS)
-    assert words in refused(*arguments)
+    assert words in refused(write_recipe(tmp_path))
 
 
 def test_a_step_model_stands_in_for_a_head_that_is_not_there(tiny: Tiny, tmp_path: Path) -> None:
@@ -141,10 +146,10 @@ def test_a_step_model_stands_in_for_a_head_that_is_not_there(tiny: Tiny, tmp_pat
     edit_weights(folder, lambda tensors: tensors.pop("lm_head.weight"))
     body = load_checkpoint(folder)
     assert body.head is None
-    without: Trace = capture_hf(body, replace(PLAN, tau=0.03), greedy(replace(tiny, arrays=arrays)))
-    np.testing.assert_array_equal(without.tas, capture_hf(tiny.model, replace(PLAN, tau=0.03)).tas)
+    without: Trace = capture_hf(body, plan(tau=0.03), greedy(replace(tiny, arrays=arrays)))
+    np.testing.assert_array_equal(without.tas, capture_hf(tiny.model, plan(tau=0.03)).tas)
     with pytest.raises(InputError, match=r"step_model: step 0: returned shape \(3, 32\), expected"):
-        capture_hf(body, PLAN, lambda hidden: hidden[1:])
+        capture_hf(body, plan(), lambda hidden: hidden[1:])
 
 
 def test_old_checkpoints_with_rotary_frequencies_load(tmp_path: Path) -> None:

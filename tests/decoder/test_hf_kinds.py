@@ -1,18 +1,18 @@
 """Every supported type of checkpoint: scores are those of the model's own attention."""
 
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from tiny_llama import PLAN, VOCABULARY, torch, transformers
+from tiny_llama import VOCABULARY, plan, torch, transformers
 
+from carsim.decisions.replay import Tas
 from carsim.decoder.hf import capture_hf, load_checkpoint
 from carsim.decoder.hf.checkpoint import KINDS
-from carsim.replay import Tas
 
+N = plan().tokens_per_frame
 SIZES = {
     "vocab_size": VOCABULARY,
     "hidden_size": 32,
@@ -48,16 +48,16 @@ def test_scores_of_the_paper_are_the_logits_of_attention(
     attend = module.eager_attention_forward
 
     def watched(self: Any, query: Any, key: Any, *rest: Any, **named: Any) -> Any:
-        if query.shape[2] == 1 and key.shape[2] > PLAN.tokens_per_frame:
-            aligned = key[:, :, -1 - PLAN.tokens_per_frame].repeat_interleave(2, dim=1)
+        if query.shape[2] == 1 and key.shape[2] > N:
+            aligned = key[:, :, -1 - N].repeat_interleave(2, dim=1)
             scores = (query[:, :, 0] * aligned).sum(dim=-1) / 12**0.5
             logits.append(scores.mean(dim=1).numpy().copy())
         return attend(self, query, key, *rest, **named)
 
     monkeypatch.setattr(module, "eager_attention_forward", watched)
-    trace = capture_hf(model, replace(PLAN, tau=0.02, rule=Tas(form="paper")))
-    steps = trace.replay.shape[0] - PLAN.tokens_per_frame
+    trace = capture_hf(model, plan(tau=0.02, rule=Tas(form="paper")))
+    steps = trace.replay.shape[0] - N
     watched_scores = np.array(logits[-3 * steps :]).reshape(steps, 3, -1)
-    np.testing.assert_allclose(trace.tas[PLAN.tokens_per_frame :], watched_scores, atol=1e-5)
-    assert 0 < trace.replay[PLAN.tokens_per_frame :].mean() < 1
+    np.testing.assert_allclose(trace.tas[N:], watched_scores, atol=1e-5)
+    assert 0 < trace.replay[N:].mean() < 1
     assert trace.meta.decoded.head_dim == 12

@@ -1,4 +1,4 @@
-"""Input that ``carsim capture --hf`` refuses before it needs PyTorch."""
+"""Recipes of checkpoints that are refused before PyTorch is needed."""
 
 import json
 import sys
@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hf_maker import IDS, SMALL, edit_config, refused
+from hf_maker import edit_config, refused, write_recipe
 
+from carsim.decisions.trace import Geometry
 from carsim.decoder.hf import read_geometry
-from carsim.trace import Geometry
 
 CONFIG = {
     "model_type": "llama",
@@ -82,52 +82,71 @@ def test_bad_configurations_get_one_line(
     folder: Path, damage: Callable[[Path], Any], words: str
 ) -> None:
     damage(folder)
-    arguments = ("--out", folder / "a.npz", *SMALL, *IDS)
-    assert words in refused("--hf", folder, *arguments)
-    assert "no such folder" in refused("--hf", folder / "none", *arguments)
+    assert words in refused(write_recipe(folder.parent))
+
+
+def weigh(folder: Path, *names: str, **mapped: str) -> None:
+    for name in names:
+        (folder / name).touch()
+    if mapped:
+        index = {"weight_map": mapped}
+        (folder / "model.safetensors.index.json").write_text(json.dumps(index))
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("damage", "words"),
     [
-        (["--prompt-ids", "1 2"], "--prompt-ids with guidance needs the blank prompt"),
-        ([], "needs --prompt or --prompt-ids"),
-        ([*IDS, "--prompt", "a"], "needs --prompt or --prompt-ids"),
-        ([*IDS, "--blank", "a"], "both --blank and --blank-ids"),
-        ([*IDS, "--prompt-ids", "-1"], "'-1' is not a list of token numbers"),
-        ([*IDS, "--prompt-ids", ""], "is empty; leave it out, or fill it in"),
-        ([*IDS, "--tau", "nan"], "'nan' is neither a number nor none"),
-        ([*IDS, "--guidance-pairs", 3], "3 videos of 2 prompts would repeat each other"),
-        ([*IDS, "--visual-tokens", "30"], "'30' is not FIRST:LAST"),
-        ([*IDS, "--workers", 3], "--workers does not go with --hf"),
-        ([*IDS, "--guidance-pairs", 0], "--blank-ids does nothing with --guidance-pairs 0"),
-        ([*IDS, "--sinks", 2], "--sinks does nothing without --window"),
-        ([*IDS, "--temperature", 2], "--temperature does nothing with --top-k 1"),
-        ([*IDS, "--guidance-scale", "nan"], "nan is not a finite number"),
-        ([*IDS, "--temperature", "inf"], "inf is not a finite number"),
-        ([*IDS, "--top-k", 0], "0 is not in the range x>=1"),
-        ([*IDS, "--temperature", 0], "0.0 is not in the range x>0"),
+        (lambda f: weigh(f, "pytorch_model.bin"), "tiny: has no weights in .safetensors files"),
+        (lambda f: weigh(f, a="../x.safetensors"), "names '../x.safetensors', no .safetensors"),
+        (lambda f: weigh(f, a="x.bin"), "names 'x.bin', no .safetensors file beside it"),
+        (lambda f: weigh(f, "adapter_config.json", "model.safetensors"), "is an adapter of other"),
+        (lambda f: (f / "model.safetensors.index.json").write_text("[]"), "has no weight_map"),
     ],
 )
-def test_bad_options_get_one_line(folder: Path, arguments: list[object], words: str) -> None:
-    out = folder / "a.npz"
-    assert words in refused("--hf", folder, "--out", out, *SMALL, *arguments)
-    assert not out.exists()
+def test_nothing_but_safetensors_of_the_folder_is_read(
+    folder: Path, damage: Callable[[Path], Any], words: str
+) -> None:
+    damage(folder)
+    assert words in refused(write_recipe(folder.parent))
 
 
-def test_a_recipe_and_a_checkpoint_do_not_mix(folder: Path) -> None:
-    assert "Give a RECIPE, or --hf FOLDER" in refused()
-    assert "--tas needs --hf" in refused(folder / "a.yaml", "--tas", "paper")
-    assert "recipe does not go with --hf" in refused(folder / "a.yaml", "--hf", folder)
-    assert "--hf needs --out FILE" in refused("--hf", folder, *IDS)
-    (folder / "a.npz").touch()
-    assert "exists already" in refused("--hf", folder, "--out", folder / "a.npz", *IDS)
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"prompts": ...}, "$.prompts: Field required"),
+        ({"prompts": []}, "$.prompts: Tuple should have at least 1 item"),
+        ({"prompts": [[3, -1]]}, "$.prompts.0.1: Input should be greater than or equal to 0"),
+        ({"prompts": [[]]}, "$.prompts.0: Tuple should have at least 1 item"),
+        ({"prompts": [[1], [1]]}, "equal prompts would give equal videos under greedy sampling"),
+        ({"guidance": None, "decision_scope": "pair"}, "'pair' needs guidance"),
+        ({"guidance": None, "sampling": {"guidance_scale": 2.0}}, "guidance_scale does nothing"),
+        ({"sampling": {"temperature": 2.0}}, "k and temperature do nothing under greedy"),
+        ({"sampling": {"method": "top_k", "k": 0}}, "$.sampling.k: Input should be greater"),
+        ({"sampling": {"visual_tokens": [30]}}, "$.sampling.visual_tokens"),
+        ({"attention": {"kind": "draft", "keep": 0.5}}, "'draft' selects keys by what they hold"),
+        ({"dtype": "int8"}, "$.dtype: Input should be 'float32', 'float64'"),
+        ({"codebook": "a.npz"}, "$.codebook: Extra inputs are not permitted"),
+        ({"weights": {"hf": "none"}}, "none: no such folder"),
+        ({"weights": {"hf": "/etc"}}, "$.weights: '/etc' lies outside of the recipe's folder"),
+        ({"weights": {"hf": "../x"}}, "name its folder in --also-from"),
+    ],
+)
+def test_bad_recipes_get_one_line(folder: Path, changes: dict[str, Any], words: str) -> None:
+    assert words in refused(write_recipe(folder.parent, **changes))
+
+
+def test_options_that_do_not_fit_get_one_line(folder: Path) -> None:
+    recipe = write_recipe(folder.parent)
+    assert "--calibrate does not take a checkpoint" in refused(recipe, "--calibrate", 0.5)
+    (folder.parent / "mine.npz").touch()
+    assert "exists already" in refused(recipe)
 
 
 def test_without_the_extra_one_line_says_how_to_get_it(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    weigh(folder, "model.safetensors")
     monkeypatch.setitem(sys.modules, "torch", None)
-    line = refused("--hf", folder, "--out", folder / "a.npz", *SMALL, *IDS)
+    line = refused(write_recipe(folder.parent))
     assert "needs torch" in line
-    assert "pip install 'carsim[hf]'" in line
+    assert "install it with: " in line

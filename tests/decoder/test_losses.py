@@ -3,11 +3,11 @@
 import numpy as np
 from study_maker import N_CODES, make_model
 
-from carsim.decoder.group import Decoding, Group, embed_prompts
-from carsim.decoder.recipe import Sampling
-from carsim.decoder.structures import Config, Policy
+from carsim.decoder.decoding import TokenSampling
+from carsim.decoder.group import Decoding, RowGroup, embed_prompts
+from carsim.decoder.structures import Config, DecoderPolicy
 
-DRAWN = Sampling(method="top_k", k=N_CODES, temperature=1.0, guidance_scale=1.0)
+DRAWN = TokenSampling(method="top_k", k=N_CODES, temperature=1.0, guidance_scale=1.0)
 
 
 def decoding(seeds: tuple[tuple[int, int], ...], given: int) -> Decoding:
@@ -15,9 +15,9 @@ def decoding(seeds: tuple[tuple[int, int], ...], given: int) -> Decoding:
     model = make_model()
     config = Config(model.geometry, tokens_per_frame=4, n_frames=8, dtype="float64")
     return Decoding(
-        Group(
+        RowGroup(
             config=config,
-            policy=Policy((None, None), pairs=((0, 1), (2, 3))),
+            policy=DecoderPolicy((None, None), pairs=((0, 1), (2, 3))),
             model=model,
             prompts=(b"abc", b"a", b"abc", b"a"),
             prompt_tokens=4,

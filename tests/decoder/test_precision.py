@@ -11,13 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from carsim.decoder.decode import decode, decode_step, prefill
-from carsim.decoder.group import Group
+from carsim.decisions.attention import Streaming
+from carsim.decisions.trace.precision import PRODUCTS, Calibration, Grouped, Precision
+from carsim.decoder.decode import decode_step, decode_steps, prefill
+from carsim.decoder.group import RowGroup
 from carsim.decoder.layers import rms_norm
-from carsim.decoder.model import Model
+from carsim.decoder.model import DecoderModel
 from carsim.decoder.precision import (
     DAMPING,
-    Grid,
+    CodeGrid,
     Inputs,
     compensation,
     polished,
@@ -26,9 +28,7 @@ from carsim.decoder.precision import (
     unpolished,
 )
 from carsim.decoder.quantise import collect, quantise
-from carsim.decoder.structures import Array, Config, Policy, State, Weights
-from carsim.policy import Streaming
-from carsim.trace.precision import PRODUCTS, Calibration, Grouped, Precision
+from carsim.decoder.structures import Array, Config, DecoderPolicy, State, Weights
 
 NUMBERS = st.floats(-1e4, 1e4, width=32)
 ROWS = arrays.arrays(np.float64, st.tuples(st.integers(1, 9), st.just(12)), elements=NUMBERS)
@@ -48,7 +48,7 @@ def precision(**fields: Any) -> Precision:
     return Precision.model_validate({**FEW_BITS, **fields})
 
 
-def make_group(config: Config, seed: int = 0) -> Group:
+def make_group(config: Config, seed: int = 0) -> RowGroup:
     """The four rows of the tiny decoder as two guidance pairs of a model with few codes."""
     rng, weights = np.random.default_rng(seed), make_weights(config)
     q, kv = WIDTH, config.geometry.n_kv_heads * config.geometry.head_dim
@@ -63,7 +63,7 @@ def make_group(config: Config, seed: int = 0) -> Group:
         "w_up": w_up,
         "w_down": weights.w_down,
     }
-    model = Model(
+    model = DecoderModel(
         config.geometry,
         {name: w.swapaxes(1, 2) for name, w in per_output.items()}
         | {
@@ -77,9 +77,9 @@ def make_group(config: Config, seed: int = 0) -> Group:
         },
         "made up for a test",
     )
-    return Group(
+    return RowGroup(
         config=config,
-        policy=Policy((None,) * config.geometry.n_layers),
+        policy=DecoderPolicy((None,) * config.geometry.n_layers),
         model=model,
         prompts=(b"abcd", b"x", b"efg", b"x"),
         prompt_tokens=PROMPT,
@@ -94,12 +94,12 @@ def make(config: Config, wanted: Precision) -> Weights:
     return quantise(make_group(config), wanted, lambda units: None)
 
 
-def run(config: Config, policy: Policy, weights: Weights, rows: Any = slice(None)) -> Any:
+def run(config: Config, policy: DecoderPolicy, weights: Weights, rows: Any = slice(None)) -> Any:
     """Hidden states [S, B, d], the state, and what was recorded."""
     prompt, embeddings = make_inputs(config)
     kept = Kept(config, len(MASK[rows]))
     state, _ = prefill(config, policy, weights, prompt[rows], MASK[rows])
-    hidden = decode(config, policy, weights, state, embeddings[:, rows], kept)
+    hidden = decode_steps(config, policy, weights, state, embeddings[:, rows], kept)
     return hidden, state, kept
 
 
@@ -109,7 +109,7 @@ def run(config: Config, policy: Policy, weights: Weights, rows: Any = slice(None
 @given(ROWS, BITS)
 def test_rounding_moves_by_a_step_at_most_and_by_half_a_step_inside(x: Array, bits: int) -> None:
     low, high = x.min(axis=0), x.max(axis=0)
-    grid = Grid.over(low, high, bits)
+    grid = CodeGrid.over(low, high, bits)
     moved = np.abs(grid.round(x) - x) / grid.step
     assert (moved <= 1 + 1e-6).all()
     first, last = -grid.zero * grid.step, (grid.most - grid.zero) * grid.step
@@ -123,7 +123,7 @@ def test_rounding_moves_by_a_step_at_most_and_by_half_a_step_inside(x: Array, bi
 
 @given(ROWS, BITS)
 def test_there_are_as_many_values_as_codes_and_they_stay(x: Array, bits: int) -> None:
-    grid = Grid.over(x.min(axis=0), x.max(axis=0), bits)
+    grid = CodeGrid.over(x.min(axis=0), x.max(axis=0), bits)
     values = grid.round(np.concatenate([x, 10 * x]))  # beyond the range: to its ends
     assert all(len(set(channel)) <= 2**bits for channel in values.T)
     np.testing.assert_array_equal(grid.round(values), values)
@@ -132,7 +132,7 @@ def test_there_are_as_many_values_as_codes_and_they_stay(x: Array, bits: int) ->
 @given(NUMBERS, BITS)
 def test_a_range_without_extent_is_met_exactly(value: float, bits: int) -> None:
     at = np.array([value])
-    assert Grid.over(at, at, bits).round(at) == pytest.approx(at, rel=1e-12, abs=0)
+    assert CodeGrid.over(at, at, bits).round(at) == pytest.approx(at, rel=1e-12, abs=0)
 
 
 @given(ROWS, BITS, st.sampled_from([None, 3, 4]))
@@ -244,7 +244,7 @@ def test_equals_the_naive_decoder(n_kv_heads: int, fields: Any, attention: Any) 
     """Keys, values and inputs are rounded where the naive decoder rounds them, one by one."""
     config = make_config(n_kv_heads)
     weights = make(config, Precision.model_validate(fields))
-    policy = Policy((0.0, 0.0), **({"attention": attention} if attention else {}))
+    policy = DecoderPolicy((0.0, 0.0), **({"attention": attention} if attention else {}))
     hidden, _, kept = run(config, policy, weights)
     prompt, embeddings = make_inputs(config)
     prompts = [x[valid] for x, valid in zip(prompt, MASK, strict=True)]
@@ -257,7 +257,7 @@ def test_equals_the_naive_decoder(n_kv_heads: int, fields: Any, attention: Any) 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_sixteen_bits_decode_to_the_bit_as_without_a_precision(dtype: str) -> None:
-    config, policy = make_config(dtype=dtype), Policy((0.0, 0.0))
+    config, policy = make_config(dtype=dtype), DecoderPolicy((0.0, 0.0))
     plain = replace(make_group(config)).model.arrays
     hidden, state, _ = run(config, policy, make(config, Precision()))
     expected, expected_state, _ = run(config, policy, make_weights(config))
@@ -271,7 +271,9 @@ def test_sixteen_bits_decode_to_the_bit_as_without_a_precision(dtype: str) -> No
 def test_a_replay_adds_the_stored_code_which_is_never_rounded_again(bits: int) -> None:
     """The first frame computes, all later ones replay: what they add is one rounding away."""
     config = make_config()
-    _, state, kept = run(config, Policy((-np.inf, -np.inf)), make(config, precision(replay=bits)))
+    _, state, kept = run(
+        config, DecoderPolicy((-np.inf, -np.inf)), make(config, precision(replay=bits))
+    )
     assert kept.replay[3:].all()
     fresh = kept.mlp[:3]
     stored = rounded(fresh, Grouped(bits=bits))  # type: ignore[arg-type]
@@ -282,7 +284,7 @@ def test_a_replay_adds_the_stored_code_which_is_never_rounded_again(bits: int) -
 
 
 def test_keys_and_values_are_rounded_when_they_are_cached_and_stay() -> None:
-    config, policy = make_config(), Policy((0.0, 0.0))
+    config, policy = make_config(), DecoderPolicy((0.0, 0.0))
     weights = make(config, precision(kv={"bits": 2, "group": 1}))
     by_element, _, _ = run(config, policy, weights)
     exact, _, _ = run(config, policy, make(config, precision(kv=16)))
@@ -306,7 +308,7 @@ def test_keys_and_values_are_rounded_when_they_are_cached_and_stay() -> None:
 
 def test_a_row_does_not_depend_on_its_batch_mates() -> None:
     """Grids of activations are static, those of caches a token's own."""
-    config, policy = make_config(), Policy((0.0, 0.0))
+    config, policy = make_config(), DecoderPolicy((0.0, 0.0))
     weights = make(config, precision())
     together, _, _ = run(config, policy, weights)
     for row in range(4):
@@ -315,7 +317,7 @@ def test_a_row_does_not_depend_on_its_batch_mates() -> None:
 
 
 def test_fewer_bits_move_hidden_states_further() -> None:
-    config, policy = make_config(), Policy((None, None))
+    config, policy = make_config(), DecoderPolicy((None, None))
     exact, _, _ = run(config, policy, make_weights(config))
     for name in ("weights", "kv"):
         fields = ({name: bits} for bits in (8, 4, 2))

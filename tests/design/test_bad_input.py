@@ -6,11 +6,11 @@ from typing import ClassVar
 import pytest
 from pydantic import ValidationError
 
+from carsim.base.errors import IgnoredKeyWarning, InputError
+from carsim.base.section import Section
 from carsim.design import Machine, configs_folder, load_design, shipped_designs
 from carsim.design.document import design_yaml
-from carsim.errors import IgnoredKeyWarning, InputError
 from carsim.machine.hardware import Hardware
-from carsim.section import Section
 
 DESIGN = (configs_folder() / "zcu102.yaml").read_text(encoding="utf-8")
 TAU = "a number, a list of one number per layer, or captured"
@@ -68,6 +68,12 @@ def test_a_truth_value_is_true_or_false(value: str, tmp_path: Path) -> None:
     ("old", "new", "place", "words"),
     [
         ("cores: 2", "coers: 2", "machine.coers", "unknown key 'coers'; did you mean 'cores'? "),
+        (
+            "weight_buffer_kib: 256",
+            "weight_buffer_kib: 4194368",
+            "machine.weight_buffer_kib",
+            "holds 65,537 tiles of 64 KiB, 65,536 at most; enlarge 'tile_kib' or shrink the buffer",
+        ),
         ("cores: 2", "cores: 2\n  zzz: 2", "machine.zzz", "'zzz'; known here: activation_buffer"),
         ("cores: 2", 'cores: 2\n  "a\\nb": 2', "machine.'a\\nb'", "unknown key 'a\\nb'"),
         ("policy: {batch: 2}", "polcy: {batch: 2}", "polcy", "did you mean 'policy'? "),
@@ -78,7 +84,7 @@ def test_a_truth_value_is_true_or_false(value: str, tmp_path: Path) -> None:
             "preset: zcu102",
             "preset: zcu103",
             "board.preset",
-            "'zcu103'; choose from asic_16nm, asic_28nm, asic_7nm, kv260, ",
+            "'zcu103'; did you mean 'zcu104'? choose from asic_16nm, asic_28nm, asic_7nm, kv260, ",
         ),
         (
             "preset: zcu102",
@@ -131,7 +137,12 @@ def test_what_does_not_belong_is_named_with_what_does(
         (
             "policy.attention={kind: sparse}",
             " policy.attention: $.policy.attention.kind",
-            "got 'sparse'",
+            "no attention policy 'sparse'; known are dense, ",
+        ),
+        (
+            "board.memories.ps_ddr.standard=DDR4-2134",
+            " board.memories.ps_ddr.standard",
+            "no DRAM standard 'DDR4-2134'; did you mean 'DDR4-2133'? known are ",
         ),
         (
             "policy.attention={window: 8}",
@@ -148,13 +159,20 @@ def test_what_does_not_belong_is_named_with_what_does(
         ("energy.mac_pj.int8.value=5", " energy.mac_pj.int8.value", "interval, 0.3 to 3.7"),
         ("machine.vector.lanes=10000000000", " machine.vector.lanes", "1000000000"),
         ("model.kv={bits: 4, scale_bits: 16}", " model.kv", "need a group"),
+        ("model.weights={bits: 4, group: 128}", " model.weights", "add 'scale_bits', usually 16"),
+        (
+            "model.kv={bits: 4, group: 64, zero_bits: 4}",
+            " model.kv",
+            "of which no bits are counted",
+        ),
+        ("model.weights={bits: 4, group: 32, scale_bits: 0}", " model.weights", "add 'scale_bits'"),
     ],
 )
 def test_an_override_is_named_as_it_was_given(
     override: str, place: str, words: str, tmp_path: Path
 ) -> None:
     said = message(DESIGN, tmp_path, override)
-    assert said.startswith(f"--set{place}: ")
+    assert said.startswith(f"`overrides`{place}: ")
     assert words in said
 
 
@@ -171,7 +189,9 @@ def test_what_an_override_breaks_elsewhere_is_named(
 ) -> None:
     private = edited("weight_sharing: broadcast", "weight_sharing: private")
     path = override.partition("=")[0]
-    assert message(private, tmp_path, override).startswith(f"d.yaml with --set {path}: $.{place}: ")
+    assert message(private, tmp_path, override).startswith(
+        f"d.yaml with `overrides` {path}: $.{place}: "
+    )
 
 
 def test_further_problems_are_counted(tmp_path: Path) -> None:
@@ -187,7 +207,9 @@ def test_a_memory_may_be_called_like_a_kind_of_section(tmp_path: Path) -> None:
 def test_a_section_in_full_has_no_preset_to_override(tmp_path: Path) -> None:
     text = design_yaml(load_design("zcu102"))
     said = message(text, tmp_path, "model.preset=tiny")
-    assert said.startswith("--set model.preset: d.yaml gives the model in full, from no preset")
+    assert said.startswith(
+        "`overrides` model.preset: d.yaml gives the model in full, from no preset"
+    )
 
 
 class Old(Section):
@@ -244,11 +266,14 @@ def test_what_is_not_a_page_of_plain_yaml_is_refused(
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     (tmp_path / "folder.yaml").mkdir()
-    neither = f"neither a YAML file nor a shipped design; shipped are {shipped_designs()[0]}, "
+    names = f"shipped are {shipped_designs()[0]}, "
+    neither = f"neither a YAML file nor a shipped design; {names}"
+    near = f"neither a YAML file nor a shipped design; did you mean 'zcu102'? {names}"
     for name, said in {
         f"{tmp_path}/none.yaml": "cannot be read: No such file or directory",
         f"{tmp_path}/folder.yaml": "cannot be read: Is a directory",
-        **dict.fromkeys([f"{tmp_path}", "zcu103", "", "a\nb"], neither),
+        **dict.fromkeys([f"{tmp_path}", "", "a\nb"], neither),
+        "zcu103": near,
     }.items():
         with pytest.raises(InputError) as caught:
             load_design(name)
@@ -259,12 +284,11 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("override", "said"),
     [
-        ("standard=DDR9", "DRAM standard: unknown name 'DDR9'; choose one of DDR3-1066, "),
         ("density_gbit=5", "density of DDR4-2133: got 5 Gbit; choose one of 2, 4, 8, 16"),
         ("channel_bits=7", "width of a DDR4-2133 channel: got 7 bits; give a multiple of 8"),
         (
             "ports={count: 1, bits: 8, clock_mhz: 1, burst_overhead_beats: 1000000000}",
-            "carries 2.56e-10 GB/s through its ports, less than a kB/s; raise ports.bits, ",
+            "sustains 2.56e-10 GB/s (limit: ports), less than a byte in 8,192 cycles; raise its ",
         ),
     ],
 )

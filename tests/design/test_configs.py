@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from carsim.base.errors import InputError
+from carsim.base.yaml_file import read_mapping
+from carsim.cost.capacity import contents
+from carsim.cost.fit import check_fit
 from carsim.design import Board, Design, configs_folder, load_design, shipped_designs
-from carsim.errors import InputError
-from carsim.technology.capacity import contents
-from carsim.technology.dram import PJ_PER_BIT
-from carsim.technology.fit import check_fit
+from carsim.hardware.technology.dram import PJ_PER_BIT
 from carsim.workload.geometry import Video
-from carsim.yaml_file import read_mapping
 
 VILA_U = Video(n_frames=8, tokens_per_frame=256, prompt_tokens=62)
 PRESETS = Path(str(files("carsim.design"))) / "presets"

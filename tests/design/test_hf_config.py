@@ -9,8 +9,8 @@ import pytest
 from hf_configs import CONFIGS
 from strategies import raw_design
 
+from carsim.base.errors import InputError
 from carsim.design import Design, load_design
-from carsim.errors import InputError
 
 # Parameters of each published checkpoint: the elements of the tensors in its weight files, those
 # of a tied classifier once. transformers 5.23 makes the same number of these configurations. Of
@@ -187,7 +187,7 @@ def without(key: str) -> Callable[[dict[str, Any]], Any]:
         ("gemma3_1b", edited(layer_types=["full_attention"]), "a list of 1 where 26 of"),
         ("gemma3_1b", edited(layer_types=["linear_attention"] * 26), "'linear_attention' where 26"),
         ("gemma3_1b", edited(use_bidirectional_attention=True), "true: decoding is causal here"),
-        ("gemma3_1b", lambda _: [1], "config.json: should hold keys, got [1]"),
+        ("gemma3_1b", lambda _: [1], "config.json: should hold keys; name a config.json"),
         ("mixtral_8x7b", edited(num_experts_per_tok=9), "9 of 8 experts cannot be chosen"),
         ("qwen3_30b_a3b", without("num_experts"), "$.num_experts: is missing"),
         (

@@ -10,6 +10,8 @@ import yaml
 from hypothesis import given
 from strategies import designs, raw_design, small_design
 
+from carsim.base.yaml_file import parse_yaml
+from carsim.decisions.attention import Dense, Streaming
 from carsim.design import (
     Body,
     DepthTransformer,
@@ -22,8 +24,6 @@ from carsim.design import (
     shipped_designs,
 )
 from carsim.design.document import design_yaml
-from carsim.policy import Dense, Streaming
-from carsim.yaml_file import parse_yaml
 
 
 def written(folder: Path, text: str, name: str = "d.yaml") -> str:

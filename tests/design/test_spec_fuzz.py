@@ -10,10 +10,10 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 from strategies import raw_design
 
+from carsim.base.errors import InputError
+from carsim.cost.fit import check_fit
 from carsim.design import configs_folder, load_design
-from carsim.errors import InputError
 from carsim.machine.hardware import Hardware
-from carsim.technology.fit import check_fit
 from carsim.workload.geometry import Video
 
 SHIPPED = (configs_folder() / "zcu102.yaml").read_text(encoding="utf-8")
@@ -92,7 +92,9 @@ def check(path: Path, overrides: tuple[str, ...] = ()) -> None:
         message = str(refused)
         assert len(message.splitlines()) == 1
         assert message.isprintable()
-        assert message.startswith((f"{path}:", f"{path} with --set", "--set", "$.board.memories"))
+        assert message.startswith(
+            (f"{path}:", f"{path} with `overrides`", "`overrides`", "$.board.memories")
+        )
         assert refused.problem
         assert refused.cure
 

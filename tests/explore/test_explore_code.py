@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from carsim.explore.code import PACKAGE, WITHOUT_A_SAY, code_sha256
+from carsim.explore.code import PACKAGE, WITHOUT_A_SAY, code_sha256, package_sha256
 
 
 @pytest.fixture
@@ -16,10 +16,13 @@ def copy(tmp_path: Path) -> Path:
     return Path(shutil.copytree(PACKAGE, tmp_path / "carsim", ignore=ignored))
 
 
-@pytest.mark.parametrize("name", ["errors.py", "memory/new.py", "design/presets/new.yaml"])
+@pytest.mark.parametrize(
+    "name",
+    ["base/errors.py", "hardware/memory/new.py", "design/presets/new.yaml"],
+)
 def test_a_changed_or_new_file_is_other_code(copy: Path, name: str) -> None:
     assert code_sha256(copy) == code_sha256()
-    code_sha256.cache_clear()
+    package_sha256.cache_clear()
     with (copy / name).open("a") as file:
         file.write("# changed\n")
     assert code_sha256(copy) != code_sha256()
@@ -27,8 +30,8 @@ def test_a_changed_or_new_file_is_other_code(copy: Path, name: str) -> None:
 
 def test_a_changed_command_or_what_an_editor_leaves_is_not(copy: Path) -> None:
     (copy / "cli" / "sweep.py").write_text("")
-    (copy / "memory" / ".dram.py.swp").write_text("")
-    (copy / "memory" / "left.pyc").write_bytes(b"")
+    (copy / "hardware" / "memory" / ".dram.py.swp").write_text("")
+    (copy / "hardware" / "memory" / "left.pyc").write_bytes(b"")
     assert code_sha256(copy) == code_sha256()
 
 
@@ -38,6 +41,6 @@ def test_evaluation_imports_nothing_that_is_left_out_and_nothing_slow() -> None:
         [sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, check=True
     ).stdout.split()
     packages = {name.split(".")[1] for name in loaded if name.startswith("carsim.")}
-    assert {"machine", "memory", "technology", "trace"} <= packages
+    assert {"cost", "decisions", "hardware", "machine", "runs"} <= packages
     assert packages.isdisjoint(WITHOUT_A_SAY)
     assert {"pandas", "optuna", "distributed", "pyarrow"}.isdisjoint(loaded)

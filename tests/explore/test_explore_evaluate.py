@@ -4,14 +4,14 @@ import pytest
 from explore_study import write_study
 from tiny import DESIGN_YAML, tiny_design, tiny_trace
 
+from carsim.decisions.replay import InputChange
+from carsim.decisions.trace import save_trace
 from carsim.design import override
 from carsim.explore.evaluate import Evaluator, hardware_key
 from carsim.explore.points import make_points
 from carsim.explore.study import load_study
-from carsim.machine import run
 from carsim.metrics import PHASES
-from carsim.replay import InputChange
-from carsim.trace import save_trace
+from carsim.runs.pipeline import run
 
 MIXED = {
     "machine.cores": [1, 2],

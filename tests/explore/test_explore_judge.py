@@ -3,7 +3,7 @@
 import pytest
 from explore_study import write_study
 
-from carsim.errors import SolverError
+from carsim.base.errors import SolverError
 from carsim.explore import evaluate
 from carsim.explore.sweep import sweep
 from carsim.machine import judge, solver

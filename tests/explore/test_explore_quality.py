@@ -6,7 +6,8 @@ from dataclasses import replace
 import pytest
 from explore_study import write_study
 
-from carsim.errors import InputError
+from carsim.base.errors import InputError
+from carsim.decisions.trace.file import filed
 from carsim.explore.evaluate import Evaluator
 from carsim.explore.points import make_points
 from carsim.explore.quality import load_quality
@@ -87,7 +88,7 @@ def test_layers_that_never_replay_leave_one_tau_to_look_up(tmp_path, quality):
     exempt = (math.inf, *[0.0] * (trace.n_layers - 1))
     for taus, loss in ((exempt, 0.6), ((0.5, *exempt[1:]), None)):
         meta = trace.meta.model_copy(update={"tau": taus})
-        other = replace(study, traces={name: replace(trace, meta=meta)})
+        other = replace(study, traces={name: filed(replace(trace, meta=meta), "0" * 64)})
         row = Evaluator(other).evaluate(point)
         assert row.get("quality_loss") == (loss and pytest.approx(loss))
 

@@ -3,7 +3,7 @@
 import pytest
 from explore_study import write_study
 
-from carsim.errors import InputError
+from carsim.base.errors import InputError
 from carsim.explore.axis import parse_axis
 from carsim.explore.points import make_points
 from carsim.explore.study import load_study
@@ -65,6 +65,7 @@ def test_a_continuous_axis_is_cut_by_shares():
         ({"axes": {"x": {"choice": {}}}}, "has no choices"),
         ({"axes": {"limit": {"choice": {"a": {}}}}}, "is the name of a column of results"),
         ({"axes": {"point": {"choice": {"a": {}}}}}, "is the name of a column of results"),
+        ({"axes": {"knee": {"choice": {"a": {}}}}}, "is the name of a column of results"),
         ({"axes": {"x": {"choice": {"a": {"machine.kores": 1}}}}}, "did you mean 'cores'?"),
         ({"axes": {"x": {"choice": {"a": 1}}}}, "choice.a: got 1; give {PATH: VALUE, ...}"),
         (

@@ -1,17 +1,21 @@
 """The store: what is in it stays, what is damaged or foreign is no result."""
 
+import os
+import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+import pandas as pd
 import pytest
 import yaml
-from explore_study import write_study
+from explore_study import as_older, interrupted, write_study
 from tiny import write_inputs
 
-from carsim.errors import InputError
+from carsim.base.errors import InputError
+from carsim.explore.columns import FLAGS
 from carsim.explore.evaluate import Evaluator
-from carsim.explore.metrics import FLAGS
+from carsim.explore.frame import frame_of
 from carsim.explore.points import make_points
 from carsim.explore.store import STORE_FILE, Store, open_store
 from carsim.explore.study import Study, load_study
@@ -86,6 +90,146 @@ def test_a_row_of_which_a_cell_is_another_is_no_result(
     with open_store(tmp_path / "out") as damaged:
         assert len(results(damaged)) == 17
     assert "is damaged (point 4" in caplog.text
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a finished sweep of 18 points, which no test changes."""
+    folder = tmp_path_factory.mktemp("kept")
+    sweep(load_study(write_study(folder)), folder / "out", workers=0)
+    return folder / "out"
+
+
+@pytest.fixture
+def swept(kept: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(kept, tmp_path / "out"))
+
+
+def table(folder: Path) -> pd.DataFrame:
+    with open_store(folder) as opened:
+        return frame_of(opened)
+
+
+def answer(folder: Path) -> pd.DataFrame | str:
+    """The table of a store, or the one line that refuses it."""
+    try:
+        return table(folder)
+    except InputError as error:
+        return str(error)
+
+
+STEP = int(os.environ.get("CARSIM_STORE_BITS", "137"))
+"""Of so many bits of the text of the tables one is flipped; 1 flips each, in two minutes."""
+
+
+def test_no_bit_of_the_names_of_columns_changes_a_table(swept: Path, kept: Path) -> None:
+    path, right = swept / STORE_FILE, table(kept)
+    whole = path.read_bytes()
+    begin = whole.index(b"CREATE TABLE points")
+    end = whole.index(b"checksum TEXT NOT NULL)", begin) + 23
+    begin = min(begin, whole.index(b"CREATE TABLE meta"))
+    assert end - begin > 1200
+    for bit in range(8 * begin - 400, 8 * end, STEP):  # and the records that they are in
+        data = bytearray(whole)
+        data[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(data)
+        found = answer(swept)
+        if isinstance(found, str):
+            assert "is damaged (" in found, (bit, found)
+            assert "\n" not in found
+        else:
+            pd.testing.assert_frame_equal(found, right)
+
+
+@pytest.mark.parametrize("schema", ["3", "4"])
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b'"dsp", "bram36", "uram", "lut"', b'"lut", "bram36", "uram", "dsp"'),
+        (b"ordinal INTEGER", b"ordinal NUMERIC"),
+        (b'"latency_s"', b'"latency_\xe9"'),
+    ],
+)
+def test_names_and_types_of_columns_are_compared(
+    swept: Path, schema: str, old: bytes, new: bytes
+) -> None:
+    path = swept / STORE_FILE
+    if schema == "3":
+        as_older(swept, schema)
+    whole = path.read_bytes()
+    assert old in whole[:4096], "the page of tables"
+    path.write_bytes(whole[:4096].replace(old, new) + whole[4096:])
+    assert "is damaged (" in answer(swept)
+    with pytest.raises(InputError, match=r"is damaged .*; restore a copy of it, or name another"):
+        sweep(load_study(write_study(swept.parent)), swept, workers=0)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE TRIGGER t AFTER INSERT ON points BEGIN DELETE FROM points; END",
+        "CREATE VIEW v AS SELECT 1",
+        "CREATE INDEX i ON points (latency_s)",
+    ],
+)
+def test_nothing_else_may_be_in_a_store(swept: Path, statement: str) -> None:
+    with closing(sqlite3.connect(swept / STORE_FILE)) as db:
+        db.execute(statement)
+    assert "is damaged (its list of tables)" in answer(swept)
+
+
+def zero_index(folder: Path) -> None:
+    with closing(sqlite3.connect(folder / STORE_FILE)) as db:
+        ((root,),) = db.execute("SELECT rootpage FROM sqlite_master WHERE type = 'index'")
+    data = bytearray((folder / STORE_FILE).read_bytes())
+    data[4096 * (root - 1) : 4096 * root] = bytes(4096)
+    (folder / STORE_FILE).write_bytes(data)
+
+
+def lose_a_point(folder: Path) -> None:
+    with closing(sqlite3.connect(folder / STORE_FILE)) as db, db:
+        db.execute("DELETE FROM points WHERE ordinal = 3")
+
+
+@pytest.mark.parametrize(
+    ("damage", "what", "lost"),
+    [(zero_index, "its index", 0), (lose_a_point, "17 of 18 points are there", 1)],
+)
+def test_what_the_line_advises_mends_the_store(
+    swept: Path, kept: Path, damage, what: str, lost: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    study, right = load_study(write_study(swept.parent)), table(kept)
+    damage(swept)
+    assert len(table(swept)) == 18 - lost
+    assert [f"is damaged ({what}); the same sweep or search mends it" in caplog.text] == [True]
+    sweep(study, swept, workers=0)
+    caplog.clear()
+    pd.testing.assert_frame_equal(
+        table(swept).drop(columns="seconds"), right.drop(columns="seconds")
+    )
+    assert not caplog.records
+
+
+def contents(folder: Path) -> dict[str, tuple[int, bytes]]:
+    return {path.name: (path.stat().st_mtime_ns, path.read_bytes()) for path in folder.iterdir()}
+
+
+def test_a_reader_undoes_an_interrupted_commit_in_a_copy(swept: Path, kept: Path) -> None:
+    interrupted(swept)
+    before = contents(swept)
+    pd.testing.assert_frame_equal(table(swept), table(kept))
+    assert contents(swept) == before
+
+
+def test_a_reader_leaves_the_way_of_journals_as_it_is(swept: Path, kept: Path) -> None:
+    with closing(sqlite3.connect(swept / STORE_FILE)) as db:
+        db.execute("PRAGMA journal_mode=WAL")
+    before = contents(swept)
+    pd.testing.assert_frame_equal(table(swept), table(kept))
+    assert contents(swept) == before
+    with Store(swept / STORE_FILE):
+        pass
+    assert (swept / STORE_FILE).read_bytes() == before[STORE_FILE][1]
 
 
 @pytest.mark.parametrize("key", ["study", "design", "objectives", "fingerprint", "name"])

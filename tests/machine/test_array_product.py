@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from carsim.base.errors import InputError
 from carsim.cli import main
 from carsim.design import Array
-from carsim.errors import InputError
 from carsim.machine.array import gemm_cycles
 from carsim.machine.product import Supply, product
 from carsim.workload.ops import Gemm
@@ -127,10 +127,10 @@ def test_a_supply_that_moves_nothing_is_refused() -> None:
 
 @pytest.fixture
 def call(monkeypatch, capsys):
-    """Run ``carsim array`` on a 32 x 32 array; returns status, standard output and error."""
+    """Run ``carsim config array`` on a 32 x 32 array; returns status, standard output and error."""
 
     def run(*arguments):
-        argv = ["carsim", "array", "--rows", "32", "--cols", "32", *map(str, arguments)]
+        argv = ["carsim", "config", "array", "--rows", "32", "--cols", "32", *map(str, arguments)]
         monkeypatch.setattr(sys, "argv", argv)
         with pytest.raises(SystemExit) as end:
             main()

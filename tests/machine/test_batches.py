@@ -6,15 +6,16 @@ import numpy as np
 import pytest
 from ideal import ideal_hardware
 
-from carsim.errors import InputError
+from carsim.base.errors import InputError
+from carsim.decisions.attention import Dense, Streaming
+from carsim.decisions.attention.base import KvReads
+from carsim.decisions.replay import FASTCAR, Pairs, ReplayRule
+from carsim.decisions.trace import Decisions
+from carsim.decisions.trace.decisions import dense
+from carsim.hardware.schedule import SCHEDULES
 from carsim.machine.batches import Batches, distinct_rows, make_batches
 from carsim.machine.phases import Phases, core_loads
 from carsim.machine.plan import Plan
-from carsim.policy import Dense, Streaming
-from carsim.policy.base import KvReads
-from carsim.replay import FASTCAR, Pairs, ReplayRule
-from carsim.trace import Decisions
-from carsim.trace.decisions import dense
 from carsim.workload.geometry import Video
 
 
@@ -79,7 +80,7 @@ def test_a_batch_of_more_rows_than_the_trace_is_refused() -> None:
         make_batches(decisions(6), 8)
     assert str(caught.value) == (
         "policy.batch: 8 sequences are more than the 6 rows of the trace; take a smaller batch, or "
-        "pass --resample to draw further rows from the trace"
+        "set `resample_seed` to draw further rows from the trace"
     )
 
 
@@ -118,8 +119,27 @@ def test_different_rows_stand_for_all_rows(batch: int) -> None:
 def test_where_nothing_is_decided_every_core_keeps_its_own() -> None:
     # Of four sequences on three cores with room for two, pack would leave a core idle.
     plan, everyone = make_plan("pack", cores=3), np.ones((1, 4), bool)
-    assert core_loads(plan.schedule_of(True), everyone, 3).tolist() == [[2, 2, 0]]
-    assert core_loads(plan.schedule_of(False), everyone, 3).tolist() == [[2, 1, 1]]
+    assert core_loads(plan.schedule_of(True), everyone, 3)[0].tolist() == [[2, 2, 0]]
+    assert core_loads(plan.schedule_of(False), everyone, 3)[0].tolist() == [[2, 1, 1]]
+
+
+@pytest.mark.parametrize(
+    ("schedule", "computing", "home", "loads", "moved"),
+    [
+        ("drs", "1111111", 0, [3, 2, 2], [0, 0, 0]),  # all at home
+        ("drs", "0111100", 0, [2, 1, 1], [2, 1, 1]),  # 1, 2, 3, 4 are of cores 1, 2, 0, 1
+        ("drs", "1011100", 0, [2, 1, 1], [1, 1, 1]),  # 0, 2, 3, 4 of 0, 2, 0, 1: to 0, 1, 2, 0
+        ("drs", "1111000", 2, [2, 1, 1], [2, 1, 1]),  # a group whose first is of core 2
+        ("static", "0111100", 0, [2, 1, 1], [0, 0, 0]),
+        ("pack", "1111111", 0, [3, 3, 1], [2, 2, 1]),  # 0, 1, 2 | 3, 4, 5 | 6, of core 0
+    ],
+)
+def test_a_sequence_moves_where_its_core_is_not_its_home(
+    schedule: str, computing: str, home: int, loads: list[int], moved: list[int]
+) -> None:
+    bits = np.array([[bit == "1" for bit in computing]])
+    found = core_loads(SCHEDULES[schedule], bits, 3, home)
+    assert [each.tolist() for each in found] == [[loads], [moved]]
 
 
 def test_a_small_register_is_filled_group_by_group() -> None:

@@ -5,14 +5,14 @@ import pytest
 from ideal import ideal_hardware
 from tiny import tiny_report
 
+from carsim.decisions.attention import PLAIN
+from carsim.decisions.replay import FASTCAR
+from carsim.hardware.schedule import SCHEDULES
 from carsim.machine.batches import Batches
 from carsim.machine.limits import phase_limits
 from carsim.machine.phases import MlpCases, Phases
 from carsim.machine.plan import Plan
 from carsim.machine.simulate import Simulation, simulate
-from carsim.policy import PLAIN
-from carsim.replay import FASTCAR
-from carsim.schedule import SCHEDULES
 from carsim.workload.geometry import Video
 
 
@@ -61,15 +61,32 @@ def test_rows_left_over_are_gathered_by_the_cores_that_split_them() -> None:
     assert one.compute_cycles - many.compute_cycles == 64 - 1
 
 
-def test_a_central_schedule_hands_sequences_over_and_back() -> None:
-    # 2 ways x 4 sequences x 32 elements of 2 bytes over 64 bytes a cycle, besides what static does.
-    phases = Phases(ideal_hardware())
-    everyone, known = np.ones((1, 4), bool), np.array([10_000])
-    static, drs = (
-        phases.mlp(SCHEDULES[name], MlpCases(everyone, known)) for name in ("static", "drs")
+@pytest.mark.parametrize(
+    ("schedule", "computing", "home", "machine", "moved"),
+    [
+        ("drs", "1111", 0, {}, 0),  # each on its own core
+        ("drs", "1111", 1, {}, 4),  # a group that begins with a sequence of core 1
+        ("drs", "1001", 0, {}, 0),  # 0 and 3, of cores 0 and 1
+        ("drs", "0110", 0, {}, 2),  # 1 and 2, of cores 1 and 0, to 0 and 1
+        ("pack", "1111", 0, {}, 2),  # 1 to core 0, 2 to core 1
+        ("pack", "1111", 0, {"weight_sharing": "private"}, 1),  # one to each core side by side
+        ("drs", "1111", 0, {"mapping": "heads"}, 4),  # attention was split: none has a home
+        ("static", "1111", 0, {"mapping": "heads"}, 0),
+    ],
+)
+def test_a_central_schedule_hands_over_what_moves_and_back(
+    schedule: str, computing: str, home: int, machine: dict[str, str], moved: int
+) -> None:
+    # 2 ways x 32 elements of 2 bytes for each over 64 bytes a cycle, 2 cycles, and not with 10^6.
+    bits, known = np.array([[bit == "1" for bit in computing]]), np.array([10_000])
+    slow, fast = (
+        Phases(ideal_hardware(exchange_bytes_per_cycle=each, **machine)).mlp(
+            SCHEDULES[schedule], MlpCases(bits, known, home)
+        )
+        for each in (64, 10**6)
     )
-    assert drs.compute_cycles - static.compute_cycles == 2 * 4 * 32 * 2 // 64
-    assert drs.busy_cycles == static.busy_cycles
+    assert slow.compute_cycles - fast.compute_cycles == 2 * moved - (moved > 0)
+    assert slow.busy_cycles == fast.busy_cycles
 
 
 def test_replays_are_booked_on_the_cores_that_are_free() -> None:

@@ -5,14 +5,14 @@ import pytest
 from policy_maker import draft_trace
 from tiny import tiny_design
 
+from carsim.cost.capacity import contents
+from carsim.cost.resources import resources
+from carsim.decisions.attention import ATTENTION, AttentionPolicy, Dense, Draft, Streaming, Unit
 from carsim.design import load_design
-from carsim.machine import run
+from carsim.hardware.technology.fpga import CHOICE
 from carsim.machine.hardware import Hardware
 from carsim.machine.phases import AttendCases, Phases
-from carsim.policy import ATTENTION, AttentionPolicy, Dense, Draft, Streaming, Unit
-from carsim.technology.capacity import contents
-from carsim.technology.fpga import CHOICE
-from carsim.technology.resources import resources
+from carsim.runs.pipeline import run
 from carsim.workload.geometry import Video
 
 HALF = Draft(block_tokens=4, keep=0.5)

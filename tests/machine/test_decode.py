@@ -3,11 +3,11 @@
 import pytest
 from strategies import small_design
 
+from carsim.base.errors import InputError
+from carsim.cost.energy import energy
+from carsim.cost.resources import resources
 from carsim.design import override
-from carsim.errors import InputError
-from carsim.machine.decode import contexts_of, decode
-from carsim.technology.energy import energy
-from carsim.technology.resources import resources
+from carsim.runs.decode import contexts_of, decode
 from carsim.validate.boards import published_design
 
 

@@ -6,8 +6,8 @@ import pytest
 from strategies import small_design
 
 from carsim.design import override
+from carsim.hardware.schedule import SCHEDULES
 from carsim.machine.hardware import Hardware
-from carsim.schedule import SCHEDULES
 from carsim.workload.ops import Stream
 
 

@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from ideal import attend
 from strategies import RULES, hardware, masks
 
+from carsim.decisions.attention import PLAIN
+from carsim.decisions.replay import FASTCAR
+from carsim.hardware.schedule import BASELINE, SCHEDULES
 from carsim.machine import parts, solver
 from carsim.machine.hardware import Hardware
 from carsim.machine.lanes import Ints, Step
 from carsim.machine.phase import Outcome, Phase, Replay, Timing, outcome
 from carsim.machine.phases import AttendCases, MlpCases, Phases
-from carsim.policy import PLAIN
-from carsim.replay import FASTCAR
-from carsim.schedule import BASELINE, SCHEDULES
 from carsim.workload.ops import Category
 
 NONE = np.zeros(1, np.int64)

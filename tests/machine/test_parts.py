@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 from ideal import ideal_hardware
 from strategies import hardware
 
+from carsim.decisions.attention import PLAIN
+from carsim.decisions.replay import FASTCAR
+from carsim.hardware.schedule import BASELINE
 from carsim.machine import parts
 from carsim.machine.hardware import Hardware
 from carsim.machine.parts.port import MemoryPort
 from carsim.machine.parts.queue import Queue
 from carsim.machine.phase import Phase, Replay, Timing, outcome
 from carsim.machine.phases import AttendCases, MlpCases, Phases
-from carsim.policy import PLAIN
-from carsim.replay import FASTCAR
-from carsim.schedule import BASELINE
 
 Log = list[tuple[int, str, int]]
 WAITS = st.lists(st.integers(0, 2), max_size=12)

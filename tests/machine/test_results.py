@@ -7,6 +7,8 @@ import pytest
 from ideal import attend, ideal_hardware
 from strategies import small_design
 
+from carsim.decisions.attention import PLAIN, AttentionPolicy, Dense, Streaming
+from carsim.decisions.replay import FASTCAR
 from carsim.design import Design, load_design
 from carsim.machine.batches import Batches
 from carsim.machine.elasticity import bandwidth_ends, elasticities, latency_factors
@@ -16,8 +18,6 @@ from carsim.machine.phases import AttendCases, Phases
 from carsim.machine.plan import Plan
 from carsim.machine.simulate import Simulation, simulate
 from carsim.machine.totals import activity_of, total_of
-from carsim.policy import PLAIN, AttentionPolicy, Dense, Streaming
-from carsim.replay import FASTCAR
 from carsim.workload.geometry import Video
 
 VIDEO = Video(n_frames=2, tokens_per_frame=4, prompt_tokens=7)

@@ -9,16 +9,14 @@ from ideal import attend, ideal_hardware
 from tiny import tiny_design, tiny_trace
 from toy_rules import Cosine
 
+from carsim.decisions.attention import PLAIN, Dense
+from carsim.decisions.replay import FASTCAR, InputChange, Point, ReplayRule, Tas
 from carsim.design import override
-from carsim.machine import run
-from carsim.machine.compare import rule_of
+from carsim.hardware.schedule import BASELINE
 from carsim.machine.phase import Outcome
 from carsim.machine.phases import FIDELITIES, MlpCases, Phases
 from carsim.machine.plan import Plan
-from carsim.machine.variants import own_variant
-from carsim.policy import PLAIN
-from carsim.replay import FASTCAR, InputChange, Point, ReplayRule, Tas
-from carsim.schedule import BASELINE
+from carsim.runs.pipeline import run, sources_of
 from carsim.workload.geometry import Video
 from carsim.workload.ops import Category
 
@@ -186,7 +184,7 @@ def test_a_row_takes_the_rule_of_its_trace_at_the_width_of_the_model() -> None:
     narrow, wide = tiny_design(), override(tiny_design(), {"model.body.hidden_size": 128})
     trace = tiny_trace(rule=rule)  # decoded at 64
     for design, elements in ((narrow, 16), (wide, 32)):
-        assert rule_of(design, own_variant(design), [trace]) == InputChange(elements=elements)
+        assert sources_of(design, [trace]).rule(Dense()) == InputChange(elements=elements)
         row = run(design, [trace], allow_misfit=True).chosen
         assert row.simulation.plan.rule == InputChange(elements=elements)
         assert "16 elements" in row.batches.label

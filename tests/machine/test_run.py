@@ -7,12 +7,14 @@ import pytest
 from tiny import MISFIT, tiny_design, tiny_report, tiny_trace
 from toy_policies import BestKeys, registered
 
+from carsim.base.errors import InputError, MisfitError
+from carsim.decisions.attention import Streaming
+from carsim.decisions.trace.precision import Precision
 from carsim.design import override
-from carsim.errors import InputError, MisfitError
-from carsim.machine import RowResult, run
+from carsim.machine.row import RowResult
 from carsim.machine.variants import variants
-from carsim.policy import Streaming
-from carsim.trace.precision import Precision
+from carsim.report.notes import notes_of
+from carsim.runs.pipeline import run
 
 NAMES = [
     "dense, static",
@@ -183,7 +185,7 @@ def test_the_head_can_be_left_out_and_both_headlines_stay() -> None:
         row = with_head.row(name)
         assert row.body_latency_s == pytest.approx(row.latency_s - with_head.head_seconds)
         assert without.row(name).latency_s == pytest.approx(row.body_latency_s)
-    assert "The head is left out of this design (machine.include_head: false)." in without.notes
+    assert "The head is left out of this design (machine.include_head: false)." in notes_of(without)
 
 
 def label(row: RowResult) -> str:
@@ -282,7 +284,7 @@ def test_resampling_draws_the_rows_that_a_batch_lacks() -> None:
 def test_rows_that_fill_no_batch_are_named() -> None:
     trace = tiny_trace(guidance_pairs=((0, 1), (2, 3), (4, 5)), prompt_lengths=(5, 2, 4, 2, 3, 3))
     report = run(tiny_design(), [trace])
-    assert "2 rows of the trace fill no batch and are left out." in report.notes
+    assert "2 rows of the trace fill no batch and are left out." in notes_of(report)
 
 
 @pytest.mark.parametrize(
@@ -294,7 +296,7 @@ def test_rows_that_fill_no_batch_are_named() -> None:
     ],
 )
 def test_where_drs_cannot_help_the_run_says_why(overrides: tuple[str, ...], why: str) -> None:
-    notes = " ".join(tiny_report(*overrides).notes)
+    notes = " ".join(notes_of(tiny_report(*overrides)))
     assert why in notes
     assert "u280_compute_bound" in notes
 
@@ -308,7 +310,7 @@ def test_a_misfit_is_refused_with_what_is_missing_unless_allowed() -> None:
     assert "missing" in str(caught.value)
     report = run(design, [tiny_trace()], allow_misfit=True)
     assert not report.fit.fits
-    assert report.notes[0].startswith("MISFIT")
+    assert notes_of(report)[0].startswith("MISFIT")
 
 
 def test_a_trace_that_cannot_serve_the_model_is_refused() -> None:
@@ -333,12 +335,12 @@ def test_a_trace_of_another_depth_is_mapped_and_says_so() -> None:
         assert (words in row.batches.label) == row.variant.replays
         assert (row.batches.source == "mapped by depth") == row.variant.replays
         assert row.batches.replay.shape[2] == 6
-    assert "Decisions of 4 layers are mapped to 6 by relative depth." in report.notes
+    assert "Decisions of 4 layers are mapped to 6 by relative depth." in notes_of(report)
     own = report.chosen.batches.replay
     steps = trace.replay.shape[0]
     expected = trace.replay[:, [0, 1, 1, 2, 3, 3]].reshape(steps, 6, -1, own.shape[-1])
     np.testing.assert_array_equal(own, np.moveaxis(expected, 2, 0))
-    assert not any("relative depth" in note for note in tiny_report().notes)
+    assert not any("relative depth" in note for note in notes_of(tiny_report()))
 
 
 def test_equal_inputs_give_equal_reports() -> None:

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from tiny import tiny_design, tiny_trace
 
-from carsim.errors import InputError
-from carsim.machine import Report, run
+from carsim.base.errors import InputError
+from carsim.decisions.attention import KvReads
+from carsim.decisions.trace import captured
 from carsim.machine.batches import make_batches
-from carsim.policy import KvReads
-from carsim.trace import captured
+from carsim.runs.pipeline import run
+from carsim.runs.report import Report
 
 SETS = "policy.tokens_per_step="
 

@@ -11,17 +11,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from strategies import RULES, designs, draw_replay, small_design, videos
 
+from carsim.decisions.attention import AttentionPolicy, Dense, KvReads, SideWork, Streaming
+from carsim.decisions.replay import FASTCAR, InputChange, Tas
 from carsim.design import Design, override
+from carsim.hardware.mapping import MAPPINGS
+from carsim.hardware.schedule import BASELINE, REPLAYS, SCHEDULES
+from carsim.hardware.schedule.static import Static
 from carsim.machine.batches import Batches, in_sets
 from carsim.machine.hardware import Hardware
 from carsim.machine.phases import Phases, core_loads
 from carsim.machine.plan import Plan
 from carsim.machine.simulate import Simulation, simulate, simulate_plainly
-from carsim.mapping import MAPPINGS
-from carsim.policy import AttentionPolicy, Dense, KvReads, SideWork, Streaming
-from carsim.replay import FASTCAR, InputChange, Tas
-from carsim.schedule import BASELINE, REPLAYS, SCHEDULES
-from carsim.schedule.static import Static
 from carsim.workload.geometry import Video
 
 Run = tuple[Design, Plan, Batches]
@@ -212,7 +212,7 @@ def _required_bytes(design: Design, plan: Plan, batches: Batches) -> int:
         scored = bool(plan.scored[at[1]])
         for group in plan.groups(scored):
             computing = ~batches.replay[at][None, group]
-            loads = core_loads(plan.schedule_of(scored), computing, design.machine.cores)
+            loads, _ = core_loads(plan.schedule_of(scored), computing, design.machine.cores)
             if body.experts is None:
                 mlps += _streams(design, loads[0].tolist()) * mlp
             else:
@@ -296,7 +296,7 @@ def test_no_run_beats_its_critical_path(run: Run) -> None:
         least += sequences * keys * 2 * body.hidden_size
         for group in plan.groups(scored):
             computing = ~batches.replay[at][None, group]
-            loads = core_loads(plan.schedule_of(scored), computing, cores)[0]
+            loads = core_loads(plan.schedule_of(scored), computing, cores)[0][0]
             splits = mapping.splits_mlp or mapping.splits_remainder
             mlps = loads.sum() / cores if splits else loads.max()
             least += mlps * body.active_mlp_weights

@@ -6,11 +6,11 @@ import pytest
 from tiny import tiny_design, tiny_report, tiny_trace
 
 from carsim import Stated, compare, load_design, run
+from carsim.base.errors import InputError
 from carsim.design import configs_folder, override
-from carsim.errors import InputError
-from carsim.machine.decode import decode
 from carsim.report import save_report, summary
 from carsim.report.stored import read_run, stored
+from carsim.runs.decode import decode
 
 LLAMA = str(configs_folder() / "published/llamaf_zcu102.yaml")
 
@@ -114,7 +114,7 @@ def test_a_text_is_stored_and_compared_as_one() -> None:
 
 
 def test_traces_and_statements_exclude_each_other() -> None:
-    with pytest.raises(InputError, match="--trace: says already what is decoded"):
+    with pytest.raises(InputError, match="trace: says already what is decoded"):
         run(tiny_design(), [tiny_trace()], stated=Stated(frames=3))
 
 

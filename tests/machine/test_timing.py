@@ -12,12 +12,12 @@ import pytest
 import simpy
 from ideal import attend, ideal_hardware
 
+from carsim.cost.fit import activation_bytes_per_token
+from carsim.decisions.attention import PLAIN, SideWork
+from carsim.hardware.schedule import SCHEDULES
 from carsim.machine.parts.port import MemoryPort
 from carsim.machine.phase import Outcome
 from carsim.machine.phases import FIDELITIES, AttendCases, MlpCases, Phases
-from carsim.policy import PLAIN, SideWork
-from carsim.schedule import SCHEDULES
-from carsim.technology.fit import activation_bytes_per_token
 from carsim.workload.ops import Category
 
 RUNGS = pytest.mark.parametrize("rung", FIDELITIES)
@@ -147,8 +147,9 @@ def test_dispatch_holds_the_mlp_up_as_far_as_the_decision_comes_late(
 ) -> None:
     # With broadcast weights any core uses what comes: the first four tiles are fetched meanwhile,
     # so that from the last instruction on there are norm (1), gate and up (2), under a central
-    # schedule the way to the mapped core (4 x 32 x 2 bytes there and back, 8 cycles), and down.
-    handed_over = 0 if schedule == "static" else 8
+    # schedule the way to the mapped core (2 x 32 x 2 bytes there and back, 4 cycles, where pack has
+    # sequences 1 and 2 change cores), and down.
+    handed_over = 4 if schedule == "pack" else 0
     for known in (0, 130):
         outcome = mlp(rung, schedule=schedule, known=known)
         exposed = takes - known
@@ -347,7 +348,7 @@ def test_a_port_carries_fractions_of_a_cycle_and_begins_another_pattern_with_a_w
     env, ended = simpy.Environment(), []
     port = MemoryPort(env, latency_cycles=10)
     for nbytes, rate in ((3, 2), (3, 2), (3, 2), (4, 1)):
-        port.read(nbytes, Fraction(rate), lambda: ended.append(env.now))
+        port.read(0, nbytes, Fraction(rate), lambda: ended.append(env.now))
     env.run()
     # The first bytes are there after 10 cycles; three requests take 4.5, the last begins at 15.
     assert ended == [12, 13, 15, 19]

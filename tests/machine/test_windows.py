@@ -3,10 +3,10 @@
 import pytest
 from strategies import raw_design
 
+from carsim.base.errors import InputError
+from carsim.cost.capacity import contents, kv_elements
 from carsim.design import Design, build_design, load_design, override
-from carsim.errors import InputError
-from carsim.machine.decode import decode
-from carsim.technology.capacity import contents, kv_elements
+from carsim.runs.decode import decode
 from carsim.workload.geometry import Video
 from carsim.workload.ops import NORM_OPS, ROTARY_OPS, Slice, attend_op, output_op, qkv_op
 

@@ -49,10 +49,3 @@ def test_a_notebook_shows_the_comparison_escaped() -> None:
     assert shown.count("<tr") == 1 + len(tiny_report().rows)
     assert shown.count("font-weight: bold") == 1
     assert "MISFIT: DSP slices: " in tiny_report(MISFIT)._repr_html_()
-
-
-def test_a_notebook_shows_a_policy() -> None:
-    row = tiny_report().chosen
-    shown = row._repr_html_()
-    assert f"<td>{row.batches.label}</td>" in shown.replace(' class="number"', "")
-    assert "FastCar + DRS" in shown

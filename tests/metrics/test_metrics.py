@@ -11,10 +11,13 @@ from carsim.metrics import (
     QUALITY,
     Baseline,
     Comparison,
+    Metric,
     Setting,
     figures,
 )
 from carsim.metrics.table import RESOURCES
+from carsim.report.run_words import policies_tables
+from carsim.report.stored import stored
 
 
 def test_definitions_are_complete() -> None:
@@ -81,3 +84,15 @@ def test_a_comparison_knows_its_errors() -> None:
     assert row.rival_error == pytest.approx(-0.2)
     assert not row.ok
     assert Comparison("rate", 10.0, 11.0, None, None, "a paper").ok
+
+
+def test_a_metric_from_outside_is_shown_in_the_terminal() -> None:
+    own = Metric(
+        "steps_decoded", "", "steps decoded", "Steps", "steps", None, lambda row, run: row.n_batches
+    )
+    METRICS.register(own)
+    try:
+        _, details = policies_tables(stored(tiny_report()))
+        assert "steps decoded" in [row[0] for row in details.rows]
+    finally:
+        del METRICS["steps_decoded"]

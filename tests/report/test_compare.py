@@ -6,7 +6,7 @@ import pytest
 from tiny import MISFIT, tiny_design, tiny_report, tiny_trace, write_inputs
 
 from carsim import compare, load_trace
-from carsim.errors import InputError, MisfitError
+from carsim.base.errors import InputError, MisfitError
 from carsim.metrics import METRICS, QUALITY
 from carsim.report import save_report
 from carsim.report.compare import OWN, Change, Comparison

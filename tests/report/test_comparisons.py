@@ -9,8 +9,8 @@ import pytest
 from pages import EVIL, Page
 from rich.console import Console
 
+from carsim.base.errors import InputError
 from carsim.cli.console import show
-from carsim.errors import InputError
 from carsim.metrics import Comparison
 from carsim.report import validation
 from carsim.report.comparisons import (

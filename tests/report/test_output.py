@@ -12,10 +12,10 @@ import pandas as pd
 import pytest
 from tiny import MISFIT, tiny_design, tiny_report, tiny_trace
 
+from carsim.base.errors import InputError
+from carsim.base.files import write_whole
 from carsim.design import load_design
-from carsim.errors import InputError
-from carsim.files import write_whole
-from carsim.machine import parts, run
+from carsim.machine import parts
 from carsim.metrics import METRICS, OLD_NAMES, QUALITY
 from carsim.metrics.table import RESOURCES
 from carsim.report import check_folder, save_report, summary
@@ -23,6 +23,7 @@ from carsim.report.files import OUTPUT_FILES, missing_parquet
 from carsim.report.folder import whole_folder
 from carsim.report.run_words import trust
 from carsim.report.stored import SUMMARY, read_run, stored
+from carsim.runs.pipeline import run
 
 OURS = ("a.txt", "b.txt")
 
@@ -137,7 +138,7 @@ def test_summary_file_is_the_summary(saved):
 def test_without_pyarrow_there_is_no_parquet_and_a_line_says_so(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     assert "steps.parquet" not in save_report(tiny_report(), tmp_path / "out")
-    assert "carsim[parquet]" in missing_parquet()
+    assert "pip install" in missing_parquet()
 
 
 def test_saved_design_is_the_design(saved):

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from tiny import MISFIT, tiny_report
 
-from carsim.machine.timeline import usage_by_step
 from carsim.metrics import METRICS
 from carsim.report.figures import run_plots
 from carsim.report.figures.breakdown import breakdown_plot
@@ -20,6 +19,7 @@ from carsim.report.figures.roofline import roofline_plot
 from carsim.report.figures.style import style
 from carsim.report.figures.utilisation import MAX_BINS, utilisation_numbers
 from carsim.report.stored import stored
+from carsim.runs.timeline import usage_by_step
 
 
 def plots(*overrides):

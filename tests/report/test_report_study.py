@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from explore_study import AXES, write_study
+from explore_study import AXES, as_older, write_study
 from pages import EVIL, Page
 
-from carsim.errors import InputError
+from carsim.base.errors import InputError
 from carsim.explore.frame import export, frame_of
 from carsim.explore.pareto import pareto
 from carsim.explore.store import STORE_FILE, open_store
@@ -199,21 +199,19 @@ def spoil(folder: Path, statement: str, *values: str) -> None:
 @pytest.mark.parametrize(
     ("statement", "problem"),
     [
-        ("UPDATE meta SET value = '{' WHERE key = 'objectives'", "is broken"),
-        ("UPDATE meta SET value = '[1' WHERE key = 'axes'", "is broken"),
+        ("UPDATE meta SET value = '{' WHERE key = 'objectives'", "is damaged"),
+        ("UPDATE meta SET value = '[1' WHERE key = 'axes'", "is damaged"),
         ("DELETE FROM meta WHERE key = 'study'", "is broken"),
-        ("UPDATE points SET point = '{'", "is broken"),
-        ("UPDATE meta SET value = '9' WHERE key = 'schema'", "is a store of schema 9"),
+        ("UPDATE points SET point = '{'", r"is damaged \(point 0\)"),
+        ("UPDATE meta SET value = '9' WHERE key = 'schema'", "is a store of schema '9'"),
         ("""UPDATE meta SET value = '{"nope": "min"}' WHERE key = 'objectives'""", "nope"),
         ("""UPDATE meta SET value = '["nope < 1"]' WHERE key = 'constraints'""", "nope"),
-        ("DROP TABLE points", "is no store of carsim"),
+        ("DROP TABLE points", "is damaged"),
     ],
 )
 def test_broken_stores_are_one_line(tmp_path: Path, statement: str, problem: str) -> None:
     folder = swept(tmp_path, axes={"machine.cores": [1, 2]})
-    # As an older store, whose damage no checksum tells.
-    spoil(folder, "ALTER TABLE points DROP COLUMN checksum")
-    spoil(folder, "UPDATE meta SET value = '1' WHERE key = 'schema'")
+    as_older(folder, "1")  # no checksum tells its damage
     spoil(folder, statement)
     with pytest.raises(InputError, match=problem) as error:
         write_page(folder)

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 from tiny import tiny_report
 
-from carsim.errors import InputError
+from carsim.base.errors import InputError
+from carsim.decisions.attention import Dense
+from carsim.machine.recording import Timeline
 from carsim.machine.simulate import simulate
-from carsim.machine.timeline import MAX_LAYER_STEPS, check_window, record_timeline, usage_by_step
-from carsim.observe import Timeline, chrome_trace
-from carsim.policy import Dense
+from carsim.report.chrome import chrome_trace
+from carsim.runs.timeline import MAX_LAYER_STEPS, check_window, record_timeline, usage_by_step
 
 DESIGNS = {
     "broadcast": (),
@@ -135,7 +136,7 @@ def test_usage_moves_the_bytes_of_the_run():
 
 @pytest.mark.parametrize(("first", "stop"), [(3, 3), (4, 3), (0, 49), (48, 49), (-1, 2)])
 def test_a_window_outside_the_video_is_refused(first, stop):
-    with pytest.raises(InputError, match=rf"--timeline {first}:{stop}: is no range of the 48 st"):
+    with pytest.raises(InputError, match=rf"`timeline` {first}:{stop}: is no range of the 48 st"):
         record_timeline(tiny_report().chosen, first, stop)
 
 

@@ -11,23 +11,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from study_maker import LAYERS, N_CODES, PROMPT, make_model
 
+from carsim.decisions.attention import Dense, Streaming
+from carsim.decisions.replay import InputChange, Tas
 from carsim.decoder.content import TOKENS_PER_FRAME
 from carsim.decoder.decode import decode_step, prefill
-from carsim.decoder.model import Model
-from carsim.decoder.structures import Config, Policy, stack_weights
-from carsim.policy import Dense, Streaming
-from carsim.replay import InputChange, Tas
-from studies.adaptive import run as adaptive
+from carsim.decoder.model import DecoderModel
+from carsim.decoder.structures import Config, DecoderPolicy, stack_weights
+from studies import content, ranks, record, rules, whole
 from studies.chance import run as chance
-from studies.correlation import run as correlation
-from studies.decisions import content, ranks, record, rules, whole
-from studies.decisions.content import Row
-from studies.open_loop import run as open_loop
-from studies.signal import run as signal
-from studies.windows import run as windows
+from studies.chance import signal
+from studies.content import Row
+from studies.fastcar_sparse import windows
 
 
-def step_by_step(model: Model, config: Config, policy: Policy, codes: np.ndarray):
+def step_by_step(model: DecoderModel, config: Config, policy: DecoderPolicy, codes: np.ndarray):
     """The reference: hidden states, scores and decisions of one row."""
     weights = stack_weights(config, model.arrays)
     text = model.arrays["embed_text"][list(PROMPT)].astype(config.dtype)[None]
@@ -68,7 +65,7 @@ scored = st.sampled_from(
 def test_whole_frames_decode_as_step_by_step(taus, attention, measure, n_kv_heads, seed):
     model = make_model(n_kv_heads)
     config = Config(model.geometry, tokens_per_frame=5, n_frames=4, dtype="float64")
-    policy = Policy(taus, measure.rule, attention)
+    policy = DecoderPolicy(taus, measure.rule, attention)
     codes = np.random.default_rng(seed).integers(0, N_CODES, config.n_steps)
     hidden, scores, replay = step_by_step(model, config, policy, codes)
     rule = rules.Threshold(measure, taus)
@@ -195,37 +192,6 @@ def test_periodic_layers_replay_in_turn():
     assert [key for key, replays in at.items() if replays] == [(1, 2), (2, 1), (2, 3)]
 
 
-class Ramp:
-    """Scores 0, 1, 2, ... over the places."""
-
-    def score(self, seen):
-        return np.arange(len(seen.u), dtype=float)
-
-
-def test_a_controller_moves_tau_by_what_the_frame_before_missed():
-    rule = rules.Controlled(Ramp(), start=1.5, target=0.25, gain=4.0, watch="ratio", exempt=(1,))
-    memory, u = {}, np.ones((4, 2))
-    ratios = []
-    for frame in (1, 2, 3):
-        by_layer = [rule.decide(seen_at(u, u, frame, layer), memory)[0] for layer in (0, 1)]
-        assert not by_layer[1].any()
-        ratios.append(by_layer[0].mean())
-    # 2 of 4 exceed 1.5; tau moves by 4 * (0.5 - 0.25) to 2.5, where 1 of 4 does, as wanted.
-    assert ratios == [0.5, 0.25, 0.25]
-
-
-def test_a_controller_of_harm_sees_what_replays_ignore():
-    rule = rules.Controlled(Ramp(), start=0.5, target=0.0, gain=1.0, watch="harm")
-    memory = {}
-    still = seen_at(np.ones((4, 2)), np.ones((4, 2)))
-    moved = replace(still, u=2 * still.u)
-    assert rule.decide(moved, memory)[0].sum() == 3
-    # Each of 3 replays ignored a change as long as the input was: 3 / 4 of all, added to tau.
-    assert rule.decide(replace(still, frame=2), memory)[0].sum() == 2
-    assert memory["at"] == (2, 1.25)
-    assert rule.decide(replace(still, frame=3), memory)[0].sum() == 2  # nothing was ignored
-
-
 @pytest.mark.parametrize("module", [ranks, content])
 def test_doctests_of_studies(module):
     failed, tried = doctest.testmod(module)
@@ -276,89 +242,6 @@ def test_a_dense_look_finds_the_change_of_the_input(archive):
     assert (moving["rank_input_change"] > 0.1).all()
     assert (standing["cosine"] > moving["cosine"]).all()
     assert (moving["cosine"].abs() <= 1).all()
-
-
-def test_ways_are_compared_where_their_mean_loss_is_the_same():
-    rows = [
-        {"way": way, "share": share, "clip": clip, "excess": slope * share}
-        | {"seconds": 100 - share * faster}
-        for way, slope in (("fixed tau", 1.0), ("target ratio", 0.5))
-        for share in (0.2, 0.4, 0.8)
-        for clip, faster in (("still_0", 40), ("fast_0", 20))
-    ]
-    found = adaptive.at_equal_loss(pd.DataFrame(rows), (0.2,)).set_index("way")
-    assert found.loc["fixed tau", "mean_s"] == pytest.approx(94)
-    assert found.loc["target ratio", "mean_s"] == pytest.approx(88)
-    assert found.loc["target ratio", "worst_s"] == pytest.approx(92)
-    assert found.loc["target ratio", "over_fixed_s"] == pytest.approx(-6)
-    assert found.loc["fixed tau", "over_fixed_s"] == 0
-
-
-def test_phi_and_savings_of_rows_that_decide_alike_and_alone():
-    rng = np.random.default_rng(0)
-    alone = rng.random((4000, 2, 4)) < 0.5
-    alike = alone.copy()
-    alike[..., 1::2] = alike[..., 0::2]
-    by_kind = correlation.phis(alike).set_index("between")
-    assert by_kind.loc["pair", "phi"] == pytest.approx(1)
-    assert abs(by_kind.loc["clips", "phi"]) < 0.05
-    assert correlation.unfetched(alike, 2) == pytest.approx(0.5, abs=0.02)
-    assert correlation.unfetched(alone, 2) == pytest.approx(0.25, abs=0.02)
-    assert correlation.unfetched(alike, 4) == pytest.approx(0.25, abs=0.02)
-
-
-def test_expected_savings_of_independent_rows(monkeypatch):
-    rng = np.random.default_rng(0)
-    monkeypatch.setattr(correlation, "BATCHES", (2, 4))
-    ratios = np.array([0.2, 0.9])[:, None]
-    table = correlation.saved(rng.random((4000, 2, 4)) < ratios).set_index("batch")
-    for batch in (2, 4):
-        by_layer = (ratios**batch).mean()
-        for column in ("measured", "independent_by_layer", "by_row", "pairs_as_one"):
-            assert table.loc[batch, column] == pytest.approx(by_layer, abs=0.02), column
-        assert table.loc[batch, "independent"] == pytest.approx(0.55**batch, abs=0.02)
-
-
-def test_batches_are_whole_pairs():
-    rng = np.random.default_rng(0)
-    for batch in (2, 4, 8):
-        for rows in correlation.batches_of(8, batch, rng):
-            assert len(set(rows)) == batch
-            assert all(row ^ 1 in rows for row in rows)
-
-
-def capture(scores: np.ndarray, limits) -> open_loop.Capture:
-    tas = np.concatenate([np.full((TOKENS_PER_FRAME, *scores.shape[1:]), np.nan), scores])
-    return open_loop.Capture(tas, open_loop.decide(tas, limits), limits)
-
-
-def test_blended_scores_of_an_affine_change_are_exact():
-    rng = np.random.default_rng(0)
-    scores, drift_of = rng.normal(size=(2, TOKENS_PER_FRAME, 3, 2))
-    low, middle, high = (
-        capture(scores + t * drift_of, (t, t, t)) for t in (0.0, 0.25, 1.0)
-    )  # scores change in proportion to the threshold
-    blended = open_loop.blend(low, high, (0.0, 1.0), 0.25)
-    assert np.array_equal(open_loop.decide(blended, (0.25,) * 3), middle.replay)
-    off = open_loop.errors(open_loop.decide(low.tas, (0.25,) * 3), middle.replay, {}, {})
-    assert off["flipped"] > 0.01
-    assert not middle.replay[:TOKENS_PER_FRAME].any()
-
-
-def test_trust_is_lost_where_any_error_is_too_large():
-    table = pd.DataFrame(
-        {
-            "target": ["10%", "30%", "50%"],
-            "base": "dense",
-            "kind": "open loop",
-            "ratio_error": [0.001, -0.05, 0.0],
-            "zcu102_error": [0.002, 0.0, -0.02],
-            "flipped": 0.1,
-        }
-    )
-    summary = open_loop.summarise(table).iloc[0]
-    assert summary["trusted"] == "10%"
-    assert summary["worst_error"] == pytest.approx(0.05)
 
 
 def test_relief_is_negative_where_replay_helps_a_window():

@@ -5,22 +5,22 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from policy_maker import mass_kept
 from study_maker import LAYERS, N_CODES, make_model
 
 from carsim import load_trace
+from carsim.decisions.attention import Ann, AnnCa, Dense, Draft, Streaming, TempCache
+from carsim.decisions.trace.file import check_trace
+from carsim.decisions.trace.precision import PRODUCTS, Grouped
 from carsim.decoder.content import TOKENS_PER_FRAME
 from carsim.decoder.decode import decode_step, prefill
 from carsim.decoder.precision import Arithmetic, Inputs
-from carsim.decoder.recall import mass_kept
-from carsim.decoder.structures import Config, Policy, stack_weights
-from carsim.policy import Ann, AnnCa, Dense, Draft, Streaming, TempCache
-from carsim.trace.file import check_trace
-from carsim.trace.precision import PRODUCTS, Grouped
-from studies.decisions import record, whole
-from studies.decisions.content import ROOT, Row
-from studies.decisions.rules import TasScore, Threshold
+from carsim.decoder.structures import Config, DecoderPolicy, stack_weights
+from studies import record, whole
+from studies.content import ROOT, Row
 from studies.league import cells, longer, machines, measured, run, tables
 from studies.league.frames import READERS
+from studies.rules import TasScore, Threshold
 from studies.run import quoted
 
 PROMPT = b"abcdefgh"
@@ -98,7 +98,7 @@ def assert_alike(got, expected, policy):
 def test_whole_frames_decode_as_step_by_step(attention, n_kv_heads):
     model = make_model(n_kv_heads)
     config = config_of(model)
-    policy = Policy(TAUS, TasScore().rule, attention)
+    policy = DecoderPolicy(TAUS, TasScore().rule, attention)
     codes = codes_of(config)
     expected = slowly(model, config, policy, codes, stack_weights(config, model.arrays))
     assert expected["replay"].any()
@@ -119,7 +119,7 @@ def test_few_bits_decode_as_step_by_step(attention):
     weights = replace(
         stack_weights(config, model.arrays), arithmetic=Arithmetic(inputs, Grouped(bits=4), 8)
     )
-    policy = Policy(TAUS, TasScore().rule, attention)
+    policy = DecoderPolicy(TAUS, TasScore().rule, attention)
     codes = codes_of(config)
     expected = slowly(model, config, policy, codes, weights)
     exact = slowly(model, config, policy, codes, stack_weights(config, model.arrays))
@@ -133,7 +133,7 @@ def test_few_bits_decode_as_step_by_step(attention):
 def test_chance_reads_as_many_keys_as_the_policy(attention):
     model = make_model()
     config = config_of(model)
-    policy = Policy((np.inf,) * LAYERS, TasScore().rule, attention)
+    policy = DecoderPolicy((np.inf,) * LAYERS, TasScore().rule, attention)
     codes = codes_of(config)
     own, floor, again = (quickly(model, config, policy, codes, None, c) for c in (None, 1, 1))
     first = slice(None), 0  # of the first layer, whose queries are those of the policy
@@ -146,7 +146,7 @@ def kept_by(attention, n_frames, codes, taus=TAUS):
     """What a trace would hold of a row of so many frames, and its metadata's like."""
     model = make_model()
     config = config_of(model, n_frames=n_frames)
-    policy = Policy(taus, TasScore().rule, attention)
+    policy = DecoderPolicy(taus, TasScore().rule, attention)
     found = quickly(model, config, policy, codes[: config.n_steps])
     names = ("replay", "tokens", "runs", "held")
     return longer.Kept(*(found[name].astype(found[name].dtype) for name in names))
@@ -294,8 +294,7 @@ def test_the_readme_quotes_what_the_tables_have():
     folder = ROOT / "studies/league"
     readme = (folder / "README.md").read_text(encoding="utf-8")
     quality, table = tables.joined(folder)
-    checked = pd.read_csv(folder / "longer.csv")
-    assert quoted(readme, tables.numbers(quality, table, checked)) == readme
+    assert quoted(readme, tables.numbers(quality, table)) == readme
 
     again = measured.quality(pd.read_csv(folder / "cells.csv", keep_default_na=False))
     both = again.set_index("contestant"), quality.set_index("contestant")

@@ -10,16 +10,15 @@ from hypothesis import strategies as st
 from study_maker import LAYERS, N_CODES, PROMPT, make_model
 
 from carsim import load_design, load_trace, override
+from carsim.cost.fit import check_fit
+from carsim.decisions.replay import InputChange, Tas
 from carsim.decoder.content import TOKENS_PER_FRAME
-from carsim.decoder.layers import rms_norm, rotate, swiglu
+from carsim.decoder.layers import gated, rms_norm, rotate
 from carsim.decoder.structures import Config, rotary_table, stack_weights
-from carsim.replay import InputChange, Tas
-from carsim.technology.fit import check_fit
 from carsim.workload.geometry import Video
-from studies.decisions import record, rules, simulated, whole
-from studies.decisions.content import ROOT, Row
-from studies.orders import run as orders
-from studies.orders import sets
+from studies import record, rules, simulated, whole
+from studies.content import ROOT, Row
+from studies.league import orders, sets
 from studies.speculation import run as speculation
 
 
@@ -73,7 +72,7 @@ def _last_row(model, config, codes, step, start):
         )
         x = x + whole.attend(q, k, v, whole.Dense()) @ weights.w_out[layer]
         u = rms_norm(x, weights.ln_mlp[layer], config.rms_eps)
-        x = x + swiglu(u, weights.w_gate_up[layer], weights.w_down[layer])
+        x = x + gated(u, weights.w_gate_up[layer]) @ weights.w_down[layer]
     return rms_norm(x, weights.ln_final, config.rms_eps)[-1]
 
 

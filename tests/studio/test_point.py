@@ -1,47 +1,56 @@
 """Points of the studio have the numbers of ``carsim run``, and its fields set what they say."""
 
+from pathlib import Path
+
 import pytest
 from tiny import tiny_design, tiny_trace, write_inputs
 
-from carsim.errors import InputError
-from carsim.machine import run
+from carsim.base.errors import InputError
+from carsim.runs.pipeline import run
 from carsim.studio import point as studio_point
 from carsim.studio.fields import FIELDS, GROUPS
 from carsim.studio.point import base_of, point_of, value_of
-from carsim.studio.state import State
+from carsim.studio.reach import Reach
+from carsim.studio.state import TabState
+
+ANYWHERE = Reach((Path("/"),))
+
+
+def point_at(state):
+    return point_of(state, ANYWHERE)
 
 
 @pytest.fixture(scope="module")
 def toy(tmp_path_factory):
     design, trace = write_inputs(tmp_path_factory.mktemp("toy"))
-    return State(design, trace=trace)
+    return TabState(design, trace=trace)
 
 
 def test_a_point_has_the_numbers_of_a_run(toy):
     state = toy.with_change("machine.cores", "4")
     report = run(tiny_design("machine.cores=4"), [tiny_trace()])
-    found = point_of(state).run
+    found = point_at(state).run
     assert found.own.seconds_per_video == report.chosen.seconds_per_video
     assert [p.policy for p in found.policies] == [row.variant.name for row in report.rows]
     assert found.elasticities == ()
 
 
 def test_equal_points_are_simulated_once_whatever_is_looked_at(toy):
-    assert point_of(toy) is point_of(toy.with_option("layer", "1"))
+    assert point_at(toy) is point_at(toy.with_option("layer", "1"))
 
 
 def test_a_design_that_was_edited_is_simulated_again(tmp_path):
     design, trace = write_inputs(tmp_path)
-    state = State(design, trace=trace)
-    before = point_of(state)
+    state = TabState(design, trace=trace)
+    before = point_at(state)
     text = (tmp_path / "toy.yaml").read_text()
     (tmp_path / "toy.yaml").write_text(text.replace("cores: 2", "cores: 1"))
-    assert point_of(state).design.machine.cores == 1
+    assert point_at(state).design.machine.cores == 1
     assert before.design.machine.cores == 2
 
 
 def test_a_misfit_is_simulated_and_says_what_is_full(toy):
-    found = point_of(toy.with_change("board.dsp", "1"))
+    found = point_at(toy.with_change("board.dsp", "1"))
     assert not found.run.fits
     assert found.run.own.seconds_per_video > 0
     assert "DSP" in found.run.misfits[0]
@@ -60,12 +69,12 @@ def test_a_misfit_is_simulated_and_says_what_is_full(toy):
 def test_what_cannot_be_is_refused_in_the_words_of_the_library(toy, change, match):
     fields = {"design": toy.design, "trace": toy.trace}
     with pytest.raises(InputError, match=match):
-        point_of(State(**{**fields, **change}))
+        point_at(TabState(**{**fields, **change}))
 
 
 @pytest.mark.parametrize("key", FIELDS)
 def test_a_field_shows_what_the_design_says_and_setting_that_changes_nothing(toy, key):
-    field, found = FIELDS[key], point_of(toy)
+    field, found = FIELDS[key], point_at(toy)
     text = field.text(toy, found.design)
     if key not in ("design", "trace"):
         assert field.set(toy, found.design, text) == toy
@@ -87,15 +96,15 @@ def test_a_field_shows_what_the_design_says_and_setting_that_changes_nothing(toy
     ],
 )
 def test_a_field_sets_its_path(toy, key, text, path, value):
-    state = FIELDS[key].set(toy, point_of(toy).design, text)
+    state = FIELDS[key].set(toy, point_at(toy).design, text)
     if key == "board":  # the toy places everything in a memory of its own board
-        state = State("zcu102", trace="").with_change(*next(iter(state.changes.items())))
+        state = TabState("zcu102", trace="").with_change(*next(iter(state.changes.items())))
         assert base_of(state).board.name == value
         return
-    design = point_of(state).design
+    design = point_at(state).design
     assert value_of(design, path) == value
     assert FIELDS[key].text(state, design) == text
-    assert FIELDS[key].set(state, design, FIELDS[key].text(toy, point_of(toy).design)) == toy
+    assert FIELDS[key].set(state, design, FIELDS[key].text(toy, point_at(toy).design)) == toy
 
 
 def test_all_controls_have_names_of_their_own():
@@ -103,7 +112,7 @@ def test_all_controls_have_names_of_their_own():
 
 
 def test_the_curve_has_the_family_of_a_shipped_trace():
-    found = point_of(State("kv260", trace="vilau_8f"))
+    found = point_at(TabState("kv260", trace="vilau_8f"))
     assert [point.name for point in found.curve] == [
         "vilau_8f_r80",
         "vilau_8f_r60",
@@ -119,7 +128,7 @@ def test_the_curve_has_the_family_of_a_shipped_trace():
 
 
 def test_decisions_that_were_made_up_have_no_curve():
-    assert point_of(State("kv260", replay="0.5", frames="2")).curve == ()
+    assert point_at(TabState("kv260", replay="0.5", frames="2")).curve == ()
 
 
 def test_results_are_bounded_in_number():

@@ -1,20 +1,22 @@
 """A state is an address, a command and a design, and means the same in each."""
 
 import shlex
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from carsim.base.errors import InputError
+from carsim.cli.studio import run_command
 from carsim.design import load_design
-from carsim.errors import InputError
-from carsim.studio.state import OPTIONS, VIEW, State
+from carsim.studio.state import OPTIONS, VIEW, TabState
 
 TEXTS = st.text(min_size=1, max_size=20)
 PATHS = st.lists(st.text("abc_", min_size=1, max_size=5), min_size=2, max_size=4).map(".".join)
 STATES = st.builds(
-    State,
+    TabState,
     design=TEXTS,
     changes=st.dictionaries(PATHS, TEXTS, max_size=3),
     pins=st.lists(TEXTS, max_size=2).map(tuple),
@@ -24,33 +26,33 @@ STATES = st.builds(
 
 @given(STATES)
 def test_an_address_brings_a_state_back(state):
-    assert State.of_query(state.query, "other") == state
+    assert TabState.of_query(state.query, "other") == state
 
 
 @given(STATES)
 def test_a_shell_reads_the_command_as_it_was_meant(state):
-    words = shlex.split(state.command)
+    words = shlex.split(run_command(state))
     assert words[:3] == ["carsim", "run", state.design]
     overrides = [text for option, text in pairwise(words) if option == "--set"]
     assert overrides[len(overrides) - len(state.changes) :] == state.overrides
 
 
 def test_the_point_leaves_out_what_is_only_looked_at():
-    state = State("kv260", {"machine.cores": "2"}, "t", pins=("p",), store="s", step="1", layer="2")
-    assert state.point == State("kv260", {"machine.cores": "2"}, "t")
+    point = TabState("kv260", {"machine.cores": "2"}, "t")
+    assert replace(point, pins=("p",), store="s", step="1", layer="2").point == point
 
 
 def test_overrides_are_those_of_the_command_line():
-    state = State("kv260").with_change("machine.cores", "3").with_change("policy.batch", "2")
+    state = TabState("kv260").with_change("machine.cores", "3").with_change("policy.batch", "2")
     design = load_design(state.design, state.overrides)
     assert (design.machine.cores, design.policy.batch) == (3, 2)
 
 
 def test_a_change_taken_back_leaves_nothing():
-    assert State("kv260").with_change("a.b", "1").with_change("a.b", None) == State("kv260")
+    assert TabState("kv260").with_change("a.b", "1").with_change("a.b", None) == TabState("kv260")
 
 
 @pytest.mark.parametrize("query", ["?foo=1", "?cores=4"])
 def test_an_address_of_something_else_is_refused(query):
     with pytest.raises(InputError, match="is no part of a design"):
-        State.of_query(query, "kv260")
+        TabState.of_query(query, "kv260")

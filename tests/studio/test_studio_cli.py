@@ -1,5 +1,6 @@
 """``carsim studio``: what it refuses, and whom it answers."""
 
+import re
 import socket
 
 import pytest
@@ -7,10 +8,33 @@ from tiny import write_inputs
 
 pytest.importorskip("dash")
 
-from carsim.errors import InputError
+from carsim.base.errors import InputError
+from carsim.cli.studio import run_command
+from carsim.studio.answers import Answers
 from carsim.studio.app import make_app
+from carsim.studio.guard import protect
+from carsim.studio.reach import Reach
 from carsim.studio.serve import HOST, serve
-from carsim.studio.state import State
+from carsim.studio.state import TabState
+
+HERE = "http://127.0.0.1:8050"
+TOKEN = "0123456789abcdef"
+PAGES = (
+    "/",
+    "/?design=kv260",
+    "/_dash-layout",
+    "/_dash-dependencies",
+    "/assets/studio.css",
+    "/_dash-component-suites/plotly/package_data/plotly.min.js",
+)
+ABSENT = (
+    "/nothing",
+    "/favicon.ico",
+    "/assets/nothing.css",
+    "/assets/../app.py",
+    "/_dash-component-suites/dash/nothing.js",
+    "/_dash-component-suites/nothing/nothing.js",
+)
 
 
 def test_a_port_that_is_taken_is_one_clear_line():
@@ -18,29 +42,119 @@ def test_a_port_that_is_taken_is_one_clear_line():
         other.bind((HOST, 0))
         other.listen()
         port = other.getsockname()[1]
-        with pytest.raises(InputError, match=f"--port {port}: cannot be used .*; give another"):
-            serve(State("kv260"), port, opens_browser=False, tell=lambda _: None)
+        with pytest.raises(InputError, match=f"port {port}: cannot be used .*; give another"):
+            serve(
+                TabState("kv260"),
+                port,
+                opens_browser=False,
+                command_of=run_command,
+                tell=lambda *_: None,
+            )
 
 
 @pytest.fixture(scope="module")
-def client(tmp_path_factory):
+def app(tmp_path_factory):
     design, trace = write_inputs(tmp_path_factory.mktemp("toy"))
-    return make_app(State(design, trace=trace)).server.test_client()
+    start = TabState(design, trace=trace)
+    answers = Answers(start, Reach.of(start), run_command)
+
+    def ask(method, *args):
+        if "frames=999" in str(args):
+            raise InputError("this simulation", "was stopped after 30 s", "ask for less")
+        return getattr(answers, method)(*args)
+
+    app = make_app(ask, ask)
+    protect(app.server, TOKEN, app.csp_hashes())
+    return app
+
+
+@pytest.fixture
+def stranger(app):
+    return app.server.test_client()
+
+
+@pytest.fixture
+def owner(app):
+    client = app.server.test_client()
+    assert client.get(f"/open/{TOKEN}", base_url=HERE).status_code == 200
+    return client
 
 
 @pytest.mark.parametrize(
     ("host", "status"),
     [("127.0.0.1:8050", 200), ("localhost:8050", 200), ("a.example:8050", 403), ("a.example", 403)],
 )
-def test_only_pages_of_this_machine_are_answered(client, host, status):
-    assert client.get("/", headers={"Host": host}).status_code == status
+def test_only_pages_of_this_machine_are_answered(stranger, host, status):
+    # With the cookie, which a browser that was led astray might send along.
+    name = host.partition(":")[0]
+    entered = stranger.get(f"/open/{TOKEN}", base_url=HERE).headers["Set-Cookie"]
+    key, _, value = entered.partition(";")[0].partition("=")
+    stranger.set_cookie(key, value, domain=name)
+    answer = stranger.get("/", base_url=f"http://{host}", environ_overrides={"SERVER_PORT": "8050"})
+    assert answer.status_code == status
 
 
-def test_pages_may_reach_nothing_else(client):
-    response = client.get("/", headers={"Host": "127.0.0.1:8050"})
+@pytest.mark.parametrize("path", [*PAGES, *ABSENT])
+def test_without_the_cookie_nothing_is_answered(stranger, path):
+    assert stranger.get(path, base_url=HERE).status_code == 403
+    stranger.set_cookie("carsim-studio-8050", "x" * 43, domain="127.0.0.1")
+    assert stranger.get(path, base_url=HERE).status_code == 403
+    assert stranger.post("/_dash-update-component", base_url=HERE, json={}).status_code == 403
+
+
+@pytest.mark.parametrize("token", ["", "x", TOKEN[:-1], TOKEN + "0", TOKEN.upper(), "\u00e9"])
+def test_a_wrong_token_gives_no_cookie(stranger, token):
+    answer = stranger.get(f"/open/{token}", base_url=HERE)
+    assert answer.status_code == 403
+    assert "Set-Cookie" not in answer.headers
+
+
+def test_the_token_gives_a_cookie_that_scripts_and_other_sites_cannot_use(stranger):
+    answer = stranger.get(f"/open/{TOKEN}?design=kv260&trace=a%22b", base_url=HERE)
+    cookie = answer.headers["Set-Cookie"]
+    assert {"HttpOnly", "SameSite=Strict"} <= set(cookie.split("; "))
+    assert TOKEN not in cookie
+    page = answer.get_data(as_text=True)
+    assert TOKEN not in page
+    to = re.search('url=([^"]*)"', page)[1]
+    assert to == "/?design=kv260&amp;trace=a%22b"
+    assert stranger.get("/", base_url=HERE).status_code == 200
+    assert stranger.get("/", base_url="http://127.0.0.1:8051").status_code == 403
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_its_owner_is_answered(owner, path):
+    with owner.get(path, base_url=HERE) as answer:
+        assert answer.status_code == 200
+
+
+@pytest.mark.parametrize("path", ABSENT)
+def test_what_is_not_there_is_not_found(owner, path):
+    assert owner.get(path, base_url=HERE).status_code == 404
+
+
+def test_pages_may_reach_nothing_else(owner):
+    response = owner.get("/", base_url=HERE)
     policy = response.headers["Content-Security-Policy"]
     assert policy.startswith("default-src 'self'")
     assert "http" not in policy
     assert "unsafe-eval" not in policy
+    assert response.headers["Referrer-Policy"] == "no-referrer"
     page = response.get_data(as_text=True)
     assert "https://" not in page
+
+
+def test_what_follows_and_takes_too_long_is_told_on_the_page(owner, app):
+    output = next(key for key in app.callback_map if "curve-place" in key)
+    body = {
+        "output": output,
+        "outputs": [{"id": "curve-place", "property": "children"}],
+        "inputs": [{"id": "later", "property": "data", "value": "?frames=999"}],
+        "state": [{"id": "curve", "property": "id"}],
+        "changedPropIds": ["later.data"],
+    }
+    answer = owner.post("/_dash-update-component", base_url=HERE, json=body)
+    assert answer.status_code == 200, answer.get_data(as_text=True)
+    told = str(answer.get_json()["sideUpdate"]["trouble"])
+    assert "was stopped after 30" in told
+    assert "ask for less" in told

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from carsim import run
+from carsim.cost.fit import check_fit
+from carsim.decisions.trace import load_trace
 from carsim.design import load_design
-from carsim.technology.fit import check_fit
-from carsim.trace import load_trace
 from carsim.validate.candidates import (
     PAPER_VIDEO,
     Candidate,

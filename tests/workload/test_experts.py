@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from strategies import raw_design
 
+from carsim.base.errors import InputError
+from carsim.cost.capacity import contents
 from carsim.design import Design, Experts, build_design, load_design, override
-from carsim.errors import InputError
-from carsim.machine.decode import decode
-from carsim.technology.capacity import contents
+from carsim.runs.decode import decode
 from carsim.workload.geometry import Video
 from carsim.workload.ops import Slice, mlp_ops
 

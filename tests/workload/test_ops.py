@@ -5,8 +5,8 @@ from typing import get_args
 import pytest
 from strategies import raw_design, small_design
 
+from carsim.decisions.trace.precision import PRODUCTS
 from carsim.design import Body, DepthTransformer, Model, Precision, build_design, load_design
-from carsim.trace.precision import PRODUCTS
 from carsim.workload.geometry import Video
 from carsim.workload.model import Product
 from carsim.workload.ops import (

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from strategies import raw_design
 
+from carsim.base.errors import InputError
 from carsim.design import (
     Body,
     Design,
@@ -14,7 +15,6 @@ from carsim.design import (
     load_design,
     override,
 )
-from carsim.errors import InputError
 from carsim.workload.ops import Slice, attend_op, mlp_ops, output_op, qkv_op
 
 QWEN = Body(n_layers=28, hidden_size=1024, n_heads=16, n_kv_heads=8, ffn_size=3072, head_size=128)
@@ -107,9 +107,12 @@ def test_mean_bits_are_exact_decimals() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"model.weights.density": 0.0}, "density: should be greater than 0, got 0.0"),
+        (
+            {"model.weights.density": 0.0},
+            "density: should be greater than or equal to 0.001, got 0.0",
+        ),
         ({"model.weights.density": 1.5}, "density: should be less than or equal to 1, got 1.5"),
-        ({"model.weights.bits": 0}, "bits: should be greater than 0, got 0"),
+        ({"model.weights.bits": 0}, "bits: should be greater than or equal to 0.1, got 0"),
         ({"model.weights.bits": 65}, "bits: should be less than or equal to 64, got 65"),
         ({"model.weights.bits": "4"}, "bits: should be a valid number, got '4'"),
         ({"model.kv.density": 0.5}, "unknown key 'density'"),

@@ -1,10 +1,9 @@
 """Real content to decode: clips of photographs in motion, and a codebook of visual tokens.
 
-Needs the optional extra ``carsim[content]``.
+Needs the extra ``content``.
 """
 
 from carsim.decoder.content.clips import (
-    DIGITS,
     FRAME_PIXELS,
     HELD_OUT_PHOTOS,
     PHOTO_MOTIONS,
@@ -12,20 +11,17 @@ from carsim.decoder.content.clips import (
     SPEEDS,
     TRAINING_PHOTOS,
     Clip,
-    clip_catalogue,
     make_clip,
 )
 from carsim.decoder.content.scenes import kept_share, load_scene, scene_caption
 from carsim.decoder.content.tokens import (
     TOKENS_PER_FRAME,
     Codebook,
-    fit_codebook,
     load_codebook,
     psnr_db,
 )
 
 __all__ = [
-    "DIGITS",
     "FRAME_PIXELS",
     "HELD_OUT_PHOTOS",
     "PHOTOS",
@@ -35,8 +31,6 @@ __all__ = [
     "TRAINING_PHOTOS",
     "Clip",
     "Codebook",
-    "clip_catalogue",
-    "fit_codebook",
     "kept_share",
     "load_codebook",
     "load_scene",

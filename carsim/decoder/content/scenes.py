@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from carsim.base.errors import InputError
+from carsim.base.text import choose
+from carsim.decisions.trace.npz import NpzArchive
 from carsim.decoder.content.tokens import TOKENS_PER_FRAME, Tokens
-from carsim.errors import InputError
-from carsim.trace.npz import NpzArchive
 
 _PACES = ((0.9, "still"), (0.65, "slow"), (0.4, "lively"), (0.0, "fast"))
 """Least share of codes that stay from frame to frame, and the word for it in a prompt."""
@@ -34,7 +35,9 @@ def load_scene(path: Path, name: str, n_frames: int, n_codes: int) -> Tokens:
     archive = NpzArchive(path)
     if name not in archive.headers:
         raise InputError(
-            f"scene {name!r}", f"is not in {path}", f"one of {', '.join(sorted(archive.headers))}"
+            f"scene {name!r}",
+            f"is not in {path}",
+            choose(name, sorted(archive.headers), "one of"),
         )
     header = archive.headers[name]
     if header.dtype.kind not in "iu" or header.shape[1:] != (TOKENS_PER_FRAME,):
@@ -42,7 +45,7 @@ def load_scene(path: Path, name: str, n_frames: int, n_codes: int) -> Tokens:
             f"{path}: scene {name!r}",
             f"expected integers of shape (frames, {TOKENS_PER_FRAME}), got {header.dtype} of shape "
             f"{header.shape}",
-            "make the file again with studies.twin.archive",
+            "make the file again with studies.proxy.archive",
         )
     if header.shape[0] < n_frames:
         raise InputError(

@@ -15,13 +15,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from carsim.base.errors import InputError
+from carsim.decisions.trace.npz import NpzArchive, npz_bytes, write_bytes
 from carsim.decoder.content.clips import (
     FRAME_PIXELS,
     Frames,
 )
-from carsim.decoder.content.extra import need
-from carsim.errors import InputError
-from carsim.trace.npz import NpzArchive, npz_bytes, write_bytes
 
 PATCH_PIXELS = 4
 GRID = FRAME_PIXELS // PATCH_PIXELS
@@ -110,45 +109,6 @@ def patches_to_frames(patches: Frames) -> Frames:
     """The inverse of :func:`frames_to_patches`."""
     grid = patches.reshape(-1, GRID, GRID, PATCH_PIXELS, PATCH_PIXELS, 3)
     return grid.swapaxes(2, 3).reshape(-1, FRAME_PIXELS, FRAME_PIXELS, 3)
-
-
-def fit_codebook(
-    frames: Frames, n_codes: int = 512, seed: int = 0, most_patches: int = 120_000
-) -> Codebook:
-    """Learn a codebook by k-means over distinct patches of some frames.
-
-    A patch is drawn the more often the more colourful it is: by 1 + 4 c / 255, c being the distance
-    of the largest from the smallest of its mean red, green and blue. Grey prevails in pictures, and
-    else would take the codes.
-
-    Args:
-        frames: uint8[T, 64, 64, 3]; a few hundred frames of varied clips.
-        n_codes: K.
-        seed: Of the patches drawn, and of the first centres.
-        most_patches: Distinct patches to draw; where there are fewer, all are taken.
-
-    Raises:
-        InputError: scikit-learn is missing, or the frames have fewer distinct patches than K.
-    """
-    cluster, threads = need("sklearn.cluster"), need("threadpoolctl")
-    patches = np.unique(frames_to_patches(frames).reshape(-1, _VALUES), axis=0)
-    if len(patches) < n_codes:
-        raise InputError(
-            "codebook",
-            f"{n_codes} codes from {len(patches)} distinct patches",
-            "give more frames, or ask for fewer codes",
-        )
-    if len(patches) > most_patches:
-        colour = np.ptp(patches.reshape(len(patches), -1, 3).mean(axis=1), axis=1)
-        odds = 1 + 4 * colour / 255
-        rng = np.random.default_rng(seed)
-        patches = patches[rng.choice(len(patches), most_patches, False, odds / odds.sum())]
-    means = cluster.KMeans(n_clusters=n_codes, n_init=1, max_iter=60, random_state=seed)
-    with threads.threadpool_limits(limits=1):  # sums must not depend on the number of threads
-        centres = means.fit(patches.astype(np.float64)).cluster_centers_
-    codes = np.rint(centres).clip(0, 255).astype(np.uint8)
-    order = np.lexsort([*codes.T, codes.sum(axis=1)])  # by brightness, ties by value
-    return Codebook(codes[order])
 
 
 def psnr_db(frames: Frames, decoded: Frames) -> float:

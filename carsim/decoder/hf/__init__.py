@@ -1,22 +1,19 @@
 """Traces of real checkpoints of Hugging Face transformers, driven by hooks.
 
 Taken are models of LLaMA's type: LLaMA, Mistral, Qwen 2 and 3. Importing this package imports
-neither PyTorch nor transformers (extra ``carsim[hf]``); loading a checkpoint does. How an owner of
+neither PyTorch nor transformers (extra ``hf``); loading a checkpoint does. How an owner of
 VILA-U plugs in its depth transformer is told at
 :class:`~carsim.decoder.hf.sampling.StepModel`.
 """
 
-from carsim.decoder.hf.capture import HfPlan, capture_hf
-from carsim.decoder.hf.checkpoint import HfModel, encode_prompts, load_checkpoint, read_geometry
-from carsim.decoder.hf.sampling import StepModel, TokenSampling
+from carsim.decoder.hf.capture import capture_hf
+from carsim.decoder.hf.checkpoint import HfModel, load_checkpoint, read_geometry
+from carsim.decoder.hf.sampling import StepModel
 
 __all__ = [
     "HfModel",
-    "HfPlan",
     "StepModel",
-    "TokenSampling",
     "capture_hf",
-    "encode_prompts",
     "load_checkpoint",
     "read_geometry",
 ]

@@ -2,31 +2,30 @@
 
 Supported: ``model_type`` llama, mistral, qwen2 and qwen3, with or without grouped keys, biases,
 scaled rotary positions and an output head of its own; layers with an attention window are not.
-Nothing is ever fetched over the network, and no code of the checkpoint
-is run.
+Weights are read from ``.safetensors`` files of the folder. Nothing is fetched over the network, and
+no code of the checkpoint is run.
 """
 
 import hashlib
-import importlib
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from carsim.errors import InputError
-from carsim.files import read_text
-from carsim.trace import Geometry
-from carsim.yaml_file import MAX_BYTES
+from carsim.base.environment import library
+from carsim.base.errors import InputError
+from carsim.base.files import read_text
+from carsim.base.yaml_file import MAX_BYTES
+from carsim.decisions.trace import Geometry
+from carsim.decoder.hf_recipe import Dtype
 
 if TYPE_CHECKING:
     from torch.nn import Module
 
-Dtype = Literal["float32", "float64", "float16", "bfloat16"]
-"""Arithmetic of a model."""
-
 _CURE = "name a folder that transformers' save_pretrained wrote for a LLaMA-type model"
+_SAVE = "load the model, and write it by save_pretrained(..., safe_serialization=True)"
 _HEAD = "lm_head.weight"
 _REQUIRED = ("num_hidden_layers", "hidden_size", "num_attention_heads", "intermediate_size")
 
@@ -59,6 +58,7 @@ class HfModel:
     """A loaded checkpoint.
 
     Attributes:
+        folder: Its folder, where its tokenizer is.
         geometry: Shape of the body.
         kind: Type of the checkpoint.
         body: ``LlamaModel`` or its like: embeddings, layers, final norm.
@@ -68,6 +68,7 @@ class HfModel:
         software: Versions that the numbers depend on.
     """
 
+    folder: Path
     geometry: Geometry
     kind: Kind
     body: "Module"
@@ -75,22 +76,6 @@ class HfModel:
     dtype: Dtype
     source: str
     software: str
-
-
-def import_extra(name: str) -> Any:
-    """Import a module of the extra ``carsim[hf]``.
-
-    Raises:
-        InputError: It is not installed.
-    """
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        raise InputError(
-            "--hf",
-            f"needs {name}, which cannot be imported ({_first_line(error)})",
-            "install the extra: pip install 'carsim[hf]'",
-        ) from error
 
 
 def read_geometry(folder: Path) -> Geometry:
@@ -159,25 +144,36 @@ def _refuse_windows(config: dict[str, Any], name: str, place: Path) -> None:
     )
 
 
+def check_checkpoint(folder: Path) -> None:
+    """Refuse a checkpoint that cannot be used, or whose libraries are missing, without loading it.
+
+    Raises:
+        InputError: As :func:`load_checkpoint`, but for the tensors and the device.
+    """
+    _read(folder), weight_files(folder)
+    library("torch", str(folder)), library("transformers", str(folder))
+
+
 def load_checkpoint(folder: Path, *, dtype: Dtype = "float32", device: str = "cpu") -> HfModel:
     """Load a checkpoint for decoding.
 
     Args:
-        folder: Holds ``config.json`` and weights (``.safetensors`` or ``.bin``).
+        folder: Holds ``config.json`` and weights (``.safetensors``).
         dtype: Arithmetic.
         device: A PyTorch device, such as ``cpu`` or ``cuda``.
 
     Raises:
-        InputError: As :func:`read_geometry`; or the extra ``carsim[hf]`` is missing, weights cannot
+        InputError: As :func:`read_geometry`; or the extra ``hf`` is missing, weights cannot
             be read, are missing, left over or of another shape, or the device cannot be used.
     """
-    geometry, kind = _read(folder)
-    torch, transformers = import_extra("torch"), import_extra("transformers")
+    (geometry, kind), files = _read(folder), weight_files(folder)
+    torch, transformers = library("torch", str(folder)), library("transformers", str(folder))
     try:
         with _quiet(transformers):
             model, report = getattr(transformers, kind.model).from_pretrained(
                 folder,
                 local_files_only=True,
+                use_safetensors=True,
                 dtype=getattr(torch, dtype),
                 attn_implementation="eager",
                 ignore_mismatched_sizes=True,  # they are refused below, by name
@@ -196,12 +192,13 @@ def load_checkpoint(folder: Path, *, dtype: Dtype = "float32", device: str = "cp
             shown = ", ".join(sorted(names)[:3]) + (" ..." if len(names) > 3 else "")
             raise InputError(str(folder), f"{len(names)} tensors {what}: {shown}", _CURE)
     return HfModel(
+        folder=folder,
         geometry=geometry,
         kind=kind,
         body=model.model,
         head=None if _HEAD in report["missing_keys"] else model.lm_head,
         dtype=dtype,
-        source=f"checkpoint {geometry.name}, sha256 {_hash_weights(folder)}",
+        source=f"checkpoint {geometry.name}, sha256 {_hash(files)}",
         software=f"torch {torch.__version__}, transformers {transformers.__version__}, {device}",
     )
 
@@ -212,16 +209,18 @@ def encode_prompts(folder: Path, texts: tuple[str, ...]) -> tuple[tuple[int, ...
     Raises:
         InputError: The folder holds no tokenizer that can be used.
     """
-    transformers = import_extra("transformers")
+    transformers = library("transformers", str(folder))
     try:
         with _quiet(transformers):
-            tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
+            tokenizer = transformers.AutoTokenizer.from_pretrained(
+                folder, local_files_only=True, trust_remote_code=False
+            )
             return tuple(tuple(tokenizer(text)["input_ids"]) for text in texts)
     except Exception as error:  # as in load_checkpoint
         raise InputError(
             str(folder),
             f"its tokenizer cannot be used ({_first_line(error)})",
-            "give token numbers instead of text: --prompt-ids and --blank-ids",
+            "give token numbers instead of text, for all prompts and the blank one",
         ) from error
 
 
@@ -237,9 +236,33 @@ def _count(config: dict[str, Any], key: str, place: Path) -> int:
     return value
 
 
-def _hash_weights(folder: Path) -> str:
-    """SHA-256 over the bytes of the weight files, in order of their names."""
-    files = sorted(folder.glob("*.safetensors")) or sorted(folder.glob("*.bin"))
+def weight_files(folder: Path) -> list[Path]:
+    """Files that hold the weights: ``model.safetensors``, or those that its index names.
+
+    Raises:
+        InputError: There are none, they lie elsewhere, or the folder holds an adapter.
+    """
+    if (folder / "adapter_config.json").exists():
+        raise InputError(str(folder), "is an adapter of other weights", "merge it into them")
+    if (whole := folder / "model.safetensors").is_file():
+        return [whole]
+    place = folder / "model.safetensors.index.json"
+    if not place.is_file():
+        raise InputError(str(folder), "has no weights in .safetensors files", _SAVE)
+    try:
+        names = {
+            str(name) for name in json.loads(read_text(place, MAX_BYTES))["weight_map"].values()
+        }
+    except (ValueError, RecursionError, KeyError, TypeError, AttributeError) as error:
+        raise InputError(str(place), "has no weight_map", _SAVE) from error
+    strange = [n for n in sorted(names) if Path(n).name != n or not n.endswith(".safetensors")]
+    if strange:
+        raise InputError(str(place), f"names {strange[0]!r}, no .safetensors file beside it", _SAVE)
+    return [folder / name for name in sorted(names)]
+
+
+def _hash(files: list[Path]) -> str:
+    """SHA-256 over the bytes of files."""
     digest = hashlib.sha256()
     for file in files:
         with file.open("rb") as stream:

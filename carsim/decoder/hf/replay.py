@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from carsim.decoder.hf.checkpoint import HfModel, import_extra
-from carsim.decoder.structures import Array, Policy, rule_shape
-from carsim.replay import Seen
+from carsim.base.environment import library
+from carsim.decisions.replay import Seen
+from carsim.decoder.hf.checkpoint import HfModel
+from carsim.decoder.hf_recipe import CheckpointRecipe
+from carsim.decoder.structures import Array, DecoderPolicy, rule_shape
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -30,26 +32,24 @@ class ReplayHooks:
     Args:
         model: The checkpoint.
         policy: Replay; attention is masked by the caller.
-        tokens_per_frame: N.
-        n_steps: S.
-        n_rows: B.
+        recipe: Shape of the video.
 
     Attributes:
+        recipe: As given.
         replay: bool[S, L, B], filled in as steps are decoded.
         tas: [S, L, B], NaN where not evaluated.
     """
 
-    def __init__(
-        self, model: HfModel, policy: Policy, *, tokens_per_frame: int, n_steps: int, n_rows: int
-    ) -> None:
-        shape = (n_steps, model.geometry.n_layers, n_rows)
+    def __init__(self, model: HfModel, policy: DecoderPolicy, recipe: CheckpointRecipe) -> None:
+        self.recipe, n_rows = recipe, len(recipe.rows)
+        shape = (recipe.n_steps, model.geometry.n_layers, n_rows)
         self.replay = np.zeros(shape, bool)
         wide = np.float64 if model.dtype == "float64" else np.float32
         self.tas: Array = np.full(shape, np.nan, wide)
         self._model, self._policy = model, policy
-        self._per_frame = tokens_per_frame
+        self._per_frame = recipe.tokens_per_frame
         self._held = model.body.embed_tokens.weight.new_zeros(
-            (model.geometry.n_layers, n_rows, tokens_per_frame, model.geometry.hidden_size)
+            (model.geometry.n_layers, n_rows, recipe.tokens_per_frame, model.geometry.hidden_size)
         )
         self._hooks = ExitStack()
         self._step: int | None = None
@@ -57,7 +57,7 @@ class ReplayHooks:
         self._q: Any = None
         self._rotary: Any = None
         self._state = policy.rule.begin(
-            rule_shape(model.geometry, tokens_per_frame, n_rows, np.dtype(wide))
+            rule_shape(model.geometry, recipe.tokens_per_frame, n_rows, np.dtype(wide))
         )
 
     def __enter__(self) -> Self:
@@ -133,7 +133,7 @@ class ReplayHooks:
 
     def _seen(self, layer: int, frame: int, mlp_input: "Tensor") -> Seen:
         """The layer as a rule may look at it, in single precision at least."""
-        torch = import_extra("torch")
+        torch = library("torch", "a checkpoint")
         shape, rows = self._model.geometry, len(mlp_input)
         wide = torch.promote_types(mlp_input.dtype, torch.float32)
         q = self._q.reshape(rows, shape.n_heads, shape.head_dim).to(wide)

@@ -1,13 +1,13 @@
 """From hidden states to what the next step is fed: the model's own tokens, or the owner's code."""
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from carsim.base.errors import InputError
 from carsim.decoder.hf.checkpoint import HfModel
-from carsim.decoder.sampling import mix_guidance, top_k
-from carsim.errors import InputError
+from carsim.decoder.hf_recipe import CheckpointRecipe
+from carsim.decoder.sampling import chooser, mix_guidance
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -40,43 +40,19 @@ class StepModel(Protocol):
         """
 
 
-@dataclass(frozen=True)
-class TokenSampling:
-    """Sampling of tokens from the model's own logits.
-
-    Attributes:
-        top_k: Likeliest tokens that are drawn from; 1 is greedy (the lower token on ties).
-        temperature: Divides the logits.
-        guidance_scale: s in blank + s * (conditional - blank) (arXiv 2207.12598); 1 is no guidance.
-        first_token: First of the vocabulary that may be drawn, where visual tokens are a range.
-        last_token: Last of them; None is the last of the vocabulary.
-    """
-
-    top_k: int = 1
-    temperature: float = 1.0
-    guidance_scale: float = 3.0
-    first_token: int = 0
-    last_token: int | None = None
-
-
 class TokenSampler:
     """A :class:`StepModel` made of a checkpoint's output head and token embeddings.
 
     Args:
         model: Checkpoint.
-        sampling: Sampling.
-        guided: Rows 2i and 2i + 1 are a guidance pair, whose mixed logits give one token.
-        n_videos: Tokens a step.
-        seed: With the video's number it seeds a generator of its own.
+        recipe: Its sampling; its seed with the video's number seeds a generator of its own.
 
     Raises:
         InputError: The checkpoint has no output head, or the range of tokens is not within its
             vocabulary.
     """
 
-    def __init__(
-        self, model: HfModel, sampling: TokenSampling, *, guided: bool, n_videos: int, seed: int
-    ) -> None:
+    def __init__(self, model: HfModel, recipe: CheckpointRecipe) -> None:
         if model.head is None:
             raise InputError(
                 model.geometry.name,
@@ -84,32 +60,32 @@ class TokenSampler:
                 "pass a step_model to carsim.decoder.hf.capture_hf",
             )
         self._head, self._embed = model.head, model.body.embed_tokens
-        self._sampling, self._guided = sampling, guided
-        generators = [np.random.default_rng((seed, 1 + video)) for video in range(n_videos)]
-        self._choose = top_k(sampling.top_k, sampling.temperature, generators)
-        vocabulary = model.head.weight.shape[0]
-        last = vocabulary - 1 if sampling.last_token is None else sampling.last_token
-        if not 0 <= sampling.first_token <= last < vocabulary:
+        self._scale = recipe.sampling.guidance_scale if recipe.guidance else None
+        seeds = tuple((recipe.seed, 1 + video) for video in range(len(recipe.prompts)))
+        self._choose = chooser(recipe.sampling, seeds)
+        end = model.head.weight.shape[0] - 1
+        first, last = recipe.sampling.visual_tokens or (0, end)
+        if not first <= last <= end:
             raise InputError(
-                "--visual-tokens",
-                f"range {sampling.first_token}:{last} is not within the vocabulary",
-                f"give FIRST:LAST within 0:{vocabulary - 1}",
+                f"recipe {recipe.name}: $.sampling.visual_tokens",
+                f"{first} to {last} is not within the vocabulary",
+                f"give the first and the last token, within 0 to {end}",
             )
-        self._range = slice(sampling.first_token, last + 1)
+        self._range = slice(first, last + 1)
 
     def __call__(self, hidden: "Tensor") -> "Tensor":
         """As :class:`StepModel` has it."""
         logits = self._head(hidden)[:, self._range].double().cpu().numpy()  # [B, K]
-        if self._guided:
+        if self._scale is not None:
             with np.errstate(all="ignore"):  # refused below, in one line
-                logits = mix_guidance(logits, self._sampling.guidance_scale)
+                logits = mix_guidance(logits, self._scale)
         if not np.isfinite(logits).all():
             raise InputError(
                 "sampling",
-                f"guidance scale {self._sampling.guidance_scale:g} makes NaN or infinite logits",
-                "lower it, check the weights, or use --dtype float32",
+                f"NaN or infinite logits under guidance scale {self._scale}",
+                "lower it, check the weights, or give dtype: float32",
             )
         tokens = self._range.start + self._choose(logits)  # [videos]
-        rows = np.repeat(tokens, 2 if self._guided else 1)
+        rows = np.repeat(tokens, 1 if self._scale is None else 2)
         embedded: Tensor = self._embed.weight[rows]
         return embedded

@@ -13,7 +13,7 @@ from carsim.machine.parts.queue import Queue
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A step as one lane of identical cores executes it; see :class:`~carsim.machine.lanes.Step`.
+    """A step as one lane executes it; see :class:`~carsim.machine.lanes.Step`.
 
     Attributes:
         pre_cycles: Exchange and element operations before the array may start.
@@ -79,24 +79,24 @@ class Record:
 
 @dataclass(slots=True)
 class Core:
-    """A core, or several identical ones that request together.
+    """A core, which requests by itself.
 
     Args:
         env: The event loop.
+        number: Its number among those who ask memories, by which they serve in turn.
         ports: Ports to the memories.
         slots: Tiles that the (weight, KV) buffer holds.
         tasks: Tasks, in order.
-        count: Identical cores that this one stands for.
 
     Attributes:
         records: Times of each task.
     """
 
     env: simpy.Environment
+    number: int
     ports: Sequence[MemoryPort]
     slots: tuple[int, int]
     tasks: Sequence[Task]
-    count: int = 1
     records: list[Record] = field(default_factory=list)
 
     def run(self, fetch_gate: simpy.Event, start_gate: simpy.Event) -> Process:
@@ -131,7 +131,7 @@ class Core:
                 if index == 0:
                     record.fetch_begun = int(self.env.now)
                 arrive = partial(self._arrive, cycles, buffer, record)
-                port.read(self.count * nbytes, task.rate, arrive)
+                port.read(self.number, nbytes, task.rate, arrive)
 
     def _arrive(self, cycles: int, buffer: DoubleBuffer, record: Record) -> None:
         """A tile is whole."""
@@ -154,7 +154,7 @@ class Core:
             for path, rate, nbytes in task.sides:
                 written = env.event()
                 sides.append(written)
-                self.ports[path].write(self.count * nbytes, rate, written.succeed)
+                self.ports[path].write(self.number, nbytes, rate, written.succeed)
             if task.pre_cycles:
                 with vector_unit.request() as turn:
                     yield turn

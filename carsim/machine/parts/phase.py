@@ -1,6 +1,5 @@
 """Run phases on the SimPy machine, one after the other."""
 
-from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -11,6 +10,9 @@ from carsim.machine.lanes import Ints
 from carsim.machine.parts.core import Core, Record, Task
 from carsim.machine.parts.port import MemoryPort, Process
 from carsim.machine.phase import MOST_PLAYED, Phase, Timing, moved_bytes
+
+REPLAYER = 0
+"""Number of the replaying sequences among those who ask memories; cores come after them."""
 
 
 def simulate(phase: Phase) -> Timing:
@@ -109,16 +111,14 @@ class _Run:
         self.replay_end = 0
         begin = env.timeout(known)
         dispatched = env.process(self._dispatch(begin))
-        lanes = [self._tasks(lane) for lane in range(phase.lanes)]
-        cores = {
-            tasks: Core(env, self._ports, self._slots(), tasks, count)
-            for tasks, count in Counter(lanes).items()
-        }
+        self.lanes = [
+            Core(env, REPLAYER + 1 + lane, self._ports, self._slots(), self._tasks(lane))
+            for lane in range(phase.lanes)
+        ]
         fetch_gate = begin if phase.early_fetch and self.exposed else dispatched
         running = [
-            env.process(core.run(fetch_gate, dispatched)) for core in cores.values() if core.tasks
+            env.process(core.run(fetch_gate, dispatched)) for core in self.lanes if core.tasks
         ]
-        self.lanes = [cores[tasks] for tasks in lanes]
         env.run(env.all_of([*running, dispatched]))
         self.end = int(env.now)
         env.run()
@@ -155,7 +155,8 @@ class _Run:
         replay, index = self._phase.replay, self._index
         if replay is not None and replay.nbytes[index]:
             read = self._env.event()
-            self._ports[replay.path].read(int(replay.nbytes[index]), replay.rate, read.succeed)
+            port = self._ports[replay.path]
+            port.read(REPLAYER, int(replay.nbytes[index]), replay.rate, read.succeed)
             yield read
             yield self._env.timeout(int(replay.cycles[index]))
             self.replay_end = int(self._env.now)

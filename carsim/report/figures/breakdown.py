@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 from itertools import cycle
+from math import fsum
 from typing import TYPE_CHECKING
 
+from carsim.base.text import number
 from carsim.report.figures import style
 from carsim.report.figures.plot import Panel, Plot, Series
-from carsim.text import number
 
 if TYPE_CHECKING:
     from carsim.report.stored import StoredRun
@@ -39,7 +40,7 @@ def breakdown_plot(run: "StoredRun", pinned: "Sequence[tuple[str, StoredRun]]" =
     names = (*(policy.policy for policy in policies), *(name for name, _ in pinned))
     policies += [other.own for _, other in pinned]
     lines, starts = range(len(policies)), [0.0] * len(policies)
-    longest_s = max(sum(policy.breakdown_s.values()) for policy in policies)
+    longest_s = max(fsum(policy.breakdown_s.values()) for policy in policies)
     categories = dict.fromkeys(label for policy in policies for label in policy.breakdown_s)
     series = []
     for label, (colour, hatch) in zip(categories, cycle(LOOKS), strict=False):

@@ -2,10 +2,10 @@
 
 from typing import TYPE_CHECKING, Any
 
+from carsim.base.text import count, number
 from carsim.metrics import METRICS
 from carsim.report.figures import style
 from carsim.report.figures.plot import Panel, Plot, Series
-from carsim.text import number
 
 if TYPE_CHECKING:
     from carsim.report.stored import StoredRun
@@ -60,7 +60,7 @@ def comparison_plot(run: "StoredRun") -> Plot:
     names = tuple(policy.policy for policy in policies)
     return Plot(
         f"{run.design} on {run.spec().board.name}, {run.spec().model.name}, "
-        f"{run.sequences_per_batch} sequences in lockstep",
+        f"{count(run.sequences_per_batch, 'sequence')} in lockstep",
         (
             Panel(
                 run.named(METRICS["seconds_per_video"].heading),

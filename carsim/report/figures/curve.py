@@ -1,35 +1,30 @@
 """Speed-up of replay over its threshold, and what it costs in quality."""
 
 from collections.abc import Sequence
-from typing import Protocol
+from dataclasses import dataclass
 
+from carsim.base.text import percent
 from carsim.report.figures import style
 from carsim.report.figures.plot import Panel, Plot, Series
-from carsim.text import percent
 
 
-class CurvePoint(Protocol):
-    """A trace on a design; times and losses are ratios and nats per token."""
+@dataclass(frozen=True)
+class CurvePoint:
+    """A trace on a design.
 
-    @property
-    def name(self) -> str:
-        """The trace."""
+    Attributes:
+        name: The trace.
+        tau: Threshold of the layers that may replay.
+        replay: Share of eligible decisions that replay.
+        speedup: Over dense decoding on the same design.
+        loss: Mean, low and high of what is lost per token, nats; None if it was not measured.
+    """
 
-    @property
-    def tau(self) -> float:
-        """Its threshold."""
-
-    @property
-    def replay(self) -> float:
-        """Share of eligible decisions that replay."""
-
-    @property
-    def speedup(self) -> float:
-        """Over dense decoding on the same design."""
-
-    @property
-    def loss(self) -> tuple[float, float, float] | None:
-        """Mean, low and high; None if not measured."""
+    name: str
+    tau: float
+    replay: float
+    speedup: float
+    loss: tuple[float, float, float] | None
 
 
 def curve_plot(points: Sequence[CurvePoint], today: tuple[float, float] | None) -> Plot:

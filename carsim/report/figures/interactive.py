@@ -10,9 +10,9 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any
 
+from carsim.base.text import number
 from carsim.report.figures import style
 from carsim.report.figures.plot import Panel, Plot, Series
-from carsim.text import number
 
 Json = dict[str, Any]
 
@@ -148,7 +148,7 @@ def _domains(shares: Sequence[float]) -> list[list[float]]:
     >>> [[round(end, 3) for end in ends] for ends in _domains([1, 1])]
     [[0.0, 0.475], [0.525, 1.0]]
     """
-    room = (1 - GAP * (len(shares) - 1)) / sum(shares)
+    room = (1 - GAP * (len(shares) - 1)) / math.fsum(shares)
     ends, start = [], 0.0
     for share in shares:
         ends.append([start, min(1.0, start + share * room)])

@@ -1,6 +1,6 @@
 """One layer of one step on the cores: who computes, who replays, who waits.
 
-Numbers come from the recorded timeline (:func:`carsim.machine.timeline.record_timeline`) and from
+Numbers come from the recorded timeline (:func:`carsim.runs.timeline.record_timeline`) and from
 the schedule's own assignment of sequences to cores.
 
 Simplification: cores that run in lockstep are one lane of the timeline, paced by the core that has
@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from carsim.errors import InputError
-from carsim.machine.timeline import PHASES, record_timeline
+from carsim.base.errors import InputError
+from carsim.base.text import count, number
+from carsim.hardware.schedule import BASELINE, SCHEDULES
+from carsim.hardware.schedule.base import REPLAYS
 from carsim.report.figures import style
 from carsim.report.figures.plot import Panel, Plot, Series
-from carsim.schedule import BASELINE, SCHEDULES
-from carsim.schedule.base import REPLAYS
-from carsim.text import count, number
+from carsim.runs.timeline import PHASES, record_timeline
 
 if TYPE_CHECKING:
-    from carsim.machine import RowResult
-    from carsim.observe import Slice
+    from carsim.machine.recording import Slice
+    from carsim.machine.row import RowResult
 
 KINDS = {
     "computes": (style.BLUE, ""),
@@ -74,12 +74,6 @@ class LayerStep:
     computing: tuple[int, ...]
     replaying: tuple[int, ...]
     phases: dict[str, tuple[int, int]]
-
-    def waiting_share(self) -> float:
-        """Share of the core cycles in which cores wait."""
-        cores = sum(line.startswith("core ") for line in self.lines)
-        waited = sum(p.end_cycle - p.start_cycle for p in self.pieces if p.kind == "waits")
-        return waited / (cores * self.cycles)
 
 
 def mixed_layer(row: "RowResult", step: int) -> int:

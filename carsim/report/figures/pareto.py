@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from carsim.base.text import count
+from carsim.explore.frame import origin_note
 from carsim.explore.pareto import pareto
 from carsim.metrics import METRICS
 from carsim.report.figures import style
@@ -80,8 +82,8 @@ def pareto_plot(
     left_out = len(objectives) - len(shown)
     further = f" ({left_out} further objectives not shown)" if left_out else ""
     return Plot(
-        f"{title}: {len(front):,} of {len(points):,} points are on the front of "
-        f"{len(objectives)} objective{'s' * (len(objectives) > 1)}{further}",
+        f"{title}: {len(front):,} of {count(len(points), 'point')} on the front of "
+        f"{count(len(objectives), 'objective')}{further}. {origin_note(points)}".removesuffix(". "),
         tuple(_pair(points, front, objectives, x, y) for x, y in pairs),
         alt="Points that fit, and the Pareto front",
         size_in=(max(6.5, 3.6 * columns), 0.9 + 3.1 * rows),

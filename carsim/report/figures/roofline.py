@@ -9,10 +9,10 @@ above the slope.
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from carsim.base.text import number
+from carsim.base.units import GB
 from carsim.report.figures import style
 from carsim.report.figures.plot import Panel, Plot, Series
-from carsim.text import number
-from carsim.units import GB
 
 if TYPE_CHECKING:
     from carsim.report.stored import StoredPolicy, StoredRun

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from carsim.errors import InputError
+from carsim.base.errors import InputError
 from carsim.report.figures import style
 from carsim.report.figures.plot import Dash, Panel, Plot, Series
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from carsim.machine import Report
-    from carsim.machine.timeline import Usage
     from carsim.report.stored import StoredRun
+    from carsim.runs.report import Report
+    from carsim.runs.timeline import Usage
 
 UTILISATION = "utilisation.csv"
 
@@ -127,7 +127,7 @@ def read_utilisation(run: "StoredRun", folder: Path) -> UtilisationNumbers | Non
             )
     except (OSError, ValueError, TypeError, KeyError):
         pass
-    raise InputError(str(path), "is truncated or broken", "run again with --out and --overwrite")
+    raise InputError(str(path), "is truncated or broken", "run again with `out` and `overwrite`")
 
 
 def utilisation_plot(run: "StoredRun", numbers: UtilisationNumbers) -> Plot:

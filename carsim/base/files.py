@@ -1,0 +1,159 @@
+"""Files: read within limits, written whole or not at all.
+
+What is written gets a hidden name beside its place first, which says who writes it: this machine
+and process. What a killed process has left there goes when the same file is written again.
+"""
+
+import errno
+import os
+import shutil
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from platform import node
+
+from carsim.base.errors import InputError
+
+_CURES = {
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), "make room"),
+    **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), "name a place that may be written"),
+    errno.EISDIR: "remove that folder, or name another place",
+    errno.ENAMETOOLONG: "take a shorter name",
+}
+
+
+def read_file(path: Path, most_bytes: int, cure: str = "check the path") -> bytes:
+    """The bytes of a regular file: a pipe might never end, and a device never does.
+
+    Args:
+        path: The file.
+        most_bytes: A longer one is refused before it is read.
+        cure: What to do where it cannot be read.
+
+    Raises:
+        InputError: It is missing, unreadable, no regular file, or too long.
+    """
+    try:
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode) and not stat.S_ISDIR(status.st_mode):
+            raise InputError(str(path), "is no regular file, but a pipe or a device", cure)
+        if status.st_size > most_bytes:
+            raise InputError(str(path), f"is too large: more than {most_bytes:,} bytes", cure)
+        with path.open("rb") as file:
+            data = file.read(status.st_size + 1)
+    except OSError as error:
+        raise InputError(str(path), f"cannot be read: {reason(error)}", cure) from None
+    except ValueError:  # a null byte in its name
+        raise InputError(str(path), "is no path", cure) from None
+    if len(data) > status.st_size:
+        raise InputError(str(path), "grows while it is read", "read it when it is complete")
+    return data
+
+
+def read_text(path: Path, most_bytes: int, cure: str = "check the path") -> str:
+    """The text of a regular file in UTF-8, line ends as they are.
+
+    Args:
+        path: The file.
+        most_bytes: As of :func:`read_file`.
+        cure: As there.
+
+    Raises:
+        InputError: As there, or it is no UTF-8.
+    """
+    try:
+        return read_file(path, most_bytes, cure).decode("utf-8")
+    except UnicodeDecodeError:
+        raise InputError(str(path), "is not UTF-8 text", cure) from None
+
+
+def reason(error: OSError) -> str:
+    """What the operating system says of an error, without the path."""
+    return error.strerror or str(error) or type(error).__name__
+
+
+def unwritable(path: Path, error: OSError) -> InputError:
+    """Error message for a file or a folder that cannot be written."""
+    cure = _CURES.get(error.errno or 0, "name another place")
+    return InputError(str(path), f"cannot be written ({reason(error)})", cure)
+
+
+def hidden(path: Path, what: str) -> Path:
+    """The name of this process for what is on its way to a path, or away from it."""
+    return path.with_name(f".{path.name}.{node()}.{os.getpid()}.{what}")
+
+
+def leftovers(path: Path, what: str) -> list[Path]:
+    """What processes of this machine that are no more have left under :func:`hidden` names."""
+    start = f".{path.name}.{node()}."
+    found = (each for each in path.parent.iterdir() if each.name.startswith(start))
+    pids = {each: each.name[len(start) :].removesuffix(f".{what}") for each in found}
+    return [each for each, pid in pids.items() if pid.isdecimal() and not _is_alive(int(pid))]
+
+
+@contextmanager
+def unfinished(path: Path) -> Iterator[Path]:
+    """A hidden path for what is to take the place of another; leftovers there go.
+
+    Yields:
+        The hidden path, where nothing is.
+    """
+    for leftover in leftovers(path, "unfinished"):
+        remove(leftover)
+    here = hidden(path, "unfinished")
+    try:
+        yield here
+    finally:
+        remove(here)
+
+
+def remove(path: Path) -> None:
+    """Remove a file or a folder, if there is one."""
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder, unless it is there.
+
+    Raises:
+        InputError: It cannot be made, or a file has its name.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise unwritable(path, error) from None
+
+
+def write_whole(path: Path, write: Callable[[Path], object]) -> None:
+    """Write a file beside its place, and put it there when it is complete.
+
+    Args:
+        path: Its place.
+        write: Writes it to the path that it is given.
+
+    Raises:
+        InputError: It cannot be written.
+    """
+    try:
+        with unfinished(path) as beside:
+            write(beside)
+            beside.replace(path)
+    except OSError as error:
+        raise unwritable(path, error) from error
+
+
+# -------------------------------------------------------------------- private
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True  # another user's
+    return pid != os.getpid()

@@ -1,0 +1,105 @@
+"""Plugins: files and installed packages that add kinds to the registries.
+
+A plugin file is a Python module that registers kinds when it runs, such as
+``RULES.register(MyRule)``. It is loaded only if it is named on the command line (``--plugin``), in
+the variable ``CARSIM_PLUGINS`` or by :func:`load_plugin`; designs, traces, recipes and studies name
+kinds and never load code. An installed package names its kinds as entry points of the group
+``carsim.kinds``; one is imported when its name is first looked up.
+
+Plugins are recognised by the SHA-256 of their bytes: results say which were loaded, a store filled
+with one is not filled further with another, and a worker refuses a job whose plugins it lacks.
+"""
+
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from hashlib import sha256
+from importlib.metadata import entry_points
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+
+from carsim.base.errors import CarsimError, InputError
+from carsim.base.text import one_line
+
+GROUP = "carsim.kinds"
+"""Group of the entry points."""
+
+VARIABLE = "CARSIM_PLUGINS"
+"""Variable that lists plugin files, separated as the search path is."""
+
+MOST_BYTES = 2**20
+
+_loaded: dict[str, str] = {}
+"""Absolute path of each plugin file that was loaded -> SHA-256 of its bytes."""
+
+
+def loaded_plugins() -> Mapping[str, str]:
+    """Absolute path -> SHA-256 of the plugin files of this process, in the order of loading."""
+    return dict(_loaded)
+
+
+def load_plugins(files: Iterable[str | Path]) -> None:
+    """Load the plugin files that the environment names, then these.
+
+    Raises:
+        InputError: A file cannot be read or run, has changed, or adds a kind of carsim's own.
+    """
+    for file in (*filter(None, os.environ.get(VARIABLE, "").split(os.pathsep)), *files):
+        load_plugin(Path(file).absolute())
+
+
+def load_plugin(path: Path) -> str:
+    """Run a plugin file, once per process and content.
+
+    Returns:
+        SHA-256 of its bytes.
+
+    Raises:
+        InputError: It cannot be read or run, or was loaded before with other bytes.
+    """
+    place = str(path)
+    try:
+        if path.stat().st_size > MOST_BYTES:
+            raise InputError(place, "is larger than 1 MiB", "name a Python file")
+        source = path.read_bytes()
+    except OSError as error:
+        raise InputError(place, f"cannot be read ({error.strerror})", "name another") from error
+    digest = sha256(source).hexdigest()
+    if _loaded.get(place, digest) != digest:
+        raise InputError(place, "has changed since it was loaded", "start carsim again")
+    if place in _loaded:
+        return digest
+    name = f"carsim_plugin_{digest[:16]}"
+    spec = spec_from_file_location(name, path)
+    if spec is None:
+        raise InputError(place, "is no Python file", "name a file that ends with .py")
+    module = module_from_spec(spec)
+    sys.modules[name] = module  # so that its classes can be found again by name
+    try:
+        exec(compile(source, place, "exec"), module.__dict__)
+    except CarsimError:
+        raise
+    except Exception as error:  # whatever the file does
+        problem = f"fails as it is loaded ({type(error).__name__}: {one_line(str(error))})"
+        raise InputError(place, problem, "run it with Python to see where") from error
+    _loaded[place] = digest
+    return digest
+
+
+def load_named(name: str) -> bool:
+    """Import the installed kinds of a name; whether there are any.
+
+    Raises:
+        InputError: A package's kind cannot be imported.
+    """
+    found = False
+    for entry in entry_points(group=GROUP, name=name):
+        try:
+            entry.load()
+        except CarsimError:
+            raise
+        except Exception as error:  # whatever the package does
+            problem = f"cannot be imported ({type(error).__name__}: {one_line(str(error))})"
+            raise InputError(f"kind {name!r} of {entry.value}", problem, "reinstall it") from error
+        found = True
+    return found

@@ -1,0 +1,181 @@
+"""Registries: the kinds of one role by name, open to kinds from outside of the package."""
+
+from collections.abc import Callable, Iterable, Iterator, MutableMapping
+from typing import Any, ClassVar, TypeVar
+
+from pydantic import (
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+)
+from pydantic_core import CoreSchema, core_schema
+
+from carsim.base.errors import InputError
+from carsim.base.plugins import load_named
+from carsim.base.section import FieldError, Section
+from carsim.base.text import choose
+from carsim.base.yaml_file import shown
+
+Kind = TypeVar("Kind")
+
+
+class Registry(MutableMapping[str, Kind]):
+    """The kinds of one role by name, each looked up whenever its name is used.
+
+    A kind from outside is added by :meth:`register`, which may decorate a class, and removed by
+    ``del``. A kind that carsim ships is neither replaced nor removed.
+
+    Args:
+        role: Role of the kinds in messages, such as ``schedule``.
+        name_of: Gives the name of a kind.
+        shipped: Kinds of the package.
+
+    >>> shapes = Registry("shape", str.lower, ["Round", "Square"])
+    >>> shapes.register("Oval"), list(shapes), shapes.outside
+    ('Oval', ['round', 'square', 'oval'], ('oval',))
+    >>> shapes.find("ovel", "$.shape")
+    Traceback (most recent call last):
+    carsim.base.errors.InputError: $.shape: no shape 'ovel'; did you mean 'oval'? known are round,
+    ...
+    >>> del shapes["round"]
+    Traceback (most recent call last):
+    carsim.base.errors.InputError: shape 'round': is a kind of carsim's own; take another name
+    """
+
+    roles: ClassVar[dict[str, "Registry[Any]"]] = {}
+    """Every registry by its role."""
+
+    def __init__(
+        self, role: str, name_of: Callable[[Kind], str], shipped: Iterable[Kind] = ()
+    ) -> None:
+        self.role = role
+        self._name_of = name_of
+        self._kinds = {name_of(kind): kind for kind in shipped}
+        self._shipped = frozenset(self._kinds)
+        self._followers: list[Callable[[Kind], object]] = []
+        self.roles[role] = self
+
+    def __getitem__(self, name: str) -> Kind:
+        if name not in self:
+            raise KeyError(name)
+        return self._kinds[name]
+
+    def __contains__(self, name: object) -> bool:
+        if name in self._kinds:
+            return True
+        return isinstance(name, str) and load_named(name) and name in self._kinds
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._kinds)
+
+    def __len__(self) -> int:
+        return len(self._kinds)
+
+    def __setitem__(self, name: str, kind: Kind) -> None:
+        self._refuse_shipped(name)
+        if (own := self._name_of(kind)) != name:
+            raise InputError(f"{self.role} {shown(name)}", f"calls itself {shown(own)}", "agree")
+        self._kinds[name] = kind
+        for follow in self._followers:
+            follow(kind)
+
+    def __delitem__(self, name: str) -> None:
+        self._refuse_shipped(name)
+        del self._kinds[name]
+
+    @property
+    def outside(self) -> tuple[str, ...]:
+        """Names of the kinds from outside."""
+        return tuple(name for name in self._kinds if name not in self._shipped)
+
+    def register(self, kind: Kind) -> Kind:
+        """Add a kind from outside under its own name, or replace one of that name.
+
+        Raises:
+            InputError: The name is that of a kind of carsim's own.
+        """
+        self[self._name_of(kind)] = kind
+        return kind
+
+    def find(self, name: object, place: str) -> Kind:
+        """The kind of a name.
+
+        Raises:
+            InputError: Unknown; names the closest one.
+        """
+        if isinstance(name, str) and name in self:
+            return self._kinds[name]
+        problem, cure = self.unknown(name)
+        raise InputError(place, problem, cure)
+
+    def unknown(self, name: object) -> tuple[str, str]:
+        """Problem and cure of a name that is not in the registry."""
+        cure = choose(name, self._kinds, "known are")
+        return f"no {self.role} {shown(name)}", f"{cure}; a plugin may add it (`plugins`)"
+
+    def follow(self, follower: Callable[[Kind], object]) -> None:
+        """Have a function called with every kind that is registered from now on."""
+        self._followers.append(follower)
+
+    def _refuse_shipped(self, name: str) -> None:
+        if name in self._shipped:
+            place = f"{self.role} {shown(name)}"
+            raise InputError(place, "is a kind of carsim's own", "take another name")
+
+
+def outside_kinds() -> frozenset[tuple[str, str]]:
+    """(Role, name) of all kinds from outside in this process."""
+    return frozenset((role, name) for role, each in Registry.roles.items() for name in each.outside)
+
+
+def field_name(kind: Any) -> str:
+    """Name of a class of sections that come in kinds: the default of its field ``kind``."""
+    return str(kind.model_fields["kind"].default)
+
+
+def by_kind(base: type[Section], registry: Registry[Any]) -> WrapValidator:
+    """Annotation of a field that holds a section of any kind of a registry.
+
+    Instances are taken as they are; mappings may name a kind that was registered later.
+
+    Args:
+        base: Class of all kinds.
+        registry: Kinds by name; those that are shipped are the field's own union.
+    """
+
+    def of_kind(value: Any, of_shipped: ValidatorFunctionWrapHandler) -> Any:
+        if isinstance(value, base):
+            return value
+        kind = value.get("kind") if isinstance(value, dict) else None
+        if isinstance(kind, str) and kind not in registry:
+            raise FieldError("kind", *registry.unknown(kind))
+        if kind in registry.outside:
+            return registry[kind].model_validate(value)
+        return of_shipped(value)
+
+    return WrapValidator(of_kind)
+
+
+class OneOf:
+    """Annotation of a text that names a kind of a registry: looked up when a design is read.
+
+    Args:
+        registry: The registry; kinds that are registered later are known to the JSON schema, too.
+    """
+
+    def __init__(self, registry: Registry[Any]) -> None:
+        self._registry = registry
+
+    def __get_pydantic_core_schema__(self, _: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_after_validator_function(self._check, handler(str))
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        return {**handler(schema), "enum": list(self._registry)}
+
+    def _check(self, name: str) -> str:
+        if name not in self._registry:
+            raise FieldError("", *self._registry.unknown(name))
+        return name

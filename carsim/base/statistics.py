@@ -1,0 +1,98 @@
+"""Means of a few cases, with an interval: how far the mean of other cases might lie from it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from math import isnan, nan
+
+import numpy as np
+from numpy.typing import NDArray
+
+RESAMPLES = 10_000
+"""Resamples of a bootstrap: by seed, the ends of an interval vary by about 1 % of its width."""
+
+LEVEL = 0.95
+"""Share of experiments whose interval should cover the mean of all cases there might be."""
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A mean and its interval.
+
+    Attributes:
+        mean: Mean of the cases.
+        low: Lower end; NaN where there is one case, of whose spread nothing is known.
+        high: Upper end, or NaN.
+    """
+
+    mean: float
+    low: float
+    high: float
+
+    def text(self, unit: str = "", digits: int = 3) -> str:
+        """Mean with its sign, unit and interval, without the interval where it has no width.
+
+        >>> Interval(0.031, -0.00001, 0.052).text(" nats")
+        '+0.031 nats [0.000, 0.052]'
+        """
+
+        def plain(value: float, sign: str = "-") -> str:
+            return f"{round(value, digits) + 0.0:{sign}.{digits}f}"  # no minus before zero
+
+        low, high = plain(self.low), plain(self.high)
+        ends = "" if isnan(self.low) or low == high else f" [{low}, {high}]"
+        return f"{plain(self.mean, '+')}{unit}{ends}"
+
+
+def bootstrap_mean(values: Sequence[float], *, seed: int = 0) -> Interval:
+    """Mean of cases with its percentile bootstrap interval (Efron, Ann. Statist. 7(1), 1979).
+
+    Cases are drawn with replacement, :data:`RESAMPLES` times as many as there are, and the interval
+    holds the middle :data:`LEVEL` of the means. For two ways that were tried on the same cases,
+    give the differences: cases that are hard for both then cancel.
+
+    Simplification: with few cases the interval is too narrow; that of 8 normal cases covers their
+    true mean in 89 instead of 95 % of experiments.
+
+    Args:
+        values: One per case, finite; tens of cases, as all resamples are held at once.
+        seed: Of the resampling, so that the same values give the same interval.
+
+    Raises:
+        ValueError: No values.
+
+    >>> bootstrap_mean([1.0, 2.0, 3.0, 4.0])
+    Interval(mean=2.5, low=1.5, high=3.5)
+    """
+    if not len(values):
+        raise ValueError("a mean of no cases")
+    return _bootstrapped(tuple(map(float, values)), seed)
+
+
+@lru_cache(maxsize=256)  # a sweep asks for those of its traces again with every point
+def _bootstrapped(values: tuple[float, ...], seed: int) -> Interval:
+    cases = np.array(values)
+    mean = float(cases.mean())
+    if cases.size == 1:
+        return Interval(mean, nan, nan)
+    drawn = np.random.default_rng(seed).integers(cases.size, size=(RESAMPLES, cases.size))
+    means = np.sort(cases[drawn].mean(axis=1))
+    low, high = (quantile(means, level) for level in ((1 - LEVEL) / 2, (1 + LEVEL) / 2))
+    return Interval(mean, low, high)
+
+
+def quantile(ordered: NDArray[np.float64], level: float) -> float:
+    """As ``np.quantile``, to the bit: that loads masked arrays, a fortieth of ``carsim run``.
+
+    Args:
+        ordered: At least two numbers in order, [n].
+        level: Share of them that lies below, 0 to 1.
+
+    >>> quantile(np.array([1.0, 2.0, 4.0]), 0.75)
+    3.0
+    """
+    place = level * (len(ordered) - 1)
+    before = min(int(place), len(ordered) - 2)
+    low, high, share = float(ordered[before]), float(ordered[before + 1]), place - before
+    step = high - low
+    return low + step * share if share < 0.5 else high - step * (1 - share)

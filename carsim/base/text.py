@@ -1,0 +1,246 @@
+"""Numbers and tables as people read them."""
+
+import html
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+
+def number(value: float, digits: int = 4) -> str:
+    """A number to so many significant digits, thousands separated, without an exponent.
+
+    Whole numbers are given in full.
+
+    >>> [number(x) for x in (0, 387.3087, 7523.69, 1234567.8, 0.00123456, 250.0, 99.7, 0.99999)]
+    ['0', '387.3', '7,524', '1,234,568', '0.001235', '250', '99.70', '1.000']
+    """
+    if value == round(value):
+        return f"{value:,.0f}"
+    exponent = int(f"{value:.{digits - 1}e}".partition("e")[2])
+    return f"{value:,.{max(0, digits - 1 - exponent)}f}"
+
+
+CONTROL = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+"""What is no text but a command to a terminal, or half of a character."""
+
+
+def visible(text: str) -> str:
+    r"""A text with control characters spelled out; line ends and tabs stay.
+
+    >>> visible("a\x1b[31m")
+    'a\\x1b[31m'
+    """
+    return CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+MOST_CHARACTERS = 1000
+"""Of one line; a message that is longer hides what it says."""
+
+
+def one_line(text: str) -> str:
+    r"""A text, which may come out of a file, as one line that a terminal shows and does not obey.
+
+    A long one loses its middle, since it begins with a place and ends with a cure.
+
+    >>> one_line("a\x1b[31m\n" + "b" * 2000)[:20], len(one_line("b" * 2000))
+    ('a\\x1b[31m\\nbbbbbbbbb', 1000)
+    """
+    half = MOST_CHARACTERS // 2
+    if len(text) > MOST_CHARACTERS:
+        text = f"{text[: half - 2]} ...{text[2 - half :]}"
+    return visible(text).replace("\n", r"\n").replace("\t", r"\t")
+
+
+def percent(share: float) -> str:
+    """A share as a percentage with one decimal.
+
+    >>> percent(0.4521), percent(1.0)
+    ('45.2 %', '100.0 %')
+    """
+    return f"{100 * share:.1f} %"
+
+
+def quantity(value: float | str | None, unit: str = "") -> str:
+    """A value of a unit as people read it, the unit left out unless it is part of the number.
+
+    Args:
+        value: A number, a truth value or a text; None where there is none.
+        unit: ``share`` is written as a percentage, ``x`` (a ratio) with three decimals.
+
+    >>> [quantity(0.5, "share"), quantity(1.25, "x"), quantity(12.0, "s"), quantity(None)]
+    ['50.0 %', '1.250', '12', '-']
+    """
+    if value is None:
+        return "-"
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if unit == "share":
+        return percent(value)
+    return f"{value:.3f}" if unit == "x" else number(value)
+
+
+def signed_percent(change: float, digits: int = 2) -> str:
+    """A relative change with its sign, never minus zero.
+
+    >>> signed_percent(-0.0894), signed_percent(-0.00001)
+    ('-8.94 %', '+0.00 %')
+    """
+    return f"{round(100 * change, digits) + 0.0:+.{digits}f} %"
+
+
+def signed(value: float) -> str:
+    """A difference with its sign.
+
+    >>> signed(12.5), signed(-0.5), signed(0.0)
+    ('+12.50', '-0.5000', '0')
+    """
+    return ("+" if value > 0 else "") + number(value)
+
+
+def closest(name: object, known: Iterable[str]) -> str:
+    """A question that names the known name that was probably meant, or nothing.
+
+    >>> closest("coers", ["batch", "cores"]), closest("zzz", ["batch"])
+    ("did you mean 'cores'? ", '')
+    """
+    import difflib
+
+    close = difflib.get_close_matches(str(name), list(known), 3)
+    close.sort(key=lambda each: sorted(each) != sorted(str(name)))  # swapped letters first
+    return f"did you mean {close[0]!r}? " if close else ""
+
+
+def choose(name: object, known: Iterable[str], words: str = "choose one of") -> str:
+    """The cure for an unknown name: the one that was probably meant, and all that are known.
+
+    >>> choose("coers", ["batch", "cores"])
+    "did you mean 'cores'? choose one of batch, cores"
+    """
+    names = list(known)
+    return f"{closest(name, names)}{words} {', '.join(names)}"
+
+
+def count(n: int, one: str, many: str = "") -> str:
+    """So many of a thing.
+
+    >>> count(1, "core"), count(3, "batch", "batches"), count(2048, "step")
+    ('1 core', '3 batches', '2,048 steps')
+    """
+    return f"{n:,} {one if n == 1 else many or one + 's'}"
+
+
+def span(low: str, high: str, joint: str = "-") -> str:
+    """Both ends of an interval as they are written; one of them where they are alike.
+
+    >>> span("1.2", "1.4"), span("1.4", "1.4")
+    ('1.2-1.4', '1.4')
+    """
+    return low if low == high else f"{low}{joint}{high}"
+
+
+def with_ends(text: str, low: str, high: str, joint: str = "-") -> str:
+    """A figure with its interval in brackets, unless the interval has no width as it is written.
+
+    >>> with_ends("1.3", "1.2", "1.4"), with_ends("1.3", "1.3", "1.3")
+    ('1.3 (1.2-1.4)', '1.3')
+    """
+    return text if low == high else f"{text} ({span(low, high, joint)})"
+
+
+def amount(n: float, unit: str) -> str:
+    """So much of a thing; ``B`` stands for bytes.
+
+    >>> amount(2520, "DSP"), amount(4_094_000_000, "B"), amount(65536, "B")
+    ('2,520 DSP', '4.094 GB', '64.0 KiB')
+    """
+    if unit != "B":
+        return f"{number(n)} {unit}"
+    return f"{n / 1e9:.3f} GB" if abs(n) >= 10_000_000 else f"{n / 1024:,.1f} KiB"
+
+
+def shortened(text: str, most: int = 60) -> str:
+    """One line of at most so many characters; a longer one loses its end.
+
+    >>> shortened("a long label", 8), shortened("short", 8)
+    ('a lon...', 'short')
+    """
+    line = one_line(text)
+    return line if len(line) <= most else f"{line[: most - 3]}..."
+
+
+class Figure(str):
+    """A cell that shows a text, is sorted by a number, and may have a bar.
+
+    Args:
+        text: What people read.
+        value: What it is sorted by; None goes last.
+        share: Length of the bar, as a share of the longest possible; None for no bar.
+    """
+
+    value: float | None
+    share: float | None
+
+    def __new__(cls, text: str, value: float | None, share: float | None = None) -> "Figure":
+        """Text with its number."""
+        figure = super().__new__(cls, text)
+        figure.value = value
+        figure.share = share
+        return figure
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Cells as people read them; terminal, Markdown and HTML are renderings of it.
+
+    Attributes:
+        headings: One per column.
+        rows: As many cells each as there are headings; :class:`Figure` where a cell has a number.
+        text_columns: So many columns from the left hold text; the others are aligned as numbers.
+        marked: Rows that break something, by index.
+        strong: Rows that matter most, by index.
+        title: What the table shows; may be empty.
+    """
+
+    headings: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    text_columns: int = 1
+    marked: frozenset[int] = frozenset()
+    strong: frozenset[int] = frozenset()
+    title: str = ""
+
+
+def html_table(table: Table) -> str:
+    """A table as HTML without its title, everything in it escaped.
+
+    >>> html_table(Table(("a", "b"), (("<x>", Figure("1,000", 1000.0)),))).splitlines()[3]
+    '<tr><td>&lt;x&gt;</td><td class="number" data-value="1000.0">1,000</td></tr>'
+    """
+    marks = (("marked", table.marked), ("strong", table.strong))
+    lines = []
+    for index, cells in enumerate(table.rows):
+        classes = [name for name, of in marks if index in of]
+        row_class = f' class="{" ".join(classes)}"' if classes else ""
+        lines.append(f"<tr{row_class}>{_cells(cells, 'td', table.text_columns)}</tr>")
+    head = f"<tr>{_cells(table.headings, 'th', table.text_columns)}</tr>"
+    return f"<table>\n<thead>{head}</thead>\n<tbody>\n" + "\n".join(lines) + "\n</tbody>\n</table>"
+
+
+def _cells(cells: Sequence[str], tag: str, text_columns: int) -> str:
+    texts = []
+    for column, cell in enumerate(cells):
+        attributes = "" if column < text_columns else ' class="number"'
+        if isinstance(cell, Figure):
+            if cell.value is not None:
+                attributes += f' data-value="{float(cell.value)!r}"'
+            if cell.share is not None:
+                width = 100 * min(1.0, max(0.0, cell.share))
+                attributes += f' style="--bar: {width:.1f}%"'
+        text = html.escape(cell)
+        if tag == "th":  # a heading may be broken within a name
+            text = text.replace("_", "_<wbr>").replace(".", ".<wbr>")
+        texts.append(f"<{tag}{attributes}>{text}</{tag}>")
+    return "".join(texts)

@@ -1,0 +1,1 @@
+"""Costs of a design: what it takes of its board, what its memories hold, joules."""

@@ -1,0 +1,202 @@
+"""Joules of a piece of work, by component, each with the interval in which it is believed to lie.
+
+Model: what is done costs energy per operation - multiply-accumulates by arithmetic, element
+operations, bytes of on-chip buffers, bits of each external memory by its family - and what is there
+costs power for as long as the work takes, busy or not: what the technology draws idle (clocks,
+leakage), the standby and refresh of the memories in use, the device's static power, and the host
+(processing system, shell, regulators). Without the second kind idle cores would be free and every
+search would pick absurd machines.
+
+Bytes of on-chip buffers are those of all cores together: weights that are broadcast to C cores are
+written to C buffers and read from C buffers, as resources count C of them.
+
+Two boundaries: ``device`` leaves the host out; ``board`` has everything. A data-centre card draws
+most of its power idle (a U280 37 of 45 W), so the joules above idle are a figure of their own.
+
+Intervals are those of the constants, taken as if all erred in the same direction: a sum of lows and
+a sum of highs. Two designs share most of their constants, so their ratio is known far better than
+either: :mod:`carsim.cost.interval`. Everything is linear in the activity.
+
+Simplifications: energy per operation does not depend on data; clocked logic is never gated;
+voltage and temperature are nominal; reads and writes of a memory cost alike.
+
+Checked by a test against published power: within the interval for Li et al. on KV260 (6.57 W),
+LlamaF on ZCU102 (4.56 W), DFX and FlightLLM on U280 (45 W each), nominal within 20 %.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from math import fsum
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from carsim.base.errors import InputError
+from carsim.hardware.technology.base import Resources
+from carsim.hardware.technology.constant import Constant
+from carsim.hardware.technology.dram import BACKGROUND_W_PER_GIB, PJ_PER_BIT
+from carsim.workload.activity import Activity
+
+if TYPE_CHECKING:
+    from carsim.design import Design
+
+PICO, MEGA = 1e-12, 1e6
+
+STANDS_FOR = {"int4x8": "int8"}
+"""Arithmetic whose constant is taken where there is none of its own: an upper estimate, as nobody
+was found who measured a product of 4 by 8 bits on an FPGA."""
+
+NONE: Mapping[str, Constant] = MappingProxyType({})
+
+DEVICE_GBIT = 8
+"""Density of the devices that standby constants are of, 1 GiB each; others draw as much each."""
+
+
+@dataclass(frozen=True, slots=True)
+class EnergyPart:
+    """Joules of one component.
+
+    Attributes:
+        component: What draws it.
+        value_j: Joules.
+        low_j: Lower end of the interval.
+        high_j: Upper end of the interval.
+        idle: Drawn by being there, whether anything is done or not.
+        device: Inside the ``device`` boundary.
+        constant: Name of the constant that the interval is from: parts of the same name, also of
+            another design, err together.
+    """
+
+    component: str
+    value_j: float
+    low_j: float
+    high_j: float
+    idle: bool
+    device: bool = True
+    constant: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Joules:
+    """A sum of parts with its interval."""
+
+    value_j: float
+    low_j: float
+    high_j: float
+
+
+@dataclass(frozen=True, slots=True)
+class EnergyReport:
+    """Joules by component; sums of them are rounded once, so that any Python finds the same."""
+
+    parts: tuple[EnergyPart, ...]
+
+    @property
+    def device(self) -> Joules:
+        """All but the host."""
+        return _total(part for part in self.parts if part.device)
+
+    @property
+    def board(self) -> Joules:
+        """Everything."""
+        return _total(self.parts)
+
+    @property
+    def above_idle(self) -> Joules:
+        """What the work costs beyond what the configured board draws doing nothing."""
+        return _total(part for part in self.parts if not part.idle)
+
+    def scaled(self, factor: float) -> "EnergyReport":
+        """Joules of ``factor`` times the work, say ``1 / videos`` for those of a video."""
+        ends = ("value_j", "low_j", "high_j")
+        return EnergyReport(
+            tuple(
+                replace(part, **{end: getattr(part, end) * factor for end in ends})
+                for part in self.parts
+            )
+        )
+
+
+def energy(design: "Design", activity: Activity, resources: Resources) -> EnergyReport:
+    """Joules that a piece of work costs.
+
+    Args:
+        design: Board, machine and constants.
+        activity: What was done, and in how many fabric cycles.
+        resources: What the design takes of the board.
+
+    Raises:
+        InputError: The design's constants lack its arithmetic or the family of a memory.
+    """
+    constants, board = design.energy, design.board
+    seconds = activity.cycles / (board.fabric_clock_mhz * MEGA)
+    arithmetic: str = design.machine.array.arithmetic
+    if arithmetic not in constants.mac_pj:
+        arithmetic = STANDS_FOR.get(arithmetic, arithmetic)
+    macs = _named("mac_pj", constants.mac_pj, arithmetic)
+    parts = [
+        _part("multiply-accumulates", *macs, activity.macs * PICO),
+        _part("vector operations", "vector_op", constants.vector_op_pj, activity.vector_ops * PICO),
+        _part("on-chip buffers", "sram", constants.sram_pj_per_byte, activity.sram_bytes * PICO),
+    ]
+    families = {name: memory.standard.partition("-")[0] for name, memory in board.memories.items()}
+    for name, family in sorted(families.items()):
+        bits = 8 * activity.dram_bytes.get(name, 0)
+        dram = _named("dram_pj_per_bit", constants.dram_pj_per_bit, family, PJ_PER_BIT)
+        parts.append(_part(f"memory {name}", *dram, bits * PICO))
+    for name in design.machine.memories_in_use:
+        memory = board.memories[name]
+        devices = memory.capacity_gib * DEVICE_GBIT / (memory.density_gbit or DEVICE_GBIT)
+        background = constants.dram_background_w_per_gib
+        standby = _named(
+            "dram_background_w_per_gib", background, families[name], BACKGROUND_W_PER_GIB
+        )
+        parts.append(_part(f"standby {name}", *standby, devices * seconds, idle=True))
+    for power in board.technology.idle_power(design, resources):
+        component, constant, interval, watts = power
+        parts.append(_part(component, constant, interval, watts * seconds, idle=True))
+    # Dies and boards of one type differ from each other, those of two types do so independently.
+    static = f"static_relative of {board.name}", constants.static_relative
+    parts += [
+        _part("device static", *static, board.static_w * seconds, idle=True),
+        _part("host", *static, board.host_w * seconds, idle=True, device=False),
+    ]
+    return EnergyReport(tuple(parts))
+
+
+def _part(
+    component: str,
+    name: str,
+    constant: Constant,
+    amount: float,
+    *,
+    idle: bool = False,
+    device: bool = True,
+) -> EnergyPart:
+    value, low, high = (c * amount for c in (constant.value, constant.low, constant.high))
+    return EnergyPart(component, value, low, high, idle, device, name)
+
+
+def _total(parts: Iterable[EnergyPart]) -> Joules:
+    chosen = tuple(parts)
+    return Joules(
+        fsum(part.value_j for part in chosen),
+        fsum(part.low_j for part in chosen),
+        fsum(part.high_j for part in chosen),
+    )
+
+
+def _named(
+    field: str, table: Mapping[str, Constant], key: str, others: Mapping[str, Constant] = NONE
+) -> tuple[str, Constant]:
+    """The entry of a table of constants, and what to call it; an entry ``any`` serves all.
+
+    What the table lacks is looked up in ``others``.
+    """
+    for name in (key, "any"):
+        if name in table:
+            return f"{field}.{name}", table[name]
+    if key in others:
+        return f"{field}.{key}", others[key]
+    raise InputError(
+        f"$.energy.{field}", f"has no entry {key!r}", f"add it; known are {', '.join(table)}"
+    )

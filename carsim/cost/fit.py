@@ -1,0 +1,256 @@
+"""Does a design fit its board, and if not, by how much does it miss.
+
+Model: resources of the technology against the board, contents of each external memory against its
+usable bytes, and the buffers of one core against what must be in them at once:
+
+* weight and KV buffer: two tiles, so that one fills while the other is read;
+* activation buffer: the widest activations of one token of every sequence that the core executes,
+  since one pass over the weights serves all of them (ceil(B / C) sequences where they are dealt
+  out, all B and a share of the columns where matrices are split);
+* KV buffer, if the head is a depth transformer: its keys and values of one position, which never
+  leave the chip; the body's attention is over by then.
+
+The board must have room; that place and route finds it is not promised. What the technology warns
+of (a clock beyond what is plausible), and a batch larger than the Index Register, are warnings.
+
+Simplifications: prefill works in blocks that fit the activation buffer; scores of one attention
+head at a time; a schedule that packs sequences finds no more room in a core than ceil(B / C).
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+from carsim.base.text import count
+from carsim.cost.capacity import MemoryUse, capacity
+from carsim.decisions.attention.base import Ints
+from carsim.decisions.replay import FASTCAR, ReplayRule
+from carsim.hardware.technology.base import Count, FitRow, Resources, amount
+from carsim.workload.geometry import Video
+from carsim.workload.model import DepthTransformer, Model
+
+if TYPE_CHECKING:
+    from carsim.design import Design, Machine
+
+__all__ = ["FitReport", "FitRow", "activation_bytes_per_token", "check_fit", "head_kv_bytes"]
+
+
+@dataclass(frozen=True)
+class FitReport:
+    """All rows, the resources and memory contents behind them, and what to be wary of.
+
+    Attributes:
+        rows: One per thing that has to fit.
+        warnings: A line each; they do not make a misfit.
+        resources: What the design takes, by component.
+        counts: (used, available) of each resource of the technology, by its name.
+        memories: What each external memory holds.
+    """
+
+    rows: tuple[FitRow, ...]
+    warnings: tuple[str, ...]
+    resources: Resources
+    counts: Mapping[str, Count]
+    memories: tuple[MemoryUse, ...]
+
+    @property
+    def fits(self) -> bool:
+        """Every row is satisfied."""
+        return all(row.ok for row in self.rows)
+
+    @cached_property
+    def misfits(self) -> tuple[str, ...]:
+        """One line for each row that is not satisfied, saying how much is missing."""
+        return tuple(row.misfit for row in self.rows if not row.ok)
+
+    @property
+    def cures(self) -> tuple[str, ...]:
+        """What to do about the misfits, each cure once."""
+        return tuple(dict.fromkeys(row.cure for row in self.rows if not row.ok))
+
+
+class Widest(NamedTuple):
+    """The widest set of activations that are alive at once in one core.
+
+    Attributes:
+        nbytes: Bytes of all sequences.
+        sequences: Sequences that the core works on at once.
+        logits: Logits of one sequence among them; 0 if a layer is wider than the head.
+    """
+
+    nbytes: int
+    sequences: int
+    logits: int = 0
+
+
+def check_fit(
+    design: "Design", video: Video, rule: ReplayRule | None = FASTCAR, kv_held: Ints | None = None
+) -> FitReport:
+    """Check a design against its board.
+
+    Args:
+        design: The design.
+        video: Frames, tokens per frame and prompt, which set the longest context.
+        rule: Rule of replay, which may hold data of its own; None where nothing ever replays.
+        kv_held: Tokens that the cache of each layer holds, if recorded: see :func:`capacity`.
+    """
+    board, technology = design.board, design.board.technology
+    used, memories = technology.resources(design), capacity(design, video, rule, kv_held)
+    return FitReport(
+        (
+            *technology.rows(board, used),
+            *_memory_rows(memories),
+            *(row for _, row in buffer_rows(design, video)),
+        ),
+        (*technology.warnings(design, used), *_warnings(design)),
+        used,
+        technology.counts(board, used),
+        memories,
+    )
+
+
+def sequences_per_core(machine: "Machine", batch: int, *, split: bool) -> int:
+    """Sequences whose activations one core holds at once.
+
+    Where matrices are split over the cores, every core works on all of them; otherwise they are
+    dealt out evenly.
+    """
+    return batch if split else -(-batch // machine.cores)
+
+
+def widest_activations(model: Model, machine: "Machine", batch: int, max_context: int) -> Widest:
+    """The widest set of activations that are alive at once in one core while a step is decoded.
+
+    Residual and block input stay while a block runs. In attention, Q, K, V, one head's scores and
+    the output are alive together; in the MLP, its inner layer (gate and up, or up alone); in the
+    head, the fused Q, K and V, or the MLP's inner layer, or the logits, which wait for guidance
+    mixing. Where matrices are split, a core keeps its own columns of what it computes and a whole
+    copy of what it multiplies, of every sequence.
+    """
+
+    def of_all(elements: int, *, split: bool, logits: int = 0) -> Widest:
+        sequences = sequences_per_core(machine, batch, split=split)
+        return Widest(sequences * model.activations.bytes_of(elements), sequences, logits)
+
+    head = model.head
+    sets = [
+        of_all(
+            _attention(model, machine) + model.body.longest_context(max_context),
+            split=machine.splits_attention,
+        ),
+        of_all(_mlp(model, machine), split=machine.splits_mlp),
+    ]
+    if machine.include_head:
+        logits = 0 if isinstance(head, DepthTransformer) else head.vocabulary
+        beside, inner = model.body.hidden_size, logits
+        if isinstance(head, DepthTransformer):
+            beside = 2 * head.hidden_size
+            inner = max(3 * head.hidden_size, head.ffn_size, head.codebook_size)
+        elements = beside + -(-inner // _share(machine, machine.splits_mlp))
+        sets.append(of_all(elements, split=machine.splits_mlp, logits=logits))
+    return max(sets)
+
+
+def activation_bytes_per_token(model: Model, machine: "Machine") -> int:
+    """Bytes of the widest set of activations of one token in one core during prefill.
+
+    Prefill takes blocks of tokens through a whole layer, so that a block is the activation buffer
+    over this. A gated MLP of hidden width d and inner width f holds 2 d + 2 f elements: 59 KiB of
+    16 bit for LLaMA-2-7B. Scores, one head at a time, are left out.
+    """
+    return int(model.activations.bytes_of(max(_attention(model, machine), _mlp(model, machine))))
+
+
+def head_kv_bytes(model: Model) -> int:
+    """Bytes of the head's keys and values of one position of one sequence; 0 for a classifier.
+
+    They are kept in the precision of the KV cache.
+    """
+    head = model.head
+    if not isinstance(head, DepthTransformer):
+        return 0
+    return int(head.n_layers * model.kv.bytes_of(2 * head.hidden_size * head.n_codes))
+
+
+def _share(machine: "Machine", split: bool) -> int:
+    return machine.cores if split else 1
+
+
+def _attention(model: Model, machine: "Machine") -> int:
+    """Elements of one token in attention, scores left out."""
+    body, share = model.body, _share(machine, machine.splits_attention)
+    qkv = -(-(body.q_size + 2 * body.kv_size) // share)
+    return body.hidden_size + qkv + 2 * -(-body.hidden_size // share)
+
+
+def _mlp(model: Model, machine: "Machine") -> int:
+    """Elements of one token in the MLP: while its inner layer is computed, or while it is read.
+
+    Experts come one after the other, and what they put out is summed up meanwhile.
+    """
+    body, share = model.body, _share(machine, machine.splits_mlp)
+    width, residual = body.ffn_size, -(-body.hidden_size // share)
+    summed = 0
+    if body.experts is not None:
+        width, summed = max(width, body.experts.shared_ffn_size), residual
+    inner, gathered = -(-width // share), width if share > 1 else 0
+    widest = max(body.hidden_size + body.inner_matrices * inner, gathered + residual)
+    return residual + summed + widest
+
+
+def _memory_rows(memories: Iterable[MemoryUse]) -> list[FitRow]:
+    return [
+        FitRow(
+            f"memory {use.memory}",
+            use.used_bytes,
+            use.usable_bytes,
+            "B",
+            " + ".join(f"{c.content} {amount(c.nbytes, 'B')}" for c in use.contents),
+            "store fewer bits, shrink policy.batch, or place some of it in another memory",
+        )
+        for use in memories
+        if use.contents
+    ]
+
+
+def buffer_rows(design: "Design", video: Video) -> list[tuple[str, FitRow]]:
+    """What the buffers of one core must hold, each with the key of the machine that enlarges it."""
+    machine, model = design.machine, design.model
+    rows_at_once = design.policy.batch * design.policy.tokens_per_step
+    widest = widest_activations(model, machine, rows_at_once, video.max_context)
+    detail = _per_core(widest.sequences)
+    if widest.logits:
+        detail += f", logits of {count(widest.logits, 'token')}"
+
+    def row(what: str, buffer: str, needed: int, detail: str = "") -> tuple[str, FitRow]:
+        has: int = getattr(machine, f"{buffer}_buffer_bytes")
+        key = f"{buffer}_buffer_kib"
+        return key, FitRow(what, needed, has, "B", detail, f"enlarge machine.{key}")
+
+    rows = [
+        row("two tiles in the weight buffer", "weight", 2 * machine.tile_bytes),
+        row("two tiles in the KV buffer", "kv", 2 * machine.tile_bytes),
+        row("widest activations in the activation buffer", "activation", widest.nbytes, detail),
+    ]
+    if machine.include_head and head_kv_bytes(model):
+        sequences = sequences_per_core(machine, rows_at_once, split=machine.splits_mlp)
+        needed = -(-sequences * head_kv_bytes(model) // _share(machine, machine.splits_mlp))
+        what = "the head's keys and values in the KV buffer"
+        rows.append(row(what, "kv", needed, _per_core(sequences)))
+    return rows
+
+
+def _per_core(sequences: int) -> str:
+    return f"{count(sequences, 'sequence')} per core"
+
+
+def _warnings(design: "Design") -> Iterable[str]:
+    batch = design.policy.batch * design.policy.tokens_per_step
+    slots = design.machine.drs.index_register_bits
+    if batch > slots:
+        what = "sequences" if design.policy.tokens_per_step == 1 else "tokens"
+        yield (
+            f"DRS: {batch} {what} are scheduled in {-(-batch // slots)} groups, since the Index "
+            f"Register holds {slots}"
+        )

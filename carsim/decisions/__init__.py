@@ -1,0 +1,1 @@
+"""Decisions: traces, replay rules and attention policies."""

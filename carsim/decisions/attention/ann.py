@@ -1,0 +1,234 @@
+"""AnnSA: each query reads the keys that an approximate search finds for it, token by token.
+
+After the sparse self-attention of FAST-AR (arXiv 2602.01801), which buckets queries and keys by
+what they have in common with the prompt's. Here no cross-attention seeds buckets, so that they are
+those of random hyperplanes. In each layer, row and key head, a query reads
+
+* ``lsh``: the keys that share its signature in at least one of ``tables``;
+* ``quantised``: the best ceil(keep * tokens) by their product with the query, all keys taken in
+  ``key_bits`` an element;
+
+and in any case ``sinks``, the first tokens of the row, and ``window``, the newest ones. So a query
+whose buckets are empty falls back to those. Where several query heads share a key head, it reads
+what any of them finds (``lsh``), or by the best of their scores (``quantised``). What is read is
+read exactly: keys and values of the cache.
+
+The same signatures as a score of blocks are ``scorer: lsh`` of draft attention.
+
+Model of the machine: each step reads the signatures, or the keys in few bits, of the whole context.
+Signatures are compared in the unit of :mod:`carsim.decisions.attention.search`, 16 keys a cycle and
+query head; products with keys of few bits run on the array, and their scores enter the heap, one a
+cycle.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+from pydantic import Field
+
+from carsim.base.section import NonNegativeInt, PositiveInt
+from carsim.decisions.attention.base import (
+    Array,
+    AttentionPolicy,
+    CacheShape,
+    Contradiction,
+    Ints,
+    KvReads,
+    Query,
+    Recorded,
+    Selection,
+    SideWork,
+    Unit,
+)
+from carsim.decisions.attention.search import (
+    BANK_TOKENS,
+    EXACT_BITS,
+    MOST_BITS,
+    Codes,
+    Tables,
+    bank,
+    best,
+    few_bits,
+    grouped,
+    hash_macs,
+    heap,
+    hyperplanes,
+    most_runs,
+    share_of,
+    signatures,
+    vector_bytes,
+)
+
+USED_BY = {
+    "tables": "lsh",
+    "bits": "lsh",
+    "seed": "lsh",
+    "keep": "quantised",
+    "key_bits": "quantised",
+}
+"""Fields that only one search uses."""
+
+
+@dataclass(eq=False)
+class Found:
+    """State of one decoding: what is kept of each key. One of the two arrays is None.
+
+    Attributes:
+        codes: Signatures, [L, B, KV, tables, slots].
+        keys: Keys in few bits, [L, B, KV, slots, hd].
+    """
+
+    codes: Codes | None
+    keys: Array | None
+
+
+class Ann(AttentionPolicy):
+    """AnnSA: the keys that an approximate search finds for each query."""
+
+    label: ClassVar[str] = "nearest-key attention"
+    paper: ClassVar[str] = "arXiv 2602.01801"
+    mode: ClassVar[str] = "search"
+    records: ClassVar[bool] = True
+
+    kind: Literal["ann"] = "ann"
+    search: Literal["lsh", "quantised"] = Field(
+        "lsh", description="by signatures, or by products with keys in few bits"
+    )
+    tables: Tables = 4
+    bits: Annotated[int, Field(ge=0, le=MOST_BITS)] = Field(
+        6, description="with search lsh: bits of a signature"
+    )
+    seed: NonNegativeInt = Field(0, description="with search lsh: of the hyperplanes")
+    keep: Annotated[float, Field(gt=0, le=1)] = Field(
+        0.25, description="share of the tokens between sinks and window"
+    )
+    key_bits: Annotated[int, Field(ge=2, le=EXACT_BITS)] = Field(
+        4, description=f"per element of a key that is searched; {EXACT_BITS}: as it is"
+    )
+    sinks: NonNegativeInt = Field(4, description="first tokens that are always read")
+    window: PositiveInt = Field(16, description="newest tokens that are always read")
+
+    @classmethod
+    def trivial(cls) -> "Ann":
+        """Signatures without a bit are all alike."""
+        return cls(bits=0)
+
+    @property
+    def used(self) -> dict[str, Any]:
+        """The fields without those of the other search."""
+        return {
+            name: value for name, value in self if USED_BY.get(name, self.search) == self.search
+        }
+
+    # What the decoder asks.
+
+    def begin(self, cache: CacheShape) -> Found:
+        """Nothing is kept yet."""
+        size = cache.n_layers, cache.n_rows, cache.n_kv_heads
+        if self.search == "lsh":
+            return Found(np.zeros((*size, self.tables, cache.n_slots), np.uint16), None)
+        return Found(None, np.zeros((*size, cache.n_slots, cache.head_dim), cache.dtype))
+
+    def append(
+        self, state: Found, layer: int, slots: slice, k: Array, k_rotated: Array, v: Array
+    ) -> None:
+        """Keep the signatures of new keys, or their few bits."""
+        if state.codes is not None:
+            codes = signatures(k_rotated, self._planes(k.shape[-1]))  # [B, KV, slots, tables]
+            state.codes[layer, ..., slots] = codes.swapaxes(-1, -2)
+        if state.keys is not None:
+            state.keys[layer, :, :, slots] = few_bits(k_rotated, self.key_bits)
+
+    def select(self, state: Found, layer: int, query: Query) -> Selection:
+        """Sinks, what is found between them and the window, and the window."""
+        end, slots = query.end, np.arange(query.end)
+        place = slots - query.padding[:, None]  # [B, end]
+        forced = (place < self.sinks) | (slots >= end - self.window)
+        q = grouped(query.q_rotated, query.keys.shape[1])  # [B, KV, g, hd]
+        if state.codes is not None:
+            keys = state.codes[layer][:, :, None, :, :end]  # [B, KV, 1, t, end]
+            met = keys == signatures(q, self._planes(q.shape[-1]))[..., None]
+            return Selection(mask=met.any(axis=(2, 3)) | forced[:, None])
+        assert state.keys is not None
+        scores = (q @ state.keys[layer, :, :, :end].swapaxes(-1, -2)).max(axis=2)  # [B, KV, end]
+        np.copyto(scores, -np.inf, where=(forced | (place < 0))[:, None])
+        kept = self._kept(end - query.padding)[:, None]  # [B, 1]
+        return Selection(mask=best(scores, kept) | forced[:, None])
+
+    def _planes(self, head_dim: int) -> Any:
+        return hyperplanes(self.tables, self.bits, head_dim, self.seed)
+
+    def _kept(self, context: Any) -> Any:
+        """Tokens that ``quantised`` reads besides sinks and window."""
+        return share_of(self.keep, context - self._forced(context))
+
+    def _forced(self, context: Any) -> Any:
+        """Tokens that are read in any case."""
+        return np.minimum(context, self.sinks + self.window)
+
+    # What the machine and a trace ask.
+
+    def reads(self, context: Ints) -> KvReads:
+        """All keys may share a bucket, or every other one; of few bits, a share is read."""
+        if self.search == "lsh":
+            others = context - self._forced(context)
+            return KvReads(context, (others + 2 + (self.sinks > 0)) // 2)
+        tokens = self._forced(context) + self._kept(context)
+        return KvReads(tokens, self._most_runs(context, tokens))
+
+    def check_reads(self, recorded: Recorded) -> Iterator[Contradiction]:
+        """Sinks and window are read by every head; a share is exact."""
+        context, reads = recorded.context, recorded.reads
+        forced, problem = self._forced(context), "fewer keys than sinks and window"
+        bad = reads.tokens < forced
+        if self.search == "quantised":
+            problem = "not the keys of sinks, of window and of the share between them"
+            bad = reads.tokens != forced + self._kept(context)
+        yield "kv_tokens", f"{problem} of {self.text}", bad
+        yield (
+            "kv_runs",
+            f"more runs than the keys of {self.text} can form",
+            reads.runs > self._most_runs(context, reads.tokens),
+        )
+
+    def _most_runs(self, context: Ints, tokens: Ints) -> Ints:
+        """Most runs of so many keys, of which sinks and window form two at most."""
+        found = tokens - self._forced(context)
+        most: Ints = most_runs(found + 1 + (self.sinks > 0), context - tokens)
+        return most
+
+    def side_work(self, context: Ints, n_heads: int, n_kv_heads: int, head_dim: int) -> SideWork:
+        """The search over the whole context, and what is kept of the newest key."""
+        kept = n_kv_heads * self._key_bytes(head_dim)
+        read = context * kept
+        if self.search == "lsh":
+            return SideWork(
+                macs=hash_macs(n_heads, n_kv_heads, head_dim, self.tables * self.bits),
+                bytes_read=read,
+                bytes_written=kept,
+                scan_cycles=-(-context // BANK_TOKENS) * n_heads,
+            )
+        return SideWork(
+            macs=context * n_heads * head_dim,
+            element_ops=n_kv_heads * head_dim,
+            bytes_read=read,
+            bytes_written=kept,
+            scan_cycles=context * n_heads,
+        )
+
+    def unit(self) -> Unit:
+        """A bank of gates and a list, or a heap."""
+        return bank(self.tables * self.bits) if self.search == "lsh" else heap()
+
+    def side_bytes(self, context: Ints, n_kv_heads: int, head_dim: int) -> Ints:
+        """Signatures, or keys in few bits."""
+        nbytes: Ints = context * n_kv_heads * self._key_bytes(head_dim)
+        return nbytes
+
+    def _key_bytes(self, head_dim: int) -> int:
+        """What is kept of one key of one head."""
+        if self.search == "lsh":
+            return -(-self.tables * self.bits // 8)
+        return vector_bytes(head_dim, self.key_bits)

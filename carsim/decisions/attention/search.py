@@ -1,0 +1,143 @@
+"""What policies that search for keys share: the best, few bits, signatures, the unit.
+
+The unit, one a core, is a stated design. Scores come from the array and enter a pipelined heap, one
+a cycle (P-heap, Bhagwan and Lin, IEEE INFOCOM 2000: constant time, a comparator for each level, the
+entries in RAM); what is left in the heap when the last score is in is the list of what is fetched.
+Signatures of single keys are compared by a bank of XOR gates, :data:`BANK_TOKENS` a cycle.
+
+Simplifications: the scan begins when all scores are there, though a heap could follow them; the
+heap of each core holds :data:`HEAP_ENTRIES`, and that more are wanted is not checked.
+"""
+
+from functools import lru_cache
+from typing import Annotated, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from carsim.base.units import rational, scaled
+from carsim.decisions.attention.base import Array, Bools, Ints, Unit
+
+EXACT_BITS = 32
+"""So many bits stand for vectors that are kept as they are."""
+
+SCALE_BITS = 16
+"""Of the one scale that a vector of few bits carries."""
+
+HEAP_ENTRIES, SCORE_BITS, INDEX_BITS = 4096, 16, 16
+"""Of the heap: 4,096 blocks of 16 tokens are 65,536 tokens kept."""
+
+BANK_TOKENS = 16
+"""Keys whose signatures are compared with a query's in a cycle."""
+
+MOST_BITS = 16
+"""Of a signature."""
+
+Codes = NDArray[np.uint16]
+Tables = Annotated[int, Field(gt=0, le=64, description="signatures of a key")]
+
+
+def share_of(share: float, number: Any) -> Any:
+    """ceil(share * number), the share as it is written: 0.07 of 100 is 7.
+
+    >>> share_of(0.07, 100), share_of(0.25, np.array([0, 1, 4, 5])).tolist()
+    (7, [0, 1, 1, 2])
+    """
+    return scaled(number, rational(share))
+
+
+def best(scores: Array, k: Ints | int) -> Bools:
+    """The k highest scores of the last axis; of equal ones the later, which are newer.
+
+    Args:
+        scores: [.., n].
+        k: One for all, or of a shape that broadcasts to [..].
+
+    >>> best(np.array([[3, 1, 3, 2], [1, 1, 1, 1]]), np.array([2, 3])).astype(int).tolist()
+    [[1, 0, 1, 0], [0, 1, 1, 1]]
+    """
+    n = scores.shape[-1]
+    k = np.broadcast_to(k, scores.shape[:-1])[..., None]
+    place = np.clip(n - k, 0, n - 1)
+    least = np.take_along_axis(np.partition(scores, np.unique(place), axis=-1), place, axis=-1)
+    chosen: Bools = scores >= least
+    if np.count_nonzero(chosen) != k.sum():  # ties, or k is 0 or above n
+        above, equal = scores > least, scores == least
+        newest_first = equal[..., ::-1].cumsum(axis=-1)[..., ::-1]
+        chosen = above | (equal & (newest_first <= k - above.sum(axis=-1, keepdims=True)))
+    return chosen
+
+
+def few_bits(vectors: Array, bits: int, rounding: np.ufunc = np.rint) -> Array:
+    """Vectors as they come back from so many bits an element: symmetric, a scale for each vector.
+
+    Args:
+        vectors: [.., hd].
+        bits: 2 or more; :data:`EXACT_BITS` changes nothing.
+        rounding: ``np.floor`` keeps a lower bound one, ``np.ceil`` an upper one.
+    """
+    if bits == EXACT_BITS:
+        return vectors
+    most = 2 ** (bits - 1) - 1
+    scale = np.abs(vectors).max(axis=-1, keepdims=True) / most
+    scale = np.where(scale > 0, scale, 1).astype(vectors.dtype)
+    rounded: Array = np.clip(rounding(vectors / scale), -most, most) * scale
+    return rounded
+
+
+def vector_bytes(head_dim: int, bits: int) -> int:
+    """Bytes of such a vector and its scale; exact ones have no scale."""
+    return -(-(head_dim * bits + SCALE_BITS * (bits != EXACT_BITS)) // 8)
+
+
+@lru_cache(maxsize=16)
+def hyperplanes(tables: int, bits: int, head_dim: int, seed: int) -> NDArray[np.float64]:
+    """Normals of random hyperplanes, [tables, bits, hd]: those of fewer tables are the first."""
+    drawn = np.random.default_rng(seed).standard_normal((tables, bits, head_dim))
+    drawn.flags.writeable = False
+    return drawn
+
+
+def signatures(vectors: Array, planes: NDArray[np.float64]) -> Codes:
+    """Codes of vectors [.., hd], uint16[.., tables]: a bit for the side of each plane they lie on.
+
+    Two vectors share a bit with a chance of 1 - angle / pi (Charikar, STOC 2002), and a code of b
+    bits with its b-th power. Vectors are summed up channel by channel, so that equal ones get equal
+    codes whatever stands beside them.
+    """
+    sides = np.einsum("...d,tbd->...tb", vectors, planes.astype(vectors.dtype)) > 0
+    codes: Codes = (sides @ (2.0 ** np.arange(planes.shape[1]))).astype(np.uint16)
+    return codes
+
+
+def hash_macs(n_heads: int, n_kv_heads: int, head_dim: int, planes: int) -> int:
+    """Products with which the queries and keys of one token get their codes."""
+    return (n_heads + n_kv_heads) * head_dim * planes
+
+
+def grouped(q: Array, n_kv_heads: int) -> Array:
+    """Queries by the key head that serves them, [B, H, hd] -> [B, KV, g, hd]."""
+    return q.reshape(len(q), n_kv_heads, -1, q.shape[-1])
+
+
+def heap() -> Unit:
+    """The top-k of one core."""
+    word = SCORE_BITS + INDEX_BITS
+    levels = HEAP_ENTRIES.bit_length()
+    return Unit(
+        comparator_bits=levels * word, buffer_bytes=HEAP_ENTRIES * word // 8, word_bits=word
+    )
+
+
+def bank(signature_bits: int) -> Unit:
+    """Gates that compare signatures, and the list of what they find."""
+    found = heap()
+    bits = BANK_TOKENS * signature_bits
+    return Unit(bits, found.buffer_bytes, found.word_bits)
+
+
+def most_runs(pieces: Ints, gaps: Ints) -> Ints:
+    """Most runs that so many pieces can form, as every two runs have an unread piece between."""
+    most: Ints = np.minimum(pieces, gaps + 1)
+    return most

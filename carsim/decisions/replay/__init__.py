@@ -1,0 +1,77 @@
+"""Replay of MLP outputs: rules that score, each in one file, and the decisions that follow.
+
+A rule is added by a file with a subclass of :class:`ReplayRule`, whose docstring has the contract,
+and a line in :data:`RULES`. From outside of the package, an instance can be given wherever a rule
+is expected; for files that name its kind, register it there. ``docs/kinds.md`` has an example.
+"""
+
+from typing import TYPE_CHECKING, Annotated, Union
+
+from pydantic import Discriminator, SerializeAsAny
+
+from carsim.base.registry import Registry, by_kind, field_name
+from carsim.decisions.replay.base import (
+    NO_WORK,
+    DecoderShape,
+    MachineShape,
+    Point,
+    ReplayRule,
+    RuleWork,
+    Seen,
+    later,
+)
+from carsim.decisions.replay.decide import (
+    FASTCAR,
+    Pairs,
+    Replay,
+    Scope,
+    decision_units,
+    eligible,
+    in_ranges,
+    unanimous,
+)
+from carsim.decisions.replay.input_change import InputChange
+from carsim.decisions.replay.periodic import Periodic
+from carsim.decisions.replay.tas import Tas, TasForm, temporal_attention_score
+
+RULES: Registry[type[ReplayRule]] = Registry(
+    "replay rule", field_name, (Tas, InputChange, Periodic)
+)
+"""Rules of replay by the name that YAML and traces give them."""
+
+if TYPE_CHECKING:
+    Rule = ReplayRule
+else:
+    Rule = Annotated[
+        Union[tuple(RULES.values())],  # noqa: UP007
+        Discriminator("kind"),
+        by_kind(ReplayRule, RULES),
+        SerializeAsAny(),
+    ]
+"""A field that holds one rule of any kind."""
+
+__all__ = [
+    "FASTCAR",
+    "NO_WORK",
+    "RULES",
+    "DecoderShape",
+    "InputChange",
+    "MachineShape",
+    "Pairs",
+    "Periodic",
+    "Point",
+    "Replay",
+    "ReplayRule",
+    "Rule",
+    "RuleWork",
+    "Scope",
+    "Seen",
+    "Tas",
+    "TasForm",
+    "decision_units",
+    "eligible",
+    "in_ranges",
+    "later",
+    "temporal_attention_score",
+    "unanimous",
+]

@@ -1,0 +1,203 @@
+"""Replay of MLP outputs (FastCar, arXiv 2505.14709): decisions, and the chain of outputs.
+
+From the second frame on, a rule scores each token in each layer. Where ``score > tau``, strictly,
+the MLP is skipped: the output that is cached for the place is added to the residual, and stays
+cached, so that replays chain without limit. Otherwise the MLP runs and its output is cached.
+
+Letters in shapes as in :mod:`carsim.decisions.attention.base`.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, TypeGuard
+
+import numpy as np
+from numpy.typing import NDArray
+
+from carsim.decisions.attention.base import Array, Bools
+from carsim.decisions.replay.base import ReplayRule
+from carsim.decisions.replay.tas import Tas
+
+FASTCAR = Tas()
+"""The rule of FastCar in its released form."""
+
+Scope = Literal["row", "pair", "batch"]
+"""``row``: each row decides alone (the FastCar authors'); ``pair``: both rows of a guidance pair
+together; ``batch``: all rows of a batch together."""
+
+Pairs = tuple[tuple[int, int], ...]
+"""Guidance pairs: indices of the conditional row and of its blank-prompt row."""
+
+Units = tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True)
+class Replay:
+    """Decisions of one decoding.
+
+    Attributes:
+        tau: One threshold per layer; a layer with None neither scores nor replays, and one with
+            infinity scores and never replays.
+        rule: Rule of the score.
+        scope: Rows that decide together.
+        pairs: Guidance pairs, for scope ``pair``.
+    """
+
+    tau: tuple[float | None, ...]
+    rule: ReplayRule = FASTCAR
+    scope: Scope = "row"
+    pairs: Pairs = ()
+
+    def scores(self, layer: int, step: int, tokens_per_frame: int) -> bool:
+        """True where a layer is scored at a decode step."""
+        return self.tau[layer] is not None and eligible(step, tokens_per_frame)
+
+    def scored(self, n_steps: int, tokens_per_frame: int) -> Bools:
+        """bool[S, L]: where scores are evaluated."""
+        has_tau = np.array([tau is not None for tau in self.tau])
+        steps: Bools = eligible(np.arange(n_steps), tokens_per_frame)
+        scored: Bools = steps[:, None] & has_tau
+        return scored
+
+    def exceeds(self, tas: Array, layer: int | slice = slice(None)) -> Bools:
+        """``tas > tau``, strictly and in double precision; False where the score is NaN.
+
+        Args:
+            tas: Scores of any rule, [..., L, B], or [..., B] of one layer.
+            layer: That layer.
+        """
+        thresholds: Array = self._thresholds
+        if tas.dtype != np.float64:
+            tas, thresholds = tas.astype(np.float32, copy=False), self._thresholds_float32
+        above: Bools = tas > thresholds[layer]
+        return above
+
+    @cached_property
+    def _thresholds(self) -> NDArray[np.float64]:
+        """[L, 1]; NaN where a layer has none."""
+        return np.array([np.nan if tau is None else tau for tau in self.tau])[:, None]
+
+    @cached_property
+    def _thresholds_float32(self) -> NDArray[np.float32]:
+        return _rounded_down(self._thresholds)
+
+    def decide(self, tas: Array, layer: int | slice = slice(None)) -> Bools:
+        """True for rows that replay: their whole unit exceeds tau; arguments as above."""
+        would = self.exceeds(tas, layer)
+        if self.scope == "row":
+            return would
+        return unanimous(would, decision_units(self.scope, self.pairs, tas.shape[-1]))
+
+    @property
+    def exempt_layers(self) -> list[int]:
+        """Layers that never replay."""
+        return [layer for layer, tau in enumerate(self.tau) if not _acts(tau)]
+
+    @property
+    def tau_span(self) -> str:
+        """The threshold, or the least and the highest of the layers; empty if none replays."""
+        acting = sorted({tau for tau in self.tau if _acts(tau)})
+        if len(acting) < 2:
+            return "".join(f"{tau:.6g}" for tau in acting)
+        return f"{acting[0]:.4g} to {acting[-1]:.4g}"
+
+    @property
+    def tau_text(self) -> str:
+        """The threshold as a phrase for labels; it names a rule that is not FastCar's."""
+        exempt, span = self.exempt_layers, self.tau_span
+        if not span:
+            return "no replay"
+        if not self.rule.is_fastcar:
+            span += f" on {self.rule.text}"
+        if not exempt:
+            return f"tau {span}"
+        never = "layer {} never replays" if len(exempt) == 1 else "layers {} never replay"
+        return f"tau {span} ({never.format(in_ranges(exempt))})"
+
+
+def _rounded_down(tau: NDArray[np.float64]) -> NDArray[np.float32]:
+    """Thresholds that just the same float32 exceed: half the bytes to compare."""
+    with np.errstate(over="ignore"):
+        nearest = tau.astype(np.float32)
+        less = np.nextafter(nearest, np.float32(-np.inf))
+    below: NDArray[np.float32] = np.where(nearest > tau, less, nearest)
+    return below
+
+
+def eligible(step: Any, tokens_per_frame: int) -> Any:
+    """True for a step (an int or an array) after the first frame, which never replays."""
+    return step >= tokens_per_frame
+
+
+def decision_units(
+    scope: Scope, pairs: Sequence[tuple[int, int]], n_rows: int, batch: int | None = None
+) -> Units:
+    """Rows that decide together.
+
+    Args:
+        scope: The decision scope.
+        pairs: Guidance pairs; a row outside of every pair is a unit of its own.
+        n_rows: B.
+        batch: Rows that run as one batch, for scope ``batch``: consecutive groups of this many
+            rows (the last may be smaller). All rows when left out.
+
+    Returns:
+        A partition of ``range(n_rows)``, ordered by first row.
+
+    >>> decision_units("pair", [(0, 1)], 3)
+    ((0, 1), (2,))
+    >>> decision_units("batch", [], 3, batch=2)
+    ((0, 1), (2,))
+    """
+    if scope == "row":
+        return tuple((row,) for row in range(n_rows))
+    if scope == "batch":
+        size = n_rows if batch is None else batch
+        return tuple(
+            tuple(range(start, min(start + size, n_rows))) for start in range(0, n_rows, size)
+        )
+    paired = {row for pair in pairs for row in pair}
+    single = [(row,) for row in range(n_rows) if row not in paired]
+    return tuple(sorted([*single, *(tuple(sorted(pair)) for pair in pairs)]))
+
+
+def unanimous(would: NDArray[np.bool_], units: Sequence[Sequence[int]]) -> NDArray[np.bool_]:
+    """Decisions by unit: a unit replays iff every row of it would.
+
+    Args:
+        would: bool[..., B], what each row would decide alone.
+        units: A partition of the rows.
+
+    Returns:
+        bool[..., B], equal within each unit; ``would`` itself where every unit is one row.
+    """
+    sizes = {len(unit) for unit in units}
+    if sizes <= {1}:
+        return would
+    decided = np.empty_like(would)
+    for size in sizes:
+        rows = np.array([unit for unit in units if len(unit) == size])  # [units, size]
+        decided[..., rows] = would[..., rows].all(axis=-1, keepdims=True)
+    return decided
+
+
+def _acts(tau: float | None) -> TypeGuard[float]:
+    """Some score may exceed the threshold of a layer."""
+    return tau is not None and tau < math.inf
+
+
+def in_ranges(numbers: Iterable[int]) -> str:
+    """Numbers in words, neighbours as a range.
+
+    >>> in_ranges([0, 2, 3, 4])
+    '0, 2-4'
+    """
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)

@@ -1,0 +1,412 @@
+"""The trace file: replay decisions and scores of one decoding, with their metadata."""
+
+import hashlib
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from carsim.base.errors import InputError
+from carsim.base.text import count
+from carsim.decisions.attention import KvReads
+from carsim.decisions.attention.base import Bools, Ints, Recorded, truth_values
+from carsim.decisions.trace.meta import OWN_DECISIONS, TraceMeta, parse_meta
+from carsim.decisions.trace.npz import NpzArchive, npz_bytes, write_bytes
+from carsim.decisions.trace.shipped import trace_path
+
+
+class NoTraceError(InputError):
+    """An archive that is something else than a trace."""
+
+
+_KV_ARRAYS = ("kv_tokens", "kv_runs", "kv_held")
+_MAX_META_BYTES = 2**22
+_CURE = "capture the trace again"
+_FLOATS, _COUNTS = ("float16", "float32"), ("uint8", "uint16", "int16", "int32")
+
+Tas = NDArray[np.floating[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """Replay decisions of one decoding. S steps, L layers, KV key heads, B rows, T frames.
+
+    ``dataclasses.replace`` gives a trace of no file, with a hash of its own. Where its decisions
+    are not those of its scores, it stands for the user's own decisions: see :func:`as_own`.
+
+    Attributes:
+        replay: bool[S, L, B], True where the cached MLP output was replayed.
+        tas: [S, L, B], the score that decided, float16 or float32 once saved; NaN only where it
+            was never evaluated (frame 0, and layers without tau).
+        meta: Everything else.
+        kv_tokens: int[S, L, KV, B], keys that attention read; this and the next two are there if
+            the attention policy records them, and None where reads follow from the context.
+        kv_runs: int[S, L, KV, B], contiguous runs of the cache in which those lie.
+        kv_held: int[T, L, B], tokens that the cache holds after each frame, of the head with most.
+        path: The file it was loaded from or saved to, if any.
+    """
+
+    replay: NDArray[np.bool_]
+    tas: Tas
+    meta: TraceMeta
+    kv_tokens: Ints | None = None
+    kv_runs: Ints | None = None
+    kv_held: Ints | None = None
+    path: Path | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        """Hold decisions as bool, and read-only views, so that nothing downstream can edit them."""
+        object.__setattr__(self, "replay", truth_values(self.replay, "array 'replay'"))
+        for name, array in self.arrays().items():
+            view = array.view()
+            view.flags.writeable = False
+            object.__setattr__(self, name, view)
+
+    @classmethod
+    def from_decisions(cls, replay: NDArray[np.bool_], like: "Trace", label: str) -> "Trace":
+        """A trace of decisions that were not captured, such as those of an idea to be tried.
+
+        The first frame must not replay. Nothing is known of quality. Scores: :func:`unscored`.
+
+        Args:
+            replay: bool[S, L, B], True where an MLP is replayed; whole numbers 0 and 1 do as well.
+            like: A trace of the same video, for the rest of the metadata and, if it has any, for
+                what attention read; captured, or stated: ``Stated().trace(model, batch)``.
+            label: Name of the decisions in outputs.
+
+        Raises:
+            InputError: The decisions are not bool or do not fit the trace, or the label is empty.
+        """
+        if not isinstance(label, str) or not label.strip():
+            problem = f"own decisions need a label, got {label!r}"
+            raise InputError("Trace.from_decisions", problem, "name the idea, which outputs show")
+        changes = {
+            "producer": OWN_DECISIONS,
+            "decision_scope": "row",
+            "content": {"own_decisions": label},
+            "quality": None,
+            "command": label,
+        }
+        recorded = {name: kept for name, kept in like.arrays().items() if name in _KV_ARRAYS}
+        return unscored(replay, like.meta.model_copy(update=changes), label, **recorded)
+
+    @cached_property
+    def sha256(self) -> str:
+        """Hash, in hexadecimal, of the trace's file or of the one that saving it would make."""
+        return hashlib.sha256(_bytes(_storable(self))).hexdigest()
+
+    @cached_property
+    def scores(self) -> NDArray[np.float32]:
+        """``tas`` in a type that processors compare: a trace is asked about many thresholds."""
+        return self.tas.astype(np.float32, copy=False)
+
+    @cached_property
+    def contradicts_scores(self) -> bool:
+        """Its decisions are not those of its scores, as of no trace that was opened."""
+        if self.path is not None:
+            return False
+        if self.meta.never_replays:
+            return bool(self.replay.any())
+        return not np.array_equal(self.meta.replay.decide(self.tas), self.replay)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Arrays by name, optional ones only if they are there."""
+        found = {name: getattr(self, name) for name in ("replay", "tas", *_KV_ARRAYS)}
+        return {name: array for name, array in found.items() if array is not None}
+
+    @property
+    def name(self) -> str:
+        """File name for labels."""
+        return self.path.name if self.path else self.meta.made_up or "unsaved trace"
+
+    @property
+    def title(self) -> str:
+        """The name, and what its decisions are if no decoder made them."""
+        made_up = self.meta.made_up
+        return f"{self.name}: {made_up}" if made_up and self.path else self.name
+
+    @property
+    def size(self) -> str:
+        """Steps, layers and rows in words."""
+        sizes = (self.n_steps, "step"), (self.n_layers, "layer"), (self.n_rows, "row")
+        return ", ".join(count(n, one) for n, one in sizes)
+
+    @property
+    def n_steps(self) -> int:
+        """S = n_frames * tokens_per_frame."""
+        return self.meta.n_steps
+
+    @property
+    def n_layers(self) -> int:
+        """L."""
+        return self.meta.decoded.n_layers
+
+    @property
+    def n_rows(self) -> int:
+        """B."""
+        return self.meta.n_rows
+
+    @property
+    def n_frames(self) -> int:
+        """T."""
+        return self.meta.n_frames
+
+    @property
+    def tokens_per_frame(self) -> int:
+        """N."""
+        return self.meta.tokens_per_frame
+
+    @property
+    def prompt_tokens(self) -> int:
+        """P, the length to which every prompt is padded."""
+        return self.meta.prompt_tokens
+
+    @property
+    def reads(self) -> KvReads | None:
+        """Keys that attention read, [S, L, KV, B]; None where they follow from the context."""
+        if self.kv_tokens is None or self.kv_runs is None:
+            return None
+        return KvReads(self.kv_tokens, self.kv_runs)
+
+    def context(self) -> Ints:
+        """int64[S, B]: valid tokens up to each step of each row, itself included."""
+        context: Ints = np.arange(self.n_steps)[:, None] + np.array(self.meta.prompt_lengths) + 1
+        return context
+
+
+def evaluated(meta: TraceMeta) -> Bools:
+    """bool[S, L]: where TAS is evaluated, that is outside frame 0 in layers with a tau."""
+    return meta.replay.scored(meta.n_steps, meta.tokens_per_frame)
+
+
+def would_replay(tas: Tas, meta: TraceMeta) -> Bools:
+    """bool[S, L, B]: ``tas > tau``, strictly and in double precision; False where TAS is NaN."""
+    return meta.replay.exceeds(tas)
+
+
+def unscored(replay: NDArray[np.bool_], meta: TraceMeta, place: str, **recorded: Any) -> Trace:
+    """A trace of decisions that come without scores.
+
+    Scores stand in for the reason of each decision: 1 where it replays, 0 elsewhere, against a tau
+    of 0.5.
+
+    Args:
+        replay: bool[S, L, B], False in the first frame.
+        meta: Metadata; tau is replaced.
+        place: What to name in errors.
+        recorded: What attention read, as arrays of the trace.
+
+    Raises:
+        InputError: The decisions do not fit the metadata.
+    """
+    replay = truth_values(replay, f"{place}: array 'replay'")
+    scores = replay.astype(np.float16)
+    scores[: meta.tokens_per_frame] = np.nan
+    made = Trace(replay, scores, meta.model_copy(update={"tau": 0.5}), **recorded)
+    check_trace(made, place)
+    return made
+
+
+def as_own(trace: Trace) -> Trace:
+    """The trace; where decisions were changed beside their scores, as decisions of the user's own.
+
+    Raises:
+        InputError: Something replays in the first frame.
+    """
+    if not trace.contradicts_scores:
+        return trace
+    was = trace.meta.made_up or f"what was decided at {trace.meta.tau_text}"
+    return Trace.from_decisions(trace.replay, trace, f"own decisions, changed from {was}")
+
+
+def filed(trace: Trace, sha256: str, path: Path | None = None) -> Trace:
+    """The same trace, of which the hash is known, and the file if there is one."""
+    known = replace(trace)
+    object.__setattr__(known, "path", path)
+    known.__dict__["sha256"] = sha256  # what the cached property would work out
+    return known
+
+
+def narrow_tas(tas: Tas, meta: TraceMeta) -> Tas:
+    """Scores in half precision, or single where half is too small, contradicting no decision.
+
+    Where rounding would move a score across tau, the next number on its own side is taken.
+    """
+    largest = np.nanmax(np.abs(tas), initial=0.0)
+    narrow = np.float16 if largest < float(np.finfo(np.float16).max) else np.float32
+    rounded: Tas = tas.astype(narrow)
+    wanted, got = would_replay(tas, meta), would_replay(rounded, meta)
+    rounded = np.where(wanted & ~got, np.nextafter(rounded, narrow(np.inf)), rounded)
+    return np.where(~wanted & got, np.nextafter(rounded, narrow(-np.inf)), rounded)
+
+
+def load_trace(path: str | Path) -> Trace:
+    """Open and validate a trace.
+
+    Args:
+        path: The file, or the name of a trace: see
+            :func:`~carsim.decisions.trace.shipped.trace_path`.
+
+    Raises:
+        InputError: The file is missing, damaged, or contradicts itself; the message names the
+            file, the array or field, and what to do.
+    """
+    path = trace_path(path)
+    archive = NpzArchive(path)
+    names, needed = set(archive.headers), {"replay", "tas", "meta"}
+    if not needed <= names <= needed | set(_KV_ARRAYS):
+        raise NoTraceError(
+            str(path),
+            f"not a trace: holds arrays {sorted(names)}, a trace holds {sorted(needed)}",
+            "make a trace with 'carsim capture'",
+        )
+    header = archive.headers["meta"]
+    if header.dtype.kind != "U" or header.shape != () or header.dtype.itemsize > _MAX_META_BYTES:
+        raise InputError(
+            f"{path}: array 'meta'",
+            f"expected one string, got {header.dtype} of shape {header.shape}",
+            _CURE,
+        )
+    try:
+        text = str(archive.read("meta"))
+    except (ValueError, SystemError) as error:  # code points beyond Unicode
+        raise InputError(f"{path}: array 'meta'", f"no text ({error})", _CURE) from error
+    meta = parse_meta(text, f"{path}: meta")
+    for name, (shape, dtypes) in _expected(meta).items():
+        found = archive.headers.get(name)
+        if found and (found.shape != shape or found.dtype.name not in dtypes):
+            raise InputError(
+                f"{path}: array {name!r}",
+                f"expected {' or '.join(dtypes)} of shape {shape} as its metadata says, "
+                f"got {found.dtype.name} of shape {found.shape}",
+                _CURE,
+            )
+    arrays = {
+        name: archive.read(name).astype(archive.headers[name].dtype.newbyteorder("="), copy=False)
+        for name in names - {"meta"}
+    }
+    trace = Trace(**arrays, meta=meta)
+    check_trace(trace, str(path))
+    return filed(trace, archive.sha256, path)
+
+
+def save_trace(path: str | Path, trace: Trace, *, overwrite: bool = False) -> Trace:
+    """Write a trace whole or not at all; equal traces give equal bytes.
+
+    Decisions that were changed beside their scores are written as :func:`as_own` gives them.
+
+    Returns:
+        The trace as it stands in the file, with ``path`` and ``sha256``.
+
+    Raises:
+        InputError: The trace contradicts itself, the file exists and ``overwrite`` is off, or the
+            folder cannot be written.
+    """
+    path = Path(path)
+    stored = _storable(trace)
+    check_trace(stored, str(path))
+    data = _bytes(stored)
+    write_bytes(path, data, overwrite=overwrite)
+    return filed(stored, hashlib.sha256(data).hexdigest(), path)
+
+
+def _storable(trace: Trace) -> Trace:
+    """The trace in the types of a file."""
+    trace = as_own(trace)
+    counts: dict[str, Any] = {
+        name: array.astype(np.uint16 if array.max(initial=0) < 2**16 else np.int32)
+        for name, array in trace.arrays().items()
+        if name in _KV_ARRAYS and array.min(initial=0) >= 0
+    }
+    return replace(trace, tas=narrow_tas(trace.tas, trace.meta), **counts)
+
+
+def _bytes(trace: Trace) -> bytes:
+    """The file: decisions, scores, metadata, and after them what not all traces have."""
+    arrays = trace.arrays()
+    first = {name: arrays.pop(name) for name in ("replay", "tas")}
+    return npz_bytes({**first, "meta": np.array(trace.meta.model_dump_json()), **arrays})
+
+
+def _expected(meta: TraceMeta) -> dict[str, tuple[tuple[int, ...], tuple[str, ...]]]:
+    """Shape and types of each array."""
+    layers, rows = meta.decoded.n_layers, meta.n_rows
+    decisions = (meta.n_steps, layers, rows)
+    reads = (meta.n_steps, layers, meta.decoded.n_kv_heads, rows)
+    return {
+        "replay": (decisions, ("bool",)),
+        "tas": (decisions, _FLOATS),
+        "kv_tokens": (reads, _COUNTS),
+        "kv_runs": (reads, _COUNTS),
+        "kv_held": ((meta.n_frames, layers, rows), _COUNTS),
+    }
+
+
+def check_trace(trace: Trace, place: str) -> None:
+    """Check that arrays and metadata agree.
+
+    Raises:
+        InputError: They do not; the message gives the first place that disagrees.
+    """
+
+    def refuse(array: str, problem: str, bad: Bools | bool) -> None:
+        if not np.any(bad):
+            return
+        where = ""
+        if isinstance(bad, np.ndarray):
+            first = "frame" if array == "kv_held" else "step"
+            axes = (first, "layer", "head", "row") if bad.ndim == 4 else (first, "layer", "row")
+            at = np.unravel_index(int(bad.argmax()), bad.shape)
+            named = ", ".join(f"{axis} {int(i)}" for axis, i in zip(axes, at, strict=True))
+            where = f" at {named} ({int(bad.sum())} places)"
+        raise InputError(f"{place}: array {array!r}", problem + where, _CURE)
+
+    meta, arrays = trace.meta, trace.arrays()
+    for name, (shape, _) in _expected(meta).items():
+        got = arrays[name].shape if name in arrays else shape
+        refuse(name, f"expected shape {shape} as the metadata says, got {got}", got != shape)
+    refuse("replay", "holds bytes other than 0 and 1", trace.replay.view(np.uint8).max() > 1)
+    scored, never = evaluated(meta)[:, :, None], "(first frame, or a layer without tau)"
+    refuse("tas", "NaN or infinite where it was evaluated", scored & ~np.isfinite(trace.tas))
+    refuse("tas", f"a number where it is never evaluated {never}", ~scored & ~np.isnan(trace.tas))
+    refuse("replay", f"a replay where TAS is never evaluated {never}", ~scored & trace.replay)
+    refuse(
+        "replay",
+        f"contradicts tas > tau under decision scope {meta.decision_scope!r}",
+        meta.replay.decide(trace.tas) != trace.replay,
+    )
+    attention = meta.attention
+    for name in _KV_ARRAYS:
+        words = "missing, although" if attention.records else "present, although not"
+        problem = f"{words} recorded under {attention.kind!r} attention"
+        refuse(name, problem, attention.records == (name not in arrays))
+    if not attention.records:
+        return
+    tokens, runs, held = (arrays[name].astype(np.int64) for name in _KV_ARRAYS)
+    context = trace.context()[:, None, None]  # [S, 1, 1, B]
+    most, per_frame = attention.reads(context).tokens, trace.tokens_per_frame
+    at_end = context[per_frame - 1 :: per_frame, 0]  # [T, 1, B]
+    prompts = np.broadcast_to(np.array(meta.prompt_lengths), held[:1].shape)
+    before = np.concatenate([prompts, held[:-1]])
+    reachable = before.repeat(per_frame, axis=0)  # [S, L, B]: held when the frame began
+    reachable += (np.arange(trace.n_steps) % per_frame + 1)[:, None, None]
+    refuse("kv_held", "fewer than one token", held < 1)
+    refuse(
+        "kv_held",
+        f"more tokens than there are, or than {attention.text} holds",
+        held > np.minimum(at_end, attention.held(at_end)),
+    )
+    refuse("kv_held", "grows by more than the tokens of a frame", held - before > per_frame)
+    refuse("kv_tokens", "fewer than one key", tokens < 1)
+    refuse("kv_tokens", "more keys than there are tokens", tokens > context)
+    refuse("kv_tokens", f"more keys than {attention.text} reads", tokens > most)
+    refuse("kv_tokens", "more keys than the cache held", tokens > reachable[:, :, None])
+    refuse("kv_runs", "fewer than one run, or more than keys", (runs < 1) | (runs > tokens))
+    refuse("kv_runs", "more runs than unread tokens can part", runs - 1 > context - tokens)
+    prompt = np.array(meta.prompt_lengths)
+    recorded = Recorded(KvReads(tokens, runs), held, context, prompt, per_frame)
+    for name, problem, bad in attention.check_reads(recorded):
+        refuse(name, problem, bad)

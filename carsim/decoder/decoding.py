@@ -1,0 +1,109 @@
+"""Fields that all recipes of traces share."""
+
+from importlib.metadata import version
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    FiniteFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    StringConstraints,
+    model_validator,
+)
+
+from carsim.decisions.attention import Attention
+from carsim.decisions.replay import FASTCAR, Pairs, Rule, Scope
+from carsim.decisions.trace import Geometry, TraceMeta
+from carsim.decisions.trace.meta import Tau
+from carsim.decoder.structures import DecoderPolicy
+
+Method = Literal["greedy", "top_k"]
+Taus = Tau | tuple[Tau | None, ...] | None
+_NAME = r"^[A-Za-z0-9_.\-]+$"
+FilePath = Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f]+$")]
+
+
+class Strict(BaseModel):
+    """A section: frozen, strictly typed, unknown keys forbidden."""
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
+
+
+class TokenSampling(Strict):
+    """Sampling of tokens that are not given, one per guidance pair.
+
+    Attributes:
+        method: ``greedy``: the likeliest; ``top_k``: drawn among the k likeliest.
+        k: For ``top_k``; left out, all tokens may be drawn.
+        temperature: Divides the logits, for ``top_k``.
+        guidance_scale: s in blank + s * (conditional - blank) (arXiv 2207.12598); 1 is no guidance.
+    """
+
+    method: Method
+    k: PositiveInt | None = None
+    temperature: PositiveFloat = 1.0
+    guidance_scale: FiniteFloat = 3.0
+
+    @model_validator(mode="after")
+    def _means_something(self) -> Self:
+        if self.method == "greedy" and (self.k is not None or self.temperature != 1):
+            raise ValueError("k and temperature do nothing under greedy; leave them out")
+        return self
+
+
+class Decoding(Strict):
+    """Fields that every recipe has."""
+
+    name: Annotated[str, StringConstraints(pattern=_NAME)]
+    output: Annotated[str, StringConstraints(pattern=_NAME)]
+    n_frames: PositiveInt
+    tau: Taus
+    rule: Rule = FASTCAR
+    attention: Attention
+    decision_scope: Scope = "row"
+    seed: NonNegativeInt
+
+    @property
+    def thresholds(self) -> float | tuple[float | None, ...] | None:
+        """Taus as a trace stores them."""
+        return self.tau
+
+    def policy_of(self, body: Geometry, pairs: Pairs) -> DecoderPolicy:
+        """The decoder's policy.
+
+        Args:
+            body: Shape of the body.
+            pairs: (conditional, blank) rows of each video.
+
+        Raises:
+            ValueError: Tau or rule do not fit the body.
+        """
+        tau = self.thresholds
+        if isinstance(tau, tuple) and len(tau) != body.n_layers:
+            raise ValueError(f"{len(tau)} taus for {body.n_layers} layers")
+        self.rule.check(body.n_heads, body.hidden_size)
+        self.rule.check_layers(body.n_layers)
+        taus = tau if isinstance(tau, tuple) else (tau,) * body.n_layers
+        return DecoderPolicy(taus, self.rule, self.attention, self.decision_scope, pairs)
+
+    def metadata(self, **more: Any) -> TraceMeta:
+        """Metadata of a trace.
+
+        Args:
+            more: Fields that do not follow from what all recipes have.
+        """
+        return TraceMeta(
+            producer="carsim capture",
+            producer_version=version("carsim"),
+            n_frames=self.n_frames,
+            tau=self.thresholds,
+            rule=self.rule,
+            attention=self.attention,
+            seed=self.seed,
+            decision_scope=self.decision_scope,
+            command=f"carsim capture {self.name}.yaml",
+            **more,
+        )

@@ -1,0 +1,1 @@
+"""Hardware kinds: memories, mappings, schedules, technologies, and the schedulers in gates."""

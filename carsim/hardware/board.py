@@ -1,0 +1,70 @@
+"""The board: logic, and the memories that :mod:`carsim.hardware.memory` describes."""
+
+from typing import Any, ClassVar
+
+from pydantic import Field, field_validator, model_validator
+
+from carsim.base.section import (
+    ClockMhz,
+    FieldError,
+    GrownSection,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveInt,
+)
+from carsim.hardware.machine import Placement
+from carsim.hardware.memory.section import Memory
+from carsim.hardware.technology import DefaultTechnology, TechnologySection
+from carsim.hardware.technology.base import NO_FPGA
+
+
+class Board(GrownSection):
+    """A board: what there is to build on."""
+
+    later: ClassVar[frozenset[str]] = frozenset({"placement", "device"})
+
+    UNTIMED: ClassVar[frozenset[str]] = frozenset(
+        ["name", "device", "technology", "lut", "dsp", "bram36", "uram", "static_w", "host_w"]
+    )
+    """Fields on which no time depends; they decide what fits and what it costs."""
+
+    name: str = Field(description="what outputs call it")
+    device: str | None = Field(
+        None, description="part number of the device; absent: what its technology says"
+    )
+    fabric_clock_mhz: ClockMhz = Field(description="clock of the design's fabric")
+    technology: TechnologySection = Field(
+        DefaultTechnology(), description="what designs are built in"
+    )
+    lut: PositiveInt | None = Field(None, description="an FPGA needs it")
+    dsp: PositiveInt | None = Field(None, description="an FPGA needs it")
+    bram36: PositiveInt | None = Field(None, description="block RAMs of 36 kbit; an FPGA needs it")
+    uram: NonNegativeInt | None = Field(None, description="UltraRAMs of 288 kbit; an FPGA needs it")
+    static_w: NonNegativeFloat = Field(description="device static power")
+    host_w: NonNegativeFloat = Field(description="processing system, shell, fans, regulators")
+    placement: Placement | None = Field(
+        None, description="which memory holds what in designs that do not say; part of no design"
+    )
+    memories: dict[str, Memory] = Field(
+        min_length=1, description="external memories by name, such as ps_ddr"
+    )
+
+    @field_validator("lut", "dsp", "bram36", mode="before")
+    @classmethod
+    def _is_an_fpga_if_it_counts_logic(cls, count: Any) -> Any:
+        """None of its logic is not a small FPGA: say what to write instead."""
+        if count == 0 and not isinstance(count, bool):
+            raise FieldError("", "0 of it makes no FPGA", NO_FPGA)
+        return count
+
+    @model_validator(mode="after")
+    def _has_what_its_technology_needs(self) -> "Board":
+        self.technology.check_board(self)
+        if not self.part:
+            raise FieldError("device", "is missing", "add it: the part number, or a few words")
+        return self
+
+    @property
+    def part(self) -> str:
+        """The device in words."""
+        return self.device or self.technology.text

@@ -1,0 +1,11 @@
+"""A sequence per core: FastCar's mapping."""
+
+from carsim.hardware.mapping.base import Mapping
+
+
+class Batch(Mapping):
+    """A sequence per core: FastCar's mapping."""
+
+    kind = "batch"
+    splits_attention = False
+    splits_mlp = False

@@ -1,0 +1,315 @@
+"""The commands of one memory channel from refresh to refresh, by the timings of its standard.
+
+Model: a controller keeps a queue of reads and one of writes, sorted by bank. Each command - column
+command, precharge, activate - is issued at the clock that the timings allow earliest; commands that
+may go at the same clock go round robin over the banks, from the one after the last served. A bank
+serves the oldest request to its open row, else the oldest request at all, closing the row as soon
+as no request for it waits. All commands share one command bus where the standard has only one.
+Round robin and precharges on the bus both matter: with column commands always first and precharges
+free, four activates per tFAW = 23 clocks lock into a rhythm of 24.
+
+Writes wait for their turn: they are drained in a batch that begins when the queue is four fifths
+full (or no read waits) and ends when it is down to a fifth and a read waits. A read holds its slot
+of the window until its data has come and its entry of the queue until its column command; the
+requester fills what is free at once, in its own order.
+
+The channel starts as a refresh leaves it: all banks closed, the queues full. It ends in time for
+the next one: all banks precharged, then tRFC. So every loss to refresh - the refresh itself, the
+wait for precharge, rows opened again - is in the count.
+
+Time is in clocks of the DRAM and jumps from command to command, so that an interval takes
+milliseconds; nothing is rounded and nothing is drawn at random.
+
+Simplifications: one rank; refreshes are all-bank, neither postponed nor pulled in; a request is
+accepted one clock after it arrives and the requester answers data one clock later, whatever lies
+between them; no request is preferred because it has waited long.
+"""
+
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from carsim.hardware.memory.base import MemoryStandard
+from carsim.hardware.memory.traffic import Burst
+
+DATA_BUS = "data bus"
+ACTIVATION = "activation window (tFAW)"
+ROW_CYCLE = "row cycle"
+BANK_GROUP = "bank group (tCCD_L)"
+TURNAROUND = "turnaround"
+REQUESTS = "outstanding requests"
+
+ACCEPT_NCK = 1
+"""Clocks from the arrival of a request to the first command that it can cause."""
+
+REFILL_NCK = 1
+"""Clocks from the last data of a request to the arrival of the one that takes its slot."""
+
+DRAIN_FROM, DRAIN_TO = 0.8, 0.2
+"""Fill of the write queue at which a batch of writes begins and ends (Ramulator 2's defaults)."""
+
+READ, WRITE = 0, 1
+
+Emit = Callable[[int, str, int, int], None]
+"""Called with clock, command (``ACT``, ``PRE``, ``RD``, ``WR``), bank and row."""
+
+_NEVER = 1 << 60
+_NONE, _COLUMN, _PRECHARGE, _ACTIVATE = range(4)
+
+
+@dataclass(frozen=True)
+class Interval:
+    """What one refresh interval did.
+
+    Attributes:
+        bursts: Bursts moved.
+        activates: Rows opened.
+        idle_nck: Clocks in which the data bus waited between bursts, by what it waited for.
+    """
+
+    bursts: int
+    activates: int
+    idle_nck: Mapping[str, int]
+
+
+class _Bank:
+    """State of one bank and the command that it is due next."""
+
+    __slots__ = (
+        "act_at", "act_blame", "blame", "col_at", "due", "group", "head", "known_at",
+        "known_blame", "number", "order", "pre_at", "queues", "ready_at", "row",
+    )  # fmt: skip
+
+    def __init__(self, number: int, standard: MemoryStandard) -> None:
+        self.number = number
+        self.group = number % standard.bank_groups
+        # Place in the round robin: the banks of a group one after the other.
+        self.order = self.group * standard.banks_per_group + number // standard.bank_groups
+        self.row = -1  # none is open
+        self.act_at = self.col_at = self.pre_at = 0  # earliest clocks that the bank itself allows
+        self.act_blame = ROW_CYCLE  # why the row was not opened earlier
+        # Requests that wait, per direction, in order of age: (row, clock of arrival).
+        self.queues: tuple[list[tuple[int, int]], ...] = ([], [])
+        self.known_at = 0  # since when the controller knows that the bank needs another row
+        self.known_blame = REQUESTS
+        # The command that is due, as :meth:`update` leaves it.
+        self.due = _NONE
+        self.head = 0
+        self.ready_at = 0
+        self.blame = REQUESTS
+
+    def update(self, direction: int) -> None:
+        """Find the command that is due after a change of this bank."""
+        queue = self.queues[direction]
+        if not queue:
+            self.due = _NONE
+            return
+        for head, (row, arrival) in enumerate(queue):
+            if row == self.row:
+                self.due, self.head = _COLUMN, head
+                self.ready_at = max(self.col_at, arrival)
+                self.blame = REQUESTS if arrival > self.col_at else self.act_blame
+                return
+        self.due = _PRECHARGE if self.row >= 0 else _ACTIVATE
+        self.ready_at = max(self.pre_at if self.row >= 0 else self.act_at, self.known_at)
+
+
+class Channel:
+    """A channel and its controller over one refresh interval.
+
+    Args:
+        standard: Timings.
+        source: What is asked for, in order.
+        window: Reads in flight, in bursts.
+        queue: Bursts that each queue holds; as many as the window if left out.
+        emit: Observer of the commands.
+    """
+
+    def __init__(
+        self,
+        standard: MemoryStandard,
+        source: Iterator[Burst],
+        window: int,
+        queue: int | None = None,
+        emit: Emit | None = None,
+    ) -> None:
+        t = self._t = standard
+        self._source = source
+        self._next = next(source)
+        self._emit = emit
+        self._banks = [_Bank(number, t) for number in range(t.banks)]
+        self._queue = min(window, queue or window)
+        # Clocks at which slots are free.
+        self._free = (deque([0] * window), deque([0] * self._queue))
+        self._waiting = [0, 0]
+        self._drain_from = max(1, round(DRAIN_FROM * self._queue))
+        self._drain_to = round(DRAIN_TO * self._queue)
+        self._direction = self._last_direction = READ
+        self._now = self._turn_of = 0
+        self._idle: Counter[str] = Counter()
+        self._bursts = self._activates = 0
+        self._busy_until = -1
+        # Earliest clocks that all banks share: of column commands by direction, of activates.
+        self._bus_at = 0
+        self._column_at = [0, 0]
+        self._group_column_at = [[0] * t.bank_groups, [0] * t.bank_groups]
+        self._act_at = 0
+        self._group_act_at = [0] * t.bank_groups
+        self._window_of_acts = deque([-t.tfaw_nck] * 4, maxlen=4)
+        self._set_spacing()
+
+    def _set_spacing(self) -> None:
+        """Distances between column commands, and from the last of them to the refresh."""
+        t = self._t
+        burst = t.burst_nck
+        write_done = t.cwl_nck + burst
+        # Data of a write may follow that of a read after two clocks: preamble and turn of the bus.
+        read_to_write = t.cl_nck + t.tdqsck_nck + burst + 2 - t.cwl_nck
+        same = max(t.tccd_s_nck, burst)
+        same_group = max(t.tccd_l_nck, burst)
+        self._spacing = ((same, read_to_write), (write_done + t.twtr_s_nck, same))
+        self._group_spacing = ((same_group, read_to_write), (write_done + t.twtr_l_nck, same_group))
+        self._to_precharge = (t.trtp_nck, write_done + t.twr_nck)
+        precharge_at = t.trefi_nck - t.trfc_nck - t.trp_nck
+        self._last_at = tuple(precharge_at - clocks for clocks in self._to_precharge)
+        self._slot_nck = ACCEPT_NCK + t.cl_nck + t.tdqsck_nck + burst + REFILL_NCK
+
+    def run(self) -> Interval:
+        """Schedule until the next refresh."""
+        issue = {_COLUMN: self._move, _PRECHARGE: self._close, _ACTIVATE: self._open}
+        held = (0, self._t.column_nck, self._t.precharge_nck, self._t.activate_nck)
+        while True:
+            if self._arrival() <= self._now:
+                self._admit()
+            self._turn()
+            bank, at = self._earliest()
+            arrival = self._arrival()
+            if min(at, arrival) > self._last_at[self._direction]:
+                return Interval(self._bursts, self._activates, dict(self._idle))
+            if bank is None or arrival <= at:
+                self._now = arrival
+                continue
+            self._now = at
+            self._bus_at = at + held[bank.due]
+            self._turn_of = bank.order + 1
+            issue[bank.due](bank, at)
+            bank.update(self._direction)
+
+    def _arrival(self) -> int:
+        """When the next request finds a slot and an entry of the queue."""
+        is_write = self._next.is_write
+        slots = self._free[is_write]
+        return slots[0] if slots and self._waiting[is_write] < self._queue else _NEVER
+
+    def _admit(self) -> None:
+        """Take in the requests that have found a slot by now."""
+        now = self._now
+        while self._arrival() <= now:
+            number, row, is_write = self._next
+            self._free[is_write].popleft()
+            bank = self._banks[number]
+            if is_write == self._direction and bank.due == _NONE:
+                bank.known_at, bank.known_blame = now, REQUESTS
+            bank.queues[is_write].append((row, now))
+            self._waiting[is_write] += 1
+            bank.update(self._direction)
+            self._next = next(self._source)
+
+    def _turn(self) -> None:
+        """Choose between reads and writes."""
+        reads, writes = self._waiting
+        if self._direction == READ:
+            turn = writes >= self._drain_from or (writes > 0 and reads == 0)
+        else:
+            turn = writes == 0 or (writes <= self._drain_to and reads > 0)
+        if not turn or reads + writes == 0:
+            return
+        self._direction = WRITE if self._direction == READ else READ
+        for bank in self._banks:
+            bank.known_at, bank.known_blame = max(bank.known_at, self._now), TURNAROUND
+            bank.update(self._direction)
+
+    def _earliest(self) -> tuple[_Bank | None, int]:
+        """The bank whose command may be issued first, and when."""
+        # Most of what an interval costs: comparisons, and no calls in the loop.
+        column_at = self._column_at[self._direction]
+        group_column_at = self._group_column_at[self._direction]
+        act_at, group_act_at = self._act_at, self._group_act_at
+        floor = max(self._now, self._bus_at)
+        turn_of, count = self._turn_of, len(self._banks)
+        best, best_at, best_wait = None, _NEVER, count
+        for bank in self._banks:
+            due = bank.due
+            if due == _NONE:
+                continue
+            at = bank.ready_at
+            if at < floor:
+                at = floor
+            if due == _COLUMN:
+                if at < column_at:
+                    at = column_at
+                if at < (group_at := group_column_at[bank.group]):
+                    at = group_at
+            elif due == _ACTIVATE:
+                if at < act_at:
+                    at = act_at
+                if at < (group_at := group_act_at[bank.group]):
+                    at = group_at
+            if at <= best_at:
+                wait = (bank.order - turn_of) % count
+                if at < best_at or wait < best_wait:
+                    best, best_at, best_wait = bank, at, wait
+        return best, best_at
+
+    def _close(self, bank: _Bank, at: int) -> None:
+        """Precharge the open row, for which no request waits."""
+        if self._emit:
+            self._emit(at, "PRE", bank.number, bank.row)
+        # What the precharge waited for is what the activate after it is late for.
+        bank.act_blame = bank.known_blame if bank.known_at >= bank.pre_at else ROW_CYCLE
+        bank.row = -1
+        bank.act_at = at + self._t.trp_nck
+
+    def _open(self, bank: _Bank, at: int) -> None:
+        """Activate the row of the bank's oldest request."""
+        t = self._t
+        if at > bank.ready_at:
+            bank.act_blame = ACTIVATION
+        elif bank.known_at >= bank.act_at:
+            bank.act_blame = bank.known_blame
+        bank.row = bank.queues[self._direction][0][0]
+        if self._emit:
+            self._emit(at, "ACT", bank.number, bank.row)
+        bank.col_at = at + t.trcd_nck
+        bank.pre_at = at + t.tras_nck
+        self._window_of_acts.append(at)
+        self._act_at = max(at + t.trrd_s_nck, self._window_of_acts[0] + t.tfaw_nck)
+        self._group_act_at[bank.group] = at + t.trrd_l_nck
+        self._activates += 1
+
+    def _move(self, bank: _Bank, at: int) -> None:
+        """Read or write one burst of the open row."""
+        direction = self._direction
+        if self._bursts and at > self._busy_until:
+            self._idle[self._blame(bank, at)] += at - self._busy_until
+        self._busy_until = at + self._t.burst_nck
+        self._last_direction = direction
+        bank.queues[direction].pop(bank.head)
+        bank.pre_at = max(bank.pre_at, at + self._to_precharge[direction])
+        bank.known_at, bank.known_blame = at, ROW_CYCLE
+        for other in (READ, WRITE):
+            self._column_at[other] = at + self._spacing[direction][other]
+            self._group_column_at[other][bank.group] = at + self._group_spacing[direction][other]
+        self._free[direction].append(at + self._slot_nck if direction == READ else at)
+        self._waiting[direction] -= 1
+        self._bursts += 1
+        if self._emit:
+            self._emit(at, "RD" if direction == READ else "WR", bank.number, bank.row)
+
+    def _blame(self, bank: _Bank, at: int) -> str:
+        """What kept the burst of this bank from following the last one at once."""
+        if at <= bank.ready_at:
+            return bank.blame
+        if self._last_direction != self._direction:
+            return TURNAROUND
+        return BANK_GROUP if at == self._group_column_at[self._direction][bank.group] else REQUESTS

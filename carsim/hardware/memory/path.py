@@ -1,0 +1,195 @@
+"""The way between the fabric and one memory: bandwidth by access pattern, and latency.
+
+Model: the sustained rate is the lesser of what the DRAM sustains for the access pattern
+(:mod:`carsim.hardware.memory.sustained`) and what its ports carry. Streams that take turns reach
+the memory in the pieces that bursts are cut to (:class:`~carsim.hardware.memory.section.Ports`);
+random chunks reach it whole, as the controller's queue brings their pieces together. Where
+addresses are interleaved over channels, a chunk is spread over as many of them as it has pieces.
+
+Simplifications: a port's share of a burst does not depend on which other ports are active; ports
+carry equal shares; every channel sees every stream.
+"""
+
+import functools
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+
+from carsim.base.errors import InputError
+from carsim.base.units import bytes_per_cycle, ns_to_cycles
+from carsim.hardware.memory.base import MemoryStandard
+from carsim.hardware.memory.section import Memory
+from carsim.hardware.memory.sustained import Sustained, idle_latency_ns, sustained
+from carsim.hardware.memory.traffic import AccessPattern
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """The way between the fabric and one memory, for one access pattern.
+
+    Attributes:
+        name: Name of the memory.
+        rate: Sustained bytes per fabric cycle.
+        latency_cycles: From request to first byte, in an idle system.
+        peak_gbps: Peak bandwidth of the memory.
+        dram_gbps: What the memory sustains for this access pattern.
+        port_gbps: What the ports carry.
+        dram_limit: What keeps the memory from its peak.
+    """
+
+    name: str
+    rate: Fraction
+    latency_cycles: int
+    peak_gbps: float
+    dram_gbps: float
+    port_gbps: float
+    dram_limit: str
+
+    @property
+    def sustained_gbps(self) -> float:
+        """The lesser of memory and ports."""
+        return min(self.dram_gbps, self.port_gbps)
+
+    @property
+    def limited_by(self) -> str:
+        """``memory`` or ``port``, whichever carries less."""
+        return "port" if self.port_gbps < self.dram_gbps else "memory"
+
+
+def port_gbps(memory: Memory, latency_ns: float, run_bytes: int | None = None) -> float:
+    """What the ports of a memory carry, in GB/s.
+
+    Each port loses ``burst_overhead_beats`` per burst and can have ``outstanding`` bursts in
+    flight, so it carries the lesser of its data width at that efficiency and bursts over latency,
+    and no more than its share of a port of the controller.
+
+    Args:
+        memory: The memory.
+        latency_ns: From request to first byte.
+        run_bytes: Contiguous bytes of a request, made of bursts; one longest burst if left out.
+    """
+    ports = memory.ports
+    run = run_bytes or ports.burst_bytes
+    bursts = -(-run // ports.burst_bytes)
+    beat_bytes = ports.bits / 8
+    beats = -(-8 * run // ports.bits)
+    peak = beat_bytes * ports.clock_mhz * 1e-3
+    wire = peak * (run / beat_bytes) / (beats + bursts * ports.burst_overhead_beats)
+    each = min(wire, ports.outstanding * (run / bursts) / latency_ns)
+    if ports.controller_gbps is not None:
+        each = min(each, ports.controller_gbps / min(ports.count, ports.ports_per_controller))
+    return ports.count * each
+
+
+@dataclass(frozen=True)
+class MemoryPath:
+    """The way between the fabric and one memory, whatever the access pattern.
+
+    Attributes:
+        name: Name of the memory.
+        memory: Its section of the design.
+        clock_mhz: Clock of the fabric.
+    """
+
+    name: str
+    memory: Memory
+    clock_mhz: float
+    _found: dict[AccessPattern, Path] = field(default_factory=dict, repr=False, compare=False)
+
+    @functools.cached_property
+    def standard(self) -> MemoryStandard:
+        """Timings of the memory."""
+        try:
+            row = self.memory.part
+            row.width(self.memory.channel_bits)
+        except InputError as error:
+            problem = f"{error.place}: {error.problem}"
+            raise InputError(f"$.board.memories.{self.name}", problem, error.cure) from None
+        return row
+
+    @functools.cached_property
+    def idle_ns(self) -> float:
+        """Latency from request to data in an idle system."""
+        return idle_latency_ns(self.standard) + self.memory.interconnect_ns
+
+    @property
+    def latency_cycles(self) -> int:
+        """The same in fabric cycles."""
+        return ns_to_cycles(self.idle_ns, self.clock_mhz)
+
+    @property
+    def burst(self) -> AccessPattern:
+        """One stream in the longest bursts of the ports."""
+        return AccessPattern(chunk_bytes=self.memory.ports.burst_bytes)
+
+    def rate(self, pattern: AccessPattern) -> Fraction:
+        """Sustained bytes per fabric cycle for a pattern; a new one takes some 20 ms."""
+        return self.at(pattern).rate
+
+    def interval(self, pattern: AccessPattern) -> tuple[Fraction, Fraction]:
+        """Lowest and highest rate that measurements leave plausible, around :meth:`rate`.
+
+        The interval of the memory holds for long reads; other patterns lose or gain the same share.
+        """
+        path, (low, high) = self.at(pattern), self._factors
+        least = self._rate(min(path.dram_gbps * low, path.port_gbps))
+        return max(least, Fraction(1, 4096)), self._rate(min(path.dram_gbps * high, path.port_gbps))
+
+    def at(self, pattern: AccessPattern) -> Path:
+        """The path for one pattern.
+
+        Raises:
+            InputError: The table of standards has no such memory, or nothing comes through its
+                ports.
+        """
+        if pattern not in self._found:
+            self._found[pattern] = self._path(pattern)
+        return self._found[pattern]
+
+    def _path(self, pattern: AccessPattern) -> Path:
+        found = self._sustained(pattern)
+        ports = port_gbps(self.memory, self.idle_ns, pattern.chunk_bytes)
+        rate = self._rate(min(found.sustained_gbps, ports))
+        if not rate:
+            least, limit = min((ports, "ports"), (found.sustained_gbps, found.limit))
+            problem = (
+                f"sustains {least:.3g} GB/s (limit: {limit}), less than a byte in 8,192 cycles"
+            )
+            cure = "raise its data rate or ports, or lower its timings or interconnect_ns"
+            raise InputError(f"$.board.memories.{self.name}", problem, cure)
+        return Path(
+            name=self.name,
+            rate=rate,
+            latency_cycles=self.latency_cycles,
+            peak_gbps=found.peak_gbps,
+            dram_gbps=found.sustained_gbps,
+            port_gbps=ports,
+            dram_limit=found.limit,
+        )
+
+    def _sustained(self, pattern: AccessPattern) -> Sustained:
+        """What the memory sustains for a pattern of the fabric."""
+        memory, chunk = self.memory, pattern.chunk_bytes
+        if pattern.is_contiguous:
+            chunk = memory.ports.burst_bytes  # any length is the same
+        elif pattern.streams > 1 and not pattern.random:
+            chunk = min(chunk, memory.ports.piece_bytes)
+        if memory.interleave_bytes is not None:
+            chunk = min(chunk, max(memory.interleave_bytes, chunk // memory.channels))
+        seen = replace(pattern, chunk_bytes=chunk, mapping=pattern.mapping or memory.mapping)
+        return sustained(self.standard, seen, memory.channels, memory.channel_bits)
+
+    @functools.cached_property
+    def _factors(self) -> tuple[float, float]:
+        """Measured ends of the efficiency of long reads over the model's own, which lies within."""
+        own = self._sustained(self.burst).efficiency
+        low, high = self.memory.efficiency_low, self.memory.efficiency_high
+        return min(1.0, (low or own) / own), max(1.0, (high or own) / own)
+
+    def _rate(self, gbps: float) -> Fraction:
+        return bytes_per_cycle(gbps, self.clock_mhz)
+
+
+@functools.lru_cache(maxsize=1024)
+def memory_path(name: str, memory: Memory, clock_mhz: float) -> MemoryPath:
+    """The path to one memory; the same object for the same arguments, so that rates are cached."""
+    return MemoryPath(name, memory, clock_mhz)

@@ -1,0 +1,215 @@
+"""The ``memories`` of a board, as users write them: standard, channels, capacity and ports."""
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field, model_validator
+
+from carsim.base.errors import InputError
+from carsim.base.registry import OneOf
+from carsim.base.section import (
+    ClockMhz,
+    FieldError,
+    GrownSection,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    Section,
+)
+from carsim.base.units import GIB, MIB
+from carsim.hardware.memory.base import MemoryStandard
+from carsim.hardware.memory.table import STANDARDS, standard
+
+AXI_BITS = tuple(8 << step for step in range(8))
+"""Data widths of an AXI port (AMBA AXI, IHI 0022)."""
+
+AXI_BEATS = {"axi3": 16, "axi4": 256}
+"""Beats of the longest burst, by protocol."""
+
+AXI_BOUNDARY_BYTES = 4096
+"""No burst may cross a multiple of it, so none is longer."""
+
+MOST_CLOCKS = 1000
+"""Of any timing: a memory that waits longer is none that carsim's model of one was checked for."""
+
+Efficiency = Annotated[float, Field(ge=0.01, le=1, allow_inf_nan=False)]
+Clocks = Annotated[int, Field(gt=0, le=MOST_CLOCKS)]
+
+
+class Ports(Section):
+    """Ports between the fabric and one memory: often the real limit of its bandwidth.
+
+    On the way to the memory, bursts may be cut (``memory_burst_bytes``): the fabric's side still
+    loses its beats per whole burst, and several streams reach the memory in the shorter pieces. On
+    a Zynq UltraScale+, HP1 and HP2 share a port of the controller (``ports_per_controller``).
+    """
+
+    count: PositiveInt = Field(description="ports that carry this memory's traffic")
+    bits: PositiveInt = Field(description="data width of one port: 8, 16, ... 1024")
+    clock_mhz: ClockMhz = Field(description="clock of the ports")
+    protocol: Literal["axi3", "axi4"] = Field(
+        "axi4", description="AXI3 bursts have at most 16 beats, AXI4's 256; both at most 4 KiB"
+    )
+    max_burst_bytes: PositiveInt | None = Field(
+        None, description="longest burst; the protocol's longest if absent"
+    )
+    memory_burst_bytes: PositiveInt | None = Field(
+        None, description="pieces in which bursts reach the memory; whole bursts if absent"
+    )
+    outstanding: PositiveInt = Field(16, description="bursts in flight per port")
+    burst_overhead_beats: NonNegativeInt = Field(
+        1, description="beats lost per burst to address and turnaround"
+    )
+    controller_gbps: PositiveFloat | None = Field(
+        None, description="what one port of the memory controller carries; no limit if absent"
+    )
+    ports_per_controller: PositiveInt = Field(
+        1, description="ports that share the most loaded port of the memory controller"
+    )
+
+    @property
+    def longest_burst_bytes(self) -> int:
+        """Longest burst that the protocol allows at this width."""
+        return min(AXI_BOUNDARY_BYTES, AXI_BEATS[self.protocol] * self.bits // 8)
+
+    @property
+    def burst_bytes(self) -> int:
+        """Longest burst that these ports use."""
+        return self.max_burst_bytes or self.longest_burst_bytes
+
+    @property
+    def piece_bytes(self) -> int:
+        """Longest run of one stream that reaches the memory between those of others."""
+        return min(self.burst_bytes, self.memory_burst_bytes or self.burst_bytes)
+
+    @model_validator(mode="after")
+    def _is_a_port(self) -> "Ports":
+        if self.bits not in AXI_BITS:
+            choice = ", ".join(map(str, AXI_BITS))
+            raise FieldError("bits", f"{self.bits} is no width of AXI", f"choose one of {choice}")
+        if 8 * self.burst_bytes < self.bits:
+            raise FieldError(
+                "max_burst_bytes",
+                f"{self.burst_bytes} bytes are less than one beat of {self.bits} bits",
+                "enlarge it",
+            )
+        if self.burst_bytes > self.longest_burst_bytes:
+            raise FieldError(
+                "max_burst_bytes",
+                f"{self.burst_bytes} bytes are more than a burst of {self.protocol} with "
+                f"{self.bits} bits may have",
+                f"give at most {self.longest_burst_bytes}",
+            )
+        return self
+
+
+class Timings(Section):
+    """Timings of one part, or as a controller sets them, in place of those of the standard's row.
+
+    Names and units are those of datasheets (:class:`~carsim.hardware.memory.base.MemoryStandard`);
+    what is left out stays. A data rate without a clock brings its own.
+    """
+
+    data_rate_mtps: Annotated[int, Field(gt=0, le=50_000)] | None = None
+    tck_ps: Annotated[int, Field(gt=0, le=100_000)] | None = None
+    burst_length: Annotated[int, Field(gt=0, le=256)] | None = None
+    bank_groups: Annotated[int, Field(gt=0, le=64)] | None = None
+    banks_per_group: Annotated[int, Field(gt=0, le=64)] | None = None
+    columns: Annotated[int, Field(gt=0, le=65_536)] | None = None
+    cl_nck: Clocks | None = None
+    cwl_nck: Clocks | None = None
+    trcd_nck: Clocks | None = None
+    trp_nck: Clocks | None = None
+    tras_nck: Clocks | None = None
+    tccd_s_nck: Clocks | None = None
+    tccd_l_nck: Clocks | None = None
+    trrd_s_nck: Clocks | None = None
+    trrd_l_nck: Clocks | None = None
+    tfaw_nck: Clocks | None = None
+    twr_nck: Clocks | None = None
+    twtr_s_nck: Clocks | None = None
+    twtr_l_nck: Clocks | None = None
+    trtp_nck: Clocks | None = None
+    tdqsck_nck: Annotated[int, Field(ge=0, le=MOST_CLOCKS)] | None = None
+    trefi_ns: Annotated[int, Field(gt=0, le=50_000)] | None = None
+    trfc_ns: Annotated[int, Field(gt=0, le=25_000)] | None = Field(
+        None, description="length of an all-bank refresh"
+    )
+
+
+class Memory(GrownSection):
+    """One external memory, with timings of its standard (``carsim config dram --list``)."""
+
+    later: ClassVar[frozenset[str]] = frozenset({"timings"})
+
+    standard: Annotated[str, OneOf(STANDARDS)] = Field(
+        description="name of the standard, such as DDR4-2133"
+    )
+    timings: Timings | None = Field(None, description="of this part, instead of the standard's")
+    channels: PositiveInt = Field(1, description="independent channels")
+    channel_bits: PositiveInt = Field(64, description="data bits of one channel, without ECC")
+    mapping: Literal["rcb", "bgi"] | None = Field(
+        None, description="address mapping (carsim config dram); the standard's usual if absent"
+    )
+    interleave_bytes: PositiveInt | None = Field(
+        None, description="contiguous bytes on a channel before the next one; absent: no interleave"
+    )
+    capacity_gib: PositiveFloat = Field(description="all of it, what is reserved included")
+    reserve_mib: NonNegativeFloat = Field(
+        0.0, description="kept for the operating system, program and activations"
+    )
+    density_gbit: PositiveInt | None = Field(
+        None, description="density of one device, which sets tRFC; the standard's default if absent"
+    )
+    interconnect_ns: NonNegativeFloat = Field(
+        description="latency of controller and interconnect on top of the device's own"
+    )
+    efficiency_low: Efficiency | None = Field(
+        None, description="least share of the peak that long reads were measured to sustain"
+    )
+    efficiency_high: Efficiency | None = Field(
+        None, description="largest share of the peak that was measured"
+    )
+    ports: Ports
+
+    @property
+    def capacity_bytes(self) -> int:
+        """Bytes of the module."""
+        return round(self.capacity_gib * GIB)
+
+    @property
+    def usable_bytes(self) -> int:
+        """Bytes left to the design once the reserve is taken off."""
+        return self.capacity_bytes - round(self.reserve_mib * MIB)
+
+    @property
+    def part(self) -> MemoryStandard:
+        """The row of the standard, at this density and with these timings.
+
+        Raises:
+            InputError: No such row or density, or timings that contradict each other.
+        """
+        row = standard(self.standard, self.density_gbit)
+        given = {} if self.timings is None else self.timings.model_dump(exclude_none=True)
+        return row.with_timings(given) if given else row
+
+    @model_validator(mode="after")
+    def _timings_agree(self) -> "Memory":
+        if self.timings is not None:
+            try:
+                _ = self.part
+            except InputError as error:
+                raise FieldError(f"timings.{error.place}", error.problem, error.cure) from None
+        return self
+
+    @model_validator(mode="after")
+    def _an_interval_has_two_ends(self) -> "Memory":
+        low, high = self.efficiency_low, self.efficiency_high
+        if (low is None) != (high is None):
+            missing = "efficiency_low" if low is None else "efficiency_high"
+            raise FieldError(missing, "an interval has two ends", "give both or none")
+        if low is not None and high is not None and low > high:
+            raise FieldError(
+                "efficiency_low", f"{low} is above efficiency_high, {high}", "lower it"
+            )
+        return self

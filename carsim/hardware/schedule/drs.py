@@ -1,0 +1,100 @@
+"""The Dynamic Resource Scheduler of FastCar section 5.
+
+When the last sequence of a layer has its temporal attention score, the Index Register latches one
+bit per sequence (replay = 0, compute = 1). A scan over the register gives each computing sequence
+a core, round robin, in a Mapping Register of log2(cores) bits. Then the dispatcher checks
+precompiled instruction after instruction against the Index Register and discards it or sends it
+to the mapped core. All of it runs beside the output projection; only what is left when the residual
+is complete holds the MLP up.
+
+Simplification: an MLP starts when its last instruction has been sent, not with its first.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+
+from carsim.hardware.schedule.base import (
+    REPLAYS,
+    Bools,
+    Cores,
+    Process,
+    Registers,
+    Schedule,
+    Send,
+    check_instructions,
+)
+
+if TYPE_CHECKING:
+    import simpy
+
+Order = TypeVar("Order", int, Cores)
+
+
+class IndexRegister:
+    """One bit per sequence: 1 computes, 0 replays."""
+
+    def __init__(self, width_bits: int) -> None:
+        self.width_bits = width_bits
+        self.bits = 0
+
+    def latch(self, computing: Sequence[bool]) -> None:
+        """Take the decisions of one layer.
+
+        Raises:
+            ValueError: More sequences than bits.
+        """
+        if len(computing) > self.width_bits:
+            raise ValueError(f"{len(computing)} sequences in a register of {self.width_bits} bits")
+        self.bits = sum(1 << b for b, computes in enumerate(computing) if computes)
+
+    def computes(self, sequence: int) -> bool:
+        """The bit of one sequence."""
+        return bool(self.bits >> sequence & 1)
+
+
+class Drs(Schedule):
+    """Computing sequences, in order, to cores 0, 1, ..., cores - 1, 0, ...
+
+    Another central schedule is a subclass with another :meth:`core_of`.
+    """
+
+    kind = "drs"
+    label = "DRS"
+    compared = True
+
+    def core_of(self, order: Order, batch: int, cores: int) -> Order:
+        """The core of the computing sequence that is the ``order``-th of them: round robin."""
+        return order % cores
+
+    def assign(self, computing: Bools, cores: int) -> Cores:  # [n, B] -> [n, B]
+        """By their order among the computing sequences."""
+        order = np.cumsum(computing, axis=-1) - 1
+        return np.where(computing, self.core_of(order, computing.shape[-1], cores), REPLAYS)
+
+    def dispatch_cycles(self, registers: Registers, batch: int, cores: int) -> int:
+        """Latch + B (scan + instructions x check)."""
+        of_sequence = registers.scan_cycles_per_sequence + registers.check_cycles
+        return registers.latch_cycles + batch * of_sequence
+
+    def dispatch(
+        self,
+        env: "simpy.Environment",
+        registers: Registers,
+        computing: Sequence[bool],
+        cores: int,
+        send: Send,
+    ) -> Process:
+        """Latch, scan, then check and send."""
+        index = IndexRegister(registers.index_register_bits)
+        yield env.timeout(registers.latch_cycles)
+        index.latch(computing)
+        mapping = [REPLAYS] * len(computing)  # the Mapping Registers
+        order = 0
+        for sequence in range(len(computing)):
+            yield env.timeout(registers.scan_cycles_per_sequence)
+            if index.computes(sequence):
+                mapping[sequence] = self.core_of(order, len(computing), cores)
+                order += 1
+        yield from check_instructions(env, registers, list(enumerate(mapping)), send)

@@ -1,0 +1,60 @@
+"""What a design costs: logic or area, memory, joules, and whether it fits its board.
+
+* :mod:`carsim.hardware.technology.base` - the contract of a technology;
+* :mod:`carsim.hardware.technology.fpga` - DSP slices, RAM blocks and LUTs, calibrated on published
+  designs;
+* :mod:`carsim.hardware.technology.versal` - the same with DSP58 slices and AI Engines;
+* :mod:`carsim.hardware.technology.asic` - square millimetres, leakage and clock of 28, 16 and 7 nm
+  chips;
+* :mod:`carsim.cost.capacity` - what each external memory has to hold;
+* :mod:`carsim.cost.fit` - all of it against the board;
+* :mod:`carsim.cost.energy` - joules of a piece of work, by component, with intervals;
+* :mod:`carsim.cost.interval` - which of two designs is better, given what is uncertain.
+"""
+
+from typing import TYPE_CHECKING, Annotated, Union
+
+from pydantic import Discriminator, SerializeAsAny
+
+from carsim.base.registry import Registry, by_kind, field_name
+from carsim.hardware.technology.asic import Asic
+from carsim.hardware.technology.base import (
+    Count,
+    FitRow,
+    IdlePower,
+    Resource,
+    Resources,
+    Technology,
+)
+from carsim.hardware.technology.constant import Constant
+from carsim.hardware.technology.fpga import Fpga
+from carsim.hardware.technology.versal import Versal
+
+TECHNOLOGIES: Registry[type[Technology]] = Registry("technology", field_name, (Fpga, Versal, Asic))
+"""Name in YAML -> kind. A new kind is one file and one line here."""
+
+DefaultTechnology = Fpga
+"""What a board is made in that does not say."""
+
+if TYPE_CHECKING:
+    TechnologySection = Technology
+else:
+    TechnologySection = Annotated[
+        Union[tuple(TECHNOLOGIES.values())],  # noqa: UP007
+        Discriminator("kind"),
+        by_kind(Technology, TECHNOLOGIES),
+        SerializeAsAny(),
+    ]
+
+__all__ = [
+    "TECHNOLOGIES",
+    "Constant",
+    "Count",
+    "DefaultTechnology",
+    "FitRow",
+    "IdlePower",
+    "Resource",
+    "Resources",
+    "Technology",
+    "TechnologySection",
+]

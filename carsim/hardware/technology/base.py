@@ -1,0 +1,271 @@
+"""The contract of a technology: what a design is built in, and what that takes and draws.
+
+A kind is a frozen section of the board's YAML (``technology: {kind: ...}``) with its behaviour on
+it, one file of this folder and one line of :data:`carsim.hardware.technology.TECHNOLOGIES`. Fit,
+energy, sweeps and reports iterate over its table of resources and know none of their names. Data
+that a kind needs (an area in mm2, a leakage with its interval) are fields of its section; what
+every board has (clock, memories, static and host power) stays with the board.
+"""
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
+
+from carsim.base.section import Section
+from carsim.base.units import GB, KIB
+from carsim.hardware.technology.constant import Constant
+
+if TYPE_CHECKING:
+    from carsim.decisions.attention import AttentionPolicy
+    from carsim.hardware.energy import Energy
+    from carsim.hardware.machine import Machine
+    from carsim.hardware.memory.section import Memory
+    from carsim.workload.model import Model
+
+
+NO_FPGA = "for a chip that is no FPGA write technology: {kind: asic, area_mm2: ...} instead"
+"""Cure of a board that lacks the counts of an FPGA."""
+
+
+class Resource(NamedTuple):
+    """One resource of a technology.
+
+    Attributes:
+        title: As rows of the fit and metrics name it, such as ``DSP slices``.
+        unit: Unit of its amounts, such as ``DSP`` or ``mm2``.
+        cure: What makes a design take less of it.
+    """
+
+    title: str
+    unit: str
+    cure: str
+
+
+class Count(NamedTuple):
+    """How much of a resource a design takes, and how much its board has."""
+
+    used: float
+    available: float
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What a design takes: component -> name of the resource -> amount in the resource's unit."""
+
+    by_component: Mapping[str, Mapping[str, float]]
+
+    @cached_property
+    def totals(self) -> Mapping[str, float]:
+        """Amounts of all components together; resources that none takes are 0."""
+        totals: Counter[str] = Counter()
+        for amounts in self.by_component.values():
+            totals.update(amounts)
+        return totals
+
+
+class IdlePower(NamedTuple):
+    """Power that is drawn by being there: ``constant * amount``, in W.
+
+    Attributes:
+        component: What draws it, such as ``clocked DSP``.
+        name: Name of the constant: parts with the same name err together.
+        constant: The constant.
+        amount: What it is multiplied by, in W per unit of the constant.
+    """
+
+    component: str
+    name: str
+    constant: Constant
+    amount: float
+
+
+@dataclass(frozen=True, slots=True)
+class FitRow:
+    """One thing that has to fit.
+
+    Attributes:
+        what: What it is.
+        needed: How much of it the design takes, in ``unit``.
+        available: How much there is.
+        unit: ``B`` for bytes, or the unit of the resource, such as ``DSP``.
+        detail: What it is made up of; may be empty.
+        cure: What makes it fit.
+    """
+
+    what: str
+    needed: float
+    available: float
+    unit: str
+    detail: str = ""
+    cure: str = ""
+
+    @property
+    def ok(self) -> bool:
+        """There is enough."""
+        return self.needed <= self.available
+
+    @property
+    def share(self) -> float:
+        """What is needed over what is available; where there is none, what is needed."""
+        return self.needed / (self.available or 1)
+
+    @property
+    def misfit(self) -> str:
+        """One line that says how much is missing."""
+        needed, available, missing = (
+            amount(n, self.unit)
+            for n in (self.needed, self.available, self.needed - self.available)
+        )
+        made_of = f" ({self.detail})" if self.detail else ""
+        return f"{self.what}: {needed} needed{made_of}, {available} available, {missing} missing"
+
+
+class AnyBoard(Protocol):
+    """A board as a technology sees it."""
+
+    @property
+    def fabric_clock_mhz(self) -> float:
+        """Clock of the design's fabric."""
+
+    @property
+    def memories(self) -> "Mapping[str, Memory]":
+        """External memories by name."""
+
+    @property
+    def lut(self) -> int | None:
+        """Lookup tables of an FPGA."""
+
+    @property
+    def dsp(self) -> int | None:
+        """DSP slices of an FPGA."""
+
+    @property
+    def bram36(self) -> int | None:
+        """Block RAMs of an FPGA."""
+
+    @property
+    def uram(self) -> int | None:
+        """UltraRAMs of an FPGA."""
+
+
+class AnyPolicy(Protocol):
+    """A policy as a technology sees it: what needs logic of its own."""
+
+    @property
+    def schedule(self) -> str:
+        """Key of the schedule."""
+
+    @property
+    def attention(self) -> "AttentionPolicy":
+        """Attention policy."""
+
+
+class AnyDesign(Protocol):
+    """A design as a technology sees it."""
+
+    @property
+    def board(self) -> AnyBoard:
+        """The board."""
+
+    @property
+    def machine(self) -> "Machine":
+        """The accelerator."""
+
+    @property
+    def model(self) -> "Model":
+        """The model that it decodes."""
+
+    @property
+    def policy(self) -> AnyPolicy:
+        """The policy that it runs."""
+
+    @property
+    def energy(self) -> "Energy":
+        """Energy constants."""
+
+
+class Technology(Section, ABC):
+    """What a design is built in; the contract that every kind meets.
+
+    A kind states its table ``resource_kinds`` and five methods, all without side effects:
+
+    * :meth:`check_board` refuses a board that lacks what the kind needs;
+    * :meth:`available` has an entry for each resource of the table;
+    * :meth:`resources` uses names of the table only, and no amount is negative;
+    * :meth:`warnings` says what may not work out though everything fits, such as the clock;
+    * :meth:`idle_power` takes what :meth:`resources` gives, at the clock of the design's board.
+    """
+
+    kind: str
+    resource_kinds: ClassVar[Mapping[str, Resource]]
+
+    @property
+    def energy_preset(self) -> str:
+        """Energy constants that designs in this technology usually take; a preset's name."""
+        return "fpga_16nm"
+
+    @property
+    def text(self) -> str:
+        """The chip in words, from the fields of the section; empty where the board names a part."""
+        return ""
+
+    @abstractmethod
+    def check_board(self, board: AnyBoard) -> None:
+        """Check that the board says all that this technology needs.
+
+        Raises:
+            FieldError: The first field of the board that is missing.
+        """
+
+    @abstractmethod
+    def available(self, board: AnyBoard) -> Mapping[str, float]:
+        """How much of each resource the board has."""
+
+    @abstractmethod
+    def resources(self, design: AnyDesign) -> Resources:
+        """What the design takes, by component, whether or not the board has it."""
+
+    @abstractmethod
+    def warnings(self, design: AnyDesign, used: Resources) -> Iterable[str]:
+        """What to be wary of, a line each."""
+
+    @abstractmethod
+    def idle_power(self, design: AnyDesign, used: Resources) -> Iterable[IdlePower]:
+        """Power of what is there (clocks, leakage) beside the board's static and host power.
+
+        Raises:
+            InputError: The design's energy section lacks a constant that this technology needs.
+        """
+
+    def counts(self, board: AnyBoard, used: Resources) -> dict[str, Count]:
+        """(used, available) of each resource, by name, in the order of the table."""
+        available = self.available(board)
+        return {
+            name: Count(used.totals.get(name, 0), available[name]) for name in self.resource_kinds
+        }
+
+    def rows(self, board: AnyBoard, used: Resources) -> list[FitRow]:
+        """A row of the fit for each resource; its detail names the largest component."""
+        rows = []
+        for name, (needed, have) in self.counts(board, used).items():
+            title, unit, cure = self.resource_kinds[name]
+            by_size = {part: each.get(name, 0) for part, each in used.by_component.items()}
+            largest = max(by_size, key=by_size.__getitem__, default="")
+            detail = f"{largest} {amount(by_size[largest], '')}" if needed else ""
+            rows.append(FitRow(title, needed, have, unit, detail, cure))
+        return rows
+
+
+def amount(number: float, unit: str) -> str:
+    """An amount as lines of the fit print it.
+
+    >>> amount(3360, "DSP"), amount(12.5, "mm2"), amount(65536, "B"), amount(4.2919e9, "B")
+    ('3,360 DSP', '12.5 mm2', '64.0 KiB', '4.292 GB')
+    """
+    if unit != "B":
+        shown = f"{number:,}" if isinstance(number, int) else f"{number:,.1f}"
+        return f"{shown} {unit}".rstrip()
+    return f"{number / GB:.3f} GB" if number >= GB // 100 else f"{number / KIB:.1f} KiB"

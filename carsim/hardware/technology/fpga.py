@@ -1,0 +1,412 @@
+"""UltraScale+ FPGAs: DSP slices, block RAM, UltraRAM and LUTs; the clock that they make plausible.
+
+Model of logic: counts times constants, plus control in proportion. Most constants come from a
+component that a publication lists on its own. Four were chosen so that totals come out: the fixed
+part of control and its share on all of them, the floating-point multiply-accumulator on DFX, and
+its dequantiser on Li et al.
+
+Calibration (checked by a test against ``tests/data/published_fpga.csv``): LUTs of the eight designs
+calibrated on come out with a mean error of 11 % and a worst of 23 %. Two designs held out come out
+far too small: 74 % too few for LlamaF (compiled from C++ by HLS), 49 % for the apex unified engine
+(a general-purpose processor around its array). So read the LUTs as those of a hand-written engine.
+DSP slices of the six designs that name them: mean error 10 %, worst 42 % (too many, for Li et al.,
+who add in LUTs what is added in DSP slices here). The scheduler and the comparators of scores are
+not calibrated but synthesised (:mod:`carsim.hardware.technology.gates`).
+
+Model of RAM: a buffer is read in words of its port's width, one per cycle, while it is filled
+through the other port. Blocks stand side by side until the word is wide enough and behind each
+other until it is deep enough; the cheapest shape is taken. So blocks do not follow the bits of an
+element: fewer bits make the words of as many bytes narrower and more, and a word beyond 512 or 1024
+begins a row of blocks that stays all but empty. The KV buffers of zcu102 (128 KiB for 256 elements
+a cycle) take 60 block RAMs in 8 bits, 104 in 7, 62 in 4 and 90 in 3.7: 497, 565, 964 and 1,033
+words. A designer would shrink such a buffer to whole rows (machine.kv_buffer_kib). Each buffer goes
+whole to the kind of RAM of which it takes the smaller share of what is left. The buffers of a core
+feed its array: where the next tile enters behind the current one (``weight_load: none``) with
+``rows * cols`` weights a cycle, else with ``cols``; the activation buffer delivers ``rows``. Every
+port to memory has room for two of its longest bursts. RAM is geometry, not calibrated: publications
+do not list the width and depth of each buffer.
+
+Clock: published designs within the limits that FINN's platform table (Xilinx/finn,
+``util/platforms.py``) gives for timing closure reach up to 300 MHz (Li et al., arXiv 2502.10659, 67
+% of a KV260's LUTs); an engine at half of these limits 333 MHz (apex unified engine, 36 % of a
+KU5P's LUTs); beyond them 225 MHz (FlightLLM, arXiv 2401.03868, 82.5 % of a U280's UltraRAM). A
+faster clock earns a warning, not a misfit: place and route decides.
+
+Simplifications: DSP slices run at the fabric clock (AMD's DPU doubles it); no sparsity logic; soft
+memory controllers and the shell are taken off the board's figures instead of being counted; parity
+bits are used as data; buffers do not share blocks; cascading and placement cost nothing.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
+
+from carsim.base.errors import InputError
+from carsim.base.section import FieldError
+from carsim.hardware.technology.base import (
+    NO_FPGA,
+    AnyBoard,
+    AnyDesign,
+    IdlePower,
+    Resource,
+    Resources,
+    Technology,
+)
+from carsim.hardware.technology.constant import Constant
+from carsim.hardware.technology.gates import comparator, dispatcher
+from carsim.workload.model import Precision
+
+if TYPE_CHECKING:
+    from carsim.hardware.machine import Array
+
+PRODUCTS_PER_DSP = {(4, 4): 4, (4, 8): 2, (8, 8): 2, (4, 16): 1, (8, 16): 1, (16, 16): 1}
+"""Products that share one DSP48E2 slice, by the bits of their operands, the narrower one first.
+
+4 x 4: arXiv 2203.11028, exact once the carries are mended in LUTs; its "overpacking" of six errs
+and is left out. 8 x 8: WP486, two that share an operand. 4 x 8: as 8 x 8; an open W4A8 design for
+the KV260 (hwkim-dev/pccx) has two as well. Anything by 16 bits: one, in the 27 x 18 multiplier with
+its 48-bit accumulator (UG579). Two 4 x 16 would fit its width with 3 bits to spare, which is 8
+sums; no design that does it was found.
+"""
+
+FP16_DSP = 3
+"""DFX (arXiv 2209.10797): one slice to multiply, two to add."""
+
+VECTOR_LANE_DSP = 7
+"""DFX (arXiv 2209.10797): 39.15 % of 9024 slices, less 3 for each of 1024 FP16 MACs, 64 lanes."""
+
+VECTOR_LANE_LUT = 1100
+"""FlightLLM (arXiv 2401.03868): special function unit of 30k LUT and 201 DSP, that is 28 lanes of
+:data:`VECTOR_LANE_DSP`."""
+
+MAC_LUT = {"int4": 12.0, "int4x8": 11.5, "int8": 11.5, "int16": 22.0, "fp16": 60.0}
+"""LUTs per multiply-accumulate and cycle beside its DSP slices.
+
+int8: slope from B512 to B4096 of AMD's DPU, 20,177 to 40,865 LUT over 256 to 2048 MACs (PG338 v1.2,
+table 9). int4x8: taken as int8, whose packing it shares. int16: vector unit of Hummingbird (arXiv
+2507.03308), 2859 LUT for 128 INT24 MACs. fp16: calibrated on DFX's total. int4: engineering
+estimate, as int8 with the carries of four packed products mended in LUTs (arXiv 2203.11028).
+"""
+
+DEQUANTISER_FP16_LUT = 260.0
+"""Per MAC that takes quantised weights as FP16: calibrated on Li et al. (arXiv 2502.10659), whose
+128 FP16 MACs with W4 weights take 78k LUT in all."""
+
+DEQUANTISER_COLUMN_DSP, DEQUANTISER_COLUMN_LUT = 1, 100.0
+"""Integer arithmetic scales each group's sum instead, once per column (engineering estimate;
+LlamaF, arXiv 2409.11424, spends 16 slices beyond its 512 MACs on two columns)."""
+
+PORT_BIT_LUT = 18.0
+"""FlightLLM: interconnect of 150k LUT for 32 ports of 256 bits. (Hummingbird: 15, its memory
+management unit takes 7670 LUT for 4 ports of 128 bits.)"""
+
+RAM_BLOCK_LUT = 26.0
+"""FlightLLM: buffers of 42k LUT for 816 block RAMs and 792 UltraRAMs."""
+
+EXCHANGE_BIT_LUT = 3.0
+"""Multiplexer and register per bit and core of the core-to-core network; engineering estimate."""
+
+COMPARATOR_BIT_LUT = 2.0
+"""Of a policy that chooses keys: a bit of the carry chain, one LUT (UG574), and one that passes the
+word on; engineering estimate. Synthesised (:mod:`carsim.hardware.technology.gates`), a sorter takes
+1.9, but a level of a heap, which compares twice and holds its entries in LUTs, 8."""
+
+CORE_CONTROL_LUT = 8000.0
+"""Instruction fetch, address generation and sequencing of one core; calibrated."""
+
+CONTROL_SHARE = 0.2
+"""Control and routing logic as a share of all else; calibrated. (Published shares
+include the fixed part: FlightLLM's controller 39 %, Hummingbird beyond its three units 42 %.)"""
+
+BRAM36_SHAPES = ((512, 72), (1024, 36), (2048, 18), (4096, 9))
+"""Words and bits of a 36 kbit block with one read and one write port (UG573)."""
+
+URAM_SHAPES = ((4096, 72),)
+"""Words and bits of an UltraRAM (UG573)."""
+
+CLOSURE_LIMITS = {"lut": 0.7, "dsp": 0.8, "bram36": 0.8, "uram": 0.8}
+"""Largest share of each resource with which timing closes (FINN's platform table)."""
+
+PLAUSIBLE_CLOCKS_MHZ = ((0.52, 333.0), (1.0, 300.0), (math.inf, 225.0))
+"""Clock up to a given fraction of the closure limits; sources in the module's docstring."""
+
+COUNTS = ("dsp", "bram36", "uram", "lut")
+"""Fields of the board that count its logic; timing closes or fails by their occupancy."""
+
+CHOICE = "choice of keys"
+"""Component: what a policy of attention adds, if it does."""
+
+INSTRUCTION_BYTES = 16
+"""One precompiled instruction; engineering estimate (addresses, lengths and an opcode)."""
+
+
+class Fpga(Technology):
+    """An UltraScale+ FPGA; ``lut``, ``dsp``, ``bram36`` and ``uram`` of the board say its size."""
+
+    kind: Literal["fpga"] = "fpga"
+
+    resource_kinds: ClassVar[Mapping[str, Resource]] = {
+        "dsp": Resource("DSP slices", "DSP", "shrink machine.array, machine.vector or its cores"),
+        "bram36": Resource("block RAM", "BRAM36", "shrink the buffers or machine.array"),
+        "uram": Resource("UltraRAM", "URAM", "shrink the buffers or machine.array"),
+        "lut": Resource("LUTs", "LUT", "shrink machine.array, machine.vector or its cores"),
+    }
+
+    def check_board(self, board: AnyBoard) -> None:
+        """Refuse a board without one of the four counts."""
+        for name in COUNTS:
+            if getattr(board, name) is None:
+                raise FieldError(name, "is missing", f"add it; {NO_FPGA}")
+
+    def available(self, board: AnyBoard) -> Mapping[str, float]:
+        """The board's counts."""
+        return {name: getattr(board, name) or 0 for name in COUNTS}
+
+    def resources(self, design: AnyDesign) -> Resources:
+        """DSP slices and LUTs by calibration, RAM blocks by geometry."""
+        machine, model, memories = design.machine, design.model, design.board.memories
+        in_use = [memories[name].ports for name in design.machine.memories_in_use]
+        available = self.available(design.board)
+        buffers = _buffers(design)
+        placed = place(buffers, int(available["bram36"]), int(available["uram"]))
+        logic = Logic(
+            array=machine.array,
+            operand_bits=math.ceil(max(model.weights.bits, model.kv.bits)),
+            lanes=machine.vector.lanes,
+            cores=machine.cores,
+            port_bits=sum(ports.count * ports.bits for ports in in_use),
+            ram_blocks=sum(sum(blocks) for blocks in placed),
+            dequantised=model.weights.group is not None,
+            exchange_bits=8 * machine.exchange_bytes_per_cycle if machine.cores > 1 else 0,
+            dispatch_lut=dispatcher(design.policy.schedule, machine.drs, machine.cores).lut,
+            decision_lut=comparator().lut,
+            comparator_bits=design.policy.attention.unit().comparator_bits,
+        )
+        parts = logic_by_component(logic)
+        for buffer, (bram36, uram) in zip(buffers, placed, strict=True):
+            parts.setdefault(buffer.name, {}).update(bram36=bram36, uram=uram)
+        return Resources(dict(sorted(parts.items())))
+
+    def warnings(self, design: AnyDesign, used: Resources) -> Iterable[str]:
+        """A clock beyond what published designs of this occupancy reach."""
+        clock_mhz, plausible = design.board.fabric_clock_mhz, self.plausible_clock_mhz(design, used)
+        if clock_mhz > plausible:
+            shares = self._shares(design.board, used)
+            fullest = max(shares, key=shares.__getitem__)
+            yield (
+                f"clock: {clock_mhz:g} MHz is more than the {plausible:g} MHz that published "
+                f"designs of this occupancy reach ({fullest} {shares[fullest]:.0%})"
+            )
+
+    def idle_power(self, design: AnyDesign, used: Resources) -> Iterable[IdlePower]:
+        """The clock of every DSP slice, RAM block and LUT in use, busy or not."""
+        for label, name, constant, per in (
+            ("DSP", "dsp", "dsp", 1),
+            ("BRAM", "bram36", "bram", 1),
+            ("URAM", "uram", "uram", 1),
+            ("LUT", "lut", "klut", 1000),
+        ):
+            field = f"clock_uw_per_mhz_{constant}"
+            uw_per_mhz: Constant | None = getattr(design.energy, field)
+            if uw_per_mhz is None:
+                raise InputError(f"$.energy.{field}", "is missing", "add it")
+            watts = used.totals.get(name, 0) / per * design.board.fabric_clock_mhz * 1e-6
+            yield IdlePower(f"clocked {label}", field, uw_per_mhz, watts)
+
+    def plausible_clock_mhz(self, design: AnyDesign, used: Resources) -> float:
+        """Fastest clock, in MHz, that designs of such an occupancy have been published with."""
+        shares = self._shares(design.board, used)
+        pressure = max(share / CLOSURE_LIMITS[name] for name, share in shares.items())
+        return next(clock for limit, clock in PLAUSIBLE_CLOCKS_MHZ if pressure <= limit)
+
+    def _shares(self, board: AnyBoard, used: Resources) -> dict[str, float]:
+        """Share of each resource that is taken; resources that the board lacks are left out."""
+        counts = self.counts(board, used)
+        return {
+            name: counts[name].used / counts[name].available
+            for name in COUNTS
+            if counts[name].available
+        }
+
+
+# ------------------------------------------------------------------------- DSP slices and LUTs
+
+
+class Logic(NamedTuple):
+    """What a design has of everything that takes logic: the inputs of the calibration.
+
+    Attributes:
+        array: Array of one core.
+        lanes: Vector lanes of one core.
+        cores: Number of cores.
+        port_bits: Data bits of all ports to memory.
+        ram_blocks: Block RAMs and UltraRAMs.
+        dequantised: Weights carry scales of groups.
+        exchange_bits: Data bits of one core's link to the others; 0 for none.
+        dispatch_lut: LUTs of the scheduler that serves all cores; 0 for none.
+        decision_lut: LUTs that hold the scores of one core against tau; 0 for none.
+        operand_bits: Width of weights, K and V as stored.
+        comparator_bits: Widths of all comparators of one core with which a policy chooses keys.
+    """
+
+    array: "Array"
+    lanes: int
+    cores: int
+    port_bits: int
+    ram_blocks: int
+    dequantised: bool
+    exchange_bits: int = 0
+    dispatch_lut: float = 0.0
+    decision_lut: float = 0.0
+    operand_bits: int = 16
+    comparator_bits: int = 0
+
+
+def products_per_dsp(bits: int, other_bits: int) -> int:
+    """Integer products that share a DSP slice; widths between those of the table are rounded up.
+
+    >>> products_per_dsp(4, 4), products_per_dsp(8, 4), products_per_dsp(5, 8)
+    (4, 2, 2)
+    """
+    narrow, wide = sorted(
+        next((step for step in (4, 8, 16) if bits <= step), 16) for bits in (bits, other_bits)
+    )
+    return PRODUCTS_PER_DSP[narrow, wide]
+
+
+def operand_bits_of(arithmetic: str) -> tuple[int, int]:
+    """Bits of both operands of an integer arithmetic.
+
+    >>> operand_bits_of("int4x8"), operand_bits_of("int16")
+    ((4, 8), (16, 16))
+    """
+    first, _, second = arithmetic.removeprefix("int").partition("x")
+    return int(first), int(second or first)
+
+
+def array_dsp(array: "Array", operand_bits: int = 16) -> int:
+    """DSP48E2 slices of one array.
+
+    Neighbouring columns share the activation, so that their products may share a slice; an odd
+    column out gains nothing. Operands wider than the arithmetic are rounded to it.
+
+    >>> from carsim.hardware.machine import Array
+    >>> kinds = ("int4", "int4x8", "int8", "fp16")
+    >>> [array_dsp(Array(rows=16, cols=15, arithmetic=kind)) for kind in kinds]
+    [64, 128, 128, 720]
+    """
+    if array.arithmetic == "fp16":
+        return FP16_DSP * array.macs_per_cycle
+    first, second = operand_bits_of(array.arithmetic)
+    return array.rows * -(-array.cols // products_per_dsp(min(first, operand_bits), second))
+
+
+def logic_by_component(logic: Logic) -> dict[str, dict[str, float]]:
+    """DSP slices and LUTs of all cores and of what they share, by component; LUTs rounded up."""
+    array, cores = logic.array, logic.cores
+    macs, columns, lanes = cores * array.macs_per_cycle, cores * array.cols, cores * logic.lanes
+    scaling = (columns * DEQUANTISER_COLUMN_DSP, columns * DEQUANTISER_COLUMN_LUT)
+    if array.arithmetic == "fp16":
+        scaling = (0, macs * DEQUANTISER_FP16_LUT)
+    parts = {
+        "arrays": (
+            cores * array_dsp(array, logic.operand_bits),
+            macs * MAC_LUT[array.arithmetic],
+        ),
+        "vector units": (lanes * VECTOR_LANE_DSP, lanes * VECTOR_LANE_LUT),
+        "dequantisers": scaling if logic.dequantised else (0, 0.0),
+        "buffer addressing": (0, logic.ram_blocks * RAM_BLOCK_LUT),
+        "ports and DMA": (0, logic.port_bits * PORT_BIT_LUT),
+        "core exchange": (0, cores * logic.exchange_bits * EXCHANGE_BIT_LUT),
+        "dispatch": (0, logic.dispatch_lut),
+        "decisions": (0, cores * logic.decision_lut),
+    }
+    if logic.comparator_bits:
+        parts[CHOICE] = (0, cores * logic.comparator_bits * COMPARATOR_BIT_LUT)
+    shared = CONTROL_SHARE * math.fsum(lut for _, lut in parts.values())
+    parts["control"] = (0, cores * CORE_CONTROL_LUT + shared)
+    return {name: {"dsp": dsp, "lut": math.ceil(lut)} for name, (dsp, lut) in parts.items()}
+
+
+# -------------------------------------------------------------------------------- on-chip RAM
+
+
+class Buffer(NamedTuple):
+    """A kind of on-chip buffer: bytes and bits per cycle of one copy, and how many copies.
+
+    >>> Buffer("256 weights of 4.15625 bits per cycle", 256 * 1024, 1064, 1).bram36
+    60
+    """
+
+    name: str
+    nbytes: int
+    width_bits: int
+    copies: int
+
+    @property
+    def bram36(self) -> int:
+        """Block RAMs of all copies."""
+        return self._blocks(BRAM36_SHAPES)
+
+    @property
+    def uram(self) -> int:
+        """UltraRAMs of all copies, were they put there."""
+        return self._blocks(URAM_SHAPES)
+
+    def _blocks(self, shapes: Sequence[tuple[int, int]]) -> int:
+        deep = -(-8 * self.nbytes // self.width_bits)
+        return self.copies * min(
+            -(-self.width_bits // bits) * -(-deep // words) for words, bits in shapes
+        )
+
+
+def place(buffers: Sequence[Buffer], bram36: int, uram: int) -> list[tuple[int, int]]:
+    """Give each buffer, in order, block RAM or UltraRAM; the counts may exceed what there is.
+
+    Args:
+        buffers: Buffers in the order in which they choose.
+        bram36: Block RAMs of the board.
+        uram: UltraRAMs of the board; where there are none, all goes to block RAM.
+
+    Returns:
+        Block RAMs and UltraRAMs of each buffer; one of the two is 0.
+    """
+
+    def share(needed: int, left: int) -> float:
+        return needed / left if left > 0 else math.inf
+
+    placed = []
+    for buffer in buffers:
+        in_bram = share(buffer.bram36, bram36) <= share(buffer.uram, uram)
+        blocks = (buffer.bram36, 0) if in_bram else (0, buffer.uram)
+        placed.append(blocks)
+        bram36, uram = bram36 - blocks[0], uram - blocks[1]
+    return placed
+
+
+def _buffers(design: AnyDesign) -> list[Buffer]:
+    machine, model, memories = design.machine, design.model, design.board.memories
+    cores, array, drs = machine.cores, machine.array, machine.drs
+
+    def fed(reader: "Array") -> int:
+        return reader.macs_per_cycle if reader.weight_load == "none" else reader.cols
+
+    def of_core(name: str, nbytes: int, elements: int, precision: Precision) -> Buffer:
+        return Buffer(name, nbytes, 8 * precision.bytes_of(elements), cores)
+
+    instructions = drs.index_register_bits * drs.instructions_per_sequence * INSTRUCTION_BYTES
+    ports = {name: memories[name].ports for name in design.machine.memories_in_use}
+    unit = design.policy.attention.unit()
+    return [
+        of_core("weight buffers", machine.weight_buffer_bytes, fed(array), model.weights),
+        of_core("KV buffers", machine.kv_buffer_bytes, fed(machine.attention_array), model.kv),
+        of_core(
+            "activation buffers", machine.activation_buffer_bytes, array.rows, model.activations
+        ),
+        Buffer("dispatch", instructions, 8 * INSTRUCTION_BYTES, 1),
+        *([Buffer(CHOICE, unit.buffer_bytes, unit.word_bits, cores)] if unit.buffer_bytes else []),
+        *(
+            Buffer(f"bursts of {name}", 2 * each.burst_bytes, each.bits, each.count)
+            for name, each in ports.items()
+        ),
+    ]

@@ -1,0 +1,272 @@
+"""Proof that a plan stays within 64 bits and within memory, before an array of it is made.
+
+Figures of phases are int64 arrays, which wrap around without a word. So the longest phase of each
+kind is worked out here in Python's integers, by the ops that phases are made of, on the fullest
+core. From it follow the largest products that are formed anywhere:
+
+* moments of a phase in the units of its memories: cycles times the numerator of the fastest rate,
+  and bytes times the denominator;
+* work of a step: cycles of all cores, operations, bytes on chip, of all layers;
+* cycles of the whole video. Sums over batches are Python's integers again
+  (:func:`carsim.machine.totals.exactly`).
+
+A product is at least half of any that is formed: leftovers of a hybrid mapping fill a second
+pipeline, and other contexts or loads take less.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from functools import partial
+from math import ceil
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from carsim.base.errors import InputError
+from carsim.base.section import Section
+from carsim.base.yaml_file import shown
+from carsim.decisions.trace.decisions import check_memory
+from carsim.design import Design
+from carsim.machine.array import gemm_cycles, vector_cycles
+from carsim.machine.hardware import Hardware
+from carsim.machine.lanes import OpOf
+from carsim.machine.phases import AttendCases, Phases
+from carsim.workload.model import DepthTransformer
+from carsim.workload.ops import Category, Op, Slice, Stream, replay_op
+
+if TYPE_CHECKING:
+    from carsim.machine.plan import Plan
+
+LIMIT = 1 << 60
+"""No product is larger: twice as much, and a sum of several, is still within 64 bits."""
+
+USUAL: Mapping[str, int] = {
+    "hidden_size": 1 << 14,
+    "ffn_size": 1 << 16,
+    "vocabulary": 1 << 18,
+    "codebook_size": 1 << 18,
+    "prompt_tokens": 1 << 17,
+    "tokens_per_frame": 1 << 12,
+    "batch": 64,
+    "cores": 32,
+}
+"""Large values of fields that often exceed 1024: the field that goes furthest beyond is named."""
+
+
+Less = Callable[[str, float], float]
+"""(Name of a field, its value) -> a smaller one, or the same."""
+
+
+class Work(NamedTuple):
+    """An op on the fullest core, in Python's integers.
+
+    Attributes:
+        cycles: Of the core, and of the exchange before it.
+        streamed: Bytes of the operand of one lane.
+        moved: Bytes of all lanes, those beside the operand included.
+        done: Operations, or bytes on chip, of all cores, whichever are more.
+    """
+
+    cycles: int
+    streamed: int
+    moved: int
+    done: int
+
+
+def check_plan(plan: "Plan") -> None:
+    """Prove that a plan can be simulated; what was proven of its phases is not proven again.
+
+    Raises:
+        InputError: A product or an array is too large; the field that makes it so is named.
+    """
+    key = plan.video, plan.attention, plan.rule, len(plan.steps)
+    if key not in plan.phases.proven:
+        _check_memory(plan)
+        size, what = largest(plan)
+        if size >= LIMIT:
+            raise _too_large(plan, size, what)
+        plan.phases.proven.add(key)
+
+
+def _check_memory(plan: "Plan") -> None:
+    """Refuse the arrays that grow with two numbers at once: bytes were measured, see below."""
+    hw = plan.hw
+    cores, head = min(hw.design.machine.cores, hw.rows), hw.design.model.head
+    lanes = 1 if hw.is_lockstep(hw.mapping.splits_mlp) else cores
+    of_tokens = len(plan.steps) * (750 + 160 * lanes)
+    check_memory(plan.video.kind, f"{len(plan.steps):,} steps", of_tokens, "ask for less")
+    if lanes > 1:
+        of_bound = 190 * hw.rows * cores * hw.design.machine.cores
+        what = f"{hw.rows:,} rows on {cores:,} cores"
+        check_memory("policy.batch", what, of_bound, "take fewer, or weight_sharing broadcast")
+    if isinstance(head, DepthTransformer):
+        of_head = 5 * head.n_layers * head.n_codes * (950 + 40 * lanes)
+        what = f"{head.n_codes:,} codes of {head.n_layers:,} layers"
+        check_memory("model.head.n_codes", what, of_head, "take fewer")
+
+
+def largest(plan: "Plan") -> tuple[int, str]:
+    """The largest product of a plan, and what it is."""
+    hw, phases = plan.hw, plan.phases
+    cores, layers = hw.design.machine.cores, hw.design.model.body.n_layers
+    # Rates are 4096ths, and neither part of one is larger than these.
+    numerator, denominator = ceil(4096 * max(path.rate for path in hw.paths)), 4096
+    slowest, latency = _slowest(plan), max(phases.latencies) + 2
+    of_video, found = phases.host_cycles * len(plan.steps), []
+    for name, often, is_split, ops in kinds(plan):
+        works = [(work_of(hw, op, is_split), times) for op, times in ops]
+        cycles, streamed, moved, done = (
+            sum(getattr(work, field) * times for work, times in works) for field in Work._fields
+        )
+        requests = streamed // hw.design.machine.tile_bytes + sum(times for _, times in works)
+        cycles += hw.dispatch_cycles(plan.schedule_of(True)) + requests * latency
+        length = cycles + ceil(moved / slowest)
+        found += [
+            (length * numerator, f"time of {name} in parts of a cycle"),
+            (moved * denominator, f"time of the bytes of {name} in parts of a cycle"),
+            (layers * cores * cycles, f"cycles of all cores in {name}"),
+            (layers * max(done, moved), f"operations or bytes of {name}"),
+        ]
+        of_video += often * length
+    return max([*found, (of_video, f"cycles of the whole {plan.video.kind}")])
+
+
+def _slowest(plan: "Plan") -> Fraction:
+    """Bytes per cycle of the slowest memory; of keys, in the shortest runs in which they lie."""
+    hw, phases, attention = plan.hw, plan.phases, plan.attention
+    runs = [phases.key_bytes(attention)]
+    if not attention.records:
+        windows = hw.design.model.body.layers_by_window()
+        runs = [int(phases.chunk_bytes(plan.reads(each), attention).min()) for each in windows]
+    gathered = hw.gather_rate(hw.path_of[Stream.KV], min(runs))
+    return min(gathered, *(path.rate for path in hw.paths))
+
+
+def kinds(plan: "Plan") -> Iterator[tuple[str, int, bool, list[tuple[Op, int]]]]:
+    """Kinds of phases: (name, visits in a video, matrices are split, ops and how often)."""
+    hw, phases, rule = plan.hw, plan.phases, plan.rule
+    machine, mapping, model = hw.design.machine, hw.mapping, hw.design.model
+    layers = model.body.n_layers
+    longest = np.array([plan.video.max_context], object)
+    cases = AttendCases(longest, np.ones_like(longest), longest)
+    attend = phases.attend_ops(rule, cases, plan.attention, rule is not None, plan.frame_steps)
+    passes, of_head = phases.head_ops()
+
+    def on_a_core(ops: Sequence[OpOf], rows: int, is_split: bool) -> list[Op]:
+        rows = rows if is_split else -(-rows // machine.cores)
+        streams = rows if machine.weight_sharing == "private_per_sequence" else 1
+        return [op(rows, Slice(machine.cores if is_split else 1), streams) for op in ops]
+
+    def once(ops: Sequence[OpOf], rows: int, is_split: bool) -> list[tuple[Op, int]]:
+        return [(op, 1) for op in on_a_core(ops, rows, is_split)]
+
+    def replay(rows: int, part: Slice, _: int) -> Op:
+        return replay_op(model, rows, part)
+
+    of_layers, split = layers * len(plan.steps), mapping.splits_attention
+    yield "QKV projection", of_layers, split, once(phases.qkv_ops(rule), hw.rows, split)
+    yield "attention", of_layers, split, once(attend, hw.batch, split)
+    yield "output projection", of_layers, split, once(phases.output_ops(rule), hw.rows, split)
+    split = mapping.splits_mlp
+    mlp = [*phases.mlp_ops(rule=rule), replay]
+    yield "MLP", of_layers, split, once(mlp, hw.rows, split)
+    if machine.include_head:
+        ops = on_a_core(list(of_head.values()), hw.rows, split)
+        times = Counter(passes)
+        yield (
+            "head",
+            len(plan.steps),
+            split,
+            [(op, times[each]) for each, op in zip(of_head, ops, strict=True)],
+        )
+    prompt = phases.prefill_ops(plan.video.prompt_tokens, None)
+    yield "prompt", layers, split, once(prompt, hw.batch, split)
+
+
+def work_of(hw: Hardware, op: Op, is_split: bool) -> Work:
+    """An op on the fullest core."""
+    machine, model = hw.design.machine, hw.design.model
+    cores = machine.cores if is_split else min(machine.cores, hw.rows)
+    unit = machine.attention_array if op.category == Category.ATTENTION else machine.array
+    # Handed over, or gathered: more than any phase exchanges.
+    exchanged = cores * op.gathered_elements + 2 * hw.rows * model.body.hidden_size
+    cycles = (
+        gemm_cycles(unit, op.gemms)
+        + machine.overheads.kernel_cycles * len(op.gemms)
+        + vector_cycles(machine.vector, op.vector_ops)
+        + vector_cycles(machine.vector, op.serial_vector_ops)
+        + op.scan_cycles
+        + model.activations.bytes_of(exchanged) // machine.exchange_bytes_per_cycle
+    )
+    # One stream of weights feeds all cores, of those experts that any of their tokens chooses.
+    one = op.stream is not Stream.KV and model.body.experts is None
+    alike = one and hw.is_lockstep(is_split) and not is_split
+    streams = 1 if alike else cores
+    lanes = 1 if hw.is_lockstep(is_split) else cores
+    moved = streams * op.stream_bytes + cores * (op.kv_side_bytes + op.replay_bytes)
+    read = sum(gemm.macs // max(1, gemm.k) * 3 + gemm.macs for gemm in op.gemms)
+    on_chip = 2 * op.stream_bytes + model.activations.bytes_of(read)
+    figures = cycles, moved // lanes, moved, cores * max(op.macs + op.vector_ops, on_chip)
+    return Work(*(int(np.max(figure)) for figure in figures))
+
+
+def _too_large(plan: "Plan", size: int, what: str) -> InputError:
+    """The error that names the field of which less would help most: an unusual one, if any."""
+    best = (size, "design", "")
+    for less in (_usual, _half):
+        for path, value, smaller in _smaller(plan, less) if best[0] == size else ():
+            try:
+                best = min(best, (largest(smaller())[0], path, shown(value)))
+            except (ArithmeticError, ValueError, InputError):  # fields that do not go together
+                continue
+    problem = f"{best[2]} is too large: {what} would be {size:.3g}, beyond {LIMIT:.3g}"
+    return InputError(best[1], problem, "simulate less of it")
+
+
+def _usual(name: str, value: float) -> float:
+    """A large value that is usual for a field, if it is less."""
+    return min(USUAL.get(name, 1024), value)
+
+
+def _half(_: str, value: float) -> float:
+    """Half of a value; of whole numbers a whole one."""
+    return value // 2 if isinstance(value, int) else value / 2
+
+
+def _smaller(plan: "Plan", less: Less) -> Iterator[tuple[str, float, Callable[[], "Plan"]]]:
+    """Each number of design and video that can be less, its value, and the plan with less of it."""
+    hw, video = plan.hw, plan.video
+
+    def shorter(name: str, value: int) -> "Plan":
+        changes: dict[str, Any] = {name: value}
+        changed = replace(video, **changes)
+        return replace(plan, video=changed, steps=range(changed.n_steps // plan.tokens_per_step))
+
+    def on(design: Design) -> "Plan":
+        return replace(plan, phases=Phases(Hardware(design, hw.bandwidth_factor)))
+
+    for name in ("n_frames", "tokens_per_frame", "prompt_tokens"):
+        value = getattr(video, name)
+        if less(name, value) < value:
+            path = f"model.video.{name.removeprefix('n_')}"
+            yield path, value, partial(shorter, name, int(less(name, value)))
+    for path, number, design in _reduced(hw.design, less):
+        yield path, number, partial(on, design)
+
+
+def _reduced(section: Any, less: Less, path: str = "") -> Iterator[tuple[str, float, Any]]:
+    """Each number of a section, its value, and the section with less; nothing is validated."""
+    fields = dict(section)
+    for name, value in fields.items():
+        here = f"{path}.{name}" if path else name
+        changes: Iterable[tuple[str, float, Any]] = ()
+        if isinstance(value, Section | dict):
+            changes = _reduced(value, less, here)
+        elif isinstance(value, int | float) and value > less(name, value) > 0:
+            changes = [(here, value, less(name, value))]
+        for place, was, changed in changes:
+            new = {**fields, name: changed}
+            is_section = isinstance(section, Section)
+            yield place, was, type(section).model_construct(**new) if is_section else new

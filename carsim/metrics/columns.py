@@ -1,0 +1,103 @@
+"""CSV files that carsim writes: the meaning of every column, and the one way to write them.
+
+Text in a CSV may come from the user: labels, names of axes, reasons. A spreadsheet takes text that
+begins with one of ``=+-@`` as a formula; such text gets an apostrophe in front.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from carsim.machine.simulate import LAYER_PHASES
+from carsim.metrics.table import METRICS, PHASES
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Columns = dict[str, str]
+"""Column -> meaning. Capitals stand for a name of the design or of the study."""
+
+_METRICS = {name: metric.meaning for name, metric in METRICS.items()}
+
+_STEPS: Columns = {
+    "batch": "number of the batch, from 0",
+    "step": "number of the decode step, from 0; prefill comes before",
+    "layer": "number of the layer, from 0",
+    "computing_sequences": "sequences of the batch that compute the MLP; the others replay",
+    **{
+        f"{phase}_cycles": f"fabric-clock cycles of the phase {PHASES[phase]}"
+        for phase in LAYER_PHASES
+    },
+    "fits": "the design fits its board; the same in every row",
+}
+
+_POINTS: Columns = {
+    "point": "number of the point in the study, from 0",
+    "AXIS": "a column for each axis of the study: its value at this point",
+    "status": "`ok`; `misfit`: does not fit its board; `invalid`: was refused; `failed`: the "
+    "process that evaluated it died",
+    "reason": "what does not fit, or why the point was refused; empty if `ok`",
+    "seconds": "time that the evaluation took",
+    **_METRICS,
+}
+
+COLUMNS: dict[str, Columns] = {
+    "comparison.csv": {
+        "policy": "name of the policy; decisions of the user's own have their label in it",
+        "key": "identity of the policy within the run, such as `replay/drs`",
+        "attention": "kind of the attention policy",
+        "schedule": "kind of the schedule, or `bound`",
+        **_METRICS,
+    },
+    "steps.csv": _STEPS,
+    "steps.csv.gz": _STEPS,
+    "utilisation.csv": {
+        "run": "number of the run of consecutive steps, from 0; runs are equally long but the last",
+        "start_s": "start of the run of steps, in seconds after prefill",
+        "end_s": "its end",
+        "frame_start_s": "start of the frame in which the run of steps starts",
+        "core_busy": "share of core cycles in which cores compute, mean over the run of steps",
+        "replay_ratio": "share of decisions that replay, mean over the run of steps",
+        "MEMORY_of_peak": "a column for each memory: bytes moved, as a share of its peak rate",
+    },
+    "points.csv": _POINTS,
+    "pareto.csv": _POINTS | {"knee": "the point is nearest to the best of all objectives"},
+    "carsim trace list --csv": {
+        "file": "name of the trace's file",
+        "sha256": "hash of the file",
+        "bytes": "size of the file",
+        "rows": "sequences that were decoded",
+        "frames": "frames of the video",
+        "tau": "threshold, or the label of decisions that no decoder made",
+        "scope": "rows that decided together: `row`, `pair`, `batch`",
+        "attention": "kind and fields of the attention policy",
+        "seed": "seed of everything drawn",
+        "eligible_ratio": "replayed share of the decisions after the first frame",
+        "weights_sha256": "hash of the weights; empty if they were drawn",
+        "command": "command that makes the trace",
+    },
+}
+"""Columns of every file, in their order."""
+
+
+def cell(value: Any) -> Any:
+    """A cell or heading of a CSV; text that a spreadsheet would take as a formula is no formula.
+
+    >>> [cell(each) for each in ("=1+1", "idea", "-0.5", -0.5)]
+    ["'=1+1", 'idea', '-0.5', -0.5]
+    """
+    if not isinstance(value, str) or value[:1] not in tuple("=+-@\t\r\n"):
+        return value
+    try:
+        float(value)
+    except ValueError:
+        return f"'{value}"
+    return value
+
+
+def csv_text(frame: "pd.DataFrame", *, index: bool = False) -> str:
+    """A frame as the text of a CSV file."""
+    text = frame.select_dtypes(exclude=["number", "bool"]).columns
+    frame = frame.assign(**{name: frame[name].map(cell) for name in text}).rename(columns=cell)
+    if index:
+        frame = frame.rename(index=cell)
+    written: str = frame.to_csv(index=index, lineterminator="\n")
+    return written

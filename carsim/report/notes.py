@@ -1,0 +1,86 @@
+"""Notes of a run: what readers should know of its figures, a sentence each."""
+
+from carsim.base.text import count
+from carsim.hardware.mapping import MAPPINGS
+from carsim.hardware.schedule import SCHEDULES
+from carsim.machine.limits import fetch_ahead_share
+from carsim.machine.row import RowResult
+from carsim.runs.report import Report
+
+DRS_PRESET = "u280_compute_bound"
+"""A shipped design in which DRS pays, named where it cannot."""
+
+
+def notes_of(report: Report) -> list[str]:
+    """Notes for readers of a run: misfits, assumptions, options that cannot help and why."""
+    design, rows = report.design, report.rows
+    notes = []
+    if not report.fit.fits:
+        notes.append("MISFIT: this design does not fit its board; see the rows of the fit.")
+    if not design.machine.include_head:
+        notes.append("The head is left out of this design (machine.include_head: false).")
+    notes += [
+        f"Decisions of {count(depth, 'layer')} are mapped to {design.model.body.n_layers} by "
+        "relative depth."
+        for depth in sorted(report.mapped_from)
+    ]
+    left_out = rows[0].batches.left_out_rows
+    if left_out:
+        verbs = "fills no batch and is" if left_out == 1 else "fill no batch and are"
+        notes.append(f"{count(left_out, 'row')} of the trace {verbs} left out.")
+    share = fetch_ahead_share(report.chosen.simulation)
+    notes.append(
+        f"Fetching ahead across phases, which is not modelled, would save at most {share:.2%}."
+    )
+    replaying = [row for row in rows if row.variant.replays and not row.is_bound]
+    of_own = [row for row in replaying if row.variant.attention == rows[-1].variant.attention]
+    central = [row for row in of_own if SCHEDULES[row.variant.schedule].central]
+    static = [row for row in of_own if not SCHEDULES[row.variant.schedule].central]
+    if central and static:
+        gain = static[0].latency_s / central[0].latency_s - 1
+        if gain < 0.005:
+            notes.append(_why_no_help(static[0], central[0], gain))
+    return notes
+
+
+def _why_no_help(static: RowResult, central: RowResult, gain: float) -> str:
+    machine, batch = static.design.machine, static.design.policy.batch
+    width = machine.drs.index_register_bits
+    limit = {each.phase: each.limit for each in static.limits}.get("mlp")
+    if machine.splits_mlp:
+        why = "every matrix is split over all cores, so there is no load to balance"
+    elif MAPPINGS[machine.mapping].splits_remainder:
+        why = (
+            "sequences left over after whole rounds are split over all cores, so there is no load "
+            "to balance"
+        )
+    elif machine.cores == 1:
+        why = "there is one core only"
+    elif batch <= machine.cores:
+        why = (
+            f"{count(batch, 'sequence')} on {count(machine.cores, 'core')}: each has a core of its "
+            "own, and there is none to move"
+        )
+    elif width < batch:
+        rounds = -(-batch // width)
+        why = (
+            f"the Index Register holds {width} of {batch} sequences, so that MLPs are computed, "
+            f"and their weights fetched, in {count(rounds, 'round')}"
+        )
+    elif limit == "compute":
+        why = (
+            "compute is the limit, and in most layer-steps the fullest core has as many sequences "
+            "under either"
+        )
+    elif static.simulation.plan.hw.is_lockstep(False):
+        why = "the MLP waits for its broadcast weights, which arrive no sooner on balanced cores"
+    else:
+        why = "every core that joins streams the weights once more, and memory is the limit"
+    return (
+        f"{SCHEDULES[central.variant.schedule].label} gains {_share(gain)} here: {why}. It pays "
+        f"where loads differ and cores are the limit, as in the design {DRS_PRESET}."
+    )
+
+
+def _share(gain: float) -> str:
+    return "nothing" if abs(gain) < 5e-4 else f"{gain:+.1%}"

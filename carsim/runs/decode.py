@@ -1,0 +1,160 @@
+"""Tokens per second of plain auto-regressive decoding: what published boards report.
+
+Model: one step of the design's batch, no replay and no schedule, each layer through the same phases
+as a video's (:mod:`carsim.machine.phase`), head included where the design includes it, prefill
+left out.
+A step that attends to ``c`` tokens takes what its phases take; over a range of contexts the mean
+step is that of evenly spaced contexts in the middle of equal parts of the range, since time is
+nearly linear in the context in between.
+
+Simplifications: each computing sequence writes its MLP outputs to the replay cache, which a machine
+without replay would not (under 0.02 % of the bytes of any published system).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from carsim.base.errors import InputError
+from carsim.base.units import GB
+from carsim.cost.energy import Joules, energy
+from carsim.cost.resources import Resources
+from carsim.design import Design
+from carsim.hardware.schedule import BASELINE
+from carsim.machine.batches import Batches
+from carsim.machine.hardware import Hardware
+from carsim.machine.limits import PhaseLimit, cycles_by_limit, phase_limits
+from carsim.machine.phases import Phases
+from carsim.machine.plan import Plan
+from carsim.machine.simulate import Simulation, simulate
+from carsim.workload.geometry import Video
+
+SAMPLED_CONTEXTS = 32
+"""At most so many contexts of a range are simulated."""
+
+
+@dataclass(frozen=True, eq=False)
+class Decode:
+    """Decoding at one context or over several.
+
+    Attributes:
+        simulation: Totals of all steps, by kind of phase.
+        contexts: Tokens attended to, one entry per simulated step.
+    """
+
+    simulation: Simulation
+    contexts: tuple[int, ...]
+
+    @property
+    def design(self) -> Design:
+        """The design."""
+        return self.simulation.plan.hw.design
+
+    @property
+    def cycles_per_step(self) -> float:
+        """Mean fabric cycles of a step of the whole batch."""
+        return self.simulation.cycles / len(self.contexts)
+
+    @property
+    def seconds_per_step(self) -> float:
+        """Mean seconds of a step of the whole batch."""
+        return self.cycles_per_step / (self.design.board.fabric_clock_mhz * 1e6)
+
+    @property
+    def tokens_per_s(self) -> float:
+        """Tokens per second, all sequences of the batch together."""
+        return self.design.policy.batch / self.seconds_per_step
+
+    @property
+    def stream_tokens_per_s(self) -> float:
+        """Tokens per second of one sequence."""
+        return 1 / self.seconds_per_step
+
+    @property
+    def bytes_per_step(self) -> float:
+        """Mean bytes of a step, all memories together."""
+        moved = sum(sum(total.dram_bytes) for total in self.simulation.totals.values())
+        return moved / len(self.contexts)
+
+    @property
+    def bandwidth_gbps(self) -> float:
+        """Bytes over time, in 1e9 bytes per second."""
+        return self.bytes_per_step / self.seconds_per_step / GB
+
+    @property
+    def limits(self) -> tuple[PhaseLimit, ...]:
+        """The limit of each kind of phase."""
+        return phase_limits(self.simulation)
+
+    @property
+    def limit_shares(self) -> dict[str, float]:
+        """Share of the time spent in phases of each limit, most first."""
+        cycles = cycles_by_limit(self.limits)
+        return {limit: count / self.simulation.cycles for limit, count in cycles.items()}
+
+    def joules_per_token(self, used: Resources) -> Joules:
+        """Joules of the whole board per token, with the interval of the constants.
+
+        Args:
+            used: FPGA resources of the design.
+        """
+        board = energy(self.design, self.simulation.activity, used).board
+        tokens = len(self.contexts) * self.design.policy.batch
+        return Joules(board.value_j / tokens, board.low_j / tokens, board.high_j / tokens)
+
+
+def decode(design: Design, first_context: int, last_context: int | None = None) -> Decode:
+    """Simulate decoding at a context, or over a range of them.
+
+    Args:
+        design: The design.
+        first_context: Tokens that the (first) step attends to, itself included.
+        last_context: Those of the last step; equal to the first if left out.
+
+    Raises:
+        InputError: No such context or range.
+    """
+    last = first_context if last_context is None else last_context
+    if first_context < 1 or last < first_context:
+        raise InputError(
+            "context", f"got {first_context} to {last}", "give 1 or more, the smaller one first"
+        )
+    return decode_at(Phases(Hardware(design)), contexts_of(first_context, last))
+
+
+def contexts_of(first: int, last: int) -> tuple[int, ...]:
+    """The contexts that stand for a range: all of a short one, the middles of parts of a long one.
+
+    >>> contexts_of(7, 9)
+    (7, 8, 9)
+    >>> contexts_of(1, 64)[:3]
+    (2, 4, 6)
+    """
+    count = last - first + 1
+    parts = min(count, SAMPLED_CONTEXTS)
+    return tuple(first + (2 * part + 1) * count // (2 * parts) for part in range(parts))
+
+
+def decode_at(phases: Phases, contexts: Sequence[int]) -> Decode:
+    """Simulate one step at each of the given contexts."""
+    hw = phases.hw
+    policy, layers = hw.design.policy, hw.design.model.body.n_layers
+    if policy.tokens_per_step > 1:
+        raise InputError(
+            "policy.tokens_per_step",
+            f"{policy.tokens_per_step} tokens a step are for videos",
+            "set it to 1 to decode at a context",
+        )
+    steps = [context - 1 for context in contexts]
+    # The prompt is over, and no step begins a frame: nothing is replayed.
+    video = Video(n_frames=1, tokens_per_frame=max(contexts), prompt_tokens=0)
+    plan = Plan(phases, video, policy.attention, BASELINE.kind, None, steps)
+    replay = np.zeros((1, len(steps), layers, hw.batch), np.bool_)
+    simulation = simulate(plan, Batches(replay, hw.batch, 0, "dense", "dense"))
+    totals = {name: total for name, total in simulation.totals.items() if name != "prefill"}
+    cycles = sum(total.cycles for total in totals.values())
+    return Decode(
+        replace(simulation, totals=totals, batch_cycles=np.array([cycles], np.int64)),
+        tuple(contexts),
+    )

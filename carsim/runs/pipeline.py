@@ -1,0 +1,167 @@
+"""A run: simulate a design on traces, its own policy next to the alternatives and a bound.
+
+The stages of :func:`run`, in order: decisions, fit, simulation of each row, bound, interval of the
+bandwidth, elasticities. Sweeps and the studio call the same stages for single rows.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from carsim.base.errors import InputError, MisfitError
+from carsim.cost.fit import FitReport, check_fit
+from carsim.decisions.attention import AttentionPolicy
+from carsim.decisions.choose import Sources
+from carsim.decisions.trace import Stated, Trace, load_trace
+from carsim.decisions.trace.file import as_own
+from carsim.design import Design, load_design
+from carsim.machine.batches import Batches, make_batches
+from carsim.machine.elasticity import bandwidth_ends, elasticities, latency_factors
+from carsim.machine.hardware import Hardware
+from carsim.machine.phases import SOLVED, Phases
+from carsim.machine.row import RowResult, bound_of, simulate_row
+from carsim.machine.variants import own_variant, variants
+from carsim.runs.report import Report
+from carsim.workload.geometry import Video
+
+
+def run(
+    design: Design | str | Path,
+    traces: Sequence[Trace | str | Path] = (),
+    *,
+    stated: Stated | None = None,
+    allow_misfit: bool = False,
+    resample_seed: int | None = None,
+    fidelity: str = "fluid",
+    detail: bool = False,
+    what_if: bool = True,
+) -> Report:
+    """Compare the design's policy with the alternatives.
+
+    Args:
+        design: The design, its file, or the name of a shipped one.
+        traces: Traces or their files. Each row takes the first that was captured under its own
+            attention, else under the same kind, else the first of all, and says so.
+        stated: What is decoded if there are no traces; by default what the model makes, densely.
+        allow_misfit: Go on with a design that does not fit its board.
+        resample_seed: Draw the rows that a batch needs beyond the trace's with this seed.
+        fidelity: ``fluid`` or ``tile``, see :data:`~carsim.machine.phases.FIDELITIES`.
+        detail: Keep the cycles of every layer-step of all rows.
+        what_if: Also find what 10 % more of each resource brings, which takes most of the time.
+
+    Raises:
+        InputError: A trace that cannot serve the design; traces beside what is stated.
+        MisfitError: The design does not fit, and that was not allowed.
+    """
+    if not isinstance(design, Design):
+        design = load_design(str(design))
+    sources = sources_of(design, traces, stated, resample_seed)
+    video = sources.video
+    sources.check_sets(video)
+    fit = fit_of(design, sources, video, replays=sources.replays_any)
+    if not fit.fits and not allow_misfit:
+        raise MisfitError(
+            design.name,
+            "does not fit: " + "; ".join(fit.misfits),
+            "change the design, or set `allow_misfit` to simulate it all the same",
+        )
+    phases = Phases(Hardware(design), fidelity)
+    rows = _simulated(design, sources, video, fit, phases, detail=detail)
+    own = own_variant(design, replays=sources.replays_any)
+    index = next(i for i, row in enumerate(rows) if row.variant.is_same(own))
+    rows.append(bound_of(rows[index], fit))
+    taken, interpolated = phases.simulated, phases.interpolated
+    # Ratios of latencies are the solver's, at whatever fidelity the latencies are.
+    solved = phases if fidelity == SOLVED else Phases(phases.hw)
+    rows = _with_interval(rows, index, solved)
+    chosen = rows[index]
+    plan = replace(chosen.simulation.plan, phases=solved)
+    head_cycles = int(phases.head().cycles[0]) * plan.n_steps
+    return Report(
+        design=design,
+        rows=tuple(rows),
+        chosen=chosen,
+        fit=fit,
+        elasticities=elasticities(plan, chosen.batches) if what_if else (),
+        head_seconds=head_cycles / (design.board.fabric_clock_mhz * 1e6),
+        traces=tuple((trace.title, trace.sha256) for trace in sources.traces),
+        mapped_from=tuple({t.n_layers for t in sources.traces} - {design.model.body.n_layers}),
+        seed=0 if resample_seed is None else resample_seed,
+        phases_simulated=taken,
+        interpolated=interpolated,
+    )
+
+
+def sources_of(
+    design: Design,
+    traces: Sequence[Trace | str | Path] = (),
+    stated: Stated | None = None,
+    resample_seed: int | None = None,
+) -> Sources:
+    """The traces, or what is stated as one, and what a design asks of their decisions.
+
+    Decisions that were changed become the user's own.
+
+    Raises:
+        InputError: Both are given, what is stated is beyond model or batch, or changed decisions
+            are none that a trace can hold.
+    """
+    policy = design.policy
+    if traces and stated is not None:
+        raise InputError(
+            "trace", "says already what is decoded and what replays", "leave out what is stated"
+        )
+    if traces:
+        loaded = [as_own(t if isinstance(t, Trace) else load_trace(t)) for t in traces]
+    else:
+        loaded = [(stated or Stated()).trace(design.model, policy.batch)]
+    return Sources(
+        loaded,
+        design.model,
+        policy.batch,
+        policy.tau,
+        policy.decision_scope,
+        policy.tokens_per_step,
+        resample_seed,
+    )
+
+
+def fit_of(design: Design, sources: Sources, video: Video, *, replays: bool = True) -> FitReport:
+    """The fit of a design that decodes a video on some decisions."""
+    attention = own_variant(design, replays=replays).attention
+    rule = sources.rule(attention) if replays else None
+    return check_fit(design, video, rule, sources.kv_held(attention, video))
+
+
+def _simulated(
+    design: Design,
+    sources: Sources,
+    video: Video,
+    fit: FitReport,
+    phases: Phases,
+    *,
+    detail: bool,
+) -> list[RowResult]:
+    """A row for each policy of the comparison; those with equal decisions share them."""
+    rows = []
+    decided: dict[tuple[bool, AttentionPolicy], Batches] = {}
+    for variant in variants(design, replays=sources.replays_any):
+        key = variant.replays, variant.attention
+        if key not in decided:
+            decisions = sources.decisions(variant.attention, replays=variant.replays)
+            decided[key] = make_batches(decisions, sources.batch, sources.tokens_per_step)
+        rows.append(simulate_row(design, variant, decided[key], video, fit, phases, detail=detail))
+    return rows
+
+
+def _with_interval(rows: list[RowResult], index: int, solved: Phases) -> list[RowResult]:
+    """The rows with their latency at both ends of the bandwidth, if the board names them."""
+    ends = bandwidth_ends(solved)
+    if ends is None:
+        return rows
+    factors = [
+        latency_factors(replace(row.simulation.plan, phases=solved), row.batches, ends)
+        for row in rows[:-1]
+    ]
+    of_rows = [*(of_row for of_row, _ in factors), factors[index][1]]
+    return [replace(row, latency_factors=each) for row, each in zip(rows, of_rows, strict=True)]

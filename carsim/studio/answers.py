@@ -1,0 +1,295 @@
+"""Answers to what happens on the page, as properties of its parts: ``ID.PROPERTY`` -> value.
+
+They are pure functions of what the page holds, so that any process can give them. Parts that are
+not named keep what they show.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from dash import html
+
+from carsim.base.errors import InputError
+from carsim.design.document import design_yaml
+from carsim.report.compare import Comparison
+from carsim.report.compare_words import own_table, spec_table
+from carsim.report.figures.breakdown import breakdown_plot
+from carsim.report.figures.curve import curve_plot
+from carsim.report.figures.layer_step import layer_step, layer_step_plot, mixed_layer
+from carsim.report.figures.roofline import roofline_plot
+from carsim.report.html import unbroken
+from carsim.report.run_page import tiles
+from carsim.report.run_words import answer, fit_table, held, limits_note, limits_table
+from carsim.studio import sweep, view
+from carsim.studio.fields import FIELDS, MENUS, VALUES
+from carsim.studio.page import PLACES
+from carsim.studio.point import SimulatedPoint, point_of
+from carsim.studio.reach import Reach
+from carsim.studio.state import TabState
+
+Parts = dict[str, Any]
+"""Properties of the page."""
+
+CONTROLS = (*FIELDS, "set", "store")
+"""Controls below which a refusal is told."""
+
+CHANGED = (
+    *("url.search", "shown.data", "trouble.children", "store.value"),
+    *(f"{key}.value" for key in FIELDS),
+    *(f"{key}-slider.value" for key in VALUES),
+    *(f"{key}.options" for key in MENUS),
+    *(f"{key}-error.children" for key in CONTROLS),
+    *(f"{key}.children" for key in ("title", "tiles", "misfit", "limits", "limits-note", "fit")),
+    *(f"{key}.children" for key in ("answer", "command", "breakdown-place", "roofline-place")),
+)
+"""Properties that answer at once."""
+
+NONE = "none: it is stated"
+
+
+@dataclass(frozen=True)
+class Answers:
+    """Answers of a studio.
+
+    Attributes:
+        start: What an address without a design shows.
+        reach: Files that may be read.
+        command_of: The command that simulates a state in a terminal.
+    """
+
+    start: TabState
+    reach: Reach
+    command_of: Callable[[TabState], str]
+
+    def begin(self) -> None:
+        """Simulate what is shown first, before anybody asks."""
+        self._point(self.start)
+
+    def change(
+        self,
+        trigger: str | None,
+        search: str | None,
+        values: Mapping[str, Any],
+        slid: Mapping[str, Any] | None,
+        shown: str | None,
+        there: str | None,
+    ) -> Parts:
+        """From any change to the new state, and to everything that follows from it.
+
+        Args:
+            trigger: Name of the part that has changed.
+            search: The address.
+            values: Texts of the controls.
+            slid: Slider that was moved, and its stop.
+            shown: State that is shown; None for none yet.
+            there: Name of the first graph, if it is there already.
+        """
+        state = self._state(search)
+        before = self._point(state)
+        if shown is None or trigger in (None, "url"):
+            return {} if state.query == shown else self._everything(state, before, shown, there)
+        key, text = str(trigger), str(values.get(str(trigger)) or "").strip()
+        if trigger == "slid" and slid is not None:
+            key, stop = slid["key"], int(slid["value"])
+            if _stop(key, state, before) == stop:
+                return {}  # it was moved to where the design is
+            text = str(stop) if key in PLACES else FIELDS[key].options[stop]
+        try:
+            after = _after(state, before, key, text)
+            if after.query == state.query:
+                return {}
+            return self._everything(after, self._point(after), shown, there)
+        except InputError as error:
+            return _refused(key, text, error)
+
+    def curve(self, shown: str, there: str | None) -> Parts:
+        """Speed-up over tau."""
+        point = self._point(self._state(shown))
+        if not point.curve:
+            return {"curve-place.children": []}
+        return view.drawn("curve", curve_plot(point.curve, _today(point)), there)
+
+    def timeline(self, shown: str, there: str | None) -> Parts:
+        """One layer of one step."""
+        state = self._state(shown)
+        point = self._point(state)
+        row = point.report.chosen
+        step, layer = _place_of(state, point)
+        found = layer_step(row, step, layer)
+        clock = point.design.board.fabric_clock_mhz
+        plot = layer_step_plot(found, clock, misfit=not point.run.fits)
+        steps, layers = row.simulation.plan.n_steps, point.design.model.body.n_layers
+        parts = {"step.max": steps - 1, "step.value": step, "layer.max": layers - 1}
+        return view.drawn("timeline", plot, there) | parts | {"layer.value": layer}
+
+    def resolved(self, shown: str) -> Parts:
+        """The design in full."""
+        return {"yaml.children": design_yaml(self._point(self._state(shown)).design)}
+
+    def comparison(self, shown: str) -> Parts:
+        """Pinned designs beside this one."""
+        state = self._state(shown)
+        point = self._point(state)
+        parts: list[Any] = [html.H2("Against what is pinned")] if state.pins else []
+        for pinned in map(_pin, state.pins):
+            comparison = Comparison(self._point(pinned).run, point.run)
+            parts += [
+                html.H3(f"A: {pinned.title}; B: now"),
+                view.table_of(spec_table(comparison), "what differs"),
+                view.table_of(own_table(comparison), "figures of both"),
+            ]
+        return {"comparison.children": parts}
+
+    def front(self, shown: str, there: str | None, fronted: Sequence[str] | None) -> Parts:
+        """The points of a sweep; they are read again if its store has changed."""
+        name = self._state(shown).store
+        nothing: Parts = {"front-place.children": [], "fronted.data": None}
+        if not name:
+            return nothing
+        try:
+            folder = self.reach.store(name)
+            edition = [name, sweep.edition(folder)]
+            if there and fronted == edition:
+                return {}
+            plot = sweep.front_plot(folder)
+        except InputError as error:
+            return nothing | {"store-error.children": str(error.named())}
+        drawn = view.drawn("front", plot, there, "A click opens a point.")
+        return drawn | {"fronted.data": edition, "store-error.children": ""}
+
+    def open_point(self, shown: str, clicked: Any) -> Parts:
+        """The point of the sweep that was clicked."""
+        if not clicked or "customdata" not in clicked["points"][0]:
+            return {}
+        state, ordinal = self._state(shown), int(clicked["points"][0]["customdata"])
+        after = sweep.opened(state, self.reach.store(state.store), ordinal)
+        return {"url.search": after.query, "trouble.children": ""}
+
+    def _state(self, search: str | None) -> TabState:
+        """The state of an address; the one to start with where it says nothing."""
+        if not search or search == "?":
+            return self.start
+        return TabState.of_query(search, self.start.design)
+
+    def _point(self, state: TabState) -> SimulatedPoint:
+        return point_of(state, self.reach)
+
+    def _everything(
+        self, state: TabState, point: SimulatedPoint, shown: str | None, there: str | None
+    ) -> Parts:
+        """All that follows from a state; results only where they are not shown yet."""
+        parts: Parts = {"url.search": state.query, "shown.data": state.query}
+        parts |= {"trouble.children": "", "store.value": state.store}
+        parts |= {f"{key}-error.children": "" for key in CONTROLS}
+        for key, field in FIELDS.items():
+            text = parts[f"{key}.value"] = field.text(state, point.design)
+            if field.is_menu:
+                parts[f"{key}.options"] = _options(field.options, text)
+            else:
+                parts[f"{key}-slider.value"] = _nearest(field.options, text)
+        seen = TabState.of_query(shown, "") if shown else None
+        if seen is None or (seen.point, seen.pins) != (state.point, state.pins):
+            parts |= self._results(state, point, there)
+        return parts
+
+    def _results(self, state: TabState, point: SimulatedPoint, there: str | None) -> Parts:
+        run, design = point.run, point.design
+        pins = map(_pin, state.pins)
+        pinned = [(f"pinned: {each.title}", self._point(each).run) for each in pins]
+        misfits = [f"MISFIT: {run.design} does not fit {design.board.name}.", *run.misfits]
+        misfits += [f"Cure: {cure}." for cure in point.report.fit.cures]
+        said = (*run.warnings, *held(run), *answer(run), *run.notes)
+        return {
+            "title.children": f"{run.design} on {design.board.name}: {run.own.policy}",
+            "tiles.children": view.tiles_of(tiles(run)),
+            "misfit.children": "" if run.fits else view.alert(misfits),
+            "limits.children": view.table_of(limits_table(run), "what limits each phase"),
+            "limits-note.children": limits_note(run, design),
+            "fit.children": view.table_of(fit_table(run), "what is needed and available"),
+            "answer.children": [html.P(unbroken(text)) for text in said],
+            "command.children": self.command_of(state),
+            **view.drawn("breakdown", breakdown_plot(run, pinned), there),
+            **view.drawn("roofline", roofline_plot(run, pinned), there),
+        }
+
+
+# -------------------------------------------------------------------- private
+
+
+def _refused(key: str, text: str, error: InputError) -> Parts:
+    """A refusal below its control, which keeps what was asked for."""
+    told = str(error.named())
+    if key not in CONTROLS:
+        return {"trouble.children": view.alert([told])}
+    told = told.removeprefix(f"{key}: ")  # the control stands for the parameter
+    return {f"{key}-error.children": told} | ({f"{key}.value": text} if key in FIELDS else {})
+
+
+def _after(state: TabState, before: SimulatedPoint, key: str, text: str) -> TabState:
+    """The state after a control was used."""
+    if key in FIELDS:
+        return FIELDS[key].set(state, before.design, text)
+    if key == "set":
+        path, _, value = text.partition("=")
+        return state.with_change(path.strip(), value.strip()) if text else state
+    if key in ("store", *PLACES):
+        return state.with_option(key, text)
+    if key == "pin":
+        return replace(state, pins=tuple(dict.fromkeys((*state.pins, state.point.query))))
+    return replace(state, pins=()) if key == "unpin" else state
+
+
+def _pin(query: str) -> TabState:
+    return TabState.of_query(query, "")
+
+
+def _today(point: SimulatedPoint) -> tuple[float, float] | None:
+    """Threshold and speed-up of the design as it is, if it has one threshold."""
+    tau: Any = point.design.policy.tau
+    if tau == "captured":
+        taus = point.traces[0].meta.tau_per_layer
+        tau = min((each for each in taus if each is not None), default=None)
+    is_one = isinstance(tau, float | int) and 0 < tau < float("inf")
+    return (float(tau), point.run.own["speedup"]) if is_one else None
+
+
+def _place_of(state: TabState, point: SimulatedPoint) -> tuple[int, int]:
+    """Step and layer of the timeline: those that were chosen, else where sequences differ most."""
+    row = point.report.chosen
+    n_steps, n_layers = row.simulation.plan.n_steps, point.design.model.body.n_layers
+    step = min(int(state.step) if state.step.isdecimal() else n_steps // 2, n_steps - 1)
+    layer = int(state.layer) if state.layer.isdecimal() else mixed_layer(row, step)
+    return step, min(layer, n_layers - 1)
+
+
+def _stop(key: str, state: TabState, point: SimulatedPoint) -> int:
+    """The stop of a slider at a state."""
+    if key in PLACES:
+        return _place_of(state, point)[PLACES.index(key)]
+    return _nearest(FIELDS[key].options, FIELDS[key].text(state, point.design))
+
+
+def _nearest(options: list[str], text: str) -> int:
+    """The stop of a slider that is nearest to a value.
+
+    >>> _nearest(["100", "200", "300"], "287.8"), _nearest(["captured", "0.5"], "captured")
+    (2, 0)
+    """
+    if text in options:
+        return options.index(text)
+    value = _number(text)
+    return min(range(len(options)), key=lambda stop: abs(_number(options[stop]) - value))
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return 0.0
+
+
+def _options(options: list[str], text: str) -> list[dict[str, str]]:
+    """The entries of a menu, the present one among them."""
+    named = options if text in options else [text, *options]
+    return [{"label": each or NONE, "value": each} for each in named]

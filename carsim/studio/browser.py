@@ -1,0 +1,73 @@
+"""Actions of the page that the browser does by itself."""
+
+from dash import Dash, Input, Output, State
+
+from carsim.studio.fields import VALUES
+from carsim.studio.page import PLACES
+
+SETTLE = """(...values) => {
+  if (!window.moved) {
+    window.moved = new Set();
+    document.addEventListener("input", (event) => window.moved.add(event.target.id), true);
+  }
+  const changed = dash_clientside.callback_context.triggered.map((each) => each.prop_id);
+  const wanted = changed.map((id) => id.split(".")[0]).find((id) => window.moved.delete(id));
+  if (!wanted) return "";  // the page itself has set it
+  clearTimeout(window.settling);
+  const value = Number(document.getElementById(wanted).value);
+  const told = { data: { key: wanted.replace("-slider", ""), value } };
+  window.settling = setTimeout(() => dash_clientside.set_props("slid", told), 60);
+  return "";
+}"""
+"""Tells of a slider that a user moved, once it has rested for 60 ms."""
+
+LATER = """shown => {
+  clearTimeout(window.later);
+  if (shown) {
+    window.later = setTimeout(() => dash_clientside.set_props("later", { data: shown }), 200);
+  }
+  return "";
+}"""
+"""Lets the browser draw the answer before it asks for what follows."""
+
+THEME = """clicks => {
+  const dark = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
+  const root = document.documentElement.dataset;
+  if (clicks) root.theme = (root.theme || dark) === "dark" ? "light" : "dark";
+  return "";
+}"""
+"""Turns the page dark or light; until then it is what the system prefers."""
+
+COPY = """(link, command, yaml, words, text) => {
+  const wanted = dash_clientside.callback_context.triggered_id;
+  if (!wanted) return "";
+  const texts = { "copy-link": location.href, "copy-command": words, "copy-yaml": text };
+  navigator.clipboard.writeText(texts[wanted]);
+  return "copied";
+}"""
+"""Puts the address, the command or the YAML into the clipboard."""
+
+GO = """(back, forward) => {
+  const wanted = dash_clientside.callback_context.triggered_id;
+  if (wanted) wanted === "undo" ? history.back() : history.forward();
+  return "";
+}"""
+"""The history of the browser is that of the design."""
+
+
+def act_in_the_browser(app: Dash) -> None:
+    """Register what needs no answer of the server."""
+    sliders = [f"{key}-slider" for key in VALUES] + [*PLACES]
+    copies = [f"copy-{what}" for what in ("link", "command", "yaml")]
+    texts = [State(key, "children") for key in ("command", "yaml")]
+
+    def clicks(*keys: str) -> list[Input]:
+        return [Input(key, "n_clicks") for key in keys]
+
+    app.clientside_callback(
+        SETTLE, Output("done", "title"), *(Input(key, "value") for key in sliders)
+    )
+    app.clientside_callback(LATER, Output("pin", "name"), Input("shown", "data"))
+    app.clientside_callback(THEME, Output("theme", "name"), *clicks("theme"))
+    app.clientside_callback(COPY, Output("done", "children"), *clicks(*copies), *texts)
+    app.clientside_callback(GO, Output("undo", "name"), *clicks("undo", "redo"))

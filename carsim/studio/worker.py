@@ -1,0 +1,89 @@
+"""A process in which the studio simulates, so that work that takes too long can be ended."""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from carsim.base.environment import follow_parent
+from carsim.base.errors import CarsimError, InputError
+from carsim.base.plugins import load_plugin, loaded_plugins
+from carsim.explore.workers import prepare
+
+LIMIT_S = 30.0
+"""Seconds after which work is ended; each shipped design takes less than two."""
+
+
+ANSWERS = "carsim.studio.answers"
+"""Module that a process needs; it is imported once for all of them."""
+
+
+class Worker:
+    """Calls methods of an object in a process of its own, one after the other.
+
+    Args:
+        answers: The object. A process gets a copy, and keeps it from call to call.
+        limit_s: Seconds that a call may take. Then the process is ended, and the next call has
+            another one.
+    """
+
+    def __init__(self, answers: object, limit_s: float = LIMIT_S) -> None:
+        self.limit_s, self._answers, self._turn = limit_s, answers, Lock()
+        self._start()
+
+    def ask(self, method: str, *args: Any) -> Any:
+        """Call a method.
+
+        Raises:
+            CarsimError: What it raises; or the work took too long, or the process died of it.
+        """
+        with self._turn:
+            if not self._process.is_alive():
+                self._start()
+            try:
+                self._pipe.send((method, args))
+                if not self._pipe.poll(self.limit_s):
+                    raise TimeoutError
+                found = self._pipe.recv()
+            except (EOFError, OSError) as error:
+                self.close()
+                problem, cure = "its process died", "ask for less if memory ran out"
+                if isinstance(error, TimeoutError):
+                    problem = f"was stopped after {self.limit_s:g} s"
+                    cure = "ask for less, or take 'carsim run', which has no limit"
+                raise InputError("this simulation", problem, cure) from None
+        if isinstance(found, CarsimError):
+            raise found
+        return found
+
+    def close(self) -> None:
+        """End the process, whatever it does."""
+        self._process.kill()
+        self._process.join()
+
+    def _start(self) -> None:
+        processes: Any = get_context("forkserver" if prepare(ANSWERS) else "spawn")
+        self._pipe, theirs = processes.Pipe()
+        self._process = processes.Process(
+            target=_work, args=(theirs, self._answers, loaded_plugins()), daemon=True
+        )
+        self._process.start()
+        theirs.close()
+
+
+def _work(pipe: Connection, answers: object, plugins: Mapping[str, str]) -> None:
+    """Runs in the process."""
+    follow_parent()
+    for path in plugins:
+        load_plugin(Path(path))
+    with suppress(EOFError, BrokenPipeError):  # nobody asks any more
+        while True:
+            method, args = pipe.recv()
+            try:
+                found = getattr(answers, method)(*args)
+            except CarsimError as error:
+                found = error
+            pipe.send(found)

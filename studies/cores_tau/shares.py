@@ -1,0 +1,129 @@
+"""How much of a grid's front does a search find with a tenth of its points?
+
+    carsim sweep studies/cores_tau/search.yaml --out DIR      # evaluates the whole grid, once
+    python studies/cores_tau/shares.py DIR [--seeds 10]     # searches look their points up in it
+
+Writes ``shares.csv`` and ``shares.png`` beside this file. The table has a line per sampler, seed
+and number of points: hypervolume found over that of the whole grid, and the share found of the
+different results on the grid's front. Objectives are scaled to 0 (best of the grid) to 1 (worst of
+the grid) and measured against 1.01 in each. Each different point counts once, whether it fits the
+board or not.
+"""
+
+import argparse
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from carsim.explore.evaluate import Row
+from carsim.explore.pareto import directions, front, hypervolume
+from carsim.explore.searcher import Searcher, open_trials
+from carsim.explore.store import open_store
+from carsim.explore.study import Study, load_study
+from carsim.report.figures import style as plots
+
+HERE = Path(__file__).parent
+SAMPLERS = {"tpe": plots.BLUE, "nsga2": plots.VERMILION, "random": plots.GREY}
+NAMES = {"tpe": "TPE", "nsga2": "NSGA-II", "random": "random"}
+REFERENCE = 1.01
+LOOKS = 6
+"""Numbers of points at which a search is looked at, the last a tenth of the grid."""
+
+SHARES = {"hypervolume": "hypervolume found, %", "front": "results on the grid's front found, %"}
+
+
+def objectives(study: Study, rows: Iterable[Row]) -> np.ndarray:
+    """Objectives of the points that fit, less being better, float[P, M]."""
+    signs = directions(study.objectives)
+    found = [
+        [row[name] * sign for name, sign in signs.items()] for row in rows if row["status"] == "ok"
+    ]
+    return np.array(found, np.float64).reshape(-1, len(signs))
+
+
+def key_of(values: Mapping[str, Any]) -> str:
+    """What a point of the grid is found by."""
+    return json.dumps(values, sort_keys=True)
+
+
+def searched(study: Study, grid: dict[str, Row], sampler: str, seed: int) -> Iterator[Row]:
+    """Results of the points that a search asks for, in order."""
+    searcher = Searcher(study, open_trials(study, "memory", sampler, seed), seed)
+    while (point := searcher.propose()) is not None:
+        row = grid[key_of(point.values)]
+        searcher.tell(point, row)
+        yield row
+
+
+def shares_found(folder: str, sampler: str, seed: int) -> list[dict[str, Any]]:
+    """What one search has found after some numbers of points."""
+    study = load_study(HERE / "search.yaml")
+    with open_store(folder) as store:
+        if store.meta()["fingerprint"] != study.fingerprint:
+            raise SystemExit(f"{folder} is of another study, design or trace; sweep again")
+        grid = {key_of(values): row for _, values, row in store.rows()}
+    everything = objectives(study, grid.values())
+    low, span = everything.min(axis=0), np.ptp(everything, axis=0)
+    reference = np.full(len(low), REFERENCE)
+    whole = hypervolume((everything - low) / span, reference)
+    best = np.unique(everything[front(everything)], axis=0)
+    table: list[dict[str, Any]] = []
+    rows: list[Row] = []
+    points = len(grid) // 10
+    for row in searched(study, grid, sampler, seed):
+        rows.append(row)
+        if len(rows) * LOOKS % points == 0:
+            values = objectives(study, rows)
+            found = (values[:, None] == best).all(axis=-1).any(axis=0)
+            shares = (hypervolume((values - low) / span, reference) / whole, found.mean())
+            place = {"sampler": sampler, "seed": seed, "points": len(rows), "of": len(grid)}
+            table.append(place | dict(zip(SHARES, shares, strict=True)))
+        if len(rows) == points:
+            break
+    return table
+
+
+def draw(table: pd.DataFrame, path: Path) -> None:
+    """Both shares by points evaluated: the median over seeds in its range."""
+    seeds, of = table["seed"].nunique(), table["of"].iloc[0]
+    title = f"What searches find of a grid of {of:,} points: median and range of {seeds} seeds"
+    with plots.style():
+        figure = plots.new_figure(7.2, 3.0, title, misfit=False)
+        for axes, (share, what) in zip(figure.subplots(1, 2), SHARES.items(), strict=True):
+            for sampler, colour in SAMPLERS.items():
+                own = table[table["sampler"] == sampler].groupby("points")[share]
+                low, middle, high = (100 * own.quantile(q) for q in (0, 0.5, 1))
+                axes.fill_between(low.index, low, high, color=colour, alpha=0.15, linewidth=0)
+                axes.plot(middle, color=colour, marker="o", markersize=3, label=NAMES[sampler])
+            axes.set_xlabel("points evaluated")
+            axes.set_ylabel(what)
+            axes.set_xlim(0, None)
+            axes.set_ylim(60 if share == "hypervolume" else 0, 101)
+            axes.grid(axis="y")
+        axes.legend(loc="upper left")
+        figure.savefig(path)
+
+
+def main() -> None:
+    """Search with every sampler and seed, and write what each has found."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("grid", help="folder of the swept grid")
+    parser.add_argument("--seeds", type=int, default=10)
+    arguments = parser.parse_args()
+    tasks = product(SAMPLERS, range(arguments.seeds))
+    table = pd.DataFrame([row for task in tasks for row in shares_found(arguments.grid, *task)])
+    table.to_csv(HERE / "shares.csv", index=False, float_format="%.4f", lineterminator="\n")
+    draw(table, HERE / "shares.png")
+    last = table[table["points"] == table["points"].max()]
+    for share, what in SHARES.items():
+        print(f"{what}, of {last['of'].iloc[0]} points after {last['points'].iloc[0]}")
+        print((100 * last.groupby("sampler")[share].describe()[["50%", "min", "max"]]).round(1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,320 @@
+"""Decode a clip whose tokens are known a frame at a time, under any rule of replay.
+
+Model: that of ``carsim.decoder.decode`` under teacher forcing, decision scope ``row``. Where tokens
+are given, a layer sees a whole frame of the layer below, and only replay goes from frame to frame:
+so matrices meet whole frames instead of single tokens, and a clip takes a fifth of the time. Under
+the rule of FastCar the decisions are those of the step-by-step decoder but for rounding (tests hold
+the two together). Weights may be rounded and have an arithmetic of their own. Simplification: one
+row at a time, without the left padding that the other hides.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from carsim.decisions.attention import Dense, Streaming
+from carsim.decoder.decode import mlp
+from carsim.decoder.layers import rms_norm, rotate
+from carsim.decoder.model import DecoderModel
+from carsim.decoder.structures import Array, Config, Weights, rotary_table, stack_weights
+
+_BLOCK = 128  # queries at a time: their scores stay in a processor's cache
+
+Bools = NDArray[np.bool_]
+Memory = dict[Any, Any]
+"""A rule's own notes during one decoding."""
+
+Attend = Callable[[int, Array, Array, Array], Array]
+"""Attention of the newest positions, [n, H * hd], from the layer, their rotated queries [n, H, hd],
+and the keys and values of all positions, [P, KV, hd]; it may write values."""
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """One layer in one frame after the first, before its MLP; N places.
+
+    Attributes:
+        frame: Number of the frame, from 1 on.
+        layer: Number of the layer.
+        fed: int[N], codes that are fed (-1: the begin symbol).
+        fed_before: Those of the frame before.
+        q: Queries before the rotary embedding, [N, H, hd].
+        q_rotated: Queries after it.
+        keys: Rotated keys of the places one frame before and of all since, [2 N, KV, hd].
+        before: Residual stream before the layer, [N, d].
+        middle: Residual stream before the MLP.
+        u: What the MLP is fed: ``middle``, normed.
+        u_before: What it was fed, or would have been, one frame before.
+        u_held: What it was fed when the output was computed that is held for the place.
+        held: The MLP output that is held.
+        weights: Of the body.
+    """
+
+    frame: int
+    layer: int
+    fed: NDArray[np.int64]
+    fed_before: NDArray[np.int64]
+    q: Array
+    q_rotated: Array
+    keys: Array
+    before: Array
+    middle: Array
+    u: Array
+    u_before: Array
+    u_held: Array
+    held: Array
+    weights: Weights
+
+    @cached_property
+    def fresh(self) -> Array:
+        """What the MLP would put out, [N, d]."""
+        return mlp(self.weights, self.layer, self.u)
+
+    def hold(self, computes: Bools, gain: float = 1.0) -> Array:
+        """Compute some places, bool[N], and hold their outputs and inputs from now on.
+
+        Args:
+            computes: The places.
+            gain: Factor on the held outputs of all other places: 1 is FastCar's replay, 0 adds
+                nothing. It is applied at each replay, so older outputs count less.
+
+        Returns:
+            The sum's new term, [N, d]: fresh outputs, and held ones of the other places.
+        """
+        if gain != 1:
+            self.held[~computes] *= self.held.dtype.type(gain)
+        out = self.held.copy()
+        if not computes.any():
+            return out
+        if "fresh" in self.__dict__:
+            made = self.fresh[computes]
+        else:
+            made = mlp(self.weights, self.layer, self.u[computes])
+        out[computes] = made
+        self.held[computes] = self.weights.arithmetic.held(made)
+        self.u_held[computes] = self.u[computes]
+        return out
+
+
+class Rule(Protocol):
+    """Decides which places replay.
+
+    A rule with an attribute ``gain``, a number or one per layer, damps what it replays.
+    """
+
+    def decide(self, seen: Seen, memory: Memory) -> tuple[Bools, Array | None]:
+        """Decisions bool[N], and the scores they follow from, [N], if there are any."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Decoded:
+    """A decoded row.
+
+    Attributes:
+        hidden: Hidden states after the final norm, [S, d].
+        score: [S, L], NaN where not evaluated.
+        replay: bool[S, L].
+        keys: Rotated keys of the prompt and all steps, [L, P + S, KV, hd].
+        values: Their values.
+    """
+
+    hidden: Array
+    score: Array
+    replay: Bools
+    keys: Array
+    values: Array
+
+
+def outputs(seen: Seen, rule: Rule | None, memory: Memory, replay: Bools, score: Array) -> Array:
+    """What the MLPs of a layer of a frame give under a rule, [n, d].
+
+    Args:
+        seen: The layer.
+        rule: What replays; None replays nothing.
+        memory: What the rule keeps.
+        replay: bool[n], to which its decisions are written.
+        score: [n], to which its scores are written, if it has any.
+    """
+    if rule is not None:
+        replay[:], scored = rule.decide(seen, memory)
+        if scored is not None:
+            score[:] = scored
+    gain = getattr(rule, "gain", 1.0)
+    return seen.hold(~replay, gain[seen.layer] if isinstance(gain, tuple) else gain)
+
+
+class Decoder:
+    """A model made ready for one shape of video.
+
+    Args:
+        model: Weights and embeddings.
+        config: Shapes and arithmetic.
+        weights: The model's in another precision; as they are, if left out.
+    """
+
+    def __init__(self, model: DecoderModel, config: Config, weights: Weights | None = None) -> None:
+        self.config = config
+        self._weights: Weights = weights or stack_weights(config, model.arrays)
+        self._arrays = {
+            name: model.arrays[name].astype(config.dtype)
+            for name in ("embed_text", "embed_visual", "begin")
+        }
+
+    def decode(
+        self,
+        rule: Rule | None,
+        prompt: bytes,
+        codes: NDArray[np.int64],
+        *,
+        attention: Dense | Streaming | Attend | None = None,
+        look: Callable[[Seen], None] | None = None,
+    ) -> Decoded:
+        """Decode one row.
+
+        Args:
+            rule: What replays; None replays nothing.
+            prompt: At least one byte.
+            codes: int64[S], the tokens of the clip; step s is fed token s - 1.
+            attention: Which keys are attended to, or how; all, if left out.
+            look: Shown every layer of every frame after the first.
+        """
+        config, weights, shape = self.config, self._weights, self.config.geometry
+        n, first, layers = config.tokens_per_frame, len(prompt), shape.n_layers
+        x_all, fed = self._embed(prompt, codes)
+        positions, dtype = len(x_all), np.dtype(config.dtype)
+        cos, sin = rotary_table(max(positions, 2), shape.head_dim, config.rope_theta, dtype)
+        cos, sin = cos[:, None], sin[:, None]
+        keys = np.empty((layers, positions, shape.n_kv_heads, shape.head_dim), dtype)
+        values = np.empty_like(keys)
+        held, u_held, u_before = np.zeros((3, layers, n, shape.hidden_size), dtype)
+        score = np.full((config.n_steps, layers), np.nan, dtype)
+        replay = np.zeros(score.shape, bool)
+        hidden = np.empty((config.n_steps, shape.hidden_size), dtype)
+        memory: Memory = {}
+        attend_to: Attend
+        if callable(attention):
+            attend_to = attention
+        else:
+            attend_to = partial(_attend_in_any_layer, attention or Dense())
+        for frame in range(config.n_frames):
+            begin, end = first + frame * n if frame else 0, first + (frame + 1) * n
+            x, steps = x_all[begin:end], slice(frame * n, (frame + 1) * n)
+            for layer in range(layers):
+                before = x
+                k, v = keys[layer, :end], values[layer, :end]
+                turn = cos[begin:end], sin[begin:end]
+                q, q_rotated, k[begin:], v[begin:] = self.project(x, layer, turn)
+                attended = weights.arithmetic.entering(
+                    "out", layer, attend_to(layer, q_rotated, k, v)
+                )
+                x = x + attended @ weights.w_out[layer]
+                u = rms_norm(x, weights.ln_mlp[layer], config.rms_eps)
+                if frame == 0:
+                    out = mlp(weights, layer, u)
+                    held[layer] = weights.arithmetic.held(out[first:])
+                    u_held[layer] = u[first:]
+                else:
+                    seen = Seen(
+                        frame,
+                        layer,
+                        fed[steps],
+                        fed[steps.start - n : steps.start],
+                        q,
+                        q_rotated,
+                        k[begin - n :],
+                        before,
+                        x,
+                        u,
+                        u_before[layer],
+                        u_held[layer],
+                        held[layer],
+                        weights,
+                    )
+                    if look is not None:
+                        look(seen)
+                    out = outputs(seen, rule, memory, replay[steps, layer], score[steps, layer])
+                u_before[layer] = u[-n:]
+                x = x + out
+            hidden[steps] = rms_norm(x[-n:], weights.ln_final, config.rms_eps)
+        return Decoded(hidden, score, replay, keys, values)
+
+    def project(
+        self, x: Array, layer: int, turn: tuple[Array, Array]
+    ) -> tuple[Array, Array, Array, Array]:
+        """Queries, rotated queries, rotated keys and values of a layer, [n, heads, hd] each.
+
+        Args:
+            x: Residual stream before the layer, [n, d].
+            layer: Its number.
+            turn: Cosine and sine of the positions, [n, 1, hd] each.
+        """
+        shape, weights = self.config.geometry, self._weights
+        normed = rms_norm(x, weights.ln_attn[layer], self.config.rms_eps)
+        normed = weights.arithmetic.entering("qkv", layer, normed)
+        heads = (normed @ weights.w_qkv[layer]).reshape(len(x), -1, shape.head_dim)
+        rotated = rotate(heads[:, : -shape.n_kv_heads], *turn)
+        q, k = np.split(rotated, [shape.n_heads], axis=1)
+        v = heads[:, -shape.n_kv_heads :]
+        kept = weights.arithmetic.cached
+        return heads[:, : shape.n_heads], q, kept(k), kept(v)
+
+    def _embed(self, prompt: bytes, codes: NDArray[np.int64]) -> tuple[Array, NDArray[np.int64]]:
+        """What is fed, [P + S, d], and the codes fed in each step, int64[S]."""
+        arrays, steps = self._arrays, self.config.n_steps
+        fed = np.concatenate([[-1], codes[: steps - 1]])
+        video = np.concatenate([arrays["begin"][None], arrays["embed_visual"][fed[1:]]])
+        return np.concatenate([arrays["embed_text"][list(prompt)], video]), fed
+
+
+def _attend_in_any_layer(
+    attention: Dense | Streaming, layer: int, q: Array, k: Array, v: Array
+) -> Array:
+    return attend(q, k, v, attention)
+
+
+def attend(q: Array, k: Array, v: Array, attention: Dense | Streaming) -> Array:
+    """Causal attention of the newest positions.
+
+    Args:
+        q: Rotated queries of the last n positions, [n, H, hd].
+        k: Rotated keys, [P, KV, hd]; head j serves query heads j * g to j * g + g - 1.
+        v: Values, [P, KV, hd].
+        attention: Which keys are attended to.
+
+    Returns:
+        [n, H * hd].
+    """
+    positions, (n, n_heads, head_dim) = len(k), q.shape
+    served, offset = n_heads // k.shape[1], positions - n
+    out = np.empty((n_heads, n, head_dim), q.dtype)
+    scratch = np.empty(_BLOCK * positions, q.dtype)  # allocating it anew costs as much as exp
+    for begin in range(offset, positions, _BLOCK):
+        end = min(begin + _BLOCK, positions)
+        seen: slice | NDArray[np.int64] = slice(0, end)
+        columns = np.arange(end)
+        if isinstance(attention, Streaming):
+            oldest = max(0, begin - attention.window + 1)
+            columns = np.concatenate([np.arange(min(attention.sinks, oldest)), columns[oldest:]])
+            seen = columns
+        first = 0 if isinstance(attention, Streaming) else begin  # all before is seen
+        age = np.arange(begin, end)[:, None] - columns[first:]  # [queries, keys]
+        hidden = age < 0
+        if isinstance(attention, Streaming):
+            hidden |= (age >= attention.window) & (columns >= attention.sinks)
+        size, rows = (end - begin, len(columns)), slice(begin - offset, end - offset)
+        for head in range(n_heads):
+            scores = scratch[: size[0] * size[1]].reshape(size)
+            scaled = q[rows, head] * q.dtype.type(head_dim**-0.5)
+            np.matmul(scaled, k[seen, head // served].T, out=scores)
+            np.copyto(scores[:, first:], -np.inf, where=hidden)
+            scores -= scores.max(axis=1, keepdims=True)
+            np.exp(scores, out=scores)
+            weighted = scores @ v[seen, head // served]
+            out[head, rows] = weighted / scores.sum(axis=1, keepdims=True)
+    attended: Array = out.swapaxes(0, 1).reshape(n, -1)
+    return attended

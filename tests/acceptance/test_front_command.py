@@ -1,0 +1,151 @@
+"""``carsim report --front``: the front of a stored sweep as a table, as JSON, as files."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from click.testing import CliRunner, Result
+from explore_study import as_older, write_study
+
+from carsim.base.errors import InputError
+from carsim.cli import carsim
+from carsim.explore.frame import frame_of
+from carsim.explore.store import open_store
+from carsim.explore.study import load_study
+from carsim.explore.sweep import sweep
+from carsim.metrics import METRICS
+
+GOALS = {"latency_s": "min", "replay_eligible": "min"}
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """18 points of the toy, in a folder that tests copy."""
+    folder = tmp_path_factory.mktemp("swept")
+    sweep(load_study(write_study(folder, objectives=GOALS)), folder / "out", workers=0)
+    return folder / "out"
+
+
+@pytest.fixture
+def stored(swept: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(swept, tmp_path / "out"))
+
+
+def call(*arguments: object) -> Result:
+    return CliRunner().invoke(carsim, ["report", "--front", *map(str, arguments)])
+
+
+def points_of(folder: Path) -> pd.DataFrame:
+    with open_store(folder) as store:
+        return frame_of(store)
+
+
+def test_no_point_of_the_front_is_beaten_and_every_other_is(stored: Path) -> None:
+    document = json.loads(call(stored, "--json").output)
+    assert document["objectives"] == GOALS
+    assert document["points"] == 18
+    assert document["same_code"] is True
+    front = pd.DataFrame(document["front"])
+    assert front["knee"].sum() == 1
+    points = points_of(stored)
+    figures = points[[name for name in METRICS if name in points]].map(repr)
+    for place, point in enumerate(points.to_dict("records")):
+        better = points[(points[list(GOALS)] <= [point[goal] for goal in GOALS]).all(axis=1)]
+        beaten = (better[list(GOALS)] < [point[goal] for goal in GOALS]).any(axis=1).any()
+        alike = (figures == figures.iloc[place]).all(axis=1)
+        is_first = point["point"] == points[alike]["point"].min()
+        assert (not beaten and is_first) == (point["point"] in set(front["point"]))
+
+
+@pytest.mark.parametrize("arguments", [(), ("--json",)])
+def test_nothing_is_written_unless_asked(stored: Path, arguments: tuple[str, ...]) -> None:
+    before = {path.name: path.stat().st_mtime_ns for path in stored.iterdir()}
+    assert "pareto" not in call(stored, *arguments).output.replace("carsim report --front", "")
+    assert {path.name: path.stat().st_mtime_ns for path in stored.iterdir()} == before
+    refused = call(stored, "--figures", "svg").exception
+    assert str(refused) == "--figures: has nowhere to write; add --out"
+
+
+def test_the_front_is_written_where_it_is_asked_for(stored: Path) -> None:
+    out = stored / "some" / "where"
+    document = json.loads(call(stored, "--out", out, "--json").output)
+    front = pd.DataFrame(document["front"])
+    columns = ["point", *GOALS, "knee"]
+    pd.testing.assert_frame_equal(pd.read_csv(out / "pareto.csv")[columns], front[columns])
+    assert document["files"] == ["pareto.csv", "pareto.png"]
+    assert (out / "pareto.png").stat().st_size > 10_000
+
+
+def test_the_table_names_axes_objectives_and_knee(stored: Path) -> None:
+    output = call(stored).output
+    title, head, *lines = (line for line in output.splitlines() if line.strip())
+    assert "toy study" in title
+    assert head.split() == ["cores", "tau", "schedule", *GOALS]
+    assert sum(line.split()[0] == "knee" for line in lines) == 1
+    assert "evaluated by" not in output
+
+
+def test_a_figure_in_another_format(stored: Path) -> None:
+    output = call(stored, "--out", stored, "--figures", "svg").output
+    assert f"Written to {stored}: pareto.csv, pareto.svg" in " ".join(output.split())
+    assert (stored / "pareto.svg").read_bytes().startswith(b"<?xml")
+
+
+def test_one_core_under_two_mappings_is_one_point(tmp_path: Path) -> None:
+    axes = {"machine.mapping": ["batch", "tensor"], "machine.cores": [1, 2]}
+    goals = ["latency_s", "dsp"]
+    sweep(
+        load_study(write_study(tmp_path, axes=axes, objectives=goals)), tmp_path / "out", workers=0
+    )
+    points = points_of(tmp_path / "out")
+    one = points[points["machine.cores"] == 1]
+    assert one["latency_s"].nunique() == 1, "the premise"
+    front = pd.DataFrame(json.loads(call(tmp_path / "out", "--json").output)["front"])
+    assert front[front["machine.cores"] == 1]["machine.mapping"].tolist() == ["batch"]
+
+
+def test_one_objective_and_a_constraint_of_the_command_line(stored: Path) -> None:
+    asked = ("--objective", "latency_s", "--constraint", "replay_eligible <= 0.5")
+    document = json.loads(call(stored, *asked, "--json").output)
+    points = points_of(stored)
+    allowed = points[points["replay_eligible"] <= 0.5]
+    best = allowed[allowed["latency_s"] == allowed["latency_s"].min()]
+    assert [row["point"] for row in document["front"]] == best["point"].tolist()
+    assert document["files"] == []
+
+
+def test_a_store_of_other_code_says_so_and_takes_no_further_points(
+    swept: Path, stored: Path
+) -> None:
+    for key, value, message in (
+        ("code", "other", "were evaluated by other code of carsim"),
+        ("version", "0.0.1", "were evaluated by carsim 0.0.1; this is"),
+    ):
+        shutil.copytree(swept, stored, dirs_exist_ok=True)
+        as_older(stored, "3", **{key: value})
+        assert message in call(stored).output
+    document = json.loads(call(stored, "--json").output)
+    assert (document["same_code"], document["carsim_version"]) == (True, "0.0.1")
+    study = load_study(write_study(stored.parent, objectives=GOALS))
+    with pytest.raises(InputError, match="or run that version"):
+        sweep(study, stored, workers=0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (("--objective", "latency"), "objective latency"),
+        (("--objective", "latency_s:least"), "say min or max"),
+        (("--constraint", "latency_s <"), "constraint"),
+        (("--constraint", "latency_s < 0"), "none of 18 points"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused(
+    stored: Path, arguments: tuple[str, ...], expected: str
+) -> None:
+    result = call(stored, *arguments)
+    assert isinstance(result.exception, InputError)
+    assert expected in str(result.exception)
+    assert not (stored / "pareto.csv").exists()

@@ -1,0 +1,163 @@
+"""Small words that everybody reads: counts, intervals, names that were misspelt, completion."""
+
+import pytest
+from tiny import tiny_report, write_inputs
+
+from carsim.base.errors import InputError
+from carsim.base.statistics import Interval
+from carsim.cli import MOVED
+from carsim.design import load_design, override
+from carsim.report.run_page import tiles
+from carsim.report.run_words import answer, policies_tables
+from carsim.report.stored import stored
+
+THINGS = ("guidance pairs", "tokens", "rows", "frames", "steps", "sequences", "layers", "cores")
+
+
+def test_of_one_there_is_one(call, tmp_path):
+    """A text of one token, one row, one pair: no output has the plural."""
+    design = write_inputs(
+        tmp_path, guidance_pairs=((0, 1),), prompt_lengths=(1, 1), prompt_tokens=1
+    )
+    one = ["--set", "policy.batch=1", "--set", "machine.cores=1", "--tokens", "1", "--prompt", "1"]
+    _, text, err = call("run", design[0], *one)
+    assert err == ""
+    _, video, _ = call("run", design[0], "--trace", design[1], "--set", "policy.batch=2")
+    _, info, _ = call("trace", "info", design[1])
+    printed = " ".join(f"{text} {video} {info}".split())
+    for things in THINGS:
+        assert f" 1 {things}" not in printed
+    assert "text 1 token after a prompt of 1" in printed
+    assert "2 rows in 1 guidance pair, " in printed
+    assert "2 rows, 1 guidance pair" in printed
+
+
+def test_an_interval_without_width_has_no_brackets():
+    level = [f"board.memories.ps_ddr.efficiency_{end}=null" for end in ("low", "high")]
+    wide, narrow = stored(tiny_report()), stored(tiny_report(*level))
+    assert "(" in policies_tables(wide)[0].rows[0][1]
+    assert "(" not in policies_tables(narrow)[0].rows[0][1]
+    policies = tuple(
+        policy.model_copy(
+            update={
+                **dict.fromkeys(("seconds_per_video_low", "seconds_per_video_high"), 2.0),
+                **dict.fromkeys(("latency_low_s", "latency_high_s"), policy.latency_s),
+                **dict.fromkeys(("energy_per_video_low_j", "energy_per_video_high_j"), 3.0),
+            }
+        )
+        for policy in wide.policies
+    )
+    alike = wide.model_copy(update={"policies": policies})
+    first, *_ = answer(alike)
+    assert "-1." not in first, "the speed-up"
+    assert "or between" not in first
+    assert "Over the bandwidths" not in first
+    assert all(" to " not in note for _, _, note in tiles(alike))
+    assert not any("(" in cell for row in policies_tables(alike)[0].rows for cell in row[1:])
+    assert Interval(0.5, 0.5, 0.5).text() == "+0.500"
+    assert Interval(0.5, 0.4, 0.5).text() == "+0.500 [0.400, 0.500]"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "meant"),
+    [
+        (("rum", "toy.yaml"), "run"),
+        (("run", "zcu120"), "zcu102"),
+        (("compare", "zcu120", "zcu102"), "zcu102"),
+        (("config", "show", "zcu120"), "zcu102"),
+        (("run", "toy.yaml", "--trace", "vilau_8"), "vilau_8f"),
+        (("run", "toy.yaml", "--set", "model.preset=llama3_70b"), "llama3_8b"),
+        (("run", "toy.yaml", "--set", "board.preset=zcu120"), "zcu102"),
+        (("run", "toy.yaml", "--set", "machine.coers=2"), "cores"),
+        (("run", "toy.yaml", "--set", "policy.schedule=drss"), "drs"),
+        (("run", "toy.yaml", "--set", "policy.attention.kind=streming"), "streaming"),
+        (("run", "toy.yaml", "--fidelity", "til"), "tile"),
+        (("validate", "fidelty"), "fidelity"),
+        (("config", "metrcis"), "metrics"),
+        (("trace", "inof"), "info"),
+        (("config", "new", "--board", "zcu12", "--model", "tiny"), "zcu102"),
+        (("config", "dram", "--standard", "DDR4-2401"), "DDR4-2400"),
+        (("run", "toy.yaml", "--trce", "x"), "--trace"),
+    ],
+)
+def test_a_misspelt_name_is_answered_with_the_one_that_was_meant(
+    call, toy, tmp_path, monkeypatch, arguments, meant
+):
+    monkeypatch.chdir(tmp_path)
+    status, out, err = call(*arguments)
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert "did you mean" in err.lower()
+    assert f"'{meant}'" in err.lower().partition("did you mean")[2] or meant == "DDR4-2400"
+
+
+@pytest.mark.parametrize(("old", "new"), MOVED.items())
+def test_a_command_that_moved_says_how_it_is_written(call, old, new):
+    status, out, err = call(old, "anything")
+    assert (status, out) == (2, "")
+    told = f"No such command '{old}'; it is now 'carsim {new}'; see 'carsim --help'"
+    assert err == f"carsim: {told}\n"
+    words = [word for word in new.split() if word != "DIR"]
+    assert call(*words, "--help")[0] == 0
+
+
+def completed(call, monkeypatch, words):
+    monkeypatch.setenv("_CARSIM_COMPLETE", "bash_complete")
+    monkeypatch.setenv("COMP_WORDS", f"carsim {words}")
+    monkeypatch.setenv("COMP_CWORD", str(len(words.split())))
+    return {each.partition(",")[2] for each in call()[1].split()}
+
+
+def test_a_shell_completes_designs_traces_studies_and_presets(call, toy, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "zcu_mine.yaml").write_text("")
+    (tmp_path / "zcu_folder").mkdir()
+    (tmp_path / "zcu_folder" / "a.yml").write_text("")
+    (tmp_path / "zcu.txt").write_text("")
+    shipped = {"zcu102", "zcu102_16gb", "zcu102_head"}
+    for command in ("run", "studio", "compare", "config show", "validate --design"):
+        found = completed(call, monkeypatch, f"{command} zcu")
+        assert found == {*shipped, "zcu_mine.yaml", "zcu_folder/"}, command
+    assert completed(call, monkeypatch, "run zcu_folder/") == {"zcu_folder/a.yml"}
+    assert completed(call, monkeypatch, "run zcu102 --trace to") == {"toy.npz"}
+    assert "vilau_8f" in completed(call, monkeypatch, "run zcu102 --trace vilau")
+    assert completed(call, monkeypatch, "sweep zcu_m") == {"zcu_mine.yaml"}
+    assert completed(call, monkeypatch, "config new --board kv") == {"kv260"}
+
+
+@pytest.mark.parametrize(
+    ("change", "cure"),
+    [
+        ({"machine.cores": -2}, "got -2; write a number above 0"),
+        ({"policy.batch": 10**10}, "write 4,096 or less"),
+        ({"board.fabric_clock_mhz": 0.5}, "write 1.0 or more"),
+        ({"name": 3}, "write it in quotes"),
+        ({"policy.compare": 3}, "write a list: [a, b]"),
+        ({"machine.cores": [2]}, "write it without point or exponent"),
+    ],
+)
+def test_a_refused_value_has_a_cure(change, cure):
+    with pytest.raises(InputError, match=r".") as error:
+        override(load_design("zcu102"), change)
+    assert cure in str(error.value)
+    assert "change it" not in str(error.value)
+
+
+def test_a_study_says_what_to_write(call, toy, tmp_path):
+    (tmp_path / "study.yaml").write_text(
+        "design: toy.yaml\ntraces: [toy.npz]\naxes: {machine.cores: [1]}\nresample: -2\n"
+    )
+    _, _, err = call("sweep", tmp_path / "study.yaml", "--out", tmp_path / "out", "--workers", "0")
+    assert "$.resample" in err
+    assert "got -2; write 0 or more" in err
+
+
+def test_a_chip_is_described_by_its_fields():
+    chip = load_design("asic_28nm", ["board.technology.area_mm2=60", "board.technology.node=16nm"])
+    assert chip.board.part == "16 nm, 60 mm2"
+    assert override(chip, {"board.technology.area_mm2": 61.0}).board.part == "16 nm, 61 mm2"
+    assert load_design("asic_28nm").board.part == "28 nm, 24.4 mm2"
+    assert "24.4" not in chip.board.name + chip.description
+    assert "28" not in chip.board.name
+    assert override(chip, {"board.device": "mine"}).board.part == "mine"
+    with pytest.raises(InputError, match="device: is missing; add it"):
+        override(load_design("zcu102"), {"board.device": None})

@@ -1,0 +1,187 @@
+"""Every kind of attention, the package's own and two from outside, keeps the contract."""
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from decoder_maker import MASK, Kept, make_config, make_inputs, make_weights, run
+from decoder_oracle import oracle_decode
+from policy_maker import make_trace
+from toy_policies import TOYS, BestKeys, EverySecondBlock, registered
+
+from carsim.decisions.attention import (
+    ATTENTION,
+    Ann,
+    AttentionPolicy,
+    Dense,
+    Draft,
+    Query,
+    Selection,
+    Streaming,
+)
+from carsim.decisions.trace import TraceMeta, load_trace, save_trace
+from carsim.decisions.trace.meta import parse_meta
+from carsim.decoder.structures import DecoderPolicy
+
+KINDS = {**ATTENTION, **TOYS}
+EXAMPLES: list[AttentionPolicy] = [
+    *(kind.model_validate({}) for kind in KINDS.values()),
+    Streaming(sinks=0, window=3),
+    Streaming(sinks=2, window=5),
+    EverySecondBlock(block=2, last=1),
+    EverySecondBlock(block=3, last=4),
+    Draft(block_tokens=1, keep=0.1),
+    Draft(block_tokens=2, keep=0.5, pooled_bits=3),
+    Draft(block_tokens=2, keep=0.3, scorer="minmax"),
+    Draft(block_tokens=1, keep=0.3, scorer="lsh", tables=2, bits=2),
+    Ann(bits=2, tables=2, sinks=1, window=2),
+    Ann(search="quantised", keep=0.4, key_bits=3, sinks=0, window=1),
+    BestKeys(k=1),
+    BestKeys(k=3, hold=4),
+]
+every_kind = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+every_policy = pytest.mark.parametrize("policy", EXAMPLES, ids=lambda policy: policy.text)
+
+
+def decode(policy: AttentionPolicy, tau: float = 0.0, rows: Any = slice(None)) -> Kept:
+    return run(make_config(), DecoderPolicy((tau, tau), attention=policy), rows)[2]
+
+
+@every_kind
+def test_trivial_fields_are_dense_to_the_bit(kind: type[AttentionPolicy]) -> None:
+    dense, trivial = decode(Dense()), decode(kind.trivial())
+    assert dense.residual.tobytes() == trivial.residual.tobytes()
+    assert 0 < dense.replay.mean() < 1
+
+
+@every_policy
+def test_reads_stay_within_the_context_and_are_what_is_counted(policy: AttentionPolicy) -> None:
+    """Reads that follow from the context equal those that the decoder really made."""
+    kept = decode(policy)
+    context = np.arange(len(kept.replay))[:, None] + MASK.sum(axis=1) + 1  # [S, B]
+    tokens, runs = kept.tokens, kept.runs  # [S, L, KV, B]
+    most = policy.reads(context)
+    assert (tokens >= 1).all()
+    assert (tokens <= context[:, None, None]).all()
+    assert ((runs >= 1) & (runs <= tokens)).all()
+    if policy.records:
+        assert (tokens <= most.tokens[:, None, None]).all()
+        assert (runs <= most.runs[:, None, None]).all()
+    else:
+        np.testing.assert_array_equal(
+            tokens, np.broadcast_to(most.tokens[:, None, None], tokens.shape)
+        )
+        np.testing.assert_array_equal(runs, np.broadcast_to(most.runs[:, None, None], runs.shape))
+    assert (policy.held(context) <= context).all()
+    assert (policy.held(context) + policy.keys_kept(context, 3) <= context).all()
+    assert kept.newest.all(), "the newest token is always read"
+
+
+@every_policy
+def test_the_aligned_key_is_read_where_the_policy_says_so(policy: AttentionPolicy) -> None:
+    """Where it does not, the machine counts one key more."""
+    kept = decode(policy)
+    if policy.reads_aligned(3):
+        assert kept.aligned[3:].all()
+    assert np.isfinite(kept.tas[3:]).all(), "TAS is evaluated in any case"
+
+
+@every_policy
+def test_a_row_decides_alone(policy: AttentionPolicy) -> None:
+    together = decode(policy)
+    for row in range(4):
+        alone = decode(policy, rows=[row])
+        np.testing.assert_array_equal(alone.replay[..., 0], together.replay[..., row])
+        np.testing.assert_array_equal(alone.tokens[..., 0], together.tokens[..., row])
+        np.testing.assert_allclose(
+            alone.residual[:, :, 0], together.residual[:, :, row], atol=1e-12
+        )
+
+
+@every_policy
+def test_fields_come_back_from_files(policy: AttentionPolicy) -> None:
+    assert pickle.loads(pickle.dumps(policy)) == policy
+    assert policy.label in policy.text
+    assert policy.short
+    with registered():
+        meta = make_trace(policy).meta
+        assert parse_meta(meta.model_dump_json(), "x") == meta
+        assert TraceMeta.model_validate(meta.model_dump()).attention == policy
+
+
+def test_kinds_that_are_not_registered_are_refused_in_files() -> None:
+    text = make_trace(BestKeys()).meta.model_dump_json()
+    with pytest.raises(Exception, match=r"meta.*attention.*'best_keys'"):
+        parse_meta(text, "meta")
+
+
+def test_a_bias_on_every_key_changes_nothing() -> None:
+    same, plain = decode(BestKeys(k=3, twice=True)), decode(BestKeys(k=3))
+    np.testing.assert_array_equal(same.replay, plain.replay)
+    np.testing.assert_allclose(same.residual, plain.residual, atol=1e-12)
+
+
+def test_tokens_that_are_gone_do_not_part_a_run() -> None:
+    mask = np.array([[[1, 1, 0, 1, 0, 1]]], bool)
+    stored = np.array([[[0, 1, 0, 1, 1, 1]]], bool)
+    padding = np.array([0])
+    reads = Selection(mask=mask, stored=stored).reads(padding, 6, 1)
+    assert (reads.tokens.item(), reads.runs.item()) == (3, 2)
+    assert Selection(mask=mask).reads(padding, 6, 1).runs.item() == 3
+    window = Selection(4, np.array([[0, 1, 5]]), mask[..., 4:], stored=stored[..., 4:])
+    assert window.read(padding, 6, 1).ravel().tolist() == [True, True, False, False, False, True]
+    assert window.reads(padding, 6, 1).runs.item() == 2
+
+
+def test_side_work_and_blind_queries() -> None:
+    work = Dense().side_work(np.array([5]), 4, 2, 2)
+    assert (work.macs, work.bytes_read, work.scan_cycles) == (0, 0, 0)
+    assert Streaming().side_bytes(np.array([5]), 2, 2).tolist() == [0]
+    keys = np.empty((1, 1, 7, 0))
+    query = Query(keys[:, :, 0], keys[:, :, 0], keys, np.array([1]))
+    chosen = Streaming(sinks=2, window=3).select(None, 0, query)
+    assert chosen.read(np.array([1]), 7, 1)[0, 0].astype(int).tolist() == [0, 1, 1, 0, 1, 1, 1]
+    assert chosen.reads(np.array([1]), 7, 2).runs.tolist() == [[2], [2]]
+
+
+CHOICES = {
+    "second_block": lambda prompt, token, logits: [
+        i for i in range(token + 1) if token < prompt or i // 2 % 2 == 0 or i == token
+    ],
+    "best_keys": lambda prompt, token, logits: (
+        list(range(token + 1)) if token < prompt else sorted({*np.argsort(-logits)[:3], token})
+    ),
+}
+
+
+@pytest.mark.parametrize("policy", [EverySecondBlock(block=2, last=1), BestKeys(k=3)])
+def test_kinds_from_outside_equal_the_naive_decoder(policy: AttentionPolicy) -> None:
+    """Closed loop, together with replay; the naive decoder lists visible tokens one by one."""
+    config = make_config()
+    taken = DecoderPolicy((0.0, 0.0), attention=policy)
+    prompt, embeddings = make_inputs(config)
+    prompts = [x[valid] for x, valid in zip(prompt, MASK, strict=True)]
+    units = [[row] for row in range(4)]
+    naive = oracle_decode(
+        config, taken, make_weights(config), prompts, embeddings, units, CHOICES[policy.kind]
+    )
+    kept = run(config, taken)[2]
+    np.testing.assert_array_equal(kept.replay, naive.replay)
+    np.testing.assert_allclose(kept.residual, naive.residual, atol=1e-10)
+    assert not np.allclose(kept.residual, decode(Dense()).residual)
+
+
+def test_what_a_policy_reads_is_kept_in_the_trace(tmp_path: Path) -> None:
+    policy = BestKeys(k=3, hold=6)
+    trace = make_trace(policy)
+    saved = save_trace(tmp_path / "a.npz", trace)
+    with registered():
+        loaded = load_trace(tmp_path / "a.npz")
+    assert loaded.meta == trace.meta
+    assert loaded.sha256 == saved.sha256
+    for name in ("kv_tokens", "kv_runs", "kv_held"):
+        np.testing.assert_array_equal(getattr(loaded, name), getattr(trace, name))
+    assert loaded.kv_held is not None
+    assert loaded.kv_held[1:].max() == 6

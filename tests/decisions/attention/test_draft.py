@@ -1,0 +1,297 @@
+"""DraftAttention against a slow version that lists tokens, and its properties."""
+
+from dataclasses import replace
+from math import ceil, sqrt
+from typing import Any
+
+import numpy as np
+import pytest
+from decoder_maker import MASK, Kept, make_config, make_inputs, make_weights, run
+from decoder_oracle import oracle_decode
+from hypothesis import given
+from hypothesis import strategies as st
+from policy_maker import GROUP, KV, WIDTH, Cache, make_trace
+
+from carsim.base.errors import InputError
+from carsim.decisions.attention import Dense, Draft
+from carsim.decisions.attention.base import KvReads, Recorded
+from carsim.decisions.attention.search import (
+    EXACT_BITS,
+    best,
+    few_bits,
+    hyperplanes,
+    signatures,
+    vector_bytes,
+)
+from carsim.decisions.trace.file import check_trace
+from carsim.decoder.structures import DecoderPolicy
+
+
+def slow(cache: Cache, row: int, head: int) -> list[int]:
+    """The blocks of one row and key head, chosen token by token."""
+    policy, scores = cache.policy, []
+    for block in range((cache.video - 1) // policy.block_tokens):
+        first = cache.prompt + block * policy.block_tokens
+        tokens = [cache.keys[row, head, first + i] for i in range(policy.block_tokens)]
+        of_heads = []
+        for number in range(GROUP):
+            q = cache.queries[row, head * GROUP + number]
+            of_heads.append(slow_score(policy, q, tokens))
+        scores.append((max(of_heads), block))
+    k = ceil(round(policy.keep * len(scores), 9))
+    return sorted(block for _, block in sorted(scores, reverse=True)[:k])
+
+
+def slow_score(policy: Draft, q: Any, tokens: list[Any]) -> float:
+    """Score of a block by its definition."""
+    if policy.scorer == "minmax":
+        channels = zip(q, np.array(tokens).T, strict=True)
+        return sum(max(a * min(of_all), a * max(of_all)) for a, of_all in channels)
+    if policy.scorer == "lsh":
+        planes = hyperplanes(policy.tables, policy.bits, WIDTH, policy.seed)
+        codes = [[[q @ p > 0 for p in table] for table in planes] for q in (q, *tokens)]
+        tables = range(policy.tables)
+        return sum(any(codes[0][t] == key[t] for key in codes[1:]) for t in tables)
+    mean = sum(tokens) / len(tokens)
+    return float(sum(a * b for a, b in zip(q, mean, strict=True)) / sqrt(len(q)))
+
+
+fields = {
+    "block_tokens": st.integers(1, 6),
+    "keep": st.floats(0.01, 1).map(lambda share: round(share, 3)),
+}
+policies = st.one_of(
+    st.builds(
+        Draft,
+        scorer=st.sampled_from(["mean", "minmax"]),
+        pooled_bits=st.just(EXACT_BITS),
+        **fields,
+    ),
+    st.builds(
+        Draft,
+        scorer=st.just("lsh"),
+        tables=st.integers(1, 4),
+        bits=st.integers(1, 4),
+        seed=st.integers(0, 9),
+        **fields,
+    ),
+)
+caches = st.builds(Cache, policies, st.integers(1, 60), st.integers(0, 10**6), st.integers(1, 5))
+
+
+@given(caches)
+def test_it_chooses_what_the_slow_version_chooses(cache: Cache) -> None:
+    assert cache.kept == [[slow(cache, row, head) for head in range(KV)] for row in range(3)]
+
+
+@given(caches)
+def test_exactly_k_blocks_and_what_is_read_in_any_case(cache: Cache) -> None:
+    policy, video = cache.policy, cache.video
+    complete = (video - 1) // policy.block_tokens
+    k = ceil(round(policy.keep * complete, 9))
+    assert {len(blocks) for row in cache.kept for blocks in row} == {k}
+    read, slots = cache.read, np.arange(cache.keys.shape[2])
+    prompt = (slots < cache.prompt) & (slots >= cache.padding[:, None])  # [B, end]
+    under_way = slots >= cache.prompt + complete * policy.block_tokens
+    assert (read >= (prompt | under_way)[:, None]).all()
+    assert not (read & (slots < cache.padding[:, None])[:, None]).any(), "padding"
+    context = slots[-1] + 1 - cache.padding
+    lengths = cache.prompt - cache.padding
+    exactly = lengths + video - (complete - k) * policy.block_tokens
+    np.testing.assert_array_equal(read.sum(axis=-1), exactly[:, None].repeat(KV, 1))
+    begins = read & ~np.pad(read[..., :-1], ((0, 0), (0, 0), (1, 0)))
+    counted = KvReads(*(each.sum(axis=-1).T[None, None] for each in (read, begins)))
+    held = context[None, None]
+    recorded = Recorded(counted, held, context[None, None, None], lengths, policy.block_tokens)
+    assert not any(bad.any() for _, _, bad in policy.check_reads(recorded))
+
+
+@given(st.integers(1, 6), st.integers(1, 60), st.integers(0, 99), st.integers(0, 2))
+def test_a_pooled_key_is_the_mean_of_its_block(size: int, video: int, seed: int, row: int) -> None:
+    cache = Cache(Draft(block_tokens=size, pooled_bits=EXACT_BITS), video, seed)
+    kept = cache.state.scorer.kept[0]
+    for block in range(cache.video // size):
+        first = cache.prompt + block * size
+        mean = cache.keys[row, :, first : first + size].mean(axis=1)
+        np.testing.assert_allclose(kept[1, row, :, block], mean, atol=1e-12)
+    assert not kept[1][:, :, cache.video // size :].any(), "the future"
+    assert not kept[0].any(), "another layer"
+
+
+@given(st.integers(1, 6), st.integers(2, 9), st.integers(0, 99))
+def test_no_key_scores_above_the_bound_of_its_block(size: int, bits: int, seed: int) -> None:
+    cache = Cache(Draft(scorer="minmax", block_tokens=size, pooled_bits=bits), 30, seed)
+    q = cache.queries.reshape(3, KV, GROUP, WIDTH)
+    bound = cache.state.scorer.scores(1, 30 // size, q)
+    scores = (q @ cache.keys.swapaxes(-1, -2))[..., cache.prompt :][..., : 30 // size * size]
+    assert (scores.reshape(*bound.shape, size).max(axis=-1) <= bound + 1e-9).all()
+
+
+@given(st.integers(1, 60), st.integers(0, 10**6), st.floats(0.01, 1))
+def test_blocks_of_one_token_are_exact_top_k(video: int, seed: int, keep: float) -> None:
+    policy = Draft(block_tokens=1, keep=round(keep, 3), pooled_bits=EXACT_BITS)
+    cache = Cache(policy, video, seed)
+    keys = cache.keys[:, :, 4:-1]
+    q = cache.queries.reshape(3, KV, GROUP, WIDTH)
+    scores = (q @ keys.swapaxes(-1, -2)).max(axis=2)
+    k = ceil(round(policy.keep * (video - 1), 9))
+    wanted = np.sort(np.argsort(-scores, axis=-1)[..., :k], axis=-1)
+    np.testing.assert_array_equal(np.array(cache.kept).reshape(3, KV, k), wanted)
+
+
+@given(caches, st.integers(0, 2))
+def test_a_row_decides_alone(cache: Cache, row: int) -> None:
+    kept, mates = cache.kept[row], np.arange(3) != row
+    cache.keys[mates], cache.queries[mates] = cache.keys[mates] * -9 + 1, 1
+    cache.feed_all()
+    assert cache.kept[row] == kept
+
+
+@given(caches, st.floats(0.01, 1), st.floats(0.01, 1))
+def test_what_is_kept_grows_with_keep_and_so_does_its_mass(
+    cache: Cache, one: float, other: float
+) -> None:
+    less, more = sorted((round(one, 3), round(other, 3)))
+    read = []
+    for keep in (less, more):
+        cache.policy = cache.policy.model_copy(update={"keep": keep})
+        read.append(cache.read)
+    assert (read[0] <= read[1]).all()
+
+
+@given(st.integers(1, 4), st.integers(0, 5), st.integers(0, 9), st.integers(0, 99))
+def test_signatures(tables: int, bits: int, seed: int, drawn: int) -> None:
+    """The seed decides them, more tables keep those of fewer, equal vectors share them all."""
+    vectors = np.random.default_rng(drawn).normal(size=(5, 2, WIDTH))
+    codes = signatures(vectors, hyperplanes(tables, bits, WIDTH, seed))
+    hyperplanes.cache_clear()
+    assert (codes == signatures(vectors, hyperplanes(tables, bits, WIDTH, seed))).all()
+    assert (
+        codes == signatures(vectors, hyperplanes(tables + 1, bits, WIDTH, seed))[..., :-1]
+    ).all()
+    assert codes.max(initial=0) < 2**bits
+    for row in range(5):  # wherever they stand
+        alone = signatures(vectors[row, 1], hyperplanes(tables, bits, WIDTH, seed))
+        assert (alone == codes[row, 1]).all()
+
+
+def test_another_seed_gives_other_signatures() -> None:
+    vectors = np.random.default_rng(0).normal(size=(50, WIDTH))
+    codes = [signatures(vectors, hyperplanes(2, 4, WIDTH, seed)) for seed in (0, 1)]
+    assert (codes[0] != codes[1]).mean() > 0.5
+
+
+def test_fields_of_another_scorer_are_refused() -> None:
+    assert Draft(scorer="lsh", tables=2).short == "draft 16 0.25 lsh 2 6 0"
+    assert Draft(pooled_bits=4).text == (
+        "draft attention (block_tokens 16, keep 0.25, scorer mean, pooled_bits 4)"
+    )
+    with pytest.raises(ValueError, match="tables: does nothing under scorer 'mean'; leave it out"):
+        Draft(tables=2)
+    with pytest.raises(ValueError, match="pooled_bits: does nothing under scorer 'lsh'"):
+        Draft(scorer="lsh", pooled_bits=4)
+    with pytest.raises(ValueError, match="known are mean, minmax, lsh"):
+        Draft(scorer="max")
+
+
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=9), st.integers(1, 9))
+def test_of_equal_scores_the_newest_are_best(scores: list[int], k: int) -> None:
+    ranked = sorted(range(len(scores)), key=lambda i: (scores[i], i), reverse=True)
+    chosen = best(np.array([scores, scores[::-1]]), k)
+    assert np.flatnonzero(chosen[0]).tolist() == sorted(ranked[:k])
+    assert chosen.sum(axis=1).tolist() == [min(k, len(scores))] * 2
+
+
+@given(st.integers(2, 16), st.integers(0, 99))
+def test_few_bits_move_an_element_by_half_a_step_at_most(bits: int, seed: int) -> None:
+    vectors = np.random.default_rng(seed).normal(size=(5, 8))
+    step = np.abs(vectors).max(axis=-1, keepdims=True) / (2 ** (bits - 1) - 1)
+    kept = few_bits(vectors, bits)
+    assert (np.abs(kept - vectors) <= step / 2 + 1e-12).all()
+    assert len(np.unique(np.rint(kept / step)[0])) <= 2**bits - 1
+    assert few_bits(vectors * 0, bits).tolist() == (vectors * 0).tolist()
+    assert few_bits(vectors, EXACT_BITS) is vectors
+    assert (vector_bytes(128, 8), vector_bytes(128, EXACT_BITS)) == (130, 512)
+
+
+# ------------------------------------------------------------------------- in the decoder
+
+
+@pytest.mark.parametrize("size", [1, 2, 16])
+def test_all_blocks_are_dense_decoding_to_the_bit(size: int) -> None:
+    def residual(policy: Any) -> Kept:
+        return run(make_config(), DecoderPolicy((0.0, 0.0), attention=policy))[2]
+
+    whole, dense = residual(Draft(block_tokens=size, keep=1.0)), residual(Dense())
+    assert whole.residual.tobytes() == dense.residual.tobytes()
+    assert whole.tokens.tolist() == dense.tokens.tolist()
+
+
+def naively(prompt: int, token: int, logits: Any) -> list[int]:
+    """66 % of blocks of two tokens, where the logit of a mean is the mean of logits."""
+    blocks = [[prompt + 2 * i, prompt + 2 * i + 1] for i in range((token - prompt) // 2)]
+    blocks.sort(key=lambda block: logits[block].mean())
+    unread = {i for block in blocks[: len(blocks) - ceil(0.66 * len(blocks))] for i in block}
+    return [i for i in range(token + 1) if i not in unread]
+
+
+def test_closed_loop_with_replay_it_equals_the_naive_decoder() -> None:
+    policy = Draft(block_tokens=2, keep=0.66, pooled_bits=EXACT_BITS)
+    config, taken = make_config(n_kv_heads=4), DecoderPolicy((0.0, 0.0), attention=policy)
+    prompt, embeddings = make_inputs(config)
+    prompts = [x[valid] for x, valid in zip(prompt, MASK, strict=True)]
+    units = [[row] for row in range(4)]
+    weights = make_weights(config)
+    naive = oracle_decode(config, taken, weights, prompts, embeddings, units, naively)
+    kept = run(config, taken)[2]
+    np.testing.assert_array_equal(kept.replay, naive.replay)
+    np.testing.assert_allclose(kept.residual, naive.residual, atol=1e-10)
+
+
+def test_a_trace_is_held_against_the_blocks_that_the_policy_reads() -> None:
+    policy = Draft(block_tokens=2, keep=0.5)
+    trace = make_trace(policy)
+    check_trace(trace, "a.npz")
+    assert trace.kv_tokens is not None
+    assert trace.kv_runs is not None
+    fewer = trace.kv_tokens - (trace.kv_tokens > 3)
+    with pytest.raises(
+        InputError, match=r"'kv_tokens': not the keys of the prompt, of the best bl"
+    ):
+        check_trace(replace(trace, kv_tokens=fewer), "a.npz")
+    # Five video tokens: one of two blocks is unread and parts the context once.
+    runs = trace.kv_runs.copy()
+    runs[4] = 3
+    with pytest.raises(InputError, match=r"'kv_runs': more runs than the blocks.*step 4, layer 0"):
+        check_trace(replace(trace, kv_runs=runs), "a.npz")
+    other = trace.meta.model_copy(update={"attention": Draft(block_tokens=2, keep=0.75)})
+    with pytest.raises(InputError, match="'kv_tokens'"):
+        check_trace(replace(trace, meta=other), "a.npz")
+
+
+def test_side_work_of_the_scorers_by_hand() -> None:
+    """70 tokens are four blocks; two query heads and one key head of eight elements."""
+    context = np.array([70])
+    by_mean, by_bound = (
+        Draft(scorer=scorer).side_work(context, 2, 1, 8) for scorer in ("mean", "minmax")
+    )
+    assert (by_mean.macs, by_mean.bytes_read, by_mean.scan_cycles) == (4 * 2 * 8, 4 * (8 + 2), 8)
+    assert (by_mean.element_ops, by_mean.bytes_written) == (8, 1)
+    assert (by_bound.macs, by_bound.bytes_read, by_bound.scan_cycles) == (128, 80, 8)
+    assert (by_bound.element_ops, by_bound.bytes_written) == (16, 2)
+    assert Draft(scorer="minmax").side_bytes(context, 1, 8) == 5 * 20
+    # Two unions of 2^5 signatures are 8 bytes a block; three vectors get codes of 2 x 5 bits.
+    by_code = Draft(scorer="lsh", tables=2, bits=5)
+    work = by_code.side_work(context, 2, 1, 8)
+    assert (work.macs, work.bytes_read, work.scan_cycles) == (3 * 8 * 10, 4 * 8, 8)
+    assert (work.element_ops, work.bytes_written) == (0, 1)
+    assert by_code.unit().comparator_bits == Draft().unit().comparator_bits + 2 * 32 // 2
+
+
+def test_fewer_blocks_are_read_and_counted() -> None:
+    kept = run(make_config(), DecoderPolicy((0.0, 0.0), attention=Draft(block_tokens=2, keep=0.5)))[
+        2
+    ]
+    # Nine video tokens: four complete blocks, of which two are read, and the newest token.
+    assert kept.tokens[-1, 0, 0].tolist() == [4 + 5, 2 + 5, 1 + 5, 3 + 5]
+    assert kept.runs.max() > 1

@@ -1,0 +1,313 @@
+"""Every rule of replay, the package's own and one from outside, keeps the contract."""
+
+import pickle
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from decoder_maker import HEADS, MASK, PROMPT, WIDTH, Kept, make_config, make_inputs, make_weights
+from decoder_maker import run as decode
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from strategies import RULES as OWN
+from tiny import tiny_design, tiny_trace
+from toy_rules import TOYS, Cosine, registered
+from trace_maker import make_meta
+
+from carsim.decisions.replay import (
+    FASTCAR,
+    RULES,
+    DecoderShape,
+    InputChange,
+    MachineShape,
+    Periodic,
+    ReplayRule,
+    Seen,
+    Tas,
+    later,
+)
+from carsim.decisions.trace import Trace, load_trace, save_trace
+from carsim.decisions.trace.meta import parse_meta
+from carsim.decoder.decode import decode_step, prefill
+from carsim.decoder.structures import DecoderPolicy, LayerRecord
+from carsim.machine.phases import FIDELITIES
+from carsim.runs.pipeline import run as simulate
+
+EXAMPLES: list[ReplayRule] = [
+    *(kind.model_validate({}) for kind in {**RULES, **TOYS}.values()),
+    *OWN[1:],
+    Tas(form="paper"),
+    Tas(form="paper", head=3, offset=1),
+    InputChange(bits=None, elements=1),
+    InputChange(bits=2),
+    Periodic(period=3),
+    Periodic(gain=0.25),
+    Tas(gain=0.5),
+    InputChange(gain=(0.0, 1.0)),
+]
+every_rule = pytest.mark.parametrize("rule", EXAMPLES, ids=lambda rule: rule.text)
+WHOLE = MachineShape(4, 2, 2, WIDTH, Fraction(16))
+INF = float("inf")
+
+
+def middle_tau(rule: ReplayRule) -> float:
+    """The median of the scores of dense decoding, so that some replay."""
+    if isinstance(rule, Periodic):
+        return 0.5  # between its two scores
+    return float(np.nanmedian(decode(make_config(), DecoderPolicy((INF, INF), rule))[2].tas))
+
+
+def with_tau(rule: ReplayRule, tau: float | None = None) -> DecoderPolicy:
+    tau = middle_tau(rule) if tau is None else tau
+    return DecoderPolicy((tau, tau), rule)
+
+
+@every_rule
+def test_without_a_threshold_decoding_is_dense_to_the_bit(rule: ReplayRule) -> None:
+    dense, _, _ = decode(make_config(), DecoderPolicy((None, None)))
+    looked_at, _, kept = decode(make_config(), with_tau(rule, INF))
+    assert dense.tobytes() == looked_at.tobytes()
+    assert np.isfinite(kept.tas[3:]).all()
+    assert np.isnan(kept.tas[:3]).all()
+
+
+@every_rule
+def test_the_threshold_is_strict_and_scores_repeat(rule: ReplayRule) -> None:
+    policy = with_tau(rule)
+    first, second = (decode(make_config(), policy)[2] for _ in range(2))
+    assert first.tas.tobytes() == second.tas.tobytes()
+    assert first.residual.tobytes() == second.residual.tobytes()
+    assert 0 < first.replay[3:].mean() < 1
+    np.testing.assert_array_equal(first.replay[3:], first.tas[3:] > policy.tau[0])
+
+
+@every_rule
+def test_a_row_decides_alone(rule: ReplayRule) -> None:
+    policy = with_tau(rule)
+    together = decode(make_config(), policy)[2]
+    for row in range(4):
+        alone = decode(make_config(), policy, [row])[2]
+        np.testing.assert_array_equal(alone.replay[..., 0], together.replay[..., row])
+        np.testing.assert_allclose(alone.tas[..., 0], together.tas[..., row], atol=1e-10)
+
+
+@dataclass
+class Slow:
+    """Scores by loops over single numbers, from all that a recorder saw before. N = 3."""
+
+    rule: ReplayRule
+    seen: dict[tuple[int, int, int], dict[str, NDArray[Any]]] = field(default_factory=dict)
+    computed: dict[tuple[int, int, int], bool] = field(default_factory=dict)
+    scores: dict[tuple[int, int, int], float] = field(default_factory=dict)
+
+    def __call__(self, shown: LayerRecord) -> None:
+        for row in range(len(MASK)):
+            at = shown.step, shown.layer, row
+            self.seen[at] = {
+                "q": shown.query.q[row].copy(),
+                "q_rotated": shown.query.q_rotated[row].copy(),
+                "k": shown.query.keys[row, :, -1].copy(),
+                "u": shown.seen.mlp_input[row].copy(),
+            }
+            if shown.step >= 3:
+                self.scores[at] = self.score(*at)
+            self.computed[at] = not shown.replay[row]
+
+    def last(self, step: int, layer: int, row: int) -> dict[str, NDArray[Any]]:
+        """What there was to see when the output that is held was computed."""
+        before = (at for at in range(step - 3, -1, -3) if self.computed[at, layer, row])
+        return self.seen[next(before), layer, row]
+
+    def score(self, step: int, layer: int, row: int) -> float:
+        rule, now = self.rule, self.seen[step, layer, row]
+        if isinstance(rule, Tas):
+            key = self.seen[step - 3 + rule.offset, layer, row]["k"]
+            query = now["q" if rule.form == "released" else "q_rotated"]
+            heads = [
+                sum(a * b for a, b in zip(query[head], key[head * len(key) // HEADS], strict=True))
+                for head in (range(HEADS) if rule.head is None else [rule.head])
+            ]
+            return float(sum(heads) / len(heads) / np.sqrt(2))
+        if isinstance(rule, Periodic):
+            return float((layer + step // 3) % rule.period > 0)
+        held = self.last(step, layer, row)
+        if isinstance(rule, Cosine):
+            a, b = now["q"][rule.head], held["q"][rule.head]
+            return float(a @ b / np.sqrt((a @ a) * (b @ b)))
+        assert isinstance(rule, InputChange)
+        count = rule.elements or WIDTH
+        a, b = (
+            self.rounded([x["u"][i * WIDTH // count] for i in range(count)]) for x in (now, held)
+        )
+        change = sum((x - y) ** 2 for x, y in zip(a, b, strict=True))
+        return -change / sum(y**2 for y in b)
+
+    def rounded(self, numbers: list[float]) -> list[float]:
+        assert isinstance(self.rule, InputChange)
+        if self.rule.bits is None:
+            return numbers
+        step = max(abs(x) for x in numbers) / (2 ** (self.rule.bits - 1) - 1)
+        return [round(x / step) * step for x in numbers]
+
+
+@every_rule
+def test_scores_equal_those_of_loops_over_single_numbers(rule: ReplayRule) -> None:
+    """Closed loop: what is held is what was there when the row last computed, however long ago."""
+    config, policy = make_config(), with_tau(rule)
+    prompt, embeddings = make_inputs(config)
+    weights, kept, slow = make_weights(config), Kept(config), Slow(rule)
+    state, _ = prefill(config, policy, weights, prompt, MASK)
+
+    def record(shown: LayerRecord) -> None:
+        kept(shown)
+        slow(shown)
+
+    for x in embeddings:
+        decode_step(config, policy, weights, state, x, record)
+    found = {at: kept.tas[at] for at in slow.scores}
+    assert found == pytest.approx(slow.scores, abs=1e-9)
+    assert len(found) == 6 * 2 * 4
+
+
+@every_rule
+def test_a_score_looks_at_nothing_later_than_it_says(rule: ReplayRule) -> None:
+    rng, asked = np.random.default_rng(0), []
+    shape = DecoderShape(1, 4, 3, WIDTH, HEADS, 2, np.dtype(float))
+    state, keys = rule.begin(shape), rng.normal(size=(9, 4, 2, 2))
+
+    def key(ago: int) -> NDArray[np.float64]:
+        asked.append(ago)
+        return keys[ago]
+
+    queries = rng.normal(size=(2, 4, HEADS, 2))
+    inputs = rng.normal(size=(4, WIDTH))
+    seen = Seen(queries[0], queries[1], key, inputs, 3)
+    rule.computed(state, 0, 1, np.ones(4, bool), seen)
+    assert asked == []
+    seen = replace(seen, q=queries[0] + 1)
+    before = rule.score(state, 0, 1, seen)
+    if later(rule.known_at, "attention") == "attention":
+        seen = replace(seen, mlp_input=inputs * np.nan)
+    np.testing.assert_array_equal(rule.score(state, 0, 1, seen), before)
+    assert set(asked) == ({rule.key_distance(3)} if rule.work(WHOLE).key_elements else set())
+
+
+@every_rule
+@given(of=st.integers(1, 9))
+def test_the_shares_of_all_cores_are_at_least_the_whole_work(rule: ReplayRule, of: int) -> None:
+    whole, share = rule.work(WHOLE), rule.work(replace(WHOLE, of=of))
+    for all_of_it, of_core in zip(whole, share, strict=True):
+        assert 0 <= of_core <= all_of_it <= of * of_core
+
+
+@every_rule
+def test_at_its_own_width_a_rule_stays_as_it_is(rule: ReplayRule) -> None:
+    assert rule.at_width(96, 96) == rule
+
+
+@every_rule
+def test_fields_come_back_from_files(rule: ReplayRule) -> None:
+    assert pickle.loads(pickle.dumps(rule)) == rule
+    assert hash(rule) == hash(rule.model_copy())
+    assert rule.label in rule.text
+    meta = make_meta(rule=rule, decoded=make_config().geometry)
+    assert (rule.text in meta.tau_text) == (not rule.is_fastcar)
+    with registered():
+        assert parse_meta(meta.model_dump_json(), "x") == meta
+
+
+def test_kinds_that_are_not_registered_are_refused_in_files() -> None:
+    text = make_meta(rule=Cosine()).model_dump_json()
+    with pytest.raises(Exception, match=r"\$\.rule.*'cosine'"):
+        parse_meta(text, "meta")
+
+
+@every_rule
+def test_a_decoding_becomes_a_trace_and_a_price(rule: ReplayRule, tmp_path: Any) -> None:
+    """From decisions to a row of a comparison, on both rungs."""
+    config, policy = make_config(), with_tau(rule)
+    kept = decode(config, policy)[2]
+    meta = make_meta(
+        decoded=config.geometry,
+        tokens_per_frame=3,
+        prompt_tokens=PROMPT,
+        prompt_lengths=tuple(int(length) for length in MASK.sum(axis=1)),
+        tau=policy.tau[0],
+        rule=rule,
+    )
+    save_trace(tmp_path / "a.npz", Trace(kept.replay, kept.tas, meta))
+    with registered():
+        trace = load_trace(tmp_path / "a.npz")
+    assert trace.meta.rule == rule
+    np.testing.assert_array_equal(trace.replay, kept.replay)
+    design = tiny_design("model.body.n_layers=2")
+    for rung in FIDELITIES:
+        report = simulate(design, [trace], fidelity=rung, allow_misfit=True)
+        own = report.chosen
+        assert own.latency_s >= report.rows[-1].latency_s
+        assert own.variant.name.startswith(rule.method)
+        assert (rule.text in own.batches.label) == (not rule.is_fastcar)
+        assert report.rows[0].batches.rule is None
+
+
+def test_a_run_names_the_rule_of_its_decisions() -> None:
+    names = {}
+    for rule in (FASTCAR, Tas(head=2), Tas(offset=1), InputChange()):
+        report = simulate(tiny_design(), [tiny_trace(rule=rule)])
+        names[report.chosen.variant.name] = report.chosen.batches.label
+    assert names == {
+        "FastCar + DRS": "captured in unsaved trace at tau 0",
+        "replay by TAS of head 2 + DRS": "captured in unsaved trace at tau 0 on "
+        "TAS (released form, head 2)",
+        "replay by TAS, one place later + DRS": "captured in unsaved trace at tau 0 on "
+        "TAS (released form, key one place later)",
+        "replay by input change + DRS": "captured in unsaved trace at tau 0 on "
+        "input change (8 bit, all elements)",
+    }
+
+
+@pytest.mark.parametrize("gain", [0.0, 0.5, (1.0, 0.25)])
+def test_a_gain_scales_what_is_held_at_each_replay(gain: Any) -> None:
+    rule, outs = Tas(gain=gain), {}
+    config = make_config()
+    weights, (prompt, embeddings) = make_weights(config), make_inputs(config)
+    policy = DecoderPolicy((-INF, -INF), rule)
+    state, _ = prefill(config, policy, weights, prompt, MASK)
+    for x in embeddings:
+        decode_step(
+            config, policy, weights, state, x,
+            lambda shown: outs.update({(shown.step, shown.layer): shown.mlp.copy()}),
+        )  # fmt: skip
+    for (step, layer), out in outs.items():
+        fresh, times = outs[step % 3, layer], step // 3
+        np.testing.assert_allclose(out, rule.gain_of(layer) ** times * fresh, atol=1e-12)
+
+
+def test_damped_outputs_are_scaled_and_written_back() -> None:
+    plain, damped = (
+        simulate(tiny_design(), [tiny_trace(rule=Tas(gain=gain))]).chosen for gain in (1.0, 0.5)
+    )
+    first, other = (each.simulation.totals["mlp"] for each in (plain, damped))
+    model, replays = tiny_design().model, int(tiny_trace().replay.sum())
+    width = model.body.hidden_size
+    assert other.vector_ops - first.vector_ops == replays * width
+    written = sum(other.dram_bytes) - sum(first.dram_bytes)
+    assert written == replays * model.replay.bytes_of(width)
+    assert damped.latency_s >= plain.latency_s
+    assert damped.variant.name == "replay by TAS, damped + DRS"
+    assert damped.batches.label.endswith("TAS (released form), gain 0.5")
+
+
+def test_gains_that_make_no_sense_are_refused() -> None:
+    for wrong in (1.5, -0.1, float("nan"), ()):
+        with pytest.raises(ValueError, match="gain"):
+            Tas(gain=wrong)
+    with pytest.raises(Exception, match="3 gains for 2 layers, give one number or 2"):
+        make_meta(rule=Tas(gain=(1.0, 0.5, 0.5)), decoded=make_config().geometry)
+    assert "gain" not in Tas().model_dump()  # files of before stay as they are
+    assert Tas().is_fastcar
+    assert not Tas(gain=0.5).is_fastcar
+    assert Tas(gain=(1.0, 1.0)).is_fastcar

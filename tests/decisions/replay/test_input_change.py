@@ -1,0 +1,156 @@
+"""The change of the MLP's input: numbers by hand, and what holds for all numbers."""
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from decoder_maker import MASK, WIDTH, Kept, make_config, make_inputs, make_weights
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from carsim.decisions.replay import DecoderShape, InputChange, MachineShape, RuleWork, Seen
+from carsim.decoder.decode import decode_steps, prefill
+from carsim.decoder.structures import DecoderPolicy, LayerRecord
+
+VILA_U = MachineShape(32, 32, 128, 4096, Fraction(16))
+RULES = [
+    InputChange(),
+    InputChange(bits=None),
+    InputChange(bits=2),
+    InputChange(bits=None, elements=3),
+    InputChange(elements=3),
+]
+every_rule = pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.text)
+NUMBERS = st.floats(-1e6, 1e6, allow_subnormal=False, width=32)
+VECTORS = arrays(np.float64, (1, 5), elements=NUMBERS)
+
+
+def score(rule: InputChange, new: Any, held: Any, dtype: Any = float) -> float:
+    """Score of one row, where ``held`` was computed from before."""
+    new, held = (np.atleast_2d(np.asarray(each, dtype)) for each in (new, held))
+    state = rule.begin(DecoderShape(1, 1, 1, held.shape[1], 1, 1, dtype))
+    nothing = np.empty((1, 1, 1))
+
+    def seen(u: Any) -> Seen:
+        return Seen(nothing, nothing, lambda ago: nothing, u, 1)
+
+    rule.computed(state, 0, 0, np.array([True]), seen(held))
+    (found,) = rule.score(state, 0, 0, seen(new))
+    return float(found)
+
+
+def test_by_hand() -> None:
+    # (3, 4) after (3, 0): 16 of 9. Rounded to multiples of 4 / 127 and of 3 / 127, 3 becomes
+    # 95 x 4 / 127 = 2.992.
+    assert score(InputChange(bits=None), [3, 4], [3, 0]) == pytest.approx(-16 / 9)
+    rounded = 95 * 4 / 127
+    assert score(InputChange(), [3, 4], [3, 0]) == pytest.approx(-((3 - rounded) ** 2 + 16) / 9)
+    # Two levels on each side of nothing: (1, 0.4, -0.6) is stored as (1, 0, -1).
+    assert InputChange(bits=2).stored(np.array([[1, 0.4, -0.6]])).tolist() == [[1, 0, -1]]
+
+
+def test_elements_are_evenly_strided() -> None:
+    u = np.arange(10.0)[None]
+    assert InputChange(bits=None, elements=4).stored(u).tolist() == [[0, 2, 5, 7]]
+    assert InputChange(bits=None, elements=10).stored(u).tolist() == u.tolist()
+
+
+def test_the_share_of_elements_stays_when_the_width_changes() -> None:
+    assert InputChange(elements=24).at_width(96, 4096).elements == 1024
+    assert InputChange(elements=1).at_width(96, 4096).elements == 43  # 42.7
+    assert InputChange(elements=1).at_width(96, 8).elements == 1
+    assert InputChange().at_width(96, 4096).elements is None
+
+
+def test_work_by_hand() -> None:
+    # 8 bits: two operations to round, one to read, three to compare. 4096 bytes and a scale of two.
+    assert InputChange().work(VILA_U) == RuleWork(6 * 4096, 0, 4098)
+    assert InputChange(bits=None).work(VILA_U) == RuleWork(3 * 4096, 0, 8192)
+    # 64 elements of 4 bits are 32 bytes.
+    assert InputChange(bits=4, elements=64).work(VILA_U) == RuleWork(6 * 64, 0, 34)
+
+
+@every_rule
+@given(new=VECTORS, held=VECTORS)
+def test_scores_are_finite_and_at_most_0(rule: InputChange, new: Any, held: Any) -> None:
+    for dtype in (np.float32, np.float64):
+        assert -1e9 <= score(rule, new, held, dtype) <= 0
+
+
+@every_rule
+@given(u=VECTORS)
+def test_an_unchanged_input_scores_0_in_any_number_of_bits(rule: InputChange, u: Any) -> None:
+    assert score(rule, u, u) == 0
+
+
+@every_rule
+@given(new=VECTORS, held=VECTORS, power=st.integers(-9, 9))
+def test_only_relative_change_counts(rule: InputChange, new: Any, held: Any, power: int) -> None:
+    scale = 2.0**power
+    assert score(rule, new * scale, held * scale) == score(rule, new, held)
+
+
+@given(u=VECTORS, bits=st.integers(2, 16))
+def test_rounding_errs_by_half_a_step_at_most(u: Any, bits: int) -> None:
+    step = np.abs(u).max() / (2 ** (bits - 1) - 1)
+    assert np.abs(InputChange(bits=bits).stored(u) - u).max() <= step / 2 * (1 + 1e-9)
+
+
+def repeating(tau: float, rule: InputChange, attends: bool) -> tuple[Kept, dict[Any, Any]]:
+    """Decode frames that are all fed the same; the MLP's inputs by step and layer."""
+    config, policy = make_config(), DecoderPolicy((tau, tau), rule)
+    prompt, embeddings = make_inputs(config)
+    embeddings = np.tile(embeddings[:3], (3, 1, 1))
+    weights, kept, inputs = make_weights(config), Kept(config), {}
+    if not attends:
+        weights.w_out[:] = 0
+    state, _ = prefill(config, policy, weights, prompt, MASK)
+
+    def record(seen: LayerRecord) -> None:
+        kept(seen)
+        inputs[seen.step, seen.layer] = seen.seen.mlp_input.copy()
+
+    decode_steps(config, policy, weights, state, embeddings, record)
+    return kept, inputs
+
+
+@every_rule
+def test_a_residual_stream_that_repeats_scores_0(rule: InputChange) -> None:
+    """Without attention, equal frames are equal: replayed at any negative tau, and never at 0."""
+    kept, _ = repeating(-1e-9, rule, attends=False)
+    np.testing.assert_array_equal(kept.tas[3:], 0)
+    assert kept.replay[3:].all()
+    assert not repeating(0.0, rule, attends=False)[0].replay.any()
+
+
+def test_frames_that_repeat_are_no_residual_stream_that_repeats() -> None:
+    """With attention, the context has grown: the input of the MLP has changed, and says so."""
+    rule = InputChange(bits=None)
+    kept, inputs = repeating(0.0, rule, attends=True)
+    assert not kept.replay.any()
+    for step, layer in inputs:
+        if step >= 3:
+            same = (inputs[step, layer] == inputs[step - 3, layer]).all(axis=-1)
+            np.testing.assert_array_equal(kept.tas[step, layer] == 0, same)
+    assert (kept.tas[3:] < 0).any()
+
+
+def test_change_adds_up_until_the_row_computes_again() -> None:
+    """An input that drifts by little a frame is held against the one that was computed from."""
+    rule = InputChange(bits=None)
+    state = rule.begin(DecoderShape(1, 1, 1, 2, 1, 1, float))
+    nothing, computes = np.empty((1, 1, 1)), []
+    for frame in range(7):
+        seen = Seen(nothing, nothing, lambda ago: nothing, np.array([[10.0, float(frame)]]), 1)
+        replays = frame > 0 and rule.score(state, 0, 0, seen)[0] > -0.05  # 2.2 of 10
+        rule.computed(state, 0, 0, np.array([not replays]), seen)
+        computes.append(not replays)
+    assert computes == [True, False, False, True, False, False, True]
+
+
+def test_all_elements_are_as_many_as_there_are() -> None:
+    all_of_them, counted = InputChange(), InputChange(elements=WIDTH)
+    u = np.random.default_rng(0).normal(size=(2, WIDTH))
+    assert score(all_of_them, u[0], u[1]) == score(counted, u[0], u[1])

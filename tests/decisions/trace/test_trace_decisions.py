@@ -1,0 +1,414 @@
+"""Decisions and statistics: every approximation says that it is one."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from trace_maker import make_quality, make_trace
+
+from carsim.base.errors import InputError
+from carsim.decisions.replay import decision_units, unanimous
+from carsim.decisions.trace import (
+    Decisions,
+    Stated,
+    Trace,
+    captured,
+    crop,
+    dense,
+    enlarge,
+    independent,
+    layers_at_depth,
+    load_trace,
+    phi,
+    replay_ratio,
+    resample,
+    rescope,
+    rethreshold,
+    save_trace,
+    trace_stats,
+)
+from carsim.design import load_design
+
+
+@given(st.integers(1, 40), st.integers(1, 40))
+def test_depths_are_mapped_in_order_evenly_and_from_both_ends_alike(have: int, wanted: int) -> None:
+    taken = layers_at_depth(have, wanted)
+    assert (np.diff(taken) >= 0).all()
+    assert taken[0] >= 0
+    assert taken[-1] < have
+    counts = np.bincount(taken, minlength=have)
+    assert counts.max() - counts.min() <= 1
+    # Each is the layer in which the middle of its own depth lies.
+    middles = (np.arange(wanted) + 0.5) / wanted
+    assert (taken <= middles * have + 1e-9).all()
+    assert (middles * have - 1e-9 <= taken + 1).all()
+
+
+def test_captured_decisions_are_the_trace() -> None:
+    trace = make_trace()
+    decisions = captured(trace)
+    assert decisions.replay is trace.replay
+    assert decisions.source == "captured"
+    assert decisions.label == "captured in unsaved trace at tau 0.1"
+    assert (decisions.n_steps, decisions.n_layers, decisions.n_rows) == (12, 2, 4)
+    assert decisions.pairs == ((0, 1), (2, 3))
+
+
+def test_own_tau_is_captured_and_any_other_is_open_loop() -> None:
+    trace = make_trace()
+    assert rethreshold(trace, 0.1).source == "captured"
+    assert rethreshold(trace, [0.1, 0.1]).source == "captured"
+    other = rethreshold(trace, -0.5)
+    assert other.source == "re-thresholded (open loop)"
+    assert "tau 0.1" in other.label
+    assert "tau -0.5 (open loop)" in other.label
+    np.testing.assert_array_equal(other.replay, np.nan_to_num(trace.tas, nan=-9) > -0.5)
+    by_layer = rethreshold(trace, [-0.5, 9.0])
+    np.testing.assert_array_equal(by_layer.replay[:, 0], other.replay[:, 0])
+    assert not by_layer.replay[:, 1].any()
+
+
+def test_one_tau_leaves_exempt_layers_exempt() -> None:
+    trace = make_trace(tau=(0.1, float("inf")))
+    assert rethreshold(trace, 0.1).source == "captured"
+    lower = rethreshold(trace, -0.5)
+    assert lower.replay[:, 0].sum() > trace.replay[:, 0].sum()
+    assert not lower.replay[:, 1].any()
+    assert "re-thresholded at tau -0.5 (layer 1 never replays) (open loop)" in lower.label
+    every = rethreshold(trace, [-0.5, -0.5])
+    assert every.replay[:, 1].any(), "a threshold for each layer replaces all of them"
+
+
+def test_one_tau_replaces_all_where_no_layer_replayed() -> None:
+    for tau in (float("inf"), (float("inf"), float("inf"))):
+        trace = make_trace(tau=tau)
+        assert rethreshold(trace, -0.5).replay[4:].any(axis=(0, 2)).all()
+        assert "re-thresholded at tau -0.5 (open loop)" in rethreshold(trace, -0.5).label
+
+
+def test_quality_belongs_to_the_captured_decisions_alone() -> None:
+    trace = make_trace(quality=make_quality(), mode="sampled", sampling={"method": "greedy"})
+    assert captured(trace).quality_text.startswith(", loss +0.125 nats a token [0.000, 0.250]")
+    assert rethreshold(trace, 0.1).quality_text == captured(trace).quality_text
+    rng = np.random.default_rng(0)
+    for other in (
+        rethreshold(trace, 0.4),
+        rescope(captured(trace), trace.meta.guidance_pairs, "pair"),
+        resample(captured(trace), rng, tokens_per_frame=4, n_rows=6),
+        crop(captured(trace), 2, 4),
+    ):
+        assert other.quality_text == ""
+
+
+def test_own_decisions_have_a_label_and_a_hash_of_their_own(tmp_path: Path) -> None:
+    base = make_trace(quality=make_quality())
+    replay = np.zeros_like(base.replay)
+    replay[5::2] = True
+    mine = Trace.from_decisions(replay, base, "every second step")
+    decisions = captured(mine)
+    assert (decisions.label, decisions.source) == ("every second step", "own decisions")
+    assert mine.name == "every second step"
+    assert mine.meta.quality is None
+    saved = save_trace(tmp_path / "mine.npz", mine)
+    assert len(mine.sha256) == 64
+    assert mine.sha256 == saved.sha256
+    assert captured(load_trace(tmp_path / "mine.npz")).label == "every second step"
+    np.testing.assert_array_equal(load_trace(tmp_path / "mine.npz").replay, replay)
+    with pytest.raises(InputError, match="hold no scores"):
+        rethreshold(mine, 0.3)
+    replay[0] = True
+    with pytest.raises(InputError, match="every step: array 'replay': a replay where TAS is never"):
+        Trace.from_decisions(replay, base, "every step")
+    with pytest.raises(InputError, match="expected shape"):
+        Trace.from_decisions(replay[4:], base, "too short")
+
+
+def test_changed_decisions_are_the_users_own(tmp_path: Path) -> None:
+    """They claim neither the file nor the hash of the trace that they were changed from."""
+    base = save_trace(tmp_path / "base.npz", make_trace(quality=make_quality()))
+    replay = base.replay.copy()
+    replay[7] = ~replay[7]
+    changed = replace(base, replay=replay)
+    decisions = captured(changed)
+    assert decisions.source == "own decisions"
+    assert decisions.label == "own decisions, changed from what was decided at tau 0.1"
+    assert decisions.quality_text == ""
+    assert changed.path is None
+    assert changed.sha256 != base.sha256
+    with pytest.raises(InputError, match="hold no scores"):
+        rethreshold(changed, 0.3)
+    saved = save_trace(tmp_path / "changed.npz", changed)
+    assert saved.sha256 == changed.sha256
+    opened = load_trace(saved.path)
+    assert captured(opened).label == decisions.label
+    np.testing.assert_array_equal(opened.replay, replay)
+    again = replace(opened, replay=base.replay)
+    assert captured(again).label.endswith(f"changed from {decisions.label}")
+
+
+def test_what_is_not_changed_stays_captured(tmp_path: Path) -> None:
+    base = save_trace(tmp_path / "base.npz", make_trace())
+    same = replace(base, replay=base.replay.copy())
+    assert captured(same).source == "captured"
+    assert same.sha256 == base.sha256
+    assert "base.npz" not in captured(same).label, "it may differ from the file"
+
+
+def test_own_decisions_need_no_captured_trace() -> None:
+    base = Stated(frames=3).trace(load_design("zcu102").model, 2)
+    replay = np.zeros_like(base.replay)
+    replay[256::2] = True
+    mine = Trace.from_decisions(replay, base, "every second token")
+    assert captured(mine).label == "every second token"
+    assert mine.meta.origin == "own decisions"
+
+
+def test_rethresholding_is_monotonic() -> None:
+    trace = make_trace()
+    looser, tighter = rethreshold(trace, -1.0).replay, rethreshold(trace, 0.6).replay
+    assert not (tighter & ~looser).any()
+    assert looser.sum() > tighter.sum() > 0
+
+
+def test_rethresholding_keeps_the_scope() -> None:
+    trace = make_trace(decision_scope="pair")
+    lower = rethreshold(trace, -0.5)
+    assert lower.scope == "pair"
+    np.testing.assert_array_equal(lower.replay[..., 0], lower.replay[..., 1])
+
+
+def test_rethresholding_refuses_what_it_cannot_do() -> None:
+    with pytest.raises(InputError, match=r"tau: expected one number, or 2 \(one per layer\)"):
+        rethreshold(make_trace(), [0.1, 0.2, 0.3])
+    with pytest.raises(InputError, match="tau: expected"):
+        rethreshold(make_trace(), float("nan"))
+    with pytest.raises(InputError, match="hold no scores"):
+        rethreshold(make_trace(tau=(0.1, None)), 0.3)
+
+
+def test_units_partition_the_rows() -> None:
+    assert decision_units("row", [(0, 1)], 2) == ((0,), (1,))
+    assert decision_units("pair", [(3, 1), (0, 4)], 5) == ((0, 4), (1, 3), (2,))
+    assert decision_units("batch", [], 5) == ((0, 1, 2, 3, 4),)
+    assert decision_units("batch", [], 5, batch=2) == ((0, 1), (2, 3), (4,))
+
+
+def test_a_unit_replays_only_if_all_its_rows_would() -> None:
+    would = np.array([[True, True, False, True]])
+    assert unanimous(would, [(0, 1), (2, 3)]).tolist() == [[True, True, False, False]]
+
+
+def test_rescoping_is_open_loop_and_only_coarsens() -> None:
+    trace = make_trace()
+    rows = captured(trace)
+    pairs = rescope(rows, trace.meta.guidance_pairs, "pair")
+    batch = rescope(pairs, trace.meta.guidance_pairs, "batch", batch=4)
+    assert pairs.source == batch.source == "re-scoped (open loop)"
+    assert pairs.label == f"{rows.label}, re-scoped to pair (open loop)"
+    both = rows.replay[..., 0] & rows.replay[..., 1]
+    np.testing.assert_array_equal(pairs.replay[..., 0], both)
+    everyone = np.broadcast_to(rows.replay.all(-1, keepdims=True), rows.replay.shape)
+    np.testing.assert_array_equal(batch.replay, everyone)
+    assert rescope(rows, (), "row") is rows
+    with pytest.raises(InputError, match="'row' is finer than 'pair'"):
+        rescope(pairs, (), "row")
+
+
+def test_resampling_keeps_pairs_whole_and_the_first_frame_dense() -> None:
+    decisions = captured(make_trace())
+    more = resample(decisions, np.random.default_rng(1), tokens_per_frame=4, n_rows=12, n_frames=7)
+    assert more.replay.shape == (28, 2, 12)
+    assert more.source == "resampled"
+    assert more.label.endswith("resampled from 4 rows of 3 frames to 12 rows of 7 frames")
+    np.testing.assert_array_equal(more.replay[:12, :, :4], decisions.replay)
+    assert more.pairs == tuple((row, row + 1) for row in range(0, 12, 2))
+    originals = [decisions.replay[..., list(pair)] for pair in decisions.pairs]
+    for pair in more.pairs:
+        copy = more.replay[:12][..., list(pair)]
+        assert any(np.array_equal(copy, original) for original in originals)
+    frames = decisions.replay.reshape(3, 4, 2, 4)
+    for frame in more.replay[12:, :, :4].reshape(4, 4, 2, 4):
+        assert any(np.array_equal(frame, original) for original in frames[1:])
+
+
+def test_resampling_single_rows_and_nothing_at_all() -> None:
+    decisions = captured(make_trace(guidance_pairs=()))
+    rng = np.random.default_rng(0)
+    assert resample(decisions, rng, tokens_per_frame=4).source == "captured"
+    assert resample(decisions, rng, tokens_per_frame=4, n_rows=7).replay.shape == (12, 2, 7)
+
+
+def test_resampling_refuses_what_it_cannot_do() -> None:
+    rng = np.random.default_rng(0)
+    with pytest.raises(InputError, match="fewer than the 4 rows"):
+        resample(captured(make_trace()), rng, tokens_per_frame=4, n_rows=2)
+    with pytest.raises(InputError, match="3 extra rows are no whole number of guidance pairs"):
+        resample(captured(make_trace()), rng, tokens_per_frame=4, n_rows=7)
+    with pytest.raises(InputError, match="never replays"):
+        resample(dense(4, 1, 1), rng, tokens_per_frame=4, n_frames=2)
+
+
+def test_independent_draws_leave_the_first_frame_out() -> None:
+    rng = np.random.default_rng(0)
+    decisions = independent((800, 10, 4), 0.3, rng, tokens_per_frame=100)
+    overall, eligible = replay_ratio(decisions.replay, 100)
+    assert eligible == pytest.approx(0.3, abs=0.01)
+    assert overall == pytest.approx(eligible * 7 / 8)
+    assert decisions.source == "independent"
+    with pytest.raises(InputError, match=r"expected 0 to 1, got 1\.5"):
+        independent((4, 1, 1), 1.5, rng, tokens_per_frame=1)
+
+
+def test_dense_replays_nothing_and_has_no_eligible_step_in_one_frame() -> None:
+    assert replay_ratio(dense(4, 2, 2).replay, 4) == (0.0, 0.0)
+    assert dense(4, 2, 2).source == "dense"
+
+
+def test_phi_is_taken_over_layers_that_can_replay() -> None:
+    """Rows decide independently in layer 0; in layer 1, whose threshold is infinite, none can."""
+    trace = make_trace(tau=(0.1, np.inf))
+    tas = np.full_like(trace.tas, -1.0)
+    tas[:4] = np.nan
+    tas[4:8, 0, 0] = 1.0
+    tas[[4, 5, 8, 9], 0, 1] = 1.0
+    stats = trace_stats(type(trace)(np.nan_to_num(tas) > 0.1, tas, trace.meta))
+    assert stats.pair_phi[0] == pytest.approx(0.0)
+
+
+def test_statistics_of_a_pattern_made_by_hand() -> None:
+    """Rows 0 and 1 agree, row 2 does the opposite, row 3 never replays; layer 1 always computes."""
+    trace = make_trace()
+    tas = np.full_like(trace.tas, -1.0)
+    tas[:4] = np.nan
+    tas[4:8, 0, :2] = 1.0
+    tas[8:, 0, 2] = 1.0
+    stats = trace_stats(type(trace)(np.nan_to_num(tas) > 0.1, tas, trace.meta))
+    assert stats.ratio.over_eligible == pytest.approx(12 / 64)
+    assert stats.ratio.over_all == pytest.approx(12 / 96)
+    assert [layer.over_eligible for layer in stats.by_layer] == [12 / 32, 0.0]
+    assert [row.over_eligible for row in stats.by_row] == [4 / 16, 4 / 16, 4 / 16, 0.0]
+    assert stats.by_frame.tolist() == [0.0, 8 / 32, 4 / 32]
+    assert stats.eligible_by_layer_frame.tolist() == [[0.0, 0.5, 0.25], [0.0, 0.0, 0.0]]
+    assert stats.pair_phi[0] == pytest.approx(1.0)
+    assert np.isnan(stats.pair_phi[1])
+    assert stats.clip_phi == pytest.approx(-1 / 3)
+    assert stats.within_layer_pair_phi == pytest.approx(1.0)
+    assert stats.within_layer_clip_phi == pytest.approx(-1.0)
+    assert stats.tas_quantiles[[0, -1]].tolist() == [-1.0, 1.0]
+
+
+def test_statistics_of_a_dense_trace() -> None:
+    stats = trace_stats(make_trace(tau=None))
+    assert stats.ratio.over_all == 0.0
+    assert not stats.tas_quantiles.size
+    assert np.isnan(stats.clip_phi)
+
+
+def test_phi_of_nothing_is_unknown() -> None:
+    assert np.isnan(phi(np.zeros(0, bool), np.zeros(0, bool)))
+
+
+def test_decisions_are_frozen() -> None:
+    with pytest.raises(AttributeError):
+        dense(4, 1, 1).label = "other"  # type: ignore[misc]
+    assert isinstance(dense(4, 1, 1), Decisions)
+
+
+def test_cropping_keeps_the_first_frames() -> None:
+    decisions = captured(make_trace())
+    part = crop(decisions, 2, 4)
+    np.testing.assert_array_equal(part.replay, decisions.replay[:8])
+    assert part.source == "captured"
+    assert part.label.endswith("the first 2 of 3 frames")
+    assert crop(decisions, 3, 4) is decisions
+    for n_frames in (0, 4):
+        with pytest.raises(InputError, match="expected 1 to the 3 that there are"):
+            crop(decisions, n_frames, 4)
+
+
+def test_larger_frames_decide_as_the_tokens_at_their_place() -> None:
+    decisions = captured(make_trace())
+    larger = enlarge(decisions, 4, 9)
+    assert larger.source == "resampled"
+    assert larger.label.endswith("resampled from 4 to 9 tokens per frame")
+    assert larger.n_steps == 27
+    small, large = (
+        each.replay.reshape(3, side, side, 2, 4) for each, side in ((decisions, 2), (larger, 3))
+    )
+    # Of three places, the first two lie over the first of two.
+    np.testing.assert_array_equal(large[:, :2, :2], small[:, :1, :1].repeat(2, 1).repeat(2, 2))
+    np.testing.assert_array_equal(large[:, 2, 2], small[:, 1, 1])
+    doubled = enlarge(decisions, 4, 16)
+    assert replay_ratio(doubled.replay, 16) == replay_ratio(decisions.replay, 4)
+    assert enlarge(decisions, 4, 4) is decisions
+    for wanted in (1, 8, 0, -4):
+        with pytest.raises(InputError, match="cannot be enlarged"):
+            enlarge(decisions, 4, wanted)
+
+
+def test_decisions_drawn_independently_follow_their_generator() -> None:
+    def drawn(seed: int) -> bytes:
+        rng = np.random.default_rng(seed)
+        return independent((24, 2, 4), 0.5, rng, tokens_per_frame=4).replay.tobytes()
+
+    assert drawn(1) == drawn(1)
+    assert len({drawn(seed) for seed in range(4)}) == 4
+
+
+SCORES = np.array([0.01, 0.3, -1.0])
+
+
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [
+        (SCORES, "float64"),
+        (np.array([0.0, 1.0, 0.0]), "float64"),
+        (np.array([0.0, np.nan, 0.0]), "float64"),
+        (np.array([0, 2, 0]), "2"),
+        (np.array([0, -1, 0], np.int8), "-1"),
+        (np.array(["", "False", ""]), "<U5"),
+        (np.array([None, 1, 0], object), "object"),
+        (np.array([0, 1j, 0]), "complex128"),
+    ],
+)
+def test_only_truth_values_are_decisions(values: Any, says: str) -> None:
+    """A score that is cast to bool is True: every step would replay."""
+    base = make_trace()
+    array = np.zeros(base.replay.shape, values.dtype)
+    array[5, 0, :3] = values
+    with pytest.raises(InputError, match=re.escape(says)) as error:
+        Trace.from_decisions(array, base, "an idea")
+    assert "bool" in str(error.value)
+    with pytest.raises(InputError, match=re.escape(says)):
+        replace(base, replay=array)
+    with pytest.raises(InputError, match=re.escape(says)):
+        Decisions(array, "captured", "made up")
+    with pytest.raises(InputError, match=re.escape(says)):
+        replay_ratio(array, 4)
+
+
+@pytest.mark.parametrize("dtype", [bool, np.int8, np.uint8, np.int64])
+def test_zeros_and_ones_are_decisions_of_any_whole_type(dtype: Any) -> None:
+    base = make_trace()
+    wanted = np.zeros(base.replay.shape, bool)
+    wanted[5::2] = True
+    for made in (
+        Trace.from_decisions(wanted.astype(dtype), base, "an idea"),
+        Trace.from_decisions(wanted.astype(dtype).tolist(), base, "an idea"),
+        replace(base, replay=wanted.astype(dtype)),
+    ):
+        assert made.replay.dtype == bool
+        np.testing.assert_array_equal(captured(made).replay, wanted)
+
+
+@pytest.mark.parametrize("label", ["", "  ", None, 3])
+def test_own_decisions_need_a_label(label: Any) -> None:
+    """Without one they would count as captured."""
+    base = make_trace()
+    with pytest.raises(InputError, match="label"):
+        Trace.from_decisions(np.zeros_like(base.replay), base, label)

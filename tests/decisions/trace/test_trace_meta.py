@@ -1,0 +1,207 @@
+"""What a trace says of itself: thresholds as a phrase, and quality that was measured."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+from trace_maker import make_meta, make_quality
+
+from carsim.base.errors import InputError
+from carsim.base.statistics import Interval
+from carsim.decisions.replay import InputChange, Tas
+from carsim.decisions.trace.meta import MOST_PSNR_DB, Geometry, PerClip, parse_meta
+from carsim.decisions.trace.precision import Precision
+
+INF = float("inf")
+SIX_LAYERS = Geometry(**{**make_meta().decoded.model_dump(), "n_layers": 6})
+
+
+@pytest.mark.parametrize(
+    ("tau", "phrase"),
+    [
+        (None, "no replay"),
+        (INF, "no replay"),
+        ((None, INF, None, INF, INF, INF), "no replay"),
+        (2.0771, "tau 2.0771"),
+        ((2.1,) * 6, "tau 2.1"),
+        ((INF, INF, INF, 2.1, 2.1, 2.1), "tau 2.1 (layers 0-2 never replay)"),
+        ((2.1, 2.1, 2.1, 2.1, None, 2.1), "tau 2.1 (layer 4 never replays)"),
+        ((INF, 0.5, INF, INF, -1.25, 3.0), "tau -1.25 to 3 (layers 0, 2-3 never replay)"),
+        (-INF, "tau -inf"),
+    ],
+)
+def test_thresholds_as_a_phrase(tau: Any, phrase: str) -> None:
+    assert make_meta(tau=tau, decoded=SIX_LAYERS).tau_text == phrase
+
+
+def test_thresholds_name_a_rule_that_is_not_fastcars() -> None:
+    assert make_meta(tau=1.05, rule=Tas(form="paper")).tau_text == "tau 1.05"
+    of_head = make_meta(tau=0.8, rule=Tas(form="paper", head=1, offset=1))
+    assert of_head.tau_text == "tau 0.8 on TAS (paper form, head 1, key one place later)"
+    change = make_meta(tau=(INF, -0.1), rule=InputChange(bits=4, elements=1))
+    words = "tau -0.1 on input change (4 bit, 1 element) (layer 0 never replays)"
+    assert change.tau_text == words
+    whole = make_meta(tau=-0.1, rule=InputChange(bits=None))
+    assert whole.tau_text == "tau -0.1 on input change (not quantised, all elements)"
+    assert make_meta(tau=INF, rule=InputChange()).tau_text == "no replay"
+
+
+@pytest.mark.parametrize("form", ["released", "paper"])
+def test_metadata_from_before_rules_had_kinds(form: str) -> None:
+    meta = make_meta(rule=Tas(form=form))
+    raw = json.loads(meta.model_dump_json())
+    del raw["rule"]
+    old = parse_meta(json.dumps(raw | {"tas_form": form}), "x")
+    assert old == meta
+    assert "tas_form" not in old.model_dump_json()
+    assert parse_meta(json.dumps(raw), "x").rule == Tas(form="released")
+
+
+@pytest.mark.parametrize("form", ["mean", None, {"a": 1}])
+def test_an_odd_form_is_told_where_it_stands_now(form: Any) -> None:
+    raw = json.loads(make_meta().model_dump_json()) | {"tas_form": form}
+    del raw["rule"]
+    with pytest.raises(InputError, match=r"x: \$\.rule\.tas\.form: Input should be 'released' or"):
+        parse_meta(json.dumps(raw), "x")
+    for text in ('{"tas_form": ', '["tas_form"]', '"tas_form"', "[" * 9999 + '"tas_form"'):
+        with pytest.raises(InputError, match=r"^x: \$: "):
+            parse_meta(text, "x")
+
+
+def test_a_form_beside_a_rule_is_refused() -> None:
+    raw = json.loads(make_meta().model_dump_json()) | {"tas_form": "paper"}
+    with pytest.raises(InputError, match=r"x: \$\.tas_form: Extra inputs are not permitted"):
+        parse_meta(json.dumps(raw), "x")
+
+
+def test_quality_as_an_ending() -> None:
+    """Both ends of two clips' interval are the clips: a quarter of the resamples is each twice."""
+    assert make_meta().quality_text == ""
+    assert make_meta(quality=make_quality()).quality_text == (
+        ", loss +0.125 nats a token [0.000, 0.250] over dense on 2 clips (teacher-forced)"
+    )
+    same = {"own": (1.5, 2.0), "dense": (1.5, 2.0)}
+    assert make_meta(quality=make_quality(teacher_forced_nats=same)).quality_text == (
+        ", loss +0.000 nats a token over dense on 2 clips (teacher-forced)"
+    )
+
+
+def test_one_clip_has_no_interval() -> None:
+    pair = {"own": (1.5,), "dense": (1.75,)}
+    names = ("psnr_db", "ssim", "clip_nats", "teacher_forced_nats")
+    one = {**dict.fromkeys(names, pair), "ssim": {"own": (0.5,), "dense": (0.5,)}}
+    meta = make_meta(quality=make_quality(**one, token_agreement=(0.5,)))
+    assert meta.quality_text == ", loss -0.250 nats a token over dense on 1 clip (teacher-forced)"
+
+
+def test_generated_clips_are_judged_under_the_traces_own_sampling() -> None:
+    """Rows that were drawn, or fed true tokens, do not have the quality of greedy rows."""
+    assert make_meta(quality=make_quality()).own_quality is None
+    drawn = {"mode": "sampled", "sampling": {"method": "top_k", "k": 5}}
+    assert make_meta(quality=make_quality(), **drawn).own_quality is None
+    both = make_quality()
+    both["by_sampling"] += ({**both["by_sampling"][0], "sampling": "top_k"},)
+    own = make_meta(quality=both, **drawn).own_quality
+    assert own is not None
+    assert own.sampling == "top_k"
+
+
+def test_means_over_clips_and_paired_differences() -> None:
+    quality = make_meta(quality=make_quality()).quality
+    assert quality is not None
+    greedy = quality.by_sampling[0]
+    assert (quality.n_clips, quality.loss.mean) == (2, 0.125)
+    assert (greedy.psnr_db.own_mean, greedy.psnr_db.dense_mean) == (26.0, 27.0)
+    assert greedy.psnr_db.difference == Interval(-1.0, -1.5, -0.5)
+    assert greedy.token_agreement_mean == 0.375
+
+
+FIGURES = st.lists(
+    st.tuples(st.floats(0, MOST_PSNR_DB), st.floats(0, MOST_PSNR_DB)), min_size=1, max_size=4
+)
+
+
+@given(figures=FIGURES)
+def test_means_lie_among_clips_and_differ_by_the_mean_difference(
+    figures: list[tuple[float, float]],
+) -> None:
+    own, dense = zip(*figures, strict=True)
+    found = PerClip(own=own, dense=dense)
+    assert min(own) <= found.own_mean * (1 + 1e-12)
+    assert found.own_mean <= max(own) * (1 + 1e-12)
+    assert found.difference.mean == pytest.approx(found.own_mean - found.dense_mean, abs=1e-9)
+
+
+def test_quality_survives_the_file() -> None:
+    meta = make_meta(quality=make_quality())
+    assert parse_meta(meta.model_dump_json(), "x") == meta
+
+
+def test_quality_of_schema_1_is_left_out() -> None:
+    """It was pooled over clips and compared with dense decoding; all else is read as before."""
+    old = make_meta(tau=(INF, 0.5)).model_dump(mode="json") | {
+        "schema_version": 1,
+        "quality": {"n_clips": 2, "by_sampling": [{"sampling": "greedy", "psnr_db": 31.5}]},
+    }
+    meta = parse_meta(json.dumps(old), "x")
+    assert (meta.schema_version, meta.quality, meta.quality_text) == (1, None, "")
+    assert meta == make_meta(tau=(INF, 0.5), schema_version=1)
+    assert parse_meta(meta.model_dump_json(), "x") == meta
+    with pytest.raises(ValidationError, match="quality of schema 1 is not read"):
+        make_meta(schema_version=1, quality=make_quality())
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"first_frame": 3}, "quality from frame 3 on, there are 3 frames"),
+        ({"token_agreement": (0.5,)}, "token_agreement of 1 clips, loss of 2"),
+        ({"ssim": {"own": (0.5,), "dense": (0.5,)}}, "ssim of 1 clips, loss of 2"),
+        ({"ssim": {"own": (0.5, 0.5), "dense": (0.5,)}}, "2 clips beside 1 of dense decoding"),
+        ({"ssim": {"own": (0.5, -2.0), "dense": (0.5, 0.5)}}, "expected -1 to 1, got -2"),
+        ({"psnr_db": {"own": (60.0, 1.0), "dense": (1.0, 1.0)}}, "expected 0 to 58.9226, got 60"),
+        ({"psnr_db": {"own": (INF, 1.0), "dense": (1.0, 1.0)}}, "finite number"),
+        ({"clip_nats": {"own": (-1.0, 1.0), "dense": (1.0, 1.0)}}, "expected 0 to inf, got -1"),
+        ({"teacher_forced_nats": {"own": (), "dense": ()}}, "at least 1 item"),
+        ({"token_agreement": (0.5, 1.2)}, "less than or equal to 1"),
+        ({"peak": 1}, "Input should be 255"),
+        ({"sampling": "beam"}, "'greedy' or 'top_k'"),
+    ],
+)
+def test_quality_that_contradicts_itself(changes: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValidationError) as caught:
+        make_meta(quality=make_quality(**changes))
+    assert words in str(caught.value)
+
+
+def test_quality_of_more_clips_than_there_are() -> None:
+    three = dict.fromkeys(("own", "dense"), (0.5,) * 3)
+    names = ("psnr_db", "ssim", "clip_nats", "teacher_forced_nats")
+    quality = make_quality(**dict.fromkeys(names, three), token_agreement=(0.5,) * 3)
+    with pytest.raises(ValidationError, match="quality of 3 clips, there are 2"):
+        make_meta(quality=quality)
+
+
+def test_a_sampling_is_listed_once() -> None:
+    quality = make_quality()
+    with pytest.raises(ValidationError, match="a sampling is listed twice"):
+        make_meta(quality={**quality, "by_sampling": quality["by_sampling"] * 2})
+
+
+def test_a_precision_is_kept_and_files_of_before_have_none() -> None:
+    few = Precision.model_validate({"weights": {"bits": 4, "group": 8}, "replay": 4})
+    meta = make_meta(precision=few)
+    assert parse_meta(meta.model_dump_json(), "t.npz").precision == few
+    fields = json.loads(make_meta().model_dump_json())
+    del fields["precision"]
+    assert parse_meta(json.dumps(fields), "t.npz").precision is None
+
+
+def test_a_precision_must_fit_what_was_decoded() -> None:
+    fields = json.loads(make_meta().model_dump_json())
+    fields["precision"] = {"kv": {"bits": 4, "group": 3}}
+    with pytest.raises(InputError, match=r"kv: group 3 does not divide all of 4"):
+        parse_meta(json.dumps(fields), "t.npz")

@@ -1,0 +1,245 @@
+"""Every number of the schema at its limits: a sane answer, or one line that refuses it."""
+
+import copy
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from strategies import raw_design
+
+from carsim.base.errors import InputError
+from carsim.decisions.attention import ATTENTION
+from carsim.decisions.trace import Stated, Trace
+from carsim.design import Design, build_design
+from carsim.metrics import METRICS
+from carsim.report import summary
+from carsim.report.stored import stored
+from carsim.runs.pipeline import run
+from carsim.runs.report import Report
+
+REPLAY = ("machine.drs", "machine.cores", "model.replay", "policy", "model.video")
+"""Fields of designs that are run with replays, too."""
+HUGE, TINY, LONG = 1e300, 1e-300, 3.3333333333333335
+FIELDS_OF_ONE_MODE = {"ann": {"search": "lsh"}, "draft": {"scorer": "lsh"}}
+LINEAR_HEAD = {"kind": "linear", "vocabulary": 40}
+EXPERTS = {"count": 4, "active": 2, "shared_ffn_size": 8}
+
+
+def document() -> dict[str, Any]:
+    """A small design that says all that a video on an FPGA can have said of it."""
+    raw = raw_design(
+        attention_unit={"rows": 2, "cols": 2}, overheads={"step_us": 1.0}, drs={}, tile_kib=1
+    )
+    memory = raw["board"]["memories"]["ddr"]
+    memory |= {"density_gbit": 8, "timings": {}, "interleave_bytes": 4096}
+    memory["ports"] = memory["ports"] | {"controller_gbps": 9}
+    model = raw["model"]
+    model["body"] |= {"n_layers": 3, "head_size": 8, "window": 6, "global_layers": [1]}
+    model["video"] = {"frames": 2, "tokens_per_frame": 4, "prompt_tokens": 3}
+    model["head"] = {"kind": "depth_transformer", "n_layers": 1, "hidden_size": 16, "n_heads": 2}
+    model["head"] |= {"ffn_size": 32, "n_codes": 2, "codebook_size": 40}
+    for precision in ("weights", "kv", "activations", "replay"):
+        model[precision] |= {"group": 8, "scale_bits": 16, "zero_bits": 4}
+    raw["policy"] |= {"compare": [], "schedule": "drs"}
+    return raw
+
+
+def documents() -> Iterator[tuple[str, dict[str, Any]]]:
+    """The design, and others that have what it cannot have beside the rest."""
+    yield "", document()
+    linear = document()
+    linear["model"] |= {"head": LINEAR_HEAD}
+    linear["model"]["body"] |= {"experts": EXPERTS}
+    yield "text", linear
+    private = document()
+    private["machine"] |= {"weight_sharing": "private", "cores": 3}
+    yield "private", private
+    measured = document()
+    measured["board"]["memories"]["ddr"] |= {"efficiency_low": 0.5, "efficiency_high": 0.9}
+    yield "measured", measured
+    for technology in ({"kind": "asic", "area_mm2": 50.0}, {"kind": "versal", "ai_engines": 4}):
+        other = document()
+        other["board"]["technology"] = technology
+        yield technology["kind"], other
+    for kind in ATTENTION:
+        other = document()
+        del other["model"]["body"]["window"], other["model"]["body"]["global_layers"]
+        other["policy"]["attention"] = {"kind": kind, **FIELDS_OF_ONE_MODE.get(kind, {})}
+        yield kind, other
+
+
+SCHEMA = Design.model_json_schema()
+
+
+def resolved(schema: dict[str, Any], value: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The definitions behind a field that a value may be of, with their names."""
+    for each in (
+        schema,
+        *schema.get("anyOf", ()),
+        *schema.get("oneOf", ()),
+        *schema.get("allOf", ()),
+    ):
+        if "$ref" in each:
+            name = each["$ref"].rpartition("/")[2]
+            found = SCHEMA["$defs"][name]
+            kind = found["properties"].get("kind", {}).get("const")
+            if isinstance(value, dict) and (kind is None or value.get("kind") == kind):
+                yield name, found
+        elif each is not schema:
+            yield from resolved(each, value)
+
+
+def numbers(name: str, schema: dict[str, Any], value: dict[str, Any], path: str = "") -> Any:
+    """(Definition and field, dotted path, its type and limits) of all numbers of a section."""
+    for key, field in schema.get("properties", {}).items():
+        here = f"{path}.{key}" if path else key
+        for alternative in field.get("anyOf", [field]):
+            if alternative.get("type") in ("integer", "number"):
+                yield f"{name}.{key}", here, alternative
+        inner = field.get("additionalProperties")
+        if isinstance(inner, dict) and value.get(key):
+            first, body = next(iter(value[key].items()))
+            for of, found in resolved(inner, body):
+                yield from numbers(of, found, body, f"{here}.{first}")
+        for of, found in resolved(field, value.get(key)):
+            yield from numbers(of, found, value[key], here)
+
+
+def cases() -> dict[str, tuple[dict[str, Any], str, dict[str, Any]]]:
+    found = {}
+    for label, raw in documents():
+        for name, path, limits in numbers("Design", SCHEMA, raw):
+            if name.startswith("Constant.") and "vector_op_pj" not in path:
+                continue  # all constants are alike
+            if name.startswith("Memory.efficiency") and label != "measured":
+                continue
+            if label == "private" and path.startswith("machine."):
+                found[f"{name} private"] = raw, path, limits
+            found.setdefault(f"{name} {path}", (raw, path, limits))
+    return found
+
+
+CASES = cases()
+
+
+def values(limits: dict[str, Any]) -> list[float]:
+    """Both limits, a step to either side of each, and numbers that are no numbers of people."""
+    whole = limits["type"] == "integer"
+    low = limits.get("minimum", limits.get("exclusiveMinimum"))
+    high = limits.get("maximum", limits.get("exclusiveMaximum"))
+    if whole:
+        ends = [int(end) + step for end in (low, high) for step in (-1, 0, 1)]
+    else:
+        ends = [
+            math.nextafter(end, towards) if towards is not None else float(end)
+            for end in (low, high)
+            for towards in (-math.inf, None, math.inf)
+        ]
+    return [*ends, TINY, HUGE, LONG]
+
+
+def changed(raw: dict[str, Any], path: str, value: float) -> dict[str, Any]:
+    raw = copy.deepcopy(raw)
+    *parents, last = path.split(".")
+    section = raw
+    for parent in parents:
+        section = section.setdefault(parent, {})
+    section[last] = value
+    return raw
+
+
+def recorded(trace: Trace, design: Design) -> Trace:
+    """What a policy reads at most, as if captured."""
+    meta = trace.meta.model_copy(update={"attention": design.policy.attention})
+    if not meta.attention.records:
+        return replace(trace, meta=meta)
+    contexts = meta.prompt_tokens + 1 + np.arange(meta.n_steps)
+    shape = (meta.n_steps, meta.decoded.n_layers, meta.decoded.n_kv_heads, meta.n_rows)
+    reads = meta.attention.reads(contexts)
+    tokens, runs = (
+        np.broadcast_to(each[:, None, None, None], shape) for each in (reads.tokens, reads.runs)
+    )
+    ends = meta.attention.held(contexts[meta.tokens_per_frame - 1 :: meta.tokens_per_frame])
+    held = np.broadcast_to(ends[:, None, None], (meta.n_frames, shape[1], shape[3]))
+    return replace(trace, meta=meta, kv_tokens=tokens, kv_runs=runs, kv_held=held)
+
+
+@cache
+def stated(video: str, batch: int, layers: int, kv_heads: int, replay: float | None) -> Trace:
+    design = build_design(document(), "design")
+    model = build_design(changed(document(), "model.video", json.loads(video)), "design").model
+    body = design.model.body.model_copy(update={"n_layers": layers, "n_kv_heads": kv_heads})
+    return Stated(replay=replay).trace(model.model_copy(update={"body": body}), batch)
+
+
+def check(raw: dict[str, Any], path: str = "") -> str:
+    """Why the design is refused, in one line; empty if its answer is sane."""
+    try:
+        report = simulated(raw, path)
+    except InputError as refused:
+        error = refused
+    else:
+        check_answer(report)
+        return ""
+    assert str(error).isprintable()
+    assert error.cure
+    assert "is too large" not in error.problem or error.place == path
+    return str(error)
+
+
+def simulated(raw: dict[str, Any], path: str) -> Report:
+    design = build_design(raw, "design")
+    body, video = design.model.body, design.model.video
+    replays = path.startswith(REPLAY) and video.tokens_per_frame < 1000
+    text, share = video.model_dump_json(), 0.5 if replays else None
+    trace = stated(text, design.policy.batch, body.n_layers, body.n_kv_heads, share)
+    if design.policy.attention.kind != "dense":
+        trace = recorded(trace, design)
+    return run(design, [trace], allow_misfit=True, what_if=False)
+
+
+def check_answer(report: Report) -> None:
+    json.dumps(summary(report), allow_nan=False)
+    assert stored(report).design
+    for row in report.rows:
+        for metric in METRICS.values():
+            value = metric.value(row, report)
+            if isinstance(value, int | float):
+                assert math.isfinite(value), metric.name
+                assert value >= 0 or metric.name.endswith("_relative"), (metric.name, value)
+                if metric.unit == "share" and metric.name != "fill":  # misfits are allowed
+                    assert value <= 1 + 1e-9, (metric.name, value)
+        assert row.latency_s > 0
+        assert row.energy_per_video.value_j >= 0
+        assert sum(row.dram_bytes.values()) > 0
+        for share in row.ddr_utilisation.values():
+            assert 0 <= share <= 1 + 1e-9
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_number_at_its_limits(name: str) -> None:
+    raw, path, limits = CASES[name]
+    for value in values(limits):
+        check(changed(raw, path, value), path)
+
+
+def test_the_walk_meets_every_number_of_the_schema() -> None:
+    named = [("Design", SCHEMA), *SCHEMA["$defs"].items()]
+    every = {
+        f"{name}.{key}"
+        for name, schema in named
+        for key, field in schema.get("properties", {}).items()
+        for each in field.get("anyOf", [field])
+        if each.get("type") in ("integer", "number")
+    }
+    assert every == {name.partition(" ")[0] for name in CASES}
+
+
+@pytest.mark.parametrize("label", [label for label, _ in documents()])
+def test_the_designs_of_the_walk_run(label: str) -> None:
+    assert check(dict(documents())[label]) == ""

@@ -1,0 +1,267 @@
+"""The contract of a memory standard, over all families and rows, and what datasheets say."""
+
+import dataclasses
+import re
+
+import pytest
+from pydantic import ValidationError
+
+from carsim.base.errors import InputError
+from carsim.base.section import first_problem
+from carsim.hardware.memory import (
+    FAMILIES,
+    MAPPINGS,
+    STANDARDS,
+    AccessPattern,
+    Memory,
+    MemoryStandard,
+    Ports,
+    idle_latency_ns,
+    standard,
+    sustained,
+)
+
+each_row = pytest.mark.parametrize("row", list(STANDARDS.values()), ids=lambda row: row.name)
+
+
+def burst_bytes(row: MemoryStandard) -> int:
+    return row.burst_length * row.channel_bits // 8
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_family_has_rows_and_its_usual_mapping_is_one_of_the_mappings(family: str) -> None:
+    kind = FAMILIES[family]
+    assert kind.family == family
+    assert kind.mapping in MAPPINGS
+    assert any(row.family == family and type(row) is kind for row in STANDARDS.values())
+    assert 0 <= kind.precharge_nck <= kind.activate_nck
+    assert kind.column_nck <= kind.activate_nck
+    assert kind.transfers_per_clock in (2, 4, 8)
+    assert kind.request_bytes % 32 == 0
+
+
+@each_row
+def test_every_row_is_consistent_in_itself(row: MemoryStandard) -> None:
+    assert row.source
+    per_clock = row.transfers_per_clock
+    assert row.data_rate_mtps * row.tck_ps == pytest.approx(1e6 * per_clock, rel=2e-3)
+    assert row.tccd_l_nck >= row.tccd_s_nck >= row.burst_nck
+    assert row.trrd_l_nck >= row.trrd_s_nck
+    assert row.twtr_l_nck >= row.twtr_s_nck
+    assert row.columns % row.burst_length == row.channel_bits % row.device_bits == 0
+    times = [ns for _, ns in row.trfc_ns_by_gbit]
+    assert times == sorted(times)
+    assert 0.02 < row.trfc_nck / row.trefi_nck < 0.11  # the share of time that refreshes take
+    if row.bank_groups == 1:
+        assert row.tccd_l_nck == row.tccd_s_nck
+        assert row.trrd_l_nck == row.trrd_s_nck
+        assert row.twtr_l_nck == row.twtr_s_nck
+
+
+@each_row
+@pytest.mark.parametrize("mapping", MAPPINGS)
+def test_a_mapping_gives_every_burst_of_a_row_of_banks_its_own_place(
+    row: MemoryStandard, mapping: str
+) -> None:
+    size = burst_bytes(row)
+    whole = row.banks * row.row_bursts
+    places = [row.place(burst, mapping, size) for burst in range(2 * whole)]
+    for bank in range(row.banks):
+        for number in (0, 1):
+            assert places.count((bank, number)) == row.row_bursts
+    # One request stays in one bank or goes to banks of different groups, in the same row.
+    rows = {number for _, number in places[: max(1, 64 // size)]}
+    assert rows == {0}
+
+
+@each_row
+def test_activates_leave_random_bursts_what_their_window_allows(row: MemoryStandard) -> None:
+    """One activate per burst: the bus is at most tBL / max(tFAW / 4, tRRD_S) busy, refresh apart.
+
+    Commands must not lock into a slower rhythm: DDR4-2133's tFAW of 23 clocks once took 24. (LPDDR4
+    needs 12 command slots for the commands of a random burst, and HBM2 has a row per request.)
+    """
+    size = burst_bytes(row)
+    share = min(1.0, row.burst_nck / max(row.tfaw_nck / 4, row.trrd_s_nck))
+    refreshed = 1 - (row.trfc_nck + row.trp_nck + row.trcd_nck) / row.trefi_nck
+    banks = row.banks
+    for bursts in (1, 4, banks):
+        found = sustained(row, AccessPattern(chunk_bytes=bursts * size, random=True, mapping="rcb"))
+        assert found.efficiency <= 1.001 * share
+        if row.family == "DDR4" and row.device_bits == 8:
+            assert found.efficiency >= 0.985 * share * refreshed
+
+
+@each_row
+def test_a_stream_in_sequence_is_the_best_that_there_is(row: MemoryStandard) -> None:
+    best = sustained(row, AccessPattern()).efficiency
+    assert best <= 1 - row.trfc_nck / row.trefi_nck
+    for access in (
+        AccessPattern(chunk_bytes=64, random=True),
+        AccessPattern(chunk_bytes=4096, random=True),
+        AccessPattern(6, 1024),
+        AccessPattern(16, 64, aligned=True),
+        AccessPattern(chunk_bytes=4096, random=True, read_fraction=0.7),
+    ):
+        assert 0 < sustained(row, access).efficiency <= 1.01 * best
+
+
+@each_row
+def test_a_denser_device_refreshes_longer_and_sustains_less(row: MemoryStandard) -> None:
+    denser = [row.with_density(gbit) for gbit, _ in row.trfc_ns_by_gbit]
+    found = [sustained(each, AccessPattern()).efficiency for each in denser]
+    assert found == sorted(found, reverse=True)
+    waits = [idle_latency_ns(each) for each in denser]
+    assert waits == sorted(waits)
+
+
+@pytest.mark.parametrize(
+    ("name", "parameter", "ns"),
+    [
+        ("DDR4-2400", "trcd_nck", 14.16),
+        ("DDR4-2400", "tfaw_nck", 21.0),
+        ("DDR4-2400", "tras_nck", 32.0),
+        ("DDR4-2400", "burst_nck", 3.33),
+        ("DDR4-3200", "trcd_nck", 13.75),
+        ("DDR4-3200-x16", "tfaw_nck", 30.0),
+        ("DDR3-1600", "tfaw_nck", 30.0),
+        ("DDR3-1066-x16", "tfaw_nck", 50.0),
+        ("LPDDR4-3200", "trcd_nck", 18.0),
+        ("LPDDR4-4267", "tfaw_nck", 30.0),
+        ("LPDDR5-6400", "trcd_nck", 18.0),
+        ("LPDDR5-6400", "burst_nck", 2.5),
+        ("DDR5-4800", "tras_nck", 32.0),
+        ("DDR5-4800", "burst_nck", 3.33),
+        ("GDDR6-14000", "burst_nck", 1.14),
+        ("HBM3-6400", "burst_nck", 1.25),
+        ("HBM2-1800", "tfaw_nck", 16.0),
+        ("HBM2-2000", "burst_nck", 2.0),
+    ],
+)
+def test_a_row_says_what_its_datasheet_says(name: str, parameter: str, ns: float) -> None:
+    """Whole clocks: up to one more than the time, or short of it by the 2.6 % of JEDEC's rule."""
+    row = STANDARDS[name]
+    assert 0.974 * ns <= row.ns(getattr(row, parameter)) < ns + row.ns(1)
+
+
+MINIMA = {
+    # JESD79-4: at least these ns or clocks; tRRD and tFAW by page size and speed are rows of their
+    # own above.
+    "DDR4": {
+        "tras_nck": (32.0, 0),
+        "twr_nck": (15.0, 0),
+        "twtr_s_nck": (2.5, 2),
+        "twtr_l_nck": (7.5, 4),
+        "trtp_nck": (7.5, 4),
+        "tccd_l_nck": (5.0, 4),
+        "trrd_s_nck": (2.5, 4),
+        "trrd_l_nck": (4.9, 4),
+        "tfaw_nck": (21.0, 0),
+    },
+    # JESD79-5
+    "DDR5": {
+        "tras_nck": (32.0, 0),
+        "twr_nck": (30.0, 0),
+        "twtr_s_nck": (2.5, 4),
+        "twtr_l_nck": (10.0, 16),
+        "trtp_nck": (7.5, 12),
+        "tccd_s_nck": (0.0, 8),
+        "tccd_l_nck": (5.0, 8),
+        "trrd_l_nck": (5.0, 8),
+        "tfaw_nck": (0.0, 32),
+    },
+    # JESD209-5, bank group mode
+    "LPDDR5": {
+        "trcd_nck": (18.0, 2),
+        "trp_nck": (18.0, 2),
+        "tras_nck": (42.0, 3),
+        "twr_nck": (34.0, 3),
+        "twtr_s_nck": (6.25, 4),
+        "twtr_l_nck": (12.0, 4),
+        "trrd_l_nck": (5.0, 2),
+        "tfaw_nck": (20.0, 0),
+    },
+    # JESD209-4
+    "LPDDR4": {
+        "trcd_nck": (18.0, 4),
+        "trp_nck": (18.0, 4),
+        "tras_nck": (42.0, 3),
+        "twr_nck": (18.0, 6),
+        "twtr_l_nck": (10.0, 8),
+        "trtp_nck": (7.5, 8),
+        "trrd_l_nck": (7.5, 4),
+        "tfaw_nck": (30.0, 0),
+    },
+}
+
+
+@each_row
+def test_rows_keep_the_minima_of_their_standard(row: MemoryStandard) -> None:
+    for name, (ns, clocks) in MINIMA.get(row.family, {}).items():
+        assert getattr(row, name) >= clocks, name
+        assert row.ns(getattr(row, name)) >= 0.974 * ns, name
+
+
+def test_peak_bandwidth_is_the_nominal_one() -> None:
+    assert STANDARDS["DDR4-2400"].peak_gbps(64) == pytest.approx(19.2)
+    assert STANDARDS["DDR4-2400"].peak_gbps(16) == pytest.approx(4.8)
+    assert STANDARDS["HBM2-1800"].peak_gbps(64) == pytest.approx(14.4)
+    assert STANDARDS["LPDDR4-3200"].peak_gbps(16) == pytest.approx(6.4)
+
+
+def memory(**changes: object) -> Memory:
+    base = {"standard": "DDR4-2400", "capacity_gib": 4.0, "interconnect_ns": 50.0}
+    ports = Ports(count=1, bits=128, clock_mhz=300.0)
+    return Memory.model_validate({**base, "ports": ports, **changes})
+
+
+def test_timings_of_a_part_replace_those_of_the_row_and_nothing_else() -> None:
+    slow = memory(timings={"trcd_nck": 20, "trfc_ns": 400}).part
+    usual = STANDARDS["DDR4-2400"]
+    assert (slow.trcd_nck, slow.trfc_ns) == (20, 400)
+    again = {"trcd_nck": usual.trcd_nck, "trfc_ns_by_gbit": usual.trfc_ns_by_gbit}
+    assert dataclasses.replace(slow, **again) == usual
+    assert (
+        sustained(slow, AccessPattern()).efficiency < sustained(usual, AccessPattern()).efficiency
+    )
+
+
+def test_a_data_rate_brings_its_clock() -> None:
+    part = memory(standard="LPDDR5-6400", channel_bits=16, timings={"data_rate_mtps": 6000}).part
+    assert part.tck_ps == 1333  # eight transfers
+    assert part.peak_gbps(16) == 12.0
+
+
+def test_a_memory_without_timings_keeps_its_document() -> None:
+    assert "timings" not in memory().model_dump()
+
+
+@pytest.mark.parametrize(
+    ("timings", "message"),
+    [
+        ({"tccd_s_nck": 3}, r"timings.tccd_s_nck: 3 is less than 4; a burst takes 4 clocks"),
+        ({"tck_ps": 1000}, r"timings.tck_ps: 2400 MT/s in clocks of 1000 ps are 2.40 transfers"),
+        ({"trefi_ns": 600}, r"timings.trefi_ns: 600 is less than 700; give at least twice trfc_ns"),
+        ({"tras_nck": 5}, r"timings.tras_nck: 5 is less than 17; give at least trcd_nck"),
+        ({"trcd": 5}, r"timings.trcd: unknown key 'trcd'; did you mean 'trcd_nck'"),
+    ],
+)
+def test_timings_that_make_no_sense_are_refused(timings: dict[str, int], message: str) -> None:
+    raw = {"standard": "DDR4-2400", "timings": timings}
+    with pytest.raises(ValidationError) as caught:
+        memory(**raw)
+    problem = first_problem(caught.value, raw)
+    assert re.search(message, f"{problem.path}: {problem.problem}; {problem.cure}")
+
+
+def test_density_changes_the_refresh_and_nothing_else() -> None:
+    usual, small = standard("DDR4-2400"), standard("DDR4-2400", density_gbit=4)
+    assert (usual.trfc_ns, small.trfc_ns) == (350, 260)
+    assert dataclasses.replace(small, density_gbit=8) == usual
+
+
+def test_what_the_table_lacks_is_refused_with_what_there_is() -> None:
+    with pytest.raises(InputError, match=r"no DRAM standard 'DDR9'.*DDR4-2133.*HBM2-2000"):
+        standard("DDR9")
+    with pytest.raises(InputError, match=r"DDR4-2133: got 3 Gbit; choose one of 2, 4, 8, 16"):
+        standard("DDR4-2133", density_gbit=3)

@@ -1,0 +1,234 @@
+"""What a DRAM sustains, how long it makes one wait, and what ``carsim config dram`` says of it."""
+
+import itertools
+import json
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from carsim.base.errors import InputError
+from carsim.cli import carsim
+from carsim.hardware.memory import (
+    ROWS,
+    STANDARDS,
+    AccessPattern,
+    idle_latency_ns,
+    loaded_latency_ns,
+    saturated_latency_ns,
+    standard,
+    sustained,
+)
+
+DDR4 = standard("DDR4-2400")
+SCATTERED = AccessPattern(chunk_bytes=64, random=True)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    name=st.sampled_from(sorted(STANDARDS)),
+    access=st.builds(
+        AccessPattern,
+        streams=st.integers(1, 40),
+        chunk_bytes=st.integers(1, 1 << 17),
+        random=st.booleans(),
+        read_fraction=st.floats(0.0, 1.0),
+        outstanding=st.none() | st.integers(1, 100),
+        aligned=st.booleans(),
+        mapping=st.sampled_from([None, "rcb", "bgi"]),
+    ),
+)
+def test_any_access_gets_something_and_never_more_than_refreshes_leave(
+    name: str, access: AccessPattern
+) -> None:
+    timings = STANDARDS[name]
+    found = sustained(timings, access)
+    assert 0.0 < found.efficiency <= 1.0 - timings.trfc_nck / timings.trefi_nck
+    assert found.sustained_gbps <= found.peak_gbps
+
+
+@pytest.mark.parametrize("name", ["DDR3-1600", "DDR4-2133", "DDR4-3200-x16", "HBM2-1800"])
+@pytest.mark.parametrize("chunk_bytes", [64, 1024, 65536])
+def test_more_requests_in_flight_are_hardly_ever_slower(name: str, chunk_bytes: int) -> None:
+    """To the last percent they can be (Graham's anomalies): 3 % of room, in the references too."""
+    found = [
+        sustained(
+            STANDARDS[name], AccessPattern(chunk_bytes=chunk_bytes, random=True, outstanding=window)
+        ).efficiency
+        for window in (1, 2, 4, 8, 16, 32)
+    ]
+    assert all(more >= 0.97 * less for less, more in itertools.combinations(found, 2)), found
+
+
+def test_a_window_beyond_the_queue_brings_what_its_latency_hides() -> None:
+    """The queue holds 32 requests until their column command; data in flight come on top."""
+    queue, more, most = (
+        sustained(DDR4, AccessPattern(4, outstanding=window)).efficiency for window in (32, 40, 400)
+    )
+    assert more != queue
+    assert most == pytest.approx(queue, rel=0.02)
+
+
+def test_a_sequential_stream_loses_what_refreshes_take() -> None:
+    """1 - (tRFC + tRTP + tRP + tRCD) / tREFI, within the rows opened on the way (0.1 %)."""
+    found = sustained(DDR4, AccessPattern())
+    around_ns = 350 + DDR4.ns(DDR4.trtp_nck + DDR4.trp_nck + DDR4.trcd_nck)
+    assert found.peak_gbps == pytest.approx(19.2)
+    assert found.efficiency == pytest.approx(1 - around_ns / 7800, abs=1e-3)
+    assert found.sustained_gbps == pytest.approx(found.efficiency * found.peak_gbps)
+
+
+def test_channels_and_width_scale_the_bandwidth() -> None:
+    one = sustained(DDR4, AccessPattern())
+    four = sustained(DDR4, AccessPattern(), channels=4)
+    narrow = sustained(DDR4, AccessPattern(), channel_bits=16)
+    assert four.sustained_gbps == pytest.approx(4 * one.sustained_gbps)
+    assert four.efficiency == one.efficiency
+    assert narrow.peak_gbps == pytest.approx(one.peak_gbps / 4)
+    assert narrow.efficiency == pytest.approx(one.efficiency, rel=0.01)
+
+
+def test_bytes_fetched_in_vain_do_not_count() -> None:
+    half = sustained(DDR4, AccessPattern(chunk_bytes=32, random=True)).efficiency
+    assert half == pytest.approx(sustained(DDR4, SCATTERED).efficiency / 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "access", "limit"),
+    [
+        ("DDR4-2133", AccessPattern(), "data bus"),
+        ("DDR4-2133", AccessPattern(chunk_bytes=4096, random=True), "data bus"),
+        ("DDR4-2133", SCATTERED, "activation window (tFAW)"),
+        ("DDR4-2133", AccessPattern(outstanding=1), "outstanding requests"),
+        ("DDR4-2400", AccessPattern(chunk_bytes=1024, read_fraction=0.5), "turnaround"),
+        ("HBM2-2000", AccessPattern(), "data bus"),
+        ("DDR4-2400", AccessPattern(16, 64, aligned=True), "row cycle"),
+        ("DDR4-2400", AccessPattern(mapping="bgi", outstanding=4), "outstanding requests"),
+    ],
+)
+def test_the_limit_has_a_name(name: str, access: AccessPattern, limit: str) -> None:
+    assert sustained(standard(name), access).limit == limit
+
+
+def test_idle_latency_adds_a_clock_the_row_and_the_burst() -> None:
+    hit, closed, conflict, either = (idle_latency_ns(DDR4, row, refresh=False) for row in ROWS)
+    assert hit == pytest.approx(DDR4.ns(1 + 17 + 4))
+    assert closed - hit == pytest.approx(DDR4.ns(17))
+    assert conflict - closed == pytest.approx(DDR4.ns(17))
+    assert either == pytest.approx((closed + conflict) / 2)
+    lpddr4 = standard("LPDDR4-3200")  # the delay of the strobe counts
+    assert idle_latency_ns(lpddr4, "hit", refresh=False) == pytest.approx((1 + 28 + 6 + 8) * 0.625)
+
+
+def test_idle_latency_waits_for_refreshes_on_average() -> None:
+    """Blocked for x = 350 + 14.16 ns in each 7800: x^2 / 15600 = 8.5 ns; then the row is closed."""
+    closed, hit = (
+        idle_latency_ns(DDR4, row) - idle_latency_ns(DDR4, row, refresh=False)
+        for row in ("closed", "hit")
+    )
+    assert closed == pytest.approx(364.16**2 / 15600, rel=1e-3)
+    assert hit - closed == pytest.approx(364.16 / 7800 * 14.16, rel=1e-3)
+
+
+def test_load_raises_the_latency_and_randomness_more_so() -> None:
+    loads = [0.0, 0.3, 0.6, 0.9]
+    even = [loaded_latency_ns(DDR4, load) for load in loads]
+    random = [loaded_latency_ns(DDR4, load, "poisson") for load in loads]
+    assert even == sorted(even)
+    assert random[0] == even[0]
+    assert all(more > less for more, less in zip(random[1:], even[1:], strict=True))
+
+
+def test_what_piles_up_in_a_refresh_takes_longer_to_drain_the_more_comes_meanwhile() -> None:
+    # A queue that grew at the load drains at the rest: it is 1 / (1 - load) as long as at load 0.
+    alone = idle_latency_ns(DDR4, "hit", refresh=False)
+    waits = [loaded_latency_ns(DDR4, load) - alone for load in (0.0, 0.5, 0.75)]
+    assert waits[1:] == pytest.approx([2 * waits[0], 4 * waits[0]])
+
+
+def test_saturated_latency_is_littles_law() -> None:
+    access = AccessPattern(chunk_bytes=64, random=True, outstanding=16)
+    rate_gbps = sustained(DDR4, access).sustained_gbps
+    assert saturated_latency_ns(DDR4, access) == pytest.approx(16 * 64 / rate_gbps - DDR4.ns(1))
+
+
+def test_a_lone_read_in_flight_takes_its_idle_latency_but_for_the_refreshes() -> None:
+    """Refreshes hit every request there, not a random one: less of the wait, none without them."""
+    access = AccessPattern(chunk_bytes=64, random=True, outstanding=1)
+    bare = idle_latency_ns(DDR4, "conflict", refresh=False)
+    assert bare < saturated_latency_ns(DDR4, access) < idle_latency_ns(DDR4, "conflict")
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: sustained(DDR4, SCATTERED, channels=0), "DRAM channels: got 0; give at least one"),
+        (lambda: sustained(DDR4, SCATTERED, channel_bits=12), "got 12 bits; give a multiple of 8"),
+        (lambda: idle_latency_ns(DDR4, "open"), "DRAM row: got 'open'; choose one of hit, closed"),
+        (lambda: loaded_latency_ns(DDR4, 0.97), "DRAM load: got 0.97; give at least 0 and less"),
+        (lambda: loaded_latency_ns(DDR4, 0.5, "bursty"), "DRAM arrivals: got 'bursty'; choose one"),
+        (
+            lambda: saturated_latency_ns(DDR4, AccessPattern(read_fraction=0.0)),
+            "read_fraction: got 0.0; give a share with reads in it",
+        ),
+    ],
+)
+def test_what_cannot_be_answered_is_refused(call, message: str) -> None:
+    with pytest.raises(InputError) as refusal:
+        call()
+    assert message in str(refusal.value)
+
+
+def invoke(options: str) -> str:
+    result = CliRunner().invoke(carsim, ["config", "dram", *options.split()])
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result.output
+
+
+def test_the_command_answers_in_json() -> None:
+    report = json.loads(
+        invoke(
+            "--standard DDR4-2133 --channels 2 --pattern streams --chunk-bytes 64 --streams 3 "
+            "--read-fraction 1 --outstanding 64 --aligned --mapping bgi --json"
+        )
+    )
+    access = AccessPattern(3, 64, outstanding=64, aligned=True, mapping="bgi")
+    expected = sustained(standard("DDR4-2133"), access, channels=2)
+    assert report["pattern"] == "streams"
+    assert report["outstanding"] == 64
+    assert report["peak_gbps"] == expected.peak_gbps
+    assert report["sustained_gbps"] == expected.sustained_gbps
+    assert report["limit"] == expected.limit
+    assert list(report["idle_latency_ns"]) == list(ROWS)
+    assert report["mapping"] == "row, bank, column, bank group"
+
+
+def test_the_command_takes_width_density_and_load() -> None:
+    report = json.loads(
+        invoke("--standard DDR4-2400 --channel-bits 16 --density 4 --load 0.5 --json")
+    )
+    assert report["peak_gbps"] == pytest.approx(4.8)
+    assert report["loaded_latency_ns"]["uniform"] == loaded_latency_ns(
+        standard("DDR4-2400", 4), 0.5
+    )
+
+
+def test_writes_have_no_latency_to_show() -> None:
+    report = json.loads(invoke("--standard DDR4-2400 --read-fraction 0 --json"))
+    assert report["saturated_latency_ns"] is None
+
+
+def test_the_command_prints_a_table_and_a_list_with_sources() -> None:
+    assert "data bus" in invoke("--standard HBM2-1800")
+    output, rows = invoke("--list"), json.loads(invoke("--list --json"))
+    assert all(output.count(row["name"]) >= 2 for row in rows)
+    assert "JESD79-4B" in output
+    assert rows[0]["trfc_ns_by_gbit"]["4"] == 260
+
+
+def test_a_standard_has_to_be_named_and_known() -> None:
+    assert "--standard is missing" in invoke("")
+    with pytest.raises(InputError, match=r"no DRAM standard 'SDRAM'; known are DDR3"):
+        invoke("--standard SDRAM")

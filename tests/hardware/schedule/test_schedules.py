@@ -1,0 +1,136 @@
+"""The contract of a schedule, which every registered kind has to keep."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+import simpy
+from hypothesis import given
+from hypothesis import strategies as st
+
+from carsim.hardware.schedule import (
+    BASELINE,
+    REPLAYS,
+    SCHEDULES,
+    Registers,
+    Schedule,
+    slots_per_core,
+)
+from carsim.hardware.schedule.drs import IndexRegister
+
+MASKS = st.lists(st.booleans(), min_size=1, max_size=12)
+ROWS = st.integers(1, 9).flatmap(
+    lambda n: st.lists(st.lists(st.booleans(), min_size=n, max_size=n), min_size=1, max_size=5)
+)
+KINDS = pytest.mark.parametrize("schedule", SCHEDULES.values(), ids=SCHEDULES)
+
+
+def assign(schedule: Schedule, computing: Sequence[bool], cores: int) -> list[int]:
+    found: list[int] = schedule.assign(np.array([computing]), cores)[0].tolist()
+    return found
+
+
+@KINDS
+@given(computing=MASKS, cores=st.integers(1, 6))
+def test_each_computing_sequence_gets_one_core_with_room_and_no_replaying_one_any(
+    schedule: Schedule, computing: list[bool], cores: int
+) -> None:
+    assigned = assign(schedule, computing, cores)
+    assert [core != REPLAYS for core in assigned] == computing
+    assert all(0 <= core < cores for core in assigned if core != REPLAYS)
+    for core in range(cores):
+        assert assigned.count(core) <= slots_per_core(len(computing), cores)
+
+
+@KINDS
+@given(rows=ROWS, cores=st.integers(1, 4))
+def test_a_layer_step_depends_on_nothing_but_itself(
+    schedule: Schedule, rows: list[list[bool]], cores: int
+) -> None:
+    together = schedule.assign(np.array(rows), cores).tolist()
+    assert together == [assign(schedule, row, cores) for row in rows]
+
+
+@KINDS
+@given(
+    computing=MASKS,
+    cores=st.integers(1, 5),
+    instructions=st.integers(1, 4),
+    cycles=st.integers(0, 3),
+)
+def test_the_dispatcher_sends_what_computes_to_its_core_in_the_stated_time(
+    schedule: Schedule, computing: list[bool], cores: int, instructions: int, cycles: int
+) -> None:
+    registers = Registers(
+        latch_cycles=5,
+        scan_cycles_per_sequence=2,
+        instructions_per_sequence=instructions,
+        cycles_per_instruction=cycles,
+    )
+    sent: list[tuple[int, int, int]] = []
+    env = simpy.Environment()
+    env.process(
+        schedule.dispatch(env, registers, computing, cores, lambda *message: sent.append(message))
+    )
+    env.run()
+    assert env.now == schedule.dispatch_cycles(registers, len(computing), cores)
+    expected = {
+        (sequence, instruction, core)
+        for sequence, core in enumerate(assign(schedule, computing, cores))
+        if core != REPLAYS
+        for instruction in range(instructions)
+    }
+    assert len(sent) == len(expected)
+    assert set(sent) == expected
+
+
+@given(computing=MASKS, cores=st.integers(1, 6))
+def test_drs_balances_within_one_and_pack_uses_the_fewest_cores(
+    computing: list[bool], cores: int
+) -> None:
+    balanced, packed = (assign(SCHEDULES[kind], computing, cores) for kind in ("drs", "pack"))
+    loads = [balanced.count(core) for core in range(cores)]
+    assert max(loads) - min(loads) <= 1
+    slots = slots_per_core(len(computing), cores)
+    assert len({*packed} - {REPLAYS}) == -(-sum(computing) // slots)
+
+
+def test_static_keeps_a_sequence_on_its_core_whoever_computes() -> None:
+    assert assign(BASELINE, [True, False, True, True], 2) == [0, REPLAYS, 0, 1]
+
+
+def test_half_computing_costs_3_45_streams_under_drs_and_3_00_under_static() -> None:
+    # Mean over all 256 decisions of eight sequences on four cores, each as likely as the other:
+    # static 4 * (1 - 1/4) = 3; DRS E[min(n, 4)] with n binomial(8, 1/2) = 3.453.
+    every = np.array([[bool(code >> b & 1) for b in range(8)] for code in range(256)])
+
+    def mean_streams(kind: str) -> float:
+        assigned = SCHEDULES[kind].assign(every, 4)
+        return float((assigned[:, :, None] == np.arange(4)).any(axis=1).sum() / 256)
+
+    assert mean_streams("static") == 3.0
+    assert mean_streams("drs") == pytest.approx(3.453, abs=5e-4)
+    assert mean_streams("pack") < 3.0
+
+
+def test_drs_latches_scans_and_checks_one_instruction_after_the_other() -> None:
+    # Latch 8, scan 2 x 1, then 4 cycles an instruction: sequence 0 replays, its two are discarded.
+    env = simpy.Environment()
+    log: list[tuple[float, int, int, int]] = []
+    registers = Registers(instructions_per_sequence=2)
+    env.process(
+        SCHEDULES["drs"].dispatch(
+            env, registers, [False, True], 2, lambda *sent: log.append((env.now, *sent))
+        )
+    )
+    env.run()
+    assert log == [(10 + 12, 1, 0, 0), (10 + 16, 1, 1, 0)]
+
+
+def test_the_index_register_forgets_the_layer_before_and_refuses_too_many() -> None:
+    register = IndexRegister(2)
+    register.latch([True, True])
+    register.latch([False, True])
+    assert [register.computes(b) for b in range(2)] == [False, True]
+    with pytest.raises(ValueError, match="3 sequences in a register of 2 bits"):
+        register.latch([True] * 3)

@@ -1,0 +1,197 @@
+"""Area, leakage and clock of a 28 nm chip, and how far from published ones they come out."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from carsim.base.errors import InputError
+from carsim.cost.energy import energy
+from carsim.cost.fit import check_fit
+from carsim.cost.resources import resources
+from carsim.design import Design, load_design, override
+from carsim.hardware.technology import Resources
+from carsim.hardware.technology.asic import NODES, OPERATORS, SRAM_MM2_PER_KIB, Asic, Operator
+from carsim.workload.activity import Activity
+from carsim.workload.geometry import Video
+
+VIDEO = Video(n_frames=8, tokens_per_frame=256, prompt_tokens=62)
+ASIC = load_design("asic_28nm")
+FP32 = Operator(7700, 4184, 32 + 32 + 32)
+
+
+def area(design: Design) -> float:
+    return resources(design).totals["area"]
+
+
+def interval(design: Design) -> tuple[float, float]:
+    technology = design.board.technology
+    assert isinstance(technology, Asic)
+    return technology.area_interval(design)
+
+
+def test_a_component_is_cells_over_the_floor_that_they_cover() -> None:
+    """An 8-bit MAC: (282 + 137) x 0.387 of logic, 48 bits of 2.93 um2, over 0.7."""
+    logic, registers = (282 + 137) * (28 / 45) ** 2, 48 * 5.98 * (28 / 40) ** 2
+    assert OPERATORS["int8"].um2 == pytest.approx((logic + registers) / 0.7)
+    found = resources(override(ASIC, {"machine.array.arithmetic": "int8"})).by_component
+    assert found["arrays"]["area"] == pytest.approx(2 * 16 * 32 * OPERATORS["int8"].um2 * 1e-6)
+    assert found["weight buffers"]["area"] == pytest.approx(2 * 128 * SRAM_MM2_PER_KIB.value)
+    rest = sum(part["area"] for name, part in found.items() if name != "control")
+    assert found["control"]["area"] == pytest.approx(0.3 * rest)
+
+
+def test_wider_products_take_more_area() -> None:
+    sizes = [OPERATORS[kind].um2 for kind in ("int4", "int4x8", "int8", "int16", "fp16")]
+    assert sizes == sorted(sizes)
+    assert sizes[-1] < FP32.um2
+
+
+@given(
+    st.integers(1, 8),
+    st.sampled_from(sorted(OPERATORS)),
+    st.integers(1, 64),
+    st.sampled_from([128, 256, 1024]),
+)
+def test_the_area_lies_in_its_interval_and_grows_with_everything(
+    cores: int, arithmetic: str, lanes: int, kib: int
+) -> None:
+    changes = {
+        "machine.cores": cores,
+        "machine.array.arithmetic": arithmetic,
+        "machine.vector.lanes": lanes,
+        "machine.weight_buffer_kib": kib,
+    }
+    design = override(ASIC, changes)
+    low, high = interval(design)
+    assert low < area(design) < high
+    for name in ("cores", "vector.lanes", "weight_buffer_kib", "array.rows"):
+        value = override(design, {}).model_dump()["machine"]
+        for key in name.split("."):
+            value = value[key]
+        assert area(override(design, {f"machine.{name}": 2 * value})) > area(design)
+
+
+@pytest.mark.parametrize(
+    ("arithmetic", "published_mm2", "error"),
+    [("int4", 24.4, -0.77), ("int4x8", 23.9, -0.76), ("fp32", 29.2, -0.50)],
+)
+def test_the_order_of_magnitude_is_that_of_quartdepth(
+    monkeypatch: pytest.MonkeyPatch, arithmetic: str, published_mm2: float, error: float
+) -> None:
+    """QuartDepth: no array and no buffer is known, so these are of a machine of our own size.
+
+    Published areas hardly depend on the width of products, from 29.2 to 23.9 mm2, and W4A4 takes
+    more than W4A8: their machines have other numbers of multipliers. With equal ones, ours order
+    themselves by width.
+    """
+    monkeypatch.setitem(OPERATORS, "fp32", FP32)
+    array = ASIC.machine.array.model_copy(update={"arithmetic": arithmetic})
+    machine = ASIC.machine.model_copy(update={"array": array})
+    found = area(ASIC.model_copy(update={"machine": machine}))
+    ratio = found / published_mm2
+    print(f"{arithmetic}: {found:.1f} mm2, published {published_mm2}: {ratio - 1:+.0%}")
+    assert ratio - 1 == pytest.approx(error, abs=0.01)
+    assert 0.1 < ratio < 10
+
+
+def chip(node: str, area_mm2: float, cores: int, mib: int, lanes: int) -> Design:
+    """Cores of 128 x 128 16-bit floating-point multipliers with all memory in their buffers."""
+    changes = {
+        "board.technology.node": node,
+        "board.technology.area_mm2": area_mm2,
+        "machine.cores": cores,
+        "machine.array": {"rows": 128, "cols": 128, "arithmetic": "fp16"},
+        "machine.weight_buffer_kib": mib * 1024 // cores,
+        "machine.vector.lanes": lanes,
+        "model.weights.group": None,
+        "model.weights.scale_bits": 0,
+        "model.weights.zero_bits": 0,
+    }
+    return override(ASIC, changes)
+
+
+@pytest.mark.parametrize(
+    ("node", "published_mm2", "cores", "mib", "lanes", "found_mm2"),
+    [("16nm", 625.0, 2, 32, 1024, 153), ("7nm", 400.0, 4, 144, 256, 188)],
+)
+def test_chips_of_which_arrays_and_memories_are_known_take_more(
+    node: str, published_mm2: float, cores: int, mib: int, lanes: int, found_mm2: float
+) -> None:
+    """TPU v2 and v4i (Jouppi et al., ISCA 2021, at most so large): links, HBM and cores beside."""
+    design = chip(node, published_mm2, cores, mib, lanes)
+    low, high = interval(design)
+    assert area(design) == pytest.approx(found_mm2, rel=0.01)
+    assert low < area(design) < published_mm2 < high
+
+
+def test_the_memory_of_the_tpu_v4i_takes_its_published_share() -> None:
+    """128 MiB on 28 % of at most 400 mm2; arrays of 65,536 on 11 %."""
+    per_kib = SRAM_MM2_PER_KIB.value * NODES["7nm"].sram.value
+    assert 128 * 1024 * per_kib == pytest.approx(0.28 * 400, rel=0.05)
+    arrays = resources(chip("7nm", 400.0, 4, 144, 256)).by_component["arrays"]["area"]
+    assert 0.4 < arrays / (0.11 * 400) < 1
+
+
+def test_a_smaller_node_takes_less_and_draws_less_for_the_same_machine() -> None:
+    second = Activity(round(ASIC.board.fabric_clock_mhz * 1e6), 0, 0, 0, {})
+    areas, watts = [], []
+    for node in ("28nm", "16nm", "7nm"):
+        section = {"kind": "asic", "node": node, "area_mm2": 24.4}
+        design = override(ASIC, {"board.technology": section})
+        parts = energy(design, second, resources(design)).parts
+        areas.append(area(design))
+        watts.append(sum(p.value_j for p in parts if p.component in ("leakage", "clock")))
+    assert areas == sorted(areas, reverse=True)
+    assert watts == sorted(watts, reverse=True)
+
+
+def test_a_chip_of_28_nm_keeps_its_document_and_others_draw_what_their_node_draws() -> None:
+    assert "node" not in ASIC.board.model_dump()["technology"]
+    small = load_design("asic_28nm", ["board.preset=asic_7nm", "energy.preset=asic_7nm"])
+    technology = small.board.technology
+    assert isinstance(technology, Asic)
+    assert technology.leakage_w_per_mm2 == NODES["7nm"].leakage_w_per_mm2
+    assert technology.model_dump()["node"] == "7nm"
+    (line,) = check_fit(override(small, {"board.fabric_clock_mhz": 1800.0}), VIDEO).warnings
+    assert line.endswith("the 1600 MHz of the fastest published accelerator of 7 nm")
+
+
+def test_a_chip_that_is_too_small_is_a_misfit_with_a_cure() -> None:
+    report = check_fit(override(ASIC, {"board.technology.area_mm2": 5.0}), VIDEO)
+    assert report.misfits == (
+        "area: 5.7 mm2 needed (KV buffers 2.0), 5.0 mm2 available, 0.7 mm2 missing",
+    )
+    assert report.cures == ("shrink machine.array, machine.vector or the buffers",)
+
+
+def test_what_fits_only_at_the_value_of_the_constants_is_a_warning() -> None:
+    assert check_fit(ASIC, VIDEO).warnings == ()
+    report = check_fit(override(ASIC, {"board.technology.area_mm2": 10.0}), VIDEO)
+    assert report.fits
+    assert report.warnings == (
+        "area: up to 15.9 mm2 within the intervals of its constants, 10.0 available",
+    )
+    (line,) = check_fit(override(ASIC, {"board.fabric_clock_mhz": 1200.0}), VIDEO).warnings
+    assert line == (
+        "clock: 1200 MHz is more than the 1000 MHz of the fastest published accelerator of 28 nm"
+    )
+
+
+def test_what_is_there_leaks_and_its_clock_runs() -> None:
+    """10 mm2: 0.12 W of leakage, and 30 uW x 1000 MHz x 10 of clock."""
+    watts = {
+        power.component: power.constant.value * power.amount
+        for power in ASIC.board.technology.idle_power(ASIC, Resources({"all": {"area": 10.0}}))
+    }
+    assert watts == {"leakage": pytest.approx(0.12), "clock": pytest.approx(0.3)}
+    second = Activity(10**9, 0, 0, 0, {})
+    parts = {part.component: part for part in energy(ASIC, second, resources(ASIC)).parts}
+    assert parts["clock"].value_j == pytest.approx(0.03 * area(ASIC))
+    assert parts["leakage"].idle
+
+
+def test_an_asic_asks_nothing_of_an_fpga() -> None:
+    board = ASIC.board
+    assert (board.lut, board.dsp, board.bram36, board.uram) == (None,) * 4
+    with pytest.raises(InputError, match=r"technology\.area_mm2: is missing"):
+        load_design("zcu102", ["board.technology={kind: asic}"])

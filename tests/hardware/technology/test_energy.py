@@ -1,0 +1,279 @@
+"""Energy: the hand check of a step, published power, and that being there costs power."""
+
+import csv
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from carsim.base.errors import InputError
+from carsim.cost.energy import EnergyPart, EnergyReport, energy
+from carsim.cost.resources import resources
+from carsim.design import Energy, load_design, override
+from carsim.hardware.memory import STANDARDS
+from carsim.hardware.technology.base import Resources
+from carsim.hardware.technology.dram import BACKGROUND_W_PER_GIB, PJ_PER_BIT
+from carsim.workload.activity import Activity
+
+PUBLISHED = Path(__file__).parents[2] / "data" / "published_fpga.csv"
+
+# A step of one guidance pair at the mean context of 62 + 1024.5 tokens on the stock ZCU102: 3.364e9
+# B of weights and 2 rows x 2 x 32 x 4096 x 1086.5 x 4.25 / 8 = 0.303e9 B of K and V; 2 x (2.147 +
+# 4.329 + 0.284) = 13.5e9 MAC; 254 ms at 250 MHz.
+STEP = Activity(
+    cycles=63_500_000,
+    macs=13_520_000_000,
+    vector_ops=70_000_000,
+    sram_bytes=14_000_000_000,
+    dram_bytes={"ps_ddr": 3_667_000_000},
+)
+
+
+def report_of(name: str, activity: Activity) -> EnergyReport:
+    design = load_design(name)
+    return energy(design, activity, resources(design))
+
+
+def joules(report: EnergyReport, component: str) -> float:
+    (part,) = [part for part in report.parts if part.component == component]
+    return part.value_j
+
+
+def published_power() -> list[dict[str, str]]:
+    with PUBLISHED.open(encoding="utf-8", newline="") as lines:
+        return [row for row in csv.DictReader(lines) if row["power_w"]]
+
+
+def published_report(row: dict[str, str]) -> tuple[EnergyReport, float]:
+    """Energy of one second of a published design on our preset of its board."""
+    design = override(
+        load_design(row["board"]),
+        {
+            "board.fabric_clock_mhz": float(row["clock_mhz"]),
+            "machine.array.arithmetic": row["arithmetic"],
+        },
+    )
+    tokens = float(row["tokens_per_s"])
+    second = Activity(
+        cycles=round(float(row["clock_mhz"]) * 1e6),
+        macs=round(tokens * float(row["macs_per_token"])),
+        vector_ops=0,
+        sram_bytes=round(2 * tokens * float(row["dram_bytes_per_token"])),
+        dram_bytes={row["memory"]: round(tokens * float(row["dram_bytes_per_token"]))},
+    )
+    used = {name: int(row[name] or 0) for name in ("dsp", "bram36", "uram", "lut")}
+    used["bram36"] = used["bram36"] or int(row["ram_blocks"])
+    return energy(design, second, Resources({"all": used})), float(row["power_w"])
+
+
+def test_a_step_of_one_pair_by_hand() -> None:
+    report = report_of("zcu102", STEP)
+    (ddr,) = [part for part in report.parts if part.component == "memory ps_ddr"]
+    # 20 pJ/bit x 3.667e9 B x 8 = 0.587 J; 28 pJ/bit make 0.82 J.
+    assert (ddr.value_j, ddr.high_j) == pytest.approx((0.587, 0.821), abs=0.001)
+    # 13.52e9 MACs of 0.9 to 7.4 pJ.
+    (macs,) = [part for part in report.parts if part.component == "multiply-accumulates"]
+    assert (macs.low_j, macs.high_j) == pytest.approx((0.0122, 0.1), abs=0.0005)
+
+
+@pytest.mark.parametrize(
+    ("component", "work", "constant"),
+    [
+        ("multiply-accumulates", {"macs": 10**12}, "mac_pj"),
+        ("vector operations", {"vector_ops": 10**12}, "vector_op_pj"),
+        ("on-chip buffers", {"sram_bytes": 10**12}, "sram_pj_per_byte"),
+        ("memory ps_ddr", {"dram_bytes": {"ps_ddr": 10**12 // 8}}, "dram_pj_per_bit"),
+    ],
+)
+def test_1e12_of_one_thing_cost_as_many_joules_as_one_costs_picojoules_by_hand(
+    component: str, work: dict[str, Any], constant: str
+) -> None:
+    nothing = {"cycles": 0, "macs": 0, "vector_ops": 0, "sram_bytes": 0, "dram_bytes": {}}
+    design = load_design("zcu102")
+    price = getattr(design.energy, constant)
+    key = {"mac_pj": design.machine.array.arithmetic, "dram_pj_per_bit": "DDR4"}.get(constant)
+    price = price if key is None else price[key]
+    assert price.low < price.value < price.high
+    report = energy(design, Activity(**{**nothing, **work}), resources(design))
+    assert joules(report, component) == pytest.approx(price.value)
+    for joules_of in (report.board, report.device, report.above_idle):
+        found = joules_of.low_j, joules_of.value_j, joules_of.high_j
+        assert found == pytest.approx((price.low, price.value, price.high))
+
+
+def test_a_constant_of_its_own_is_priced_before_that_of_any() -> None:
+    design = load_design("zcu102")
+    raw = design.energy.model_dump()
+    dear = {"value": 999.0, "low": 999.0, "high": 999.0, "source": "made up here"}
+    raw["dram_pj_per_bit"] |= {"any": dear}
+    both = design.model_copy(update={"energy": Energy.model_validate(raw)})
+    assert energy(both, STEP, resources(both)) == report_of("zcu102", STEP)
+
+
+def test_int16_has_an_interval_of_its_own() -> None:
+    """A whole DSP slice, where int8 takes half of one."""
+    macs = load_design("zcu102").energy.mac_pj
+    assert macs["int16"].value == 2 * macs["int8"].value
+    assert macs["int16"].high == 2 * macs["int8"].high
+    assert macs["int16"].low > macs["int8"].low
+
+
+@given(st.lists(st.floats(0, 1e6), max_size=9))
+def test_sums_are_rounded_once_whatever_the_python(values: list[float]) -> None:
+    report = EnergyReport(tuple(EnergyPart("", v, v / 3, 3 * v, idle=False) for v in values))
+    board = report.board
+    assert board.value_j == math.fsum(values)
+    assert board.low_j == math.fsum(v / 3 for v in values)
+    assert board.high_j == math.fsum(3 * v for v in values)
+
+
+@pytest.mark.parametrize(
+    ("name", "watts"),
+    # 8 devices of 4 Gb and 16 of 8 Gb, 52 mW each; 8 GiB of HBM2 and 32 devices of DDR4.
+    [("zcu102", 0.416), ("zcu102_16gb", 0.832), ("kv260", 0.208), ("u280", 0.8 + 1.664)],
+)
+def test_standby_follows_the_number_of_devices_and_their_family(name: str, watts: float) -> None:
+    design = load_design(name)
+    second = Activity(round(design.board.fabric_clock_mhz * 1e6), 0, 0, 0, {})
+    report = energy(design, second, resources(design))
+    standby = [part for part in report.parts if part.component.startswith("standby")]
+    assert sum(part.value_j for part in standby) == pytest.approx(watts)
+    # 35 to 45 mA at 1.2 V are 0.042 to 0.054 W.
+    assert 0.042 <= design.energy.dram_background_w_per_gib["DDR4"].value <= 0.054
+
+
+def test_one_constant_of_standby_serves_every_family_as_it_used_to() -> None:
+    design = load_design("u280")
+    raw = design.energy.model_dump()
+    raw["dram_background_w_per_gib"] = raw["dram_background_w_per_gib"]["DDR4"]
+    old = design.model_copy(update={"energy": Energy.model_validate(raw)})
+    report = energy(old, Activity(300_000_000, 0, 0, 0, {}), resources(old))
+    assert joules(report, "standby hbm") == pytest.approx(8 * 0.052)
+
+
+def test_llama_2_7b_on_kv260_takes_1_34_joules_a_token() -> None:
+    # Li et al. (arXiv 2502.10659): 6.57 W at 4.9 token/s.
+    (row,) = [row for row in published_power() if row["design"].startswith("Li et al.")]
+    report, power_w = published_report(row)
+    tokens = float(row["tokens_per_s"])
+    assert power_w / tokens == pytest.approx(1.34, abs=0.005)
+    assert report.board.low_j / tokens < 1.34 < report.board.high_j / tokens
+    assert report.board.value_j / tokens == pytest.approx(1.34, rel=0.05)
+
+
+@pytest.mark.parametrize("row", published_power(), ids=lambda row: row["design"])
+def test_published_power_lies_in_the_interval_and_near_the_value(row: dict[str, str]) -> None:
+    report, power_w = published_report(row)
+    assert report.board.low_j < power_w < report.board.high_j
+    assert report.board.value_j == pytest.approx(power_w, rel=0.20)
+
+
+def test_a_u280_draws_most_of_its_power_idle() -> None:
+    # 37.3 W idle with a design loaded (FlexLLM's power log), 45 W while DFX decodes.
+    (row,) = [row for row in published_power() if row["design"] == "DFX"]
+    report, power_w = published_report(row)
+    idle_w = report.board.value_j - report.above_idle.value_j
+    assert idle_w == pytest.approx(37.3, rel=0.05)
+    assert report.above_idle.value_j == pytest.approx(power_w - 37.3, rel=0.2)
+
+
+def test_a_second_of_doing_nothing_still_costs_clock_static_standby_and_host() -> None:
+    design = load_design("zcu102")
+    second = Activity(250_000_000, 0, 0, 0, {})
+    report = energy(
+        design, second, Resources({"all": {"dsp": 1000, "bram36": 500, "lut": 100_000}})
+    )
+    # 1000 DSP x 2, 500 BRAM x 6 and 100 kLUT x 40 microwatts per MHz at 250 MHz.
+    assert joules(report, "clocked DSP") == pytest.approx(0.5)
+    assert joules(report, "clocked BRAM") == pytest.approx(0.75)
+    assert joules(report, "clocked LUT") == pytest.approx(1.0)
+    assert joules(report, "device static") == pytest.approx(0.9)
+    # 8 devices of PS DDR in use; the PL memory is not.
+    assert joules(report, "standby ps_ddr") == pytest.approx(0.416)
+    assert joules(report, "host") == pytest.approx(1.5)
+    assert report.board.value_j == pytest.approx(0.5 + 0.75 + 1.0 + 0.9 + 0.416 + 1.5)
+    assert report.above_idle.value_j == 0
+
+
+def test_the_device_boundary_leaves_out_the_host_alone() -> None:
+    report = report_of("u280", replace(STEP, dram_bytes={"hbm": 10**9}))
+    assert report.board.value_j - report.device.value_j == pytest.approx(joules(report, "host"))
+
+
+def test_memories_are_priced_by_family() -> None:
+    report = report_of("u280", Activity(1, 0, 0, 0, {"hbm": 10**9, "ddr": 10**9}))
+    assert joules(report, "memory hbm") == pytest.approx(8e9 * 7e-12)
+    assert joules(report, "memory ddr") == pytest.approx(8e9 * 20e-12)
+
+
+@pytest.mark.parametrize(("table", "key"), [("mac_pj", "int16"), ("dram_pj_per_bit", "DDR4")])
+def test_a_missing_constant_is_named(table: str, key: str) -> None:
+    design = load_design("zcu102")
+    entries = {name: each for name, each in getattr(design.energy, table).items() if name != key}
+    constants = design.energy.model_copy(update={table: entries})
+    with pytest.raises(InputError, match=f"{table}: has no entry '{key}'; add it"):
+        energy(design.model_copy(update={"energy": constants}), STEP, resources(design))
+
+
+U280 = load_design("u280")
+USED = resources(U280)
+counts = st.integers(0, 10**13)
+activities = st.builds(
+    Activity,
+    cycles=counts,
+    macs=counts,
+    vector_ops=counts,
+    sram_bytes=counts,
+    dram_bytes=st.fixed_dictionaries({"hbm": counts, "ddr": counts}),
+)
+
+
+@settings(max_examples=50)
+@given(activities, activities)
+def test_energy_is_linear_in_the_work(a: Activity, b: Activity) -> None:
+    both = Activity(
+        a.cycles + b.cycles,
+        a.macs + b.macs,
+        a.vector_ops + b.vector_ops,
+        a.sram_bytes + b.sram_bytes,
+        {name: a.dram_bytes[name] + b.dram_bytes[name] for name in a.dram_bytes},
+    )
+    together = energy(U280, both, USED)
+    for one, other, part in zip(
+        energy(U280, a, USED).parts, energy(U280, b, USED).parts, together.parts, strict=True
+    ):
+        assert one.component == part.component
+        assert one.value_j + other.value_j == pytest.approx(part.value_j, rel=1e-12)
+        assert one.high_j + other.high_j == pytest.approx(part.high_j, rel=1e-12)
+    half = together.scaled(0.5).board
+    assert half.low_j == pytest.approx(together.board.low_j / 2, rel=1e-12)
+    assert together.board.low_j <= together.board.value_j <= together.board.high_j
+    assert together.above_idle.value_j <= together.device.value_j <= together.board.value_j
+
+
+@settings(max_examples=30)
+@given(activities, st.integers(1, 16), st.integers(1, 16))
+def test_more_cores_take_more_of_everything_for_the_same_work(
+    work: Activity, cores: int, more: int
+) -> None:
+    """Idle cores are not free."""
+    few = override(load_design("zcu102"), {"machine.cores": cores})
+    many = override(few, {"machine.cores": cores + more})
+    a, b = resources(few), resources(many)
+    assert all(a.totals[name] < b.totals[name] for name in ("dsp", "bram36", "lut"))
+    work = replace(work, cycles=work.cycles + 1, dram_bytes={})
+    assert energy(few, work, a).board.value_j < energy(many, work, b).board.value_j
+
+
+def test_every_memory_of_the_table_has_joules() -> None:
+    """Those that a design's section does not name are those of carsim's own table."""
+    design = load_design("zcu102")
+    for family in {name.partition("-")[0] for name in STANDARDS}:
+        known = design.energy.dram_pj_per_bit, PJ_PER_BIT
+        standby = design.energy.dram_background_w_per_gib, BACKGROUND_W_PER_GIB
+        for tables in (known, standby):
+            assert any(family in table for table in tables), family

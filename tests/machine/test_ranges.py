@@ -1,0 +1,207 @@
+"""What is proven of a plan: no product leaves 64 bits, no array is larger than memory."""
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import designs
+from tiny import tiny_design
+
+from carsim.base.errors import InputError
+from carsim.base.units import PARTS, rational, scaled
+from carsim.decisions.attention import PLAIN
+from carsim.decisions.replay import FASTCAR
+from carsim.decisions.trace import Stated
+from carsim.design import Design, load_design, shipped_designs
+from carsim.hardware.schedule import SCHEDULES
+from carsim.machine.hardware import Hardware
+from carsim.machine.phase import Phase, moved_bytes
+from carsim.machine.phases import AttendCases, MlpCases, Phases
+from carsim.machine.plan import Plan
+from carsim.machine.ranges import LIMIT, kinds, largest, work_of
+from carsim.machine.solver import _scaled_down, _scaled_up
+from carsim.machine.totals import exactly
+from carsim.runs.pipeline import run
+from carsim.workload.geometry import Video
+from carsim.workload.model import Precision
+
+
+def plan_of(design: Design, video: Video) -> Plan:
+    steps = range(video.n_steps // design.policy.tokens_per_step)
+    return Plan(Phases(Hardware(design)), video, PLAIN, "drs", FASTCAR, steps)
+
+
+def longest_phases(plan: Plan) -> dict[str, Phase]:
+    """The phases that are longest, as they are simulated."""
+    phases, longest = plan.phases, np.array([plan.video.max_context])
+    cases = AttendCases(longest, np.ones_like(longest), longest)
+    computing = MlpCases(np.ones((1, plan.hw.rows), np.bool_), np.zeros(1, np.int64))
+    return {
+        "QKV projection": phases.qkv_phase(plan.rule),
+        "attention": phases.attention_phase(plan.rule, cases, PLAIN, True),
+        "output projection": phases.output_phase(plan.rule),
+        "MLP": phases.mlp_phase(SCHEDULES["drs"], computing, plan.rule),
+        "head": phases.head_phase(),
+        "prompt": phases.prefill_phase(plan.video.prompt_tokens),
+    }
+
+
+@given(design=designs(), video=st.builds(Video, st.just(2), st.integers(1, 5), st.integers(1, 40)))
+def test_no_phase_is_twice_what_was_proven_of_it(design: Design, video: Video) -> None:
+    plan = plan_of(design, video)
+    phases = longest_phases(plan)
+    for name, _, is_split, ops in kinds(plan):
+        works = [(work_of(plan.hw, op, is_split), times) for op, times in ops]
+        phase = phases[name]
+        cycles = sum((step.pre_cycles + step.cycles).max() for step in phase.steps)
+        moved = moved_bytes(phase.steps, phase.n, len(plan.hw.paths)).sum()
+        done = max(
+            sum(int((step.macs + step.vector_ops).max()) for step in phase.steps),
+            sum(int(step.sram_bytes.max()) for step in phase.steps),
+        )
+        for found, proven in ((cycles, "cycles"), (moved, "moved"), (done, "done")):
+            most = sum(getattr(work, proven) * times for work, times in works)
+            assert found <= 2 * most, (name, proven)
+
+
+@pytest.mark.parametrize("name", shipped_designs())
+def test_shipped_designs_are_far_inside(name: str) -> None:
+    assert 500 * largest(plan_of(load_design(name), Video(8, 256, 62)))[0] < LIMIT
+
+
+@pytest.mark.parametrize(
+    ("overrides", "place"),
+    [
+        (["model.body.ffn_size=1000000", "machine.vector.lanes=1"], ""),
+        (["model.body.hidden_size=1000000", "machine.array.rows=1"], "model.body.hidden_size"),
+        (["model.weights.index_bits=1000000000", "model.body.ffn_size=60000"], "index_bits"),
+        (["model.video.prompt_tokens=1000000000"], "model.video.prompt_tokens"),
+        (["machine.overheads.kernel_cycles=1000000000"], ""),
+        (["machine.overheads.step_us=1e9", "board.fabric_clock_mhz=10000.0"], ""),
+    ],
+)
+def test_what_is_too_large_is_named_or_answered(overrides: list[str], place: str) -> None:
+    design, video = tiny_design(*overrides), Stated(frames=2)
+    if place:
+        with pytest.raises(InputError, match=f"{place}: .* is too large: .* beyond 1.15e"):
+            run(design, stated=video, allow_misfit=True, what_if=False)
+        return
+    for row in run(design, stated=video, allow_misfit=True, what_if=False).rows:
+        assert all(0 < share <= 1 for share in row.ddr_utilisation.values())
+
+
+@pytest.mark.parametrize("hidden", [262_144, 524_288, 1_000_000])
+def test_a_wide_model_takes_no_more_than_its_memory_carries(hidden: int) -> None:
+    design = tiny_design(f"model.body.hidden_size={hidden}")
+    video = Stated(frames=2, prompt=0)
+    report = run(design, stated=video, allow_misfit=True, what_if=False)
+    per_layer = 4 * hidden**2 + 3 * hidden * 172
+    assert sum(report.chosen.dram_bytes.values()) > 512 * 4 * per_layer
+    assert max(report.chosen.ddr_utilisation.values()) <= 1
+
+
+@pytest.mark.parametrize(
+    ("overrides", "place"),
+    [
+        (
+            ["policy.batch=1024", "machine.cores=1024", "machine.weight_sharing=private"],
+            "policy.batch: 1,024 rows on 1,024 cores take some",
+        ),
+        (
+            [
+                "model.head={kind: depth_transformer, n_layers: 1000, hidden_size: 8, n_heads: 1, "
+                "ffn_size: 8, n_codes: 1000, codebook_size: 8}"
+            ],
+            "model.head.n_codes: 1,000 codes of 1,000 layers take some 5.0 GB of memory, the limit",
+        ),
+    ],
+)
+def test_what_exceeds_memory_is_refused_before_it_is_made(overrides: list[str], place: str) -> None:
+    with pytest.raises(InputError, match=place):
+        run(tiny_design(*overrides), stated=Stated(frames=1), allow_misfit=True)
+
+
+def test_cases_whose_codes_leave_64_bits_are_told_apart() -> None:
+    reads = np.array([[2**30, 2**30], [5, 2**30]])
+    cases, index = AttendCases(reads, reads // 2, reads + 7).distinct()
+    assert cases.take(index).attended.tolist() == reads.tolist()
+    assert sorted(cases.contexts.tolist()) == [12, 2**30 + 7]
+
+
+def test_sums_of_many_phases_are_exact() -> None:
+    counts, figures = np.array([2**40, 3]), np.array([2**50 + 1, 7])
+    assert exactly(counts, figures) == 2**40 * (2**50 + 1) + 21
+    assert exactly(counts, np.stack([figures, figures], axis=1)) == [exactly(counts, figures)] * 2
+    assert exactly(np.array([2, 3]), figures) == 2 * (2**50 + 1) + 21
+
+
+@given(nbytes=st.integers(1, 2**44), part=st.floats(0, 1), of_rest=st.floats(0, 1))
+def test_parts_of_long_operands_are_exact(nbytes: int, part: float, of_rest: float) -> None:
+    rest, done = int(of_rest * (nbytes - 1)), int(part * nbytes)
+    arrays = [np.array([each]) for each in (rest, done, nbytes)]
+    assert _scaled_down(*arrays)[0] == rest * done // nbytes
+    assert _scaled_up(*arrays)[0] == -(-rest * done // nbytes)
+
+
+BITS = st.floats(0.1, 64, allow_nan=False)
+
+
+@given(bits=BITS, group=st.none() | st.integers(1, 10**9), elements=st.integers(0, 2**52))
+def test_bytes_are_those_of_exact_arithmetic(bits: float, group: Any, elements: int) -> None:
+    of_group = {"group": group, "scale_bits": 10**9} if group else {}
+    precision = Precision(bits=bits, **of_group)
+    exact = -(-elements * precision.bits_per_element // 8)
+    assert precision.bytes_of(elements) == exact
+    if exact < LIMIT:
+        assert precision.bytes_of(np.array([elements, 0])).tolist() == [exact, 0]
+    said = Fraction(str(bits)) + Fraction(of_group.get("scale_bits", 0), group or 1)
+    assert abs(precision.bits_per_element - said) <= Fraction(1, PARTS)
+
+
+@given(bits=st.tuples(BITS, BITS), elements=st.integers(0, 2**52))
+def test_more_bits_are_never_fewer_bytes(bits: tuple[float, float], elements: int) -> None:
+    fewer, more = (Precision(bits=each).bytes_of(elements) for each in sorted(bits))
+    assert fewer <= more
+    assert scaled(elements, rational(min(bits))) <= scaled(elements + 1, rational(max(bits)))
+
+
+def moved(*overrides: str) -> int:
+    design = tiny_design("policy.compare=[]", *overrides)
+    report = run(design, stated=Stated(frames=1), allow_misfit=True, what_if=False)
+    return sum(report.chosen.dram_bytes.values())
+
+
+@pytest.mark.parametrize(
+    ("path", "values"),
+    [
+        ("model.kv.bits", [3, 3.3333, 3.3333333333333335, 3.34, 64]),
+        ("model.weights.bits", [0.1, 0.30000000000000004, 1.7, 2.9999999999999996, 3]),
+        ("model.video.prompt_tokens", [0, 1, 62, 5000]),
+        ("model.body.n_layers", [1, 2, 9]),
+        ("model.body.n_kv_heads", [1, 2, 4]),
+    ],
+)
+def test_more_of_anything_never_moves_fewer_bytes(path: str, values: list[float]) -> None:
+    found = [moved(f"{path}={value}") for value in values]
+    assert found == sorted(found)
+    if path == "model.kv.bits":
+        assert found[1] == pytest.approx(found[2], rel=1e-4)
+
+
+def test_a_third_of_a_bit_gives_the_same_energy_as_its_decimals() -> None:
+    joules = [
+        run(
+            tiny_design(f"model.activations.bits={bits}"), stated=Stated(frames=1), what_if=False
+        ).chosen.energy_per_video.value_j
+        for bits in ("3.3333", "3.3333333333333335")
+    ]
+    assert joules[0] == pytest.approx(joules[1], rel=1e-4)
+
+
+def test_the_field_that_is_named_is_the_one_that_is_unusual() -> None:
+    many = ["policy.batch=4096", "machine.cores=16", "machine.weight_sharing=private"]
+    with pytest.raises(InputError, match=r"policy\.batch: 4096 is too large: time of prompt"):
+        run(load_design("u280", many), stated=Stated(tokens=16), allow_misfit=True)

@@ -1,0 +1,168 @@
+"""Cores that stream operands of their own ask a memory one by one, and it serves them in turn."""
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import ceil, floor
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from carsim.design import load_design, override
+from carsim.machine import parts, solver
+from carsim.machine.hardware import Hardware
+from carsim.machine.lanes import Step
+from carsim.machine.phase import Phase, Timing
+from carsim.machine.phases import Phases
+from carsim.workload.ops import Category
+
+ZERO = np.zeros((1, 1), np.int64)
+NONE = np.zeros(1, np.int64)
+
+
+@dataclass
+class Requester:
+    """A core of the reference: its tiles (bytes, cycles), and when each was asked for and done."""
+
+    tiles: list[tuple[int, int]]
+    asked: list[int]
+    done: list[int]
+
+    def due(self, slots: int, latency: int) -> int:
+        """First byte of its next tile: a slot is free, and the tile before was asked for."""
+        k = len(self.done)
+        freed = self.done[k - slots] if k >= slots else 0
+        return max(freed, self.asked[-1] if k else 0) + latency
+
+
+def served_in_turn(
+    lanes: list[list[tuple[int, int]]], slots: int, latency: int, rate: Fraction
+) -> list[int]:
+    """When each core is done, in plain numbers: tile after tile, round robin among those due."""
+    cores = [Requester(tiles, [], []) for tiles in lanes]
+    free, last = Fraction(0), -1
+    while True:
+        due = {
+            number: core.due(slots, latency)
+            for number, core in enumerate(cores)
+            if len(core.done) < len(core.tiles)
+        }
+        if not due:
+            return [core.done[-1] if core.done else 0 for core in cores]
+        now = max(min(due.values()), floor(free))
+        last = min((n for n in due if due[n] <= now), key=lambda n: (n <= last, n))
+        core = cores[last]
+        nbytes, cycles = core.tiles[len(core.done)]
+        free = max(free, Fraction(due[last])) + nbytes / rate
+        core.asked.append(due[last] - latency)
+        core.done.append(max(ceil(free), core.done[-1] if core.done else 0) + cycles)
+
+
+def tiles_of(nbytes: int, cycles: int, tile: int) -> list[tuple[int, int]]:
+    """Bytes and cycles of each tile of an operand."""
+    starts = range(0, nbytes, tile)
+    ends = [*starts[1:], nbytes][: len(starts)]
+
+    def until(end: int) -> int:
+        return -(-cycles * end // nbytes)
+
+    return [(b - a, until(b) - until(a)) for a, b in zip(starts, ends, strict=True)]
+
+
+def operand(nbytes: list[int], cycles: list[int], tile: int, slots: int, rate: Fraction) -> Step:
+    """An operand of each of several cores."""
+    return Step(
+        category=Category.MLP,
+        pre_cycles=ZERO,
+        exchange_cycles=ZERO,
+        cycles=np.array([cycles]),
+        balanced_cycles=np.array([cycles]),
+        path=0,
+        rate=rate,
+        stream_bytes=np.array([nbytes]),
+        tile_bytes=np.array([[tile]]),
+        slots=slots,
+        is_kv=False,
+        sides=(),
+        busy_cycles=NONE,
+        macs=NONE,
+        vector_ops=NONE,
+        sram_bytes=NONE,
+    )
+
+
+def phase_of(*steps: Step, latency: int) -> Phase:
+    return Phase(steps, (latency,), NONE, np.zeros((1, 1), np.int64))
+
+
+def ends(timing: Timing) -> list[int]:
+    found: list[int] = timing.ended[-1][0].tolist()
+    return found
+
+
+@given(st.data())
+def test_the_machine_serves_cores_one_by_one_and_in_turn(data: st.DataObject) -> None:
+    """Alike or not, queued or not: what a loop over single requests finds, to the cycle."""
+    rate = Fraction(data.draw(st.integers(1, 4000)), 64)
+    slots, latency = data.draw(st.integers(2, 5)), data.draw(st.sampled_from([1, 5, 40, 300]))
+    cores, tile = data.draw(st.integers(1, 5)), data.draw(st.sampled_from([64, 1000]))
+    lanes: list[list[tuple[int, int]]] = [[] for _ in range(cores)]
+    steps = []
+    for _ in range(data.draw(st.integers(1, 3))):
+        alike = data.draw(st.booleans())
+        sizes = st.integers(0 if cores > 1 else 1, 20 * tile)
+        drawn = [data.draw(sizes) for _ in range(1 if alike else cores)]
+        nbytes = drawn * cores if alike else drawn
+        relative = data.draw(st.sampled_from([0.1, 0.5, 1.0, 2.0, 5.0, 20.0]))
+        cycles = [ceil(each / rate * Fraction(relative)) for each in nbytes]
+        steps.append(operand(nbytes, cycles, tile, slots, rate))
+        for lane, *of_core in zip(lanes, nbytes, cycles, strict=True):
+            lane += tiles_of(*of_core, tile)
+    found = ends(parts.simulate(phase_of(*steps, latency=latency)))
+    assert found == served_in_turn(lanes, slots, latency, rate)
+
+
+@given(st.data())
+def test_the_solver_is_near_where_cores_stream_an_operand_each(data: st.DataObject) -> None:
+    """As much on each core, or twice as much on some: within 4 %, a latency and two tiles."""
+    rate = Fraction(data.draw(st.integers(400, 4000)), 64)
+    slots, latency = data.draw(st.integers(2, 9)), data.draw(st.sampled_from([5, 40, 300]))
+    cores, tile = data.draw(st.integers(2, 8)), 1000
+    fuller = data.draw(st.integers(0, cores - 1))
+    whole = data.draw(st.integers(1, 100 * tile))
+    alone = float(whole / rate)
+    relative = data.draw(st.sampled_from([0.1, 0.7, 1.0, 2.0, 3.0, 5.0, 9.0, 20.0]))
+    times = [2] * fuller + [1] * (cores - fuller)
+    cycles = [ceil(alone * relative) * each for each in times]
+    step = operand([whole * each for each in times], cycles, tile, slots, rate)
+    phase = phase_of(step, latency=latency)
+    solved, simulated = (max(ends(rung(phase))) for rung in (solver.solve, parts.simulate))
+    of_tile = ceil(tile / rate) + ceil(alone * relative * tile / whole)
+    assert abs(solved - simulated) <= 0.04 * simulated + latency + 2 * of_tile
+    assert solved >= sum(times) * whole / rate
+
+
+def test_a_core_waits_for_its_own_tile_and_not_for_those_of_all() -> None:
+    # QKV of eight private cores, two slots of 4 KiB, which do not cover the latency of 40 cycles.
+    # One request of all eight cores' tiles at a time would take 251,005 cycles: each core would
+    # wait for eight tiles, 25 cycles, between its own, 3 cycles.
+    machine = {"weight_sharing": "private", "weight_buffer_kib": 8, "tile_kib": 4}
+    design = override(
+        load_design("u280"), {f"machine.{name}": value for name, value in machine.items()}
+    )
+    phases = Phases(Hardware(design))
+    phase = phases.qkv_phase(None)
+    (step,) = phase.steps
+    (nbytes,), (cycles,) = step.stream_bytes.tolist(), step.cycles.tolist()
+    lanes = [
+        tiles_of(*each, int(step.tile_bytes[0, 0])) for each in zip(nbytes, cycles, strict=True)
+    ]
+    assert len(lanes) == 8
+    latency = phase.latencies[step.path]
+    without_norm = replace(phase, steps=(step._replace(pre_cycles=ZERO),))
+    assert ends(parts.simulate(without_norm)) == served_in_turn(
+        lanes, step.slots, latency, step.rate
+    )
+    found = max(ends(parts.simulate(phase)))
+    assert found == 184_015
+    assert abs(max(ends(solver.solve(phase))) / found - 1) < 0.02

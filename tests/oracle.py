@@ -1,0 +1,489 @@
+"""Work, cycles and joules of a run in plain integers and fractions, for comparison with carsim.
+
+Only the fields of a design are read: nothing of carsim is imported. Every layer-step is counted by
+itself, and every core of it. Rates and latencies of memories, and the power of idle logic, are
+given.
+
+Not covered: experts, rules of replay other than TAS over all heads, attention other than dense and
+streaming, contention between lanes.
+"""
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from math import ceil, prod
+from typing import Any
+
+
+def up(a: int, b: int) -> int:
+    """a / b, rounded up."""
+    return -(-a // b)
+
+
+def bits(stored: Any) -> Fraction:
+    """Stored bits per element, with the scales of its groups and without pruned weights."""
+    scales = Fraction(stored.scale_bits + stored.zero_bits, stored.group) if stored.group else 0
+    density = Fraction(str(getattr(stored, "density", 1)))
+    return density * (Fraction(str(stored.bits)) + scales + getattr(stored, "index_bits", 0))
+
+
+@dataclass
+class Op:
+    """A core's work between two barriers: products (m, k, n, copies), element operations, bytes."""
+
+    gemms: tuple[tuple[int, int, int, int], ...]
+    beside: int = 0  # element operations while the array works
+    before: int = 0  # element operations before it starts
+    stream: str = "weights"  # the operand that is streamed: weights, kv, head or nothing
+    streamed: int = 0
+    kv: int = 0  # bytes of keys and values besides
+    replay: int = 0  # bytes of the replay cache
+    gathered: int = 0  # elements that all cores need next, if each computed its columns
+
+
+@dataclass
+class Phase:
+    """Work of a phase over all cores, and bounds of its cycles.
+
+    ``work``: macs, vector_ops, sram_bytes, and bytes moved by the name of the memory. ``least``:
+    no core computes, and no memory moves bytes, any faster. ``most``: one thing after the other.
+    ``alone``: exact where everything computes, in one lane from one memory, each operand one tile.
+    """
+
+    work: Counter[str] = field(default_factory=Counter)
+    least: int = 0
+    most: int = 0
+    alone: int = 0
+
+
+class Oracle:
+    """A design on memories of known rates and latencies.
+
+    ``rates``, ``fastest``: bytes per cycle by memory, for the phases as they are and for bounds.
+    ``latencies``: cycles. ``nudge`` multiplies all bits per element.
+    """
+
+    def __init__(
+        self,
+        design: Any,
+        rates: dict[str, Fraction],
+        fastest: dict[str, Fraction],
+        latencies: dict[str, int],
+        nudge: Fraction = Fraction(1),
+    ) -> None:
+        self.model, self.machine, self.policy = design.model, design.machine, design.policy
+        self.body, self.cores, self.nudge = self.model.body, self.machine.cores, nudge
+        self.design, self.rates, self.fastest = design, rates, fastest
+        self.latencies = dict(latencies)
+        assert self.body.experts is None
+        b, kind = self.body, self.machine.mapping
+        self.hd = b.head_size or b.hidden_size // b.n_heads
+        self.inner = 2 if b.mlp == "gated" else 1
+        self.split = {"tensor": (True, True), "heads": (True, False)}.get(kind, (False, False))
+        self.broadcast = self.machine.weight_sharing == "broadcast"
+        if self.cores > 1 and (self.broadcast or self.split[1]):
+            self.latencies[self.where("weights")] += self.machine.overheads.broadcast_cycles
+
+    def nbytes(self, stored: Any, elements: int) -> int:
+        """Bytes of so many elements."""
+        return ceil(elements * bits(stored) * self.nudge / 8)
+
+    def kept(self, k: int) -> int:
+        """Of k weights, those that are not pruned."""
+        return ceil(Fraction(str(self.model.weights.density)) * k)
+
+    def where(self, what: str) -> str:
+        return str(getattr(self.machine.placement, what))
+
+    # ------------------------------------------------------------------ ops of one core
+
+    def product(self, name: str, m: int, k: int, n: int, beside: int, before: int = 0) -> Op:
+        """A product with weights; the operations of its biases and polished inputs are added."""
+        bias = name in self.body.biases
+        weights = self.nbytes(self.model.weights, k * n) + 2 * n * bias
+        weights += 6 * self.inputs(name) * (name in self.model.polished)
+        return Op(((m, self.kept(k), n, 1),), beside + m * n * bias, before, "weights", weights)
+
+    def inputs(self, name: str) -> int:
+        heads = self.body.n_heads * self.hd
+        return {"out": heads, "down": self.body.ffn_size}.get(name, self.body.hidden_size)
+
+    def logs(self, name: str, elements: int) -> int:
+        return 4 * elements * (name in self.model.polished)
+
+    def residual(self, m: int, columns: int) -> int:
+        return m * columns * (5 if self.body.post_norms else 1)
+
+    def qkv(self, rows: int, of: int, tokens: int = 1, scored: bool = False) -> Op:
+        m, d = rows * tokens, self.body.hidden_size
+        q, kv = up(self.body.n_heads, of) * self.hd, up(self.body.n_kv_heads, of) * self.hd
+        turned = m * (q + kv) * (7 if self.body.qk_norm else 3)
+        logs = self.logs("qkv", m * d)
+        op = self.product(
+            "qkv", m, d, q + 2 * kv, turned + logs + rows * q * scored, 4 * m * d + logs
+        )
+        key = rows * self.nbytes(self.model.kv, kv * scored)
+        return replace(op, gemms=((m, self.kept(d), q, 1), (m, self.kept(d), 2 * kv, 1)), kv=key)
+
+    def attend(self, rows: int, of: int, read: int, queries: int, **causal: Any) -> Op:
+        """``queries`` of each of ``rows`` read so many tokens; a prompt's fewer, being causal."""
+        heads, kv_heads = up(self.body.n_heads, of), up(self.body.n_kv_heads, of)
+        group, kv, pairs = up(heads, kv_heads), kv_heads * self.hd, queries * read
+        m, n = group * queries, read
+        if "window" in causal:
+            beyond = max(0, queries - (causal["window"] or queries))
+            pairs = queries * (queries + 1) // 2 - beyond * (beyond + 1) // 2
+            m, n = group, pairs
+        scored, outside = causal.get("scored", False), causal.get("outside", False)
+        return Op(
+            ((m, self.hd, n, rows * kv_heads), (m, n, self.hd, rows * kv_heads)),
+            rows * heads * (4 * pairs + queries * self.hd * scored)
+            + self.logs("out", rows * queries * heads * self.hd),
+            stream="kv",
+            streamed=rows * self.nbytes(self.model.kv, (2 * read + queries * outside) * kv),
+            kv=rows * self.nbytes(self.model.kv, 2 * queries * kv),
+            gathered=rows * queries * self.body.n_heads * self.hd,
+        )
+
+    def output(self, m: int, of: int) -> Op:
+        q, columns = self.inputs("out"), up(self.body.hidden_size, of)
+        op = self.product("out", m, q, columns, self.residual(m, columns) + self.logs("out", m * q))
+        return replace(op, gathered=m * self.body.hidden_size)
+
+    def gate_up(self, m: int, of: int) -> Op:
+        d, ff = self.body.hidden_size, up(self.body.ffn_size, of)
+        logs = self.logs("gate_up", m * d)
+        beside = 4 * m * ff + logs + self.logs("down", m * ff)
+        op = self.product("gate_up", m, d, self.inner * ff, beside, 4 * m * d + logs)
+        return replace(op, gathered=m * self.body.ffn_size)
+
+    def down(self, m: int, of: int, cached: bool = True) -> Op:
+        ff, columns = self.body.ffn_size, up(self.body.hidden_size, of)
+        beside = self.residual(m, columns) + self.logs("down", m * ff)
+        kept = m * self.nbytes(self.model.replay, columns) * cached
+        op = self.product("down", m, ff, columns, beside)
+        return replace(op, replay=kept, gathered=m * self.body.hidden_size)
+
+    def head(self, m: int, of: int, k: int, n: int, beside: int, normed: bool) -> Op:
+        columns = up(n, of)
+        weights = self.nbytes(self.model.weights, k * columns)
+        gemms = ((m, self.kept(k), columns, 1),)
+        return Op(gemms, m * columns * beside, 4 * m * k * normed, "head", weights, gathered=m * n)
+
+    def codes(self, m: int, of: int, codes: int) -> Op:
+        """Attention of the depth transformer over the codes of a position, which are on chip."""
+        head = self.model.head
+        heads, hd = m * up(head.n_heads, of), head.hidden_size // head.n_heads
+        return Op(((1, hd, codes, heads), (1, codes, hd, heads)), 4 * heads * codes, stream="")
+
+    # ------------------------------------------------------------------ cycles of one core
+
+    def array_cycles(self, op: Op) -> int:
+        array, unit = self.machine.array, self.machine.attention_unit
+        rows, cols = array.rows, array.cols
+        if op.stream == "kv" and unit is not None:
+            rows, cols = unit.rows, unit.cols
+        load, skew, cycles = array.weight_load, rows + cols - 2, 0
+        for m, k, n, copies in op.gemms:
+            tiles, each = {
+                "output_stationary": (up(m, rows) * up(n, cols), k),
+                "input_stationary": (up(k, rows) * up(m, cols), n),
+            }.get(array.dataflow, (up(k, rows) * up(n, cols), m))
+            tiles *= copies
+            if array.dataflow == "dot_product":
+                wait = {"none": 0, "rows": rows, "full_fold": rows + skew}[load]
+                cycles += tiles * (each + wait) + array.pipeline_cycles
+            elif load == "none":
+                cycles += tiles * each + skew
+            elif load == "rows":
+                cycles += rows + (tiles - 1) * max(each, rows) + each + skew
+            else:
+                shifted = rows * (array.dataflow != "output_stationary")
+                cycles += tiles * (shifted + each + skew)
+        return cycles + self.machine.overheads.kernel_cycles * len(op.gemms)
+
+    def vector_cycles(self, operations: int) -> int:
+        vector = self.machine.vector
+        return up(operations, vector.lanes) + vector.pipeline_cycles * (operations > 0)
+
+    def cycles(self, op: Op) -> tuple[int, int]:
+        """(Before the array starts, from then on.)"""
+        array, vector = self.array_cycles(op), self.vector_cycles(op.beside)
+        both = max(array, vector) if self.machine.kernel_fusion else array + vector
+        return self.vector_cycles(op.before), both
+
+    # ------------------------------------------------------------------ ops on all cores
+
+    def phase(self, ops: list[Any], loads: list[int], split: bool, moves: bool = False) -> Phase:
+        """Ops, each a function of (rows, cores that share them), with so many rows on each core.
+
+        ``moves``: activations travel to another core and back before the first op.
+        """
+        found, rows, machine = Phase(), sum(loads), self.machine
+        loads = [load for load in loads if load]
+        one_lane = split or self.broadcast
+        lanes, tiles = [0] * len(loads), [0] * len(loads)
+        fetched = Fraction(0)
+        for index, op_of in enumerate(ops if rows else []):
+            whole = op_of(rows, 1)
+            hybrid = machine.mapping == "hybrid" and whole.stream != "kv"
+            pieces, copies, filled = [[(load, 1)] for load in loads], 1, 1
+            if moves and index == 0 and not split:
+                found.most += self.exchange(2 * rows * self.body.hidden_size)
+            gathered = whole.gathered if split else 0
+            if split:
+                pieces = [[(rows, self.cores)]]
+            elif hybrid:  # what is left after whole rounds is split
+                left = rows % self.cores
+                pieces = [[(rows // self.cores, 1), (left, self.cores)]]
+                gathered = op_of(left, 1).gathered
+                copies = self.cores if rows >= self.cores else 1
+            elif self.broadcast and whole.stream == "kv":
+                filled = len(loads)  # of one request, in as many buffers
+            elif self.broadcast:
+                copies = len(loads)  # of the weights, in as many buffers
+            costs = [self.cost(op_of, each) for each in pieces]
+            counted = [whole]
+            if one_lane:
+                costs = [(max(c[0] for c in costs), max(c[1] for c in costs))]
+            else:
+                counted = [op_of(load, 1) for load in loads]
+            if machine.weight_sharing == "private_per_sequence" and whole.stream != "kv":
+                counted = [
+                    replace(op, streamed=load * op.streamed)
+                    for op, load in zip(counted, loads, strict=True)
+                ]
+            for lane, (op, (before, beside)) in enumerate(zip(counted, costs, strict=True)):
+                self.book(found.work, op, copies, self.cores if split else 1)
+                before += self.exchange(gathered)
+                moved = op.streamed + op.kv + op.replay
+                lanes[lane] += before + beside
+                tiles[lane] += up(moved, filled * machine.tile_kib << 10)
+                fetched += moved
+                found.alone = max(found.alone + before, self.arrived(fetched)) + beside
+        if rows:
+            quick, slow = (
+                [ceil(found.work[name] / rate) for name, rate in rates.items()]
+                for rates in (self.fastest, self.rates)
+            )
+            waits = (max(tiles) + 2 * len(ops)) * (max(self.latencies.values()) + 1)
+            found.least = max(*lanes, *quick)
+            found.most += max(lanes) + sum(slow) + waits
+        return found
+
+    def cost(self, op_of: Any, pieces: list[tuple[int, int]]) -> tuple[int, int]:
+        """Cycles of a core before its array starts, and from then on."""
+        costs = [self.cycles(op_of(*piece)) for piece in pieces if piece[0]]
+        return sum(cost[0] for cost in costs), sum(cost[1] for cost in costs)
+
+    def exchange(self, elements: int) -> int:
+        """Cycles in which activations cross the network between cores."""
+        moved = self.nbytes(self.model.activations, elements)
+        return up(moved, self.machine.exchange_bytes_per_cycle) if self.cores > 1 else 0
+
+    def arrived(self, fetched: Fraction) -> int:
+        """When so many bytes are there, were all of them asked for at once, from one memory."""
+        name = self.where("weights")
+        return ceil(self.latencies[name] + fetched / self.rates[name]) if fetched else 0
+
+    def book(self, work: Counter[str], op: Op, copies: int, norms: int) -> None:
+        """Count an op; every core takes the norms of matrices that are split."""
+        unit, array = self.machine.attention_unit, self.machine.array
+        cols = unit.cols if op.stream == "kv" and unit is not None else array.cols
+        passes = 1 if self.machine.kernel_fusion or not op.beside else 3
+        held = sum(c * (m * k * up(n, cols) + passes * m * n) for m, k, n, c in op.gemms)
+        work["macs"] += sum(prod(gemm) for gemm in op.gemms)
+        work["vector_ops"] += op.beside + norms * op.before
+        work["sram_bytes"] += 2 * copies * op.streamed + self.nbytes(self.model.activations, held)
+        for stream, moved in ((op.stream, op.streamed), ("kv", op.kv), ("replay", op.replay)):
+            if stream:
+                work[self.where(stream)] += moved
+
+    # ------------------------------------------------------------------ phases of a run
+
+    def spread(self, rows: int) -> list[int]:
+        return [up(rows - core, self.cores) for core in range(self.cores)]
+
+    def step(self, read: int, scored: bool, outside: bool) -> dict[str, Phase]:
+        """The phases of a layer-step before its MLP."""
+        sets, split = self.policy.tokens_per_step, self.split[0]
+        at_q = scored and self.machine.decision_at == "q"
+        rows, sequences = self.spread(self.policy.batch * sets), self.spread(self.policy.batch)
+        asked = {"scored": scored and not at_q, "outside": outside and scored and not at_q}
+        return {
+            "qkv": self.phase([lambda m, of: self.qkv(m, of, scored=at_q)], rows, split),
+            "attention": self.phase(
+                [lambda m, of: self.attend(m, of, read, sets, **asked)], sequences, split
+            ),
+            "output": self.phase([self.output], rows, split),
+        }
+
+    def mlp(self, computing: tuple[bool, ...], schedule: str, decided: bool) -> Phase:
+        """MLPs of the rows that compute, replays of the others."""
+        registers, cores, width = self.machine.drs, self.cores, len(computing)
+        central = decided and schedule != "static"
+        at_once = min(width, registers.index_register_bits) if central else width
+        total = Phase()
+        for first in range(0, width, at_once):
+            group, loads = computing[first : first + at_once], [0] * cores
+            for order, b in enumerate([b for b, computes in enumerate(group) if computes]):
+                core = {"drs": order % cores, "pack": order // up(len(group), cores)}
+                loads[core[schedule] if central else b % cores] += 1
+            part = self.phase([self.gate_up, self.down], loads, self.split[1], moves=central)
+            replaying, d = len(group) - sum(loads), self.body.hidden_size
+            cached = replaying * self.nbytes(self.model.replay, d)
+            part.work["vector_ops"] += replaying * d
+            part.work["sram_bytes"] += 2 * cached
+            part.work[self.where("replay")] += cached
+            name, sent = self.where("replay"), len(group) if central else up(len(group), cores)
+            per_row = registers.instructions_per_sequence * registers.cycles_per_instruction
+            if central:
+                per_row += registers.scan_cycles_per_sequence
+            fetch = ceil(cached / self.rates[name]) + (self.latencies[name] if cached else 0)
+            part.least = max(part.least, fetch, ceil(part.work[name] / self.fastest[name]))
+            part.most += decided * (registers.latch_cycles * central + sent * per_row)
+            part.most += fetch + self.vector_cycles(replaying * d)
+            total.work.update(part.work)
+            for figure in ("least", "most", "alone"):
+                setattr(total, figure, getattr(total, figure) + getattr(part, figure))
+        return total
+
+    def prefill(self, tokens: int, window: int | None) -> Phase:
+        """One layer of a prompt; weights come again for each block that the activations fill."""
+        split, body = self.split, self.body
+        of_attention, of_mlp = (self.cores if each else 1 for each in split)
+        d, ff, q, kv = body.hidden_size, body.ffn_size, body.n_heads, body.n_kv_heads
+        alive = d + up((q + 2 * kv) * self.hd, of_attention) + 2 * up(d, of_attention)
+        inner, residual = up(ff, of_mlp), up(d, of_mlp)
+        gathered = ff + residual if of_mlp > 1 else residual
+        alive = max(alive, residual + max(d + self.inner * inner, gathered))
+        rows = self.policy.batch if split[1] else up(self.policy.batch, self.cores)
+        needed = rows * tokens * self.nbytes(self.model.activations, alive)
+        passes = up(needed, self.machine.activation_buffer_kib << 10)
+
+        def again(op: Op) -> Op:
+            return replace(op, streamed=passes * op.streamed)
+
+        ops = [
+            lambda m, of: again(self.qkv(m, of, tokens)),
+            lambda m, of: self.attend(m, of, tokens, tokens, window=window),
+            lambda m, of: again(self.output(m * tokens, of)),
+            lambda m, of: again(self.gate_up(m * tokens, of)),
+            lambda m, of: again(self.down(m * tokens, of, cached=False)),
+        ]
+        return self.phase(ops, self.spread(self.policy.batch), split[1])
+
+    def classify(self) -> Phase:
+        """The head, for all rows of a step."""
+        head, d = self.model.head, self.body.hidden_size
+        mixed = 4 + 2 * (self.policy.batch % 2 == 0)
+        if head.kind == "linear":
+            passes = [lambda m, of: self.head(m, of, d, head.vocabulary, mixed, True)]
+        else:
+            w, ff = head.hidden_size, head.ffn_size
+            passes = [lambda m, of: self.head(m, of, d, w, 0, False)]
+            for code in range(1, head.n_codes + 1):
+                passes += [
+                    lambda m, of: self.head(m, of, w, 3 * w, 0, True),
+                    lambda m, of, code=code: self.codes(m, of, code),
+                    lambda m, of: self.head(m, of, w, w, 1, False),
+                    lambda m, of: self.head(m, of, w, ff, 4, True),
+                    lambda m, of: self.head(m, of, ff, w, 1, False),
+                ] * head.n_layers
+                passes += [lambda m, of: self.head(m, of, w, head.codebook_size, mixed, True)]
+        return self.phase(
+            passes, self.spread(self.policy.batch * self.policy.tokens_per_step), self.split[1]
+        )
+
+    def run(self, video: Any, attention: Any, schedule: str, replay: Any) -> dict[str, Phase]:
+        """Sums over all phases of each kind.
+
+        ``replay``: decisions [batches][steps][layers][rows], or None if nothing is decided. Rows
+        are the first tokens of all sequences, then the second ones.
+        """
+        totals: dict[str, Phase] = {}
+        known: dict[Any, Phase] = {}
+
+        def add(name: str, times: int, key: Any, make: Any) -> None:
+            one = known[name, key] = known.get((name, key)) or make()
+            total = totals.setdefault(name, Phase())
+            for what, amount in one.work.items():
+                total.work[what] += times * amount
+            for figure in ("least", "most", "alone"):
+                setattr(total, figure, getattr(total, figure) + times * getattr(one, figure))
+
+        sets, body, frame = self.policy.tokens_per_step, self.body, video.tokens_per_frame
+        everyone = (True,) * (self.policy.batch * sets)
+        batches = 1 if replay is None else len(replay)
+        host = ceil(
+            Fraction(self.machine.overheads.step_us) * Fraction(self.design.board.fabric_clock_mhz)
+        )
+        for batch in range(batches):
+            for layer in range(body.n_layers):
+                window = None if layer in body.global_layers else body.window
+                if video.prompt_tokens:
+                    add("prefill", 1, window, lambda w=window: self.prefill(video.prompt_tokens, w))
+                for step in range(video.n_frames * frame // sets):
+                    scored = replay is not None and step >= frame // sets
+                    context = video.prompt_tokens + (step + 1) * sets
+                    read = min(context, window or context)
+                    outside = window is not None and frame >= window
+                    if attention.kind == "streaming":
+                        read = min(read, attention.sinks + attention.window)
+                        outside = outside or frame >= attention.window
+                    case = read, scored, outside
+                    for name in ("qkv", "attention", "output"):
+                        add(name, 1, case, lambda n=name, c=case: self.step(*c)[n])
+                    decided = replay[batch][step][layer] if replay is not None else ()
+                    computing = tuple(not each for each in decided) or everyone
+                    add(
+                        "mlp",
+                        1,
+                        (computing, scored),
+                        lambda c=computing, s=scored: self.mlp(c, schedule, s),
+                    )
+            steps = video.n_frames * frame // sets
+            if self.machine.include_head:
+                add("head", steps, None, self.classify)
+            if host:
+                add("host", steps, None, lambda: Phase(Counter(), host, host, host))
+        return totals
+
+    # ------------------------------------------------------------------ joules
+
+    def joules(
+        self, work: Counter[str], cycles: int, logic: list[tuple[Any, float]]
+    ) -> list[Fraction]:
+        """Joules of the board: value, low end, high end.
+
+        ``logic``: constants and amounts of what draws power by being there, in W.
+        """
+        board, energy, place = self.design.board, self.design.energy, self.machine.placement
+        seconds = Fraction(cycles) / (Fraction(board.fabric_clock_mhz) * 10**6)
+        pico, static = Fraction(1, 10**12), Fraction(board.static_w) + Fraction(board.host_w)
+        arithmetic = self.machine.array.arithmetic
+        macs = energy.mac_pj.get(arithmetic) or energy.mac_pj[{"int4x8": "int8"}[arithmetic]]
+        parts = [
+            (macs, work["macs"] * pico),
+            (energy.vector_op_pj, work["vector_ops"] * pico),
+            (energy.sram_pj_per_byte, work["sram_bytes"] * pico),
+            (energy.static_relative, static * seconds),
+            *((constant, Fraction(watts) * seconds) for constant, watts in logic),
+        ]
+        used = {place.weights, place.kv, place.replay}
+        used |= {place.head} if self.machine.include_head else set()
+        for name, memory in board.memories.items():
+            family = memory.standard.partition("-")[0]
+            bit, standby = (
+                table.get(family) or table["any"]
+                for table in (energy.dram_pj_per_bit, energy.dram_background_w_per_gib)
+            )
+            gib = Fraction(memory.capacity_gib) * 8 / (memory.density_gbit or 8)
+            parts += [(bit, 8 * work[name] * pico), (standby, gib * seconds * (name in used))]
+        return [
+            sum(
+                (Fraction(getattr(constant, end)) * amount for constant, amount in parts),
+                Fraction(0),
+            )
+            for end in ("value", "low", "high")
+        ]

@@ -1,0 +1,37 @@
+"""The quality study gathers what traces measured, clip by clip, as sweeps read it."""
+
+import pandas as pd
+import pytest
+from trace_maker import make_meta, make_quality, make_trace
+
+from carsim.explore.quality import load_quality
+from studies.proxy import quality as study
+
+
+def cells():
+    losses = {"teacher_forced_nats": {"own": (1.5, 2.75), "dense": (1.25, 2.5)}}
+    few = make_trace(tau=1.0, quality=make_quality(sampling="top_k"))
+    many = make_trace(tau=-1.0, quality=make_quality(sampling="top_k", **losses))
+    return pd.concat([study.cells_of(few), study.cells_of(many)])
+
+
+def test_every_clip_has_its_own_ratio_and_its_dense_figures():
+    trace = make_trace(tau=0.1, quality=make_quality(sampling="top_k"))
+    found = study.cells_of(trace).set_index("clip")
+    for clip in (0, 1):
+        eligible = trace.replay[make_meta().tokens_per_frame :, :, 2 * clip : 2 * clip + 2]
+        assert found.loc[clip, "replay_eligible"] == eligible.mean()
+    assert found.loc[1, "true_psnr_db"] == 20.5
+    assert found.loc[1, "dense_true_psnr_db"] == 22.0
+    assert list(found["token_agreement"]) == [0.5, 0.25]
+
+
+def test_means_are_what_sweeps_read(tmp_path):
+    means = study.means_of(cells()).set_index("tau")
+    assert means.loc[1.0, "teacher_forced_nats"] == 2.0
+    assert means.loc[-1.0, "loss_low"] == means.loc[-1.0, "loss_high"] == 0.25
+    assert means.loc[1.0, "loss_low"] == 0
+    study.means_of(cells()).to_csv(tmp_path / "quality.csv", index=False)
+    table = load_quality(tmp_path / "quality.csv")
+    at, _ = table.at(0.0, frames=3, scope="row", window=0, sampling="top_k")
+    assert at["quality_loss"] == pytest.approx((0.125 + 0.25) / 2)

@@ -1,0 +1,141 @@
+"""The studio reads shipped files, those of its folder, those it was given, and nothing else."""
+
+import json
+import os
+import zipfile
+from pathlib import Path
+
+import pytest
+from tiny import write_inputs
+
+pytest.importorskip("dash")
+
+from carsim.base.errors import InputError
+from carsim.studio.answers import Answers
+from carsim.studio.reach import Reach
+from carsim.studio.state import TabState
+
+SECRET = "hunter2"
+
+
+@pytest.fixture
+def answers(tmp_path, monkeypatch):
+    """Answers of a studio started in ``here``, beside which something secret lies."""
+    here, there = tmp_path / "here", tmp_path / "there"
+    here.mkdir()
+    there.mkdir()
+    write_inputs(here)
+    write_inputs(there)
+    for folder in (here, there):
+        (folder / "notes.txt").write_text(f"root:{SECRET}:0\n")
+        (folder / "list.yaml").write_text(f"[{SECRET}]\n")
+        (folder / "keys.yaml").write_text(f"board: {SECRET}\npassword: {SECRET}\n")
+        (folder / "text.json").write_text(json.dumps(SECRET))
+        with zipfile.ZipFile(folder / "archive.npz", "w") as archive:
+            archive.writestr(f"{SECRET}.npy", SECRET)
+    (there / "store.sqlite").write_bytes(b"")
+    (here / "link.yaml").symlink_to(there / "toy.yaml")
+    (here / "link.npz").symlink_to(there / "toy.npz")
+    (here / "loop.yaml").symlink_to(here / "loop.yaml")
+    (here / "outside").symlink_to(there)
+    (here / "traces").mkdir()
+    (here / "traces" / "named.npz").symlink_to(there / "toy.npz")
+    (here / "out").mkdir()
+    (here / "out" / "store.sqlite").symlink_to(there / "store.sqlite")
+    os.mkfifo(here / "pipe.yaml")
+    os.mkfifo(here / "pipe.npz")
+    monkeypatch.chdir(here)
+    start = TabState("toy.yaml", trace="toy.npz")
+    return Answers(start, Reach.of(start), lambda state: state.query)
+
+
+def told(answers, state):
+    """All that the page is told of a state."""
+    try:
+        return str(answers.change("url", state.query, {}, None, None, None))
+    except InputError as error:
+        return str(error)
+
+
+OUTSIDE = "is outside of the folder in which the studio was started; start it there"
+
+
+@pytest.mark.parametrize(
+    ("field", "name"),
+    [
+        *(("design", name) for name in ("/etc/shadow", "/proc/self/environ", "/dev/zero")),
+        *(("design", f"../there/{name}") for name in ("toy.yaml", "notes.txt", "nothing.yaml")),
+        *(("design", name) for name in ("link.yaml", "outside/toy.yaml", "loop.yaml", "x\0.yaml")),
+        *(("trace", name) for name in ("../there/toy.npz", "link.npz", "named", "/etc/nothing")),
+        *(("model.from", name) for name in ("/etc/passwd", "../there/text.json", "outside")),
+    ],
+)
+def test_what_lies_elsewhere_is_refused_unread_and_not_even_looked_for(answers, field, name):
+    state = TabState("toy.yaml", trace="toy.npz")
+    asked = (
+        state.with_change(field, json.dumps(name))
+        if "." in field
+        else state.with_option(field, name)
+    )
+    assert OUTSIDE in told(answers, asked)
+    pinned = told(answers, TabState("toy.yaml", trace="toy.npz", pins=(asked.query,)))
+    assert OUTSIDE in pinned
+
+
+@pytest.mark.parametrize("name", ["/etc", "../there", "outside", "out"])
+def test_a_store_elsewhere_is_refused(answers, name):
+    state = TabState("toy.yaml", trace="toy.npz", store=name)
+    assert OUTSIDE in answers.front(state.query, None, None)["store-error.children"]
+
+
+@pytest.mark.parametrize(
+    ("field", "name", "said"),
+    [
+        ("design", "notes.txt", "notes.txt: cannot be read as a design"),
+        ("design", "list.yaml", "list.yaml: cannot be read as a design"),
+        ("design", "keys.yaml", "keys.yaml: cannot be read as a design"),
+        ("design", "pipe.yaml", "pipe.yaml: is no regular file"),
+        ("trace", "archive.npz", "archive.npz: is no trace"),
+        ("trace", "notes.txt", "notes.txt: is no trace"),
+        ("trace", "pipe.npz", "pipe.npz: is no regular file"),
+        ("model.from", "text.json", "text.json: should hold keys"),
+        ("model.from", "notes.txt", "notes.txt: is no JSON"),
+    ],
+)
+def test_nothing_is_quoted_of_a_file_that_is_something_else(answers, field, name, said):
+    state = TabState("toy.yaml", trace="toy.npz")
+    asked = state.with_option(field, name) if field in ("design", "trace") else state
+    if field == "model.from":
+        text = Path("toy.yaml").read_text().replace("preset: tiny", "from: config.json")
+        Path("mine.yaml").write_text(text)
+        asked = TabState("mine.yaml", trace="toy.npz").with_change(field, name)
+    found = told(answers, asked)
+    assert said in found
+    assert SECRET not in found
+
+
+def test_a_command_line_opens_what_it_names_and_nothing_beside_it(answers, tmp_path):
+    there = tmp_path / "there"
+    start = TabState(str(there / "toy.yaml"), trace=str(there / "toy.npz"), store=str(there))
+    reach = Reach.of(start)
+    assert reach.design(start.design, {}) == there / "toy.yaml"
+    assert reach.trace(start.trace) == there / "toy.npz"
+    assert reach.design("link.yaml", {}).samefile(there / "toy.yaml")
+    assert reach.store(start.store) == there
+    assert reach.design("kv260", {}).stem == "kv260"
+    assert reach.trace("vilau_8f").stem == "vilau_8f"
+    no_store = Reach.of(TabState(start.design, trace=start.trace))
+    with pytest.raises(InputError, match="is outside"):
+        no_store.design(str(there / "keys.yaml"), {})
+
+
+def test_a_design_opens_its_own_models_file_only_if_it_was_given(answers, tmp_path):
+    text = (tmp_path / "there" / "toy.yaml").read_text()
+    model = tmp_path / "there" / "config.json"
+    model.write_text("{}")
+    given = tmp_path / "there" / "mine.yaml"
+    given.write_text(text.replace("preset: tiny", "from: config.json"))
+    (tmp_path / "here" / "mine.yaml").write_text(text.replace("preset: tiny", f"from: {model}"))
+    assert Reach.of(TabState(str(given))).design(str(given), {}) == given
+    with pytest.raises(InputError, match=r"config\.json: is outside"):
+        answers.reach.design("mine.yaml", {})

@@ -1,0 +1,71 @@
+"""Libraries that may be absent: the command that installs each, and refusals before any work."""
+
+import shlex
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from carsim.base import environment
+from carsim.base.environment import LIBRARIES, install_command, library
+from carsim.base.errors import InputError
+
+ROOT = Path(__file__).parents[1]
+EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"][
+    "optional-dependencies"
+]
+
+
+@pytest.mark.parametrize(("module", "named"), LIBRARIES.items())
+def test_the_extra_of_a_library_brings_it(module: str, named: tuple[str, str]) -> None:
+    own_name = {"Dash": "dash", "Dask": "distributed", "Optuna": "optuna", "Amaranth": "amaranth"}
+    name, extra = named
+    assert any(each.startswith(f"{own_name.get(name, name)}>=") for each in EXTRAS[extra]), module
+
+
+def test_every_extra_of_a_user_can_be_asked_for() -> None:
+    assert {extra for _, extra in LIBRARIES.values()} | {
+        *("dev", "docs", "notebook", "test", "train")
+    } == set(EXTRAS)
+
+
+def test_a_checkout_is_installed_again_with_the_extra(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    checkout = tmp_path / "a checkout"
+    (checkout / "carsim").mkdir(parents=True)
+    (checkout / "pyproject.toml").touch()
+    monkeypatch.setattr(environment, "__file__", str(checkout / "carsim/base/environment.py"))
+    monkeypatch.setattr(sys, "executable", str(checkout / ".venv/bin/python"))
+    monkeypatch.chdir(checkout)
+    assert install_command("search") == ".venv/bin/python -m pip install -e '.[search]'"
+    monkeypatch.chdir(checkout / "carsim")
+    python, *words = shlex.split(install_command("search"))
+    assert python == sys.executable
+    assert words == ["-m", "pip", "install", "-e", f"{checkout}[search]"]
+
+
+def test_elsewhere_the_libraries_are_named_as_the_package_states_them(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    stated = ["numpy<3,>=1.26", "optuna<6,>=5; extra == 'search'", 'dash<5; extra == "studio"']
+    stated += ["flask<4,>=3; extra == 'studio'"]
+    monkeypatch.setattr(environment, "__file__", str(tmp_path / "carsim/base/environment.py"))
+    monkeypatch.setattr("importlib.metadata.requires", {"carsim": stated}.__getitem__)
+    monkeypatch.setattr(sys, "executable", "/opt/its own/python")
+    start = "'/opt/its own/python' -m pip install"
+    assert install_command("search") == f"{start} 'optuna<6,>=5'"
+    assert install_command("studio") == f"{start} 'dash<5' 'flask<4,>=3'"
+
+
+def test_one_that_is_broken_is_not_called_absent(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "optuna.py").write_text("import no_such_module", encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "optuna", raising=False)
+    with pytest.raises(
+        InputError, match=r"Optuna, which cannot be imported \(No module named 'no_"
+    ):
+        library("optuna", "here")

@@ -1,0 +1,111 @@
+"""Kinds from a file: on the command line, in worker processes, in a store's identity."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from explore_study import write_study
+
+from carsim.base import plugins
+from carsim.base.errors import InputError
+from carsim.base.plugins import load_plugins, loaded_plugins
+from carsim.base.registry import Registry
+from carsim.explore.code import code_sha256
+from carsim.hardware.schedule import SCHEDULES
+
+OWN = """
+from carsim.hardware.schedule import SCHEDULES
+from carsim.hardware.schedule.drs import Drs
+
+
+class Mine(Drs):
+    kind = "mine"
+    label = "my own"
+
+
+SCHEDULES.register(Mine())
+"""
+
+
+@pytest.fixture
+def plugin(tmp_path, monkeypatch):
+    monkeypatch.setattr(plugins, "_loaded", {})
+    path = tmp_path / "mine.py"
+    path.write_text(OWN, encoding="utf-8")
+    yield path
+    for name in SCHEDULES.outside:
+        del SCHEDULES[name]
+
+
+def test_a_plugin_adds_a_kind_once_and_is_part_of_the_code(plugin):
+    before = code_sha256()
+    load_plugins([plugin, plugin])
+    assert list(loaded_plugins()) == [str(plugin)]
+    assert SCHEDULES["mine"].label == "my own"
+    assert code_sha256() != before
+    plugin.write_text(OWN + "# changed\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"mine\.py: has changed since it was loaded"):
+        load_plugins([plugin])
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        (OWN.replace('"mine"', '"drs"'), "schedule 'drs': is a kind of carsim's own"),
+        ("1 / 0", r"mine\.py: fails as it is loaded \(ZeroDivisionError: division by zero\)"),
+        ("def", r"mine\.py: fails as it is loaded \(SyntaxError"),
+    ],
+)
+def test_a_plugin_that_cannot_be_loaded_is_one_line(plugin, source, message):
+    plugin.write_text(source, encoding="utf-8")
+    with pytest.raises(InputError, match=message):
+        load_plugins([plugin])
+    assert not loaded_plugins()
+
+
+def test_an_installed_kind_is_imported_when_it_is_named(tmp_path, monkeypatch):
+    (tmp_path / "some_kinds.py").write_text("from test_plugins_registry import SHAPES\n", "utf-8")
+    shapes: Registry[str] = Registry("shape", str.lower, ["Round"])
+    module = type(sys)("test_plugins_registry")
+    module.SHAPES = shapes  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "test_plugins_registry", module)
+    (tmp_path / "some_kinds.py").write_text(
+        "from test_plugins_registry import SHAPES\nSHAPES.register('Oval')\n", "utf-8"
+    )
+    info = tmp_path / "some_kinds-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: some-kinds\nVersion: 1\n", "utf-8")
+    (info / "entry_points.txt").write_text("[carsim.kinds]\noval = some_kinds\n", "utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert list(shapes) == ["round"]
+    assert shapes.find("oval", "shape") == "Oval"
+    with pytest.raises(InputError, match="no shape 'oblong'; known are round, oval; a plugin may"):
+        shapes.find("oblong", "shape")
+    del Registry.roles["shape"]
+
+
+def carsim(*arguments: str) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-m", "carsim", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_commands_and_their_workers_load_it(plugin, tmp_path):
+    axes = {"policy.schedule": ["drs", "mine"]}
+    study = write_study(tmp_path, axes=axes)
+    out = tmp_path / "out"
+    toy = (str(tmp_path / "toy.yaml"), "--trace", str(tmp_path / "toy.npz"))
+    refused = carsim("run", *toy, "--set", "policy.schedule=mine")
+    assert refused.returncode == 2
+    assert "no schedule 'mine'" in refused.stderr
+    assert "--plugin" in refused.stderr
+    done = carsim("sweep", str(study), "--out", str(out), "--workers", "2", "--plugin", str(plugin))
+    assert done.returncode == 0, done.stderr
+    again = carsim("sweep", str(study), "--out", str(out), "--plugin", str(plugin), "--json")
+    assert json.loads(again.stdout)["evaluated"] == 0
+    plugin.write_text(OWN + "# other\n", encoding="utf-8")
+    other = carsim("sweep", str(study), "--out", str(out), "--plugin", str(plugin))
+    assert other.returncode == 2
+    assert "was made by other code" in other.stderr
+    assert "mine" in Path(out / "points.csv").read_text(encoding="utf-8")

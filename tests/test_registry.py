@@ -1,0 +1,159 @@
+"""Registries: kinds from outside are known everywhere at once, those of carsim are not replaced."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import fields, replace
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import pytest
+from explore_study import write_study
+from strategies import CONSTANT
+
+from carsim import load_design, override, run
+from carsim.base.errors import InputError
+from carsim.base.registry import Registry
+from carsim.decisions.attention import ATTENTION
+from carsim.decisions.replay import RULES
+from carsim.design.document import design_schema
+from carsim.explore.store import open_store
+from carsim.explore.study import load_study
+from carsim.explore.sweep import sweep
+from carsim.hardware.mapping import MAPPINGS
+from carsim.hardware.memory import FAMILIES, STANDARDS
+from carsim.hardware.memory.hbm import Hbm3
+from carsim.hardware.schedule import SCHEDULES
+from carsim.hardware.technology import TECHNOLOGIES
+from carsim.hardware.technology.asic import NODES
+from carsim.machine.phases import FIDELITIES
+from carsim.metrics import METRICS
+from carsim.validate.parts import PARTS
+from carsim.validate.peers import PEERS
+
+EVERY = (ATTENTION, FAMILIES, MAPPINGS, METRICS, RULES, SCHEDULES, STANDARDS, TECHNOLOGIES)
+
+
+@pytest.fixture(autouse=True)
+def tidy() -> Iterator[None]:
+    """What a test registers is gone after it."""
+    yield
+    for registry in Registry.roles.values():
+        for name in registry.outside:
+            del registry[name]
+
+
+@pytest.mark.parametrize("registry", EVERY, ids=lambda each: each.role)
+def test_what_is_shipped_is_neither_replaced_nor_removed(registry: Registry[Any]) -> None:
+    assert Registry.roles[registry.role] is registry
+    name, kind = next(iter(registry.items()))
+    for change in (
+        lambda: registry.register(kind),
+        lambda: registry.__setitem__(name, kind),
+        lambda: registry.pop(name),
+        lambda: registry.update({name: kind}),
+        registry.clear,
+    ):
+        with pytest.raises(InputError, match="is a kind of carsim's own; take another name"):
+            change()
+    assert registry[name] is kind
+    with pytest.raises(InputError, match="calls itself"):
+        registry["another name"] = kind
+
+
+@pytest.mark.parametrize("registry", EVERY, ids=lambda each: each.role)
+def test_a_name_that_is_missing_is_compared_with_those_there_are(registry: Registry[Any]) -> None:
+    name = next(iter(registry))
+    with pytest.raises(InputError, match=f"did you mean '{name}'.*known are {name}, "):
+        registry.find(f"{name}x", "somewhere")
+
+
+def of_busy(name: str) -> Any:
+    """A metric of this name that shows how busy cores are."""
+    return replace(METRICS["busy"], name=name)
+
+
+def test_a_metric_from_outside_is_in_sweeps_frames_and_objectives(tmp_path: Path) -> None:
+    """Registered when all modules are imported."""
+    METRICS.register(of_busy("busier"))
+    study = write_study(tmp_path, objectives=["busier", "latency_s"])
+    frame = sweep(load_study(study), tmp_path / "out", workers=0)
+    assert frame["busier"].tolist() == frame["busy"].tolist()
+    assert frame["busier"].notna().all()
+    del METRICS["busier"]
+    with open_store(tmp_path / "out") as store:
+        *_, last = store.rows()
+    assert last[2]["busier"] == last[2]["busy"], "read by those who do not know it, too"
+    with pytest.raises(InputError, match="has other metrics than there are now"):
+        sweep(load_study(write_study(tmp_path)), tmp_path / "out", workers=0)
+
+
+@pytest.mark.parametrize("name", ["point", "id", "Busy", "a b", 'a"', ""])
+def test_names_of_metrics_are_names_of_columns(name: str) -> None:
+    with pytest.raises(InputError, match="is no name of a metric"):
+        of_busy(name)
+
+
+SCRIPT = """\
+    from dataclasses import replace
+    from pathlib import Path
+    from carsim import sweep
+    from carsim.base.errors import InputError
+    from carsim.metrics import METRICS
+
+    {above}METRICS.register(replace(METRICS["busy"], name="busier"))
+
+    if __name__ == "__main__":
+        METRICS.register(replace(METRICS["busy"], name="busier"))
+        try:
+            print(sweep("study.yaml", workers=2).busier.sum())
+        except InputError as error:
+            print(error)
+"""
+
+
+def test_workers_know_what_the_script_registers_or_say_that_they_do_not(tmp_path: Path) -> None:
+    write_study(tmp_path)
+    (tmp_path / "busy.py").write_text(dedent(SCRIPT.format(above="")))
+    (tmp_path / "late.py").write_text(dedent(SCRIPT.format(above="# ")))
+    told = [
+        subprocess.run(
+            [sys.executable, script], cwd=tmp_path, capture_output=True, text=True, timeout=120
+        )
+        for script in ("busy.py", "late.py")
+    ]
+    expected = sweep(load_study(tmp_path / "study.yaml"), workers=0).busy.sum()
+    assert [done.stderr for done in told] == ["", ""]
+    assert float(told[0].stdout) == pytest.approx(expected)
+    assert "knows no metric 'busier'; register it in a module that the" in told[1].stdout
+
+
+def test_a_memory_of_a_family_from_outside_runs() -> None:
+    class Hbm4(Hbm3):
+        """Twice the channels: a family by name alone."""
+
+        family = "HBM4"
+
+    FAMILIES.register(Hbm4)
+    like = STANDARDS["HBM3-6400"]
+    values = {field.name: getattr(like, field.name) for field in fields(like)}
+    STANDARDS.register(Hbm4(**{**values, "name": "HBM4-6400", "source": "made up"}))
+    memory = next(iter(load_design("u280").board.memories))
+    changes = {f"board.memories.{memory}.standard": "HBM4-6400"}
+    design = override(load_design("u280"), changes)
+    assert design.board.memories[memory].part.family == "HBM4"
+    assert "HBM4-6400" in str(design_schema())
+    design = override(design, {"energy.dram_pj_per_bit.HBM4": CONSTANT})
+    design = override(design, {"energy.dram_background_w_per_gib.HBM4": CONSTANT})
+    assert run(design, what_if=False).chosen.energy_per_video.value_j > 0
+    with pytest.raises(InputError, match="did you mean 'HBM4-6400'"):
+        override(load_design("u280"), {f"board.memories.{memory}.standard": "HBM4-6401"})
+
+
+@pytest.mark.parametrize(
+    "table", [FIDELITIES, NODES, PARTS, PEERS], ids=["fidelities", "nodes", "parts", "peers"]
+)
+def test_tables_that_are_closed_are_read_only(table: Any) -> None:
+    with pytest.raises(TypeError):
+        table["x"] = next(iter(table.values()))
