@@ -36,8 +36,7 @@ class Registry(MutableMapping[str, Kind]):
     ('Oval', ['round', 'square', 'oval'], ('oval',))
     >>> shapes.find("ovel", "$.shape")
     Traceback (most recent call last):
-    carsim.base.errors.InputError: $.shape: no shape 'ovel'; did you mean 'oval'? known are round,
-    ...
+    carsim.base.errors.InputError: $.shape: no shape 'ovel'; did you mean 'oval'? known ...
     >>> del shapes["round"]
     Traceback (most recent call last):
     carsim.base.errors.InputError: shape 'round': is a kind of carsim's own; take another name

@@ -61,7 +61,7 @@ class CodeGrid(NamedTuple):
     def over(low: Array, high: Array, bits: int) -> "CodeGrid":
         """The grid over a range; a range without extent is met exactly.
 
-        >>> Grid.over(np.array(-1.0), np.array(2.0), bits=2).round(np.array([-9.0, 0.4, 0.6]))
+        >>> CodeGrid.over(np.array(-1.0), np.array(2.0), bits=2).round(np.array([-9.0, 0.4, 0.6]))
         array([-1.,  0.,  1.])
         """
         most = (1 << bits) - 1

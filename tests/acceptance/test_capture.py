@@ -273,8 +273,11 @@ def test_calibration_through_the_command_line_writes_nothing(tmp_path: Path) -> 
         ({"output": "../escape.npz"}, "$.output"),
         ({"attention": {"kind": "sliding"}}, "$.attention: kind: no attention policy 'sliding'"),
         ({"decoded": {**GEOMETRY, "head_dim": 5}}, "head_dim 5 is odd"),
-        ({"codebook": "none.npz"}, "none.npz: there is no such file"),
-        ({"weights": "none.safetensors"}, "none.safetensors: there is no such file"),
+        ({"codebook": "none.npz"}, "none.npz: cannot be read: No such file or directory"),
+        (
+            {"weights": "none.safetensors"},
+            "none.safetensors: cannot be read: No such file or directory",
+        ),
         ({"weights": "/no/where.safetensors"}, "$.weights: '/no/where.safetensors' lies outside"),
         ({"weights": "../../x.safetensors"}, "name its folder in `also_from`"),
         ({"codebook": "a/../../codebook.npz"}, "$.codebook: 'a/../../codebook.npz' lies outside"),

@@ -375,11 +375,11 @@ def test_a_bad_precision_says_why(fields: dict[str, Any], problem: str) -> None:
 
 def test_groups_must_divide_what_they_are_groups_of() -> None:
     geometry = make_config().geometry  # 8 inputs, 12 of the down projection, heads of 2
-    precision().check(geometry)
+    precision().check(geometry.input_widths, geometry.head_dim)
     with pytest.raises(ValueError, match=r"weights: group 8 does not divide all of 8, 12"):
-        precision(weights={"bits": 4, "group": 8}).check(geometry)
+        precision(weights={"bits": 4, "group": 8}).check(geometry.input_widths, geometry.head_dim)
     with pytest.raises(ValueError, match=r"kv: group 4 does not divide all of 2"):
-        precision(kv={"bits": 4, "group": 4}).check(geometry)
+        precision(kv={"bits": 4, "group": 4}).check(geometry.input_widths, geometry.head_dim)
 
 
 def test_a_precision_says_what_it_is() -> None:

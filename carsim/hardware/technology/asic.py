@@ -254,7 +254,7 @@ class Asic(Technology, GrownSection):
 
     kind: Literal["asic"] = "asic"
     node: Literal["28nm", "16nm", "7nm"] = Field("28nm", description="process of the constants")
-    area_mm2: PositiveFloat = Field(description="area for cores, buffers and control")
+    area_mm2: PositiveFloat = Field(ge=0.001, description="area for cores, buffers and control")
     leakage_w_per_mm2: Constant = NODES["28nm"].leakage_w_per_mm2
     clock_uw_per_mhz_mm2: Constant = NODES["28nm"].clock_uw_per_mhz_mm2
 
