@@ -12,9 +12,6 @@ from carsim.hardware.machine import Machine
 from carsim.hardware.mapping import MAPPINGS
 from carsim.workload.model import Model
 
-MOST_TILES = 1 << 17
-"""Tiles of a buffer, each of which is followed one by one: 128 MiB of the smallest."""
-
 
 class Design(Section):
     """Board, machine, model, policy and energy constants; nothing else is needed but a trace."""
@@ -45,12 +42,6 @@ class Design(Section):
                     f"machine.{buffer}_buffer_kib",
                     f"{kib} KiB hold fewer than two tiles of {machine.tile_kib} KiB",
                     "enlarge it or shrink machine.tile_kib",
-                )
-            if kib > MOST_TILES * machine.tile_kib:
-                raise FieldError(
-                    f"machine.{buffer}_buffer_kib",
-                    f"{kib} KiB hold more than {MOST_TILES:,} tiles of {machine.tile_kib} KiB",
-                    "shrink it or enlarge machine.tile_kib",
                 )
         if MAPPINGS[machine.mapping].needs_broadcast and machine.weight_sharing != "broadcast":
             raise FieldError(
