@@ -4,12 +4,11 @@ import multiprocessing
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from pathlib import Path
 from typing import Any, TypeVar
 
 from carsim.base.environment import environment, follow_parent
 from carsim.base.errors import InputError
-from carsim.base.plugins import load_plugin, loaded_plugins
+from carsim.base.plugins import load_plugins, loaded_plugins
 
 Result = TypeVar("Result")
 
@@ -89,8 +88,7 @@ def run_in_workers(
 
 def _start_worker(done: Any, stop: Any, plugins: Mapping[str, str]) -> None:
     follow_parent()  # which hears of Ctrl-C, and sets stop
-    for path in plugins:
-        load_plugin(Path(path))
+    load_plugins(plugins)
     _shared.update(done=done, stop=stop)
 
 

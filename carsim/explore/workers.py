@@ -21,6 +21,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing
+from functools import cached_property
 from multiprocessing import get_all_start_methods, get_context
 from pathlib import Path
 from platform import node
@@ -30,7 +31,7 @@ from uuid import uuid4
 
 from carsim.base.environment import environment, follow_parent, library
 from carsim.base.errors import InputError
-from carsim.base.plugins import VARIABLE, load_plugin, loaded_plugins
+from carsim.base.plugins import VARIABLE, load_plugins, loaded_plugins
 from carsim.base.registry import outside_kinds
 from carsim.base.yaml_file import shown
 from carsim.explore.code import code_sha256
@@ -98,7 +99,11 @@ class Parcel(NamedTuple):
                 problem = f"has not loaded the plugin {Path(path).name}, sha256 {digest[:12]}"
                 cure = f"copy that file there, and name it in {VARIABLE} before the worker starts"
                 raise InputError(f"a worker on {node()}", problem, cure)
-        job: Job = pickle.loads(self.packed)
+        try:
+            job: Job = pickle.loads(self.packed)
+        except (ImportError, AttributeError) as error:
+            problem = f"a worker cannot run this carsim ({error})"
+            raise InputError("`scheduler`", problem, "install the same on all machines") from None
         return job
 
 
@@ -162,8 +167,12 @@ class Workers:
     def __init__(self, study: Study) -> None:
         self.job = uuid4().hex
         self.study = study
-        jobs[self.job] = job = job_of(study)
-        self.parcel = Parcel.of(job)
+        jobs[self.job] = self._own_job = job_of(study)
+
+    @cached_property
+    def parcel(self) -> Parcel:
+        """The job as other processes get it; in this process nothing has to be packed."""
+        return Parcel.of(self._own_job)
 
     def submit(self, points: list[Point], budget_s: float) -> Future[Answer]:
         """Begin to evaluate points."""
@@ -417,9 +426,8 @@ def prepare(module: str = __name__) -> bool:
 
 def _start(name: str, parcel: Parcel) -> None:
     """Runs first in a worker: it finishes its task on Ctrl-C, and does not outlive its parent."""
-    for path in parcel.plugins:
-        load_plugin(Path(path))
-    jobs[name] = parcel
     follow_parent()
+    load_plugins(parcel.plugins)
+    jobs[name] = parcel.unpack()
     # What is here now stays until the end: to look through it for garbage cost a point 8 %.
     gc.freeze()

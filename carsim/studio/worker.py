@@ -4,13 +4,12 @@ from collections.abc import Mapping
 from contextlib import suppress
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
-from pathlib import Path
 from threading import Lock
 from typing import Any
 
 from carsim.base.environment import follow_parent
 from carsim.base.errors import CarsimError, InputError
-from carsim.base.plugins import load_plugin, loaded_plugins
+from carsim.base.plugins import load_plugins, loaded_plugins
 from carsim.explore.workers import prepare
 
 LIMIT_S = 30.0
@@ -77,8 +76,7 @@ class Worker:
 def _work(pipe: Connection, answers: object, plugins: Mapping[str, str]) -> None:
     """Runs in the process."""
     follow_parent()
-    for path in plugins:
-        load_plugin(Path(path))
+    load_plugins(plugins)
     with suppress(EOFError, BrokenPipeError):  # nobody asks any more
         while True:
             method, args = pipe.recv()
