@@ -416,7 +416,8 @@ class Oracle:
         everyone = (True,) * (self.policy.batch * sets)
         batches = 1 if replay is None else len(replay)
         host = ceil(
-            Fraction(self.machine.overheads.step_us) * Fraction(self.design.board.fabric_clock_mhz)
+            Fraction(self.machine.overheads.of_step_us(body.n_layers))
+            * Fraction(self.design.board.fabric_clock_mhz)
         )
         for batch in range(batches):
             for layer in range(body.n_layers):

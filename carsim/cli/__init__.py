@@ -31,6 +31,7 @@ COMMANDS = {
     "search": "Look for the Pareto front of a study by evaluating some of its points.",
     "capture": "Decode a video with the reference decoder and write its trace.",
     "trace": "Inspect trace files, or draw synthetic ones.",
+    "calibrate": "Fit the overheads of a board to a few measured decoding speeds.",
     "config": "Show designs, what their memories and arrays sustain, metrics, schemas.",
     "validate": "Hold predictions against published figures, the decoder against golden vectors.",
 }

@@ -232,10 +232,14 @@ def _one_design(
     if found.misfits:
         problem = f"{design.name} does not fit {design.board.name}: {'; '.join(found.misfits)}"
         click.echo(f"warning: {problem}; the speed is that of a board on which it would", err=True)
+    beyond = design.extrapolation(decode.contexts[0], decode.contexts[-1])
+    if beyond:
+        click.echo(f"warning: {beyond}", err=True)
     error = None if published is None else decode.tokens_per_s / published - 1
     if as_json:
         document = {
             "design": design.name,
+            "result": design.machine.overheads.label,
             "tokens_per_s": decode.tokens_per_s,
             "stream_tokens_per_s": decode.stream_tokens_per_s,
             "batch": design.policy.batch,
@@ -258,7 +262,10 @@ def _one_design(
     low, high = number(joules.low_j, 3), number(joules.high_j, 3)
     batch, each = design.policy.batch, number(decode.stream_tokens_per_s)
     in_all = "" if batch == 1 else f" in all, {each} for each of {batch} streams"
-    facts = {"tokens per second": f"{number(decode.tokens_per_s)}{in_all}"}
+    facts = {
+        "result": design.machine.overheads.label,
+        "tokens per second": f"{number(decode.tokens_per_s)}{in_all}",
+    }
     if error is not None:
         facts["error"] = f"{100 * error:+.1f} % of the published {published:g}"
     facts |= {

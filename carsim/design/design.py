@@ -57,7 +57,18 @@ class Design(Section):
                 "give one number or one per layer",
             )
         self._check_windows()
+        self._check_calibration()
         return self
+
+    def _check_calibration(self) -> None:
+        calibration = self.machine.overheads.calibration
+        bits = float(self.model.weights.bits_per_element)
+        clock_mhz = self.board.fabric_clock_mhz
+        found = calibration and calibration.problem(self.board.name, clock_mhz, bits)
+        if found:
+            field, problem = found
+            cure = "calibrate again (carsim calibrate), or leave the calibration out"
+            raise FieldError(f"machine.overheads.calibration.{field}", problem, cure)
 
     def _check_windows(self) -> None:
         policy, window = self.policy, self.model.body.window
@@ -72,6 +83,14 @@ class Design(Section):
                     "tokens that layers of this model have",
                     "choose another attention, or leave out model.body.window",
                 )
+
+    def extrapolation(self, first_context: int, last_context: int) -> str | None:
+        """One line if steps at these contexts leave the range that overheads were calibrated in."""
+        calibration = self.machine.overheads.calibration
+        if calibration is None:
+            return None
+        contexts = (first_context, last_context)
+        return calibration.outside(self.policy.batch, self.model.body.n_layers, contexts)
 
     @property
     def sha256(self) -> str:

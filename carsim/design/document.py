@@ -80,4 +80,6 @@ def design_schema() -> dict[str, Any]:
     schema["properties"][section]["anyOf"].append(
         {"type": "object", "required": [key], "properties": {key: own_file}}
     )
+    path = {"type": "string", "description": "file of carsim calibrate, with the other keys"}
+    schema["$defs"]["Overheads"]["properties"]["from"] = path
     return schema

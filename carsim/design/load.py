@@ -7,7 +7,9 @@ start from the model's own file instead (``from: config.json``, relative to the 
 the command line, relative to the current folder).
 
 Roles that ``machine.placement`` leaves out are placed as the board says (``board.placement``), or
-in its only memory: a design that names a board and no memory goes with any other board.
+in its only memory: a design that names a board and no memory goes with any other board. Overheads
+likewise come from ``board.overheads``, or from a file that ``carsim calibrate`` wrote
+(``machine.overheads: {from: FILE}``, found as a model's own file is).
 """
 
 from collections.abc import Iterable, Mapping
@@ -32,6 +34,8 @@ PRESET_SECTIONS = ("board", "model", "energy")
 MODEL_FILE = "model.from"
 PRESET_PATHS = (*(f"{section}.preset" for section in PRESET_SECTIONS), MODEL_FILE)
 """What a section may start from; it is merged beneath what the design says."""
+
+OVERHEADS_FILE = "machine.overheads.from"
 
 
 def configs_folder() -> Path:
@@ -79,9 +83,9 @@ def load_design(name_or_path: str, overrides: Iterable[str] = ()) -> Design:
     raw.setdefault("name", path.stem)
     assigned = dict(_assignment(text) for text in overrides)
     as_written = raw
-    raw = _placed(_with_bases(raw, path, assigned))
+    raw = _charged(_placed(_with_bases(raw, path, assigned)), path, assigned)
     for dotted, value in assigned.items():
-        if dotted not in PRESET_PATHS:
+        if dotted not in (*PRESET_PATHS, OVERHEADS_FILE):
             _assign(raw, dotted, value)
     design = build_design(raw, str(path), assigned)
     if design.description and assigned and "description" not in assigned:
@@ -108,7 +112,7 @@ def design_of(raw: Mapping[str, Any], path: Path) -> Design:
     Raises:
         InputError: The first thing that is wrong.
     """
-    return build_design(_placed(_with_bases(raw, path, {})), str(path))
+    return build_design(_charged(_placed(_with_bases(raw, path, {})), path, {}), str(path))
 
 
 def preset_board(name: str, where: str) -> Board:
@@ -169,6 +173,34 @@ def _placed(raw: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(usual, dict) and isinstance(given, dict):
         machine = {**machine, "placement": {**usual, **given}}
     return {**raw, "board": board, "machine": machine}
+
+
+def _charged(raw: dict[str, Any], file: Path, assigned: Mapping[str, Any]) -> dict[str, Any]:
+    """The mapping with overheads that the board states, or that a file of a calibration holds."""
+    board, machine = raw.get("board"), raw.get("machine")
+    if not isinstance(board, dict) or not isinstance(machine, dict):
+        return raw
+    board = dict(board)
+    of_board, own = board.pop("overheads", {}), machine.get("overheads", {})
+    if not isinstance(own, dict) or not isinstance(of_board, dict):
+        return raw
+    own = dict(own)
+    folder, name = file.parent, own.pop("from", None)
+    if OVERHEADS_FILE in assigned:
+        folder, name = Path(), assigned[OVERHEADS_FILE]
+    if name is not None:
+        where = _where(OVERHEADS_FILE, str(file), assigned)
+        if not isinstance(name, str) or not name or not name.isprintable():
+            raise InputError(where, f"{shown(name)} is no path", "name a file of carsim calibrate")
+        fitted = read_mapping(folder / name)
+        twice = sorted(fitted.keys() & (own.keys() | of_board.keys()))
+        if twice:
+            problem = f"{name} and the design both set {', '.join(twice)}"
+            raise InputError(where, problem, "leave one of them out")
+        of_board = {**of_board, **fitted}
+    if not (own or of_board):
+        return raw
+    return {**raw, "board": board, "machine": {**machine, "overheads": {**of_board, **own}}}
 
 
 def _tuples(value: Any) -> Any:

@@ -8,7 +8,6 @@ from carsim.base.registry import OneOf
 from carsim.base.section import (
     FieldError,
     GrownSection,
-    NonNegativeFloat,
     NonNegativeInt,
     PositiveInt,
     Section,
@@ -16,6 +15,7 @@ from carsim.base.section import (
 from carsim.base.units import KIB
 from carsim.decisions.replay import Point
 from carsim.hardware.mapping import MAPPINGS
+from carsim.hardware.overheads import Overheads
 from carsim.hardware.schedule import Registers
 
 WeightLoad = Literal["none", "rows", "full_fold"]
@@ -73,22 +73,6 @@ class Vector(Section):
     lanes: PositiveInt = Field(description="element operations per cycle")
     pipeline_cycles: NonNegativeInt = Field(
         24, description="fill and drain of one vector operation"
-    )
-
-
-class Overheads(Section):
-    """Time that products do not show. Zero only where a source says so; no default is measured."""
-
-    kernel_cycles: NonNegativeInt = Field(
-        0, description="launch, descriptor and drain of every matrix product on the array"
-    )
-    broadcast_cycles: NonNegativeInt = Field(
-        0,
-        description="registers on the way of broadcast weights, such as those between dies; they "
-        "add to the latency of the memory that holds the weights",
-    )
-    step_us: NonNegativeFloat = Field(
-        0.0, description="host, sampling and embedding look-up of one token step of the batch"
     )
 
 

@@ -263,9 +263,10 @@ class Phases:
 
     @property
     def host_cycles(self) -> int:
-        """Fabric cycles of host, sampling and embedding in one token step."""
+        """Fabric cycles of launches, host, sampling and embedding in one token step."""
         design = self.hw.design
-        return ceil(design.machine.overheads.step_us * design.board.fabric_clock_mhz)
+        of_step_us = design.machine.overheads.of_step_us(design.model.body.n_layers)
+        return ceil(of_step_us * design.board.fabric_clock_mhz)
 
     def host(self) -> Outcome:
         """Time of the host in a token step, after layers and head; no core or memory works."""

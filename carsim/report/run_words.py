@@ -78,6 +78,7 @@ def asked(
     described = f": {design.description}" if design.description else ""
     yield "design", f"{run.design} (sha256 {run.design_sha256[:12]}){described}"
     clock = number(board.fabric_clock_mhz)
+    yield "result", machine.overheads.label
     yield "board", f"{board.name} ({board.part}), fabric at {clock} MHz"
     for memory in run.memories:
         if run.own.memory_gb_per_video_by_memory.get(memory.name) and memory.name in board.memories:

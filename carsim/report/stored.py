@@ -203,6 +203,7 @@ class StoredRun(_Part):
     fidelity: str
     fits: bool
     misfits: tuple[str, ...]
+    result: str = ""
     warnings: tuple[str, ...]
     notes: tuple[str, ...]
     video: StoredVideo
@@ -271,6 +272,8 @@ def stored(report: Report) -> StoredRun:
     """A report as if it had been written and read back."""
     design, chosen = report.design, report.chosen
     video, simulated = chosen.simulation.plan.video, [r for r in report.rows if not r.is_bound]
+    last_context = video.max_context
+    beyond = design.extrapolation(video.prompt_tokens + 1, last_context)
     uses = {use.memory: use for use in report.fit.memories}
     return StoredRun(
         schema_version=2,
@@ -282,7 +285,8 @@ def stored(report: Report) -> StoredRun:
         fidelity=chosen.simulation.plan.phases.fidelity,
         fits=report.fit.fits,
         misfits=tuple(report.fit.misfits),
-        warnings=tuple(report.fit.warnings),
+        warnings=(*report.fit.warnings, *filter(None, [beyond])),
+        result=design.machine.overheads.label,
         notes=tuple(notes_of(report)),
         video=StoredVideo(
             frames=video.n_frames,

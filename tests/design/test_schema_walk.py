@@ -62,6 +62,14 @@ def documents() -> Iterator[tuple[str, dict[str, Any]]]:
     measured = document()
     measured["board"]["memories"]["ddr"] |= {"efficiency_low": 0.5, "efficiency_high": 0.9}
     yield "measured", measured
+    fitted, made = document(), build_design(document(), "design")
+    fitted["machine"]["overheads"]["calibration"] = {
+        "board": made.board.name,
+        "fabric_clock_mhz": made.board.fabric_clock_mhz,
+        "weight_bits": [float(made.model.weights.bits_per_element)],
+        **{"contexts": [1, 8], "layers": [3, 3], "batches": [1, 2], "points": 1, "error": 0.1},
+    }
+    yield "fitted", fitted
     for technology in ({"kind": "asic", "area_mm2": 50.0}, {"kind": "versal", "ai_engines": 4}):
         other = document()
         other["board"]["technology"] = technology

@@ -1,0 +1,97 @@
+"""``carsim calibrate``: overheads of a board from a few measured decoding speeds."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from carsim.cli.options import DESIGNS, JSON, overriding
+
+if TYPE_CHECKING:
+    from carsim.runs.calibrate import Fit
+
+
+@click.command()
+@click.argument("design", shell_complete=DESIGNS)
+@click.option(
+    "--measured",
+    multiple=True,
+    required=True,
+    metavar="POINT",
+    help="'tokens_per_s=24.4 @ text:16+128' (prompt and new tokens), or a CSV file with columns "
+    "tokens_per_s, workload and set (changes such as model.preset=llama2_7b); may be repeated.",
+)
+@click.option("--runtime", default="", help="Software on the board and its version.")
+@overriding("Change the design for all points, say machine.overheads.step_us=0")
+@click.option("--out", metavar="FILE", help="Write the overheads as YAML to this new file.")
+@JSON
+def calibrate(
+    design: str,
+    measured: tuple[str, ...],
+    runtime: str,
+    overrides: tuple[str, ...],
+    out: str | None,
+    as_json: bool,
+) -> None:
+    """Fit the overheads of a DESIGN's board to measured decoding speeds.
+
+    Prints the error of the hardware bound, of the fit and of points left out of the fit, and the
+    section machine.overheads for the design. A design includes the file that --out writes as
+    machine.overheads.from.
+    """
+    from carsim.base.errors import InputError
+    from carsim.base.files import write_whole
+    from carsim.base.text import Table, number, signed_percent
+    from carsim.cli.console import output_console, say, show, show_json
+    from carsim.design.document import yaml_text
+    from carsim.runs.calibrate import fit, measured_points
+
+    if out is not None and Path(out).exists():
+        raise InputError(out, "exists already", "name another file")
+    found = fit(measured_points(design, measured, overrides))
+    section = found.overheads(runtime).model_dump(mode="json", exclude_defaults=True)
+    if out is not None:
+        text = yaml_text(section, is_short=True)
+        write_whole(Path(out), lambda path: path.write_text(text, encoding="utf-8"))
+    if as_json:
+        show_json(_document(found, section))
+        return
+    lines = [
+        (
+            point.text,
+            number(point.tokens_per_s),
+            signed_percent(point.error(None)),
+            signed_percent(point.error(found.constants)),
+            signed_percent(found.left_out[index]) if found.left_out else "-",
+        )
+        for index, point in enumerate(found.points)
+    ]
+    heading = ("measured at", "tokens/s", "hardware bound", "calibrated", "left out")
+    error = found.left_out_error
+    mean = "unknown with one point" if error is None else f"{100 * error:.1f} %"
+    summary = f"Mean error: {100 * found.residual:.1f} % of the fit, {mean} of points left out."
+    show(output_console(), [Table(heading, tuple(lines)), summary])
+    click.echo(yaml_text({"machine": {"overheads": section}}, is_short=True), nl=False)
+    for note in found.notes:
+        click.echo(f"warning: {note}", err=True)
+    if out is not None:
+        say(f"Written to {out}")
+
+
+def _document(found: "Fit", section: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "overheads": section,
+        "residual": found.residual,
+        "left_out_error": found.left_out_error,
+        "notes": found.notes,
+        "points": [
+            {
+                "workload": point.text,
+                "tokens_per_s": point.tokens_per_s,
+                "hardware_bound_error": point.error(None),
+                "calibrated_error": point.error(found.constants),
+                "left_out_error": found.left_out[index] if found.left_out else None,
+            }
+            for index, point in enumerate(found.points)
+        ],
+    }

@@ -1,0 +1,281 @@
+"""Overheads of a board from measured decoding speeds: one constant, or two where data tell.
+
+Model: a measured step takes the hardware bound of its design plus ``layer_us`` per layer and
+``step_us`` once. Constants minimise the squares of relative errors and are never negative. From
+three points on, ``step_us`` is kept only if it lowers the error of points that were left out of
+the fit; otherwise it is zero. Matrix products per layer hardly differ between models, so that a
+constant per product could not be told from one per layer: none is fitted.
+
+Simplifications: neither constant depends on context, batch or size of the layer.
+"""
+
+import csv
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from io import StringIO
+from math import isfinite
+from pathlib import Path
+from statistics import fmean
+
+import numpy as np
+
+from carsim.base.errors import InputError
+from carsim.base.files import read_text
+from carsim.base.text import number
+from carsim.design import Design, load_design
+from carsim.hardware.overheads import Calibration, Overheads
+from carsim.runs.decode import decode
+
+COLUMNS = ("tokens_per_s", "workload", "set")
+"""Columns of a file of measured points; the last may be absent or empty."""
+
+MAX_BYTES = 1_000_000
+
+EXAMPLE = "say 'tokens_per_s=24.4 @ text:16+128'"
+
+
+@dataclass(frozen=True)
+class Point:
+    """One measured decoding speed and the hardware bound of the same work.
+
+    Attributes:
+        text: The workload as given.
+        tokens_per_s: Measured decoding speed of the whole batch, prompt left out.
+        design: The design without overheads of control.
+        contexts: Tokens that the first and the last timed step attended to.
+        bound_us: Microseconds of a step by the hardware bound.
+    """
+
+    text: str
+    tokens_per_s: float
+    design: Design
+    contexts: tuple[int, int]
+    bound_us: float
+
+    @property
+    def measured_us(self) -> float:
+        """Measured microseconds of a step."""
+        return 1e6 * self.design.policy.batch / self.tokens_per_s
+
+    def error(self, constants: "Constants | None") -> float:
+        """Relative error of the speed with these constants; of the bound itself without."""
+        extra = 0.0
+        if constants is not None:
+            extra = constants.step_us + constants.layer_us * self.design.model.body.n_layers
+        return self.measured_us / (self.bound_us + extra) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Constants:
+    """Microseconds per layer and per step."""
+
+    layer_us: float
+    step_us: float
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Constants of some points, and how well they hold.
+
+    Attributes:
+        points: At least one.
+        constants: As fitted to all points.
+        left_out: Relative error of each point by the constants of all others; empty for one point.
+        notes: What the data cannot tell, a sentence each.
+    """
+
+    points: tuple[Point, ...]
+    constants: Constants
+    left_out: tuple[float, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def residual(self) -> float:
+        """Mean size of the relative errors over all points."""
+        return fmean(abs(point.error(self.constants)) for point in self.points)
+
+    @property
+    def left_out_error(self) -> float | None:
+        """Mean size of the relative errors of points that were left out."""
+        return fmean(map(abs, self.left_out)) if self.left_out else None
+
+    def overheads(self, runtime: str) -> Overheads:
+        """The section that a design takes, bound to what was measured."""
+        designs = [point.design for point in self.points]
+        bits = sorted({float(design.model.weights.bits_per_element) for design in designs})
+        batches = [design.policy.batch for design in designs]
+        layers = [design.model.body.n_layers for design in designs]
+        error = self.left_out_error
+        calibration = Calibration(
+            board=designs[0].board.name,
+            fabric_clock_mhz=designs[0].board.fabric_clock_mhz,
+            weight_bits=tuple(bits),
+            runtime=runtime,
+            contexts=(
+                min(point.contexts[0] for point in self.points),
+                max(point.contexts[1] for point in self.points),
+            ),
+            layers=(min(layers), max(layers)),
+            batches=(min(batches), max(batches)),
+            points=len(designs),
+            error=None if error is None else round(error, 4),
+        )
+        given = designs[0].machine.overheads
+        return given.model_copy(
+            update={
+                "layer_us": round(self.constants.layer_us, 3),
+                "step_us": round(self.constants.step_us, 3),
+                "calibration": calibration,
+            }
+        )
+
+
+def measured_points(
+    design: str, measured: Sequence[str], overrides: Sequence[str] = ()
+) -> tuple[Point, ...]:
+    """Read measured points and find the hardware bound of each.
+
+    Args:
+        design: The design's file or shipped name.
+        measured: ``tokens_per_s=24.4 @ text:16+128``, or the name of a CSV file.
+        overrides: Changes of the design for all points.
+
+    Raises:
+        InputError: No point, a point that cannot be read, or a design that already states
+            overheads.
+    """
+    rows = [row for text in measured for row in (_file(text) if _is_file(text) else [_row(text)])]
+    if not rows:
+        raise InputError("--measured", "gives no point", EXAMPLE)
+    points = [_point(design, place, row, overrides) for place, row in rows]
+    for point in points[1:]:
+        first, other = points[0].design, point.design
+        if (first.board.name, first.board.fabric_clock_mhz) != (
+            other.board.name,
+            other.board.fabric_clock_mhz,
+        ):
+            problem = "is of another board or clock than the first point"
+            raise InputError(f"--measured {point.text}", problem, "calibrate each by itself")
+    return tuple(points)
+
+
+def fit(points: Sequence[Point]) -> Fit:
+    """Fit constants to measured points.
+
+    Raises:
+        InputError: The points are faster than the hardware bound, so that a constant is negative.
+    """
+    both = len(points) >= 3 and _solve(points, 2) is not None
+    ways = {terms: _left_out(points, terms) for terms in ((1, 2) if both else (1,))}
+    known = {terms: errors for terms, errors in ways.items() if errors is not None}
+    terms = min(known, key=lambda each: fmean(map(abs, known[each]))) if known else 1
+    constants = _solve(points, terms)
+    if constants is None:
+        fastest = max(points, key=lambda point: point.bound_us - point.measured_us)
+        raise InputError(
+            f"--measured {fastest.text}",
+            f"{number(fastest.tokens_per_s)} tokens/s are faster than the hardware bound of "
+            f"{number(1e6 * fastest.design.policy.batch / fastest.bound_us)}: the overhead would "
+            "be negative",
+            "check clock, bits per weight, memory and ports of the design",
+        )
+    return Fit(tuple(points), constants, known.get(terms, ()), tuple(_notes(points, terms, both)))
+
+
+def _notes(points: Sequence[Point], terms: int, both: bool) -> list[str]:
+    depths = {point.design.model.body.n_layers for point in points}
+    if terms == 2:
+        return []
+    if len(points) < 3:
+        return [
+            "one or two points cannot tell layers from steps: all overhead is charged per layer"
+        ]
+    if len(depths) == 1:
+        return [
+            f"all models have {min(depths)} layers, so that time per layer and per step cannot be "
+            "told apart: all overhead is charged per layer; add a model of another depth"
+        ]
+    reason = "would not lower the error of points left out" if both else "would be negative"
+    return [f"a constant per step {reason}: all overhead is charged per layer"]
+
+
+def _solve(points: Sequence[Point], terms: int) -> Constants | None:
+    """Least squares of relative errors in time; None if undetermined or negative."""
+    layers = np.array([point.design.model.body.n_layers for point in points], float)
+    bound = np.array([point.bound_us for point in points])
+    took = np.array([point.measured_us for point in points])
+    columns = np.stack([layers, np.ones_like(layers)][:terms], axis=1) / took[:, None]
+    found, _, rank, _ = np.linalg.lstsq(columns, (took - bound) / took, rcond=1e-6)
+    if rank < terms or min(found) < 0:
+        return None
+    return Constants(float(found[0]), float(found[1]) if terms == 2 else 0.0)
+
+
+def _left_out(points: Sequence[Point], terms: int) -> tuple[float, ...] | None:
+    """Relative error of each point by the constants of the others; None where they have none."""
+    errors = []
+    for index, point in enumerate(points):
+        others = [*points[:index], *points[index + 1 :]]
+        constants = _solve(others, terms) if len(others) >= terms else None
+        if constants is None:
+            return None
+        errors.append(point.error(constants))
+    return tuple(errors)
+
+
+Row = tuple[str, dict[str, str]]
+"""Place in error messages, and columns."""
+
+
+def _is_file(text: str) -> bool:
+    return Path(text).suffix == ".csv"
+
+
+def _row(text: str) -> Row:
+    speed, at, workload = text.partition("@")
+    name, equals, value = speed.partition("=")
+    if not (at and equals) or name.strip() != "tokens_per_s":
+        raise InputError("--measured", f"got {text!r}", EXAMPLE)
+    return f"--measured {text!r}", {"tokens_per_s": value.strip(), "workload": workload.strip()}
+
+
+def _file(name: str) -> list[Row]:
+    lines = csv.DictReader(StringIO(read_text(Path(name), MAX_BYTES)))
+    unknown = set(lines.fieldnames or ()) ^ set(COLUMNS)
+    if unknown - {"set"}:
+        cure = f"the columns are {', '.join(COLUMNS)}"
+        raise InputError(name, f"wrong columns: {', '.join(sorted(unknown))}", cure)
+    return [(f"{name}:{number}", dict(row)) for number, row in enumerate(lines, 2)]
+
+
+def _point(design: str, place: str, row: dict[str, str], overrides: Sequence[str]) -> Point:
+    changes = (row.get("set") or "").split()
+    made = load_design(design, [*overrides, *changes])
+    overheads = made.machine.overheads
+    if overheads.stated or overheads.calibration is not None:
+        field = (*overheads.stated, "calibration")[0]
+        raise InputError(
+            f"{made.name}: machine.overheads.{field}",
+            "is already set, and would be counted twice",
+            "calibrate the design without it",
+        )
+    try:
+        tokens_per_s = float(row["tokens_per_s"])
+    except (TypeError, ValueError):
+        tokens_per_s = 0.0
+    if not (isfinite(tokens_per_s) and tokens_per_s > 0):
+        problem = f"tokens_per_s is {row['tokens_per_s']!r}"
+        raise InputError(place, problem, "give a number above 0")
+    contexts = _contexts(place, row["workload"] or "")
+    found = decode(made, *contexts)
+    text = " ".join([row["workload"], *changes])
+    return Point(text, tokens_per_s, made, contexts, 1e6 * found.seconds_per_step)
+
+
+def _contexts(place: str, workload: str) -> tuple[int, int]:
+    """Tokens that the first and the last new token of ``text:PROMPT+NEW`` attend to."""
+    found = re.fullmatch(r"text:(\d{1,7})\+(\d{1,7})", workload)
+    if found is None or int(found[2]) == 0:
+        raise InputError(place, f"got the workload {workload!r}", "say text:16+128")
+    return int(found[1]) + 1, int(found[1]) + int(found[2])

@@ -1,0 +1,106 @@
+"""``carsim calibrate``: constants from made-up boards, what it refuses, and what is bound to it."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from carsim.base.errors import InputError
+from carsim.cli.calibrate import calibrate
+from carsim.design import configs_folder, load_design
+from carsim.runs.calibrate import fit, measured_points
+from carsim.runs.decode import decode
+
+DESIGN = str(configs_folder() / "published" / "rk3588_tinyllama.yaml")
+SHALLOW, DEEP = "model.body.n_layers=11", "model.body.n_layers=44"
+
+
+def made_up(layer_us: float, step_us: float, *changes: str, error: float = 0.0) -> str:
+    """A line of a CSV file as a board with these constants would have measured it."""
+    charged = [f"machine.overheads.layer_us={layer_us}", f"machine.overheads.step_us={step_us}"]
+    found = decode(load_design(DESIGN, [*changes, *charged]), 129, 192)
+    return f"{found.tokens_per_s * (1 + error)},text:128+64,{' '.join(changes)}"
+
+
+def table(tmp_path: Path, *lines: str) -> str:
+    path = tmp_path / "points.csv"
+    path.write_text("\n".join(["tokens_per_s,workload,set", *lines]), encoding="utf-8")
+    return str(path)
+
+
+def test_constants_of_a_made_up_board_are_found_again(tmp_path: Path) -> None:
+    one = fit(measured_points(DESIGN, [table(tmp_path, made_up(300, 0))]))
+    assert one.constants.layer_us == pytest.approx(300, rel=1e-3)
+    assert one.left_out_error is None
+    # Depths of 11, 22 and 44 layers: time per step can be told from time per layer.
+    lines = [made_up(300, 4000, *changes) for changes in ((), (SHALLOW,), (DEEP,))]
+    three = fit(measured_points(DESIGN, [table(tmp_path, *lines)]))
+    assert three.constants.layer_us == pytest.approx(300, rel=1e-2)
+    assert three.constants.step_us == pytest.approx(4000, rel=1e-2)
+    assert three.left_out_error == pytest.approx(0, abs=1e-3)
+    assert not three.notes
+
+
+def test_what_the_data_cannot_tell_apart_is_said_and_charged_per_layer(tmp_path: Path) -> None:
+    same = [made_up(300, 4000, error=error) for error in (0.0, 0.01, -0.01)]
+    found = fit(measured_points(DESIGN, [table(tmp_path, *same)]))
+    assert found.constants.step_us == 0
+    assert "all models have 22 layers" in found.notes[0]
+    # Left out, each point is predicted by the others: 1.5, 1.5 and 0 % away.
+    assert found.left_out_error == pytest.approx(0.01, rel=0.1)
+    assert found.residual < found.left_out_error
+
+
+def test_a_design_takes_the_file_says_so_and_stays_bound_to_the_measurement(tmp_path: Path) -> None:
+    out = tmp_path / "fitted.yaml"
+    arguments = [DESIGN, "--measured", "tokens_per_s=24.43 @ text:128+64", "--runtime", "RKLLM"]
+    result = CliRunner().invoke(calibrate, [*arguments, "--out", str(out)], standalone_mode=False)
+    assert "+21.96 %" in result.output
+    included = f"machine.overheads.from={out}"
+    design = load_design(DESIGN, [included])
+    assert design.machine.overheads.label == "calibrated (RK3588, RKLLM)"
+    assert decode(design, 129, 192).tokens_per_s == pytest.approx(24.43, rel=1e-4)
+    assert design.extrapolation(129, 192) is None
+    assert design.extrapolation(129, 400) == (
+        "the calibration is extrapolated: contexts 129 to 400 (measured: 129 to 192)"
+    )
+    for change, problem in (
+        ("board.fabric_clock_mhz=900.0", "at 1,000 MHz, and the clock is 900"),
+        ("board.name=RK3576", "on RK3588, and the board is RK3576"),
+        ("model.weights.bits=4", "with 8 bits per weight, and the model has 4"),
+        ("machine.overheads.kernel_cycles=9", "counts twice"),
+    ):
+        with pytest.raises(InputError, match=problem):
+            load_design(DESIGN, [included, change])
+    # A board of one's own carries its overheads; a design that states the same is refused.
+    mine = yaml.safe_load(Path(DESIGN).read_text(encoding="utf-8"))
+    mine["board"]["overheads"] = yaml.safe_load(out.read_text(encoding="utf-8"))
+    path = tmp_path / "mine.yaml"
+    path.write_text(yaml.safe_dump(mine), encoding="utf-8")
+    assert load_design(str(path)).machine.overheads == design.machine.overheads
+    with pytest.raises(InputError, match="both set calibration, layer_us"):
+        load_design(str(path), [included])
+
+
+@pytest.mark.parametrize(
+    ("point", "change", "problem"),
+    [
+        ("tokens_per_s=50 @ text:128+64", "", "overhead would be negative"),
+        ("tokens_per_s=24 @ text:128+64", "machine.overheads.step_us=9", "would be counted twice"),
+        ("tokens_per_s=24 @ text:128", "", "got the workload"),
+        ("tokens_per_s=-1 @ text:128+64", "", "give a number above 0"),
+        ("speed=24 @ text:128+64", "", "say 'tokens_per_s=24.4"),
+        ("nowhere.csv", "", "nowhere.csv"),
+    ],
+)
+def test_bad_points_get_one_clear_line(point: str, change: str, problem: str) -> None:
+    with pytest.raises(InputError, match=problem) as caught:
+        fit(measured_points(DESIGN, [point], [change] if change else []))
+    assert "\n" not in str(caught.value)
+
+
+def test_the_label_says_what_a_latency_is() -> None:
+    assert load_design("zcu102").machine.overheads.label == "hardware bound"
+    stated = load_design("zcu102", ["machine.overheads.step_us=100"])
+    assert stated.machine.overheads.label == "hardware bound plus the overheads of the design"
