@@ -68,8 +68,8 @@ def calibrate(
     ]
     heading = ("measured at", "tokens/s", "hardware bound", "calibrated", "left out")
     error = found.left_out_error
-    mean = "unknown with one point" if error is None else f"{100 * error:.1f} %"
-    summary = f"Mean error: {100 * found.residual:.1f} % of the fit, {mean} of points left out."
+    mean = "unknown from one point" if error is None else f"{100 * error:.1f} %"
+    summary = f"Mean error of the fit: {100 * found.residual:.1f} %; of points left out: {mean}."
     show(output_console(), [Table(heading, tuple(lines)), summary])
     click.echo(yaml_text({"machine": {"overheads": section}}, is_short=True), nl=False)
     for note in found.notes:
