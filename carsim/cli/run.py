@@ -53,6 +53,8 @@ if TYPE_CHECKING:
 )
 @click.option("--allow-misfit", is_flag=True, help="Go on with a design that does not fit.")
 @JSON
+@click.option("--full", "length", flag_value="full", help="Print all metrics, terms and notes too.")
+@click.option("--quiet", "length", flag_value="quiet", help="Print the policy's row alone.")
 @click.option("--out", metavar="DIR", help="Also write summary, tables, layer-steps and figures.")
 @FIGURES
 @click.option("--overwrite", is_flag=True, help="Replace DIR if an earlier run made it.")
@@ -71,6 +73,7 @@ def run(
     fidelity: str,
     allow_misfit: bool,
     as_json: bool,
+    length: str | None,
     out: str | None,
     figures: str | None,
     overwrite: bool,
@@ -95,8 +98,9 @@ def run(
     window = parse_window(timeline) if timeline is not None else None
     _check_out(out, overwrite, {"--timeline": window, "--figures": figures})
 
-    from carsim.cli.console import progress
+    from carsim.cli.console import progress, show_json
     from carsim.decisions.trace import load_trace
+    from carsim.report import summary
     from carsim.runs.pipeline import run as simulate
     from carsim.runs.pipeline import sources_of
     from carsim.runs.timeline import check_window
@@ -121,7 +125,10 @@ def run(
             how: dict[str, Any] = {"overwrite": overwrite, "timeline": window}
             how["progress"] = lambda what: tell(f"writing {what}")
             files = save_report(report, out, figures=figures or "png", **how)
-    _show(report, decoded, out, files, as_json)
+    if as_json:
+        show_json(summary(report))
+    else:
+        _show(report, decoded, length, out, files)
 
 
 def _check_out(out: str | None, overwrite: bool, written: Mapping[str, object]) -> None:
@@ -157,21 +164,23 @@ def _load(name: str, overrides: Sequence[str], tau: str | None, batch: int | Non
 def _show(
     report: "Report",
     traces: "Sequence[Trace]",
+    length: str | None,
     out: str | None,
     files: Sequence[str],
-    as_json: bool,
 ) -> None:
-    """Print what was found, and which files were written."""
-    from carsim.cli.console import in_order, output_console, say, show, show_json
-    from carsim.report import summary
+    """Print the short output, all (``full``) or one row (``quiet``), and the files written."""
+    from carsim.cli.console import in_order, output_console, say, show
     from carsim.report.files import missing_parquet
-    from carsim.report.run_words import sections
+    from carsim.report.run_tables import policies_table
+    from carsim.report.run_words import more_sections, short_sections
     from carsim.report.stored import stored
 
-    if as_json:
-        show_json(summary(report))
-        return
-    show(output_console(), in_order(sections(stored(report), traces)))
+    run = stored(report)
+    if length == "quiet":
+        show(output_console(), [policies_table(run, own_only=True)])
+    else:
+        more = more_sections(run, traces) if length == "full" else ()
+        show(output_console(), in_order([*short_sections(run), *more]))
     if files:
         left_out = missing_parquet()
         say("", f"Written to {out}: {', '.join(files)}{left_out and f' ({left_out})'}")

@@ -1,27 +1,28 @@
 """A stored run as a page: the answer, the comparison, what was asked, and everything behind it."""
 
-from math import fsum
 from pathlib import Path
 
-from carsim.base.text import Figure, Table, number, percent, span
+from carsim.base.text import number, percent, span
 from carsim.design.document import design_yaml
 from carsim.metrics import INTERVALS
 from carsim.report.figures import run_plots
 from carsim.report.figures.utilisation import read_utilisation
 from carsim.report.html import chart, links_to, page
-from carsim.report.run_words import (
-    answer,
+from carsim.report.run_tables import (
     asked,
     breakdown_table,
     elasticities_table,
+    energy_table,
     fit_table,
     held,
     labels,
     limits_note,
     limits_table,
-    policies_tables,
+    metrics_table,
+    policies_table,
     trust,
 )
+from carsim.report.run_words import advice, answer
 from carsim.report.stored import StoredRun
 
 BESIDE = {
@@ -50,7 +51,6 @@ def run_page(run: StoredRun, folder: Path, address: str) -> str:
     """
     design = run.spec()
     plots = run_plots(run, read_utilisation(run, folder))
-    headline, details = policies_tables(run)
     return page(
         "run.html",
         f"{run.design} on {design.board.name}",
@@ -58,9 +58,9 @@ def run_page(run: StoredRun, folder: Path, address: str) -> str:
         board=design.board.name,
         description=design.description,
         tiles=tiles(run),
-        answer=list(answer(run)),
-        headline=headline,
-        details=details,
+        answer=[" ".join(answer(run)), *advice(run)],
+        headline=policies_table(run),
+        details=metrics_table(run),
         labels=list(labels(run)),
         asked=list(asked(run, design)),
         charts={name: chart(plot) for name, plot in plots.items()},
@@ -70,7 +70,7 @@ def run_page(run: StoredRun, folder: Path, address: str) -> str:
         elasticities=elasticities_table(run),
         fit=fit_table(run),
         held=list(held(run)),
-        energy=_energy(run),
+        energy=energy_table(run),
         notes=[*run.warnings, *run.notes, *trust(run)],
         links=links_to(BESIDE, folder, address),
         yaml=design_yaml(design),
@@ -108,23 +108,3 @@ def _fullest(run: StoredRun) -> str:
         return f"{len(run.misfits)} of {len(run.fit)} rows are not satisfied"
     share, what = max(shares, default=(0.0, "nothing"))
     return f"fullest: {what}, {percent(share)}"
-
-
-def _energy(run: StoredRun) -> Table:
-    parts = run.own.energy_parts_per_video_j
-    total = fsum(part.value for part in parts.values())
-    return Table(
-        ("component", "kind", run.named("J per video"), "share", "at least", "at most"),
-        tuple(
-            (
-                name,
-                "by being there" if part.idle else "by what is done",
-                Figure(number(part.value), part.value),
-                Figure(percent(part.value / total), part.value, part.value / total),
-                Figure(number(part.low), part.low),
-                Figure(number(part.high), part.high),
-            )
-            for name, part in parts.items()
-        ),
-        text_columns=2,
-    )

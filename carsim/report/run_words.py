@@ -1,67 +1,57 @@
-"""A run in words and tables: the one source of what terminal and page say of it."""
+"""A run in words: what the terminal prints, and the sentences that page and studio share."""
 
 from collections.abc import Iterator, Sequence
+from math import fsum
 
-from carsim.base.text import (
-    Figure,
-    Table,
-    amount,
-    count,
-    number,
-    percent,
-    signed_percent,
-    with_ends,
-)
+from carsim.base.text import Table, count, number, percent, signed_percent
 from carsim.decisions.trace import Trace
-from carsim.decisions.trace.meta import OWN_DECISIONS, STATED
-from carsim.design import Design, Precision
-from carsim.machine.phase import MOST_PLAYED
-from carsim.machine.variants import BOUND_OF_MAPPING
-from carsim.metrics import INTERVALS, METRICS, PHASES, QUALITY
+from carsim.design import Design
+from carsim.metrics import INTERVALS, PHASES
+from carsim.report import run_tables as tables
 from carsim.report.ratios import speedup
-from carsim.report.stored import StoredRun
+from carsim.report.stored import StoredLimit, StoredPolicy, StoredRun
 
-LIMITED = {"port": "the ports limit", "memory": "the DRAM limits", "compute": "compute limits"}
-"""Name of a limit -> subject and verb; anything else is a dependency."""
+MOST_LINES = 4
+"""Phases, parts of energy, resources and misfits that the short output lists."""
 
-FIDELITY = {
-    "fluid": "Transfers share the sustained rate of a memory by their bytes; latencies are within "
-    "1 % of tile fidelity in the median and 5 % at worst over 200 designs.",
-    "tile": "A memory serves whole tiles at its sustained rate.",
-}
-"""The model of memory at each fidelity, and its error."""
+SAME = 0.005
+"""Policies whose times differ by less than this share count as equally fast."""
 
 Section = tuple[str, Sequence[str | Table]]
-"""A heading and what stands under it."""
+"""A heading and the parts below it."""
 
 
-def sections(run: StoredRun, traces: Sequence[Trace] = ()) -> Iterator[Section]:
-    """All that there is to say of a run, most important first.
+def short_sections(run: StoredRun) -> Iterator[Section]:
+    """Answer, policies, limits, fit, energy and origin of a run, in at most 45 lines."""
+    design = run.spec()
+    yield "" if run.fits else misfit_mark(design), [" ".join(answer(run))]
+    mark = "" if run.fits else " - MISFIT"
+    yield (
+        f"Policies on {run.design}{mark}",
+        [tables.policies_table(run), *_kind_of_result(run), *advice(run)],
+    )
+    yield "What limits the design", [_longest_phases(run), *_best_resource(run)]
+    yield f"Does it fit the {design.board.name}{mark}", list(_fit_in_words(run))
+    yield "", [_energy_in_words(run), _origin(run)]
+
+
+def more_sections(run: StoredRun, traces: Sequence[Trace] = ()) -> Iterator[Section]:
+    """Everything else that is known of a run.
 
     Args:
         run: The run.
-        traces: Its traces, if they are at hand: more can then be said of them.
+        traces: Its traces, if they are at hand: their rows and quality are then described.
     """
     design = run.spec()
-    mark = "" if run.fits else " - MISFIT"
-    yield (
-        "" if run.fits else misfit_mark(design),
-        [Table(("", ""), tuple(asked(run, design, traces)), text_columns=2)],
-    )
-    yield "Answer", list(answer(run))
-    headline, details = policies_tables(run)
-    if run.is_stated:  # one page
-        yield f"Policies on {run.design}{mark}", [headline, *labels(run)]
-    else:
-        yield f"Policies on {run.design}{mark}", [headline, details, *labels(run)]
-        yield f"Where the time of {run.own.policy} goes", [breakdown_table(run)]
-    yield "What limits each phase", [limits_table(run), limits_note(run, design)]
-    yield "What 10 % more of a resource would bring", [elasticities_table(run)]
-    yield (
-        f"Does it fit the {design.board.name}{mark}",
-        [fit_table(run), *held(run), *(f"warning: {warning}" for warning in run.warnings)],
-    )
-    yield "Notes", [f"- {note}" for note in (*run.notes, *trust(run))]
+    terms = tuple(tables.asked(run, design, traces))
+    yield "What was simulated", [Table(("", ""), terms, text_columns=2)]
+    yield "All metrics, means over batches", [tables.metrics_table(run), *tables.labels(run)]
+    yield f"Where the time of {run.own.policy} goes", [tables.breakdown_table(run)]
+    yield "What limits each phase", [tables.limits_table(run), tables.limits_note(run, design)]
+    yield "What 10 % more of a resource would bring", [tables.elasticities_table(run)]
+    yield f"What the {design.board.name} holds", [tables.fit_table(run), *tables.held(run)]
+    yield "Where the energy goes", [tables.energy_table(run)]
+    yield "Notes", [f"- {note}" for note in (*run.notes, *tables.trust(run))]
 
 
 def misfit_mark(design: Design) -> str:
@@ -69,397 +59,183 @@ def misfit_mark(design: Design) -> str:
     return f"MISFIT: {design.name} does not fit {design.board.name}"
 
 
-def asked(
-    run: StoredRun, design: Design, traces: Sequence[Trace] = ()
-) -> Iterator[tuple[str, str]]:
-    """The simulation as terms with their texts."""
-    board, machine, video = design.board, design.machine, run.video
-    model, policy = design.model, design.policy
-    described = f": {design.description}" if design.description else ""
-    yield "design", f"{run.design} (sha256 {run.design_sha256[:12]}){described}"
-    clock = number(board.fabric_clock_mhz)
-    yield "result", machine.overheads.label
-    yield "board", f"{board.name} ({board.part}), fabric at {clock} MHz"
-    for memory in run.memories:
-        if run.own.memory_gb_per_video_by_memory.get(memory.name) and memory.name in board.memories:
-            yield (
-                f"memory {memory.name}",
-                f"{board.memories[memory.name].standard}: sustains {number(memory.sustained_gbps)} "
-                f"of {number(memory.peak_gbps)} GB/s (the {memory.limited_by} is the limit), "
-                f"first byte after {memory.latency_cycles} cycles",
-            )
-    yield (
-        "machine",
-        f"{count(machine.cores, 'core')} of {machine.array.rows} x {machine.array.cols} MACs "
-        f"({machine.array.arithmetic}), {machine.mapping} mapping, "
-        f"{machine.weight_sharing.replace('_', ' ')} weights, decision at {machine.decision_at}",
-    )
-
-    def bits(precision: Precision) -> str:
-        return number(float(precision.bits_per_element))
-
-    yield (
-        "model",
-        f"{model.name}: bits per weight {bits(model.weights)}, KV {bits(model.kv)}, activation "
-        f"{bits(model.activations)}, replay cache {bits(model.replay)}; head "
-        f"{'included' if machine.include_head else 'left out'}",
-    )
-    if not run.own.replays:
-        tau = "nothing replays"
-    elif run.is_stated:
-        tau = f"replays as stated, decisions by {policy.decision_scope}"
-    elif run.own.decisions_source == OWN_DECISIONS:
-        tau = OWN_DECISIONS
-    elif isinstance(policy.tau, tuple):
-        tau = f"{len(policy.tau)} taus, one per layer (open loop)"
-    else:
-        tau = "tau of the trace" if policy.tau == "captured" else f"tau {policy.tau:g} (open loop)"
-    if run.own.replays and not run.is_stated:
-        tau += f", decisions by {policy.decision_scope}"
-    attention = getattr(policy.attention, "text", f"{policy.attention.kind} attention")
-    sets = policy.tokens_per_step
-    at_once = f"{sets} tokens a step of each, " if sets > 1 else ""
-    yield (
-        "policy",
-        f"batch of {policy.batch}, {at_once}{run.own.schedule} schedule, {attention}, {tau}",
-    )
-    decoded = count(video.tokens_per_frame, "token")
-    if video.kind == "video":
-        decoded = (
-            f"{count(video.frames, 'frame')} x {count(video.tokens_per_frame, 'token')} = "
-            f"{count(video.steps, 'step')}"
-        )
-    yield video.kind, f"{decoded} after a prompt of {number(video.prompt_tokens)}"
-    known = {trace.sha256: trace for trace in traces}
-    for stored in run.traces:
-        more = _trace(known[stored.sha256], design) if stored.sha256 in known else ""
-        yield (
-            "decisions" if run.is_stated else "trace",
-            f"{stored.name} (sha256 {stored.sha256[:12]}){more}",
-        )
-    left_out = ""
-    if run.rows_left_out:
-        left_out = f" ({count(run.rows_left_out, 'row')} of the trace left out)"
-    yield (
-        "run",
-        f"{count(run.batches, 'batch', 'batches')} of "
-        f"{count(run.sequences_per_batch, 'sequence')}, "
-        f"{count(run.videos_per_batch, video.kind)} each{left_out}, {run.fidelity} fidelity, "
-        f"carsim {run.carsim_version}",
-    )
-
-
 def answer(run: StoredRun) -> Iterator[str]:
-    """The main results, a paragraph each."""
-    yield _in_tokens(run) if run.is_stated else _in_videos(run)
-    yield from _reasons(run)
-    pixels = " Decoding tokens to pixels is in neither." if run.video.kind == "video" else ""
-    yield (
-        f"A batch takes {number(run.latency_with_head_s)} s with the head and "
-        f"{number(run.latency_without_head_s)} s without it; the head is "
-        f"{'included in' if run.head_included else 'left out of'} the figures below.{pixels}"
-    )
-
-
-def _in_tokens(run: StoredRun) -> str:
-    """Tokens per second, time to the first one, and joules of each."""
-    own, dense, video = run.own, run.dense, run.video
-    text = f"{own.policy} decodes {own.text('stream_tokens_per_s')} tokens per second per stream, "
-    text += f"{own.text('tokens_per_s')} in all ({count(run.videos_per_batch, 'stream')})"
-    if own is not dense:
-        text += f", {_speedup(run)} times as fast as {dense.policy}"
-    low, high = map(own.text, INTERVALS["energy_per_token_j"])
-    text += (
-        f". The first token comes after {own.text('first_token_s')} s, of which "
-        f"{own.text('prefill_s')} s are the prompt of {count(video.prompt_tokens, 'token')}."
-        f" A token costs {own.text('energy_per_token_j')} J{_if_constants_err(low, high)}. "
-        f"A {video.kind} takes {own.text('seconds_per_video')} s, prompt included"
-    )
-    low, high = map(own.text, INTERVALS["seconds_per_video"])
-    if run.bandwidth_interval is not None and low != high:
-        text += f" ({low} to {high} s over the bandwidths that were measured on such boards)"
-    return f"{text}, and costs {own.text('energy_per_video_j')} J."
-
-
-def _if_constants_err(low: str, high: str) -> str:
-    ends = f", or between {low} and {high} J if all energy constants err in one direction"
-    return "" if low == high else ends
-
-
-def _in_videos(run: StoredRun) -> str:
-    """Time and joules of a video, beside dense decoding, the fastest policy and the bound."""
+    """The main results in three sentences; one more for a text without the head."""
     own, dense = run.own, run.dense
-    text = f"{own.policy} finishes a video in {own.text('seconds_per_video')} s"
-    if own is not dense:
-        text += (
-            f", {_speedup(run)} times as fast as {dense.policy} "
-            f"({dense.text('seconds_per_video')} s)"
-        )
-    low, high = map(own.text, INTERVALS["energy_per_video_j"])
-    text += f". It costs {own.text('energy_per_video_j')} J{_if_constants_err(low, high)}."
-    low, high = map(own.text, INTERVALS["seconds_per_video"])
-    if run.bandwidth_interval is not None and low != high:
-        text += (
-            f" Over the bandwidths that were measured on such boards a video takes {low} to {high} "
-            "s, which the joules include."
-        )
-    best = min((p for p in run.policies if not p.is_bound), key=lambda p: p.seconds_per_video)
-    if best.seconds_per_video < own.seconds_per_video:
-        text += f" Fastest is {best.policy} with {best.text('seconds_per_video')} s."
-    for bound in (p for p in run.policies if p.is_bound and p.attention == own.attention):
-        above = percent(own.latency_s / bound.latency_s - 1)
-        what = "schedules that give whole sequences to these cores"
-        if bound.policy == BOUND_OF_MAPPING:
-            what = "this mapping on these cores"
-        text += (
-            f" {own.policy} takes {above} longer than the bound for {what}; another mapping may be "
-            "faster than that bound."
-        )
-    return text
+    faster = "" if own is dense else f"{_speedup(run)} times as fast as {dense.policy}"
+    if not run.is_stated:
+        yield f"{own.policy} takes {_seconds(run)}."
+        faster = faster and f"is {faster} ({dense.text('seconds_per_video')} s) and "
+        yield f"It {faster}uses {_joules(own, 'energy_per_video_j')} per {run.video.kind}."
+        yield _head(run)
+        return
+    streams = f"{count(run.videos_per_batch, 'stream')} of {own.text('stream_tokens_per_s')}"
+    yield (
+        f"{own.policy} decodes {own.text('tokens_per_s')} tokens/s ({streams}), "
+        f"{own.text('ms_per_token')} ms per step{faster and ', '}{faster}."
+    )
+    prompt = count(run.video.prompt_tokens, "token")
+    yield (
+        f"The first token comes after {own.text('first_token_s')} s, of which the prompt of "
+        f"{prompt} takes {own.text('prefill_s')} s."
+    )
+    yield f"A token uses {_joules(own, 'energy_per_token_j')}; the whole takes {_seconds(run)}."
+    if not run.head_included:
+        yield _head(run)
 
 
-def _reasons(run: StoredRun) -> Iterator[str]:
-    """What takes longest, and what more of a resource would bring; nothing if neither is known."""
-    texts = []
-    if run.limits:
-        longest = max(run.limits, key=lambda limit: limit.share_of_time)
-        texts.append(
-            f"The longest phase is {PHASES.get(longest.phase, longest.phase)} with "
-            f"{percent(longest.share_of_time)} of the time; "
-            f"{LIMITED.get(longest.limited_by, 'dependencies limit')} it."
-        )
-    if run.elasticities:
-        most = min(run.elasticities, key=lambda each: each.latency_change_per_10_percent)
-        change = most.latency_change_per_10_percent
-        texts.append(
-            f"Of all resources, 10 % more of {most.resource} would bring the most: "
-            f"{signed_percent(change)} of latency."
-            if change < 0
-            else "10 % more of any one resource would bring nothing."
-        )
+def advice(run: StoredRun) -> Iterator[str]:
+    """The policy to choose and its condition, if decisions to replay are compared.
+
+    Policies with the same attention and decisions have the same quality: of these, the first in
+    the table that is within :data:`SAME` of the fastest is named.
+    """
+    dense = run.dense
+    picks = [_simplest(run, policy) for policy in run.policies if not policy.is_bound]
+    if not any(policy.replays for policy in picks):
+        return
+    fastest = min(picks, key=lambda policy: policy.seconds_per_video)
+    texts = [
+        f"{_timed(policy)} if you accept {_approximations(policy, dense)}"
+        for policy in (fastest, _simplest(run, run.own))
+        if policy.seconds_per_video < (1 - SAME) * dense.seconds_per_video
+    ]
+    texts = list(dict.fromkeys([*texts, f"{_timed(dense)} otherwise"]))
+    yield f"Choose {'; '.join(texts)}."
+
+
+def _simplest(run: StoredRun, kind: StoredPolicy) -> StoredPolicy:
+    """The first policy as fast as any with the same attention and decisions."""
+    alike = [
+        policy
+        for policy in run.policies
+        if (policy.replays, policy.attention, policy.is_bound)
+        == (kind.replays, kind.attention, False)
+    ]
+    most_s = (1 + SAME) * min(policy.seconds_per_video for policy in alike)
+    return next(policy for policy in alike if policy.seconds_per_video <= most_s)
+
+
+def _kind_of_result(run: StoredRun) -> Iterator[str]:
+    texts = [f"Times: {run.result}."] if run.result else []
+    texts += [f"Decisions: {run.own.decisions}."] if run.own.replays else []
     if texts:
         yield " ".join(texts)
 
 
-def shown_in(*tables: str) -> list[str]:
-    """Metrics that a table has, by their own row of the table of metrics."""
-    return [
-        name
-        for name, each in METRICS.items()
-        if each.shown in tables and not each.of_design and name not in QUALITY
-    ]
+def _timed(policy: StoredPolicy) -> str:
+    return f"{policy.policy} ({policy.text('seconds_per_video')} s)"
 
 
-def policies_tables(run: StoredRun) -> tuple[Table, Table]:
-    """The comparison: the headline with a line per policy, then a line per further metric."""
-    chosen = frozenset(i for i, policy in enumerate(run.policies) if policy.is_chosen)
-    names = [f"{i}{' *' if i - 1 in chosen else ''}" for i, _ in enumerate(run.policies, 1)]
-    details = [
-        (run.named(METRICS[name].heading), *_cells(run, name))
-        for name in shown_in("detail", "headline of texts")
-        if any(policy.get(name) for policy in run.policies)
-        and (name != "body_latency_s" or run.head_included)
-    ]
-    memories = dict.fromkeys(m for p in run.policies for m in p.memory_utilisation_by_memory)
-    if len(memories) > 1:
-        for memory in memories:
-            shares = (p.memory_utilisation_by_memory.get(memory, 0.0) for p in run.policies)
-            details.append((f"utilisation of {memory}", *(Figure(percent(s), s) for s in shares)))
-    headline = shown_in("headline of texts" if run.is_stated else "headline")
-    sources = _sources(run)
-    details.append(("decisions", *(f"[{sources.index(p.decisions) + 1}]" for p in run.policies)))
+def _approximations(policy: StoredPolicy, dense: StoredPolicy) -> str:
+    parts = [f"replay of {policy.text('replay_eligible')}"] if policy.replays else []
+    if policy.attention != dense.attention:
+        parts.append(f"{policy.attention['kind']} attention")
+    return " and ".join(parts) or "it"
+
+
+def _seconds(run: StoredRun) -> str:
+    """Seconds per video at the modelled bandwidth and at the lowest measured one."""
+    own = run.own
+    text = f"{own.text('seconds_per_video')} s per {run.video.kind}"
+    slowest = own.text(INTERVALS["seconds_per_video"][1])
+    if run.bandwidth_interval is None or slowest == own.text("seconds_per_video"):
+        return text
+    return f"{text} at the modelled bandwidth; {slowest} s at the lowest measured on such boards"
+
+
+def _joules(own: StoredPolicy, metric: str) -> str:
+    low, high = map(own.text, INTERVALS[metric])
+    ends = "" if low == high else f" ({low} to {high} J over the ranges of all energy constants)"
+    return f"{own.text(metric)} J{ends}"
+
+
+def _head(run: StoredRun) -> str:
+    pixels = "pixel decoding" if run.video.kind == "video" else ""
+    if run.head_included:
+        seconds = number(run.latency_without_head_s)
+        return (
+            f"These figures include the head ({seconds} s per batch without it)"
+            f"{pixels and ', but not '}{pixels}."
+        )
+    seconds = number(run.latency_with_head_s)
     return (
-        Table(
-            ("policy", *(run.named(METRICS[name].heading) for name in headline)),
-            tuple(
-                (f"{name} {policy.policy}", *cells)
-                for name, policy, *cells in zip(
-                    names,
-                    run.policies,
-                    *(_cells(run, name, True) for name in headline),
-                    strict=True,
-                )
-            ),
-            strong=chosen,
-        ),
-        Table(("mean over batches", *names), tuple(details)),
+        f"These figures leave out the head ({seconds} s per batch with it)"
+        f"{pixels and ' and '}{pixels}."
     )
 
 
-def labels(run: StoredRun) -> Iterator[str]:
-    """Meaning of the marks and numbers of the comparison."""
-    yield (
-        "* the design's own policy. "
-        + "The replay ratio leaves out the first frame, which never replays. " * run.own.replays
-        + "Energy is that of the whole board. carsim config metrics explains every figure."
-    )
-    for index, label in enumerate(_sources(run), 1):
-        yield f"[{index}] {label}"
+def _speedup(run: StoredRun) -> str:
+    """Speed-up of the own policy, with its range if bandwidths have one."""
+    value, low, high, _ = speedup(run)
+    first, text, last = (f"{each:.3f}" for each in (low, value, high))
+    return text if first == last else f"{text} ({first} to {last})"
 
 
-def breakdown_table(run: StoredRun) -> Table:
-    """Seconds of a batch by category under the design's own policy."""
-    total = run.own.latency_s
-    rows = [
-        (category, Figure(number(seconds), seconds), _share(seconds / total))
-        for category, seconds in run.own.breakdown_s.items()
-    ]
-    rows.append(("all", Figure(number(total), total), Figure(percent(1.0), 1.0)))
-    return Table(("category", "s per batch", "share"), tuple(rows))
-
-
-def limits_table(run: StoredRun) -> Table:
-    """The limit of each phase, and the bandwidth or array at which it would change."""
+def _longest_phases(run: StoredRun) -> Table:
+    longest = sorted(run.limits, key=lambda limit: -limit.share_of_time)[:MOST_LINES]
     return Table(
-        (
-            *("phase", "limited by", "of all time", "compute", "memory", "port", "dependency"),
-            *("flips at GB/s", "flips at MACs/cycle"),
-        ),
+        ("phase", "limited by", "time", "flips at"),
         tuple(
             (
                 PHASES.get(each.phase, each.phase),
                 each.limited_by,
-                *map(
-                    _share,
-                    (
-                        each.share_of_time,
-                        each.compute_share,
-                        each.memory_share,
-                        each.port_share,
-                        each.dependency_share,
-                    ),
-                ),
-                *(
-                    Figure("-" if flip is None else number(flip, 3), flip)
-                    for flip in (each.flip_gbps, each.flip_macs_per_cycle)
-                ),
+                percent(each.share_of_time),
+                _flip(each),
             )
-            for each in run.limits
+            for each in longest
         ),
         text_columns=2,
     )
 
 
-def limits_note(run: StoredRun, design: Design) -> str:
-    """Notes on the table of limits."""
-    rates = "; ".join(
-        f"{each.name} sustains {number(each.sustained_gbps)} GB/s"
-        for each in run.memories
-        if run.own.memory_gb_per_video_by_memory.get(each.name)
-    )
-    return (
-        "Shares are of the phase's own time; the largest is the limit. At the bandwidth or the "
-        f"array given last, compute and bytes would take the same time. Now {rates}, and the "
-        f"arrays make {number(design.machine.macs_per_cycle)} MACs per cycle."
-    )
+def _flip(limit: StoredLimit) -> str:
+    if limit.limited_by == "compute" and limit.flip_macs_per_cycle is not None:
+        return f"{number(limit.flip_macs_per_cycle, 3)} MACs/cycle"
+    if limit.limited_by in ("memory", "port") and limit.flip_gbps is not None:
+        return f"{number(limit.flip_gbps, 3)} GB/s"
+    return "-"
 
 
-def elasticities_table(run: StoredRun) -> Table:
-    """Change of latency per +10 % of each resource."""
-    return Table(
-        ("resource", "simulated", "latency per +10 %"),
-        tuple(
-            (
-                each.resource,
-                each.simulated,
-                Figure(
-                    signed_percent(each.latency_change_per_10_percent),
-                    each.latency_change_per_10_percent,
-                ),
-            )
-            for each in run.elasticities
-        ),
-        text_columns=2,
-    )
+def _best_resource(run: StoredRun) -> Iterator[str]:
+    if run.elasticities:
+        most = min(run.elasticities, key=lambda each: each.latency_change_per_10_percent)
+        change = most.latency_change_per_10_percent
+        effect = f"{most.resource} (latency {signed_percent(change)})" if change < 0 else "nothing"
+        yield f"Most effective: 10 % more of {effect}."
 
 
-def fit_table(run: StoredRun) -> Table:
-    """Resources of the board that the design takes."""
-    rows = [row for row in run.fit if row.needed or row.available]
-    return Table(
-        ("what", "needed", "available", "share"),
-        tuple(
-            (
-                row.what,
-                Figure(amount(row.needed, row.unit), row.needed),
-                Figure(amount(row.available, row.unit), row.available),
-                _share(row.needed / row.available if row.available else None),
-            )
-            for row in rows
-        ),
-        marked=frozenset(i for i, row in enumerate(rows) if not row.ok),
-    )
+def _fit_in_words(run: StoredRun) -> Iterator[str]:
+    """The fullest resources without buffers, which may be full; or what is missing."""
+    if run.fits:
+        shares = [
+            (row.needed / row.available, row.what)
+            for row in run.fit
+            if row.available and (row.unit != "B" or row.what.startswith("memory "))
+        ]
+        fullest = sorted(shares, reverse=True)[:MOST_LINES]
+        yield f"Yes: {', '.join(f'{what} {percent(share)}' for share, what in fullest)}."
+    else:
+        yield from (f"- {misfit}" for misfit in run.misfits[:MOST_LINES])
+    yield from (f"warning: {warning}" for warning in run.warnings[:MOST_LINES])
 
 
-def held(run: StoredRun) -> Iterator[str]:
-    """Contents of each memory, a line each."""
-    for memory in run.memories:
-        if memory.contents_bytes:
-            parts = " + ".join(
-                f"{what} {amount(size, 'B')}" for what, size in memory.contents_bytes.items()
-            )
-            yield f"{memory.name}: {parts}; {amount(memory.free_bytes, 'B')} free"
+def _energy_in_words(run: StoredRun) -> str:
+    parts = {name: part.value for name, part in run.own.energy_parts_per_video_j.items()}
+    total = fsum(parts.values())
+    largest = sorted(parts.items(), key=lambda part: -part[1])[:MOST_LINES]
+    texts = [f"{name} {number(value)} J ({value / total:.0%})" for name, value in largest]
+    if len(parts) > MOST_LINES:
+        texts.append(f"other {1 - fsum(value for _, value in largest) / total:.0%}")
+    return f"Energy by part: {', '.join(texts)}."
 
 
-def trust(run: StoredRun) -> Iterator[str]:
-    """The trust that the figures deserve."""
-    if run.simulated.layer_steps:
-        yield (
-            f"{count(run.simulated.different_phases, 'phase')} were simulated, which make up all "
-            f"{count(run.simulated.layer_steps, 'layer-step')}: repetition is counted, not "
-            "sampled. Only the interval of time and what 10 % more would bring come from a sample "
-            "of steps."
+def _origin(run: StoredRun) -> str:
+    text = f"{run.design} ({run.design_sha256[:7]})"
+    if run.is_stated:
+        text += ", assumed decisions"
+    else:
+        text += " on " + ", ".join(
+            f"{each.name.removesuffix('.npz')} ({each.sha256[:7]})" for each in run.traces
         )
-    if run.simulated.interpolated:
-        yield (
-            f"Of phases that differ in their length alone, {number(MOST_PLAYED)} were played, from "
-            "the shortest to the longest; what the others wait for was interpolated between them."
-        )
-    yield (
-        f"How wrong this may be: {FIDELITY.get(run.fidelity, '')} The interval of time "
-        "spans the bandwidths measured on such boards, that of energy has bandwidth and all energy "
-        "constants err in the same direction."
-    )
-
-
-def _share(share: float | None) -> Figure:
-    return Figure("-" if share is None else percent(share), share, share)
-
-
-def _speedup(run: StoredRun) -> str:
-    """Speed-up of the own policy, with its interval if bandwidths have one."""
-    value, low, high, _ = speedup(run)
-    if run.bandwidth_interval is None:
-        return f"{value:.2f}"
-    return with_ends(f"{value:.3f}", f"{low:.3f}", f"{high:.3f}")
-
-
-def _cells(run: StoredRun, name: str, interval: bool = False) -> list[Figure]:
-    """The texts of a metric, with its interval if that is asked for and known; a policy each."""
-    figures = []
-    for policy in run.policies:
-        value, text = policy.get(name), policy.text(name)
-        ends = [policy.text(end) for end in INTERVALS.get(name, ())]
-        if interval and {*ends} - {"-"}:
-            text = with_ends(text, *ends)
-        figures.append(Figure(text, None if isinstance(value, str) else value))
-    return figures
-
-
-def _sources(run: StoredRun) -> list[str]:
-    return list(dict.fromkeys(policy.decisions for policy in run.policies))
-
-
-def _trace(trace: Trace, design: Design) -> str:
-    meta = trace.meta
-    if meta.never_replays:
-        return ""
-    n_pairs = len(meta.guidance_pairs)
-    pairs = f" in {count(n_pairs, 'guidance pair')}" if n_pairs else ""
-    eligible = trace.replay[trace.tokens_per_frame :]
-    ratio = percent(float(eligible.mean())) if eligible.size else "none"
-    # Quality was measured at the trace's own threshold only.
-    quality = meta.quality_text if design.policy.tau == "captured" else ""
-    tau = "" if meta.made_up else f"{meta.tau_text}, "
-    attention = "" if meta.origin == STATED else f"{meta.attention.kind} attention, "
-    return f": {count(trace.n_rows, 'row')}{pairs}, {attention}{tau}replay ratio {ratio}{quality}"
+    return f"{text}, {run.fidelity}, carsim {run.carsim_version}"

@@ -20,7 +20,8 @@ from carsim.report.figures.layer_step import layer_step, layer_step_plot, mixed_
 from carsim.report.figures.roofline import roofline_plot
 from carsim.report.html import unbroken
 from carsim.report.run_page import tiles
-from carsim.report.run_words import answer, fit_table, held, limits_note, limits_table
+from carsim.report.run_tables import fit_table, held, limits_note, limits_table
+from carsim.report.run_words import answer
 from carsim.studio import sweep, view
 from carsim.studio.fields import FIELDS, MENUS, VALUES
 from carsim.studio.page import PLACES

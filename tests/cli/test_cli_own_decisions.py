@@ -57,7 +57,7 @@ def test_a_run_calls_them_by_their_label(call, own, tmp_path):
         "run", own[0], "--trace", own[1], "--out", out, "--timeline", "20:22"
     )
     assert (status, err) == (0, "")
-    assert f"{LABEL} + DRS finishes a video in" in printed
+    assert f"{LABEL} + DRS takes " in printed
     assert "FastCar" not in printed
     assert "own decisions, decisions by row" in printed
     assert call("report", out)[0] == 0

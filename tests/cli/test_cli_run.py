@@ -6,6 +6,7 @@ import re
 import signal
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -16,12 +17,14 @@ from carsim.cli.console import LEAST_WIDTH, PIPED_WIDTH, in_order, output_consol
 from carsim.decisions.attention import Streaming
 from carsim.decisions.trace import TraceMeta, load_trace, save_trace
 from carsim.metrics import METRICS
-from carsim.report.run_words import sections, shown_in
+from carsim.report.run_words import advice, more_sections, short_sections
 from carsim.report.stored import stored
 
+CONFIGS = Path(__file__).parents[2] / "configs"
 
-def test_everything_that_was_found_is_printed_and_nothing_else(call, toy):
-    status, out, err = call("run", toy[0], "--trace", toy[1])
+
+def test_full_output_has_everything_and_short_output_the_answer(call, toy):
+    status, out, err = call("run", toy[0], "--trace", toy[1], "--full")
     assert (status, err) == (0, "")
     for text in (
         "a toy on a large board",
@@ -31,16 +34,61 @@ def test_everything_that_was_found_is_printed_and_nothing_else(call, toy):
         "[3] captured in toy.npz at tau 0; made under dense attention, run under streaming",
         "waiting for a core",
         "memory and port bandwidth",
-        "Does it fit the ZCU102\n",
-        "s with the head and",
-        "How wrong this may be",
+        "What the ZCU102 holds\n",
+        "Where the energy goes\n",
+        "s per batch without it",
+        "The interval of energy adds",
     ):
         assert text in out
-    for name in shown_in("headline", "headline of texts", "detail"):
-        for word in METRICS[name].heading.split():
-            assert word in out
+    for metric in METRICS.values():
+        if metric.shown != "no" and not metric.of_design and not metric.name.startswith("quality"):
+            assert metric.heading in out or metric.unit in ("DSP", ""), metric.name
     assert "\x1b" not in out
     assert all(line == line.rstrip() for line in out.splitlines())
+    short = call("run", toy[0], "--trace", toy[1])[1]
+    assert out.startswith(short.rstrip())
+    for text in (
+        "FastCar + DRS takes ",
+        "What limits the design\n",
+        "Does it fit the ZCU102\n",
+        "Energy by part: ",
+        "Decisions: captured in toy.npz at tau 0.",
+        "Choose ",
+    ):
+        assert text in short
+    quiet = call("run", toy[0], "--trace", toy[1], "--quiet")[1]
+    (row,) = (line.split() for line in short.splitlines() if "FastCar + DRS * " in line)
+    assert row in map(str.split, quiet.splitlines())
+    assert len(quiet.splitlines()) < 8
+
+
+@pytest.mark.parametrize("design", sorted(CONFIGS.rglob("*.yaml")), ids=lambda path: path.stem)
+def test_every_shipped_design_prints_at_most_45_lines(call, monkeypatch, design):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "80")
+    trace = () if design.parent.name == "published" else ("--trace", "vilau_8f")
+    status, out, _ = call("run", design, *trace)
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", out).splitlines()
+    assert status == 0
+    assert 20 < len(lines) <= 45
+    assert max(map(len, lines)) <= 80
+
+
+def test_advice_prefers_the_simpler_schedule_unless_another_is_faster():
+    run = stored(tiny_report())
+    (text,) = advice(run)
+    assert text.startswith("Choose ")
+    assert text.endswith(f"dense, static ({run.dense.text('seconds_per_video')} s) otherwise.")
+    slow = run.model_copy(
+        update={
+            "policies": tuple(
+                policy.model_copy(update={"seconds_per_video": 2.0 if policy.replays else 1.0})
+                for policy in run.policies
+            )
+        }
+    )
+    assert next(advice(slow)) == "Choose dense, static (1 s) otherwise."
 
 
 def test_measured_quality_is_of_the_captured_decisions_alone(call, toy, tmp_path):
@@ -50,8 +98,10 @@ def test_measured_quality_is_of_the_captured_decisions_alone(call, toy, tmp_path
     path = tmp_path / "measured.npz"
     save_trace(path, replace(trace, meta=TraceMeta(**meta)))
     words = "loss +0.125 nats a token [0.000, 0.250] over dense on 2 clips (teacher-forced)"
-    assert words in " ".join(call("run", toy[0], "--trace", str(path))[1].split())
-    assert "nats a token" not in call("run", toy[0], "--trace", str(path), "--tau", "0.5")[1]
+    assert words in " ".join(call("run", toy[0], "--trace", str(path), "--full")[1].split())
+    assert (
+        "nats a token" not in call("run", toy[0], "--trace", str(path), "--tau", "0.5", "--full")[1]
+    )
 
 
 @pytest.mark.parametrize("width", [80, 120])
@@ -59,7 +109,7 @@ def test_no_line_is_wider_than_the_terminal_and_no_number_is_cut(width):
     console = Console(width=width, force_terminal=True, no_color=True, legacy_windows=False)
     run = stored(tiny_report("policy.schedule=pack"))
     with console.capture() as capture:
-        show(console, in_order(sections(run)))
+        show(console, in_order([*short_sections(run), *more_sections(run)]))
     printed = re.sub(r"\x1b\[[0-9;]*m", "", capture.get())
     assert max(map(len, printed.splitlines())) <= width
     assert "…" not in printed
@@ -120,7 +170,7 @@ def test_an_infinite_tau_never_replays(call, toy):
     assert (chosen["is_chosen"], chosen["replay_all"]) == (True, 0)
     assert chosen["latency_s"] >= dense["latency_s"]
     shown = call("run", toy[0], "--trace", toy[1], "--tau", "0.1,inf,inf,inf")[1]
-    assert "4 taus, one per layer (open loop)" in shown
+    assert "(open loop)" in shown
 
 
 def test_resampling_fills_a_larger_batch_and_says_so(call, toy):
@@ -160,7 +210,7 @@ def test_an_allowed_misfit_is_marked_everywhere(call, toy):
     assert out.startswith("MISFIT: toy does not fit ZCU102\n")
     assert "Policies on toy - MISFIT" in out
     assert "Does it fit the ZCU102 - MISFIT" in out
-    assert "- MISFIT: this design" in out
+    assert "DSP slices: " in out
 
 
 def test_out_writes_the_folder_and_names_its_files(call, toy, tmp_path):
@@ -260,21 +310,21 @@ def test_what_cannot_be_stated_is_one_line(call, toy, options, message):
 
 
 def test_a_text_is_decoded_without_a_trace_on_one_page(call, toy):
-    status, out, err = call("run", toy[0], "--prompt", "4", "--tokens", "6")
+    status, out, err = call("run", toy[0], "--prompt", "4", "--tokens", "6", "--full")
     assert (status, err) == (0, "")
     for text in (
         "text           6 tokens after a prompt of 4",
         "stated, not captured: dense decoding of 6 tokens after a prompt of 4",
-        "tokens per second per stream",
-        "in all (4 streams). The first token comes after",
-        "A token costs",
+        "tokens/s (4 streams of ",
+        "The first token comes after",
+        "A token uses",
         "What limits each phase",
         "What 10 % more of a resource would bring",
         "Does it fit the ZCU102\n",
     ):
         assert text in out
     assert "video" not in out
-    assert len(out.splitlines()) < 80
+    assert "Choose" not in out, "nobody asked about policies"
 
 
 def test_replays_are_stated_and_drawn(call, toy):

@@ -91,7 +91,7 @@ def test_a_terminal_that_lacks_letters_gets_others(folder, encoding):
 
     ended = call("config", "show", "toy.yaml", before=narrow)
     assert (ended.status, ended.finding) == (0, "")
-    ended = call("run", "toy.yaml", "--trace", "toy.npz", before=narrow)
+    ended = call("run", "toy.yaml", "--trace", "toy.npz", "--full", before=narrow)
     assert (ended.status, ended.finding) == (0, "")
     assert "a toy ??" in ended.out
 

@@ -16,7 +16,7 @@ from carsim.metrics import (
     figures,
 )
 from carsim.metrics.table import RESOURCES
-from carsim.report.run_words import policies_tables
+from carsim.report.run_tables import metrics_table
 from carsim.report.stored import stored
 
 
@@ -92,7 +92,7 @@ def test_a_metric_from_outside_is_shown_in_the_terminal() -> None:
     )
     METRICS.register(own)
     try:
-        _, details = policies_tables(stored(tiny_report()))
+        details = metrics_table(stored(tiny_report()))
         assert "steps decoded" in [row[0] for row in details.rows]
     finally:
         del METRICS["steps_decoded"]

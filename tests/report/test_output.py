@@ -21,7 +21,7 @@ from carsim.metrics.table import RESOURCES
 from carsim.report import check_folder, save_report, summary
 from carsim.report.files import OUTPUT_FILES, missing_parquet
 from carsim.report.folder import whole_folder
-from carsim.report.run_words import trust
+from carsim.report.run_tables import trust
 from carsim.report.stored import SUMMARY, read_run, stored
 from carsim.runs.pipeline import run
 

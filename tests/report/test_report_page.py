@@ -61,7 +61,7 @@ def test_the_page_says_what_was_asked_and_what_came_out(page: Page) -> None:
     for text in (
         "a toy on a large board",
         "3 frames x 16 tokens = 48 steps after a prompt of 5",
-        f"{report.chosen.variant.name} finishes a video in",
+        f"{report.chosen.variant.name} takes ",
         "Does it fit the ZCU102",
         "What 10 % more of a resource would bring",
         f"sha256 {report.design.sha256[:12]}",
@@ -157,7 +157,7 @@ def test_a_misfit_is_the_first_thing_that_a_page_says(tmp_path: Path) -> None:
     save_report(tiny_report(MISFIT), tmp_path / "out")
     page = Page(write_page(tmp_path / "out"))
     start = page.text.index("MISFIT: toy does not fit ZCU102")
-    assert start < page.text.index("finishes a video")
+    assert start < page.text.index(" per video")
     assert "1 DSP available" in page.text
     assert '<tr class="marked">' in page.html
     headings = [text for text in page.texts if text.startswith("MISFIT, this design")]
