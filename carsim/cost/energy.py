@@ -143,6 +143,10 @@ def energy(design: "Design", activity: Activity, resources: Resources) -> Energy
         bits = 8 * activity.dram_bytes.get(name, 0)
         dram = _named("dram_pj_per_bit", constants.dram_pj_per_bit, family, PJ_PER_BIT)
         parts.append(_part(f"memory {name}", *dram, bits * PICO))
+        own = board.technology.interface_pj_per_bit(board.memories[name])
+        if own is not None:
+            side = f"interface_pj_per_bit.{family}"
+            parts.append(_part(f"interface {name}", side, own, bits * PICO))
     for name in design.machine.memories_in_use:
         memory = board.memories[name]
         devices = memory.capacity_gib * DEVICE_GBIT / (memory.density_gbit or DEVICE_GBIT)

@@ -27,6 +27,7 @@ from carsim.cost.capacity import MemoryUse, capacity
 from carsim.decisions.attention.base import Ints
 from carsim.decisions.replay import FASTCAR, ReplayRule
 from carsim.hardware.technology.base import Count, FitRow, Resources, amount
+from carsim.hardware.technology.price import Price
 from carsim.workload.geometry import Video
 from carsim.workload.model import DepthTransformer, Model
 
@@ -46,6 +47,8 @@ class FitReport:
         resources: What the design takes, by component.
         counts: (used, available) of each resource of the technology, by its name.
         memories: What each external memory holds.
+        intervals: Ends of resources that are known within an interval, by name.
+        prices: US dollars by part; empty where no price is known.
     """
 
     rows: tuple[FitRow, ...]
@@ -53,6 +56,8 @@ class FitReport:
     resources: Resources
     counts: Mapping[str, Count]
     memories: tuple[MemoryUse, ...]
+    intervals: Mapping[str, tuple[float, float]]
+    prices: tuple[Price, ...]
 
     @property
     def fits(self) -> bool:
@@ -107,6 +112,8 @@ def check_fit(
         used,
         technology.counts(board, used),
         memories,
+        technology.intervals(design),
+        tuple(technology.prices(design)),
     )
 
 

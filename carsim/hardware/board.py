@@ -16,15 +16,27 @@ from carsim.hardware.machine import Placement
 from carsim.hardware.memory.section import Memory
 from carsim.hardware.technology import DefaultTechnology, TechnologySection
 from carsim.hardware.technology.base import NO_FPGA
+from carsim.hardware.technology.price import BoardPrice
 
 
 class Board(GrownSection):
     """A board: what there is to build on."""
 
-    later: ClassVar[frozenset[str]] = frozenset({"placement", "device"})
+    later: ClassVar[frozenset[str]] = frozenset({"placement", "device", "price"})
 
     UNTIMED: ClassVar[frozenset[str]] = frozenset(
-        ["name", "device", "technology", "lut", "dsp", "bram36", "uram", "static_w", "host_w"]
+        [
+            "name",
+            "device",
+            "technology",
+            "lut",
+            "dsp",
+            "bram36",
+            "uram",
+            "static_w",
+            "host_w",
+            "price",
+        ]
     )
     """Fields on which no time depends; they decide what fits and what it costs."""
 
@@ -42,6 +54,9 @@ class Board(GrownSection):
     uram: NonNegativeInt | None = Field(None, description="UltraRAMs of 288 kbit; an FPGA needs it")
     static_w: NonNegativeFloat = Field(description="device static power")
     host_w: NonNegativeFloat = Field(description="processing system, shell, fans, regulators")
+    price: BoardPrice | None = Field(
+        None, description="US dollars of a board in a shop that the table of them lacks"
+    )
     placement: Placement | None = Field(
         None, description="which memory holds what in designs that do not say; part of no design"
     )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from carsim.base.registry import Registry
 from carsim.base.units import GB
 from carsim.hardware.technology import TECHNOLOGIES, Technology
+from carsim.hardware.technology.price import total
 from carsim.machine.limits import cycles_by_limit
 from carsim.machine.simulate import LAYER_PHASES
 from carsim.metrics.metric import Metric, Run, Value
@@ -77,8 +78,18 @@ def _count(name: str) -> Get:
 
 def _resource(name: str, title: str) -> Metric:
     meaning = f"{title[0].upper() + title[1:]} that the design takes"
+    unit = "mm2" if name.endswith("_mm2") else ""
     count = _count(name)
-    return Metric(name, "", title, meaning, "sum over components", "lower", count, of_design=True)
+    return Metric(name, unit, title, meaning, "sum over components", "lower", count, of_design=True)
+
+
+def _area(which: int) -> Get:
+    nothing = (None, None)
+    return _of_run(lambda run: run.fit.intervals.get("area_mm2", nothing)[which])
+
+
+def _price(end: str) -> Get:
+    return _of_run(lambda run: getattr(total(run.fit.prices), end, None))
 
 
 def _measured(row: "RowResult", run: Run | None) -> Value:
@@ -88,6 +99,7 @@ def _measured(row: "RowResult", run: Run | None) -> Value:
 
 _JOULES = "energy of all batches / videos"
 _PER_TOKEN = "energy of all batches without their prompts / tokens of all streams"
+_PRICE = "sum over die, package, memories and tests, or price of the board"
 _LARGEST = "largest of compute, memory, port and dependency"
 
 # One row per metric: name, unit, title / meaning / formula, better, value.
@@ -223,6 +235,21 @@ _ROWS = (
            _of_run(lambda run: max(row.share for row in run.fit.rows)),
            of_design=True),
     *(_resource(name, title) for name, title in RESOURCES.items()),
+    *(
+        Metric(f"area_{end}_mm2", "mm2", f"area, {end}",
+               f"Area of a chip if every constant of area is at its {side} end",
+               "sum over components", "lower", _area(which), of_design=True, shown="no")
+        for which, (end, side) in enumerate((("low", "lower"), ("high", "upper")))
+    ),
+    Metric("cost_usd", "USD", "price",
+           "Price of a chip with package and memories, parts alone, or of a board in a shop",
+           _PRICE, "lower", _price("value"), of_design=True),
+    *(
+        Metric(f"cost_{end}_usd", "USD", f"price, {end}",
+               f"Price if every constant of area and price is at its {side} end",
+               _PRICE, "lower", _price(end), of_design=True, shown="no")
+        for end, side in (("low", "lower"), ("high", "upper"))
+    ),
     Metric("memory_used_gb", "GB", "memory used",
            "Bytes that all external memories hold", "weights + KV + replay cache", "lower",
            _of_run(lambda run: sum(use.used_bytes for use in run.fit.memories) / GB),
@@ -289,6 +316,8 @@ INTERVALS = {
     "latency_s": ("latency_low_s", "latency_high_s"),
     "seconds_per_video": ("seconds_per_video_low", "seconds_per_video_high"),
     "energy_per_video_j": ("energy_per_video_low_j", "energy_per_video_high_j"),
+    "area_mm2": ("area_low_mm2", "area_high_mm2"),
+    "cost_usd": ("cost_low_usd", "cost_high_usd"),
     "energy_per_token_j": ("energy_per_token_low_j", "energy_per_token_high_j"),
 }
 """Metric -> the metrics that are the ends of its interval."""
@@ -305,6 +334,7 @@ OLD_NAMES = {
     "ddr_utilisation": "memory_utilisation",
     "memory_utilisation_of_peak": "memory_utilisation",
     "dram_gb_per_video": "memory_gb_per_video",
+    "area": "area_mm2",
 }
 """Name in files and frames of carsim 0.1 -> name today."""
 

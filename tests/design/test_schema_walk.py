@@ -61,6 +61,9 @@ def documents() -> Iterator[tuple[str, dict[str, Any]]]:
     yield "private", private
     measured = document()
     measured["board"]["memories"]["ddr"] |= {"efficiency_low": 0.5, "efficiency_high": 0.9}
+    ends = {"value": 200.0, "low": 100.0, "high": 300.0, "source": "a shop of ours"}
+    of_board = {"date": "2026", "memory_gbps": 1e6, "memory_gib": 1e6}
+    measured["board"]["price"] = ends | of_board
     yield "measured", measured
     fitted, made = document(), build_design(document(), "design")
     fitted["machine"]["overheads"]["calibration"] = {

@@ -183,6 +183,11 @@ class Memory(GrownSection):
         return self.capacity_bytes - round(self.reserve_mib * MIB)
 
     @property
+    def peak_gbps(self) -> float:
+        """Rate of all channels, in GB/s."""
+        return self.part.data_rate_mtps * self.channels * self.channel_bits / 8000
+
+    @property
     def part(self) -> MemoryStandard:
         """The row of the standard, at this density and with these timings.
 

@@ -1,6 +1,6 @@
-"""ASICs of 28, 16 and 7 nm: square millimetres, leakage and clock.
+"""ASICs of 28, 16 and 7 nm: square millimetres, leakage, clock and dollars.
 
-Model of area, in three parts, each with an interval (:meth:`Asic.area_interval`):
+Model of area, in four parts, each with an interval (:meth:`Asic.intervals`):
 
 * *Logic* is cells over the share of the floor that they cover. Multipliers and adders of 45 nm are
   those of Horowitz and Dally (synthesised areas behind the energies of ISSCC 2014; integer ones
@@ -9,7 +9,9 @@ Model of area, in three parts, each with an interval (:meth:`Asic.area_interval`
   both operands and its sum. The scheduler is gates of a synthesis
   (:mod:`carsim.hardware.technology.gates`), a register being four of them.
 * *SRAM* is kibibytes times a constant from the floor plan of a chip.
-* *Control* is a share of the rest: instructions, DMA, ports, the exchange between cores, wiring.
+* *Control* is a share of these: instructions, DMA, ports, the exchange between cores, wiring.
+* *Interfaces* of the memories: :mod:`carsim.hardware.technology.interface`. Dollars follow from all
+  of it: :mod:`carsim.hardware.technology.price`.
 
 Model of the other nodes (:data:`NODES`): areas are those of 28 nm, shrunk as one foundry says of
 its logic and as its bit cells did. Clock and leakage per mm2 grow where more fits on it.
@@ -17,24 +19,24 @@ its logic and as its bit cells did. Clock and leakage per mm2 grow where more fi
 Checked by a test against QuartDepth (arXiv 2503.16709: 28 nm; 29.2 mm2 in FP32, 23.9 in W4A8, 24.4
 in W4A4) for the order of magnitude only, since its arrays and buffers are not known here. The
 shipped asic_28nm, which is sized for its memory, takes 5.7 mm2 (77 % less than published), with
-W4A8 products 5.8 (76 % less), and with as many in FP32 14.7 (50 % less).
+W4A8 products 5.8 (76 % less), and with as many in FP32 14.7 (50 % less), interfaces left out here.
 
 Of 16 and 7 nm, two chips whose arrays and memories are known: TPU v2 (two arrays of 128 x 128 in
 bfloat16, 32 MiB, at most 625 mm2) comes out at 153 mm2, TPU v4i (four, 144 MiB, at most 400 mm2) at
-188 mm2. Both lie below, as links, HBM interfaces and scalar cores are no part of the model. Of the
-v4i's parts, 128 MiB of memory take 109 mm2 (published: 28 % of the die, 112), its arrays 19 mm2
+188 mm2 without interfaces. Both lie below, as links and scalar cores are no part of the model. Of
+the v4i's parts, 128 MiB of memory take 109 mm2 (published: 28 % of the die, 112), its arrays 19 mm2
 (11 %, 44): published multipliers sum four products in FP32.
 
-Simplifications: one voltage and one threshold; no pads, no physical interface of
-the memory, no host; buffers cost by capacity, not by the width of their words; dot products cost as
-much per multiplier as a systolic array, whose every element has an accumulator. Clock: what a
-chip reaches is not calculated; beyond the fastest published one of its node there is a warning.
+Simplifications: one voltage and one threshold; no host; buffers cost by capacity, not by the
+width of their words; dot products cost as much per multiplier as a systolic array, whose
+every element has an accumulator. Clock: what a chip reaches is not calculated; beyond the fastest
+published one of its node there is a warning.
 """
 
 from collections.abc import Iterable, Mapping
 from math import fsum
 from types import MappingProxyType
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import Field, model_validator
 
@@ -51,6 +53,11 @@ from carsim.hardware.technology.base import (
 from carsim.hardware.technology.constant import Constant
 from carsim.hardware.technology.fpga import INSTRUCTION_BYTES
 from carsim.hardware.technology.gates import FLIP_FLOP_GATES, comparator, dispatcher
+from carsim.hardware.technology.interface import interface_mm2, interface_of, stack_mm2
+from carsim.hardware.technology.price import ENDS, Price, chip_prices
+
+if TYPE_CHECKING:
+    from carsim.hardware.memory.section import Memory
 
 SHRINK_45 = (28 / 45) ** 2
 SHRINK_40 = (28 / 40) ** 2
@@ -254,7 +261,9 @@ class Asic(Technology, GrownSection):
 
     kind: Literal["asic"] = "asic"
     node: Literal["28nm", "16nm", "7nm"] = Field("28nm", description="process of the constants")
-    area_mm2: PositiveFloat = Field(ge=0.001, description="area for cores, buffers and control")
+    area_mm2: PositiveFloat = Field(
+        ge=0.001, description="area of the chip, interfaces to memories included"
+    )
     leakage_w_per_mm2: Constant = NODES["28nm"].leakage_w_per_mm2
     clock_uw_per_mhz_mm2: Constant = NODES["28nm"].clock_uw_per_mhz_mm2
 
@@ -271,7 +280,9 @@ class Asic(Technology, GrownSection):
         return {**{name: getattr(node, name) for name in names}, **raw}
 
     resource_kinds: ClassVar[Mapping[str, Resource]] = {
-        "area": Resource("area", "mm2", "shrink machine.array, machine.vector or the buffers"),
+        "area_mm2": Resource(
+            "area", "mm2", "shrink machine.array, machine.vector, the buffers or board.memories"
+        ),
     }
 
     @property
@@ -289,21 +300,39 @@ class Asic(Technology, GrownSection):
 
     def available(self, board: AnyBoard) -> Mapping[str, float]:
         """The area."""
-        return {"area": self.area_mm2}
+        return {"area_mm2": self.area_mm2}
 
     def resources(self, design: AnyDesign) -> Resources:
         """Area by component, at the values of the constants."""
         return _resources(design, self.node, "value")
 
-    def area_interval(self, design: AnyDesign) -> tuple[float, float]:
-        """Area in mm2 if all constants err in one direction."""
-        low, high = (_resources(design, self.node, end).totals["area"] for end in ("low", "high"))
-        return low, high
+    def intervals(self, design: AnyDesign) -> Mapping[str, tuple[float, float]]:
+        """Area if all constants err in one direction."""
+        low, high = (_resources(design, self.node, end).totals["area_mm2"] for end in ENDS[1:])
+        return {"area_mm2": (low, high)}
+
+    def prices(self, design: AnyDesign) -> Iterable[Price]:
+        """Of a die of the area in use, its package and memories."""
+        memories = design.board.memories
+        die_mm2 = {end: _resources(design, self.node, end).totals["area_mm2"] for end in ENDS}
+        bought = [
+            Price(
+                f"memory {name}",
+                *(each.gib(memory) * getattr(each.usd_per_gib, end) for end in ENDS),
+            )
+            for name, memory in memories.items()
+            for each in (interface_of(memory),)
+        ]
+        return chip_prices(die_mm2, self.node, stack_mm2(memories.values()), bought)
+
+    def interface_pj_per_bit(self, memory: "Memory") -> Constant:
+        """Of PHY and controller, beside the memory's own."""
+        return interface_of(memory).pj_per_bit
 
     def warnings(self, design: AnyDesign, used: Resources) -> Iterable[str]:
         """An area that fits only if the constants err downwards, and a clock beyond published."""
-        clock_mhz, (_, high) = design.board.fabric_clock_mhz, self.area_interval(design)
-        if used.totals["area"] <= self.area_mm2 < high:
+        clock_mhz, (_, high) = design.board.fabric_clock_mhz, self.intervals(design)["area_mm2"]
+        if used.totals["area_mm2"] <= self.area_mm2 < high:
             yield (
                 f"area: up to {high:.1f} mm2 within the intervals of its constants, "
                 f"{self.area_mm2:.1f} available"
@@ -317,16 +346,13 @@ class Asic(Technology, GrownSection):
 
     def idle_power(self, design: AnyDesign, used: Resources) -> Iterable[IdlePower]:
         """Leakage and clock of all of the area in use, never gated."""
-        area, mhz = used.totals["area"], design.board.fabric_clock_mhz
+        area, mhz = used.totals["area_mm2"], design.board.fabric_clock_mhz
         yield IdlePower("leakage", "leakage_w_per_mm2", self.leakage_w_per_mm2, area)
         clock = self.clock_uw_per_mhz_mm2
         yield IdlePower("clock", "clock_uw_per_mhz_mm2", clock, area * mhz * 1e-6)
 
 
-End = Literal["value", "low", "high"]
-
-
-def _resources(design: AnyDesign, node: str, end: End) -> Resources:
+def _resources(design: AnyDesign, node: str, end: str) -> Resources:
     """Area by component at one end of the intervals."""
     machine, cores = design.machine, design.machine.cores
     array, arithmetic = machine.array, machine.array.arithmetic
@@ -358,4 +384,7 @@ def _resources(design: AnyDesign, node: str, end: End) -> Resources:
     parts = {name: um2 * 1e-6 * logic for name, um2 in logic_um2.items()}
     parts |= {name: nbytes / KIB * per_kib for name, nbytes in sram_bytes.items()}
     parts["control"] = share * fsum(parts.values())
-    return Resources({name: {"area": mm2} for name, mm2 in sorted(parts.items())})
+    of_7nm = NODES[node].logic.value / NODES["7nm"].logic.value
+    for name, memory in design.board.memories.items():
+        parts[f"interface {name}"] = interface_mm2(memory, of_7nm, end)
+    return Resources({name: {"area_mm2": mm2} for name, mm2 in sorted(parts.items())})

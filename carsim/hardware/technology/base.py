@@ -12,11 +12,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from math import fsum
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
 
 from carsim.base.section import Section
 from carsim.base.units import GB, KIB
 from carsim.hardware.technology.constant import Constant
+from carsim.hardware.technology.price import BOARDS, BoardPrice, Price
 
 if TYPE_CHECKING:
     from carsim.decisions.attention import AttentionPolicy
@@ -150,6 +152,14 @@ class AnyBoard(Protocol):
     def uram(self) -> int | None:
         """UltraRAMs of an FPGA."""
 
+    @property
+    def price(self) -> BoardPrice | None:
+        """What it costs in a shop; None: the table says it."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+
 
 class AnyPolicy(Protocol):
     """A policy as a technology sees it: what needs logic of its own."""
@@ -231,6 +241,26 @@ class Technology(Section, ABC):
     @abstractmethod
     def warnings(self, design: AnyDesign, used: Resources) -> Iterable[str]:
         """What to be wary of, a line each."""
+
+    def intervals(self, design: AnyDesign) -> Mapping[str, tuple[float, float]]:
+        """Ends of amounts that are known within an interval, by name of the resource."""
+        return {}
+
+    def prices(self, design: AnyDesign) -> Iterable[Price]:
+        """US dollars by part; none where no price is known.
+
+        A board has the price of a shop, unless it was given more memory than it comes with.
+        """
+        price = design.board.price or BOARDS.get(design.board.name)
+        memories = design.board.memories.values()
+        gbps = fsum(each.peak_gbps for each in memories)
+        gib = fsum(each.capacity_gib for each in memories)
+        if price and gbps < 1.001 * price.memory_gbps and gib <= price.memory_gib:
+            yield Price("board", price.value, price.low, price.high)
+
+    def interface_pj_per_bit(self, memory: "Memory") -> Constant | None:
+        """Energy of the chip's side of a memory; None where figures of the memory include it."""
+        return None
 
     @abstractmethod
     def idle_power(self, design: AnyDesign, used: Resources) -> Iterable[IdlePower]:

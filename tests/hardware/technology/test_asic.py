@@ -20,13 +20,13 @@ FP32 = Operator(7700, 4184, 32 + 32 + 32)
 
 
 def area(design: Design) -> float:
-    return resources(design).totals["area"]
+    """Without interfaces to memories."""
+    parts = resources(design).by_component.items()
+    return sum(each["area_mm2"] for name, each in parts if not name.startswith("interface"))
 
 
 def interval(design: Design) -> tuple[float, float]:
-    technology = design.board.technology
-    assert isinstance(technology, Asic)
-    return technology.area_interval(design)
+    return design.board.technology.intervals(design)["area_mm2"]
 
 
 def test_a_component_is_cells_over_the_floor_that_they_cover() -> None:
@@ -34,10 +34,10 @@ def test_a_component_is_cells_over_the_floor_that_they_cover() -> None:
     logic, registers = (282 + 137) * (28 / 45) ** 2, 48 * 5.98 * (28 / 40) ** 2
     assert OPERATORS["int8"].um2 == pytest.approx((logic + registers) / 0.7)
     found = resources(override(ASIC, {"machine.array.arithmetic": "int8"})).by_component
-    assert found["arrays"]["area"] == pytest.approx(2 * 16 * 32 * OPERATORS["int8"].um2 * 1e-6)
-    assert found["weight buffers"]["area"] == pytest.approx(2 * 128 * SRAM_MM2_PER_KIB.value)
-    rest = sum(part["area"] for name, part in found.items() if name != "control")
-    assert found["control"]["area"] == pytest.approx(0.3 * rest)
+    assert found["arrays"]["area_mm2"] == pytest.approx(2 * 16 * 32 * OPERATORS["int8"].um2 * 1e-6)
+    assert found["weight buffers"]["area_mm2"] == pytest.approx(2 * 128 * SRAM_MM2_PER_KIB.value)
+    rest = area(override(ASIC, {"machine.array.arithmetic": "int8"})) / 1.3
+    assert found["control"]["area_mm2"] == pytest.approx(0.3 * rest)
 
 
 def test_wider_products_take_more_area() -> None:
@@ -63,7 +63,7 @@ def test_the_area_lies_in_its_interval_and_grows_with_everything(
     }
     design = override(ASIC, changes)
     low, high = interval(design)
-    assert low < area(design) < high
+    assert low < resources(design).totals["area_mm2"] < high
     for name in ("cores", "vector.lanes", "weight_buffer_kib", "array.rows"):
         value = override(design, {}).model_dump()["machine"]
         for key in name.split("."):
@@ -128,7 +128,7 @@ def test_the_memory_of_the_tpu_v4i_takes_its_published_share() -> None:
     """128 MiB on 28 % of at most 400 mm2; arrays of 65,536 on 11 %."""
     per_kib = SRAM_MM2_PER_KIB.value * NODES["7nm"].sram.value
     assert 128 * 1024 * per_kib == pytest.approx(0.28 * 400, rel=0.05)
-    arrays = resources(chip("7nm", 400.0, 4, 144, 256)).by_component["arrays"]["area"]
+    arrays = resources(chip("7nm", 400.0, 4, 144, 256)).by_component["arrays"]["area_mm2"]
     assert 0.4 < arrays / (0.11 * 400) < 1
 
 
@@ -152,26 +152,26 @@ def test_a_chip_of_28_nm_keeps_its_document_and_others_draw_what_their_node_draw
     assert isinstance(technology, Asic)
     assert technology.leakage_w_per_mm2 == NODES["7nm"].leakage_w_per_mm2
     assert technology.model_dump()["node"] == "7nm"
-    (line,) = check_fit(override(small, {"board.fabric_clock_mhz": 1800.0}), VIDEO).warnings
+    *_, line = check_fit(override(small, {"board.fabric_clock_mhz": 1800.0}), VIDEO).warnings
     assert line.endswith("the 1600 MHz of the fastest published accelerator of 7 nm")
 
 
 def test_a_chip_that_is_too_small_is_a_misfit_with_a_cure() -> None:
     report = check_fit(override(ASIC, {"board.technology.area_mm2": 5.0}), VIDEO)
     assert report.misfits == (
-        "area: 5.7 mm2 needed (KV buffers 2.0), 5.0 mm2 available, 0.7 mm2 missing",
+        "area: 21.0 mm2 needed (interface ddr 15.3), 5.0 mm2 available, 16.0 mm2 missing",
     )
-    assert report.cures == ("shrink machine.array, machine.vector or the buffers",)
+    assert report.cures == ("shrink machine.array, machine.vector, the buffers or board.memories",)
 
 
 def test_what_fits_only_at_the_value_of_the_constants_is_a_warning() -> None:
-    assert check_fit(ASIC, VIDEO).warnings == ()
-    report = check_fit(override(ASIC, {"board.technology.area_mm2": 10.0}), VIDEO)
+    report = check_fit(ASIC, VIDEO)
     assert report.fits
     assert report.warnings == (
-        "area: up to 15.9 mm2 within the intervals of its constants, 10.0 available",
+        "area: up to 40.1 mm2 within the intervals of its constants, 24.4 available",
     )
-    (line,) = check_fit(override(ASIC, {"board.fabric_clock_mhz": 1200.0}), VIDEO).warnings
+    assert check_fit(override(ASIC, {"board.technology.area_mm2": 41.0}), VIDEO).warnings == ()
+    _, line = check_fit(override(ASIC, {"board.fabric_clock_mhz": 1200.0}), VIDEO).warnings
     assert line == (
         "clock: 1200 MHz is more than the 1000 MHz of the fastest published accelerator of 28 nm"
     )
@@ -181,12 +181,12 @@ def test_what_is_there_leaks_and_its_clock_runs() -> None:
     """10 mm2: 0.12 W of leakage, and 30 uW x 1000 MHz x 10 of clock."""
     watts = {
         power.component: power.constant.value * power.amount
-        for power in ASIC.board.technology.idle_power(ASIC, Resources({"all": {"area": 10.0}}))
+        for power in ASIC.board.technology.idle_power(ASIC, Resources({"all": {"area_mm2": 10.0}}))
     }
     assert watts == {"leakage": pytest.approx(0.12), "clock": pytest.approx(0.3)}
     second = Activity(10**9, 0, 0, 0, {})
     parts = {part.component: part for part in energy(ASIC, second, resources(ASIC)).parts}
-    assert parts["clock"].value_j == pytest.approx(0.03 * area(ASIC))
+    assert parts["clock"].value_j == pytest.approx(0.03 * resources(ASIC).totals["area_mm2"])
     assert parts["leakage"].idle
 
 

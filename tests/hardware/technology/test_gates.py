@@ -79,5 +79,5 @@ def test_on_a_chip_a_register_is_four_gates() -> None:
     design = load_design("asic_28nm")
     gates = dispatcher(design.policy.schedule, design.machine.drs, design.machine.cores)
     um2 = gates.gate_equivalents * 5.98 * 0.7**2 / 4 / 0.7
-    used = resources(design).by_component["dispatch"]["area"]
+    used = resources(design).by_component["dispatch"]["area_mm2"]
     assert used == pytest.approx(um2 * 1e-6)
