@@ -24,6 +24,7 @@ root_doc = "README"
 include_patterns = [
     "README.md",
     "CHANGELOG.md",
+    "CONTRIBUTING.md",
     "docs/*.md",
     "docs/*/*.md",
     "docs/notebooks/*.ipynb",

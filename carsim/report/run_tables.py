@@ -39,7 +39,7 @@ TEXT_COLUMNS = {
 
 def policies_table(run: StoredRun, *, own_only: bool = False) -> Table:
     """The headline metrics, a row per policy; ``*`` marks the design's own."""
-    columns = TEXT_COLUMNS if run.is_stated else VIDEO_COLUMNS
+    columns = TEXT_COLUMNS if run.video.kind == "text" else VIDEO_COLUMNS
     policies = [run.own] if own_only else run.policies
     return Table(
         ("policy", *map(run.named, columns.values())),

@@ -63,7 +63,7 @@ def answer(run: StoredRun) -> Iterator[str]:
     """The main results in three sentences; one more for a text without the head."""
     own, dense = run.own, run.dense
     faster = "" if own is dense else f"{_speedup(run)} times as fast as {dense.policy}"
-    if not run.is_stated:
+    if run.video.kind == "video":
         yield f"{own.policy} takes {_seconds(run)}."
         faster = faster and f"is {faster} ({dense.text('seconds_per_video')} s) and "
         yield f"It {faster}uses {_joules(own, 'energy_per_video_j')} per {run.video.kind}."
@@ -138,6 +138,8 @@ def _seconds(run: StoredRun) -> str:
     """Seconds per video at the modelled bandwidth and at the lowest measured one."""
     own = run.own
     text = f"{own.text('seconds_per_video')} s per {run.video.kind}"
+    if run.videos_per_batch > 1:
+        text += f" ({own.text('latency_s')} s per batch of {run.videos_per_batch})"
     slowest = own.text(INTERVALS["seconds_per_video"][1])
     if run.bandwidth_interval is None or slowest == own.text("seconds_per_video"):
         return text
