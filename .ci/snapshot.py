@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from carsim import InputError, Stated, Trace, load_design, load_trace, run
+from carsim import InputError, Trace, Workload, load_design, load_trace, run
 from carsim.decisions.trace.shipped import traces_in
 from carsim.design import Design, override
 from carsim.runs.report import RowResult
@@ -91,7 +91,7 @@ def measured(*, short: bool = False) -> Records:
     return records
 
 
-def _runs(short: bool) -> Iterator[tuple[Design, str, Trace | Stated, str]]:
+def _runs(short: bool) -> Iterator[tuple[Design, str, Trace | Workload, str]]:
     """Design, the name of its work, the work, and the fidelity."""
     fidelities = ("fluid",) if short else ("fluid", "tile")
     files = [path for path in traces_in(ROOT / "traces") if not short or path.stem == TILED]
@@ -105,17 +105,17 @@ def _runs(short: bool) -> Iterator[tuple[Design, str, Trace | Stated, str]]:
         design = load_design(str(ROOT / "configs" / "published" / f"{config}.yaml"))
         for fidelity in fidelities:
             first, last = context
-            yield design, f"{first}:{last}", Stated(context=(first, last)), fidelity
+            yield design, f"{first}:{last}", Workload.at_contexts(first, last), fidelity
 
 
 def figures(
-    place: Place, design: Design, work: Trace | Stated, fidelity: str, seed: int | None = None
+    place: Place, design: Design, work: Trace | Workload, fidelity: str, seed: int | None = None
 ) -> Records:
     """Figures of all rows of a run; with a seed, misfits and missing rows are no obstacle."""
     report = run(
         design,
         [work] if isinstance(work, Trace) else [],
-        stated=None if isinstance(work, Trace) else work,
+        workload=None if isinstance(work, Trace) else work,
         allow_misfit=seed is not None,
         resample_seed=seed,
         fidelity=fidelity,

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from carsim.base.errors import CarsimError, InputError, MisfitError
     from carsim.base.plugins import load_plugins
     from carsim.decisions.trace import (
-        Stated,
         SyntheticModel,
         Trace,
         load_trace,
@@ -36,8 +35,10 @@ if TYPE_CHECKING:
     from carsim.report import save_report, summary
     from carsim.report.compare import Comparison, compare
     from carsim.report.report import write_page
+    from carsim.runs.first import open_design
     from carsim.runs.pipeline import run
     from carsim.runs.report import Report
+    from carsim.workload.workload import Workload, workload_of
 
 _HOMES = {
     "CarsimError": "carsim.base.errors",
@@ -47,10 +48,10 @@ _HOMES = {
     "MisfitError": "carsim.base.errors",
     "Report": "carsim.runs.report",
     "RowResult": "carsim.machine.row",
-    "Stated": "carsim.decisions.trace",
     "Study": "carsim.explore.study",
     "SyntheticModel": "carsim.decisions.trace",
     "Trace": "carsim.decisions.trace",
+    "Workload": "carsim.workload.workload",
     "compare": "carsim.report.compare",
     "design_schema": "carsim.design.document",
     "design_yaml": "carsim.design.document",
@@ -58,6 +59,7 @@ _HOMES = {
     "load_plugins": "carsim.base.plugins",
     "load_study": "carsim.explore.study",
     "load_trace": "carsim.decisions.trace",
+    "open_design": "carsim.runs.first",
     "override": "carsim.design",
     "pareto": "carsim.explore.pareto",
     "run": "carsim.runs.pipeline",
@@ -69,6 +71,7 @@ _HOMES = {
     "summary": "carsim.report",
     "sweep": "carsim.explore.sweep",
     "synthesize": "carsim.decisions.trace",
+    "workload_of": "carsim.workload.workload",
     "write_page": "carsim.report.report",
 }
 """Public name -> the module that it is imported from."""
@@ -81,10 +84,10 @@ __all__ = [
     "MisfitError",
     "Report",
     "RowResult",
-    "Stated",
     "Study",
     "SyntheticModel",
     "Trace",
+    "Workload",
     "compare",
     "design_schema",
     "design_yaml",
@@ -92,6 +95,7 @@ __all__ = [
     "load_plugins",
     "load_study",
     "load_trace",
+    "open_design",
     "override",
     "pareto",
     "run",
@@ -103,6 +107,7 @@ __all__ = [
     "summary",
     "sweep",
     "synthesize",
+    "workload_of",
     "write_page",
 ]
 

@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[1]
 IMAGES = ROOT / "docs" / "images"
 sys.path.insert(0, str(ROOT))
 
-from carsim import Stated, load_design, load_trace, override, run, save_report  # noqa: E402
+from carsim import load_design, load_trace, override, run, save_report  # noqa: E402
 from carsim.hardware.schedule import SCHEDULES, Registers  # noqa: E402
 from carsim.report.report import write_figures  # noqa: E402
 
@@ -52,7 +52,7 @@ def box(
 def layer_step() -> Figure:
     """One layer of one token step on zcu102, computed and replayed, in milliseconds."""
     design = load_design("zcu102")
-    replayed = run(override(design, {}), stated=Stated(frames=8, replay=1.0))
+    replayed = run(override(design, {}), workload="video:8,replay=1.0")
     dense, fast = replayed.baseline, replayed.chosen
     video = dense.simulation.plan.video
     layers = design.model.body.n_layers

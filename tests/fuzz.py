@@ -213,7 +213,7 @@ class Fuzzer:
             more = ("--set", text)
         given = ("--trace", str(self.base / "toy.npz"))
         if rng.random() < 0.2:
-            given = ("--prompt", "4", "--tokens", "4")
+            given = ("--workload", "text:4+4")
         return self._sound(call("run", path, *given, "--json", *more))
 
     def traces(self, rng: random.Random, folder: Path) -> str:

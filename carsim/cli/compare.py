@@ -1,29 +1,22 @@
 """``carsim compare``: what differs between two runs, and what that did."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from carsim.base.errors import InputError
-from carsim.cli.options import DESIGNS, JSON, TRACES
-from carsim.cli.stated import stated_of, stated_options
+from carsim.cli.options import DESIGNS, JSON, TRACE, WORKLOAD, work_of
 
 if TYPE_CHECKING:
     from carsim.design import Design
+    from carsim.workload.workload import Workload
 
 
 @click.command()
 @click.argument("a", shell_complete=DESIGNS)
 @click.argument("b", shell_complete=DESIGNS)
-@click.option(
-    "--trace",
-    "traces",
-    metavar="FILE",
-    shell_complete=TRACES,
-    multiple=True,
-    help="Trace, a file or a name, to simulate designs on; again for one under sparse attention.",
-)
-@stated_options
+@WORKLOAD
+@TRACE
 @click.option(
     "--set-a", "set_a", metavar="PATH=VALUE", multiple=True, help="Change A, if it is a design."
 )
@@ -35,42 +28,42 @@ if TYPE_CHECKING:
 def compare(
     a: str,
     b: str,
+    workload: str | None,
     traces: tuple[str, ...],
     set_a: tuple[str, ...],
     set_b: tuple[str, ...],
     allow_misfit: bool,
     as_json: bool,
-    **options: Any,
 ) -> None:
     """Show what differs between A and B, and what that did.
 
     Each is a folder that carsim run --out made, or a design: a YAML file or the name of a shipped
-    one, which is simulated on --trace, or without a trace as carsim run does.
+    one, which is simulated on the workload as carsim run does.
     """
-    stated = stated_of(traces, **options)
+    work = work_of(workload, traces)
     from carsim.cli.console import in_order, output_console, progress, show, show_json
-    from carsim.decisions.trace import load_trace
     from carsim.report.compare import compare as compare_runs
     from carsim.report.compare_words import sections
 
-    first, second = _side(a, set_a, "--set-a"), _side(b, set_b, "--set-b")
+    first, second = _side(a, set_a, "--set-a", work), _side(b, set_b, "--set-b", work)
     with progress("comparing"):
-        loaded = [load_trace(file) for file in traces]
-        found = compare_runs(first, second, traces=loaded, stated=stated, allow_misfit=allow_misfit)
+        found = compare_runs(first, second, workload=work, allow_misfit=allow_misfit)
     if as_json:
         show_json(found.document())
         return
     show(output_console(), in_order(sections(found)))
 
 
-def _side(name: str, changes: tuple[str, ...], option: str) -> "str | Design":
+def _side(
+    name: str, changes: tuple[str, ...], option: str, work: "Workload | None"
+) -> "str | Design":
     """A folder of results by its name, or a design with its changes."""
-    from carsim.design import load_design
     from carsim.report.compare import is_run
+    from carsim.runs.first import open_design
 
     if not is_run(name):
         try:
-            return load_design(name, changes)
+            return open_design(name, changes, work)
         except InputError as error:
             raise error.named({"overrides": option}) from None
     if changes:

@@ -8,7 +8,16 @@ import click
 
 from carsim.base.errors import InputError
 from carsim.cli import LazyGroup
-from carsim.cli.options import DESIGNS, JSON, overriding, presets
+from carsim.cli.options import (
+    BOARD,
+    DESIGNS,
+    JSON,
+    MODEL,
+    WORKLOAD,
+    design_given,
+    overriding,
+    work_of,
+)
 
 
 @click.group(
@@ -24,15 +33,27 @@ def config() -> None:
 
 
 @config.command(short_help="Print a design as it is resolved.")
-@click.argument("design", shell_complete=DESIGNS)
+@click.argument("design", shell_complete=DESIGNS, required=False)
+@BOARD
+@MODEL
+@WORKLOAD
 @overriding()
 @JSON
-def show(design: str, overrides: tuple[str, ...], as_json: bool) -> None:
-    """Print DESIGN with presets, defaults and changes written out; it loads as the same design."""
-    from carsim.design import load_design
+def show(
+    design: str | None,
+    board: str | None,
+    model: str | None,
+    workload: str | None,
+    overrides: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Print DESIGN with presets, defaults and changes written out; it loads as the same design.
+
+    Of a board and a model alone the machine is chosen for the workload; the description says why.
+    """
     from carsim.design.document import design_yaml
 
-    loaded = load_design(design, overrides)
+    loaded = design_given(design, board, model, overrides, work_of(workload))
     if as_json:
         click.echo(json.dumps(loaded.model_dump(mode="json"), indent=2))
     else:
@@ -58,18 +79,8 @@ def schema(kind: str) -> None:
 
 
 @config.command(short_help="Write a first design for a model on a board.")
-@click.option(
-    "--board",
-    shell_complete=presets("board"),
-    required=True,
-    help="Preset of the board, say kv260.",
-)
-@click.option(
-    "--model",
-    shell_complete=presets("model"),
-    required=True,
-    help="Preset of the model, say tinyllama_1b.",
-)
+@BOARD
+@MODEL
 @click.option(
     "--goal",
     type=click.Choice(["fastest", "least-energy"]),
@@ -78,18 +89,22 @@ def schema(kind: str) -> None:
     help="The fastest that fits, or the least energy a token at --tokens-per-s.",
 )
 @click.option("--tokens-per-s", type=click.FloatRange(min=0, min_open=True), help="Rate to reach.")
-@click.option("--batch", type=click.IntRange(1, 256), default=1, show_default=True)
-@click.option(
-    "--context", "contexts", default="1:512", show_default=True, help="Tokens: N or FIRST:LAST."
-)
+@click.option("--batch", type=click.IntRange(1, 256), help="Sequences in lockstep.")
+@WORKLOAD
 @click.option(
     "--bits", type=click.Choice(["4", "8", "16"]), help="Bits of a weight [default: any]."
 )
 @click.option("--out", metavar="FILE", help="Write the design there instead of printing it.")
 def new(
-    tokens_per_s: float | None, contexts: str, bits: str | None, out: str | None, **wished: Any
+    board: str | None,
+    model: str | None,
+    tokens_per_s: float | None,
+    workload: str | None,
+    bits: str | None,
+    out: str | None,
+    **wished: Any,
 ) -> None:
-    """Choose a design that decodes a model's text on a board, and write it as commented YAML.
+    """Choose a design that decodes a workload on a board, and write it as commented YAML.
 
     From the smallest machine on, cores, their array, precision, buffers and mapping are changed
     one by one, as long as plain decoding gains: no replay, no trace. What a precision costs in
@@ -97,16 +112,17 @@ def new(
     """
     from carsim.base.files import write_whole
     from carsim.cli.console import progress
-    from carsim.cli.stated import parse_context
-    from carsim.explore.first import Wish, design_text, first_design
+    from carsim.runs.first import Wish, design_text, first_design
 
     if wished["goal"] == "least-energy" and tokens_per_s is None:
         raise click.UsageError("--goal least-energy needs --tokens-per-s, say --tokens-per-s 10")
+    if board is None or model is None:
+        raise click.UsageError("needs --board and --model, say --board kv260 --model tiny")
     if out is not None and Path(out).exists():
         raise InputError(out, "is there already", "name another file or remove it")
     weights = None if bits is None else int(bits)
-    attended = parse_context(contexts)
-    wish = Wish(**wished, tokens_per_s=tokens_per_s or 0.0, contexts=attended, bits=weights)
+    work, rate = work_of(workload), tokens_per_s or 0.0
+    wish = Wish.of(board, model, **wished, tokens_per_s=rate, workload=work, bits=weights)
     with progress("trying designs"):
         best, tried = first_design(wish)
     text = design_text(wish, best, tried)

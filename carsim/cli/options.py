@@ -1,10 +1,17 @@
 """Options that several commands have."""
 
+import json
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+
+from carsim.base.errors import InputError
+
+if TYPE_CHECKING:
+    from carsim.design import Design
+    from carsim.workload.workload import Workload
 
 Complete = Callable[[click.Context, click.Parameter, str], list[str]]
 
@@ -65,6 +72,74 @@ JSON = click.option(
 FIGURES = click.option(
     "--figures", type=FORMAT, help="Format of the figures that are written  [default: png]."
 )
+
+
+TRACE = click.option(
+    "--trace",
+    "traces",
+    metavar="FILE",
+    shell_complete=TRACES,
+    multiple=True,
+    help="Short for --workload trace:FILE, a file or a name; again for one captured under sparse "
+    "attention.",
+)
+WORKLOAD = click.option(
+    "--workload",
+    metavar="WORK",
+    help="What is decoded: text:2048+512 (prompt and new tokens), video:8, "
+    "video:8,replay=0.5,pairs=0.9, trace:NAME, or a YAML file of the fields.",
+)
+BOARD = click.option(
+    "--board", shell_complete=presets("board"), help="Preset of the board, say kv260."
+)
+MODEL = click.option(
+    "--model",
+    shell_complete=presets("model"),
+    help="Preset of the model, say tinyllama_1b, or its config.json of Hugging Face.",
+)
+
+
+def work_of(workload: str | None, traces: Iterable[str] = ()) -> "Workload | None":
+    """The workload of the options ``--workload`` and ``--trace``; None if neither is given.
+
+    Raises:
+        InputError: Both are given, or a workload that makes no sense.
+    """
+    from carsim.workload.workload import Workload, workload_of
+
+    named = tuple(traces)
+    if workload is not None and named:
+        raise InputError("--workload", "says what is decoded, and so does --trace", "give one")
+    if named:
+        return Workload("trace", traces=named)
+    return None if workload is None else workload_of(workload)
+
+
+def design_given(
+    name: str | None,
+    board: str | None,
+    model: str | None,
+    overrides: Iterable[str],
+    workload: "Workload | None",
+) -> "Design":
+    """The design of an argument, or of ``--board`` and ``--model``, which change a design's own.
+
+    Raises:
+        InputError: Neither a design nor both of them; anything wrong with them.
+    """
+    from carsim.design.load import model_base
+    from carsim.runs.first import Wish, completed, open_design
+
+    if name is None:
+        if board is None or model is None:
+            raise InputError("DESIGN", "is missing", "name one, or say --board and --model")
+        wish = Wish.of(board, model, overrides=tuple(overrides), workload=workload)
+        return completed(wish)
+    bases = {f"model.{key}": value for key, value in (model_base(model) if model else {}).items()}
+    if board is not None:
+        bases["board.preset"] = board
+    changed = [f"{path}={json.dumps(value)}" for path, value in bases.items()]
+    return open_design(name, [*changed, *overrides], workload)
 
 
 def overriding(text: str = "Change the design, say machine.cores=8") -> Callable[..., Any]:

@@ -2,33 +2,40 @@
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from carsim.base.errors import InputError
-from carsim.cli.options import DESIGNS, FIGURES, JSON, TRACES, overriding
-from carsim.cli.stated import stated_of, stated_options
+from carsim.cli.options import (
+    BOARD,
+    DESIGNS,
+    FIGURES,
+    JSON,
+    MODEL,
+    TRACE,
+    WORKLOAD,
+    design_given,
+    overriding,
+    work_of,
+)
 
 if TYPE_CHECKING:
     from carsim.decisions.trace import Trace
     from carsim.design import Design
     from carsim.runs.report import Report
+    from carsim.workload.workload import Workload
 
 
 @click.command()
-@click.argument("design", shell_complete=DESIGNS)
-@click.option(
-    "--trace",
-    "traces",
-    metavar="FILE",
-    shell_complete=TRACES,
-    multiple=True,
-    help="Trace of decisions, a file or a name; again for one captured under sparse attention.",
-)
-@stated_options
+@click.argument("design", shell_complete=DESIGNS, required=False)
+@BOARD
+@MODEL
+@WORKLOAD
+@TRACE
 @click.option(
     "--tau",
     metavar="X",
@@ -64,7 +71,10 @@ if TYPE_CHECKING:
     help="Also write a timeline of steps A to B-1 to DIR, for ui.perfetto.dev.",
 )
 def run(
-    design: str,
+    design: str | None,
+    board: str | None,
+    model: str | None,
+    workload: str | None,
     traces: tuple[str, ...],
     tau: str | None,
     batch: int | None,
@@ -78,35 +88,36 @@ def run(
     figures: str | None,
     overwrite: bool,
     timeline: str | None,
-    **options: Any,
 ) -> None:
-    """Simulate DESIGN, a YAML file or the name of a shipped design.
+    """Simulate DESIGN, a YAML file or the name of a shipped design, on a workload.
 
-    With --trace it decodes the trace's video on captured decisions. Without, it decodes densely: a
-    text if the model's head is a classifier or --tokens or --context is given, else a video;
-    --replay draws decisions for a video.
+    A board and a model are enough: carsim run --board kv260 --model tinyllama_1b chooses the
+    machine as config new does. Beside DESIGN they replace its own.
+
+    Without --workload it decodes what the model makes, densely: a text if its head is a classifier,
+    else a video. A trace has captured decisions; video:8,replay=0.5 draws them.
 
     Compares the design's policy with its alternatives, among them dense decoding, and with a lower
     bound; explains where time goes, what limits it, and whether the design fits its board. Exit
     status 2 for bad input, 3 for a design that does not fit.
     """
-    stated = stated_of(traces, **options)
+    work = work_of(workload, traces)
+    has_trace = work is not None and work.kind == "trace"
     needs = ("`tau`", "scores", tau), ("`resample_seed`", "rows", resample_seed)
-    for name, what, value in needs if not traces else ():
+    for name, what, value in needs if not has_trace else ():
         if value is not None:
             raise InputError(name, f"needs the {what} of a trace", "add --trace FILE")
     window = parse_window(timeline) if timeline is not None else None
     _check_out(out, overwrite, {"--timeline": window, "--figures": figures})
 
     from carsim.cli.console import progress, show_json
-    from carsim.decisions.trace import load_trace
     from carsim.report import summary
     from carsim.runs.pipeline import run as simulate
     from carsim.runs.pipeline import sources_of
     from carsim.runs.timeline import check_window
 
-    loaded = _load(design, overrides, tau, batch)
-    decoded = sources_of(loaded, [load_trace(file) for file in traces], stated).traces
+    loaded = _load(overrides, tau, batch, partial(design_given, design, board, model), work)
+    decoded = sources_of(loaded, workload=work).traces
     if window is not None:
         check_window(*window, decoded[0].n_steps, loaded.model.body.n_layers)
     with progress("simulating") as tell:
@@ -143,17 +154,21 @@ def _check_out(out: str | None, overwrite: bool, written: Mapping[str, object]) 
         check_folder(Path(out), overwrite=overwrite, ours=OUTPUT_FILES)
 
 
-def _load(name: str, overrides: Sequence[str], tau: str | None, batch: int | None) -> "Design":
+def _load(
+    overrides: Sequence[str],
+    tau: str | None,
+    batch: int | None,
+    opened: "Callable[[Sequence[str], Workload | None], Design]",
+    work: "Workload | None",
+) -> "Design":
     """The design with its changes, of which some have options of their own."""
-    from carsim.design import load_design
-
     own = {
         "policy.tau": None if tau is None else parse_tau(tau),
         "policy.batch": None if batch is None else str(batch),
     }
     given = {path: value for path, value in own.items() if value is not None}
     try:
-        return load_design(name, [*overrides, *(f"{p}={value}" for p, value in given.items())])
+        return opened([*overrides, *(f"{p}={value}" for p, value in given.items())], work)
     except InputError as error:
         if (place := error.named().place) not in given:
             raise

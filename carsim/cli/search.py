@@ -7,12 +7,13 @@ import click
 
 from carsim.base.environment import library
 from carsim.base.errors import InputError
-from carsim.cli.options import JSON
+from carsim.cli.options import JSON, WORKLOAD, work_of
 from carsim.cli.sweep import FAILED, OUT, STUDY, WORKERS, document, summary, sweep_progress
 
 
 @click.command()
 @STUDY
+@WORKLOAD
 @OUT
 @click.option(
     "--points",
@@ -44,6 +45,7 @@ from carsim.cli.sweep import FAILED, OUT, STUDY, WORKERS, document, summary, swe
 @JSON
 def search(
     study: str,
+    workload: str | None,
     out: str,
     points: int,
     as_json: bool,
@@ -66,7 +68,7 @@ def search(
     from carsim.explore.store import open_folder
     from carsim.explore.study import load_study
 
-    loaded = load_study(study)
+    loaded = load_study(study, work_of(workload))
     folder = Path(out)
     with open_folder(folder) as store:
         with sweep_progress(loaded.name) as tell:

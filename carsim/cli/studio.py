@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from carsim.base.environment import library
-from carsim.cli.options import DESIGNS, TRACES, overriding
+from carsim.cli.options import DESIGNS, TRACES, WORKLOAD, overriding, work_of
 
 if TYPE_CHECKING:
     from carsim.studio.state import TabState
@@ -23,6 +23,7 @@ DESIGN, TRACE = "u280_compute_bound", "vilau_8f"
     shell_complete=TRACES,
     help=f"Trace that is decoded; {TRACE} for videos.",
 )
+@WORKLOAD
 @overriding()
 @click.option("--store", metavar="DIR", help="Show the points of this sweep; a click opens one.")
 @click.option(
@@ -36,6 +37,7 @@ DESIGN, TRACE = "u280_compute_bound", "vilau_8f"
 def studio(
     design: str,
     trace: str | None,
+    workload: str | None,
     overrides: tuple[str, ...],
     store: str | None,
     port: int,
@@ -51,12 +53,14 @@ def studio(
 
     from carsim.cli.console import say
     from carsim.decisions.trace.shipped import trace_path
-    from carsim.design import load_design
+    from carsim.runs.first import open_design
     from carsim.studio.serve import serve
     from carsim.studio.state import TabState
 
-    makes_video = load_design(design, overrides).model.makes == "video"
-    start = TabState(design, trace=trace or TRACE * makes_video, store=store or "")
+    work = work_of(workload, [trace] if trace else ())
+    makes_video = open_design(design, overrides, work).model.makes == "video"
+    usual = TRACE * (makes_video and work is None)
+    start = TabState(design, trace=trace or usual, workload=workload or "", store=store or "")
     for override in overrides:
         path, _, value = override.partition("=")
         start = start.with_change(path.strip(), value)
@@ -81,12 +85,11 @@ def run_command(state: "TabState") -> str:
     >>> run_command(TabState.of_query("?machine.cores=6&trace=vilau_8f", "kv260"))
     'carsim run kv260 --trace vilau_8f --set machine.cores=6'
     """
-    from carsim.studio.state import OPTIONS
-
     words = ["carsim", "run", state.design]
-    for option in OPTIONS:
-        if value := getattr(state, option):
-            words += [f"--{option}", value]
+    if state.trace:
+        words += ["--trace", state.trace]
+    if work := state.work:
+        words += ["--workload", work]
     for override in state.overrides:
         words += ["--set", override]
     return shlex.join(words)

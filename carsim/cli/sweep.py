@@ -10,7 +10,7 @@ import click
 from carsim.base.environment import library
 from carsim.base.errors import InputError
 from carsim.base.text import count
-from carsim.cli.options import JSON, STUDIES
+from carsim.cli.options import JSON, STUDIES, WORKLOAD, work_of
 
 if TYPE_CHECKING:
     from carsim.explore.sweep import Progress, Tell
@@ -32,6 +32,7 @@ WORKERS = click.option(
 
 @click.command()
 @STUDY
+@WORKLOAD
 @OUT
 @WORKERS
 @click.option(
@@ -42,6 +43,7 @@ WORKERS = click.option(
 @JSON
 def sweep(
     study: str,
+    workload: str | None,
     out: str,
     workers: int | None,
     scheduler: str | None,
@@ -67,7 +69,7 @@ def sweep(
     from carsim.explore.study import load_study
     from carsim.explore.sweep import fill
 
-    loaded = load_study(study)
+    loaded = load_study(study, work_of(workload))
     folder = Path(out)
     with open_store(folder) if only_export else open_folder(folder) as store:
         done = None

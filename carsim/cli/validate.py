@@ -9,7 +9,6 @@ import click
 
 from carsim.base.errors import InputError
 from carsim.cli.options import DESIGNS, JSON, overriding
-from carsim.cli.stated import parse_context
 from carsim.validate import PART_NAMES
 
 if TYPE_CHECKING:
@@ -276,3 +275,19 @@ def _one_design(
     }
     title = f"{design.name} on {design.board.name}, context {context}"
     show(output_console(), [title, Table(("", ""), tuple(facts.items()), text_columns=2)])
+
+
+def parse_context(text: str) -> tuple[int, int]:
+    """First and last context of ``N`` or ``FIRST:LAST``.
+
+    Raises:
+        InputError: Neither.
+
+    >>> parse_context("512"), parse_context("1:1024")
+    ((512, 512), (1, 1024))
+    """
+    first, _, last = text.partition(":")
+    try:
+        return int(first), int(last or first)
+    except ValueError:
+        raise InputError("--context", f"got {text!r}", "give N or FIRST:LAST") from None

@@ -57,6 +57,9 @@ def design_path(name_or_path: str) -> Path:
         InputError: Neither a file nor a shipped design.
     """
     path = Path(name_or_path)
+    if path.suffix == ".json":
+        problem = "is a model's own file, and no design"
+        raise InputError(name_or_path, problem, f"say --board BOARD --model {name_or_path}")
     if path.is_file() or path.suffix in (".yaml", ".yml"):
         return path
     if name_or_path in shipped_designs():
@@ -78,19 +81,20 @@ def load_design(name_or_path: str, overrides: Iterable[str] = ()) -> Design:
     Raises:
         InputError: Anything wrong with the file or an override; one line.
     """
+    raw, path = read_design(name_or_path)
+    design = design_of(raw, path, overrides)
+    assigned = dict(_assignment(text) for text in overrides)
+    if design.description and assigned and "description" not in assigned:
+        return _described(design, raw, path)
+    return design
+
+
+def read_design(name_or_path: str) -> tuple[dict[str, Any], Path]:
+    """Contents of a design's file, its name among them, and the file."""
     path = design_path(name_or_path)
     raw = read_mapping(path)
     raw.setdefault("name", path.stem)
-    assigned = dict(_assignment(text) for text in overrides)
-    as_written = raw
-    raw = _charged(_placed(_with_bases(raw, path, assigned)), path, assigned)
-    for dotted, value in assigned.items():
-        if dotted not in (*PRESET_PATHS, OVERHEADS_FILE):
-            _assign(raw, dotted, value)
-    design = build_design(raw, str(path), assigned)
-    if design.description and assigned and "description" not in assigned:
-        return _described(design, as_written, path)
-    return design
+    return raw, path
 
 
 def _described(design: Design, as_written: Mapping[str, Any], path: Path) -> Design:
@@ -102,17 +106,35 @@ def _described(design: Design, as_written: Mapping[str, Any], path: Path) -> Des
     return design if design == described else design.model_copy(update={"description": ""})
 
 
-def design_of(raw: Mapping[str, Any], path: Path) -> Design:
+def design_of(raw: Mapping[str, Any], path: Path, overrides: Iterable[str] = ()) -> Design:
     """The design that a file with these contents gives: presets merged, roles placed.
 
     Args:
         raw: Contents of the file, its name among them.
         path: Its name in errors; a model's own file lies relative to it.
+        overrides: As of :func:`load_design`.
 
     Raises:
         InputError: The first thing that is wrong.
     """
-    return build_design(_charged(_placed(_with_bases(raw, path, {})), path, {}), str(path))
+    assigned = dict(_assignment(text) for text in overrides)
+    merged = _charged(_placed(_with_bases(raw, path, assigned)), path, assigned)
+    for dotted, value in assigned.items():
+        if dotted not in (*PRESET_PATHS, OVERHEADS_FILE):
+            _assign(merged, dotted, value)
+    return build_design(merged, str(path), assigned)
+
+
+def model_base(name_or_path: str) -> dict[str, str]:
+    """What a section ``model`` starts from: a preset, or a ``config.json`` or its folder.
+
+    >>> model_base("tiny")
+    {'preset': 'tiny'}
+    """
+    path = Path(name_or_path)
+    if path.suffix == ".json" or len(path.parts) > 1 or path.is_dir():
+        return {MODEL_FILE.split(".")[1]: str(path.resolve())}
+    return {"preset": name_or_path}
 
 
 def preset_board(name: str, where: str) -> Board:

@@ -2,8 +2,8 @@
 
 An axis is a dotted path of a design field, a pseudo path, or, with ``choice``, any name whose
 values each set several fields at once. Pseudo paths are ``design`` (a file or a shipped name),
-``trace`` (a file, or a list of them), ``replay`` (false decodes without it), and ``video.frames``
-and ``video.tokens_per_frame`` (a video of another size than that of the traces).
+``trace`` (a file, or a list of them), ``workload`` (such as ``text:2048+512``), ``replay`` (false
+decodes without it), and ``video.frames`` and ``video.tokens_per_frame`` (a video of another size).
 """
 
 import json
@@ -17,7 +17,7 @@ from carsim.base.errors import InputError
 from carsim.base.yaml_file import shown
 
 VIDEO_PATHS = ("video.frames", "video.tokens_per_frame")
-PSEUDO_PATHS = ("design", "trace", "replay", *VIDEO_PATHS)
+PSEUDO_PATHS = ("design", "trace", "workload", "replay", *VIDEO_PATHS)
 
 MOST_VALUES = 100_000
 """Values of one axis at most; more is a mistake in a step."""

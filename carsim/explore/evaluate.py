@@ -20,8 +20,8 @@ from carsim.base.errors import InputError, SolverError
 from carsim.base.yaml_file import shown
 from carsim.cost.fit import FitReport
 from carsim.decisions.choose import Sources
-from carsim.decisions.trace import dense
-from carsim.design import Design, load_design, override
+from carsim.decisions.trace import Trace, dense
+from carsim.design import Design, override
 from carsim.design.load import PRESET_PATHS
 from carsim.explore.axis import PSEUDO_PATHS
 from carsim.explore.points import Point
@@ -34,8 +34,10 @@ from carsim.machine.phases import SOLVED, Phases
 from carsim.machine.row import RowResult, simulate_row
 from carsim.machine.variants import BASE, Variant, own_variant
 from carsim.metrics import Baseline, Setting, figures
+from carsim.runs.first import open_design
 from carsim.runs.pipeline import fit_of, sources_of
 from carsim.workload.geometry import Video
+from carsim.workload.workload import workload_of
 
 JUDGED = 64
 """Of so many points one is judged, by its hash; the draw is the same whenever it is evaluated."""
@@ -62,6 +64,7 @@ class Evaluator:
     def __init__(self, study: Study) -> None:
         self.study = study
         self._machines = Machines(study.file.fidelity)
+        self._stated: Kept[list[Trace]] = Kept(KEPT_DECISIONS)
 
     def evaluate(self, point: Point) -> Row:
         """A row: ``status``, ``reason``, ``seconds`` that it took, and metrics.
@@ -84,9 +87,7 @@ class Evaluator:
     def _row(self, point: Point) -> Row:
         study, changes = self.study, point.changes
         design = self._design(changes)
-        names = trace_names(changes.get("trace", study.file.traces), "trace")
-        traces = [study.traces[name] for name in names]
-        sources = sources_of(design, traces, resample_seed=study.file.resample)
+        sources = self._sources(design, changes)
         video = _asked_for(sources.video, changes)
         sources.check_sets(video)
         replays = changes.get("replay", True)
@@ -126,7 +127,20 @@ class Evaluator:
             return override(self.study.designs[name], fields)
         # A preset is merged beneath what the file says, so that the file is read again.
         texts = [f"{path}={json.dumps(value)}" for path, value in fields.items()]
-        return load_design(self.study.design_paths[name], texts)
+        return open_design(self.study.design_paths[name], texts, self.study.workload)
+
+    def _sources(self, design: Design, changes: Mapping[str, Any]) -> Sources:
+        """The traces of a point, or its workload as one."""
+        study, work = self.study, self.study.workload
+        if "workload" in changes:
+            work = workload_of(changes["workload"])
+        if "trace" in changes or work is None:
+            names = trace_names(changes.get("trace", study.file.traces), "trace")
+            traces = [study.traces[name] for name in names]
+        else:
+            key = work, design.model.model_dump_json(), design.policy.batch
+            traces = self._stated.get(key, lambda: list(sources_of(design, workload=work).traces))
+        return sources_of(design, traces, resample_seed=study.file.resample)
 
     def _quality(self, design: Design, sources: Sources, video: Video) -> Row:
         """Measured quality of a design's policy, or why there is none."""
@@ -180,7 +194,7 @@ class Machines:
             variant = Variant(variant.attention, BASELINE.kind, replays=False)
         batches = self.decisions.get(
             (
-                tuple(map(id, sources.traces)),
+                tuple(trace.sha256 for trace in sources.traces),
                 variant.attention,
                 variant.replays,
                 video,
@@ -268,7 +282,7 @@ def _asked_for(captured: Video, changes: Mapping[str, Any]) -> Video:
         raise InputError(
             "video.frames", f"make {n_frames * tokens:,} steps", f"take at most {MOST_STEPS:,}"
         )
-    return Video(n_frames, tokens, captured.prompt_tokens)
+    return Video(n_frames, tokens, captured.prompt_tokens, captured.kind)
 
 
 def _plain(value: Any) -> Any:

@@ -16,13 +16,16 @@ from carsim.base.section import cure_of, file_schema
 from carsim.base.text import choose, closest
 from carsim.base.yaml_file import MAX_BYTES, mapping_of, shown
 from carsim.decisions.trace import Trace, load_trace, trace_path
-from carsim.design import Design, design_path, load_design
+from carsim.design import Design, design_path
+from carsim.design.document import yaml_text
 from carsim.design.load import PRESET_PATHS
 from carsim.explore.axis import PSEUDO_PATHS, VIDEO_PATHS, Axis, parse_axis
 from carsim.explore.columns import direction_of, result_columns
 from carsim.explore.expression import Expression
 from carsim.explore.quality import Quality, load_quality
 from carsim.metrics import METRICS
+from carsim.runs.first import open_design
+from carsim.workload.workload import Workload, workload_of
 
 MOST_POINTS = 1_000_000
 """Points of one study at most; more is a mistake in an axis."""
@@ -57,8 +60,9 @@ class StudyFile(_Part):
     name: str | None = Field(None, description="what outputs call it; that of the file if absent")
     description: str = Field("", description="one sentence on the question")
     design: str = Field(description="a design file beside the study, or a shipped name")
-    traces: Texts = Field(
-        min_length=1, description="trace files, relative to the study, or names of traces"
+    traces: Texts = Field((), description="trace files, relative to the study, or names of traces")
+    workload: str | dict[str, Any] | None = Field(
+        None, description="what is decoded in place of traces, such as text:2048+512 or video:8"
     )
     set: dict[str, Any] = Field(default_factory=dict, description="fields that all points share")
     axes: dict[str, Any] = Field(
@@ -99,6 +103,7 @@ class Study:
         designs: The designs by what the study calls them; the first is the base.
         design_paths: Files of the designs.
         traces: The traces by file as the study writes it.
+        workload: What is decoded, where that is not the traces; else None.
         quality: Measured quality, or None.
     """
 
@@ -111,6 +116,7 @@ class Study:
     designs: Mapping[str, Design]
     design_paths: Mapping[str, str]
     traces: Mapping[str, Trace]
+    workload: Workload | None
     quality: Quality | None
 
     @property
@@ -139,6 +145,7 @@ class Study:
             {
                 "designs": {name: design.sha256 for name, design in self.designs.items()},
                 "traces": {name: trace.sha256 for name, trace in self.traces.items()},
+                **({"workload": self.workload.text} if self.workload else {}),
                 "fixed": self.fixed,
                 "resample": file.resample,
                 "fidelity": file.fidelity,
@@ -157,11 +164,12 @@ class Study:
         return _sha256({"file": file, "inputs": self.inputs_sha256})
 
 
-def load_study(path: str | Path) -> Study:
+def load_study(path: str | Path, workload: Workload | None = None) -> Study:
     """Read a study file, its design, its traces and its measured quality.
 
     Args:
         path: The YAML file; files that it names are relative to its folder.
+        workload: What is decoded in place of what the file says.
 
     Raises:
         InputError: Anything wrong with it: an unknown key or field path, an empty axis, a condition
@@ -171,9 +179,15 @@ def load_study(path: str | Path) -> Study:
     place, folder = str(path), path.resolve().parent
     try:
         text = read_text(path, MAX_BYTES, "name a study file")
-        file = StudyFile.model_validate(mapping_of(text, place))
+        contents = mapping_of(text, place)
+        if workload is not None:
+            contents = {**contents, "workload": workload.text}
+            contents.pop("traces", None)
+            text = yaml_text(contents)
+        file = StudyFile.model_validate(contents)
     except ValidationError as error:
         raise _refusal(error, place) from None
+    file, work = _decoded(file, place)
     axes = tuple(
         parse_axis(name, body, f"{place}: $.axes.{name}") for name, body in file.axes.items()
     )
@@ -193,14 +207,27 @@ def load_study(path: str | Path) -> Study:
         axes=axes,
         filters=tuple(Expression(text, f"{place}: $.filters") for text in file.filters),
         constraints=tuple(Expression(text, f"{place}: $.constraints") for text in file.constraints),
-        designs={name: load_design(design) for name, design in paths.items()},
+        designs={name: open_design(design, workload=work) for name, design in paths.items()},
         design_paths=paths,
         traces={name: load_trace(trace_path(name, folder)) for name in dict.fromkeys(trace_files)},
+        workload=work,
         quality=load_quality(folder / file.quality) if file.quality else None,
     )
     _check_paths(study, place)
     _check_names(study, place)
     return study
+
+
+def _decoded(file: StudyFile, place: str) -> tuple[StudyFile, Workload | None]:
+    """The file with the traces of its workload, and the workload if that is no trace."""
+    if bool(file.traces) == (file.workload is not None):
+        problem = "say what is decoded, and so does $.workload" if file.traces else "is missing"
+        raise InputError(f"{place}: $.traces", problem, "give traces, or a workload")
+    if file.workload is None:
+        return file, None
+    work = workload_of(file.workload)
+    file = file.model_copy(update={"workload": work.text, "traces": work.traces})
+    return file, None if work.traces else work
 
 
 def trace_names(value: Any, place: str) -> tuple[str, ...]:

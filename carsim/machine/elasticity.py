@@ -43,11 +43,13 @@ class Elasticity:
 def elasticities(plan: Plan, batches: Batches) -> tuple[Elasticity, ...]:
     """Elasticities of the latency of a policy; resources at the limit of the spec are left out.
 
+    Those of a text are of its new tokens alone: the prompt has its own limits, and comes once.
+
     Args:
         plan: The policy on its machine.
         batches: Its decisions.
     """
-    seconds = _sampled(plan, batches)
+    seconds = _sampled(plan, batches, with_prompt=plan.video.kind == "video")
     base, _ = seconds(plan.phases)
     found = []
     for resource, (enlarge, relative, simulated) in _enlargements(plan.hw.design).items():
@@ -99,7 +101,9 @@ def latency_factors(
     return latency, bound
 
 
-def _sampled(plan: Plan, batches: Batches) -> Callable[[Phases], tuple[float, float]]:
+def _sampled(
+    plan: Plan, batches: Batches, *, with_prompt: bool = True
+) -> Callable[[Phases], tuple[float, float]]:
     """Time of a sample of the steps on other hardware, and its bound, scaled to the video."""
     n_steps = plan.n_steps
     spread = np.linspace(0, n_steps - 1, min(SAMPLED_STEPS, n_steps)).astype(int)
@@ -113,7 +117,8 @@ def _sampled(plan: Plan, batches: Batches) -> Callable[[Phases], tuple[float, fl
         clock_hz = phases.hw.design.board.fabric_clock_mhz * 1e6
 
         def scaled(once: int, all_of: int) -> float:
-            return (once + (all_of - once) * n_steps / len(steps)) / clock_hz
+            decoding = (all_of - once) * n_steps / len(steps)
+            return (once * with_prompt + decoding) / clock_hz
 
         return (
             scaled(prefill.cycles, simulation.cycles),

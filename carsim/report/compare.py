@@ -6,15 +6,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from carsim.base.errors import InputError
-from carsim.decisions.trace import Stated, Trace, load_trace
+from carsim.decisions.trace import Trace, load_trace
 from carsim.decisions.trace.meta import OWN_DECISIONS, STATED, SYNTHETIC
-from carsim.design import Design, load_design
+from carsim.design import Design
 from carsim.metrics import METRICS, OLD_NAMES
 from carsim.report.ratios import RatioChange, ratios
 from carsim.report.stored import SUMMARY, StoredPolicy, StoredRun, read_run
 from carsim.report.stored import stored as stored_run
+from carsim.runs.first import open_design
 from carsim.runs.pipeline import run as simulate
 from carsim.runs.report import Report
+from carsim.workload.workload import Workload, workload_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -206,7 +208,7 @@ def compare(
     b: "Report | Design | str | Path",
     *,
     traces: Sequence[Trace | str | Path] = (),
-    stated: Stated | None = None,
+    workload: Workload | str | None = None,
     allow_misfit: bool = False,
 ) -> Comparison:
     """Compare two runs.
@@ -216,16 +218,17 @@ def compare(
             of a shipped design, which is simulated.
         b: The same.
         traces: Traces on which designs are simulated.
-        stated: What they decode if there are none; by default what the model makes, densely.
+        workload: What they decode if there are none; by default what the model makes, densely.
         allow_misfit: Simulate designs that do not fit.
 
     Raises:
-        InputError: A folder that holds no run, an unknown design, traces beside what is stated.
+        InputError: A folder that holds no run, an unknown design, traces beside a workload.
         MisfitError: A design does not fit, and that was not allowed.
     """
     loaded = [each if isinstance(each, Trace) else load_trace(each) for each in traces]
-    given = [_given(each) for each in (a, b)]
-    if not loaded and stated is None:
+    work = None if workload is None else workload_of(workload)
+    given = [_given(each, work) for each in (a, b)]
+    if not loaded and work is None:
         on_traces = any(isinstance(each, StoredRun) and not each.is_stated for each in given)
         for each in given:
             if on_traces and isinstance(each, Design):
@@ -234,7 +237,7 @@ def compare(
     runs = (
         each
         if isinstance(each, StoredRun)
-        else stored_run(simulate(each, loaded, stated=stated, allow_misfit=allow_misfit))
+        else stored_run(simulate(each, loaded, workload=work, allow_misfit=allow_misfit))
         for each in given
     )
     return Comparison(*runs)
@@ -246,13 +249,13 @@ def is_run(name: str | Path) -> bool:
     return (path / SUMMARY).exists() or path.is_dir()
 
 
-def _given(what: Report | Design | str | Path) -> StoredRun | Design:
+def _given(what: Report | Design | str | Path, workload: Workload | None) -> StoredRun | Design:
     """A run that was made, or a design that is still to be simulated."""
     if isinstance(what, Report):
         return stored_run(what)
     if isinstance(what, Design):
         return what
-    return read_run(what) if is_run(what) else load_design(str(what))
+    return read_run(what) if is_run(what) else open_design(str(what), workload=workload)
 
 
 def _number(value: Any) -> float | None:

@@ -12,24 +12,27 @@ from carsim.base.errors import InputError, MisfitError
 from carsim.cost.fit import FitReport, check_fit
 from carsim.decisions.attention import AttentionPolicy
 from carsim.decisions.choose import Sources
-from carsim.decisions.trace import Stated, Trace, load_trace
+from carsim.decisions.trace import Trace, load_trace
 from carsim.decisions.trace.file import as_own
-from carsim.design import Design, load_design
+from carsim.decisions.trace.stated import stated_trace
+from carsim.design import Design
 from carsim.machine.batches import Batches, make_batches
 from carsim.machine.elasticity import bandwidth_ends, elasticities, latency_factors
 from carsim.machine.hardware import Hardware
 from carsim.machine.phases import SOLVED, Phases
 from carsim.machine.row import RowResult, bound_of, simulate_row
 from carsim.machine.variants import own_variant, variants
+from carsim.runs.first import open_design
 from carsim.runs.report import Report
 from carsim.workload.geometry import Video
+from carsim.workload.workload import Workload, workload_of
 
 
 def run(
     design: Design | str | Path,
     traces: Sequence[Trace | str | Path] = (),
     *,
-    stated: Stated | None = None,
+    workload: Workload | str | None = None,
     allow_misfit: bool = False,
     resample_seed: int | None = None,
     fidelity: str = "fluid",
@@ -42,7 +45,8 @@ def run(
         design: The design, its file, or the name of a shipped one.
         traces: Traces or their files. Each row takes the first that was captured under its own
             attention, else under the same kind, else the first of all, and says so.
-        stated: What is decoded if there are no traces; by default what the model makes, densely.
+        workload: What is decoded if there are no traces, such as ``text:2048+512``; by default what
+            the model makes, densely.
         allow_misfit: Go on with a design that does not fit its board.
         resample_seed: Draw the rows that a batch needs beyond the trace's with this seed.
         fidelity: ``fluid`` or ``tile``, see :data:`~carsim.machine.phases.FIDELITIES`.
@@ -50,12 +54,13 @@ def run(
         what_if: Also find what 10 % more of each resource brings, which takes most of the time.
 
     Raises:
-        InputError: A trace that cannot serve the design; traces beside what is stated.
+        InputError: A trace that cannot serve the design; traces beside a workload.
         MisfitError: The design does not fit, and that was not allowed.
     """
+    work = None if workload is None else workload_of(workload)
     if not isinstance(design, Design):
-        design = load_design(str(design))
-    sources = sources_of(design, traces, stated, resample_seed)
+        design = open_design(str(design), workload=work)
+    sources = sources_of(design, traces, work, resample_seed)
     video = sources.video
     sources.check_sets(video)
     fit = fit_of(design, sources, video, replays=sources.replays_any)
@@ -95,26 +100,26 @@ def run(
 def sources_of(
     design: Design,
     traces: Sequence[Trace | str | Path] = (),
-    stated: Stated | None = None,
+    workload: Workload | None = None,
     resample_seed: int | None = None,
 ) -> Sources:
-    """The traces, or what is stated as one, and what a design asks of their decisions.
+    """The traces of a workload, or the workload as one, and what a design asks of their decisions.
 
     Decisions that were changed become the user's own.
 
     Raises:
-        InputError: Both are given, what is stated is beyond model or batch, or changed decisions
-            are none that a trace can hold.
+        InputError: Traces beside a workload, a workload beyond model or batch, or changed decisions
+            that no trace can hold.
     """
     policy = design.policy
-    if traces and stated is not None:
-        raise InputError(
-            "trace", "says already what is decoded and what replays", "leave out what is stated"
-        )
-    if traces:
-        loaded = [as_own(t if isinstance(t, Trace) else load_trace(t)) for t in traces]
+    if traces and workload is not None:
+        raise InputError("`trace`", "says what is decoded, and so does `workload`", "give one")
+    work = workload or Workload(design.model.makes)
+    if traces or work.traces:
+        given = traces or work.traces
+        loaded = [as_own(t if isinstance(t, Trace) else load_trace(t)) for t in given]
     else:
-        loaded = [(stated or Stated()).trace(design.model, policy.batch)]
+        loaded = [stated_trace(work, design.model, policy.batch)]
     return Sources(
         loaded,
         design.model,

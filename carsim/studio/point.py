@@ -7,21 +7,22 @@ from pathlib import Path
 from typing import Any
 
 from carsim.base.errors import InputError
-from carsim.base.yaml_file import shown
-from carsim.decisions.trace import Stated, Trace, load_trace
+from carsim.decisions.trace import Trace, load_trace
 from carsim.decisions.trace.shipped import shipped_traces, trace_path
-from carsim.design import Design, load_design
+from carsim.design import Design
 from carsim.design.load import PRESET_PATHS
 from carsim.explore.evaluate import Machines
 from carsim.machine.row import RowResult
 from carsim.report.figures.curve import CurvePoint
 from carsim.report.stored import StoredRun
 from carsim.report.stored import stored as stored_run
+from carsim.runs.first import open_design
 from carsim.runs.pipeline import fit_of, sources_of
 from carsim.runs.pipeline import run as simulate
 from carsim.runs.report import Report
 from carsim.studio.reach import Reach
 from carsim.studio.state import TabState
+from carsim.workload.workload import workload_of
 
 KEPT_POINTS = 32
 KEPT_TRACES = 12
@@ -111,7 +112,8 @@ def base_of(state: TabState) -> Design:
         InputError: It needs the changes.
     """
     presets = (f"{path}={value}" for path, value in state.changes.items() if path in PRESET_PATHS)
-    return load_design(state.design, presets)
+    work = workload_of(state.work) if state.work else None
+    return open_design(state.design, tuple(presets), work)
 
 
 # -------------------------------------------------------------------- private
@@ -121,10 +123,10 @@ def base_of(state: TabState) -> Design:
 def _point(query: str, files: tuple[tuple[str, int], ...]) -> SimulatedPoint:
     """The point of a query; files with the time of their last change make it a new one."""
     state = TabState.of_query(query, "")
-    design = load_design(state.design, state.overrides)
     given = [_trace(*files[1])] if state.trace else []
-    is_stated = bool(state.frames or state.replay) or not given
-    traces = tuple(sources_of(design, given, _stated(state) if is_stated else None).traces)
+    work = workload_of(state.work) if state.work else None
+    design = open_design(state.design, state.overrides, work)
+    traces = tuple(sources_of(design, given, work).traces)
     report = simulate(design, traces, allow_misfit=True, what_if=False)
     return SimulatedPoint(report, traces)
 
@@ -139,20 +141,6 @@ def _changed(path: Path) -> int:
         return path.stat().st_mtime_ns
     except OSError:
         return 0  # opening it says what is wrong
-
-
-def _stated(state: TabState) -> Stated:
-    """The video that is decoded without a trace, as ``carsim run`` understands it."""
-    frames = None if not state.frames else _number(state.frames, "frames", int)
-    replay = None if not state.replay else _number(state.replay, "replay", float)
-    return Stated(frames=frames, replay=replay)
-
-
-def _number(text: str, place: str, kind: type[Any]) -> Any:
-    try:
-        return kind(text)
-    except ValueError:
-        raise InputError(place, f"got {shown(text)}", "give a number") from None
 
 
 @lru_cache(maxsize=4)

@@ -12,8 +12,8 @@ from urllib.parse import parse_qsl, urlencode
 from carsim.base.errors import InputError
 from carsim.base.yaml_file import shown
 
-OPTIONS = ("trace", "frames", "replay")
-"""Keys of an address that are options of ``carsim run``."""
+OPTIONS = ("trace", "workload", "frames", "replay")
+"""Keys of an address that say what is decoded."""
 
 VIEW = ("store", "step", "layer")
 """Keys that say what is looked at: a sweep, and the layer-step of the timeline."""
@@ -27,8 +27,9 @@ class TabState:
         design: Name of a shipped design, or a design file.
         changes: Fields that differ from it: dotted path -> value as YAML.
         trace: Name or file of the trace that is decoded; empty where it is stated.
-        frames: Frames of a stated video; empty for those of the model.
-        replay: Share of a stated video that replays; empty for none.
+        workload: Another workload as ``carsim run`` takes it; empty for what the model makes.
+        frames: Frames of a video in its place; empty for those of the model.
+        replay: Share of such a video that replays; empty for none.
         pins: States to compare with, as queries of their own.
         store: Folder of a sweep whose points are shown; empty for none.
         step: Step of the timeline; empty for the middle of the video.
@@ -38,6 +39,7 @@ class TabState:
     design: str
     changes: Mapping[str, str] = field(default_factory=dict)
     trace: str = ""
+    workload: str = ""
     frames: str = ""
     replay: str = ""
     pins: tuple[str, ...] = ()
@@ -85,7 +87,16 @@ class TabState:
     @property
     def point(self) -> "TabState":
         """The design point alone: two states of equal points have equal results."""
-        return TabState(self.design, self.changes, self.trace, self.frames, self.replay)
+        kept = {key: getattr(self, key) for key in OPTIONS}
+        return TabState(self.design, self.changes, **kept)
+
+    @property
+    def work(self) -> str:
+        """The workload in one word; empty for what the model makes, or what the trace says."""
+        if not self.frames and not self.replay:
+            return self.workload
+        words = [self.frames, f"replay={self.replay}" if self.replay else ""]
+        return f"video:{','.join(filter(None, words))}"
 
     @property
     def overrides(self) -> list[str]:

@@ -16,6 +16,7 @@ from carsim.report.figures.pareto import pareto_plot
 from carsim.report.figures.plot import Plot
 from carsim.report.stored_study import read_study
 from carsim.studio.state import TabState
+from carsim.workload.workload import workload_of
 
 
 def edition(folder: Path) -> str:
@@ -58,15 +59,19 @@ def opened(state: TabState, folder: Path, ordinal: int) -> TabState:
     for name, body in study.axes.items():
         changes |= parse_axis(name, body, f"study: $.axes.{name}").changes(values[name])
     fields = {path: value for path, value in changes.items() if path not in PSEUDO_PATHS}
-    if left_out := sorted({*changes} & {*PSEUDO_PATHS} - {"design", "trace"}):
+    if left_out := sorted({*changes} & {*PSEUDO_PATHS} - {"design", "trace", "workload"}):
         problem = f"point {ordinal} sets {', '.join(left_out)}, which no design has"
         raise InputError(state.store, problem, "open another one")
-    trace = trace_names(changes.get("trace", study.traces), "trace")[0]
+    work = changes.get("workload", study.workload)
+    named = changes.get("trace", () if work else study.traces)
+    work = workload_of(work).text if work and not named else ""
+    trace = _found(trace_names(named, "trace")[0], folder, ()) if named else ""
     return replace(
         state,
         design=_found(str(changes.get("design", study.design)), folder, shipped_designs()),
-        trace=_found(trace, folder, ()),
+        trace=trace,
         changes={path: json.dumps(value) for path, value in fields.items()},
+        workload=work,
         frames="",
         replay="",
     )

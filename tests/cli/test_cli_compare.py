@@ -44,7 +44,7 @@ def test_the_command_simulates_designs_with_their_changes(call, tmp_path):
 
 def test_designs_without_a_trace_are_compared_on_what_is_stated(call, tmp_path):
     design, _ = write_inputs(tmp_path)
-    options = ("--tokens", "4", "--prompt", "2", "--set-b", CLOCK)
+    options = ("--workload", "text:2+4", "--set-b", CLOCK)
     status, out, _ = call("compare", design, design, *options)
     assert status == 0
     assert "B finishes a text in" in out
@@ -52,7 +52,10 @@ def test_designs_without_a_trace_are_compared_on_what_is_stated(call, tmp_path):
 
 BAD = {
     "no folder nor design": (("nope", "toy.yaml"), "nope: is neither a YAML file nor a shipped"),
-    "pairs alone": (("toy.yaml", "toy.yaml", "--pairs", "0.8"), "--pairs: says how often"),
+    "pairs alone": (
+        ("toy.yaml", "toy.yaml", "--workload", "video:pairs=0.8"),
+        "--workload: pairs is",
+    ),
     "an empty folder": (("empty", "toy.yaml"), "empty: holds no summary.json of a run"),
     "an unknown key": (
         ("toy.yaml", "toy.yaml", "--set-b", "machine.coers=2"),

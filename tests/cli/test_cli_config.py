@@ -150,7 +150,7 @@ def matches(value, schema, root):
 
 def test_a_new_design_is_printed_or_written_once_and_loads(call, tmp_path):
     path = tmp_path / "first.yaml"
-    wish = ["--board", "kv260", "--model", "tinyllama_1b", "--context", "64"]
+    wish = ["--board", "kv260", "--model", "tinyllama_1b", "--workload", "text:63+1"]
     wish += ["--bits", "4"]
     status, text, err = call("config", "new", *wish)
     assert (status, err) == (0, "")

@@ -294,11 +294,10 @@ WITHOUT_A_TRACE = {
         ("--resample", "1"),
         "--resample: needs the rows of a trace; add --trace FILE",
     ),
-    "no token": (("--tokens", "0"), "--tokens: expected a whole number of 1 or more, got 0"),
-    "pairs alone": (("--pairs", "0.8"), "--pairs: says how often decisions to replay agree"),
-    "no context": (("--context", "many"), "--context: got 'many'; give N or FIRST:LAST"),
-    "half a pair": (("--replay", "0.5", "--batch", "3"), "a batch of 3 is no whole number of"),
-    "a trace as well": (("--tokens", "3", "--trace", "toy.npz"), "and so does --trace; leave out"),
+    "no token": (("--workload", "text:0"), "--workload: tokens: expected a whole number of 1 or"),
+    "no kind": (("--workload", "many"), "--workload: got 'many'; say text:2048+512, video:8"),
+    "half a pair": (("--workload", "video:replay=0.5", "--batch", "3"), "a batch of 3 is no whole"),
+    "a trace as well": (("--workload", "text", "--trace", "toy.npz"), "and so does --trace; give"),
 }
 
 
@@ -310,7 +309,7 @@ def test_what_cannot_be_stated_is_one_line(call, toy, options, message):
 
 
 def test_a_text_is_decoded_without_a_trace_on_one_page(call, toy):
-    status, out, err = call("run", toy[0], "--prompt", "4", "--tokens", "6", "--full")
+    status, out, err = call("run", toy[0], "--workload", "text:4+6", "--full")
     assert (status, err) == (0, "")
     for text in (
         "text           6 tokens after a prompt of 4",
@@ -328,7 +327,7 @@ def test_a_text_is_decoded_without_a_trace_on_one_page(call, toy):
 
 
 def test_replays_are_stated_and_drawn(call, toy):
-    options = ("--replay", "0.5", "--pairs", "0.8", "--frames", "2", "--json")
+    options = ("--workload", "video:2,replay=0.5,pairs=0.8", "--json")
     small = ("--set", "model.video={frames: 2, tokens_per_frame: 8, prompt_tokens: 2}")
     document = json.loads(call("run", toy[0], *options, *small)[1])
     assert document["traces"][0]["name"].startswith("stated, not captured: 50 % of eligible")
@@ -442,3 +441,23 @@ def test_tile_fidelity_is_named_and_close_to_fluid(call, toy):
     assert (fluid["fidelity"], tile["fidelity"]) == ("fluid", "tile")
     for coarse, fine in zip(fluid["policies"], tile["policies"], strict=True):
         assert coarse["latency_s"] == pytest.approx(fine["latency_s"], rel=0.05)
+
+
+def test_a_board_and_a_model_are_enough(call, tmp_path):
+    """A preset or a model's own file; the machine is chosen, and `config show` says why."""
+    config = tmp_path / "small" / "config.json"
+    config.parent.mkdir()
+    keys = {"hidden_size": 256, "num_attention_heads": 4, "intermediate_size": 512}
+    keys |= {"model_type": "llama", "num_hidden_layers": 2, "vocab_size": 1000}
+    config.write_text(json.dumps(keys), encoding="utf-8")
+    for model in ("tiny", str(config)):
+        given = ("--board", "kv260", "--model", model, "--workload", "text:16+4")
+        status, out, err = call("run", *given, "--json")
+        assert (status, err) == (0, "")
+        assert json.loads(out)["policies"][0]["stream_tokens_per_s"] > 0
+    assert "the fastest that fits" in call("config", "show", *given)[1]
+    assert call("run", config)[2].endswith(f"no design; say --board BOARD --model {config}\n")
+    assert "DESIGN: is missing; name one, or say --board" in call("run", "--board", "kv260")[2]
+    status, _, err = call("run", "--board", "kv260", "--model", "llama2_7b", "--batch", "64")
+    assert (status, err.count("\n")) == (3, 1)
+    assert "none of" in err

@@ -19,17 +19,8 @@ def test_of_one_there_is_one(call, tmp_path):
     design = write_inputs(
         tmp_path, guidance_pairs=((0, 1),), prompt_lengths=(1, 1), prompt_tokens=1
     )
-    one = [
-        "--full",
-        "--set",
-        "policy.batch=1",
-        "--set",
-        "machine.cores=1",
-        "--tokens",
-        "1",
-        "--prompt",
-        "1",
-    ]
+    one = ["--set", "policy.batch=1", "--set", "machine.cores=1", "--workload", "text:1+1"]
+    one.append("--full")
     _, text, err = call("run", design[0], *one)
     assert err == ""
     _, video, _ = call("run", design[0], "--trace", design[1], "--set", "policy.batch=2", "--full")

@@ -14,13 +14,15 @@ from strategies import raw_design
 
 from carsim.base.errors import InputError
 from carsim.decisions.attention import ATTENTION
-from carsim.decisions.trace import Stated, Trace
+from carsim.decisions.trace import Trace
+from carsim.decisions.trace.stated import stated_trace
 from carsim.design import Design, build_design
 from carsim.metrics import METRICS
 from carsim.report import summary
 from carsim.report.stored import stored
 from carsim.runs.pipeline import run
 from carsim.runs.report import Report
+from carsim.workload.workload import Workload
 
 REPLAY = ("machine.drs", "machine.cores", "model.replay", "policy", "model.video")
 """Fields of designs that are run with replays, too."""
@@ -185,7 +187,8 @@ def stated(video: str, batch: int, layers: int, kv_heads: int, replay: float | N
     design = build_design(document(), "design")
     model = build_design(changed(document(), "model.video", json.loads(video)), "design").model
     body = design.model.body.model_copy(update={"n_layers": layers, "n_kv_heads": kv_heads})
-    return Stated(replay=replay).trace(model.model_copy(update={"body": body}), batch)
+    model = model.model_copy(update={"body": body})
+    return stated_trace(Workload("video", replay=replay), model, batch)
 
 
 def check(raw: dict[str, Any], path: str = "") -> str:

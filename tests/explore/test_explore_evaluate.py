@@ -12,6 +12,7 @@ from carsim.explore.points import make_points
 from carsim.explore.study import load_study
 from carsim.metrics import PHASES
 from carsim.runs.pipeline import run
+from carsim.workload.workload import workload_of
 
 MIXED = {
     "machine.cores": [1, 2],
@@ -190,3 +191,23 @@ def test_a_rule_that_counts_elements_is_priced_at_the_width_of_each_point(tmp_pa
         report = run(override(tiny_design(), dict(point.changes)), [trace])
         assert row["memory_gb_per_video"] == report.chosen.dram_gb_per_video
         assert row["latency_s"] == report.chosen.latency_s
+
+
+def test_a_text_is_swept_without_a_trace(tmp_path):
+    """Two points of one workload and one of another, on a machine that is chosen for the first."""
+    (tmp_path / "small.yaml").write_text("board: {preset: kv260}\nmodel: {preset: tiny}\n")
+    study = {
+        "design": "small.yaml",
+        "traces": None,
+        "workload": "text:16+4",
+        "axes": {"workload": ["text:16+4", "text:200+4"], "policy.batch": [1, 2]},
+    }
+    loaded = load_study(write_study(tmp_path, **study))
+    evaluator = Evaluator(loaded)
+    rows = [evaluator.evaluate(point) for point in make_points(loaded)]
+    assert {row["status"] for row in rows} == {"ok"}
+    short, _, long, _ = (row["first_token_s"] for row in rows)
+    assert short < long
+    again = load_study(write_study(tmp_path, **study), workload_of("text:8+2"))
+    assert again.workload == workload_of("text:8+2")
+    assert again.inputs_sha256 != loaded.inputs_sha256

@@ -86,7 +86,7 @@ def test_a_continuous_axis_is_cut_by_shares():
         ({"sampling": {"points": 3}}, "a grid has as many points as it has; leave it out"),
         ({"sampling": {"methods": "lhs"}}, "unknown key 'methods'; did you mean 'method'?"),
         ({"sampling_": {}}, "unknown key 'sampling_'; did you mean 'sampling'?"),
-        ({"traces": None}, "$.traces: is missing; add it"),
+        ({"traces": None}, "$.traces: is missing; give traces, or a workload"),
         ({"fidelity": "exact"}, "$.fidelity: expected 'fluid' or 'tile', got 'exact'"),
         ({"quality": "none.csv"}, "none.csv: cannot be read"),
     ],

@@ -14,7 +14,6 @@ from carsim.base.errors import InputError
 from carsim.base.units import PARTS, rational, scaled
 from carsim.decisions.attention import PLAIN
 from carsim.decisions.replay import FASTCAR
-from carsim.decisions.trace import Stated
 from carsim.design import Design, load_design, shipped_designs
 from carsim.hardware.schedule import SCHEDULES
 from carsim.machine.hardware import Hardware
@@ -27,6 +26,7 @@ from carsim.machine.totals import exactly
 from carsim.runs.pipeline import run
 from carsim.workload.geometry import Video
 from carsim.workload.model import Precision
+from carsim.workload.workload import Workload
 
 
 def plan_of(design: Design, video: Video) -> Plan:
@@ -84,20 +84,20 @@ def test_shipped_designs_are_far_inside(name: str) -> None:
     ],
 )
 def test_what_is_too_large_is_named_or_answered(overrides: list[str], place: str) -> None:
-    design, video = tiny_design(*overrides), Stated(frames=2)
+    design, video = tiny_design(*overrides), Workload("video", frames=2)
     if place:
         with pytest.raises(InputError, match=f"{place}: .* is too large: .* beyond 1.15e"):
-            run(design, stated=video, allow_misfit=True, what_if=False)
+            run(design, workload=video, allow_misfit=True, what_if=False)
         return
-    for row in run(design, stated=video, allow_misfit=True, what_if=False).rows:
+    for row in run(design, workload=video, allow_misfit=True, what_if=False).rows:
         assert all(0 < share <= 1 for share in row.ddr_utilisation.values())
 
 
 @pytest.mark.parametrize("hidden", [262_144, 524_288, 1_000_000])
 def test_a_wide_model_takes_no_more_than_its_memory_carries(hidden: int) -> None:
     design = tiny_design(f"model.body.hidden_size={hidden}")
-    video = Stated(frames=2, prompt=0)
-    report = run(design, stated=video, allow_misfit=True, what_if=False)
+    video = Workload("video", frames=2, prompt=0)
+    report = run(design, workload=video, allow_misfit=True, what_if=False)
     per_layer = 4 * hidden**2 + 3 * hidden * 172
     assert sum(report.chosen.dram_bytes.values()) > 512 * 4 * per_layer
     assert max(report.chosen.ddr_utilisation.values()) <= 1
@@ -121,7 +121,7 @@ def test_a_wide_model_takes_no_more_than_its_memory_carries(hidden: int) -> None
 )
 def test_what_exceeds_memory_is_refused_before_it_is_made(overrides: list[str], place: str) -> None:
     with pytest.raises(InputError, match=place):
-        run(tiny_design(*overrides), stated=Stated(frames=1), allow_misfit=True)
+        run(tiny_design(*overrides), workload="video:1", allow_misfit=True)
 
 
 def test_cases_whose_codes_leave_64_bits_are_told_apart() -> None:
@@ -170,7 +170,7 @@ def test_more_bits_are_never_fewer_bytes(bits: tuple[float, float], elements: in
 
 def moved(*overrides: str) -> int:
     design = tiny_design("policy.compare=[]", *overrides)
-    report = run(design, stated=Stated(frames=1), allow_misfit=True, what_if=False)
+    report = run(design, workload="video:1", allow_misfit=True, what_if=False)
     return sum(report.chosen.dram_bytes.values())
 
 
@@ -194,7 +194,7 @@ def test_more_of_anything_never_moves_fewer_bytes(path: str, values: list[float]
 def test_a_third_of_a_bit_gives_the_same_energy_as_its_decimals() -> None:
     joules = [
         run(
-            tiny_design(f"model.activations.bits={bits}"), stated=Stated(frames=1), what_if=False
+            tiny_design(f"model.activations.bits={bits}"), workload="video:1", what_if=False
         ).chosen.energy_per_video.value_j
         for bits in ("3.3333", "3.3333333333333335")
     ]
@@ -204,4 +204,4 @@ def test_a_third_of_a_bit_gives_the_same_energy_as_its_decimals() -> None:
 def test_the_field_that_is_named_is_the_one_that_is_unusual() -> None:
     many = ["policy.batch=4096", "machine.cores=16", "machine.weight_sharing=private"]
     with pytest.raises(InputError, match=r"policy\.batch: 4096 is too large: time of prompt"):
-        run(load_design("u280", many), stated=Stated(tokens=16), allow_misfit=True)
+        run(load_design("u280", many), workload="text:16", allow_misfit=True)

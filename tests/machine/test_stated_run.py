@@ -5,7 +5,7 @@ import json
 import pytest
 from tiny import tiny_design, tiny_report, tiny_trace
 
-from carsim import Stated, compare, load_design, run
+from carsim import Workload, compare, load_design, run
 from carsim.base.errors import InputError
 from carsim.design import configs_folder, override
 from carsim.report import save_report, summary
@@ -23,15 +23,15 @@ def test_a_text_decodes_as_fast_as_plain_decoding_does() -> None:
     """The same figure by another way: `validate boards` simulates steps without a video."""
     design = override(tinyllama(), {"policy.batch": 1})
     plain = decode(design, 100)
-    found = run(design, stated=Stated(context=(100, 100))).chosen
+    found = run(design, workload=Workload.at_contexts(100, 100)).chosen
     assert found.stream_tokens_per_s == pytest.approx(plain.tokens_per_s, rel=1e-9)
     assert found.tokens_per_s == found.stream_tokens_per_s
 
 
 def test_streams_of_a_text_are_its_rows_and_of_a_video_its_pairs() -> None:
-    text = run(tinyllama(), stated=Stated(tokens=8)).chosen
+    text = run(tinyllama(), workload="text:8").chosen
     assert text.tokens_per_s == pytest.approx(2 * text.stream_tokens_per_s)
-    video = run(load_design("zcu102"), stated=Stated(frames=2)).chosen
+    video = run(load_design("zcu102"), workload="video:2").chosen
     assert (
         video.tokens_per_s == video.stream_tokens_per_s == pytest.approx(1e3 / video.ms_per_token)
     )
@@ -39,10 +39,10 @@ def test_streams_of_a_text_are_its_rows_and_of_a_video_its_pairs() -> None:
 
 def test_the_first_token_comes_after_prompt_and_first_step() -> None:
     design = tinyllama()
-    whole = run(design, stated=Stated(prompt=50, tokens=20))
-    first = run(design, stated=Stated(prompt=50, tokens=1)).chosen
+    whole = run(design, workload="text:50+20")
+    first = run(design, workload="text:50+1").chosen
     assert whole.chosen.first_token_s == pytest.approx(first.latency_s)
-    without = run(design, stated=Stated(prompt=0, tokens=1)).chosen
+    without = run(design, workload="text:0+1").chosen
     assert without.seconds_by_phase["prefill"] == 0
     assert without.first_token_s == pytest.approx(without.latency_s)
     assert whole.bound.first_token_s is None
@@ -50,7 +50,7 @@ def test_the_first_token_comes_after_prompt_and_first_step() -> None:
 
 def test_joules_of_a_token_leave_the_prompt_out() -> None:
     design = tinyllama()
-    short, long = (run(design, stated=Stated(prompt=p, tokens=4)).chosen for p in (0, 400))
+    short, long = (run(design, workload=f"text:{p}+4").chosen for p in (0, 400))
     of_all = long.energy_per_video.value_j / 4
     assert short.energy_per_token.value_j < long.energy_per_token.value_j < 0.5 * of_all
     assert short.energy_per_token.value_j == pytest.approx(short.energy_per_video.value_j / 4)
@@ -65,12 +65,12 @@ def test_a_trace_has_the_same_figures() -> None:
 
 
 def test_where_nothing_replays_no_row_does_and_no_cache_is_held() -> None:
-    report = run(load_design("zcu102"), stated=Stated(frames=2))
+    report = run(load_design("zcu102"), workload="video:2")
     assert [row.variant.key for row in report.rows] == ["dense/static", "streaming/static", "bound"]
     assert report.chosen is report.baseline
     contents = [c.content for use in report.fit.memories for c in use.contents]
     assert "replay cache" not in contents
-    replaying = run(load_design("zcu102"), stated=Stated(frames=2, replay=0.5))
+    replaying = run(load_design("zcu102"), workload="video:2,replay=0.5")
     contents = [c.content for use in replaying.fit.memories for c in use.contents]
     assert "replay cache" in contents
 
@@ -78,14 +78,14 @@ def test_where_nothing_replays_no_row_does_and_no_cache_is_held() -> None:
 def test_dense_decoding_takes_what_the_dense_row_of_a_trace_takes() -> None:
     design = override(tiny_design(), {"model.video": {"frames": 3, "tokens_per_frame": 16}})
     design = override(design, {"model.video.prompt_tokens": 5})
-    dense = run(design, stated=Stated(frames=3), allow_misfit=True).chosen
+    dense = run(design, workload="video:3", allow_misfit=True).chosen
     assert dense.latency_s == tiny_report().row("dense, static").latency_s
 
 
 def test_more_agreement_saves_more_weights() -> None:
     design = load_design("zcu102")
     seconds = [
-        run(design, stated=Stated(frames=2, replay=0.5, pairs=pairs)).chosen.latency_s
+        run(design, workload=f"video:2,replay=0.5,pairs={pairs}").chosen.latency_s
         for pairs in (0.5, 0.8, 1.0)
     ]
     assert seconds == sorted(seconds, reverse=True)
@@ -93,7 +93,7 @@ def test_more_agreement_saves_more_weights() -> None:
 
 
 def test_every_output_says_what_was_stated(tmp_path) -> None:
-    report = run(load_design("zcu102"), stated=Stated(frames=2, replay=0.5), detail=True)
+    report = run(load_design("zcu102"), workload="video:2,replay=0.5", detail=True)
     document = summary(report)
     assert all(trace["name"].startswith("stated, not captured") for trace in document["traces"])
     replaying = [row for row in document["policies"] if row["replays"]]
@@ -105,17 +105,17 @@ def test_every_output_says_what_was_stated(tmp_path) -> None:
 
 
 def test_a_text_is_stored_and_compared_as_one() -> None:
-    a = run(tinyllama(), stated=Stated(tokens=8))
+    a = run(tinyllama(), workload="text:8")
     assert summary(a)["video"]["kind"] == "text"
-    found = compare(a, override(tinyllama(), {"machine.cores": 1}), stated=Stated(tokens=8))
+    found = compare(a, override(tinyllama(), {"machine.cores": 1}), workload="text:8")
     assert found.change("stream_tokens_per_s").relative < 0
     assert found.named("time per video") == "time per text"
     json.dumps(found.document(), allow_nan=False)
 
 
 def test_traces_and_statements_exclude_each_other() -> None:
-    with pytest.raises(InputError, match="trace: says already what is decoded"):
-        run(tiny_design(), [tiny_trace()], stated=Stated(frames=3))
+    with pytest.raises(InputError, match="trace`: says what is decoded, and so does"):
+        run(tiny_design(), [tiny_trace()], workload="video:3")
 
 
 def test_what_nobody_stated_is_refused() -> None:
@@ -123,9 +123,9 @@ def test_what_nobody_stated_is_refused() -> None:
     with pytest.raises(InputError, match=r"policy\.attention: what draft attention"):
         run(override(design, {"policy.attention": {"kind": "draft"}}))
     with pytest.raises(InputError, match=r"policy\.tau: nobody stated scores"):
-        run(override(design, {"policy.tau": 0.3}), stated=Stated(replay=0.5))
+        run(override(design, {"policy.tau": 0.3}), workload="video:2,replay=0.5")
     with pytest.raises(InputError, match="3 tokens do not divide a text of 128"):
-        run(override(design, {"policy.tokens_per_step": 3}), stated=Stated(tokens=128))
+        run(override(design, {"policy.tokens_per_step": 3}), workload="text:128")
 
 
 def test_a_published_tinyllama_runs_by_itself() -> None:

@@ -99,14 +99,14 @@ def test_what_forbids_plain_differences_is_said(change: str, note: str) -> None:
 
 
 def test_runs_of_other_videos_are_told_apart() -> None:
-    from carsim import Stated, run
+    from carsim import run
 
     short = run(tiny_design(), [tiny_trace(n_frames=2)])
     found = compare(tiny_report(), short)
     paths = [each.path for each in found.inputs]
     assert "video.frames" in paths
     assert any("videos differ" in note for note in found.notes)
-    text = run(tiny_design(), stated=Stated(tokens=4))
+    text = run(tiny_design(), workload="text:4")
     found = compare(tiny_report(), text)
     assert "A decodes a video, B a text, which is different work." in found.notes
 

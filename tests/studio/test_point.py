@@ -61,8 +61,8 @@ def test_a_misfit_is_simulated_and_says_what_is_full(toy):
     [
         ({"changes": {"machine.cores": "0"}}, "greater than 0"),
         ({"changes": {"machine.cors": "1"}}, "did you mean 'cores'"),
-        ({"frames": "two", "trace": ""}, "give a number"),
-        ({"replay": "0.5"}, "says already what is decoded"),
+        ({"frames": "two", "trace": ""}, "got 'video:two'"),
+        ({"replay": "0.5"}, "and so does"),
         ({"design": "nowhere"}, "neither a YAML file nor a shipped design"),
     ],
 )

@@ -24,7 +24,6 @@ from carsim.decisions.trace.meta import (
     TraceMeta,
 )
 from carsim.decisions.trace.shipped import shipped_traces, trace_path
-from carsim.decisions.trace.stated import Stated
 from carsim.decisions.trace.stats import TraceStats, phi, trace_stats
 from carsim.decisions.trace.synthetic import SyntheticModel, synthesize
 
@@ -35,7 +34,6 @@ __all__ = [
     "Decisions",
     "Geometry",
     "NoTraceError",
-    "Stated",
     "SyntheticModel",
     "Trace",
     "TraceMeta",

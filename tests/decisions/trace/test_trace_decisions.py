@@ -15,7 +15,6 @@ from carsim.base.errors import InputError
 from carsim.decisions.replay import decision_units, unanimous
 from carsim.decisions.trace import (
     Decisions,
-    Stated,
     Trace,
     captured,
     crop,
@@ -32,7 +31,9 @@ from carsim.decisions.trace import (
     save_trace,
     trace_stats,
 )
+from carsim.decisions.trace.stated import stated_trace
 from carsim.design import load_design
+from carsim.workload.workload import Workload
 
 
 @given(st.integers(1, 40), st.integers(1, 40))
@@ -160,7 +161,7 @@ def test_what_is_not_changed_stays_captured(tmp_path: Path) -> None:
 
 
 def test_own_decisions_need_no_captured_trace() -> None:
-    base = Stated(frames=3).trace(load_design("zcu102").model, 2)
+    base = stated_trace(Workload("video", frames=3), load_design("zcu102").model, 2)
     replay = np.zeros_like(base.replay)
     replay[256::2] = True
     mine = Trace.from_decisions(replay, base, "every second token")

@@ -11,11 +11,21 @@ import pytest
 from carsim.base.errors import InputError
 from carsim.design import load_design
 from carsim.design.load import shipped_presets
-from carsim.explore import first
-from carsim.explore.first import PRECISIONS, Tried, Wish, _chosen, design_text, first_design
+from carsim.runs import first
 from carsim.runs.decode import decode
+from carsim.runs.first import (
+    PRECISIONS,
+    Tried,
+    Wish,
+    _chosen,
+    design_text,
+    first_design,
+    open_design,
+)
+from carsim.workload.workload import Workload
 
-WISH = Wish("kv260", "tinyllama_1b", contexts=(256, 256), bits=4)
+SHORT = Workload.at_contexts(64)
+WISH = Wish.of("kv260", "tinyllama_1b", workload=Workload.at_contexts(256), bits=4)
 Found = tuple[Tried, Sequence[Tried]]
 
 
@@ -47,9 +57,12 @@ def test_it_is_the_best_of_those_that_fit(found: Found) -> None:
 def test_no_single_change_is_better(found: Found) -> None:
     best, tried = found
     for change in (change for field in first.FIELDS for change in field if "bits" not in change):
-        choice = best.choice._replace(**change)
-        other = next(each for each in tried if each.choice == choice)
-        assert _chosen(WISH, [best, other]) is best
+        least = best.choice._replace(activation_buffers=1)
+        own, other = (
+            next(each for each in tried if each.choice == choice)
+            for choice in (least, least._replace(**change))
+        )
+        assert _chosen(WISH, [own, other]) is own
 
 
 def test_comments_fit_a_page_and_name_speed_energy_and_limit(found: Found) -> None:
@@ -86,12 +99,12 @@ def test_goals_choose_by_speed_or_by_energy(
     """A hair slower for half of the energy counts as the fastest, unless a rate forbids it."""
     figures = [(10.0, 8.0), (9.95, 4.0), (6.0, 2.0), (3.0, 1.0)]
     tried = [found[0]._replace(tokens_per_s=s, joules_per_token=j) for s, j in figures]
-    wish = Wish("kv260", "tinyllama_1b", goal, rate)
+    wish = Wish.of("kv260", "tinyllama_1b", goal=goal, tokens_per_s=rate)
     assert _chosen(wish, tried) is tried[chosen]
 
 
 def test_a_precision_is_kept_and_a_board_of_another_technology_takes_its_constants() -> None:
-    design = first_design(Wish("asic_7nm", "tinyllama_1b", bits=8, contexts=(64, 64)))[0].design
+    design = first_design(Wish.of("asic_7nm", "tinyllama_1b", bits=8, workload=SHORT))[0].design
     assert design.model.weights.bits == 8
     assert design.machine.array.arithmetic == PRECISIONS[8][0]
     assert design.energy == load_design("asic_28nm", ["energy.preset=asic_7nm"]).energy
@@ -105,7 +118,7 @@ def test_every_board_has_a_design_or_says_what_is_missing(
     monkeypatch.setattr(first, "FIELDS", ((), ({"lanes": 16},)))
     fitting, refusals = [], []
     for model in ("tinyllama_1b", "gemma3_1b", "qwen3_0.6b", "qwen3_30b_a3b", "vila_u_7b", "tiny"):
-        wish = Wish(board, model, contexts=(64, 64))
+        wish = Wish.of(board, model, workload=SHORT)
         try:
             found = first_design(wish)
         except InputError as error:
@@ -121,18 +134,41 @@ def test_every_board_has_a_design_or_says_what_is_missing(
 @pytest.mark.parametrize(
     ("wish", "message"),
     [
-        (Wish("kv269", "tinyllama_1b"), r"`board`: no preset 'kv269'; did you mean 'kv260'\?"),
-        (Wish("kv260", "llama9"), r"model.preset: no preset 'llama9'; .*choose from"),
         (
-            Wish("kv260", "llama2_7b", bits=16),
-            r"`board` kv260 `model` llama2_7b: none of \d+ designs fits; the nearest lacks .*mem",
+            Wish.of("kv269", "tinyllama_1b"),
+            r"board.preset: no preset 'kv269'; did you",
+        ),
+        (Wish.of("kv260", "llama9"), r"model.preset: no preset 'llama9'; .*choose from"),
+        (
+            Wish.of("kv260", "llama2_7b", bits=16),
+            r"--board kv260 --model llama2_7b: none of \d+ designs fits; the nearest lacks .*mem",
         ),
         (
-            Wish("kv260", "tinyllama_1b", tokens_per_s=1e4, contexts=(64, 64), bits=4),
-            r"`board` .*: `tokens_per_s` 10000: the fastest of \d designs that fit has .*; ask",
+            Wish.of("kv260", "tinyllama_1b", tokens_per_s=1e4, workload=SHORT, bits=4),
+            r"--board .*: `tokens_per_s` 10000: the fastest of \d designs that fit has .*; ask",
         ),
     ],
 )
 def test_what_cannot_be_had_is_one_line(wish: Wish, message: str) -> None:
     with pytest.raises(InputError, match=message):
         first_design(wish)
+
+
+def test_a_board_and_a_model_are_a_design(tmp_path: Path) -> None:
+    """The machine is chosen for the workload; what is given stays."""
+    path = tmp_path / "short.yaml"
+    path.write_text("board: {preset: kv260}\nmodel: {preset: tinyllama_1b, weights: {bits: 8}}\n")
+    design = open_design(str(path), ["machine.cores=2", "policy.batch=3"], SHORT)
+    assert (design.name, design.machine.cores, design.policy.batch) == ("short", 2, 3)
+    assert design.model.weights.bits == 8
+    assert "fastest that fits" in design.description
+    with pytest.raises(InputError, match=r"machine: is missing"):
+        load_design(str(path))
+
+
+def test_prefill_gets_twice_the_least_activation_buffer_where_there_is_room(found: Found) -> None:
+    best, tried = found
+    least = next(t for t in tried if t.choice == best.choice._replace(activation_buffers=1))
+    buffers = [t.design.machine.activation_buffer_kib for t in (best, least)]
+    assert buffers[0] == 2 * buffers[1]
+    assert best.tokens_per_s == least.tokens_per_s
