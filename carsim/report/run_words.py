@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from math import fsum
 
-from carsim.base.text import Table, count, number, percent, signed_percent
+from carsim.base.text import Table, count, number, percent, signed_percent, span
 from carsim.decisions.trace import Trace
 from carsim.design import Design
 from carsim.metrics import INTERVALS, PHASES
@@ -72,14 +72,15 @@ def answer(run: StoredRun) -> Iterator[str]:
     streams = f"{count(run.videos_per_batch, 'stream')} of {own.text('stream_tokens_per_s')}"
     yield (
         f"{own.policy} decodes {own.text('tokens_per_s')} tokens/s ({streams}), "
-        f"{own.text('ms_per_token')} ms per step{faster and ', '}{faster}."
+        f"{own.text('ms_per_token')} ms per step{_contexts(run)}{faster and ', '}{faster}."
     )
     prompt = count(run.video.prompt_tokens, "token")
     yield (
         f"The first token comes after {own.text('first_token_s')} s, of which the prompt of "
         f"{prompt} takes {own.text('prefill_s')} s."
     )
-    yield f"A token uses {_joules(own, 'energy_per_token_j')}; the whole takes {_seconds(run)}."
+    seconds = number(own.latency_s)
+    yield f"A token uses {_joules(own, 'energy_per_token_j')}; the batch takes {seconds} s."
     if not run.head_included:
         yield _head(run)
 
@@ -174,15 +175,25 @@ def _speedup(run: StoredRun) -> str:
     return text if first == last else f"{text} ({first} to {last})"
 
 
+def _contexts(run: StoredRun) -> str:
+    if run.video.kind != "text":
+        return ""
+    first = run.video.prompt_tokens + 1
+    return f" at contexts of {span(number(first), number(first + run.video.steps - 1), ' to ')}"
+
+
 def _longest_phases(run: StoredRun) -> Table:
-    longest = sorted(run.limits, key=lambda limit: -limit.share_of_time)[:MOST_LINES]
+    """The longest phases; of a text those of its new tokens, as the prompt has its own line."""
+    asked = [limit for limit in run.limits if (limit.phase, run.video.kind) != ("prefill", "text")]
+    longest = sorted(asked, key=lambda limit: -limit.share_of_time)[:MOST_LINES]
+    whole = fsum(limit.share_of_time for limit in asked) if run.video.kind == "text" else 1.0
     return Table(
         ("phase", "limited by", "time", "flips at"),
         tuple(
             (
                 PHASES.get(each.phase, each.phase),
                 each.limited_by,
-                percent(each.share_of_time),
+                percent(each.share_of_time / whole),
                 _flip(each),
             )
             for each in longest
@@ -203,7 +214,8 @@ def _best_resource(run: StoredRun) -> Iterator[str]:
     if run.elasticities:
         most = min(run.elasticities, key=lambda each: each.latency_change_per_10_percent)
         change = most.latency_change_per_10_percent
-        effect = f"{most.resource} (latency {signed_percent(change)})" if change < 0 else "nothing"
+        what = "time per step" if run.video.kind == "text" else "latency"
+        effect = f"{most.resource} ({what} {signed_percent(change)})" if change < 0 else "nothing"
         yield f"Most effective: 10 % more of {effect}."
 
 

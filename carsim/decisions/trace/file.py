@@ -74,7 +74,7 @@ class Trace:
         Args:
             replay: bool[S, L, B], True where an MLP is replayed; whole numbers 0 and 1 do as well.
             like: A trace of the same video, for the rest of the metadata and, if it has any, for
-                what attention read; captured, or stated: ``Stated().trace(model, batch)``.
+                what attention read; captured, or stated: ``stated_trace(workload, model, batch)``.
             label: Name of the decisions in outputs.
 
         Raises:
