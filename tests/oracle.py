@@ -373,27 +373,30 @@ class Oracle:
         ]
         return self.phase(ops, self.spread(self.policy.batch), split[1])
 
-    def classify(self) -> Phase:
-        """The head, for all rows of a step."""
+    def classify(self) -> list[list[Any]]:
+        """Ops of each pass of the head, for all rows of a step."""
         head, d = self.model.head, self.body.hidden_size
         mixed = 4 + 2 * (self.policy.batch % 2 == 0)
         if head.kind == "linear":
-            passes = [lambda m, of: self.head(m, of, d, head.vocabulary, mixed, True)]
-        else:
-            w, ff = head.hidden_size, head.ffn_size
-            passes = [lambda m, of: self.head(m, of, d, w, 0, False)]
-            for code in range(1, head.n_codes + 1):
-                passes += [
-                    lambda m, of: self.head(m, of, w, 3 * w, 0, True),
-                    lambda m, of, code=code: self.codes(m, of, code),
-                    lambda m, of: self.head(m, of, w, w, 1, False),
-                    lambda m, of: self.head(m, of, w, ff, 4, True),
-                    lambda m, of: self.head(m, of, ff, w, 1, False),
-                ] * head.n_layers
-                passes += [lambda m, of: self.head(m, of, w, head.codebook_size, mixed, True)]
-        return self.phase(
-            passes, self.spread(self.policy.batch * self.policy.tokens_per_step), self.split[1]
-        )
+            return [[lambda m, of: self.head(m, of, d, head.vocabulary, mixed, True)]]
+        w, ff = head.hidden_size, head.ffn_size
+        passes: list[list[Any]] = [[lambda m, of: self.head(m, of, d, w, 0, False)]]
+        for code in range(1, head.n_codes + 1):
+            layer = [
+                lambda m, of: self.head(m, of, w, 3 * w, 0, True),
+                lambda m, of, code=code: self.codes(m, of, code),
+                lambda m, of: self.head(m, of, w, w, 1, False),
+                lambda m, of: self.head(m, of, w, ff, 4, True),
+                lambda m, of: self.head(m, of, ff, w, 1, False),
+            ]
+            passes += [layer] * head.n_layers
+            passes += [[lambda m, of: self.head(m, of, w, head.codebook_size, mixed, True)]]
+        return passes
+
+    def head_pass(self, ops: list[Any]) -> Phase:
+        """A pass of the head, for all rows of a step."""
+        rows = self.policy.batch * self.policy.tokens_per_step
+        return self.phase(ops, self.spread(rows), self.split[1])
 
     def run(self, video: Any, attention: Any, schedule: str, replay: Any) -> dict[str, Phase]:
         """Sums over all phases of each kind.
@@ -445,7 +448,8 @@ class Oracle:
                     )
             steps = video.n_frames * frame // sets
             if self.machine.include_head:
-                add("head", steps, None, self.classify)
+                for number, ops in enumerate(self.classify()):
+                    add("head", steps, number, lambda o=ops: self.head_pass(o))
             if host:
                 add("host", steps, None, lambda: Phase(Counter(), host, host, host))
         return totals

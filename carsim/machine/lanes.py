@@ -129,10 +129,7 @@ def _step(hw: Hardware, op_of: OpOf, loads: Ints, split: bool, moved: Count) -> 
             of_left = _cost(hw, op_of(left, Slice(cores), 1), left)
             of_round = _cost(hw, op_of(rounds, Slice(), 1), rounds)
             of_core = Cost(
-                *(
-                    np.broadcast_to(a + b, loads.shape)
-                    for a, b in zip(of_round, of_left, strict=True)
-                )
+                *(a + b + np.zeros_like(loads) for a, b in zip(of_round, of_left, strict=True))
             )
             exchanged = _exchange_cycles(hw, op_of(left, Slice(), 1).gathered_elements)
         slowest = Cost(*(part.max(axis=-1, keepdims=True) for part in of_core))

@@ -151,6 +151,10 @@ class Outcome:
         """Some of the phases, or some of them several times."""
         return Outcome(*(getattr(self, each.name)[index] for each in fields(self)))
 
+    def summed(self, counts: Ints) -> "Outcome":
+        """The phases one after the other, each so often: n = 1."""
+        return Outcome(*(counts[None] @ getattr(self, each.name) for each in fields(self)))
+
     @staticmethod
     def join(parts: Sequence["Outcome"]) -> "Outcome":
         """The phases of several outcomes, one after the other."""

@@ -14,10 +14,10 @@ last one of it reads (a policy of its own work pays that for each); where what i
 the data, cores share it evenly.
 """
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import fields, replace
-from functools import partial
+from functools import cached_property, partial
 from math import ceil
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -52,6 +52,7 @@ from carsim.workload.model import Model
 from carsim.workload.ops import (
     Category,
     Count,
+    HeadPass,
     HeadStep,
     Op,
     Slice,
@@ -59,7 +60,7 @@ from carsim.workload.ops import (
     attend_op,
     choose_op,
     head_op,
-    head_steps,
+    head_passes,
     mlp_ops,
     output_op,
     qkv_op,
@@ -259,7 +260,23 @@ class Phases:
 
     def head(self) -> Outcome:
         """All dependent passes of the head, for one step of all sequences."""
-        return self._once("head", self.head_phase)
+        times = Counter(self.head_passes)
+        found, counts = [], []
+        for steps in dict.fromkeys(each.steps for each in times):
+            alike = [each for each in times if each.steps == steps]
+            found.append(self.head_pass(steps, np.array([each.codes for each in alike])))
+            counts += [times[each] for each in alike]
+        return Outcome.join(found).summed(np.array(counts))
+
+    @cached_property
+    def head_passes(self) -> tuple[HeadPass, ...]:
+        """Phases of the head in their order; rows without pairs pay for the mixing of guidance."""
+        return head_passes(self._model, guided=self.hw.batch % 2 == 0)
+
+    def head_pass(self, steps: tuple[HeadStep, ...], codes: Ints) -> Outcome:
+        """A pass of the head, for n numbers of codes that its attention reads."""
+        key = "head", steps, codes.tobytes()
+        return self._once(key, lambda: self.head_phase(steps, codes))
 
     @property
     def host_cycles(self) -> int:
@@ -466,19 +483,16 @@ class Phases:
         decided = cases.known_cycles is not None
         return loads, moved * (decided and schedule.central and not split)
 
-    def head_phase(self) -> Phase:
-        """The phase behind :meth:`head`."""
+    def head_phase(self, steps: Sequence[HeadStep], codes: Ints) -> Phase:
+        """The phase behind :meth:`head_pass`."""
         split, home = self.hw.mapping.splits_mlp, self.hw.home_loads[None, :]
-        passes, ops = self.head_ops()
-        lowered = dict(zip(ops, lower(self.hw, list(ops.values()), home, split=split), strict=True))
-        steps = tuple(lowered[step] for step in passes)
-        return Phase(steps, self.latencies, *self._bound(steps, 1))
+        ops = self.head_ops(steps, codes[:, None])
+        lowered = lower(self.hw, ops, home, split=split)
+        return Phase(lowered, self.latencies, *self._bound(lowered, len(codes)))
 
-    def head_ops(self) -> tuple[tuple[HeadStep, ...], dict[HeadStep, OpOf]]:
-        """All passes of the head, and the few ops that its layers and codes repeat."""
-        guided = self.hw.batch % 2 == 0  # rows without pairs pay for the mixing, too: 2 ops a logit
-        passes = head_steps(self._model, guided=guided)
-        return passes, {step: partial(head_op, self._model, step) for step in dict.fromkeys(passes)}
+    def head_ops(self, steps: Sequence[HeadStep], codes: Count) -> list[OpOf]:
+        """The ops of :meth:`head_pass`."""
+        return [partial(head_op, self._model, step, codes=codes) for step in steps]
 
     def prefill_phase(self, tokens: int, window: int | None = None) -> Phase:
         """The phase behind :meth:`prefill_layer`."""

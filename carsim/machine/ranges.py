@@ -33,7 +33,6 @@ from carsim.machine.array import gemm_cycles, vector_cycles
 from carsim.machine.hardware import Hardware
 from carsim.machine.lanes import OpOf
 from carsim.machine.phases import AttendCases, Phases
-from carsim.workload.model import DepthTransformer
 from carsim.workload.ops import Category, Op, Slice, Stream, replay_op
 
 if TYPE_CHECKING:
@@ -93,7 +92,7 @@ def check_plan(plan: "Plan") -> None:
 def _check_memory(plan: "Plan") -> None:
     """Refuse the arrays that grow with two numbers at once: bytes were measured, see below."""
     hw = plan.hw
-    cores, head = min(hw.design.machine.cores, hw.rows), hw.design.model.head
+    cores = min(hw.design.machine.cores, hw.rows)
     lanes = 1 if hw.is_lockstep(hw.mapping.splits_mlp) else cores
     of_tokens = len(plan.steps) * (750 + 160 * lanes)
     check_memory(plan.video.kind, f"{len(plan.steps):,} steps", of_tokens, "ask for less")
@@ -101,10 +100,6 @@ def _check_memory(plan: "Plan") -> None:
         of_bound = 190 * hw.rows * cores * hw.design.machine.cores
         what = f"{hw.rows:,} rows on {cores:,} cores"
         check_memory("policy.batch", what, of_bound, "take fewer, or weight_sharing broadcast")
-    if isinstance(head, DepthTransformer):
-        of_head = 5 * head.n_layers * head.n_codes * (950 + 40 * lanes)
-        what = f"{head.n_codes:,} codes of {head.n_layers:,} layers"
-        check_memory("model.head.n_codes", what, of_head, "take fewer")
 
 
 def largest(plan: "Plan") -> tuple[int, str]:
@@ -152,7 +147,6 @@ def kinds(plan: "Plan") -> Iterator[tuple[str, int, bool, list[tuple[Op, int]]]]
     longest = np.array([plan.video.max_context], object)
     cases = AttendCases(longest, np.ones_like(longest), longest)
     attend = phases.attend_ops(rule, cases, plan.attention, rule is not None, plan.frame_steps)
-    passes, of_head = phases.head_ops()
 
     def on_a_core(ops: Sequence[OpOf], rows: int, is_split: bool) -> list[Op]:
         rows = rows if is_split else -(-rows // machine.cores)
@@ -173,14 +167,13 @@ def kinds(plan: "Plan") -> Iterator[tuple[str, int, bool, list[tuple[Op, int]]]]
     mlp = [*phases.mlp_ops(rule=rule), replay]
     yield "MLP", of_layers, split, once(mlp, hw.rows, split)
     if machine.include_head:
-        ops = on_a_core(list(of_head.values()), hw.rows, split)
-        times = Counter(passes)
-        yield (
-            "head",
-            len(plan.steps),
-            split,
-            [(op, times[each]) for each, op in zip(of_head, ops, strict=True)],
-        )
+        passes = Counter(phases.head_passes)
+        every = [
+            (op, times)
+            for (steps, codes), times in passes.items()
+            for op in on_a_core(phases.head_ops(steps, codes), hw.rows, split)
+        ]
+        yield "head", len(plan.steps), split, every
     prompt = phases.prefill_ops(plan.video.prompt_tokens, None)
     yield "prompt", layers, split, once(prompt, hw.batch, split)
 

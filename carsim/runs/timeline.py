@@ -177,8 +177,10 @@ class _Observed(Phases):
         return self._record("MLP", super().mlp(schedule, cases, rule))
 
     def head(self) -> Outcome:
-        """After all layers."""
-        return self._record("", super().head())
+        """After all layers, pass by pass."""
+        codes = [(steps, np.array([codes])) for steps, codes in self.head_passes]
+        found = [self._record("", self.head_pass(*each)) for each in codes]
+        return Outcome.join(found).summed(np.ones(len(found), np.int64))
 
     def host(self) -> Outcome:
         """After the head."""

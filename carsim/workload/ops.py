@@ -498,26 +498,36 @@ class HeadStep(NamedTuple):
     """A step of the head: a ``k x n`` product, or attention over the codes of a position.
 
     Attributes:
-        k: Inputs of the product.
+        k: Inputs of the product; 0 for attention.
         n: Its outputs.
         ops_per_output: Element operations for each of them.
         normed: The inputs are normed before it.
-        codes: Codes that are attended to instead; 0 for a product.
     """
 
     k: int = 0
     n: int = 0
     ops_per_output: int = 0
     normed: bool = False
+
+
+class HeadPass(NamedTuple):
+    """A layer of the head, or the product before or after its layers: a phase.
+
+    Attributes:
+        steps: Its steps.
+        codes: Codes that its attention reads; 0 without attention.
+    """
+
+    steps: tuple[HeadStep, ...]
     codes: int = 0
 
 
-def head_steps(model: Model, *, guided: bool = True) -> tuple[HeadStep, ...]:
-    """All passes of the head; every step depends on the one before it.
+def head_passes(model: Model, *, guided: bool = True) -> tuple[HeadPass, ...]:
+    """All passes of the head; every one depends on the one before it.
 
-    The depth transformer runs one pass per code, and the keys and values of a position's few codes
-    stay on chip. Guidance mixing and the softmax of sampling are counted as element operations of
-    the classifier.
+    The depth transformer runs its layers once per code, and the keys and values of a position's few
+    codes stay on chip. Guidance mixing and the softmax of sampling are counted as element
+    operations of the classifier.
 
     Args:
         model: The model; its head may be a depth transformer or a linear classifier.
@@ -526,38 +536,42 @@ def head_steps(model: Model, *, guided: bool = True) -> tuple[HeadStep, ...]:
     head, body = model.head, model.body
     logit_ops = SOFTMAX_OPS + (GUIDANCE_OPS if guided else 0)
     if isinstance(head, LinearHead):
-        return (HeadStep(body.hidden_size, head.vocabulary, logit_ops, normed=True),)
+        return (HeadPass((HeadStep(body.hidden_size, head.vocabulary, logit_ops, normed=True),)),)
     d, ff = head.hidden_size, head.ffn_size
-    steps = [HeadStep(body.hidden_size, d)]
+    layer = (
+        HeadStep(d, 3 * d, normed=True),
+        HeadStep(),
+        HeadStep(d, d, RESIDUAL_OPS),
+        HeadStep(d, ff, GELU_OPS, normed=True),
+        HeadStep(ff, d, RESIDUAL_OPS),
+    )
+    classifier = HeadPass((HeadStep(d, head.codebook_size, logit_ops, normed=True),))
+    passes = [HeadPass((HeadStep(body.hidden_size, d),))]
     for code in range(1, head.n_codes + 1):
-        layer = (
-            HeadStep(d, 3 * d, normed=True),
-            HeadStep(codes=code),
-            HeadStep(d, d, RESIDUAL_OPS),
-            HeadStep(d, ff, GELU_OPS, normed=True),
-            HeadStep(ff, d, RESIDUAL_OPS),
-        )
-        steps += [*layer * head.n_layers, HeadStep(d, head.codebook_size, logit_ops, normed=True)]
-    return tuple(steps)
+        passes += [*[HeadPass(layer, code)] * head.n_layers, classifier]
+    return tuple(passes)
 
 
-def head_op(model: Model, step: HeadStep, rows: Count, part: Slice, streams: Count = 1) -> Op:
+def head_op(
+    model: Model, step: HeadStep, rows: Count, part: Slice, streams: Count = 1, *, codes: Count = 0
+) -> Op:
     """A step of the head for ``rows`` sequences.
 
     Args:
         model: The model.
-        step: One of :func:`head_steps`.
+        step: One of :func:`head_passes`.
         rows: Sequences that this core works on.
         part: The core's share of every matrix.
         streams: How often the weights are streamed to this core.
+        codes: Codes that attention reads.
     """
-    if step.codes:
+    if not step.k:
         assert not isinstance(model.head, LinearHead)  # which attends to nothing
         heads, hd = part.columns(model.head.n_heads), model.head.hidden_size // model.head.n_heads
         return Op(
             Category.HEAD,
-            gemms=(Gemm(1, hd, step.codes, rows * heads), Gemm(1, step.codes, hd, rows * heads)),
-            vector_ops=rows * heads * step.codes * SOFTMAX_OPS,
+            gemms=(Gemm(1, hd, codes, rows * heads), Gemm(1, codes, hd, rows * heads)),
+            vector_ops=rows * heads * codes * SOFTMAX_OPS,
         )
     columns = part.columns(step.n)
     return Op(

@@ -154,7 +154,8 @@ def phases_of(hw: Hardware, data: st.DataObject) -> Iterator[Phase]:
         data.draw(st.booleans()),
     )
     yield of_fluid.output_phase(rule)
-    yield of_fluid.head_phase()
+    steps, codes = data.draw(st.sampled_from(of_fluid.head_passes))
+    yield of_fluid.head_phase(steps, np.array([codes]))
     yield of_fluid.prefill_phase(data.draw(st.integers(0, 4)))
     yield of_fluid.mlp_phase(BASELINE, MlpCases(np.ones((1, hw.batch), np.bool_), None), rule)
     schedule = SCHEDULES[data.draw(st.sampled_from(sorted(SCHEDULES)))]

@@ -5,6 +5,7 @@ from fractions import Fraction
 from math import ceil, floor
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -166,3 +167,72 @@ def test_a_core_waits_for_its_own_tile_and_not_for_those_of_all() -> None:
     found = max(ends(parts.simulate(phase)))
     assert found == 184_015
     assert abs(max(ends(solver.solve(phase))) / found - 1) < 0.02
+
+
+def every_tile(phase: Phase, lane: int) -> int:
+    """When one lane of a phase is done: the three equations of the solver, tile after tile."""
+    issued = array = 0
+    port, freed = Fraction(0), [0] * phase.steps[0].slots
+    asked = False
+    for step in phase.steps:
+        lanes, (tile,) = step.stream_bytes[0].tolist(), step.tile_bytes[0].tolist()
+        (cycles,), (pre,) = step.cycles[0, [lane]].tolist(), step.pre_cycles[0].tolist()
+        nbytes, array = lanes[lane], array + pre
+        before = dict.fromkeys(range(len(lanes)), 0)  # bytes that others have been served
+        for start in range(0, nbytes, tile):
+            end = min(start + tile, nbytes)
+            issued = max(issued, freed.pop(0), array if step.held_back and not start else 0)
+            due = Fraction(issued + phase.latencies[step.path])
+            served = 0
+            for other, most in enumerate(lanes):
+                upto = min(start + tile if other <= lane else start, most)
+                served, before[other] = served + upto - before[other], upto
+            port = max(port, due) if not asked else port
+            port = max(port + served / step.rate, due + (end - start) / step.rate)
+            asked = True
+            computed = -(-cycles * end // nbytes) + (-cycles * start // nbytes)
+            array = max(array, -(-port.numerator // port.denominator)) + computed
+            freed.append(array)
+        rest = [min(-(-nbytes // tile) * tile, most) for most in lanes]
+        port += sum(upto - before[other] for other, upto in enumerate(rest)) / step.rate
+        array += 0 if nbytes else cycles
+    return array
+
+
+@st.composite
+def streamed(draw: st.DrawFn, most_tiles: int) -> Phase:
+    """Up to three operands of up to four lanes: alike, or as uneven as they may be."""
+    rate, lanes = Fraction(draw(st.integers(1, 4000)), 64), draw(st.integers(1, 4))
+    slots, latency = draw(st.integers(2, 6)), draw(st.sampled_from([0, 5, 40, 300]))
+    tile, steps = 100, []
+    for _ in range(draw(st.integers(1, 3))):
+        times = draw(st.lists(st.integers(0, 2), min_size=lanes, max_size=lanes))
+        one = draw(st.integers(1, most_tiles * slots * tile // 2))
+        cycles = int(one / rate * Fraction(draw(st.sampled_from([0.1, 0.8, 1.0, 2.5, 9.0]))))
+        step = operand([one * n for n in times], [cycles * n for n in times], tile, slots, rate)
+        pre = np.array([[draw(st.integers(0, 200))]])
+        steps.append(step._replace(pre_cycles=pre, held_back=draw(st.booleans())))
+    return phase_of(*steps, latency=latency)
+
+
+@given(streamed(most_tiles=4))
+def test_up_to_four_buffers_of_an_operand_are_taken_tile_by_tile(phase: Phase) -> None:
+    assert ends(solver.solve(phase)) == [every_tile(phase, lane) for lane in range(phase.lanes)]
+
+
+@given(streamed(most_tiles=40))
+def test_a_jump_finds_nearly_what_every_tile_takes(phase: Phase) -> None:
+    """Within 3 %, two latencies and a cycle a tile: where the buffer does not cover the latency."""
+    expected = [every_tile(phase, lane) for lane in range(phase.lanes)]
+    near = 2 * phase.latencies[0] + sum(int(step.stream_bytes.max()) // 100 for step in phase.steps)
+    assert ends(solver.solve(phase)) == pytest.approx(expected, rel=0.03, abs=near)
+
+
+@pytest.mark.parametrize("relative", [0.5, 0.9, 1.2, 3.0])
+@pytest.mark.parametrize("slots", [40, 100, 1000])
+def test_of_many_slots_some_are_followed(slots: int, relative: float) -> None:
+    """Two operands of ten buffers, nearly as if each of their slots were."""
+    rate, tiles = Fraction(25), 10 * slots
+    step = operand([tiles * 100], [int(tiles * 100 / rate * Fraction(relative))], 100, slots, rate)
+    phase = phase_of(step, step._replace(pre_cycles=ZERO + 7), latency=40)
+    assert ends(solver.solve(phase))[0] == pytest.approx(every_tile(phase, 0), rel=1e-4)

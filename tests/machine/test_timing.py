@@ -214,10 +214,11 @@ TWO_CODES = {
 
 @RUNGS
 def test_a_head_bound_by_memory_streams_all_its_passes(rung: str) -> None:
-    # 32 x 16 = 512 bytes, then per code 768 + 256 + 1024 + 1024 + 160 = 3232: 6976 bytes end at
-    # 10 + 872 if slots free up in time. Twelve tiles, four slots: each is freed long before.
+    # 32 x 16 = 512 bytes, then per code 768 + 256 + 1024 + 1024 + 160 = 3232: 6976 bytes take 872
+    # cycles. Each of five phases (input, and a layer and a classifier per code) begins with the
+    # latency of 10, and ends with its last product: 2 rows of one tile, for a layer's of two.
     outcome = Phases(ideal_hardware(head=TWO_CODES), rung).head()
-    assert outcome.cycles == 10 + 872 + 2
+    assert outcome.cycles == 5 * 10 + 872 + 2 + 2 * (4 + 2)
     assert outcome.dram_bytes.tolist() == [[6976, 0]]
 
 
@@ -232,7 +233,9 @@ def test_a_head_bound_by_compute_runs_its_passes_one_after_the_other(
     hw = ideal_hardware(rate=100_000, head=TWO_CODES | {"n_codes": codes}, array=ONE_BY_ONE)
     per_code = 3 + 2 * (768 + 256 + 1024 + 1024 + 160)
     computed = sum(2 * 2 * (8 + 8) * code for code in passes)
-    assert Phases(hw, rung).head().cycles == 11 + 2 * 512 + codes * per_code + computed
+    # Each phase waits 11 cycles for its first tile; layer and classifier norm meanwhile.
+    waits = 11 + 2 * codes * (11 - 1)
+    assert Phases(hw, rung).head().cycles == waits + 2 * 512 + codes * per_code + computed
 
 
 def test_a_prompt_streams_the_weights_once_per_pass() -> None:

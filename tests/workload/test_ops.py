@@ -18,7 +18,7 @@ from carsim.workload.ops import (
     Stream,
     attend_op,
     head_op,
-    head_steps,
+    head_passes,
     mlp_ops,
     output_op,
     qkv_op,
@@ -35,7 +35,11 @@ MEAN_CONTEXT = PROMPT + (STEPS + 1) / 2  # steps 1 to 2048 behind the prompt
 
 
 def head_ops(model: Model, rows: int, part: Slice, *, guided: bool = True) -> list[Op]:
-    return [head_op(model, step, rows, part) for step in head_steps(model, guided=guided)]
+    return [
+        head_op(model, step, rows, part, codes=codes)
+        for steps, codes in head_passes(model, guided=guided)
+        for step in steps
+    ]
 
 
 def test_macs_of_the_attention_projections_of_vila_u() -> None:
