@@ -221,7 +221,7 @@ def _one_design(
     from carsim.base.text import Table, number, percent, with_ends
     from carsim.cli.console import output_console, show, show_json
     from carsim.design import load_design
-    from carsim.validate.boards import predict
+    from carsim.validate.published import predict
 
     if context is None:
         raise click.UsageError("--design needs --context, say --context 512 or --context 1:1024")

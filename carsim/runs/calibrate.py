@@ -183,6 +183,11 @@ def fit(points: Sequence[Point]) -> Fit:
     return Fit(tuple(points), constants, known.get(terms, ()), tuple(_notes(points, terms, both)))
 
 
+def constant_per_layer(points: Sequence[Point]) -> Constants:
+    """One time per layer for all points; 0 where it would be negative."""
+    return _solve(points, 1) or Constants(0.0, 0.0)
+
+
 def _notes(points: Sequence[Point], terms: int, both: bool) -> list[str]:
     depths = {point.design.model.body.n_layers for point in points}
     if terms == 2:

@@ -1,148 +1,43 @@
-"""Published decoding speeds of boards and chips, predicted from published configurations alone.
+"""carsim's hardware bound next to published decoding speeds, simple baselines and calibration.
 
-Each row of ``data/published_decode.csv`` names a design in ``configs/published/``, which holds what
-was published of the system before it decoded anything: clock, ports, array, precisions. Stand-alone
-tests of a memory count as such, and what the same engine's counters said on another board; a
-bandwidth utilisation or speed seen while decoding does not, and no field is fitted to a row. Two
-columns say how much a row can prove:
-
-* ``in_scope``: its bottleneck lies inside the model; written down, with the reason, before the row
-  was first run, or the reason says that its speed was known by then.
-* ``split``: ``fitted`` (a number of carsim was fitted to it), ``development`` (it was looked at
-  while the model was developed) or ``unseen`` (the model was not touched since it was). Only
-  ``unseen`` rows in scope test a prediction.
-
-The rival is the null model: 0.9 of the peak bandwidth over the bytes of a token. Peak and bytes are
-those that the row states, so that it does not depend on carsim; where a system uses few of a
-board's ports, the peak is that of these ports.
+Baselines: 0.9 and 0.8 of the peak bandwidth over the bytes of a token. Peak and bytes are those
+that the row states, so that a baseline does not depend on carsim; where a system uses few of a
+board's ports, the peak is that of these ports. One constant per system (a time per layer, as
+``carsim calibrate`` fits it) is compared with one factor on all time per system; both are fitted
+to other rows of the same system.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-
-from pydantic import TypeAdapter
+from functools import partial
+from itertools import combinations
 
 from carsim.base.text import number, span, with_ends
-from carsim.base.units import GB
-from carsim.cost.energy import Joules
-from carsim.cost.fit import check_fit
-from carsim.design import Design, configs_folder, load_design
+from carsim.hardware.expected import expected_factors
 from carsim.metrics import Comparison
-from carsim.runs.decode import Decode, decode
+from carsim.validate.intervals import (
+    Coverage,
+    coverage,
+    left_out_speeds,
+    one_constant,
+    one_factor,
+    pools,
+)
 from carsim.validate.part import Group, Part
-from carsim.validate.peers import data_rows
-from carsim.workload.geometry import Video
+from carsim.validate.published import SPLITS, Predicted, Published, predict_rows
 
 MEDIAN_BOUND, MEAN_BOUND, LEAST_WINS = 0.05, 0.08, 2 / 3
-"""Aims over the rows in scope: median and mean error at most, share of rows nearer than the null
-model at least."""
+"""Aims over the rows in scope: median and mean error at most, share of rows nearer than the
+baseline at least."""
 
-NULL_EFFICIENCY = 0.9
-"""Share of the peak bandwidth that the null model takes for granted."""
+CALIBRATED_BOUND = 0.10
+"""Mean error at most of rows that one constant, fitted to other rows of the system, predicts."""
 
-NULL = "the null model"
-SPLITS = ("fitted", "development", "unseen")
+SHARES = {"0.9 of peak": 0.9, "0.8 of peak": 0.8}
+"""Baseline -> share of the peak bandwidth that it takes for granted."""
 
-
-@dataclass(frozen=True, slots=True)
-class Published:
-    """One published system; fields are the columns of the file.
-
-    ``system``, ``model`` and ``board`` say who decodes what on what, ``config`` names its design in
-    ``configs/published``. The steps that were timed attend to ``first_context`` to ``last_context``
-    tokens. ``tok_per_s`` and ``power_w`` (W; None if there is none) were published. ``peak_gbps``
-    (1e9 bytes per second) and the bytes per token are what the null model knows. ``status`` says
-    how the figure came about, ``source`` where it stands, ``note`` what one has to know of it.
-    """
-
-    system: str
-    board: str
-    model: str
-    config: str
-    first_context: int
-    last_context: int
-    tok_per_s: float
-    power_w: float | None
-    peak_gbps: float
-    weight_bytes_per_token: float
-    kv_bytes_per_context_token: float
-    split: str
-    in_scope: bool
-    scope_reason: str
-    status: str
-    source: str
-    note: str
-
-    @property
-    def name(self) -> str:
-        """System, model and board."""
-        return f"{self.system}: {self.model}, {self.board}"
-
-    @property
-    def null_tokens_per_s(self) -> float:
-        """What the null model predicts."""
-        context = (self.first_context + self.last_context) / 2
-        nbytes = self.weight_bytes_per_token + self.kv_bytes_per_context_token * context
-        return NULL_EFFICIENCY * self.peak_gbps * GB / nbytes
-
-
-def published_rows() -> tuple[Published, ...]:
-    """The published systems, in the order of the file."""
-    read = TypeAdapter(Published).validate_python
-    return tuple(
-        read({**row, "power_w": row["power_w"] or None})
-        for row in data_rows("published_decode.csv")
-    )
-
-
-def published_design(config: str) -> Design:
-    """The design of a published system.
-
-    Args:
-        config: Its name in ``configs/published``.
-
-    Raises:
-        InputError: The design is not valid.
-    """
-    return load_design(str(configs_folder() / "published" / f"{config}.yaml"))
-
-
-@dataclass(frozen=True)
-class Prediction:
-    """What carsim says of a design that decodes.
-
-    Attributes:
-        decode: Speed, bytes and limits.
-        joules_per_token: Of the whole board, with the interval of the energy constants.
-        misfits: What of the design does not fit its board, as carsim estimates resources.
-    """
-
-    decode: Decode
-    joules_per_token: Joules
-    misfits: tuple[str, ...]
-
-    @property
-    def watts(self) -> Joules:
-        """Power of the board at the predicted speed, in W, with its interval."""
-        each, rate = self.joules_per_token, self.decode.tokens_per_s
-        return Joules(each.value_j * rate, each.low_j * rate, each.high_j * rate)
-
-
-def predict(design: Design, first_context: int, last_context: int | None = None) -> Prediction:
-    """Predict one design. The only place of this part that calls the machine.
-
-    Args:
-        design: The design.
-        first_context: Tokens attended to at the first step.
-        last_context: The same at the last step; equal to the first if left out.
-
-    Raises:
-        InputError: No such contexts.
-    """
-    found = decode(design, first_context, last_context)
-    longest = Video(n_frames=max(found.contexts), tokens_per_frame=1, prompt_tokens=0)
-    fit = check_fit(design, longest)
-    return Prediction(found, found.joules_per_token(fit.resources), fit.misfits)
+USUAL = "0.9 of peak"
+FACTOR = "one factor per system"
 
 
 def validate_boards(
@@ -154,95 +49,205 @@ def validate_boards(
         progress: Told which system is next.
         rows: Systems to predict; by default all of the file.
     """
-    predicted = []
-    for row in published_rows() if rows is None else rows:
-        progress(row.name)
-        found = predict(published_design(row.config), row.first_context, row.last_context)
-        predicted.append((row, found))
-    every = tuple(_speed(row, found) for row, found in predicted)
-    inside = tuple(speed for speed, (row, _) in zip(every, predicted, strict=True) if row.in_scope)
-    outside = tuple(speed for speed in every if speed not in inside)
-    powers = tuple(each for row, found in predicted for each in _power(row, found))
-    bounds = {"median": MEDIAN_BOUND, "mean": MEAN_BOUND}
+    predicted = predict_rows(progress, rows)
+    inside = [each for each in predicted if each.row.in_scope]
+    outside = [each for each in predicted if not each.row.in_scope]
+    aims = {"median": MEDIAN_BOUND, "mean": MEAN_BOUND}
     wanted = [
-        Group("tokens/s, all rows", every, NULL, must_win=True, shown=False),
-        *_splits(predicted),
-        Group("tokens/s, in scope", inside, NULL, bounds, True, LEAST_WINS),
-        Group("tokens/s, out of scope", outside, NULL),
-        Group("power in W", powers),
+        *_against("tokens/s, all rows", predicted),
+        *(
+            group
+            for split in SPLITS
+            for group in _against(
+                f"tokens/s, {split}", [each for each in predicted if each.row.split == split]
+            )
+        ),
+        Group("tokens/s, in scope", _speeds(inside, USUAL), USUAL, aims, True, LEAST_WINS),
+        Group("tokens/s, out of scope", _speeds(outside, USUAL), USUAL, shown=False),
+        *_calibrated(predicted),
+        Group("power in W", tuple(each for found in predicted for each in _power(found))),
     ]
     return Part(
         "boards",
-        "Decoding speed and power of published systems, from their configurations alone",
+        "Decoding speed and power of published systems: the hardware bound from their "
+        "configurations alone, and calibrated",
         tuple(group for group in wanted if group.rows),
         tuple(_notes(predicted)),
     )
 
 
-def _splits(predicted: list[tuple[Published, Prediction]]) -> Iterable[Group]:
-    """A group per split; none where all rows are of one. Unseen rows in scope are the test."""
-    for split in SPLITS:
-        chosen = tuple(_speed(row, found) for row, found in predicted if row.split == split)
-        if len(chosen) < len(predicted):
-            yield Group(f"tokens/s, {split}", chosen, NULL, shown=False)
-    tested = tuple(
-        _speed(row, found) for row, found in predicted if row.split == "unseen" and row.in_scope
-    )
-    if tested:
-        yield Group("tokens/s, unseen and in scope", tested, NULL, must_win=True, shown=False)
+def _against(title: str, predicted: Sequence[Predicted]) -> Iterable[Group]:
+    """The hardware bound against each baseline."""
+    for baseline in SHARES:
+        name = title if baseline == USUAL else f"{title} (again)"
+        yield Group(name, _speeds(predicted, baseline), baseline, shown=False)
 
 
-def _speed(row: Published, found: Prediction) -> Comparison:
+def _speeds(predicted: Iterable[Predicted], baseline: str) -> tuple[Comparison, ...]:
+    return tuple(_speed(each, baseline) for each in predicted)
+
+
+def _speed(each: Predicted, baseline: str) -> Comparison:
+    found, row = each.found, each.row
     limit, share = next(iter(found.decode.limit_shares.items()))
     joules = found.joules_per_token
-    value, low, high = (number(each, 3) for each in (joules.value_j, joules.low_j, joules.high_j))
+    value, low, high = (number(joule, 3) for joule in (joules.value_j, joules.low_j, joules.high_j))
+    expected = with_ends(*map(number, found.expected_speeds), " to ")
     return Comparison(
         row.name,
         row.tok_per_s,
-        found.decode.tokens_per_s,
-        row.null_tokens_per_s,
+        each.speed,
+        row.at_peak(SHARES[baseline]),
         None,
         row.source,
         "tokens/s",
-        f"{limit} {share:.0%}; {with_ends(f'{value} J', low, high, ' to ')}",
+        f"{limit} {share:.0%}; expected {expected}; {with_ends(f'{value} J', low, high, ' to ')}",
     )
 
 
-def _power(row: Published, found: Prediction) -> list[Comparison]:
+def _calibrated(predicted: Sequence[Predicted]) -> Iterable[Group]:
+    """One constant per system against one factor per system, both fitted to other rows."""
+    ways: dict[str, Callable[[Predicted], object]] = {
+        "row": id,
+        "model": lambda each: each.row.model,
+    }
+    for left_out, same in ways.items():
+        by_constant = left_out_speeds(predicted, one_constant, same)
+        by_factor = left_out_speeds(predicted, one_factor, same)
+        for unseen in (False, True):
+            rows = tuple(
+                Comparison(
+                    each.row.name,
+                    each.row.tok_per_s,
+                    ours,
+                    theirs,
+                    None,
+                    each.row.source,
+                    "tokens/s",
+                )
+                for (each, ours), (_, theirs) in zip(by_constant, by_factor, strict=True)
+                if each.row.split == "unseen" or not unseen
+            )
+            title = f"calibrated, {left_out} left out{', unseen' if unseen else ''}"
+            bounds = {"mean": CALIBRATED_BOUND}
+            yield Group(title, rows, FACTOR, bounds, must_win=True, shown=False)
+
+
+def _power(each: Predicted) -> list[Comparison]:
+    row = each.row
     if row.power_w is None:
         return []
-    watts = found.watts
+    watts = each.found.watts
     note = f"{span(f'{watts.low_j:.1f}', f'{watts.high_j:.1f}', ' to ')} W"
     return [Comparison(row.name, row.power_w, watts.value_j, None, None, row.source, "W", note)]
 
 
-def _notes(predicted: list[tuple[Published, Prediction]]) -> Iterable[str]:
+@dataclass(frozen=True, slots=True)
+class Order:
+    """Pairs of published rows, and how many each prediction puts in the measured order.
+
+    ``certain``: pairs of which the intervals of carsim do not overlap, and ``certain_right`` those
+    of them in the measured order.
+    """
+
+    pairs: int
+    ours: int
+    baseline: int
+    certain: int
+    certain_right: int
+
+
+def order_of(predicted: Sequence[Predicted], same: Callable[[Predicted], object]) -> Order:
+    """Order of all pairs of rows with an equal value of ``same``; equal speeds do not count."""
+    pairs = [
+        (one, other)
+        for one, other in combinations(predicted, 2)
+        if same(one) == same(other) and one.row.tok_per_s != other.row.tok_per_s
+    ]
+
+    def right(value: Callable[[Predicted], float], one: Predicted, other: Predicted) -> bool:
+        return (value(one) > value(other)) == (one.row.tok_per_s > other.row.tok_per_s)
+
+    def apart(one: Predicted, other: Predicted) -> bool:
+        low, high = sorted((each.found.expected_speeds for each in (one, other)))
+        return low[2] < high[1]
+
+    ours = partial(right, lambda each: each.found.expected_speeds[0])
+    baseline = partial(right, lambda each: each.row.at_peak(0.8))
+    certain = [pair for pair in pairs if apart(*pair)]
+    return Order(
+        len(pairs),
+        sum(ours(*pair) for pair in pairs),
+        sum(baseline(*pair) for pair in pairs),
+        len(certain),
+        sum(ours(*pair) for pair in certain),
+    )
+
+
+def _notes(predicted: Sequence[Predicted]) -> Iterable[str]:
     counts = ", ".join(
-        f"{sum(row.split == split for row, _ in predicted)} {split}" for split in SPLITS
+        f"{sum(each.row.split == split for each in predicted)} {split}" for split in SPLITS
     )
     yield (
-        f"Rows: {counts}. Unseen rows, of which nothing was known while the model was developed, "
-        "test a prediction where they are in scope; errors of development rows say how well what "
-        "is known is described."
+        f"Rows: {counts}, of {len({each.row.unit for each in predicted})} systems. No number of "
+        "carsim was chosen with an unseen row in view."
     )
     yield (
-        "Null model: 0.9 of the peak bandwidth (of the ports in use, where they are few) over the "
-        "bytes of a token. Beside each system: what limits the phases in which most of the time "
-        "is spent, the share of that time, and the board's joules per token with their interval."
+        "Baselines: 0.9 and 0.8 of the peak bandwidth (of the ports in use, where they are few) "
+        "over the bytes of a token; one factor on all time, fitted to the other rows of the "
+        "system. Next to each system: the limit of the phases in which most of the time is spent, "
+        "expected tokens per second with their 90 % interval, joules per token."
     )
     yield (
         "What a dispatch, a host or a stage between products costs is chosen by the kind of "
-        "control that a system publishes, mostly with these rows in view, and told with the cause "
-        "of each row in configs/published/README.md."
+        "control that a system publishes, mostly with rows in scope in view; see "
+        "configs/published/README.md."
     )
+    yield from map(_coverage_text, _coverages(predicted))
+    for what, same in (("model", lambda each: each.row.model), ("system", lambda each: each.row.unit)):
+        yield _order_text(what, order_of(predicted, same))
     known = [
-        found.watts.low_j <= row.power_w <= found.watts.high_j
-        for row, found in predicted
-        if row.power_w is not None
+        each.found.watts.low_j <= each.row.power_w <= each.found.watts.high_j
+        for each in predicted
+        if each.row.power_w is not None
     ]
     yield f"Published power lies within carsim's interval for {sum(known)} of {len(known)} rows."
-    for row, found in predicted:
-        if not row.in_scope:
-            yield f"Out of scope: {row.name}: {row.scope_reason}."
-        for misfit in found.misfits:
-            yield f"Fit: {row.name}: {misfit}"
+    reasons: dict[str, list[str]] = {}
+    for each in predicted:
+        if not each.row.in_scope:
+            reasons.setdefault(each.row.scope_reason, []).append(each.row.name)
+        for misfit in each.found.misfits:
+            yield f"Fit: {each.row.name}: {misfit}"
+    for reason, names in reasons.items():
+        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        yield f"Out of scope: {names[0]}{more}: {reason}."
+
+
+def _coverages(predicted: Sequence[Predicted]) -> Iterable[Coverage]:
+    return (coverage(name, residuals) for name, residuals in pools(predicted).items())
+
+
+def _coverage_text(found: Coverage) -> str:
+    low, high = found.ends
+    table = expected_factors()[found.pool]
+    return (
+        f"Interval of {found.pool}: a latency is expected to be {table.factor:.2f} times carsim's "
+        f"({table.ends[0]:.2f} to {table.ends[1]:.2f}; {table.systems} systems). Of rows of "
+        f"systems left out, {found.inside / found.rows:.0%} lie inside ({low:.0%} to {high:.0%}; "
+        f"{found.inside} of {found.rows}; 90 % is claimed)."
+    )
+
+
+def _order_text(what: str, found: Order) -> str:
+    if not found.pairs:
+        return f"No two rows are of the same {what}."
+    certain = (
+        f"{found.certain_right / found.certain:.0%} of the {found.certain} whose intervals do not "
+        "overlap"
+        if found.certain
+        else "no two intervals are apart"
+    )
+    return (
+        f"Order of the {found.pairs} pairs of one {what}: carsim has {found.ours / found.pairs:.0%}"
+        f" as measured ({certain}), 0.8 of peak {found.baseline / found.pairs:.0%}."
+    )

@@ -1,0 +1,75 @@
+"""Expected latency on a real board, with an interval whose coverage was measured.
+
+Published systems take longer than carsim says, by a factor that depends on what starts their
+kernels (``overheads.control``). ``latency_intervals.csv`` has, for each type of control, the factor
+expected and a 90 % interval around it, from residuals of published rows
+(:mod:`carsim.validate.intervals` makes the table). Types with few systems are pooled; a design
+that states no control has the interval of all systems.
+"""
+
+import csv
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from carsim.hardware.overheads import Overheads
+
+TABLE = "latency_intervals.csv"
+LEVEL = 0.9
+"""Share of published rows that an interval should hold."""
+
+POOLED, EVERY, CALIBRATED = "pooled", "all", "calibrated"
+"""Pools that are not a type of control: small types together, all systems, and rows that a
+constant fitted to other rows of the same system predicts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """Time on a real board over the time that carsim gives.
+
+    Attributes:
+        pool: Types of control that it comes from.
+        systems: Published systems in it.
+        rows: Their rows.
+        factor: Expected factor on a latency.
+        spread: Factor between the expected value and either end of the interval, 1 or more.
+    """
+
+    pool: str
+    systems: int
+    rows: int
+    factor: float
+    spread: float
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Factors on a latency at the low and the high end."""
+        return self.factor / self.spread, self.factor * self.spread
+
+
+@cache
+def expected_factors() -> dict[str, Expected]:
+    """The table, by pool."""
+    text = files("carsim.hardware").joinpath(TABLE).read_text(encoding="utf-8")
+    return {
+        row["pool"]: Expected(
+            row["pool"],
+            int(row["systems"]),
+            int(row["rows"]),
+            float(row["factor"]),
+            float(row["spread"]),
+        )
+        for row in csv.DictReader(text.splitlines())
+    }
+
+
+def expected_of(overheads: "Overheads") -> Expected:
+    """The factor of a machine with these overheads."""
+    known = expected_factors()
+    if overheads.calibration is not None:
+        return known[CALIBRATED]
+    if overheads.control is None:
+        return known[EVERY]
+    return known.get(overheads.control, known[POOLED])

@@ -1,0 +1,147 @@
+"""Intervals of latencies from residuals of published systems, and their measured coverage.
+
+Method: conformal prediction with systems as groups. The residual of a row is the logarithm of
+published time over carsim's. The centre is the mean over systems of the mean residual of each. The
+half-width is the least distance from it within which lie 90 % of the weight, where every system
+weighs 1 / (n + 1), shared by its rows, and one more system lies outside. So a pool needs nine
+systems; types of control that have fewer are pooled. Calibrated rows are predicted by one time per
+layer, fitted to the other rows of their system.
+
+Coverage is measured by leaving out one system at a time: its rows count as inside or outside of the
+interval that the other systems give.
+
+Simplifications: systems count as exchangeable, although several share a runtime or a vendor; the
+centre is of the same systems as the half-width, which a strict split would not allow.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import exp, log, sqrt
+from statistics import fmean
+
+from carsim.hardware.expected import CALIBRATED, EVERY, LEVEL, POOLED, Expected
+from carsim.runs.calibrate import Point, constant_per_layer
+from carsim.validate.published import Predicted
+
+LEAST_SYSTEMS = 9
+"""Fewest systems of which 90 % may lie inside while one more lies outside."""
+
+Residuals = Mapping[str, Sequence[float]]
+"""System -> residuals of its rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """Rows of left-out systems that lie inside their interval."""
+
+    pool: str
+    inside: int
+    rows: int
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Wilson's 95 % interval of the share inside, rows taken as independent.
+
+        >>> [round(end, 3) for end in Coverage("all", 90, 100).ends]
+        [0.826, 0.945]
+        """
+        z, n, share = 1.96, self.rows, self.inside / self.rows
+        middle = (share + z * z / (2 * n)) / (1 + z * z / n)
+        half = z / (1 + z * z / n) * sqrt(share * (1 - share) / n + z * z / (4 * n * n))
+        return middle - half, middle + half
+
+
+def interval(pool: str, residuals: Residuals) -> Expected:
+    """The expected factor and its spread, rounded as the table has them.
+
+    Args:
+        pool: Its name.
+        residuals: Of at least nine systems.
+    """
+    centre = fmean(fmean(each) for each in residuals.values())
+    share = 1 / (len(residuals) + 1)
+    weighted = sorted(
+        (abs(residual - centre), share / len(of_system))
+        for of_system in residuals.values()
+        for residual in of_system
+    )
+    held, spread = 0.0, 0.0
+    for distance, weight in weighted:
+        held, spread = held + weight, distance
+        if held >= LEVEL - 1e-9:
+            break
+    rows = sum(map(len, residuals.values()))
+    return Expected(pool, len(residuals), rows, round(exp(centre), 4), round(exp(spread), 4))
+
+
+def coverage(pool: str, residuals: Residuals) -> Coverage:
+    """Coverage of the intervals that leave out one system at a time."""
+    inside = 0
+    for system, of_system in residuals.items():
+        others = {name: each for name, each in residuals.items() if name != system}
+        found = interval(pool, others)
+        inside += sum(abs(each - log(found.factor)) <= log(found.spread) for each in of_system)
+    return Coverage(pool, inside, sum(map(len, residuals.values())))
+
+
+def pools(predicted: Iterable[Predicted]) -> dict[str, Residuals]:
+    """Residuals of each pool: types of control with enough systems, the others, all, calibrated."""
+    predicted = list(predicted)
+    of_control: dict[str, dict[str, list[float]]] = {}
+    for each in predicted:
+        control = each.row.design.machine.overheads.control or ""
+        of_system = of_control.setdefault(control, {})
+        of_system.setdefault(each.row.unit, []).append(each.log_excess)
+    found: dict[str, Residuals] = {}
+    pooled: dict[str, list[float]] = {}
+    for control, systems in of_control.items():
+        if len(systems) > LEAST_SYSTEMS:  # one is left out to measure coverage
+            found[control] = systems
+        else:
+            pooled |= {f"{control}: {name}": each for name, each in systems.items()}
+    found[POOLED] = pooled
+    every: dict[str, list[float]] = {}
+    for each in predicted:
+        every.setdefault(each.row.unit, []).append(each.log_excess)
+    found[EVERY] = every
+    left_out: dict[str, list[float]] = {}
+    for each, speed in left_out_speeds(predicted, one_constant):
+        left_out.setdefault(each.row.unit, []).append(log(speed / each.row.tok_per_s))
+    found[CALIBRATED] = left_out
+    return {name: each for name, each in found.items() if len(each) > LEAST_SYSTEMS}
+
+
+def left_out_speeds(
+    predicted: Iterable[Predicted],
+    speed: Callable[[Point, Sequence[Point]], float],
+    same: Callable[[Predicted], object] = id,
+) -> list[tuple[Predicted, float]]:
+    """Speed of each row by other rows of its system; rows without any are left out.
+
+    Args:
+        predicted: The rows.
+        speed: Gives tokens per second of a point from others.
+        same: Rows with equal values of it are left out together, such as those of one model.
+    """
+    systems: dict[str, list[Predicted]] = {}
+    for each in predicted:
+        systems.setdefault(each.row.unit, []).append(each)
+    found = []
+    for rows in systems.values():
+        for each in rows:
+            others = [other.point for other in rows if same(other) != same(each)]
+            if others:
+                found.append((each, speed(each.point, others)))
+    return found
+
+
+def one_constant(point: Point, others: Sequence[Point]) -> float:
+    """Tokens per second with one time per layer, fitted to other points."""
+    return point.tokens_per_s * (1 + point.error(constant_per_layer(others)))
+
+
+def one_factor(point: Point, others: Sequence[Point]) -> float:
+    """Tokens per second with one factor on all time, fitted to other points."""
+    factor = exp(fmean(log(other.measured_us / other.bound_us) for other in others))
+    return point.tokens_per_s * point.measured_us / (point.bound_us * factor)
+

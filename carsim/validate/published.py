@@ -1,0 +1,206 @@
+"""Published decoding speeds: their table, their designs, and what carsim says of each.
+
+Each row of ``data/published_decode.csv`` names a design in ``configs/published/`` and changes of
+it (column ``changes``). The design holds what was published of the system before it decoded
+anything: clock, ports, array, precisions. Two columns say how much a row can prove:
+
+* ``in_scope``: its bottleneck lies inside the model; written down, with the reason, before the row
+  was first run, or the reason says that its speed was known by then.
+* ``split``: ``fitted`` (a number of carsim was fitted to it), ``development`` (it was looked at
+  while the model was developed) or ``unseen`` (no number of carsim was chosen with it in view).
+  Systems are drawn for ``unseen`` by a hash of their name before their speed is read.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from math import log
+
+from pydantic import TypeAdapter
+
+from carsim.base.units import GB
+from carsim.cost.energy import Joules
+from carsim.cost.fit import check_fit
+from carsim.design import Design, configs_folder, load_design
+from carsim.hardware.expected import Expected, expected_of
+from carsim.runs.calibrate import Point
+from carsim.runs.decode import Decode, decode
+from carsim.validate.peers import data_rows
+from carsim.workload.geometry import Video
+
+SPLITS = ("fitted", "development", "unseen")
+
+
+@dataclass(frozen=True)
+class Published:
+    """One published system; fields are the columns of the file.
+
+    ``system``, ``model`` and ``board`` say who decodes what on what, ``config`` names its design in
+    ``configs/published`` and ``changes`` what differs in this row. The steps that were timed attend
+    to ``first_context`` to ``last_context`` tokens. ``tok_per_s`` and ``power_w`` (W; None if there
+    is none) were published. ``peak_gbps`` (1e9 bytes per second) and the bytes per token are what
+    the baselines know. ``status`` says how the figure came about, ``source`` where it stands,
+    ``note`` what one has to know of it.
+    """
+
+    system: str
+    board: str
+    model: str
+    config: str
+    changes: str
+    first_context: int
+    last_context: int
+    tok_per_s: float
+    power_w: float | None
+    peak_gbps: float
+    weight_bytes_per_token: float
+    kv_bytes_per_context_token: float
+    split: str
+    in_scope: bool
+    scope_reason: str
+    status: str
+    source: str
+    note: str
+
+    @property
+    def name(self) -> str:
+        """System, model and board."""
+        return f"{self.system}: {self.model}, {self.board}"
+
+    @property
+    def unit(self) -> str:
+        """Runtime and chip; rows of one unit are of the same system.
+
+        Additions after a comma, such as a precision or a number of cards, do not tell systems
+        apart.
+        """
+        return f"{self.system.partition(',')[0]}, {self.board.partition(',')[0]}"
+
+    @cached_property
+    def design(self) -> Design:
+        """The design of this row.
+
+        Raises:
+            InputError: It is not valid.
+        """
+        return published_design(self.config, self.changes.split())
+
+    def at_peak(self, share: float) -> float:
+        """Tokens per second where bytes come at this share of the peak bandwidth."""
+        context = (self.first_context + self.last_context) / 2
+        nbytes = self.weight_bytes_per_token + self.kv_bytes_per_context_token * context
+        return share * self.peak_gbps * GB / nbytes
+
+
+def published_rows() -> tuple[Published, ...]:
+    """The published systems, in the order of the file."""
+    read = TypeAdapter(Published).validate_python
+    return tuple(
+        read({**row, "power_w": row["power_w"] or None})
+        for row in data_rows("published_decode.csv")
+    )
+
+
+def published_design(config: str, changes: Iterable[str] = ()) -> Design:
+    """The design of a published system.
+
+    Args:
+        config: Its name in ``configs/published``.
+        changes: What differs, such as ``model.weights.bits=4``.
+
+    Raises:
+        InputError: The design is not valid.
+    """
+    return load_design(str(configs_folder() / "published" / f"{config}.yaml"), changes)
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What carsim says of a design that decodes.
+
+    Attributes:
+        decode: Speed, bytes and limits.
+        joules_per_token: Of the whole board, with the interval of the energy constants.
+        misfits: What of the design does not fit its board, as carsim estimates resources.
+    """
+
+    decode: Decode
+    joules_per_token: Joules
+    misfits: tuple[str, ...]
+
+    @property
+    def watts(self) -> Joules:
+        """Power of the board at the predicted speed, in W, with its interval."""
+        each, rate = self.joules_per_token, self.decode.tokens_per_s
+        return Joules(each.value_j * rate, each.low_j * rate, each.high_j * rate)
+
+    @property
+    def expected(self) -> Expected:
+        """Factor on the time of a step that is expected on a real board."""
+        return expected_of(self.decode.design.machine.overheads)
+
+    @property
+    def expected_speeds(self) -> tuple[float, float, float]:
+        """Expected tokens per second on a real board, least and most of the interval."""
+        fast, slow = self.expected.ends
+        speed = self.decode.tokens_per_s
+        return speed / self.expected.factor, speed / slow, speed / fast
+
+
+def predict(design: Design, first_context: int, last_context: int | None = None) -> Prediction:
+    """Predict one design.
+
+    Args:
+        design: The design.
+        first_context: Tokens attended to at the first step.
+        last_context: The same at the last step; equal to the first if left out.
+
+    Raises:
+        InputError: No such contexts.
+    """
+    found = decode(design, first_context, last_context)
+    longest = Video(n_frames=max(found.contexts), tokens_per_frame=1, prompt_tokens=0)
+    fit = check_fit(design, longest)
+    return Prediction(found, found.joules_per_token(fit.resources), fit.misfits)
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """A published row next to what carsim says of it."""
+
+    row: Published
+    found: Prediction
+
+    @property
+    def speed(self) -> float:
+        """Tokens per second that carsim gives."""
+        return self.found.decode.tokens_per_s
+
+    @property
+    def log_excess(self) -> float:
+        """Logarithm of published time over carsim's."""
+        return log(self.speed / self.row.tok_per_s)
+
+    @cached_property
+    def point(self) -> Point:
+        """The row as a point to calibrate with."""
+        row = self.row
+        contexts = (row.first_context, row.last_context)
+        bound_us = 1e6 * self.found.decode.seconds_per_step
+        return Point(row.name, row.tok_per_s, row.design, contexts, bound_us)
+
+
+def predict_rows(
+    progress: Callable[[str], None] = lambda _: None, rows: Iterable[Published] | None = None
+) -> list[Predicted]:
+    """Predict published systems.
+
+    Args:
+        progress: Told which system is next.
+        rows: Systems to predict; by default all of the file.
+    """
+    predicted = []
+    for row in published_rows() if rows is None else rows:
+        progress(row.name)
+        predicted.append(Predicted(row, predict(row.design, row.first_context, row.last_context)))
+    return predicted
