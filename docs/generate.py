@@ -25,9 +25,18 @@ from carsim.decoder.recipe import recipe_schema  # noqa: E402
 from carsim.design.document import design_schema  # noqa: E402
 from carsim.design.load import load_design, shipped_designs, shipped_presets  # noqa: E402
 from carsim.explore.study import study_schema  # noqa: E402
+from carsim.hardware.expected import TABLE  # noqa: E402
 from carsim.hardware.memory.base import MemoryStandard  # noqa: E402
 from carsim.metrics import METRICS  # noqa: E402
 from carsim.metrics.columns import COLUMNS  # noqa: E402
+from carsim.validate.intervals import (  # noqa: E402
+    interval,
+    left_out_speeds,
+    one_constant,
+    one_factor,
+    pools,
+)
+from carsim.validate.published import Predicted, predict_rows  # noqa: E402
 
 NOTE = "*Made by `python docs/generate.py` from {}; change it there.*"
 Schema = dict[str, Any]
@@ -41,6 +50,7 @@ def pages() -> dict[str, str]:
         "reference/columns.md": columns_page(),
         "reference/presets.md": presets_page(),
         "gallery.md": gallery_page(),
+        **published_files(),
     }
     for kind, (schema_of, opening) in FILES.items():
         made[f"reference/{kind}.md"] = fields_page(kind, schema_of(), opening)
@@ -89,6 +99,50 @@ def sentence(text: str) -> str:
     """One paragraph, without the roles of Sphinx, on one line."""
     text = re.sub(r":\w+:`~?([\w.]+\.)?(\w+)`", r"`\2`", text)
     return " ".join(re.sub(r"``([^`]+)``", r"`\1`", text).split())
+
+
+# Published systems
+
+
+def published_files() -> dict[str, str]:
+    """Every published row next to its predictions, and the intervals that follow from all."""
+    predicted = predict_rows()
+    ours, factor = (
+        {each.row.name: speed for each, speed in left_out_speeds(predicted, way)}
+        for way in (one_constant, one_factor)
+    )
+
+    def cells(each: Predicted) -> Iterator[str]:
+        row = each.row
+        least, most = each.found.expected_speeds[1:]
+        speeds = (each.speed, row.at_peak(0.9), row.at_peak(0.8), ours.get(row.name))
+        yield from (row.name, f"{row.tok_per_s:g}", row.split)
+        for speed in (*speeds, factor.get(row.name)):
+            yield "-" if speed is None else f"{100 * (speed / row.tok_per_s - 1):+.1f}"
+        yield f"{least:.3g} to {most:.3g}"
+        yield "yes" if least <= row.tok_per_s <= most else "**no**"
+
+    head = (
+        "row", "tokens/s", "split", "hardware bound", "0.9 of peak", "0.8 of peak", "one constant",
+        "one factor", "expected tokens/s", "inside",
+    )  # fmt: skip
+    text = (
+        "Errors of tokens/s in %. *One constant* is a time per layer and *one factor* a factor on "
+        "all time, both fitted to the other rows of the system (- if there are none). The interval "
+        "is that of the row's type of control, here with the row's own system in it; `carsim "
+        "validate boards` prints the coverage with it left out."
+    )
+    intervals = [interval(name, residuals) for name, residuals in pools(predicted).items()]
+    lines = [f"{e.pool},{e.systems},{e.rows},{e.factor},{e.spread}" for e in intervals]
+    return {
+        "../configs/published/rows.md": page(
+            "Every published row",
+            "the table of published rows",
+            text,
+            table(head, map(cells, predicted)),
+        ),
+        f"../carsim/hardware/{TABLE}": "\n".join(["pool,systems,rows,factor,spread", *lines, ""]),
+    }
 
 
 # Commands

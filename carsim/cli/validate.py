@@ -239,6 +239,9 @@ def _one_design(
         document = {
             "design": design.name,
             "result": design.machine.overheads.label,
+            "expected_tokens_per_s": dict(
+                zip(("value", "low", "high"), found.expected_speeds, strict=True)
+            ),
             "tokens_per_s": decode.tokens_per_s,
             "stream_tokens_per_s": decode.stream_tokens_per_s,
             "batch": design.policy.batch,
@@ -261,9 +264,12 @@ def _one_design(
     low, high = number(joules.low_j, 3), number(joules.high_j, 3)
     batch, each = design.policy.batch, number(decode.stream_tokens_per_s)
     in_all = "" if batch == 1 else f" in all, {each} for each of {batch} streams"
+    likely, least, most = map(number, found.expected_speeds)
     facts = {
         "result": design.machine.overheads.label,
         "tokens per second": f"{number(decode.tokens_per_s)}{in_all}",
+        "expected on a board": f"{with_ends(likely, least, most, ' to ')}, 90 % interval of "
+        f"{found.expected.systems} published systems ({found.expected.title})",
     }
     if error is not None:
         facts["error"] = f"{100 * error:+.1f} % of the published {published:g}"

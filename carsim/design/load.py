@@ -215,7 +215,8 @@ def _charged(raw: dict[str, Any], file: Path, assigned: Mapping[str, Any]) -> di
         if not isinstance(name, str) or not name or not name.isprintable():
             raise InputError(where, f"{shown(name)} is no path", "name a file of carsim calibrate")
         fitted = read_mapping(folder / name)
-        twice = sorted(fitted.keys() & (own.keys() | of_board.keys()))
+        set_here = {**of_board, **own}
+        twice = sorted(key for key in fitted.keys() & set_here if fitted[key] != set_here[key])
         if twice:
             problem = f"{name} and the design both set {', '.join(twice)}"
             raise InputError(where, problem, "leave one of them out")

@@ -25,6 +25,14 @@ POOLED, EVERY, CALIBRATED = "pooled", "all", "calibrated"
 constant fitted to other rows of the same system predicts."""
 
 
+TITLES = {
+    POOLED: "types of control with few systems",
+    EVERY: "all types of control",
+    CALIBRATED: "calibrated on other rows",
+}
+"""Pool -> what it holds."""
+
+
 @dataclass(frozen=True, slots=True)
 class Expected:
     """Time on a real board over the time that carsim gives.
@@ -42,6 +50,11 @@ class Expected:
     rows: int
     factor: float
     spread: float
+
+    @property
+    def title(self) -> str:
+        """What the pool holds, in words."""
+        return TITLES.get(self.pool, self.pool.replace("_", " "))
 
     @property
     def ends(self) -> tuple[float, float]:

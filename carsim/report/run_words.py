@@ -118,10 +118,23 @@ def _simplest(run: StoredRun, kind: StoredPolicy) -> StoredPolicy:
 
 
 def _kind_of_result(run: StoredRun) -> Iterator[str]:
-    texts = [f"Times: {run.result}."] if run.result else []
+    texts = [f"Times: {run.result}{_expected(run)}."] if run.result else []
     texts += [f"Decisions: {run.own.decisions}."] if run.own.replays else []
     if texts:
         yield " ".join(texts)
+
+
+def _expected(run: StoredRun) -> str:
+    """Seconds expected on a real board, with their interval from published systems."""
+    if run.expected is None:
+        return ""
+    known, seconds = run.expected, run.own.seconds_per_video
+    factors = (known.factor, known.low, known.high)
+    value, low, high = (number(factor * seconds) for factor in factors)
+    return (
+        f"; expect {value} s on a board ({low} to {high} s: 90 % interval of "
+        f"{known.systems} published systems, {known.title})"
+    )
 
 
 def _timed(policy: StoredPolicy) -> str:

@@ -21,6 +21,7 @@ from carsim.base.units import GB
 from carsim.decisions.trace.meta import STATED
 from carsim.design import Design
 from carsim.design.load import build_design
+from carsim.hardware.expected import expected_of
 from carsim.machine.row import RowResult
 from carsim.metrics import METRICS, OLD_NAMES, Value, figures
 from carsim.metrics.frames import key_of, limit_records
@@ -187,6 +188,17 @@ class StoredWork(_Part):
     interpolated: bool = False
 
 
+class StoredExpected(_Part):
+    """Factors on all latencies that are expected on a real board, and where they come from."""
+
+    factor: Positive
+    low: Positive
+    high: Positive
+    title: str
+    systems: int
+    rows: int
+
+
 class StoredRun(_Part):
     """A run as its summary has it.
 
@@ -204,6 +216,7 @@ class StoredRun(_Part):
     fits: bool
     misfits: tuple[str, ...]
     result: str = ""
+    expected: StoredExpected | None = None
     warnings: tuple[str, ...]
     notes: tuple[str, ...]
     video: StoredVideo
@@ -273,6 +286,7 @@ def stored(report: Report) -> StoredRun:
     design, chosen = report.design, report.chosen
     video, simulated = chosen.simulation.plan.video, [r for r in report.rows if not r.is_bound]
     last_context = video.max_context
+    factors = expected_of(design.machine.overheads)
     beyond = design.extrapolation(video.prompt_tokens + 1, last_context)
     uses = {use.memory: use for use in report.fit.memories}
     return StoredRun(
@@ -287,6 +301,7 @@ def stored(report: Report) -> StoredRun:
         misfits=tuple(report.fit.misfits),
         warnings=(*report.fit.warnings, *filter(None, [beyond])),
         result=design.machine.overheads.label,
+        expected=_part(StoredExpected, factors, low=factors.ends[0], high=factors.ends[1]),
         notes=tuple(notes_of(report)),
         video=StoredVideo(
             frames=video.n_frames,

@@ -89,7 +89,7 @@ def pools(predicted: Iterable[Predicted]) -> dict[str, Residuals]:
     predicted = list(predicted)
     of_control: dict[str, dict[str, list[float]]] = {}
     for each in predicted:
-        control = each.row.design.machine.overheads.control or ""
+        control = str(each.row.design.machine.overheads.control)
         of_system = of_control.setdefault(control, {})
         of_system.setdefault(each.row.unit, []).append(each.log_excess)
     found: dict[str, Residuals] = {}
@@ -144,4 +144,3 @@ def one_factor(point: Point, others: Sequence[Point]) -> float:
     """Tokens per second with one factor on all time, fitted to other points."""
     factor = exp(fmean(log(other.measured_us / other.bound_us) for other in others))
     return point.tokens_per_s * point.measured_us / (point.bound_us * factor)
-

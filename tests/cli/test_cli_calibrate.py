@@ -79,7 +79,9 @@ def test_a_design_takes_the_file_says_so_and_stays_bound_to_the_measurement(tmp_
     path = tmp_path / "mine.yaml"
     path.write_text(yaml.safe_dump(mine), encoding="utf-8")
     assert load_design(str(path)).machine.overheads == design.machine.overheads
-    with pytest.raises(InputError, match="both set calibration, layer_us"):
+    mine["board"]["overheads"]["layer_us"] = 9.0
+    path.write_text(yaml.safe_dump(mine), encoding="utf-8")
+    with pytest.raises(InputError, match="both set layer_us"):
         load_design(str(path), [included])
 
 

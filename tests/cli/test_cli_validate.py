@@ -75,7 +75,9 @@ def test_json_has_all_rows(found: dict[str, Part]) -> None:
 def test_one_design_alone() -> None:
     arguments = ["boards", "--design", APEX, "--context", "45:112", "--published", "4.589"]
     text = call(*arguments).output
-    assert "tokens per second  4.57" in text
+    assert "tokens per second    4.57" in text
+    assert "expected on a board  3." in text
+    assert "plus the overheads of the design" in text
     assert "% of the published 4.589" in text
     whole = json.loads(call(*arguments, "--json").output)
     slower = [*arguments, "--json", "--set", "board.memories.ddr.ports.clock_mhz=99.15"]

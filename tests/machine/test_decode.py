@@ -8,7 +8,7 @@ from carsim.cost.energy import energy
 from carsim.cost.resources import resources
 from carsim.design import override
 from carsim.runs.decode import contexts_of, decode
-from carsim.validate.boards import published_design
+from carsim.validate.published import published_design
 
 
 def test_a_step_moves_each_weight_once_and_each_cached_token_once() -> None:
