@@ -10,7 +10,6 @@ Simplifications: neither constant depends on context, batch or size of the layer
 """
 
 import csv
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from io import StringIO
@@ -26,6 +25,7 @@ from carsim.base.text import number
 from carsim.design import Design, load_design
 from carsim.hardware.overheads import Calibration, Overheads
 from carsim.runs.decode import decode
+from carsim.workload.workload import workload_of
 
 COLUMNS = ("tokens_per_s", "workload", "set")
 """Columns of a file of measured points; the last may be absent or empty."""
@@ -278,9 +278,12 @@ def _point(design: str, place: str, row: dict[str, str], overrides: Sequence[str
     return Point(text, tokens_per_s, made, contexts, 1e6 * found.seconds_per_step)
 
 
-def _contexts(place: str, workload: str) -> tuple[int, int]:
-    """Tokens that the first and the last new token of ``text:PROMPT+NEW`` attend to."""
-    found = re.fullmatch(r"text:(\d{1,7})\+(\d{1,7})", workload)
-    if found is None or int(found[2]) == 0:
-        raise InputError(place, f"got the workload {workload!r}", "say text:16+128")
-    return int(found[1]) + 1, int(found[1]) + int(found[2])
+def _contexts(place: str, text: str) -> tuple[int, int]:
+    """Tokens that the first and the last new token of a text attend to."""
+    try:
+        work = workload_of(text)
+    except InputError as error:
+        raise InputError(place, error.problem, error.cure) from None
+    if work.kind != "text" or work.tokens is None or work.prompt is None:
+        raise InputError(place, f"got the workload {text!r}", "say text:16+128")
+    return work.prompt + 1, work.prompt + work.tokens

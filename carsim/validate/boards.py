@@ -80,7 +80,7 @@ def validate_boards(
 def _against(title: str, predicted: Sequence[Predicted]) -> Iterable[Group]:
     """The hardware bound against each baseline."""
     for baseline in SHARES:
-        name = title if baseline == USUAL else f"{title}, against {baseline}"
+        name = title if baseline == USUAL else f"{title} ({SHARES[baseline]})"
         yield Group(name, _speeds(predicted, baseline), baseline, shown=False)
 
 
@@ -130,7 +130,7 @@ def _calibrated(predicted: Sequence[Predicted]) -> Iterable[Group]:
                 for (each, ours), (_, theirs) in zip(by_constant, by_factor, strict=True)
                 if each.row.split == "unseen" or not unseen
             )
-            title = f"calibrated, {left_out} left out{', unseen' if unseen else ''}"
+            title = f"calibrated by {left_out}{', unseen' if unseen else ''}"
             bounds = {"mean": CALIBRATED_BOUND}
             yield Group(title, rows, FACTOR, bounds, must_win=True, shown=False)
 
@@ -204,6 +204,10 @@ def _notes(predicted: Sequence[Predicted]) -> Iterable[str]:
         "What a dispatch, a host or a stage between products costs is chosen by the kind of "
         "control that a system publishes, mostly with rows in scope in view; see "
         "configs/published/README.md."
+    )
+    yield (
+        "Calibrated: one time per layer and system, fitted to the other rows of the system: of all "
+        "models (by row), or of other models (by model)."
     )
     yield from map(_coverage_text, _coverages(predicted))
     for what, same in (

@@ -66,7 +66,7 @@ def test_an_interval_without_width_has_no_brackets():
         (("compare", "zcu120", "zcu102"), "zcu102"),
         (("config", "show", "zcu120"), "zcu102"),
         (("run", "toy.yaml", "--trace", "vilau_8"), "vilau_8f"),
-        (("run", "toy.yaml", "--set", "model.preset=llama3_70b"), "llama3_8b"),
+        (("run", "toy.yaml", "--set", "model.preset=llama3_80b"), "llama3_8b"),
         (("run", "toy.yaml", "--set", "board.preset=zcu120"), "zcu102"),
         (("run", "toy.yaml", "--set", "machine.coers=2"), "cores"),
         (("run", "toy.yaml", "--set", "policy.schedule=drss"), "drs"),
