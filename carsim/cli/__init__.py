@@ -28,7 +28,7 @@ COMMANDS = {
     "studio": "Change a design in the browser, and see at once what that does.",
     "report": "Make one HTML page of a folder of results, or show its Pareto front.",
     "sweep": "Evaluate every point of a study, durably, on all cores or a cluster.",
-    "search": "Look for the Pareto front of a study by evaluating some of its points.",
+    "search": "Find the machine that meets a target, or the Pareto front of a study.",
     "capture": "Decode a video with the reference decoder and write its trace.",
     "trace": "Inspect trace files, or draw synthetic ones.",
     "calibrate": "Fit the overheads of a board to a few measured decoding speeds.",

@@ -7,19 +7,42 @@ import click
 
 from carsim.base.environment import library
 from carsim.base.errors import InputError
-from carsim.cli.options import JSON, WORKLOAD, work_of
-from carsim.cli.sweep import FAILED, OUT, STUDY, WORKERS, document, summary, sweep_progress
+from carsim.cli.options import JSON, MODEL, STUDIES, WORKLOAD, work_of
+from carsim.cli.sweep import FAILED, WORKERS, document, summary, sweep_progress
 
 
 @click.command()
-@STUDY
+@click.argument("study", shell_complete=STUDIES, required=False)
 @WORKLOAD
-@OUT
+@click.option(
+    "--target",
+    metavar="CONDITION",
+    help="Instead of STUDY: what a machine must reach, say 'frames_per_s >= 2'.",
+)
+@click.option(
+    "--minimise",
+    metavar="METRIC",
+    default="cost_usd",
+    show_default=True,
+    help="With --target: of which metric the least is wanted.",
+)
+@click.option(
+    "--boards",
+    metavar="NAMES",
+    default="all",
+    show_default=True,
+    help="With --target: presets of boards, or fpga, asic, all; separated by commas.",
+)
+@MODEL
+@click.option(
+    "--out",
+    metavar="DIR",
+    help="Folder of the store and its exports; with --target: file for the design.",
+)
 @click.option(
     "--points",
     type=click.IntRange(min=1),
     metavar="N",
-    required=True,
     help="Different points to evaluate, earlier calls and other processes included.",
 )
 @click.option(
@@ -44,20 +67,31 @@ from carsim.cli.sweep import FAILED, OUT, STUDY, WORKERS, document, summary, swe
 @WORKERS
 @JSON
 def search(
-    study: str,
+    study: str | None,
     workload: str | None,
-    out: str,
-    points: int,
+    out: str | None,
+    points: int | None,
     as_json: bool,
+    target: str | None,
     **how: Any,
 ) -> int | None:
-    """Look for the points of STUDY that no other one beats in all of its objectives.
+    """Look for the points of STUDY that no other one beats, or for a machine that meets a target.
 
-    The study's axes span the space, its objectives say what is wanted; what does not fit its board
-    or breaks a constraint is no answer. Interrupt it as you like: the same command goes on where
+    With --target, boards and chips are sized for --workload of --model; the one of least --minimise
+    is shown with its runner-up and what cheaper ones lack.
+
+    A study's axes span the space, its objectives say what is wanted; what does not fit its board or
+    breaks a constraint is no answer. Interrupt it as you like: the same command goes on where
     it was. DIR holds what a sweep's would; 'carsim report DIR --front' shows the front again, and
     'optuna-dashboard sqlite:///DIR/optuna.sqlite' the search itself.
     """
+    asked = how.pop("minimise"), how.pop("boards"), how.pop("model")
+    if target is not None and study is None:
+        from carsim.cli.target import show_target
+
+        return show_target(work_of(workload), target, *asked, out, as_json)
+    if target is not None or study is None or out is None or points is None:
+        raise click.UsageError("needs STUDY, --out and --points, or --target CONDITION alone")
     library("optuna", "search")
 
     from carsim.cli.console import say, show_json

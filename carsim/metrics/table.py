@@ -68,6 +68,11 @@ def _end(of: str, which: int) -> Get:
     return get
 
 
+def _frames_per_s(row: "RowResult", run: Run | None) -> Value:
+    video = row.simulation.plan.video
+    return None if video.kind == "text" else video.n_frames / row.seconds_per_video
+
+
 def _of_run(get: Callable[[Run], Value]) -> Get:
     return lambda row, run: None if run is None else get(run)
 
@@ -141,6 +146,9 @@ _ROWS = (
            "Tokens per second of all streams of a batch together, prompt left out",
            "stream_tokens_per_s * videos_per_batch", "higher", lambda row, run: row.tokens_per_s,
            shown="headline of texts"),
+    Metric("frames_per_s", "frames/s", "frames per second",
+           "Frames of all videos of a batch together per second, prompt included",
+           "frames / seconds_per_video", "higher", _frames_per_s),
     Metric("first_token_s", "s", "time to first token",
            "Time from the prompt to the end of the step after it, which emits the first token",
            "prefill_s + time of the first step", "lower", lambda row, run: row.first_token_s,

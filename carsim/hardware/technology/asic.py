@@ -53,7 +53,12 @@ from carsim.hardware.technology.base import (
 from carsim.hardware.technology.constant import Constant
 from carsim.hardware.technology.fpga import INSTRUCTION_BYTES
 from carsim.hardware.technology.gates import FLIP_FLOP_GATES, comparator, dispatcher
-from carsim.hardware.technology.interface import interface_mm2, interface_of, stack_mm2
+from carsim.hardware.technology.interface import (
+    interface_mm2,
+    interface_of,
+    memory_choices,
+    stack_mm2,
+)
 from carsim.hardware.technology.price import ENDS, Price, chip_prices
 
 if TYPE_CHECKING:
@@ -324,6 +329,10 @@ class Asic(Technology, GrownSection):
             for each in (interface_of(memory),)
         ]
         return chip_prices(die_mm2, self.node, stack_mm2(memories.values()), bought)
+
+    def choices(self, board: AnyBoard) -> Iterable[tuple[str, Mapping[str, object]]]:
+        """Fewer and more channels, and an area of almost a reticle (858 mm2)."""
+        yield from memory_choices(board.memories, {"board.technology.area_mm2": 800.0})
 
     def interface_pj_per_bit(self, memory: "Memory") -> Constant:
         """Of PHY and controller, beside the memory's own."""

@@ -154,7 +154,7 @@ class AnyBoard(Protocol):
 
     @property
     def price(self) -> BoardPrice | None:
-        """What it costs in a shop; None: the table says it."""
+        """Price in a shop; None: the table says it."""
 
     @property
     def name(self) -> str:
@@ -261,6 +261,13 @@ class Technology(Section, ABC):
     def interface_pj_per_bit(self, memory: "Memory") -> Constant | None:
         """Energy of the chip's side of a memory; None where figures of the memory include it."""
         return None
+
+    def choices(self, board: AnyBoard) -> Iterable[tuple[str, Mapping[str, object]]]:
+        """Choices that a search has on the board, each in words with its changes of the design.
+
+        A board that is bought has the memory that it comes with.
+        """
+        yield "", {}
 
     @abstractmethod
     def idle_power(self, design: AnyDesign, used: Resources) -> Iterable[IdlePower]:

@@ -13,6 +13,7 @@ mm take 1.2 mm2, as much as its PHY and controller); the edge of the die is long
 """
 
 from collections.abc import Iterable, Mapping
+from itertools import product
 from math import fsum
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -143,6 +144,10 @@ INTERFACES: Mapping[str, Interface] = {
 HBM3: 10 to 11 mm square) and smallest packages are from memory, not checked; they weigh little."""
 
 
+CHANNELS, CAPACITY = (0.25, 0.5, 1, 2, 4), (1.0, 1.5)
+"""Times those of a preset: what a search chooses from."""
+
+
 def interface_of(memory: "Memory") -> Interface:
     """The interface that a memory needs.
 
@@ -169,6 +174,29 @@ def interface_mm2(memory: "Memory", logic: float, end: str) -> float:
     share = memory.channels * memory.channel_bits / each.bits  # of one package
     phys = each.packages(memory) if each.stack_mm2 else share
     return float(phys * phy + share * controller * logic)
+
+
+def memory_choices(
+    memories: "Mapping[str, Memory]", also: Mapping[str, object]
+) -> Iterable[tuple[str, Mapping[str, object]]]:
+    """Each memory with :data:`CHANNELS` and :data:`CAPACITY` times what it has, and its ports.
+
+    Args:
+        memories: Memories of a chip, by name.
+        also: Further changes of the design.
+    """
+    for name, memory in memories.items():
+        for more, roomier in product(CHANNELS, CAPACITY):
+            channels, gib = more * memory.channels, more * roomier * memory.capacity_gib
+            if channels != int(channels):
+                continue
+            changes = {
+                "channels": int(channels),
+                "capacity_gib": gib,
+                "ports.count": max(1, round(more * memory.ports.count)),
+            }
+            changed = {f"board.memories.{name}.{key}": value for key, value in changes.items()}
+            yield f"{channels:g} x {memory.standard}, {gib:g} GiB", {**changed, **also}
 
 
 def stack_mm2(memories: "Iterable[Memory]") -> float:

@@ -80,6 +80,12 @@ class Versal(Fpga):
                 "write dsp58, or how many technology.ai_engines there are",
             )
 
+    def choices(self, board: AnyBoard) -> Iterable[tuple[str, Mapping[str, object]]]:
+        """Arrays in slices, or in AI Engines."""
+        yield "", {}
+        if self.ai_engines:
+            yield "arrays in AI Engines", {"board.technology.arrays_in": "ai_engines"}
+
     def available(self, board: AnyBoard) -> Mapping[str, float]:
         """The board's counts and the tiles."""
         return {**super().available(board), "ai_engines": self.ai_engines}

@@ -1,0 +1,319 @@
+"""Find the machine that reaches a target at the least cost, among boards and chips.
+
+Model: every preset of a board is a machine; some give one for each choice of memory
+(:meth:`~carsim.hardware.technology.Technology.choices`). On each machine, and for each of
+:data:`BATCHES`, the largest of :data:`SIZES` that fits is simulated. Where it reaches the target,
+bisection finds the smallest that does. Machines are looked at in the order of their least price,
+until two presets reach the target for less than the next one costs at least.
+
+Precision is W4A8 with 8-bit keys and values; what it costs in quality is not known here.
+
+Simplifications: a larger array is never slower; clocks are the presets'; of each machine, the
+smallest arrays that reach the target count, whatever is minimised.
+"""
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from math import fsum, inf
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from carsim.base.errors import InputError
+from carsim.base.text import choose
+from carsim.base.units import KIB
+from carsim.cost.fit import buffer_rows
+from carsim.decisions.choose import Sources
+from carsim.design import Design, design_of, override
+from carsim.design.load import model_base, preset_board, shipped_presets
+from carsim.explore.evaluate import Machines
+from carsim.explore.expression import Expression
+from carsim.hardware.technology.price import Price, total
+from carsim.machine.limits import cycles_by_limit
+from carsim.metrics import METRICS, Setting, Value, figures
+from carsim.runs.first import PRECISIONS
+from carsim.runs.pipeline import fit_of, sources_of
+from carsim.workload.workload import Workload
+
+BATCHES = (32, 16, 8, 4, 2, 1)
+
+
+class Size(NamedTuple):
+    """Cores, and rows and columns of their arrays."""
+
+    cores: int
+    rows: int
+    cols: int
+
+
+SIZES = (
+    *((1, 16, 16), (1, 24, 16), (1, 32, 16), (1, 48, 16), (1, 32, 32), (2, 24, 32), (2, 32, 32)),
+    *((4, 24, 32), (4, 32, 32), (4, 48, 32), (4, 64, 32), (8, 48, 32), (8, 64, 32), (8, 80, 32)),
+    *((8, 96, 32), (8, 64, 64), (8, 96, 64), (8, 128, 64)),
+)
+"""Fields of :class:`Size`: from 256 multipliers to 65,536, in steps of a third and a half."""
+
+GROUPS = ("all", "fpga", "asic")
+"""Names that stand for many boards."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is asked for.
+
+    Attributes:
+        workload: What is decoded.
+        target: Condition on metrics.
+        minimise: Metric of which less is better.
+        model: Preset of the model.
+        boards: Presets of boards, or :data:`GROUPS` of them.
+    """
+
+    workload: Workload | None
+    target: Expression
+    minimise: str = "cost_usd"
+    model: str = "vila_u_7b"
+    boards: tuple[str, ...] = ("all",)
+
+    def __post_init__(self) -> None:
+        for name in sorted(self.target.names):
+            METRICS.find(name, "`target`")
+        if METRICS.find(self.minimise, "`minimise`").better != "lower":
+            problem = f"less of {self.minimise} is not better"
+            raise InputError("`minimise`", problem, "name a metric such as cost_usd")
+
+    def nearness(self, found: "SizedMachine") -> float:
+        """The first metric of the target, more being better; it orders what does not reach it."""
+        name = min(self.target.names, default="tokens_per_s")
+        return found.value(name) * (-1 if METRICS[name].better == "lower" else 1)
+
+    @property
+    def what(self) -> str:
+        """The workload in a word."""
+        return "what it makes" if self.workload is None else self.workload.text
+
+    @property
+    def presets(self) -> list[str]:
+        """Presets of the boards.
+
+        Raises:
+            InputError: No such board.
+        """
+        names = [*shipped_presets()["board"]]
+        found: dict[str, None] = {}
+        for board in self.boards:
+            if board not in (*GROUPS, *names):
+                raise InputError(
+                    "`boards`", f"no board {board!r}", choose(board, [*GROUPS, *names])
+                )
+            is_chip = {name: name.startswith("asic") for name in names}
+            of_group = {"all": names, "fpga": [n for n in names if not is_chip[n]]}
+            of_group["asic"] = [name for name in names if is_chip[name]]
+            found |= dict.fromkeys(of_group.get(board, [board]))
+        return [*found]
+
+
+class SizedMachine(NamedTuple):
+    """A machine that was looked at, with the best design that was found on it.
+
+    Attributes:
+        preset: Preset of the board.
+        choice: What was chosen of it; may be empty.
+        design: The design.
+        figures: Its metrics.
+        reaches: It reaches the target.
+        limits: Shares of the time by limit, most first.
+        gbps: Peak rate of the memories that it uses.
+        prices: US dollars by part.
+        larger: What the next larger arrays lack; empty where there are none.
+    """
+
+    preset: str
+    choice: str
+    design: Design
+    figures: Mapping[str, Value]
+    reaches: bool
+    limits: Mapping[str, float]
+    gbps: float
+    prices: tuple[Price, ...]
+    larger: str
+
+    @property
+    def machine(self) -> str:
+        """Preset and choice."""
+        return f"{self.preset}, {self.choice}" if self.choice else self.preset
+
+    def value(self, name: str) -> float:
+        """A figure; infinite where there is none."""
+        found = self.figures[name]
+        return float(found) if isinstance(found, int | float) else inf
+
+
+def search_target(
+    wanted: Wanted, tell: Callable[[str], None] = lambda _: None
+) -> list[SizedMachine]:
+    """The best of each machine that was looked at, those that reach the target first.
+
+    Args:
+        wanted: What is asked for.
+        tell: Told which machine is looked at.
+
+    Raises:
+        InputError: No such board or model, or a workload that the model cannot decode.
+    """
+    search = _Search(wanted)
+    tried: list[SizedMachine] = []
+    for machine in sorted(search.machines(), key=lambda each: (each.least_usd, each.preset)):
+        least: dict[str, float] = {}
+        for each in tried:
+            if each.reaches:
+                least[each.preset] = min(each.value("cost_usd"), least.get(each.preset, inf))
+        enough = sorted(least.values())[1:2]
+        if wanted.minimise == "cost_usd" and enough and machine.least_usd > enough[0]:
+            break
+        tell(machine.preset)
+        found = search.best(machine)
+        if found is not None:
+            tried.append(found)
+    return sorted(tried, key=lambda each: (not each.reaches, each.value(wanted.minimise)))
+
+
+class _Machine(NamedTuple):
+    """A board with what is chosen of it, its least price, and its smallest design."""
+
+    least_usd: float
+    preset: str
+    choice: str
+    base: Design
+
+
+class _Search:
+    """One search; keeps what its machines share."""
+
+    def __init__(self, wanted: Wanted) -> None:
+        self._wanted = wanted
+        self._machines = Machines("fluid")
+        self._sources: dict[int, Sources] = {}
+
+    def machines(self) -> Iterator[_Machine]:
+        """Every machine, none simulated."""
+        for preset in self._wanted.presets:
+            base = self._smallest(preset)
+            for text, changes in base.board.technology.choices(base.board):
+                design = override(base, dict(changes)) if changes else base
+                price = total(design.board.technology.prices(design))
+                least = inf if price is None else price.value
+                yield _Machine(least, preset, text, design)
+
+    def best(self, machine: _Machine) -> SizedMachine | None:
+        """The best design that reaches the target, else the fastest; None where none fits."""
+        batches = [batch for batch in BATCHES if self._decodes(machine.base, batch)]
+        tried = [found for batch in batches for found in self._of_batch(machine, batch)]
+        reached = [each for each in tried if each.reaches]
+        if reached:
+            return min(reached, key=lambda each: each.value(self._wanted.minimise))
+        return max(tried, key=self._wanted.nearness, default=None)
+
+    # ---------------------------------------------------------------- private
+
+    def _of_batch(self, machine: _Machine, batch: int) -> Iterator[SizedMachine]:
+        """The least design that reaches the target, else the largest that fits, if one does."""
+        sizes, larger = [Size(*size) for size in SIZES], ""
+        while isinstance(most := self._tried(machine, batch, sizes.pop(), larger), str):
+            larger = most
+            if not sizes:
+                return
+        found: dict[int, SizedMachine | str] = {}
+
+        def reaches(place: int) -> bool:
+            found[place] = at = self._tried(machine, batch, sizes[place], "")
+            return isinstance(at, SizedMachine) and at.reaches
+
+        least = bisect_left(range(len(sizes)), True, key=reaches) if most.reaches else len(sizes)
+        smallest = found.get(least)
+        yield smallest if isinstance(smallest, SizedMachine) else most
+
+    def _tried(self, machine: _Machine, batch: int, size: Size, larger: str) -> SizedMachine | str:
+        """A design of this size, simulated; what it lacks where it does not fit."""
+        design, sources = self._sized(machine.base, batch, size), self._sources[batch]
+        replays = sources.replays_any
+        fit = fit_of(design, sources, sources.video, replays=replays)
+        if not fit.fits:
+            return fit.misfits[0]
+        row = self._machines.row(design, sources, sources.video, fit, replays=replays)
+        values = figures(row, Setting(design, fit))
+        cycles = cycles_by_limit(row.limits)
+        memories = (design.board.memories[name] for name in design.machine.memories_in_use)
+        return SizedMachine(
+            machine.preset,
+            machine.choice,
+            design,
+            values,
+            self._wanted.target.holds(lambda metric: _number(values[metric])),
+            {limit: each / sum(cycles.values()) for limit, each in cycles.items()},
+            fsum(memory.peak_gbps for memory in memories),
+            fit.prices,
+            larger,
+        )
+
+    def _sized(self, base: Design, batch: int, size: Size) -> Design:
+        """A design whose buffers hold at least what they must."""
+        changes: dict[str, Any] = {
+            "policy.batch": batch,
+            "machine.cores": size.cores,
+            "machine.array.rows": size.rows,
+            "machine.array.cols": size.cols,
+            "machine.vector.lanes": max(8, size.rows * size.cols // 64),
+            "machine.mapping": "batch" if batch >= size.cores else "tensor",
+        }
+        design = override(base, changes)
+        video = self._sources[batch].video
+        needed = {
+            f"machine.{key}": 1 << (-(-int(row.needed) // KIB) - 1).bit_length()
+            for key, row in buffer_rows(design, video)
+            if not row.ok
+        }
+        return override(design, needed) if needed else design
+
+    def _decodes(self, base: Design, batch: int) -> bool:
+        """The workload comes in such batches; its decisions are then kept for all machines.
+
+        Raises:
+            InputError: It comes in none.
+        """
+        if batch not in self._sources:
+            of_batch = override(base, {"policy.batch": batch})
+            try:
+                self._sources[batch] = sources_of(of_batch, (), self._wanted.workload)
+            except InputError:
+                if batch == BATCHES[-1] and not self._sources:
+                    raise
+        sources = self._sources.get(batch)
+        return sources is not None and (batch > 1 or sources.video.kind == "text")
+
+    def _smallest(self, preset: str) -> Design:
+        """A design for a board, of which the search changes batch, arrays and buffers."""
+        arithmetic, formats = PRECISIONS[4]
+        technology = preset_board(preset, "`boards`").technology
+        machine = {
+            "cores": 1,
+            "array": {"rows": 16, "cols": 16, "arithmetic": arithmetic},
+            "vector": {"lanes": 8},
+            "weight_buffer_kib": 256,
+            "kv_buffer_kib": 128,
+            "activation_buffer_kib": 16,
+        }
+        contents = {
+            "name": f"{Path(self._wanted.model).stem}_{preset}",
+            "board": {"preset": preset},
+            "machine": machine,
+            "model": {**model_base(self._wanted.model), **formats, "activations": {"bits": 8}},
+            "policy": {"batch": 2},
+            "energy": {"preset": technology.energy_preset},
+        }
+        return design_of(contents, Path(f"{self._wanted.model} on {preset}"))
+
+
+def _number(value: Value) -> Value:
+    """A figure as a condition takes it: what is not there fails every comparison."""
+    return float("nan") if value is None else value

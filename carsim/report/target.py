@@ -1,0 +1,131 @@
+"""A search by target in words: the answer, the runner-up, and what cheaper machines lack."""
+
+from collections.abc import Iterator, Sequence
+
+from carsim.base.text import Table, count, number, percent, with_ends
+from carsim.explore.target import SizedMachine, Wanted
+from carsim.metrics import INTERVALS, METRICS
+
+PARTS_ALONE = (
+    "Prices of chips are of parts at volume: die, package, memory, tests. They leave out design "
+    "and masks (some 300 million USD at 7 nm), circuit board, host, margin. Prices of boards are "
+    "of a shop, dated (carsim/hardware/technology/data/boards.csv)."
+)
+MOST_OTHERS = 8
+"""Rows of the table of other boards."""
+
+
+def target_sections(
+    wanted: Wanted, tried: Sequence[SizedMachine]
+) -> Iterator[tuple[str, list[str | Table]]]:
+    """Headings and what stands under them, for one screen.
+
+    Args:
+        wanted: What was asked for.
+        tried: Machines, as :func:`carsim.explore.target.search_target` gives them.
+    """
+    what = f"{wanted.target.text} for {wanted.what} of {wanted.model}"
+    reached, other = [each for each in tried if each.reaches], None
+    if reached:
+        best = reached[0]
+        yield f"Least {wanted.minimise} with {what}: {best.machine}", _lines(wanted, best)
+        other = next((each for each in reached if each.preset != best.preset), None)
+        if other is not None:
+            yield f"Runner-up: {other.machine}", _lines(wanted, other)
+    else:
+        yield f"No machine reaches {what}", []
+    cheaper = [
+        each
+        for each in tried
+        if not each.reaches
+        and (not reached or each.value(wanted.minimise) < best.value(wanted.minimise))
+    ]
+    if cheaper:
+        nearest = max(cheaper, key=wanted.nearness)
+        title = "The fastest that costs less" if reached else "The fastest"
+        yield (
+            f"{title}: {nearest.machine}",
+            [*_lines(wanted, nearest), f"It lacks {lack(nearest)}."],
+        )
+    yield "Best of each other board", [_others(wanted, tried, reached)]
+    precision = f"{count(len(tried), 'machine')} looked at, in W4A8 with 8-bit keys and values; "
+    notes = [f"{precision}quality not known.", PARTS_ALONE]
+    if tried:
+        notes.append(f"Decisions: {tried[0].figures['decisions']}.")
+    unfit = set(wanted.presets) - {each.preset for each in tried}
+    if unfit and not reached:
+        notes.append(f"Nothing fits {', '.join(sorted(unfit))}.")
+    if reached and other is not None and _overlap(wanted.minimise, best, other):
+        notes.insert(
+            0, "The intervals of answer and runner-up overlap: their order may be another."
+        )
+    yield "Notes", [f"- {note}" for note in notes]
+
+
+def _overlap(name: str, best: SizedMachine, other: SizedMachine) -> bool:
+    """The worst of the answer is worse than the best of the other."""
+    ends = INTERVALS.get(name)
+    return ends is not None and best.value(ends[1]) > other.value(ends[0])
+
+
+def lack(tried: SizedMachine) -> str:
+    """The limit that keeps a machine from the target."""
+    limit, share = next(iter(tried.limits.items()))
+    if limit == "compute" and tried.larger:
+        return (
+            f"arrays: compute is {percent(share)} of the time, and larger ones miss {tried.larger}"
+        )
+    used = tried.value("memory_utilisation")
+    if limit in ("memory", "port"):
+        rate = f"{number(used * tried.gbps)} of {number(tried.gbps)} GB/s are used"
+        return f"bandwidth: the {limit} is the limit for {percent(share)} of the time, {rate}"
+    return f"speed: {limit} is the limit for {percent(share)} of the time"
+
+
+def _lines(wanted: Wanted, tried: SizedMachine) -> list[str | Table]:
+    """A machine in four lines, arithmetic included."""
+    machine, policy = tried.design.machine, tried.design.policy
+    used, gbps = tried.value("memory_utilisation"), tried.gbps
+    peak = tried.value("macs_per_cycle") * tried.design.board.fabric_clock_mhz * 1e6
+    names = [*sorted(wanted.target.names), wanted.minimise, "cost_usd", "area_mm2"]
+    shown = dict.fromkeys([*names, "average_power_w"])
+    figures = ", ".join(
+        f"{name} {_figure(tried, name)}" for name in shown if tried.figures[name] is not None
+    )
+    limits = ", ".join(f"{limit} {percent(share)}" for limit, share in tried.limits.items())
+    stream = "text" if tried.figures["frames_per_s"] is None else "video"
+    lines = [
+        figures,
+        f"batch of {policy.batch}; {count(machine.cores, 'core')} of {machine.array.rows} x "
+        f"{machine.array.cols} MACs ({machine.array.arithmetic}); limits: {limits}",
+        f"memory: {number(used * gbps)} of {number(gbps)} GB/s ({percent(used)}), "
+        f"{number(tried.value('memory_gb_per_video'))} GB a {stream}; arrays: "
+        f"{number(tried.value('mac_utilisation') * peak / 1e12)} of {number(peak / 1e12)} TMAC/s",
+    ]
+    if len(tried.prices) > 1:
+        parts = ", ".join(f"{price.part} {price.value:.1f}" for price in tried.prices)
+        lines.append(f"USD: {parts}")
+    return list(lines)
+
+
+def _figure(tried: SizedMachine, name: str) -> str:
+    """A figure with its interval."""
+    metric = METRICS[name]
+    texts = [metric.text(tried.figures[each]) for each in (name, *INTERVALS.get(name, ()))]
+    return with_ends(*texts) if len(texts) > 1 and "-" not in texts else texts[0]
+
+
+def _others(
+    wanted: Wanted, tried: Sequence[SizedMachine], reached: Sequence[SizedMachine]
+) -> Table:
+    """One row for each preset that is not the answer: its best, or its fastest."""
+    best: dict[str, SizedMachine] = {}
+    for each in sorted(tried, key=lambda each: (not each.reaches, -wanted.nearness(each))):
+        best.setdefault(each.preset, each)
+    rest = [each for each in best.values() if not reached or each.preset != reached[0].preset]
+    names = list(dict.fromkeys([*sorted(wanted.target.names), wanted.minimise]))
+    rows = tuple(
+        (each.machine, *(_figure(each, name) for name in names), next(iter(each.limits)))
+        for each in rest[:MOST_OTHERS]
+    )
+    return Table(("machine", *names, "limit"), rows)

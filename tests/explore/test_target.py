@@ -1,0 +1,106 @@
+"""The machine of least cost that reaches a target: it does, nothing smaller does."""
+
+from typing import Any
+
+import pytest
+
+from carsim.base.errors import InputError
+from carsim.design import override
+from carsim.explore.expression import Expression
+from carsim.explore.target import SIZES, SizedMachine, Wanted, search_target
+from carsim.metrics import figures
+from carsim.report.target import target_sections
+from carsim.runs.pipeline import run
+from carsim.workload.workload import Workload
+
+FRAME = Workload("video", frames=1)
+CHIPS = ("asic_7nm_lpddr5x", "asic_7nm_hbm3")
+
+
+def wanted(frames_per_s: float, boards: tuple[str, ...] = CHIPS) -> Wanted:
+    return Wanted(FRAME, Expression(f"frames_per_s >= {frames_per_s}", "`target`"), boards=boards)
+
+
+def found(frames_per_s: float, boards: tuple[str, ...] = CHIPS) -> list[SizedMachine]:
+    return search_target(wanted(frames_per_s, boards))
+
+
+@pytest.fixture(scope="module")
+def answers() -> list[SizedMachine]:
+    return found(2.0)
+
+
+def test_a_run_of_the_answer_reaches_the_target(answers: list[SizedMachine]) -> None:
+    best = answers[0]
+    report = run(best.design, workload=FRAME, what_if=False)
+    assert report.fit.fits
+    assert figures(report.chosen, report)["frames_per_s"] == best.value("frames_per_s") >= 2
+    assert sum(price.value for price in best.prices) == pytest.approx(best.value("cost_usd"))
+
+
+def test_the_next_smaller_array_does_not(answers: list[SizedMachine]) -> None:
+    best = answers[0].design
+    array = best.machine.array
+    size = SIZES.index((best.machine.cores, array.rows, array.cols))
+    cores, rows, cols = SIZES[size - 1]
+    changes = {"machine.cores": cores, "machine.array.rows": rows, "machine.array.cols": cols}
+    smaller = override(best, changes)
+    report = run(smaller, workload=FRAME, what_if=False, allow_misfit=True)
+    assert figures(report.chosen)["frames_per_s"] < 2
+
+
+def test_those_that_reach_it_come_first_and_the_cheapest_before_all(
+    answers: list[SizedMachine],
+) -> None:
+    prices = [each.value("cost_usd") for each in answers if each.reaches]
+    assert prices == sorted(prices)
+    assert [each.reaches for each in answers] == sorted((e.reaches for e in answers), reverse=True)
+    assert all((each.value("frames_per_s") >= 2) == each.reaches for each in answers)
+    assert {each.preset for each in answers} == {*CHIPS}
+
+
+def test_more_frames_never_cost_less() -> None:
+    prices = [found(rate, CHIPS[:1])[0].value("cost_usd") for rate in (0.25, 4.0)]
+    assert prices == sorted(prices)
+    assert prices[0] < prices[-1]
+
+
+def test_a_target_out_of_reach_names_what_is_lacking() -> None:
+    machines = found(50.0, ("zcu104", "v80"))
+    assert [each.preset for each in machines] == ["v80"]
+    text = "\n".join(map(str, _words(machines, ("zcu104", "v80"))))
+    assert "No machine reaches frames_per_s >= 50.0" in text
+    assert "It lacks arrays: compute is" in text
+    assert "Nothing fits zcu104" in text
+
+
+def test_the_answer_fits_a_screen(answers: list[SizedMachine]) -> None:
+    words = _words(answers, CHIPS)
+    assert len(words) < 40
+    assert all(len(line) < 300 for line in words)
+    assert words[0].startswith("Least cost_usd with frames_per_s >= 2.0 for video:1 of vila_u_7b")
+
+
+def _words(machines: list[SizedMachine], boards: tuple[str, ...]) -> list[str]:
+    rate = 50.0 if len(machines) == 1 else 2.0
+    found = []
+    for heading, parts in target_sections(wanted(rate, boards), machines):
+        found += [heading, *(part for part in parts if isinstance(part, str))]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("condition", "changes", "message"),
+    [
+        ("fps >= 2", {}, "no metric 'fps'"),
+        ("frames_per_s >= 2", {"minimise": "speedup"}, "less of speedup is not better"),
+        ("frames_per_s >= 2", {"boards": ("zcu",)}, "no board 'zcu'; did you mean 'zcu104'"),
+        ("frames_per_s >= 2", {"model": "llama"}, "llama"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(
+    condition: str, changes: dict[str, Any], message: str
+) -> None:
+    given = {"workload": FRAME, "target": Expression(condition, "`target`"), **changes}
+    with pytest.raises(InputError, match=message):
+        search_target(Wanted(**given))
