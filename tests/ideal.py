@@ -23,9 +23,10 @@ from strategies import raw_design
 from carsim.decisions.attention import PLAIN
 from carsim.decisions.replay import ReplayRule
 from carsim.design import build_design
+from carsim.machine.cases import AttendCases
 from carsim.machine.hardware import Hardware, Path
 from carsim.machine.phase import Outcome
-from carsim.machine.phases import AttendCases, Phases
+from carsim.machine.phases import Phases
 
 
 def attend(

@@ -45,6 +45,15 @@ class Hardware:
         )
 
     @cached_property
+    def latencies(self) -> tuple[int, ...]:
+        """Cycles from request to first byte, by memory; broadcast weights go on to all cores."""
+        machine = self.design.machine
+        found = [path.latency_cycles for path in self.paths]
+        if machine.cores > 1 and self.is_lockstep(self.mapping.splits_mlp):
+            found[self.path_of[Stream.WEIGHTS]] += machine.overheads.broadcast_cycles
+        return tuple(found)
+
+    @cached_property
     def fastest_rates(self) -> tuple[Fraction, ...]:
         """Bytes per cycle by memory, of the number of streams that it serves best: for bounds."""
         if self.is_lockstep(self.mapping.splits_mlp):

@@ -12,8 +12,9 @@ import numpy as np
 
 from carsim.machine import solver
 from carsim.machine.batches import Batches
+from carsim.machine.builders import BUILDERS
+from carsim.machine.cases import AttendCases, MlpCases
 from carsim.machine.phase import Outcome, Phase, outcome
-from carsim.machine.phases import AttendCases, MlpCases
 from carsim.machine.plan import Plan
 from carsim.machine.simulate import LAYER_PHASES
 
@@ -55,9 +56,9 @@ def _phase(plan: Plan, batches: Batches, name: str, at: tuple[int, ...]) -> Phas
     scored = bool(plan.scored[step])
     rule = plan.rule if scored else None
     if name == "qkv":
-        return phases.qkv_phase(rule)
+        return BUILDERS["qkv"](plan.hw, rule)
     if name == "output":
-        return phases.output_phase(rule)
+        return BUILDERS["output"](plan.hw, rule)
     window = plan.hw.design.model.body.window_of(at[2])
     cases = plan.reads(window).take(np.array([step]))
     if batches.reads is not None and plan.attention.records:
@@ -66,10 +67,11 @@ def _phase(plan: Plan, batches: Batches, name: str, at: tuple[int, ...]) -> Phas
     outside = plan.aligned_outside(window)
     if name == "attention":
         outside = outside and rule is not None
-        return phases.attention_phase(rule, cases, plan.attention, outside, plan.frame_steps)
+        return BUILDERS["attention"](
+            plan.hw, rule, cases, plan.attention, outside, plan.frame_steps
+        )
     attention = phases.attention(rule, cases, plan.attention, outside, plan.frame_steps)
     known = plan.known_cycles(attention.cycles, int(phases.output(rule).cycles[0]))
     computing = ~batches.replay[at][None, plan.groups(scored)[0]]
-    return phases.mlp_phase(
-        plan.schedule_of(scored), MlpCases(computing, known if scored else None), plan.rule
-    )
+    mlps = MlpCases(computing, known if scored else None)
+    return BUILDERS["mlp"](plan.hw, plan.schedule_of(scored), mlps, plan.rule)

@@ -11,7 +11,16 @@ bytes would take the same time, everything else equal.
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from math import ceil
+from typing import Any
 
+import numpy as np
+
+from carsim.decisions.attention import PLAIN
+from carsim.hardware.schedule import BASELINE
+from carsim.machine.builders import BUILDERS
+from carsim.machine.cases import AttendCases, MlpCases
+from carsim.machine.hardware import Hardware
 from carsim.machine.simulate import LAYER_PHASES, Simulation
 
 
@@ -101,7 +110,7 @@ def fetch_ahead_share(simulation: Simulation) -> float:
     really saved was 0.1 % in the median, and below this bound in all of them (docs/limits.md).
     """
     plan, order = simulation.plan, LAYER_PHASES
-    operands = plan.phases.first_operand_cycles(plan.video.max_context)
+    operands = _first_operand_cycles(plan.hw, plan.video.max_context)
     saved = 0.0
     for name, following in zip(order, (*order[1:], order[0]), strict=True):
         total = simulation.totals[name]
@@ -111,3 +120,26 @@ def fetch_ahead_share(simulation: Simulation) -> float:
         )
         saved += min(total.count * operands[following], max(0.0, total.cycles - moving))
     return saved / simulation.cycles
+
+
+def _first_operand_cycles(hw: Hardware, longest: int) -> dict[str, int]:
+    """Cycles of memory that filling the buffers with each phase's first operand takes.
+
+    Args:
+        hw: The hardware.
+        longest: Tokens of the longest context.
+    """
+    longest_case = AttendCases(np.array([longest]), np.array([1]), np.array([longest]))
+    everyone = MlpCases(np.ones((1, hw.rows), np.bool_), None)
+    given: dict[str, tuple[Any, ...]] = {
+        "qkv": (None,),
+        "attention": (None, longest_case, PLAIN, False),
+        "output": (None,),
+        "mlp": (BASELINE, everyone),
+    }
+    found = {}
+    for name, cases in given.items():
+        first = BUILDERS[name](hw, *cases).steps[0]
+        held = np.minimum(first.stream_bytes, first.slots * first.tile_bytes).sum()
+        found[name] = ceil(int(held) / first.rate)
+    return found

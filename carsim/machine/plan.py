@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from carsim.decisions.attention import AttentionPolicy
 from carsim.decisions.replay import ReplayRule, later
 from carsim.hardware.schedule import BASELINE, SCHEDULES, Schedule
+from carsim.machine.cases import AttendCases
 from carsim.machine.hardware import Hardware
-from carsim.machine.phases import AttendCases, Phases
+from carsim.machine.phases import Phases
 from carsim.workload.geometry import Video
 from carsim.workload.model import in_window
 

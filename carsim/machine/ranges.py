@@ -30,9 +30,18 @@ from carsim.base.yaml_file import shown
 from carsim.decisions.trace.decisions import check_memory
 from carsim.design import Design
 from carsim.machine.array import gemm_cycles, vector_cycles
+from carsim.machine.cases import AttendCases, key_bytes
 from carsim.machine.hardware import Hardware
 from carsim.machine.lanes import OpOf
-from carsim.machine.phases import AttendCases, Phases
+from carsim.machine.phase_ops import (
+    attend_ops,
+    head_ops,
+    mlp_ops,
+    output_ops,
+    prefill_ops,
+    qkv_ops,
+)
+from carsim.machine.phases import Phases
 from carsim.workload.ops import Category, Op, Slice, Stream, replay_op
 
 if TYPE_CHECKING:
@@ -108,7 +117,7 @@ def largest(plan: "Plan") -> tuple[int, str]:
     cores, layers = hw.design.machine.cores, hw.design.model.body.n_layers
     # Rates are 4096ths, and neither part of one is larger than these.
     numerator, denominator = ceil(4096 * max(path.rate for path in hw.paths)), 4096
-    slowest, latency = _slowest(plan), max(phases.latencies) + 2
+    slowest, latency = _slowest(plan), max(hw.latencies) + 2
     of_video, found = phases.host_cycles * len(plan.steps), []
     for name, often, is_split, ops in kinds(plan):
         works = [(work_of(hw, op, is_split), times) for op, times in ops]
@@ -130,11 +139,11 @@ def largest(plan: "Plan") -> tuple[int, str]:
 
 def _slowest(plan: "Plan") -> Fraction:
     """Bytes per cycle of the slowest memory; of keys, in the shortest runs in which they lie."""
-    hw, phases, attention = plan.hw, plan.phases, plan.attention
-    runs = [phases.key_bytes(attention)]
+    hw, attention = plan.hw, plan.attention
+    runs = [key_bytes(hw, attention)]
     if not attention.records:
         windows = hw.design.model.body.layers_by_window()
-        runs = [int(phases.chunk_bytes(plan.reads(each), attention).min()) for each in windows]
+        runs = [int(plan.reads(each).chunk_bytes(hw, attention).min()) for each in windows]
     gathered = hw.gather_rate(hw.path_of[Stream.KV], min(runs))
     return min(gathered, *(path.rate for path in hw.paths))
 
@@ -146,7 +155,7 @@ def kinds(plan: "Plan") -> Iterator[tuple[str, int, bool, list[tuple[Op, int]]]]
     layers = model.body.n_layers
     longest = np.array([plan.video.max_context], object)
     cases = AttendCases(longest, np.ones_like(longest), longest)
-    attend = phases.attend_ops(rule, cases, plan.attention, rule is not None, plan.frame_steps)
+    attend = attend_ops(hw, rule, cases, plan.attention, rule is not None, plan.frame_steps)
 
     def on_a_core(ops: Sequence[OpOf], rows: int, is_split: bool) -> list[Op]:
         rows = rows if is_split else -(-rows // machine.cores)
@@ -160,21 +169,21 @@ def kinds(plan: "Plan") -> Iterator[tuple[str, int, bool, list[tuple[Op, int]]]]
         return replay_op(model, rows, part)
 
     of_layers, split = layers * len(plan.steps), mapping.splits_attention
-    yield "QKV projection", of_layers, split, once(phases.qkv_ops(rule), hw.rows, split)
+    yield "QKV projection", of_layers, split, once(qkv_ops(hw, rule), hw.rows, split)
     yield "attention", of_layers, split, once(attend, hw.batch, split)
-    yield "output projection", of_layers, split, once(phases.output_ops(rule), hw.rows, split)
+    yield "output projection", of_layers, split, once(output_ops(hw, rule), hw.rows, split)
     split = mapping.splits_mlp
-    mlp = [*phases.mlp_ops(rule=rule), replay]
+    mlp = [*mlp_ops(hw, rule=rule), replay]
     yield "MLP", of_layers, split, once(mlp, hw.rows, split)
     if machine.include_head:
         passes = Counter(phases.head_passes)
         every = [
             (op, times)
             for (steps, codes), times in passes.items()
-            for op in on_a_core(phases.head_ops(steps, codes), hw.rows, split)
+            for op in on_a_core(head_ops(hw, steps, codes), hw.rows, split)
         ]
         yield "head", len(plan.steps), split, every
-    prompt = phases.prefill_ops(plan.video.prompt_tokens, None)
+    prompt = prefill_ops(hw, plan.video.prompt_tokens, None)
     yield "prompt", layers, split, once(prompt, hw.batch, split)
 
 

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from carsim.decisions.replay import ReplayRule
 from carsim.machine.batches import Batches, distinct_rows, renumber
+from carsim.machine.cases import AttendCases, MlpCases
 from carsim.machine.lanes import Ints
 from carsim.machine.phase import Outcome
-from carsim.machine.phases import AttendCases, MlpCases
 from carsim.machine.plan import Plan
 from carsim.machine.ranges import check_plan
 from carsim.machine.totals import PhaseTotals, activity_of, exactly, total_of
@@ -198,7 +198,7 @@ def _visits_of(
         # decisions are known.
         home = group.start % plan.hw.design.machine.cores
         cases = MlpCases(rows.rows, np.zeros(1, np.int64) if scored else None, home)
-        loads = np.concatenate(phases.loads(schedule, cases), axis=1)
+        loads = np.concatenate(cases.loads(plan.hw, schedule), axis=1)
         first, same_as = distinct_rows(loads, plan.hw.rows + 1)
         start, row = np.divmod(np.arange(len(first) * len(starts)), len(first))
         mlps = MlpCases(rows.rows[first[row]], starts[start] if scored else None, home)
@@ -226,7 +226,7 @@ def _attention(
         if batches.reads is not None and plan.attention.records:
             attended, runs = (each[:, where][..., layers] for each in batches.reads)
             contexts = np.broadcast_to(reads.contexts, attended.shape)
-            reads = plan.phases.alike(AttendCases(attended, runs, contexts), plan.attention)
+            reads = AttendCases(attended, runs, contexts).alike(plan.hw, plan.attention)
         cases, case_of = reads.distinct()
         outside = plan.aligned_outside(window)
         found.append(plan.phases.attention(rule, cases, plan.attention, outside, plan.frame_steps))

@@ -16,8 +16,9 @@ from carsim.base.units import GB
 from carsim.decisions.attention import AttentionPolicy
 from carsim.decisions.replay import ReplayRule
 from carsim.hardware.schedule import Schedule
+from carsim.machine.cases import AttendCases, MlpCases
 from carsim.machine.phase import Outcome
-from carsim.machine.phases import AttendCases, MlpCases, Phases
+from carsim.machine.phases import Phases
 from carsim.machine.recording import Timeline
 from carsim.machine.row import RowResult
 from carsim.machine.simulate import simulate, simulate_plainly

@@ -21,8 +21,9 @@ from carsim.decisions.attention import PLAIN, AttentionPolicy
 from carsim.decisions.replay import FASTCAR
 from carsim.design import Design
 from carsim.hardware.schedule import BASELINE, SCHEDULES
+from carsim.machine.cases import AttendCases, MlpCases
 from carsim.machine.hardware import Hardware
-from carsim.machine.phases import AttendCases, MlpCases, Phases
+from carsim.machine.phases import Phases
 from carsim.validate.candidates import PAPER_VIDEO, Candidate, candidate_design, replay_probability
 from carsim.validate.paper import DENSE, PaperRow
 

@@ -14,7 +14,8 @@ from carsim.decisions.trace import Decisions
 from carsim.decisions.trace.decisions import dense
 from carsim.hardware.schedule import SCHEDULES
 from carsim.machine.batches import Batches, distinct_rows, make_batches
-from carsim.machine.phases import Phases, core_loads
+from carsim.machine.cases import core_loads
+from carsim.machine.phases import Phases
 from carsim.machine.plan import Plan
 from carsim.workload.geometry import Video
 

@@ -9,8 +9,9 @@ from carsim.decisions.attention import PLAIN
 from carsim.decisions.replay import FASTCAR
 from carsim.hardware.schedule import SCHEDULES
 from carsim.machine.batches import Batches
+from carsim.machine.cases import MlpCases
 from carsim.machine.limits import phase_limits
-from carsim.machine.phases import MlpCases, Phases
+from carsim.machine.phases import Phases
 from carsim.machine.plan import Plan
 from carsim.machine.simulate import Simulation, simulate
 from carsim.workload.geometry import Video

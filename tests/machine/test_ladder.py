@@ -16,10 +16,12 @@ from carsim.decisions.attention import PLAIN
 from carsim.decisions.replay import FASTCAR
 from carsim.hardware.schedule import BASELINE, SCHEDULES
 from carsim.machine import parts, solver
+from carsim.machine.builders import BUILDERS
+from carsim.machine.cases import AttendCases, MlpCases
 from carsim.machine.hardware import Hardware
 from carsim.machine.lanes import Ints, Step
 from carsim.machine.phase import Outcome, Phase, Replay, Timing, outcome
-from carsim.machine.phases import AttendCases, MlpCases, Phases
+from carsim.machine.phases import Phases
 from carsim.workload.ops import Category
 
 NONE = np.zeros(1, np.int64)
@@ -143,25 +145,25 @@ def test_operands_of_two_memories_in_turn_take_what_the_machine_takes(
 
 def phases_of(hw: Hardware, data: st.DataObject) -> Iterator[Phase]:
     """Every kind of phase of one hardware."""
-    of_fluid = Phases(hw)
     rule = data.draw(st.sampled_from([None, *RULES]))
-    yield of_fluid.qkv_phase(rule)
+    yield BUILDERS["qkv"](hw, rule)
     attended = np.unique(data.draw(st.lists(st.integers(1, 300), min_size=1, max_size=3)))
-    yield of_fluid.attention_phase(
+    yield BUILDERS["attention"](
+        hw,
         rule,
         AttendCases(attended, np.ones_like(attended), attended),
         PLAIN,
         data.draw(st.booleans()),
     )
-    yield of_fluid.output_phase(rule)
-    steps, codes = data.draw(st.sampled_from(of_fluid.head_passes))
-    yield of_fluid.head_phase(steps, np.array([codes]))
-    yield of_fluid.prefill_phase(data.draw(st.integers(0, 4)))
-    yield of_fluid.mlp_phase(BASELINE, MlpCases(np.ones((1, hw.batch), np.bool_), None), rule)
+    yield BUILDERS["output"](hw, rule)
+    steps, codes = data.draw(st.sampled_from(Phases(hw).head_passes))
+    yield BUILDERS["head"](hw, steps, np.array([codes]))
+    yield BUILDERS["prefill"](hw, data.draw(st.integers(0, 4)))
+    yield BUILDERS["mlp"](hw, BASELINE, MlpCases(np.ones((1, hw.batch), np.bool_), None), rule)
     schedule = SCHEDULES[data.draw(st.sampled_from(sorted(SCHEDULES)))]
     known = np.array([data.draw(st.sampled_from([0, 50, 100_000]))])
     cases = MlpCases(np.array([data.draw(masks(group(hw)))]), known)
-    yield of_fluid.mlp_phase(schedule, cases, rule)
+    yield BUILDERS["mlp"](hw, schedule, cases, rule)
 
 
 def group(hw: Hardware) -> int:
@@ -211,7 +213,7 @@ def test_the_dispatcher_of_the_machine_runs_beside_the_phase_before(
     computing = np.array([data.draw(masks(group(hw)))])
     known = np.array([data.draw(st.integers(0, 3000))])
     schedule = SCHEDULES[data.draw(st.sampled_from(sorted(SCHEDULES)))]
-    phase = Phases(hw).mlp_phase(schedule, MlpCases(computing, known))
+    phase = BUILDERS["mlp"](hw, schedule, MlpCases(computing, known))
     assert phase.dispatch is not None
     run = parts.phase._Run(phase, 0)
     assert run.dispatched_at == phase.dispatch.cycles - known[0]

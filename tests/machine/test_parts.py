@@ -17,11 +17,12 @@ from carsim.decisions.attention import PLAIN
 from carsim.decisions.replay import FASTCAR
 from carsim.hardware.schedule import BASELINE
 from carsim.machine import parts
+from carsim.machine.builders import BUILDERS
+from carsim.machine.cases import AttendCases, MlpCases
 from carsim.machine.hardware import Hardware
 from carsim.machine.parts.port import MemoryPort
 from carsim.machine.parts.queue import Queue
 from carsim.machine.phase import Phase, Replay, Timing, outcome
-from carsim.machine.phases import AttendCases, MlpCases, Phases
 
 Log = list[tuple[int, str, int]]
 WAITS = st.lists(st.integers(0, 2), max_size=12)
@@ -69,7 +70,7 @@ def test_items_that_a_queue_begins_with_come_first():
 def attention(hw: Hardware, attended: Any) -> Phase:
     tokens = np.asarray(attended, np.int64)
     cases = AttendCases(tokens, np.ones_like(tokens), tokens)
-    return Phases(hw).attention_phase(FASTCAR, cases, PLAIN, False)
+    return BUILDERS["attention"](hw, FASTCAR, cases, PLAIN, False)
 
 
 def played(phase: Phase, most: int) -> Timing:
@@ -177,6 +178,6 @@ def test_phases_that_differ_in_more_than_length_are_all_played():
         assert (found.ended == played(other, 20).ended).all()
     computing = np.arange(16)[:, None] >> np.arange(4) & 1 == 1
     cases = MlpCases(computing, np.zeros(16, np.int64))
-    mlp = Phases(hw).mlp_phase(BASELINE, cases, FASTCAR)
+    mlp = BUILDERS["mlp"](hw, BASELINE, cases, FASTCAR)
     assert mlp.dispatch is not None
     assert not played(mlp, 5).interpolated

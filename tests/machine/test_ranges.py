@@ -17,11 +17,13 @@ from carsim.decisions.attention import PLAIN
 from carsim.decisions.replay import FASTCAR
 from carsim.design import Design, load_design, shipped_designs
 from carsim.hardware.schedule import SCHEDULES
+from carsim.machine.builders import BUILDERS
+from carsim.machine.cases import AttendCases, MlpCases
 from carsim.machine.hardware import Hardware
 from carsim.machine.lanes import Step
 from carsim.machine.operand import _scaled_down
 from carsim.machine.phase import Phase, moved_bytes
-from carsim.machine.phases import AttendCases, MlpCases, Phases
+from carsim.machine.phases import Phases
 from carsim.machine.plan import Plan
 from carsim.machine.ranges import LIMIT, kinds, largest, work_of
 from carsim.machine.totals import exactly
@@ -42,18 +44,18 @@ def longest_phases(plan: Plan) -> dict[str, Phase]:
     phases, longest = plan.phases, np.array([plan.video.max_context])
 
     def steps_of(each: HeadPass) -> tuple[Step, ...]:
-        return phases.head_phase(each.steps, np.array([each.codes])).steps
+        return BUILDERS["head"](phases.hw, each.steps, np.array([each.codes])).steps
 
-    layer = phases.head_phase(phases.head_passes[0].steps, np.zeros(1, np.int64))
+    layer = BUILDERS["head"](phases.hw, phases.head_passes[0].steps, np.zeros(1, np.int64))
     cases = AttendCases(longest, np.ones_like(longest), longest)
     computing = MlpCases(np.ones((1, plan.hw.rows), np.bool_), np.zeros(1, np.int64))
     return {
-        "QKV projection": phases.qkv_phase(plan.rule),
-        "attention": phases.attention_phase(plan.rule, cases, PLAIN, True),
-        "output projection": phases.output_phase(plan.rule),
-        "MLP": phases.mlp_phase(SCHEDULES["drs"], computing, plan.rule),
+        "QKV projection": BUILDERS["qkv"](phases.hw, plan.rule),
+        "attention": BUILDERS["attention"](phases.hw, plan.rule, cases, PLAIN, True),
+        "output projection": BUILDERS["output"](phases.hw, plan.rule),
+        "MLP": BUILDERS["mlp"](phases.hw, SCHEDULES["drs"], computing, plan.rule),
         "head": replace(layer, steps=sum(map(steps_of, phases.head_passes), ())),
-        "prompt": phases.prefill_phase(plan.video.prompt_tokens),
+        "prompt": BUILDERS["prefill"](phases.hw, plan.video.prompt_tokens),
     }
 
 

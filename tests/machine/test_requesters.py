@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from carsim.design import load_design, override
 from carsim.machine import parts, solver
+from carsim.machine.builders import BUILDERS
 from carsim.machine.hardware import Hardware
 from carsim.machine.lanes import Step
 from carsim.machine.phase import Phase, Timing
@@ -152,7 +153,7 @@ def test_a_core_waits_for_its_own_tile_and_not_for_those_of_all() -> None:
         load_design("u280"), {f"machine.{name}": value for name, value in machine.items()}
     )
     phases = Phases(Hardware(design))
-    phase = phases.qkv_phase(None)
+    phase = BUILDERS["qkv"](phases.hw, None)
     (step,) = phase.steps
     (nbytes,), (cycles,) = step.stream_bytes.tolist(), step.cycles.tolist()
     lanes = [

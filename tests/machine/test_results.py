@@ -11,10 +11,11 @@ from carsim.decisions.attention import PLAIN, AttentionPolicy, Dense, Streaming
 from carsim.decisions.replay import FASTCAR
 from carsim.design import Design, load_design
 from carsim.machine.batches import Batches
+from carsim.machine.cases import AttendCases
 from carsim.machine.elasticity import bandwidth_ends, elasticities, latency_factors
 from carsim.machine.hardware import Hardware
 from carsim.machine.limits import PhaseLimit, phase_limits
-from carsim.machine.phases import AttendCases, Phases
+from carsim.machine.phases import Phases
 from carsim.machine.plan import Plan
 from carsim.machine.simulate import Simulation, simulate
 from carsim.machine.totals import activity_of, total_of

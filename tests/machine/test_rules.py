@@ -13,8 +13,9 @@ from carsim.decisions.attention import PLAIN, Dense
 from carsim.decisions.replay import FASTCAR, InputChange, Point, ReplayRule, Tas
 from carsim.design import override
 from carsim.hardware.schedule import BASELINE
+from carsim.machine.cases import MlpCases
 from carsim.machine.phase import Outcome
-from carsim.machine.phases import FIDELITIES, MlpCases, Phases
+from carsim.machine.phases import FIDELITIES, Phases
 from carsim.machine.plan import Plan
 from carsim.runs.pipeline import run, sources_of
 from carsim.workload.geometry import Video

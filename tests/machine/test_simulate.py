@@ -18,8 +18,9 @@ from carsim.hardware.mapping import MAPPINGS
 from carsim.hardware.schedule import BASELINE, REPLAYS, SCHEDULES
 from carsim.hardware.schedule.static import Static
 from carsim.machine.batches import Batches, in_sets
+from carsim.machine.cases import core_loads
 from carsim.machine.hardware import Hardware
-from carsim.machine.phases import Phases, core_loads
+from carsim.machine.phases import Phases
 from carsim.machine.plan import Plan
 from carsim.machine.simulate import Simulation, simulate, simulate_plainly
 from carsim.workload.geometry import Video
@@ -331,7 +332,7 @@ def test_a_longer_video_is_a_shorter_one_and_more() -> None:
 def test_drs_is_later_than_static_where_it_costs_streams() -> None:
     # Eight sequences, four cores, private weights, memory-bound; sequences 0 and 4 compute, which
     # share core 0: static streams the MLP once, DRS twice.
-    from carsim.machine.phases import MlpCases
+    from carsim.machine.cases import MlpCases
 
     design = small_design(
         batch=8,

@@ -15,9 +15,10 @@ from ideal import attend, ideal_hardware
 from carsim.cost.fit import activation_bytes_per_token
 from carsim.decisions.attention import PLAIN, SideWork
 from carsim.hardware.schedule import SCHEDULES
+from carsim.machine.cases import AttendCases, MlpCases
 from carsim.machine.parts.port import MemoryPort
 from carsim.machine.phase import Outcome
-from carsim.machine.phases import FIDELITIES, AttendCases, MlpCases, Phases
+from carsim.machine.phases import FIDELITIES, Phases
 from carsim.workload.ops import Category
 
 RUNGS = pytest.mark.parametrize("rung", FIDELITIES)

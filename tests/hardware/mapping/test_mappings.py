@@ -13,9 +13,10 @@ from carsim.decisions.replay import FASTCAR
 from carsim.hardware.mapping import MAPPINGS, Mapping
 from carsim.hardware.schedule import BASELINE, DEFAULT
 from carsim.machine.batches import Batches
+from carsim.machine.cases import MlpCases
 from carsim.machine.hardware import Hardware
 from carsim.machine.phase import Outcome
-from carsim.machine.phases import MlpCases, Phases
+from carsim.machine.phases import Phases
 from carsim.machine.plan import Plan
 from carsim.machine.simulate import simulate, simulate_plainly
 

@@ -1,0 +1,123 @@
+"""Lower bounds of phases: the later of compute and bytes.
+
+No core is over 100 % busy, no memory over its rate. Nothing is charged for latency, dispatch,
+exchange or imbalance.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from carsim.decisions.replay import ReplayRule
+from carsim.machine.hardware import Hardware
+from carsim.machine.lanes import Ints, OpOf, Step, lower
+from carsim.machine.phase import moved_bytes, repeats
+from carsim.machine.phase_ops import at_residual, mlp_ops
+from carsim.workload.ops import Slice, replay_op
+
+
+class Bound(NamedTuple):
+    """Least cycles [n], and the bytes that go with them [n, memories]."""
+
+    cycles: Ints
+    nbytes: Ints
+
+
+def bound_of(
+    hw: Hardware,
+    steps: Sequence[Step],
+    n: int,
+    replay_bytes: Ints | int = 0,
+    fetched: Sequence[Step] | None = None,
+    alike: Ints | int = 1,
+) -> Bound:
+    """Bound of steps on the cores that they are given.
+
+    Args:
+        hw: The hardware.
+        steps: The steps.
+        n: Phases.
+        replay_bytes: Bytes of replays beside them.
+        fetched: Steps whose bytes are charged instead, where another spread moves fewer.
+        alike: Cores that each lane stands for, [K].
+    """
+    compute = np.zeros((n, 1), np.int64)
+    for step, times in repeats(steps):
+        own = step.pre_cycles + step.cycles - step.exchange_cycles
+        compute = compute + times * own
+    nbytes = moved_bytes(steps if fetched is None else fetched, n, len(hw.paths), alike)
+    nbytes[:, hw.replay_path] += replay_bytes
+    cycles = compute.max(axis=-1)
+    for rate, moved in zip(hw.fastest_rates, nbytes.T, strict=True):
+        numerator, denominator = rate.as_integer_ratio()
+        cycles = np.maximum(cycles, -(-moved * denominator // numerator))
+    return Bound(cycles, nbytes)
+
+
+def home_bound(
+    hw: Hardware, ops: Sequence[OpOf], steps: Sequence[Step], split: bool, home: Ints, n: int
+) -> Bound:
+    """The least over spreads of all sequences: private weights cost a stream for each core."""
+    cycles, nbytes = bound_of(hw, steps, n)
+    if hw.is_lockstep(split):
+        return Bound(cycles, nbytes)
+    batch = int(home.sum())
+    # Some cores have a sequence more than the others; those of either kind are alike.
+    used = np.arange(1, min(hw.design.machine.cores, batch))
+    each, more = batch // used, batch % used
+    cores = np.stack([more, used - more], axis=1)  # [spreads, 2]
+    loads = np.stack([each + 1, each], axis=1) * (cores > 0)
+    # Phases that differ in nothing else take all spreads side by side.
+    at_once = len(used) if n == 1 else 1
+    for first in range(0, len(used), max(1, at_once)):
+        spreads = slice(first, first + at_once)
+        lanes = lower(hw, ops, loads[spreads], split=split)
+        other = bound_of(hw, lanes, max(n, at_once), alike=cores[spreads])
+        if n == 1:
+            least = np.array([other.cycles.argmin()])
+            other = Bound(other.cycles[least], other.nbytes[least])
+        less = other.cycles < cycles
+        cycles = np.where(less, other.cycles, cycles)
+        nbytes = np.where(less[:, None], other.nbytes, nbytes)
+    return Bound(cycles, nbytes)
+
+
+def mlp_bound(hw: Hardware, batch: int, rule: ReplayRule | None) -> Bound:
+    """Lower bound of an MLP over all assignments of whole sequences, by how many compute, [B + 1].
+
+    The least over spreading n sequences evenly over u cores: with broadcast weights or split
+    matrices bytes do not depend on u and the widest spread wins; with private weights each
+    further core costs a stream. Of experts, that stream is least where all sequences but one
+    for each further core are together, as they share what they choose.
+
+    Args:
+        hw: The hardware.
+        batch: B, sequences of a layer-step; those that do not compute replay.
+        rule: Rule of replay. Where its score needs the norm, that is charged with the score,
+            and nowhere here, although the first frame has no score.
+    """
+    split, cores = hw.mapping.splits_mlp, hw.design.machine.cores
+    spreads = [(0, 1)]
+    for n in range(1, batch + 1):
+        most = min(cores, n)
+        least = most if hw.is_lockstep(split) else 1
+        spreads += [(n, used) for used in range(least, most + 1)]
+    computing, used = np.array(spreads, np.int64).T
+    core = np.arange(cores)
+    even = computing // used
+    loads = even[:, None] + (core < (computing - even * used)[:, None])
+    loads = np.where(core < used[:, None], loads, 0)
+    ops = mlp_ops(hw, normed=at_residual(rule), rule=rule)
+    steps = lower(hw, ops, loads, split=split)
+    model, damped = hw.design.model, rule is not None and rule.damps
+    replayed = replay_op(model, batch - computing, Slice(), damped=damped).replay_bytes
+    fetched = None
+    if model.body.experts is not None and not hw.is_lockstep(split):
+        together = np.where(core < used[:, None], 1, 0)
+        together[:, 0] += computing - together.sum(axis=1)
+        fetched = lower(hw, ops, together, split=split)
+    cycles, nbytes = bound_of(hw, steps, len(loads), replayed, fetched)
+    order = np.lexsort((used, cycles, computing))
+    best = order[np.searchsorted(computing[order], np.arange(batch + 1))]
+    return Bound(cycles[best], nbytes[best])

@@ -1,0 +1,150 @@
+"""Phases on one hardware, built from cases: one table of builders.
+
+A layer-step is QKV projection, attention, output projection, then dispatch, MLP and replay.
+Attention is a phase of its own because only it depends on the context.
+
+Simplifications: a barrier at the end of every phase, so that cores with fewer sequences wait for
+the fullest one four times a layer-step; where attention is split and MLPs are not, the exchange
+that brings an MLP's outputs to all cores is charged under a central schedule only, and there with
+the way to the mapped core, which the gather after the output projection has made needless; where
+leftover sequences are split, Q, K, V and attention outputs change cores for free (against
+a static schedule, less than 0.2 % of a dense layer-step of the shipped designs), and so do those of
+a set of tokens, which its sequence's own core attends with; every token of a set reads what the
+last one of it reads (a policy of its own work pays that for each); where what is read depends on
+the data, cores share it evenly.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+
+import numpy as np
+
+from carsim.decisions.attention import AttentionPolicy
+from carsim.decisions.replay import ReplayRule
+from carsim.hardware.schedule import Schedule
+from carsim.machine.array import vector_cycles
+from carsim.machine.bounds import home_bound
+from carsim.machine.cases import CONTIGUOUS_BYTES, AttendCases, MlpCases
+from carsim.machine.hardware import Hardware
+from carsim.machine.lanes import Ints, OpOf, lower
+from carsim.machine.phase import Dispatch, Phase, Replay
+from carsim.machine.phase_ops import (
+    at_residual,
+    attend_ops,
+    head_ops,
+    mlp_ops,
+    output_ops,
+    prefill_ops,
+    qkv_ops,
+)
+from carsim.workload.ops import HeadStep, Slice, replay_op
+
+
+def _home(hw: Hardware, ops: Sequence[OpOf], split: bool, loads: Ints, n: int = 1) -> Phase:
+    """N phases of all tokens or sequences, each on its own core or split over all."""
+    steps = lower(hw, ops, loads[None, :], split=split)
+    return Phase(steps, hw.latencies, *home_bound(hw, ops, steps, split, loads, n))
+
+
+def _qkv(hw: Hardware, rule: ReplayRule | None) -> Phase:
+    return _home(hw, qkv_ops(hw, rule), hw.mapping.splits_attention, hw.home_loads)
+
+
+def _attention(
+    hw: Hardware,
+    rule: ReplayRule | None,
+    cases: AttendCases,
+    policy: AttentionPolicy,
+    aligned_outside: bool,
+    frame_steps: int = 0,
+) -> Phase:
+    """Runs of keys are of one length class."""
+    ops = attend_ops(hw, rule, cases, policy, aligned_outside, frame_steps)
+    split, n = hw.mapping.splits_attention, len(cases.attended)
+    phase = _home(hw, ops, split, hw.home_sequences, n)
+    chunk = int(cases.chunk_bytes(hw, policy)[0])
+    if chunk == CONTIGUOUS_BYTES:
+        return phase
+    *before, step = phase.steps
+    rate = hw.gather_rate(step.path, chunk)
+    return replace(phase, steps=(*before, step._replace(rate=rate)))
+
+
+def _output(hw: Hardware, rule: ReplayRule | None) -> Phase:
+    return _home(hw, output_ops(hw, rule), hw.mapping.splits_attention, hw.home_loads)
+
+
+def _head(hw: Hardware, steps: Sequence[HeadStep], codes: Ints) -> Phase:
+    ops = head_ops(hw, steps, codes[:, None])
+    return _home(hw, ops, hw.mapping.splits_mlp, hw.home_loads, len(codes))
+
+
+def _prefill(hw: Hardware, tokens: int, window: int | None = None) -> Phase:
+    ops = prefill_ops(hw, tokens, window)
+    return _home(hw, ops, hw.mapping.splits_mlp, hw.home_sequences)
+
+
+def _mlp(
+    hw: Hardware, schedule: Schedule, cases: MlpCases, rule: ReplayRule | None = None
+) -> Phase:
+    split, cores = hw.mapping.splits_mlp, hw.design.machine.cores
+    computing = cases.computing
+    decided = cases.known_cycles is not None
+    loads, moved = cases.loads(hw, schedule)
+    ops = mlp_ops(hw, normed=decided and at_residual(rule), rule=rule)
+    steps = lower(hw, ops, loads, split=split, moved=moved)
+    replaying = computing.shape[1] - computing.sum(axis=1)
+    at_work, damped = (loads > 0).sum(axis=1), rule is not None and rule.damps
+    replay = _replay(hw, replaying, at_work, damped) if replaying.any() else None
+    dispatch = None
+    if cases.known_cycles is not None:
+        registers = hw.design.machine.drs
+        dispatch = Dispatch(schedule, registers, cores, computing, cases.known_cycles)
+    return Phase(
+        steps=steps,
+        latencies=hw.latencies,
+        # The bound of MLPs knows no groups of sequences: see bounds.mlp_bound.
+        bound_cycles=np.zeros(len(loads), np.int64),
+        bound_dram_bytes=np.zeros((len(loads), len(hw.paths)), np.int64),
+        replay=replay,
+        dispatch=dispatch,
+        # A core that owns its sequences, or shares its weights with all, knows what to fetch.
+        early_fetch=hw.is_lockstep(split) or not schedule.central,
+    )
+
+
+def _replay(hw: Hardware, replaying: Ints, at_work: Ints, damped: bool) -> Replay:
+    """Replaying sequences; cores that compute an MLP add their residuals beside it, [n]."""
+    machine = hw.design.machine
+    split = hw.mapping.splits_mlp
+    spread, part = (1, Slice(machine.cores)) if split else (machine.cores, Slice())
+    slowest = replay_op(hw.design.model, -(-replaying // spread), part, damped=damped)
+    whole = replay_op(hw.design.model, replaying, Slice(), damped=damped)
+    cycles = vector_cycles(machine.vector, slowest.vector_ops)
+    free_cores = machine.cores - at_work
+    if hw.is_lockstep(split):
+        free_cores = machine.cores * (at_work == 0)
+    busy_cores = free_cores if split else np.minimum(replaying, free_cores)
+    return Replay(
+        path=hw.replay_path,
+        rate=hw.paths[hw.replay_path].rate,
+        nbytes=whole.replay_bytes,
+        cycles=cycles,
+        busy_cycles=busy_cores * cycles,
+        vector_ops=whole.vector_ops,
+        sram_bytes=2 * whole.replay_bytes,
+    )
+
+
+BUILDERS: Mapping[str, Callable[..., Phase]] = MappingProxyType(
+    {
+        "qkv": _qkv,
+        "attention": _attention,
+        "output": _output,
+        "mlp": _mlp,
+        "head": _head,
+        "prefill": _prefill,
+    }
+)
+"""Kinds of phases: (hardware, cases of the kind) -> n phases, as the rungs are given them."""

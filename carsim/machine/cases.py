@@ -1,0 +1,134 @@
+"""Inputs of many phases at once: keys that attention reads, and sequences that MLPs compute."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from carsim.decisions.attention import AttentionPolicy
+from carsim.hardware.schedule import REPLAYS, Schedule
+from carsim.machine.batches import distinct_rows, renumber
+from carsim.machine.hardware import Hardware
+from carsim.machine.lanes import Ints
+
+CONTIGUOUS_BYTES = 1 << 16
+"""Runs of keys of so many bytes are as good as one: a memory sustains no more for longer ones."""
+
+ASSIGNED = 1 << 20
+"""Sequences that are assigned to cores at a time, so that memory is bounded."""
+
+
+class AttendCases(NamedTuple):
+    """Inputs of n attention phases; with hardware and policy they determine the outcome.
+
+    Attributes:
+        attended: Tokens of the KV cache that each query reads, itself included, [n].
+        runs: Contiguous runs of the cache in which they lie, [n].
+        contexts: Tokens that dense attention would read, [n]; 0 where the policy's own work does
+            not depend on them.
+    """
+
+    attended: Ints
+    runs: Ints
+    contexts: Ints
+
+    def distinct(self) -> tuple["AttendCases", NDArray[np.intp]]:
+        """The different cases of many layer-steps, and which of them each is, of the same shape."""
+        attended, runs, contexts = most = [1 + int(each.max(initial=0)) for each in self]
+        if attended * runs * contexts >= 1 << 62:
+            every = AttendCases(*(each.ravel() for each in self))
+            first, number = distinct_rows(np.stack(every, axis=1), max(most))
+            return every.take(first), number.reshape(self.attended.shape)
+        codes = (self.attended * runs + self.runs) * contexts + self.contexts
+        codes, index = renumber(codes, attended * runs * contexts)
+        codes, context = np.divmod(codes, contexts)
+        return AttendCases(codes // runs, codes % runs, context), index
+
+    def take(self, index: NDArray[Any]) -> "AttendCases":
+        """Some of the cases."""
+        return AttendCases(*(each[index] for each in self))
+
+    def chunk_bytes(self, hw: Hardware, policy: AttentionPolicy) -> Ints:
+        """Bytes of a run of keys: a power of two, or what is as good as contiguous, [n]."""
+        of_all = self.attended * key_bytes(hw, policy)
+        chunk = np.maximum(1, of_all // np.maximum(1, self.runs))
+        power: Ints = 1 << np.log2(chunk).astype(np.int64)
+        single = self.runs <= 1
+        return np.where(single, CONTIGUOUS_BYTES, np.minimum(power, CONTIGUOUS_BYTES))
+
+    def alike(self, hw: Hardware, policy: AttentionPolicy) -> "AttendCases":
+        """The cases with one number of runs for all that are of one length class.
+
+        Phases depend on runs by their class alone, so that fewer of them differ.
+        """
+        chunks = self.chunk_bytes(hw, policy)
+        runs = np.maximum(1, self.attended * key_bytes(hw, policy) // chunks)
+        return self._replace(runs=np.where(chunks == CONTIGUOUS_BYTES, 1, runs))
+
+
+def key_bytes(hw: Hardware, policy: AttentionPolicy) -> int:
+    """Bytes of a run for each of its tokens.
+
+    Where heads read alike, the keys of a token lie side by side; where each reads its own, the
+    cache lies head by head.
+    """
+    model, body = hw.design.model, hw.design.model.body
+    key: int = model.kv.bytes_of(body.head_dim if policy.records else body.kv_size)
+    return 2 * key if hw.design.machine.kv_layout == "interleaved" else key
+
+
+class MlpCases(NamedTuple):
+    """Inputs of n MLP phases; with hardware and schedule they determine the outcome.
+
+    Attributes:
+        computing: Sequences that compute, bool[n, B] for the B that are dispatched together.
+        known_cycles: Cycles for which decisions have been known when the phase begins, [n]; None if
+            nothing was decided.
+        home: Core of the first of these sequences, up to attention; the next has the next.
+    """
+
+    computing: NDArray[np.bool_]
+    known_cycles: Ints | None
+    home: int = 0
+
+    def take(self, index: NDArray[Any]) -> "MlpCases":
+        """Some of the cases."""
+        known = self.known_cycles
+        return MlpCases(self.computing[index], None if known is None else known[index], self.home)
+
+    def loads(self, hw: Hardware, schedule: Schedule) -> tuple[Ints, Ints]:
+        """Sequences of each core, [n, C], and by lane, how many come from another core, [n, K].
+
+        Where attention is split, no core is a sequence's home: all travel under a central schedule.
+        """
+        split = hw.mapping.splits_mlp
+        loads, moved = core_loads(schedule, self.computing, hw.design.machine.cores, self.home)
+        if hw.mapping.splits_attention:
+            moved = loads
+        if hw.is_lockstep(split):
+            moved = moved.sum(axis=1, keepdims=True)
+        decided = self.known_cycles is not None
+        return loads, moved * (decided and schedule.central and not split)
+
+
+def core_loads(
+    schedule: Schedule, computing: NDArray[np.bool_], cores: int, home: int = 0
+) -> tuple[Ints, Ints]:
+    """Sequences of each core, and how many of them have another home: bool[n, B] -> int64[n, C].
+
+    Cores are alike: the one with the most comes first. Parts of the rows are assigned at a time, so
+    that memory is bounded.
+    """
+    n, batch = computing.shape
+    both: Ints = np.zeros((n, cores), np.int64)
+    for first in range(0, n, max(1, ASSIGNED // batch)):
+        assigned = schedule.assign(computing[first : first + max(1, ASSIGNED // batch)], cores)
+        moves = assigned != (home + np.arange(batch)) % cores
+        # One place more for the sequences that replay.
+        place = np.arange(len(assigned))[:, None] * (cores + 1) + assigned - REPLAYS
+        size = len(assigned) * (cores + 1)
+        found = np.bincount(place.ravel(), 1 + batch + moves.ravel(), minlength=size)
+        both[first : first + len(assigned)] = found.reshape(len(assigned), -1)[:, 1:]
+    both.sort(axis=1)
+    loads, moved = np.divmod(both[:, ::-1], 1 + batch)
+    return loads, moved
