@@ -18,9 +18,11 @@ ROOT = Path(__file__).resolve().parents[1]
 IMAGES = ROOT / "docs" / "images"
 sys.path.insert(0, str(ROOT))
 
-from carsim import load_design, load_trace, override, run, save_report  # noqa: E402
+from carsim import load_design, load_trace, override, run  # noqa: E402
 from carsim.hardware.schedule import SCHEDULES, Registers  # noqa: E402
-from carsim.report.report import write_figures  # noqa: E402
+from carsim.report.figures import run_plots  # noqa: E402
+from carsim.report.figures.draw import save  # noqa: E402
+from carsim.report.stored import stored  # noqa: E402
 
 BLUE, SKY, ORANGE, GREEN, RED, GREY = (
     "#0072B2",
@@ -239,7 +241,4 @@ if __name__ == "__main__":
         for name, draw in DRAWINGS.items():
             draw().savefig(IMAGES / f"{name}.svg", metadata={"Date": None})
     report = run(load_design("zcu102"), [load_trace("vilau_8f")], detail=True)
-    out = ROOT / "out" / "drawings"
-    save_report(report, str(out), overwrite=True)
-    figures = {path.stem: path for path in write_figures(str(out), str(out), "png")}
-    (IMAGES / "zcu102.png").write_bytes(figures["comparison"].read_bytes())
+    save(run_plots(stored(report), None)["comparison"], IMAGES / "zcu102.png")

@@ -2,7 +2,7 @@
 
 import json
 import textwrap
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,18 +24,15 @@ def show_front(
     objectives: Sequence[str],
     constraints: Sequence[str],
     out: str | None,
-    figures: str | None,
     as_json: bool,
 ) -> None:
     """Print the front of what a folder stores, and write it where that is asked for."""
     from carsim.cli.console import say, show_json
     from carsim.explore.code import code_sha256
     from carsim.explore.frame import frame_of
-    from carsim.explore.pareto import feasible, pareto, parse_objectives
+    from carsim.explore.pareto import pareto, parse_objectives
     from carsim.explore.store import open_store
 
-    if figures and out is None:
-        raise InputError("`figures`", "has nowhere to write", "add `out`")
     with open_store(folder) as store:
         meta, frame = store.meta(), frame_of(store)
     wanted = parse_objectives(objectives) if objectives else json.loads(meta["objectives"])
@@ -44,10 +41,7 @@ def show_front(
         raise InputError(folder, "the study names no objectives", cure)
     conditions = [*json.loads(meta["constraints"]), *constraints]
     front = pareto(frame, wanted, conditions)
-    files = []
-    if out is not None:
-        counted = feasible(frame, conditions)
-        files = _written(Path(out), meta["name"], counted, front, wanted, figures or "png")
+    files = [] if out is None else _written(Path(out), front)
     same_code = meta.get("code") == code_sha256()
     if as_json:
         document = {
@@ -68,28 +62,15 @@ def show_front(
         say(f"Written to {out}: {', '.join(files)}")
 
 
-def _written(
-    folder: Path,
-    name: str,
-    points: "pd.DataFrame",
-    front: "pd.DataFrame",
-    objectives: Mapping[str, str],
-    file_format: str,
-) -> list[str]:
-    """Write the front as CSV and, for two objectives and more, as a figure; names of the files."""
+def _written(folder: Path, front: "pd.DataFrame") -> list[str]:
+    """Write the front as CSV; the name of the file."""
     from carsim.base.files import make_folder, write_whole
     from carsim.metrics.columns import csv_text
-    from carsim.report.figures.draw import save
-    from carsim.report.figures.pareto import pareto_plot
 
     make_folder(folder)
     table = csv_text(front)
     write_whole(folder / "pareto.csv", lambda path: path.write_text(table, "utf-8"))
-    if len(objectives) < 2:
-        return ["pareto.csv"]
-    plot, figure = pareto_plot(name, points, front, objectives), f"pareto.{file_format}"
-    write_whole(folder / figure, lambda path: save(plot, path, file_format))
-    return ["pareto.csv", figure]
+    return ["pareto.csv"]
 
 
 def _warn(version: str, same_code: bool) -> None:

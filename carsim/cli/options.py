@@ -64,13 +64,8 @@ DESIGNS = completing(_designs, ".yaml", ".yml")
 TRACES = completing(_traces, ".npz")
 STUDIES = completing(tuple, ".yaml", ".yml")
 
-FORMAT = click.Choice(["png", "svg", "pdf"])
-
 JSON = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON document, and nothing else."
-)
-FIGURES = click.option(
-    "--figures", type=FORMAT, help="Format of the figures that are written  [default: png]."
 )
 
 

@@ -1,56 +1,56 @@
-"""``carsim report``: a folder of results as one HTML page, or as a Pareto front."""
+"""``carsim report``: results as an HTML page, as a Pareto front, or as a figure for a paper."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
-from carsim.base.errors import InputError
-from carsim.cli.options import FORMAT, JSON
+from carsim.cli.options import JSON
 
 
 @click.command()
-@click.argument("folder", metavar="DIR")
+@click.argument("folders", metavar="DIR...", nargs=-1, required=True)
 @click.option(
     "--out",
     metavar="PATH",
-    help="Page to write instead of DIR/report.html. With --front: a folder, where pareto.csv "
-    "and, for two objectives and more, a figure are written.",
+    help="Page to write instead of DIR/report.html. With --front: a folder for pareto.csv. With "
+    "--plot: the figure, .pdf, .svg or .png; its numbers are written beside it as .csv.",
 )
 @click.option(
-    "--figures",
-    type=FORMAT,
-    help="Also write the figures as files of this format beside the page. With --front: format of "
-    "its figure [default: png].",
+    "--plot",
+    metavar="WHAT",
+    help="Draw METRIC[:AXIS[:BY]], front, breakdown, roofline, utilisation or timeline[:FROM:TO].",
 )
 @click.option(
     "--width",
     type=click.FloatRange(2, 20),
+    default=3.5,
+    show_default=True,
     metavar="INCHES",
-    help="Width of these figures, for a paper: 3.5 is a column; without titles then.",
+    help="With --plot: width of the figure; 3.5 is a column, 7.16 a page.",
 )
-@click.option("--overwrite", is_flag=True, help="Replace a file that carsim did not make.")
+@click.option("--overwrite", is_flag=True, help="Replace a page that carsim did not make.")
 @click.option("--front", is_flag=True, help="Show the Pareto front of a sweep or a search.")
 @click.option(
     "--objective",
     "objectives",
     metavar="NAME[:min|max]",
     multiple=True,
-    help="With --front: a metric, say latency_s; may be repeated. The study's if left out.",
+    help="Of a front: a metric, say latency_s; may be repeated. The study's if left out.",
 )
 @click.option(
     "--constraint",
     "constraints",
     metavar="CONDITION",
     multiple=True,
-    help="With --front: what points have to meet beside the study's constraints, say "
-    "'dsp <= 2000'.",
+    help="Of a front: what points have to meet besides the study's constraints, say 'dsp <= 2000'.",
 )
 @JSON
 def report(
-    folder: str,
+    folders: tuple[str, ...],
     out: str | None,
-    figures: str | None,
-    width: float | None,
+    plot: str | None,
+    width: float,
     overwrite: bool,
     front: bool,
     objectives: tuple[str, ...],
@@ -59,52 +59,66 @@ def report(
 ) -> None:
     """Make one HTML page of what a run, a sweep or a search left in DIR.
 
-    The page needs no other file and no network.
+    The page needs no other file and no network. It has the question, the answer, tables that a
+    click sorts, and charts that answer the pointer.
 
-    It has the question, the answer, tables that a click sorts, and charts that answer the pointer.
+    With --plot, one figure of one or several DIR is drawn instead. DIR=LABEL names it in the
+    figure. METRIC is a metric, or several with commas between them; AXIS and BY are axes of a
+    sweep, fields of the design, policy or label. Of several points at one place the best is shown.
 
-    With --front, no page is made: the points are shown that no other point beats in everything.
-    The knee is the point on the front that is nearest to the best of every objective, each scaled
-    from the best to the worst of the front. Points that do not fit or were refused do not count; of
-    points that are alike in every metric, as one core is under all mappings, the first is shown.
-    Nothing is written without --out.
+    With --front, the points are shown that no other point beats in everything. The knee is the
+    point on the front that is nearest to the best of every objective, each scaled from the best to
+    the worst of the front. Points that do not fit or were refused do not count; of points that are
+    alike in every metric the first is shown. Nothing is written without --out.
     """
+    if front and plot:
+        raise click.UsageError("--front and --plot exclude each other")
+    if plot is not None:
+        _draw(folders, plot, out, width, objectives, constraints)
+        return
+    if len(folders) > 1:
+        raise click.UsageError("several DIR go with --plot")
     if front:
-        if width is not None or overwrite:
-            raise click.UsageError("--width and --overwrite do not go with --front")
         from carsim.cli.front import show_front
 
-        show_front(folder, objectives, constraints, out, figures, as_json)
+        show_front(folders[0], objectives, constraints, out, as_json)
         return
     if objectives or constraints or as_json:
         raise click.UsageError("--objective, --constraint and --json go with --front")
-    if width is not None and figures is None:
-        raise InputError("`width`", "is of figures, and none are written", "add --figures svg")
-    _write(folder, out, figures, width, overwrite)
+    _write_page(folders[0], out, overwrite)
 
 
-def _write(
-    folder: str, out: str | None, figures: str | None, width: float | None, overwrite: bool
+def _draw(
+    folders: Sequence[str],
+    what: str,
+    out: str | None,
+    width: float,
+    objectives: Sequence[str],
+    constraints: Sequence[str],
 ) -> None:
-    """Write the page, and figures where these are asked for."""
-    from carsim.cli import complain
+    """Draw one figure."""
     from carsim.cli.console import progress, say
-    from carsim.report.html import need_plotly
-    from carsim.report.report import write_figures, write_page
+    from carsim.explore.pareto import parse_objectives
+    from carsim.report.plots import write_plot
 
-    written = []
+    if out is None:
+        raise click.UsageError("--plot needs --out FILE.pdf, .svg or .png")
+    with progress("drawing"):
+        figure, numbers = write_plot(
+            folders,
+            what,
+            out,
+            width,
+            objectives=parse_objectives(objectives) if objectives else None,
+            constraints=constraints,
+        )
+    say(f"Written to {figure}, and its numbers to {numbers}")
+
+
+def _write_page(folder: str, out: str | None, overwrite: bool) -> None:
+    from carsim.cli.console import progress, say
+    from carsim.report.report import write_page
+
     with progress("reading") as tell:
-        try:
-            need_plotly()
-        except InputError as error:
-            if figures is None or out is not None:
-                raise
-            complain(f"note: figures alone are written; {error}")
-        else:
-            written.append(write_page(folder, out, overwrite=overwrite, progress=tell))
-        if figures is not None:
-            into = folder if out is None else Path(out).parent
-            written += write_figures(folder, into, figures, width)
-    first, *others = written
-    names = ", ".join(path.name for path in others)
-    say(f"Written to {first}" + (f", and beside it {names}" if others else ""))
+        page = write_page(Path(folder), out, overwrite=overwrite, progress=tell)
+    say(f"Written to {page}")

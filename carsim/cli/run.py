@@ -13,7 +13,6 @@ from carsim.base.errors import InputError
 from carsim.cli.options import (
     BOARD,
     DESIGNS,
-    FIGURES,
     JSON,
     MODEL,
     TRACE,
@@ -62,8 +61,7 @@ if TYPE_CHECKING:
 @JSON
 @click.option("--full", "length", flag_value="full", help="Print all metrics, terms and notes too.")
 @click.option("--quiet", "length", flag_value="quiet", help="Print the policy's row alone.")
-@click.option("--out", metavar="DIR", help="Also write summary, tables, layer-steps and figures.")
-@FIGURES
+@click.option("--out", metavar="DIR", help="Also write summary, tables and layer-steps.")
 @click.option("--overwrite", is_flag=True, help="Replace DIR if an earlier run made it.")
 @click.option(
     "--timeline",
@@ -85,7 +83,6 @@ def run(
     as_json: bool,
     length: str | None,
     out: str | None,
-    figures: str | None,
     overwrite: bool,
     timeline: str | None,
 ) -> None:
@@ -108,7 +105,7 @@ def run(
         if value is not None:
             raise InputError(name, f"needs the {what} of a trace", "add --trace FILE")
     window = parse_window(timeline) if timeline is not None else None
-    _check_out(out, overwrite, {"--timeline": window, "--figures": figures})
+    _check_out(out, overwrite, {"--timeline": window})
 
     from carsim.cli.console import progress, show_json
     from carsim.report import summary
@@ -135,7 +132,7 @@ def run(
 
             how: dict[str, Any] = {"overwrite": overwrite, "timeline": window}
             how["progress"] = lambda what: tell(f"writing {what}")
-            files = save_report(report, out, figures=figures or "png", **how)
+            files = save_report(report, out, **how)
     if as_json:
         show_json(summary(report))
     else:

@@ -14,7 +14,7 @@ from carsim.metrics.columns import csv_text
 from carsim.report.chrome import chrome_trace
 from carsim.report.folder import whole_folder
 from carsim.report.run_words import misfit_mark
-from carsim.report.stored import SUMMARY, stored, summary
+from carsim.report.stored import SUMMARY, summary
 from carsim.runs.report import Report
 from carsim.runs.timeline import check_window, record_timeline, usage_by_step
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 REPORT = "report.html"
 """The page that ``carsim report`` adds."""
 
-FORMATS = ("png", "svg", "pdf")
-"""Of figures."""
+OLD_FIGURES = ("comparison", "breakdown", "utilisation")
+"""Figures that earlier versions wrote, as PNG, SVG or PDF."""
 
 OUTPUT_FILES = (
     SUMMARY,
@@ -34,7 +34,7 @@ OUTPUT_FILES = (
     "steps.parquet",
     "steps.csv",
     "steps.csv.gz",
-    *(f"{name}.{kind}" for name in ("comparison", "breakdown", "utilisation") for kind in FORMATS),
+    *(f"{name}.{kind}" for name in OLD_FIGURES for kind in ("png", "svg", "pdf")),
     "utilisation.csv",
     "timeline.json",
     REPORT,
@@ -51,23 +51,21 @@ def save_report(
     *,
     overwrite: bool = False,
     timeline: tuple[int, int] | None = None,
-    figures: str = "png",
     progress: Callable[[str], None] | None = None,
 ) -> list[str]:
     """Write a report into a folder, which appears whole or not at all.
 
     Files: ``summary.json`` (all figures, the hashes of design and traces, version, seed),
     ``design.yaml`` (the resolved design), ``comparison.csv``, ``steps.csv`` (every layer-step of
-    the chosen policy; compressed if long) and, where pyarrow is installed, ``steps.parquet``, three
-    figures, the numbers of the third (``utilisation.csv``), and, if asked for,
-    ``timeline.json`` for https://ui.perfetto.dev.
+    the chosen policy; compressed if long) and, where pyarrow is installed, ``steps.parquet``,
+    ``utilisation.csv`` (over the first batch), and, if asked for, ``timeline.json`` for
+    https://ui.perfetto.dev.
 
     Args:
         report: A report of a run with ``detail``.
         folder: The folder to be made.
         overwrite: Replace a folder of an earlier run.
         timeline: First step, and the step after the last, of the timeline of the first batch.
-        figures: Their format, one of :data:`FORMATS`.
         progress: Told what is being written.
 
     Returns:
@@ -91,8 +89,8 @@ def save_report(
         _write_text(into / "comparison.csv", csv_text(report.to_frame(), index=True))
         tell("layer-steps")
         _write_steps(report, into)
-        tell("figures")
-        _write_figures(report, into, figures)
+        tell("utilisation")
+        _write_utilisation(report, into)
         if timeline is not None:
             tell("timeline")
             _write_text(into / "timeline.json", _timeline_json(report, *timeline))
@@ -138,15 +136,11 @@ def _write_frame(frame: "pd.DataFrame", file: BinaryIO | gzip.GzipFile) -> None:
     file.write(csv_text(frame).encode())
 
 
-def _write_figures(report: Report, into: Path, file_format: str) -> None:
-    from carsim.report.figures import run_plots
-    from carsim.report.figures.draw import save
+def _write_utilisation(report: Report, into: Path) -> None:
     from carsim.report.figures.utilisation import utilisation_numbers
 
     usage = utilisation_numbers(report, usage_by_step(report.chosen))
     _write_text(into / "utilisation.csv", csv_text(usage.frame(), index=True))
-    for name, plot in run_plots(stored(report), usage).items():
-        save(plot, into / f"{name}.{file_format}")
 
 
 def _timeline_json(report: Report, first: int, stop: int) -> str:

@@ -1,8 +1,7 @@
-"""``carsim report``: a folder of results as one page that needs no other file, or as figures."""
+"""``carsim report``: a folder of results as one page that needs no other file."""
 
 import os
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -10,7 +9,7 @@ from urllib.parse import quote
 from carsim.base.errors import InputError
 from carsim.base.files import unwritable, write_whole
 from carsim.explore.store import STORE_FILE
-from carsim.report.files import FORMATS, REPORT
+from carsim.report.files import REPORT
 from carsim.report.html import GENERATOR, need_plotly
 from carsim.report.stored import SUMMARY, StoredRun, read_run
 
@@ -45,7 +44,7 @@ def write_page(
     """
     folder = Path(folder)
     if not folder.is_dir():
-        raise _no_results(folder)
+        raise _noresults(folder)
     page = folder / REPORT if out is None else Path(out)
     check_page(page, overwrite=overwrite)
     need_plotly()
@@ -55,70 +54,33 @@ def write_page(
     return page
 
 
-def write_figures(
-    folder: str | Path,
-    into: str | Path,
-    file_format: str = "svg",
-    width_in: float | None = None,
-) -> list[Path]:
-    """Write the figures of a folder of results as files for papers.
-
-    Args:
-        folder: Output of ``carsim run``, ``carsim sweep`` or ``carsim search``.
-        into: A folder; files of the same names are replaced.
-        file_format: ``svg``, ``pdf`` or ``png``.
-        width_in: Width on paper, inches, without a title; if not given, as wide as on the page.
-
-    Returns:
-        The files.
-
-    Raises:
-        InputError: The folder holds no results, or broken ones; a file cannot be written.
-    """
-    from carsim.report.figures import run_plots
-    from carsim.report.figures.draw import on_paper, save
-    from carsim.report.figures.utilisation import read_utilisation
-    from carsim.report.study_page import front_plot
-
-    if file_format not in FORMATS:
-        known = ", ".join(FORMATS)
-        raise InputError("format", f"{file_format!r} is unknown", f"take one of {known}")
-    found = _results(Path(folder))
-    if isinstance(found, StoredRun):
-        plots = run_plots(found, read_utilisation(found, Path(folder)))
-    else:
-        plots = {"front": front_plot(found)}
-    if width_in is not None:
-        plots = {name: on_paper(plot, width_in) for name, plot in plots.items()}
-    files = [Path(into) / f"{name}.{file_format}" for name in plots]
-    for path, plot in zip(files, plots.values(), strict=True):
-        write_whole(path, partial(save, plot, file_format=file_format))
-    return files
-
-
 def _content(folder: Path, address: str) -> str:
     """The page of whatever results the folder holds."""
     from carsim.report.run_page import run_page
     from carsim.report.study_page import study_page
 
-    found = _results(folder)
+    found = results(folder)
     if isinstance(found, StoredRun):
         return run_page(found, folder, address)
     return study_page(found, folder, address)
 
 
-def _results(folder: Path) -> "StoredRun | StoredStudy":
-    """Whatever results the folder holds."""
+def results(folder: Path) -> "StoredRun | StoredStudy":
+    """The results of a folder.
+
+    Raises:
+        InputError: It holds none, or broken ones.
+    """
     if (folder / SUMMARY).exists():
         return read_run(folder)
     if (folder / STORE_FILE).exists():
         from carsim.report.stored_study import read_study
 
         return read_study(folder)
-    raise _no_results(folder)
+    raise _noresults(folder)
 
 
-def _no_results(folder: Path) -> InputError:
+def _noresults(folder: Path) -> InputError:
     problem = f"holds neither {SUMMARY} nor {STORE_FILE}"
     if not folder.is_dir():
         problem = "is no folder" if os.path.lexists(folder) else "there is no such folder"

@@ -119,7 +119,9 @@ def _simplest(run: StoredRun, kind: StoredPolicy) -> StoredPolicy:
 
 def _kind_of_result(run: StoredRun) -> Iterator[str]:
     texts = [f"Times: {run.result}{_expected(run)}."] if run.result else []
-    texts += [f"Decisions: {run.own.decisions}."] if run.own.replays else []
+    if run.own.replays:
+        label, source = run.own.decisions, run.own.decisions_source
+        texts.append(f"Decisions: {label if source in label else f'{source}, {label}'}.")
     if texts:
         yield " ".join(texts)
 

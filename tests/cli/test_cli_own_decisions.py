@@ -59,7 +59,7 @@ def test_a_run_calls_them_by_their_label(call, own, tmp_path):
     assert (status, err) == (0, "")
     assert f"{LABEL} + DRS takes " in printed
     assert "FastCar" not in printed
-    assert "own decisions, decisions by row" in printed
+    assert "Decisions: own decisions" in printed
     assert call("report", out)[0] == 0
     for name in ("summary.json", "comparison.csv", "timeline.json", "report.html"):
         text = (out / name).read_text(encoding="utf-8")

@@ -231,23 +231,6 @@ def test_out_and_json_print_the_document_that_they_write(call, toy, tmp_path):
     assert out == (tmp_path / "out" / "summary.json").read_text()
 
 
-@pytest.mark.parametrize(("kind", "start"), [("svg", b"<?xml"), ("pdf", b"%PDF")])
-def test_figures_come_in_the_format_that_is_asked_for(call, toy, tmp_path, kind, start):
-    out, more = tmp_path / "out", ["--figures", kind]
-    assert call("run", toy[0], "--trace", toy[1], "--out", out, *more)[0] == 0
-    names = {path.name for path in out.iterdir()}
-    drawn = {f"{name}.{kind}" for name in ("comparison", "breakdown", "utilisation")}
-    assert drawn <= names
-    assert not any(name.endswith(".png") for name in names)
-    assert all((out / name).read_bytes().startswith(start) for name in drawn)
-    for name in drawn:
-        (out / name).unlink()
-    assert call("report", out, *more)[1].rstrip().endswith(f"utilisation.{kind}")
-    assert drawn <= {path.name for path in out.iterdir()}
-    # A folder with them is still carsim's own.
-    assert call("run", toy[0], "--trace", toy[1], "--out", out, "--overwrite")[0] == 0
-
-
 def test_a_shell_completes_commands(monkeypatch, call):
     monkeypatch.setenv("_CARSIM_COMPLETE", "bash_source")
     status, out, _ = call()
@@ -277,7 +260,6 @@ BAD = {
     "a seed below zero": (("--resample", "-1"), "Invalid value for '--resample'"),
     "an unknown option": (("--bogus",), "No such option"),
     "a window nowhere": (("--timeline", "0:2"), "--timeline: has nowhere to write; add --out DIR"),
-    "figures nowhere": (("--figures", "svg"), "--figures: has nowhere to write; add --out DIR"),
     "overwriting nothing": (("--overwrite",), "--overwrite: has nowhere to write; add --out DIR"),
     "no window": (("--out", "o", "--timeline", "5"), "--timeline 5: is not of the form A:B"),
     "a window backwards": (("--out", "o", "--timeline", "5:4"), "is no range of the 48 steps"),
@@ -373,7 +355,7 @@ def test_a_run_that_breaks_off_leaves_nothing(
     def fail(*_args):
         raise failure
 
-    monkeypatch.setattr("carsim.report.files._write_figures", fail)
+    monkeypatch.setattr("carsim.report.files._write_utilisation", fail)
     found = call("run", toy[0], "--trace", toy[1], "--out", tmp_path / "out")
     assert found[:2] == (status, "")
     assert message in found[2]
@@ -390,7 +372,7 @@ def test_ctrl_c_that_a_library_turns_into_an_error_of_its_own_is_still_one(
         except KeyboardInterrupt:
             raise ValueError("a callback has failed") from None
 
-    monkeypatch.setattr("carsim.report.files._write_figures", pressed)
+    monkeypatch.setattr("carsim.report.files._write_utilisation", pressed)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         found = call("run", toy[0], "--trace", toy[1], "--out", tmp_path / "out")

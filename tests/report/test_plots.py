@@ -4,20 +4,26 @@ import json
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
+from explore_study import write_study
 from tiny import MISFIT, tiny_report
 
-from carsim.metrics import METRICS
+from carsim.base.errors import InputError
+from carsim.explore.sweep import sweep
+from carsim.metrics import INTERVALS
+from carsim.report import save_report
 from carsim.report.figures import run_plots
 from carsim.report.figures.breakdown import breakdown_plot
-from carsim.report.figures.comparison import comparison_plot
 from carsim.report.figures.curve import curve_plot
 from carsim.report.figures.draw import draw, image, on_paper, save
 from carsim.report.figures.interactive import plotly
+from carsim.report.figures.metric import metric_plot, run_rows
 from carsim.report.figures.plot import Panel, Plot, Series
 from carsim.report.figures.roofline import roofline_plot
 from carsim.report.figures.style import style
 from carsim.report.figures.utilisation import MAX_BINS, utilisation_numbers
+from carsim.report.plots import write_plot
 from carsim.report.stored import stored
 from carsim.runs.timeline import usage_by_step
 
@@ -33,29 +39,94 @@ def run():
     return stored(tiny_report())
 
 
-def test_comparison_shows_the_numbers_of_the_simulated_policies(run):
-    plot, policies = comparison_plot(run), [each for each in run.policies if not each.is_bound]
-    time, energy, _ = plot.panels
-    assert time.categories == tuple(policy.policy for policy in policies)
-    assert time.categories[plot.strong] == run.own.policy
-    assert time.x_label == METRICS["seconds_per_video"].heading
-    shown = time[METRICS["seconds_per_video"].title]
-    assert list(shown.x) == [policy["seconds_per_video"] for policy in policies]
-    joules = energy[METRICS["energy_per_video_j"].title]
-    for values, end in ((joules.x, ""), (joules.low, "_low"), (joules.high, "_high")):
-        assert list(values) == [policy[f"energy_per_video{end}_j"] for policy in policies]
-    for name in ("busy", "memory_utilisation"):
-        shares = plot["utilisation [%]"][METRICS[name].title]
-        assert list(shares.x) == [100 * policy[name] for policy in policies]
+def test_bars_show_the_numbers_of_the_simulated_policies(run):
+    metrics = ("seconds_per_video", "energy_per_video_j", "busy")
+    plot = metric_plot(run_rows(run), metrics, strong=run.own.policy)
+    policies = [each for each in run.policies if not each.is_bound]
+    for panel, metric in zip(plot.panels, metrics, strict=True):
+        factor = 100 if metric == "busy" else 1
+        assert panel.categories == tuple(policy.policy for policy in policies)
+        bars, *whiskers = panel.series
+        assert list(bars.x) == [factor * policy[metric] for policy in policies]
+        for each, end in ((each, end) for each in whiskers for end in ("low", "high")):
+            name = INTERVALS[metric][end == "high"]
+            assert getattr(each, end) == [policy[name] for policy in policies]
+    assert plot.panels[0].categories[plot.strong] == run.own.policy
+    assert plot.panels[2].x_label == "cores busy [%]"
 
 
-def test_every_policy_has_its_own_bound(run):
-    time, name = comparison_plot(run).panels[0], METRICS["bound_latency_s"].title
-    shown, seconds = time[name].x, time[METRICS["seconds_per_video"].title].x
-    assert len(shown) == len(seconds)
-    assert all(bound <= value for bound, value in zip(shown, seconds, strict=True))
-    own = time.categories.index(run.own.policy)
-    assert shown[own] == pytest.approx(run.bound["seconds_per_video"])
+def test_lines_take_the_best_of_several_points_and_say_so():
+    rows = pd.DataFrame(
+        {
+            "cores": [1, 1, 2, 2, 4, 4, 64],
+            "rule": ["a", "a", "a", "b", "a", "b", "b"],
+            "latency_s": [9.0, 8.0, 5.0, 6.0, 3.0, None, 1.0],
+        }
+    )
+    (panel,) = metric_plot(rows, ["latency_s"], "cores", "rule").panels
+    assert (panel["a"].x, panel["a"].y) == ([1, 2, 4], [8, 5, 3])
+    assert (panel["b"].x, panel["b"].y) == ([2, 64], [6, 1])
+    assert panel.y_label.endswith("best of others")
+    assert panel.x_scale == "log"
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    """A run with a timeline, another one, and a sweep."""
+    folder = tmp_path_factory.mktemp("plotted")
+    save_report(tiny_report(), folder / "one", timeline=(17, 19))
+    save_report(tiny_report("machine.cores=1"), folder / "two")
+    study = write_study(folder, objectives=["seconds_per_video", "dsp"])
+    sweep(study, folder / "swept", workers=0)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("names", "what", "columns"),
+    [
+        (["one=My rule", "two"], "seconds_per_video", {"My rule", "two"}),
+        (["one"], "busy:policy", {"FastCar + DRS"}),
+        (["one", "two"], "latency_s:machine.cores", {"1", "2"}),
+        (["one", "two=B"], "breakdown", {"one", "B"}),
+        (["one", "two"], "roofline", {"roof", "two"}),
+        (["one"], "utilisation", {"cores busy"}),
+        (["one"], "timeline", {"DRS", "MLP"}),
+        (["swept"], "front", {"on the front"}),
+        (["swept", "swept/=again"], "front", {"swept", "again"}),
+        (["swept"], "energy_per_video_j:machine.cores:policy.schedule", {"drs"}),
+    ],
+)
+def test_one_command_goes_from_results_to_a_figure_and_its_numbers(folders, names, what, columns):
+    out = folders / "figure.svg"
+    written = write_plot([str(folders / name) for name in names], what, out, 3.5)
+    assert written == [out, folders / "figure.csv"]
+    assert out.read_text(encoding="utf-8").startswith("<?xml")
+    table = pd.read_csv(folders / "figure.csv", dtype=str)
+    assert columns <= {*table["series"].dropna(), *table.get("category", pd.Series()).dropna()}
+
+
+@pytest.mark.parametrize(
+    ("names", "what", "out", "problem"),
+    [
+        (["one"], "seconds", "a.pdf", "seconds: is no metric of these results; did you mean"),
+        (["one"], "busy:machine.coers", "a.pdf", "is no axis of these results; did you mean"),
+        (["one"], "busy:policy:label:x", "a.pdf", "is no figure"),
+        (["one"], "busy", "a.gif", "has no suffix of a figure"),
+        (["one", "one"], "busy", "a.pdf", "has no label of its own"),
+        (["one"], "front", "a.pdf", "is a run; front needs folders of sweeps"),
+        (["swept"], "roofline", "a.pdf", "is a study; roofline needs folders of runs"),
+        (["one", "two"], "utilisation", "a.pdf", "utilisation shows one run"),
+        (["two"], "timeline", "a.pdf", "holds no timeline.json"),
+        (["one"], "timeline:soon", "a.pdf", "is no window; write timeline:FROM:TO"),
+        (["one"], "timeline:100:101", "a.pdf", "holds nothing from 100 to 101 ms"),
+        (["gone"], "busy", "a.pdf", "there is no such folder"),
+    ],
+)
+def test_a_figure_that_cannot_be_drawn_is_one_line(folders, names, what, out, problem):
+    with pytest.raises(InputError, match=problem) as error:
+        write_plot([str(folders / name) for name in names], what, folders / out)
+    assert "\n" not in str(error.value)
+    assert not (folders / out).exists()
 
 
 def test_breakdown_sums_to_the_latency_of_each_policy(run):
@@ -141,7 +212,7 @@ def test_drawing_leaves_the_settings_of_matplotlib_alone():
     import matplotlib as mpl
 
     before = dict(mpl.rcParams)
-    image(comparison_plot(stored(tiny_report())))
+    image(breakdown_plot(stored(tiny_report())))
     assert dict(mpl.rcParams) == before
 
 

@@ -17,7 +17,7 @@ from carsim.report import save_report
 from carsim.report.figures.utilisation import read_utilisation
 from carsim.report.files import REPORT
 from carsim.report.notes import notes_of
-from carsim.report.report import write_figures, write_page
+from carsim.report.report import write_page
 from carsim.report.stored import read_run
 
 
@@ -162,15 +162,6 @@ def test_a_misfit_is_the_first_thing_that_a_page_says(tmp_path: Path) -> None:
     assert '<tr class="marked">' in page.html
     headings = [text for text in page.texts if text.startswith("MISFIT, this design")]
     assert len(headings) == len(page.data)
-
-
-def test_figures_are_written_for_papers(folder: Path, tmp_path: Path) -> None:
-    files = write_figures(folder, tmp_path)
-    assert [path.name for path in files] == ["comparison.svg", "breakdown.svg", "utilisation.svg"]
-    for path in files:
-        assert path.read_text(encoding="utf-8").startswith("<?xml")
-    with pytest.raises(InputError, match="take one of png, svg, pdf"):
-        write_figures(folder, tmp_path, "gif")
 
 
 def test_equal_runs_give_equal_pages(folder: Path, tmp_path: Path) -> None:

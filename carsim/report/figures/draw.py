@@ -23,6 +23,8 @@ NARROW_IN = 5.0
 """Figures that are no wider than a column have names and labels in several lines."""
 LINE = 20
 """Characters of such a line of a name."""
+LEAST_IN, ASPECT = 0.4, 0.68
+"""Height of what is around panels, and of a panel without categories per width of the figure."""
 CHARACTERS_PER_INCH = 9
 """Width of text in a legend, with room for the marks."""
 
@@ -45,6 +47,9 @@ def on_paper(plot: Plot, width_in: float) -> Plot:
         height += (count - rows) * (height - MARGINS_IN) / rows
         panels = tuple(replace(panel, share=1.0) for panel in plot.panels)
         plot = replace(plot, panels=panels, shares="", columns=1)
+    if not any(panel.categories for panel in plot.panels):
+        tall = 1.3 if plot.shares == "x" else float(-(-count // plot.columns))
+        height = min(height, LEAST_IN + ASPECT * width_in * tall)
     return replace(plot, title="" if not plot.misfit else plot.title, size_in=(width_in, height))
 
 
@@ -130,7 +135,8 @@ def _draw_panel(axes: Axes, panel: Panel, *, is_last: bool, is_narrow: bool) -> 
         room = 2.0 if is_narrow else 1.42
         axes.set_xlim(0, room * max(x for each in panel.series for x in each.x if x is not None))
     label = textwrap.fill(panel.x_label, 2 * LINE) if is_narrow else panel.x_label
-    axes.set(title=panel.title, xlabel=label if is_last else "", ylabel=panel.y_label)
+    upright = textwrap.fill(panel.y_label, LINE + 6) if is_narrow else panel.y_label
+    axes.set(title=panel.title, xlabel=label if is_last else "", ylabel=upright)
     axes.grid(axis="x" if panel.categories else "y" if panel.verticals else "both")
 
 

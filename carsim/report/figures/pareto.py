@@ -1,7 +1,8 @@
 """Points of a study in the plane of two of their figures, with their Pareto front."""
 
 from collections.abc import Mapping
-from itertools import combinations
+from dataclasses import replace
+from itertools import combinations, cycle
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,10 +13,12 @@ from carsim.explore.pareto import pareto
 from carsim.metrics import METRICS
 from carsim.report.figures import style
 from carsim.report.figures.interactive import escaped
-from carsim.report.figures.plot import Panel, Plot, Series
+from carsim.report.figures.plot import DASHES, Panel, Plot, Series
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from carsim.report.stored_study import StoredStudy
 
 MOST_OBJECTIVES = 4
 """Objectives whose pairs all fit on a page; further ones are left out of the plot."""
@@ -89,6 +92,25 @@ def pareto_plot(
         size_in=(max(6.5, 3.6 * columns), 0.9 + 3.1 * rows),
         columns=columns,
     )
+
+
+def fronts_plot(studies: "Mapping[str, StoredStudy]") -> Plot:
+    """The fronts of several studies in the first two objectives of the first one.
+
+    Args:
+        studies: Studies by the names that the legend shows.
+    """
+    objectives = dict(list(next(iter(studies.values())).objectives.items())[:2])
+    x, y = (*objectives, *objectives)[:2]
+    series = []
+    looks = zip(COLOURS, cycle(("o", "s", "^", "d")), cycle(DASHES), strict=False)
+    for (name, study), (colour, marker, dash) in zip(studies.items(), looks, strict=False):
+        front = pareto(study.counted, objectives)
+        series.append(replace(_line(front, objectives, x, y), colour=colour, dash=dash))
+        look: dict[str, Any] = {"marker": marker, "size": 4.0}
+        series.append(Series(name, front[x].tolist(), front[y].tolist(), "points", colour, **look))
+    panel = Panel(_label(x, objectives), tuple(series), _label(y, objectives))
+    return Plot("Pareto fronts", (panel,), alt="Pareto fronts of several studies", size_in=(6.5, 4))
 
 
 def thinned(points: "pd.DataFrame") -> "pd.DataFrame":

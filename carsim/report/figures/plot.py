@@ -11,6 +11,7 @@ from typing import Literal
 
 Scale = Literal["linear", "log"]
 Dash = Literal["solid", "dash", "dot"]
+DASHES: tuple[Dash, ...] = ("solid", "dash", "dot")
 Number = float | None
 
 

@@ -7,17 +7,20 @@ above the slope.
 """
 
 from collections.abc import Sequence
+from itertools import cycle
 from typing import TYPE_CHECKING
 
 from carsim.base.text import number
 from carsim.base.units import GB
 from carsim.report.figures import style
-from carsim.report.figures.plot import Panel, Plot, Series
+from carsim.report.figures.plot import DASHES, Dash, Panel, Plot, Series
 
 if TYPE_CHECKING:
     from carsim.report.stored import StoredPolicy, StoredRun
 
 GIGA = 1e9
+PINNED = ((style.ORANGE, "d"), (style.GREEN, "*"), (style.PURPLE, "x"))
+"""Colour and marker of further runs."""
 ROOM = 4.0
 """The axis goes this factor beyond the outermost point."""
 
@@ -36,7 +39,8 @@ def roofline_plot(run: "StoredRun", pinned: "Sequence[tuple[str, StoredRun]]" = 
     xs = [x for x, _ in (*places, *others)] + [peak / rate]
     ends = min(xs) / ROOM, max(xs) * ROOM
     series = [_line("roof", run, ends, style.GREY)]
-    series += [_line("", other, ends, style.ORANGE, "dash") for _, other in pinned]
+    looks = list(zip(pinned, cycle(PINNED), cycle(DASHES[1:]), strict=False))
+    series += [_line("", other, ends, look[0], dash) for (_, other), look, dash in looks]
     own = policies.index(run.own)
     series.append(
         _points(
@@ -44,9 +48,14 @@ def roofline_plot(run: "StoredRun", pinned: "Sequence[tuple[str, StoredRun]]" = 
             [(p, at) for p, at in zip(policies, places, strict=True) if p is not run.own],
         )
     )
-    series.append(_points("own policy", [(run.own, places[own])], style.BLUE, 9.0))
-    for (name, other), place in zip(pinned, others, strict=True):
-        series.append(_points(name, [(other.own, place)], style.ORANGE, 9.0, "d"))
+    only = len(policies) == 1 and pinned
+    series.append(
+        _points(
+            policies[0].policy if only else "own policy", [(run.own, places[own])], style.BLUE, 9.0
+        )
+    )
+    for ((name, other), (colour, marker), _), place in zip(looks, others, strict=True):
+        series.append(_points(name, [(other.own, place)], colour, 9.0, marker))
     lowest = min(y for _, y in (*places, *others))
     return Plot(
         f"roofline: {run.design}, {number(peak)} GMAC/s and {number(rate)} GB/s of {memory}",
@@ -89,12 +98,12 @@ def _place(policy: "StoredPolicy", run: "StoredRun") -> tuple[float, float]:
 
 
 def _line(
-    name: str, run: "StoredRun", ends: tuple[float, float], colour: str, dash: str = "solid"
+    name: str, run: "StoredRun", ends: tuple[float, float], colour: str, dash: Dash = "solid"
 ) -> Series:
     _, peak, rate = _roof(run)
     x = (ends[0], peak / rate, ends[1])
     y = [min(peak, at * rate) for at in x]
-    return Series(name, x, y, "line", colour, dash=dash)  # type: ignore[arg-type]
+    return Series(name, x, y, "line", colour, dash=dash)
 
 
 def _points(

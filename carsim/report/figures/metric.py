@@ -1,0 +1,169 @@
+"""Any metric as bars over policies, machines or choices, or as lines over a numeric axis."""
+
+from collections.abc import Sequence
+from itertools import cycle, islice
+from typing import TYPE_CHECKING, Any
+
+from carsim.base.text import number, percent
+from carsim.metrics import INTERVALS, METRICS
+from carsim.report.figures import style
+from carsim.report.figures.breakdown import LOOKS
+from carsim.report.figures.pareto import heading
+from carsim.report.figures.plot import DASHES, Panel, Plot, Series
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from carsim.report.stored import StoredRun
+
+MARKERS = ("o", "s", "^", "d", "*")
+LOG_RATIO = 32.0
+"""A positive axis whose largest value is this many times its smallest is logarithmic."""
+BAR_IN, FRAME_IN = 0.17, 1.0
+"""Height of a bar, and of everything around the bars."""
+
+
+def run_rows(run: "StoredRun", label: str = "") -> "pd.DataFrame":
+    """A row per simulated policy of a run: ``label``, ``policy``, fields of the design, metrics."""
+    import pandas as pd
+
+    policies = [policy for policy in run.policies if not policy.is_bound]
+    rows = [{name: policy.get(name) for name in METRICS} for policy in policies]
+    fields = _flat(run.resolved_design)
+    frame = pd.DataFrame([fields | row for row in rows])
+    frame["label"] = label or run.design
+    frame["policy"] = [policy.policy for policy in policies]
+    return frame
+
+
+def metric_plot(
+    rows: "pd.DataFrame",
+    metrics: Sequence[str],
+    axis: str = "policy",
+    by: str = "",
+    strong: str = "",
+) -> Plot:
+    """A panel per metric: bars, or lines where the axis has three different numbers or more.
+
+    Of several rows at one place the best in the metric is shown, and the label says so.
+
+    Args:
+        rows: Columns ``axis``, ``by``, the metrics, and the ends of their intervals.
+        metrics: Names of columns.
+        axis: Column along which values are placed.
+        by: Column whose values have a bar or a line each; none if empty.
+        strong: Value of the axis whose name is bold.
+    """
+    is_line = rows[axis].dtype.kind in "iuf" and rows[axis].nunique() > 2
+    places = list(dict.fromkeys(rows[axis]))
+    groups = list(dict.fromkeys(rows[by])) if by else [""]
+    panels = []
+    for metric in metrics:
+        best = _best(rows, metric, [axis, by] if by else [axis])
+        label = heading(metric) + " [%]" * (_unit(metric) == "share")
+        label += ", best of others" * (len(best) < len(rows[metric].dropna()))
+        parts = [best[best[by] == group] if by else best for group in groups]
+        names = [_text(group) for group in groups]
+        if is_line:
+            panels.append(_lines(parts, names, axis, metric, label))
+        else:
+            panels.append(_bars(parts, names, places, axis, metric, label))
+    lines = len(places) * len(groups)
+    return Plot(
+        "",
+        tuple(panels),
+        alt=f"{', '.join(map(heading, metrics))} over {heading(axis)}",
+        caption="Whiskers: range over measured bandwidths, and over the energy constants.",
+        size_in=(
+            min(11.0, 4.0 + 2.5 * len(panels)),
+            2.6 if is_line else FRAME_IN + BAR_IN * lines * 1.4,
+        ),
+        shares="" if is_line else "y",
+        columns=3,
+        strong=None if is_line or strong not in places else places.index(strong),
+    )
+
+
+def _best(rows: "pd.DataFrame", metric: str, keys: list[str]) -> "pd.DataFrame":
+    """The best row of each group, in the order of the rows."""
+    known = rows[rows[metric].notna()]
+    down = metric in METRICS and METRICS[metric].better == "higher"
+    ranked = known.sort_values(metric, ascending=not down, kind="stable")
+    return ranked.drop_duplicates(keys).sort_index()
+
+
+def _scaled(part: "pd.DataFrame", metric: str) -> list[float]:
+    """Values in the unit of the axis: shares as percent."""
+    factor = 100.0 if metric in METRICS and METRICS[metric].unit == "share" else 1.0
+    return [factor * float(value) for value in part[metric]]
+
+
+def _interval(part: "pd.DataFrame", metric: str) -> dict[str, Any]:
+    ends = INTERVALS.get(metric, ())
+    if not ends or not all(end in part and part[end].notna().all() for end in ends):
+        return {}
+    return dict(zip(("low", "high"), (part[end].tolist() for end in ends), strict=True))
+
+
+def _bars(
+    parts: "Sequence[pd.DataFrame]",
+    names: Sequence[str],
+    places: Sequence[Any],
+    axis: str,
+    metric: str,
+    label: str,
+) -> Panel:
+    height = 0.76 / len(parts)
+    series = []
+    for index, (part, name, (colour, hatch)) in enumerate(
+        zip(parts, names, cycle(LOOKS), strict=False)
+    ):
+        lines = [places.index(p) + (index - (len(parts) - 1) / 2) * height for p in part[axis]]
+        values = _scaled(part, metric)
+        texts = [percent(v / 100) if _unit(metric) == "share" else number(v, 3) for v in values]
+        look: dict[str, Any] = {"hatch": hatch, "height": 0.92 * height}
+        interval = _interval(part, metric)
+        if not interval:
+            look["text"] = texts
+        series.append(Series(name, values, lines, "bar", colour, hover=texts, **look))
+        if interval:
+            whiskers: dict[str, Any] = {"marker": "|", "size": 2.0, **interval}
+            series.append(Series("", values, lines, "points", style.BLACK, **whiskers))
+    return Panel(label, tuple(series), categories=tuple(map(_text, places)))
+
+
+def _lines(
+    parts: "Sequence[pd.DataFrame]", names: Sequence[str], axis: str, metric: str, label: str
+) -> Panel:
+    colours = islice(cycle(colour for colour, _ in LOOKS), len(parts))
+    series = []
+    for part, name, colour, marker, dash in zip(
+        parts, names, colours, cycle(MARKERS), cycle(DASHES), strict=False
+    ):
+        part = part.sort_values(axis)
+        x, y = part[axis].tolist(), _scaled(part, metric)
+        series.append(Series("", x, y, "line", colour, dash=dash))
+        series.append(Series(name, x, y, "points", colour, marker=marker, size=4.0))
+    xs = [x for each in series for x in each.x if x is not None]
+    is_log = min(xs, default=0.0) > 0 and max(xs) >= LOG_RATIO * min(xs)
+    return Panel(heading(axis), tuple(series), label, x_scale="log" if is_log else "linear")
+
+
+def _unit(metric: str) -> str:
+    return METRICS[metric].unit if metric in METRICS else ""
+
+
+def _text(value: object) -> str:
+    if isinstance(value, float):
+        return number(value)
+    return str(value)
+
+
+def _flat(document: object, path: str = "") -> dict[str, Any]:
+    """Fields of a nested document by their paths."""
+    if not isinstance(document, dict):
+        return {path: document if isinstance(document, int | float | str) else str(document)}
+    found: dict[str, Any] = {}
+    for key, value in document.items():
+        found |= _flat(value, f"{path}.{key}" if path else str(key))
+    return found

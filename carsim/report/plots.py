@@ -1,0 +1,194 @@
+"""One figure of runs or sweeps as a file, and its numbers as CSV."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from carsim.base.errors import InputError
+from carsim.base.files import write_whole
+from carsim.base.text import choose
+from carsim.metrics import METRICS
+from carsim.metrics.columns import csv_text
+from carsim.report.figures.plot import Plot
+from carsim.report.report import results
+from carsim.report.stored import StoredRun
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from carsim.report.stored_study import StoredStudy
+
+FORMATS = ("pdf", "svg", "png")
+"""Suffixes of a figure's file."""
+
+OF_RUNS = ("breakdown", "roofline", "utilisation", "timeline")
+"""Figures of runs; ``front`` is one of studies, and a metric one of either."""
+
+
+def write_plot(
+    sources: Sequence[str],
+    what: str,
+    out: str | Path,
+    width_in: float = 3.5,
+    *,
+    objectives: Mapping[str, str] | None = None,
+    constraints: Sequence[str] = (),
+) -> list[Path]:
+    """Draw one figure of some folders of results.
+
+    Args:
+        sources: Folders that carsim run, sweep or search wrote, each as ``DIR`` or ``DIR=LABEL``.
+        what: ``METRIC[:AXIS[:BY]]``, where METRIC may be several with commas between them;
+            ``front``, ``breakdown``, ``roofline``, ``utilisation``, or ``timeline[:FROM:TO]``, ms.
+        out: The file; its suffix is one of :data:`FORMATS`. An existing one is replaced.
+        width_in: Width on paper, inches. The height follows from what is drawn.
+        objectives: Of ``front``, metric -> ``min`` or ``max``; the study's if not given.
+        constraints: Further conditions that points of studies have to meet.
+
+    Returns:
+        The figure, and its numbers as CSV beside it.
+
+    Raises:
+        InputError: A folder without results, an unknown metric or axis, a file that cannot be
+            written.
+    """
+    from carsim.report.figures.draw import on_paper, save
+
+    out = Path(out)
+    if out.suffix.removeprefix(".") not in FORMATS:
+        raise InputError(str(out), "has no suffix of a figure", f"end it in .{', .'.join(FORMATS)}")
+    labelled = _labelled(sources)
+    found = {label: results(folder) for label, folder in labelled.items()}
+    for label, each in found.items():
+        if not isinstance(each, StoredRun):
+            conditions = (*each.constraints, *constraints)
+            wanted = dict(objectives or each.objectives)
+            found[label] = replace(each, objectives=wanted, constraints=conditions)
+    plot = on_paper(_plot(found, labelled, what), width_in)
+    table = csv_text(numbers(plot))
+    numbers_file = out.with_suffix(".csv")
+    write_whole(out, partial(save, plot, file_format=out.suffix[1:]))
+    write_whole(numbers_file, lambda path: path.write_text(table, encoding="utf-8"))
+    return [out, numbers_file]
+
+
+def numbers(plot: Plot) -> "pd.DataFrame":
+    """The numbers of a plot, a row each: panel, series, category, x, y and ends of intervals."""
+    import pandas as pd
+
+    rows = []
+    for panel in plot.panels:
+        for series in panel.series:
+            for place, (x, y) in enumerate(zip(series.x, series.y, strict=False)):
+                row = {"panel": panel.x_label or panel.y_label, "series": series.name, "x": x}
+                if panel.categories and y is not None:
+                    row["category"] = panel.categories[round(y)]
+                else:
+                    row["y"] = y
+                for end in ("base", "low", "high"):
+                    if values := getattr(series, end):
+                        row[end] = values[place]
+                rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def _labelled(sources: Sequence[str]) -> dict[str, Path]:
+    """Label -> folder; the label is the folder's name if none is given."""
+    found: dict[str, Path] = {}
+    for source in sources:
+        folder, sign, label = source.rpartition("=")
+        if Path(source).is_dir() or not sign:
+            folder, label = source, Path(source).name
+        if not label or label in found:
+            raise InputError(source, "has no label of its own", "write DIR=LABEL")
+        found[label] = Path(folder)
+    return found
+
+
+def _plot(
+    found: "Mapping[str, StoredRun | StoredStudy]", folders: Mapping[str, Path], what: str
+) -> Plot:
+    kind, _, rest = what.partition(":")
+    runs = {label: each for label, each in found.items() if isinstance(each, StoredRun)}
+    studies = {label: each for label, each in found.items() if not isinstance(each, StoredRun)}
+    if kind in OF_RUNS:
+        if studies:
+            raise InputError(next(iter(studies)), "is a study", f"{kind} needs folders of runs")
+        return _of_runs(runs, folders, kind, rest)
+    if kind != "front":
+        return _of_metric(runs, studies, what)
+    if runs:
+        raise InputError(next(iter(runs)), "is a run", "front needs folders of sweeps or searches")
+    from carsim.report.figures.pareto import fronts_plot
+    from carsim.report.study_page import front_plot
+
+    return fronts_plot(studies) if len(studies) > 1 else front_plot(*studies.values())
+
+
+def _of_runs(
+    runs: Mapping[str, StoredRun], folders: Mapping[str, Path], kind: str, rest: str
+) -> Plot:
+    from carsim.report.figures.breakdown import breakdown_plot
+    from carsim.report.figures.roofline import roofline_plot
+    from carsim.report.figures.slices import timeline_plot
+    from carsim.report.figures.utilisation import UTILISATION, read_utilisation, utilisation_plot
+
+    (label, run), *others = runs.items()
+    folder = folders[label]
+    if kind in ("roofline", "breakdown"):
+        if others:  # the own policy of each run, under its label
+            own = run.own.model_copy(update={"policy": label})
+            run = run.model_copy(update={"policies": (own,)})
+        return (roofline_plot if kind == "roofline" else breakdown_plot)(run, others)
+    if others:
+        raise InputError(others[0][0], f"{kind} shows one run", "give one folder")
+    if kind == "timeline":
+        return timeline_plot(folder, _window(rest) if rest else None)
+    usage = read_utilisation(run, folder)
+    if usage is None:
+        raise InputError(str(folder), f"holds no {UTILISATION}", "run again with `out`")
+    return utilisation_plot(run, usage)
+
+
+def _window(text: str) -> tuple[float, float]:
+    try:
+        first, last = map(float, text.split(":"))
+    except ValueError:
+        cure = "write timeline:FROM:TO in ms, such as timeline:0:2.5"
+        raise InputError(f"timeline:{text}", "is no window", cure) from None
+    return first, last
+
+
+def _of_metric(
+    runs: "Mapping[str, StoredRun]", studies: "Mapping[str, StoredStudy]", what: str
+) -> Plot:
+    import pandas as pd
+
+    from carsim.report.figures.metric import metric_plot, run_rows
+
+    metrics, *rest = what.split(":")
+    several = len(runs) + len(studies) > 1
+    default = ["label", "policy"] if several and runs else ["policy" if runs else "label"]
+    if studies and not runs:
+        default = [next(iter(studies.values())).axes[0], *(["label"] if several else [])]
+    axis, by = [*(rest or default), ""][:2]
+    frames = [run_rows(run, label) for label, run in runs.items()]
+    frames += [study.counted.assign(label=label) for label, study in studies.items()]
+    rows = pd.concat(frames, ignore_index=True)
+    if len(rest) > 2 or not metrics:
+        raise InputError(what, "is no figure", "write METRIC, METRIC:AXIS or METRIC:AXIS:BY")
+    for name in metrics.split(","):
+        if name not in rows or not pd.api.types.is_numeric_dtype(rows[name]):
+            known = [each for each in METRICS if each in rows]
+            raise InputError(name, "is no metric of these results", choose(name, known))
+    for name in filter(None, (axis, by)):
+        if name not in rows:
+            known = [str(each) for each in rows if each not in METRICS]
+            raise InputError(name, "is no axis of these results", choose(name, known))
+    strong = next(iter(runs.values())).own.policy if len(runs) == 1 and axis == "policy" else ""
+    return replace(
+        metric_plot(rows, metrics.split(","), axis, by, strong),
+        misfit=not all(run.fits for run in runs.values()),
+    )
