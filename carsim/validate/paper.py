@@ -2,29 +2,18 @@
 
 Eight rows (arXiv 2505.14709, tables 1 and 2: VILA-U-7B-256 on an Alveo U280) of a whole video: a
 prompt of 62 tokens and 8 frames of 256, without the head, as dense and sparse rows are explained
-without it. Decisions are drawn at the published ratios, independently, with a fixed seed. Beside
-carsim stand two rivals:
-
-* the *line*: one latency of rows that never replay, and start and slope of a line over the replay
-  ratio. It has three free numbers, as many as are fitted in carsim, fitted to all eight rows.
-* *linear skipping*: the dense latency less the share of the work that is skipped. It has one.
-
-Both subtract the keys and values that sparse attention does not read. Work is counted in
-multiply-accumulates.
+without it. Decisions are drawn at the published ratios, independently, with a fixed seed. Two
+rivals stand next to carsim (:mod:`carsim.validate.paper_rows`).
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
-from math import fsum
 
 import numpy as np
 
-from carsim.base.yaml_file import parse_yaml
 from carsim.cost.energy import energy
 from carsim.cost.fit import check_fit
 from carsim.cost.resources import resources
-from carsim.decisions.attention import AttentionPolicy
 from carsim.decisions.trace import dense
 from carsim.design import Body, Design, load_design, override
 from carsim.machine.batches import make_batches
@@ -36,31 +25,34 @@ from carsim.metrics import Comparison
 from carsim.validate.candidates import (
     PAPER_VIDEO,
     Candidate,
-    RatioOf,
     candidate_design,
     drawn_decisions,
     own_candidate,
     searched,
 )
+from carsim.validate.paper_rows import (
+    DENSE,
+    DESIGN,
+    LINE,
+    SKIPPING,
+    PaperRow,
+    dense_row,
+    line_s,
+    paper_rows,
+    replayed_share,
+    skipping_s,
+)
 from carsim.validate.part import Group, Part
-from carsim.validate.peers import data_rows
+from carsim.validate.stock import stock_speedups
 
 MEAN_BOUND, WORST_BOUND = 0.025, 0.065
 """Stated bounds of the absolute error: mean over all rows, and worst row."""
 
-DESIGN = "u280_fastcar"
-"""Name of the design that holds the fitted numbers."""
-
 SEED = 20250514
 """Of the drawn decisions."""
 
-DENSE = "dense"
-"""Name of the row of dense decoding."""
-
 OPERATIONS_SAVED, AT_RATIO = 0.45, 0.80
 """FastCar section 6: 45 % of all operations are saved at 80 % replay."""
-
-LINE, SKIPPING = "a fitted line", "linear skipping"
 
 CHOICES = (
     "Chosen with all eight rows in view: studies/paper/search.py ranks 70,560 machines by their "
@@ -78,118 +70,6 @@ IDENTIFIED = (
 CONSISTENT = (
     "Consistency: no row tests the machine. A line with three numbers comes nearer to all eight."
 )
-
-
-@dataclass(frozen=True, slots=True)
-class PaperRow:
-    """One published row.
-
-    Attributes:
-        name: Short name.
-        replay_ratio: Published replay ratio.
-        attention: Attention policy.
-        latency_s: Published latency of a video.
-        efficiency: Published energy efficiency; its unit is not stated, only ratios are used.
-        source: Where it stands.
-    """
-
-    name: str
-    replay_ratio: float
-    attention: AttentionPolicy
-    latency_s: float
-    efficiency: float
-    source: str
-
-
-def paper_rows(base: Design | None = None) -> tuple[PaperRow, ...]:
-    """All rows, in the order of publication.
-
-    Args:
-        base: A design, which checks what the rows say of attention.
-    """
-    base = base or load_design(DESIGN)
-    return tuple(
-        PaperRow(
-            name=row["row"],
-            replay_ratio=float(row["replay_ratio"]),
-            attention=override(
-                base, {"policy.attention": parse_yaml(row["attention"], "fastcar_paper.csv")}
-            ).policy.attention,
-            latency_s=float(row["latency_s"]),
-            efficiency=float(row["efficiency"]),
-            source=row["source"],
-        )
-        for row in data_rows("fastcar_paper.csv")
-    )
-
-
-# ----------------------------------------------------------------------------------------- rivals
-
-
-def _kv_macs(row: PaperRow, body: Body) -> float:
-    """Multiply-accumulates with keys and values of a token, mean over a video."""
-    contexts = np.array([PAPER_VIDEO.context(step) for step in range(PAPER_VIDEO.n_steps)])
-    return 2 * body.n_layers * body.q_size * float(row.attention.reads(contexts).tokens.mean())
-
-
-def unread_share(row: PaperRow, rows: Sequence[PaperRow], body: Body) -> float:
-    """Share of the dense work that sparse attention saves."""
-    full = _kv_macs(_dense(rows), body)
-    return (full - _kv_macs(row, body)) / (body.weights + full)
-
-
-def replayed_share(
-    ratio: float, rows: Sequence[PaperRow], body: Body, ratio_of: RatioOf = "eligible"
-) -> float:
-    """Share of the dense work that replay saves at a published ratio."""
-    eligible = 1 if ratio_of == "all" else 1 - 1 / PAPER_VIDEO.n_frames
-    replayed = ratio * eligible * body.n_layers * body.mlp_weights
-    return replayed / (body.weights + _kv_macs(_dense(rows), body))
-
-
-def skipping_s(
-    row: PaperRow, rows: Sequence[PaperRow], body: Body, ratio_of: RatioOf = "eligible"
-) -> float:
-    """What linear skipping predicts for a row from the dense one.
-
-    >>> rows, body = paper_rows(), load_design("u280").model.body
-    >>> [round(skipping_s(row, rows, body), 1) for row in (rows[0], rows[4])]
-    [689.7, 496.5]
-    """
-    skipped = replayed_share(row.replay_ratio, rows, body, ratio_of)
-    return _dense(rows).latency_s * (1 - skipped - unread_share(row, rows, body))
-
-
-def line_s(rows: Sequence[PaperRow], body: Body) -> list[float]:
-    """What the fitted line predicts for each row.
-
-    Least mean relative error. Such a fit passes through as many rows as it has numbers, so all
-    rows, and all pairs of replaying rows, are tried.
-    """
-    unread_s = {row.name: _dense(rows).latency_s * unread_share(row, rows, body) for row in rows}
-    plain = [row for row in rows if not row.replay_ratio]
-    replaying = [row for row in rows if row.replay_ratio]
-
-    def latency_s(row: PaperRow, start: float, slope: float) -> float:
-        return start + slope * row.replay_ratio - unread_s[row.name]
-
-    def error(chosen: Sequence[PaperRow], start: float, slope: float) -> float:
-        return fsum(abs(latency_s(row, start, slope) / row.latency_s - 1) for row in chosen)
-
-    levels = [(row.latency_s + unread_s[row.name], 0.0) for row in plain]
-    lines = []
-    for one, other in combinations(replaying, 2):
-        if one.replay_ratio != other.replay_ratio:
-            heights = [each.latency_s + unread_s[each.name] for each in (one, other)]
-            slope = (heights[1] - heights[0]) / (other.replay_ratio - one.replay_ratio)
-            lines.append((heights[0] - slope * one.replay_ratio, slope))
-    level = min(levels, key=lambda numbers: error(plain, *numbers))
-    line = min(lines, key=lambda numbers: error(replaying, *numbers))
-    return [latency_s(row, *(line if row.replay_ratio else level)) for row in rows]
-
-
-def _dense(rows: Sequence[PaperRow]) -> PaperRow:
-    return next(row for row in rows if row.name == DENSE)
 
 
 # ------------------------------------------------------------------------------------- simulation
@@ -252,7 +132,7 @@ def simulate_rows(
 
 def fitted_clock_mhz(base: Design, candidate: Candidate, rows: Sequence[PaperRow]) -> float:
     """The clock with which a candidate takes as long for the dense row as was published."""
-    clock_mhz, row = base.board.fabric_clock_mhz, _dense(rows)
+    clock_mhz, row = base.board.fabric_clock_mhz, dense_row(rows)
     for _ in range(4):
         (found,) = simulate_rows(base, candidate, clock_mhz, [row])
         factor = found.latency_s / row.latency_s
@@ -288,6 +168,7 @@ def validate_paper(progress: Callable[[str], None] = lambda _: None) -> Part:
         Group("ratio of all steps", latencies(rows, other, skipping_all), SKIPPING, shown=False),
         Group("efficiency over dense", _efficiencies(rows, found, line), "constant power"),
         Group("operations saved", (_operations(rows, body),), "ratio of all steps"),
+        stock_speedups(rows, body, progress),
         *_members(base, rows, progress),
     )
     return Part(

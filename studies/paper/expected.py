@@ -25,7 +25,7 @@ from carsim.machine.cases import AttendCases, MlpCases
 from carsim.machine.hardware import Hardware
 from carsim.machine.phases import Phases
 from carsim.validate.candidates import PAPER_VIDEO, Candidate, candidate_design, replay_probability
-from carsim.validate.paper import DENSE, PaperRow
+from carsim.validate.paper_rows import DENSE, PaperRow
 
 Floats = NDArray[np.float64]
 

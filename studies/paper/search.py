@@ -22,7 +22,7 @@ import numpy as np
 from carsim.cost.fit import check_fit
 from carsim.design import Design, load_design
 from carsim.validate.candidates import PAPER_VIDEO, WEIGHTS, Candidate, candidate_design
-from carsim.validate.paper import paper_rows
+from carsim.validate.paper_rows import paper_rows
 from studies.paper.expected import SET_POINTS, Explanation, explain
 
 CORRELATIONS = (0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5)
