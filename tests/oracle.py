@@ -11,7 +11,7 @@ streaming, contention between lanes.
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from math import ceil, prod
+from math import ceil, log, prod
 from typing import Any
 
 
@@ -163,6 +163,15 @@ class Oracle:
         kept = m * self.nbytes(self.model.replay, columns) * cached
         op = self.product("down", m, ff, columns, beside)
         return replace(op, replay=kept, gathered=m * self.body.hidden_size)
+
+    def streamed(self, m: int, of: int, k: int, n: int) -> Op:
+        """Logits pass a list of the best 64; those that enter move all of it up."""
+        best, columns = min(64, n), up(n, of)
+        few = min(64, columns)
+        entering = ceil(few * (1 + log(columns / few)))
+        op = self.head(m, of, k, n, 4, True)
+        gathered = 2 * m * best * self.machine.cores
+        return replace(op, beside=op.beside + m * best * entering, gathered=gathered)
 
     def head(self, m: int, of: int, k: int, n: int, beside: int, normed: bool) -> Op:
         columns = up(n, of)
@@ -378,7 +387,7 @@ class Oracle:
         head, d = self.model.head, self.body.hidden_size
         mixed = 4 + 2 * (self.policy.batch % 2 == 0)
         if head.kind == "linear":
-            return [[lambda m, of: self.head(m, of, d, head.vocabulary, mixed, True)]]
+            return [[lambda m, of: self.streamed(m, of, d, head.vocabulary)]]
         w, ff = head.hidden_size, head.ffn_size
         passes: list[list[Any]] = [[lambda m, of: self.head(m, of, d, w, 0, False)]]
         for code in range(1, head.n_codes + 1):

@@ -7,6 +7,9 @@ usable bytes, and the buffers of one core against what must be in them at once:
 * activation buffer: the widest activations of one token of every sequence that the core executes,
   since one pass over the weights serves all of them (ceil(B / C) sequences where they are dealt
   out, all B and a share of the columns where matrices are split);
+* activation buffer, if the head is a classifier over a vocabulary: its input, two blocks of logits
+  as the array makes them, and the best logits of every sequence, each with its token (the logits
+  of the whole vocabulary are never held);
 * KV buffer, if the head is a depth transformer: its keys and values of one position, which never
   leave the chip; the body's attention is over by then.
 
@@ -29,12 +32,16 @@ from carsim.decisions.replay import FASTCAR, ReplayRule
 from carsim.hardware.technology.base import Count, FitRow, Resources, amount
 from carsim.hardware.technology.price import Price
 from carsim.workload.geometry import Video
-from carsim.workload.model import DepthTransformer, Model
+from carsim.workload.model import DepthTransformer, LinearHead, Model
+from carsim.workload.ops import CANDIDATES
 
 if TYPE_CHECKING:
     from carsim.design import Design, Machine
 
 __all__ = ["FitReport", "FitRow", "activation_bytes_per_token", "check_fit", "head_kv_bytes"]
+
+CANDIDATE_BYTES = 8
+"""Of a logit that is kept: 32 bits, and 32 for its token."""
 
 
 @dataclass(frozen=True)
@@ -81,12 +88,10 @@ class Widest(NamedTuple):
     Attributes:
         nbytes: Bytes of all sequences.
         sequences: Sequences that the core works on at once.
-        logits: Logits of one sequence among them; 0 if a layer is wider than the head.
     """
 
     nbytes: int
     sequences: int
-    logits: int = 0
 
 
 def check_fit(
@@ -130,15 +135,15 @@ def widest_activations(model: Model, machine: "Machine", batch: int, max_context
     """The widest set of activations that are alive at once in one core while a step is decoded.
 
     Residual and block input stay while a block runs. In attention, Q, K, V, one head's scores and
-    the output are alive together; in the MLP, its inner layer (gate and up, or up alone); in the
-    head, the fused Q, K and V, or the MLP's inner layer, or the logits, which wait for guidance
-    mixing. Where matrices are split, a core keeps its own columns of what it computes and a whole
-    copy of what it multiplies, of every sequence.
+    the output are alive together; in the MLP, its inner layer (gate and up, or up alone); in a
+    depth transformer, the fused Q, K and V, or the MLP's inner layer, or a code's logits, which
+    wait for guidance mixing. Where matrices are split, a core keeps its own columns of what it
+    computes and a whole copy of what it multiplies, of every sequence.
     """
 
-    def of_all(elements: int, *, split: bool, logits: int = 0) -> Widest:
+    def of_all(elements: int, *, split: bool) -> Widest:
         sequences = sequences_per_core(machine, batch, split=split)
-        return Widest(sequences * model.activations.bytes_of(elements), sequences, logits)
+        return Widest(sequences * model.activations.bytes_of(elements), sequences)
 
     head = model.head
     sets = [
@@ -148,15 +153,17 @@ def widest_activations(model: Model, machine: "Machine", batch: int, max_context
         ),
         of_all(_mlp(model, machine), split=machine.splits_mlp),
     ]
-    if machine.include_head:
-        logits = 0 if isinstance(head, DepthTransformer) else head.vocabulary
-        beside, inner = model.body.hidden_size, logits
-        if isinstance(head, DepthTransformer):
-            beside = 2 * head.hidden_size
-            inner = max(3 * head.hidden_size, head.ffn_size, head.codebook_size)
-        elements = beside + -(-inner // _share(machine, machine.splits_mlp))
-        sets.append(of_all(elements, split=machine.splits_mlp, logits=logits))
+    if machine.include_head and isinstance(head, DepthTransformer):
+        inner = max(3 * head.hidden_size, head.ffn_size, head.codebook_size)
+        elements = 2 * head.hidden_size + -(-inner // _share(machine, machine.splits_mlp))
+        sets.append(of_all(elements, split=machine.splits_mlp))
     return max(sets)
+
+
+def streamed_head_bytes(model: Model, machine: "Machine") -> int:
+    """Bytes of one sequence in a core while a classifier's logits stream past their best."""
+    blocks = model.activations.bytes_of(model.body.hidden_size + 2 * machine.array.cols)
+    return int(blocks) + CANDIDATES * CANDIDATE_BYTES
 
 
 def activation_bytes_per_token(model: Model, machine: "Machine") -> int:
@@ -227,8 +234,6 @@ def buffer_rows(design: "Design", video: Video) -> list[tuple[str, FitRow]]:
     rows_at_once = design.policy.batch * design.policy.tokens_per_step
     widest = widest_activations(model, machine, rows_at_once, video.max_context)
     detail = _per_core(widest.sequences)
-    if widest.logits:
-        detail += f", logits of {count(widest.logits, 'token')}"
 
     def row(what: str, buffer: str, needed: int, detail: str = "") -> tuple[str, FitRow]:
         has: int = getattr(machine, f"{buffer}_buffer_bytes")
@@ -240,8 +245,12 @@ def buffer_rows(design: "Design", video: Video) -> list[tuple[str, FitRow]]:
         row("two tiles in the KV buffer", "kv", 2 * machine.tile_bytes),
         row("widest activations in the activation buffer", "activation", widest.nbytes, detail),
     ]
+    sequences = sequences_per_core(machine, rows_at_once, split=machine.splits_mlp)
+    if machine.include_head and isinstance(model.head, LinearHead):
+        needed = sequences * streamed_head_bytes(model, machine)
+        what = f"head input and best {CANDIDATES} logits in the activation buffer"
+        rows.append(row(what, "activation", needed, _per_core(sequences)))
     if machine.include_head and head_kv_bytes(model):
-        sequences = sequences_per_core(machine, rows_at_once, split=machine.splits_mlp)
         needed = -(-sequences * head_kv_bytes(model) // _share(machine, machine.splits_mlp))
         what = "the head's keys and values in the KV buffer"
         rows.append(row(what, "kv", needed, _per_core(sequences)))

@@ -152,7 +152,8 @@ class Phases:
     @cached_property
     def head_passes(self) -> tuple[HeadPass, ...]:
         """Phases of the head in their order; rows without pairs pay for the mixing of guidance."""
-        return head_passes(self.hw.design.model, guided=self.hw.batch % 2 == 0)
+        cores = self.hw.design.machine.cores
+        return head_passes(self.hw.design.model, guided=self.hw.batch % 2 == 0, cores=cores)
 
     def head_pass(self, steps: tuple[HeadStep, ...], codes: Ints) -> Outcome:
         """A pass of the head, for n numbers of codes that its attention reads."""

@@ -58,7 +58,7 @@ PRECISIONS: Mapping[int, tuple[str, Mapping[str, Any]]] = {
 
 FIELDS: tuple[tuple[Mapping[str, Any], ...], ...] = (
     tuple({"bits": bits} for bits in PRECISIONS),
-    tuple({"array": size} for size in ((16, 16), (32, 16), (32, 32), (64, 32))),
+    tuple({"array": size} for size in ((16, 16), (32, 16), (32, 24), (32, 32), (64, 32))),
     tuple({"cores": cores, "mapping": kind} for cores in (2, 4, 8) for kind in MAPPINGS),
     tuple({"lanes": lanes} for lanes in (16, 32)),
     tuple({"weight_buffer_kib": kib} for kib in (256, 512)),

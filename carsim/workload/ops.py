@@ -10,11 +10,14 @@ sum or the SiLU) and an exponential beside the product that they enter, once eac
 Simplifications: element operations are counted per element with the small constants below, as a
 vector unit with a fused multiply-add and a table for exponentials executes them; GELU of a gated
 MLP counts as SiLU, a cap on scores or logits as nothing; the head's inputs are not polished.
-Embedding look-ups (one row per token) and RQ-VAE pixel decoding are left out.
+A classifier over a vocabulary streams its logits past a list of the best, in random order; the area
+of that list is not counted. Embedding look-ups (one row per token) and RQ-VAE pixel decoding are
+left out.
 """
 
 from dataclasses import dataclass
 from enum import IntEnum
+from math import ceil, log
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -140,6 +143,25 @@ LOGARITHM_OPS = 4
 QuartDepth (arXiv 2503.16709) give its vector unit; scaling by w and rounding are among them."""
 GUIDANCE_OPS = 2
 """Per logit of classifier-free guidance: a multiply-add per row of the pair."""
+
+STREAMED_LOGIT_OPS = 4
+"""Per logit that passes: comparison with the least of the best, running maximum, exponential, sum
+(the online softmax of Milakov and Gimelshein, arXiv 1805.02867)."""
+CANDIDATES = 64
+"""Best logits of a sequence that are kept next to the stream, from which its token is drawn; the
+usual top-k sampling takes 50 (``top_k`` of the generation defaults of transformers)."""
+
+
+def insertions(logits: int) -> int:
+    """Expected logits, of so many in random order, that enter the list of the best.
+
+    The i-th is among the best k so far with a probability of k / i: k (1 + ln(n / k)) in all.
+
+    >>> insertions(50), insertions(128_256)
+    (50, 551)
+    """
+    few = min(CANDIDATES, logits)
+    return ceil(few * (1 + log(logits / few)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -502,12 +524,16 @@ class HeadStep(NamedTuple):
         n: Its outputs.
         ops_per_output: Element operations for each of them.
         normed: The inputs are normed before it.
+        best: Outputs that each core keeps while they stream, and passes on with their tokens; 0: all.
+        cores: Cores that do.
     """
 
     k: int = 0
     n: int = 0
     ops_per_output: int = 0
     normed: bool = False
+    best: int = 0
+    cores: int = 1
 
 
 class HeadPass(NamedTuple):
@@ -522,21 +548,26 @@ class HeadPass(NamedTuple):
     codes: int = 0
 
 
-def head_passes(model: Model, *, guided: bool = True) -> tuple[HeadPass, ...]:
+def head_passes(model: Model, *, guided: bool = True, cores: int = 1) -> tuple[HeadPass, ...]:
     """All passes of the head; every one depends on the one before it.
 
     The depth transformer runs its layers once per code, and the keys and values of a position's few
     codes stay on chip. Guidance mixing and the softmax of sampling are counted as element
-    operations of the classifier.
+    operations of the classifier. A linear classifier streams its logits and keeps the best.
 
     Args:
         model: The model; its head may be a depth transformer or a linear classifier.
-        guided: Rows come in guidance pairs whose logits are mixed.
+        guided: Rows come in guidance pairs whose codes' logits are mixed; texts have none.
+        cores: Cores of the machine.
     """
     head, body = model.head, model.body
-    logit_ops = SOFTMAX_OPS + (GUIDANCE_OPS if guided else 0)
     if isinstance(head, LinearHead):
-        return (HeadPass((HeadStep(body.hidden_size, head.vocabulary, logit_ops, normed=True),)),)
+        n, best = head.vocabulary, min(CANDIDATES, head.vocabulary)
+        step = HeadStep(
+            body.hidden_size, n, STREAMED_LOGIT_OPS, normed=True, best=best, cores=cores
+        )
+        return (HeadPass((step,)),)
+    logit_ops = SOFTMAX_OPS + (GUIDANCE_OPS if guided else 0)
     d, ff = head.hidden_size, head.ffn_size
     layer = (
         HeadStep(d, 3 * d, normed=True),
@@ -574,14 +605,15 @@ def head_op(
             vector_ops=rows * heads * codes * SOFTMAX_OPS,
         )
     columns = part.columns(step.n)
+    moved = insertions(columns) * step.best if step.best else 0  # the list moves up for each
     return Op(
         Category.HEAD,
         gemms=(_product(model, rows, step.k, columns),),
         serial_vector_ops=rows * step.k * NORM_OPS if step.normed else 0,
-        vector_ops=rows * columns * step.ops_per_output,
+        vector_ops=rows * (columns * step.ops_per_output + moved),
         stream=Stream.HEAD,
         stream_bytes=streams * model.weights.bytes_of(step.k * columns),
-        gathered_elements=rows * step.n,
+        gathered_elements=rows * (2 * step.cores * step.best or step.n),
     )
 
 

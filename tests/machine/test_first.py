@@ -145,7 +145,7 @@ def test_every_board_has_a_design_or_says_what_is_missing(
         ),
         (
             Wish.of("kv260", "tinyllama_1b", tokens_per_s=1e4, workload=SHORT, bits=4),
-            r"--board .*: `tokens_per_s` 10000: the fastest of \d designs that fit has .*; ask",
+            r"--board .*: `tokens_per_s` 10000: the fastest of \d+ designs that fit has .*; ask",
         ),
     ],
 )

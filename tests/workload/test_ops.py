@@ -135,6 +135,9 @@ def test_a_linear_head_is_one_product() -> None:
     (op,) = head_ops(load_design("zcu102", ["model.preset=llama2_7b"]).model, 2, WHOLE)
     assert op.gemms == (Gemm(2, 4096, 32000),)
     assert op.stream is Stream.HEAD
+    # 4 operations a logit; 64 (1 + ln(32000 / 64)) = 461.7 enter a list of 64, which moves up.
+    assert op.vector_ops == 2 * (4 * 32000 + 462 * 64)
+    assert op.gathered_elements == 2 * 2 * 64  # the best of a row, each with its token
 
 
 def test_guidance_costs_operations_of_the_classifier_only() -> None:
