@@ -6,8 +6,8 @@ is completed in the same way when it is opened.
 Model: a design decodes a workload step by step (:mod:`carsim.runs.decode`): no replay, no prefill,
 head included, one mean step over its contexts. A climb from the smallest design changes one of
 :data:`FIELDS` at a time to the best of its values, until none helps; buffers hold at least what
-they must, placement is the board's. In the end the activation buffer is doubled where there is
-room, which halves the passes over the weights in prefill. Two goals:
+they must, placement is the board's. In the end the activation buffer is doubled as often as there
+is room and prefill gains, since that halves its passes over the weights. Two goals:
 
 * ``fastest``: of the designs that fit and are within 1 % of the most tokens a second, the one with
   the least energy a token;
@@ -39,12 +39,17 @@ from carsim.design.document import yaml_text
 from carsim.design.load import model_base, read_design
 from carsim.hardware.mapping import MAPPINGS
 from carsim.hardware.technology.base import amount
+from carsim.machine.hardware import Hardware
+from carsim.machine.phases import Phases
 from carsim.runs.decode import Decode, decode
 from carsim.workload.geometry import Video
 from carsim.workload.workload import Workload
 
 SAME_SPEED = 0.99
 """Share of the best speed from which a design counts as the fastest."""
+
+PROMPT_GAIN = 0.05
+"""Least share of prefill that doubling the activation buffer has to save."""
 
 _SCALED = {"group": 128, "scale_bits": 16, "zero_bits": 0}
 _PLAIN = {"group": None, "scale_bits": 0, "zero_bits": 0}
@@ -251,10 +256,37 @@ def first_design(wish: Wish) -> tuple[Tried, Sequence[Tried]]:
         problem = f"the fastest of {fitting} designs that fit has {reached} tokens/s"
         cure = f"ask for `tokens_per_s` of at most {reached}, or take a board with faster memory"
         raise InputError(f"{wish}: `tokens_per_s` {wish.tokens_per_s:g}", problem, cure)
-    roomier = _tried(wish, best.choice._replace(activation_buffers=2))
-    if wish.goal == "fastest" and roomier.fit.fits:
-        tried[roomier.choice] = best = roomier
+    if wish.goal == "fastest":
+        best = _with_room_for_the_prompt(wish, best, tried)
     return best, tuple(tried.values())
+
+
+def _with_room_for_the_prompt(wish: Wish, best: Tried, tried: dict[Choice, Tried]) -> Tried:
+    """The design with its activation buffer doubled as often as that pays.
+
+    Prefill passes over the weights once for each block of tokens that the buffer holds. Doubling
+    ends where the board has no room, place and route would be less likely, or the prompt gains
+    less than :data:`PROMPT_GAIN`.
+    """
+    prompt, seconds = wish.video.prompt_tokens, _prompt_cycles(best.design, wish)
+    while prompt:
+        times = 2 * best.choice.activation_buffers
+        roomier = _tried(wish, best.choice._replace(activation_buffers=times))
+        tried[roomier.choice] = roomier
+        if not roomier.fit.fits or len(roomier.fit.warnings) > len(best.fit.warnings):
+            break
+        less = _prompt_cycles(roomier.design, wish)
+        if less > (1 - PROMPT_GAIN) * seconds:
+            break
+        best, seconds = roomier, less
+    return best
+
+
+def _prompt_cycles(design: Design, wish: Wish) -> int:
+    """Cycles of the prompt in all layers."""
+    phases, prompt = Phases(Hardware(design)), max(1, wish.video.prompt_tokens)
+    layers = design.model.body.layers_by_window().items()
+    return sum(int(phases.prefill_layer(prompt, w).cycles[0]) * len(each) for w, each in layers)
 
 
 def _tried(wish: Wish, choice: Choice) -> Tried:

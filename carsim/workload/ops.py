@@ -524,7 +524,7 @@ class HeadStep(NamedTuple):
         n: Its outputs.
         ops_per_output: Element operations for each of them.
         normed: The inputs are normed before it.
-        best: Outputs that each core keeps while they stream, and passes on with their tokens; 0: all.
+        best: Outputs that each core keeps as they stream, and passes on with their tokens; 0: all.
         cores: Cores that do.
     """
 

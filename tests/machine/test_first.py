@@ -166,9 +166,15 @@ def test_a_board_and_a_model_are_a_design(tmp_path: Path) -> None:
         load_design(str(path))
 
 
-def test_prefill_gets_twice_the_least_activation_buffer_where_there_is_room(found: Found) -> None:
+def test_prefill_gets_activation_buffers_as_long_as_it_gains_and_they_fit(found: Found) -> None:
     best, tried = found
-    least = next(t for t in tried if t.choice == best.choice._replace(activation_buffers=1))
-    buffers = [t.design.machine.activation_buffer_kib for t in (best, least)]
-    assert buffers[0] == 2 * buffers[1]
-    assert best.tokens_per_s == least.tokens_per_s
+    times = best.choice.activation_buffers
+    least, more = (
+        next(t for t in tried if t.choice == best.choice._replace(activation_buffers=n))
+        for n in (1, 2 * times)
+    )
+    assert best.design.machine.activation_buffer_kib > least.design.machine.activation_buffer_kib
+    assert best.tokens_per_s == pytest.approx(least.tokens_per_s)
+    cycles = [first._prompt_cycles(each.design, WISH) for each in (least, best, more)]
+    assert cycles[1] < 0.6 * cycles[0]
+    assert cycles[2] > 0.95 * cycles[1] or not more.fit.fits or more.fit.warnings
