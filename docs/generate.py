@@ -29,6 +29,7 @@ from carsim.hardware.expected import TABLE  # noqa: E402
 from carsim.hardware.memory.base import MemoryStandard  # noqa: E402
 from carsim.metrics import METRICS  # noqa: E402
 from carsim.metrics.columns import COLUMNS  # noqa: E402
+from carsim.validate.claims import claims_page  # noqa: E402
 from carsim.validate.intervals import (  # noqa: E402
     interval,
     left_out_speeds,
@@ -50,6 +51,7 @@ def pages() -> dict[str, str]:
         "reference/columns.md": columns_page(),
         "reference/presets.md": presets_page(),
         "gallery.md": gallery_page(),
+        "claims.md": claims_page(),
         **published_files(),
     }
     for kind, (schema_of, opening) in FILES.items():

@@ -20,13 +20,14 @@ if TYPE_CHECKING:
 OUT_OF_BOUNDS = 1
 """Exit status of a figure that leaves its stated bound."""
 
-GOLDEN = "golden"
+GOLDEN, CLAIMS = "golden", "claims"
 
 HELP = """Hold predictions against published figures, all of them or those of one PART.
 
 \b
 {parts}
 golden    the decoder against golden vectors of FastCar's code, in FILES
+claims    what four papers state, and what tests of it found
 
 Exits with status 1 if a figure leaves its stated bound. configs/published/README.md tells how to
 describe a further board. Of golden FILES, decisions must be identical, and values equal within 1e-5
@@ -36,7 +37,9 @@ differs.
 
 
 @click.command(help=HELP)
-@click.argument("name", metavar="[PART]", required=False, type=click.Choice([*PART_NAMES, GOLDEN]))
+@click.argument(
+    "name", metavar="[PART]", required=False, type=click.Choice([*PART_NAMES, GOLDEN, CLAIMS])
+)
 @click.argument("files", metavar="[FILES]...", nargs=-1, type=click.Path())
 @click.option("--every", is_flag=True, help="Show each row, not only those of short lists.")
 @click.option("--short", is_flag=True, help="Compare fidelities on a tenth of the designs.")
@@ -51,6 +54,7 @@ differs.
 @click.option("--published", type=float, help="With --design: published tokens per second.")
 @overriding("With --design: change it, say machine.vector.lanes=8")
 @JSON
+@click.option("--markdown", is_flag=True, help="claims: print the page docs/claims.md.")
 @click.option("--out", metavar="DIR", help="Write a report with plots, Markdown and HTML, there.")
 @click.option("--overwrite", is_flag=True, help="Replace the report that --out holds.")
 def validate(
@@ -64,6 +68,11 @@ def validate(
 ) -> int | None:
     """Run one part or all, print what was found, and write a report if asked to."""
     drawn = _check(name, files, out, {**given, "every": every, "as_json": as_json})
+    if name == CLAIMS:
+        from carsim.cli.claims import show_claims
+
+        show_claims(as_json, given["markdown"])
+        return None
     if name == GOLDEN:
         from carsim.cli.golden import check_files
 
@@ -110,6 +119,11 @@ def _check(
     design, short = given["design"], given["short"]
     if name == GOLDEN and (out is not None or any(given.values())):
         raise click.UsageError("golden takes no options, only FILES")
+    others = {each: value for each, value in given.items() if each not in ("as_json", "markdown")}
+    if name == CLAIMS and (out is not None or any(others.values())):
+        raise click.UsageError("claims takes --json or --markdown only")
+    if given["markdown"] and (name != CLAIMS or given["as_json"]):
+        raise click.UsageError("--markdown goes with claims, and without --json")
     if bool(files) != (name == GOLDEN):
         raise click.UsageError("golden needs FILES" if not files else "FILES go with golden")
     if design is None and any(

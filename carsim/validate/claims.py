@@ -1,0 +1,61 @@
+"""The ledger of claims: what four papers state, and what tests of it found.
+
+``python -m studies.claims`` writes ``data/claims.csv``; nothing is computed here.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from carsim.validate.peers import data_rows
+
+COLUMNS = ("paper", "claim", "where", "command", "result", "verdict", "why")
+VERDICTS = ("agrees", "contradicts", "cannot be tested here")
+
+OPENING = """# Claims of four papers, tested
+
+*`carsim validate claims --markdown` prints this page, and `python -m studies.claims` computes what
+it says.*
+
+{counts}
+
+* **agrees**: the figures have the claimed sign or size.
+* **contradicts**: they do not, on at least one of the machines that the row names.
+* **cannot be tested here**: a test needs weights, data or hardware that are not at hand, or the
+  interval holds both answers.
+
+Losses are nats per token of the small [proxy model](../studies/proxy/README.md), which hardly needs
+its MLPs: they price stale outputs, not replay in VILA-U. Brackets are 95 % intervals over held-out
+scenes. Verdicts hold for these machines and this model. A command remakes the tables that a test
+reads; `python -m studies.claims` repeats all tests in seconds.
+"""
+
+
+def claims() -> list[dict[str, str]]:
+    """Rows of the ledger, each with all of :data:`COLUMNS`."""
+    return data_rows("claims.csv")
+
+
+def counted(rows: Sequence[dict[str, str]]) -> str:
+    """How many rows have each verdict.
+
+    >>> counted([{"verdict": "agrees"}])
+    '1 claims: 1 agrees, 0 contradicts, 0 cannot be tested here'
+    """
+    found = Counter(row["verdict"] for row in rows)
+    return f"{len(rows)} claims: " + ", ".join(f"{found[name]} {name}" for name in VERDICTS)
+
+
+def claims_page() -> str:
+    """The ledger as a page of Markdown, a table for each paper."""
+    rows, parts = claims(), []
+    for paper in dict.fromkeys(row["paper"] for row in rows):
+        own = [row for row in rows if row["paper"] == paper]
+        head = ("claim", "where", "verdict", "result", "why", "command")
+        lines = [head, ("---",) * len(head)]
+        for row in own:
+            command = row["command"] if row["command"] == "none" else f"`{row['command']}`"
+            figures = row["claim"], row["where"], row["verdict"], row["result"], row["why"]
+            lines.append((*(text.replace("|", "\\|") for text in figures), command))
+        table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+        parts.append(f"\n## {paper}\n\n{counted(own)}.\n\n{table}\n")
+    return OPENING.format(counts=f"{counted(rows)}.") + "".join(parts)

@@ -1,0 +1,70 @@
+"""The ledger of claims: computed again, printed, and complete."""
+
+import csv
+import importlib.util
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from carsim.cli import COMMANDS
+from carsim.cli.validate import validate
+from carsim.validate.claims import COLUMNS, VERDICTS, claims
+from studies.claims import __main__ as study
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_tests_of_claims_find_what_the_ledger_says() -> None:
+    kept = study.LEDGER.read_text(encoding="utf-8").splitlines()
+    assert study.ledger().splitlines() == kept, "python -m studies.claims makes it"
+
+
+def test_every_claim_has_a_place_a_reason_and_a_verdict() -> None:
+    rows = claims()
+    verdicts = Counter(row["verdict"] for row in rows)
+    assert set(verdicts) == set(VERDICTS)
+    assert len(rows) >= 60
+    assert verdicts["agrees"] + verdicts["contradicts"] >= 30
+    assert all(row[name] for row in rows for name in COLUMNS)
+    assert all((row["command"] == "none") == (row["result"] == "not tested") for row in rows)
+    assert len({row["claim"] + row["paper"] for row in rows}) == len(rows)
+
+
+def test_every_command_exists() -> None:
+    for command in {row["command"] for row in claims()} - {"none"}:
+        words = command.split()
+        if words[0] == "carsim":
+            assert words[1] in COMMANDS, command
+        else:
+            assert words[:2] == ["python", "-m"]
+            assert importlib.util.find_spec(words[2]), command
+
+
+@pytest.mark.parametrize("option", ["--markdown", "--json", ""])
+def test_the_command_prints_every_claim(option: str) -> None:
+    printed = CliRunner().invoke(validate, ["claims", *option.split()], standalone_mode=False)
+    text = " ".join(printed.output.split())
+    for row in claims():
+        assert row["claim"].split()[0] in text
+    if option == "--markdown":
+        page = (ROOT / "docs/claims.md").read_text(encoding="utf-8")
+        assert page == printed.output, "carsim validate claims --markdown > docs/claims.md"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["claims", "--every"], "claims takes --json or --markdown only"),
+        (["claims", "--markdown", "--json"], "--markdown goes with claims"),
+        (["boards", "--markdown"], "--markdown goes with claims"),
+    ],
+)
+def test_options_that_do_not_go_with_claims(arguments: list[str], message: str) -> None:
+    assert message in str(CliRunner().invoke(validate, arguments, standalone_mode=False).exception)
+
+
+def test_ledger_is_plain_csv() -> None:
+    with study.LEDGER.open(encoding="utf-8") as file:
+        assert next(csv.reader(file)) == list(COLUMNS)
