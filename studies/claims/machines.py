@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from carsim import Stated, load_design, load_trace, override, run
+from carsim import Workload, load_design, load_trace, override, run
 from carsim.cost.fit import check_fit
 from carsim.machine.hardware import Hardware
 from carsim.validate.candidates import PAPER_VIDEO, own_candidate
@@ -65,7 +65,7 @@ def changed(
                 row.energy_per_video.value_j if figure == "joules" else row.seconds_per_video
             )
         gains.append(found[0] / found[1])
-        parts.append(f"{name} {gains[-1]:.3f} ({found[0]:.4g} to {found[1]:.4g})")
+        parts.append(f"{name} {gains[-1]:.2f} ({found[0]:.3g} to {found[1]:.3g})")
     unit = "J" if figure == "joules" else "s"
     agrees = min(gains) >= (least or 0) and max(gains) <= (most or max(gains))
     return Finding(f"ratio of {unit} a video: {', '.join(parts)}", agrees)
@@ -82,7 +82,7 @@ def longer_prompt(designs: Sequence[str], tokens: int, least: float) -> Finding:
     gains = []
     for name in designs:
         seconds = [
-            run(name, stated=Stated(replay=0, prompt=n), allow_misfit=True).chosen.ms_per_token
+            run(name, workload=Workload("video", prompt=n), allow_misfit=True).chosen.ms_per_token
             for n in (tokens, 1)
         ]
         gains.append((name, seconds[0] / seconds[1]))
