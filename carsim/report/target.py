@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from carsim.base.text import Table, count, number, percent, with_ends
 from carsim.explore.target import SizedMachine, Wanted
+from carsim.hardware.expected import expected_of
 from carsim.metrics import INTERVALS, METRICS
 
 PARTS_ALONE = (
@@ -51,6 +52,8 @@ def target_sections(
     precision = f"{count(len(tried), 'machine')} looked at, in W4A8 with 8-bit keys and values; "
     notes = [f"{precision}quality not known.", PARTS_ALONE]
     if tried:
+        notes.insert(0, _on_a_board(tried[0]))
+    if tried:
         notes.append(f"Decisions: {tried[0].figures['decisions']}.")
     unfit = set(wanted.presets) - {each.preset for each in tried}
     if unfit and not reached:
@@ -60,6 +63,17 @@ def target_sections(
             0, "The intervals of answer and runner-up overlap: their order may be another."
         )
     yield "Notes", [f"- {note}" for note in notes]
+
+
+def _on_a_board(tried: SizedMachine) -> str:
+    """How much longer a real board is expected to take than these figures say."""
+    known = expected_of(tried.design.machine.overheads)
+    low, high = (number(factor) for factor in known.ends)
+    return (
+        f"Times and rates are hardware bounds. Expect {number(known.factor)} times the time on a "
+        f"board ({low} to {high}: 90 % interval of {known.systems} published systems): ask for a "
+        "rate so much higher."
+    )
 
 
 def _overlap(name: str, best: SizedMachine, other: SizedMachine) -> bool:

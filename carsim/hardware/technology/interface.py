@@ -130,18 +130,22 @@ INTERFACES: Mapping[str, Interface] = {
     **dict.fromkeys(("LPDDR4", "LPDDR4X", "LPDDR5", "LPDDR5X"), _LPDDR),
     "GDDR6": Interface(
         32,
-        _constant(3.0, 1.45, 6.0, "engineering estimate, twice DDR5's; from memory, not checked"),
+        _constant(3.0, 1.45, 6.0, "engineering estimate, twice DDR5's PHY"),
         _DDR_CONTROLLER,
         _DDR_PJ,
-        _constant(3.5, 2.0, 12.0, "engineering estimate; from memory, not checked"),
+        _constant(
+            3.4, 2.4, 13.0, "spot of June 2023 and, high, of February 2022 (3DCenter); low as DDR5"
+        ),
         1.0,
     ),
     "HBM2": _HBM2,
     "HBM2E": _HBM2._replace(least_gib=8.0, stack_mm2=110.0),
     "HBM3": _HBM3,
 }
-"""By family, as the names of standards begin. Floors of stacks (HBM2: 7.75 x 11.87 mm, HBM2E and
-HBM3: 10 to 11 mm square) and smallest packages are from memory, not checked; they weigh little."""
+"""By family, as the names of standards begin. Smallest packages: HBM3 comes in stacks of 16 and 24
+GB (SK hynix; six of 16 GB are on an H100), HBM2 in stacks of 4 GB (U280). Others, and floors of
+stacks (HBM2: 7.75 x 11.87 mm, later 10 to 11 mm square), are from memory, not checked; floors make
+some 10 % of a price."""
 
 
 CHANNELS, CAPACITY = (0.25, 0.5, 1, 2, 4), (1.0, 1.5)
