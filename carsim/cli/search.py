@@ -31,7 +31,7 @@ from carsim.cli.sweep import FAILED, WORKERS, document, summary, sweep_progress
     metavar="NAMES",
     default="all",
     show_default=True,
-    help="With --target: presets of boards, or fpga, asic, all; separated by commas.",
+    help="With --target: presets of boards, kinds (fpga, asic), or all; separated by commas.",
 )
 @MODEL
 @click.option(

@@ -28,6 +28,8 @@ from carsim.design import Design, design_of, override
 from carsim.design.load import model_base, preset_board, shipped_presets
 from carsim.explore.evaluate import Machines
 from carsim.explore.expression import Expression
+from carsim.hardware.mapping import MAPPINGS
+from carsim.hardware.technology import TECHNOLOGIES
 from carsim.hardware.technology.price import Price, total
 from carsim.machine.limits import cycles_by_limit
 from carsim.metrics import METRICS, Setting, Value, figures
@@ -53,8 +55,12 @@ SIZES = (
 )
 """Fields of :class:`Size`: from 256 multipliers to 65,536, in steps of a third and a half."""
 
-GROUPS = ("all", "fpga", "asic")
-"""Names that stand for many boards."""
+EVERY = "all"
+"""Stands for all boards, as a kind of technology stands for those that are made in it."""
+
+WHOLE = next(kind for kind, mapping in MAPPINGS.items() if not mapping.needs_broadcast)
+SPLIT = next(kind for kind, each in MAPPINGS.items() if each.splits_attention and each.splits_mlp)
+"""Mappings: of whole sequences, and where there are fewer of them than cores."""
 
 
 @dataclass(frozen=True)
@@ -66,14 +72,14 @@ class Wanted:
         target: Condition on metrics.
         minimise: Metric of which less is better.
         model: Preset of the model.
-        boards: Presets of boards, or :data:`GROUPS` of them.
+        boards: Presets of boards, kinds of technology, or :data:`EVERY`.
     """
 
     workload: Workload | None
     target: Expression
     minimise: str = "cost_usd"
     model: str = "vila_u_7b"
-    boards: tuple[str, ...] = ("all",)
+    boards: tuple[str, ...] = (EVERY,)
 
     def __post_init__(self) -> None:
         for name in sorted(self.target.names):
@@ -99,17 +105,19 @@ class Wanted:
         Raises:
             InputError: No such board.
         """
-        names = [*shipped_presets()["board"]]
-        found: dict[str, None] = {}
+        names, found = [*shipped_presets()["board"]], dict[str, None]()
         for board in self.boards:
-            if board not in (*GROUPS, *names):
-                raise InputError(
-                    "`boards`", f"no board {board!r}", choose(board, [*GROUPS, *names])
-                )
-            is_chip = {name: name.startswith("asic") for name in names}
-            of_group = {"all": names, "fpga": [n for n in names if not is_chip[n]]}
-            of_group["asic"] = [name for name in names if is_chip[name]]
-            found |= dict.fromkeys(of_group.get(board, [board]))
+            if board == EVERY:
+                found |= dict.fromkeys(names)
+            elif board in TECHNOLOGIES:
+                kind = TECHNOLOGIES[board]
+                made = {name: preset_board(name, "`boards`").technology for name in names}
+                found |= dict.fromkeys(name for name in names if isinstance(made[name], kind))
+            elif board in names:
+                found[board] = None
+            else:
+                known = [EVERY, *TECHNOLOGIES, *names]
+                raise InputError("`boards`", f"no board {board!r}", choose(board, known))
         return [*found]
 
 
@@ -264,7 +272,7 @@ class _Search:
             "machine.array.rows": size.rows,
             "machine.array.cols": size.cols,
             "machine.vector.lanes": max(8, size.rows * size.cols // 64),
-            "machine.mapping": "batch" if batch >= size.cores else "tensor",
+            "machine.mapping": WHOLE if batch >= size.cores else SPLIT,
         }
         design = override(base, changes)
         video = self._sources[batch].video
