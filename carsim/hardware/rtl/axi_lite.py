@@ -1,0 +1,119 @@
+"""Registers behind AXI4-Lite, made from their description."""
+
+from collections.abc import Sequence
+
+from amaranth.hdl import Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from carsim.hardware.rtl.registers import Access, Register
+
+ADDRESS_BITS = 12
+"""4 KiB, the smallest range that an AXI interconnect assigns."""
+
+AXI_LITE = {
+    "s_axil_awaddr": In(ADDRESS_BITS),
+    "s_axil_awprot": In(3),
+    "s_axil_awvalid": In(1),
+    "s_axil_awready": Out(1),
+    "s_axil_wdata": In(32),
+    "s_axil_wstrb": In(4),
+    "s_axil_wvalid": In(1),
+    "s_axil_wready": Out(1),
+    "s_axil_bresp": Out(2),
+    "s_axil_bvalid": Out(1),
+    "s_axil_bready": In(1),
+    "s_axil_araddr": In(ADDRESS_BITS),
+    "s_axil_arprot": In(3),
+    "s_axil_arvalid": In(1),
+    "s_axil_arready": Out(1),
+    "s_axil_rdata": Out(32),
+    "s_axil_rresp": Out(2),
+    "s_axil_rvalid": Out(1),
+    "s_axil_rready": In(1),
+}
+"""Ports of the interface, by the names that FPGA tools recognise."""
+
+SLVERR = 0b10
+
+
+class AxiLiteRegisters(wiring.Component):
+    """One transfer at a time in each direction; an answer follows in the next cycle.
+
+    A write is answered with SLVERR and does nothing if its address is unknown or read-only, if it
+    sets a bit that the register lacks, if it writes only some bytes, or if it is to a register of
+    the configuration while ``locked``.
+
+    Ports:
+        locked: Registers of the configuration cannot be written.
+        read_NAME: Value of a register that the host only reads.
+        NAME: Value of a register that the host writes; of a pulse, high for one cycle.
+        s_axil_*: AXI4-Lite.
+
+    Args:
+        registers: Their description.
+    """
+
+    def __init__(self, registers: Sequence[Register]) -> None:
+        self._registers = registers
+        ports = {"locked": In(1), **AXI_LITE}
+        for each in registers:
+            read_only = each.access is Access.READ
+            port = f"read_{each.name.lower()}" if read_only else each.name.lower()
+            ports[port] = In(32) if read_only else Out(each.bits, init=each.reset)
+        super().__init__(ports)
+
+    def elaborate(self, platform: object) -> Module:
+        """Two independent halves: writes and reads."""
+        m = Module()
+        self._write(m)
+        self._read(m)
+        return m
+
+    def _write(self, m: Module) -> None:
+        """Address and data are taken together, while no answer waits."""
+        taken = Signal()
+        m.d.comb += [
+            taken.eq(self.s_axil_awvalid & self.s_axil_wvalid & ~self.s_axil_bvalid),
+            self.s_axil_awready.eq(taken),
+            self.s_axil_wready.eq(taken),
+        ]
+        with m.If(self.s_axil_bready):
+            m.d.sync += self.s_axil_bvalid.eq(0)
+        with m.If(taken):
+            m.d.sync += [self.s_axil_bvalid.eq(1), self.s_axil_bresp.eq(SLVERR)]
+        for each in self._registers:
+            if each.access is Access.READ:
+                continue
+            value = getattr(self, each.name.lower())
+            refused = (self.s_axil_wdata >> each.bits).any() | ~self.s_axil_wstrb.all()
+            if each.access is Access.CONFIG:
+                refused |= self.locked
+            if each.access is Access.PULSE:
+                m.d.sync += value.eq(0)
+            works = taken & (self.s_axil_awaddr == each.offset) & ~refused
+            with m.If(works):
+                m.d.sync += [self.s_axil_bresp.eq(0), value.eq(self.s_axil_wdata)]
+
+    def _read(self, m: Module) -> None:
+        """The value of the cycle in which the address is taken."""
+        taken = Signal()
+        m.d.comb += [
+            taken.eq(self.s_axil_arvalid & ~self.s_axil_rvalid),
+            self.s_axil_arready.eq(taken),
+        ]
+        with m.If(self.s_axil_rready):
+            m.d.sync += self.s_axil_rvalid.eq(0)
+        with m.If(taken):
+            m.d.sync += [
+                self.s_axil_rvalid.eq(1),
+                self.s_axil_rdata.eq(0),
+                self.s_axil_rresp.eq(SLVERR),
+            ]
+            with m.Switch(self.s_axil_araddr):
+                for each in self._registers:
+                    name = each.name.lower()
+                    read_only = each.access is Access.READ
+                    value = getattr(self, f"read_{name}" if read_only else name)
+                    with m.Case(each.offset):
+                        m.d.sync += [self.s_axil_rdata.eq(value), self.s_axil_rresp.eq(0)]

@@ -1,0 +1,337 @@
+"""The scheduler block: what an FPGA engineer instantiates of the Dynamic Resource Scheduler.
+
+Scores of one layer arrive on an AXI4-Stream, one a sequence. Each is compared with the threshold; a
+sequence that computes gets the next core in turn at once, so that no scan follows. Then the
+instructions of all sequences arrive on a second stream, with the sequence as TID and TLAST at the
+last one of each sequence. An instruction of a sequence that replays is discarded, any other enters
+the queue of its core. Each core has an AXI4-Stream of its own, as a core that is not ready would
+hold up all others on a common one. Sequences may come one after the other or interleaved.
+
+A layer ends with ``done`` when each sequence has had its TLAST and each core has taken what was
+queued, or with ``error``: after at most ``TIMEOUT`` cycles, whatever the ports do. Registers:
+:mod:`carsim.hardware.rtl.registers`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from amaranth.hdl import Cat, ClockDomain, ClockSignal, Module, ResetSignal, Signal, Value
+from amaranth.lib import wiring
+from amaranth.lib.fifo import SyncFIFO
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
+
+from carsim.base.errors import InputError
+from carsim.hardware.rtl.axi_lite import AXI_LITE, AxiLiteRegisters
+from carsim.hardware.rtl.registers import REGISTERS, VERSION
+from carsim.hardware.rtl.scheduler import is_refused
+from carsim.hardware.rtl.streams import Assigner, Router
+
+LIMITS = {"cores": 16, "sequences": 64, "queue": 1024, "data_bits": 1024}
+"""Largest sizes that are built."""
+
+INFINITY = 0x7F800000
+"""Bits of an FP32 number; what exceeds them, its sign left out, is no number."""
+
+
+@dataclass(frozen=True)
+class BlockSize:
+    """What is built; less of it can be used at run time.
+
+    Attributes:
+        cores: Cores, each with its queue.
+        sequences: Most sequences of a layer.
+        queue: Instructions that the queue of a core holds.
+        data_bits: Of an instruction, whole bytes.
+
+    Raises:
+        InputError: A size is out of range.
+    """
+
+    cores: int = 4
+    sequences: int = 32
+    queue: int = 4
+    data_bits: int = 128
+
+    def __post_init__(self) -> None:
+        for name, most in LIMITS.items():
+            value = getattr(self, name)
+            if not 1 <= value <= most:
+                raise InputError(f"`{name}`", f"got {value}", f"give 1 to {most}")
+        if self.data_bits % 8:
+            raise InputError("`data_bits`", f"got {self.data_bits}", "give whole bytes of 8 bits")
+
+    @property
+    def sequence_bits(self) -> int:
+        """Of a sequence's number: TID of the instructions, TUSER of a core."""
+        return max(1, ceil_log2(self.sequences))
+
+    @property
+    def core_bits(self) -> int:
+        """Of a core's number: TDEST."""
+        return max(1, ceil_log2(self.cores))
+
+    @property
+    def streams(self) -> dict[str, wiring.Member]:
+        """Ports of all streams, and of what ends a layer, by their names in Verilog."""
+        ports = {
+            "s_axis_score_tdata": In(32),
+            "s_axis_score_tlast": In(1),
+            "s_axis_score_tvalid": In(1),
+            "s_axis_score_tready": Out(1),
+            "s_axis_instr_tdata": In(self.data_bits),
+            "s_axis_instr_tid": In(self.sequence_bits),
+            "s_axis_instr_tlast": In(1),
+            "s_axis_instr_tvalid": In(1),
+            "s_axis_instr_tready": Out(1),
+        }
+        for core in range(self.cores):
+            ports |= {
+                f"m{core:02}_axis_tdata": Out(self.data_bits),
+                f"m{core:02}_axis_tdest": Out(self.core_bits),
+                f"m{core:02}_axis_tuser": Out(self.sequence_bits),
+                f"m{core:02}_axis_tlast": Out(1),
+                f"m{core:02}_axis_tvalid": Out(1),
+                f"m{core:02}_axis_tready": In(1),
+            }
+        return {**ports, "done": Out(1), "error": Out(1)}
+
+
+class SchedulerCore(wiring.Component):
+    """The block without registers: their values are ports.
+
+    Ports:
+        enable: A layer begins when its first score arrives.
+        clear: Ends an error.
+        batch, cores, threshold, timeout: As of the registers; stable while ``busy``.
+        busy: A layer is being dispatched.
+        left: Cycles until the layer is stopped with an error.
+        bad_config, bad_stream, timed_out: Cause of the error.
+        dispatched, skipped: An instruction is accepted, for a core or to be discarded.
+        stalled: An instruction waits for a queue.
+        s_axis_score_*: An FP32 score a sequence, in order; TLAST with the last one of the layer.
+        s_axis_instr_*: Instructions; TID is the sequence, TLAST its last instruction.
+        mNN_axis_*: To core NN; TDEST is NN, TUSER the sequence, TLAST its last instruction.
+        done: A layer has ended without an error; one cycle long.
+        error: A layer has ended in an error; high until ``clear``.
+
+    Args:
+        size: What is built.
+    """
+
+    def __init__(self, size: BlockSize) -> None:
+        self.size = size
+        inputs = {"enable": 1, "clear": 1, "batch": 8, "cores": 8, "threshold": 32, "timeout": 32}
+        outputs = {"busy": 1, "left": 32, "bad_config": 1, "bad_stream": 1, "timed_out": 1}
+        events = {"dispatched": 1, "skipped": 1, "stalled": 1}
+        super().__init__(
+            {
+                **{name: In(bits) for name, bits in inputs.items()},
+                **{name: Out(bits) for name, bits in (outputs | events).items()},
+                **size.streams,
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        """A state machine around the two streams."""
+        m = Module()
+        m.submodules.assigner = assigner = Assigner(self.size.sequences, self.size.core_bits)
+        m.submodules.router = router = Router(self.size.sequences, self.size.cores)
+        for part, stream in ((assigner, "score"), (router, "instr")):
+            m.d.comb += [
+                part.batch.eq(self.batch),
+                part.tlast.eq(getattr(self, f"s_axis_{stream}_tlast")),
+                part.tvalid.eq(getattr(self, f"s_axis_{stream}_tvalid")),
+                getattr(self, f"s_axis_{stream}_tready").eq(part.tready),
+            ]
+        m.d.comb += [
+            assigner.cores.eq(self.cores),
+            assigner.threshold.eq(self.threshold),
+            assigner.tdata.eq(self.s_axis_score_tdata),
+            router.tid.eq(self.s_axis_instr_tid),
+            self.dispatched.eq(router.accepted & router.computes),
+            self.skipped.eq(router.accepted & ~router.computes),
+            self.stalled.eq(router.stalled),
+        ]
+        self._mapping(m, assigner, router)
+        self._states(m, assigner, router, self._queues(m, router))
+        return m
+
+    def _mapping(self, m: Module, assigner: Assigner, router: Router) -> None:
+        """A decision and a core a sequence: Index Register and Mapping Registers in one RAM."""
+        m.submodules.mapping = mapping = Memory(
+            shape=self.size.core_bits + 1, depth=self.size.sequences, init=[]
+        )
+        write, read = mapping.write_port(), mapping.read_port(domain="comb")
+        m.d.comb += [
+            write.addr.eq(assigner.sequence),
+            write.data.eq(Cat(assigner.computes, assigner.core)),
+            write.en.eq(assigner.write),
+            read.addr.eq(router.tid),
+            router.computes.eq(read.data[0]),
+            router.core.eq(read.data[1:]),
+        ]
+
+    def _queues(self, m: Module, router: Router) -> Signal:
+        """The held instruction, and a queue a core; whether all are empty."""
+        instruction = Cat(self.s_axis_instr_tdata, self.s_axis_instr_tid, self.s_axis_instr_tlast)
+        held, waiting = Signal(len(instruction)), Signal(self.size.cores)
+        with m.If(router.accepted):
+            m.d.sync += held.eq(instruction)
+        for core in range(self.size.cores):
+            queue = SyncFIFO(width=len(held), depth=self.size.queue)
+            m.submodules[f"queue_{core}"] = queue
+            data, user, last, dest, valid, ready = (
+                getattr(self, f"m{core:02}_axis_t{name}")
+                for name in ("data", "user", "last", "dest", "valid", "ready")
+            )
+            m.d.comb += [
+                queue.w_data.eq(held),
+                queue.w_en.eq(router.valid[core]),
+                router.ready[core].eq(queue.w_rdy),
+                Cat(data, user, last).eq(queue.r_data),
+                dest.eq(core),
+                valid.eq(queue.r_rdy),
+                queue.r_en.eq(ready),
+                waiting[core].eq(queue.r_rdy),
+            ]
+        empty = Signal()
+        m.d.comb += empty.eq(waiting == 0)
+        return empty
+
+    def _states(self, m: Module, assigner: Assigner, router: Router, empty: Signal) -> None:
+        """IDLE, a check of the configuration, SCORES, INSTRUCTIONS, and ERROR."""
+        late, bad_config, is_over = Signal(), Signal(), Signal()
+        m.d.comb += [
+            late.eq(self.busy & ~assigner.begin & (self.left == 0)),
+            is_over.eq(router.through & empty),
+            bad_config.eq(
+                is_refused(self.batch, self.size.sequences)
+                | is_refused(self.cores, self.size.cores)
+                | (self.threshold[:31] > INFINITY)
+            ),
+        ]
+        m.d.sync += self.left.eq(self.left - 1)
+
+        def stop(condition: Value) -> None:
+            with m.If(condition | late):
+                m.d.sync += [
+                    self.bad_config.eq(assigner.begin & bad_config),
+                    self.bad_stream.eq(assigner.bad | router.bad),
+                    self.timed_out.eq(late),
+                ]
+                m.next = "ERROR"
+
+        with m.FSM(name="state"):
+            with m.State("IDLE"):
+                with m.If(self.enable & self.s_axis_score_tvalid):
+                    m.next = "CHECK"
+            with m.State("CHECK"):
+                m.d.comb += [self.busy.eq(1), assigner.begin.eq(1), router.begin.eq(1)]
+                m.d.sync += self.left.eq(self.timeout)
+                m.next = "SCORES"
+                stop(bad_config)
+            with m.State("SCORES"):
+                m.d.comb += [self.busy.eq(1), assigner.active.eq(1)]
+                with m.If(assigner.through):
+                    m.next = "INSTRUCTIONS"
+                stop(assigner.bad)
+            with m.State("INSTRUCTIONS"):
+                m.d.comb += [self.busy.eq(1), router.active.eq(1), self.done.eq(is_over)]
+                with m.If(is_over):
+                    m.next = "IDLE"
+                with m.Else():
+                    stop(router.bad)
+            with m.State("ERROR"):
+                m.d.comb += self.error.eq(1)
+                with m.If(self.clear):
+                    m.d.sync += [
+                        self.bad_config.eq(0),
+                        self.bad_stream.eq(0),
+                        self.timed_out.eq(0),
+                    ]
+                    m.next = "IDLE"
+
+
+class SchedulerBlock(wiring.Component):
+    """Core and registers in Amaranth's domain ``sync``; ports as :class:`SchedulerTop` has them.
+
+    Args:
+        size: What is built.
+    """
+
+    def __init__(self, size: BlockSize) -> None:
+        self.size = size
+        super().__init__({**AXI_LITE, **size.streams})
+
+    def elaborate(self, platform: object) -> Module:
+        """Wires, and the counters."""
+        m = Module()
+        m.submodules.registers = registers = AxiLiteRegisters(REGISTERS)
+        m.submodules.core = core = SchedulerCore(self.size)
+        connect(m, self, registers, AXI_LITE)
+        connect(m, self, core, self.size.streams)
+        m.d.comb += [
+            core.enable.eq(registers.control[0]),
+            *(
+                getattr(core, name).eq(getattr(registers, name))
+                for name in ("clear", "batch", "cores", "threshold", "timeout")
+            ),
+            registers.locked.eq(core.busy),
+            registers.read_version.eq(VERSION),
+            registers.read_size.eq(
+                self.size.cores | self.size.sequences << 8 | self.size.queue << 16
+            ),
+            registers.read_status.eq(
+                Cat(core.busy, core.error, core.bad_config, core.bad_stream, core.timed_out)
+            ),
+        ]
+        counted = {
+            "layers": core.done,
+            "dispatched": core.dispatched,
+            "skipped": core.skipped,
+            "stalled": core.stalled,
+        }
+        for name, event in counted.items():
+            counter = Signal(32, name=name)
+            m.d.comb += getattr(registers, f"read_{name}").eq(counter)
+            with m.If(registers.clear):
+                m.d.sync += counter.eq(0)
+            with m.Elif(event):
+                m.d.sync += counter.eq(counter + 1)
+        return m
+
+
+class SchedulerTop(wiring.Component):
+    """The block with a clock ``aclk`` and a synchronous reset ``aresetn``, active low.
+
+    Ports:
+        s_axil_*: :class:`carsim.hardware.rtl.axi_lite.AxiLiteRegisters`.
+        s_axis_*, mNN_axis_*, done, error: :class:`SchedulerCore`.
+
+    Args:
+        size: What is built.
+    """
+
+    def __init__(self, size: BlockSize) -> None:
+        self.size = size
+        super().__init__({"aclk": In(1), "aresetn": In(1), **AXI_LITE, **size.streams})
+
+    def elaborate(self, platform: object) -> Module:
+        """Wires alone."""
+        m = Module()
+        m.domains.sync = ClockDomain()
+        m.submodules.block = block = SchedulerBlock(self.size)
+        m.d.comb += [ClockSignal().eq(self.aclk), ResetSignal().eq(~self.aresetn)]
+        connect(m, self, block, {**AXI_LITE, **self.size.streams})
+        return m
+
+
+def connect(
+    m: Module, outer: wiring.Component, inner: wiring.Component, ports: Mapping[str, wiring.Member]
+) -> None:
+    """Lead ports of a component to the ports of the same names inside it."""
+    for name, port in ports.items():
+        inside, outside = getattr(inner, name), getattr(outer, name)
+        m.d.comb += inside.eq(outside) if port.flow is In else outside.eq(inside)
