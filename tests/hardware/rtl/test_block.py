@@ -1,0 +1,259 @@
+"""The scheduler block in Amaranth's simulator: driven through its ports, as a host would."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from struct import pack, unpack
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("amaranth", reason="needs the extra carsim[rtl]")
+
+from amaranth.sim import Simulator
+
+from carsim.base.errors import InputError
+from carsim.hardware.rtl.block import BlockSize, SchedulerBlock
+from carsim.hardware.rtl.registers import REGISTERS
+
+OFFSETS = {each.name: each.offset for each in REGISTERS}
+FLAGS = {flag.name: 1 << flag.bit for each in REGISTERS for flag in each.flags}
+TAU = 0.25
+Beat = tuple[int, int, bool]  # data, sequence, last
+
+
+def bits(number: float) -> int:
+    return int(unpack("<I", pack("<f", number))[0])
+
+
+@dataclass
+class Host:
+    """Drives the ports; streams are fed and drained with chance ``pace``."""
+
+    size: BlockSize
+    pace: float = 1.0
+    seed: int = 0
+    taken: list[list[Beat]] = field(default_factory=list)
+
+    def run(self, script: Callable[[Any, Any, "Host"], Any]) -> Any:
+        self.dut, self.draw = SchedulerBlock(self.size), np.random.default_rng(self.seed)
+        self.taken = [[] for _ in range(self.size.cores)]
+        self.result: Any = None
+
+        async def bench(ctx: Any) -> None:
+            self.result = await script(ctx, self.dut, self)
+
+        simulator = Simulator(self.dut)
+        simulator.add_clock(1e-6)
+        simulator.add_testbench(bench)
+        simulator.run()
+        return self.result
+
+    async def access(self, ctx: Any, name: str, value: int | None = None) -> tuple[int, int]:
+        """Write a value, or read: data and response."""
+        dut, offset = self.dut, OFFSETS.get(name, 0xFF0)
+        way = "r" if value is None else "w"
+        ctx.set(getattr(dut, f"s_axil_a{way}addr"), offset)
+        ctx.set(getattr(dut, f"s_axil_a{way}valid"), 1)
+        if value is not None:
+            ctx.set(dut.s_axil_wdata, value)
+            ctx.set(dut.s_axil_wstrb, 0xF)
+            ctx.set(dut.s_axil_wvalid, 1)
+        assert ctx.get(getattr(dut, f"s_axil_a{way}ready"))
+        await ctx.tick()
+        ctx.set(getattr(dut, f"s_axil_a{way}valid"), 0)
+        ctx.set(dut.s_axil_wvalid, 0)
+        answer = "r" if value is None else "b"
+        ctx.set(getattr(dut, f"s_axil_{answer}ready"), 1)
+        assert ctx.get(getattr(dut, f"s_axil_{answer}valid"))
+        got = ctx.get(dut.s_axil_rdata), ctx.get(getattr(dut, f"s_axil_{answer}resp"))
+        await ctx.tick()
+        return got
+
+    async def configure(self, ctx: Any, **values: int) -> None:
+        for name, value in (values | {"CONTROL": 1}).items():
+            assert (await self.access(ctx, name, value))[1] == 0
+
+    async def read(self, ctx: Any, name: str) -> int:
+        value, response = await self.access(ctx, name)
+        assert response == 0
+        return value
+
+    async def layer(
+        self, ctx: Any, scores: list[tuple[int, bool]], beats: list[Beat], most: int = 5000
+    ) -> tuple[str, int]:
+        """Feed both streams until the layer ends; how it ended, and the cycles from first score."""
+        dut, score, beat, offered = self.dut, 0, 0, [False, False]
+        for cycle in range(most):
+            for stream, (feed, at) in enumerate(((scores, score), (beats, beat))):
+                offered[stream] |= at < len(feed) and self.draw.random() < self.pace
+            ctx.set(dut.s_axis_score_tvalid, offered[0])
+            ctx.set(dut.s_axis_instr_tvalid, offered[1])
+            if offered[0]:
+                ctx.set(dut.s_axis_score_tdata, scores[score][0])
+                ctx.set(dut.s_axis_score_tlast, scores[score][1])
+            if offered[1]:
+                ctx.set(dut.s_axis_instr_tdata, beats[beat][0])
+                ctx.set(dut.s_axis_instr_tid, beats[beat][1])
+                ctx.set(dut.s_axis_instr_tlast, beats[beat][2])
+            self._drain(ctx)
+            score_taken = offered[0] and ctx.get(dut.s_axis_score_tready)
+            beat_taken = offered[1] and ctx.get(dut.s_axis_instr_tready)
+            end = "done" if ctx.get(dut.done) else "error" if ctx.get(dut.error) else ""
+            await ctx.tick()
+            score, beat = score + score_taken, beat + beat_taken
+            offered = [offered[0] and not score_taken, offered[1] and not beat_taken]
+            if end:
+                for stream in ("score", "instr"):
+                    ctx.set(getattr(dut, f"s_axis_{stream}_tvalid"), 0)
+                return end, cycle
+        raise AssertionError("the layer does not end")
+
+    def _drain(self, ctx: Any) -> None:
+        for core, taken in enumerate(self.taken):
+            port = {name: getattr(self.dut, f"m{core:02}_axis_t{name}") for name in PORTS}
+            ready = self.draw.random() < self.pace
+            ctx.set(port["ready"], ready)
+            if ready and ctx.get(port["valid"]):
+                assert ctx.get(port["dest"]) == core
+                taken.append(
+                    (ctx.get(port["data"]), ctx.get(port["user"]), bool(ctx.get(port["last"])))
+                )
+
+
+PORTS = ("data", "user", "last", "dest", "valid", "ready")
+
+
+def packet(values: list[float]) -> list[tuple[int, bool]]:
+    return [(bits(value), n == len(values) - 1) for n, value in enumerate(values)]
+
+
+def program(batch: int, instructions: int, interleaved: bool = False) -> list[Beat]:
+    """Instructions of each sequence, one sequence after the other or one of each in turn."""
+    order = [(b, n) for b in range(batch) for n in range(instructions)]
+    if interleaved:
+        order.sort(key=lambda each: each[1])
+    return [(b << 8 | n, b, n == instructions - 1) for b, n in order]
+
+
+def expected(values: list[float], beats: list[Beat], cores: int) -> list[list[Beat]]:
+    """DRS: computing sequences in order to core 0, 1, ...; each core sees the stream's order."""
+    computing = [b for b, value in enumerate(values) if not value > np.float32(TAU)]
+    core_of = {b: n % cores for n, b in enumerate(computing)}
+    return [[each for each in beats if core_of.get(each[1]) == core] for core in range(cores)]
+
+
+@pytest.mark.parametrize("pace", [1.0, 0.6, 0.2])
+@pytest.mark.parametrize("sizes", [(1, 1, 1), (3, 5, 2), (4, 32, 4), (16, 64, 8)])
+def test_layers_of_every_kind_reach_the_cores_as_the_schedule_says(
+    sizes: tuple[int, int, int], pace: float
+) -> None:
+    size = BlockSize(*sizes, data_bits=16)
+    draw = np.random.default_rng([*sizes, round(10 * pace)])
+
+    async def script(ctx: Any, dut: Any, host: Host) -> None:
+        sent = skipped = 0
+        for number in range(4):
+            batch = int(draw.integers(1, size.sequences + 1))
+            cores = int(draw.integers(1, size.cores + 1))
+            values = draw.choice([-np.inf, -0.0, TAU, np.nextafter(TAU, 1, dtype=np.float32),
+                                  np.nan, 1.0, np.inf], batch).tolist()  # fmt: skip
+            beats = program(batch, int(draw.integers(1, 5)), bool(number % 2))
+            await host.configure(ctx, BATCH=batch, CORES=cores, THRESHOLD=bits(TAU))
+            host.taken = [[] for _ in range(size.cores)]
+            end, _ = await host.layer(ctx, packet(values), beats)
+            assert end == "done"
+            wanted = expected(values, beats, cores)
+            assert host.taken[:cores] == wanted
+            assert not any(host.taken[cores:])
+            sent += sum(map(len, wanted))
+            skipped += len(beats) - sum(map(len, wanted))
+            assert await host.read(ctx, "LAYERS") == number + 1
+            assert await host.read(ctx, "DISPATCHED") == sent
+            assert await host.read(ctx, "SKIPPED") == skipped
+            assert await host.read(ctx, "STATUS") == 0
+
+    Host(size, pace).run(script)
+
+
+def test_an_instruction_a_cycle() -> None:
+    async def script(ctx: Any, dut: Any, host: Host) -> None:
+        await host.configure(ctx, BATCH=8, CORES=4, THRESHOLD=bits(TAU))
+        _, cycles = await host.layer(ctx, packet([0.0] * 8), program(8, 16))
+        # Begin and check, a cycle a score, one to decide and one to change over, a cycle an
+        # instruction, and two queues.
+        assert cycles == 2 + 8 + 2 + 8 * 16 + 2
+        assert await host.read(ctx, "STALLED") == 0
+
+    Host(BlockSize(data_bits=16)).run(script)
+
+
+GOOD = {"BATCH": 3, "CORES": 2, "THRESHOLD": bits(TAU)}
+WRONG: dict[str, tuple[dict[str, int], dict[str, Any], str]] = {
+    "batch 0": ({"BATCH": 0}, {}, "BAD_CONFIG"),
+    "batch 33": ({"BATCH": 33}, {}, "BAD_CONFIG"),
+    "batch 255": ({"BATCH": 255}, {}, "BAD_CONFIG"),
+    "no core": ({"CORES": 0}, {}, "BAD_CONFIG"),
+    "five cores": ({"CORES": 5}, {}, "BAD_CONFIG"),
+    "threshold NaN": ({"THRESHOLD": 0xFFC00000}, {}, "BAD_CONFIG"),
+    "scores end early": ({}, {"scores": packet([0.0] * 2)}, "BAD_STREAM"),
+    "scores end late": ({}, {"scores": packet([0.0] * 4)}, "BAD_STREAM"),
+    "sequence of no batch": ({}, {"beats": [(1, 3, False)]}, "BAD_STREAM"),
+    "sequence goes on": ({}, {"beats": [(1, 0, True), (2, 0, False)]}, "BAD_STREAM"),
+    "no score": ({"TIMEOUT": 90}, {"scores": packet([0.0] * 3)[:1]}, "TIMED_OUT"),
+    "no instruction": ({"TIMEOUT": 90}, {"beats": []}, "TIMED_OUT"),
+    "no time": ({"TIMEOUT": 0}, {}, "TIMED_OUT"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_wrong_ends_in_an_error_and_the_next_layer_is_right(name: str) -> None:
+    values, streams, cause = WRONG[name]
+
+    async def script(ctx: Any, dut: Any, host: Host) -> None:
+        good = packet([0.0] * 3), program(3, 2)
+        await host.configure(ctx, **(GOOD | values))
+        fed = streams.get("scores", good[0]), streams.get("beats", good[1])
+        end, cycles = await host.layer(ctx, *fed)
+        assert end == "error"
+        assert cycles <= values.get("TIMEOUT", 90) + 4
+        assert await host.read(ctx, "STATUS") == FLAGS["ERROR"] | FLAGS[cause]
+        await host.configure(ctx, **GOOD, TIMEOUT=500)
+        assert await host.read(ctx, "LAYERS") == 0
+        await host.configure(ctx, CLEAR=1)
+        for core in range(4):
+            ctx.set(getattr(dut, f"m{core:02}_axis_tready"), 1)
+        await ctx.tick().repeat(20)  # what was queued before the error leaves
+        host.taken = [[] for _ in range(4)]
+        end, _ = await host.layer(ctx, *good)
+        assert end == "done"
+        assert host.taken[:2] == expected([0.0] * 3, good[1], 2)
+        assert await host.read(ctx, "STATUS") == 0
+
+    Host(BlockSize(data_bits=16)).run(script)
+
+
+def test_registers_refuse_what_they_cannot_hold() -> None:
+    async def script(ctx: Any, dut: Any, host: Host) -> None:
+        refused = 2
+        assert await host.read(ctx, "SIZE") == 4 | 32 << 8 | 4 << 16
+        assert (await host.access(ctx, "VERSION", 1))[1] == refused
+        assert (await host.access(ctx, "nowhere"))[1] == refused
+        assert (await host.access(ctx, "BATCH", 256))[1] == refused
+        await host.configure(ctx, BATCH=30)
+        ctx.set(dut.s_axis_score_tvalid, 1)  # a layer begins, with no core
+        await ctx.tick().repeat(4)
+        assert ctx.get(dut.error)
+        await host.configure(ctx, CORES=1, THRESHOLD=bits(TAU), CLEAR=1)
+        await ctx.tick().repeat(3)
+        assert (await host.access(ctx, "BATCH", 2))[1] == refused
+        assert await host.read(ctx, "BATCH") == 30
+        assert await host.read(ctx, "STATUS") == FLAGS["BUSY"]
+
+    Host(BlockSize(data_bits=16)).run(script)
+
+
+@pytest.mark.parametrize("wrong", [{"cores": 17}, {"sequences": 0}, {"queue": 0}, {"data_bits": 4}])
+def test_sizes_that_cannot_be_built_are_refused(wrong: dict[str, int]) -> None:
+    with pytest.raises(InputError, match=rf"`{next(iter(wrong))}`: got .*; give"):
+        BlockSize(**wrong)
