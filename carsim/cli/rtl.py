@@ -27,8 +27,8 @@ import click
 def rtl(folder: Path, clock_mhz: float, measure: bool, **size: int) -> None:
     """Write the scheduler block into FOLDER: Verilog, C header, XDC constraints, and a report.
 
-    The block has AXI4-Stream and AXI4-Lite interfaces; docs/hardware.md describes it. Cores in use
-    and batch are registers, up to the sizes given here.
+    The block has AXI4-Stream and AXI4-Lite interfaces. Cores in use and batch are registers, up to
+    the sizes given here.
     """
     from carsim.base.environment import library
     from carsim.cli.console import progress
