@@ -49,6 +49,7 @@ class Operand:
         differs = (ordered[:, 1:] < ordered[:, :-1]).any(axis=0)
         level = np.cumsum(np.concatenate([[0], differs]))[np.argsort(order, axis=-1)]
         starts = np.flatnonzero(np.concatenate([[True], differs]))
+        starts = starts[ordered[:, starts].any(axis=0)]  # idle lanes ask for nothing
         self._sizes = ordered.T[starts][..., None]
         levels = np.arange(len(starts))[:, None, None]
         self._first = np.cumsum(level == levels, axis=-1)
