@@ -75,7 +75,7 @@ def layer_step() -> Figure:
             box(axes, left, y, mlp, "MLP: gate, up, down", ORANGE)
         else:
             box(axes, left, y, mlp, "", ORANGE)
-            text = f"replay: two held outputs are read, {1000 * mlp:.0f} us"
+            text = f"replay: two cached outputs are read, {1000 * mlp:.0f} us"
             axes.text(left + mlp + 0.1, y, text, va="center")
     decided = ms["qkv"] + ms["attention"]
     axes.annotate(

@@ -64,7 +64,7 @@ class Kept:
 
     @property
     def loss(self) -> float:
-        """Mean loss after frame 0, nats a token."""
+        """Mean loss after frame 0, nats per token."""
         return float(self.nats[TOKENS_PER_FRAME:].mean(dtype=np.float64))
 
     def agreement(self, other: "Kept") -> float:

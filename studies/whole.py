@@ -79,7 +79,7 @@ class Seen:
 
         Args:
             computes: The places.
-            gain: Factor on the held outputs of all other places: 1 is FastCar's replay, 0 adds
+            gain: Factor on the cached outputs of all other places: 1 is FastCar's replay, 0 adds
                 nothing. It is applied at each replay, so older outputs count less.
 
         Returns:

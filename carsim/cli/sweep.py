@@ -54,7 +54,7 @@ def sweep(
     """Evaluate all points of STUDY, a YAML file, and store each as it is finished.
 
     Interrupt it as you like: the same command goes on where it was. Points that do not fit their
-    board are stored with what is missing, points that are refused with what is wrong. In the end,
+    board are stored with the missing part, points that are refused with what is wrong. In the end,
     DIR holds points.csv and, where pyarrow is installed, points.parquet. Exit status 1 if points
     failed.
     """
@@ -112,7 +112,7 @@ def summary(
     text = f"{name}: {count(sum(counts.values()), 'point')}; {counted(counts)}{more}"
     if done is None or not done.evaluated:
         return (text,)
-    rate = f"{done.points_per_minute:,.0f} points a minute"
+    rate = f"{done.points_per_minute:,.0f} points per minute"
     return text, f"{done.evaluated:,} of them now, in {done.seconds:,.1f} s ({rate})"
 
 

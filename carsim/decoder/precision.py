@@ -180,7 +180,7 @@ class Arithmetic:
     Attributes:
         inputs: Rounding of inputs, of the products that have one.
         kv: Precision of the cache of keys and values.
-        replay: Bits of held outputs.
+        replay: Bits of cached outputs.
     """
 
     inputs: Mapping[Product, Inputs] = field(default_factory=dict)

@@ -87,7 +87,7 @@ class QualityRecipe(Strict):
     """A measurement of quality against decoding without replay and with dense attention.
 
     Attributes:
-        clips: The first so many clips are measured.
+        clips: Number of clips that are measured, from the first on.
         samplings: Ways to choose tokens; ``top_k`` is the recipe's own.
     """
 

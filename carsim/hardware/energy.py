@@ -13,7 +13,7 @@ _OF_FPGA = "per MHz; an FPGA needs it"
 
 
 class Energy(Section):
-    """What an operation costs, and what is drawn by being there."""
+    """Energy of each operation, and static power."""
 
     mac_pj: dict[str, Constant] = Field(min_length=1, description="by arithmetic of the array")
     vector_op_pj: Constant

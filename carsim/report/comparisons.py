@@ -30,7 +30,7 @@ LEAST = 1e-3
 
 
 def comparison_table(
-    rows: Sequence[Comparison], title: str = "", rival: str = "null model", *, brief: bool = False
+    rows: Sequence[Comparison], title: str = "", rival: str = "baseline", *, brief: bool = False
 ) -> Table:
     """A line per comparison, those out of their bound marked; columns that are empty left out.
 
@@ -66,7 +66,7 @@ def verdict(rows: Sequence[Comparison]) -> str:
     """Number of rows within their bound, and groups in which the rival is as near.
 
     >>> verdict([Comparison("rate", 20.0, 19.0, 20.0, 0.1, "data sheet")])
-    '1 of 1 figures within their bounds. The null model is as near for: rate.'
+    '1 of 1 figures within their bounds. The baseline is as near for: rate.'
     """
     bounded = [row for row in rows if row.bound is not None]
     text = f"{sum(row.ok for row in bounded)} of {len(bounded)} figures within their bounds."
@@ -75,7 +75,7 @@ def verdict(rows: Sequence[Comparison]) -> str:
         for row in rows
         if row.rival_error is not None and abs(row.rival_error) <= abs(row.error)
     ]
-    return text + (f" The null model is as near for: {'; '.join(rivalled)}." if rivalled else "")
+    return text + (f" The baseline is as near for: {'; '.join(rivalled)}." if rivalled else "")
 
 
 def sources(rows: Sequence[Comparison]) -> list[str]:

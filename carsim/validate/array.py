@@ -6,7 +6,7 @@ ONNXim's whole layers by carsim's machine with its DRAM model (``data/onnxim.yam
 ``data/scalesim.csv``: 210 small products of SCALE-Sim 3 in three dataflows;
 docs/validation.md says how it was counted.
 
-The null model says bytes over bandwidth, at the 96 bytes per cycle of a DDR4-2400 channel at
+The baseline says bytes over bandwidth, at the 96 bytes per cycle of a DDR4-2400 channel at
 200 MHz; against ``scalesim.csv`` at the 10 words per cycle of SCALE-Sim's interface.
 
 What is left, and why. SCALE-Sim counts cycles from 0 (one less everywhere), cuts its buffers into
@@ -76,7 +76,7 @@ def validate_array(progress: Callable[[str], None] = lambda _: None) -> Part:
         ),
         (
             *(f"{peer.title}: {peer.charges}. {_measured(peer)}" for peer in PEERS.values()),
-            "Null model: all bytes once, over the bandwidth of the memory. It is the peer's own "
+            "Baseline: all bytes once, over the bandwidth of the memory. It is the peer's own "
             "rule for one row of activations on ZigZag, LLMCompass and AccelForge.",
         ),
     )

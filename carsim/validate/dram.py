@@ -213,7 +213,7 @@ def validate_dram(progress: Callable[[str], None] = lambda _: None) -> Part:
         ),
         (
             "Bounds hold for the error against the nearer of the two simulators; errors against "
-            "each stand in groups of their own. Null model: 0.9 of the peak bandwidth, whatever is "
+            "each stand in groups of their own. Baseline: 0.9 of the peak bandwidth, whatever is "
             "asked; it says nothing of an idle memory or of a given load.",
             "Devices are read or copied by cores that may be the limit themselves, with a NoC or "
             "caches in between: carsim's figure is that of the DRAM alone. "
@@ -242,11 +242,11 @@ def published_devices() -> Group:
         measured, null = float(row["measured_gbps"]), NULL_EFFICIENCY * peak
         source, note = row["source"], row["note"]
         rows.append(Comparison(row["device"], measured, ours, null, None, source, "GB/s", note))
-    return Group("bandwidth of devices, as published", tuple(rows), "the null model")
+    return Group("bandwidth of devices, as published", tuple(rows), "the baseline")
 
 
 def _group(title: str, rows: tuple[Comparison, ...], has_rival: bool) -> Group:
-    return Group(title, rows, "the null model" if has_rival else "", shown=False)
+    return Group(title, rows, "the baseline" if has_rival else "", shown=False)
 
 
 def _checks() -> Iterator[tuple[tuple[str, str], DramCheck]]:

@@ -56,7 +56,7 @@ def numbers(frame: pd.DataFrame) -> dict[str, str]:
     without, with_head = (_by_moved(table, f"ZCU102, {end}") for end in ("no head", "head"))
     zcu104 = _by_moved(table, "ZCU104, head").values()
     answer = (
-        "What is read at every step belongs into the fast memory, in order of its "
+        "What is read at every step belongs in the fast memory, in order of its "
         f"bytes; the replay cache may lie anywhere. On a U280 it costs nothing in DDR4, the KV "
         f"cache there takes {slower('KV, replay cache')} as long, the head "
         f"{slower('replay cache, head')}, the weights {slower('weights, replay cache')}. With an "

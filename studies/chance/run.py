@@ -6,7 +6,7 @@ Forty held-out scenes of 8 frames, true codes fed, replays really applied. FastC
 the paper's form, one tau for all layers that may replay) is run at thresholds that were found on
 other scenes. Every other rule then replays exactly as many places in the same layer of the same
 frame of the same scene, and chooses them by its own measure. Chance (three seeds) draws new places
-in each frame, so its held outputs are younger than TAS's: a difference is one of choice and of age.
+in each frame, so its cached outputs are younger than TAS's: a difference is of choice and of age.
 ``studies.proxy.shipped`` compares at equal ages. Rules that stand on their own thresholds
 (``own``) are compared over
 the whole curve.
@@ -161,7 +161,7 @@ def draw_curves(axes: Axes, table: pd.DataFrame) -> None:
         if rule in (CHANCE, ALONE):
             low, high = ([getattr(each, end) for each in spread] for end in ("low", "high"))
             axes.fill_between(ratio, low, high, color=colour, alpha=0.15, linewidth=0)
-    axes.set(xlabel="replay ratio of eligible steps", ylabel="loss over dense, nats a token")
+    axes.set(xlabel="replay ratio of eligible steps", ylabel="loss over dense, nats per token")
     axes.legend(loc="upper left")
 
 
@@ -180,7 +180,7 @@ def draw_differences(axes: Axes, found: pd.DataFrame) -> None:
     axes.axhline(0, color=plots.GREY, linewidth=0.8)
     axes.set(
         xlabel="replay ratio of eligible steps",
-        ylabel="TAS less the other rule, nats a token",
+        ylabel="TAS less the other rule, nats per token",
         title="below zero: TAS chooses better",
     )
 

@@ -133,7 +133,7 @@ def draw_alone(axes: Axes, table: pd.DataFrame) -> None:
     axes.set_yscale("symlog", linthresh=0.01)
     axes.yaxis.set_major_formatter("{x:g}")
     axes.set_ylim(-0.015, 3)
-    axes.set(xlabel="the layer that replays alone", ylabel="loss over dense, nats a token")
+    axes.set(xlabel="the layer that replays alone", ylabel="loss over dense, nats per token")
 
 
 def draw(table: pd.DataFrame, by_layer: pd.DataFrame) -> None:

@@ -72,7 +72,7 @@ def numbers(frame: pd.DataFrame) -> dict[str, str]:
         f"{-_less(one, most, joules):.0f} % more energy, while tau {half['policy.tau']:g} "
         f"(eligible replay {100 * half['replay_eligible']:.0f} %) saves "
         f"{_less(one, half, seconds):.0f} % of the time and {_less(one, half, joules):.0f} % of "
-        f"the energy, for {half['quality_loss']:.3f} nats a token on eight clips ({wider()}). "
+        f"the energy, for {half['quality_loss']:.3f} nats per token on eight clips ({wider()}). "
         f"With 16 GB and four videos at a time {_either(cheapest_cores)} cores of 256 MACs per "
         f"cycle take the least energy, whatever tau is, and other numbers of cores save at most "
         f"{_behind(large, cheapest_cores):.1f} % of the time."

@@ -118,7 +118,7 @@ def _draw_loss(axes: Axes, loss: pd.DataFrame) -> None:
             100 * own["ratio"], own["over_dense"], spread, marker="o", color=COLOURS[attention],
             capsize=2, label=attention,
         )  # fmt: skip
-    axes.set(xlabel="replayed, % of eligible steps", ylabel="nats a token over dense")
+    axes.set(xlabel="replayed, % of eligible steps", ylabel="nats per token over dense")
     axes.set(title="loss of the proxy model", xlim=(-3, 100))
     axes.set_yscale("symlog", linthresh=0.1)
     axes.set_ylim(-0.02, 3)
@@ -137,6 +137,6 @@ def _loss_sentence(loss: pd.DataFrame) -> str:
             f"{' attention' if attention == 'dense' else ''} ({100 * row['ratio']:.0f} % replayed)"
         )
     return (
-        f" What it costs, in nats a token of the small proxy model: {', '.join(said)}. What replay "
-        f"adds is {STALE} ([proxy](../proxy/README.md))."
+        f" What it costs, in nats per token of the small proxy model: {', '.join(said)}. What "
+        f"replay adds is {STALE} ([proxy](../proxy/README.md))."
     )

@@ -32,7 +32,7 @@ COLOURS = {0: plots.BLACK, 256: plots.BLUE, 16: plots.VERMILION}
 
 
 def cells(archive: Archive, clips: tuple[str, ...]) -> pd.DataFrame:
-    """A row for each scene, window, replay ratio and frame: loss, nats a token."""
+    """A row for each scene, window, replay ratio and frame: loss, nats per token."""
     rows = rows_of(clips, n_frames=archive.config.n_frames)
     rules = {
         share: one_tau(archive, TasScore(), share, EXEMPT) if share else None for share in SHARES
@@ -98,7 +98,7 @@ def draw(axes: Axes, table: pd.DataFrame) -> None:
     axes.axhline(0, color=plots.GREY, linewidth=0.8)
     axes.set(
         xlabel="replay ratio of eligible steps",
-        ylabel="nats a token over the same attention without replay",
+        ylabel="nats per token over the same attention without replay",
     )
     axes.legend()
 

@@ -25,7 +25,7 @@ COLOURS = {
     "W4": plots.PURPLE,
 }
 AFFORDED = (0.02, 0.2)
-"""Losses over dense decoding that a user may afford, nats a token."""
+"""Losses over dense decoding that a user may afford, nats per token."""
 
 
 TICKS = (0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2)
@@ -269,4 +269,4 @@ def _draw_length(axes: Axes, part: pd.DataFrame) -> None:
     axes.set_yticks(TICKS, [f"{tick:g}" for tick in TICKS])
     axes.set_yticks([], minor=True)
     axes.grid(axis="y")
-    axes.set(xlabel="seconds a video", ylabel="loss over dense, nats a token")
+    axes.set(xlabel="seconds a video", ylabel="loss over dense, nats per token")

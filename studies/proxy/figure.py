@@ -13,7 +13,7 @@ from studies.table import markdown
 
 HERE = Path(__file__).parent
 COLOURS = (plots.BLUE, plots.ORANGE, plots.GREEN, plots.VERMILION, plots.PURPLE, plots.BLACK)
-LINES = (("zero", "-", "nothing"), ("half", "--", "half"), ("replay", ":", "held output"))
+LINES = (("zero", "-", "nothing"), ("half", "--", "half"), ("replay", ":", "cached output"))
 
 
 def draw(left: Axes, right: Axes, table: pd.DataFrame) -> None:
@@ -24,8 +24,8 @@ def draw(left: Axes, right: Axes, table: pd.DataFrame) -> None:
             named = f"{label} added, {name}"
             right.plot(part["step"], part[f"random_{column}"], style, color=colour, label=named)
     left.axhline(0.5, color=plots.GREY, linewidth=0.8, linestyle=":")
-    left.set(title="MLPs of all layers but the first", ylabel="worth, nats a token")
-    right.set(title="half of the places, drawn at random", ylabel="loss over dense, nats a token")
+    left.set(title="MLPs of all layers but the first", ylabel="worth, nats per token")
+    right.set(title="half of the places, drawn at random", ylabel="loss over dense, nats per token")
     for axes in (left, right):
         axes.axhline(0, color=plots.GREY, linewidth=0.8)
         axes.set(xlabel="training step")

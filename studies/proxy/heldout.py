@@ -72,7 +72,7 @@ def other_rows() -> list[Row]:
 
 
 def score(archive: Archive, rows: list[Row], copy: Copy, counted: Counted) -> pd.DataFrame:
-    """Loss by scene and frame, nats a token."""
+    """Loss by scene and frame, nats per token."""
     tables = []
     for row, kept in zip(rows, archive.decode([Ask(None, row) for row in rows]), strict=True):
         codes = row.codes.reshape(-1, TOKENS_PER_FRAME)

@@ -100,7 +100,7 @@ def numbers(frame: pd.DataFrame) -> dict[str, str]:
         f"{gain('broadcast', slow, 'independent', 2):.1f}, "
         f"{gain('broadcast', slow, 'independent', 8):.1f} and "
         f"{gain('broadcast', slow, 'independent', 16):.1f} %. For four videos, deciding "
-        f"for all rows at once takes the same time there. What replay costs, in nats a token: "
+        f"for all rows at once takes the same time there. What replay costs, in nats per token: "
         f"{wider()}. Where cores are the limit "
         f"replay by row pays at any batch: {gain('broadcast', fast, 'row', 2):.0f} % for one "
         f"video, {gain('broadcast', fast, 'row', last):.0f} % for {last // 2}."

@@ -1,5 +1,6 @@
 """What the documents show is what happens."""
 
+import csv
 import os
 import re
 import runpy
@@ -265,6 +266,18 @@ def broken_links(document: Path) -> list[str]:
     return broken
 
 
+def coined(text: str) -> list[str]:
+    """Coined words of the table of terms in a document, each with the term to write instead."""
+    with (ROOT / "tests/data/terms.csv").open(encoding="utf-8", newline="") as file:
+        terms = [(row["coined"], row["write instead"]) for row in csv.DictReader(file)]
+    prose = re.sub(r"```.*?```", "", text, flags=re.S)
+    return [
+        f"{found[0]}: {instead}"
+        for pattern, instead in terms
+        for found in re.finditer(rf"\b{pattern}\b", prose, re.IGNORECASE)
+    ]
+
+
 LINKED = [
     *sorted(ROOT.glob("*.md")),
     *sorted((ROOT / "docs").rglob("*.md")),
@@ -277,6 +290,22 @@ LINKED = [
 @pytest.mark.parametrize("document", LINKED, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_links_of_a_document_lead_somewhere(document: Path) -> None:
     assert broken_links(document) == []
+
+
+@pytest.mark.parametrize("document", LINKED, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_a_document_uses_the_terms_of_the_field(document: Path) -> None:
+    if document.name != "CHANGELOG.md":
+        assert coined(document.read_text(encoding="utf-8")) == []
+
+
+def test_a_coined_word_is_found_outside_of_code_alone() -> None:
+    text = "It foretells\n```console\n$ the twin\n```\nThe twin's rung"
+    assert coined(text) == [
+        "The twin: the proxy model",
+        "twin's: proxy model's",
+        "rung: fidelity level",
+        "foretells: predicts",
+    ]
 
 
 def test_a_broken_link_is_found(tmp_path: Path) -> None:

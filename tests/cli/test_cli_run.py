@@ -97,10 +97,11 @@ def test_measured_quality_is_of_the_captured_decisions_alone(call, toy, tmp_path
     meta = trace.meta.model_dump() | {"quality": make_quality()}
     path = tmp_path / "measured.npz"
     save_trace(path, replace(trace, meta=TraceMeta(**meta)))
-    words = "loss +0.125 nats a token [0.000, 0.250] over dense on 2 clips (teacher-forced)"
+    words = "loss +0.125 nats per token [0.000, 0.250] over dense on 2 clips (teacher-forced)"
     assert words in " ".join(call("run", toy[0], "--trace", str(path), "--full")[1].split())
     assert (
-        "nats a token" not in call("run", toy[0], "--trace", str(path), "--tau", "0.5", "--full")[1]
+        "nats per token"
+        not in call("run", toy[0], "--trace", str(path), "--tau", "0.5", "--full")[1]
     )
 
 

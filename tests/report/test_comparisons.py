@@ -41,7 +41,7 @@ def parts(what: str = "near") -> tuple[Part, ...]:
 
 def test_a_verdict_counts_bounded_rows_and_names_where_the_rival_is_as_near() -> None:
     assert verdict(ROWS) == (
-        "1 of 2 figures within their bounds. The null model is as near for: far | away."
+        "1 of 2 figures within their bounds. The baseline is as near for: far | away."
     )
 
 

@@ -147,7 +147,7 @@ def test_the_oracle_takes_the_places_of_least_error():
 
 
 def seen_at(u: np.ndarray, held: np.ndarray, frame: int = 1, layer: int = 0) -> whole.Seen:
-    """A layer of which nothing but the MLP's input and held output matters."""
+    """A layer of which nothing but the MLP's input and cached output matters."""
     codes = np.arange(len(u))
     none = np.zeros((len(u), 1, 1))
     keys = np.zeros((2 * len(u), 1, 1))

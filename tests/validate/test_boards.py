@@ -1,4 +1,4 @@
-"""Published boards: their data, the null model, splits, and what a prediction says."""
+"""Published boards: their data, the baseline, splits, and what a prediction says."""
 
 from collections import Counter
 from dataclasses import replace

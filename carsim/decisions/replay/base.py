@@ -121,7 +121,7 @@ class ReplayRule(GrownSection):
     its fields with limits, ``label``, ``known_at``, ``score`` and ``work``; the rest where it
     differs.
 
-    Every kind may damp: ``gain`` scales a held output each time that it is replayed, so that older
+    Every kind may damp: ``gain`` scales a cached output each time it is replayed, so that older
     outputs add less. The decoder and the machine see to it; a kind's score does not change.
 
     Contract, which ``tests/decisions/replay/test_contract.py`` holds over all kinds:
@@ -147,7 +147,8 @@ class ReplayRule(GrownSection):
 
     kind: str
     gain: Gain | Annotated[tuple[Gain, ...], Field(min_length=1, strict=False)] = Field(
-        1.0, description="factor on a held output at each replay, 0 adds nothing; or one per layer"
+        1.0,
+        description="factor on a cached output at each replay, 0 adds nothing; or one per layer",
     )
 
     @property

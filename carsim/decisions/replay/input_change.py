@@ -42,7 +42,7 @@ class InputChange(ReplayRule):
     ``bits`` of each element are stored, as symmetric integers of a scale per vector: the largest
     magnitude over 2^(bits - 1) - 1 steps (null: as it is; a machine then stores an activation). u
     is rounded in the same way before it is compared, so that an input that has not changed scores
-    0. ``elements`` compares only so many, evenly strided (null: all d). In a machine whose model is
+    0. ``elements`` compares that many, evenly strided (null: all d). In a machine whose model is
     wider or narrower than the decoder, their share of d stays the same, rounded up.
 
     Simplifications: a change that is 1e9 times the held input, or more, counts as 1e9; the decoder

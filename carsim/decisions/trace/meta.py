@@ -367,7 +367,7 @@ class TraceMeta(_Model):
             return ""
         n_clips = self.quality.n_clips
         return (
-            f", loss {self.quality.loss.text(' nats a token')} over dense on "
+            f", loss {self.quality.loss.text(' nats per token')} over dense on "
             f"{count(n_clips, 'clip')} (teacher-forced)"
         )
 

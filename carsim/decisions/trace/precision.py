@@ -58,8 +58,8 @@ class Calibration(_Model):
     """Samples from which ranges, polishing and compensation are found: a teacher-forced prefix.
 
     Attributes:
-        clips: The first so many clips, both rows of each; fewer if there are fewer.
-        frames: Their first so many frames, after the prompt; fewer if there are fewer.
+        clips: Number of clips from the first on, both rows of each; fewer if there are fewer.
+        frames: Number of frames from the first on, after the prompt; fewer if there are fewer.
     """
 
     clips: PositiveInt = 4

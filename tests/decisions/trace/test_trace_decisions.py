@@ -94,7 +94,7 @@ def test_one_tau_replaces_all_where_no_layer_replayed() -> None:
 
 def test_quality_belongs_to_the_captured_decisions_alone() -> None:
     trace = make_trace(quality=make_quality(), mode="sampled", sampling={"method": "greedy"})
-    assert captured(trace).quality_text.startswith(", loss +0.125 nats a token [0.000, 0.250]")
+    assert captured(trace).quality_text.startswith(", loss +0.125 nats per token [0.000, 0.250]")
     assert rethreshold(trace, 0.1).quality_text == captured(trace).quality_text
     rng = np.random.default_rng(0)
     for other in (
