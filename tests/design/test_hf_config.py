@@ -231,3 +231,60 @@ def test_paths_that_make_no_sense_get_one_line(
     with pytest.raises(InputError) as refused:
         load_design(str(tmp_path / "d.yaml"))
     assert line in str(refused.value)
+
+
+OTHERS = {
+    # microsoft/Phi-3-mini-4k-instruct: 3.82e9 parameters, a window in every layer.
+    "phi3": (
+        {
+            "hidden_size": 3072,
+            "intermediate_size": 8192,
+            "num_attention_heads": 32,
+            "num_key_value_heads": 32,
+            "num_hidden_layers": 32,
+            "sliding_window": 2047,
+            "vocab_size": 32064,
+        },
+        3_821_079_552,
+        (2047, ()),
+        2 * 3072,
+    ),
+    # google/gemma-2b
+    "gemma": (
+        {
+            "hidden_size": 2048,
+            "intermediate_size": 16384,
+            "num_attention_heads": 8,
+            "num_key_value_heads": 1,
+            "num_hidden_layers": 18,
+        },
+        2_506_172_416,
+        (None, ()),
+        2 * 256,
+    ),
+    # google/gemma-2-2b: every other layer sees 4,096 tokens.
+    "gemma2": (
+        {
+            "hidden_size": 2304,
+            "intermediate_size": 9216,
+            "num_attention_heads": 8,
+            "num_key_value_heads": 4,
+            "num_hidden_layers": 26,
+            "sliding_window": 4096,
+            "hidden_activation": "gelu_pytorch_tanh",
+        },
+        2_614_341_888,
+        (4096, tuple(range(1, 26, 2))),
+        2 * 1024,
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+def test_types_without_a_preset_have_their_published_size(kind: str, tmp_path: Path) -> None:
+    """Parameters, windows, and elements of K and V per token and layer."""
+    keys, parameters, windows, kv_elements = OTHERS[kind]
+    model = design_of(tmp_path, {"model_type": kind, **keys}).model
+    assert model.parameters == parameters
+    assert (model.body.window, model.body.global_layers) == windows
+    assert 2 * model.body.kv_size == kv_elements
