@@ -65,7 +65,7 @@ BAD = {
         ("toy.yaml", "empty", "--set-b", "machine.cores=2"),
         "--set-b: empty is a folder of results; run its design again instead",
     ),
-    "one side": (("toy.yaml",), "Missing argument 'B'; see 'carsim compare --help'"),
+    "one side": (("toy.yaml",), "B: is missing; name it, or say --tricks"),
 }
 
 
@@ -77,3 +77,16 @@ def test_bad_input_is_one_line(call, tmp_path, monkeypatch, arguments, message):
     status, out, err = call("compare", *arguments)
     assert (status, out, err.count("\n")) == (2, "", 1)
     assert message in err
+
+
+def test_tricks_are_compared_on_one_machine(call, tmp_path):
+    design, _ = write_inputs(tmp_path)
+    options = ("--tricks", "--workload", "video:2,replay=0.5")
+    small = ("--set-a", "model.video={frames: 2, tokens_per_frame: 8, prompt_tokens: 2}")
+    status, out, err = call("compare", design, *options, *small)
+    assert (status, err) == (0, "")
+    assert " assumed" in next(line for line in out.splitlines() if "replay by TAS" in line)
+    assert json.loads(call("compare", design, *options, *small, "--json")[1])["tricks"]
+    assert (
+        "--tricks: compares policies on one design" in call("compare", design, design, *options)[2]
+    )

@@ -1,0 +1,290 @@
+"""Every policy of the registries, and pairs of them, on one machine: which trick pays here?
+
+Replays are the workload's; without a trace, or a share that it states, as many are drawn as the
+league of policies measured (``studies/league``). What an attention policy reads is exact where it
+follows from the context. Else it is assumed: the share of the context, and the length of its runs,
+that the league measured over ten scenes of 8 frames (``tricks.csv`` beside this file). Losses are
+the league's too, in nats per token over dense decoding, of a proxy model.
+
+Simplifications: counts measured at 8 frames are the same at any other number of them, in all layers
+and heads. Losses are printed for policies at the strength that was measured alone, and for replay
+alone within :data:`SAME_RATIO` of the ratio that was. Two policies of attention exclude each other.
+"""
+
+import csv
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
+from typing import NamedTuple
+
+import numpy as np
+
+from carsim.base.errors import InputError
+from carsim.base.text import Figure, Table, number
+from carsim.cost.capacity import machine_shape
+from carsim.cost.fit import FitReport, check_fit
+from carsim.decisions.attention import ATTENTION, PLAIN
+from carsim.decisions.attention.base import AttentionPolicy, Bools
+from carsim.decisions.choose import Sources
+from carsim.decisions.replay import FASTCAR, NO_WORK, RULES, ReplayRule, Seen
+from carsim.design import Design, override
+from carsim.hardware.schedule import BASELINE
+from carsim.hardware.technology.base import amount
+from carsim.machine.batches import Batches, make_batches
+from carsim.machine.hardware import Hardware
+from carsim.machine.phases import Phases
+from carsim.machine.row import simulate_row
+from carsim.machine.variants import Variant
+from carsim.runs.pipeline import sources_of
+from carsim.workload.geometry import Video
+from carsim.workload.workload import Workload
+
+SAME_RATIO = 0.02
+"""Replay ratios that differ by no more have the loss that was measured."""
+
+W4A4 = {"machine.array.arithmetic": "int4", "model.activations.bits": 4, "model.polished": ["down"]}
+"""QuartDepth (arXiv 2503.16709); weights, cache and cached outputs get fewer bits besides."""
+
+DENSE = "dense"
+"""Name of dense attention in the league."""
+
+
+class Measured(NamedTuple):
+    """What the league measured of a trick.
+
+    Attributes:
+        density: Share of the context that a step reads.
+        run_tokens: Keys of one run of the cache.
+        held: Share of the context that the fullest head holds in the end.
+        ratio: Share of the eligible steps that replay.
+        loss: Over dense decoding, with its 95 % interval.
+        random: The same of as many random choices; empty if not measured.
+    """
+
+    density: float
+    run_tokens: float
+    held: float
+    ratio: float
+    loss: tuple[float, ...]
+    random: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Trick:
+    """A policy, or a pair of them, on the machine.
+
+    Attributes:
+        name: Its parts.
+        seconds: Per video; None where it could not be simulated.
+        joules: Likewise.
+        on_chip: Resources that it takes beyond dense decoding, in words.
+        lacks: What does not fit, or why it was not simulated; empty if it fits.
+        is_assumed: Decisions or reads are assumed.
+        measured: What is known of its quality; None if nothing.
+    """
+
+    name: str
+    seconds: float | None
+    joules: float | None
+    on_chip: str
+    lacks: str
+    is_assumed: bool
+    measured: Measured | None
+
+    @property
+    def losses(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """What it loses, and what as many random choices lose; empty where not measured."""
+        return (self.measured.loss, self.measured.random) if self.measured else ((), ())
+
+
+@cache
+def league() -> Mapping[tuple[str, bool, bool], Measured]:
+    """Measurements by attention, bits cut to W4A4, and replay."""
+    found = {}
+    for row in _rows():
+        loss, random = (
+            tuple(float(row[end]) for end in ends if row[end])
+            for ends in (("loss", "low", "high"), ("random", "random_low", "random_high"))
+        )
+        counts = {key: float(row[key]) for key in ("density", "run_tokens", "held", "ratio")}
+        key = row["attention"], bool(row["bits"]), bool(row["replay"])
+        found[key] = Measured(**counts, loss=loss, random=random)
+    return found
+
+
+@cache
+def attentions() -> Mapping[str, AttentionPolicy]:
+    """Policies by name: those of the league, and what else is registered, as it is by default."""
+    named = {row["attention"]: json.loads(row["fields"]) for row in _rows()}
+    found = {name: ATTENTION[each["kind"]].model_validate(each) for name, each in named.items()}
+    kinds = {each.kind for each in found.values()}
+    others = [kind.model_validate({}) for key, kind in ATTENTION.items() if key not in kinds]
+    return found | {each.label: each for each in others}
+
+
+def _rows() -> list[dict[str, str]]:
+    text = (files("carsim.explore") / "tricks.csv").read_text(encoding="utf-8")
+    return list(csv.DictReader(text.splitlines()))
+
+
+def tricks_of(design: Design, workload: Workload | None = None) -> tuple[Trick, ...]:
+    """Dense decoding, every policy of the registries, and pairs of them, on a design's machine.
+
+    Raises:
+        InputError: The workload is a text, in which nothing replays.
+    """
+    work = workload or Workload("video")
+    if work.kind == "text":
+        cure = "take video:8, or compare two designs"
+        raise InputError("--tricks", "compares policies of videos, and this is a text", cure)
+    if work.kind == "video" and work.replay is None:
+        work = replace(work, replay=league()[DENSE, False, True].ratio)
+    plain = override(design, {"policy.attention": {"kind": PLAIN.kind}})
+    bench = _Bench(sources_of(plain, workload=work), plain)
+    return tuple(bench.trick(*which) for which in _combinations())
+
+
+def tricks_table(tricks: tuple[Trick, ...]) -> Table:
+    """A line per trick; dense decoding is the first."""
+    dense = tricks[0]
+
+    def figures(trick: Trick) -> tuple[str, ...]:
+        if trick.seconds is None or trick.joules is None or dense.seconds is None:
+            return "-", "-", "-"
+        mark = " assumed" if trick.is_assumed else ""
+        cells = (trick.seconds, dense.seconds / trick.seconds, trick.joules)
+        return tuple(Figure(f"{number(cell)}{mark}", cell) for cell in cells)
+
+    def nats(found: tuple[float, ...]) -> str:
+        return "{:+.3f} ({:+.3f} to {:+.3f})".format(*found) if found else "-"
+
+    headings = "trick", "s per video", "gain", "J per video", "more on chip", "lacks"
+    return Table(
+        (*headings, "loss [nats per token]", "random baseline"),
+        tuple(
+            (each.name, *figures(each), each.on_chip, each.lacks or "-", *map(nats, each.losses))
+            for each in tricks
+        ),
+        marked=frozenset(i for i, each in enumerate(tricks) if each.lacks),
+    )
+
+
+# -------------------------------------------------------------------- private
+
+
+def _combinations() -> Iterator[tuple[str, ReplayRule | None, bool]]:
+    """Attention, rule of replay, W4A4: alone first, then pairs with FastCar's rule and W4A4."""
+    others = [name for name in attentions() if name != DENSE]
+    yield from ((name, None, False) for name in (DENSE, *others))
+    yield DENSE, None, True
+    yield from ((DENSE, kind.model_validate({}), False) for kind in RULES.values())
+    yield from ((name, FASTCAR, False) for name in others)
+    yield from ((name, None, True) for name in others)
+    yield DENSE, FASTCAR, True
+
+
+class _Bench:
+    """Simulates tricks on one design, keeping what they share."""
+
+    def __init__(self, sources: Sources, design: Design) -> None:
+        self._sources, self._design = sources, design
+        self._video = sources.video
+        self._phases: dict[bool, tuple[Design, Phases]] = {}
+        self._batches: dict[str, Batches] = {}
+        self._plain = check_fit(design, self._video, None)
+
+    def trick(self, name: str, rule: ReplayRule | None, w4a4: bool) -> Trick:
+        attention, known = attentions()[name], league().get((name, w4a4, rule is not None))
+        parts = [name] * (name != DENSE) + ["W4A4"] * w4a4
+        title = " + ".join([*parts, *([f"replay by {rule.label}"] if rule else [])])
+        counts = known or league().get((name, False, False))
+        try:
+            if attention.records and counts is None:
+                raise InputError("trick", "reads depend on the data, and none were measured")
+            design, phases = self._machine(w4a4)
+            design = override(design, {"policy.attention": dict(attention.used)})
+        except InputError as error:
+            return Trick(title, None, None, "-", error.problem, False, known)
+        batches, held = self._decided(rule), None
+        if attention.records and counts is not None:
+            batches = self._reading(batches, counts)
+            most = int(np.ceil(counts.held * self._video.max_context))
+            held = np.full(design.model.body.n_layers, most, np.int64)
+        fit = check_fit(design, self._video, rule, held)
+        schedule = design.policy.schedule if rule else BASELINE.kind
+        variant = Variant(attention, schedule, replays=rule is not None)
+        row = simulate_row(design, variant, batches, self._video, fit, phases)
+        if rule and known and abs(known.ratio - row.replay_eligible) > SAME_RATIO:
+            known = None
+        return Trick(
+            title or "dense decoding",
+            row.seconds_per_video,
+            row.energy_per_video.value_j,
+            self._more(fit),
+            "; ".join(fit.misfits),
+            attention.records or not (rule is None or self._is_exact(rule)),
+            known if rule in (None, FASTCAR) else None,
+        )
+
+    def _is_exact(self, rule: ReplayRule) -> bool:
+        """Replays follow from a schedule, or were captured under this rule."""
+        meta = self._sources.trace_for(PLAIN).meta
+        return (not meta.made_up and meta.rule == rule) or self._looks_at_nothing(rule)
+
+    def _looks_at_nothing(self, rule: ReplayRule) -> bool:
+        return rule.work(machine_shape(self._design.model)) == NO_WORK
+
+    def _machine(self, w4a4: bool) -> tuple[Design, Phases]:
+        if w4a4 not in self._phases:
+            design, bits = self._design, {"weights": 4, "kv": 4, "replay": 8}
+            if w4a4:
+                held = design.model.model_dump()
+                fewer = {f"model.{key}.bits": min(n, held[key]["bits"]) for key, n in bits.items()}
+                design = override(design, {**W4A4, **fewer})
+            self._phases[w4a4] = design, Phases(Hardware(design))
+        return self._phases[w4a4]
+
+    def _decided(self, rule: ReplayRule | None) -> Batches:
+        """Decisions of a rule: those of the workload, or of its schedule if it looks at nothing."""
+        key = rule.phrase if rule else ""
+        if key not in self._batches:
+            found = self._sources.decisions(PLAIN, replays=rule is not None)
+            if rule is not None:
+                found = replace(found, rule=rule, method=rule.method)
+            if rule is not None and self._looks_at_nothing(rule):
+                replays = _scheduled(rule, self._video, found.n_layers)
+                whole = np.broadcast_to(replays[..., None], found.replay.shape)
+                found = replace(found, replay=whole)
+            policy = self._design.policy
+            self._batches[key] = make_batches(found, policy.batch, policy.tokens_per_step)
+        return self._batches[key]
+
+    def _reading(self, batches: Batches, counts: Measured) -> Batches:
+        """The decisions with the share of the context, in runs, that was measured."""
+        shape = batches.replay.shape[:3]
+        context = self._video.prompt_tokens + 1 + np.arange(shape[1])
+        tokens = np.clip(np.rint(counts.density * context).astype(np.int64), 1, context)
+        runs = np.clip(np.rint(tokens / counts.run_tokens).astype(np.int64), 1, tokens)
+        tokens, runs = (np.broadcast_to(each[None, :, None], shape) for each in (tokens, runs))
+        return replace(batches, reads=(tokens, runs))
+
+    def _more(self, fit: FitReport) -> str:
+        """Resources beyond those of dense decoding."""
+        kinds = self._design.board.technology.resource_kinds
+        parts = []
+        for name, (used, _) in fit.counts.items():
+            if extra := used - self._plain.counts[name].used:
+                parts.append(f"{'+' * (extra > 0)}{amount(extra, kinds[name].unit)}")
+        return ", ".join(parts) or "-"
+
+
+def _scheduled(rule: ReplayRule, video: Video, n_layers: int) -> Bools:
+    """Replays of a rule that looks at nothing, [S, L]; the first frame never replays."""
+    nothing = np.zeros((1, 1, 1))
+    replays = np.zeros((video.n_frames, n_layers), np.bool_)
+    for frame, layer in np.ndindex(*replays.shape):
+        seen = Seen(nothing, nothing, lambda _: nothing, nothing[0], video.tokens_per_frame, frame)
+        replays[frame, layer] = frame > 0 and rule.score(None, layer, 0, seen)[0] > 0.5
+    return np.repeat(replays, video.tokens_per_frame, axis=0)

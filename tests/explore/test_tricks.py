@@ -1,0 +1,54 @@
+"""All policies on one machine: what is assumed, what is not, and figures beside other sources."""
+
+import pytest
+
+from carsim.decisions.attention import ATTENTION
+from carsim.decisions.replay import RULES
+from carsim.design import load_design
+from carsim.explore.tricks import Trick, attentions, tricks_of
+from carsim.runs.pipeline import run
+from carsim.workload.workload import workload_of
+
+GAINS = {  # of studies/league on zcu102_16gb, whose decisions were captured
+    "window 256": 1.35,
+    "draft 0.25": 1.30,
+    "LSH 4 bit": 1.27,
+    "quantised 0.25": 1.12,
+    "TempCache 0.8": 1.15,
+    "AnnCA 8 bit": 1.01,
+    "W4A4": 1.20,
+}
+
+
+@pytest.fixture(scope="module")
+def tricks() -> dict[str, Trick]:
+    found = tricks_of(load_design("zcu102_16gb"), workload_of("video:8"))
+    return {each.name: each for each in found}
+
+
+def test_every_policy_and_rule_is_there(tricks: dict[str, Trick]) -> None:
+    assert {policy.kind for policy in attentions().values()} == set(ATTENTION)
+    assert {f"replay by {rule.label}" for rule in RULES.values()} <= set(tricks)
+    assert {"draft 0.25 + W4A4", "W4A4 + replay by TAS", "draft 0.25 + replay by TAS"} <= set(
+        tricks
+    )
+
+
+def test_gains_are_those_of_captured_decisions_within_two_percent(tricks: dict[str, Trick]) -> None:
+    dense = tricks["dense decoding"].seconds
+    assert dense == run("zcu102_16gb", workload="video:8").chosen.seconds_per_video
+    assert {name: dense / tricks[name].seconds for name in GAINS} == pytest.approx(GAINS, rel=0.02)
+
+
+def test_what_depends_on_data_is_assumed_and_losses_belong_to_what_was_measured(
+    tricks: dict[str, Trick],
+) -> None:
+    assumed = {name for name, each in tricks.items() if each.is_assumed}
+    assert {"draft 0.25", "replay by TAS", "draft 0.25 + W4A4"} <= assumed
+    assert not assumed & {"dense decoding", "window 256", "W4A4", "replay by period"}
+    assert tricks["draft 0.25"].on_chip.startswith("+")
+    assert tricks["replay by TAS"].measured.loss[0] == pytest.approx(0.1223)
+    assert tricks["replay by TAS"].measured.random[0] == pytest.approx(0.1053)
+    assert tricks["replay by input change"].measured is None
+    other = tricks_of(load_design("zcu102_16gb"), workload_of("video:2,replay=0.9"))
+    assert {each.name: each for each in other}["replay by TAS"].measured is None
