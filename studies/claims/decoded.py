@@ -1,17 +1,23 @@
-"""Decode what the ledger of claims needs and no other study has: FastCar's sweep and its theorem.
+"""Decode what the ledger of claims needs and no other study has.
 
-    python -m studies.claims.decoded [--clips 10] [--workers 1]
+    python -m studies.claims.decoded [--only TABLE] [--clips 10]
 
-Held-out scenes of 8 frames with the proxy model, true tokens fed, intervals over scenes:
+Held-out scenes with the proxy model, true tokens fed, one process, about half an hour in all. Each
+table has the command, seed and date with which it was made:
 
-* ``taus.csv``: FastCar's thresholds, closed loop, with and without the exemption of layer 0. Loss
-  over dense decoding of TAS's replay, of nothing at the same places, and of TAS's decisions with
-  the places permuted in each layer (equal counts and ages).
-* ``bound.csv``: the right side of theorem 4.7 against the change of MLP outputs that it bounds, by
-  scene and layer.
+* ``bound``: the right side of theorem 4.7 against the change of MLP outputs that it bounds, by
+  scene and layer;
+* ``taus``: FastCar's thresholds, closed loop: ratios with and without the exemption of layer 0, and
+  with it the loss over dense decoding of TAS's replay, of nothing at the same places, and of TAS's
+  decisions with the places permuted in each layer (equal counts and ages);
+* ``bits``: W4A4 with and without polishing and compensation, by scene;
+* ``prompts``: AnnCA on prompts of 512 bytes against dense decoding and random tokens, by scene;
+* ``rollout``: tokens that TempCache holds and reads in each of 32 frames, by scene.
 """
 
 import argparse
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -20,8 +26,10 @@ import numpy as np
 import pandas as pd
 
 from carsim.base.statistics import bootstrap_mean
+from carsim.decisions.attention import AnnCa, TempCache
 from carsim.decoder.content import TOKENS_PER_FRAME
 from studies.content import CLIPS, EXEMPT, TUNING, Row, rows_of
+from studies.league import cells
 from studies.ranks import spearman
 from studies.record import Archive, Ask
 from studies.rules import Damped, Given, TasScore, Threshold, permuted
@@ -32,35 +40,40 @@ TAUS = (0.0, -0.5, -1.0, -2.0, -4.0, -8.0)
 """FastCar's ablation."""
 
 SEED = 0
+PROMPT = 512
+ROLLOUT = 32
+LONG_CLIPS = ("slow_0", "lively_0")
+"""Scenes that have so many frames."""
 
 
 def sweep_taus(archive: Archive, clips: tuple[str, ...]) -> pd.DataFrame:
-    """A row for each threshold and exemption: ratios, and losses with intervals."""
+    """A row for each threshold: ratios, and losses with intervals."""
     rows = rows_of(clips)
     dense = [each.loss for each in archive.decode([Ask(None, row) for row in rows], "dense")]
     table = []
-    for exempt in (EXEMPT, ()):
-        for tau in TAUS:
-            taus = tuple(np.inf if i in exempt else tau for i in range(archive.n_layers))
-            kept = archive.decode([Ask(Threshold(TasScore(), taus), row) for row in rows])
-            losses: dict[str, Any] = {"replay": [each.loss for each in kept]}
-            moved = [Given(permuted(each.replay, TOKENS_PER_FRAME, SEED)) for each in kept]
-            zeros: list[Rule] = [Damped(Given(each.replay), 0.0) for each in kept]
-            ways: dict[str, list[Rule]] = {"zero": zeros, "permuted": list(moved)}
-            for name, rules in ways.items():
-                asked = [Ask(rule, row) for rule, row in zip(rules, rows, strict=True)]
-                losses[name] = [each.loss for each in archive.decode(asked, f"{name} {tau}")]
-            over = {name: np.subtract(each, dense) for name, each in losses.items()}
-            over["replay_less_zero"] = over["replay"] - over["zero"]
-            over["replay_less_permuted"] = over["replay"] - over["permuted"]
-            line: dict[str, Any] = {"tau": tau, "exempt": len(exempt), "scenes": len(rows)}
-            line["ratio_eligible"] = np.mean([each.ratio for each in kept])
-            line["ratio_all"] = np.mean([each.replay.mean() for each in kept])
-            for name, values in over.items():
-                found = bootstrap_mean(values)
-                line |= {name: found.mean, f"{name}_low": found.low, f"{name}_high": found.high}
-            table.append(line)
-            print(line, flush=True)
+    for tau in TAUS:
+        taus = tuple(np.inf if i in EXEMPT else tau for i in range(archive.n_layers))
+        free, kept = (
+            archive.decode([Ask(Threshold(TasScore(), rule), row) for row in rows], f"tau {tau}")
+            for rule in (tau, taus)
+        )
+        ways: dict[str, list[Rule]] = {
+            "zero": [Damped(Given(each.replay), 0.0) for each in kept],
+            "permuted": [Given(permuted(each.replay, TOKENS_PER_FRAME, SEED)) for each in kept],
+        }
+        losses = {"replay": [each.loss for each in kept]}
+        for name, rules in ways.items():
+            asked = [Ask(rule, row) for rule, row in zip(rules, rows, strict=True)]
+            losses[name] = [each.loss for each in archive.decode(asked, f"{name} {tau}")]
+        over = {name: np.subtract(each, dense) for name, each in losses.items()}
+        over |= {f"replay_less_{name}": over["replay"] - over[name] for name in ways}
+        line: dict[str, Any] = {"tau": tau, "scenes": len(rows)}
+        line["ratio_all"] = np.mean([each.replay.mean() for each in free])
+        line["ratio_eligible"] = np.mean([each.ratio for each in kept])
+        for name, values in over.items():
+            found = bootstrap_mean(values)
+            line |= {name: found.mean, f"{name}_low": found.low, f"{name}_high": found.high}
+        table.append(line)
     return pd.DataFrame(table)
 
 
@@ -124,20 +137,90 @@ def bound_table(archive: Archive, clips: tuple[str, ...]) -> pd.DataFrame:
     return pd.DataFrame(table)
 
 
+def over_dense(bench: cells.Bench, row: Row, who: Mapping[str, cells.Contestant]) -> dict[str, Any]:
+    """Losses of contestants over dense decoding of a scene, by name."""
+    everyone = {"dense": cells.Contestant("dense"), **who}
+    nats = {
+        name: bench.cell(each, row)["nats"][TOKENS_PER_FRAME:].mean()
+        for name, each in everyone.items()
+    }
+    return {"clip": row.clip, **{name: nats[name] - nats["dense"] for name in who}}
+
+
+def bits_table(archive: Archive, clips: tuple[str, ...]) -> pd.DataFrame:
+    """Loss over dense decoding of W4A4 with and without its two remedies: a row for each scene."""
+    who = {
+        name: cells.Contestant("W4A4", name, precision=cells.W4A4.model_copy(update=without))
+        for name, without in {
+            "both": {},
+            "compensated": {"polish": ()},
+            "polished": {"compensate": False},
+            "plain": {"polish": (), "compensate": False},
+        }.items()
+    }
+    bench = cells.bench()
+    return pd.DataFrame([over_dense(bench, row, who) for row in rows_of(clips)])
+
+
+def prompt_table(archive: Archive, clips: tuple[str, ...]) -> pd.DataFrame:
+    """AnnCA on captions that are repeated until they have 512 bytes: a row for each scene.
+
+    ``read`` is the mean share of the prompt that is read after frame 0.
+    """
+    bench, table = cells.bench(), []
+    own = cells.Contestant("AnnCA", "8 bit", AnnCa(bits=8))
+    who = {"ann_ca": own, "random": replace(own, floor="keys")}
+    for short in rows_of(clips):
+        row = replace(short, prompt=(short.prompt * PROMPT)[:PROMPT])
+        tokens = bench.cell(own, row)["tokens"][TOKENS_PER_FRAME:].mean(axis=(1, 2))
+        context = PROMPT + 1 + np.arange(TOKENS_PER_FRAME, len(row.codes))
+        read = 1 - (context - tokens).mean() / PROMPT
+        table.append({**over_dense(bench, row, who), "read": read})
+    return pd.DataFrame(table)
+
+
+def rollout_table(archive: Archive, clips: tuple[str, ...]) -> pd.DataFrame:
+    """What TempCache holds and reads over 32 frames, as shares of one frame's tokens."""
+    bench, table = cells.bench(ROLLOUT), []
+    for row in rows_of(LONG_CLIPS, n_frames=ROLLOUT):
+        cell = bench.cell(cells.Contestant("TempCache", "0.5", TempCache(theta=0.5)), row)
+        read = cell["tokens"].reshape(ROLLOUT, TOKENS_PER_FRAME, -1).mean(axis=(1, 2))
+        table += [
+            {
+                "clip": row.clip,
+                "frame": frame,
+                "held": held.max(),
+                "held_mean": held.mean(),
+                "read": read[frame],
+            }
+            for frame, held in enumerate(cell["held"])
+        ]
+    return pd.DataFrame(table)
+
+
+TABLES: dict[str, Callable[[Archive, tuple[str, ...]], pd.DataFrame]] = {
+    "bound": bound_table,
+    "taus": sweep_taus,
+    "bits": bits_table,
+    "prompts": prompt_table,
+    "rollout": rollout_table,
+}
+
+
 def main() -> None:
     """Decode and write."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", choices=TABLES, help="one table; else all")
     parser.add_argument("--clips", type=int, default=10)
-    parser.add_argument("--workers", type=int, default=1)
     options = parser.parse_args()
-    archive = Archive(workers=options.workers)
+    archive = Archive(workers=1)
     clips = CLIPS[:: len(CLIPS) // options.clips]
     today = datetime.now(UTC).date().isoformat()
-    command = f"python -m studies.claims.decoded --clips {options.clips}"
-    recorded = {"seed": SEED, "date": today, "command": command}
-    bound = bound_table(archive, clips).assign(**recorded)
-    bound.round(4).to_csv(HERE / "bound.csv", index=False)
-    sweep_taus(archive, clips).assign(**recorded).round(4).to_csv(HERE / "taus.csv", index=False)
+    for name in [options.only] if options.only else TABLES:
+        command = f"python -m studies.claims.decoded --only {name} --clips {options.clips}"
+        table = TABLES[name](archive, clips).assign(seed=SEED, date=today, command=command)
+        table.round(4).to_csv(HERE / f"{name}.csv", index=False)
+        print(table.drop(columns="command").to_string(), flush=True)
 
 
 if __name__ == "__main__":

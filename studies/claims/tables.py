@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from math import isnan
+from math import inf, isnan
 from pathlib import Path
 from typing import Any
 
@@ -36,58 +36,112 @@ def table(name: str) -> pd.DataFrame:
     return pd.read_csv(STUDIES / f"{name}.csv")
 
 
+def chosen(frame: pd.DataFrame, where: Where) -> pd.DataFrame:
+    """Rows with these values; ``column`` is no part of them."""
+    for name, value in where.items():
+        frame = frame if name == "column" else frame[frame[name] == value]
+    if frame.empty:
+        raise ValueError(f"no row with {where}")
+    return frame
+
+
 def row_of(frame: pd.DataFrame, where: Where) -> pd.Series:
     """The last row with these values.
 
     >>> int(row_of(pd.DataFrame({"a": [1, 2, 2], "b": [3, 4, 5]}), {"a": 2})["b"])
     5
     """
-    for column, value in where.items():
-        frame = frame[frame[column] == value]
-    if frame.empty:
-        raise ValueError(f"no row with {where}")
-    return frame.iloc[-1]
+    return chosen(frame, where).iloc[-1]
 
 
-def decide(found: Interval, below: float) -> bool | None:
-    """Whether a mean lies below a bound; None if its interval has the bound inside or is unknown.
+def decide(found: Interval, below: float | None, above: float | None) -> bool | None:
+    """Whether a mean lies below, or above, a bound; None if the bound is inside its interval.
 
-    >>> [decide(Interval(0.1, low, 0.3), 0.0) for low in (0.05, -0.05)]
-    [False, None]
+    >>> [decide(Interval(0.1, low, 0.3), None, 0.0) for low in (0.05, -0.05)]
+    [True, None]
     """
-    if isnan(found.low) or found.low <= below <= found.high:
+    bound = above if below is None else below
+    if bound is None or isnan(found.low) or found.low <= bound <= found.high:
         return None
-    return found.high < below
+    return (found.high < bound) == (below is not None)
 
 
 def interval(
-    rows: Mapping[str, Mapping[str, Any]],
-    below: float | None = None,
-    above: float | None = None,
-    beside: str = "",
+    rows: Mapping[str, Mapping[str, Any]], below: float | None = None, above: float | None = None
 ) -> Finding:
-    """Whether the first of some means lies below or above a bound.
+    """Whether the first of some means, in nats per token, lies below or above a bound.
 
     Args:
         rows: Name -> where the mean stands: ``table``, ``where``, and ``column`` with its bounds in
             ``column_low`` and ``column_high`` (``mean``: in ``low`` and ``high``).
         below: Agrees if the whole interval is below, contradicts if it is above.
         above: The other way round.
-        beside: Unit.
     """
     found = {}
     for name, place in rows.items():
         row, column = row_of(table(place["table"]), place["where"]), place["column"]
         stem = "" if column == "mean" else f"{column}_"
-        found[name] = Interval(
-            *(float(row[each]) for each in (column, f"{stem}low", f"{stem}high"))
-        )
-    first = next(iter(found.values()))
-    agrees = decide(first, below if below is not None else above or 0.0)
-    if below is None and agrees is not None:
-        agrees = not agrees
-    parts = [f"{name} {each.text(beside)}" for name, each in found.items()]
-    return Finding("; ".join(parts), agrees)
+        found[name] = Interval(*(float(row[n]) for n in (column, f"{stem}low", f"{stem}high")))
+    text = "; ".join(f"{name} {each.text(' nats')}" for name, each in found.items())
+    return Finding(text, decide(next(iter(found.values())), below, above))
+
+
+def paired(
+    table_name: str,
+    column: str,
+    rows: Mapping[str, Where],
+    below: float | None = None,
+    above: float | None = None,
+    less: str = "",
+) -> Finding:
+    """Whether the first kind of rows has less or more of a quantity than the second, over scenes.
+
+    Args:
+        table_name: Table with a column ``clip``; other columns are meaned over a scene.
+        column: Quantity.
+        rows: Name -> rows; one kind is compared with nothing, and others than two are shown only.
+        below: Bound of the difference, as in :func:`interval`; so is ``above``.
+        above: The same.
+        less: A column that is taken from the quantity.
+    """
+    means = {}
+    for name, where in rows.items():
+        clips = chosen(table(table_name), where).groupby("clip").mean(numeric_only=True)
+        means[name] = clips[where.get("column", column)] - (clips[less] if less else 0)
+    first, *others = means.values()
+    found = bootstrap_mean((first - others[0] if others else first).to_numpy())
+    text = ", ".join(f"{name} {each.mean():+.3f}" for name, each in means.items())
+    return Finding(
+        f"{text}; difference {found.text()}" if others else f"{', '.join(rows)} {found.text()}",
+        decide(found, below, above),
+    )
+
+
+def figures(
+    rows: Mapping[str, Mapping[str, Any]],
+    least: float = -inf,
+    most: float = inf,
+    near: float | None = None,
+    every: bool = False,
+) -> Finding:
+    """Whether the first of some figures lies between bounds.
+
+    Args:
+        rows: Name -> ``table``, ``where``, ``column``, and perhaps ``over``, a column to divide by.
+        least: Lower bound.
+        most: Upper bound.
+        near: Instead, how far it may be from the second.
+        every: All figures have to.
+    """
+    values = {}
+    for name, place in rows.items():
+        row = row_of(table(place["table"]), place["where"])
+        values[name] = float(row[place["column"]] / (row[place["over"]] if "over" in place else 1))
+    text = ", ".join(f"{name} {value:.3g}" for name, value in values.items())
+    first, *others = values.values()
+    if near is not None:
+        return Finding(text, abs(first - others[0]) <= near)
+    return Finding(text, all(least <= each <= most for each in (first, *others * every)))
 
 
 def ratios(
@@ -100,6 +154,7 @@ def ratios(
     least: float | None = None,
     most: float | None = None,
     anywhere: bool = False,
+    rising: bool = False,
 ) -> Finding:
     """By how much some rows are better than others, in each group of a table.
 
@@ -113,91 +168,18 @@ def ratios(
         least: Least ratio of the first way.
         most: Most of it.
         anywhere: One group is enough.
+        rising: Instead, the first way's ratio is larger in the last group than in the first.
     """
-    frame, parts, held = table(table_name), [], []
+    frame, parts, firsts, held = table(table_name), [], [], []
     for key in only or frame[group].dropna().unique():
         part = frame[frame[group] == key]
         whole = row_of(part, over)[column]
         found = [whole / row_of(part, where)[column] for where in ways.values()]
         parts.append(f"{key} {' / '.join(f'{each:.2f}' for each in found)}")
+        firsts.append(found[0])
         if least is not None or most is not None:
-            held.append((least or 0) <= found[0] <= (most or found[0]))
+            held.append((least or 0) <= found[0] <= (most or inf))
         else:
-            held.append(found[0] > max(found[1:]))
-    agrees = any(held) if anywhere else all(held)
-    return Finding(f"{' / '.join(map(str, ways))}: {', '.join(parts)}", agrees)
-
-
-def grows(policy: str, machine: str, frames: bool = True) -> Finding:
-    """The speed-up grows from 8 to 64 frames, or from 256 to 1,024 tokens a frame."""
-    rows = table("video_length/points").query("machine == @machine")
-    sizes = (
-        [("study", n) for n in (8, 16, 32, 64)] if frames else [("study", 8), ("study_larger", 0)]
-    )
-    gains = []
-    for study, n in sizes:
-        part = rows[(rows["study"] == study) & (rows["video.frames"].isin([n]) | (n == 0))]
-        dense, other = (row_of(part, {"policy": name})["latency_s"] for name in ("dense", policy))
-        gains.append(dense / other)
-    text = ", ".join(f"{gain:.2f}" for gain in gains)
-    sizes_text = "8, 16, 32, 64 frames" if frames else "256, 1,024 tokens a frame"
-    return Finding(f"speed-up at {sizes_text}: {text}", bool(gains[-1] > gains[0]))
-
-
-def _league(contestant: str, frames: int) -> pd.DataFrame:
-    rows = table("league/machines").query("contestant == @contestant and frames == @frames")
-    return rows[rows["layout"] == "separate"].set_index("machine")
-
-
-def per_frame(
-    contestant: str,
-    column: str = "seconds",
-    whole: bool = False,
-    least: float = 0.0,
-    most: float | None = None,
-) -> Finding:
-    """How much a frame takes at 64 frames over what it takes at 8, on every machine.
-
-    Args:
-        contestant: Policy.
-        column: What is taken.
-        whole: Compare what is taken in all instead.
-        least: Least ratio.
-        most: Most.
-    """
-    frames = 1 if whole else 8
-    found = _league(contestant, 64)[column] / _league(contestant, 8)[column] / frames
-    text = ", ".join(f"{name} {ratio:.2f}" for name, ratio in found.items())
-    agrees = found.min() >= least and found.max() <= (most or found.max())
-    return Finding(f"{column}, 64 over 8 frames: {text}", bool(agrees))
-
-
-def search_share(contestant: str, most: float) -> Finding:
-    """A search takes little of the time on every machine, 8 frames."""
-    rows = _league(contestant, 8)
-    shares = rows["search_s"] / rows["seconds"]
-    text = ", ".join(f"{name} {100 * share:.1f} %" for name, share in shares.items())
-    return Finding(f"share of the time: {text}", bool(shares.max() <= most))
-
-
-def league_less(first: str, second: str) -> Finding:
-    """The first contestant loses less than the second, paired over scenes."""
-    cells = table("league/cells")
-    cells = cells[~cells["replays"].astype(bool)].set_index(["contestant", "clip"])["nats"]
-    found = bootstrap_mean((cells[first] - cells[second]).to_numpy())
-    return Finding(f"{first} less {second} {found.text(' nats', 4)}", decide(found, 0.0))
-
-
-def recall(contestant: str, least: float) -> Finding:
-    """The mass of dense attention on the keys read is so many times that of random keys."""
-    rows = table("league/quality").set_index("contestant")["recall"]
-    found, chance = rows[contestant], rows[f"{contestant}, random keys"]
-    return Finding(
-        f"{100 * found:.0f} %, random {100 * chance:.0f} %", bool(found >= least * chance)
-    )
-
-
-def held_share(contestant: str, most: float) -> Finding:
-    """At 8 frames at most so many tokens are held, mean over layers."""
-    held = row_of(table("league/quality"), {"contestant": contestant})["held"]
-    return Finding(f"{100 * held:.0f} % of the tokens are held", bool(held <= most))
+            held.append(found[0] > max(found[1:], default=inf))
+    agrees = firsts[-1] > firsts[0] if rising else any(held) if anywhere else all(held)
+    return Finding(f"{' / '.join(map(str, ways))}: {', '.join(parts)}", bool(agrees))
