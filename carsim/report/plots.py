@@ -121,10 +121,9 @@ def _plot(
         return _of_metric(runs, studies, what)
     if runs:
         raise InputError(next(iter(runs)), "is a run", "front needs folders of sweeps or searches")
-    from carsim.report.figures.pareto import fronts_plot
-    from carsim.report.study_page import front_plot
+    from carsim.report.figures.pareto import front_plot
 
-    return fronts_plot(studies) if len(studies) > 1 else front_plot(*studies.values())
+    return front_plot(studies)
 
 
 def _of_runs(

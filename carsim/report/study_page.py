@@ -11,8 +11,7 @@ from carsim.explore.frame import origin_note
 from carsim.metrics import METRICS
 from carsim.metrics.metric import finite
 from carsim.report.figures.draw import image
-from carsim.report.figures.pareto import axis_title, chosen_chart, heading, pareto_plot, thinned
-from carsim.report.figures.plot import Plot
+from carsim.report.figures.pareto import axis_title, chosen_chart, front_plot, heading, thinned
 from carsim.report.html import Chart, links_to, page
 from carsim.report.stored_study import StoredStudy
 
@@ -107,14 +106,8 @@ def front_chart(study: StoredStudy) -> dict[str, Chart]:
     caption += "the same place lie around each other."
     if len(study.fitting) > len(rows):
         caption += f" Drawn are {len(rows):,} points, the front among them."
-    plot = front_plot(study)
+    plot = front_plot({study.name: study})
     return {"front": Chart(data, image(plot), plot.alt, caption)}
-
-
-def front_plot(study: StoredStudy) -> Plot:
-    """The figure of a study on paper."""
-    points = study.counted if len(study.front) else study.fitting
-    return pareto_plot(study.name, points, study.front, study.objectives, study.axes[0])
 
 
 def _count(count: int) -> str:

@@ -17,11 +17,13 @@ from carsim.report.compare_words import own_table, spec_table
 from carsim.report.figures.breakdown import breakdown_plot
 from carsim.report.figures.curve import curve_plot
 from carsim.report.figures.layer_step import layer_step, layer_step_plot, mixed_layer
+from carsim.report.figures.pareto import front_plot
 from carsim.report.figures.roofline import roofline_plot
 from carsim.report.html import unbroken
 from carsim.report.run_page import tiles
 from carsim.report.run_tables import fit_table, held, limits_note, limits_table
 from carsim.report.run_words import answer
+from carsim.report.stored_study import read_study
 from carsim.studio import sweep, view
 from carsim.studio.fields import FIELDS, MENUS, VALUES
 from carsim.studio.page import PLACES
@@ -153,7 +155,8 @@ class Answers:
             edition = [name, sweep.edition(folder)]
             if there and fronted == edition:
                 return {}
-            plot = sweep.front_plot(folder)
+            study = read_study(folder)
+            plot = front_plot({study.name: study})
         except InputError as error:
             return nothing | {"store-error.children": str(error.named())}
         drawn = view.drawn("front", plot, there, "A click opens a point.")

@@ -12,9 +12,6 @@ from carsim.design.load import shipped_designs
 from carsim.explore.axis import PSEUDO_PATHS, parse_axis
 from carsim.explore.store import STORE_FILE, open_store
 from carsim.explore.study import StudyFile, trace_names
-from carsim.report.figures.pareto import pareto_plot
-from carsim.report.figures.plot import Plot
-from carsim.report.stored_study import read_study
 from carsim.studio.state import TabState
 from carsim.workload.workload import workload_of
 
@@ -23,18 +20,6 @@ def edition(folder: Path) -> str:
     """A text that changes with the store of a folder; empty without one."""
     store = folder / STORE_FILE
     return str(store.stat().st_mtime_ns) if store.is_file() else ""
-
-
-def front_plot(folder: Path) -> Plot:
-    """The points of a sweep over its first two objectives; marks carry the numbers of points.
-
-    Raises:
-        InputError: No store of a sweep.
-    """
-    study = read_study(folder)
-    points = study.counted if len(study.front) else study.fitting
-    plot = pareto_plot(study.name, points, study.front, study.objectives, study.axes[0])
-    return replace(plot, panels=plot.panels[:1])
 
 
 def opened(state: TabState, folder: Path, ordinal: int) -> TabState:

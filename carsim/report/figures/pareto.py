@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from itertools import combinations, cycle
+from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from carsim.report.stored_study import StoredStudy
-
-MOST_OBJECTIVES = 4
-"""Objectives whose pairs all fit on a page; further ones are left out of the plot."""
 
 MOST_DRAWN = 4000
 """Points that a chart shows beside the front; of more, an even choice is drawn, and it says so."""
@@ -59,91 +56,56 @@ def axis_title(name: str) -> str:
     return field.replace(".", " ").replace("_", " ") if dot and section in SECTIONS else name
 
 
-def pareto_plot(
-    title: str,
-    points: "pd.DataFrame",
-    front: "pd.DataFrame",
-    objectives: Mapping[str, str],
-    axis: str = "point",
-) -> Plot:
-    """A panel per pair of objectives.
-
-    Args:
-        title: Name of the study.
-        points: All points that count.
-        front: Those that no other dominates, with the column ``knee``.
-        objectives: Column -> ``min`` or ``max``.
-        axis: Column to draw a single objective over.
-    """
-    shown = list(objectives)[:MOST_OBJECTIVES]
-    if len(shown) == 1:
-        pairs = [(axis if points[axis].dtype.kind in "iuf" else "point", shown[0])]
-    else:
-        pairs = list(combinations(shown, 2))
-    columns = min(3, len(pairs))
-    rows = -(-len(pairs) // columns)
-    left_out = len(objectives) - len(shown)
-    further = f" ({left_out} further objectives not shown)" if left_out else ""
-    return Plot(
-        f"{title}: {len(front):,} of {count(len(points), 'point')} on the front of "
-        f"{count(len(objectives), 'objective')}{further}. {origin_note(points)}".removesuffix(". "),
-        tuple(_pair(points, front, objectives, x, y) for x, y in pairs),
-        alt="Points that fit, and the Pareto front",
-        size_in=(max(6.5, 3.6 * columns), 0.9 + 3.1 * rows),
-        columns=columns,
-    )
-
-
-def fronts_plot(studies: "Mapping[str, StoredStudy]") -> Plot:
-    """The fronts of several studies in the first two objectives of the first one.
+def front_plot(studies: "Mapping[str, StoredStudy]") -> Plot:
+    """Fronts in the first two objectives of the first study; of a single study all points, too.
 
     Args:
         studies: Studies by the names that the legend shows.
     """
-    objectives = dict(list(next(iter(studies.values())).objectives.items())[:2])
-    x, y = (*objectives, *objectives)[:2]
-    series = []
-    looks = zip(COLOURS, cycle(("o", "s", "^", "d")), cycle(DASHES), strict=False)
-    for (name, study), (colour, marker, dash) in zip(studies.items(), looks, strict=False):
-        front = pareto(study.counted, objectives)
-        series.append(replace(_line(front, objectives, x, y), colour=colour, dash=dash))
-        look: dict[str, Any] = {"marker": marker, "size": 4.0}
-        series.append(Series(name, front[x].tolist(), front[y].tolist(), "points", colour, **look))
+    name, first = next(iter(studies.items()))
+    shown = list(first.objectives)[:2]
+    x, y = shown if len(shown) > 1 else (first.axes[0], shown[0])
+    if first.counted[x].dtype.kind not in "iuf":
+        x = "point"
+    objectives = {each: first.objectives[each] for each in shown}
+    if len(studies) == 1:
+        count_of = count(len(first.counted), "point")
+        title = f"{name}: {len(first.front):,} of {count_of} on the front. "
+        title = f"{title}{origin_note(first.counted)}".removesuffix(". ")
+        series = _points(first, objectives, x, y)
+    else:
+        title, series = "Pareto fronts", []
+        looks = zip(COLOURS, cycle(("o", "s", "^", "d")), cycle(DASHES), strict=False)
+        for (name, study), (colour, marker, dash) in zip(studies.items(), looks, strict=False):
+            front = pareto(study.counted, objectives)
+            series.append(replace(_line(front, objectives, x, y), colour=colour, dash=dash))
+            series.append(_marks(name, front, x, y, colour, marker=marker, size=4))
     panel = Panel(_label(x, objectives), tuple(series), _label(y, objectives))
-    return Plot("Pareto fronts", (panel,), alt="Pareto fronts of several studies", size_in=(6.5, 4))
+    return Plot(title, (panel,), alt="Pareto fronts", size_in=(6.5, 4.0))
+
+
+def _points(study: "StoredStudy", objectives: Mapping[str, str], x: str, y: str) -> list[Series]:
+    """All points of a study, its front and its knee; the line is the front of these two alone."""
+    points, front = study.counted if len(study.front) else study.fitting, study.front
+    drawn = thinned(points)
+    some = f", {len(drawn):,} of them drawn" if len(drawn) < len(points) else ""
+    series = [_marks(f"dominated{some}", drawn, x, y, style.GREY, size=2)]
+    if len(objectives) == 2 and len(front):
+        series.append(_line(pareto(points, objectives), objectives, x, y))
+    series.append(_marks("on the front", front, x, y, style.BLUE, size=4))
+    look: dict[str, Any] = {"size": 10, "marker": "d", "hollow": True}
+    return [*series, _marks("knee", study.knee, x, y, style.VERMILION, **look)]
+
+
+def _marks(name: str, of: "pd.DataFrame", x: str, y: str, colour: str, **look: Any) -> Series:
+    known = of[np.isfinite(of[[x, y]].to_numpy(np.float64)).all(axis=1)]
+    keys = known["point"].tolist()
+    return Series(name, known[x].tolist(), known[y].tolist(), "points", colour, keys=keys, **look)
 
 
 def thinned(points: "pd.DataFrame") -> "pd.DataFrame":
     """At most :data:`MOST_DRAWN` of the points, an even choice."""
     return points.iloc[:: max(1, -(-len(points) // MOST_DRAWN))]
-
-
-def _pair(
-    points: "pd.DataFrame", front: "pd.DataFrame", objectives: Mapping[str, str], x: str, y: str
-) -> Panel:
-    def series(name: str, of: "pd.DataFrame", colour: str, **look: Any) -> Series:
-        known = of[np.isfinite(of[[x, y]].to_numpy(np.float64)).all(axis=1)]
-        return Series(
-            name,
-            known[x].tolist(),
-            known[y].tolist(),
-            "points",
-            colour,
-            keys=known["point"].tolist(),
-            **look,
-        )
-
-    drawn = thinned(points)
-    some = f", {len(drawn):,} of them drawn" if len(drawn) < len(points) else ""
-    found = [series(f"dominated{some}", drawn, style.GREY, size=2)]
-    ways = {name: objectives[name] for name in (x, y) if name in objectives}
-    if len(ways) == 2 and len(front):
-        # Of more objectives than two, the line is the front of these two alone.
-        found.append(_line(pareto(points, ways), objectives, x, y))
-    found.append(series("on the front", front, style.BLUE, size=4))
-    knee = front[front["knee"].astype(bool)]
-    found.append(series("knee", knee, style.VERMILION, size=10, marker="d", hollow=True))
-    return Panel(_label(x, objectives), tuple(found), _label(y, objectives))
 
 
 def _line(front: "pd.DataFrame", objectives: Mapping[str, str], x: str, y: str) -> Series:
