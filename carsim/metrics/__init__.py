@@ -2,7 +2,15 @@
 
 from carsim.metrics.comparison import Comparison
 from carsim.metrics.metric import Baseline, Metric, Run, Setting, Value
-from carsim.metrics.table import INTERVALS, METRICS, OLD_NAMES, PHASES, QUALITY, figures
+from carsim.metrics.table import (
+    INTERVALS,
+    METRICS,
+    OLD_NAMES,
+    PHASES,
+    QUALITY,
+    figures,
+    interval_text,
+)
 
 __all__ = [
     "INTERVALS",
@@ -17,4 +25,5 @@ __all__ = [
     "Setting",
     "Value",
     "figures",
+    "interval_text",
 ]

@@ -9,6 +9,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from carsim.base.registry import Registry
+from carsim.base.text import with_ends
 from carsim.base.units import GB
 from carsim.hardware.technology import TECHNOLOGIES, Technology
 from carsim.hardware.technology.price import total
@@ -329,6 +330,14 @@ INTERVALS = {
     "energy_per_token_j": ("energy_per_token_low_j", "energy_per_token_high_j"),
 }
 """Metric -> the metrics that are the ends of its interval."""
+
+
+def interval_text(name: str, look_up: Callable[[str], Value]) -> str:
+    """A figure with its interval in brackets, where it has one, and without its unit."""
+    text = METRICS[name].text(look_up(name))
+    ends = [METRICS[end].text(look_up(end)) for end in INTERVALS.get(name, ())]
+    return with_ends(text, ends[0], ends[1], " to ") if ends and "-" not in ends else text
+
 
 OLD_NAMES = {
     "s_per_video": "seconds_per_video",

@@ -6,7 +6,7 @@ from math import fsum
 from carsim.base.text import Table, count, number, percent, signed_percent, span
 from carsim.decisions.trace import Trace
 from carsim.design import Design
-from carsim.metrics import INTERVALS, PHASES
+from carsim.metrics import INTERVALS, PHASES, interval_text
 from carsim.report import run_tables as tables
 from carsim.report.ratios import speedup
 from carsim.report.stored import StoredLimit, StoredPolicy, StoredRun
@@ -246,6 +246,10 @@ def _fit_in_words(run: StoredRun) -> Iterator[str]:
         yield f"Yes: {', '.join(f'{what} {percent(share)}' for share, what in fullest)}."
     else:
         yield from (f"- {misfit}" for misfit in run.misfits[:MOST_LINES])
+    if run.own.get("cost_usd") is not None:
+        chip = run.own.get("area_mm2") is not None
+        area = f" of parts, {interval_text('area_mm2', run.own.get)} mm2" if chip else " in a shop"
+        yield f"Price: {interval_text('cost_usd', run.own.get)} USD{area}."
     yield from (f"warning: {warning}" for warning in run.warnings[:MOST_LINES])
 
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 
-from carsim.base.text import Table, count, number, percent, with_ends
+from carsim.base.text import Table, count, number, percent
 from carsim.explore.target import SizedMachine, Wanted
 from carsim.hardware.expected import expected_of
-from carsim.metrics import INTERVALS, METRICS
+from carsim.metrics import INTERVALS, interval_text
 
 PARTS_ALONE = (
     "Prices of chips are of parts at volume: die, package, memory, tests. They leave out design "
@@ -104,7 +104,9 @@ def _lines(wanted: Wanted, tried: SizedMachine) -> list[str | Table]:
     names = [*sorted(wanted.target.names), wanted.minimise, "cost_usd", "area_mm2"]
     shown = dict.fromkeys([*names, "average_power_w"])
     figures = ", ".join(
-        f"{name} {_figure(tried, name)}" for name in shown if tried.figures[name] is not None
+        f"{name} {interval_text(name, tried.figures.__getitem__)}"
+        for name in shown
+        if tried.figures[name] is not None
     )
     limits = ", ".join(f"{limit} {percent(share)}" for limit, share in tried.limits.items())
     stream = "text" if tried.figures["frames_per_s"] is None else "video"
@@ -122,13 +124,6 @@ def _lines(wanted: Wanted, tried: SizedMachine) -> list[str | Table]:
     return list(lines)
 
 
-def _figure(tried: SizedMachine, name: str) -> str:
-    """A figure with its interval."""
-    metric = METRICS[name]
-    texts = [metric.text(tried.figures[each]) for each in (name, *INTERVALS.get(name, ()))]
-    return with_ends(*texts) if len(texts) > 1 and "-" not in texts else texts[0]
-
-
 def _others(
     wanted: Wanted, tried: Sequence[SizedMachine], reached: Sequence[SizedMachine]
 ) -> Table:
@@ -139,7 +134,11 @@ def _others(
     rest = [each for each in best.values() if not reached or each.preset != reached[0].preset]
     names = list(dict.fromkeys([*sorted(wanted.target.names), wanted.minimise]))
     rows = tuple(
-        (each.machine, *(_figure(each, name) for name in names), next(iter(each.limits)))
+        (
+            each.machine,
+            *(interval_text(name, each.figures.__getitem__) for name in names),
+            next(iter(each.limits)),
+        )
         for each in rest[:MOST_OTHERS]
     )
     return Table(("machine", *names, "limit"), rows)

@@ -343,7 +343,7 @@ class Asic(Technology, GrownSection):
         clock_mhz, (_, high) = design.board.fabric_clock_mhz, self.intervals(design)["area_mm2"]
         if used.totals["area_mm2"] <= self.area_mm2 < high:
             yield (
-                f"area: up to {high:.1f} mm2 within the intervals of its constants, "
+                f"area: up to {high:.1f} mm2 if all constants err upwards, "
                 f"{self.area_mm2:.1f} available"
             )
         fastest_mhz = NODES[self.node].fastest_mhz

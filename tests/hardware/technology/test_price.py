@@ -1,5 +1,7 @@
 """Interfaces to memories take area, joules and dollars, so that no channel is free."""
 
+import re
+
 import pytest
 
 from carsim.cost.energy import energy
@@ -10,6 +12,10 @@ from carsim.design.load import shipped_presets
 from carsim.hardware.memory import STANDARDS
 from carsim.hardware.technology.interface import INTERFACES
 from carsim.hardware.technology.price import BOARDS, Price, die_usd, total
+from carsim.metrics import figures
+from carsim.report.run_words import short_sections
+from carsim.report.stored import stored
+from carsim.runs.pipeline import run
 from carsim.workload.activity import Activity
 from carsim.workload.geometry import Video
 
@@ -91,3 +97,19 @@ def test_a_board_with_more_memory_than_it_comes_with_has_no_price() -> None:
     own |= {"date": "2026-11", "memory_gbps": 1000.0, "memory_gib": 40.0}
     (price,) = check_fit(override(more, {"board.price": own}), VIDEO).prices
     assert price == Price("board", 9000.0, 8000.0, 9500.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("asic_7nm_hbm3", r"Price: ([\d.]+) \([\d.]+ to [\d.]+\) USD of parts, [\d.]+ \(.+\) mm2."),
+        ("zcu102", r"Price: (3,200) \(2,500 to 3,300\) USD in a shop."),
+    ],
+)
+def test_a_run_prints_the_price_with_its_interval(name: str, line: str) -> None:
+    report = run(name, workload="video:1", what_if=False)
+    lines = [part for _, parts in short_sections(stored(report)) for part in parts]
+    (found,) = filter(None, (re.fullmatch(line, part) for part in lines if isinstance(part, str)))
+    assert float(found[1].replace(",", "")) == pytest.approx(
+        figures(report.chosen, report)["cost_usd"], rel=1e-3
+    )
