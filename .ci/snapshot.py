@@ -101,7 +101,7 @@ def _runs(short: bool) -> Iterator[tuple[Design, str, Trace | Workload, str]]:
             for fidelity in fidelities if name == TILED else ("fluid",):
                 yield load_design(str(path)), name, trace, fidelity
     # GPUs under llama.cpp differ in their sizes alone, and take minutes by tiles.
-    rows = [row for row in published_rows() if not row.config.startswith("llamacpp_")]
+    rows = [row for row in published_rows() if not row.config.startswith(("llamacpp_", "gpu_"))]
     texts = sorted({(row.config, row.first_context, row.last_context) for row in rows})
     for config, *context in texts:
         design = load_design(str(ROOT / "configs" / "published" / f"{config}.yaml"))
