@@ -71,7 +71,7 @@ def interval(pool: str, residuals: Residuals) -> Expected:
         if held >= LEVEL - 1e-9:
             break
     rows = sum(map(len, residuals.values()))
-    return Expected(pool, len(residuals), rows, round(exp(centre), 4), round(exp(spread), 4))
+    return Expected(pool, len(residuals), rows, round(exp(centre), 3), round(exp(spread), 3))
 
 
 def coverage(pool: str, residuals: Residuals) -> Coverage:
