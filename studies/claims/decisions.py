@@ -34,23 +34,3 @@ def middle_layers() -> Finding:
     found = bootstrap_mean(rows.reshape(-1, 2).mean(axis=1))  # a guidance pair is a clip
     text = ", ".join(percent(part.mean()) for part in thirds)
     return Finding(f"{text} by third; middle less outer {found.text()}", decide(found, 0.0, None))
-
-
-def taus_saturate(tau: float) -> Finding:
-    """At a tau 87 % of all steps replay (no layer exempt), within a point."""
-    ratios = table("claims/taus").set_index("tau")["ratio_all"]
-    text = ", ".join(f"{at:g}: {percent(ratio, 1)}" for at, ratio in ratios.items())
-    return Finding(f"share of all steps by tau: {text}", bool(abs(ratios[tau] - 0.87) < 0.01))
-
-
-def taus_level(tau: float) -> Finding:
-    """From a tau on the loss rises no more: by less than 5 % of what it is at the lowest tau."""
-    rows = table("claims/taus").set_index("tau")
-    texts = [
-        f"{at:g}: {row['replay']:+.3f} (nothing {row['zero']:+.3f}, "
-        f"permuted {row['permuted']:+.3f})"
-        for at, row in rows.iterrows()
-    ]
-    last = rows["replay"].iloc[-1]
-    level = bool(last - rows.loc[tau, "replay"] < 0.05 * last)
-    return Finding(f"nats over dense by tau: {', '.join(texts)}", level)

@@ -25,9 +25,6 @@ from studies.claims.tables import Finding, row_of, table
 CLOSE = 0.05
 """Largest relative error of a figure that counts as the published one."""
 
-DENSE = {"ratio": "0 %", "attention": "dense"}
-"""Row of dense decoding in ``fastcar_sparse/points``."""
-
 
 def percent(share: float, digits: int = 0) -> str:
     """A share in percent.
@@ -89,16 +86,6 @@ def longer_prompt(designs: Sequence[str], tokens: int, least: float) -> Finding:
     text = ", ".join(f"{name} {gain:.2f}" for name, gain in gains)
     enough = max(gain for _, gain in gains) >= least
     return Finding(f"at most: {text}", None if enough else False)
-
-
-def mlp_share(designs: Sequence[str]) -> Finding:
-    """MLPs take more than half of dense decoding on every design."""
-    points, shares = table("fastcar_sparse/points"), []
-    for name in designs:
-        row = row_of(points, {"design": name, **DENSE})
-        shares.append((name, row["mlp_s"] / row["latency_s"]))
-    text = ", ".join(f"{name} {percent(share)}" for name, share in shares)
-    return Finding(f"share of the latency: {text}", min(share for _, share in shares) > 0.5)
 
 
 def mlp_over_attention() -> Finding:
@@ -203,26 +190,6 @@ def drs_dispatch() -> Finding:
     ]
     text = f"{percent(gains[0], 2)}, or {percent(gains[1], 2)} if decided at the residual"
     return Finding(f"a free dispatcher gains {text}", max(gains) < 0.01)
-
-
-def mlp_cycles() -> Finding:
-    """An MLP takes thousands of cycles or more."""
-    design = load_design("zcu102")
-    seconds = row_of(table("fastcar_sparse/points"), {"design": "zcu102", **DENSE})["mlp_s"]
-    layers = PAPER_VIDEO.n_steps * design.model.body.n_layers
-    cycles = seconds * design.board.fabric_clock_mhz * 1e6 / layers
-    return Finding(f"{cycles:,.0f} cycles a layer on zcu102", cycles > 1000)
-
-
-def drs_gates() -> Finding:
-    """DRS takes fewer LUTs than one more column of the arrays."""
-    gates = table("../carsim/hardware/technology/data/gates")
-    size = {"sequences": 32, "cores": 4, "scan_cycles": 1, "instructions": 64}
-    drs, static = (row_of(gates, {"unit": unit, **size})["lut"] for unit in ("drs", "static"))
-    luts = table("scheduler_gates/points").set_index(["study", "machine.array.cols"])["lut"]
-    column = (luts["study_columns", 33.0] - luts["study_columns", 32.0]).item()
-    text = f"DRS {drs} LUTs, checks of a static schedule {static}"
-    return Finding(f"{text}, a column of four arrays {column}", bool(drs < column))
 
 
 def drs_registers() -> Finding:

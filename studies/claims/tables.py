@@ -37,9 +37,9 @@ def table(name: str) -> pd.DataFrame:
 
 
 def chosen(frame: pd.DataFrame, where: Where) -> pd.DataFrame:
-    """Rows with these values; ``column`` is no part of them."""
+    """Rows with these values; ``column`` and ``over`` are no part of them."""
     for name, value in where.items():
-        frame = frame if name == "column" else frame[frame[name] == value]
+        frame = frame if name in ("column", "over") else frame[frame[name] == value]
     if frame.empty:
         raise ValueError(f"no row with {where}")
     return frame
@@ -161,7 +161,7 @@ def ratios(
     Args:
         table_name: Table.
         column: Seconds, joules: less is better.
-        over: The row that is divided by each of ``ways``.
+        over: The row that is divided by each of ``ways``, which may have one of its own.
         ways: Name -> row. Without bounds, the first must be better than all others.
         group: Column whose values are the groups.
         only: Groups; all if left out.
@@ -173,8 +173,10 @@ def ratios(
     frame, parts, firsts, held = table(table_name), [], [], []
     for key in only or frame[group].dropna().unique():
         part = frame[frame[group] == key]
-        whole = row_of(part, over)[column]
-        found = [whole / row_of(part, where)[column] for where in ways.values()]
+        found = [
+            row_of(part, where.get("over", over))[column] / row_of(part, where)[column]
+            for where in ways.values()
+        ]
         parts.append(f"{key} {' / '.join(f'{each:.2f}' for each in found)}")
         firsts.append(found[0])
         if least is not None or most is not None:
