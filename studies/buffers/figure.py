@@ -131,9 +131,9 @@ def draw(frame: pd.DataFrame, path: Path) -> None:
         for axes, sharing in ((bottom[0], "broadcast"), (top[2], "private")):
             part = large[large["machine.weight_sharing"] == sharing]
             _draw_saved(axes, part, WEIGHT, f"large weight buffers, {sharing}")
-        top[2].set_ylim(-1.0, 1.0)
         _draw_saved(bottom[1], kv, KV, "KV buffers")
-        bottom[0].set_ylabel("time saved over the smallest (%)")
+        for axes in (top[2], bottom[0]):
+            axes.set_ylabel("time saved over the smallest (%)")
         _draw_replay(bottom[2], frame[frame["study"] == "study_replay"])
         figure.savefig(path, dpi=110, metadata={"Software": None})
 
@@ -158,7 +158,9 @@ def _draw_saved(axes: Axes, part: pd.DataFrame, size: str, title: str) -> None:
                 own[size][shown], saved[shown], "o", color=COLOURS[design], markerfacecolor=fill
             )
     _sizes(axes, sorted(part[size].unique()))
-    axes.set(title=title, xlabel="buffer of a core (KiB); hollow: does not fit", ylim=(-0.1, 1.0))
+    axes.set(title=title, xlabel="buffer of a core (KiB); hollow: does not fit")
+    low, high = axes.get_ylim()
+    axes.set_ylim(min(-0.1, low), max(1.0, high))
     axes.legend()
 
 

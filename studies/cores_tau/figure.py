@@ -136,7 +136,7 @@ def draw(frame: pd.DataFrame, path: Path) -> None:
     frame = complete(frame)
     colours = ScalarMappable(Normalize(0, frame["quality_loss"].max()), "viridis_r")
     with plots.style():
-        title = "Cores x tau on the ZCU102: the Pareto front (ringed) of time, energy and quality"
+        title = "Cores x tau on the ZCU102: filled: on the Pareto front of time, energy and quality"
         figure = plots.new_figure(9.5, 4.6, title, misfit=False)
         for axes, (study, name) in zip(figure.subplots(1, 2), BOARDS.items(), strict=True):
             _draw_board(axes, frame, study, colours)
@@ -147,18 +147,19 @@ def draw(frame: pd.DataFrame, path: Path) -> None:
 
 def _draw_board(axes: Axes, frame: pd.DataFrame, study: str, colours: ScalarMappable) -> None:
     shown = cheapest(frame, study)
+    on_front = {_key(row) for _, row in front(frame, study).iterrows()}
     for tau, best in shown.groupby("policy.tau"):
         colour = colours.to_rgba(best["quality_loss"].iloc[0])
         x, y = best["seconds_per_video"], best["energy_per_video_j"]
         axes.plot(x, y, color=colour, linewidth=1)
-        for cores, at_x, at_y in zip(best["cores"], x, y, strict=True):
-            axes.plot(at_x, at_y, MARKERS[int(cores)], color=colour, markersize=5)
+        for _, row in best.iterrows():
+            fill = colour if _key(row) in on_front else "white"
+            place_of = row["seconds_per_video"], row["energy_per_video_j"]
+            look = {"color": colour, "markerfacecolor": fill, "markersize": 5}
+            axes.plot(*place_of, MARKERS[int(row["cores"])], **look)
         label = "dense" if tau == DENSE else f"tau {tau:g}"
         place = {"textcoords": "offset points", "va": "center", "fontsize": 7.5}
         axes.annotate(label, (x.iloc[0], y.iloc[0]), (9, 0), **place)
-    ringed = front(frame, study)
-    look = {"markersize": 11, "markerfacecolor": "none", "markeredgecolor": plots.VERMILION}
-    axes.plot(ringed["seconds_per_video"], ringed["energy_per_video_j"], "o", **look)
     for cores in sorted(shown["cores"].unique()):
         axes.plot([], [], MARKERS[int(cores)], color=plots.GREY, label=_cores(cores))
     axes.set(xlabel="seconds per video", ylabel="joules per video")

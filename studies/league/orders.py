@@ -186,11 +186,10 @@ def draw_sets(axes: Axes, table: pd.DataFrame) -> None:
     for way, colour in ((TOKENS, plots.BLUE), (SETS, plots.VERMILION)):
         part = table[(table["way"] == way) | ((table["size"] == 1) & (table["way"] == TOKENS))]
         axes.plot(part["size"], part["ratio"], ":", color=colour, label=f"{way}: tokens replay")
-        axes.plot(
-            part["size"], part["whole_sets"], "o-", color=colour, label="whole sets of a pair"
-        )
+        whole = f"{way}: whole sets of a pair"
+        axes.plot(part["size"], part["whole_sets"], "o-", color=colour, label=whole)
     part = table[table["way"] == TOKENS]
-    axes.plot(part["size"], part["whole_sets_by_chance"], "--", color=plots.GREY, label="by chance")
+    axes.plot(part["size"], part["whole_sets_by_chance"], "--", color=plots.GREY, label="at random")
     axes.set_xscale("log", base=2)
     axes.set_xticks(SIZES, [str(size) for size in SIZES])
     axes.set(xlabel="tokens of a set", ylabel="share of eligible layer-steps", ylim=(0, 1))
@@ -206,7 +205,8 @@ def draw_gains(axes: Axes, table: pd.DataFrame) -> None:
         axes.plot(sets["size"], sets["replay"], "^:", color=colour)
     axes.set_xscale("log", base=2)
     axes.set_xticks(SIZES, [str(size) for size in SIZES])
-    axes.set(xlabel="tokens of a set", ylabel="gain of replay", title="triangles: by set")
+    axes.set(xlabel="tokens of a set", ylabel="speed-up of replay", title="triangles: by set")
+    axes.set_ylim(1.0, None)
     axes.legend()
 
 

@@ -1,5 +1,6 @@
 """What the league's README says of its results, and the figures."""
 
+from itertools import cycle
 from pathlib import Path
 
 import numpy as np
@@ -230,7 +231,7 @@ def draw(path: Path, name: str, table: pd.DataFrame) -> None:
     lengths = sorted(own["frames"].unique())
     title = f"The league on {name}: loss (8 frames, {len(CLIPS)} scenes) against time"
     title += ", over its own W4A4" if name == BIT_ASIC else ""
-    figure = plots.new_figure(4.2 * len(lengths), 4.6, title, misfit=False)
+    figure = plots.new_figure(4.2 * len(lengths), 5.6, title, misfit=False)
     for axes, frames in zip(
         figure.subplots(1, len(lengths), squeeze=False)[0], lengths, strict=True
     ):
@@ -238,10 +239,16 @@ def draw(path: Path, name: str, table: pd.DataFrame) -> None:
         axes.set(
             title=f"{frames} frames" + ("" if frames == FRAMES[0] else ", by rule; loss assumed")
         )
+    named = dict(zip(*reversed(figure.axes[0].get_legend_handles_labels()), strict=True))
+    figure.legend(
+        named.values(), named.keys(), loc="outside lower center", ncols=5, fontsize=7.5,
+        title="crosses: does not fit; wide grey line: front of all",
+    )  # fmt: skip
     figure.savefig(path, metadata={"Software": None})
 
 
 def _draw_length(axes: Axes, part: pd.DataFrame) -> None:
+    markers = dict(zip(part["family"].unique(), cycle("os^dvPX*<>"), strict=False))
     for (family, replays), line in part.groupby(["family", "replays"], sort=False):
         colour = next((c for key, c in COLOURS.items() if str(family).startswith(key)), plots.BLACK)
         fill = "none" if replays else colour
@@ -249,17 +256,11 @@ def _draw_length(axes: Axes, part: pd.DataFrame) -> None:
         ordered = line.sort_values("excess")
         axes.plot(
             ordered["seconds"], ordered["excess"], style, color=colour, linewidth=0.8,
-            marker="o", markersize=4, markerfacecolor=fill,
+            marker=markers[family], markersize=4, markerfacecolor=fill,
+            label=f"{family}{' with replay' * bool(replays and family != REPLAY)}",
         )  # fmt: skip
         misfits = ordered[~ordered["holds"]]
         axes.plot(misfits["seconds"], misfits["excess"], "x", color=colour, markersize=6)
-        if not replays or family == REPLAY:
-            last = ordered.iloc[-1]
-            below = " + " in str(family)  # what is together lies near W4A4
-            axes.annotate(
-                str(family), (last["seconds"], last["excess"]), color=colour, fontsize=6.5,
-                textcoords="offset points", xytext=(4, -9 if below else 3),
-            )  # fmt: skip
     best_of = front(part[part["holds"]], "seconds", "excess")
     axes.step(
         best_of["seconds"], best_of["excess"], where="post", color=plots.LIGHT_GREY, linewidth=3,

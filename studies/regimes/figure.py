@@ -110,7 +110,8 @@ def _map(table: pd.DataFrame) -> str:
 def draw(frame: pd.DataFrame, path: Path) -> None:
     """Maps of the fastest schedule, without tensor mapping and with it."""
     table = latencies(frame)
-    questions = (("of three schedules", SCHEDULES), ("or tensor mapping", (*SCHEDULES, "tensor")))
+    named = ", ".join(SCHEDULES)
+    questions = ((named, SCHEDULES), (f"{named}, tensor", (*SCHEDULES, "tensor")))
     with plots.style():
         figure = plots.new_figure(
             9.5, 8.2, "The fastest schedule or mapping, and its gain over static in %", misfit=False
@@ -124,7 +125,7 @@ def draw(frame: pd.DataFrame, path: Path) -> None:
                 _draw_map(axes[row, column], part, winners(part, ways), ways)
                 if row == 0:
                     axes[row, column].set_title(f"memory of {BANDWIDTHS[bandwidth]}")
-            axes[row, 0].set_ylabel(f"{question}\n{sharing} weights\n\nbatch")
+            axes[row, 0].set_ylabel(f"fastest of\n{question}\n{sharing} weights\n\nbatch")
         for each in axes[-1]:
             each.set_xlabel("MACs per cycle, four cores")
         seen = {winner for _, ways in questions for winner in winners(table, ways)}
