@@ -12,7 +12,7 @@ import numpy as np
 from carsim.decisions.replay import ReplayRule
 from carsim.machine.hardware import Hardware
 from carsim.machine.lanes import Ints, OpOf, Step, lower
-from carsim.machine.phase import moved_bytes, repeats
+from carsim.machine.phase import moved_bytes
 from carsim.machine.phase_ops import at_residual, mlp_ops
 from carsim.workload.ops import Slice, replay_op
 
@@ -43,9 +43,9 @@ def bound_of(
         alike: Cores that each lane stands for, [K].
     """
     compute = np.zeros((n, 1), np.int64)
-    for step, times in repeats(steps):
+    for step in steps:
         own = step.pre_cycles + step.cycles - step.exchange_cycles
-        compute = compute + times * own
+        compute = compute + own
     nbytes = moved_bytes(steps if fetched is None else fetched, n, len(hw.paths), alike)
     nbytes[:, hw.replay_path] += replay_bytes
     cycles = compute.max(axis=-1)

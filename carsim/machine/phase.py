@@ -5,7 +5,6 @@ write are done. Nothing crosses that boundary, so that a phase is a pure functio
 whole numbers, and a run is a sum over its distinct phases, each times how often it occurs.
 """
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
@@ -213,12 +212,6 @@ def emit_slices(phase: Phase, timing: Timing, emit: Emit) -> None:
                 emit(f"lane {lane} fetch", kind, fetch_begun, fetched)
 
 
-def repeats(steps: Sequence[Step]) -> list[tuple[Step, int]]:
-    """The different steps, and how often each occurs: the layers of a head repeat theirs."""
-    different = {id(step): step for step in steps}
-    return [(different[key], times) for key, times in Counter(map(id, steps)).items()]
-
-
 def moved_bytes(steps: Sequence[Step], n: int, memories: int, alike: Ints | int = 1) -> Ints:
     """Bytes that the steps of n phases move, by memory, [n, memories].
 
@@ -229,11 +222,11 @@ def moved_bytes(steps: Sequence[Step], n: int, memories: int, alike: Ints | int 
         alike: Cores that each lane stands for, [K].
     """
     moved = np.zeros((n, memories), np.int64)
-    for step, times in repeats(steps):
+    for step in steps:
         if step.path >= 0:
-            moved[:, step.path] += times * (alike * step.stream_bytes).sum(axis=-1)
+            moved[:, step.path] += (alike * step.stream_bytes).sum(axis=-1)
         for path, _, nbytes in step.sides:
-            moved[:, path] += times * (alike * nbytes).sum(axis=-1)
+            moved[:, path] += (alike * nbytes).sum(axis=-1)
     return moved
 
 
@@ -267,9 +260,9 @@ def _work(phase: Phase) -> dict[str, Ints]:
     dram = moved_bytes(phase.steps, n, len(phase.latencies))
     names = ("busy_cycles", "macs", "vector_ops", "sram_bytes")
     sums = {name: np.zeros(n, np.int64) for name in names}
-    for step, times in repeats(phase.steps):
+    for step in phase.steps:
         for name, total in sums.items():
-            total += times * getattr(step, name)
+            total += getattr(step, name)
     if replay is not None:
         dram[:, replay.path] += replay.nbytes
         for name in ("busy_cycles", "vector_ops", "sram_bytes"):
@@ -285,37 +278,26 @@ def _booked(steps: Sequence[Step], timing: Timing, last: NDArray[np.intp]) -> tu
         timing: When they took place.
         last: The lane of each, [n].
     """
-    rows = np.arange(len(last))
+    rows, compute = np.arange(len(last)), np.zeros(len(last), np.int64)
     times = np.zeros((len(last), N_CATEGORIES), np.int64)
-    if not steps:
-        return times, np.zeros(len(last), np.int64)
 
     def of_lane(figure: Ints) -> Ints:
         phases, lanes = figure.shape
         found: Ints = figure[rows if phases > 1 else 0, last if lanes > 1 else 0]
         return found
 
-    different = {id(step): step for step, _ in repeats(steps)}
-    place = {key: index for index, key in enumerate(different)}
-    which = [place[id(step)] for step in steps]
-    known = np.empty((3, len(different), len(last)), np.int64)
-    for index, step in enumerate(different.values()):
-        known[0, index] = of_lane(step.pre_cycles + step.cycles)
-        known[1, index] = of_lane(step.cycles)
-        known[2, index] = of_lane(step.balanced_cycles)
-    own, cycles, balanced = known[:, which]
-    begun, array_begun, ended = (
-        at[:, rows, last] for at in (timing.begun, timing.array_begun, timing.ended)
-    )
-    # Where the array never waits once it has begun, what the fullest core takes beyond an even
-    # share is time spent queueing for that core; where memory sets the pace, an even share gains
-    # nothing.
-    worked = ended > begun
-    queued = (own - balanced) * (worked & (ended <= array_begun + cycles))
-    own = own * worked
-    times[:, Category.WAIT_DDR] = (ended - begun - own).sum(axis=0)
-    times[:, Category.WAIT_CORE] = queued.sum(axis=0)
-    categories = np.array([step.category for step in steps])
-    for category in set(categories.tolist()):
-        times[:, category] += (own - queued)[categories == category].sum(axis=0)
-    return times, own.sum(axis=0)
+    for step, *moments in zip(steps, timing.begun, timing.array_begun, timing.ended, strict=True):
+        begun, array_begun, ended = (at[rows, last] for at in moments)
+        own, cycles = of_lane(step.pre_cycles + step.cycles), of_lane(step.cycles)
+        balanced = of_lane(step.balanced_cycles)
+        # Where the array never waits once it has begun, what the fullest core takes beyond an even
+        # share is time spent queueing for that core; where memory sets the pace, an even share
+        # gains nothing.
+        worked = ended > begun
+        queued = (own - balanced) * (worked & (ended <= array_begun + cycles))
+        own = own * worked
+        times[:, Category.WAIT_DDR] += ended - begun - own
+        times[:, Category.WAIT_CORE] += queued
+        times[:, step.category] += own - queued
+        compute += own
+    return times, compute
