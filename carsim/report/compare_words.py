@@ -52,6 +52,7 @@ def answer(comparison: Comparison) -> Iterator[str]:
     """Effects of the differences, a sentence each."""
     kind = comparison.named("video")
     yield f"B finishes a {kind} in {_instead(comparison.change('seconds_per_video'))}."
+    yield from _certainty(comparison)
     moved = {
         each.what: each.difference
         for each in comparison.breakdown
@@ -70,6 +71,29 @@ def answer(comparison: Comparison) -> Iterator[str]:
             flipped.setdefault((limits[0], limits[1]), []).append(PHASES.get(phase, phase))
     for (a_limit, b_limit), names in flipped.items():
         yield f"Limited by {b_limit} in B, by {a_limit} in A: {', '.join(names)}."
+
+
+def _certainty(comparison: Comparison) -> Iterator[str]:
+    """Whether the order holds on boards: kinds of results, and whether their intervals overlap."""
+    runs = {"A": comparison.a, "B": comparison.b}
+    if comparison.a.result != comparison.b.result:
+        yield "; ".join(f"{side} is {run.result}" for side, run in runs.items() if run.result) + "."
+    ends = []
+    for run in runs.values():
+        if run.expected is None:
+            return
+        seconds = run.own.seconds_per_video
+        ends.append((run.expected.low * seconds, run.expected.high * seconds))
+    (low_a, high_a), (low_b, high_b) = ends
+    spans = f"{span(number(low_a), number(high_a), ' to ')} s for A and "
+    spans += f"{span(number(low_b), number(high_b), ' to ')} s for B"
+    if low_a > high_b or low_b > high_a:
+        yield f"On boards, the 90 % intervals do not overlap: {spans}."
+    elif comparison.a.own.seconds_per_video != comparison.b.own.seconds_per_video:
+        yield (
+            "The order on boards is certain only if both depart from carsim by about the same "
+            f"factor, as the 90 % intervals overlap: {spans}."
+        )
 
 
 def spec_table(comparison: Comparison) -> Table:

@@ -33,6 +33,21 @@ def test_what_differs_is_named_by_path() -> None:
     assert faster().inputs == ()
 
 
+def test_an_order_is_certain_where_intervals_of_boards_are_apart() -> None:
+    run = faster().a
+    known = run.expected
+    assert known is not None
+
+    def of(factor: float) -> list[str]:
+        wide = known.model_copy(update={"low": factor * known.low, "high": factor * known.high})
+        other = run.model_copy(update={"expected": wide, "result": "calibrated"})
+        return [text for text in answer(Comparison(faster().b, other)) if " interval" in text]
+
+    assert "as the 90 % intervals overlap:" in of(1.0)[0]
+    assert "do not overlap:" in of(1.5 * known.high / known.low)[0]
+    assert [text for text in answer(faster()) if text.startswith("A is ")] == []
+
+
 def test_a_section_that_only_one_design_has_is_one_difference() -> None:
     design = tiny_design().model_dump()
     removed = design["board"]["memories"].pop("pl_ddr")
