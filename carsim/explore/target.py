@@ -24,6 +24,7 @@ from carsim.base.text import choose
 from carsim.base.units import KIB
 from carsim.cost.fit import buffer_rows
 from carsim.decisions.choose import Sources
+from carsim.decisions.trace import load_trace
 from carsim.design import Design, design_of, override
 from carsim.design.load import model_base, preset_board, shipped_presets
 from carsim.explore.evaluate import Machines
@@ -96,7 +97,7 @@ class Wanted:
     @property
     def what(self) -> str:
         """The workload in a word."""
-        return "what it makes" if self.workload is None else self.workload.text
+        return "the usual work" if self.workload is None else self.workload.text
 
     @property
     def presets(self) -> list[str]:
@@ -202,6 +203,8 @@ class _Search:
         self._wanted = wanted
         self._machines = Machines("fluid")
         self._sources: dict[int, Sources] = {}
+        traces = wanted.workload.traces if wanted.workload else ()
+        self._scope = load_trace(traces[0]).meta.decision_scope if traces else "row"
 
     def machines(self) -> Iterator[_Machine]:
         """Every machine, none simulated."""
@@ -297,7 +300,9 @@ class _Search:
                 if batch == BATCHES[-1] and not self._sources:
                     raise
         sources = self._sources.get(batch)
-        return sources is not None and (batch > 1 or sources.video.kind == "text")
+        if sources is None or batch > min(trace.n_rows for trace in sources.traces):
+            return False
+        return batch > 1 or sources.video.kind == "text"  # a video has guidance
 
     def _smallest(self, preset: str) -> Design:
         """A design for a board, of which the search changes batch, arrays and buffers."""
@@ -316,7 +321,7 @@ class _Search:
             "board": {"preset": preset},
             "machine": machine,
             "model": {**model_base(self._wanted.model), **formats, "activations": {"bits": 8}},
-            "policy": {"batch": 2},
+            "policy": {"batch": 2, "decision_scope": self._scope},
             "energy": {"preset": technology.energy_preset},
         }
         return design_of(contents, Path(f"{self._wanted.model} on {preset}"))

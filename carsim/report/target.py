@@ -48,7 +48,8 @@ def target_sections(
             f"{title}: {nearest.machine}",
             [*_lines(wanted, nearest), f"It lacks {lack(nearest)}."],
         )
-    yield "Best of each other board", [_others(wanted, tried, reached)]
+    if (table := _others(wanted, tried, reached)).rows:
+        yield "Best of each other board", [table]
     precision = f"{count(len(tried), 'machine')} looked at, in W4A8 with 8-bit keys and values; "
     notes = [f"{precision}quality not known.", PARTS_ALONE]
     if tried:

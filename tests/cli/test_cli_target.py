@@ -26,6 +26,14 @@ def test_a_target_that_none_reaches_has_a_status_of_its_own(call):
     assert not any(machine["reaches"] for machine in machines)
 
 
+def test_decisions_of_a_trace_are_taken_at_its_scope_and_rows(call):
+    asked = ("search", "--workload", "trace:vilau_8f_pair", "--boards", "asic_7nm_hbm3")
+    status, text, err = call(*asked, "--target", "seconds_per_video <= 60")
+    assert (status, err) == (0, "")
+    assert "Decisions: captured" in text
+    assert "batch of 2;" in text
+
+
 def test_a_study_and_a_target_exclude_each_other(call):
     assert call(*ASKED, "frames_per_s >= 1", "study.yaml")[0] == 2
     assert call("search")[0] == 2

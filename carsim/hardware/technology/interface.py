@@ -183,7 +183,7 @@ def interface_mm2(memory: "Memory", logic: float, end: str) -> float:
 def memory_choices(
     memories: "Mapping[str, Memory]", also: Mapping[str, object]
 ) -> Iterable[tuple[str, Mapping[str, object]]]:
-    """Each memory with :data:`CHANNELS` and :data:`CAPACITY` times what it has, and its ports.
+    """Each memory with :data:`CHANNELS` and :data:`CAPACITY` times what it has, in whole stacks.
 
     Args:
         memories: Memories of a chip, by name.
@@ -192,7 +192,8 @@ def memory_choices(
     for name, memory in memories.items():
         for more, roomier in product(CHANNELS, CAPACITY):
             channels, gib = more * memory.channels, more * roomier * memory.capacity_gib
-            if channels != int(channels):
+            part = channels * memory.channel_bits % interface_of(memory).bits
+            if channels != int(channels) or (part and interface_of(memory).stack_mm2):
                 continue
             changes = {
                 "channels": int(channels),
