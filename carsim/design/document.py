@@ -61,7 +61,7 @@ def design_schema() -> dict[str, Any]:
     may start from its own file instead.
     """
     schema = file_schema(Design, "carsim design")
-    schema["required"].remove("name")  # the name of the file stands for it
+    schema["required"] = ["board", "model"]  # what else is left out is chosen when it is opened
     schema["$defs"]["Machine"]["required"].remove("placement")  # the board says what is left out
     placement = dict(schema["$defs"]["Placement"])
     del placement["required"]

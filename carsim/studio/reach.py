@@ -19,7 +19,7 @@ from carsim.design.load import MODEL_FILE, configs_folder, design_path
 from carsim.explore.store import STORE_FILE
 from carsim.studio.state import TabState
 
-SECTIONS = {"board", "machine", "model"}
+SECTIONS = frozenset({"board", "model"})
 """Keys that every design has, so that a file without them is something else."""
 
 
