@@ -67,7 +67,7 @@ def metric_plot(
         if is_line:
             panels.append(_lines(parts, names, axis, metric, label))
         else:
-            panels.append(_bars(parts, names, places, axis, metric, label))
+            panels.append(_bars(parts, names, places, axis, metric, label, strong))
     lines = len(places) * len(groups)
     return Plot(
         "",
@@ -112,6 +112,7 @@ def _bars(
     axis: str,
     metric: str,
     label: str,
+    strong: str,
 ) -> Panel:
     height = 0.76 / len(parts)
     series = []
@@ -125,7 +126,10 @@ def _bars(
         interval = _interval(part, metric)
         if not interval:
             look["text"] = texts
-        series.append(Series(name, values, lines, "bar", colour, hover=texts, **look))
+        own: str | tuple[str, ...] = colour
+        if strong in places and len(parts) == 1:
+            own = tuple(style.BLUE if p == strong else style.SKY for p in part[axis])
+        series.append(Series(name, values, lines, "bar", own, hover=texts, **look))
         if interval:
             whiskers: dict[str, Any] = {"marker": "|", "size": 2.0, **interval}
             series.append(Series("", values, lines, "points", style.BLACK, **whiskers))
