@@ -207,6 +207,9 @@ class Technology(Section, ABC):
     * :meth:`resources` uses names of the table only, and no amount is negative;
     * :meth:`warnings` says what may not work out though everything fits, such as the clock;
     * :meth:`idle_power` takes what :meth:`resources` gives, at the clock of the design's board.
+
+    It may replace :meth:`intervals`, :meth:`prices`, :meth:`choices` and
+    :meth:`interface_pj_per_bit`, which otherwise are those of a bought board.
     """
 
     kind: str
