@@ -99,8 +99,7 @@ class Metric:
         better: Which way is better; None if neither is.
         value: Takes it from a row and its run; call :meth:`of` instead.
         of_design: It follows from the design and its fit alone: only the run is looked at.
-        shown: Table of a run that has it: the first of videos or of texts, the second, or none.
-            Figures of the design alone are in neither.
+        shown: The table of all metrics of a run has it, unless it is of the design alone.
     """
 
     name: str
@@ -111,7 +110,7 @@ class Metric:
     better: Literal["higher", "lower"] | None
     value: Callable[["RowResult", Run | None], Value]
     of_design: bool = False
-    shown: Literal["headline", "headline of texts", "detail", "no"] = "detail"
+    shown: bool = True
 
     def __post_init__(self) -> None:
         is_lower = self.name.isidentifier() and self.name == self.name.lower()

@@ -60,7 +60,7 @@ def metrics_table(run: StoredRun) -> Table:
     rows = [
         (run.named(metric.heading), *(_figure(policy, name) for policy in run.policies))
         for name, metric in METRICS.items()
-        if (metric.shown != "no" or name in ends)
+        if (metric.shown or name in ends)
         and not (metric.of_design or name in QUALITY)
         and any(policy.get(name) for policy in run.policies)
     ]

@@ -41,7 +41,7 @@ def test_full_output_has_everything_and_short_output_the_answer(call, toy):
     ):
         assert text in out
     for metric in METRICS.values():
-        if metric.shown != "no" and not metric.of_design and not metric.name.startswith("quality"):
+        if metric.shown and not metric.of_design and not metric.name.startswith("quality"):
             assert metric.heading in out or metric.unit in ("DSP", ""), metric.name
     assert "\x1b" not in out
     assert all(line == line.rstrip() for line in out.splitlines())
