@@ -28,7 +28,7 @@ from carsim.machine.bounds import home_bound
 from carsim.machine.cases import CONTIGUOUS_BYTES, AttendCases, MlpCases
 from carsim.machine.hardware import Hardware
 from carsim.machine.lanes import Ints, OpOf, lower
-from carsim.machine.phase import Dispatch, Phase, Replay
+from carsim.machine.phase import Dispatch, Phase, ReplayWork
 from carsim.machine.phase_ops import (
     at_residual,
     attend_ops,
@@ -114,7 +114,7 @@ def _mlp(
     )
 
 
-def _replay(hw: Hardware, replaying: Ints, at_work: Ints, damped: bool) -> Replay:
+def _replay(hw: Hardware, replaying: Ints, at_work: Ints, damped: bool) -> ReplayWork:
     """Replaying sequences; cores that compute an MLP add their residuals beside it, [n]."""
     machine = hw.design.machine
     split = hw.mapping.splits_mlp
@@ -126,7 +126,7 @@ def _replay(hw: Hardware, replaying: Ints, at_work: Ints, damped: bool) -> Repla
     if hw.is_lockstep(split):
         free_cores = machine.cores * (at_work == 0)
     busy_cores = free_cores if split else np.minimum(replaying, free_cores)
-    return Replay(
+    return ReplayWork(
         path=hw.replay_path,
         rate=hw.paths[hw.replay_path].rate,
         nbytes=whole.replay_bytes,

@@ -23,7 +23,7 @@ MOST_TILES = 2048
 
 
 def disagreement(plan: Plan, batches: Batches, seed: int) -> str | None:
-    """What the two rungs find differently in one phase of a run; None if nothing.
+    """Difference between the two rungs in one phase of a run; None if there is none.
 
     Args:
         plan: The policy on its machine.

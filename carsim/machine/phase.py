@@ -28,7 +28,7 @@ Emit = Callable[[str, str, int, int], None]
 
 
 @dataclass(frozen=True, eq=False)
-class Replay:
+class ReplayWork:
     """The sequences of n phases that replay, beside those that compute. Shapes: [n].
 
     Attributes:
@@ -98,7 +98,7 @@ class Phase:
     latencies: tuple[int, ...]
     bound_cycles: Ints
     bound_dram_bytes: Ints
-    replay: Replay | None = None
+    replay: ReplayWork | None = None
     dispatch: Dispatch | None = None
     early_fetch: bool = True
 

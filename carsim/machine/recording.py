@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 
-class Slice(NamedTuple):
+class Span(NamedTuple):
     """Something that took time on a track, from its start cycle up to its end cycle."""
 
     track: str
@@ -42,12 +42,12 @@ class Timeline:
     >>> timeline.advance(7)
     >>> timeline.emit("lane 0", "attention", 1, 3)
     >>> timeline.slices[1]
-    Slice(track='lane 0', name='attention', start_cycle=8, end_cycle=10)
+    Span(track='lane 0', name='attention', start_cycle=8, end_cycle=10)
     """
 
     def __init__(self, first_tracks: Sequence[str] = ()) -> None:
         self.cycles = 0
-        self.slices: list[Slice] = []
+        self.slices: list[Span] = []
         self.samples: list[Sample] = []
         self._first_tracks = tuple(first_tracks)
 
@@ -63,7 +63,7 @@ class Timeline:
         """Take a slice of the phase under way, in cycles since that phase began."""
         if end_cycle > start_cycle:
             self.slices.append(
-                Slice(track, name, self.cycles + start_cycle, self.cycles + end_cycle)
+                Span(track, name, self.cycles + start_cycle, self.cycles + end_cycle)
             )
 
     def sample(self, counter: str, value: float) -> None:

@@ -123,14 +123,14 @@ def simulate(plan: Plan, batches: Batches, *, detail: bool = False) -> Simulatio
         where = np.flatnonzero(plan.scored == scored)
         if where.size:
             visits += _visits_of(plan, batches, scored, where, detail)
-    totals, outside, first = _outside_of_layers(plan, shape[0])
+    outside = _outside_of_layers(plan, shape[0])
     layers = {
         name: total_of([(v.outcome, v.counts.sum(axis=0)) for v in visits if v.name == name])
         for name in LAYER_PHASES
     }
     layers["mlp"] = _with_mlp_bound(layers["mlp"], plan, batches)
-    batch_cycles = np.zeros(shape[0], np.int64) + outside
-    first_cycles = np.zeros(shape[0], np.int64) + first
+    batch_cycles = np.zeros(shape[0], np.int64) + outside.cycles
+    first_cycles = np.zeros(shape[0], np.int64) + outside.first_cycles
     for visit in visits:
         batch_cycles += visit.counts @ visit.outcome.cycles
         first_cycles += visit.first_cycles
@@ -139,7 +139,7 @@ def simulate(plan: Plan, batches: Batches, *, detail: bool = False) -> Simulatio
         kept[visit.name] += visit.spread(visit.outcome.cycles)
     return Simulation(
         plan,
-        {"prefill": totals["prefill"], **layers} | totals,
+        {"prefill": outside.totals["prefill"], **layers} | outside.totals,
         batch_cycles,
         first_cycles,
         kept,
@@ -287,19 +287,26 @@ def simulate_plainly(plan: Plan, batches: Batches) -> Simulation:
             book("mlp", at, phases.mlp(schedule, MlpCases(computing, start, home), plan.rule))
     totals = {name: total_of(pairs) for name, pairs in seen.items()}
     totals["mlp"] = _with_mlp_bound(totals["mlp"], plan, batches)
-    outside, cycles, first = _outside_of_layers(plan, n_batches)
+    outside = _outside_of_layers(plan, n_batches)
     of_steps = sum(taken.values(), np.zeros(1, np.int64)).sum(axis=2)
-    totals = {"prefill": outside["prefill"], **totals} | outside
-    return Simulation(
-        plan, totals, of_steps.sum(axis=1) + cycles, of_steps[:, 0] + first, taken, work, 0
-    )
+    totals = {"prefill": outside.totals["prefill"], **totals} | outside.totals
+    cycles = of_steps.sum(axis=1) + outside.cycles
+    first_cycles = of_steps[:, 0] + outside.first_cycles
+    return Simulation(plan, totals, cycles, first_cycles, taken, work, 0)
 
 
-def _outside_of_layers(plan: Plan, n_batches: int) -> tuple[dict[str, PhaseTotals], int, int]:
+class _Outside(NamedTuple):
     """Prefill, head and host of all batches, and their cycles in one batch, and in its first step.
 
     The prefill counts to the first step.
     """
+
+    totals: dict[str, PhaseTotals]
+    cycles: int
+    first_cycles: int
+
+
+def _outside_of_layers(plan: Plan, n_batches: int) -> _Outside:
     design = plan.hw.design
     n_steps, prompt = len(plan.steps), plan.video.prompt_tokens
     prefill = [
@@ -316,7 +323,7 @@ def _outside_of_layers(plan: Plan, n_batches: int) -> tuple[dict[str, PhaseTotal
         totals["host"] = total_of([(plan.phases.host(), np.array([n_batches * n_steps]))])
     cycles = {name: total.cycles // n_batches for name, total in totals.items()}
     first = sum(each // n_steps for name, each in cycles.items() if name != "prefill")
-    return totals, sum(cycles.values()), cycles["prefill"] + first
+    return _Outside(totals, sum(cycles.values()), cycles["prefill"] + first)
 
 
 def _with_mlp_bound(total: PhaseTotals, plan: Plan, batches: Batches) -> PhaseTotals:

@@ -42,7 +42,7 @@ PART = 1 << 17
 
 
 def solve(phase: Phase) -> Timing:
-    """When each step of each lane of n phases took place."""
+    """Moments of each step of each lane of n phases."""
     replay, replay_end = phase.replay, np.zeros(phase.n, np.int64)
     behind = np.full(phase.n, NEVER)  # when replays leave their memory, in its own units of time
     if replay is not None:
@@ -73,7 +73,7 @@ def _part(step: Step, part: slice) -> Step:
 
 
 def _sides_end(phase: Phase, begun: Ints, behind: Ints) -> Ints:
-    """When the last transfer beside the streams is over, [n]; memories serve them step by step.
+    """End of the last transfer beside the streams, [n]; memories serve them step by step.
 
     Args:
         phase: The n phases.
@@ -130,7 +130,7 @@ class _Lanes:
             self._now = found[4]
 
     def _stream(self, step: Step, operand: Operand, start: Ints) -> tuple[Ints, ...]:
-        """When an operand was asked for, begun, fetched and computed, where there is one.
+        """Moments when an operand was asked for, begun, fetched and computed, where there is one.
 
         Args:
             step: The step that reads it.
@@ -199,7 +199,7 @@ class _Tiles:
         self._tile = self._rows * (slots - 1) // max(1, rows - 1)  # of the slot, in a full buffer
 
     def take(self, first: Ints) -> tuple[Ints, Ints]:
-        """Take the tiles of a buffer; when its first was asked for, and computing began.
+        """Take the tiles of a buffer: the moments when its first was asked for, and computed on.
 
         Args:
             first: The first of them.
@@ -224,7 +224,7 @@ class _Tiles:
         return asked[0], self._began
 
     def _settle(self, tile: Ints, due: Ints | None) -> Ints:
-        """When tiles are computed that are there by then at the earliest; None: in their turn."""
+        """Ends of tiles that cannot be there before ``due``; None: that come in their turn."""
         operand = self._operand
         served = operand.service(tile)
         x = self.x[None]

@@ -20,7 +20,7 @@ from carsim.machine.builders import BUILDERS
 from carsim.machine.cases import AttendCases, MlpCases
 from carsim.machine.hardware import Hardware
 from carsim.machine.lanes import Ints, Step
-from carsim.machine.phase import Outcome, Phase, Replay, Timing, outcome
+from carsim.machine.phase import Outcome, Phase, ReplayWork, Timing, outcome
 from carsim.machine.phases import Phases
 from carsim.workload.ops import Category
 
@@ -115,7 +115,7 @@ def phases(draw: st.DrawFn) -> Phase:
     replay = None
     if draw(st.booleans()):
         nbytes, cycles = (np.array([draw(st.integers(1, 500))]) for _ in range(2))
-        replay = Replay(draw(st.integers(0, 1)), rate, nbytes, cycles, NONE, NONE, NONE)
+        replay = ReplayWork(draw(st.integers(0, 1)), rate, nbytes, cycles, NONE, NONE, NONE)
     latencies = draw(st.sampled_from([0, 5, 40])), 7
     return Phase(tuple(steps), latencies, NONE, np.zeros((1, 2), np.int64), replay)
 

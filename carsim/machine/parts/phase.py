@@ -16,7 +16,7 @@ REPLAYER = 0
 
 
 def simulate(phase: Phase) -> Timing:
-    """When each step of each lane of n phases took place, each phase simulated by itself.
+    """Moments of each step of each lane of n phases, each phase simulated by itself.
 
     Simplification: of more than :data:`~carsim.machine.phase.MOST_PLAYED` phases that differ in
     their length alone (see :func:`_lengths`), so many are played, from the shortest to the longest.
@@ -124,7 +124,7 @@ class _Run:
         env.run()
 
     def figures(self, step: int) -> list[list[int]]:
-        """When each lane did what in a step; lanes without work stand still."""
+        """Moments of each lane in a step; lanes without work stand still."""
         idle = Record(*[self.exposed] * 5)
         records = [core.records[step] if core.records else idle for core in self.lanes]
         return [[getattr(record, name) for name in Timing._fields[:5]] for record in records]

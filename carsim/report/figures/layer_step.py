@@ -23,7 +23,7 @@ from carsim.report.figures.plot import Panel, Plot, Series
 from carsim.runs.timeline import PHASES, record_timeline
 
 if TYPE_CHECKING:
-    from carsim.machine.recording import Slice
+    from carsim.machine.recording import Span
     from carsim.machine.row import RowResult
 
 KINDS = {
@@ -213,7 +213,7 @@ def _assigned(row: "RowResult", replaying: "np.ndarray", schedule: str) -> "np.n
 
 def _of_phase(
     name: str,
-    slices: "list[Slice]",
+    slices: "list[Span]",
     lanes: list[str],
     shown: list[list[int]],
     of_cores: list[list[int]],
@@ -261,7 +261,7 @@ def _with_waits(
     return found
 
 
-def _beside(slices: "list[Slice]", begin: int) -> list[Piece]:
+def _beside(slices: "list[Span]", begin: int) -> list[Piece]:
     """What memory, dispatcher and replay cache do beside the cores."""
     found = []
     for piece in slices:
