@@ -14,8 +14,10 @@ from carsim.validate import PART_NAMES
 if TYPE_CHECKING:
     from carsim.base.text import Table
     from carsim.cli.console import Part as Printed
+    from carsim.design import Design
     from carsim.metrics import Comparison
     from carsim.validate.part import Errors, Group, Part
+    from carsim.validate.published import Prediction
 
 OUT_OF_BOUNDS = 1
 """Exit status of a figure that leaves its stated bound."""
@@ -232,7 +234,7 @@ def _one_design(
     as_json: bool,
 ) -> None:
     """Predict one design, which need not be in the file of published ones."""
-    from carsim.base.text import Table, number, percent, with_ends
+    from carsim.base.text import Table
     from carsim.cli.console import output_console, show, show_json
     from carsim.design import load_design
     from carsim.validate.published import predict
@@ -241,60 +243,71 @@ def _one_design(
         raise click.UsageError("--design needs --context, say --context 512 or --context 1:1024")
     design = load_design(name, overrides)
     found = predict(design, *parse_context(context))
-    joules, decode = found.joules_per_token, found.decode
+    decode = found.decode
     if found.misfits:
         problem = f"{design.name} does not fit {design.board.name}: {'; '.join(found.misfits)}"
         click.echo(f"warning: {problem}; the speed is that of a board on which it would", err=True)
     beyond = design.extrapolation(decode.contexts[0], decode.contexts[-1])
     if beyond:
         click.echo(f"warning: {beyond}", err=True)
-    error = None if published is None else decode.tokens_per_s / published - 1
     if as_json:
-        document = {
-            "design": design.name,
-            "result": design.machine.overheads.label,
-            "expected_tokens_per_s": dict(
-                zip(("value", "low", "high"), found.expected_speeds, strict=True)
-            ),
-            "tokens_per_s": decode.tokens_per_s,
-            "stream_tokens_per_s": decode.stream_tokens_per_s,
-            "batch": design.policy.batch,
-            "misfits": list(found.misfits),
-            "contexts": [decode.contexts[0], decode.contexts[-1]],
-            "limits": decode.limit_shares,
-            "gb_per_step": decode.bytes_per_step / 1e9,
-            "bandwidth_gbps": decode.bandwidth_gbps,
-            "joules_per_token": {
-                "value": joules.value_j,
-                "low": joules.low_j,
-                "high": joules.high_j,
-            },
-            "published_tokens_per_s": published,
-            "error": error,
-        }
-        show_json(document)
+        show_json(_design_document(design, found, published))
         return
-    limits = ", ".join(f"{limit} {percent(share)}" for limit, share in decode.limit_shares.items())
-    low, high = number(joules.low_j, 3), number(joules.high_j, 3)
+    title = f"{design.name} on {design.board.name}, context {context}"
+    facts = tuple(_design_facts(design, found, published))
+    show(output_console(), [title, Table(("", ""), facts, text_columns=2)])
+
+
+def _design_document(
+    design: "Design", found: "Prediction", published: float | None
+) -> dict[str, Any]:
+    joules, decode, expected = found.joules_per_token, found.decode, found.expected_speed
+    return {
+        "design": design.name,
+        "result": design.machine.overheads.label,
+        "expected_tokens_per_s": asdict(expected),
+        "tokens_per_s": decode.tokens_per_s,
+        "stream_tokens_per_s": decode.stream_tokens_per_s,
+        "batch": design.policy.batch,
+        "misfits": list(found.misfits),
+        "contexts": [decode.contexts[0], decode.contexts[-1]],
+        "limits": decode.limit_shares,
+        "gb_per_step": decode.bytes_per_step / 1e9,
+        "bandwidth_gbps": decode.bandwidth_gbps,
+        "joules_per_token": {
+            "value": joules.value_j,
+            "low": joules.low_j,
+            "high": joules.high_j,
+        },
+        "published_tokens_per_s": published,
+        "error": None if published is None else decode.tokens_per_s / published - 1,
+    }
+
+
+def _design_facts(
+    design: "Design", found: "Prediction", published: float | None
+) -> "Iterator[tuple[str, str]]":
+    from carsim.base.text import number, percent, with_ends
+
+    joules, decode, expected = found.joules_per_token, found.decode, found.expected
     batch, each = design.policy.batch, number(decode.stream_tokens_per_s)
     in_all = "" if batch == 1 else f" in all, {each} for each of {batch} streams"
-    likely, least, most = map(number, found.expected_speeds)
-    facts = {
-        "result": design.machine.overheads.label,
-        "tokens per second": f"{number(decode.tokens_per_s)}{in_all}",
-        "expected on a board": f"{with_ends(likely, least, most, ' to ')}, 90 % interval of "
-        f"{found.expected.systems} published systems ({found.expected.title})",
-    }
-    if error is not None:
-        facts["error"] = f"{100 * error:+.1f} % of the published {published:g}"
-    facts |= {
-        "limited by": f"{limits} of the time",
-        "bytes per step": f"{decode.bytes_per_step / 1e9:.3f} GB",
-        "bandwidth": f"{decode.bandwidth_gbps:.2f} GB/s",
-        "joules per token": with_ends(number(joules.value_j, 3), low, high, " to "),
-    }
-    title = f"{design.name} on {design.board.name}, context {context}"
-    show(output_console(), [title, Table(("", ""), tuple(facts.items()), text_columns=2)])
+    yield "result", design.machine.overheads.label
+    yield "tokens per second", f"{number(decode.tokens_per_s)}{in_all}"
+    yield (
+        "expected on a board",
+        f"{found.expected_speed.text}, 90 % interval of {expected.systems} published systems "
+        f"({expected.title})",
+    )
+    if published is not None:
+        error = 100 * (decode.tokens_per_s / published - 1)
+        yield "error", f"{error:+.1f} % of the published {published:g}"
+    limits = ", ".join(f"{limit} {percent(share)}" for limit, share in decode.limit_shares.items())
+    yield "limited by", f"{limits} of the time"
+    yield "bytes per step", f"{decode.bytes_per_step / 1e9:.3f} GB"
+    yield "bandwidth", f"{decode.bandwidth_gbps:.2f} GB/s"
+    low, high = number(joules.low_j, 3), number(joules.high_j, 3)
+    yield "joules per token", with_ends(number(joules.value_j, 3), low, high, " to ")
 
 
 def parse_context(text: str) -> tuple[int, int]:

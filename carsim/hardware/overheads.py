@@ -23,7 +23,7 @@ processor on the card walks a list of commands. ``npu_runtime``: a vendor's runt
 ``gpu_stream``: the host launches each kernel. ``gpu_graph``: the host launches recorded graphs."""
 
 
-class Calibration(Section):
+class CalibrationRecord(Section):
     """Provenance of overheads that ``carsim calibrate`` fitted, and what they are bound to."""
 
     board: str = Field(description="name of the board that was measured")
@@ -116,7 +116,7 @@ class Overheads(GrownSection):
     control: Control | None = Field(
         None, description="what starts the kernels of a step; it chooses the interval of latencies"
     )
-    calibration: Calibration | None = Field(
+    calibration: CalibrationRecord | None = Field(
         None, description="written by carsim calibrate: what layer_us and step_us were fitted to"
     )
 

@@ -74,7 +74,7 @@ def answer(comparison: Comparison) -> Iterator[str]:
 
 
 def _certainty(comparison: Comparison) -> Iterator[str]:
-    """Whether the order holds on boards: kinds of results, and whether their intervals overlap."""
+    """Kinds of both results, and overlap of their intervals on boards."""
     runs = {"A": comparison.a, "B": comparison.b}
     if comparison.a.result != comparison.b.result:
         yield "; ".join(f"{side} is {run.result}" for side, run in runs.items() if run.result) + "."

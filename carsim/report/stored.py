@@ -285,9 +285,7 @@ def stored(report: Report) -> StoredRun:
     """A report as if it had been written and read back."""
     design, chosen = report.design, report.chosen
     video, simulated = chosen.simulation.plan.video, [r for r in report.rows if not r.is_bound]
-    last_context = video.max_context
-    factors = expected_of(design.machine.overheads)
-    beyond = design.extrapolation(video.prompt_tokens + 1, last_context)
+    beyond = design.extrapolation(video.prompt_tokens + 1, video.max_context)
     uses = {use.memory: use for use in report.fit.memories}
     return StoredRun(
         schema_version=2,
@@ -301,7 +299,7 @@ def stored(report: Report) -> StoredRun:
         misfits=tuple(report.fit.misfits),
         warnings=(*report.fit.warnings, *filter(None, [beyond])),
         result=design.machine.overheads.label,
-        expected=_part(StoredExpected, factors, low=factors.ends[0], high=factors.ends[1]),
+        expected=_expected(design),
         notes=tuple(notes_of(report)),
         video=StoredVideo(
             frames=video.n_frames,
@@ -382,6 +380,11 @@ def _part(model: type[Part], source: object, **fields: Any) -> Part:
     """A model with the fields that are given, and all others from attributes of the same name."""
     names = model.model_fields.keys() - fields.keys()
     return model(**{name: getattr(source, name) for name in names}, **fields)
+
+
+def _expected(design: Design) -> StoredExpected:
+    factors = expected_of(design.machine.overheads)
+    return _part(StoredExpected, factors, low=factors.ends[0], high=factors.ends[1])
 
 
 def _policy(row: RowResult, report: Report) -> StoredPolicy:

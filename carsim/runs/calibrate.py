@@ -23,7 +23,7 @@ from carsim.base.errors import InputError
 from carsim.base.files import read_text
 from carsim.base.text import number
 from carsim.design import Design, load_design
-from carsim.hardware.overheads import Calibration, Overheads
+from carsim.hardware.overheads import CalibrationRecord, Overheads
 from carsim.runs.decode import decode
 from carsim.workload.workload import workload_of
 
@@ -36,7 +36,7 @@ EXAMPLE = "say 'tokens_per_s=24.4 @ text:16+128'"
 
 
 @dataclass(frozen=True)
-class Point:
+class MeasuredSpeed:
     """One measured decoding speed and the hardware bound of the same work.
 
     Attributes:
@@ -85,7 +85,7 @@ class Fit:
         notes: What the data cannot tell, a sentence each.
     """
 
-    points: tuple[Point, ...]
+    points: tuple[MeasuredSpeed, ...]
     constants: Constants
     left_out: tuple[float, ...]
     notes: tuple[str, ...]
@@ -107,7 +107,7 @@ class Fit:
         batches = [design.policy.batch for design in designs]
         layers = [design.model.body.n_layers for design in designs]
         error = self.left_out_error
-        calibration = Calibration(
+        calibration = CalibrationRecord(
             board=designs[0].board.name,
             fabric_clock_mhz=designs[0].board.fabric_clock_mhz,
             weight_bits=tuple(bits),
@@ -133,7 +133,7 @@ class Fit:
 
 def measured_points(
     design: str, measured: Sequence[str], overrides: Sequence[str] = ()
-) -> tuple[Point, ...]:
+) -> tuple[MeasuredSpeed, ...]:
     """Read measured points and find the hardware bound of each.
 
     Args:
@@ -160,7 +160,7 @@ def measured_points(
     return tuple(points)
 
 
-def fit(points: Sequence[Point]) -> Fit:
+def fit(points: Sequence[MeasuredSpeed]) -> Fit:
     """Fit constants to measured points.
 
     Raises:
@@ -183,12 +183,12 @@ def fit(points: Sequence[Point]) -> Fit:
     return Fit(tuple(points), constants, known.get(terms, ()), tuple(_notes(points, terms, both)))
 
 
-def constant_per_layer(points: Sequence[Point]) -> Constants:
+def constant_per_layer(points: Sequence[MeasuredSpeed]) -> Constants:
     """One time per layer for all points; 0 where it would be negative."""
     return _solve(points, 1) or Constants(0.0, 0.0)
 
 
-def _notes(points: Sequence[Point], terms: int, both: bool) -> list[str]:
+def _notes(points: Sequence[MeasuredSpeed], terms: int, both: bool) -> list[str]:
     depths = {point.design.model.body.n_layers for point in points}
     if terms == 2:
         return []
@@ -205,7 +205,7 @@ def _notes(points: Sequence[Point], terms: int, both: bool) -> list[str]:
     return [f"a constant per step {reason}: all overhead is charged per layer"]
 
 
-def _solve(points: Sequence[Point], terms: int) -> Constants | None:
+def _solve(points: Sequence[MeasuredSpeed], terms: int) -> Constants | None:
     """Least squares of relative errors in time; None if undetermined or negative."""
     layers = np.array([point.design.model.body.n_layers for point in points], float)
     bound = np.array([point.bound_us for point in points])
@@ -217,7 +217,7 @@ def _solve(points: Sequence[Point], terms: int) -> Constants | None:
     return Constants(float(found[0]), float(found[1]) if terms == 2 else 0.0)
 
 
-def _left_out(points: Sequence[Point], terms: int) -> tuple[float, ...] | None:
+def _left_out(points: Sequence[MeasuredSpeed], terms: int) -> tuple[float, ...] | None:
     """Relative error of each point by the constants of the others; None where they have none."""
     errors = []
     for index, point in enumerate(points):
@@ -254,7 +254,7 @@ def _file(name: str) -> list[Row]:
     return [(f"{name}:{number}", dict(row)) for number, row in enumerate(lines, 2)]
 
 
-def _point(design: str, place: str, row: dict[str, str], overrides: Sequence[str]) -> Point:
+def _point(design: str, place: str, row: dict[str, str], overrides: Sequence[str]) -> MeasuredSpeed:
     changes = (row.get("set") or "").split()
     made = load_design(design, [*overrides, *changes])
     overheads = made.machine.overheads
@@ -275,7 +275,7 @@ def _point(design: str, place: str, row: dict[str, str], overrides: Sequence[str
     contexts = _contexts(place, row["workload"] or "")
     found = decode(made, *contexts)
     text = " ".join([row["workload"], *changes])
-    return Point(text, tokens_per_s, made, contexts, 1e6 * found.seconds_per_step)
+    return MeasuredSpeed(text, tokens_per_s, made, contexts, 1e6 * found.seconds_per_step)
 
 
 def _contexts(place: str, text: str) -> tuple[int, int]:

@@ -93,8 +93,6 @@ def _speed(each: Predicted, baseline: str) -> Comparison:
     limit, share = next(iter(found.decode.limit_shares.items()))
     joules = found.joules_per_token
     value, low, high = (number(joule, 3) for joule in (joules.value_j, joules.low_j, joules.high_j))
-    likely, least, most = map(number, found.expected_speeds)
-    expected = with_ends(likely, least, most, " to ")
     return Comparison(
         row.name,
         row.tok_per_s,
@@ -103,7 +101,8 @@ def _speed(each: Predicted, baseline: str) -> Comparison:
         None,
         row.source,
         "tokens/s",
-        f"{limit} {share:.0%}; expected {expected}; {with_ends(f'{value} J', low, high, ' to ')}",
+        f"{limit} {share:.0%}; expected {found.expected_speed.text}; "
+        f"{with_ends(f'{value} J', low, high, ' to ')}",
     )
 
 
@@ -171,10 +170,11 @@ def order_of(predicted: Sequence[Predicted], same: Callable[[Predicted], object]
         return (value(one) > value(other)) == (one.row.tok_per_s > other.row.tok_per_s)
 
     def apart(one: Predicted, other: Predicted) -> bool:
-        low, high = sorted(each.found.expected_speeds for each in (one, other))
-        return low[2] < high[1]
+        speeds = (one.found.expected_speed, other.found.expected_speed)
+        slow, fast = sorted(speeds, key=lambda speed: speed.value)
+        return slow.high < fast.low
 
-    ours = partial(right, lambda each: each.found.expected_speeds[0])
+    ours = partial(right, lambda each: each.found.expected_speed.value)
     baseline = partial(right, lambda each: each.row.at_peak(0.8))
     certain = [pair for pair in pairs if apart(*pair)]
     return Order(

@@ -20,7 +20,7 @@ from math import exp, log, sqrt
 from statistics import fmean
 
 from carsim.hardware.expected import CALIBRATED, EVERY, LEVEL, POOLED, Expected
-from carsim.runs.calibrate import Point, constant_per_layer
+from carsim.runs.calibrate import MeasuredSpeed, constant_per_layer
 from carsim.validate.published import Predicted
 
 LEAST_SYSTEMS = 9
@@ -113,7 +113,7 @@ def pools(predicted: Iterable[Predicted]) -> dict[str, Residuals]:
 
 def left_out_speeds(
     predicted: Iterable[Predicted],
-    speed: Callable[[Point, Sequence[Point]], float],
+    speed: Callable[[MeasuredSpeed, Sequence[MeasuredSpeed]], float],
     same: Callable[[Predicted], object] = id,
 ) -> list[tuple[Predicted, float]]:
     """Speed of each row by other rows of its system; rows without any are left out.
@@ -135,12 +135,12 @@ def left_out_speeds(
     return found
 
 
-def one_constant(point: Point, others: Sequence[Point]) -> float:
+def one_constant(point: MeasuredSpeed, others: Sequence[MeasuredSpeed]) -> float:
     """Tokens per second with one time per layer, fitted to other points."""
     return point.tokens_per_s * (1 + point.error(constant_per_layer(others)))
 
 
-def one_factor(point: Point, others: Sequence[Point]) -> float:
+def one_factor(point: MeasuredSpeed, others: Sequence[MeasuredSpeed]) -> float:
     """Tokens per second with one factor on all time, fitted to other points."""
     factor = exp(fmean(log(other.measured_us / other.bound_us) for other in others))
     return point.tokens_per_s * point.measured_us / (point.bound_us * factor)

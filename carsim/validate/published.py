@@ -18,12 +18,13 @@ from math import log
 
 from pydantic import TypeAdapter
 
+from carsim.base.text import number, with_ends
 from carsim.base.units import GB
 from carsim.cost.energy import Joules
 from carsim.cost.fit import check_fit
 from carsim.design import Design, configs_folder, load_design
 from carsim.hardware.expected import Expected, expected_of
-from carsim.runs.calibrate import Point
+from carsim.runs.calibrate import MeasuredSpeed
 from carsim.runs.decode import Decode, decode
 from carsim.validate.peers import data_rows
 from carsim.workload.geometry import Video
@@ -114,6 +115,21 @@ def published_design(config: str, changes: Iterable[str] = ()) -> Design:
     return load_design(str(configs_folder() / "published" / f"{config}.yaml"), changes)
 
 
+@dataclass(frozen=True, slots=True)
+class ExpectedSpeed:
+    """Tokens per second on a real board: expected value, and ends of the 90 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+    @property
+    def text(self) -> str:
+        """Value and ends, as people read them."""
+        value, low, high = map(number, (self.value, self.low, self.high))
+        return with_ends(value, low, high, " to ")
+
+
 @dataclass(frozen=True)
 class Prediction:
     """What carsim says of a design that decodes.
@@ -140,11 +156,11 @@ class Prediction:
         return expected_of(self.decode.design.machine.overheads)
 
     @property
-    def expected_speeds(self) -> tuple[float, float, float]:
-        """Expected tokens per second on a real board, least and most of the interval."""
+    def expected_speed(self) -> "ExpectedSpeed":
+        """Tokens per second expected on a real board."""
         fast, slow = self.expected.ends
         speed = self.decode.tokens_per_s
-        return speed / self.expected.factor, speed / slow, speed / fast
+        return ExpectedSpeed(speed / self.expected.factor, speed / slow, speed / fast)
 
 
 def predict(design: Design, first_context: int, last_context: int | None = None) -> Prediction:
@@ -182,12 +198,12 @@ class Predicted:
         return log(self.speed / self.row.tok_per_s)
 
     @cached_property
-    def point(self) -> Point:
+    def point(self) -> MeasuredSpeed:
         """The row as a point to calibrate with."""
         row = self.row
         contexts = (row.first_context, row.last_context)
         bound_us = 1e6 * self.found.decode.seconds_per_step
-        return Point(row.name, row.tok_per_s, row.design, contexts, bound_us)
+        return MeasuredSpeed(row.name, row.tok_per_s, row.design, contexts, bound_us)
 
 
 def predict_rows(
