@@ -41,8 +41,11 @@ from carsim.runs.pipeline import sources_of
 from carsim.workload.geometry import Video
 from carsim.workload.workload import Workload
 
-SAME_RATIO = 0.02
-"""Replay ratios that differ by no more have the loss that was measured."""
+SAME_RATIO = 0.03
+"""Replay ratios that differ by no more have the loss that was measured: so much do scenes differ."""
+
+MEASURED_FRAMES = 8
+"""Frames of the videos of which losses were measured."""
 
 W4A4 = {"machine.array.arithmetic": "int4", "model.activations.bits": 4, "model.polished": ["down"]}
 """QuartDepth (arXiv 2503.16709); weights, cache and cached outputs get fewer bits besides."""
@@ -83,6 +86,7 @@ class Trick:
         lacks: What does not fit, or why it was not simulated; empty if it fits.
         is_assumed: Decisions or reads are assumed.
         measured: What is known of its quality; None if nothing.
+        frames: Frames of the videos.
     """
 
     name: str
@@ -92,6 +96,7 @@ class Trick:
     lacks: str
     is_assumed: bool
     measured: Measured | None
+    frames: int
 
     @property
     def losses(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
@@ -158,7 +163,9 @@ def tricks_table(tricks: tuple[Trick, ...]) -> Table:
         return tuple(Figure(f"{number(cell)}{mark}", cell) for cell in cells)
 
     def nats(found: tuple[float, ...]) -> str:
-        return "{:+.3f} ({:+.3f} to {:+.3f})".format(*found) if found else "-"
+        return "{:+.3f} ({:+.3f} to {:+.3f})".format(*found) + other if found else "-"
+
+    other = "" if dense.frames == MEASURED_FRAMES else " assumed"
 
     headings = "trick", "s per video", "gain", "J per video", "more on chip", "lacks"
     return Table(
@@ -206,7 +213,8 @@ class _Bench:
             design, phases = self._machine(w4a4)
             design = override(design, {"policy.attention": dict(attention.used)})
         except InputError as error:
-            return Trick(title, None, None, "-", error.problem, False, known)
+            frames = self._video.n_frames
+            return Trick(title, None, None, "-", error.problem, False, known, frames)
         batches, held = self._decided(rule), None
         if attention.records and counts is not None:
             batches = self._reading(batches, counts)
@@ -223,15 +231,22 @@ class _Bench:
             row.seconds_per_video,
             row.energy_per_video.value_j,
             self._more(fit),
-            "; ".join(fit.misfits),
-            attention.records or not (rule is None or self._is_exact(rule)),
+            "; ".join(
+                f"{amount(each.needed - each.available, each.unit)} of {each.what}"
+                for each in fit.rows
+                if not each.ok
+            ),
+            attention.records or not (rule is None or self._is_exact(rule, attention)),
             known if rule in (None, FASTCAR) else None,
+            self._video.n_frames,
         )
 
-    def _is_exact(self, rule: ReplayRule) -> bool:
-        """Replays follow from a schedule, or were captured under this rule."""
+    def _is_exact(self, rule: ReplayRule, attention: AttentionPolicy) -> bool:
+        """Replays follow from a schedule, or were captured under such a rule and attention."""
         meta = self._sources.trace_for(PLAIN).meta
-        return (not meta.made_up and meta.rule == rule) or self._looks_at_nothing(rule)
+        made = meta.rule.kind, meta.attention.kind
+        captured = not meta.made_up and made == (rule.kind, attention.kind)
+        return captured or self._looks_at_nothing(rule)
 
     def _looks_at_nothing(self, rule: ReplayRule) -> bool:
         return rule.work(machine_shape(self._design.model)) == NO_WORK
@@ -251,7 +266,7 @@ class _Bench:
         key = rule.phrase if rule else ""
         if key not in self._batches:
             found = self._sources.decisions(PLAIN, replays=rule is not None)
-            if rule is not None:
+            if rule is not None and (found.rule is None or found.rule.kind != rule.kind):
                 found = replace(found, rule=rule, method=rule.method)
             if rule is not None and self._looks_at_nothing(rule):
                 replays = _scheduled(rule, self._video, found.n_layers)

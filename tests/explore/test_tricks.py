@@ -50,5 +50,9 @@ def test_what_depends_on_data_is_assumed_and_losses_belong_to_what_was_measured(
     assert tricks["replay by TAS"].measured.loss[0] == pytest.approx(0.1223)
     assert tricks["replay by TAS"].measured.random[0] == pytest.approx(0.1053)
     assert tricks["replay by input change"].measured is None
+    captured = tricks_of(load_design("zcu102_head"), workload_of("trace:vilau_8f"))
+    by_name = {each.name: each.is_assumed for each in captured}
+    assert not by_name["replay by TAS"]
+    assert by_name["window 256 + replay by TAS"]
     other = tricks_of(load_design("zcu102_16gb"), workload_of("video:2,replay=0.9"))
     assert {each.name: each for each in other}["replay by TAS"].measured is None
