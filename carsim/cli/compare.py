@@ -102,6 +102,6 @@ def _show_tricks(
     note = (
         "Losses are of a proxy model at 8 frames, with 95 % intervals over ten scenes; the random "
         "baseline makes as many choices at random. Assumed: counts of that model, or replays drawn "
-        "independently in each pair; --trace brings captured decisions."
+        "with the correlations of a captured trace; --trace brings captured decisions."
     )
     show(output_console(), [f"Policies on {design.name}", tricks_table(tricks), note])

@@ -1,10 +1,11 @@
 """Every policy of the registries, and pairs of them, on one machine: which trick pays here?
 
-Replays are the workload's; without a trace, or a share that it states, as many are drawn as the
-league of policies measured (``studies/league``). What an attention policy reads is exact where it
-follows from the context. Else it is assumed: the share of the context, and the length of its runs,
-that the league measured over ten scenes of 8 frames (``tricks.csv`` beside this file). Losses are
-the league's too, in nats per token over dense decoding, of a proxy model.
+Replays are the workload's. Without a trace, or a share that it states, as many are drawn as the
+league of policies measured (``studies/league``), with the correlations of a captured trace. What an
+attention policy reads is exact where it follows from the context. Else it is assumed: the share of
+the context, and the length of its runs, that the league measured over ten scenes of 8 frames
+(``tricks.csv`` beside this file). Losses are the league's too, in nats per token over dense
+decoding, of a proxy model.
 
 Simplifications: counts measured at 8 frames are the same at any other number of them, in all layers
 and heads. Losses are printed for policies at the strength that was measured alone, and for replay
@@ -29,6 +30,8 @@ from carsim.decisions.attention import ATTENTION, PLAIN
 from carsim.decisions.attention.base import AttentionPolicy, Bools
 from carsim.decisions.choose import Sources
 from carsim.decisions.replay import FASTCAR, NO_WORK, RULES, ReplayRule, Seen
+from carsim.decisions.trace.assumed import TWIN
+from carsim.decisions.trace.stated import stated_trace
 from carsim.design import Design, override
 from carsim.hardware.schedule import BASELINE
 from carsim.hardware.technology.base import amount
@@ -42,7 +45,7 @@ from carsim.workload.geometry import Video
 from carsim.workload.workload import Workload
 
 SAME_RATIO = 0.03
-"""Replay ratios that differ by no more have the loss that was measured: so much do scenes differ."""
+"""Replay ratios that differ by no more have the loss that was measured, as scenes differ by it."""
 
 MEASURED_FRAMES = 8
 """Frames of the videos of which losses were measured."""
@@ -147,7 +150,9 @@ def tricks_of(design: Design, workload: Workload | None = None) -> tuple[Trick, 
     if work.kind == "video" and work.replay is None:
         work = replace(work, replay=league()[DENSE, False, True].ratio)
     plain = override(design, {"policy.attention": {"kind": PLAIN.kind}})
-    bench = _Bench(sources_of(plain, workload=work), plain)
+    drawn = TWIN if work.pairs is None else None
+    traces = work.traces or [stated_trace(work, plain.model, plain.policy.batch, drawn)]
+    bench = _Bench(sources_of(plain, traces), plain)
     return tuple(bench.trick(*which) for which in _combinations())
 
 

@@ -43,13 +43,16 @@ MOST_STEPS = 1 << 17
 """Steps at most; so many contexts take 600 MB and 3 s."""
 
 
-def stated_trace(workload: Workload, model: "Model", batch: int) -> Trace:
+def stated_trace(
+    workload: Workload, model: "Model", batch: int, assumed: Assumptions | None = None
+) -> Trace:
     """A text or a video as a trace of one batch; equal workloads give equal traces.
 
     Args:
         workload: A text or a video; its fields that are None are those that the model usually has.
         model: What is decoded.
         batch: Rows.
+        assumed: Correlations of replays; by default those within a pair alone.
 
     Raises:
         InputError: The model or the batch cannot do what is stated.
@@ -60,7 +63,7 @@ def stated_trace(workload: Workload, model: "Model", batch: int) -> Trace:
     steps = frames * model.video.tokens_per_frame
     _check_size("frames", steps, model, batch, drawn=workload.replay is not None)
     if workload.replay is not None:
-        return _replays(workload, model, batch, frames)
+        return _replays(workload, model, batch, frames, assumed)
     label = f"dense decoding of {count(frames, 'frame')} of "
     label += count(model.video.tokens_per_frame, "token")
     return _dense(_meta(workload, model, batch, frames, label))
@@ -101,7 +104,9 @@ def _text(workload: Workload, model: "Model", batch: int) -> Trace:
     return _dense(meta.model_copy(update=changes))
 
 
-def _replays(workload: Workload, model: "Model", batch: int, frames: int) -> Trace:
+def _replays(
+    workload: Workload, model: "Model", batch: int, frames: int, given: Assumptions | None
+) -> Trace:
     ratio, seed = workload.replay, workload.seed or 0
     assert ratio is not None
     if batch % 2:
@@ -125,7 +130,7 @@ def _replays(workload: Workload, model: "Model", batch: int, frames: int) -> Tra
         correlation = correlation_of_agreement(workload.pairs, ratio)
     drawn = SyntheticModel(
         ratio=ratio,
-        assumed=Assumptions(0.0, correlation, 0.0, 0.0, 0.0, 0.0),
+        assumed=given or Assumptions(0.0, correlation, 0.0, 0.0, 0.0, 0.0),
         frames=frames,
         tokens_per_frame=model.video.tokens_per_frame,
         pairs=batch // 2,
