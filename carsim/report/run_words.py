@@ -269,6 +269,7 @@ def _origin(run: StoredRun) -> str:
         text += ", assumed decisions"
     else:
         text += " on " + ", ".join(
-            f"{each.name.removesuffix('.npz')} ({each.sha256[:7]})" for each in run.traces
+            f"{each.name.partition(':')[0].removesuffix('.npz')} ({each.sha256[:7]})"
+            for each in run.traces
         )
     return f"{text}, {run.fidelity}, carsim {run.carsim_version}"

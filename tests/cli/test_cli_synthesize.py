@@ -91,8 +91,9 @@ def test_bad_input_is_one_line_and_nothing_is_written(
 def test_a_run_says_so_wherever_a_captured_trace_is_named(call, drawn, tmp_path, batch):
     out = tmp_path / "out"
     more = ["--set", f"policy.batch={batch}", "--out", out, "--timeline", "20:22"]
-    status, printed, err = call("run", drawn[0], "--trace", drawn[1], *more)
+    status, printed, err = call("run", drawn[0], "--trace", drawn[1], "--full", *more)
     assert (status, err) == (0, "")
+    assert f"Decisions: {LABEL}." in printed
     assert f"drawn.npz: {LABEL} (sha256" in printed
     assert f"] {LABEL}\n" in printed
     assert "tau 0.5" not in printed, "it has none"
