@@ -11,7 +11,7 @@ import numpy as np
 
 from carsim.machine.lanes import Ints, Step
 
-MOST_ROWS = 32
+MOST_ROWS = 64
 """Tiles of a full buffer that are computed: all of a smaller one, else so many, evenly spread."""
 
 

@@ -230,7 +230,7 @@ def test_a_jump_finds_nearly_what_every_tile_takes(phase: Phase) -> None:
 
 
 @pytest.mark.parametrize("relative", [0.5, 0.9, 1.2, 3.0])
-@pytest.mark.parametrize("slots", [40, 100, 1000])
+@pytest.mark.parametrize("slots", [80, 300, 2000])
 def test_of_many_slots_some_are_followed(slots: int, relative: float) -> None:
     """Two operands of ten buffers, nearly as if each of their slots were."""
     rate, tiles = Fraction(25), 10 * slots
