@@ -22,7 +22,7 @@ from carsim.machine.cases import AttendCases, MlpCases
 from carsim.machine.hardware import Hardware
 from carsim.machine.parts.port import MemoryPort
 from carsim.machine.parts.queue import Queue
-from carsim.machine.phase import Phase, Replay, Timing, outcome
+from carsim.machine.phase import Phase, ReplayWork, Timing, outcome
 
 Log = list[tuple[int, str, int]]
 WAITS = st.lists(st.integers(0, 2), max_size=12)
@@ -170,7 +170,7 @@ def test_phases_that_differ_in_more_than_length_are_all_played():
     # Longer in one memory, shorter in another; as many bytes twice.
     others += [side(phase, np.arange(20, 0, -1)), attention(hw, np.repeat(np.arange(10, 20), 2))]
     twenty = np.full(20, 64)
-    replay = Replay(0, Fraction(8), twenty, twenty, twenty, twenty, twenty)
+    replay = ReplayWork(0, Fraction(8), twenty, twenty, twenty, twenty, twenty)
     others.append(replace(phase, replay=replay))
     for other in others:
         found = played(other, 5)
