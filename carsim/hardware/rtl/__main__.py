@@ -1,4 +1,4 @@
-"""``python -m carsim.hardware.rtl``: Verilog of the scheduler, and the table of what it takes."""
+"""``python -m carsim.hardware.rtl``: Verilog of single units, and tables of what they take."""
 
 import sys
 from pathlib import Path
@@ -14,6 +14,7 @@ if __name__ == "__main__":  # else the imports below say it in many lines
     except CarsimError as error:
         sys.exit(str(error))
 
+from carsim.hardware.rtl.queues import Load, compare
 from carsim.hardware.rtl.synthesise import verilog
 from carsim.hardware.rtl.table import Unit, make
 from carsim.hardware.schedule import SCHEDULES, Registers
@@ -50,6 +51,17 @@ def write_table(csv_file: Path, liberty: Path | None) -> None:
     """Synthesise every unit that CSV_FILE lacks; delete the file to begin anew."""
     for row in make(csv_file, liberty):
         click.echo(", ".join(f"{name} {value}" for name, value in row.items() if value))
+
+
+@main.command("queues")
+@click.option("--layers", default=100, show_default=True, help="Layers that are drawn.")
+@click.option("--seed", default=0, show_default=True, help="Of decisions and times.")
+@click.option("--spread", default=0.5, show_default=True, help="Of the times of instructions.")
+def write_queues(layers: int, seed: int, spread: float) -> None:
+    """Print the time of a layer by depth of queue, over that with queues without end."""
+    click.echo("entries, sequence by sequence, interleaved")
+    for depth, (in_order, interleaved) in compare(Load(spread=spread), layers, seed):
+        click.echo(f"{depth}, {in_order:.3f}, {interleaved:.3f}")
 
 
 if __name__ == "__main__":

@@ -12,14 +12,17 @@ from typing import Any
 
 from amaranth.hdl import Elaboratable
 
+from carsim.hardware.rtl.block import BlockSize, SchedulerTop
 from carsim.hardware.rtl.checker import Program
 from carsim.hardware.rtl.scheduler import OwnChecks, Scheduler
-from carsim.hardware.rtl.synthesise import Resources, fpga, gate_equivalents
+from carsim.hardware.rtl.synthesise import Resources, fmax_mhz, fpga, gate_equivalents
 from carsim.hardware.rtl.tas import Comparator, TasUnit
 from carsim.hardware.rtl.topk import Heap, Sorter
 from carsim.hardware.schedule import BASELINE, DEFAULT, SCHEDULES, Registers
 
 SEQUENCES, CORES, FEWER_CORES = (2, 8, 32, 64), (1, 2, 4, 8, 16), (1, 4, 16)
+BLOCKS = ((8, 2, 4), (32, 4, 4), (32, 4, 64), (32, 8, 4), (64, 16, 4))
+"""Sequences, cores and entries of a queue of the scheduler blocks."""
 HELD_OUT = ((12, 3), (24, 4), (48, 12), (32, 6))
 
 FAST = Registers(latch_cycles=1, scan_cycles_per_sequence=0, cycles_per_instruction=1)
@@ -31,14 +34,15 @@ class Unit:
     """A unit to synthesise; 0 stands for a parameter that it does not have.
 
     Attributes:
-        unit: A schedule by its name, ``program``, ``comparator``, ``score``, ``sorter``, ``heap``.
+        unit: A schedule by its name, ``block``, ``program``, ``comparator``, ``score``,
+            ``sorter``, ``heap``.
         sequences: Most sequences.
         cores: Cores that are served.
         scan_cycles: Cycles of the scan a sequence; where there are none, no Mapping Registers.
         instructions: Of each sequence.
         heads: Query heads that are scored.
         lanes: Products a cycle.
-        entries: Keys that can be found.
+        entries: Keys that can be found; instructions in a queue of a block.
         used_for: ``grid`` or ``held out``.
     """
 
@@ -65,6 +69,8 @@ class Unit:
             if SCHEDULES[self.unit].central:
                 return Scheduler(self.unit, self.cores, registers)
             return OwnChecks(self.cores, registers)
+        if self.unit == "block":
+            return SchedulerTop(BlockSize(self.cores, self.sequences, self.entries))
         if self.unit == "program":
             return Program(self.sequences, self.instructions)
         if self.unit == "score":
@@ -79,6 +85,12 @@ class Unit:
     def counts_gates(self) -> bool:
         """Gates are counted, too: not of multipliers and memories, which a chip takes as macros."""
         return self.unit in SCHEDULES or self.unit == "comparator"
+
+    @property
+    def is_placed(self) -> bool:
+        """Its clock is measured: one size of each scheduler; others that have paths inside."""
+        one_size = (self.sequences, self.cores) == (32, 4) and self.used_for == "grid"
+        return one_size or self.unit in ("block", "heap", "score", "sorter")
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -112,9 +124,11 @@ def units() -> Iterator[Unit]:
         yield Unit("sorter", entries=entries)
     for levels in (3, 4, 6, 8):
         yield Unit("heap", entries=2**levels - 1)
+    for sequences, cores, entries in BLOCKS:
+        yield Unit("block", sequences, cores, entries=entries)
 
 
-COLUMNS = [*asdict(Unit("")), *Resources._fields, "gate_equivalents"]
+COLUMNS = [*asdict(Unit("")), *Resources._fields, "gate_equivalents", "fmax_mhz"]
 
 
 def make(path: Path, liberty: Path | None) -> Iterator[dict[str, Any]]:
@@ -127,16 +141,20 @@ def make(path: Path, liberty: Path | None) -> Iterator[dict[str, Any]]:
     Yields:
         Each new row.
     """
-    done = {}
+    done: dict[tuple[str, ...], dict[str, Any]] = {}
     if path.exists():
         with path.open(encoding="utf-8", newline="") as lines:
             done = {key_of(row): row for row in csv.DictReader(lines)}
     for unit in units():
-        if unit.key in done:
+        row = done.get(unit.key)
+        if row is None:
+            row = {**asdict(unit), **fpga(unit.build())._asdict()}
+            if liberty is not None and unit.counts_gates:
+                row["gate_equivalents"] = f"{gate_equivalents(unit.build(), liberty):.0f}"
+        elif row.get("fmax_mhz") or not unit.is_placed:
             continue
-        row = {**asdict(unit), **fpga(unit.build())._asdict(), "gate_equivalents": ""}
-        if liberty is not None and unit.counts_gates:
-            row["gate_equivalents"] = f"{gate_equivalents(unit.build(), liberty):.0f}"
+        if unit.is_placed:
+            row["fmax_mhz"] = f"{fmax_mhz(unit.build()):.0f}"
         done[unit.key] = row
         with path.open("w", encoding="utf-8", newline="") as lines:
             writer = csv.DictWriter(lines, COLUMNS, lineterminator="\n")

@@ -14,6 +14,7 @@ from amaranth.sim import Simulator
 
 from carsim.base.errors import InputError
 from carsim.hardware.rtl.block import BlockSize, SchedulerBlock
+from carsim.hardware.rtl.queues import makespan
 from carsim.hardware.rtl.registers import REGISTERS
 
 OFFSETS = {each.name: each.offset for each in REGISTERS}
@@ -28,11 +29,15 @@ def bits(number: float) -> int:
 
 @dataclass
 class Host:
-    """Drives the ports; streams are fed and drained with chance ``pace``."""
+    """Drives the ports; streams are fed and drained with chance ``pace``.
+
+    A core takes its next instruction ``cycles`` after the one before.
+    """
 
     size: BlockSize
     pace: float = 1.0
     seed: int = 0
+    cycles: int = 1
     taken: list[list[Beat]] = field(default_factory=list)
 
     def run(self, script: Callable[[Any, Any, "Host"], Any]) -> Any:
@@ -84,6 +89,7 @@ class Host:
     ) -> tuple[str, int]:
         """Feed both streams until the layer ends; how it ended, and the cycles from first score."""
         dut, score, beat, offered = self.dut, 0, 0, [False, False]
+        free = [0] * self.size.cores
         for cycle in range(most):
             for stream, (feed, at) in enumerate(((scores, score), (beats, beat))):
                 offered[stream] |= at < len(feed) and self.draw.random() < self.pace
@@ -96,7 +102,7 @@ class Host:
                 ctx.set(dut.s_axis_instr_tdata, beats[beat][0])
                 ctx.set(dut.s_axis_instr_tid, beats[beat][1])
                 ctx.set(dut.s_axis_instr_tlast, beats[beat][2])
-            self._drain(ctx)
+            self._drain(ctx, cycle, free)
             score_taken = offered[0] and ctx.get(dut.s_axis_score_tready)
             beat_taken = offered[1] and ctx.get(dut.s_axis_instr_tready)
             end = "done" if ctx.get(dut.done) else "error" if ctx.get(dut.error) else ""
@@ -109,13 +115,14 @@ class Host:
                 return end, cycle
         raise AssertionError("the layer does not end")
 
-    def _drain(self, ctx: Any) -> None:
+    def _drain(self, ctx: Any, cycle: int, free: list[int]) -> None:
         for core, taken in enumerate(self.taken):
             port = {name: getattr(self.dut, f"m{core:02}_axis_t{name}") for name in PORTS}
-            ready = self.draw.random() < self.pace
+            ready = self.draw.random() < self.pace and cycle >= free[core]
             ctx.set(port["ready"], ready)
             if ready and ctx.get(port["valid"]):
                 assert ctx.get(port["dest"]) == core
+                free[core] = cycle + self.cycles
                 taken.append(
                     (ctx.get(port["data"]), ctx.get(port["user"]), bool(ctx.get(port["last"])))
                 )
@@ -186,6 +193,25 @@ def test_an_instruction_a_cycle() -> None:
         assert await host.read(ctx, "STALLED") == 0
 
     Host(BlockSize(data_bits=16)).run(script)
+
+
+@pytest.mark.parametrize("interleaved", [False, True])
+def test_queues_are_as_deep_as_the_simulation_of_their_depth_has_them(interleaved: bool) -> None:
+    """The queue of two in front of all cores makes each of the others at most two deeper."""
+    batch, instructions, cycles, queue = 8, 16, 20, 2
+    beats = program(batch, instructions, interleaved)
+
+    async def script(ctx: Any, dut: Any, host: Host) -> int:
+        await host.configure(ctx, BATCH=batch, CORES=4, THRESHOLD=bits(TAU))
+        _, done = await host.layer(ctx, packet([0.0] * batch), beats)
+        return done + cycles - 1 - (batch + 4)  # from the first instruction to the end of the last
+
+    found = Host(BlockSize(queue=queue, data_bits=16), cycles=cycles).run(script)
+    stream = [(b, data & 0xFF) for data, b, _ in beats]
+    core_of, each = [b % 4 for b in range(batch)], np.full((batch, instructions), cycles)
+    longest, shortest = (makespan(stream, core_of, each, queue + more) for more in (0, 2))
+    assert shortest < found <= longest + batch  # a cycle where the core changes
+    assert interleaved or longest > 2 * batch // 4 * instructions * cycles
 
 
 GOOD = {"BATCH": 3, "CORES": 2, "THRESHOLD": bits(TAU)}

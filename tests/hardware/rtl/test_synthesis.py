@@ -14,6 +14,7 @@ from click.testing import CliRunner
 from carsim.base.errors import InputError
 from carsim.hardware.rtl import __main__ as command
 from carsim.hardware.rtl import synthesise, table
+from carsim.hardware.rtl.registers import markdown
 from carsim.hardware.rtl.table import Unit, key_of, units
 from carsim.hardware.schedule import DEFAULT
 from carsim.hardware.technology.gates import rows
@@ -47,13 +48,18 @@ def test_the_row_of_the_paper_again() -> None:
     assert (found.bram36, found.dsp) == (0, 0)
 
 
-def test_every_unit_that_is_exported_lies_in_the_documents() -> None:
+def test_the_page_has_every_exported_unit_and_what_is_computed() -> None:
     folder = Path(__file__).parents[3] / "docs" / "rtl"
     assert {path.stem for path in folder.glob("*.v")} == {*command.EXPORTED}
     readme = (folder / "README.md").read_text(encoding="utf-8")
     for name in command.EXPORTED:
         assert f"\nmodule {name}(" in "\n" + (folder / f"{name}.v").read_text(encoding="utf-8")
         assert f"({name}.v)" in readme
+    assert markdown() in readme
+    for row in rows():
+        if row["unit"] == "block":
+            sizes = (row[name] for name in ("cores", "sequences", "entries"))
+            assert f"| {' | '.join(sizes)} | {int(row['lut']):,} | " in readme
 
 
 def test_the_command_writes_verilog(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,16 +81,17 @@ def test_a_table_that_was_stopped_goes_on(tmp_path: Path, monkeypatch: pytest.Mo
         return synthesise.Resources(lut=len(built), ff=0, bram36=0, dsp=0, logic_levels=1)
 
     monkeypatch.setattr(table, "fpga", fake)
+    monkeypatch.setattr(table, "fmax_mhz", lambda unit: used(unit) and 100.4)
     path = tmp_path / "gates.csv"
     next(table.make(path, None))
     assert built == ["Comparator"]
     made = CliRunner().invoke(command.main, ["table", str(path)], catch_exceptions=False)
     assert built == ["Comparator", "Heap", "Sorter"]
-    assert "unit heap, entries 3, used_for grid, lut 2, logic_levels 1" in made.output
+    assert "unit heap, entries 3, used_for grid, lut 2, logic_levels 1, fmax_mhz 100" in made.output
     assert path.read_text(encoding="utf-8").splitlines()[1:] == [
-        "comparator,0,0,0,0,0,0,0,grid,1,0,0,0,1,",
-        "heap,0,0,0,0,0,0,3,grid,2,0,0,0,1,",
-        "sorter,0,0,0,0,0,0,2,grid,3,0,0,0,1,",
+        "comparator,0,0,0,0,0,0,0,grid,1,0,0,0,1,,",
+        "heap,0,0,0,0,0,0,3,grid,2,0,0,0,1,,100",
+        "sorter,0,0,0,0,0,0,2,grid,3,0,0,0,1,,100",
     ]
 
 
