@@ -14,7 +14,7 @@ if __name__ == "__main__":  # else the imports below say it in many lines
     except CarsimError as error:
         sys.exit(str(error))
 
-from carsim.hardware.rtl.queues import Load, compare
+from carsim.hardware.rtl.queues import Load, by_depth
 from carsim.hardware.rtl.synthesise import verilog
 from carsim.hardware.rtl.table import Unit, make
 from carsim.hardware.schedule import SCHEDULES, Registers
@@ -60,7 +60,7 @@ def write_table(csv_file: Path, liberty: Path | None) -> None:
 def write_queues(layers: int, seed: int, spread: float) -> None:
     """Print the time of a layer by depth of queue, over that with queues without end."""
     click.echo("entries, sequence by sequence, interleaved")
-    for depth, (in_order, interleaved) in compare(Load(spread=spread), layers, seed):
+    for depth, (in_order, interleaved) in by_depth(Load(spread=spread), layers, seed):
         click.echo(f"{depth}, {in_order:.3f}, {interleaved:.3f}")
 
 

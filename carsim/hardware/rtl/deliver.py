@@ -67,7 +67,7 @@ def constraints(clock_mhz: float) -> str:
 
 
 def report(size: BlockSize, clock_mhz: float, *, measure: bool) -> str:
-    """What was built, what it takes, and how to instantiate it, in Markdown."""
+    """Size, resources, registers, ports and instantiation, in Markdown."""
     return "\n".join(
         [
             f"# {NAME}",

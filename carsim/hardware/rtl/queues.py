@@ -71,7 +71,7 @@ def makespan(
     return max(free, default=0)
 
 
-def compare(load: Load, layers: int, seed: int) -> Iterator[tuple[int, list[float]]]:
+def by_depth(load: Load, layers: int, seed: int) -> Iterator[tuple[int, list[float]]]:
     """Mean makespan over that of queues without end, by depth.
 
     Args:
