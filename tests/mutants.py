@@ -74,12 +74,26 @@ def missing(mutant: Mutant) -> str:
     )
 
 
-def outcome(copy: Path, tests: str) -> str:
-    """What the tests do on a copy of the checkout: ``pass``, ``fail`` or ``hang``."""
+def checkout(copy: Path) -> Path:
+    """Copy into an empty folder what tests need; the traces are linked."""
+    for each in COPIED:
+        copied = shutil.copytree if (ROOT / each).is_dir() else shutil.copy
+        copied(ROOT / each, copy / each)
+    (copy / "traces").symlink_to(ROOT / "traces")
+    return copy
+
+
+def outcome(copy: Path, tests: Sequence[str]) -> str:
+    """What the tests do on a copy of the checkout: ``pass``, ``fail`` or ``hang``.
+
+    Args:
+        copy: Where the checkout is.
+        tests: Arguments of pytest.
+    """
     command = [sys.executable, "-m", "pytest", "-n", "0", "-q", "-x", "-p", "no:cacheprovider"]
     try:
         done = subprocess.run(
-            [*command, *shlex.split(tests)],
+            [*command, *tests],
             cwd=copy,
             env={
                 **os.environ,
@@ -94,21 +108,23 @@ def outcome(copy: Path, tests: str) -> str:
     except subprocess.TimeoutExpired:
         return "hang"
     if done.returncode not in (0, 1):
-        raise SystemExit(f"pytest {tests}: exit status {done.returncode}\n{done.stdout[-2000:]}")
+        raise SystemExit(
+            f"pytest {shlex.join(tests)}: exit status {done.returncode}\n{done.stdout[-2000:]}"
+        )
     return "fail" if done.returncode else "pass"
 
 
 def survivors(copy: Path, chosen: Sequence[Mutant]) -> list[Mutant]:
     """Those mutants whose tests pass although they are in."""
     for tests in dict.fromkeys(mutant.tests for mutant in chosen):
-        if (found := outcome(copy, tests)) != "pass":
+        if (found := outcome(copy, shlex.split(tests))) != "pass":
             raise SystemExit(f"{tests}: {found} without any mutant")
     left = []
     for mutant in chosen:
         path = copy / mutant.file
         text = path.read_text(encoding="utf-8")
         path.write_text(text.replace(mutant.old, mutant.new), encoding="utf-8")
-        found = outcome(copy, mutant.tests)
+        found = outcome(copy, shlex.split(mutant.tests))
         path.write_text(text, encoding="utf-8")
         print(f"{WORDS[found]}  {mutant.file}: {mutant.reason}", flush=True)
         left += [mutant] * (found == "pass")
@@ -126,12 +142,7 @@ def main() -> int:
     if problems := list(filter(None, map(missing, chosen))):
         raise SystemExit("\n".join(problems))
     with tempfile.TemporaryDirectory(prefix="mutants-") as name:
-        copy = Path(name)
-        for each in COPIED:
-            copied = shutil.copytree if (ROOT / each).is_dir() else shutil.copy
-            copied(ROOT / each, copy / each)
-        (copy / "traces").symlink_to(ROOT / "traces")
-        left = survivors(copy, chosen)
+        left = survivors(checkout(Path(name)), chosen)
     print(f"{len(chosen) - len(left)} of {len(chosen)} killed")
     return int(bool(left))
 
