@@ -24,6 +24,7 @@ if __name__ == "__main__":
     from carsim.decoder.workers import run_in_workers
 
     signal.signal(signal.SIGINT, signal.default_int_handler)  # in the background it is ignored
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # as it is under nohup
     capture.check_needs = lambda *_: None
     capture.prepare = lambda *_, workers: run_in_workers(
         [endless, endless], total=1, workers=workers, progress=None
