@@ -26,7 +26,7 @@ def test_the_extra_of_a_library_brings_it(module: str, named: tuple[str, str]) -
 
 def test_every_extra_of_a_user_can_be_asked_for() -> None:
     assert {extra for _, extra in LIBRARIES.values()} | {
-        *("dev", "docs", "notebook", "test", "train")
+        *("dev", "docs", "mutation", "notebook", "test", "train")
     } == set(EXTRAS)
 
 
