@@ -121,10 +121,14 @@ def mutated(drawn: Drawn) -> str:
 
 
 def reaching(coverage: Any, drawn: Drawn) -> list[str]:
-    """The tests that ran its line, those first that ran the fewest lines of carsim."""
-    by_line = coverage.contexts_by_lineno(str(ROOT / drawn.file))
-    names = {name.partition("|")[0] for name in by_line.get(drawn.line, ()) if name}
-    sizes = Counter(name.partition("|")[0] for line in by_line.values() for name in line)
+    """The tests that ran its line, those first that ran the fewest lines of its file.
+
+    Of a line that runs as its module is imported: the tests that ran any line of the file.
+    """
+    by_line: dict[int, list[str]] = coverage.contexts_by_lineno(str(ROOT / drawn.file))
+    tests = {line: {name.partition("|")[0] for name in by_line[line] if name} for line in by_line}
+    sizes = Counter(name for names in tests.values() for name in names)
+    names = tests.get(drawn.line) or set(sizes)
     return sorted(names, key=lambda name: (sizes[name], name))[:TESTS]
 
 
@@ -154,7 +158,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="mutants-") as name:
         copy = checkout(Path(name))
         for drawn in (each for each in chosen if each.key not in results):
-            tests = reaching(reached, drawn)
+            # Names of some tests hold the path of the checkout.
+            tests = [test.replace(str(ROOT), str(copy)) for test in reaching(reached, drawn)]
             text = mutated(drawn)
             (copy / drawn.file).write_text(text, encoding="utf-8")
             found = outcome(copy, tests) if tests else "no test"

@@ -109,7 +109,7 @@ def outcome(copy: Path, tests: Sequence[str]) -> str:
         return "hang"
     if done.returncode not in (0, 1):
         raise SystemExit(
-            f"pytest {shlex.join(tests)}: exit status {done.returncode}\n{done.stdout[-2000:]}"
+            f"pytest {shlex.join(tests)[:300]}: exit status {done.returncode}\n{done.stdout[-2000:]}"
         )
     return "fail" if done.returncode else "pass"
 
