@@ -128,8 +128,9 @@ def reaching(coverage: Any, drawn: Drawn) -> list[str]:
     by_line: dict[int, list[str]] = coverage.contexts_by_lineno(str(ROOT / drawn.file))
     tests = {line: {name.partition("|")[0] for name in by_line[line] if name} for line in by_line}
     sizes = Counter(name for names in tests.values() for name in names)
-    names = tests.get(drawn.line) or set(sizes)
-    return sorted(names, key=lambda name: (sizes[name], name))[:TESTS]
+    names = sorted(tests.get(drawn.line) or sizes, key=lambda name: (sizes[name], name))[:TESTS]
+    # Names of some cases hold the path of the checkout: all cases of that test.
+    return [name.partition("[")[0] if str(ROOT) in name else name for name in names]
 
 
 def main() -> int:
@@ -158,8 +159,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="mutants-") as name:
         copy = checkout(Path(name))
         for drawn in (each for each in chosen if each.key not in results):
-            # Names of some tests hold the path of the checkout.
-            tests = [test.replace(str(ROOT), str(copy)) for test in reaching(reached, drawn)]
+            tests = reaching(reached, drawn)
             text = mutated(drawn)
             (copy / drawn.file).write_text(text, encoding="utf-8")
             found = outcome(copy, tests) if tests else "no test"

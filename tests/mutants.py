@@ -108,9 +108,8 @@ def outcome(copy: Path, tests: Sequence[str]) -> str:
     except subprocess.TimeoutExpired:
         return "hang"
     if done.returncode not in (0, 1):
-        raise SystemExit(
-            f"pytest {shlex.join(tests)[:300]}: exit status {done.returncode}\n{done.stdout[-2000:]}"
-        )
+        called = shlex.join(tests)[:300]
+        raise SystemExit(f"pytest {called}: exit status {done.returncode}\n{done.stdout[-2000:]}")
     return "fail" if done.returncode else "pass"
 
 
