@@ -102,6 +102,34 @@ def test_bad_points_get_one_clear_line(point: str, change: str, problem: str) ->
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("tps,workload\n24,text:128+64", "columns are tps, workload; write tokens_per_s"),
+        ("tokens_per_s,tokens_per_s,workload\n24,9,text:128+64", "tokens_per_s, tokens_per_s, w"),
+        ("tokens_per_s,workload\n24,text:128+64,9", "points.csv:2: has 3 cells for 2 columns"),
+        ("tokens_per_s,workload\n24", "points.csv:2: has 1 cells for 2 columns"),
+        # A slow point does not hide one that is faster than memory allows.
+        ("tokens_per_s,workload\n33,text:128+64\n20,text:512+64", "33 tokens/s are faster"),
+    ],
+)
+def test_a_bad_file_of_points_gets_one_clear_line(tmp_path: Path, text: str, problem: str) -> None:
+    path = tmp_path / "points.csv"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match=problem) as caught:
+        fit(measured_points(DESIGN, [str(path)]))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_as_spreadsheets_write_it_is_read_and_contradictions_are_said(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "points.csv"
+    path.write_text("tokens_per_s, workload\n28, text:16+64\n\n5, text:512+64", "utf-8-sig")
+    found = fit(measured_points(DESIGN, [str(path)]))
+    assert "these overheads do not explain all points" in found.notes[0]
+
+
 def test_the_label_says_what_a_latency_is() -> None:
     assert load_design("zcu102").machine.overheads.label == "hardware bound"
     stated = load_design("zcu102", ["machine.overheads.step_us=100"])
