@@ -167,26 +167,29 @@ def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def read_mapping(path: Path, *, shipped: bool = False) -> dict[str, Any]:
+def read_mapping(path: Path, *, shipped: bool = False, like: str = "") -> dict[str, Any]:
     """Read a YAML file whose top level is a mapping.
 
     Args:
         path: The file.
         shipped: As of :func:`parse_yaml`.
+        like: As of :func:`mapping_of`.
 
     Raises:
         InputError: The file is missing, unreadable, too large, not UTF-8, or no mapping.
     """
-    return mapping_of(read_text(path, MAX_BYTES, "name a YAML file"), str(path), shipped=shipped)
+    text = read_text(path, MAX_BYTES, "name a YAML file")
+    return mapping_of(text, str(path), shipped=shipped, like=like)
 
 
-def mapping_of(text: str, place: str, *, shipped: bool = False) -> dict[str, Any]:
+def mapping_of(text: str, place: str, *, shipped: bool = False, like: str = "") -> dict[str, Any]:
     """Parse YAML whose top level is a mapping.
 
     Args:
         text: The document.
         place: Its name in errors.
         shipped: As of :func:`parse_yaml`.
+        like: What such a file begins with, if it is no design.
 
     Raises:
         InputError: As of :func:`parse_yaml`, or it is no mapping.
@@ -195,5 +198,7 @@ def mapping_of(text: str, place: str, *, shipped: bool = False) -> dict[str, Any
     if not isinstance(loaded, dict):
         kind = {list: "a list", str: "text", type(None): "nothing"}.get(type(loaded), "a value")
         problem = f"expected 'key: value' lines at the top level, got {kind}"
-        raise InputError(place, problem, "'carsim config show zcu102' prints a whole design")
+        cure = like and f"begin with {like}"
+        cure = cure or "'carsim config show zcu102' prints a whole design"
+        raise InputError(place, problem, cure)
     return loaded

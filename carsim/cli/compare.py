@@ -48,6 +48,8 @@ def compare(
     if tricks:
         if b is not None:
             raise InputError("--tricks", "compares policies on one design", f"leave out {b}")
+        if set_b:
+            raise InputError("--set-b", "changes B, and --tricks has none", "say --set-a")
         _show_tricks(a, set_a, work, as_json)
         return
     if b is None:

@@ -132,9 +132,20 @@ def design_given(
         return completed(wish)
     bases = {f"model.{key}": value for key, value in (model_base(model) if model else {}).items()}
     if board is not None:
-        bases["board.preset"] = board
+        bases |= _of_board(name, board)
     changed = [f"{path}={json.dumps(value)}" for path, value in bases.items()]
     return open_design(name, [*changed, *overrides], workload)
+
+
+def _of_board(name: str, board: str) -> dict[str, str]:
+    """What another board changes in a design: its energy constants and its name, too."""
+    from carsim.design.load import preset_board, read_design
+
+    raw, path = read_design(name)
+    bases = {"board.preset": board, "name": f"{path.stem}_{board}"}
+    if isinstance(energy := raw.get("energy"), dict) and "preset" in energy:
+        bases["energy.preset"] = preset_board(board, "--board").technology.energy_preset
+    return bases
 
 
 def overriding(text: str = "Change the design, say machine.cores=8") -> Callable[..., Any]:

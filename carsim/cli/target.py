@@ -23,14 +23,14 @@ def show_target(
     from carsim.cli.console import in_order, output_console, progress, say, show, show_json
     from carsim.design.document import design_yaml
     from carsim.explore.expression import Expression
-    from carsim.explore.target import Wanted, search_target
+    from carsim.explore.target import SAY, Wanted, search_target
     from carsim.report.target import target_sections
 
     if out is not None and Path(out).exists():
         raise InputError(out, "is there already", "name another file or remove it")
     names = tuple(name.strip() for name in boards.split(","))
     chosen = {} if model is None else {"model": model}
-    condition = Expression(target, "`target`")
+    condition = Expression(target, "`target`", SAY)
     wanted = Wanted(workload, condition, minimise=minimise, boards=names, **chosen)
     with progress("sizing machines"):
         tried = search_target(wanted)

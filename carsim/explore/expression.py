@@ -54,18 +54,20 @@ class Expression:
     Args:
         text: The expression.
         place: Its name in errors.
+        cure: What to write instead.
 
     Attributes:
         text: As it was written.
         names: Dotted names that it mentions.
+        compares: It holds a comparison.
 
     Raises:
         InputError: Not an expression of the few kinds that are taken.
     """
 
-    def __init__(self, text: str, place: str) -> None:
+    def __init__(self, text: str, place: str, cure: str = _CURE) -> None:
         self.text = text
-        self._place = place
+        self._place, self._cure = place, cure
         if len(text) > _MOST_CHARACTERS:
             raise InputError(place, f"is longer than {_MOST_CHARACTERS} characters", "shorten it")
         try:
@@ -73,6 +75,7 @@ class Expression:
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             raise self._refusal("is no expression") from None
         self.names: set[str] = set()
+        self.compares = any(isinstance(node, ast.Compare) for node in ast.walk(self._root))
         self._check(self._root, _MOST_DEPTH)
 
     def value(self, look_up: LookUp) -> Any:
@@ -121,7 +124,7 @@ class Expression:
                 self._check(part, depth - 1)
 
     def _refusal(self, problem: str) -> InputError:
-        return InputError(self._place, f"{shown(self.text)} {problem}", _CURE)
+        return InputError(self._place, f"{shown(self.text)} {problem}", self._cure)
 
 
 def _value(node: ast.expr, look_up: LookUp) -> Any:

@@ -225,7 +225,10 @@ def _decoded(file: StudyFile, place: str) -> tuple[StudyFile, Workload | None]:
         raise InputError(f"{place}: $.traces", problem, "give traces, or a workload")
     if file.workload is None:
         return file, None
-    work = workload_of(file.workload)
+    try:
+        work = workload_of(file.workload)
+    except InputError as error:
+        raise error.named({"workload": f"{place}: $.workload"}) from None
     file = file.model_copy(update={"workload": work.text, "traces": work.traces})
     return file, None if work.traces else work
 
@@ -389,6 +392,9 @@ def _refusal(error: ValidationError, place: str) -> InputError:
     """The first thing wrong with a study file; unknown keys explain missing ones."""
     found = min(error.errors(include_url=False), key=lambda one: one["type"] != "extra_forbidden")
     where = f"{place}: $.{'.'.join(str(part) for part in found['loc'])}"
+    if found["loc"][:1] == ("workload",):
+        problem = f"got {shown(found['input'])}"
+        return InputError(f"{place}: $.workload", problem, "say text:2048+512; vary it in $.axes")
     if found["type"] == "missing":
         return InputError(where, "is missing", "add it")
     if found["type"] != "extra_forbidden":

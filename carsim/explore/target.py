@@ -56,6 +56,9 @@ SIZES = (
 )
 """Fields of :class:`Size`: from 256 multipliers to 65,536, in steps of a third and a half."""
 
+SAY = "compare metrics with numbers, say frames_per_s >= 2 and latency_s <= 20"
+"""Cure of a target that makes no sense."""
+
 EVERY = "all"
 """Stands for all boards, as a kind of technology stands for those that are made in it."""
 
@@ -85,6 +88,9 @@ class Wanted:
     def __post_init__(self) -> None:
         for name in sorted(self.target.names):
             METRICS.find(name, "`target`")
+        if not self.target.compares or not self.target.names:
+            problem = f"{self.target.text} compares no metric"
+            raise InputError("`target`", problem, SAY)
         if METRICS.find(self.minimise, "`minimise`").better != "lower":
             problem = f"less of {self.minimise} is not better"
             raise InputError("`minimise`", problem, "name a metric such as cost_usd")
@@ -184,6 +190,11 @@ def search_target(
         found = search.best(machine)
         if found is not None:
             tried.append(found)
+    for name in (*wanted.target.names, wanted.minimise) if tried else ():
+        if all(each.figures[name] is None for each in tried):
+            where = "`target`" if name in wanted.target.names else "`minimise`"
+            problem = f"{name} has no value for {wanted.what} on these boards"
+            raise InputError(where, problem, "name another metric")
     return sorted(tried, key=lambda each: (not each.reaches, each.value(wanted.minimise)))
 
 

@@ -130,7 +130,8 @@ def _expected(run: StoredRun) -> str:
     """Seconds expected on a real board, with their interval from published systems."""
     if run.expected is None:
         return ""
-    known, seconds = run.expected, run.own.seconds_per_video
+    known, own = run.expected, run.own
+    seconds = own.latency_s if run.video.kind == "text" else own.seconds_per_video
     factors = (known.factor, known.low, known.high)
     value, low, high = (number(factor * seconds) for factor in factors)
     return (
@@ -194,7 +195,8 @@ def _contexts(run: StoredRun) -> str:
     if run.video.kind != "text":
         return ""
     first = run.video.prompt_tokens + 1
-    return f" at contexts of {span(number(first), number(first + run.video.steps - 1), ' to ')}"
+    contexts = "contexts" if run.video.steps > 1 else "a context"
+    return f" at {contexts} of {span(number(first), number(first + run.video.steps - 1), ' to ')}"
 
 
 def _longest_phases(run: StoredRun) -> Table:

@@ -43,11 +43,12 @@ def target_sections(
     ]
     if cheaper:
         nearest = max(cheaper, key=wanted.nearness)
-        title = "The fastest that costs less" if reached else "The fastest"
-        yield (
-            f"{title}: {nearest.machine}",
-            [*_lines(wanted, nearest), f"It lacks {lack(nearest)}."],
-        )
+        less = "that costs less" if wanted.minimise == "cost_usd" else f"in less {wanted.minimise}"
+        title = f"The fastest {less}" if reached else "The fastest"
+        lines = _lines(wanted, nearest)
+        if not wanted.target.names & {"cost_usd", "area_mm2"}:  # which no speed would lower
+            lines.append(f"It lacks {lack(nearest)}.")
+        yield f"{title}: {nearest.machine}", lines
     if (table := _others(wanted, tried, reached)).rows:
         yield "Best of each other board", [table]
     precision = f"{count(len(tried), 'machine')} looked at, in W4A8 with 8-bit keys and values; "

@@ -251,7 +251,7 @@ def first_design(wish: Wish) -> tuple[Tried, Sequence[Tried]]:
         lacks = "; ".join(best.fit.misfits)
         problem = f"none of {len(tried)} designs fits; the nearest lacks {lacks}"
         raise MisfitError(str(wish), problem, cure)
-    if best.tokens_per_s < wish.tokens_per_s:
+    if not best.tokens_per_s >= wish.tokens_per_s:  # not a number is refused, too
         reached = f"{best.tokens_per_s:.3g}"
         problem = f"the fastest of {fitting} designs that fit has {reached} tokens/s"
         cure = f"ask for `tokens_per_s` of at most {reached}, or take a board with faster memory"

@@ -4,6 +4,7 @@ It is spelled in one word, ``text:2048+512`` (prompt and new tokens), ``video:8`
 ``video:8,replay=0.5,pairs=0.9`` or ``trace:vilau_8f``, or is a YAML file of the fields below.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -116,7 +117,10 @@ def workload_of(given: "str | Path | Mapping[str, Any] | Workload") -> Workload:
         return _of_fields(given, "`workload`")
     text = str(given)
     if Path(text).suffix in (".yaml", ".yml") and ":" not in text:
-        return _of_fields(read_mapping(Path(text)), text)
+        try:
+            return _of_fields(read_mapping(Path(text), like="kind: text"), text)
+        except InputError as error:
+            raise error.named({"workload": text}) from None
     kind, _, rest = text.partition(":")
     if kind not in _FIELDS:
         guess = closest(kind, _FIELDS)
@@ -128,7 +132,10 @@ def workload_of(given: "str | Path | Mapping[str, Any] | Workload") -> Workload:
     if words and "=" not in words[0]:
         found = _sizes(kind, words.pop(0), text)
     for word in words:
-        key, _, value = word.partition("=")
+        key, equals, value = word.partition("=")
+        if not equals or key in ("kind", *found):
+            problem = f"got {shown(word)} in {shown(text)}: not a new FIELD=VALUE"
+            raise InputError("`workload`", problem, _CURE)
         found[key] = parse_yaml(value, f"`workload` {key}")
     return _of_fields({"kind": kind, **found}, "`workload`")
 
@@ -140,7 +147,8 @@ def _sizes(kind: str, word: str, text: str) -> dict[str, Any]:
     """Frames of a video, or prompt and new tokens of a text, from the first word."""
     names = ["frames"] if kind == "video" else ["prompt", "tokens"]
     numbers = word.split("+")
-    if not all(number.strip().isdecimal() for number in numbers) or len(numbers) > len(names):
+    are_whole = all(re.fullmatch(r" *[0-9]{1,18} *", number) for number in numbers)
+    if not are_whole or len(numbers) > len(names):
         raise InputError("`workload`", f"got {shown(text)}", _CURE)
     sizes = [int(number) for number in numbers]
     return dict(zip(names[-len(sizes) :], sizes, strict=True))

@@ -51,6 +51,10 @@ def test_designs_without_a_trace_are_compared_on_what_is_stated(call, tmp_path):
 
 
 BAD = {
+    "a B of tricks": (
+        ("toy.yaml", "--tricks", "--set-b", "machine.cores=2"),
+        "--set-b: changes B, and --tricks has none; say --set-a",
+    ),
     "no folder nor design": (("nope", "toy.yaml"), "nope: is neither a YAML file nor a shipped"),
     "pairs alone": (
         ("toy.yaml", "toy.yaml", "--workload", "video:pairs=0.8"),

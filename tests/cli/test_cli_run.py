@@ -16,6 +16,7 @@ from trace_maker import make_quality
 from carsim.cli.console import LEAST_WIDTH, PIPED_WIDTH, in_order, output_console, show
 from carsim.decisions.attention import Streaming
 from carsim.decisions.trace import TraceMeta, load_trace, save_trace
+from carsim.design import load_design
 from carsim.metrics import METRICS
 from carsim.report.run_words import advice, more_sections, short_sections
 from carsim.report.stored import stored
@@ -278,6 +279,14 @@ WITHOUT_A_TRACE = {
         "--resample: needs the rows of a trace; add --trace FILE",
     ),
     "no token": (("--workload", "text:0"), "--workload: tokens: expected a whole number of 1 or"),
+    "a huge number": (("--workload", f"text:{'9' * 5000}"), "--workload: got 'text:999"),
+    "a field without a value": (("--workload", "text:4+4,prompt"), "got 'prompt' in 'text:4+4,"),
+    "a field twice": (
+        ("--workload", "text:4+4,prompt=7"),
+        "'prompt=7' in 'text:4+4,prompt=7': not",
+    ),
+    "an empty file": (("--workload", "{empty}"), "empty.yaml: expected 'key: value' lines"),
+    "a wrong file": (("--workload", "{wrong}"), "wrong.yaml: prompt: expected a whole number"),
     "no kind": (("--workload", "many"), "--workload: got 'many'; say text:2048+512, video:8"),
     "half a pair": (("--workload", "video:replay=0.5", "--batch", "3"), "a batch of 3 is no whole"),
     "a trace as well": (("--workload", "text", "--trace", "toy.npz"), "and so does --trace; give"),
@@ -285,7 +294,11 @@ WITHOUT_A_TRACE = {
 
 
 @pytest.mark.parametrize(("options", "message"), WITHOUT_A_TRACE.values(), ids=WITHOUT_A_TRACE)
-def test_what_cannot_be_stated_is_one_line(call, toy, options, message):
+def test_what_cannot_be_stated_is_one_line(call, toy, tmp_path, options, message):
+    files = {name: str(tmp_path / f"{name}.yaml") for name in ("empty", "wrong")}
+    Path(files["empty"]).write_text("")
+    Path(files["wrong"]).write_text("kind: text\nprompt: -1\n")
+    options = [option.format_map(files) for option in options]
     status, out, err = call("run", toy[0], *options)
     assert (status, out, err.count("\n")) == (2, "", 1)
     assert message in err
@@ -307,6 +320,24 @@ def test_a_text_is_decoded_without_a_trace_on_one_page(call, toy):
         assert text in out
     assert "video" not in out
     assert "Choose" not in out, "nobody asked about policies"
+
+
+def test_a_text_is_expected_to_take_longer_than_its_batch(call, toy):
+    out = " ".join(call("run", toy[0], "--workload", "text:4+1")[1].split())
+    seconds, expected = (
+        float(re.search(pattern, out)[1]) for pattern in (r"batch takes (\S+) s", r"expect (\S+) s")
+    )
+    assert expected > 1.2 * seconds
+    assert "at a context of 5." in out
+
+
+def test_another_board_brings_its_energy_constants_and_names_the_design(call):
+    given = ("zcu102", "--board", "asic_7nm", "--workload", "text:2+2", "--json")
+    found = json.loads(call("run", *given)[1])
+    assert found["design"] == "zcu102_asic_7nm"
+    assert found["resolved_design"]["energy"] == load_design("asic_7nm_hbm3").energy.model_dump(
+        mode="json"
+    )
 
 
 def test_replays_are_stated_and_drawn(call, toy):

@@ -37,3 +37,23 @@ def test_decisions_of_a_trace_are_taken_at_its_scope_and_rows(call):
 def test_a_study_and_a_target_exclude_each_other(call):
     assert call(*ASKED, "frames_per_s >= 1", "study.yaml")[0] == 2
     assert call("search")[0] == 2
+
+
+def test_a_target_that_makes_no_sense_is_one_line(call):
+    text = ("--workload", "text:2+2", "--model", "tiny")
+    for target, message, more in (
+        ("frames_per_s", "--target: frames_per_s compares no metric; compare metrics", ()),
+        ("1 >= 0", "--target: 1 >= 0 compares no metric", ()),
+        ("frames_per_s = 2", "is no expression; compare metrics with numbers, say frames", ()),
+        ("frames_per_s >= 2", "--target: frames_per_s has no value for text:2+2", text),
+    ):
+        status, out, err = call(*ASKED, target, *more)
+        assert (status, out, err.count("\n")) == (2, "", 1), target
+        assert message in err
+
+
+def test_what_misses_a_price_lacks_no_speed(call):
+    asked = ("--model", "llama3.2_1b", "--boards", "kv260,u280", "--minimise", "ms_per_token")
+    out = call("search", "--workload", "text:2+2", *asked, "--target", "cost_usd <= 300")[1]
+    assert "The fastest in less ms_per_token: u280" in out
+    assert "It lacks" not in out

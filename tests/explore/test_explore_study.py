@@ -87,6 +87,8 @@ def test_a_continuous_axis_is_cut_by_shares():
         ({"sampling": {"methods": "lhs"}}, "unknown key 'methods'; did you mean 'method'?"),
         ({"sampling_": {}}, "unknown key 'sampling_'; did you mean 'sampling'?"),
         ({"traces": None}, "$.traces: is missing; give traces, or a workload"),
+        ({"traces": None, "workload": "txt:1"}, "$.workload: got 'txt:1'; did you mean 'text'?"),
+        ({"traces": None, "workload": ["text:1", "text:2"]}, '$.workload: got ["text:1", "text'),
         ({"fidelity": "exact"}, "$.fidelity: expected 'fluid' or 'tile', got 'exact'"),
         ({"quality": "none.csv"}, "none.csv: cannot be read"),
     ],
