@@ -19,7 +19,9 @@ operators whose mutants can seldom be told from the code or from one another.
 import argparse
 import ast
 import json
+import os
 import random
+import subprocess
 import sys
 import tempfile
 from collections import Counter
@@ -128,9 +130,16 @@ def reaching(coverage: Any, drawn: Drawn) -> list[str]:
     by_line: dict[int, list[str]] = coverage.contexts_by_lineno(str(ROOT / drawn.file))
     tests = {line: {name.partition("|")[0] for name in by_line[line] if name} for line in by_line}
     sizes = Counter(name for names in tests.values() for name in names)
-    names = sorted(tests.get(drawn.line) or sizes, key=lambda name: (sizes[name], name))[:TESTS]
-    # Names of some cases hold the path of the checkout: all cases of that test.
-    return [name.partition("[")[0] if str(ROOT) in name else name for name in names]
+    names = tests.get(drawn.line) or set(sizes)
+    return sorted(names, key=lambda name: (sizes[name], name))[:TESTS]
+
+
+def collected(copy: Path) -> set[str]:
+    """What pytest calls the tests of a copy; some names hold its path."""
+    command = [sys.executable, "-m", "pytest", "-n", "0", "-q", "--collect-only", "tests"]
+    environment = {**os.environ, "PYTHONPATH": str(copy)}
+    said = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True).stdout
+    return {line for line in said.splitlines() if "::" in line}
 
 
 def main() -> int:
@@ -158,8 +167,11 @@ def main() -> int:
         results = dict(map(json.loads, given.out.read_text(encoding="utf-8").splitlines()))
     with tempfile.TemporaryDirectory(prefix="mutants-") as name:
         copy = checkout(Path(name))
+        known = collected(copy)
         for drawn in (each for each in chosen if each.key not in results):
-            tests = reaching(reached, drawn)
+            names = reaching(reached, drawn)
+            # Of a case that the copy calls otherwise, all cases of its test.
+            tests = [name if name in known else name.partition("[")[0] for name in names]
             text = mutated(drawn)
             (copy / drawn.file).write_text(text, encoding="utf-8")
             found = outcome(copy, tests) if tests else "no test"
