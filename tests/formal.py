@@ -6,9 +6,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from amaranth.asserts import AnyConst, AnySeq, Assert, Assume
+from amaranth.asserts import AnyConst, AnySeq
 from amaranth.back import rtlil
-from amaranth.hdl import Array, Cat, Elaboratable, Module, Mux, Signal, Value
+from amaranth.hdl import Array, Assert, Assume, Cat, Elaboratable, Module, Mux, Signal, Value
 from amaranth.lib.wiring import In
 
 from carsim.hardware.rtl.block import INFINITY

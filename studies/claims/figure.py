@@ -1,0 +1,34 @@
+"""Draw the verdicts of the ledger, paper by paper.
+
+python -m studies.claims.figure
+"""
+
+from collections import Counter
+from pathlib import Path
+
+from carsim.report.figures import style as plots
+from carsim.validate.claims import VERDICTS, claims
+
+COLOURS = dict(zip(VERDICTS, (plots.GREEN, plots.ORANGE, plots.LIGHT_GREY), strict=True))
+
+
+def main() -> None:
+    """Write ``claims.png``."""
+    counts = Counter((row["paper"].partition(" (")[0], row["verdict"]) for row in claims())
+    papers = sorted({paper for paper, _ in counts}, key=lambda each: counts[each, VERDICTS[0]])
+    with plots.style():
+        figure = plots.new_figure(6.4, 2.2, "Claims of four papers by verdict", misfit=False)
+        axes = figure.add_subplot()
+        left = [0] * len(papers)
+        for verdict, colour in COLOURS.items():
+            widths = [counts[paper, verdict] for paper in papers]
+            bars = axes.barh(papers, widths, left=left, color=colour, label=verdict)
+            axes.bar_label(bars, [str(width or "") for width in widths], label_type="center")
+            left = [before + width for before, width in zip(left, widths, strict=True)]
+        axes.set_xlabel("claims")
+        axes.legend(loc="lower right", fontsize=8)
+        figure.savefig(Path(__file__).with_name("claims.png"))
+
+
+if __name__ == "__main__":
+    main()
