@@ -39,8 +39,11 @@ def test_the_judge_agrees_with_the_solver(tmp_path, judged):
 
 def test_a_solver_that_is_a_cycle_late_stops_the_sweep(tmp_path, judged, monkeypatch):
     monkeypatch.setattr(judge.solver, "solve", one_cycle_late)
-    with pytest.raises(SolverError, match=r"point .*: the solver finds cycles .* SimPy machine"):
+    with pytest.raises(
+        SolverError, match=r"point .*: the solver finds cycles .* SimPy machine"
+    ) as raised:
         sweep(write_study(tmp_path), tmp_path / "out", workers=0)
+    assert raised.value.exit_status == 4  # as docs/questions.md says
 
 
 def test_a_study_on_the_simpy_machine_needs_no_judge(tmp_path, judged):

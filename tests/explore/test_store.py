@@ -17,7 +17,7 @@ from carsim.explore.columns import FLAGS
 from carsim.explore.evaluate import Evaluator
 from carsim.explore.frame import frame_of
 from carsim.explore.points import make_points
-from carsim.explore.store import STORE_FILE, Store, open_store
+from carsim.explore.store import STORE_FILE, Store, _cell, open_store
 from carsim.explore.study import Study, load_study
 from carsim.explore.sweep import sweep
 
@@ -282,3 +282,10 @@ def test_a_point_is_known_by_all_that_its_result_depends_on(tmp_path: Path, stud
     write_inputs(tmp_path, seed=1)
     add(load_study(write_study(tmp_path)))
     assert len(set.union(*known)) == sum(map(len, known)) == 18 * 8
+
+
+@pytest.mark.parametrize("end", [-(2**63), 2**63 - 1])
+def test_whole_numbers_of_64_bits_are_kept_and_larger_ones_are_floats(end: int) -> None:
+    beyond = end + (1 if end > 0 else -1)
+    assert (_cell(end), type(_cell(end))) == (end, int)
+    assert (_cell(beyond), type(_cell(beyond))) == (float(beyond), float)
