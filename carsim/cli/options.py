@@ -134,7 +134,14 @@ def design_given(
     if board is not None:
         bases |= _of_board(name, board)
     changed = [f"{path}={json.dumps(value)}" for path, value in bases.items()]
-    return open_design(name, [*changed, *overrides], workload)
+    try:
+        return open_design(name, [*changed, *overrides], workload)
+    except InputError as error:
+        if model is None or error.place not in (
+            f"`overrides` model.{key}" for key in model_base(model)
+        ):
+            raise
+        raise InputError("--model", error.problem, error.cure) from None
 
 
 def _of_board(name: str, board: str) -> dict[str, str]:

@@ -187,7 +187,7 @@ def load_study(path: str | Path, workload: Workload | None = None) -> Study:
         file = StudyFile.model_validate(contents)
     except ValidationError as error:
         raise _refusal(error, place) from None
-    file, work = _decoded(file, place)
+    file, work = _decoded(file, folder, place)
     axes = tuple(
         parse_axis(name, body, f"{place}: $.axes.{name}") for name, body in file.axes.items()
     )
@@ -218,7 +218,7 @@ def load_study(path: str | Path, workload: Workload | None = None) -> Study:
     return study
 
 
-def _decoded(file: StudyFile, place: str) -> tuple[StudyFile, Workload | None]:
+def _decoded(file: StudyFile, folder: Path, place: str) -> tuple[StudyFile, Workload | None]:
     """The file with the traces of its workload, and the workload if that is no trace."""
     if bool(file.traces) == (file.workload is not None):
         problem = "say what is decoded, and so does $.workload" if file.traces else "is missing"
@@ -226,7 +226,7 @@ def _decoded(file: StudyFile, place: str) -> tuple[StudyFile, Workload | None]:
     if file.workload is None:
         return file, None
     try:
-        work = workload_of(file.workload)
+        work = workload_of(file.workload, folder)
     except InputError as error:
         raise error.named({"workload": f"{place}: $.workload"}) from None
     file = file.model_copy(update={"workload": work.text, "traces": work.traces})

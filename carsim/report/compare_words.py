@@ -51,7 +51,14 @@ def sections(comparison: Comparison) -> Iterator[Section]:
 def answer(comparison: Comparison) -> Iterator[str]:
     """Effects of the differences, a sentence each."""
     kind = comparison.named("video")
-    yield f"B finishes a {kind} in {_instead(comparison.change('seconds_per_video'))}."
+    seconds = _instead(comparison.change("seconds_per_video"))
+    together = max(comparison.a.videos_per_batch, comparison.b.videos_per_batch) > 1
+    is_shared = kind == "text" and together  # none of them is finished so soon
+    yield (
+        f"B takes {seconds} per text of a batch."
+        if is_shared
+        else f"B finishes a {kind} in {seconds}."
+    )
     yield from _certainty(comparison)
     moved = {
         each.what: each.difference

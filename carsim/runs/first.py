@@ -114,8 +114,13 @@ class Wish:
     def of(cls, board: str, model: str, **more: Any) -> "Wish":
         """A wish for a board's preset, and a model's preset or file."""
         sections = {"board": {"preset": board}, "model": model_base(model)}
-        name = f"{Path(model).resolve().parent.name if '/' in model else model}_{board}"
-        return cls({"name": name, **sections}, Path(f"--board {board} --model {model}"), **more)
+        file = Path(model).resolve()
+        stem = file.parent.name if file.name == "config.json" else file.name.removesuffix(".json")
+        return cls(
+            {"name": f"{stem}_{board}", **sections},
+            Path(f"--board {board} --model {model}"),
+            **more,
+        )
 
     @property
     def keeps_precision(self) -> bool:
@@ -343,7 +348,7 @@ def reasons(wish: Wish, best: Tried, tried: Sequence[Tried]) -> list[str]:
     fitting = sum(each.fit.fits for each in tried)
     batch = count(best.design.policy.batch, "sequence")
     return [
-        f"{model.name}, {batch}, on a {board.name}: the {goal},",
+        f"{model.name}, {batch}, on {_a(board.name)}: the {goal},",
         f"of {len(tried)} designs that were tried ({fitting} of them fit).",
         f"Decoding at contexts of {span(str(first), str(last), ' to ')} tokens: "
         f"{found.tokens_per_s:.3g} tokens/s,",
@@ -354,11 +359,15 @@ def reasons(wish: Wish, best: Tried, tried: Sequence[Tried]) -> list[str]:
     ]
 
 
+def _a(name: str) -> str:
+    return f"{'an' if name[0] in 'AEIO' else 'a'} {name}"
+
+
 def design_text(wish: Wish, best: Tried, tried: Sequence[Tried]) -> str:
     """The design as a commented YAML file that loads as the same design."""
     what, (limit, *_) = best.design, best.decode.limit_shares if best.decode else ("",)
     batch = count(what.policy.batch, "sequence")
-    text = f"{what.model.name}, {batch}, on a {what.board.name}; the {limit} is the limit"
+    text = f"{what.model.name}, {batch}, on {_a(what.board.name)}; the {limit} is the limit"
     contents = {"description": text, **best.contents}
     contents.pop("name")
     comments = reasons(wish, best, tried)

@@ -105,8 +105,10 @@ class Workload:
         return ":".join([self.kind, ",".join(words)] if words else [self.kind])
 
 
-def workload_of(given: "str | Path | Mapping[str, Any] | Workload") -> Workload:
-    """The workload of a word, of a YAML file, or of the fields in one.
+def workload_of(
+    given: "str | Path | Mapping[str, Any] | Workload", folder: Path | None = None
+) -> Workload:
+    """The workload of a word, of a YAML file (relative to a folder), or of the fields in one.
 
     Raises:
         InputError: None of them, or fields that make no sense; one line.
@@ -118,7 +120,7 @@ def workload_of(given: "str | Path | Mapping[str, Any] | Workload") -> Workload:
     text = str(given)
     if Path(text).suffix in (".yaml", ".yml") and ":" not in text:
         try:
-            return _of_fields(read_mapping(Path(text), like="kind: text"), text)
+            return _of_fields(read_mapping((folder or Path()) / text, like="kind: text"), text)
         except InputError as error:
             raise error.named({"workload": text}) from None
     kind, _, rest = text.partition(":")

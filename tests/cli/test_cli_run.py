@@ -464,12 +464,15 @@ def test_a_board_and_a_model_are_enough(call, tmp_path):
     keys = {"hidden_size": 256, "num_attention_heads": 4, "intermediate_size": 512}
     keys |= {"model_type": "llama", "num_hidden_layers": 2, "vocab_size": 1000}
     config.write_text(json.dumps(keys), encoding="utf-8")
-    for model in ("tiny", str(config)):
+    for model in ("tiny", str(config), str(config.parent)):
         given = ("--board", "kv260", "--model", model, "--workload", "text:16+4")
         status, out, err = call("run", *given, "--json")
         assert (status, err) == (0, "")
         assert json.loads(out)["policies"][0]["stream_tokens_per_s"] > 0
-    assert "the fastest that fits" in call("config", "show", *given)[1]
+        assert json.loads(out)["design"] == f"{'tiny' if model == 'tiny' else 'small'}_kv260"
+    assert "on a KV260: the fastest that fits" in call("config", "show", *given)[1]
+    status, out, err = call("run", "zcu102", "--model", "nope")
+    assert (status, out, err.partition("nope")[0]) == (2, "", "carsim: --model: no preset '")
     assert call("run", config)[2].endswith(f"no design; say --board BOARD --model {config}\n")
     assert "DESIGN: is missing; name one, or say --board" in call("run", "--board", "kv260")[2]
     status, _, err = call("run", "--board", "kv260", "--model", "llama2_7b", "--batch", "64")

@@ -101,6 +101,13 @@ def test_a_mistake_is_one_line_that_names_it(tmp_path, changes, message):
     assert "\n" not in str(caught.value)
 
 
+def test_a_file_of_a_workload_lies_beside_its_study(tmp_path):
+    (tmp_path / "work.yaml").write_text("kind: text\ntokens: 3\n")
+    study = load_study(write_study(tmp_path, traces=None, workload="work.yaml"))
+    assert study.workload is not None
+    assert study.workload.text == "text:3"
+
+
 def test_filters_that_leave_nothing_are_one_line(tmp_path):
     study = load_study(write_study(tmp_path, filters=["machine.cores > 4", "policy.batch == 4"]))
     with pytest.raises(InputError, match=r"leave no point: machine\.cores > 4; policy\.batch"):
