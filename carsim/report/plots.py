@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from carsim.base.errors import InputError
 from carsim.base.files import write_whole
-from carsim.base.text import choose
+from carsim.base.text import closest
 from carsim.metrics import METRICS
 from carsim.metrics.columns import csv_text
 from carsim.report.figures.plot import Plot
@@ -164,6 +164,7 @@ def _of_metric(
     runs: "Mapping[str, StoredRun]", studies: "Mapping[str, StoredStudy]", what: str
 ) -> Plot:
     import pandas as pd
+    from pandas.api.types import is_numeric_dtype as is_number
 
     from carsim.report.figures.metric import metric_plot, run_rows
 
@@ -179,13 +180,18 @@ def _of_metric(
     if len(rest) > 2 or not metrics:
         raise InputError(what, "is no figure", "write METRIC, METRIC:AXIS or METRIC:AXIS:BY")
     for name in metrics.split(","):
-        if name not in rows or not pd.api.types.is_numeric_dtype(rows[name]):
-            known = [each for each in METRICS if each in rows]
-            raise InputError(name, "is no metric of these results", choose(name, known))
+        known = [each for each in METRICS if each in rows and is_number(rows[each])]
+        if name not in rows or not is_number(rows[name]):
+            cure = f"{closest(name, known)}carsim config metrics lists all"
+            raise InputError(name, "is no number in these results", cure)
     for name in filter(None, (axis, by)):
         if name not in rows:
             known = [str(each) for each in rows if each not in METRICS]
-            raise InputError(name, "is no axis of these results", choose(name, known))
+            cure = f"{closest(name, known)}take policy, label, an axis of the sweep or a field"
+            raise InputError(name, "is no axis of these results", cure)
+        for label, frame in zip((*runs, *studies), frames, strict=True):
+            if name not in frame:
+                raise InputError(label, f"has no {name}", "draw it by itself, or over another axis")
     strong = next(iter(runs.values())).own.policy if len(runs) == 1 and axis == "policy" else ""
     return replace(
         metric_plot(rows, metrics.split(","), axis, by, strong),

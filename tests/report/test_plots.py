@@ -21,6 +21,7 @@ from carsim.report.figures.interactive import plotly
 from carsim.report.figures.metric import metric_plot, run_rows
 from carsim.report.figures.plot import Panel, Plot, Series
 from carsim.report.figures.roofline import roofline_plot
+from carsim.report.figures.slices import timeline_plot
 from carsim.report.figures.style import style
 from carsim.report.figures.utilisation import MAX_BINS, utilisation_numbers
 from carsim.report.plots import write_plot
@@ -63,11 +64,32 @@ def test_lines_take_the_best_of_several_points_and_say_so():
             "latency_s": [9.0, 8.0, 5.0, 6.0, 3.0, None, 1.0],
         }
     )
-    (panel,) = metric_plot(rows, ["latency_s"], "cores", "rule").panels
+    plot = metric_plot(rows, ["latency_s"], "cores", "rule")
+    (panel,) = plot.panels
     assert (panel["a"].x, panel["a"].y) == ([1, 2, 4], [8, 5, 3])
     assert (panel["b"].x, panel["b"].y) == ([2, 64], [6, 1])
     assert panel.y_label.endswith("best of others")
     assert panel.x_scale == "log"
+    # A legend of numbers says of what.
+    (panel,) = metric_plot(rows.assign(rule=rows["cores"]), ["latency_s"], "cores", "rule").panels
+    assert {each.name for each in panel.series} >= {"rule 1", "rule 64"}
+    page = draw(on_paper(plot, 7.16))
+    page.canvas.draw()
+    assert page.get_tightbbox().y0 >= 0
+    assert page.get_tightbbox().y1 <= page.bbox.y1 / page.dpi
+
+
+def test_a_timeline_shows_the_first_two_layers_of_its_first_step(folders):
+    panel = timeline_plot(folders / "one").panels[0]
+    events = json.loads((folders / "one/timeline.json").read_text())["traceEvents"]
+    phases = [event["name"] for event in events if event.get("cat") == "phases"]
+    shown = [
+        event["name"]
+        for event in events
+        if event.get("cat") == "phases" and event["ts"] / 1e3 < panel.x_range[1]
+    ]
+    assert {name.split(":")[0] for name in shown} == {"layer 0", "layer 1"}
+    assert len(shown) < len(phases) / 2
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +130,9 @@ def test_one_command_goes_from_results_to_a_figure_and_its_numbers(folders, name
 @pytest.mark.parametrize(
     ("names", "what", "out", "problem"),
     [
-        (["one"], "seconds", "a.pdf", "seconds: is no metric of these results; did you mean"),
+        (["one"], "energy_j", "a.pdf", "energy_j: is no number in these results; did you mean"),
+        (["one"], "limit_mlp", "a.pdf", "limit_mlp: is no number in these results; carsim config"),
+        (["one", "swept"], "busy", "a.pdf", "swept: has no policy; draw it by itself"),
         (["one"], "busy:machine.coers", "a.pdf", "is no axis of these results; did you mean"),
         (["one"], "busy:policy:label:x", "a.pdf", "is no figure"),
         (["one"], "busy", "a.gif", "has no suffix of a figure"),
@@ -244,6 +268,10 @@ def test_a_pinned_run_has_a_bar_and_a_point_of_its_own(run):
     assert breakdown_plot(run, pinned).panels[0].categories[-1] == "pinned"
     panel = roofline_plot(run, pinned).panels[0]
     assert panel["pinned"].x == panel["own policy"].x
+    own = run.own.model_copy(update={"memory_gb_per_video_by_memory": {"hbm": 1.0}})
+    hbm = run.memories[0].model_copy(update={"name": "hbm"})
+    other = run.model_copy(update={"policies": (own,), "memories": (hbm,)})
+    assert roofline_plot(run, [("b", other)]).panels[0].x_label == "MAC per byte of the memory"
 
 
 def test_intervals_are_of_the_axis_that_a_series_says():
@@ -272,6 +300,23 @@ def test_a_figure_fits_the_column_of_a_paper(name):
         assert -1 <= box.y0 < box.y1 <= height + 1
     columns = {round(axes.get_position().x0, 2) for axes in figure.axes}
     assert len(columns) == 1  # below each other
+
+
+def test_the_last_number_of_an_axis_is_not_cut():
+    names = ("dense, static", "sparse attention, static")
+    for value in (487.2, 490.0, 494.0):
+        bars = Series("", [value, 450.0], [0, 1], "bar", "black")
+        with style():
+            figure = draw(on_paper(Plot("", (Panel("s", (bars,), categories=names),), alt=""), 3.5))
+            figure.canvas.draw()
+            ends = [
+                label.get_window_extent().x1
+                for label, place in zip(
+                    figure.axes[0].get_xticklabels(), figure.axes[0].get_xticks(), strict=True
+                )
+                if place <= figure.axes[0].get_xlim()[1]
+            ]
+        assert max(ends) <= figure.bbox.x1
 
 
 def test_a_misfit_says_so_on_paper_too():

@@ -21,6 +21,10 @@ MARGINS_IN = 1.2
 """Height of title, label and legend."""
 NARROW_IN = 5.0
 """Figures that are no wider than a column have names and labels in several lines."""
+PAD_IN = 0.1
+"""Least distance from the edges of such figures."""
+LOW_IN = 3.0
+"""Figures that are lower have upright labels in several lines."""
 LINE = 20
 """Characters of such a line of a name."""
 LEAST_IN, ASPECT = 0.4, 0.68
@@ -58,6 +62,8 @@ def draw(plot: Plot) -> Figure:
     with style.style():
         figure = style.new_figure(*plot.size_in, plot.title, misfit=plot.misfit)
         count, is_narrow = len(plot.panels), plot.size_in[0] < NARROW_IN
+        if is_narrow:  # constrained layout may leave out half of an axis' last number
+            figure.set_layout_engine("constrained", w_pad=PAD_IN)
         columns = {"x": 1, "y": count}.get(plot.shares, min(plot.columns, count))
         rows = -(-count // columns)
         shares = [panel.share for panel in plot.panels]
@@ -75,7 +81,8 @@ def draw(plot: Plot) -> Figure:
                 axes.set_visible(False)
                 continue
             is_last = plot.shares != "x" or place == count - 1
-            _draw_panel(axes, plot.panels[place], is_last=is_last, is_narrow=is_narrow)
+            shape = {"is_narrow": is_narrow, "is_low": is_narrow or plot.size_in[1] < LOW_IN}
+            _draw_panel(axes, plot.panels[place], is_last=is_last, **shape)
             if plot.panels[place].categories and (place == 0 or plot.shares != "y"):
                 names = plot.panels[place].categories
                 if is_narrow:
@@ -112,7 +119,7 @@ def save(plot: Plot, path: Path, file_format: str = "") -> None:
     path.write_bytes(image(plot, file_format or path.suffix.removeprefix(".")))
 
 
-def _draw_panel(axes: Axes, panel: Panel, *, is_last: bool, is_narrow: bool) -> None:
+def _draw_panel(axes: Axes, panel: Panel, *, is_last: bool, is_narrow: bool, is_low: bool) -> None:
     if panel.band and panel.band[0] < panel.band[1]:
         axes.axvspan(*panel.band, color=style.LIGHT_GREY, alpha=0.5, linewidth=0)
     for series in panel.series:
@@ -135,7 +142,7 @@ def _draw_panel(axes: Axes, panel: Panel, *, is_last: bool, is_narrow: bool) -> 
         room = 2.0 if is_narrow else 1.42
         axes.set_xlim(0, room * max(x for each in panel.series for x in each.x if x is not None))
     label = textwrap.fill(panel.x_label, 2 * LINE) if is_narrow else panel.x_label
-    upright = textwrap.fill(panel.y_label, LINE + 6) if is_narrow else panel.y_label
+    upright = textwrap.fill(panel.y_label, LINE + 6) if is_low else panel.y_label
     axes.set(title=panel.title, xlabel=label if is_last else "", ylabel=upright)
     axes.grid(axis="x" if panel.categories else "y" if panel.verticals else "both")
 

@@ -63,7 +63,9 @@ def metric_plot(
         label = heading(metric) + " [%]" * (_unit(metric) == "share")
         label += ", best of others" * (len(best) < len(rows[metric].dropna()))
         parts = [best[best[by] == group] if by else best for group in groups]
-        names = [_text(group) for group in groups]
+        names = [
+            group if isinstance(group, str) else f"{heading(by)} {_text(group)}" for group in groups
+        ]
         if is_line:
             panels.append(_lines(parts, names, axis, metric, label))
         else:

@@ -38,6 +38,7 @@ def roofline_plot(run: "StoredRun", pinned: "Sequence[tuple[str, StoredRun]]" = 
     others = [_place(other.own, other) for _, other in pinned]
     xs = [x for x, _ in (*places, *others)] + [peak / rate]
     ends = min(xs) / ROOM, max(xs) * ROOM
+    axis = memory if {_roof(other)[0] for _, other in pinned} <= {memory} else "the memory"
     series = [_line("roof", run, ends, style.GREY)]
     looks = list(zip(pinned, cycle(PINNED), cycle(DASHES[1:]), strict=False))
     series += [_line("", other, ends, look[0], dash) for (_, other), look, dash in looks]
@@ -61,7 +62,7 @@ def roofline_plot(run: "StoredRun", pinned: "Sequence[tuple[str, StoredRun]]" = 
         f"roofline: {run.design}, {number(peak)} GMAC/s and {number(rate)} GB/s of {memory}",
         (
             Panel(
-                f"MAC per byte of {memory}",
+                f"MAC per byte of {axis}",
                 tuple(each for each in series if len(each.x)),
                 "GMAC/s",
                 x_scale="log",

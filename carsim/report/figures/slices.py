@@ -1,7 +1,7 @@
 """A window of a stored timeline: who works on what, track by track."""
 
 import json
-from itertools import cycle
+from itertools import cycle, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -31,17 +31,18 @@ def timeline_plot(folder: Path, window_ms: tuple[float, float] | None = None) ->
     """
     path = folder / TIMELINE
     if not path.exists():
-        raise InputError(str(folder), f"holds no {TIMELINE}", "run again with `timeline`")
+        raise InputError(str(folder), f"holds no {TIMELINE}", "run again with --timeline 0:2")
     try:
         document = json.loads(read_text(path, MAX_BYTES, "take a shorter timeline"))
         slices = [event for event in document["traceEvents"] if event["ph"] == "X"]
         spans = [(event["ts"] / 1e3, (event["ts"] + event["dur"]) / 1e3) for event in slices]
         if window_ms is None:
-            ends = [
-                end
+            phases = [
+                (event["name"], end)
                 for event, (_, end) in zip(slices, spans, strict=True)
-                if event["name"].startswith(LAYERS)
+                if event["cat"] == "phases"
             ]
+            ends = [end for _, end in takewhile(lambda phase: phase[0].startswith(LAYERS), phases)]
             window_ms = 0.0, max(ends, default=max(end for _, end in spans))
         return _drawn(slices, spans, window_ms, str(document["otherData"]["title"]))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
