@@ -199,6 +199,7 @@ def mapping_of(text: str, place: str, *, shipped: bool = False, like: str = "") 
         kind = {list: "a list", str: "text", type(None): "nothing"}.get(type(loaded), "a value")
         problem = f"expected 'key: value' lines at the top level, got {kind}"
         cure = like and f"begin with {like}"
-        cure = cure or "'carsim config show zcu102' prints a whole design"
-        raise InputError(place, problem, cure)
+        raise InputError(
+            place, problem, cure or "'carsim config show zcu102' prints a whole design"
+        )
     return loaded

@@ -137,9 +137,7 @@ def design_given(
     try:
         return open_design(name, [*changed, *overrides], workload)
     except InputError as error:
-        if model is None or error.place not in (
-            f"`overrides` model.{key}" for key in model_base(model)
-        ):
+        if model is None or error.place != "`overrides` model.preset":
             raise
         raise InputError("--model", error.problem, error.cure) from None
 

@@ -54,11 +54,8 @@ def answer(comparison: Comparison) -> Iterator[str]:
     seconds = _instead(comparison.change("seconds_per_video"))
     together = max(comparison.a.videos_per_batch, comparison.b.videos_per_batch) > 1
     is_shared = kind == "text" and together  # none of them is finished so soon
-    yield (
-        f"B takes {seconds} per text of a batch."
-        if is_shared
-        else f"B finishes a {kind} in {seconds}."
-    )
+    verb, end = ("takes", " per text of a batch") if is_shared else (f"finishes a {kind} in", "")
+    yield f"B {verb} {seconds}{end}."
     yield from _certainty(comparison)
     moved = {
         each.what: each.difference
