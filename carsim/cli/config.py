@@ -14,6 +14,7 @@ from carsim.cli.options import (
     JSON,
     MODEL,
     WORKLOAD,
+    FiniteRange,
     design_given,
     overriding,
     work_of,
@@ -89,7 +90,7 @@ def schema(kind: str) -> None:
     show_default=True,
     help="The fastest that fits, or the least energy a token at --tokens-per-s.",
 )
-@click.option("--tokens-per-s", type=click.FloatRange(min=0, min_open=True), help="Rate to reach.")
+@click.option("--tokens-per-s", type=FiniteRange(min=0, min_open=True), help="Rate to reach.")
 @click.option("--batch", type=click.IntRange(1, 256), help="Sequences in lockstep.")
 @WORKLOAD
 @click.option(

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterable
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,18 @@ from carsim.base.errors import InputError
 if TYPE_CHECKING:
     from carsim.design import Design
     from carsim.workload.workload import Workload
+
+
+class FiniteRange(click.FloatRange):
+    """A range that NaN and infinity lie outside of; click compares them with the ends only."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The number; fails for any other."""
+        found = super().convert(value, param, ctx)
+        if not isfinite(found):
+            self.fail(f"{value} is no finite number", param, ctx)
+        return found
+
 
 Complete = Callable[[click.Context, click.Parameter, str], list[str]]
 

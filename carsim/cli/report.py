@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from carsim.cli.options import JSON
+from carsim.cli.options import JSON, FiniteRange
 
 
 @click.command()
@@ -23,7 +23,7 @@ from carsim.cli.options import JSON
 )
 @click.option(
     "--width",
-    type=click.FloatRange(2, 20),
+    type=FiniteRange(2, 20),
     default=3.5,
     show_default=True,
     metavar="INCHES",

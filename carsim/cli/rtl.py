@@ -4,6 +4,8 @@ from pathlib import Path
 
 import click
 
+from carsim.cli.options import FiniteRange
+
 
 @click.command(short_help="Write the scheduler block for an FPGA.")
 @click.argument("folder", type=click.Path(path_type=Path))
@@ -13,7 +15,7 @@ import click
 @click.option("--data-bits", type=int, default=128, show_default=True, help="Of an instruction.")
 @click.option(
     "--clock-mhz",
-    type=click.FloatRange(1, 1000),
+    type=FiniteRange(1, 1000),
     default=250.0,
     show_default=True,
     help="Clock in the constraints.",

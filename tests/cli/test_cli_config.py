@@ -213,3 +213,17 @@ def test_editors_find_the_schemas_of_what_ships(kind):
         first = path.read_text(encoding="utf-8").partition("\n")[0]
         place = first.removeprefix("# yaml-language-server: $schema=")
         assert (path.parent / place).resolve() == SCHEMAS / f"{kind}.json", path
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("config", "rtl", "ip", "--clock-mhz", "nan"),
+        ("config", "new", "kv260", "tiny", "--tokens-per-s", "inf"),
+        ("report", "gone", "--plot", "busy", "--out", "a.pdf", "--width", "nan"),
+    ],
+)
+def test_no_number_is_one_line(call, arguments):
+    status, out, err = call(*arguments)
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert "is no finite number" in err
