@@ -86,13 +86,12 @@ def load_plugin(path: Path) -> str:
     return digest
 
 
-def load_named(name: str) -> bool:
-    """Import the installed kinds of a name; whether there are any.
+def load_named(name: str) -> None:
+    """Import the installed kinds of a name, if there are any.
 
     Raises:
         InputError: A package's kind cannot be imported.
     """
-    found = False
     for entry in entry_points(group=GROUP, name=name):
         try:
             entry.load()
@@ -101,5 +100,3 @@ def load_named(name: str) -> bool:
         except Exception as error:  # whatever the package does
             problem = f"cannot be imported ({type(error).__name__}: {one_line(str(error))})"
             raise InputError(f"kind {name!r} of {entry.value}", problem, "reinstall it") from error
-        found = True
-    return found

@@ -61,9 +61,9 @@ class Registry(MutableMapping[str, Kind]):
         return self._kinds[name]
 
     def __contains__(self, name: object) -> bool:
-        if name in self._kinds:
-            return True
-        return isinstance(name, str) and load_named(name) and name in self._kinds
+        if isinstance(name, str) and name not in self._kinds:
+            load_named(name)
+        return name in self._kinds
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._kinds)

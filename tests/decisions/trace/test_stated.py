@@ -140,6 +140,7 @@ BAD = {
     "no trace": ("trace:", "names no trace; say trace:NAME"),
     "less than chance": ("video:replay=0.5,pairs=0.3", "agree in 0.5 by chance alone, got 0.3"),
     "one frame": ("video:1,replay=0.5", "the first frame never replays"),
+    "too many frames": ("video:2049", "frames: 131,136 steps are more than the limit"),
     "too long": (f"text:{MOST_STEPS + 1}", "tokens: 131,073 steps are more than the limit"),
 }
 
