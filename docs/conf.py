@@ -31,7 +31,7 @@ include_patterns = [
     "studies/README.md",
     "studies/*/README.md",
     "traces/README.md",
-    "configs/published/README.md",
+    "configs/published/*.md",
 ]
 nb_execution_mode = "off"
 myst_heading_anchors = 4
