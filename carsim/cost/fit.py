@@ -26,6 +26,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from carsim.base.text import count
+from carsim.base.units import KIB
 from carsim.cost.capacity import MemoryUse, capacity
 from carsim.decisions.attention.base import Ints
 from carsim.decisions.replay import FASTCAR, ReplayRule
@@ -226,6 +227,15 @@ def _memory_rows(memories: Iterable[MemoryUse]) -> list[FitRow]:
         for use in memories
         if use.contents
     ]
+
+
+def least_buffers_kib(design: "Design", video: Video) -> dict[str, int]:
+    """Powers of two that hold what the buffers of one core must, by the key of the machine."""
+    found: dict[str, int] = {}
+    for key, row in buffer_rows(design, video):
+        kib = 1 << (-(-int(row.needed) // KIB) - 1).bit_length()
+        found[key] = max(kib, found.get(key, 0))
+    return found
 
 
 def buffer_rows(design: "Design", video: Video) -> list[tuple[str, FitRow]]:

@@ -21,12 +21,11 @@ from typing import Any, NamedTuple
 
 from carsim.base.errors import InputError
 from carsim.base.text import choose
-from carsim.base.units import KIB
-from carsim.cost.fit import buffer_rows
+from carsim.cost.fit import least_buffers_kib
 from carsim.decisions.choose import Sources
 from carsim.decisions.trace import load_trace
 from carsim.design import Design, design_of, override
-from carsim.design.load import model_base, preset_board, shipped_presets
+from carsim.design.load import preset_board, shipped_presets
 from carsim.explore.evaluate import Machines
 from carsim.explore.expression import Expression
 from carsim.hardware.mapping import MAPPINGS
@@ -34,7 +33,7 @@ from carsim.hardware.technology import TECHNOLOGIES
 from carsim.hardware.technology.price import Price, total
 from carsim.machine.limits import cycles_by_limit
 from carsim.metrics import METRICS, Setting, Value, figures
-from carsim.runs.first import PRECISIONS
+from carsim.runs.first import Choice, Wish
 from carsim.runs.pipeline import fit_of, sources_of
 from carsim.workload.workload import Workload
 
@@ -291,9 +290,9 @@ class _Search:
         design = override(base, changes)
         video = self._sources[batch].video
         needed = {
-            f"machine.{key}": 1 << (-(-int(row.needed) // KIB) - 1).bit_length()
-            for key, row in buffer_rows(design, video)
-            if not row.ok
+            f"machine.{key}": kib
+            for key, kib in least_buffers_kib(design, video).items()
+            if kib > getattr(design.machine, key)
         }
         return override(design, needed) if needed else design
 
@@ -317,24 +316,13 @@ class _Search:
 
     def _smallest(self, preset: str) -> Design:
         """A design for a board, of which the search changes batch, arrays and buffers."""
-        arithmetic, formats = PRECISIONS[4]
+        wish = Wish.of(preset, self._wanted.model)
         technology = preset_board(preset, "`boards`").technology
-        machine = {
-            "cores": 1,
-            "array": {"rows": 16, "cols": 16, "arithmetic": arithmetic},
-            "vector": {"lanes": 8},
-            "weight_buffer_kib": 256,
-            "kv_buffer_kib": 128,
-            "activation_buffer_kib": 16,
-        }
-        contents = {
-            "name": f"{Path(self._wanted.model).stem}_{preset}",
-            "board": {"preset": preset},
-            "machine": machine,
-            "model": {**model_base(self._wanted.model), **formats, "activations": {"bits": 8}},
+        usual: dict[str, dict[str, Any]] = {
             "policy": {"batch": 2, "decision_scope": self._scope},
             "energy": {"preset": technology.energy_preset},
         }
+        contents = wish.contents(Choice(array=(16, 16), weight_buffer_kib=256), usual)
         return design_of(contents, Path(f"{self._wanted.model} on {preset}"))
 
 

@@ -14,7 +14,7 @@ from carsim.base.section import (
     PositiveInt,
     Section,
 )
-from carsim.base.text import number
+from carsim.base.text import number, span
 
 Control = Literal["bare_metal", "hls_host", "firmware", "npu_runtime", "gpu_stream", "gpu_graph"]
 """Starter of the kernels of a step. ``bare_metal``: the step is one program on the device.
@@ -80,15 +80,15 @@ class CalibrationRecord(Section):
             "layers": (self.layers, (layers, layers)),
         }
         beyond = [
-            f"{name} {_span(asked)} (measured: {_span(known)})"
+            f"{name} {_ends(asked)} (measured: {_ends(known)})"
             for name, (known, asked) in ranges.items()
             if asked[0] < known[0] or asked[1] > known[1]
         ]
         return f"the calibration is extrapolated: {', '.join(beyond)}" if beyond else None
 
 
-def _span(ends: tuple[int, int]) -> str:
-    return f"{ends[0]:,}" if ends[0] == ends[1] else f"{ends[0]:,} to {ends[1]:,}"
+def _ends(of: tuple[int, int]) -> str:
+    return span(number(of[0]), number(of[1]), " to ")
 
 
 class Overheads(GrownSection):

@@ -29,8 +29,7 @@ from typing import Any, Literal, NamedTuple
 
 from carsim.base.errors import InputError, MisfitError
 from carsim.base.text import count, span
-from carsim.base.units import KIB
-from carsim.cost.fit import FitReport, buffer_rows, check_fit
+from carsim.cost.fit import FitReport, check_fit, least_buffers_kib
 from carsim.decisions.replay import FASTCAR
 from carsim.decisions.trace import load_trace
 from carsim.decisions.trace.stated import text_of
@@ -298,9 +297,9 @@ def _tried(wish: Wish, choice: Choice) -> Tried:
     """A design whose buffers hold at least what they must, fitted and timed."""
     contents = wish.contents(choice, wish.usual)
     machine = contents["machine"]
-    rows = buffer_rows(design_of(contents, wish.place, wish.overrides), wish.video)
-    for key, row in rows:
-        machine[key] = max(machine[key], 1 << (-(-int(row.needed) // KIB) - 1).bit_length())
+    smallest = design_of(contents, wish.place, wish.overrides)
+    for key, kib in least_buffers_kib(smallest, wish.video).items():
+        machine[key] = max(machine[key], kib)
     machine["activation_buffer_kib"] *= choice.activation_buffers
     design = design_of(contents, wish.place, wish.overrides)
     rule = None if wish.video.kind == "text" else FASTCAR

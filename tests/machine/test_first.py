@@ -9,7 +9,8 @@ from typing import Literal
 import pytest
 
 from carsim.base.errors import InputError
-from carsim.design import load_design
+from carsim.cost.fit import buffer_rows, least_buffers_kib
+from carsim.design import load_design, override
 from carsim.design.load import shipped_presets
 from carsim.runs import first
 from carsim.runs.decode import decode
@@ -178,3 +179,13 @@ def test_prefill_gets_activation_buffers_as_long_as_it_gains_and_they_fit(found:
     cycles = [first._prompt_cycles(each.design, WISH) for each in (least, best, more)]
     assert cycles[1] < 0.6 * cycles[0]
     assert cycles[2] > 0.95 * cycles[1] or not more.fit.fits or more.fit.warnings
+
+
+def test_a_buffer_holds_the_largest_of_what_it_must() -> None:
+    """Activations and the best logits of 64 sequences share a buffer, and the logits come last."""
+    design = override(WISH.smallest, {"policy.batch": 64})
+    rows, least = buffer_rows(design, WISH.video), least_buffers_kib(design, WISH.video)
+    shared = [row.needed for key, row in rows if key == "activation_buffer_kib"]
+    assert max(shared) > 2 * shared[-1]
+    assert all(row.needed <= least[key] * 1024 for key, row in rows)
+    assert least["activation_buffer_kib"] * 1024 < 2 * max(shared)
