@@ -33,6 +33,8 @@ from typing import Any, NamedTuple
 import yaml
 from mutants import ROOT, checkout, outcome
 
+from carsim.base.statistics import wilson
+
 LEFT_OUT = ("core/RemoveDecorator", "core/ExceptionReplacer", "core/VariableInserter")
 TESTS = 300
 """At most so many tests a mutant."""
@@ -185,16 +187,6 @@ def main() -> int:
     return score(chosen, results, verdicts)
 
 
-def wilson(killed: int, count: int) -> tuple[float, float]:
-    """The 95 % interval of a share (Wilson, J. Am. Stat. Assoc. 22(158), 1927)."""
-    share, z = killed / count, 1.96
-    middle, width = (
-        share + z**2 / (2 * count),
-        z * ((share * (1 - share) + z**2 / (4 * count)) / count) ** 0.5,
-    )
-    return (middle - width) / (1 + z**2 / count), (middle + width) / (1 + z**2 / count)
-
-
 def score(chosen: list[Drawn], results: dict[str, str], verdicts: dict[str, str]) -> int:
     """Print the score and its 95 % interval (Wilson), in all and by room, and every survivor."""
     alive = [each for each in chosen if results[each.key] == "pass"]
@@ -203,7 +195,8 @@ def score(chosen: list[Drawn], results: dict[str, str], verdicts: dict[str, str]
     for room in ("carsim", *sorted({each.file.rpartition("/")[0] for each in counted})):
         here = [each for each in counted if each.file.startswith(f"{room}/")]
         killed = sum(each not in alive for each in here)
-        ends = "[{:.0%}, {:.0%}]".format(*wilson(killed, len(here)))
+        share = wilson(killed, len(here))
+        ends = f"[{share.low:.0%}, {share.high:.0%}]"
         print(f"{room:32} {killed:4} of {len(here):4} killed: {killed / len(here):4.0%} {ends}")
     for each in alive:
         print(f"{results[each.key]:8} {each.key}  {verdicts.get(each.key, '')}")

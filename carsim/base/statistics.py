@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from math import isnan, nan
+from math import isnan, nan, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,6 +79,19 @@ def _bootstrapped(values: tuple[float, ...], seed: int) -> Interval:
     means = np.sort(cases[drawn].mean(axis=1))
     low, high = (quantile(means, level) for level in ((1 - LEVEL) / 2, (1 + LEVEL) / 2))
     return Interval(mean, low, high)
+
+
+def wilson(successes: int, trials: int) -> Interval:
+    """A share with its 95 % interval (Wilson, J. Am. Stat. Assoc. 22(158), 1927).
+
+    >>> wilson(90, 100).text()
+    '+0.900 [0.826, 0.945]'
+    """
+    z, share = 1.96, successes / trials
+    middle = (share + z * z / (2 * trials)) / (1 + z * z / trials)
+    spread = sqrt(share * (1 - share) / trials + z * z / (4 * trials * trials))
+    half = z / (1 + z * z / trials) * spread
+    return Interval(share, middle - half, middle + half)
 
 
 def quantile(ordered: NDArray[np.float64], level: float) -> float:

@@ -54,9 +54,8 @@ def target_sections(
     precision = f"{count(len(tried), 'machine')} looked at, in W4A8 with 8-bit keys and values; "
     notes = [f"{precision}quality not known.", PARTS_ALONE]
     if tried:
-        notes.insert(0, _on_a_board(tried[0]))
-    if tried:
-        notes.append(f"Decisions: {tried[0].figures['decisions']}.")
+        decisions = f"Decisions: {tried[0].figures['decisions']}."
+        notes = [_on_a_board(tried[0]), *notes, decisions]
     unfit = set(wanted.presets) - {each.preset for each in tried}
     if unfit and not reached:
         notes.append(f"Nothing fits {', '.join(sorted(unfit))}.")

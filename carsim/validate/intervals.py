@@ -16,12 +16,16 @@ centre is of the same systems as the half-width, which a strict split would not 
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import exp, log, sqrt
+from math import exp, log
 from statistics import fmean
+from typing import TypeVar
 
+from carsim.base.statistics import wilson
 from carsim.hardware.expected import CALIBRATED, EVERY, LEVEL, POOLED, Expected
 from carsim.runs.calibrate import MeasuredSpeed, constant_per_layer
 from carsim.validate.published import Predicted
+
+T = TypeVar("T")
 
 LEAST_SYSTEMS = 9
 """Fewest systems of which 90 % may lie inside while one more lies outside."""
@@ -45,10 +49,8 @@ class Coverage:
         >>> [round(end, 3) for end in Coverage("all", 90, 100).ends]
         [0.826, 0.945]
         """
-        z, n, share = 1.96, self.rows, self.inside / self.rows
-        middle = (share + z * z / (2 * n)) / (1 + z * z / n)
-        half = z / (1 + z * z / n) * sqrt(share * (1 - share) / n + z * z / (4 * n * n))
-        return middle - half, middle + half
+        found = wilson(self.inside, self.rows)
+        return found.low, found.high
 
 
 def interval(pool: str, residuals: Residuals) -> Expected:
@@ -87,27 +89,23 @@ def coverage(pool: str, residuals: Residuals) -> Coverage:
 def pools(predicted: Iterable[Predicted]) -> dict[str, Residuals]:
     """Residuals of each pool: types of control with enough systems, the others, all, calibrated."""
     predicted = list(predicted)
-    of_control: dict[str, dict[str, list[float]]] = {}
-    for each in predicted:
-        control = str(each.row.design.machine.overheads.control)
-        of_system = of_control.setdefault(control, {})
-        of_system.setdefault(each.row.unit, []).append(each.log_excess)
+    of_control = _grouped(
+        (str(each.row.design.machine.overheads.control), each) for each in predicted
+    )
     found: dict[str, Residuals] = {}
     pooled: dict[str, list[float]] = {}
-    for control, systems in of_control.items():
+    for control, rows in of_control.items():
+        systems = _grouped((each.row.unit, each.log_excess) for each in rows)
         if len(systems) > LEAST_SYSTEMS:  # one is left out to measure coverage
             found[control] = systems
         else:
             pooled |= {f"{control}: {name}": each for name, each in systems.items()}
     found[POOLED] = pooled
-    every: dict[str, list[float]] = {}
-    for each in predicted:
-        every.setdefault(each.row.unit, []).append(each.log_excess)
-    found[EVERY] = every
-    left_out: dict[str, list[float]] = {}
-    for each, speed in left_out_speeds(predicted, one_constant):
-        left_out.setdefault(each.row.unit, []).append(log(speed / each.row.tok_per_s))
-    found[CALIBRATED] = left_out
+    found[EVERY] = _grouped((each.row.unit, each.log_excess) for each in predicted)
+    found[CALIBRATED] = _grouped(
+        (each.row.unit, log(speed / each.row.tok_per_s))
+        for each, speed in left_out_speeds(predicted, one_constant)
+    )
     return {name: each for name, each in found.items() if len(each) > LEAST_SYSTEMS}
 
 
@@ -123,9 +121,7 @@ def left_out_speeds(
         speed: Gives tokens per second of a point from others.
         same: Rows with equal values of it are left out together, such as those of one model.
     """
-    systems: dict[str, list[Predicted]] = {}
-    for each in predicted:
-        systems.setdefault(each.row.unit, []).append(each)
+    systems = _grouped((each.row.unit, each) for each in predicted)
     found = []
     for rows in systems.values():
         for each in rows:
@@ -144,3 +140,11 @@ def one_factor(point: MeasuredSpeed, others: Sequence[MeasuredSpeed]) -> float:
     """Tokens per second with one factor on all time, fitted to other points."""
     factor = exp(fmean(log(other.measured_us / other.bound_us) for other in others))
     return point.tokens_per_s * point.measured_us / (point.bound_us * factor)
+
+
+def _grouped(items: Iterable[tuple[str, T]]) -> dict[str, list[T]]:
+    """Values by their names, both in the order of the first."""
+    found: dict[str, list[T]] = {}
+    for name, value in items:
+        found.setdefault(name, []).append(value)
+    return found

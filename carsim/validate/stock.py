@@ -7,6 +7,7 @@ far a gain depends on the machine. Decisions are drawn in two ways at the publis
 
 from collections.abc import Callable, Sequence
 
+from carsim.decisions.trace.copula import agreement_of
 from carsim.decisions.trace.shipped import traces_folder
 from carsim.design import Body, load_design
 from carsim.metrics import Comparison
@@ -29,8 +30,7 @@ def stock_speedups(
         ratio, name = row.replay_ratio, f"published_{100 * row.replay_ratio:.0f}"
         if not ratio or row.attention != rows[0].attention:
             continue
-        # Rows of a pair agree as often as two draws at this ratio.
-        agree = ratio**2 + (1 - ratio) ** 2
+        agree = agreement_of(0.0, ratio)
         works = {
             "correlated": Workload("trace", traces=(str(traces_folder() / f"{name}.npz"),)),
             "independent": Workload("video", replay=ratio, pairs=agree, seed=0),
