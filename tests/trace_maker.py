@@ -7,7 +7,6 @@ import numpy as np
 from carsim.decisions.attention import Dense
 from carsim.decisions.replay import decision_units, unanimous
 from carsim.decisions.trace import Geometry, Trace, TraceMeta
-from carsim.decisions.trace.file import evaluated, would_replay
 
 
 def make_meta(**changes: Any) -> TraceMeta:
@@ -63,6 +62,6 @@ def make_trace(seed: int = 0, **changes: Any) -> Trace:
     meta = make_meta(**changes)
     rng = np.random.default_rng(seed)
     tas = rng.normal(size=(meta.n_steps, meta.decoded.n_layers, meta.n_rows)).astype(np.float32)
-    tas[~evaluated(meta)] = np.nan
+    tas[~meta.replay.scored(meta.n_steps, meta.tokens_per_frame)] = np.nan
     units = decision_units(meta.decision_scope, meta.guidance_pairs, meta.n_rows)
-    return Trace(unanimous(would_replay(tas, meta), units), tas, meta)
+    return Trace(unanimous(meta.replay.exceeds(tas), units), tas, meta)

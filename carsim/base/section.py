@@ -1,12 +1,12 @@
 """What all sections of a design share: strict, frozen, no unknown keys, every number within reason.
 
-Pydantic checks them and finds the words for most mistakes; :func:`first_problem` puts the place and
-a cure beside them.
+Pydantic checks them and finds the words for most mistakes; :func:`refusal` adds the place and a
+cure, for designs, studies, recipes, traces and results alike.
 """
 
 import warnings
-from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, ClassVar, NamedTuple, get_args
 
 from pydantic import (
     BaseModel,
@@ -18,7 +18,7 @@ from pydantic import (
     model_validator,
 )
 
-from carsim.base.errors import IgnoredKeyWarning
+from carsim.base.errors import IgnoredKeyWarning, InputError
 from carsim.base.text import choose, closest, count
 from carsim.base.yaml_file import shown
 
@@ -54,17 +54,21 @@ class FieldError(ValueError):
         super().__init__(f"{field}: {problem}; {cure}")
 
 
-class Section(BaseModel):
-    """A section of a design: immutable, strictly typed, unknown keys forbidden.
+class Strict(BaseModel):
+    """A part of a file: immutable, strictly typed, unknown keys forbidden."""
+
+    # Deferred: a section is built with what it is part of, and not for itself before.
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", defer_build=True)
+
+
+class Section(Strict):
+    """A section of a file in YAML; in JSON, its lists would not be taken for tuples.
 
     Attributes:
         obsolete: Keys that earlier versions had, each with the reason why it has no effect any
             more, such as ``{"prefetch": "fetching ahead across phases is not modelled"}``. They
             are accepted, left out of the section, and named in a warning.
     """
-
-    # Deferred: a section is built with what it is part of, and not for itself before.
-    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", defer_build=True)
 
     obsolete: ClassVar[Mapping[str, str]] = {}
 
@@ -115,19 +119,50 @@ class Problem(NamedTuple):
     cure: str
 
 
-def first_problem(error: ValidationError, raw: Any) -> Problem:
+def refusal(
+    error: ValidationError, place: str, raw: Any, model: type[BaseModel], cure: str = ""
+) -> InputError:
+    """The error message for a file that pydantic refuses, whatever kind of file it is.
+
+    Args:
+        error: What pydantic found.
+        place: The file.
+        raw: What it holds, as it was validated.
+        model: Model of the whole file.
+        cure: What else to do about a file that carsim itself has written.
+    """
+    found = first_problem(error, raw, model, cure)
+    return InputError(f"{place}: $" + f".{found.path}" * bool(found.path), *found[1:])
+
+
+def first_problem(
+    error: ValidationError, raw: Any, model: type[BaseModel] | None = None, cure: str = ""
+) -> Problem:
     """The problem to mend first, and in its cure how many more there are.
 
     Args:
         error: What pydantic found.
-        raw: The mapping that was validated.
+        raw: What was validated.
+        model: Its model, which knows the keys that there are; sections say them themselves.
+        cure: What else to do than to mend the field.
     """
-    first, *more = error.errors(include_url=False)
-    path, problem, cure = _explain(dict(first), raw)
+    # An unknown key explains one that is missing.
+    first, *more = sorted(
+        error.errors(include_url=False), key=lambda one: one["type"] != "extra_forbidden"
+    )
+    found = _explain(dict(first), raw)
+    if first["type"] == "extra_forbidden":
+        *sections, key = first["loc"]
+        hint = choose(key, _keys_of(model, sections), "known here:")
+        found = Problem(found.path, f"unknown key {shown(key)}", hint)
+    is_told = found.cure or cure or first["type"] == "value_error"
+    cures = [", or ".join(filter(None, [found.cure, cure])) if is_told else _LISTED]
     if more:
-        cure += f"; {count(len(more), 'more problem')} to mend after it"
-    return Problem(".".join(map(_key, path)), problem, cure)
+        cures.append(f"{count(len(more), 'more problem')} to mend after it")
+    return found._replace(cure="; ".join(filter(None, cures)))
 
+
+_LISTED = "'carsim config schema' lists what may stand there"
 
 _CURES = {
     "bool_type": "write true or false, without quotes",
@@ -138,6 +173,7 @@ _CURES = {
     "string_type": "write it in quotes",
     "tuple_type": "write a list: [a, b]",
     "list_type": "write a list: [a, b]",
+    "too_short": "add one",
 }
 
 _LIMITS = {
@@ -149,41 +185,62 @@ _LIMITS = {
 """Refusal of a number -> key of its limit, and the cure."""
 
 
-def _explain(found: dict[str, Any], raw: Any) -> tuple[list[str], str, str]:
-    """Path of the field, what is wrong with it and how to mend it."""
+def _explain(found: dict[str, Any], raw: Any) -> Problem:
+    """Path of the field, what is wrong with it and how to mend it; no cure where none is known."""
     kind, value, context = found["type"], found["input"], found.get("ctx", {})
     path = _path(found["loc"], raw, is_missing=kind == "missing")
-    if isinstance(context.get("error"), FieldError):
-        clash: FieldError = context["error"]
-        return [*path, *filter(None, clash.field.split("."))], clash.problem, clash.cure
+
+    def told(problem: str, cure: str, *below: str) -> Problem:
+        return Problem(".".join(map(_key, [*path, *below])), problem, cure)
+
+    if isinstance(clash := context.get("error"), FieldError):
+        return told(clash.problem, clash.cure, *filter(None, clash.field.split(".")))
+    if clash is not None and kind != "json_invalid":
+        return told(*_parted(str(clash)))
     if kind == "missing":
-        return path, "is missing", "add it"
+        return told("is missing", "add it")
     if kind == "union_tag_not_found":
-        return [*path, "kind"], "is missing", "'carsim config schema' lists the kinds"
+        return told("is missing", "'carsim config schema' lists the kinds", "kind")
     if kind == "union_tag_invalid":
-        problem = f"should be one of {context['expected_tags']}, got {shown(context['tag'])}"
-        return [*path, "kind"], problem, _choice(context["tag"], context["expected_tags"])
+        expected = context["expected_tags"]
+        problem = f"should be one of {expected}, got {shown(context['tag'])}"
+        return told(problem, _choice(context["tag"], expected), "kind")
     if kind in ("model_type", "model_attributes_type", "dict_type"):
-        problem = f"should be a section, got {shown(value)}"
-        return path, problem, "write 'key: value' lines below it"
+        return told(f"should be a section, got {shown(value)}", "write 'key: value' lines below it")
+    if kind == "json_invalid":
+        return told(found["msg"], "")
     problem = f"{found['msg'].removeprefix('Input ')}, got {shown(value)}"
     if kind == "literal_error":
-        return path, problem, _choice(value, context["expected"])
+        return told(problem, _choice(value, context["expected"]))
     if kind in ("int_type", "float_type") and isinstance(value, str):
-        return path, problem, "write a plain number, without quotes, unit or leading zero"
-    return path, problem, cure_of(kind, context)
-
-
-def cure_of(kind: str, context: Mapping[str, Any]) -> str:
-    """What to write in place of a value that pydantic refuses.
-
-    >>> cure_of("greater_than_equal", {"ge": 1}), cure_of("less_than", {"lt": 0.5})
-    ('write 1 or more', 'write a number below 0.5')
-    """
+        return told(problem, "write a plain number, without quotes, unit or leading zero")
     if kind in _LIMITS:
         key, cure = _LIMITS[kind]
-        return cure.format(context[key])
-    return _CURES.get(kind, "'carsim config schema' lists what may stand there")
+        return told(problem, cure.format(context[key]))
+    return told(problem, _CURES.get(kind, ""))
+
+
+def _keys_of(model: type[BaseModel] | None, location: Sequence[int | str]) -> list[str]:
+    """Keys that a section of a model may have, given the way to it."""
+    sections = [] if model is None else [model]
+    for part in location:
+        fields = [each.model_fields[part] for each in sections if part in each.model_fields]
+        if fields:  # not the number of an item, nor the name of an alternative
+            sections = [found for field in fields for found in _sections(field.annotation)]
+    return sorted({name for each in sections for name in each.model_fields})
+
+
+def _sections(annotation: Any) -> list[type[BaseModel]]:
+    """Models among the alternatives and items of an annotation."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [found for each in get_args(annotation) for found in _sections(each)]
+
+
+def _parted(text: str) -> tuple[str, str]:
+    """Problem and cure of the message of a check, which may end with a cure after a semicolon."""
+    problem, _, cure = text.partition("; ")
+    return problem, cure
 
 
 def _choice(value: object, expected: str) -> str:
@@ -198,10 +255,14 @@ def _path(location: tuple[int | str, ...], raw: Any, *, is_missing: bool) -> lis
     """
     path: list[str] = []
     for part in location[: len(location) - is_missing]:
-        if part in raw if isinstance(raw, Mapping) else isinstance(part, int):
+        if part in raw if isinstance(raw, Mapping) else _is_index(part, raw):
             path.append(str(part))
             raw = raw[part]
     return [*path, *map(str, location[len(location) - is_missing :])]
+
+
+def _is_index(part: int | str, raw: Any) -> bool:
+    return isinstance(part, int) and isinstance(raw, Sequence) and not isinstance(raw, str)
 
 
 def _key(part: str) -> str:

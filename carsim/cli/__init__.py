@@ -95,24 +95,21 @@ class LazyGroup(click.Group):
             command = self.get_command(ctx, ctx.invoked_subcommand or "")
             raise error.named(_options(command) if command else {}) from None
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command; of one that moved or is misspelt, say how it is written."""
-        name, known = args[0], self.list_commands(ctx)
-        if ctx.parent is None and name in MOVED:
-            ctx.fail(f"No such command {name!r}; it is now 'carsim {MOVED[name]}'")
-        if name not in known and not name.startswith("-"):
-            hint = closest(name, known)
-            ctx.fail(f"No such command {name!r}; {hint or 'there is no similar one'}".strip())
-        return super().resolve_command(ctx, args)
-
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Names in the order in which a user meets them."""
         return [*self.commands, *self.lazy]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Of a lazy one, import ``carsim.cli.<name>`` and return its command of the same name."""
+        """Of a lazy one, import ``carsim.cli.<name>`` and return its command of the same name.
+
+        Of a command that moved or is misspelt, say how it is written.
+        """
+        known = self.list_commands(ctx)
+        if cmd_name not in ("", *known) and not cmd_name.startswith("-"):
+            moved = MOVED.get(cmd_name) if ctx.parent is None else None
+            hint = closest(cmd_name, known) or "there is no similar one"
+            said = f"it is now 'carsim {moved}'" if moved else hint.strip()
+            ctx.fail(f"No such command {cmd_name!r}; {said}")
         command = super().get_command(ctx, cmd_name)
         if cmd_name in self.lazy:
             command = getattr(importlib.import_module(f"carsim.cli.{cmd_name}"), cmd_name)

@@ -77,14 +77,12 @@ def run(
     tau: str | None,
     batch: int | None,
     overrides: tuple[str, ...],
-    resample_seed: int | None,
-    fidelity: str,
-    allow_misfit: bool,
     as_json: bool,
     length: str | None,
     out: str | None,
     overwrite: bool,
     timeline: str | None,
+    **how: Any,
 ) -> None:
     """Simulate DESIGN, a YAML file or the name of a shipped design, on a workload.
 
@@ -100,7 +98,7 @@ def run(
     """
     work = work_of(workload, traces)
     has_trace = work is not None and work.kind == "trace"
-    needs = ("`tau`", "scores", tau), ("`resample_seed`", "rows", resample_seed)
+    needs = ("`tau`", "scores", tau), ("`resample_seed`", "rows", how["resample_seed"])
     for name, what, value in needs if not has_trace else ():
         if value is not None:
             raise InputError(name, f"needs the {what} of a trace", "add --trace FILE")
@@ -108,7 +106,7 @@ def run(
     _check_out(out, overwrite, {"--timeline": window})
 
     from carsim.cli.console import progress, show_json
-    from carsim.report import summary
+    from carsim.report import save_report, summary
     from carsim.runs.pipeline import run as simulate
     from carsim.runs.pipeline import sources_of
     from carsim.runs.timeline import check_window
@@ -118,21 +116,11 @@ def run(
     if window is not None:
         check_window(*window, decoded[0].n_steps, loaded.model.body.n_layers)
     with progress("simulating") as tell:
-        report = simulate(
-            loaded,
-            decoded,
-            allow_misfit=allow_misfit,
-            resample_seed=resample_seed,
-            fidelity=fidelity,
-            detail=out is not None,
-        )
+        report = simulate(loaded, decoded, detail=out is not None, **how)
         files: list[str] = []
         if out is not None:
-            from carsim.report.files import save_report
-
-            how: dict[str, Any] = {"overwrite": overwrite, "timeline": window}
-            how["progress"] = lambda what: tell(f"writing {what}")
-            files = save_report(report, out, **how)
+            writing: dict[str, Any] = {"progress": lambda what: tell(f"writing {what}")}
+            files = save_report(report, out, overwrite=overwrite, timeline=window, **writing)
     if as_json:
         show_json(summary(report))
     else:

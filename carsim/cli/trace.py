@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from carsim.decisions.trace import Trace, TraceMeta, TraceStats
-    from carsim.decisions.trace.meta import Geometry, PerClip, Quality, SampledQuality
+    from carsim.decisions.trace.geometry import Geometry
+    from carsim.decisions.trace.quality import MeasuredQuality, PerClip, SampledQuality
 
 
 @click.group(
@@ -87,11 +88,11 @@ def list_traces(files: tuple[str, ...], as_csv: bool) -> None:
     show(output_console(), [table, *(each.title for each in traces if each.meta.made_up)])
 
 
-@trace.command()
+@trace.command(name="compare")
 @click.argument("first", type=click.Path(), shell_complete=TRACES)
 @click.argument("second", type=click.Path(), shell_complete=TRACES)
 @click.pass_context
-def compare(ctx: click.Context, first: str, second: str) -> None:
+def compare_files(ctx: click.Context, first: str, second: str) -> None:
     """Compare two traces of one recipe; exit with 1 unless rounding explains all differences."""
     from carsim.cli.console import say
     from carsim.decisions.trace import compare_traces, load_trace
@@ -288,7 +289,7 @@ def _shape(of: "Geometry") -> str:
 
 
 def _clip(clip: Any) -> str:
-    """What a clip shows, in a few words: "coins pan 2", or the name of its prompt."""
+    """A clip in a few words: "coins pan 2", or the name of its prompt."""
     if not isinstance(clip, dict):
         return str(clip)
     shown = (value for name, value in clip.items() if name not in ("seed", "kept_tokens"))
@@ -305,12 +306,12 @@ def _table(
 def _quality_line(meta: "TraceMeta") -> str:
     quality = meta.quality
     if quality is None:
-        return "not read from a file of schema 1" if meta.schema_version == 1 else "not measured"
+        return "not measured"
     frames = f"frames {quality.first_frame}-{meta.n_frames - 1}"
     return f"{frames} of {count(quality.n_clips, 'clip')}; dense: {quality.dense}"
 
 
-def _quality_table(quality: "Quality", own: "SampledQuality | None") -> Table:
+def _quality_table(quality: "MeasuredQuality", own: "SampledQuality | None") -> Table:
     """Means over clips, of generated ones under the trace's own sampling; losses are per token."""
     rows = [_compared("loss, true tokens fed (nats)", quality.teacher_forced_nats, 3)]
     title = "quality: mean over clips [95 % interval]"
@@ -325,7 +326,7 @@ def _quality_table(quality: "Quality", own: "SampledQuality | None") -> Table:
     return _table(title, ("", "trace", "dense", "difference"), rows)
 
 
-def _compared(what: str, figures: "PerClip", digits: int) -> tuple[str, str, str, str]:
+def _compared(what: str, figures: "PerClip", digits: int) -> tuple[str, ...]:
     """A row: the trace's mean, that of dense decoding, and the difference with its interval."""
     return (
         what,

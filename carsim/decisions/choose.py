@@ -29,7 +29,7 @@ from carsim.decisions.trace import (
     rescope,
     rethreshold,
 )
-from carsim.decisions.trace.decisions import check_decisions
+from carsim.decisions.trace.decisions import DecisionShape, check_decisions
 from carsim.decisions.trace.meta import STATED
 from carsim.decisions.trace.precision import in_short
 from carsim.workload.geometry import Video
@@ -155,7 +155,7 @@ class Sources:
         trace = self._recorded_under(attention)
         video = Video(trace.n_frames, trace.tokens_per_frame, 0) if video is None else video
         rows = max(trace.n_rows, 0 if self.resample_seed is None else self.batch)
-        shape = video.n_steps, self.model.body.n_layers, rows
+        shape = DecisionShape(video.n_steps, self.model.body.n_layers, rows)
         check_decisions("policy.batch", shape, drawn=replays)
         found = (self._replayed if replays else self._dense)(trace, attention, video)
         have, wanted = trace.meta.decoded.n_kv_heads, self.model.body.n_kv_heads

@@ -20,8 +20,8 @@ from carsim.base.environment import library
 from carsim.base.errors import InputError
 from carsim.base.files import reason
 from carsim.decisions.trace import Trace, TraceMeta
-from carsim.decisions.trace.meta import Quality
-from carsim.decisions.trace.precision import Precision
+from carsim.decisions.trace.precision import DecoderPrecision
+from carsim.decisions.trace.quality import MeasuredQuality
 from carsim.decoder.content import (
     TOKENS_PER_FRAME,
     Codebook,
@@ -180,7 +180,7 @@ def prepare(recipe: Recipe, folder: Path, *, workers: int = 0) -> tuple[Codebook
     return codebook, groups
 
 
-def _quantised(precision: Precision, group: RowGroup, workers: int) -> Weights:
+def _quantised(precision: DecoderPrecision, group: RowGroup, workers: int) -> Weights:
     """Weights in a precision, calibrated on the first frames of a group's clips."""
     steps = min(precision.calibration.frames * TOKENS_PER_FRAME, group.config.n_steps)
     (made,) = run_in_workers(
@@ -209,7 +209,7 @@ def _quality(
     by_way: Mapping[Way, list[RowGroup]],
     readings: Mapping[Way, list[RowGroup]],
     decodings: "_Decodings",
-) -> Quality | None:
+) -> MeasuredQuality | None:
     wanted = recipe.quality
     if wanted is None:
         return None
@@ -251,7 +251,7 @@ class _Decodings:
         self._keys: dict[RowGroup, bytes] = {}
 
     def __getitem__(self, group: RowGroup) -> Decoded:
-        """What was decoded of a group."""
+        """Result of decoding a group."""
         return self._known[self.key(group)]
 
     def key(self, group: RowGroup) -> bytes:
@@ -288,7 +288,7 @@ def metadata(
     weights: str,
     n_codes: int,
     kept_tokens: Sequence[float],
-    quality: Quality | None,
+    quality: MeasuredQuality | None,
 ) -> TraceMeta:
     """Metadata of the trace of a recipe.
 

@@ -4,8 +4,6 @@ from importlib.metadata import version
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
-    BaseModel,
-    ConfigDict,
     FiniteFloat,
     NonNegativeInt,
     PositiveFloat,
@@ -14,6 +12,7 @@ from pydantic import (
     model_validator,
 )
 
+from carsim.base.section import Strict
 from carsim.decisions.attention import Attention
 from carsim.decisions.replay import FASTCAR, Pairs, Rule, Scope
 from carsim.decisions.trace import Geometry, TraceMeta
@@ -24,12 +23,6 @@ Method = Literal["greedy", "top_k"]
 Taus = Tau | tuple[Tau | None, ...] | None
 _NAME = r"^[A-Za-z0-9_.\-]+$"
 FilePath = Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f]+$")]
-
-
-class Strict(BaseModel):
-    """A section: frozen, strictly typed, unknown keys forbidden."""
-
-    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
 
 
 class TokenSampling(Strict):
@@ -54,7 +47,7 @@ class TokenSampling(Strict):
         return self
 
 
-class Decoding(Strict):
+class BaseRecipe(Strict):
     """Fields that every recipe has."""
 
     name: Annotated[str, StringConstraints(pattern=_NAME)]

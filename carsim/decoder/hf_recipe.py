@@ -5,9 +5,10 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Discriminator, Field, NonNegativeInt, PositiveInt, Tag, model_validator
 
+from carsim.base.section import Strict
 from carsim.decisions.replay import Pairs
 from carsim.decoder.content import TOKENS_PER_FRAME
-from carsim.decoder.decoding import Decoding, FilePath, Method, Strict, Taus, TokenSampling
+from carsim.decoder.decoding import BaseRecipe, FilePath, Method, Taus, TokenSampling
 
 Dtype = Literal["float32", "float64", "float16", "bfloat16"]
 """Arithmetic of a checkpoint."""
@@ -55,7 +56,7 @@ class Guidance(Strict):
     blank: _Prompt = ""
 
 
-class CheckpointRecipe(Decoding):
+class CheckpointRecipe(BaseRecipe):
     """A decoding by a checkpoint, whose videos are sampled from its own logits.
 
     Attributes:

@@ -35,7 +35,7 @@ from typing import NamedTuple
 import numpy as np
 
 from carsim.decisions.attention.base import Array
-from carsim.decisions.trace.precision import Grouped, Precision, Product
+from carsim.decisions.trace.precision import DecoderPrecision, Grouped, Product
 
 PERCENTILE = 95
 """Of |x| of a channel, for w; arXiv 2503.16709."""
@@ -179,25 +179,25 @@ class Arithmetic:
 
     Attributes:
         inputs: Rounding of inputs, of the products that have one.
-        kv: Precision of the cache of keys and values.
+        kv: DecoderPrecision of the cache of keys and values.
         replay: Bits of cached outputs.
     """
 
     inputs: Mapping[Product, Inputs] = field(default_factory=dict)
-    kv: Grouped = Precision().kv
-    replay: int = Precision().replay
+    kv: Grouped = DecoderPrecision().kv
+    replay: int = DecoderPrecision().replay
 
     def entering(self, product: Product, layer: int, x: Array) -> Array:
-        """What of the inputs [.., n] enters the product."""
+        """Inputs [.., n] as they enter the product."""
         inputs = self.inputs.get(product)
         return x if inputs is None else inputs.round(layer, x)
 
     def cached(self, x: Array) -> Array:
-        """What of new keys or values [.., hd] the cache keeps."""
+        """New keys or values [.., hd] as the cache keeps them."""
         return rounded(x, self.kv)
 
     def held(self, x: Array) -> Array:
-        """What of fresh MLP outputs [.., d] is held for replay."""
+        """Fresh MLP outputs [.., d] as they are held for replay."""
         return x if self.replay == 16 else rounded(x, Grouped(bits=self.replay))  # type: ignore[arg-type]
 
 

@@ -20,7 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from carsim.base.environment import library
-from carsim.decisions.trace.meta import MOST_PSNR_DB, PEAK, PerClip, Quality, SampledQuality
+from carsim.decisions.trace.quality import (
+    MOST_PSNR_DB,
+    PEAK,
+    MeasuredQuality,
+    PerClip,
+    SampledQuality,
+)
 from carsim.decoder.content import TOKENS_PER_FRAME, Codebook, psnr_db
 from carsim.decoder.decoding import Method, TokenSampling
 from carsim.decoder.group import RowGroup
@@ -96,7 +102,7 @@ def assess(
     truth: Tokens,
     forced: Mapping[Kind, Nats],
     generated: Mapping[Method, Mapping[Kind, Generated]],
-) -> Quality:
+) -> MeasuredQuality:
     """Quality from decodings of n clips.
 
     Args:
@@ -109,14 +115,14 @@ def assess(
     Raises:
         InputError: scikit-image is missing.
     """
-    return Quality(
+    return MeasuredQuality(
         first_frame=first_frame,
         teacher_forced_nats=PerClip(
             own=clip_means(forced["approximate"], first_frame),
             dense=clip_means(forced["dense"], first_frame),
         ),
         by_sampling=tuple(
-            compare(codebook, first_frame, method, truth, made)
+            sampled_quality(codebook, first_frame, method, truth, made)
             for method, made in generated.items()
         ),
     )
@@ -132,7 +138,7 @@ def clip_means(nats: Nats, first_frame: int) -> tuple[float, ...]:
     return _rounded(nats[first_frame * TOKENS_PER_FRAME :].mean(axis=0))
 
 
-def compare(
+def sampled_quality(
     codebook: Codebook,
     first_frame: int,
     sampling: Method,

@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from carsim.decisions.attention.base import Bools
-from carsim.decisions.trace.precision import PRODUCTS, Grouped, Precision, Product
+from carsim.decisions.trace.precision import PRODUCTS, DecoderPrecision, Grouped, Product
 from carsim.decoder.decode import decode_step, prefill
 from carsim.decoder.group import RowGroup, embed_prompts
 from carsim.decoder.precision import Arithmetic, Inputs, compensation, rounded
@@ -45,7 +45,7 @@ class Collector(Arithmetic):
         return np.stack([np.concatenate(layer) for layer in self._kept[product]])
 
 
-def quantise(group: RowGroup, precision: Precision, advance: Advance) -> Weights:
+def quantise(group: RowGroup, precision: DecoderPrecision, advance: Advance) -> Weights:
     """Weights of a group's model in a precision.
 
     Args:

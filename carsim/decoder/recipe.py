@@ -20,14 +20,13 @@ from pydantic import (
 )
 
 from carsim.base.errors import InputError
-from carsim.base.section import file_schema
-from carsim.decisions.replay import FASTCAR, Pairs
+from carsim.base.section import Strict, file_schema, refusal
+from carsim.decisions.replay import Pairs
 from carsim.decisions.trace import Geometry
-from carsim.decisions.trace.meta import first_problem
-from carsim.decisions.trace.precision import Precision
+from carsim.decisions.trace.precision import DecoderPrecision
 from carsim.decoder.content import TOKENS_PER_FRAME, Clip
 from carsim.decoder.content.clips import Motion
-from carsim.decoder.decoding import Decoding, FilePath, Method, Strict, TokenSampling
+from carsim.decoder.decoding import BaseRecipe, FilePath, Method, TokenSampling
 from carsim.decoder.hf_recipe import CheckpointRecipe, CheckpointWeights
 from carsim.decoder.structures import DecoderPolicy
 
@@ -56,7 +55,7 @@ class ClipRecipe(Strict):
 
     @property
     def caption(self) -> str:
-        """What the prompt says of it."""
+        """Text of the prompt."""
         return self.clip.caption
 
 
@@ -95,7 +94,7 @@ class QualityRecipe(Strict):
     samplings: Annotated[tuple[Method, ...], Field(min_length=1)]
 
 
-class Recipe(Decoding):
+class Recipe(BaseRecipe):
     """A decoding of given content by the reference decoder.
 
     Paths are relative to the recipe's folder, or absolute.
@@ -133,7 +132,7 @@ class Recipe(Decoding):
     clips: Annotated[tuple[_AnyClip, ...], Field(min_length=1)]
     prompt_tokens: PositiveInt
     exempt_layers: tuple[NonNegativeInt, ...] = ()
-    precision: Precision | None = None
+    precision: DecoderPrecision | None = None
     given_frames: NonNegativeInt | None = None
     sampling: TokenSampling | None = None
     quality: QualityRecipe | None = None
@@ -251,18 +250,11 @@ def parse_recipe(
     Raises:
         InputError: A field is missing, unknown or wrong; the message names the first one.
     """
-    if "tas_form" in loaded:
-        raise InputError(
-            f"{path}: $.tas_form",
-            "the form of the score is a field of the rule of replay",
-            f"write 'rule: {{kind: {FASTCAR.kind}, form: released}}' in its place, or form: paper",
-        )
     kind = CheckpointRecipe if isinstance(loaded.get("weights"), dict) else Recipe
     try:
         recipe = kind.model_validate_json(json.dumps(loaded))  # JSON has lists for tuples
     except ValidationError as error:
-        cure = "see traces/README.md and traces/vilau_8f.yaml"
-        raise first_problem(error, str(path), cure, loaded) from error
+        raise refusal(error, str(path), loaded, kind) from error
     roots = [each.resolve() for each in (path.parent, Path(), *_SHIPPED, *also_from)]
     for field in ("weights", "codebook", "scenes"):
         name = getattr(recipe, field, None)

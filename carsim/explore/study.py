@@ -8,12 +8,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
 from carsim.base.errors import InputError
 from carsim.base.files import read_text
-from carsim.base.section import cure_of, file_schema
-from carsim.base.text import choose, closest
+from carsim.base.section import Section, file_schema, refusal
+from carsim.base.text import closest
 from carsim.base.yaml_file import MAX_BYTES, mapping_of, shown
 from carsim.decisions.trace import Trace, load_trace, trace_path
 from carsim.design import Design, design_path
@@ -36,11 +36,7 @@ Seed = Annotated[int, Field(ge=0, le=2**32 - 1)]
 Texts = Annotated[tuple[str, ...], BeforeValidator(lambda v: tuple(v) if type(v) is list else v)]
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
-
-
-class Sampling(_Part):
+class Sampling(Section):
     """Rule by which points are drawn from the axes.
 
     ``grid`` takes all combinations, ``random`` draws each axis on its own, ``lhs`` is a Latin
@@ -54,7 +50,7 @@ class Sampling(_Part):
     seed: Seed = Field(0, description="of the draws")
 
 
-class StudyFile(_Part):
+class StudyFile(Section):
     """A study file as written, before its axes are read and its files opened."""
 
     name: str | None = Field(None, description="what outputs call it; that of the file if absent")
@@ -186,7 +182,7 @@ def load_study(path: str | Path, workload: Workload | None = None) -> Study:
             text = yaml_text(contents)
         file = StudyFile.model_validate(contents)
     except ValidationError as error:
-        raise _refusal(error, place) from None
+        raise refusal(error, place, contents, StudyFile) from None
     file, work = _decoded(file, folder, place)
     axes = tuple(
         parse_axis(name, body, f"{place}: $.axes.{name}") for name, body in file.axes.items()
@@ -386,25 +382,6 @@ def _sections(annotation: Any) -> list[Any]:
         return [annotation] if issubclass(annotation, BaseModel) else []
     alternatives = () if get_origin(annotation) is dict else get_args(annotation)
     return [section for each in alternatives for section in _sections(each)]
-
-
-def _refusal(error: ValidationError, place: str) -> InputError:
-    """The first thing wrong with a study file; unknown keys explain missing ones."""
-    found = min(error.errors(include_url=False), key=lambda one: one["type"] != "extra_forbidden")
-    where = f"{place}: $.{'.'.join(str(part) for part in found['loc'])}"
-    if found["loc"][:1] == ("workload",):
-        problem = f"got {shown(found['input'])}"
-        return InputError(f"{place}: $.workload", problem, "say text:2048+512; vary it in $.axes")
-    if found["type"] == "missing":
-        return InputError(where, "is missing", "add it")
-    if found["type"] != "extra_forbidden":
-        expected = found["msg"].removeprefix("Input should be ")
-        cure = cure_of(found["type"], found.get("ctx", {}))
-        return InputError(where, f"expected {expected}, got {shown(found['input'])}", cure)
-    model = Sampling if found["loc"][0] == "sampling" else StudyFile
-    known, key = list(model.model_fields), str(found["loc"][-1])
-    hint = choose(key, known, "known here:")
-    return InputError(where, f"unknown key {shown(key)}", hint)
 
 
 def _printable(text: str) -> str:

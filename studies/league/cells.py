@@ -23,7 +23,7 @@ from carsim.decisions.attention import (
     Streaming,
     TempCache,
 )
-from carsim.decisions.trace.precision import Grouped, Precision
+from carsim.decisions.trace.precision import DecoderPrecision, Grouped
 from carsim.decoder.group import RowGroup
 from carsim.decoder.quantise import quantise
 from carsim.decoder.sampling import log_chances
@@ -48,9 +48,11 @@ CALIBRATION_CLIPS = 4
 """Scenes of the tuning walks on whose first frame ranges of activations are found."""
 
 _KV4: dict[str, Any] = {"kv": Grouped(bits=4), "replay": 8}
-W4A4 = Precision(weights=Grouped(bits=4), activations=4, polish=("down",), compensate=True, **_KV4)
-W4A8 = Precision(weights=Grouped(bits=4), activations=8, **_KV4)
-W4A16 = Precision(weights=Grouped(bits=4), **_KV4)
+W4A4 = DecoderPrecision(
+    weights=Grouped(bits=4), activations=4, polish=("down",), compensate=True, **_KV4
+)
+W4A8 = DecoderPrecision(weights=Grouped(bits=4), activations=8, **_KV4)
+W4A16 = DecoderPrecision(weights=Grouped(bits=4), **_KV4)
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,7 @@ class Contestant:
     strength: str = ""
     attention: AttentionPolicy = field(default_factory=Dense)
     replays: bool = False
-    precision: Precision | None = None
+    precision: DecoderPrecision | None = None
     wider: int = 1
     floor: str = ""
 
@@ -160,7 +162,7 @@ class Bench:
         self.archive, self.rule = archive, rule
         self._calibration = calibration
         self._head = archive.model.arrays["head"].astype(float).T
-        self._decoders: dict[Precision | None, Decoder] = {}
+        self._decoders: dict[DecoderPrecision | None, Decoder] = {}
 
     def cell(self, who: Contestant, row: Row) -> dict[str, NDArray[Any]]:
         """What a contestant does on a row.
@@ -201,13 +203,13 @@ class Bench:
             "held": reader.held,
         }
 
-    def _decoder(self, precision: Precision | None) -> Decoder:
+    def _decoder(self, precision: DecoderPrecision | None) -> Decoder:
         archive = self.archive
         if precision is None:
             return archive.decoder
         return Decoder(archive.model, archive.config, self._weights(precision))
 
-    def _weights(self, precision: Precision) -> Weights:
+    def _weights(self, precision: DecoderPrecision) -> Weights:
         """Weights in a precision, calibrated as ``carsim capture`` does."""
         archive, rows = self.archive, [row for row in self._calibration for _ in range(2)]
         steps = precision.calibration.frames * archive.config.tokens_per_frame

@@ -18,12 +18,12 @@ from test_capture import TRACES, make_recipe, read
 from carsim.base.statistics import Interval
 from carsim.cli import carsim
 from carsim.decisions.trace import Trace, save_trace
-from carsim.decisions.trace.meta import MOST_PSNR_DB
+from carsim.decisions.trace.quality import MOST_PSNR_DB
 from carsim.decoder import capture as capturing
 from carsim.decoder.capture import References, capture, prepare
 from carsim.decoder.content import load_codebook
 from carsim.decoder.group import Decoded, RowGroup, decode_group
-from carsim.decoder.quality import Generated, Kind, Way, assess, compare, reading, variant
+from carsim.decoder.quality import Generated, Kind, Way, assess, reading, sampled_quality, variant
 
 TOP_K = {"method": "top_k", "k": 20, "temperature": 1.0, "guidance_scale": 1.5}
 
@@ -198,7 +198,7 @@ def test_comparing_frames_made_by_hand(codebook: Any) -> None:
         "approximate": Generated(made, nats),
         "dense": Generated(dense, nats / 2),
     }
-    found = compare(codebook, 1, "greedy", truth, generated)
+    found = sampled_quality(codebook, 1, "greedy", truth, generated)
     error = ((codebook.codes[511].astype(float) - codebook.codes[0]) ** 2).sum()
     n_values = 2 * 64 * 64 * 3
     psnr = 10 * np.log10(255**2 / (error / n_values))
@@ -219,7 +219,7 @@ def test_figures_lie_within_their_bounds(codebook: Any, data: st.DataObject) -> 
         "approximate": Generated(other, nats),
         "dense": Generated(truth, nats),
     }
-    found = compare(codebook, 1, "top_k", truth, generated)
+    found = sampled_quality(codebook, 1, "top_k", truth, generated)
     assert all(0 <= psnr < MOST_PSNR_DB for psnr in found.psnr_db.own)
     assert all(-1 <= ssim < 1 for ssim in found.ssim.own)
     assert set(found.psnr_db.dense) == {MOST_PSNR_DB}
@@ -257,14 +257,6 @@ def test_info_shows_the_quality_of_the_traces_own_sampling(measured: Trace, tmp_
     assert quality.loss.text() in output, "true tokens are fed, whatever the sampling"
     assert "PSNR" not in output
     assert "greedy" not in output
-
-
-def test_info_says_nothing_of_quality_that_schema_1_pooled(measured: Trace, tmp_path: Path) -> None:
-    meta = measured.meta.model_copy(update={"quality": None, "schema_version": 1})
-    old = save_trace(tmp_path / "old.npz", replace(measured, meta=meta))
-    output = CliRunner().invoke(carsim, ["trace", "info", str(old.path)]).output
-    assert "not read from a file of schema 1" in output
-    assert "PSNR" not in output
 
 
 def test_a_list_of_traces(measured: Trace, tmp_path: Path) -> None:

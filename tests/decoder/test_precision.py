@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from carsim.decisions.attention import Streaming
-from carsim.decisions.trace.precision import PRODUCTS, Calibration, Grouped, Precision
+from carsim.decisions.trace.precision import PRODUCTS, Calibration, DecoderPrecision, Grouped
 from carsim.decoder.decode import decode_step, decode_steps, prefill
 from carsim.decoder.group import RowGroup
 from carsim.decoder.layers import rms_norm
@@ -44,8 +44,8 @@ FEW_BITS = {
 }
 
 
-def precision(**fields: Any) -> Precision:
-    return Precision.model_validate({**FEW_BITS, **fields})
+def precision(**fields: Any) -> DecoderPrecision:
+    return DecoderPrecision.model_validate({**FEW_BITS, **fields})
 
 
 def make_group(config: Config, seed: int = 0) -> RowGroup:
@@ -90,7 +90,7 @@ def make_group(config: Config, seed: int = 0) -> RowGroup:
     )
 
 
-def make(config: Config, wanted: Precision) -> Weights:
+def make(config: Config, wanted: DecoderPrecision) -> Weights:
     return quantise(make_group(config), wanted, lambda units: None)
 
 
@@ -243,7 +243,7 @@ def test_compensation_is_the_formula_with_one_sample_a_column() -> None:
 def test_equals_the_naive_decoder(n_kv_heads: int, fields: Any, attention: Any) -> None:
     """Keys, values and inputs are rounded where the naive decoder rounds them, one by one."""
     config = make_config(n_kv_heads)
-    weights = make(config, Precision.model_validate(fields))
+    weights = make(config, DecoderPrecision.model_validate(fields))
     policy = DecoderPolicy((0.0, 0.0), **({"attention": attention} if attention else {}))
     hidden, _, kept = run(config, policy, weights)
     prompt, embeddings = make_inputs(config)
@@ -259,7 +259,7 @@ def test_equals_the_naive_decoder(n_kv_heads: int, fields: Any, attention: Any) 
 def test_sixteen_bits_decode_to_the_bit_as_without_a_precision(dtype: str) -> None:
     config, policy = make_config(dtype=dtype), DecoderPolicy((0.0, 0.0))
     plain = replace(make_group(config)).model.arrays
-    hidden, state, _ = run(config, policy, make(config, Precision()))
+    hidden, state, _ = run(config, policy, make(config, DecoderPrecision()))
     expected, expected_state, _ = run(config, policy, make_weights(config))
     assert plain["wq"].dtype == np.dtype(dtype)
     assert hidden.tobytes() == expected.tobytes()
@@ -321,7 +321,7 @@ def test_fewer_bits_move_hidden_states_further() -> None:
     exact, _, _ = run(config, policy, make_weights(config))
     for name in ("weights", "kv"):
         fields = ({name: bits} for bits in (8, 4, 2))
-        made = [make(config, Precision.model_validate(field)) for field in fields]
+        made = [make(config, DecoderPrecision.model_validate(field)) for field in fields]
         moved = [np.linalg.norm(run(config, policy, each)[0] - exact) for each in made]
         assert 0 < moved[0] < moved[1] < moved[2]
 
@@ -330,7 +330,7 @@ def test_weights_are_rounded_per_output_channel_or_in_groups_of_inputs() -> None
     config = make_config()
     exact = make_weights(config)
     for grouped in (Grouped(bits=3), Grouped(bits=3, group=2)):
-        made = make(config, Precision(weights=grouped))
+        made = make(config, DecoderPrecision(weights=grouped))
         for layer in range(2):
             for output, column in enumerate(exact.w_down[layer].T):
                 expected = naive_round(column, 3, grouped.group or len(column))
@@ -387,5 +387,5 @@ def test_a_precision_says_what_it_is() -> None:
     assert precision().text == (
         "W4A4 KV4 replay 4, polished out down, weights in groups of 4, compensated"
     )
-    assert Precision().text == "W16A16 KV16 replay 16"
-    assert Precision().calibration == Calibration(clips=4, frames=1)
+    assert DecoderPrecision().text == "W16A16 KV16 replay 16"
+    assert DecoderPrecision().calibration == Calibration(clips=4, frames=1)

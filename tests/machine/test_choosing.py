@@ -7,7 +7,14 @@ from tiny import tiny_design
 
 from carsim.cost.capacity import contents
 from carsim.cost.resources import resources
-from carsim.decisions.attention import ATTENTION, AttentionPolicy, Dense, Draft, Streaming, Unit
+from carsim.decisions.attention import (
+    ATTENTION,
+    AttentionPolicy,
+    Dense,
+    Draft,
+    SelectionUnit,
+    Streaming,
+)
 from carsim.design import load_design
 from carsim.hardware.technology.fpga import CHOICE
 from carsim.machine.builders import BUILDERS
@@ -101,7 +108,7 @@ def test_runs_of_one_length_class_are_one_phase() -> None:
 @pytest.mark.parametrize("name", SHIPPED)
 def test_policies_without_a_unit_take_nothing(name: str, policy: AttentionPolicy) -> None:
     """Designs of before keep their resources, component by component."""
-    assert policy.unit() == Unit()
+    assert policy.unit() == SelectionUnit()
     design = load_design(name)
     policies = design.policy.model_copy(update={"attention": policy})
     used = resources(design.model_copy(update={"policy": policies}))

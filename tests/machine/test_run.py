@@ -9,7 +9,7 @@ from toy_policies import BestKeys, registered
 
 from carsim.base.errors import InputError, MisfitError
 from carsim.decisions.attention import Streaming
-from carsim.decisions.trace.precision import Precision
+from carsim.decisions.trace.precision import DecoderPrecision
 from carsim.design import override
 from carsim.machine.row import RowResult
 from carsim.machine.variants import variants
@@ -206,7 +206,7 @@ def test_each_row_says_where_its_decisions_come_from() -> None:
 def test_a_precision_that_differs_is_told_and_never_refused() -> None:
     """The toy's model: weights 8 bits, activations 16, KV 8, replay 16."""
     few = {"weights": 4, "activations": 4, "kv": 8, "replay": 8, "polish": ("down",)}
-    trace = tiny_trace(precision=Precision.model_validate(few))
+    trace = tiny_trace(precision=DecoderPrecision.model_validate(few))
     told = label(run(tiny_design(), [trace]).row("FastCar + DRS"))
     assert told.endswith("; made in W4A4 KV8 replay 8, polished down, run in W8A16 KV8 replay 16")
     same = tiny_design(

@@ -40,8 +40,8 @@ from carsim.decisions.attention.base import (
     KvReads,
     Query,
     Selection,
+    SelectionUnit,
     SideWork,
-    Unit,
 )
 from carsim.decisions.attention.dense import Dense
 from carsim.decisions.attention.draft import Draft
@@ -81,8 +81,8 @@ __all__ = [
     "KvReads",
     "Query",
     "Selection",
+    "SelectionUnit",
     "SideWork",
     "Streaming",
     "TempCache",
-    "Unit",
 ]

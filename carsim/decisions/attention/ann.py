@@ -39,8 +39,8 @@ from carsim.decisions.attention.base import (
     Query,
     Recorded,
     Selection,
+    SelectionUnit,
     SideWork,
-    Unit,
 )
 from carsim.decisions.attention.search import (
     BANK_TOKENS,
@@ -218,7 +218,7 @@ class Ann(AttentionPolicy):
             scan_cycles=context * n_heads,
         )
 
-    def unit(self) -> Unit:
+    def unit(self) -> SelectionUnit:
         """A bank of gates and a list, or a heap."""
         return bank(self.tables * self.bits) if self.search == "lsh" else heap()
 

@@ -15,37 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import model_validator
 
-from carsim.base.errors import InputError
 from carsim.base.section import FieldError, Section
 
 Array = NDArray[np.floating[Any]]
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.integer[Any]]
-
-
-def truth_values(values: Any, place: str) -> Bools:
-    """An array of decisions: bool, or whole numbers that are all 0 or 1.
-
-    Raises:
-        InputError: Anything else. A score that is cast to bool is True unless it is exactly 0.
-
-    >>> truth_values([[0, 1]], "replay")
-    array([[False,  True]])
-    """
-    array = np.asarray(values)
-    if array.dtype == np.bool_:
-        return array
-    problem = f"holds {array.dtype}"
-    if array.dtype.kind in "iu":
-        other = array[(array != 0) & (array != 1)]
-        if not other.size:
-            return array.astype(np.bool_)
-        problem += f", among it {other.flat[0]}"
-    raise InputError(
-        place,
-        f"expected decisions, true or false, but it {problem}",
-        "compare scores with a threshold, such as 'scores > 0.5', which gives bool",
-    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +81,7 @@ Contradiction = tuple[str, str, Bools]
 
 
 @dataclass(frozen=True)
-class Unit:
+class SelectionUnit:
     """Logic of one core that decides which keys are fetched; a technology knows what it takes.
 
     Attributes:
@@ -398,9 +372,9 @@ class AttentionPolicy(Section):
         """Work of :meth:`end_of_frame`, which the machine spreads evenly over the frame's steps."""
         return SideWork()
 
-    def unit(self) -> Unit:
+    def unit(self) -> SelectionUnit:
         """Logic that the policy adds to each core; none unless overridden."""
-        return Unit()
+        return SelectionUnit()
 
     def side_bytes(self, context: Ints, n_kv_heads: int, head_dim: int) -> Ints:
         """Bytes that the policy's own data take beside the KV cache, of one row in one layer."""

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from carsim.base.registry import Registry
-from carsim.decisions.attention.base import Array, CacheShape, Unit
+from carsim.decisions.attention.base import Array, CacheShape, SelectionUnit
 from carsim.decisions.attention.search import (
     few_bits,
     hash_macs,
@@ -60,7 +60,7 @@ class BlockCost(NamedTuple):
     score_macs: int
     token_macs: int
     token_ops: int
-    unit: Unit
+    unit: SelectionUnit
 
 
 class Scorer(ABC):

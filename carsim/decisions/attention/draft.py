@@ -38,8 +38,8 @@ from carsim.decisions.attention.base import (
     Query,
     Recorded,
     Selection,
+    SelectionUnit,
     SideWork,
-    Unit,
 )
 from carsim.decisions.attention.blocks import (
     MOST_UNION_BITS,
@@ -177,7 +177,7 @@ class Draft(AttentionPolicy):
             scan_cycles=blocks * n_heads,
         )
 
-    def unit(self) -> Unit:
+    def unit(self) -> SelectionUnit:
         """That of the scorer."""
         return self._cost(1, 1, 1).unit
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from carsim.base.units import rational, scaled
-from carsim.decisions.attention.base import Array, Bools, Ints, Unit
+from carsim.decisions.attention.base import Array, Bools, Ints, SelectionUnit
 
 EXACT_BITS = 32
 """So many bits stand for vectors that are kept as they are."""
@@ -121,20 +121,20 @@ def grouped(q: Array, n_kv_heads: int) -> Array:
     return q.reshape(len(q), n_kv_heads, -1, q.shape[-1])
 
 
-def heap() -> Unit:
+def heap() -> SelectionUnit:
     """The top-k of one core."""
     word = SCORE_BITS + INDEX_BITS
     levels = HEAP_ENTRIES.bit_length()
-    return Unit(
+    return SelectionUnit(
         comparator_bits=levels * word, buffer_bytes=HEAP_ENTRIES * word // 8, word_bits=word
     )
 
 
-def bank(signature_bits: int) -> Unit:
+def bank(signature_bits: int) -> SelectionUnit:
     """Gates that compare signatures, and the list of what they find."""
     found = heap()
     bits = BANK_TOKENS * signature_bits
-    return Unit(bits, found.buffer_bytes, found.word_bits)
+    return SelectionUnit(bits, found.buffer_bytes, found.word_bits)
 
 
 def most_runs(pieces: Ints, gaps: Ints) -> Ints:

@@ -1,27 +1,26 @@
 """Traces: replay decisions captured from a decoder, validated, summarised and re-used."""
 
 from carsim.decisions.trace.assumed import Assumptions, measure
-from carsim.decisions.trace.compare import Comparison, compare_traces
+from carsim.decisions.trace.compare import TraceComparison, compare_traces
 from carsim.decisions.trace.decisions import (
     Decisions,
     captured,
-    crop,
     dense,
-    enlarge,
     independent,
-    layers_at_depth,
-    map_heads,
-    map_layers,
     replay_ratio,
-    resample,
     rescope,
     rethreshold,
 )
 from carsim.decisions.trace.file import NoTraceError, Trace, load_trace, save_trace
-from carsim.decisions.trace.meta import (
-    VILA_U_7B,
-    Geometry,
-    TraceMeta,
+from carsim.decisions.trace.geometry import VILA_U_7B, Geometry
+from carsim.decisions.trace.meta import TraceMeta
+from carsim.decisions.trace.resize import (
+    crop,
+    enlarge,
+    layers_at_depth,
+    map_heads,
+    map_layers,
+    resample,
 )
 from carsim.decisions.trace.shipped import shipped_traces, trace_path
 from carsim.decisions.trace.stats import TraceStats, phi, trace_stats
@@ -30,12 +29,12 @@ from carsim.decisions.trace.synthetic import SyntheticModel, synthesize
 __all__ = [
     "VILA_U_7B",
     "Assumptions",
-    "Comparison",
     "Decisions",
     "Geometry",
     "NoTraceError",
     "SyntheticModel",
     "Trace",
+    "TraceComparison",
     "TraceMeta",
     "TraceStats",
     "captured",

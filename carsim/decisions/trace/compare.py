@@ -16,7 +16,7 @@ from carsim.decisions.trace.file import Trace
 
 
 @dataclass(frozen=True)
-class Comparison:
+class TraceComparison:
     """Differences of two traces.
 
     Attributes:
@@ -53,7 +53,7 @@ class Comparison:
         )
 
 
-def compare_traces(first: Trace, second: Trace) -> Comparison:
+def compare_traces(first: Trace, second: Trace) -> TraceComparison:
     """Compare two traces of the same shape.
 
     Raises:
@@ -91,7 +91,7 @@ def compare_traces(first: Trace, second: Trace) -> Comparison:
     reads_differ = 0
     if first.kv_tokens is not None and second.kv_tokens is not None:
         reads_differ = int((first.kv_tokens != second.kv_tokens).sum())
-    return Comparison(
+    return TraceComparison(
         identical=first.sha256 == second.sha256,
         changed_fields=tuple(field for field in a if a[field] != b[field]),
         max_tas_error=worst,

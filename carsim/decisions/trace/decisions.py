@@ -6,18 +6,18 @@ their label says which.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import isqrt, prod
-from typing import Any, Literal
+from math import prod
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from carsim.base.errors import InputError
-from carsim.base.text import count
 from carsim.base.units import GB
 from carsim.decisions.attention import KvReads
-from carsim.decisions.attention.base import Ints, truth_values
+from carsim.decisions.attention.base import Ints
 from carsim.decisions.replay import FASTCAR, Pairs, ReplayRule, Scope, decision_units, unanimous
+from carsim.decisions.trace.check import truth_values
 from carsim.decisions.trace.file import Trace, as_own
 from carsim.decisions.trace.meta import STATED, Origin
 from carsim.decisions.trace.npz import MAX_BYTES
@@ -90,8 +90,16 @@ class Decisions:
         """B."""
         return int(self.replay.shape[2])
 
-    def _taken(self, label: str, steps: Any, frames: Any, rows: Any, **more: Any) -> "Decisions":
-        """The decisions of some steps (or frames, for ``held``) and rows, of unknown quality."""
+    def taken(self, label: str, steps: Any, frames: Any, rows: Any, **more: Any) -> "Decisions":
+        """The decisions of some steps (or frames, for ``held``) and rows, of unknown quality.
+
+        Args:
+            label: How they were taken, added to the label.
+            steps: Index of steps.
+            frames: Index of frames.
+            rows: Index of rows.
+            more: Other fields that change.
+        """
         reads, held = self.reads, self.held
         if reads is not None:
             reads = KvReads(reads.tokens[steps][..., rows], reads.runs[steps][..., rows])
@@ -105,7 +113,12 @@ class Decisions:
             **more,
         )
 
-    def _refuse_recorded(self, place: str) -> None:
+    def refuse_recorded(self, place: str) -> None:
+        """Refuse decisions with recorded reads, which hold for their own contexts alone.
+
+        Raises:
+            InputError: What attention reads was recorded.
+        """
         if self.reads is not None:
             raise InputError(
                 place,
@@ -133,19 +146,26 @@ def check_memory(place: str, what: str, nbytes: int, cure: str) -> None:
         raise InputError(place, problem, cure)
 
 
-def check_decisions(place: str, shape: tuple[int, int, int], *, drawn: bool = True) -> None:
+class DecisionShape(NamedTuple):
+    """Shape of decisions: steps S, layers L and rows B."""
+
+    steps: int
+    layers: int
+    rows: int
+
+
+def check_decisions(place: str, shape: DecisionShape, *, drawn: bool = True) -> None:
     """The same of decisions, :data:`DECISION_BYTES` each; dense ones take 3.
 
     Args:
         place: Option or field that asks for them.
-        shape: (S, L, B).
+        shape: Of all of them.
         drawn: Some replay.
 
     Raises:
         InputError: They take too much.
     """
-    steps, layers, rows = shape
-    what = f"decisions of {steps:,} steps, {layers:,} layers and {rows:,} rows"
+    what = "decisions of {:,} steps, {:,} layers and {:,} rows".format(*shape)
     nbytes = prod(shape) * (DECISION_BYTES if drawn else 3)
     check_memory(place, what, nbytes, "ask for fewer steps, or a smaller batch")
 
@@ -266,143 +286,6 @@ def rescope(
     )
 
 
-def resample(
-    decisions: Decisions,
-    rng: np.random.Generator,
-    *,
-    tokens_per_frame: int,
-    n_rows: int | None = None,
-    n_frames: int | None = None,
-) -> Decisions:
-    """Extend decisions to a larger batch or a longer video than was captured.
-
-    Extra rows are copies of existing rows, drawn with replacement and whole guidance pairs at a
-    time. Extra frames are copies of existing frames other than the first (which always computes),
-    drawn with replacement and the same for all rows and layers. Copies are as correlated with
-    their originals as can be, which real extra content would not be.
-
-    Args:
-        decisions: Decisions to extend.
-        rng: Source of randomness.
-        tokens_per_frame: N.
-        n_rows: Rows wanted, at least the rows there are.
-        n_frames: Frames wanted, at least the frames there are.
-
-    Raises:
-        InputError: Fewer rows or frames than there are, rows that are no whole number of pairs,
-            more frames from a single one, or more frames where reads were recorded.
-    """
-    have_frames = decisions.n_steps // tokens_per_frame
-    n_rows = decisions.n_rows if n_rows is None else n_rows
-    n_frames = have_frames if n_frames is None else n_frames
-    if n_rows < decisions.n_rows or n_frames < have_frames:
-        raise InputError(
-            "resampling",
-            f"{size(n_rows, n_frames)} are fewer than the {size(decisions.n_rows, have_frames)} "
-            "there are",
-            "leave out resampling to use a part of the trace",
-        )
-    if (n_rows, n_frames) == (decisions.n_rows, have_frames):
-        return decisions
-    if n_frames > have_frames:
-        decisions._refuse_recorded("resampling")
-        if have_frames == 1:
-            raise InputError("resampling", "the only frame is the first, which never replays")
-    rows, pairs = _drawn_rows(decisions, n_rows, rng)
-    extra = rng.integers(1, max(have_frames, 2), n_frames - have_frames)
-    frames = np.concatenate([np.arange(have_frames), extra])
-    steps = (frames[:, None] * tokens_per_frame + np.arange(tokens_per_frame)).ravel()
-    label = f"resampled from {size(decisions.n_rows, have_frames)} to {size(n_rows, n_frames)}"
-    return decisions._taken(label, steps, frames, rows, source="resampled", pairs=pairs)
-
-
-def size(n_rows: int, n_frames: int) -> str:
-    """Rows and frames, as labels have them."""
-    return f"{count(n_rows, 'row')} of {count(n_frames, 'frame')}"
-
-
-def _drawn_rows(
-    decisions: Decisions, n_rows: int, rng: np.random.Generator
-) -> tuple[list[int], Pairs]:
-    """Indices of the original rows, those there are first, and the pairs among the result."""
-    rows = list(range(decisions.n_rows))
-    pairs = list(decisions.pairs)
-    extra = n_rows - decisions.n_rows
-    if not pairs:
-        return rows + rng.integers(0, decisions.n_rows, extra).tolist(), ()
-    if extra % 2:
-        raise InputError(
-            "resampling",
-            f"{extra} extra rows are no whole number of guidance pairs",
-            "ask for an even number of rows",
-        )
-    for drawn in rng.integers(0, len(pairs), extra // 2):
-        pairs.append((len(rows), len(rows) + 1))
-        rows.extend(decisions.pairs[drawn])
-    return rows, tuple(pairs)
-
-
-def crop(decisions: Decisions, n_frames: int, tokens_per_frame: int) -> Decisions:
-    """The first frames alone: exactly what a shorter video decides.
-
-    Args:
-        decisions: Decisions of at least as many frames.
-        n_frames: Frames wanted.
-        tokens_per_frame: N.
-
-    Raises:
-        InputError: No frame, or more than there are.
-    """
-    have_frames = decisions.n_steps // tokens_per_frame
-    if not 1 <= n_frames <= have_frames:
-        raise InputError(
-            "frames",
-            f"expected 1 to the {have_frames} that there are, got {n_frames}",
-            "resample decisions for a longer video",
-        )
-    if n_frames == have_frames:
-        return decisions
-    steps, label = (
-        n_frames * tokens_per_frame,
-        f"the first {n_frames} of {count(have_frames, 'frame')}",
-    )
-    return decisions._taken(label, slice(steps), slice(n_frames), slice(None))
-
-
-def enlarge(decisions: Decisions, tokens_per_frame: int, wanted_per_frame: int) -> Decisions:
-    """Extend decisions to larger frames than were captured.
-
-    Frames are taken as squares of tokens, row by row, and each token of the larger frame decides as
-    the one at its place in the smaller. Neighbours are then as correlated as can be, which those of
-    really decoded larger frames would not be.
-
-    Args:
-        decisions: Decisions to extend.
-        tokens_per_frame: N.
-        wanted_per_frame: N wanted; the N there is returns the decisions as they are.
-
-    Raises:
-        InputError: Frames that are no squares, smaller ones than there are, or recorded reads.
-    """
-    if wanted_per_frame == tokens_per_frame:
-        return decisions
-    side, wanted_side = isqrt(tokens_per_frame), isqrt(max(0, wanted_per_frame))
-    are_squares = side**2 == tokens_per_frame and wanted_side**2 == wanted_per_frame
-    if not are_squares or wanted_side < side:
-        raise InputError(
-            "tokens per frame",
-            f"frames of {tokens_per_frame} tokens cannot be enlarged to {wanted_per_frame}",
-            "take the square of a larger number, of square frames",
-        )
-    decisions._refuse_recorded("tokens per frame")
-    nearest = np.arange(wanted_side) * side // wanted_side
-    within = (nearest[:, None] * side + nearest).ravel()
-    starts = np.arange(0, decisions.n_steps, tokens_per_frame)
-    steps = (starts[:, None] + within).ravel()
-    label = f"resampled from {tokens_per_frame} to {wanted_per_frame} tokens per frame"
-    return decisions._taken(label, steps, slice(None), slice(None), source="resampled")
-
-
 def independent(
     shape: tuple[int, int, int],
     ratio: float,
@@ -436,55 +319,6 @@ def dense(n_steps: int, n_layers: int, n_rows: int, pairs: Pairs = ()) -> Decisi
     """No replay at all, bool[S, L, B] of False."""
     replay = np.zeros((n_steps, n_layers, n_rows), bool)
     return Decisions(replay, "dense", "dense: no replay", pairs, rule=None)
-
-
-def layers_at_depth(have: int, n_layers: int) -> Ints:
-    """The layer of ``have`` that stands at the relative depth of each of ``n_layers``, int[n].
-
-    A layer's depth is its middle over all layers, so that first and last ones meet.
-
-    >>> layers_at_depth(2, 5), layers_at_depth(4, 2)
-    (array([0, 0, 1, 1, 1]), array([1, 3]))
-    """
-    return (2 * np.arange(n_layers) + 1) * have // (2 * n_layers)
-
-
-def map_layers(decisions: Decisions, n_layers: int) -> Decisions:
-    """Decisions for a model of another depth: each layer decides as that at its relative depth.
-
-    Layers that stand for the same one decide alike, which those of a really decoded deeper model
-    would not.
-
-    Args:
-        decisions: Decisions to map.
-        n_layers: Layers wanted; the number there is returns the decisions as they are.
-    """
-    have = decisions.n_layers
-    if n_layers == have:
-        return decisions
-    taken = layers_at_depth(have, n_layers)
-    reads, held = decisions.reads, decisions.held
-    return replace(
-        decisions,
-        replay=decisions.replay[:, taken],
-        source="mapped by depth",
-        label=f"{decisions.label}, decisions of {count(have, 'layer')} mapped to {n_layers} by "
-        "relative depth",
-        reads=None if reads is None else KvReads(reads.tokens[:, taken], reads.runs[:, taken]),
-        held=None if held is None else held[:, taken],
-        quality_text="",
-    )
-
-
-def map_heads(reads: KvReads, n_kv_heads: int) -> KvReads:
-    """Reads of a machine with another number of key heads: head h takes h * KV // n_kv_heads.
-
-    Args:
-        reads: Of the decoded model, [S, L, KV, B] each.
-        n_kv_heads: Key heads of the machine.
-    """
-    taken = np.arange(n_kv_heads) * reads.tokens.shape[-2] // n_kv_heads
-    return KvReads(reads.tokens[..., taken, :], reads.runs[..., taken, :])
 
 
 def replay_ratio(replay: NDArray[np.bool_], tokens_per_frame: int) -> tuple[float, float]:

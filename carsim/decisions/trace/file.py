@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from carsim.base.errors import InputError
 from carsim.base.text import count
 from carsim.decisions.attention import KvReads
-from carsim.decisions.attention.base import Bools, Ints, Recorded, truth_values
+from carsim.decisions.attention.base import Ints
+from carsim.decisions.trace.check import CURE, READS, check_arrays, expected, truth_values
 from carsim.decisions.trace.meta import OWN_DECISIONS, TraceMeta, parse_meta
 from carsim.decisions.trace.npz import NpzArchive, npz_bytes, write_bytes
 from carsim.decisions.trace.shipped import trace_path
@@ -22,10 +23,7 @@ class NoTraceError(InputError):
     """An archive that is something else than a trace."""
 
 
-_KV_ARRAYS = ("kv_tokens", "kv_runs", "kv_held")
 _MAX_META_BYTES = 2**22
-_CURE = "capture the trace again"
-_FLOATS, _COUNTS = ("float16", "float32"), ("uint8", "uint16", "int16", "int32")
 
 Tas = NDArray[np.floating[Any]]
 
@@ -90,7 +88,7 @@ class Trace:
             "quality": None,
             "command": label,
         }
-        recorded = {name: kept for name, kept in like.arrays().items() if name in _KV_ARRAYS}
+        recorded = {name: kept for name, kept in like.arrays().items() if name in READS}
         return unscored(replay, like.meta.model_copy(update=changes), label, **recorded)
 
     @cached_property
@@ -114,7 +112,7 @@ class Trace:
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Arrays by name, optional ones only if they are there."""
-        found = {name: getattr(self, name) for name in ("replay", "tas", *_KV_ARRAYS)}
+        found = {name: getattr(self, name) for name in ("replay", "tas", *READS)}
         return {name: array for name, array in found.items() if array is not None}
 
     @property
@@ -173,18 +171,16 @@ class Trace:
 
     def context(self) -> Ints:
         """int64[S, B]: valid tokens up to each step of each row, itself included."""
-        context: Ints = np.arange(self.n_steps)[:, None] + np.array(self.meta.prompt_lengths) + 1
-        return context
+        return self.meta.context
 
 
-def evaluated(meta: TraceMeta) -> Bools:
-    """bool[S, L]: where TAS is evaluated, that is outside frame 0 in layers with a tau."""
-    return meta.replay.scored(meta.n_steps, meta.tokens_per_frame)
+def check_trace(trace: Trace, place: str) -> None:
+    """Check that arrays and metadata agree.
 
-
-def would_replay(tas: Tas, meta: TraceMeta) -> Bools:
-    """bool[S, L, B]: ``tas > tau``, strictly and in double precision; False where TAS is NaN."""
-    return meta.replay.exceeds(tas)
+    Raises:
+        InputError: They do not; the message gives the first place that disagrees.
+    """
+    check_arrays(trace.arrays(), trace.meta, place)
 
 
 def unscored(replay: NDArray[np.bool_], meta: TraceMeta, place: str, **recorded: Any) -> Trace:
@@ -238,7 +234,7 @@ def narrow_tas(tas: Tas, meta: TraceMeta) -> Tas:
     largest = np.nanmax(np.abs(tas), initial=0.0)
     narrow = np.float16 if largest < float(np.finfo(np.float16).max) else np.float32
     rounded: Tas = tas.astype(narrow)
-    wanted, got = would_replay(tas, meta), would_replay(rounded, meta)
+    wanted, got = meta.replay.exceeds(tas), meta.replay.exceeds(rounded)
     rounded = np.where(wanted & ~got, np.nextafter(rounded, narrow(np.inf)), rounded)
     return np.where(~wanted & got, np.nextafter(rounded, narrow(-np.inf)), rounded)
 
@@ -257,7 +253,7 @@ def load_trace(path: str | Path) -> Trace:
     path = trace_path(path)
     archive = NpzArchive(path)
     names, needed = set(archive.headers), {"replay", "tas", "meta"}
-    if not needed <= names <= needed | set(_KV_ARRAYS):
+    if not needed <= names <= needed | set(READS):
         raise NoTraceError(
             str(path),
             f"not a trace: holds arrays {sorted(names)}, a trace holds {sorted(needed)}",
@@ -268,29 +264,28 @@ def load_trace(path: str | Path) -> Trace:
         raise InputError(
             f"{path}: array 'meta'",
             f"expected one string, got {header.dtype} of shape {header.shape}",
-            _CURE,
+            CURE,
         )
     try:
         text = str(archive.read("meta"))
     except (ValueError, SystemError) as error:  # code points beyond Unicode
-        raise InputError(f"{path}: array 'meta'", f"no text ({error})", _CURE) from error
+        raise InputError(f"{path}: array 'meta'", f"no text ({error})", CURE) from error
     meta = parse_meta(text, f"{path}: meta")
-    for name, (shape, dtypes) in _expected(meta).items():
+    for name, (shape, dtypes) in expected(meta).items():
         found = archive.headers.get(name)
         if found and (found.shape != shape or found.dtype.name not in dtypes):
             raise InputError(
                 f"{path}: array {name!r}",
                 f"expected {' or '.join(dtypes)} of shape {shape} as its metadata says, "
                 f"got {found.dtype.name} of shape {found.shape}",
-                _CURE,
+                CURE,
             )
     arrays = {
         name: archive.read(name).astype(archive.headers[name].dtype.newbyteorder("="), copy=False)
         for name in names - {"meta"}
     }
-    trace = Trace(**arrays, meta=meta)
-    check_trace(trace, str(path))
-    return filed(trace, archive.sha256, path)
+    check_arrays(arrays, meta, str(path))
+    return filed(Trace(**arrays, meta=meta), archive.sha256, path)
 
 
 def save_trace(path: str | Path, trace: Trace, *, overwrite: bool = False) -> Trace:
@@ -319,7 +314,7 @@ def _storable(trace: Trace) -> Trace:
     counts: dict[str, Any] = {
         name: array.astype(np.uint16 if array.max(initial=0) < 2**16 else np.int32)
         for name, array in trace.arrays().items()
-        if name in _KV_ARRAYS and array.min(initial=0) >= 0
+        if name in READS and array.min(initial=0) >= 0
     }
     return replace(trace, tas=narrow_tas(trace.tas, trace.meta), **counts)
 
@@ -329,84 +324,3 @@ def _bytes(trace: Trace) -> bytes:
     arrays = trace.arrays()
     first = {name: arrays.pop(name) for name in ("replay", "tas")}
     return npz_bytes({**first, "meta": np.array(trace.meta.model_dump_json()), **arrays})
-
-
-def _expected(meta: TraceMeta) -> dict[str, tuple[tuple[int, ...], tuple[str, ...]]]:
-    """Shape and types of each array."""
-    layers, rows = meta.decoded.n_layers, meta.n_rows
-    decisions = (meta.n_steps, layers, rows)
-    reads = (meta.n_steps, layers, meta.decoded.n_kv_heads, rows)
-    return {
-        "replay": (decisions, ("bool",)),
-        "tas": (decisions, _FLOATS),
-        "kv_tokens": (reads, _COUNTS),
-        "kv_runs": (reads, _COUNTS),
-        "kv_held": ((meta.n_frames, layers, rows), _COUNTS),
-    }
-
-
-def check_trace(trace: Trace, place: str) -> None:
-    """Check that arrays and metadata agree.
-
-    Raises:
-        InputError: They do not; the message gives the first place that disagrees.
-    """
-
-    def refuse(array: str, problem: str, bad: Bools | bool) -> None:
-        if not np.any(bad):
-            return
-        where = ""
-        if isinstance(bad, np.ndarray):
-            first = "frame" if array == "kv_held" else "step"
-            axes = (first, "layer", "head", "row") if bad.ndim == 4 else (first, "layer", "row")
-            at = np.unravel_index(int(bad.argmax()), bad.shape)
-            named = ", ".join(f"{axis} {int(i)}" for axis, i in zip(axes, at, strict=True))
-            where = f" at {named} ({int(bad.sum())} places)"
-        raise InputError(f"{place}: array {array!r}", problem + where, _CURE)
-
-    meta, arrays = trace.meta, trace.arrays()
-    for name, (shape, _) in _expected(meta).items():
-        got = arrays[name].shape if name in arrays else shape
-        refuse(name, f"expected shape {shape} as the metadata says, got {got}", got != shape)
-    refuse("replay", "holds bytes other than 0 and 1", trace.replay.view(np.uint8).max() > 1)
-    scored, never = evaluated(meta)[:, :, None], "(first frame, or a layer without tau)"
-    refuse("tas", "NaN or infinite where it was evaluated", scored & ~np.isfinite(trace.tas))
-    refuse("tas", f"a number where it is never evaluated {never}", ~scored & ~np.isnan(trace.tas))
-    refuse("replay", f"a replay where TAS is never evaluated {never}", ~scored & trace.replay)
-    refuse(
-        "replay",
-        f"contradicts tas > tau under decision scope {meta.decision_scope!r}",
-        meta.replay.decide(trace.tas) != trace.replay,
-    )
-    attention = meta.attention
-    for name in _KV_ARRAYS:
-        words = "missing, although" if attention.records else "present, although not"
-        problem = f"{words} recorded under {attention.kind!r} attention"
-        refuse(name, problem, attention.records == (name not in arrays))
-    if not attention.records:
-        return
-    tokens, runs, held = (arrays[name].astype(np.int64) for name in _KV_ARRAYS)
-    context = trace.context()[:, None, None]  # [S, 1, 1, B]
-    most, per_frame = attention.reads(context).tokens, trace.tokens_per_frame
-    at_end = context[per_frame - 1 :: per_frame, 0]  # [T, 1, B]
-    prompts = np.broadcast_to(np.array(meta.prompt_lengths), held[:1].shape)
-    before = np.concatenate([prompts, held[:-1]])
-    reachable = before.repeat(per_frame, axis=0)  # [S, L, B]: held when the frame began
-    reachable += (np.arange(trace.n_steps) % per_frame + 1)[:, None, None]
-    refuse("kv_held", "fewer than one token", held < 1)
-    refuse(
-        "kv_held",
-        f"more tokens than there are, or than {attention.text} holds",
-        held > np.minimum(at_end, attention.held(at_end)),
-    )
-    refuse("kv_held", "grows by more than the tokens of a frame", held - before > per_frame)
-    refuse("kv_tokens", "fewer than one key", tokens < 1)
-    refuse("kv_tokens", "more keys than there are tokens", tokens > context)
-    refuse("kv_tokens", f"more keys than {attention.text} reads", tokens > most)
-    refuse("kv_tokens", "more keys than the cache held", tokens > reachable[:, :, None])
-    refuse("kv_runs", "fewer than one run, or more than keys", (runs < 1) | (runs > tokens))
-    refuse("kv_runs", "more runs than unread tokens can part", runs - 1 > context - tokens)
-    prompt = np.array(meta.prompt_lengths)
-    recorded = Recorded(KvReads(tokens, runs), held, context, prompt, per_frame)
-    for name, problem, bad in attention.check_reads(recorded):
-        refuse(name, problem, bad)

@@ -1,29 +1,28 @@
 """Metadata of a trace: one strict, frozen schema, stored as one JSON string in the file."""
 
 import math
-from collections.abc import Callable
 from typing import Annotated, Any, Final, Literal, Self
 
+import numpy as np
 from pydantic import (
     AfterValidator,
-    BaseModel,
-    ConfigDict,
     Field,
     JsonValue,
     NonNegativeInt,
     PositiveInt,
-    StringConstraints,
     ValidationError,
     model_validator,
 )
-from pydantic_core import from_json, to_json
+from pydantic_core import from_json
 
-from carsim.base.errors import InputError
-from carsim.base.statistics import Interval, bootstrap_mean
+from carsim.base.section import refusal
 from carsim.base.text import count, shortened
 from carsim.decisions.attention import Attention
+from carsim.decisions.attention.base import Ints
 from carsim.decisions.replay import FASTCAR, Pairs, Replay, Rule, Scope
-from carsim.decisions.trace.precision import Precision
+from carsim.decisions.trace.geometry import VILA_U_7B, Geometry, Text, TraceSection
+from carsim.decisions.trace.precision import DecoderPrecision
+from carsim.decisions.trace.quality import MeasuredQuality, SampledQuality
 
 SYNTHETIC: Final = "synthetic (published marginals)"
 """Name of decisions that were drawn by :mod:`carsim.decisions.trace.synthetic`, in every output."""
@@ -39,8 +38,7 @@ Origin = Literal[
 ]
 
 SCHEMA_VERSION: Literal[2] = 2
-"""Version of the schema below. Version 1 is read as well, without what it measured of quality: that
-was pooled over clips, against dense decoding instead of the true clip."""
+"""Version of the schema below."""
 
 
 def _not_nan(value: float) -> float:
@@ -54,191 +52,12 @@ _Number = Annotated[float, AfterValidator(_not_nan)]
 Tau = _Number
 """A threshold on scores; infinity evaluates scores and never replays."""
 
-_Text = Annotated[str, StringConstraints(min_length=1)]
 
-
-class _Model(BaseModel):
-    model_config = ConfigDict(
-        frozen=True,
-        strict=True,
-        extra="forbid",
-        ser_json_inf_nan="constants",
-        defer_build=True,
-    )
-
-
-class Geometry(_Model):
-    """Shape of a LLaMA-style decoder body."""
-
-    name: _Text = Field(description="what outputs call it")
-    n_layers: PositiveInt = Field(description="layers")
-    hidden_size: PositiveInt = Field(description="width")
-    n_heads: PositiveInt = Field(description="query heads")
-    n_kv_heads: PositiveInt = Field(description="key and value heads")
-    head_dim: PositiveInt = Field(description="width of a head")
-    ffn_size: PositiveInt = Field(description="width of the MLP")
-
-    @property
-    def input_widths(self) -> tuple[int, ...]:
-        """Widths of the inputs of the body's matrices."""
-        return self.hidden_size, self.n_heads * self.head_dim, self.ffn_size
-
-    @model_validator(mode="after")
-    def _heads_share_keys_evenly(self) -> Self:
-        if self.n_heads % self.n_kv_heads:
-            raise ValueError(f"n_heads {self.n_heads} is no multiple of {self.n_kv_heads} kv heads")
-        return self
-
-
-VILA_U_7B = Geometry(
-    name="VILA-U-7B",
-    n_layers=32,
-    hidden_size=4096,
-    n_heads=32,
-    n_kv_heads=32,
-    head_dim=128,
-    ffn_size=11008,
-)
-"""The body that FastCar was published on: LLaMA-2-7B, arXiv 2307.09288, inside VILA-U."""
-
-
-_Share = Annotated[float, Field(ge=0, le=1)]
-_Finite = Annotated[float, Field(allow_inf_nan=False)]
-
-PEAK = 255
-"""Pixels are of 8 bits."""
-
-MOST_PSNR_DB = round(10 * math.log10(PEAK**2 * 12), 5)
-"""PSNR of the error of rounding to whole pixel values, 1/12. None is larger, so that clips that are
-equal have one too."""
-
-
-class PerClip(_Model):
-    """One figure of each clip, under the trace's decoding and beside it under dense decoding.
-
-    Attributes:
-        own: n numbers.
-        dense: n numbers, of the same clips.
-    """
-
-    own: Annotated[tuple[_Finite, ...], Field(min_length=1)]
-    dense: tuple[_Finite, ...]
-
-    @property
-    def own_mean(self) -> float:
-        """Mean over clips."""
-        return math.fsum(self.own) / len(self.own)
-
-    @property
-    def dense_mean(self) -> float:
-        """Mean over clips."""
-        return math.fsum(self.dense) / len(self.dense)
-
-    @property
-    def difference(self) -> Interval:
-        """Mean of own - dense, clip by clip, with its bootstrap interval over clips."""
-        return bootstrap_mean(
-            [own - dense for own, dense in zip(self.own, self.dense, strict=True)]
-        )
-
-    @model_validator(mode="after")
-    def _of_the_same_clips(self) -> Self:
-        if len(self.own) != len(self.dense):
-            raise ValueError(f"{len(self.own)} clips beside {len(self.dense)} of dense decoding")
-        return self
-
-
-def _within(least: float, most: float) -> Callable[[PerClip], PerClip]:
-    def check(figures: PerClip) -> PerClip:
-        for value in (*figures.own, *figures.dense):
-            if not least <= value <= most:
-                raise ValueError(f"expected {least:g} to {most:g}, got {value:g}")
-        return figures
-
-    return check
-
-
-_Nats = Annotated[PerClip, AfterValidator(_within(0, math.inf))]
-
-
-class SampledQuality(_Model):
-    """Generated frames of n clips under one way of choosing tokens.
-
-    Dense decoding draws with the same noise. The true clip is decoded from its own codes, so that
-    the codebook's error is no part of any figure.
-
-    Attributes:
-        sampling: Way of choosing tokens. ``top_k`` has the k and the temperature of the trace, both
-            ways its guidance scale.
-        psnr_db: Peak signal-to-noise ratio of the generated frames of each clip against the true
-            clip, of the mean squared error over all of them; at most :data:`MOST_PSNR_DB`.
-        ssim: Structural similarity to the true clip, mean over generated frames.
-        clip_nats: Loss per token of the dense model that is fed the generated clip: how likely it
-            finds what was generated. Low is likely, which a grey picture is as well.
-        token_agreement: Share of the generated tokens that dense decoding chose too; n numbers.
-    """
-
-    sampling: Literal["greedy", "top_k"]
-    psnr_db: Annotated[PerClip, AfterValidator(_within(0, MOST_PSNR_DB))]
-    ssim: Annotated[PerClip, AfterValidator(_within(-1, 1))]
-    clip_nats: _Nats
-    token_agreement: tuple[_Share, ...]
-
-    @property
-    def token_agreement_mean(self) -> float:
-        """Mean over clips."""
-        return math.fsum(self.token_agreement) / len(self.token_agreement)
-
-
-class Quality(_Model):
-    """Measured quality of n clips: the trace's decoding, and one without approximation beside it.
-
-    Losses are those of the conditional row without guidance, in nats per token of the frames from
-    ``first_frame`` on.
-
-    Attributes:
-        dense: What "dense" is: the decoding to compare with.
-        peak: Largest value of a pixel, for PSNR and SSIM.
-        first_frame: First generated frame; frames before it were given.
-        teacher_forced_nats: Loss when the true tokens are fed, so that nothing drifts.
-        by_sampling: One for each way of choosing tokens.
-    """
-
-    dense: Literal["no replay, dense attention"] = "no replay, dense attention"
-    peak: Literal[255] = 255
-    first_frame: NonNegativeInt
-    teacher_forced_nats: _Nats
-    by_sampling: Annotated[tuple[SampledQuality, ...], Field(min_length=1)]
-
-    @property
-    def n_clips(self) -> int:
-        """Clips measured, the first of the trace."""
-        return len(self.teacher_forced_nats.own)
-
-    @property
-    def loss(self) -> Interval:
-        """Teacher-forced loss over dense decoding, nats per token."""
-        return self.teacher_forced_nats.difference
-
-    @model_validator(mode="after")
-    def _consistent(self) -> Self:
-        for measured in self.by_sampling:
-            for name in ("psnr_db", "ssim", "clip_nats", "token_agreement"):
-                value = getattr(measured, name)
-                n_clips = len(value.own if isinstance(value, PerClip) else value)
-                if n_clips != self.n_clips:
-                    raise ValueError(f"{name} of {n_clips} clips, loss of {self.n_clips}")
-        names = [measured.sampling for measured in self.by_sampling]
-        if len(set(names)) < len(names):
-            raise ValueError("a sampling is listed twice")
-        return self
-
-
-class TraceMeta(_Model):
+class TraceMeta(TraceSection):
     """Metadata of a trace. Shapes: S steps = n_frames * tokens_per_frame, L layers, B rows.
 
     Attributes:
-        schema_version: :data:`SCHEMA_VERSION`, or 1.
+        schema_version: :data:`SCHEMA_VERSION`.
         producer: Program that wrote the trace.
         producer_version: Its version.
         decoded: Geometry that was really decoded.
@@ -249,8 +68,7 @@ class TraceMeta(_Model):
         prompt_tokens: P, the length to which every prompt is left-padded.
         prompt_lengths: Valid prompt tokens of each row; its length is B.
         tau: Replay threshold: one, one per layer (None: layer is never scored), or None.
-        rule: Rule of replay, whose scores the trace holds; files of before have ``tas_form`` in its
-            place.
+        rule: Rule of replay, whose scores the trace holds.
         attention: Attention policy.
         seed: Seed of everything drawn.
         guidance_pairs: (conditional, blank) row indices.
@@ -268,9 +86,9 @@ class TraceMeta(_Model):
         command: Command that makes this trace.
     """
 
-    schema_version: Literal[1, 2] = SCHEMA_VERSION
-    producer: _Text
-    producer_version: _Text
+    schema_version: Literal[2] = SCHEMA_VERSION
+    producer: Text
+    producer_version: Text
     decoded: Geometry
     simulated: Geometry = VILA_U_7B
     n_frames: PositiveInt
@@ -284,13 +102,13 @@ class TraceMeta(_Model):
     guidance_pairs: Pairs = ()
     decision_scope: Scope = "row"
     dtype: Literal["float32", "float64", "float16", "bfloat16"] = "float32"
-    precision: Precision | None = None
+    precision: DecoderPrecision | None = None
     mode: Literal["teacher_forced", "sampled", "none"]
-    weights: _Text
+    weights: Text
     sampling: dict[str, JsonValue] | None = None
     content: dict[str, JsonValue]
-    quality: Quality | None = None
-    command: _Text
+    quality: MeasuredQuality | None = None
+    command: Text
 
     @property
     def n_rows(self) -> int:
@@ -301,6 +119,12 @@ class TraceMeta(_Model):
     def n_steps(self) -> int:
         """S, decode steps of one row."""
         return self.n_frames * self.tokens_per_frame
+
+    @property
+    def context(self) -> Ints:
+        """int64[S, B]: valid tokens up to each step of each row, itself included."""
+        context: Ints = np.arange(self.n_steps)[:, None] + np.array(self.prompt_lengths) + 1
+        return context
 
     @property
     def tau_per_layer(self) -> tuple[float | None, ...]:
@@ -345,7 +169,7 @@ class TraceMeta(_Model):
 
     @property
     def kind(self) -> Literal["video", "text"]:
-        """What the steps decode."""
+        """Content that the steps decode."""
         return "text" if self.content.get("of") == "text" else "video"
 
     @property
@@ -389,9 +213,7 @@ class TraceMeta(_Model):
             self._check_quality(self.quality)
         return self
 
-    def _check_quality(self, quality: Quality) -> None:
-        if self.schema_version == 1:
-            raise ValueError("quality of schema 1 is not read")
+    def _check_quality(self, quality: MeasuredQuality) -> None:
         clips = len(self.guidance_pairs) or self.n_rows
         if quality.n_clips > clips:
             raise ValueError(f"quality of {quality.n_clips} clips, there are {clips}")
@@ -409,70 +231,15 @@ def parse_meta(text: str, place: str) -> TraceMeta:
             or wrong; the message names the first bad field and how many more there are.
     """
     try:
-        return TraceMeta.model_validate_json(_upgraded(text))
+        return TraceMeta.model_validate_json(text)
     except ValidationError as error:
-        first = error.errors()[0]
-        if first["loc"] == ("schema_version",):
-            raise InputError(
-                f"{place}: $.schema_version",
-                f"schema version {first['input']!r}, this carsim reads 1 and {SCHEMA_VERSION}",
-                "capture the trace again, or use the carsim that wrote it",
-            ) from error
-        raise first_problem(error, place, "capture the trace again, or correct it") from error
+        cure = "capture the trace again"
+        raise refusal(error, place, _loaded(text), TraceMeta, cure) from error
 
 
-def _upgraded(text: str) -> str:
-    """The JSON as schema 2 has it; any other text as it is.
-
-    Schema 1 knew ``tas_form`` in place of a rule, and a quality that was measured otherwise, which
-    is left out.
-    """
+def _loaded(text: str) -> Any:
+    """What is in the JSON, to find in it what is wrong; None if it is none."""
     try:
-        fields = from_json(text)
+        return from_json(text)
     except ValueError:
-        return text  # the schema says what is wrong with it
-    if not isinstance(fields, dict):
-        return text
-    changes: dict[str, object] = {}
-    if fields.get("schema_version") == 1:
-        changes["quality"] = None
-    if "tas_form" in fields and "rule" not in fields:
-        changes["rule"] = {"kind": FASTCAR.kind, "form": fields.pop("tas_form")}
-    return to_json(fields | changes, inf_nan_mode="constants").decode() if changes else text
-
-
-def first_problem(
-    error: ValidationError, place: str, cure: str, loaded: object = None
-) -> InputError:
-    """The first thing that pydantic finds wrong in a file, and how many more there are.
-
-    Args:
-        error: Pydantic's findings.
-        place: The file.
-        cure: Advice to the user.
-        loaded: What the file holds; without it, the place also names which of several alternatives
-            was tried.
-    """
-    first = error.errors()[0]
-    more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
-    is_told = first["type"] in ("missing", "json_invalid", "value_error")
-    given = "" if is_told else f", got {first['input']!r}"
-    problem = f"{first['msg'].removeprefix('Value error, ')}{given[:120]}{more}"
-    where = ".".join(["$", *map(str, _keys(first["loc"], loaded))])
-    return InputError(f"{place}: {where}", problem, cure)
-
-
-def _keys(loc: tuple[int | str, ...], loaded: Any) -> list[int | str]:
-    """Where in a file a problem is: the parts of its place that are keys there, and the last."""
-    keys: list[int | str] = []
-    for number, part in enumerate(loc, 1):
-        if isinstance(loaded, dict) and part not in loaded and number < len(loc):
-            continue
-        if isinstance(loaded, list) and isinstance(part, str):
-            continue
-        keys.append(part)
-        try:
-            loaded = loaded[part]
-        except (KeyError, IndexError, TypeError):
-            loaded = None
-    return keys
+        return None

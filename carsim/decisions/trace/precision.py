@@ -7,7 +7,9 @@ decoder's own arithmetic, in which nothing is rounded.
 from collections.abc import Collection, Sequence
 from typing import Annotated, Any, Literal, Self, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
+from pydantic import Field, PositiveInt, model_validator
+
+from carsim.base.section import Strict
 
 Bits = Literal[2, 3, 4, 8, 16]
 
@@ -32,11 +34,7 @@ def in_short(
     )
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", defer_build=True)
-
-
-class Grouped(_Model):
+class Grouped(Strict):
     """Bits of numbers that share scale and zero point in groups; a bare number says the bits.
 
     Attributes:
@@ -54,7 +52,7 @@ class Grouped(_Model):
         return {"bits": raw} if isinstance(raw, int) else raw
 
 
-class Calibration(_Model):
+class Calibration(Strict):
     """Samples from which ranges, polishing and compensation are found: a teacher-forced prefix.
 
     Attributes:
@@ -66,7 +64,7 @@ class Calibration(_Model):
     frames: PositiveInt = 1
 
 
-class Precision(_Model):
+class DecoderPrecision(Strict):
     """Bits of everything, and what is done about outliers (QuartDepth, arXiv 2503.16709).
 
     Attributes:
@@ -89,7 +87,7 @@ class Precision(_Model):
 
     @property
     def short(self) -> str:
-        """What a machine has to do with, such as ``W4A8 KV4 replay 8``."""
+        """Bits that concern a machine, such as ``W4A8 KV4 replay 8``."""
         return in_short(self.weights.bits, self.activations, self.kv.bits, self.replay, self.polish)
 
     @property

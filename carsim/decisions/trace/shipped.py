@@ -29,7 +29,7 @@ def shipped_traces() -> list[str]:
 
 
 def is_trace(path: Path) -> bool:
-    """Whether a file is an archive of the arrays of a trace; they are not looked at."""
+    """True for an archive of the arrays of a trace; they are not looked at."""
     try:
         with zipfile.ZipFile(path) as archive:
             return {"replay.npy", "tas.npy", "meta.npy"} <= set(archive.namelist())

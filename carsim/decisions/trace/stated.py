@@ -27,9 +27,10 @@ from carsim.base.text import count
 from carsim.decisions.attention import Dense
 from carsim.decisions.trace.assumed import TWIN, Assumptions
 from carsim.decisions.trace.copula import agreement_of, correlation_of_agreement
-from carsim.decisions.trace.decisions import check_decisions
+from carsim.decisions.trace.decisions import DecisionShape, check_decisions
 from carsim.decisions.trace.file import Trace, filed, unscored
-from carsim.decisions.trace.meta import Geometry, TraceMeta
+from carsim.decisions.trace.geometry import Geometry
+from carsim.decisions.trace.meta import TraceMeta
 from carsim.decisions.trace.synthetic import SyntheticModel, draw
 from carsim.workload.workload import Workload
 
@@ -198,4 +199,4 @@ def _check_size(what: str, steps: int, model: "Model", batch: int, *, drawn: boo
     if steps > MOST_STEPS:
         problem = f"{steps:,} steps are more than the limit of {MOST_STEPS:,}"
         raise InputError("`workload`", f"{what}: {problem}", "ask for less")
-    check_decisions("`workload`", (steps, model.body.n_layers, batch), drawn=drawn)
+    check_decisions("`workload`", DecisionShape(steps, model.body.n_layers, batch), drawn=drawn)

@@ -41,9 +41,10 @@ from carsim.decisions.attention import Dense
 from carsim.decisions.replay import Pairs
 from carsim.decisions.trace.assumed import TWIN, Assumptions, check_range, measure, profile
 from carsim.decisions.trace.copula import Floats, thresholds
-from carsim.decisions.trace.decisions import check_decisions
+from carsim.decisions.trace.decisions import DecisionShape, check_decisions
 from carsim.decisions.trace.file import Trace, unscored
-from carsim.decisions.trace.meta import VILA_U_7B, TraceMeta
+from carsim.decisions.trace.geometry import VILA_U_7B
+from carsim.decisions.trace.meta import TraceMeta
 
 
 @dataclass(frozen=True)
@@ -99,9 +100,9 @@ class SyntheticModel:
         )
 
     @property
-    def shape(self) -> tuple[int, int, int]:
-        """(S, L, B)."""
-        return self.frames * self.tokens_per_frame, self.layers, 2 * self.pairs
+    def shape(self) -> DecisionShape:
+        """Shape of the decisions."""
+        return DecisionShape(self.frames * self.tokens_per_frame, self.layers, 2 * self.pairs)
 
     @property
     def guidance_pairs(self) -> Pairs:
@@ -132,7 +133,7 @@ class SyntheticModel:
 
     @property
     def label(self) -> str:
-        """What was drawn, for people."""
+        """The draw in words."""
         equal = ", equal in all layers" if not self.assumed.dip else ""
         return f"{100 * self.ratio:.4g} % of eligible steps{equal}, seed {self.seed}"
 

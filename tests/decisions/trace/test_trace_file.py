@@ -18,7 +18,7 @@ from trace_maker import make_meta, make_quality, make_trace
 from carsim.base.errors import InputError
 from carsim.decisions.attention import Streaming
 from carsim.decisions.trace import Trace, load_trace, save_trace
-from carsim.decisions.trace.file import narrow_tas, would_replay
+from carsim.decisions.trace.file import narrow_tas
 from carsim.decisions.trace.npz import npz_bytes
 
 
@@ -89,7 +89,7 @@ def test_scores_too_large_for_half_precision_stay_single(tmp_path: Path) -> None
     trace = make_trace()
     tas = trace.tas.copy()
     tas[-1, 0, 0] = 1e6
-    trace = replace(trace, tas=tas, replay=would_replay(tas, trace.meta))
+    trace = replace(trace, tas=tas, replay=trace.meta.replay.exceeds(tas))
     assert save_trace(tmp_path / "a.npz", trace).tas.dtype == np.float32
     assert load_trace(tmp_path / "a.npz").tas[-1, 0, 0] == 1e6
 
@@ -113,7 +113,7 @@ def test_narrowing_contradicts_no_decision(
     tas[11] = largest
     narrow = narrow_tas(tas, meta)
     assert narrow.dtype == (np.float16 if largest == 1.0 else np.float32)
-    np.testing.assert_array_equal(would_replay(narrow, meta), would_replay(tas, meta))
+    np.testing.assert_array_equal(meta.replay.exceeds(narrow), meta.replay.exceeds(tas))
 
 
 def test_context_counts_valid_tokens() -> None:
@@ -309,11 +309,11 @@ def change(**fields: Any) -> Callable[[dict[str, Any]], None]:
         (put("tas", np.zeros((12, 2, 3), np.float16)), "got float16 of shape (12, 2, 3)"),
         (put("meta", np.array([1, 2])), "expected one string, got int64 of shape (2,)"),
         (put("meta", np.array('{"producer": ')), "meta: $: Invalid JSON"),
-        (change(schema_version=3), "schema version 3, this carsim reads 1 and 2"),
-        (change(colour="red"), "$.colour: Extra inputs are not permitted, got 'red'"),
-        (change(n_frames=2.5), "$.n_frames: Input should be a valid integer"),
-        (change(n_frames="3"), "$.n_frames: Input should be a valid integer, got '3'"),
-        (change(n_frames=0), "$.n_frames: Input should be greater than 0"),
+        (change(schema_version=3), "$.schema_version: should be 2, got 3"),
+        (change(colour="red"), "$.colour: unknown key 'colour'; "),
+        (change(n_frames=2.5), "$.n_frames: should be a valid integer"),
+        (change(n_frames="3"), "$.n_frames: should be a valid integer, got '3'"),
+        (change(n_frames=0), "$.n_frames: should be greater than 0"),
         (change(n_frames=10**30), "expected bool of shape (4000000000"),
         (change(tau=float("nan")), "not NaN"),
         (change(tau=[0.1]), "1 taus for 2 layers"),
@@ -323,9 +323,9 @@ def change(**fields: Any) -> Callable[[dict[str, Any]], None]:
         (change(guidance_pairs=[[0, 4]]), "distinct rows below 4"),
         (change(guidance_pairs=[[1, 1]]), "distinct rows below 4"),
         (change(attention={"kind": "sliding"}), "$.attention"),
-        (change(rule={"kind": "oracle"}), "$.rule: kind: no replay rule 'oracle'"),
+        (change(rule={"kind": "oracle"}), "$.rule.kind: no replay rule 'oracle'"),
         (change(rule={"kind": "tas", "head": 2}), "rule: head 2 of 2 heads, give 0 to 1"),
-        (change(rule={"kind": "tas", "offset": 2}), "$.rule.tas.offset: Input should be 0 or 1"),
+        (change(rule={"kind": "tas", "offset": 2}), "$.rule.offset: should be 0 or 1"),
         (change(rule={"kind": "tas", "bits": 8}), "bits: unknown key 'bits'"),
         (change(rule={"kind": "input_change", "bits": 1}), "greater than or equal to 2, got 1"),
         (
@@ -333,7 +333,10 @@ def change(**fields: Any) -> Callable[[dict[str, Any]], None]:
             "rule: 9 elements of a hidden size of 8, give at most 8, or null for all",
         ),
         (change(attention={"kind": "streaming", "window": 0}), "window"),
-        (change(decoded={"name": "x"}), "$.decoded.n_layers: Field required (and 5 more)"),
+        (
+            change(decoded={"name": "x"}),
+            "$.decoded.n_layers: is missing; add it, or capture the trace again; 5 more",
+        ),
     ],
 )
 def test_contradictions_and_odd_metadata(
@@ -347,7 +350,7 @@ def test_contradictions_and_odd_metadata(
 def test_a_missing_field_is_named(tmp_path: Path) -> None:
     arrays = stored(make_trace())
     del arrays["meta"]["seed"]
-    assert "$.seed: Field required" in refusal(write(tmp_path / "a.npz", arrays))
+    assert "$.seed: is missing" in refusal(write(tmp_path / "a.npz", arrays))
 
 
 def test_heads_must_share_keys_evenly(tmp_path: Path) -> None:

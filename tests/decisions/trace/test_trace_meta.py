@@ -12,8 +12,10 @@ from trace_maker import make_meta, make_quality
 from carsim.base.errors import InputError
 from carsim.base.statistics import Interval
 from carsim.decisions.replay import InputChange, Tas
-from carsim.decisions.trace.meta import MOST_PSNR_DB, Geometry, PerClip, parse_meta
-from carsim.decisions.trace.precision import Precision
+from carsim.decisions.trace.geometry import Geometry
+from carsim.decisions.trace.meta import parse_meta
+from carsim.decisions.trace.precision import DecoderPrecision
+from carsim.decisions.trace.quality import MOST_PSNR_DB, PerClip
 
 INF = float("inf")
 SIX_LAYERS = Geometry(**{**make_meta().decoded.model_dump(), "n_layers": 6})
@@ -49,32 +51,20 @@ def test_thresholds_name_a_rule_that_is_not_fastcars() -> None:
     assert make_meta(tau=INF, rule=InputChange()).tau_text == "no replay"
 
 
-@pytest.mark.parametrize("form", ["released", "paper"])
-def test_metadata_from_before_rules_had_kinds(form: str) -> None:
-    meta = make_meta(rule=Tas(form=form))
-    raw = json.loads(meta.model_dump_json())
-    del raw["rule"]
-    old = parse_meta(json.dumps(raw | {"tas_form": form}), "x")
-    assert old == meta
-    assert "tas_form" not in old.model_dump_json()
-    assert parse_meta(json.dumps(raw), "x").rule == Tas(form="released")
-
-
-@pytest.mark.parametrize("form", ["mean", None, {"a": 1}])
-def test_an_odd_form_is_told_where_it_stands_now(form: Any) -> None:
-    raw = json.loads(make_meta().model_dump_json()) | {"tas_form": form}
-    del raw["rule"]
-    with pytest.raises(InputError, match=r"x: \$\.rule\.tas\.form: Input should be 'released' or"):
-        parse_meta(json.dumps(raw), "x")
-    for text in ('{"tas_form": ', '["tas_form"]', '"tas_form"', "[" * 9999 + '"tas_form"'):
-        with pytest.raises(InputError, match=r"^x: \$: "):
+def test_what_is_no_metadata_is_refused_in_one_line() -> None:
+    raw = json.loads(make_meta().model_dump_json())
+    cure = r".*, or capture the trace again$"
+    for changes, problem in (
+        ({"tas_form": "paper"}, r"\$\.tas_form: unknown key 'tas_form'; "),
+        ({"sead": 1}, r"\$\.sead: unknown key 'sead'; did you mean 'seed'\? "),
+        ({"rule": {"kind": "tas", "form": "mean"}}, r"\$\.rule\.form: should be 'released' or"),
+        ({"schema_version": 1}, r"\$\.schema_version: should be 2, got 1"),
+    ):
+        with pytest.raises(InputError, match=rf"^x: {problem}{cure}"):
+            parse_meta(json.dumps(raw | changes), "x")
+    for text in ('{"seed": ', '["seed"]', '"seed"', "[" * 9999 + '"seed"'):
+        with pytest.raises(InputError, match=r"^x: \$: .*capture the trace again"):
             parse_meta(text, "x")
-
-
-def test_a_form_beside_a_rule_is_refused() -> None:
-    raw = json.loads(make_meta().model_dump_json()) | {"tas_form": "paper"}
-    with pytest.raises(InputError, match=r"x: \$\.tas_form: Extra inputs are not permitted"):
-        parse_meta(json.dumps(raw), "x")
 
 
 def test_quality_as_an_ending() -> None:
@@ -140,20 +130,6 @@ def test_quality_survives_the_file() -> None:
     assert parse_meta(meta.model_dump_json(), "x") == meta
 
 
-def test_quality_of_schema_1_is_left_out() -> None:
-    """It was pooled over clips and compared with dense decoding; all else is read as before."""
-    old = make_meta(tau=(INF, 0.5)).model_dump(mode="json") | {
-        "schema_version": 1,
-        "quality": {"n_clips": 2, "by_sampling": [{"sampling": "greedy", "psnr_db": 31.5}]},
-    }
-    meta = parse_meta(json.dumps(old), "x")
-    assert (meta.schema_version, meta.quality, meta.quality_text) == (1, None, "")
-    assert meta == make_meta(tau=(INF, 0.5), schema_version=1)
-    assert parse_meta(meta.model_dump_json(), "x") == meta
-    with pytest.raises(ValidationError, match="quality of schema 1 is not read"):
-        make_meta(schema_version=1, quality=make_quality())
-
-
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
@@ -192,7 +168,7 @@ def test_a_sampling_is_listed_once() -> None:
 
 
 def test_a_precision_is_kept_and_files_of_before_have_none() -> None:
-    few = Precision.model_validate({"weights": {"bits": 4, "group": 8}, "replay": 4})
+    few = DecoderPrecision.model_validate({"weights": {"bits": 4, "group": 8}, "replay": 4})
     meta = make_meta(precision=few)
     assert parse_meta(meta.model_dump_json(), "t.npz").precision == few
     fields = json.loads(make_meta().model_dump_json())
