@@ -2,6 +2,6 @@
 
 from carsim.report.files import save_report
 from carsim.report.folder import check_folder
-from carsim.report.stored import summary
+from carsim.report.summary_file import summary
 
 __all__ = ["check_folder", "save_report", "summary"]

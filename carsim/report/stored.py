@@ -1,46 +1,31 @@
-"""A run as one JSON document: everything that was found, with the names of the metric table.
+"""A run as one document: everything that was found, with the names of the metric table.
 
-The models below are the schema of ``summary.json``: :func:`summary` writes it, :func:`read_run`
-checks it key by key, and all that shows or compares runs works on :class:`StoredRun`. Keys that a
-later carsim adds are ignored; documents of version 1 are brought up to date on reading.
+The models below are the schema of ``summary.json``, which :mod:`carsim.report.summary_file` writes
+and reads; all that shows or compares runs works on :class:`StoredRun`. Keys that a later carsim
+adds are ignored.
 """
 
-import json
-from fractions import Fraction
-from hashlib import sha256
 from importlib.metadata import version
-from math import fsum
-from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from carsim.base.errors import InputError
-from carsim.base.files import read_text
 from carsim.base.units import GB
 from carsim.decisions.trace.meta import STATED
 from carsim.design import Design
 from carsim.design.load import build_design
 from carsim.hardware.expected import expected_of
 from carsim.machine.row import RowResult
-from carsim.metrics import METRICS, OLD_NAMES, Value, figures
+from carsim.metrics import METRICS, Value, figures
 from carsim.metrics.frames import key_of, limit_records
 from carsim.metrics.metric import finite
 from carsim.metrics.table import RESOURCES
 from carsim.report.notes import notes_of
 from carsim.runs.report import Report
 
-SCHEMA_VERSION = 2
-"""Version of the keys below; a change that could break a reader raises it."""
-
 SUMMARY = "summary.json"
 AGAIN = "run again with `out` and `overwrite`"
-
-MAX_BYTES = 50_000_000
-"""No run has as much to say."""
-
-CHECKSUM = "checksum"
-"""Key of the checksum over all others; summaries of before have none."""
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -240,7 +225,7 @@ class StoredRun(_Part):
 
     @property
     def is_stated(self) -> bool:
-        """What was decoded was stated; no trace was captured or drawn before."""
+        """The decoding was stated; no trace was captured or drawn before."""
         return all(trace.name.startswith(STATED) for trace in self.traces)
 
     def named(self, text: str) -> str:
@@ -266,27 +251,17 @@ class StoredRun(_Part):
         """The resolved design.
 
         Raises:
-            InputError: It is none that this carsim knows.
+            InputError: This carsim does not know it.
         """
         return build_design(self.resolved_design, f"{SUMMARY}: resolved_design")
-
-
-def summary(report: Report) -> dict[str, Any]:
-    """A report as a JSON document.
-
-    A number that is not finite is null. Equal inputs give an equal document: it holds no dates and
-    no paths.
-    """
-    document = stored(report).model_dump(mode="json")
-    return document | {CHECKSUM: _checksum(document)}
 
 
 def stored(report: Report) -> StoredRun:
     """A report as if it had been written and read back."""
     design, chosen = report.design, report.chosen
-    video, simulated = chosen.simulation.plan.video, [r for r in report.rows if not r.is_bound]
+    video = chosen.simulation.plan.video
+    low, high = map(float, chosen.simulation.plan.hw.bandwidth_interval)
     beyond = design.extrapolation(video.prompt_tokens + 1, video.max_context)
-    uses = {use.memory: use for use in report.fit.memories}
     return StoredRun(
         schema_version=2,
         carsim_version=version("carsim"),
@@ -301,12 +276,8 @@ def stored(report: Report) -> StoredRun:
         result=design.machine.overheads.label,
         expected=_expected(design),
         notes=tuple(notes_of(report)),
-        video=StoredVideo(
-            frames=video.n_frames,
-            tokens_per_frame=video.tokens_per_frame,
-            steps=chosen.simulation.plan.n_steps,
-            prompt_tokens=video.prompt_tokens,
-            kind=video.kind,
+        video=_part(
+            StoredVideo, video, frames=video.n_frames, steps=chosen.simulation.plan.n_steps
         ),
         batches=chosen.n_batches,
         sequences_per_batch=design.policy.batch,
@@ -317,16 +288,8 @@ def stored(report: Report) -> StoredRun:
         head_s=report.head_seconds,
         latency_without_head_s=chosen.body_latency_s,
         latency_with_head_s=chosen.body_latency_s + report.head_seconds,
-        bandwidth_interval=None
-        if chosen.latency_factors is None
-        else _pair(chosen.simulation.plan.hw.bandwidth_interval),
-        simulated=StoredWork(
-            layer_steps=sum(row.n_batches for row in simulated)
-            * chosen.simulation.plan.n_steps
-            * design.model.body.n_layers,
-            different_phases=report.phases_simulated,
-            interpolated=report.interpolated,
-        ),
+        bandwidth_interval=(low, high) if chosen.latency_factors else None,
+        simulated=_work(report),
         policies=tuple(_policy(row, report) for row in report.rows),
         limits=tuple(
             StoredLimit(**{key: finite(value) for key, value in record.items()})
@@ -336,50 +299,39 @@ def stored(report: Report) -> StoredRun:
             _part(StoredElasticity, each, latency_change_per_10_percent=each.change)
             for each in report.elasticities
         ),
-        memories=tuple(
-            _part(
-                StoredMemory,
-                path,
-                contents_bytes={c.content: c.nbytes for c in uses[path.name].contents},
-                free_bytes=uses[path.name].free_bytes,
-            )
-            for path in chosen.simulation.plan.hw.paths
-        ),
+        memories=_memories(report),
         fit=tuple(_part(StoredFit, row) for row in report.fit.rows),
         resolved_design=design.model_dump(mode="json"),
     )
-
-
-def read_run(folder: str | Path) -> StoredRun:
-    """The run that a folder holds.
-
-    Raises:
-        InputError: No folder of a run, or one that is broken; one line.
-    """
-    path = Path(folder) / SUMMARY
-    try:
-        if not path.exists():
-            cure = "make one with carsim run"
-            raise InputError(str(folder), f"holds no {SUMMARY} of a run", cure)
-        document = json.loads(read_text(path, MAX_BYTES, AGAIN))
-    except (json.JSONDecodeError, RecursionError):
-        raise InputError(str(path), "is truncated or no JSON", AGAIN) from None
-    return _checked(document, str(path))
-
-
-def _checksum(document: dict[str, Any]) -> str:
-    others = {key: value for key, value in document.items() if key != CHECKSUM}
-    return sha256(json.dumps(others, sort_keys=True).encode()).hexdigest()[:16]
-
-
-def _pair(interval: tuple[Fraction, Fraction]) -> tuple[float, float]:
-    return float(interval[0]), float(interval[1])
 
 
 def _part(model: type[Part], source: object, **fields: Any) -> Part:
     """A model with the fields that are given, and all others from attributes of the same name."""
     names = model.model_fields.keys() - fields.keys()
     return model(**{name: getattr(source, name) for name in names}, **fields)
+
+
+def _work(report: Report) -> StoredWork:
+    simulated, chosen = [row for row in report.rows if not row.is_bound], report.chosen
+    steps = chosen.simulation.plan.n_steps * report.design.model.body.n_layers
+    return StoredWork(
+        layer_steps=sum(row.n_batches for row in simulated) * steps,
+        different_phases=report.phases_simulated,
+        interpolated=report.interpolated,
+    )
+
+
+def _memories(report: Report) -> tuple[StoredMemory, ...]:
+    uses = {use.memory: use for use in report.fit.memories}
+    return tuple(
+        _part(
+            StoredMemory,
+            path,
+            contents_bytes={c.content: c.nbytes for c in uses[path.name].contents},
+            free_bytes=uses[path.name].free_bytes,
+        )
+        for path in report.chosen.simulation.plan.hw.paths
+    )
 
 
 def _expected(design: Design) -> StoredExpected:
@@ -419,60 +371,3 @@ def _policy(row: RowResult, report: Report) -> StoredPolicy:
             if name not in RESOURCES or name in report.fit.counts  # none of other technologies
         },
     )
-
-
-def _checked(document: Any, place: str) -> StoredRun:
-    if not isinstance(document, dict) or "schema_version" not in document:
-        raise InputError(place, "is no summary of a run", "name a folder that carsim run wrote")
-    found = document["schema_version"]
-    if found not in (1, SCHEMA_VERSION) or isinstance(found, bool):
-        raise InputError(
-            place,
-            f"is of version {found!r:.40}; this carsim reads 1 and {SCHEMA_VERSION}",
-            "run again with this carsim, or read it with the one that wrote it",
-        )
-    if document.get(CHECKSUM, _checksum(document)) != _checksum(document):
-        raise InputError(place, "is damaged: it does not match its checksum", AGAIN)
-    try:
-        if found == 1:
-            document = _from_version_1(document)
-        known = {*StoredPolicy.model_fields, *METRICS}
-        for policy in document.get("policies", ()):
-            for key in policy.keys() - known:
-                del policy[key]
-        # Through JSON text, whose lists strict models take for tuples.
-        run = StoredRun.model_validate_json(json.dumps(document))
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
-        where = where if where.isprintable() else repr(where)
-        raise InputError(f"{place}: $.{where}", first["msg"].lower(), AGAIN) from None
-    except (AttributeError, KeyError, TypeError) as error:
-        raise InputError(place, f"is broken: {type(error).__name__} {error}", AGAIN) from None
-    if sum(policy.is_chosen for policy in run.policies) != 1:
-        raise InputError(f"{place}: $.policies", "not exactly one is_chosen", AGAIN)
-    return run
-
-
-def _from_version_1(document: dict[str, Any]) -> dict[str, Any]:
-    """The document in today's schema. Version 1 had other names, and figures of many memories."""
-    policies = []
-    for old in document["policies"]:
-        new = {OLD_NAMES.get(name, name): value for name, value in old.items()}
-        for name in ("memory_utilisation", "memory_gb_per_video"):
-            new[f"{name}_by_memory"] = new[name]
-        new["memory_utilisation"] = max(new["memory_utilisation"].values(), default=None)
-        new["memory_gb_per_video"] = fsum(new["memory_gb_per_video"].values())
-        joules = new.pop("energy_per_video_j")
-        new |= {
-            "energy_per_video_j": joules["value"],
-            "energy_per_video_low_j": joules["low"],
-            "energy_per_video_high_j": joules["high"],
-        }
-        kind, replays = new["attention"]["kind"], new["replays"]
-        parts = ["replay"] * replays + [kind] * (kind != "dense" or not replays)
-        if new["is_bound"]:
-            new["policy"] = "bound: whole sequences on these cores"
-        new["key"] = "bound" if new["is_bound"] else f"{'+'.join(parts)}/{new['schedule']}"
-        policies.append(new)
-    return document | {"schema_version": SCHEMA_VERSION, "policies": policies}

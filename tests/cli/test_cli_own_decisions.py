@@ -16,7 +16,7 @@ from carsim.decisions.trace import Trace, save_trace
 from carsim.metrics import METRICS
 from carsim.metrics.columns import COLUMNS
 from carsim.report.figures import run_plots
-from carsim.report.stored import read_run
+from carsim.report.summary_file import read_run
 from carsim.studio.point import point_of
 from carsim.studio.reach import Reach
 from carsim.studio.state import TabState

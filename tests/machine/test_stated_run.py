@@ -9,7 +9,8 @@ from carsim import Workload, compare, load_design, run
 from carsim.base.errors import InputError
 from carsim.design import configs_folder, override
 from carsim.report import save_report, summary
-from carsim.report.stored import read_run, stored
+from carsim.report.stored import stored
+from carsim.report.summary_file import read_run
 from carsim.runs.decode import decode
 
 LLAMA = str(configs_folder() / "published/llamaf_zcu102.yaml")

@@ -16,13 +16,14 @@ from carsim.base.errors import InputError
 from carsim.base.files import write_whole
 from carsim.design import load_design
 from carsim.machine import parts
-from carsim.metrics import METRICS, OLD_NAMES, QUALITY
+from carsim.metrics import METRICS, QUALITY
 from carsim.metrics.table import RESOURCES
 from carsim.report import check_folder, save_report, summary
 from carsim.report.files import OUTPUT_FILES, missing_parquet
 from carsim.report.folder import whole_folder
 from carsim.report.run_tables import trust
-from carsim.report.stored import SUMMARY, read_run, stored
+from carsim.report.stored import stored
+from carsim.report.summary_file import read_run
 from carsim.runs.pipeline import run
 
 OURS = ("a.txt", "b.txt")
@@ -235,28 +236,6 @@ def test_summary_is_finite_json_and_agrees_with_the_report():
 
 def test_a_stored_run_is_the_run(saved):
     assert read_run(saved[0]) == stored(tiny_report())
-
-
-def test_summaries_of_version_1_are_read(tmp_path):
-    """A policy as carsim 0.1 wrote it: other names, an interval and memories as mappings."""
-    document = summary(tiny_report())
-    for policy in document["policies"]:
-        for old, new in OLD_NAMES.items():
-            if new in policy and old not in ("core_busy", "ddr_utilisation", "dram_gb_per_video"):
-                policy[old] = policy.pop(new)
-        ends = ("energy_per_video_j", "energy_per_video_low_j", "energy_per_video_high_j")
-        joules = dict(zip(("value", "low", "high"), map(policy.pop, ends), strict=True))
-        policy["energy_per_video_j"] = joules
-        policy["memory_utilisation_of_peak"] = policy.pop("memory_utilisation_by_memory")
-        policy["memory_gb_per_video"] = policy.pop("memory_gb_per_video_by_memory")
-        policy["wasted_gb_per_video"] = 0.0
-        del policy["key"]
-    del document["checksum"]
-    (tmp_path / SUMMARY).write_text(json.dumps(document | {"schema_version": 1}))
-    for old, new in zip(read_run(tmp_path).policies, stored(tiny_report()).policies, strict=True):
-        for name in METRICS:
-            assert old.get(name) == pytest.approx(new.get(name))
-        assert old.key == new.key
 
 
 def test_summary_keeps_both_headlines_where_the_head_is_left_out():

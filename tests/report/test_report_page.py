@@ -18,7 +18,7 @@ from carsim.report.figures.utilisation import read_utilisation
 from carsim.report.files import REPORT
 from carsim.report.notes import notes_of
 from carsim.report.report import write_page
-from carsim.report.stored import read_run
+from carsim.report.summary_file import read_run
 
 
 @pytest.fixture(scope="module")
@@ -178,16 +178,16 @@ def put(key: str, value: Any) -> Any:
 
 
 BROKEN = {
-    "a key is missing": (drop("policies"), r"\$.policies: field required"),
+    "a key is missing": (drop("policies"), r"\$.policies: is missing; add it, or run again"),
     "a number is text": (
         lambda document: document["policies"][1].update(latency_s="fast"),
-        r"\$.policies.1.latency_s: input should be a valid number",
+        r"\$.policies.1.latency_s: should be a valid number, got 'fast'",
     ),
     "a latency is nothing": (
         lambda document: document["policies"][0].update(seconds_per_video=0.0),
-        r"\$.policies.0.seconds_per_video: input should be greater than 0",
+        r"\$.policies.0.seconds_per_video: should be greater than 0",
     ),
-    "another version": (put("schema_version", 7), "is of version 7; this carsim reads 1"),
+    "another version": (put("schema_version", 7), "is of version 7; this carsim reads 2"),
     "no version": (drop("schema_version"), "is no summary of a run"),
     "nothing chosen": (
         lambda document: [policy.update(is_chosen=False) for policy in document["policies"]],
