@@ -133,7 +133,9 @@ def field_name(kind: Any) -> str:
     return str(kind.model_fields["kind"].default)
 
 
-def by_kind(base: type[Section], registry: Registry[Any]) -> WrapValidator:
+def by_kind(
+    base: type[Section], registry: Registry[Any], absent: type[Section] | None = None
+) -> WrapValidator:
     """Annotation of a field that holds a section of any kind of a registry.
 
     Instances are taken as they are; mappings may name a kind that was registered later.
@@ -141,6 +143,7 @@ def by_kind(base: type[Section], registry: Registry[Any]) -> WrapValidator:
     Args:
         base: Class of all kinds.
         registry: Kinds by name; those that are shipped are the field's own union.
+        absent: Class of sections whose kind is in no registry; None refuses them.
     """
 
     def of_kind(value: Any, of_shipped: ValidatorFunctionWrapHandler) -> Any:
@@ -148,6 +151,8 @@ def by_kind(base: type[Section], registry: Registry[Any]) -> WrapValidator:
             return value
         kind = value.get("kind") if isinstance(value, dict) else None
         if isinstance(kind, str) and kind not in registry:
+            if absent is not None:
+                return absent.model_validate(value)
             raise FieldError("kind", *registry.unknown(kind))
         if kind in registry.outside:
             return registry[kind].model_validate(value)

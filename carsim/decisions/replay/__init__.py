@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Union
 from pydantic import Discriminator, SerializeAsAny
 
 from carsim.base.registry import Registry, by_kind, field_name
+from carsim.decisions.replay.absent import AbsentRule
 from carsim.decisions.replay.base import (
     NO_WORK,
     DecoderShape,
@@ -40,26 +41,25 @@ RULES: Registry[type[ReplayRule]] = Registry(
 """Rules of replay by the name that YAML and traces give them."""
 
 if TYPE_CHECKING:
-    Rule = ReplayRule
+    Rule = RecordedRule = ReplayRule
 else:
-    Rule = Annotated[
-        Union[tuple(RULES.values())],  # noqa: UP007
-        Discriminator("kind"),
-        by_kind(ReplayRule, RULES),
-        SerializeAsAny(),
-    ]
-"""A field that holds one rule of any kind."""
+    _Shipped = Annotated[Union[tuple(RULES.values())], Discriminator("kind")]  # noqa: UP007
+    Rule = Annotated[_Shipped, by_kind(ReplayRule, RULES), SerializeAsAny()]
+    RecordedRule = Annotated[_Shipped, by_kind(ReplayRule, RULES, AbsentRule), SerializeAsAny()]
+"""Fields that hold one rule of any kind; that of a trace may be of a kind that is not installed."""
 
 __all__ = [
     "FASTCAR",
     "NO_WORK",
     "RULES",
+    "AbsentRule",
     "DecoderShape",
     "InputChange",
     "MachineShape",
     "Pairs",
     "Periodic",
     "Point",
+    "RecordedRule",
     "Replay",
     "ReplayRule",
     "Rule",

@@ -19,7 +19,7 @@ from carsim.base.section import refusal
 from carsim.base.text import count, shortened
 from carsim.decisions.attention import Attention
 from carsim.decisions.attention.base import Ints
-from carsim.decisions.replay import FASTCAR, Pairs, Replay, Rule, Scope
+from carsim.decisions.replay import FASTCAR, Pairs, RecordedRule, Replay, Scope
 from carsim.decisions.trace.geometry import VILA_U_7B, Geometry, Text, TraceSection
 from carsim.decisions.trace.precision import DecoderPrecision
 from carsim.decisions.trace.quality import MeasuredQuality, SampledQuality
@@ -96,7 +96,7 @@ class TraceMeta(TraceSection):
     prompt_tokens: NonNegativeInt
     prompt_lengths: Annotated[tuple[NonNegativeInt, ...], Field(min_length=1)]
     tau: Tau | tuple[Tau | None, ...] | None
-    rule: Rule = FASTCAR
+    rule: RecordedRule = FASTCAR
     attention: Attention
     seed: NonNegativeInt
     guidance_pairs: Pairs = ()

@@ -323,7 +323,7 @@ def change(**fields: Any) -> Callable[[dict[str, Any]], None]:
         (change(guidance_pairs=[[0, 4]]), "distinct rows below 4"),
         (change(guidance_pairs=[[1, 1]]), "distinct rows below 4"),
         (change(attention={"kind": "sliding"}), "$.attention"),
-        (change(rule={"kind": "oracle"}), "$.rule.kind: no replay rule 'oracle'"),
+        (change(rule={"kind": "oracle", "gain": 2.0}), "$.rule.gain: "),
         (change(rule={"kind": "tas", "head": 2}), "rule: head 2 of 2 heads, give 0 to 1"),
         (change(rule={"kind": "tas", "offset": 2}), "$.rule.offset: should be 0 or 1"),
         (change(rule={"kind": "tas", "bits": 8}), "bits: unknown key 'bits'"),
