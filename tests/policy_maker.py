@@ -4,13 +4,13 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from decoder_maker import MASK, PROMPT, make_config, run
 from tiny import tiny_trace
 from trace_maker import make_meta
 
 from carsim.decisions.attention import AttentionPolicy, CacheShape, Draft, Query
 from carsim.decisions.trace import Trace
 from carsim.decoder.structures import Array, Config, DecoderPolicy, LayerRecord
+from carsim.testing.decoder import MASK, PROMPT, make_config, run
 
 KV, GROUP, WIDTH = 2, 2, 4
 

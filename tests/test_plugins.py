@@ -14,6 +14,7 @@ from carsim.base.plugins import load_plugins, loaded_plugins
 from carsim.base.registry import Registry
 from carsim.explore.code import code_sha256
 from carsim.hardware.schedule import SCHEDULES
+from carsim.testing.__main__ import check_plugins
 
 OWN = """
 from carsim.hardware.schedule import SCHEDULES
@@ -35,8 +36,9 @@ def plugin(tmp_path, monkeypatch):
     path = tmp_path / "mine.py"
     path.write_text(OWN, encoding="utf-8")
     yield path
-    for name in SCHEDULES.outside:
-        del SCHEDULES[name]
+    for registry in Registry.roles.values():
+        for name in registry.outside:
+            del registry[name]
 
 
 def test_a_plugin_adds_a_kind_once_and_is_part_of_the_code(plugin):
@@ -84,6 +86,83 @@ def test_an_installed_kind_is_imported_when_it_is_named(tmp_path, monkeypatch):
     with pytest.raises(InputError, match="no shape 'oblong'; known are round, oval; a plugin may"):
         shapes.find("oblong", "shape")
     del Registry.roles["shape"]
+
+
+EVERY = (
+    OWN
+    + """
+from dataclasses import fields, replace
+from typing import ClassVar, Literal
+
+from carsim.decisions.attention import ATTENTION, AttentionPolicy
+from carsim.decisions.replay import RULES
+from carsim.decisions.replay.periodic import Periodic
+from carsim.hardware.mapping import MAPPINGS, Mapping
+from carsim.hardware.memory import FAMILIES, STANDARDS
+from carsim.hardware.memory.hbm import Hbm3
+from carsim.hardware.technology import TECHNOLOGIES, Fpga
+from carsim.metrics import METRICS
+
+
+class Columns(Mapping):
+    kind, splits_attention, splits_mlp = "columns", False, True
+
+
+class All(AttentionPolicy):
+    label: ClassVar[str] = "all keys"
+    kind: Literal["all"] = "all"
+
+
+class Odd(Periodic):
+    kind: Literal["odd"] = "odd"
+
+
+class Hbm4(Hbm3):
+    family = "HBM4"
+
+
+class Fabric(Fpga):
+    kind: Literal["fabric"] = "fabric"
+    area_mm2: float
+
+
+EXAMPLES = [Fabric(area_mm2=9.0), Odd(period=3)]
+MAPPINGS.register(Columns())
+ATTENTION.register(All)
+RULES.register(Odd)
+FAMILIES.register(Hbm4)
+like = {each.name: getattr(STANDARDS["HBM3-6400"], each.name) for each in fields(Hbm4)}
+STANDARDS.register(Hbm4(**{**like, "name": "HBM4-6400", "source": "made up"}))
+TECHNOLOGIES.register(Fabric)
+METRICS.register(replace(METRICS["busy"], name="busier"))
+"""
+)
+
+
+@pytest.mark.parametrize(
+    ("change", "broken"),
+    [
+        (("", ""), ""),
+        (
+            ('label = "my own"', 'label = "mine"\n    def dispatch_cycles(self, *_): return 7'),
+            "FAIL schedule mine: dispatches: AssertionError: dispatch takes dispatch_cycles, 7",
+        ),
+        (
+            ('"all keys"', '"all"\n    def reads_aligned(self, _): return 1 / 0'),
+            "FAIL attention policy all: reads_what_it_says: ZeroDivisionError",
+        ),
+        (("EXAMPLES = [Fabric(area_mm2=9.0), ", "EXAMPLES = ["), "FAIL technology fabric: has no"),
+    ],
+)
+def test_kinds_from_outside_are_held_to_the_contracts(plugin, capsys, change, broken):
+    plugin.write_text(EVERY.replace(*change), encoding="utf-8")
+    assert check_plugins([str(plugin)]) == bool(broken)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 8
+    assert [line for line in lines if not line.startswith("ok ")] == [
+        line for line in lines if broken and line.startswith(broken)
+    ]
+    assert not broken or any(line.startswith(broken) for line in lines)
 
 
 def carsim(*arguments: str) -> "subprocess.CompletedProcess[str]":

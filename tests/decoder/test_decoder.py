@@ -4,16 +4,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from decoder_maker import (
-    MASK,
-    PROMPT,
-    WIDTH,
-    Kept,
-    make_config,
-    make_inputs,
-    make_weights,
-    run,
-)
 from decoder_oracle import oracle_decode
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -29,6 +19,16 @@ from carsim.decoder.layers import (
 from carsim.decoder.structures import (
     DecoderPolicy,
     rotary_table,
+)
+from carsim.testing.decoder import (
+    MASK,
+    PROMPT,
+    WIDTH,
+    Kept,
+    make_config,
+    make_inputs,
+    make_weights,
+    run,
 )
 
 TAUS = st.one_of(st.none(), st.floats(-0.4, 0.4))

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from decoder_maker import MASK, PROMPT, WIDTH, Kept, make_config, make_inputs, make_weights
 from decoder_oracle import naive_round, oracle_decode
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -29,6 +28,7 @@ from carsim.decoder.precision import (
 )
 from carsim.decoder.quantise import collect, quantise
 from carsim.decoder.structures import Array, Config, DecoderPolicy, State, Weights
+from carsim.testing.decoder import MASK, PROMPT, WIDTH, Kept, make_config, make_inputs, make_weights
 
 NUMBERS = st.floats(-1e4, 1e4, width=32)
 ROWS = arrays.arrays(np.float64, st.tuples(st.integers(1, 9), st.just(12)), elements=NUMBERS)

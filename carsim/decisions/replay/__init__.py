@@ -41,7 +41,8 @@ RULES: Registry[type[ReplayRule]] = Registry(
 """Rules of replay by the name that YAML and traces give them."""
 
 if TYPE_CHECKING:
-    Rule = RecordedRule = ReplayRule
+    Rule = ReplayRule
+    RecordedRule = ReplayRule
 else:
     _Shipped = Annotated[Union[tuple(RULES.values())], Discriminator("kind")]  # noqa: UP007
     Rule = Annotated[_Shipped, by_kind(ReplayRule, RULES), SerializeAsAny()]

@@ -2,7 +2,7 @@
 
 from typing import Any, ClassVar
 
-from pydantic import ConfigDict
+from pydantic import ConfigDict, model_validator
 
 from carsim.base.yaml_file import shown
 from carsim.decisions.replay.base import NO_WORK, MachineShape, Point, ReplayRule, RuleWork
@@ -23,6 +23,7 @@ class AbsentRule(ReplayRule):
 
     kind: str
 
+    @model_validator(mode="before")
     @classmethod
     def _check_keys(cls, raw: Any) -> Any:
         return raw

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from decoder_maker import MASK, PROMPT, Kept, make_config, make_inputs, make_weights, run
 from hypothesis import given
 from hypothesis import strategies as st
 from policy_maker import make_trace
@@ -18,6 +17,7 @@ from carsim.decisions.trace.file import check_trace
 from carsim.decoder.decode import decode_step, prefill
 from carsim.decoder.structures import DecoderPolicy, LayerRecord
 from carsim.runs.pipeline import run as run_design
+from carsim.testing.decoder import MASK, PROMPT, Kept, make_config, make_inputs, make_weights, run
 
 policies = st.builds(
     AnnCa,

@@ -1,12 +1,10 @@
 """Every kind of attention, the package's own and two from outside, keeps the contract."""
 
-import pickle
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from decoder_maker import MASK, Kept, make_config, make_inputs, make_weights, run
 from decoder_oracle import oracle_decode
 from policy_maker import make_trace
 from toy_policies import TOYS, BestKeys, EverySecondBlock, registered
@@ -24,6 +22,9 @@ from carsim.decisions.attention import (
 from carsim.decisions.trace import TraceMeta, load_trace, save_trace
 from carsim.decisions.trace.meta import parse_meta
 from carsim.decoder.structures import DecoderPolicy
+from carsim.testing import CONTRACTS
+from carsim.testing.attention import decode
+from carsim.testing.decoder import MASK, make_config, make_inputs, make_weights, run
 
 KINDS = {**ATTENTION, **TOYS}
 EXAMPLES: list[AttentionPolicy] = [
@@ -41,70 +42,17 @@ EXAMPLES: list[AttentionPolicy] = [
     BestKeys(k=1),
     BestKeys(k=3, hold=4),
 ]
-every_kind = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 every_policy = pytest.mark.parametrize("policy", EXAMPLES, ids=lambda policy: policy.text)
 
 
-def decode(policy: AttentionPolicy, tau: float = 0.0, rows: Any = slice(None)) -> Kept:
-    return run(make_config(), DecoderPolicy((tau, tau), attention=policy), rows)[2]
-
-
-@every_kind
-def test_trivial_fields_are_dense_to_the_bit(kind: type[AttentionPolicy]) -> None:
-    dense, trivial = decode(Dense()), decode(kind.trivial())
-    assert dense.residual.tobytes() == trivial.residual.tobytes()
-    assert 0 < dense.replay.mean() < 1
-
-
 @every_policy
-def test_reads_stay_within_the_context_and_are_what_is_counted(policy: AttentionPolicy) -> None:
-    """Reads that follow from the context equal those that the decoder really made."""
-    kept = decode(policy)
-    context = np.arange(len(kept.replay))[:, None] + MASK.sum(axis=1) + 1  # [S, B]
-    tokens, runs = kept.tokens, kept.runs  # [S, L, KV, B]
-    most = policy.reads(context)
-    assert (tokens >= 1).all()
-    assert (tokens <= context[:, None, None]).all()
-    assert ((runs >= 1) & (runs <= tokens)).all()
-    if policy.records:
-        assert (tokens <= most.tokens[:, None, None]).all()
-        assert (runs <= most.runs[:, None, None]).all()
-    else:
-        np.testing.assert_array_equal(
-            tokens, np.broadcast_to(most.tokens[:, None, None], tokens.shape)
-        )
-        np.testing.assert_array_equal(runs, np.broadcast_to(most.runs[:, None, None], runs.shape))
-    assert (policy.held(context) <= context).all()
-    assert (policy.held(context) + policy.keys_kept(context, 3) <= context).all()
-    assert kept.newest.all(), "the newest token is always read"
-
-
-@every_policy
-def test_the_aligned_key_is_read_where_the_policy_says_so(policy: AttentionPolicy) -> None:
-    """Where it does not, the machine counts one key more."""
-    kept = decode(policy)
-    if policy.reads_aligned(3):
-        assert kept.aligned[3:].all()
-    assert np.isfinite(kept.tas[3:]).all(), "TAS is evaluated in any case"
-
-
-@every_policy
-def test_a_row_decides_alone(policy: AttentionPolicy) -> None:
-    together = decode(policy)
-    for row in range(4):
-        alone = decode(policy, rows=[row])
-        np.testing.assert_array_equal(alone.replay[..., 0], together.replay[..., row])
-        np.testing.assert_array_equal(alone.tokens[..., 0], together.tokens[..., row])
-        np.testing.assert_allclose(
-            alone.residual[:, :, 0], together.residual[:, :, row], atol=1e-12
-        )
+@pytest.mark.parametrize("check", CONTRACTS["attention policy"], ids=lambda check: check.__name__)
+def test_every_policy_keeps_the_contract(policy: AttentionPolicy, check: Any) -> None:
+    check(policy)
 
 
 @every_policy
 def test_fields_come_back_from_files(policy: AttentionPolicy) -> None:
-    assert pickle.loads(pickle.dumps(policy)) == policy
-    assert policy.label in policy.text
-    assert policy.short
     with registered():
         meta = make_trace(policy).meta
         assert parse_meta(meta.model_dump_json(), "x") == meta

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from decoder_maker import MASK, Kept, make_config, make_inputs, make_weights, run
 from decoder_oracle import oracle_decode
 from hypothesis import given
 from hypothesis import strategies as st
@@ -25,6 +24,7 @@ from carsim.decisions.attention.search import (
 )
 from carsim.decisions.trace.file import check_trace
 from carsim.decoder.structures import DecoderPolicy
+from carsim.testing.decoder import MASK, Kept, make_config, make_inputs, make_weights, run
 
 
 def slow(cache: Cache, row: int, head: int) -> list[int]:

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from decoder_maker import MASK, Kept, make_config, make_inputs, make_weights, run
 from decoder_oracle import oracle_decode
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,6 +22,7 @@ from carsim.decisions.trace.file import check_trace
 from carsim.decoder.decode import decode_steps, prefill
 from carsim.decoder.structures import Config, DecoderPolicy, rotary_table
 from carsim.runs.pipeline import run as run_design
+from carsim.testing.decoder import MASK, Kept, make_config, make_inputs, make_weights, run
 from carsim.workload.geometry import Video
 
 SEARCHES = ("aligned", "window3x3", "full")

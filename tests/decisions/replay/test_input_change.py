@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from decoder_maker import MASK, WIDTH, Kept, make_config, make_inputs, make_weights
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -13,6 +12,7 @@ from hypothesis.extra.numpy import arrays
 from carsim.decisions.replay import DecoderShape, InputChange, MachineShape, RuleWork, Seen
 from carsim.decoder.decode import decode_steps, prefill
 from carsim.decoder.structures import DecoderPolicy, LayerRecord
+from carsim.testing.decoder import MASK, WIDTH, Kept, make_config, make_inputs, make_weights
 
 VILA_U = MachineShape(32, 32, 128, 4096, Fraction(16))
 RULES = [

@@ -1,6 +1,7 @@
 """The contract of a schedule, which every registered kind has to keep."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,12 +18,9 @@ from carsim.hardware.schedule import (
     slots_per_core,
 )
 from carsim.hardware.schedule.drs import IndexRegister
+from carsim.testing import CONTRACTS
 
 MASKS = st.lists(st.booleans(), min_size=1, max_size=12)
-ROWS = st.integers(1, 9).flatmap(
-    lambda n: st.lists(st.lists(st.booleans(), min_size=n, max_size=n), min_size=1, max_size=5)
-)
-KINDS = pytest.mark.parametrize("schedule", SCHEDULES.values(), ids=SCHEDULES)
 
 
 def assign(schedule: Schedule, computing: Sequence[bool], cores: int) -> list[int]:
@@ -30,58 +28,10 @@ def assign(schedule: Schedule, computing: Sequence[bool], cores: int) -> list[in
     return found
 
 
-@KINDS
-@given(computing=MASKS, cores=st.integers(1, 6))
-def test_each_computing_sequence_gets_one_core_with_room_and_no_replaying_one_any(
-    schedule: Schedule, computing: list[bool], cores: int
-) -> None:
-    assigned = assign(schedule, computing, cores)
-    assert [core != REPLAYS for core in assigned] == computing
-    assert all(0 <= core < cores for core in assigned if core != REPLAYS)
-    for core in range(cores):
-        assert assigned.count(core) <= slots_per_core(len(computing), cores)
-
-
-@KINDS
-@given(rows=ROWS, cores=st.integers(1, 4))
-def test_a_layer_step_depends_on_nothing_but_itself(
-    schedule: Schedule, rows: list[list[bool]], cores: int
-) -> None:
-    together = schedule.assign(np.array(rows), cores).tolist()
-    assert together == [assign(schedule, row, cores) for row in rows]
-
-
-@KINDS
-@given(
-    computing=MASKS,
-    cores=st.integers(1, 5),
-    instructions=st.integers(1, 4),
-    cycles=st.integers(0, 3),
-)
-def test_the_dispatcher_sends_what_computes_to_its_core_in_the_stated_time(
-    schedule: Schedule, computing: list[bool], cores: int, instructions: int, cycles: int
-) -> None:
-    registers = Registers(
-        latch_cycles=5,
-        scan_cycles_per_sequence=2,
-        instructions_per_sequence=instructions,
-        cycles_per_instruction=cycles,
-    )
-    sent: list[tuple[int, int, int]] = []
-    env = simpy.Environment()
-    env.process(
-        schedule.dispatch(env, registers, computing, cores, lambda *message: sent.append(message))
-    )
-    env.run()
-    assert env.now == schedule.dispatch_cycles(registers, len(computing), cores)
-    expected = {
-        (sequence, instruction, core)
-        for sequence, core in enumerate(assign(schedule, computing, cores))
-        if core != REPLAYS
-        for instruction in range(instructions)
-    }
-    assert len(sent) == len(expected)
-    assert set(sent) == expected
+@pytest.mark.parametrize("schedule", SCHEDULES.values(), ids=SCHEDULES)
+@pytest.mark.parametrize("check", CONTRACTS["schedule"], ids=lambda check: check.__name__)
+def test_every_schedule_keeps_the_contract(schedule: Schedule, check: Any) -> None:
+    check(schedule)
 
 
 @given(computing=MASKS, cores=st.integers(1, 6))

@@ -21,6 +21,7 @@ from carsim.hardware.technology import (
 )
 from carsim.metrics import METRICS, Setting
 from carsim.metrics.table import RESOURCES
+from carsim.testing.contracts import is_a_technology
 from carsim.workload.activity import Activity
 from carsim.workload.geometry import Video
 
@@ -104,19 +105,7 @@ def test_every_kind_keeps_the_contract(kind: str) -> None:
     technology = design.board.technology
     assert technology.kind == kind
     assert isinstance(technology, TECHNOLOGIES[kind])
-    names, used = set(technology.resource_kinds), technology.resources(design)
-    assert set(technology.available(design.board)) == names
-    assert set(technology.counts(design.board, used)) == names
-    assert used.totals.keys() == names
-    assert all(amount >= 0 for part in used.by_component.values() for amount in part.values())
-    assert all(used.totals[name] > 0 for name in names)
-    assert all(row.cure and row.unit for row in technology.rows(design.board, used))
-    powers = list(technology.idle_power(design, used))
-    assert powers
-    assert all(power.amount >= 0 for power in powers)
-    assert {type(line) for line in technology.warnings(design, used)} <= {str}
-    dumped = design.board.model_dump()["technology"]
-    assert type(technology).model_validate(dumped) == technology
+    is_a_technology(technology, design)
 
 
 def test_boards_of_before_say_nothing_of_a_technology() -> None:

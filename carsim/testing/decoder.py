@@ -1,6 +1,6 @@
-"""A tiny decoder for tests, and a recorder that keeps what it did."""
+"""A tiny decoder with random weights, and a recorder that keeps what it did."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,6 +21,7 @@ MASK = np.array([[1, 1, 1, 1], [0, 0, 1, 1], [0, 0, 0, 1], [0, 1, 1, 1]], bool)
 
 
 def make_config(n_kv_heads: int = 2, n_layers: int = 2, dtype: Any = "float64") -> Config:
+    """Three frames of three tokens through layers of width 8 and four heads."""
     return Config(
         Geometry(
             name="tiny",
@@ -38,6 +39,7 @@ def make_config(n_kv_heads: int = 2, n_layers: int = 2, dtype: Any = "float64") 
 
 
 def make_weights(config: Config, seed: int = 0) -> Weights:
+    """Random weights of a config."""
     shape, rng = config.geometry, np.random.default_rng(seed)
     d, kv = shape.hidden_size, shape.n_kv_heads * shape.head_dim
 
@@ -71,7 +73,23 @@ def make_inputs(config: Config, rows: int = 4, seed: int = 1) -> tuple[Array, Ar
 
 
 class Kept:
-    """A recorder that keeps copies by step and layer, and counts what attention reads itself."""
+    """A recorder that keeps copies by step and layer, and counts what attention reads itself.
+
+    Args:
+        config: Shapes of the decoding.
+        rows: B.
+
+    Attributes:
+        replay: bool[S, L, B].
+        tas: Scores, [S, L, B].
+        mlp: Outputs of the MLP branch, [S, L, B, d].
+        residual: Residual stream, [S, L, B, d].
+        tokens: Keys read, [S, L, KV, B].
+        runs: Runs in which they lie, [S, L, KV, B].
+        newest: bool[S, L, KV, B], the newest key was read.
+        aligned: The same of the key one frame before.
+        held: Tokens held after each frame, [T, L, B].
+    """
 
     def __init__(self, config: Config, rows: int = 4) -> None:
         size, kv = (config.n_steps, config.geometry.n_layers, rows), config.geometry.n_kv_heads
@@ -85,6 +103,7 @@ class Kept:
         self._per_frame = config.tokens_per_frame
 
     def __call__(self, seen: LayerRecord) -> None:
+        """Keep what one layer did in one step."""
         at = seen.step, seen.layer
         self.replay[at], self.mlp[at], self.residual[at] = seen.replay, seen.mlp, seen.residual
         if seen.tas is not None:
@@ -96,10 +115,18 @@ class Kept:
             self.aligned[at] = read[..., -1 - self._per_frame]
 
 
+class DecodedRows(NamedTuple):
+    """Hidden states [S, B, d] of a decoding, its last state, and what was recorded."""
+
+    hidden: Array
+    state: State
+    kept: Kept
+
+
 def run(
     config: Config, policy: DecoderPolicy, rows: Any = slice(None), *, record: bool = True
-) -> tuple[Array, State, Kept]:
-    """Decode some of the four rows: hidden states, the state, what was recorded."""
+) -> DecodedRows:
+    """Decode some of the four rows."""
     prompt, embeddings = make_inputs(config)
     weights, kept = make_weights(config), Kept(config, len(MASK[rows]))
     state, _ = prefill(config, policy, weights, prompt[rows], MASK[rows])
@@ -108,4 +135,4 @@ def run(
         recorder = kept if record else None
         hidden.append(decode_step(config, policy, weights, state, x, recorder))
         kept.held[step // config.tokens_per_frame] = state.kept
-    return np.stack(hidden), state, kept
+    return DecodedRows(np.stack(hidden), state, kept)

@@ -1,0 +1,59 @@
+"""``python -m carsim.testing mine.py``: hold the kinds of plugin files to their contracts."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from carsim.base.errors import InputError
+from carsim.base.plugins import load_plugin
+from carsim.base.registry import Registry, outside_kinds
+from carsim.hardware.memory import STANDARDS
+from carsim.testing.contracts import CONTRACTS, check_kind
+
+FAILED = 1
+"""Exit status of a kind that breaks its contract."""
+
+
+def examples_of(kind: Any, given: Sequence[Any]) -> Iterator[Any]:
+    """Instances of a kind to test: its own, those that the file gives, and that of its defaults."""
+    if not isinstance(kind, type):
+        yield kind
+        return
+    yield from (each for each in given if type(each) is kind)
+    fields = getattr(kind, "model_fields", {})
+    if fields and not any(field.is_required() for field in fields.values()):
+        yield kind()
+
+
+def check_plugins(files: Sequence[str]) -> int:
+    """Test all kinds of plugin files, and print a line each; the exit status."""
+    given: list[Any] = []
+    for file in files:
+        name = f"carsim_plugin_{load_plugin(Path(file).absolute())[:16]}"
+        given += getattr(sys.modules[name], "EXAMPLES", ())
+    given += STANDARDS.values()  # a family is tested by its speed bins
+    broken = 0
+    for role, name in sorted(each for each in outside_kinds() if each[0] in CONTRACTS):
+        examples = list(examples_of(Registry.roles[role][name], given))
+        problems = [] if examples else ["has no instance to test; name one in EXAMPLES"]
+        for example in examples:
+            problems += check_kind(role, example)
+        for problem in dict.fromkeys(problems):
+            print(f"FAIL {role} {name}: {problem}")
+        if not problems:
+            print(f"ok   {role} {name}")
+        broken += bool(problems)
+    if not outside_kinds():
+        print(f"{', '.join(files)}: no kind is registered")
+    return FAILED if broken or not outside_kinds() else 0
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        sys.exit("name a plugin: python -m carsim.testing mine.py")
+    try:
+        sys.exit(check_plugins(sys.argv[1:]))
+    except InputError as error:
+        print(f"carsim.testing: {error}", file=sys.stderr)
+        sys.exit(error.exit_status)

@@ -1,0 +1,84 @@
+"""Small machines, and the contract of a mapping on them."""
+
+from functools import cache
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from carsim.decisions.attention import PLAIN
+from carsim.design import Design, load_design
+from carsim.hardware.mapping import Mapping
+from carsim.hardware.schedule import BASELINE
+from carsim.machine.cases import AttendCases, MlpCases
+from carsim.machine.hardware import Hardware
+from carsim.machine.phase import Outcome
+from carsim.machine.phases import Phases
+from carsim.runs.pipeline import run
+from carsim.runs.report import Report
+from carsim.testing.promise import holds
+
+USUAL = "batch"
+"""Mapping whose work all others do, too."""
+
+
+def small_design(*changes: str) -> Design:
+    """The model ``tiny`` on a zcu102, with changes as of the command line."""
+    return load_design("zcu102", ["model.preset=tiny", *changes])
+
+
+@cache
+def small_report() -> Report:
+    """A run of the small design."""
+    return run(small_design(), what_if=False, allow_misfit=True)
+
+
+def attend(phases: Phases, attended: Any) -> Outcome:
+    """Dense attention over so many tokens each."""
+    tokens = np.atleast_1d(np.asarray(attended, np.int64))
+    cases = AttendCases(tokens, np.ones_like(tokens), tokens)
+    return phases.attention(None, cases, PLAIN, False)
+
+
+def layer_phases(mapping: str, batch: int, cores: int, rows: int) -> dict[str, Outcome]:
+    """One phase of each kind; in the MLP, some sequences compute, all but the first.
+
+    Args:
+        mapping: Name of the mapping.
+        batch: Sequences.
+        cores: Cores.
+        rows: Rows of their arrays, which have four columns.
+    """
+    array = f"{{rows: {rows}, cols: 4, pipeline_cycles: 0}}"
+    named = {"machine.mapping": mapping, "policy.batch": batch, "machine.cores": cores}
+    changes = [f"{path}={value}" for path, value in named.items()]
+    phases = Phases(Hardware(small_design(*changes, f"machine.array={array}")))
+    computing = np.ones((1, batch), np.bool_)
+    computing[0, 0] = batch == 1
+    return {
+        "qkv": phases.qkv(None),
+        "attention": attend(phases, 20),
+        "output": phases.output(),
+        "mlp": phases.mlp(BASELINE, MlpCases(computing, None)),
+        "head": phases.head(),
+        "prefill": phases.prefill_layer(3),
+    }
+
+
+def does_the_same_work(mapping: Mapping) -> None:
+    """Equal MACs and bytes as any other mapping, and no more than the arrays can do."""
+    for batch, cores, rows in product((1, 3, 5), (1, 3), (1, 4)):
+        own, usual = (layer_phases(kind, batch, cores, rows) for kind in (mapping.kind, USUAL))
+        for name, outcome in own.items():
+            holds(outcome.macs == usual[name].macs, f"{name}: the multiplications of others")
+            holds(outcome.dram_bytes == usual[name].dram_bytes, f"{name}: the bytes of others")
+            possible = outcome.cycles * cores * rows * 4
+            holds(possible >= outcome.macs, f"{name}: no more than the arrays multiply")
+            holds(outcome.cycles >= outcome.bound_cycles, f"{name}: no less than the bound")
+            holds(outcome.busy_cycles <= cores * outcome.cycles, f"{name}: busy at most always")
+            if cores == 1:
+                same = outcome.cycles == usual[name].cycles
+                holds(same, f"{name}: on a single core all mappings are one")
+
+
+MAPPING_CHECKS = (does_the_same_work,)
