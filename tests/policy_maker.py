@@ -10,7 +10,8 @@ from trace_maker import make_meta
 from carsim.decisions.attention import AttentionPolicy, CacheShape, Draft, Query
 from carsim.decisions.trace import Trace
 from carsim.decoder.structures import Array, Config, DecoderPolicy, LayerRecord
-from carsim.testing.decoder import MASK, PROMPT, make_config, run
+from carsim.testing.decoder import MASK, PROMPT, make_config
+from carsim.testing.decoder import decode_rows as run
 
 KV, GROUP, WIDTH = 2, 2, 4
 

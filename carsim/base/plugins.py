@@ -1,9 +1,9 @@
 """Plugins: files and installed packages that add kinds to the registries.
 
 A plugin file is a Python module that registers kinds when it runs, such as
-``RULES.register(MyRule)``. It is loaded only if it is named on the command line (``--plugin``), in
-the variable ``CARSIM_PLUGINS`` or by :func:`load_plugin`; designs, traces, recipes and studies name
-kinds and never load code. An installed package names its kinds as entry points of the group
+``RULES.register(MyRule)``. It is loaded only if it is named on the command line, in the variable
+``CARSIM_PLUGINS`` or by :func:`load_plugin`; designs, traces, recipes and studies name kinds and
+never load code. An installed package names its kinds as entry points of the group
 ``carsim.kinds``; one is imported when its name is first looked up.
 
 Plugins are recognised by the SHA-256 of their bytes: results say which were loaded, a store filled

@@ -1,6 +1,6 @@
 """What all sections of a design share: strict, frozen, no unknown keys, every number within reason.
 
-Pydantic checks them and finds the words for most mistakes; :func:`refusal` adds the place and a
+Pydantic checks them and finds the words for most mistakes; :func:`explained` adds the place and a
 cure, for designs, studies, recipes, traces and results alike.
 """
 
@@ -119,7 +119,7 @@ class Problem(NamedTuple):
     cure: str
 
 
-def refusal(
+def explained(
     error: ValidationError, place: str, raw: Any, model: type[BaseModel], cure: str = ""
 ) -> InputError:
     """The error message for a file that pydantic refuses, whatever kind of file it is.

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from carsim.base.errors import InputError
-from carsim.base.section import refusal
+from carsim.base.section import explained
 from carsim.decisions.replay import Tas, TasForm
 from carsim.decisions.trace import Geometry
 from carsim.decisions.trace.npz import MAX_BYTES, NpzArchive
@@ -213,7 +213,7 @@ def _read_setting(archive: NpzArchive) -> tuple[Config, DecoderPolicy]:
     try:
         geometry = Geometry(name=archive.path.stem, **{name: counts[name] for name in _GEOMETRY})
     except ValidationError as error:
-        raise refusal(error, f"{archive.path}: geometry", counts, Geometry, _CURE) from error
+        raise explained(error, f"{archive.path}: geometry", counts, Geometry, _CURE) from error
     _check_shapes(archive, counts)
     config = Config(
         geometry=geometry,

@@ -20,7 +20,7 @@ from pydantic import (
 )
 
 from carsim.base.errors import InputError
-from carsim.base.section import Strict, file_schema, refusal
+from carsim.base.section import Strict, explained, file_schema
 from carsim.decisions.replay import Pairs
 from carsim.decisions.trace import Geometry
 from carsim.decisions.trace.precision import DecoderPrecision
@@ -254,7 +254,7 @@ def parse_recipe(
     try:
         recipe = kind.model_validate_json(json.dumps(loaded))  # JSON has lists for tuples
     except ValidationError as error:
-        raise refusal(error, str(path), loaded, kind) from error
+        raise explained(error, str(path), loaded, kind) from error
     roots = [each.resolve() for each in (path.parent, Path(), *_SHIPPED, *also_from)]
     for field in ("weights", "codebook", "scenes"):
         name = getattr(recipe, field, None)

@@ -12,7 +12,7 @@ from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
 from carsim.base.errors import InputError
 from carsim.base.files import read_text
-from carsim.base.section import Section, file_schema, refusal
+from carsim.base.section import Section, explained, file_schema
 from carsim.base.text import closest
 from carsim.base.yaml_file import MAX_BYTES, mapping_of, shown
 from carsim.decisions.trace import Trace, load_trace, trace_path
@@ -182,7 +182,7 @@ def load_study(path: str | Path, workload: Workload | None = None) -> Study:
             text = yaml_text(contents)
         file = StudyFile.model_validate(contents)
     except ValidationError as error:
-        raise refusal(error, place, contents, StudyFile) from None
+        raise explained(error, place, contents, StudyFile) from None
     file, work = _decoded(file, folder, place)
     axes = tuple(
         parse_axis(name, body, f"{place}: $.axes.{name}") for name, body in file.axes.items()

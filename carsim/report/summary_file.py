@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from carsim.base.errors import InputError
 from carsim.base.files import read_text
-from carsim.base.section import refusal
+from carsim.base.section import explained
 from carsim.metrics import METRICS
 from carsim.report.stored import AGAIN, SUMMARY, StoredPolicy, StoredRun, stored
 from carsim.runs.report import Report
@@ -76,7 +76,7 @@ def _checked(document: Any, place: str) -> StoredRun:
         # Through JSON text, whose lists strict models take for tuples.
         run = StoredRun.model_validate_json(json.dumps(document))
     except ValidationError as error:
-        raise refusal(error, place, document, StoredRun, AGAIN) from None
+        raise explained(error, place, document, StoredRun, AGAIN) from None
     if sum(policy.is_chosen for policy in run.policies) != 1:
         raise InputError(f"{place}: $.policies", "not exactly one is_chosen", AGAIN)
     return run

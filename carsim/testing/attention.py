@@ -6,13 +6,13 @@ import numpy as np
 
 from carsim.decisions.attention import AttentionPolicy, Dense
 from carsim.decoder.structures import DecoderPolicy
-from carsim.testing.decoder import MASK, Kept, make_config, run
+from carsim.testing.decoder import MASK, DecodedLog, decode_rows, make_config
 from carsim.testing.promise import holds
 
 
-def decode(policy: AttentionPolicy, rows: slice | list[int] = slice(None)) -> Kept:
+def decode(policy: AttentionPolicy, rows: slice | list[int] = slice(None)) -> DecodedLog:
     """A decoding under the policy, with replay at tau 0."""
-    return run(make_config(), DecoderPolicy((0.0, 0.0), attention=policy), rows).kept
+    return decode_rows(make_config(), DecoderPolicy((0.0, 0.0), attention=policy), rows).kept
 
 
 def is_trivially_dense(policy: AttentionPolicy) -> None:

@@ -72,7 +72,7 @@ def make_inputs(config: Config, rows: int = 4, seed: int = 1) -> tuple[Array, Ar
     )
 
 
-class Kept:
+class DecodedLog:
     """A recorder that keeps copies by step and layer, and counts what attention reads itself.
 
     Args:
@@ -120,15 +120,15 @@ class DecodedRows(NamedTuple):
 
     hidden: Array
     state: State
-    kept: Kept
+    kept: DecodedLog
 
 
-def run(
+def decode_rows(
     config: Config, policy: DecoderPolicy, rows: Any = slice(None), *, record: bool = True
 ) -> DecodedRows:
     """Decode some of the four rows."""
     prompt, embeddings = make_inputs(config)
-    weights, kept = make_weights(config), Kept(config, len(MASK[rows]))
+    weights, kept = make_weights(config), DecodedLog(config, len(MASK[rows]))
     state, _ = prefill(config, policy, weights, prompt[rows], MASK[rows])
     hidden = []
     for step, x in enumerate(embeddings[:, rows]):

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from carsim.decisions.replay import DecoderShape, MachineShape, ReplayRule, Seen, later
 from carsim.decoder.structures import DecoderPolicy
-from carsim.testing.decoder import HEADS, WIDTH, make_config, run
+from carsim.testing.decoder import HEADS, WIDTH, decode_rows, make_config
 from carsim.testing.promise import holds
 
 WHOLE = MachineShape(4, 2, 2, WIDTH, Fraction(16))
@@ -18,7 +18,7 @@ NEVER = float("inf")
 
 def middle_tau(rule: ReplayRule) -> float:
     """A threshold between the scores of dense decoding, so that some replay."""
-    scores = run(make_config(), DecoderPolicy((NEVER, NEVER), rule)).kept.tas[3:]
+    scores = decode_rows(make_config(), DecoderPolicy((NEVER, NEVER), rule)).kept.tas[3:]
     return float(np.median(np.unique(scores)[:-1] if np.ptp(scores) else scores))
 
 
@@ -30,8 +30,8 @@ def with_tau(rule: ReplayRule, tau: float | None = None) -> DecoderPolicy:
 
 def only_looks(rule: ReplayRule) -> None:
     """Without a threshold, decoding is dense to the bit, and scores are numbers."""
-    dense = run(make_config(), DecoderPolicy((None, None)))
-    looked_at = run(make_config(), with_tau(rule, NEVER))
+    dense = decode_rows(make_config(), DecoderPolicy((None, None)))
+    looked_at = decode_rows(make_config(), with_tau(rule, NEVER))
     holds(dense.hidden.tobytes() == looked_at.hidden.tobytes(), "with tau inf, decoding is dense")
     holds(np.isfinite(looked_at.kept.tas[3:]), "scores are finite after the first frame")
 
@@ -39,11 +39,11 @@ def only_looks(rule: ReplayRule) -> None:
 def decides_alike(rule: ReplayRule) -> None:
     """Scores repeat, decide strictly, and do not depend on batch-mates."""
     policy = with_tau(rule)
-    first, again = (run(make_config(), policy).kept for _ in range(2))
+    first, again = (decode_rows(make_config(), policy).kept for _ in range(2))
     holds(first.tas.tobytes() == again.tas.tobytes(), "equal inputs give equal scores")
     holds(first.replay[3:] == (first.tas[3:] > policy.tau[0]), "rows replay where score > tau")
     for row in range(4):
-        alone = run(make_config(), policy, [row]).kept
+        alone = decode_rows(make_config(), policy, [row]).kept
         holds(alone.replay[..., 0] == first.replay[..., row], "a row decides alone as in a batch")
         near = np.isclose(alone.tas[..., 0], first.tas[..., row], atol=1e-10, equal_nan=True)
         holds(near, "a row scores alone as in a batch")

@@ -24,11 +24,13 @@ from carsim.testing.decoder import (
     MASK,
     PROMPT,
     WIDTH,
-    Kept,
+    DecodedLog,
     make_config,
     make_inputs,
     make_weights,
-    run,
+)
+from carsim.testing.decoder import (
+    decode_rows as run,
 )
 
 TAUS = st.one_of(st.none(), st.floats(-0.4, 0.4))
@@ -132,7 +134,7 @@ def test_ties_compute() -> None:
     weights = make_weights(config)
     weights.w_qkv[:, :, :WIDTH] = 0
     prompt, embeddings = make_inputs(config)
-    kept = Kept(config)
+    kept = DecodedLog(config)
     state, _ = prefill(config, DecoderPolicy((0.0, 0.0)), weights, prompt, MASK)
     decode_steps(config, DecoderPolicy((0.0, 0.0)), weights, state, embeddings, kept)
     np.testing.assert_array_equal(kept.tas[3:], 0.0)

@@ -28,7 +28,15 @@ from carsim.decoder.precision import (
 )
 from carsim.decoder.quantise import collect, quantise
 from carsim.decoder.structures import Array, Config, DecoderPolicy, State, Weights
-from carsim.testing.decoder import MASK, PROMPT, WIDTH, Kept, make_config, make_inputs, make_weights
+from carsim.testing.decoder import (
+    MASK,
+    PROMPT,
+    WIDTH,
+    DecodedLog,
+    make_config,
+    make_inputs,
+    make_weights,
+)
 
 NUMBERS = st.floats(-1e4, 1e4, width=32)
 ROWS = arrays.arrays(np.float64, st.tuples(st.integers(1, 9), st.just(12)), elements=NUMBERS)
@@ -97,7 +105,7 @@ def make(config: Config, wanted: DecoderPrecision) -> Weights:
 def run(config: Config, policy: DecoderPolicy, weights: Weights, rows: Any = slice(None)) -> Any:
     """Hidden states [S, B, d], the state, and what was recorded."""
     prompt, embeddings = make_inputs(config)
-    kept = Kept(config, len(MASK[rows]))
+    kept = DecodedLog(config, len(MASK[rows]))
     state, _ = prefill(config, policy, weights, prompt[rows], MASK[rows])
     hidden = decode_steps(config, policy, weights, state, embeddings[:, rows], kept)
     return hidden, state, kept

@@ -46,24 +46,24 @@ def truth_values(values: Any, place: str) -> Bools:
     )
 
 
-class Expected(NamedTuple):
+class ArrayForm(NamedTuple):
     """Shape of an array, and the names of the types that it may have in a file."""
 
     shape: tuple[int, ...]
     dtypes: tuple[str, ...]
 
 
-def expected(meta: TraceMeta) -> dict[str, Expected]:
+def expected(meta: TraceMeta) -> dict[str, ArrayForm]:
     """Shape and types of each array."""
     layers, rows = meta.decoded.n_layers, meta.n_rows
     decisions = (meta.n_steps, layers, rows)
     reads = (meta.n_steps, layers, meta.decoded.n_kv_heads, rows)
     return {
-        "replay": Expected(decisions, ("bool",)),
-        "tas": Expected(decisions, _FLOATS),
-        "kv_tokens": Expected(reads, _COUNTS),
-        "kv_runs": Expected(reads, _COUNTS),
-        "kv_held": Expected((meta.n_frames, layers, rows), _COUNTS),
+        "replay": ArrayForm(decisions, ("bool",)),
+        "tas": ArrayForm(decisions, _FLOATS),
+        "kv_tokens": ArrayForm(reads, _COUNTS),
+        "kv_runs": ArrayForm(reads, _COUNTS),
+        "kv_held": ArrayForm((meta.n_frames, layers, rows), _COUNTS),
     }
 
 

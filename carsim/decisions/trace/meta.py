@@ -15,7 +15,7 @@ from pydantic import (
 )
 from pydantic_core import from_json
 
-from carsim.base.section import refusal
+from carsim.base.section import explained
 from carsim.base.text import count, shortened
 from carsim.decisions.attention import Attention
 from carsim.decisions.attention.base import Ints
@@ -234,7 +234,7 @@ def parse_meta(text: str, place: str) -> TraceMeta:
         return TraceMeta.model_validate_json(text)
     except ValidationError as error:
         cure = "capture the trace again"
-        raise refusal(error, place, _loaded(text), TraceMeta, cure) from error
+        raise explained(error, place, _loaded(text), TraceMeta, cure) from error
 
 
 def _loaded(text: str) -> Any:

@@ -17,7 +17,8 @@ from carsim.decisions.trace.file import check_trace
 from carsim.decoder.decode import decode_step, prefill
 from carsim.decoder.structures import DecoderPolicy, LayerRecord
 from carsim.runs.pipeline import run as run_design
-from carsim.testing.decoder import MASK, PROMPT, Kept, make_config, make_inputs, make_weights, run
+from carsim.testing.decoder import MASK, PROMPT, DecodedLog, make_config, make_inputs, make_weights
+from carsim.testing.decoder import decode_rows as run
 
 policies = st.builds(
     AnnCa,
@@ -28,7 +29,7 @@ policies = st.builds(
 )
 
 
-def decoded(policy: Any) -> Kept:
+def decoded(policy: Any) -> DecodedLog:
     return run(make_config(), DecoderPolicy((0.0, 0.0), attention=policy))[2]
 
 

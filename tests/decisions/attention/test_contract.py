@@ -24,7 +24,8 @@ from carsim.decisions.trace.meta import parse_meta
 from carsim.decoder.structures import DecoderPolicy
 from carsim.testing import CONTRACTS
 from carsim.testing.attention import decode
-from carsim.testing.decoder import MASK, make_config, make_inputs, make_weights, run
+from carsim.testing.decoder import MASK, make_config, make_inputs, make_weights
+from carsim.testing.decoder import decode_rows as run
 
 KINDS = {**ATTENTION, **TOYS}
 EXAMPLES: list[AttentionPolicy] = [

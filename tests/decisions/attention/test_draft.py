@@ -24,7 +24,8 @@ from carsim.decisions.attention.search import (
 )
 from carsim.decisions.trace.file import check_trace
 from carsim.decoder.structures import DecoderPolicy
-from carsim.testing.decoder import MASK, Kept, make_config, make_inputs, make_weights, run
+from carsim.testing.decoder import MASK, DecodedLog, make_config, make_inputs, make_weights
+from carsim.testing.decoder import decode_rows as run
 
 
 def slow(cache: Cache, row: int, head: int) -> list[int]:
@@ -219,7 +220,7 @@ def test_few_bits_move_an_element_by_half_a_step_at_most(bits: int, seed: int) -
 
 @pytest.mark.parametrize("size", [1, 2, 16])
 def test_all_blocks_are_dense_decoding_to_the_bit(size: int) -> None:
-    def residual(policy: Any) -> Kept:
+    def residual(policy: Any) -> DecodedLog:
         return run(make_config(), DecoderPolicy((0.0, 0.0), attention=policy))[2]
 
     whole, dense = residual(Draft(block_tokens=size, keep=1.0)), residual(Dense())

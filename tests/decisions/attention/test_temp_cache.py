@@ -22,7 +22,8 @@ from carsim.decisions.trace.file import check_trace
 from carsim.decoder.decode import decode_steps, prefill
 from carsim.decoder.structures import Config, DecoderPolicy, rotary_table
 from carsim.runs.pipeline import run as run_design
-from carsim.testing.decoder import MASK, Kept, make_config, make_inputs, make_weights, run
+from carsim.testing.decoder import MASK, DecodedLog, make_config, make_inputs, make_weights
+from carsim.testing.decoder import decode_rows as run
 from carsim.workload.geometry import Video
 
 SEARCHES = ("aligned", "window3x3", "full")
@@ -72,7 +73,7 @@ def make_video(n_frames: int = 6) -> Config:
     return replace(make_config(), tokens_per_frame=4, n_frames=n_frames)
 
 
-def decoded(policy: Any, rows: Any = slice(None), config: Config | None = None) -> Kept:
+def decoded(policy: Any, rows: Any = slice(None), config: Config | None = None) -> DecodedLog:
     return run(config or make_video(), DecoderPolicy((0.0, 0.0), attention=policy), rows)[2]
 
 

@@ -31,12 +31,12 @@ from carsim.testing.decoder import (
     MASK,
     PROMPT,
     WIDTH,
-    Kept,
+    DecodedLog,
     make_config,
     make_inputs,
     make_weights,
 )
-from carsim.testing.decoder import run as decode
+from carsim.testing.decoder import decode_rows as decode
 from carsim.testing.replay import NEVER as INF
 from carsim.testing.replay import with_tau
 
@@ -130,7 +130,7 @@ def test_scores_equal_those_of_loops_over_single_numbers(rule: ReplayRule) -> No
     """Closed loop: what is held is what was there when the row last computed, however long ago."""
     config, policy = make_config(), with_tau(rule)
     prompt, embeddings = make_inputs(config)
-    weights, kept, slow = make_weights(config), Kept(config), Slow(rule)
+    weights, kept, slow = make_weights(config), DecodedLog(config), Slow(rule)
     state, _ = prefill(config, policy, weights, prompt, MASK)
 
     def record(shown: LayerRecord) -> None:

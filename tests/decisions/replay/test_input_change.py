@@ -12,7 +12,7 @@ from hypothesis.extra.numpy import arrays
 from carsim.decisions.replay import DecoderShape, InputChange, MachineShape, RuleWork, Seen
 from carsim.decoder.decode import decode_steps, prefill
 from carsim.decoder.structures import DecoderPolicy, LayerRecord
-from carsim.testing.decoder import MASK, WIDTH, Kept, make_config, make_inputs, make_weights
+from carsim.testing.decoder import MASK, WIDTH, DecodedLog, make_config, make_inputs, make_weights
 
 VILA_U = MachineShape(32, 32, 128, 4096, Fraction(16))
 RULES = [
@@ -98,12 +98,12 @@ def test_rounding_errs_by_half_a_step_at_most(u: Any, bits: int) -> None:
     assert np.abs(InputChange(bits=bits).stored(u) - u).max() <= step / 2 * (1 + 1e-9)
 
 
-def repeating(tau: float, rule: InputChange, attends: bool) -> tuple[Kept, dict[Any, Any]]:
+def repeating(tau: float, rule: InputChange, attends: bool) -> tuple[DecodedLog, dict[Any, Any]]:
     """Decode frames that are all fed the same; the MLP's inputs by step and layer."""
     config, policy = make_config(), DecoderPolicy((tau, tau), rule)
     prompt, embeddings = make_inputs(config)
     embeddings = np.tile(embeddings[:3], (3, 1, 1))
-    weights, kept, inputs = make_weights(config), Kept(config), {}
+    weights, kept, inputs = make_weights(config), DecodedLog(config), {}
     if not attends:
         weights.w_out[:] = 0
     state, _ = prefill(config, policy, weights, prompt, MASK)
