@@ -12,6 +12,8 @@ from carsim.cli.plain_table import GAP
 if TYPE_CHECKING:
     import pandas as pd
 
+    from carsim.explore.study import Study
+
 BROKEN = 12
 """Characters of a line to which names of columns are broken where room is short."""
 
@@ -83,6 +85,34 @@ def _warn(version: str, same_code: bool) -> None:
         say(f"The points were evaluated by carsim {version}; this is {own}.")
     elif not same_code:
         say(f"The points were evaluated by other code of carsim {own}.")
+
+
+def found_front(study: "Study", frame: "pd.DataFrame") -> "pd.DataFrame | None":
+    """The front of what was evaluated; None if nothing of it counts."""
+    from carsim.explore.pareto import pareto
+
+    try:
+        return pareto(frame, study.objectives, study.file.constraints)
+    except InputError:
+        return None
+
+
+def show_found(study: "Study", frame: "pd.DataFrame") -> None:
+    """Print the front of what was evaluated."""
+    from carsim.cli.console import say
+
+    front = found_front(study, frame)
+    if front is None:
+        say("None of them fits its board and meets the constraints.")
+    else:
+        axes = [axis.name for axis in study.axes]
+        print_front(study.name, frame, front, axes, study.objectives)
+
+
+def as_document(study: "Study", frame: "pd.DataFrame") -> dict[str, Any]:
+    """The same for JSON."""
+    front = found_front(study, frame)
+    return {"objectives": study.objectives, "front": [] if front is None else records(front)}
 
 
 def records(frame: "pd.DataFrame") -> Any:

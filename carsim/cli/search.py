@@ -6,7 +6,6 @@ from typing import Any
 import click
 
 from carsim.base.environment import library
-from carsim.base.errors import InputError
 from carsim.cli.options import JSON, MODEL, STUDIES, WORKLOAD, work_of
 from carsim.cli.sweep import FAILED, WORKERS, document, summary, sweep_progress
 
@@ -95,9 +94,8 @@ def search(
     library("optuna", "search")
 
     from carsim.cli.console import say, show_json
-    from carsim.cli.front import print_front, records
+    from carsim.cli.front import as_document, show_found
     from carsim.explore.frame import export, frame_of
-    from carsim.explore.pareto import pareto
     from carsim.explore.search import hunt
     from carsim.explore.store import open_folder
     from carsim.explore.study import load_study
@@ -107,22 +105,13 @@ def search(
     with open_folder(folder) as store:
         with sweep_progress(loaded.name) as tell:
             done = hunt(store, loaded, points, out=folder, tell=tell, **how)
-        files, frame = export(store, folder), frame_of(store)
-    objectives = loaded.objectives
-    try:
-        front = pareto(frame, objectives, loaded.file.constraints)
-    except InputError:
-        front = None  # nothing of what was found counts
+        frame = frame_of(store)
+    files = export(frame, folder)
     if as_json:
-        found = document(loaded.name, done.counts, done, out, files)
-        found |= {"objectives": objectives, "front": [] if front is None else records(front)}
-        show_json(found)
+        show_json(document(loaded.name, done.counts, done, out, files) | as_document(loaded, frame))
     else:
         more = "" if done.finished >= points else "; there are no more"
         say(*summary(loaded.name, done.counts, done, more))
-        if front is None:
-            say("None of them fits its board and meets the constraints; search on.")
-        else:
-            print_front(loaded.name, frame, front, [axis.name for axis in loaded.axes], objectives)
+        show_found(loaded, frame)
         say(f"Written to {out}: {', '.join(files)}")
     return FAILED if done.counts["failed"] else None

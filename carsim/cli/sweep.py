@@ -39,6 +39,11 @@ WORKERS = click.option(
     "--scheduler", metavar="URL", help="Dask scheduler such as tcp://host:8786; its workers work."
 )
 @click.option("--retry-failed", is_flag=True, help="Evaluate points again that have failed.")
+@click.option(
+    "--front-only",
+    is_flag=True,
+    help="Of a grid, leave out points that are proven to be dominated or not to fit.",
+)
 @click.option("--export", "only_export", is_flag=True, help="Evaluate nothing, only export.")
 @JSON
 def sweep(
@@ -48,10 +53,14 @@ def sweep(
     workers: int | None,
     scheduler: str | None,
     retry_failed: bool,
+    front_only: bool,
     only_export: bool,
     as_json: bool,
 ) -> int | None:
     """Evaluate all points of STUDY, a YAML file, and store each as it is finished.
+
+    With --front-only, a grid's front is found without evaluating all of it: a point is left out if
+    a result beats its lower bound in every objective, or if it cannot fit its board.
 
     Interrupt it as you like: the same command goes on where it was. Points that do not fit their
     board are stored with the missing part, points that are refused with what is wrong. In the end,
@@ -64,7 +73,8 @@ def sweep(
         library("distributed", "--scheduler")
 
     from carsim.cli.console import say, show_json
-    from carsim.explore.frame import export
+    from carsim.cli.front import as_document, show_found
+    from carsim.explore.frame import export, frame_of
     from carsim.explore.store import open_folder, open_store
     from carsim.explore.study import load_study
     from carsim.explore.sweep import fill
@@ -76,14 +86,21 @@ def sweep(
         if not only_export:
             with sweep_progress(loaded.name) as tell:
                 how: dict[str, Any] = {"workers": workers, "retry_failed": retry_failed}
-                done = fill(store, loaded, out=folder, scheduler=scheduler, tell=tell, **how)
-        files = export(store, folder)
-        counts = store.counts()
+                how |= {"scheduler": scheduler, "front_only": front_only}
+                done = fill(store, loaded, out=folder, tell=tell, **how)
+        counts, frame = store.counts(), frame_of(store)
+    files = export(frame, folder)
     if as_json:
-        show_json(document(loaded.name, counts, done, out, files))
+        found = as_document(loaded, frame) if front_only else {}
+        show_json(document(loaded.name, counts, done, out, files) | found)
     else:
-        written = f"Written to {out}: {', '.join(files)}"
-        say(*summary(loaded.name, counts, done), written)
+        say(*summary(loaded.name, counts, done))
+        if front_only:
+            show_found(loaded, frame)
+        say(f"Written to {out}: {', '.join(files)}")
+    if counts.keys() == {"invalid"}:
+        reason = frame["reason"].iloc[0]
+        raise InputError(loaded.name, f"all points are refused: {reason}", "mend the study")
     return FAILED if counts.get("failed") else None
 
 
@@ -110,10 +127,19 @@ def summary(
 ) -> tuple[str, ...]:
     """What a sweep or a search came to, in a line or two."""
     text = f"{name}: {count(sum(counts.values()), 'point')}; {counted(counts)}{more}"
+    lines = [text, *([proven] if done is not None and (proven := certified(done)) else [])]
     if done is None or not done.evaluated:
-        return (text,)
+        return tuple(lines)
     rate = f"{done.points_per_minute:,.0f} points per minute"
-    return text, f"{done.evaluated:,} of them now, in {done.seconds:,.1f} s ({rate})"
+    return *lines, f"{done.evaluated:,} of them now, in {done.seconds:,.1f} s ({rate})"
+
+
+def certified(done: "Progress") -> str:
+    """Points that are bounded and need no evaluation; empty where all are evaluated."""
+    if not done.dominated + done.misfits:
+        return ""
+    proven = f"{done.dominated:,} proven dominated, {done.misfits:,} cannot fit"
+    return f"{done.total:,} bounded: {done.counts.total():,} evaluated, {proven}"
 
 
 def document(
@@ -144,7 +170,8 @@ def sweep_progress(name: str) -> Iterator["Tell"]:
         with signs_of_life(name) as say_next:
 
             def tell(now: "Progress") -> None:
-                say_next(f"{name}: {now.finished:,} of {count(now.total, 'point')}")
+                of_all = f"{name}: {now.finished:,} of {count(now.total, 'point')}"
+                say_next(f"{of_all} ({proven})" if (proven := certified(now)) else of_all)
 
             yield tell
         return
@@ -161,6 +188,7 @@ def sweep_progress(name: str) -> Iterator["Tell"]:
 
         def tell(now: "Progress") -> None:
             rate = f"{now.points_per_minute:,.0f}/min" if now.evaluated else ""
+            rate = f"{rate} {certified(now)}".strip()
             bar.update(task, total=now.total, completed=now.finished, rate=rate)
 
         yield tell

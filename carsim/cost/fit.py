@@ -111,7 +111,7 @@ def check_fit(
     return FitReport(
         (
             *technology.rows(board, used),
-            *_memory_rows(memories),
+            *memory_rows(memories),
             *(row for _, row in buffer_rows(design, video)),
         ),
         (*technology.warnings(design, used), *_warnings(design)),
@@ -214,7 +214,7 @@ def _mlp(model: Model, machine: "Machine") -> int:
     return residual + summed + widest
 
 
-def _memory_rows(memories: Iterable[MemoryUse]) -> list[FitRow]:
+def memory_rows(memories: Iterable[MemoryUse]) -> list[FitRow]:
     return [
         FitRow(
             f"memory {use.memory}",

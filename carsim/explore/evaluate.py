@@ -12,7 +12,7 @@ import math
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
 from time import perf_counter
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -26,7 +26,6 @@ from carsim.design.load import PRESET_PATHS
 from carsim.explore.axis import PSEUDO_PATHS
 from carsim.explore.points import Point
 from carsim.explore.study import Study, trace_names
-from carsim.hardware.schedule import BASELINE
 from carsim.machine.batches import Batches, make_batches
 from carsim.machine.hardware import Hardware
 from carsim.machine.judge import disagreement
@@ -54,16 +53,28 @@ Item = TypeVar("Item")
 Row = dict[str, Any]
 
 
+class Asked(NamedTuple):
+    """Design, decisions and video of a point, and whether MLPs are replayed at all."""
+
+    design: Design
+    sources: Sources
+    video: Video
+    replays: bool
+
+
 class Evaluator:
     """Evaluates points of one study, keeping what they share.
 
     Args:
         study: The study.
+
+    Attributes:
+        machines: The machine, and what points share of it.
     """
 
     def __init__(self, study: Study) -> None:
         self.study = study
-        self._machines = Machines(study.file.fidelity)
+        self.machines = Machines(study.file.fidelity)
         self._stated: Kept[list[Trace]] = Kept(KEPT_DECISIONS)
 
     def evaluate(self, point: Point) -> Row:
@@ -82,45 +93,27 @@ class Evaluator:
         row["seconds"] = round(perf_counter() - start, 4)
         return {key: _plain(value) for key, value in row.items()}
 
-    # ---------------------------------------------------------------- private
+    def asked(self, changes: Mapping[str, Any], design: Design | None = None) -> Asked:
+        """Design, decisions and video of a point.
 
-    def _row(self, point: Point) -> Row:
-        study, changes = self.study, point.changes
-        design = self._design(changes)
+        Args:
+            changes: The fields that it sets.
+            design: The design, if it has been made already.
+
+        Raises:
+            InputError: The point is refused.
+        """
+        design = self.design(changes) if design is None else design
         sources = self._sources(design, changes)
         video = _asked_for(sources.video, changes)
         sources.check_sets(video)
         replays = changes.get("replay", True)
         if not isinstance(replays, bool):
             raise InputError("replay", f"got {shown(replays)}", "give true or false")
-        fit = fit_of(design, sources, video)
-        own = baseline = None
-        if fit.fits or study.file.allow_misfit:
-            own = self._machines.row(design, sources, video, fit, replays=replays)
-            self._judge(point, own)
-            if study.file.baseline:
-                baseline = Baseline(self._machines.dense_latency_s(design, video, fit))
-        return {
-            "status": "ok" if fit.fits else "misfit",
-            "reason": "; ".join(fit.misfits),
-            **figures(own, Setting(design, fit, baseline)),
-            **(self._quality(design, sources, video) if replays else {}),
-        }
+        return Asked(design, sources, video, replays)
 
-    def _judge(self, point: Point, row: RowResult) -> None:
-        seed = int(point.id, 16)
-        if self.study.file.fidelity != SOLVED or seed % JUDGED:
-            return
-        differs = disagreement(row.simulation.plan, row.batches, seed)
-        if differs is not None:
-            raise SolverError(
-                f"point {dict(point.values)}",
-                differs,
-                "this is a bug of carsim: please report it with the study; 'fidelity: tile' in the "
-                "study plays every tile and needs no solver",
-            )
-
-    def _design(self, changes: Mapping[str, Any]) -> Design:
+    def design(self, changes: Mapping[str, Any]) -> Design:
+        """The design of a point."""
         name = changes.get("design", next(iter(self.study.designs)))
         fields = {path: value for path, value in changes.items() if path not in PSEUDO_PATHS}
         if not any(path in PRESET_PATHS for path in fields):
@@ -129,20 +122,7 @@ class Evaluator:
         texts = [f"{path}={json.dumps(value)}" for path, value in fields.items()]
         return open_design(self.study.design_paths[name], texts, self.study.workload)
 
-    def _sources(self, design: Design, changes: Mapping[str, Any]) -> Sources:
-        """The traces of a point, or its workload as one."""
-        study, work = self.study, self.study.workload
-        if "workload" in changes:
-            work = workload_of(changes["workload"])
-        if "trace" in changes or work is None:
-            names = trace_names(changes.get("trace", study.file.traces), "trace")
-            traces = [study.traces[name] for name in names]
-        else:
-            key = work, design.model.model_dump_json(), design.policy.batch
-            traces = self._stated.get(key, lambda: list(sources_of(design, workload=work).traces))
-        return sources_of(design, traces, resample_seed=study.file.resample)
-
-    def _quality(self, design: Design, sources: Sources, video: Video) -> Row:
+    def quality(self, design: Design, sources: Sources, video: Video) -> Row:
         """Measured quality of a design's policy, or why there is none."""
         quality, policy, traces = self.study.quality, design.policy, sources.traces
         if quality is None:
@@ -171,6 +151,51 @@ class Evaluator:
         )
         return {**columns, "quality_note": note}
 
+    # ---------------------------------------------------------------- private
+
+    def _row(self, point: Point) -> Row:
+        study = self.study
+        design, sources, video, replays = self.asked(point.changes)
+        fit = fit_of(design, sources, video)
+        own = baseline = None
+        if fit.fits or study.file.allow_misfit:
+            own = self.machines.row(design, sources, video, fit, replays=replays)
+            self._judge(point, own)
+            if study.file.baseline:
+                baseline = Baseline(self.machines.dense_latency_s(design, video, fit))
+        return {
+            "status": "ok" if fit.fits else "misfit",
+            "reason": "; ".join(fit.misfits),
+            **figures(own, Setting(design, fit, baseline)),
+            **(self.quality(design, sources, video) if replays else {}),
+        }
+
+    def _judge(self, point: Point, row: RowResult) -> None:
+        seed = int(point.id, 16)
+        if self.study.file.fidelity != SOLVED or seed % JUDGED:
+            return
+        differs = disagreement(row.simulation.plan, row.batches, seed)
+        if differs is not None:
+            raise SolverError(
+                f"point {dict(point.values)}",
+                differs,
+                "this is a bug of carsim: please report it with the study; 'fidelity: tile' in the "
+                "study plays every tile and needs no solver",
+            )
+
+    def _sources(self, design: Design, changes: Mapping[str, Any]) -> Sources:
+        """The traces of a point, or its workload as one."""
+        study, work = self.study, self.study.workload
+        if "workload" in changes:
+            work = workload_of(changes["workload"])
+        if "trace" in changes or work is None:
+            names = trace_names(changes.get("trace", study.file.traces), "trace")
+            traces = [study.traces[name] for name in names]
+        else:
+            key = work, design.model.model_dump_json(), design.policy.batch
+            traces = self._stated.get(key, lambda: list(sources_of(design, workload=work).traces))
+        return sources_of(design, traces, resample_seed=study.file.resample)
+
 
 class Machines:
     """The one place where points meet the machine; keeps what they share.
@@ -189,10 +214,14 @@ class Machines:
         self, design: Design, sources: Sources, video: Video, fit: FitReport, *, replays: bool
     ) -> RowResult:
         """The design's own policy, or what it is without replay."""
-        variant, policy = own_variant(design), design.policy
-        if not replays:
-            variant = Variant(variant.attention, BASELINE.kind, replays=False)
-        batches = self.decisions.get(
+        variant = own_variant(design, replays=replays)
+        batches = self.batches(design, sources, video, variant)
+        return simulate_row(design, variant, batches, video, fit, self._phases(design))
+
+    def batches(self, design: Design, sources: Sources, video: Video, variant: Variant) -> Batches:
+        """The decisions that a policy on a design consumes."""
+        policy = design.policy
+        return self.decisions.get(
             (
                 tuple(trace.sha256 for trace in sources.traces),
                 variant.attention,
@@ -207,7 +236,6 @@ class Machines:
                 policy.tokens_per_step,
             ),
         )
-        return simulate_row(design, variant, batches, video, fit, self._phases(design))
 
     def dense_latency_s(self, design: Design, video: Video, fit: FitReport) -> float:
         """Latency of dense decoding; since all batches are alike, of one."""

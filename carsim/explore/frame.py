@@ -98,7 +98,7 @@ def origin_note(frame: "pd.DataFrame") -> str:
     return " ".join(told)
 
 
-def export(store: Store, folder: str | Path) -> list[str]:
+def export(frame: "pd.DataFrame", folder: str | Path) -> list[str]:
     """Write all results as CSV, and as Parquet where pyarrow is installed; each file as a whole.
 
     Returns:
@@ -107,7 +107,7 @@ def export(store: Store, folder: str | Path) -> list[str]:
     Raises:
         InputError: They cannot be written.
     """
-    frame, folder = frame_of(store), Path(folder)
+    folder = Path(folder)
     files = ["points.csv"]
     if has_parquet():
         files.insert(0, "points.parquet")

@@ -79,7 +79,7 @@ def no_points(study: Study) -> InputError:
 
 def make_point(study: Study, ordinal: int, values: Mapping[str, Any]) -> Point:
     """The point of given axis values."""
-    changes = _changes(study, values)
+    changes = changes_of(study, values)
     text = json.dumps(
         [study.inputs_sha256, sorted(changes.items()), sorted(values.items())], default=repr
     )
@@ -90,8 +90,17 @@ def passes(study: Study, values: Mapping[str, Any]) -> bool:
     """All filters hold at given axis values."""
     if not study.filters:
         return True
-    point = Point(0, "", values, _changes(study, values))
+    point = Point(0, "", values, changes_of(study, values))
     return all(each.holds(lambda name: field_of(study, point, name)) for each in study.filters)
+
+
+def meets(study: Study, point: Point, row: Mapping[str, Any]) -> bool:
+    """All constraints hold for a result."""
+
+    def look_up(name: str) -> Any:
+        return row[name] if name in row else field_of(study, point, name)
+
+    return all(each.holds(look_up) for each in study.constraints)
 
 
 def field_of(study: Study, point: Point, name: str) -> Any:
@@ -117,6 +126,20 @@ def grid_values(study: Study) -> Iterator[dict[str, Any]]:
     Raises:
         InputError: More than :data:`~carsim.explore.study.MOST_POINTS` combinations.
     """
+    check_size(study)
+    names = [axis.name for axis in study.axes]
+    for combination in itertools.product(*(axis.values for axis in study.axes)):
+        values = dict(zip(names, combination, strict=True))
+        if passes(study, values):
+            yield values
+
+
+def check_size(study: Study) -> None:
+    """Refuse a grid of too many points.
+
+    Raises:
+        InputError: More than :data:`~carsim.explore.study.MOST_POINTS` combinations.
+    """
     size = math.prod(len(axis.values) for axis in study.axes)
     if size > MOST_POINTS:
         raise InputError(
@@ -124,11 +147,6 @@ def grid_values(study: Study) -> Iterator[dict[str, Any]]:
             f"span {size:,} combinations, more than {MOST_POINTS:,}",
             "take fewer values, or sample by random or lhs",
         )
-    names = [axis.name for axis in study.axes]
-    for combination in itertools.product(*(axis.values for axis in study.axes)):
-        values = dict(zip(names, combination, strict=True))
-        if passes(study, values):
-            yield values
 
 
 def latin_hypercube(points: int, axes: int, rng: np.random.Generator) -> NDArray[np.float64]:
@@ -137,15 +155,15 @@ def latin_hypercube(points: int, axes: int, rng: np.random.Generator) -> NDArray
     return (strata + rng.random((points, axes))) / points
 
 
-# -------------------------------------------------------------------- private
-
-
-def _changes(study: Study, values: Mapping[str, Any]) -> dict[str, Any]:
+def changes_of(study: Study, values: Mapping[str, Any]) -> dict[str, Any]:
     """Fields that axis values set, and those that all points share."""
     changes = dict(study.fixed)
     for axis in study.axes:
         changes |= axis.changes(values[axis.name])
     return changes
+
+
+# -------------------------------------------------------------------- private
 
 
 def _drawn(study: Study) -> list[dict[str, Any]]:

@@ -2,21 +2,23 @@
 
 import signal
 import threading
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 from carsim.base.files import unwritable
-from carsim.explore.points import make_points
+from carsim.explore.certified import CertifiedFront
+from carsim.explore.points import Point, make_points
 from carsim.explore.sqlite_file import sole_writer
 from carsim.explore.store import Store, open_folder
 from carsim.explore.study import Study, load_study
-from carsim.explore.workers import Stop, evaluate, prepare
+from carsim.explore.workers import Crew, Result, Stop, prepare, start_crew
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,17 +35,21 @@ class Progress:
         evaluated: Those that this call has evaluated.
         seconds: Seconds since it began.
         counts: Results by status.
+        dominated: Points without a result that are proven to be dominated.
+        misfits: Points without a result that are proven not to fit.
     """
 
     total: int
     evaluated: int
     seconds: float
     counts: Counter[str]
+    dominated: int = 0
+    misfits: int = 0
 
     @property
     def finished(self) -> int:
-        """Points with a result."""
-        return self.counts.total()
+        """Points with a result, or with a proof that it is not needed."""
+        return self.counts.total() + self.dominated + self.misfits
 
     @property
     def points_per_minute(self) -> float:
@@ -61,8 +67,9 @@ def sweep(
     workers: int | None = None,
     scheduler: str | None = None,
     retry_failed: bool = False,
+    front_only: bool = False,
 ) -> "pd.DataFrame":
-    """Evaluate all points of a study.
+    """Evaluate all points of a study, or those that its front takes.
 
     Where it uses processes, a script that calls it needs ``if __name__ == "__main__":`` around what
     it runs, as always with :mod:`multiprocessing`.
@@ -73,9 +80,10 @@ def sweep(
         workers: Processes; all cores if left out, 0 evaluates in this process.
         scheduler: Address of a Dask scheduler, whose workers are taken instead.
         retry_failed: Evaluate points again that have failed.
+        front_only: Of a grid, leave out points that are proven to be dominated or not to fit.
 
     Returns:
-        A row per point, see :func:`carsim.explore.frame.frame_of`.
+        A row per point that was evaluated, see :func:`carsim.explore.frame.frame_of`.
 
     Raises:
         InputError: A study, a store or a scheduler that cannot be used.
@@ -84,8 +92,59 @@ def sweep(
 
     study = study if isinstance(study, Study) else load_study(study)
     with Store(":memory:") if out is None else open_folder(Path(out)) as store:
-        fill(store, study, out=out, workers=workers, scheduler=scheduler, retry_failed=retry_failed)
+        how: dict[str, Any] = {"workers": workers, "scheduler": scheduler}
+        fill(store, study, out=out, retry_failed=retry_failed, front_only=front_only, **how)
         return frame_of(store)
+
+
+class Chooser(Protocol):
+    """Chooses the points of a study that are evaluated.
+
+    Attributes:
+        total: Points of the study.
+        dominated: As of :class:`Progress`.
+        misfits: As of :class:`Progress`.
+    """
+
+    total: int
+    dominated: int
+    misfits: int
+
+    def resume(self, store: Store) -> None:
+        """Take over what a store holds."""
+
+    def next(self) -> list[Point]:
+        """Points for an idle worker; none if there are none at the moment."""
+
+    def learn(self, results: Sequence[Result]) -> None:
+        """Take over some results."""
+
+
+class AllPoints:
+    """All points of a study; a :class:`Chooser`."""
+
+    dominated = misfits = 0
+
+    def __init__(self, study: Study) -> None:
+        self._points = make_points(study)
+        self.total = len(self._points)
+        self._chunks: deque[list[Point]] = deque()
+
+    def resume(self, store: Store) -> None:
+        """Leave out what a store holds."""
+        finished = store.finished()
+        chunks: dict[str, list[Point]] = {}
+        for point in self._points:
+            if point.id not in finished:
+                chunks.setdefault(point.neighbourhood, []).append(point)
+        self._chunks.extend(chunks.values())
+
+    def next(self) -> list[Point]:
+        """Points that share the phases of their hardware."""
+        return self._chunks.popleft() if self._chunks else []
+
+    def learn(self, results: Sequence[Result]) -> None:
+        """Nothing follows for other points."""
 
 
 def fill(
@@ -96,9 +155,10 @@ def fill(
     workers: int | None = None,
     scheduler: str | None = None,
     retry_failed: bool = False,
+    front_only: bool = False,
     tell: Tell = lambda _: None,
 ) -> Progress:
-    """Evaluate all points of a study that a store does not hold.
+    """Evaluate the points of a study that a store does not hold.
 
     Args:
         store: Store for the results.
@@ -107,6 +167,7 @@ def fill(
         workers: As in :func:`sweep`.
         scheduler: As there.
         retry_failed: As there.
+        front_only: As there.
         tell: Told how far it is, at the start and after every few results.
 
     Returns:
@@ -117,10 +178,10 @@ def fill(
         KeyboardInterrupt: Ctrl-C was pressed; what was under way has been stored.
     """
     with ExitStack() as stack:
-        interrupted = stack.enter_context(interruptible())
+        stop = stack.enter_context(interruptible())
         if scheduler is None and workers != 0:
             prepare()  # while it imports, points are made and what is stored is read
-        points = make_points(study)
+        chooser: Chooser = CertifiedFront(study) if front_only else AllPoints(study)
         if out is not None:
             stack.enter_context(sole_writer(Path(out)))
         store.claim(study, "sweep")
@@ -128,27 +189,51 @@ def fill(
             keep_copy(study, Path(out))
         if retry_failed:
             store.forget("failed")
-        finished = store.finished()
-        todo = [point for point in points if point.id not in finished]
-        counts, start, evaluated = Counter(finished.values()), monotonic(), 0
+        chooser.resume(store)
+        return work_off(store, chooser, partial(start_crew, study, workers, scheduler), stop, tell)
 
-        def progress() -> Progress:
-            return Progress(len(points), evaluated, monotonic() - start, Counter(counts))
 
-        tell(progress())
-        if interrupted():
-            raise KeyboardInterrupt
-        if not todo:
-            return progress()
-        incoming = evaluate(study, todo, workers=workers, scheduler=scheduler, stop=interrupted)
-        for results in stack.enter_context(closing(incoming)):
-            store.add(results)
-            evaluated += len(results)
-            counts.update(row["status"] for _, row in results)
-            tell(progress())
-        if evaluated < len(todo):
-            raise KeyboardInterrupt
-        return progress()
+def work_off(
+    store: Store, chooser: Chooser, start: Callable[[], Crew], stop: Stop, tell: Tell
+) -> Progress:
+    """Evaluate what a chooser chooses, and store results as they come in.
+
+    Args:
+        store: The store.
+        chooser: What to evaluate.
+        start: Starts workers, if there is something to do.
+        stop: True once nothing more shall begin.
+        tell: As in :func:`fill`.
+
+    Raises:
+        KeyboardInterrupt: It was stopped.
+    """
+    counts, begun, evaluated = Counter(store.counts()), monotonic(), 0
+
+    def progress() -> Progress:
+        seconds = monotonic() - begun
+        proven = chooser.dominated, chooser.misfits
+        return Progress(chooser.total, evaluated, seconds, Counter(counts), *proven)
+
+    tell(progress())
+    first = [] if stop() else chooser.next()
+    if first:
+        with closing(start()) as crew:
+            crew.add(first)
+            while True:
+                while crew.idle > 0 and not stop() and (points := chooser.next()):
+                    crew.add(points)
+                results = crew.take(stop)
+                if results is None:
+                    break
+                store.add(results)
+                chooser.learn(results)
+                evaluated += len(results)
+                counts.update(row["status"] for _, row in results)
+                tell(progress())
+    if stop() and progress().finished < chooser.total:
+        raise KeyboardInterrupt
+    return progress()
 
 
 @contextmanager

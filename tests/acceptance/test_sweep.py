@@ -314,7 +314,7 @@ def test_memory_stays_bounded_over_many_points(tmp_path):
     evaluator = Evaluator(study)
     for point in make_points(study):
         assert evaluator.evaluate(point)["status"] == "ok"
-    machines = evaluator._machines
+    machines = evaluator.machines
     assert (len(machines.phases), len(machines.decisions)) <= (KEPT_HARDWARES, KEPT_DECISIONS)
 
 

@@ -31,7 +31,7 @@ def swept(folder: Path, **changes: Any) -> Path:
     out = folder / "out"
     with open_folder(out) as store:
         fill(store, study, out=out, workers=0)
-        export(store, out)
+        export(frame_of(store), out)
     return out
 
 

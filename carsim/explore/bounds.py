@@ -1,0 +1,358 @@
+"""Lower bounds of the objectives of a whole grid, from tables of its axes and without its designs.
+
+A figure is the same wherever only axes differ on which it does not depend. So each part of it is
+tabulated over the other axes, and broadcasting makes the grid of it: 16 values of cores and mapping
+give the bytes of a million designs. The axes that a table leaves out are listed here; any other
+path is taken to matter.
+
+Model: a kind of phase takes the later of its compute cycles (nobody waits) and its bytes over the
+memory's rate. MLPs are bounded by how many sequences compute, whatever the schedule: compute spread
+over all cores, bytes as on one. Energy follows from the least time and work. What a design takes of
+its board, measured quality and replay ratios are exact.
+
+Simplifications: latency of memories, dispatch, exchange before MLPs and filling of buffers take no
+time. A metric that is not in :data:`BOUNDED` has no bound, and neither has a refused design.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from carsim.base.units import GB
+from carsim.cost.capacity import capacity
+from carsim.cost.energy import energy
+from carsim.cost.fit import FitReport, buffer_rows, memory_rows
+from carsim.decisions.replay import ReplayRule
+from carsim.decisions.trace import replay_ratio
+from carsim.explore.evaluate import Asked, Evaluator
+from carsim.explore.grid import Cell, Floats, GridStudy
+from carsim.explore.pareto import directions
+from carsim.hardware.technology.base import Resources
+from carsim.machine.builders import BUILDERS
+from carsim.machine.hardware import Hardware
+from carsim.machine.lanes import Ints, lower
+from carsim.machine.phase import Outcome, Phase, Timing, outcome
+from carsim.machine.phase_ops import at_residual, felt_by_mlp, mlp_ops
+from carsim.machine.phases import Phases
+from carsim.machine.plan import Plan
+from carsim.machine.simulate import simulate
+from carsim.machine.variants import own_variant
+from carsim.metrics import METRICS, PHASES, QUALITY, Setting
+from carsim.metrics.table import RESOURCES
+from carsim.workload.activity import Activity
+from carsim.workload.ops import Slice, replay_op
+
+SOFT = ("policy.tau", "policy.decision_scope")
+BUFFERS = ("machine.weight_buffer_kib", "machine.kv_buffer_kib", "machine.tile_kib")
+NOT_DECIDED = ("machine", "board", "energy", "policy.schedule")
+"""Paths on which decisions do not depend."""
+
+NOT_WORKED = (
+    *(*SOFT, *BUFFERS, "policy.schedule", "machine.drs", "energy"),
+    *("board.fabric_clock_mhz", "board.memories."),
+)
+"""Paths on which compute cycles, bytes and operations do not depend."""
+
+NOT_RATED = (
+    *(*SOFT, *BUFFERS, "policy.schedule", "machine.drs", "energy"),
+    *("machine.array", "machine.vector", "machine.activation_buffer_kib"),
+)
+"""Paths on which the rates of clock and memories do not depend."""
+
+NOT_PRICED = (*NOT_RATED[:-3], "board.fabric_clock_mhz", "machine.cores", "machine.mapping")
+"""Paths on which the energy of an operation does not depend."""
+
+NOT_HELD = (*SOFT, "policy.schedule", "energy", "board.fabric_clock_mhz", "machine.vector")
+"""Paths on which the contents of memories and buffers do not depend."""
+
+MARGIN = 1e-9
+"""Relative; rounding of estimates stays far below."""
+
+WORK = ("cycles", "macs", "vector_ops", "sram_bytes")
+LAYERS = tuple(name for name in PHASES if name != "mlp")
+
+
+class Unhindered(Phases):
+    """Phases in which no core ever waits for a memory, a dispatcher or another core."""
+
+    def _take(self, kind: str, *given: Any) -> Outcome:
+        return _unhindered(replace(BUILDERS[kind](self.hw, *given), dispatch=None))
+
+
+def _unhindered(phase: Phase, exchanges: bool = True) -> Outcome:
+    """The outcome of n phases in which nobody waits."""
+    ended = np.zeros((phase.n, phase.lanes), np.int64)
+    times = np.zeros((5, len(phase.steps), *ended.shape), np.int64)
+    for step, own in zip(phase.steps, times.swapaxes(0, 1), strict=True):
+        own[:4] = ended
+        ended = ended + step.pre_cycles + step.cycles - (0 if exchanges else step.exchange_cycles)
+        own[4] = ended
+    none = np.zeros(phase.n, np.int64)
+    return outcome(phase, Timing.of(times, none, none))
+
+
+def _decided(asked: Asked, evaluator: Evaluator) -> Cell:
+    """Decisions: how many sequences compute, and what was measured of their quality."""
+    design, sources, video, replays = asked
+    variant = own_variant(design, replays=replays)
+    batches = evaluator.machines.batches(design, sources, video, variant)
+    tokens = design.policy.tokens_per_step
+    ratios = replay_ratio(batches.replay, video.tokens_per_frame // tokens)
+    quality = evaluator.quality(design, sources, video) if replays else {}
+    return {
+        "computing": batches.computing_counts,
+        "batches": batches.replay.shape[0],
+        "videos": batches.videos_per_batch,
+        "steps": video.n_steps // tokens,
+        "tokens": tokens,
+        "frames": video.n_frames,
+        "replay_all": ratios[0],
+        "replay_eligible": ratios[1],
+        **{
+            name: np.nan if quality.get(name) is None else quality[name]
+            for name in QUALITY
+            if name != "quality_note"
+        },
+    }
+
+
+def _worked(asked: Asked, evaluator: Evaluator) -> Cell:
+    """Work of all batches by kind of phase, [kinds, 4 + M]; MLPs by how many compute, [B + 1]."""
+    design, sources, video, replays = asked
+    variant = own_variant(design, replays=replays)
+    batches = evaluator.machines.batches(design, sources, video, variant)
+    hw = Hardware(design)
+    steps = range(video.n_steps // design.policy.tokens_per_step)
+    plan = Plan(Unhindered(hw), video, variant.attention, variant.schedule, batches.rule, steps)
+    none_replays = replace(batches, replay=np.zeros_like(batches.replay))
+    totals = simulate(plan, none_replays).totals
+    rows = [
+        [*(getattr(totals[name], figure) for figure in WORK), *totals[name].dram_bytes]
+        if name in totals
+        else [0] * (len(WORK) + len(hw.paths))
+        for name in LAYERS
+    ]
+    return {"layers": rows, "mlp": _mlp_work(hw, felt_by_mlp(hw, batches.rule))}
+
+
+def _mlp_work(hw: Hardware, rule: ReplayRule | None) -> Ints:
+    """Least work of an MLP by how many sequences compute, [B + 1, 4 + M]."""
+    cores, computing = hw.design.machine.cores, np.arange(hw.rows + 1)
+    split, model = hw.mapping.splits_mlp, hw.design.model
+    even, more = np.divmod(computing[:, None], cores)
+    spread = even + (np.arange(cores) < more)
+    together = np.where(np.arange(cores) == 0, computing[:, None], 0)
+    ops = mlp_ops(hw, normed=at_residual(rule), rule=rule)
+
+    def of(loads: Ints) -> Outcome:
+        steps, none = lower(hw, ops, loads, split=split), np.zeros(len(loads), np.int64)
+        phase = Phase(steps, hw.latencies, none, np.zeros((len(loads), len(hw.paths)), np.int64))
+        return _unhindered(phase, exchanges=False)
+
+    least = of(together)
+    nbytes, cycles = least.dram_bytes.copy(), of(spread).cycles
+    replay = replay_op(model, computing[::-1], Slice(), damped=rule is not None and rule.damps)
+    nbytes[:, hw.replay_path] += replay.replay_bytes
+    figures = (cycles, least.macs, least.vector_ops, least.sram_bytes)
+    return np.column_stack([*figures, nbytes])
+
+
+def _rated(asked: Asked) -> Cell:
+    """Clock [Hz], bytes per cycle of each memory, and cycles of the host in a step."""
+    hw = Hardware(asked.design)
+    return {
+        "hz": round(asked.design.board.fabric_clock_mhz * 1e6),
+        "rates": [float(path.rate) for path in hw.paths],
+        "host": Phases(hw).host_cycles,
+    }
+
+
+def _fitted(asked: Asked, wanted: tuple[str, ...], with_power: bool) -> Cell:
+    """Resources of the technology, with the metrics that follow, and watts of an idle board."""
+    design = asked.design
+    board, technology = design.board, design.board.technology
+    used = technology.resources(design)
+    counts, rows = technology.counts(board, used), tuple(technology.rows(board, used))
+    prices, intervals = tuple(technology.prices(design)), technology.intervals(design)
+    fit = FitReport(rows, (), used, counts, (), intervals, prices)
+    found = {name: METRICS[name].of(None, Setting(design, fit)) for name in wanted}
+    figures = {name: np.nan if value is None else value for name, value in found.items()}
+    figures |= {"ok": fit.fits, "share": max((row.share for row in rows), default=0.0)}
+    if with_power:
+        second = _activity(cycles=round(board.fabric_clock_mhz * 1e6))
+        figures["watts"] = energy(design, second, used).board.value_j
+    return figures
+
+
+def _held(asked: Asked) -> Cell:
+    """Contents of memories and buffers."""
+    design, sources, video, _ = asked
+    attention = design.policy.attention
+    rule, kv_held = sources.rule(attention), sources.kv_held(attention, video)
+    uses = capacity(design, video, rule, kv_held)
+    rows = [*memory_rows(uses), *(row for _, row in buffer_rows(design, video))]
+    return {
+        "ok": all(row.ok for row in rows),
+        "share": max(row.share for row in rows),
+        "used": sum(use.used_bytes for use in uses) / GB,
+    }
+
+
+def _priced(asked: Asked) -> Cell:
+    """Joules of a MAC, a vector operation, a byte on chip, and a byte of each memory."""
+    design, none = asked.design, Resources({})
+    names = sorted(design.board.memories)
+    units = [
+        *(_activity(**{figure: 1}) for figure in WORK[1:]),
+        *(_activity(dram_bytes={name: 1}) for name in names),
+    ]
+    return {"joules": [energy(design, each, none).board.value_j for each in units]}
+
+
+def _activity(**changes: Any) -> Activity:
+    return replace(Activity(0, 0, 0, 0, {}), **changes)
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Least figures of a whole grid; arrays broadcast to its shape.
+
+    Attributes:
+        cycles: Cycles of all batches by kind of phase, and of the host.
+        work: MACs, vector operations, bytes on chip, and bytes of each memory, [..., 3 + M], by
+            kind of phase.
+        parts: Tables by name.
+    """
+
+    cycles: Mapping[str, Floats]
+    work: Mapping[str, Floats]
+    parts: Mapping[str, Floats]
+
+    def seconds(self, *left_out: str) -> Floats:
+        """Seconds of all batches."""
+        return _sum(_without(self.cycles, left_out)) / self.parts["hz"]
+
+    def latency(self, *left_out: str) -> Floats:
+        """Seconds of a batch."""
+        return self.seconds(*left_out) / self.parts["batches"]
+
+    def joules(self, *left_out: str) -> Floats:
+        """Joules of all batches."""
+        dynamic: Floats = (_sum(_without(self.work, left_out)) * self.parts["joules"]).sum(axis=-1)
+        return dynamic + self.parts["watts"] * self.seconds(*left_out)
+
+    @property
+    def stream_rate(self) -> Floats:
+        """Most tokens per second of a stream."""
+        parts = self.parts
+        rate: Floats = parts["tokens"] * parts["steps"] / self.latency("prefill")
+        return rate
+
+
+def _without(by_kind: Mapping[str, Floats], left_out: tuple[str, ...]) -> Iterator[Floats]:
+    return (each for name, each in by_kind.items() if name not in left_out)
+
+
+def _sum(parts: Iterable[Floats]) -> Floats:
+    """Their sum; arrays broadcast to each other."""
+    total: Floats = np.zeros(())
+    for each in parts:
+        total = total + each
+    return total
+
+
+Bound = Callable[[Bounds], Floats]
+
+LEAST: Mapping[str, Bound] = {
+    "latency_s": Bounds.latency,
+    "seconds_per_video": lambda b: b.latency() / b.parts["videos"],
+    "ms_per_token": lambda b: 1e3 * b.latency("prefill") / b.parts["steps"],
+    "body_latency_s": lambda b: b.latency("head"),
+    "energy_per_video_j": lambda b: b.joules() / b.parts["videos"] / b.parts["batches"],
+    "energy_per_token_j": lambda b: (
+        b.joules("prefill")
+        / (b.parts["videos"] * b.parts["batches"] * b.parts["steps"] * b.parts["tokens"])
+    ),
+}
+"""Metric -> no design has less."""
+
+MOST: Mapping[str, Bound] = {
+    "stream_tokens_per_s": lambda b: b.stream_rate,
+    "tokens_per_s": lambda b: b.stream_rate * b.parts["videos"],
+    "frames_per_s": lambda b: b.parts["frames"] * b.parts["videos"] / b.latency(),
+}
+"""Metric -> no design has more."""
+
+OF_FIT = ("fits", "fill", "memory_used_gb")
+EXACT = ("replay_all", "replay_eligible", *QUALITY)
+
+
+def bounds_of(grid: GridStudy) -> tuple[Floats, NDArray[np.bool_]]:
+    """Bounds of the objectives of every point, of which less is better, and what cannot fit.
+
+    Returns:
+        float[points, objectives], -inf where there is no bound; and bool[points].
+    """
+    signs = directions(grid.study.objectives)
+    evaluator = Evaluator(grid.study)
+    shares = (*RESOURCES, "macs_per_cycle", *(n for n in METRICS if n.startswith(("area", "cost"))))
+    wanted = tuple(name for name in signs if name in shares)
+    timed = signs.keys() & (LEAST.keys() | MOST.keys())
+    with_power = any(name.startswith("energy") for name in timed)
+    fitted = grid.table(SOFT, lambda asked: _fitted(asked, wanted, with_power))
+    held = grid.table(NOT_HELD, _held)
+    exact = {name: fitted[name] for name in wanted} | {"memory_used_gb": held["used"]}
+    exact["fill"] = np.maximum(fitted["share"], held["share"])
+    decided = grid.table(NOT_DECIDED, lambda asked: _decided(asked, evaluator))
+    exact |= {name: decided[name] for name in EXACT if name in decided}
+    found = _timed(grid, evaluator, decided, fitted, with_power) if timed else None
+    columns = np.full((np.prod(grid.shape), len(signs)), -np.inf)
+    for column, (name, sign) in zip(columns.T, signs.items(), strict=True):
+        if name in exact:
+            values = sign * exact[name]
+        elif found is not None and name in (LEAST if sign > 0 else MOST):
+            values = sign * (LEAST if sign > 0 else MOST)[name](found)
+            values = values - MARGIN * abs(values)
+        else:
+            continue
+        column[:] = np.broadcast_to(values, grid.shape).ravel()
+    columns[np.isnan(columns)] = -np.inf
+    misfits = np.broadcast_to((fitted["ok"] == 0) | (held["ok"] == 0), grid.shape)
+    return columns, misfits.ravel()
+
+
+def _timed(
+    grid: GridStudy,
+    evaluator: Evaluator,
+    decided: Mapping[str, Floats],
+    fitted: Mapping[str, Floats],
+    with_power: bool,
+) -> Bounds:
+    """Least cycles and work of every point."""
+    worked = grid.table(NOT_WORKED, lambda asked: _worked(asked, evaluator))
+    rated = grid.table(NOT_RATED, _rated)
+    rates = np.where(rated["rates"] == 0, np.inf, rated["rates"])  # no such memory
+
+    def later(work: Floats) -> Floats:
+        """Cycles of work, [..., 4 + M]."""
+        n = work.shape[-1] - len(WORK)
+        served = (work[..., len(WORK) + m] / rates[..., m] for m in range(n))
+        found = work[..., 0]
+        for each in served:
+            found = np.maximum(found, each)
+        return found
+
+    cycles = {name: later(worked["layers"][..., i, :]) for i, name in enumerate(LAYERS)}
+    work = {name: worked["layers"][..., i, 1:] for i, name in enumerate(LAYERS)}
+    computing, mlp = decided["computing"], worked["mlp"]
+    counts = range(min(mlp.shape[-2], computing.shape[-1]))
+    cycles["mlp"] = _sum(computing[..., n] * later(mlp[..., n, :]) for n in counts)
+    work["mlp"] = _sum(computing[..., n, None] * mlp[..., n, 1:] for n in counts)
+    cycles["host"] = rated["host"] * decided["steps"] * decided["batches"]
+    parts = {**decided, **rated}
+    if with_power:
+        parts |= {"watts": fitted["watts"], **grid.table(NOT_PRICED, _priced)}
+    return Bounds(cycles, work, parts)

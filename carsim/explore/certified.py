@@ -1,0 +1,133 @@
+"""The exact front of a whole grid from few exact evaluations, with a proof for all other designs.
+
+Every design has a lower bound of each objective (:mod:`carsim.explore.bounds`). Designs are
+evaluated in the order of the sum of their scaled bounds. A design whose bound is dominated by an
+exact result is never evaluated: it cannot be on the front. Whatever dominates a bound has a smaller
+sum and comes earlier, so that hardly any design is evaluated in vain.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from carsim.base.errors import InputError, SolverError
+from carsim.explore.bounds import bounds_of
+from carsim.explore.evaluate import Row
+from carsim.explore.grid import Floats, GridStudy
+from carsim.explore.pareto import directions
+from carsim.explore.points import Point, meets, no_points
+from carsim.explore.store import Store
+from carsim.explore.study import Study
+
+CHUNK = 8
+"""Designs of a task."""
+
+BLOCK = 1 << 13
+"""Designs that are compared with the front at a time."""
+
+
+class CertifiedFront:
+    """Chooses the designs of a grid that must be evaluated, until its front is certain.
+
+    Args:
+        study: A grid with objectives.
+
+    Attributes:
+        total: Designs of the grid that pass the filters, all of which are bounded.
+        dominated: Those whose bound an exact result dominates.
+        misfits: Those that cannot fit their board.
+
+    Raises:
+        InputError: No grid, no objectives, or no point that passes the filters.
+    """
+
+    def __init__(self, study: Study) -> None:
+        if not study.objectives:
+            place = f"study {study.name}: $.objectives"
+            raise InputError(place, "are missing", "name at least one, such as latency_s")
+        self._study, self._grid = study, GridStudy(study)
+        self._passing = np.flatnonzero(self._grid.passing())
+        self.total = len(self._passing)
+        if not self.total:
+            raise no_points(study)
+        bounds, misfits = bounds_of(self._grid)
+        self._bounds: Floats = bounds[self._passing]
+        self._signs = directions(study.objectives)
+        self._front: Floats = np.empty((0, len(self._signs)))
+        self._added: list[Floats] = []
+        self._cannot_fit = misfits[self._passing]
+        self.misfits, self.dominated = int(self._cannot_fit.sum()), 0
+        places = np.flatnonzero(~self._cannot_fit)
+        self._order: NDArray[np.intp] = places[np.argsort(_score(self._bounds[places]))]
+        self._pending: NDArray[np.intp] = self._order[:0]
+
+    def resume(self, store: Store) -> None:
+        """Take over what a store holds."""
+        known = np.zeros(self.total, np.bool_)
+        for ordinal, values, row in store.rows():
+            known[ordinal] = True
+            self._learn(Point(ordinal, "", values, values), row)
+        self.misfits = int((self._cannot_fit & ~known).sum())
+        self._order = self._order[~known[self._order]]
+
+    def next(self) -> list[Point]:
+        """The most promising designs that are left, neighbours side by side; none at the end."""
+        while True:
+            self._pending = self._open(self._pending, self._added)
+            self._added = []
+            if len(self._pending):
+                chosen, self._pending = np.split(self._pending, [CHUNK])
+                return [self._grid.point(int(self._passing[o]), int(o)) for o in sorted(chosen)]
+            if not len(self._order):
+                return []
+            block, self._order = np.split(self._order, [BLOCK])
+            self._pending = self._open(block, self._front)
+
+    def learn(self, results: Sequence[tuple[Point, Row]]) -> None:
+        """Compare exact results with all others, and with their bounds.
+
+        Raises:
+            SolverError: A result is better than its bound.
+        """
+        for point, row in results:
+            self._learn(point, row)
+
+    # ---------------------------------------------------------------- private
+
+    def _learn(self, point: Point, row: Row) -> None:
+        if row["status"] != "ok" or any(row.get(name) is None for name in self._signs):
+            return
+        exact = np.array([sign * row[name] for name, sign in self._signs.items()])
+        bound = self._bounds[point.ordinal]
+        if (exact < bound).any():
+            raise SolverError(
+                f"point {dict(point.values)}",
+                f"has a bound of {bound.tolist()}, and is at {exact.tolist()}",
+                "this is a bug of carsim: please report it with the study; a sweep without it "
+                "evaluates all points",
+            )
+        if meets(self._study, point, row) and not (self._front <= exact).all(axis=1).any():
+            worse = (exact <= self._front).all(axis=1)
+            self._front = np.vstack([self._front[~worse], exact])
+            self._added.append(exact)
+
+    def _open(self, places: NDArray[np.intp], exact: Sequence[Floats] | Floats) -> NDArray[np.intp]:
+        """Those of some designs whose bound no exact result dominates."""
+        before = len(places)
+        for each in exact:
+            bounds = self._bounds[places]
+            places = places[~((each <= bounds).all(axis=1) & (each < bounds).any(axis=1))]
+        self.dominated += before - len(places)
+        return places
+
+
+def _score(bounds: Floats) -> Floats:
+    """Sum of scaled bounds; columns without any bound do not count."""
+    total = np.zeros(len(bounds))
+    for column in bounds.T:
+        known = np.isfinite(column)
+        if known.any():
+            low, spread = column[known].min(), column[known].std()
+            total += np.where(known, column - low, 0.0) / (spread or 1.0)
+    return total

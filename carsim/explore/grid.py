@@ -1,0 +1,189 @@
+"""A grid study as arrays: a dimension per axis, and tables over those that a figure depends on."""
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from carsim.base.errors import InputError
+from carsim.design import Design
+from carsim.design.load import PRESET_PATHS, override
+from carsim.explore.axis import PSEUDO_PATHS, Axis
+from carsim.explore.evaluate import Asked, Evaluator
+from carsim.explore.points import Point, changes_of, check_size, field_of, make_point
+from carsim.explore.study import Study
+
+Floats = NDArray[np.float64]
+Cell = Mapping[str, Any]
+"""Figures of a part of the grid by name: numbers, or arrays of them."""
+
+REFUSALS = (InputError, ValueError, LookupError, ArithmeticError)
+"""Raised by a design whose fields do not go together; its exact evaluation says why."""
+
+
+class GridStudy:
+    """The points of a study whose sampling is a grid.
+
+    Args:
+        study: The study.
+
+    Attributes:
+        study: The study.
+        axes: Its axes; one dimension of each array has the values of each.
+        shape: Values of each axis.
+
+    Raises:
+        InputError: It draws its points, or has too many.
+    """
+
+    def __init__(self, study: Study) -> None:
+        if study.file.sampling.method != "grid":
+            place, problem = f"study {study.name}: $.sampling", "draws points"
+            cure = "leave it out: a certified front is that of a whole grid"
+            raise InputError(place, problem, cure)
+        check_size(study)
+        self.study, self.axes = study, study.axes
+        self.shape = tuple(len(axis.values) for axis in study.axes)
+        self._evaluator = Evaluator(study)
+        fixed = {path: value for path, value in study.fixed.items() if path not in PSEUDO_PATHS}
+        self._fields = None
+        if not fixed.keys() & set(PRESET_PATHS):
+            self._base = override(study.base, fixed)
+            self._fields = _checked_fields(self._base, self.axes)
+
+    def passing(self) -> NDArray[np.bool_]:
+        """Points that pass the filters, bool[shape]."""
+        found = np.ones(self.shape, np.bool_)
+        for condition in self.study.filters:
+            held = [not _decides(axis, condition.names) for axis in self.axes]
+
+            def holds(values: Mapping[str, Any], condition: Any = condition) -> bool:
+                point = Point(0, "", values, changes_of(self.study, values))
+                return bool(condition.holds(lambda name: field_of(self.study, point, name)))
+
+            shape, every = self._values(held)
+            found &= np.array([holds(values) for values in every], np.bool_).reshape(shape)
+        return found
+
+    def point(self, index: int, ordinal: int) -> Point:
+        """The point at a place of the flattened grid.
+
+        Args:
+            index: Its place among all combinations.
+            ordinal: Its place among those that pass the filters.
+        """
+        places = np.unravel_index(index, self.shape)
+        pairs = zip(self.axes, places, strict=True)
+        values = {axis.name: axis.values[int(place)] for axis, place in pairs}
+        return make_point(self.study, ordinal, values)
+
+    def table(self, without: tuple[str, ...], make: Callable[[Asked], Cell]) -> dict[str, Floats]:
+        """Figures over the axes on which they depend.
+
+        Args:
+            without: Paths of fields on which they do not depend; ``a.b.`` stands for all fields
+                below. Axes of nothing else have the length 1.
+            make: Figures of a design.
+
+        Returns:
+            Arrays float[*shape or 1, ...]; NaN where a design is refused, zeros behind arrays that
+            are shorter than others.
+        """
+        shape, every = self._values([_is_below(axis, without) for axis in self.axes])
+        cells = [self._cell(values, make) for values in every]
+        names = dict.fromkeys(name for cell in cells for name in cell or ())
+        found = {}
+        for name in names:
+            arrays = [None if cell is None else np.asarray(cell[name], float) for cell in cells]
+            sizes = [array.shape for array in arrays if array is not None]
+            most = tuple(map(max, zip(*sizes, strict=True)))
+            whole = np.zeros((len(cells), *most))
+            for place, array in enumerate(arrays):
+                if array is None:
+                    whole[place] = np.nan
+                else:
+                    whole[place, ...][tuple(slice(size) for size in array.shape)] = array
+            found[name] = whole.reshape(*shape, *most)
+        return found
+
+    # ---------------------------------------------------------------- private
+
+    def _values(self, held: list[bool]) -> tuple[tuple[int, ...], Iterator[dict[str, Any]]]:
+        """Shape and values of axes, of which those that are held stay at their first value."""
+        kept = [
+            axis.values[:1] if is_held else axis.values
+            for axis, is_held in zip(self.axes, held, strict=True)
+        ]
+        names = [axis.name for axis in self.axes]
+        every = (dict(zip(names, each, strict=True)) for each in itertools.product(*kept))
+        return tuple(map(len, kept)), every
+
+    def _cell(self, values: Mapping[str, Any], make: Callable[[Asked], Cell]) -> Cell | None:
+        changes = changes_of(self.study, values)
+        try:
+            design = None
+            if self._fields is not None:
+                design = self._base
+                for path, value in changes.items():
+                    if (key := (path, repr(value))) in self._fields:
+                        design = _with(design, path.split("."), self._fields[key])
+            return make(self._evaluator.asked(changes, design))
+        except REFUSALS:
+            return None
+
+
+def _checked_fields(base: Design, axes: Sequence[Axis]) -> dict[tuple[str, str], Any] | None:
+    """Fields as a design holds them, by path and written value; None if they must be seen together.
+
+    To validate a whole design takes 0.7 ms, to put such fields into one 0.02.
+    """
+    found: dict[tuple[str, str], Any] = {}
+    changes = [axis.changes(value) for axis in axes for value in axis.values]
+    for path, value in (item for each in changes for item in each.items()):
+        if path == "design" or path in PRESET_PATHS:
+            return None
+        if path in PSEUDO_PATHS:
+            continue
+        try:
+            field: Any = override(base, {path: value})
+            for part in path.split("."):
+                field = field[part] if isinstance(field, Mapping) else getattr(field, part)
+        except (InputError, LookupError, AttributeError):
+            return None
+        found[path, repr(value)] = field
+    return found
+
+
+def _with(holder: Any, path: list[str], value: Any) -> Any:
+    """A section with a field replaced, not validated again; without what it has computed."""
+    if not path:
+        return value
+    first, *rest = path
+    if isinstance(holder, Mapping):
+        return {**holder, first: _with(holder[first], rest, value)}
+    fields = {name: getattr(holder, name) for name in type(holder).model_fields}
+    fields[first] = _with(fields[first], rest, value)
+    return type(holder).model_construct(holder.model_fields_set, **fields)
+
+
+def _fields_of(axis: Axis) -> set[str]:
+    return {path for value in axis.values for path in axis.changes(value)}
+
+
+def _is_below(axis: Axis, paths: tuple[str, ...]) -> bool:
+    """All fields of an axis are among some paths, or below them."""
+    return all(
+        any(f"{field}.".startswith(path if path.endswith(".") else f"{path}.") for path in paths)
+        for field in _fields_of(axis)
+    )
+
+
+def _decides(axis: Axis, names: set[str]) -> bool:
+    """An axis has a say in the fields of some names."""
+    return axis.name in names or any(
+        path == "design" or f"{name}.".startswith(f"{path}.")
+        for path in _fields_of(axis)
+        for name in names
+    )

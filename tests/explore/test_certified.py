@@ -1,0 +1,145 @@
+"""The certified front of a grid against the front of all of its points."""
+
+import os
+
+import numpy as np
+import pytest
+from explore_study import write_study
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from carsim.base.errors import InputError, SolverError
+from carsim.explore.bounds import bounds_of
+from carsim.explore.certified import CertifiedFront
+from carsim.explore.evaluate import Evaluator
+from carsim.explore.grid import GridStudy
+from carsim.explore.pareto import directions, pareto
+from carsim.explore.points import make_points
+from carsim.explore.store import Store
+from carsim.explore.study import load_study
+from carsim.explore.sweep import fill, sweep
+from carsim.hardware.mapping import MAPPINGS
+from carsim.hardware.schedule import SCHEDULES
+
+AXES = {
+    "machine.cores": st.lists(st.sampled_from([1, 2, 3, 4]), min_size=1, max_size=3, unique=True),
+    "machine.mapping": st.just(list(MAPPINGS)),
+    "policy.schedule": st.just(list(SCHEDULES)),
+    "machine.weight_sharing": st.sampled_from([["broadcast"], ["broadcast", "private"]]),
+    "machine.array.rows": st.sampled_from([[2], [2, 8]]),
+    "machine.array.cols": st.sampled_from([[4], [3, 16]]),
+    "machine.vector.lanes": st.sampled_from([[4], [2, 16]]),
+    "machine.weight_buffer_kib": st.sampled_from([[4], [4, 32]]),
+    "machine.decision_at": st.sampled_from([["attention"], ["q", "residual"]]),
+    "board.fabric_clock_mhz": st.sampled_from([[250.0], [100.0, 300.0]]),
+    "board.dsp": st.sampled_from([[2520], [60, 2520]]),
+    "policy.tau": st.sampled_from([[0.0], [-0.5, 0.5], ["captured"]]),
+    "policy.batch": st.sampled_from([[4], [2, 4]]),
+    "policy.attention": st.sampled_from(
+        [[{"kind": "dense"}], [{"kind": "streaming", "window": 9}]]
+    ),
+}
+OBJECTIVES = [
+    *("latency_s", "energy_per_video_j", "dsp", "bram36", "fill", "tokens_per_s"),
+    *("frames_per_s", "energy_per_token_j", "memory_used_gb", "replay_eligible", "body_latency_s"),
+]
+
+
+def drawn(folder, data, most):
+    axes = {name: data.draw(values, name) for name, values in AXES.items()}
+    while np.prod([len(values) for values in axes.values()]) > most:
+        shortened = data.draw(st.sampled_from([name for name in axes if len(axes[name]) > 1]))
+        dropped = data.draw(st.sampled_from(axes[shortened]))
+        axes[shortened] = [each for each in axes[shortened] if each != dropped]
+    some = st.lists(st.sampled_from(OBJECTIVES), min_size=1, max_size=4, unique=True)
+    return load_study(write_study(folder, axes=axes, objectives=data.draw(some), baseline=False))
+
+
+def check(study):
+    """The front of few points is that of all, and no bound exceeds an exact value."""
+    signs = directions(study.objectives)
+    bounds, misfits = bounds_of(GridStudy(study))
+    whole = sweep(study, workers=0)
+    for point, bound, is_misfit in zip(make_points(study), bounds, misfits, strict=True):
+        row = whole.iloc[point.ordinal]
+        assert not is_misfit or row["status"] != "ok"
+        if row["status"] == "ok":
+            exact = [sign * row[name] for name, sign in signs.items()]
+            assert (np.array(exact) >= bound).all(), (point.values, exact, bound)
+    some = sweep(study, workers=0, front_only=True)
+    assert len(some) <= len(whole)
+    try:
+        front = pareto(whole, study.objectives)
+    except InputError:
+        assert not (some["status"] == "ok").any()
+        return
+    found = pareto(some, study.objectives)
+    assert found["point"].tolist() == front["point"].tolist()
+
+
+QUICK = settings(max_examples=3, phases=[Phase.explicit, Phase.generate])
+
+
+@QUICK
+@given(st.data())
+def test_the_certified_front_is_that_of_the_whole_grid(tmp_path_factory, data):
+    check(drawn(tmp_path_factory.mktemp("grid"), data, 120))
+
+
+@pytest.mark.skipif("CARSIM_LONG" not in os.environ, reason="takes minutes; set CARSIM_LONG")
+@QUICK
+@given(st.data())
+def test_the_same_of_2000_points(tmp_path_factory, data):
+    check(drawn(tmp_path_factory.mktemp("grid"), data, 2000))
+
+
+def test_it_goes_on_where_it_was_and_says_what_is_proven(tmp_path):
+    objectives = ["seconds_per_video", "dsp"]
+    axes = {
+        "machine.cores": [1, 2, 4],
+        "board.fabric_clock_mhz": [50.0, 100.0, 200.0, 400.0],
+        "board.dsp": [40, 999],
+    }
+    study = load_study(write_study(tmp_path, axes=axes, objectives=objectives))
+    seen = []
+    with Store(":memory:") as store:
+        chooser = CertifiedFront(study)
+        store.claim(study, "sweep")
+        first = chooser.next()[:1]
+        store.add((point, Evaluator(study).evaluate(point)) for point in first)
+        done = fill(store, study, workers=0, front_only=True, tell=seen.append)
+        again = fill(store, study, workers=0, front_only=True)
+        assert seen[0].counts.total() == 1
+        assert done.evaluated + 1 == done.counts.total() < 20
+        assert done.dominated > 0
+        assert done.misfits > 0
+        assert done.finished == done.total == 24
+        assert (again.evaluated, again.finished) == (0, 24)
+        whole = fill(store, study, workers=0)
+        assert whole.evaluated == 24 - done.counts.total()
+
+
+def test_a_result_below_its_bound_is_a_bug_that_is_told(tmp_path, monkeypatch):
+    study = load_study(write_study(tmp_path, objectives=["latency_s"]))
+    monkeypatch.setattr("carsim.explore.bounds.MARGIN", -0.5)
+    with pytest.raises(SolverError, match="has a bound of"):
+        sweep(study, workers=0, front_only=True)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"objectives": []}, "are missing"),
+        ({"objectives": ["dsp"], "sampling": {"method": "lhs", "points": 3}}, "draws points"),
+        ({"objectives": ["dsp"], "filters": ["machine.cores > 9"]}, "leave no point"),
+    ],
+)
+def test_no_front_of_no_grid(tmp_path, changes, message):
+    with pytest.raises(InputError, match=message):
+        CertifiedFront(load_study(write_study(tmp_path, **changes)))
+
+
+def test_without_a_bound_all_are_evaluated(tmp_path):
+    axes = {"machine.cores": [1, 2], "policy.schedule": ["static", "drs"]}
+    study = load_study(write_study(tmp_path, axes=axes, objectives=["busy", "latency_s"]))
+    assert len(sweep(study, workers=0, front_only=True)) == 4
