@@ -8,6 +8,7 @@ shows what Amaranth's simulator says. Needs the extra rtl.
 
 import re
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,8 @@ sys.path.insert(0, str(FOLDER.parents[1]))
 
 from carsim.hardware.rtl.block import BlockSize, SchedulerCore  # noqa: E402
 from carsim.hardware.rtl.registers import markdown  # noqa: E402
+from carsim.hardware.rtl.synthesise import ultrascale_mhz  # noqa: E402
+from carsim.hardware.schedule import SCHEDULES  # noqa: E402
 from carsim.hardware.technology.gates import rows  # noqa: E402
 
 SIGNALS = {
@@ -112,21 +115,55 @@ def diagram(seen: dict[str, list[int]]) -> Figure:
     return figure
 
 
-def resources() -> str:
-    """Blocks of the table of gates, in Markdown."""
-    lines = [
-        "| cores | sequences | entries a queue | LUT | FF | logic levels | ECP5 MHz |",
-        "|---:|---:|---:|---:|---:|---:|---:|",
-    ]
-    keys = ("cores", "sequences", "entries", "lut", "ff", "logic_levels", "fmax_mhz")
-    blocks = [row for row in rows() if row["unit"] == "block"]
-    lines += ["| " + " | ".join(f"{int(row[k]):,}" for k in keys) + " |" for row in blocks]
+FIGURES = ("lut", "ff", "bram36", "dsp", "logic_levels", "fmax_mhz")
+
+
+def resources(units: Sequence[str], sizes: Mapping[str, str], **only: str) -> str:
+    """Rows of the table of gates, in Markdown.
+
+    Args:
+        units: Units that are shown.
+        sizes: Their sizes in the table, and as the page calls them.
+        only: What the rows must have.
+    """
+    heads = (
+        *sizes.values(),
+        "LUT",
+        "FF",
+        "BRAM36",
+        "DSP",
+        "logic levels",
+        "ECP5 MHz",
+        "UltraScale+ MHz",
+    )
+    lines = ["| unit | " + " | ".join(heads) + " |", "|---|" + "---:|" * len(heads)]
+    for row in rows():
+        if row["unit"] in units and only.items() <= row.items():
+            values = [f"{float(row[name]):,g}" for name in (*sizes, *FIGURES) if row[name]]
+            estimate = f"{ultrascale_mhz(int(row['logic_levels'])):.0f}"
+            lines.append(f"| {row['unit']} | " + " | ".join([*values, estimate]) + " |")
     return "\n".join([*lines, ""])
+
+
+def parts() -> dict[str, str]:
+    """What is computed of the page, by its marks."""
+    return {
+        "registers": markdown(),
+        "blocks": resources(
+            ("block",), {"cores": "cores", "sequences": "sequences", "entries": "entries a queue"}
+        ),
+        "schedulers": resources(
+            [*SCHEDULES], {"scan_cycles": "cycles of scan a sequence"},
+            sequences="32", cores="4", used_for="grid",
+        ),
+        "scores": resources(("score",), {"heads": "heads", "lanes": "products a cycle"}),
+        "sorters": resources(("sorter",), {"entries": "scores of a row"}),
+    }  # fmt: skip
 
 
 def generated(text: str) -> str:
     """The page with its computed parts remade."""
-    for name, part in {"registers": markdown(), "resources": resources()}.items():
+    for name, part in parts().items():
         pattern = rf"(<!-- {name} -->\n).*?(<!-- end -->)"
         text, found = re.subn(pattern, lambda m, part=part: m[1] + part + m[2], text, flags=re.S)
         assert found == 1, name

@@ -119,11 +119,11 @@ def test_policies_without_a_unit_take_nothing(name: str, policy: AttentionPolicy
 def test_the_unit_of_a_policy_has_its_price() -> None:
     design = load_design("zcu102", ["policy.attention.kind=draft"])
     used, plain = resources(design), resources(load_design("zcu102"))
-    # Two cores; 13 levels of a heap of 4,096 entries of 32 bits, two LUTs a bit of comparator;
-    # 16 KiB read in words of 32 bits are four block RAMs of 1,024 x 36, or an UltraRAM.
-    assert used.by_component[CHOICE] == {"dsp": 0, "lut": 2 * 13 * 32 * 2, "bram36": 8, "uram": 0}
+    # Two cores; 12 levels of a sorter of 4,096 entries of 32 bits, four LUTs a bit;
+    # 32 KiB read in words of 32 bits are eight block RAMs of 1,024 x 36, or two UltraRAMs.
+    assert used.by_component[CHOICE] == {"dsp": 0, "lut": 2 * 12 * 32 * 4, "bram36": 16, "uram": 0}
     more = used.totals["lut"] - plain.totals["lut"]
-    assert more == pytest.approx(1.2 * (2 * 13 * 32 * 2 + 8 * 26), abs=3)  # addressing, control
+    assert more == pytest.approx(1.2 * (2 * 12 * 32 * 4 + 16 * 26), abs=3)  # addressing, control
 
 
 def test_the_search_is_exposed() -> None:

@@ -17,8 +17,8 @@ The same signatures as a score of blocks are ``scorer: lsh`` of draft attention.
 
 Model of the machine: each step reads the signatures, or the keys in few bits, of the whole context.
 Signatures are compared in the unit of :mod:`carsim.decisions.attention.search`, 16 keys a cycle and
-query head; products with keys of few bits run on the array, and their scores enter the heap, one a
-cycle.
+query head; products with keys of few bits run on the array, and their scores enter the sorter, one
+a cycle.
 """
 
 from collections.abc import Iterator
@@ -53,11 +53,11 @@ from carsim.decisions.attention.search import (
     few_bits,
     grouped,
     hash_macs,
-    heap,
     hyperplanes,
     most_runs,
     share_of,
     signatures,
+    sorter,
     vector_bytes,
 )
 
@@ -219,8 +219,8 @@ class Ann(AttentionPolicy):
         )
 
     def unit(self) -> SelectionUnit:
-        """A bank of gates and a list, or a heap."""
-        return bank(self.tables * self.bits) if self.search == "lsh" else heap()
+        """A bank of gates and a list, or a sorter."""
+        return bank(self.tables * self.bits) if self.search == "lsh" else sorter()
 
     def side_bytes(self, context: Ints, n_kv_heads: int, head_dim: int) -> Ints:
         """Signatures, or keys in few bits."""

@@ -17,9 +17,9 @@ from carsim.decisions.attention.base import Array, CacheShape, SelectionUnit
 from carsim.decisions.attention.search import (
     few_bits,
     hash_macs,
-    heap,
     hyperplanes,
     signatures,
+    sorter,
     vector_bytes,
 )
 
@@ -139,7 +139,7 @@ class _Vectors(Scorer):
             score_macs=cls.vectors * head_dim,
             token_macs=0,
             token_ops=cls.vectors * n_kv_heads * head_dim,
-            unit=heap(),
+            unit=sorter(),
         )
 
 
@@ -236,7 +236,7 @@ class Signatures(Scorer):
     def cost(blocks: Blocks, n_heads: int, n_kv_heads: int, head_dim: int) -> BlockCost:
         """A union of signatures for each table, and signatures of the new token."""
         union_bits = blocks.tables * 2**blocks.bits
-        top = heap()
+        top = sorter()
         return BlockCost(
             head_bytes=-(-union_bits // 8),
             score_macs=0,

@@ -1,12 +1,13 @@
 """What policies that search for keys share: the best, few bits, signatures, the unit.
 
-The unit, one a core, is a stated design. Scores come from the array and enter a pipelined heap, one
-a cycle (P-heap, Bhagwan and Lin, IEEE INFOCOM 2000: constant time, a comparator for each level, the
-entries in RAM); what is left in the heap when the last score is in is the list of what is fetched.
+The unit, one a core, is a sorter that was built in gates (:mod:`carsim.hardware.rtl.topk`). Scores
+come from the array, one a cycle, and are merged into runs of 2, 4, ... scores, with a comparator
+for each length and every key held twice; the first of the last run are the list of what is fetched.
 Signatures of single keys are compared by a bank of XOR gates, :data:`BANK_TOKENS` a cycle.
 
-Simplifications: the scan begins when all scores are there, though a heap could follow them; the
-heap of each core holds :data:`HEAP_ENTRIES`, and that more are wanted is not checked.
+Simplifications: the scan begins when all scores are there, though a sorter could follow them; the
+first keys are fetched as soon as it is over; and it has at most :data:`MOST_SCORES`, which is not
+checked.
 """
 
 from functools import lru_cache
@@ -25,8 +26,12 @@ EXACT_BITS = 32
 SCALE_BITS = 16
 """Of the one scale that a vector of few bits carries."""
 
-HEAP_ENTRIES, SCORE_BITS, INDEX_BITS = 4096, 16, 16
-"""Of the heap: 4,096 blocks of 16 tokens are 65,536 tokens kept."""
+MOST_SCORES, SCORE_BITS, INDEX_BITS = 4096, 16, 16
+"""Of the sorter: 4,096 blocks of 16 tokens are 65,536 tokens."""
+
+SORTER_COMPARATORS = 2
+"""Comparators that a level of the sorter is worth in LUTs, as it also holds two keys and passes one
+on: 1,650 LUTs of a synthesised one are 4.3 a bit, and a comparator takes 2 a bit."""
 
 BANK_TOKENS = 16
 """Keys whose signatures are compared with a query's in a cycle."""
@@ -121,20 +126,21 @@ def grouped(q: Array, n_kv_heads: int) -> Array:
     return q.reshape(len(q), n_kv_heads, -1, q.shape[-1])
 
 
-def heap() -> SelectionUnit:
+def sorter() -> SelectionUnit:
     """The top-k of one core."""
     word = SCORE_BITS + INDEX_BITS
-    levels = HEAP_ENTRIES.bit_length()
+    levels = (MOST_SCORES - 1).bit_length()
     return SelectionUnit(
-        comparator_bits=levels * word, buffer_bytes=HEAP_ENTRIES * word // 8, word_bits=word
+        comparator_bits=SORTER_COMPARATORS * levels * word,
+        buffer_bytes=2 * MOST_SCORES * word // 8,
+        word_bits=word,
     )
 
 
 def bank(signature_bits: int) -> SelectionUnit:
     """Gates that compare signatures, and the list of what they find."""
-    found = heap()
-    bits = BANK_TOKENS * signature_bits
-    return SelectionUnit(bits, found.buffer_bytes, found.word_bits)
+    word = SCORE_BITS + INDEX_BITS
+    return SelectionUnit(BANK_TOKENS * signature_bits, MOST_SCORES * word // 8, word)
 
 
 def most_runs(pieces: Ints, gaps: Ints) -> Ints:

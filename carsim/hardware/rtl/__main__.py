@@ -16,16 +16,16 @@ if __name__ == "__main__":  # else the imports below say it in many lines
 
 from carsim.hardware.rtl.queues import Load, by_depth
 from carsim.hardware.rtl.synthesise import verilog
-from carsim.hardware.rtl.table import Unit, make
+from carsim.hardware.rtl.table import RtlUnit, make
 from carsim.hardware.schedule import SCHEDULES, Registers
 
 EXPORTED = {
-    **{f"{kind}_32x4": Unit(kind, 32, 4, 1, Registers().instructions_per_sequence)
+    **{f"{kind}_32x4": RtlUnit(kind, 32, 4, 1, Registers().instructions_per_sequence)
        for kind in SCHEDULES},
-    "comparator": Unit("comparator"),
-    "score_16_lanes": Unit("score", heads=32, lanes=16),
-    "score_16_lanes_one_head": Unit("score", heads=1, lanes=16),
-    "heap_63": Unit("heap", entries=63),
+    "comparator": RtlUnit("comparator"),
+    "score_16_lanes": RtlUnit("score", heads=32, lanes=16),
+    "score_16_lanes_one_head": RtlUnit("score", heads=1, lanes=16),
+    "sorter_16": RtlUnit("sorter", entries=16),
 }  # fmt: skip
 """Modules that are written as Verilog."""
 
@@ -46,21 +46,25 @@ def write_verilog(folder: Path) -> None:
 
 @main.command("table")
 @click.argument("csv_file", type=click.Path(path_type=Path))
-@click.option("--liberty", type=click.Path(path_type=Path, exists=True), help="Library of cells.")
+@click.argument("liberty", type=click.Path(path_type=Path, exists=True), required=False)
 def write_table(csv_file: Path, liberty: Path | None) -> None:
-    """Synthesise every unit that CSV_FILE lacks; delete the file to begin anew."""
+    """Synthesise every unit that CSV_FILE lacks; delete the file to begin anew.
+
+    LIBERTY is a library of cells, by which gates are counted.
+    """
     for row in make(csv_file, liberty):
         click.echo(", ".join(f"{name} {value}" for name, value in row.items() if value))
 
 
 @main.command("queues")
-@click.option("--layers", default=100, show_default=True, help="Layers that are drawn.")
-@click.option("--seed", default=0, show_default=True, help="Of decisions and times.")
-@click.option("--spread", default=0.5, show_default=True, help="Of the times of instructions.")
-def write_queues(layers: int, seed: int, spread: float) -> None:
-    """Print the time of a layer by depth of queue, over that with queues without end."""
+@click.argument("spread", default=Load.spread)
+def write_queues(spread: float) -> None:
+    """Print the time of a layer by depth of queue, over that with queues without end.
+
+    Times of instructions differ by SPREAD, 0.5 if it is left out, to both sides of their mean.
+    """
     click.echo("entries, sequence by sequence, interleaved")
-    for depth, (in_order, interleaved) in by_depth(Load(spread=spread), layers, seed):
+    for depth, (in_order, interleaved) in by_depth(Load(spread=spread), layers=100, seed=0):
         click.echo(f"{depth}, {in_order:.3f}, {interleaved:.3f}")
 
 

@@ -10,7 +10,7 @@ from carsim.base.errors import InputError
 from carsim.base.files import write_whole
 from carsim.hardware.rtl.block import BlockSize, SchedulerTop
 from carsim.hardware.rtl.registers import c_header, markdown
-from carsim.hardware.rtl.synthesise import fmax_mhz, fpga, verilog
+from carsim.hardware.rtl.synthesise import fmax_mhz, fpga, ultrascale_mhz, verilog
 
 NAME = "carsim_scheduler"
 """Of the module and its files."""
@@ -97,10 +97,10 @@ def report(size: BlockSize, clock_mhz: float, *, measure: bool) -> str:
 
 def _measured(size: BlockSize) -> list[str]:
     taken = fpga(SchedulerTop(size))
-    mhz = fmax_mhz(SchedulerTop(size))
+    mhz, estimate = fmax_mhz(SchedulerTop(size)), ultrascale_mhz(taken.logic_levels)
     return [
         f"- UltraScale+, by Yosys: {taken.lut:,} LUTs, {taken.ff:,} flip-flops, {taken.bram36:g} "
-        f"block RAMs, {taken.logic_levels} logic levels",
+        f"block RAMs, {taken.logic_levels} logic levels, some {estimate:.0f} MHz by these",
         f"- ECP5 of speed grade 6, placed and routed by nextpnr: {mhz:.0f} MHz",
     ]
 

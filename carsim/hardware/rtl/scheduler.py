@@ -13,6 +13,8 @@ A batch beyond the Index Register goes in groups. The first begins with ``start`
 with ``proceed``, which says that the cores are done with the group before; each begins with core 0.
 """
 
+from typing import NamedTuple
+
 from amaranth.hdl import Array, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
@@ -36,6 +38,22 @@ def check_clocked(registers: Registers, *names: str) -> None:
     for name in names:
         if getattr(registers, name) < 1:
             raise ValueError(f"machine.drs.{name} is 0; clocked logic takes 1 or more")
+
+
+class Group(NamedTuple):
+    """Sequences that the Index Register holds at a time.
+
+    Attributes:
+        begin: It begins.
+        base: The first of its sequences.
+        bits: Their decisions.
+        count: Their number.
+    """
+
+    begin: Signal
+    base: Signal
+    bits: Signal
+    count: Signal
 
 
 class Scheduler(wiring.Component):
@@ -98,39 +116,35 @@ class Scheduler(wiring.Component):
             instructions=registers.instructions_per_sequence,
             check_cycles=registers.cycles_per_instruction,
         )
-        index, count = Signal(width), Signal(range(width + 1))
-        begin, base, bits = self._groups(m, count)
-        refused = is_refused(self.batch, self._most)
+        index, latch, group = Signal(width), Signal(), self._groups(m)
         wait = Signal(range(max(2, latch_cycles - 1, scan_cycles)))
-        latch = Signal()
 
         m.d.comb += [
-            rule.sequences.eq(count),
+            rule.sequences.eq(group.count),
             rule.clear.eq(latch),
-            checker.count.eq(count),
+            checker.count.eq(group.count),
             checker.computes.eq(index.bit_select(checker.sequence, 1)),
             self.fetch.eq(checker.fetch),
             self.address.eq(checker.address),
             self.valid.eq(checker.valid),
             checker.ready.eq(self.ready),
-            self.sent.eq(checker.sent + base),
+            self.sent.eq(checker.sent + group.base),
             self.done.eq(checker.done | self.error),
         ]
         m.d.sync += [checker.begin.eq(0), self.error.eq(0)]
         with m.If(latch):
-            m.d.sync += index.eq(bits)
+            m.d.sync += index.eq(group.bits)
 
         if not scan_cycles:
             m.d.comb += [
                 checker.core.eq(rule.core),
                 rule.take.eq(checker.leaves & checker.computes),
             ]
-
         with m.FSM():
             with m.State("IDLE"):
-                with m.If(begin & refused):
+                with m.If(group.begin & is_refused(self.batch, self._most)):
                     m.d.sync += self.error.eq(1)
-                with m.Elif(begin):
+                with m.Elif(group.begin):
                     if latch_cycles == 1:
                         m.d.comb += latch.eq(1)
                         self._after_latch(m, checker, wait)
@@ -143,18 +157,24 @@ class Scheduler(wiring.Component):
                     m.d.comb += latch.eq(1)
                     self._after_latch(m, checker, wait)
             if scan_cycles:
-                self._scan(m, rule, checker, index, count, wait)
+                self._scan(m, rule, checker, index, group.count, wait)
             with m.State("CHECK"), m.If(checker.done):
                 m.next = "IDLE"
         return m
 
-    def _groups(self, m: Module, count: Signal) -> tuple[Signal, Signal, Signal]:
-        """Of the group that is next: its begin, the first of its sequences, its decisions."""
+    def _groups(self, m: Module) -> Group:
+        """The group that is next."""
         width, groups = self._width, -(-self._most // self._width)
-        begin, base, bits = Signal(), Signal(range(self._most)), Signal(width)
+        found = Group(
+            Signal(name="begin"),
+            Signal(range(self._most), name="base"),
+            Signal(width, name="bits"),
+            Signal(range(width + 1), name="count"),
+        )
+        begin, base, bits, count = found
         if groups == 1:
             m.d.comb += [begin.eq(self.start), bits.eq(self.computing), count.eq(self.batch)]
-            return begin, base, bits
+            return found
         group, left = Signal(range(groups)), Signal()
         firsts = [number * width for number in range(groups)]
         m.d.comb += [
@@ -166,7 +186,7 @@ class Scheduler(wiring.Component):
         ]
         with m.If(self.done):
             m.d.sync += [group.eq(Mux(left, group + 1, 0)), self.more.eq(left)]
-        return begin, base, bits
+        return found
 
     def _after_latch(self, m: Module, checker: Checker, wait: Signal) -> None:
         """Scan, or check at once."""

@@ -12,12 +12,13 @@ from typing import Any
 
 from amaranth.hdl import Elaboratable
 
+from carsim.decisions.attention.search import MOST_SCORES
 from carsim.hardware.rtl.block import BlockSize, SchedulerTop
 from carsim.hardware.rtl.checker import Program
 from carsim.hardware.rtl.scheduler import OwnChecks, Scheduler
-from carsim.hardware.rtl.synthesise import Resources, fmax_mhz, fpga, gate_equivalents
+from carsim.hardware.rtl.synthesise import FpgaCounts, fmax_mhz, fpga, gate_equivalents
 from carsim.hardware.rtl.tas import Comparator, TasUnit
-from carsim.hardware.rtl.topk import Heap, Sorter
+from carsim.hardware.rtl.topk import Sorter
 from carsim.hardware.schedule import BASELINE, DEFAULT, SCHEDULES, Registers
 
 SEQUENCES, CORES, FEWER_CORES = (2, 8, 32, 64), (1, 2, 4, 8, 16), (1, 4, 16)
@@ -30,19 +31,19 @@ FAST = Registers(latch_cycles=1, scan_cycles_per_sequence=0, cycles_per_instruct
 
 
 @dataclass(frozen=True)
-class Unit:
+class RtlUnit:
     """A unit to synthesise; 0 stands for a parameter that it does not have.
 
     Attributes:
         unit: A schedule by its name, ``block``, ``program``, ``comparator``, ``score``,
-            ``sorter``, ``heap``.
+            ``sorter``.
         sequences: Most sequences.
         cores: Cores that are served.
         scan_cycles: Cycles of the scan a sequence; where there are none, no Mapping Registers.
         instructions: Of each sequence.
         heads: Query heads that are scored.
         lanes: Products a cycle.
-        entries: Keys that can be found; instructions in a queue of a block.
+        entries: Scores of a row; instructions in a queue of a block.
         used_for: ``grid`` or ``held out``.
     """
 
@@ -77,8 +78,6 @@ class Unit:
             return TasUnit(heads=self.heads, head_dim=128, lanes=self.lanes)
         if self.unit == "sorter":
             return Sorter(self.entries)
-        if self.unit == "heap":
-            return Heap((self.entries + 1).bit_length() - 1)
         return Comparator()
 
     @property
@@ -88,9 +87,8 @@ class Unit:
 
     @property
     def is_placed(self) -> bool:
-        """Its clock is measured: one size of each scheduler; others that have paths inside."""
-        one_size = (self.sequences, self.cores) == (32, 4) and self.used_for == "grid"
-        return one_size or self.unit in ("block", "heap", "score", "sorter")
+        """Its clock is measured: it has paths from register to register."""
+        return self.unit not in ("comparator", "program")
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -98,37 +96,35 @@ class Unit:
         return tuple(str(value) for value in asdict(self).values())
 
 
-def units() -> Iterator[Unit]:
+def units() -> Iterator[RtlUnit]:
     """All units of the table."""
     instructions = Registers().instructions_per_sequence
     for kind in (DEFAULT.kind, BASELINE.kind):
         for sequences in SEQUENCES:
             for cores in CORES if kind == DEFAULT.kind else FEWER_CORES:
-                yield Unit(kind, sequences, cores, 1, instructions)
-    yield Unit("comparator")
+                yield RtlUnit(kind, sequences, cores, 1, instructions)
+    yield RtlUnit("comparator")
     for kind, schedule in SCHEDULES.items():
         # Of the default, what it takes without a scan; of the other central ones, with it.
         scan_cycles = int(kind != DEFAULT.kind)
         for sequences in SEQUENCES[1:] if schedule.central else ():
             for cores in FEWER_CORES[1:]:
-                yield Unit(kind, sequences, cores, scan_cycles, instructions)
+                yield RtlUnit(kind, sequences, cores, scan_cycles, instructions)
     for kind in (DEFAULT.kind, BASELINE.kind):
         for sequences, cores in HELD_OUT:
-            yield Unit(kind, sequences, cores, 1, instructions, used_for="held out")
-    yield Unit(DEFAULT.kind, 32, 4, 1, 4 * instructions, used_for="held out")
-    yield Unit("program", 32, instructions=instructions)
+            yield RtlUnit(kind, sequences, cores, 1, instructions, used_for="held out")
+    yield RtlUnit(DEFAULT.kind, 32, 4, 1, 4 * instructions, used_for="held out")
+    yield RtlUnit("program", 32, instructions=instructions)
     for heads in (32, 1):
         for lanes in (4, 16):
-            yield Unit("score", heads=heads, lanes=lanes)
-    for entries in (8, 16, 32):
-        yield Unit("sorter", entries=entries)
-    for levels in (3, 4, 6, 8):
-        yield Unit("heap", entries=2**levels - 1)
+            yield RtlUnit("score", heads=heads, lanes=lanes)
+    for entries in (8, 64, 256, MOST_SCORES):
+        yield RtlUnit("sorter", entries=entries)
     for sequences, cores, entries in BLOCKS:
-        yield Unit("block", sequences, cores, entries=entries)
+        yield RtlUnit("block", sequences, cores, entries=entries)
 
 
-COLUMNS = [*asdict(Unit("")), *Resources._fields, "gate_equivalents", "fmax_mhz"]
+COLUMNS = [*asdict(RtlUnit("")), *FpgaCounts._fields, "gate_equivalents", "fmax_mhz"]
 
 
 def make(path: Path, liberty: Path | None) -> Iterator[dict[str, Any]]:
@@ -164,5 +160,5 @@ def make(path: Path, liberty: Path | None) -> Iterator[dict[str, Any]]:
 
 
 def key_of(row: dict[str, str]) -> tuple[str, ...]:
-    """Of a row of the table, as :attr:`Unit.key`."""
-    return tuple(row[name] for name in asdict(Unit("")))
+    """Of a row of the table, as :attr:`RtlUnit.key`."""
+    return tuple(row[name] for name in asdict(RtlUnit("")))

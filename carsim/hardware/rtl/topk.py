@@ -1,230 +1,160 @@
-"""The best k of a row of scores: what DraftAttention asks to choose its blocks.
+"""The best k of a row of scores: the unit with which a policy of attention chooses blocks.
 
 A score and its index make one key, compared as one number, so that of equal scores the later wins,
-as in :func:`carsim.decisions.attention.search.best`. Two designs find the same keys:
+as in :func:`carsim.decisions.attention.search.best`.
 
-* :class:`Heap` is the unit that carsim assumes (:mod:`carsim.decisions.attention.search`): entries
-  in RAM, a comparator for each level. A key below the least of those found is discarded, one a
-  cycle; one that replaces it sinks through the levels, and the next key may follow **two cycles**
-  later, since a level must be written before the one above it may look at it again.
-* :class:`Sorter` keeps its entries in registers with a comparator each and takes any key every
-  cycle.
-
-Both are as deep as the largest k; fewer are wanted with ``k``.
+:class:`Sorter` merges runs of 1, 2, 4, ... keys in a chain of :class:`Merger` and gives a row out
+best first, so that its first k are the best k. It takes a score every cycle, whatever the scores
+are, and rows follow each other without a gap. A pipelined heap holds each key once instead of
+twice, but waits a cycle after each score that it keeps, since a level must be written before the
+level above can compare with it again.
 """
 
-from typing import Any
-
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import C, Cat, Module, Mux, Signal
 from amaranth.lib import wiring
-from amaranth.lib.memory import Memory
+from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
+
+SLACK = 3
+"""Entries of a queue beyond a run, so that a run that follows never waits."""
+
+LONG_RUN = 1024
+"""Keys of a run whose queue fills a block RAM: one entry more, and a cycle lost with each run."""
+
+
+class Merger(wiring.Component):
+    """Makes one sorted run of each two, a key a cycle.
+
+    Runs enter two queues in turn. The last run of a row stays alone if their number is odd.
+
+    Ports:
+        key, last, final, valid, ready: Runs, best key first; ``last`` of a run, ``final`` of a row.
+        merged_key, merged_last, merged_final, merged_valid, merged_ready: Runs of twice the length.
+
+    Args:
+        length: Longest run that enters.
+        bits: Of a key.
+    """
+
+    def __init__(self, length: int, bits: int) -> None:
+        self._length, self._bits = length, bits
+        stream = {"key": bits, "last": 1, "final": 1, "valid": 1}
+        super().__init__(
+            {name: In(width) for name, width in stream.items()}
+            | {f"merged_{name}": Out(width) for name, width in stream.items()}
+            | {"ready": Out(1), "merged_ready": In(1)}
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        """A comparator between the heads of two queues, and a register behind it."""
+        m = Module()
+        goes, wins, ends, alone = Signal(), Signal(), Signal(), Signal()
+        takes, through, final = Signal(2), Signal(2), Signal()
+        words, valids = self._queues(m, takes)
+        key_a, key_b = (word[: self._bits] for word in words)
+        last_a = words[0][self._bits]
+        last_b, final_b, is_empty = words[1][self._bits :]
+        m.d.comb += [
+            goes.eq((through | valids).all() & (self.merged_ready | ~self.merged_valid)),
+            alone.eq(is_empty & ~through[1]),
+            wins.eq(~through[0] & (through[1] | alone | (key_a > key_b))),
+            ends.eq(Mux(wins, last_a & (through[1] | alone), last_b & through[0])),
+            takes[0].eq(goes & wins),
+            takes[1].eq(goes & (~wins | (alone & last_a))),
+        ]
+        with m.If(goes):
+            m.d.sync += [
+                self.merged_key.eq(Mux(wins, key_a, key_b)),
+                self.merged_last.eq(ends),
+                self.merged_final.eq(ends & Mux(through[1], final, final_b)),
+                through.eq(Mux(ends, 0, through | Cat(wins & last_a, ~wins & last_b))),
+            ]
+        with m.If(takes[1]):
+            m.d.sync += final.eq(final_b)
+        with m.If(self.merged_ready | goes):
+            m.d.sync += self.merged_valid.eq(goes)
+        return m
+
+    def _queues(self, m: Module, takes: Signal) -> tuple[list[Signal], Signal]:
+        """The heads of both queues, each in a register, and whether they are there."""
+        side, taken, stays_alone = Signal(), Signal(), Signal()
+        rooms, valids, words = Signal(2), Signal(2), []
+        m.d.comb += [
+            self.ready.eq(rooms.all()),
+            taken.eq(self.valid & self.ready),
+            stays_alone.eq(~side & self.final),
+        ]
+        with m.If(taken & self.last):
+            m.d.sync += side.eq(~side & ~self.final)
+        for number in range(2):
+            flags = Cat(self.last, self.final, stays_alone)[: 1 + 2 * number]
+            word = Signal(self._bits + len(flags), name=f"word_{number}")
+            slack = SLACK if self._length < LONG_RUN else 1
+            queue = SyncFIFOBuffered(width=len(word), depth=self._length + slack)
+            m.submodules[f"queue_{number}"] = queue
+            m.d.comb += [
+                rooms[number].eq(queue.w_rdy),
+                queue.w_data.eq(Cat(self.key, flags)),
+                queue.w_en.eq(taken & ((side == number) | (stays_alone & number))),
+                queue.r_en.eq(takes[number] | ~valids[number]),
+            ]
+            with m.If(queue.r_en):
+                m.d.sync += [word.eq(queue.r_data), valids[number].eq(queue.r_rdy)]
+            words.append(word)
+        return words, valids
 
 
 class Sorter(wiring.Component):
-    """Sorted registers: a key takes its place and moves all smaller ones on.
+    """Sorts row after row.
 
     Ports:
-        clear: Forget all; no key may be there in the same cycle.
-        valid: A key is there, ``score`` with ``index``.
-        found: Index of the entry ``at``, best first; meaningful for as many as were put in.
+        score, index, last, valid, ready: Scores of a row; ``last`` with the last one.
+        best, best_last, best_valid, best_ready: Indices of the row, best score first. They begin
+            when the row is through, and go on while the next row is taken.
 
     Args:
-        entries: Largest k.
+        entries: Most scores of a row, a power of 2.
         score_bits: Of a score, without sign.
         index_bits: Of an index.
     """
 
     def __init__(self, entries: int, score_bits: int = 16, index_bits: int = 16) -> None:
-        self._entries, self._index_bits = entries, index_bits
-        self._bits = score_bits + index_bits
+        self._entries, self._bits = entries, score_bits + index_bits
         super().__init__(
             {
-                "clear": In(1),
-                "valid": In(1),
                 "score": In(score_bits),
                 "index": In(index_bits),
-                "at": In(range(entries)),
-                "found": Out(index_bits),
-            }
-        )
-
-    def elaborate(self, platform: object) -> Module:
-        """Each cell looks at the new key, and at what the cell before it made of it."""
-        m = Module()
-        key = (self.score << self._index_bits) | self.index
-        above: Signal | None = None
-        before: tuple[Signal, ...] = ()
-        indices = Signal(self._entries * self._index_bits)
-        for n in range(self._entries):
-            held, full = Signal(self._bits, name=f"held_{n}"), Signal(name=f"full_{n}")
-            wins = Signal(name=f"wins_{n}")
-            m.d.comb += [
-                wins.eq(~full | (key > held)),
-                indices.word_select(n, self._index_bits).eq(held[: self._index_bits]),
-            ]
-            with m.If(self.clear):
-                m.d.sync += full.eq(0)
-            with m.Elif(self.valid & wins):
-                if above is None:
-                    m.d.sync += [held.eq(key), full.eq(1)]
-                else:
-                    m.d.sync += [
-                        held.eq(Mux(above, before[0], key)),
-                        full.eq(Mux(above, before[1], 1)),
-                    ]
-            above, before = wins, (held, full)
-        m.d.comb += self.found.eq(indices.word_select(self.at, self._index_bits))
-        return m
-
-
-class Heap(wiring.Component):
-    """A pipelined heap whose root is the least of the best k.
-
-    It begins with all entries empty, which is less than any key. Reading an entry empties it, so
-    that the list is read once, entry 0 to ``k - 1``, when ``busy`` is low.
-
-    Ports:
-        k: Entries in use, at least 1; stable.
-        valid, score, index: A key is offered, and taken if ``ready``.
-        ready: Low in the cycle after a key has replaced the root.
-        busy: Keys are sinking.
-        read: Read and empty the entry ``at``; not while ``busy`` or ``valid``.
-        at: Place in the heap, level by level, the root first.
-        filled: The entry was in use, in the same cycle.
-        found: Its index.
-
-    Args:
-        levels: Levels; 2 ** levels - 1 is the largest k.
-        score_bits: Of a score, without sign.
-        index_bits: Of an index.
-    """
-
-    def __init__(self, levels: int, score_bits: int = 16, index_bits: int = 16) -> None:
-        self._levels, self._index_bits = levels, index_bits
-        self._bits = score_bits + index_bits
-        super().__init__(
-            {
-                "k": In(range(2**levels)),
+                "last": In(1),
                 "valid": In(1),
                 "ready": Out(1),
-                "score": In(score_bits),
-                "index": In(index_bits),
-                "busy": Out(1),
-                "read": In(1),
-                "at": In(range(2**levels - 1)),
-                "filled": Out(1),
-                "found": Out(index_bits),
+                "best": Out(index_bits),
+                "best_last": Out(1),
+                "best_valid": Out(1),
+                "best_ready": In(1),
             }
         )
 
     def elaborate(self, platform: object) -> Module:
-        """A stage a level: the entry becomes the least of the key and its children."""
+        """Mergers, each for runs of twice the length."""
         m = Module()
-        # An entry is a key with a bit on top, 0 where it is empty.
-        key_bits, levels = self._bits + 1, self._levels
-        stages = [self._ports(m, level) for level in range(levels)]
-        sinks = [Signal(name=f"sinks_{level}") for level in range(levels)]
-        keys = [Signal(key_bits, name=f"key_{level}") for level in range(levels)]
-        places = [Signal(level, name=f"place_{level}") for level in range(levels)]
-
-        root = Signal(key_bits)
-        m.d.comb += [
-            self.ready.eq(~sinks[0]),
-            self.busy.eq(sum(sinks) != 0),
-        ]
-        offered = (1 << self._bits) | (self.score << self._index_bits) | self.index
-        m.d.sync += sinks[0].eq(0)
-        with m.If(self.valid & self.ready & (offered > root)):
-            m.d.sync += [sinks[0].eq(1), keys[0].eq(offered)]
-
-        for level in range(levels):
-            self._sink(m, level, root, stages, sinks, keys, places)
-
-        # Reading and emptying: the place as the heap numbers it, from 1.
-        number = Signal(range(2**levels))
-        m.d.comb += number.eq(self.at + 1)
-        for level in range(levels):
-            here = number >> level == 1
-            if level == 0:
-                entry = root
-                with m.If(self.read & here):
-                    m.d.sync += root.eq(0)
-            else:
-                # The children's ports of the level above: the left one, the right one.
-                for side in range(2):
-                    port, write = stages[level][side]
-                    with m.If(self.read & here & (number[0] == side)):
-                        m.d.comb += [
-                            port.addr.eq(number[1:level] if level > 1 else 0),
-                            write.addr.eq(number[1:level] if level > 1 else 0),
-                            write.data.eq(0),
-                            write.en.eq(1),
-                            self.filled.eq(port.data[-1]),
-                            self.found.eq(port.data[: self._index_bits]),
-                        ]
-                continue
-            with m.If(here):
-                m.d.comb += [
-                    self.filled.eq(entry[-1]),
-                    self.found.eq(entry[: self._index_bits]),
-                ]
-        return m
-
-    def _ports(self, m: Module, level: int) -> list[tuple[Any, Any]]:
-        """RAM of a level below the root: left children, and right children."""
-        found = []
-        for side in range(2 * (level > 0)):
-            ram = Memory(shape=self._bits + 1, depth=2 ** (level - 1), init=[])
-            m.submodules[f"level_{level}_{side}"] = ram
-            found.append((ram.read_port(domain="comb"), ram.write_port()))
-        return found
-
-    def _sink(
-        self,
-        m: Module,
-        level: int,
-        root: Signal,
-        stages: list[list[tuple[Any, Any]]],
-        sinks: list[Signal],
-        keys: list[Signal],
-        places: list[Signal],
-    ) -> None:
-        """One level: read both children, write the least here, pass the key on if it is larger."""
-        deepest = level == self._levels - 1
-        key, place = keys[level], places[level]
-        stays = Signal(self._bits + 1, name=f"stays_{level}")
-        m.d.comb += stays.eq(key)
-        if not deepest:
-            (left, _), (right, _) = stages[level + 1]
-            m.d.sync += sinks[level + 1].eq(0)
-            with m.If(sinks[level]):
-                m.d.comb += [left.addr.eq(place), right.addr.eq(place)]
-            # A child beyond k does not exist: nothing is less than it.
-            number = (1 << level) | place
-            has_left, has_right = 2 * number <= self.k, 2 * number + 1 <= self.k
-            goes_right = Signal(name=f"goes_right_{level}")
-            least = Signal(self._bits + 1, name=f"least_{level}")
+        key, last, final, valid = Cat(self.index, self.score), C(1), self.last, self.valid
+        ready = self.ready
+        for level in range(ceil_log2(self._entries)):
+            m.submodules[f"level_{level}"] = merger = Merger(2**level, self._bits)
             m.d.comb += [
-                goes_right.eq(has_right & (right.data < left.data)),
-                least.eq(Mux(goes_right, right.data, left.data)),
+                merger.key.eq(key),
+                merger.last.eq(last),
+                merger.final.eq(final),
+                merger.valid.eq(valid),
+                ready.eq(merger.ready),
             ]
-            with m.If(sinks[level] & has_left & (least < key)):
-                m.d.comb += stays.eq(least)
-                m.d.sync += [
-                    sinks[level + 1].eq(1),
-                    keys[level + 1].eq(key),
-                    places[level + 1].eq((place << 1) | goes_right),
-                ]
-        with m.If(sinks[level]):
-            if level == 0:
-                m.d.sync += root.eq(stays)
-            else:
-                for side in range(2):
-                    _, write = stages[level][side]
-                    own = place[0] == side
-                    m.d.comb += [
-                        write.addr.eq(place[1:]),
-                        write.data.eq(stays),
-                        write.en.eq(own),
-                    ]
+            key, last, final = merger.merged_key, merger.merged_last, merger.merged_final
+            valid, ready = merger.merged_valid, merger.merged_ready
+        m.d.comb += [
+            self.best.eq(key),
+            self.best_last.eq(final),
+            self.best_valid.eq(valid),
+            ready.eq(self.best_ready),
+        ]
+        return m

@@ -108,8 +108,7 @@ EXCHANGE_BIT_LUT = 3.0
 
 COMPARATOR_BIT_LUT = 2.0
 """Of a policy that chooses keys: a bit of the carry chain, one LUT (UG574), and one that passes the
-word on; engineering estimate. Synthesised (:mod:`carsim.hardware.technology.gates`), a sorter takes
-1.9, but a level of a heap, which compares twice and holds its entries in LUTs, 8."""
+word on; engineering estimate."""
 
 CORE_CONTROL_LUT = 8000.0
 """Instruction fetch, address generation and sequencing of one core; calibrated."""

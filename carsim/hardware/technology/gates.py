@@ -4,7 +4,7 @@
 synthesised with Yosys 0.70 for UltraScale+ and with the cells of OSU's 180 nm library (Debian's
 qflow-tech-osu018), and the clock of some of them, as nextpnr 0.11 places and routes them for an
 ECP5 of speed grade 6. It is remade by ``python -m carsim.hardware.rtl table
-carsim/hardware/technology/data/gates.csv --liberty osu018_stdcells.lib``, after it is deleted, with
+carsim/hardware/technology/data/gates.csv osu018_stdcells.lib``, after it is deleted, with
 the extra ``rtl``.
 
 Model: linear between the rows of a schedule, over the sequences that the Index Register holds and

@@ -145,8 +145,8 @@ MUTANTS = {
     ),
     "the Index Register keeps bits of the layer before": (
         "scheduler",
-        "index.eq(bits)",
-        "index.eq(index | bits)",
+        "index.eq(group.bits)",
+        "index.eq(index | group.bits)",
     ),
     "decisions are latched a cycle late": (
         "scheduler",
@@ -165,7 +165,7 @@ MUTANTS = {
     ),
     "the second group is taken for the first": (
         "scheduler",
-        "self.sent.eq(checker.sent + base)",
+        "self.sent.eq(checker.sent + group.base)",
         "self.sent.eq(checker.sent)",
     ),
     "the last group is as large as the others": (

