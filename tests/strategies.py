@@ -49,6 +49,10 @@ EXPERTS = [
     {"count": 5, "active": 2},
     {"count": 16, "active": 3, "shared_ffn_size": 11},
 ]
+LATENTS = [
+    {"rank": 12, "rotary_size": 4, "value_size": 6},
+    {"rank": 5, "rotary_size": 2, "value_size": 9, "query_rank": 10},
+]
 DATAFLOWS = ("dot_product", "weight_stationary", "input_stationary", "output_stationary")
 GROUPED = {"bits": 4, "group": 8, "scale_bits": 16, "zero_bits": 4}
 
@@ -162,7 +166,10 @@ def designs(draw: st.DrawFn, **fixed: Any) -> Design:
     n_layers = draw(st.integers(1, 3))
     window = draw(st.sampled_from([None, None, 1, 3, 6]))
     experts = draw(st.sampled_from([None, None, *EXPERTS]))
-    without = ("gate_up", "down") if experts else ()  # what experts do not go with
+    dense = draw(st.integers(0, n_layers - 1)) if experts else 0
+    latent = draw(st.sampled_from([None, *LATENTS])) if heads[1] == 1 else None
+    # What experts do not go with, nor latent attention.
+    without = ("gate_up", "down") * bool(experts) + ("qkv", "out") * bool(latent)
     products = tuple(product for product in PRODUCTS if product not in without)
     raw["model"]["body"] |= {
         "n_layers": n_layers,
@@ -170,17 +177,19 @@ def designs(draw: st.DrawFn, **fixed: Any) -> Design:
         "global_layers": tuple(
             layer for layer in range(n_layers) if window is not None and draw(st.booleans())
         ),
-        "biases": draw(st.sampled_from([(), ("qkv",), products])),
-        "qk_norm": draw(st.booleans()),
+        "biases": draw(st.sampled_from([(), products[:1], products])),
+        "qk_norm": draw(st.booleans()) and not latent,
         "post_norms": draw(st.booleans()),
-        "experts": experts,
+        "experts": experts
+        and {**experts, "dense_layers": dense, "dense_ffn_size": 40 * bool(dense)},
+        "latent": latent,
         "hidden_size": heads[0] * draw(st.sampled_from([4, 16, 24])),
         "n_heads": heads[0],
         "n_kv_heads": heads[1],
         "ffn_size": draw(st.integers(8, 130)),
     }
     raw["model"]["kv"] = draw(st.sampled_from([{"bits": 8}, {"bits": 3.5}, GROUPED]))
-    raw["model"]["polished"] = draw(st.sampled_from([(), ("out",), products]))
+    raw["model"]["polished"] = draw(st.sampled_from([(), products[-1:], products]))
     raw["policy"]["batch"] = draw(st.integers(1, 7))
     return build_design(raw, "drawn")
 

@@ -29,8 +29,9 @@ import numpy as np
 
 from carsim.decisions.attention.base import Ints
 from carsim.decisions.replay import FASTCAR, MachineShape, ReplayRule
+from carsim.workload.body import in_window
 from carsim.workload.geometry import Video
-from carsim.workload.model import Model, in_window
+from carsim.workload.model import Model
 
 if TYPE_CHECKING:
     from carsim.design import Design
@@ -156,10 +157,10 @@ def kv_elements(
     if held is None:
         held = int(attention.held(context)[0])
     if rule is None:
-        return 2 * held * model.body.kv_size
+        return held * model.body.kv_elements
     scored = rule.work(machine_shape(model)).key_elements
     distance = rule.key_distance(video.tokens_per_frame)
     kept = int(attention.keys_kept(context, distance)[0])
     if window is not None:
         kept += max(0, min(distance + 1, video.max_context) - window)
-    return 2 * held * model.body.kv_size + kept * scored
+    return held * model.body.kv_elements + kept * scored

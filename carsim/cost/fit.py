@@ -33,8 +33,8 @@ from carsim.decisions.replay import FASTCAR, ReplayRule
 from carsim.hardware.technology.base import Count, FitRow, Resources, amount
 from carsim.hardware.technology.price import Price
 from carsim.workload.geometry import Video
+from carsim.workload.head import CANDIDATES
 from carsim.workload.model import DepthTransformer, LinearHead, Model
-from carsim.workload.ops import CANDIDATES
 
 if TYPE_CHECKING:
     from carsim.design import Design, Machine
@@ -195,7 +195,7 @@ def _share(machine: "Machine", split: bool) -> int:
 def _attention(model: Model, machine: "Machine") -> int:
     """Elements of one token in attention, scores left out."""
     body, share = model.body, _share(machine, machine.splits_attention)
-    qkv = -(-(body.q_size + 2 * body.kv_size) // share)
+    qkv = -(-(body.q_size + body.kv_elements) // share)
     return body.hidden_size + qkv + 2 * -(-body.hidden_size // share)
 
 
@@ -208,7 +208,7 @@ def _mlp(model: Model, machine: "Machine") -> int:
     width, residual = body.ffn_size, -(-body.hidden_size // share)
     summed = 0
     if body.experts is not None:
-        width, summed = max(width, body.experts.shared_ffn_size), residual
+        width, summed = max(width, body.experts.shared_ffn_size, body.dense_ffn_size), residual
     inner, gathered = -(-width // share), width if share > 1 else 0
     widest = max(body.hidden_size + body.inner_matrices * inner, gathered + residual)
     return residual + summed + widest

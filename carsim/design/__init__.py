@@ -16,15 +16,9 @@ from carsim.hardware.board import Board
 from carsim.hardware.energy import Constant, Energy
 from carsim.hardware.machine import Array, Machine, Placement, Vector
 from carsim.hardware.memory.section import Memory, Ports
-from carsim.workload.model import (
-    Body,
-    DepthTransformer,
-    Experts,
-    LinearHead,
-    Model,
-    Precision,
-    WeightPrecision,
-)
+from carsim.workload.body import Body, Experts
+from carsim.workload.model import DepthTransformer, LinearHead, Model
+from carsim.workload.precision import Precision, WeightPrecision
 
 __all__ = [
     "Array",

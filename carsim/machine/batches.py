@@ -1,6 +1,6 @@
 """Cut the rows of a trace into the batches that the machine decodes."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -45,6 +45,13 @@ class Batches:
             tokens, runs = reads
             reads = tokens[:most, steps], runs[:most, steps]
         return replace(self, replay=self.replay[:most, steps], reads=reads)
+
+    def of_layers(self, layers: Sequence[int]) -> "Batches":
+        """The same of some layers."""
+        if len(layers) == self.replay.shape[2]:
+            return self
+        reads = self.reads and (self.reads[0][..., layers], self.reads[1][..., layers])
+        return replace(self, replay=self.replay[:, :, layers], reads=reads)
 
     def distinct(self, steps: NDArray[np.intp], group: slice) -> "DistinctRows":
         """The different rows of decisions of some steps and sequences.

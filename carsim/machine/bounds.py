@@ -14,7 +14,8 @@ from carsim.machine.hardware import Hardware
 from carsim.machine.lanes import Ints, OpOf, Step, lower
 from carsim.machine.phase import moved_bytes
 from carsim.machine.phase_ops import at_residual, mlp_ops
-from carsim.workload.ops import Slice, replay_op
+from carsim.workload.mlp import replay_op
+from carsim.workload.ops import Slice
 
 
 class Bound(NamedTuple):
@@ -83,7 +84,7 @@ def home_bound(
     return Bound(cycles, nbytes)
 
 
-def mlp_bound(hw: Hardware, batch: int, rule: ReplayRule | None) -> Bound:
+def mlp_bound(hw: Hardware, batch: int, rule: ReplayRule | None, dense: bool = False) -> Bound:
     """Lower bound of an MLP over all assignments of whole sequences, by how many compute, [B + 1].
 
     The least over spreading n sequences evenly over u cores: with broadcast weights or split
@@ -96,6 +97,7 @@ def mlp_bound(hw: Hardware, batch: int, rule: ReplayRule | None) -> Bound:
         batch: B, sequences of a layer-step; those that do not compute replay.
         rule: Rule of replay. Where its score needs the norm, that is charged with the score,
             and nowhere here, although the first frame has no score.
+        dense: The layer has one MLP for all tokens.
     """
     split, cores = hw.mapping.splits_mlp, hw.design.machine.cores
     spreads = [(0, 1)]
@@ -108,12 +110,12 @@ def mlp_bound(hw: Hardware, batch: int, rule: ReplayRule | None) -> Bound:
     even = computing // used
     loads = even[:, None] + (core < (computing - even * used)[:, None])
     loads = np.where(core < used[:, None], loads, 0)
-    ops = mlp_ops(hw, normed=at_residual(rule), rule=rule)
+    ops = mlp_ops(hw, dense=dense, normed=at_residual(rule), rule=rule)
     steps = lower(hw, ops, loads, split=split)
     model, damped = hw.design.model, rule is not None and rule.damps
     replayed = replay_op(model, batch - computing, Slice(), damped=damped).replay_bytes
     fetched = None
-    if model.body.experts is not None and not hw.is_lockstep(split):
+    if model.body.experts is not None and not dense and not hw.is_lockstep(split):
         together = np.where(core < used[:, None], 1, 0)
         together[:, 0] += computing - together.sum(axis=1)
         fetched = lower(hw, ops, together, split=split)

@@ -38,7 +38,9 @@ from carsim.machine.phase_ops import (
     prefill_ops,
     qkv_ops,
 )
-from carsim.workload.ops import HeadStep, Slice, replay_op
+from carsim.workload.head import HeadStep
+from carsim.workload.mlp import replay_op
+from carsim.workload.ops import Slice
 
 
 def _home(hw: Hardware, ops: Sequence[OpOf], split: bool, loads: Ints, n: int = 1) -> Phase:
@@ -80,8 +82,8 @@ def _head(hw: Hardware, steps: Sequence[HeadStep], codes: Ints) -> Phase:
     return _home(hw, ops, hw.mapping.splits_mlp, hw.home_loads, len(codes))
 
 
-def _prefill(hw: Hardware, tokens: int, window: int | None = None) -> Phase:
-    ops = prefill_ops(hw, tokens, window)
+def _prefill(hw: Hardware, tokens: int, window: int | None = None, dense: bool = False) -> Phase:
+    ops = prefill_ops(hw, tokens, window, dense)
     return _home(hw, ops, hw.mapping.splits_mlp, hw.home_sequences)
 
 
@@ -92,7 +94,7 @@ def _mlp(
     computing = cases.computing
     decided = cases.known_cycles is not None
     loads, moved = cases.loads(hw, schedule)
-    ops = mlp_ops(hw, normed=decided and at_residual(rule), rule=rule)
+    ops = mlp_ops(hw, dense=cases.dense, normed=decided and at_residual(rule), rule=rule)
     steps = lower(hw, ops, loads, split=split, moved=moved)
     replaying = computing.shape[1] - computing.sum(axis=1)
     at_work, damped = (loads > 0).sum(axis=1), rule is not None and rule.damps

@@ -74,7 +74,8 @@ def key_bytes(hw: Hardware, policy: AttentionPolicy) -> int:
     """
     model, body = hw.design.model, hw.design.model.body
     key: int = model.kv.bytes_of(body.head_dim if policy.records else body.kv_size)
-    return 2 * key if hw.design.machine.kv_layout == "interleaved" else key
+    apart = hw.design.machine.kv_layout != "interleaved"
+    return key if apart else key * body.kv_elements // body.kv_size
 
 
 class MlpCases(NamedTuple):
@@ -85,16 +86,18 @@ class MlpCases(NamedTuple):
         known_cycles: Cycles for which decisions have been known when the phase begins, [n]; None if
             nothing was decided.
         home: Core of the first of these sequences, up to attention; the next has the next.
+        dense: The layers have one MLP for all tokens, whatever other layers have.
     """
 
     computing: NDArray[np.bool_]
     known_cycles: Ints | None
     home: int = 0
+    dense: bool = False
 
     def take(self, index: NDArray[Any]) -> "MlpCases":
         """Some of the cases."""
-        known = self.known_cycles
-        return MlpCases(self.computing[index], None if known is None else known[index], self.home)
+        known = None if self.known_cycles is None else self.known_cycles[index]
+        return self._replace(computing=self.computing[index], known_cycles=known)
 
     def loads(self, hw: Hardware, schedule: Schedule) -> tuple[Ints, Ints]:
         """Sequences of each core, [n, C], and by lane, how many come from another core, [n, K].

@@ -73,5 +73,6 @@ def _phase(plan: Plan, batches: Batches, name: str, at: tuple[int, ...]) -> Phas
     attention = phases.attention(rule, cases, plan.attention, outside, plan.frame_steps)
     known = plan.known_cycles(attention.cycles, int(phases.output(rule).cycles[0]))
     computing = ~batches.replay[at][None, plan.groups(scored)[0]]
-    mlps = MlpCases(computing, known if scored else None)
+    dense = plan.hw.design.model.body.is_dense(at[2])
+    mlps = MlpCases(computing, known if scored else None, dense=dense)
     return BUILDERS["mlp"](plan.hw, plan.schedule_of(scored), mlps, plan.rule)

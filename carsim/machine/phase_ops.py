@@ -1,6 +1,6 @@
 """The ops of each kind of phase, as functions of a core's rows and its share of the matrices."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from functools import partial
 
@@ -13,8 +13,10 @@ from carsim.decisions.replay import NO_WORK, Point, ReplayRule, RuleWork, later
 from carsim.machine.cases import AttendCases
 from carsim.machine.hardware import Hardware
 from carsim.machine.lanes import OpOf
-from carsim.workload import ops
-from carsim.workload.ops import Count, HeadStep, Op, Slice
+from carsim.workload import attention, head, mlp
+from carsim.workload.head import HeadStep
+from carsim.workload.model import Model
+from carsim.workload.ops import Count, Op, Slice
 
 
 def qkv_ops(hw: Hardware, rule: ReplayRule | None) -> list[OpOf]:
@@ -22,7 +24,7 @@ def qkv_ops(hw: Hardware, rule: ReplayRule | None) -> list[OpOf]:
 
     def op(rows: Count, part: Slice, streams: Count) -> Op:
         score = _score(hw, rule, "q", part)
-        return ops.qkv_op(
+        return attention.qkv_op(
             hw.design.model,
             rows,
             part,
@@ -32,7 +34,7 @@ def qkv_ops(hw: Hardware, rule: ReplayRule | None) -> list[OpOf]:
             held_bytes=score.held_bytes,
         )
 
-    return [op]
+    return [*_latent_ops(hw.design.model, attention.compress_op), op]
 
 
 def attend_ops(
@@ -53,13 +55,13 @@ def attend_ops(
     chooses = bool(scan.any())  # what is fetched hangs on this work, and waits for it
 
     def choose(rows: Count, part: Slice, streams: Count) -> Op:
-        return ops.choose_op(
+        return attention.choose_op(
             hw.design.model, rows, part, macs=macs, vector_ops=vector_ops, read_bytes=read
         )
 
     def attend(rows: Count, part: Slice, streams: Count) -> Op:
         score = _score(hw, rule, "attention", part)
-        return ops.attend_op(
+        return attention.attend_op(
             hw.design.model,
             rows,
             reads,
@@ -84,7 +86,7 @@ def output_ops(hw: Hardware, rule: ReplayRule | None) -> list[OpOf]:
 
     def project(rows: Count, part: Slice, streams: Count) -> Op:
         read = _score(hw, rule, "residual", part)
-        return ops.output_op(
+        return attention.output_op(
             model,
             rows,
             part,
@@ -95,9 +97,22 @@ def output_ops(hw: Hardware, rule: ReplayRule | None) -> list[OpOf]:
 
     def score(rows: Count, part: Slice, streams: Count) -> Op:
         read = _score(hw, rule, "residual", part)
-        return ops.score_op(model, rows, part, score_ops=read.vector_ops)
+        return attention.score_op(model, rows, part, score_ops=read.vector_ops)
 
-    return [project, score] if at_residual(rule) else [project]
+    values = _latent_ops(model, attention.values_op)
+    return [*values, project, score] if at_residual(rule) else [*values, project]
+
+
+def _latent_ops(
+    model: Model, op_of: Callable[..., Op], *, passes: int = 1, tokens: int = 1
+) -> list[OpOf]:
+    """An op that latent attention alone has, if the model has it."""
+    latent = model.body.latent
+    if latent is None:
+        return []
+    return [
+        lambda rows, part, n: op_of(model, latent, rows, part, streams=n * passes, tokens=tokens)
+    ]
 
 
 def mlp_ops(
@@ -105,6 +120,7 @@ def mlp_ops(
     *,
     passes: int = 1,
     tokens: int = 1,
+    dense: bool = False,
     cached: bool = True,
     normed: bool = False,
     rule: ReplayRule | None = None,
@@ -113,12 +129,13 @@ def mlp_ops(
 
     def nth(index: int) -> OpOf:
         def op(rows: Count, part: Slice, streams: Count) -> Op:
-            return ops.mlp_ops(
+            return mlp.mlp_ops(
                 hw.design.model,
                 rows,
                 part,
                 streams=streams * passes,
                 tokens=tokens,
+                dense=dense,
                 cached=cached,
                 normed=normed,
                 held_bytes=_work(hw, rule, part).held_bytes,
@@ -126,15 +143,17 @@ def mlp_ops(
 
         return op
 
-    return [nth(index) for index in range(len(ops.mlp_ops(hw.design.model, 1, Slice())))]
+    return [
+        nth(index) for index in range(len(mlp.mlp_ops(hw.design.model, 1, Slice(), dense=dense)))
+    ]
 
 
 def head_ops(hw: Hardware, steps: Sequence[HeadStep], codes: Count) -> list[OpOf]:
     """The ops of a pass of the head."""
-    return [partial(ops.head_op, hw.design.model, step, codes=codes) for step in steps]
+    return [partial(head.head_op, hw.design.model, step, codes=codes) for step in steps]
 
 
-def prefill_ops(hw: Hardware, tokens: int, window: int | None) -> list[OpOf]:
+def prefill_ops(hw: Hardware, tokens: int, window: int | None, dense: bool = False) -> list[OpOf]:
     """The ops of a layer of a prompt.
 
     Where the activation buffer holds the widest activations of fewer tokens than a core has,
@@ -145,13 +164,20 @@ def prefill_ops(hw: Hardware, tokens: int, window: int | None) -> list[OpOf]:
     rows = sequences_per_core(hw.design.machine, batch, split=split) * tokens
     row_bytes = activation_bytes_per_token(model, hw.design.machine)
     passes = -(-rows * row_bytes // hw.design.machine.activation_buffer_bytes)
+    of_latents = partial(_latent_ops, model, passes=passes, tokens=tokens)
     return [
-        lambda rows, part, n: ops.qkv_op(model, rows, part, streams=n * passes, tokens=tokens),
-        lambda rows, part, n: ops.attend_op(
+        *of_latents(attention.compress_op),
+        lambda rows, part, n: attention.qkv_op(
+            model, rows, part, streams=n * passes, tokens=tokens
+        ),
+        lambda rows, part, n: attention.attend_op(
             model, rows, tokens, part, tokens=tokens, causal=True, window=window
         ),
-        lambda rows, part, n: ops.output_op(model, rows, part, streams=n * passes, tokens=tokens),
-        *mlp_ops(hw, passes=passes, tokens=tokens, cached=False),
+        *of_latents(attention.values_op),
+        lambda rows, part, n: attention.output_op(
+            model, rows, part, streams=n * passes, tokens=tokens
+        ),
+        *mlp_ops(hw, passes=passes, tokens=tokens, dense=dense, cached=False),
     ]
 
 

@@ -27,7 +27,8 @@ from carsim.machine.hardware import Hardware
 from carsim.machine.lanes import Ints
 from carsim.machine.phase import Emit, Outcome, Phase, Timing, emit_slices, outcome
 from carsim.machine.phase_ops import at_residual, felt_by_mlp
-from carsim.workload.ops import Category, HeadPass, HeadStep, head_passes
+from carsim.workload.head import HeadPass, HeadStep, head_passes
+from carsim.workload.ops import Category
 
 SOLVED = "fluid"
 """The default rung."""
@@ -80,7 +81,7 @@ class Phases:
         self._memo: OrderedDict[Hashable, Outcome] = OrderedDict()  # used last stands last
         self._kept = 0  # phases in it
         self.proven: set[Hashable] = set()
-        self._mlp_bounds: dict[tuple[int, ReplayRule | None], Bound] = {}
+        self._mlp_bounds: dict[Hashable, Bound] = {}
 
     @property
     def simulated(self) -> int:
@@ -132,12 +133,13 @@ class Phases:
         """
         return self._take("mlp", schedule, cases, felt_by_mlp(self.hw, rule))
 
-    def mlp_bound(self, batch: int, rule: ReplayRule | None = None) -> Bound:
+    def mlp_bound(self, batch: int, rule: ReplayRule | None = None, dense: bool = False) -> Bound:
         """Lower bound of MLPs by how many of B sequences compute; see :func:`bounds.mlp_bound`."""
         rule = felt_by_mlp(self.hw, rule)
-        if (batch, rule) not in self._mlp_bounds:
-            self._mlp_bounds[batch, rule] = mlp_bound(self.hw, batch, rule)
-        return self._mlp_bounds[batch, rule]
+        key = batch, rule, dense
+        if key not in self._mlp_bounds:
+            self._mlp_bounds[key] = mlp_bound(self.hw, *key)
+        return self._mlp_bounds[key]
 
     def head(self) -> Outcome:
         """All dependent passes of the head, for one step of all sequences."""
@@ -159,14 +161,16 @@ class Phases:
         """A pass of the head, for n numbers of codes that its attention reads."""
         return self._take("head", steps, codes)
 
-    def prefill_layer(self, tokens: int, window: int | None = None) -> Outcome:
+    def prefill_layer(self, tokens: int, window: int | None = None, dense: bool = False) -> Outcome:
         """One layer of the prompt, ``tokens`` per sequence, all computing.
 
         Args:
             tokens: Tokens of the prompt.
             window: Newest tokens that each attends to; None: all.
+            dense: The layer has one MLP for all tokens, whatever others have.
         """
-        return self._take("prefill", tokens, None if window and window >= tokens else window)
+        window = None if window and window >= tokens else window
+        return self._take("prefill", tokens, window, dense)
 
     @property
     def host_cycles(self) -> int:

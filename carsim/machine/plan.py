@@ -13,8 +13,8 @@ from carsim.hardware.schedule import BASELINE, SCHEDULES, Schedule
 from carsim.machine.cases import AttendCases
 from carsim.machine.hardware import Hardware
 from carsim.machine.phases import Phases
+from carsim.workload.body import in_window
 from carsim.workload.geometry import Video
-from carsim.workload.model import in_window
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,8 @@ from carsim.machine.phase_ops import (
     qkv_ops,
 )
 from carsim.machine.phases import Phases
-from carsim.workload.ops import Category, Op, Slice, Stream, replay_op
+from carsim.workload.mlp import replay_op
+from carsim.workload.ops import Category, Op, Slice, Stream
 
 if TYPE_CHECKING:
     from carsim.machine.plan import Plan
@@ -173,8 +174,9 @@ def kinds(plan: "Plan") -> Iterator[tuple[str, int, bool, list[tuple[Op, int]]]]
     yield "attention", of_layers, split, once(attend, hw.batch, split)
     yield "output projection", of_layers, split, once(output_ops(hw, rule), hw.rows, split)
     split = mapping.splits_mlp
-    mlp = [*mlp_ops(hw, rule=rule), replay]
-    yield "MLP", of_layers, split, once(mlp, hw.rows, split)
+    for dense, alike in model.body.layers_by_mlp().items():
+        mlp = [*mlp_ops(hw, dense=dense, rule=rule), replay]
+        yield "MLP", len(alike) * len(plan.steps), split, once(mlp, hw.rows, split)
     if machine.include_head:
         passes = Counter(phases.head_passes)
         every = [
@@ -183,8 +185,9 @@ def kinds(plan: "Plan") -> Iterator[tuple[str, int, bool, list[tuple[Op, int]]]]
             for op in on_a_core(head_ops(hw, steps, codes), hw.rows, split)
         ]
         yield "head", len(plan.steps), split, every
-    prompt = prefill_ops(hw, plan.video.prompt_tokens, None)
-    yield "prompt", layers, split, once(prompt, hw.batch, split)
+    for (_, dense), n in model.body.prompt_layers().items():
+        prompt = prefill_ops(hw, plan.video.prompt_tokens, None, dense)
+        yield "prompt", n, split, once(prompt, hw.batch, split)
 
 
 def work_of(hw: Hardware, op: Op, is_split: bool) -> Work:

@@ -7,7 +7,7 @@ each distinct phase is taken once, and a run is a sum of phases, each times how 
 is tested against.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -92,7 +92,7 @@ class _Visits(NamedTuple):
         outcome: n different phases.
         counts: Visits of each batch to each outcome, int64[G, n].
         first_cycles: Cycles of the first step, int64[G or 1]; 0 where another visit serves it.
-        outcome_of: The outcome of each layer-step, [G or 1, S, L or 1]; -1 where another visit
+        outcome_of: The outcome of each layer-step, [G or 1, S, L]; -1 where another visit
             serves, None without detail.
     """
 
@@ -122,7 +122,7 @@ def simulate(plan: Plan, batches: Batches, *, detail: bool = False) -> Simulatio
     for scored in (False, True):
         where = np.flatnonzero(plan.scored == scored)
         if where.size:
-            visits += _visits_of(plan, batches, scored, where, detail)
+            visits += _visits_of(_Steps(plan, shape, where, scored, detail), batches)
     outside = _outside_of_layers(plan, shape[0])
     layers = {
         name: total_of([(v.outcome, v.counts.sum(axis=0)) for v in visits if v.name == name])
@@ -143,75 +143,104 @@ def simulate(plan: Plan, batches: Batches, *, detail: bool = False) -> Simulatio
         batch_cycles,
         first_cycles,
         kept,
-        _work(visits, shape[1], shape[2]) if detail else None,
+        _work(visits, shape[1]) if detail else None,
         sum(int(visit.counts.any(axis=0).sum()) for visit in visits),
     )
 
 
-def _visits_of(
-    plan: Plan, batches: Batches, scored: bool, where: NDArray[np.intp], detail: bool
-) -> list[_Visits]:
-    """The phases of all layer-steps in which a replay is decided on, or of all others."""
-    phases, n_steps = plan.phases, len(plan.steps)
-    n_batches, _, n_layers, _ = batches.replay.shape
+@dataclass(frozen=True)
+class _Steps:
+    """Steps of a run in which a replay is decided on, or all others.
 
-    def visits(name: str, outcome: Outcome, index: NDArray[np.intp]) -> _Visits:
-        """Visits, given the outcome of each layer-step, [G or 1, len(where), L or 1]."""
-        n = len(outcome.cycles)
+    Attributes:
+        plan: Policy and machine.
+        shape: Batches G, steps S and layers L of the run.
+        where: The steps, int[s].
+        scored: Whether a replay is decided on.
+        detail: Outcomes are kept for each layer-step.
+    """
+
+    plan: Plan
+    shape: tuple[int, int, int]
+    where: NDArray[np.intp]
+    scored: bool
+    detail: bool
+
+    def visits(
+        self, name: str, outcome: Outcome, index: NDArray[np.intp], layers: Sequence[int]
+    ) -> _Visits:
+        """Visits of some layers, given the outcome of each layer-step, [G or 1, s, l or 1]."""
+        n, alike = len(outcome.cycles), len(layers) // index.shape[2]
         counts = np.array([np.bincount(each.ravel(), minlength=n) for each in index], np.int64)
-        counts = np.broadcast_to(counts * (n_layers // index.shape[2]), (n_batches, n))
-        return _Visits(
-            name, outcome, counts, of_first(outcome, index), at(index) if detail else None
-        )
+        counts = np.broadcast_to(counts * alike, (self.shape[0], n))
+        first_cycles = self.first_cycles(outcome, index[:, 0]) * alike
+        return _Visits(name, outcome, counts, first_cycles, self._at(index, layers))
 
-    def of_first(outcome: Outcome, index: NDArray[np.intp]) -> Ints:
-        """Cycles of the first step, given the outcome of each layer-step."""
-        if where[0]:
-            return np.zeros(1, np.int64)
-        cycles: Ints = outcome.cycles[index[:, 0]].sum(axis=-1) * (n_layers // index.shape[2])
-        return cycles
+    def first_cycles(self, outcome: Outcome, index: NDArray[np.intp]) -> Ints:
+        """Cycles of the first step, given its outcomes in each layer, [G or 1, l]."""
+        cycles: Ints = outcome.cycles[index].sum(axis=-1)
+        return cycles if self.where[0] == 0 else np.zeros(1, np.int64)
 
-    def at(index: NDArray[np.intp]) -> NDArray[np.intp]:
-        every = np.full((index.shape[0], n_steps, index.shape[2]), -1, np.intp)
-        every[:, where] = index
+    def _at(self, index: NDArray[np.intp], layers: Sequence[int]) -> NDArray[np.intp] | None:
+        if not self.detail:
+            return None
+        every = np.full((index.shape[0], *self.shape[1:]), -1, np.intp)
+        every[:, self.where[:, None], np.asarray(layers)] = index
         return every
 
-    same = np.zeros((1, len(where), 1), np.intp)
-    rule = plan.rule if scored else None
-    attention, case_of = _attention(plan, batches, rule, where)
+
+def _visits_of(steps: _Steps, batches: Batches) -> list[_Visits]:
+    """The phases of all layer-steps of some steps."""
+    plan, phases = steps.plan, steps.plan.phases
+    rule = plan.rule if steps.scored else None
+    every = range(steps.shape[2])
+    same = np.zeros((1, len(steps.where), 1), np.intp)
+    attention, case_of = _attention(plan, batches, rule, steps.where)
     output = phases.output(rule)
     found = [
-        visits("qkv", phases.qkv(rule), same),
-        visits("attention", attention, case_of),
-        visits("output", output, same),
+        steps.visits("qkv", phases.qkv(rule), same, every),
+        steps.visits("attention", attention, case_of, every),
+        steps.visits("output", output, same, every),
     ]
-    schedule = plan.schedule_of(scored)
-    dispatch = plan.hw.dispatch_cycles(schedule)
-    known = np.minimum(
-        plan.known_cycles(attention.cycles[case_of], int(output.cycles[0])), dispatch
-    )
+    known = plan.known_cycles(attention.cycles[case_of], int(output.cycles[0]))
+    known = np.minimum(known, plan.hw.dispatch_cycles(plan.schedule_of(steps.scored)))
+    for dense, layers in plan.hw.design.model.body.layers_by_mlp().items():
+        of_layers = known[..., layers] if known.shape[2] > 1 else known
+        found += _mlps(steps, batches.of_layers(layers), of_layers, layers, dense)
+    return found
+
+
+def _mlps(
+    steps: _Steps, batches: Batches, known: Ints, layers: Sequence[int], dense: bool
+) -> list[_Visits]:
+    """The MLPs of some layers, given for how long decisions are known, [G or 1, s, l or 1]."""
+    plan, scored = steps.plan, steps.scored
+    schedule, found = plan.schedule_of(scored), []
     for number, group in enumerate(plan.groups(scored)):
-        rows = batches.distinct(where, group)
+        rows = batches.distinct(steps.where, group)
         # The register takes the next group once the one before has left the cores.
-        starts, start_of = renumber(known * (scored and number == 0), dispatch + 1)
+        most = plan.hw.dispatch_cycles(schedule) + 1
+        starts, start_of = renumber(known * (scored and number == 0), most)
         # Cores being alike, only their loads matter, what travels to them, and how long the
         # decisions are known.
         home = group.start % plan.hw.design.machine.cores
-        cases = MlpCases(rows.rows, np.zeros(1, np.int64) if scored else None, home)
+        cases = MlpCases(rows.rows, np.zeros(1, np.int64) if scored else None, home, dense)
         loads = np.concatenate(cases.loads(plan.hw, schedule), axis=1)
         first, same_as = distinct_rows(loads, plan.hw.rows + 1)
         start, row = np.divmod(np.arange(len(first) * len(starts)), len(first))
-        mlps = MlpCases(rows.rows[first[row]], starts[start] if scored else None, home)
-        if len(starts) == 1 and not detail:
-            counts = np.zeros((n_batches, len(first)), np.int64)
+        known_cycles = starts[start] if scored else None
+        mlps = cases._replace(computing=rows.rows[first[row]], known_cycles=known_cycles)
+        if len(starts) == 1 and not steps.detail:
+            counts = np.zeros((steps.shape[0], len(first)), np.int64)
             np.add.at(counts.T, same_as, rows.counts.T)
-            mlp, begun = phases.mlp(schedule, mlps, plan.rule), same_as[rows.row_of_step(0)]
-            found.append(_Visits("mlp", mlp, counts, of_first(mlp, begun[:, None]), None))
+            mlp = plan.phases.mlp(schedule, mlps, plan.rule)
+            begun = steps.first_cycles(mlp, same_as[rows.row_of_step(0)])
+            found.append(_Visits("mlp", mlp, counts, begun, None))
             continue
         index = same_as[rows.row_of] + len(first) * start_of
         used, index = renumber(index, len(first) * len(starts))
-        mlps = mlps.take(used)
-        found.append(visits("mlp", phases.mlp(schedule, mlps, plan.rule), index))
+        mlp = plan.phases.mlp(schedule, mlps.take(used), plan.rule)
+        found.append(steps.visits("mlp", mlp, index, layers))
     return found
 
 
@@ -265,7 +294,8 @@ def simulate_plainly(plan: Plan, batches: Batches) -> Simulation:
         scored = bool(plan.scored[step])
         rule = plan.rule if scored else None
         book("qkv", at, phases.qkv(rule))
-        window = plan.hw.design.model.body.window_of(at[2])
+        body = hw.design.model.body
+        window = body.window_of(at[2])
         cases = plan.reads(window).take(np.array([step]))
         if batches.reads is not None and plan.attention.records:
             attended, runs = (each[at][None] for each in batches.reads)
@@ -284,7 +314,8 @@ def simulate_plainly(plan: Plan, batches: Batches) -> Simulation:
             computing = ~batches.replay[at][None, group]
             start = known * (number == 0) if scored else None
             home = group.start % hw.design.machine.cores
-            book("mlp", at, phases.mlp(schedule, MlpCases(computing, start, home), plan.rule))
+            mlps = MlpCases(computing, start, home, body.is_dense(at[2]))
+            book("mlp", at, phases.mlp(schedule, mlps, plan.rule))
     totals = {name: total_of(pairs) for name, pairs in seen.items()}
     totals["mlp"] = _with_mlp_bound(totals["mlp"], plan, batches)
     outside = _outside_of_layers(plan, n_batches)
@@ -311,10 +342,10 @@ def _outside_of_layers(plan: Plan, n_batches: int) -> _Outside:
     n_steps, prompt = len(plan.steps), plan.video.prompt_tokens
     prefill = [
         (
-            plan.phases.prefill_layer(prompt, window),
-            np.array([n_batches * len(layers) * (prompt > 0)]),
+            plan.phases.prefill_layer(prompt, *kind),
+            np.array([n_batches * layers * (prompt > 0)]),
         )
-        for window, layers in design.model.body.layers_by_window().items()
+        for kind, layers in design.model.body.prompt_layers().items()
     ]
     totals = {"prefill": total_of(prefill)}
     if design.machine.include_head:
@@ -328,21 +359,20 @@ def _outside_of_layers(plan: Plan, n_batches: int) -> _Outside:
 
 def _with_mlp_bound(total: PhaseTotals, plan: Plan, batches: Batches) -> PhaseTotals:
     """The bound of all MLPs: it knows no register groups, only how many sequences compute."""
-    cycles, nbytes = plan.phases.mlp_bound(plan.hw.rows, plan.rule)
-    counts = batches.computing_counts
-    return replace(
-        total,
-        bound_cycles=exactly(counts, cycles),
-        bound_dram_bytes=tuple(exactly(counts, nbytes)),
-    )
+    bound_cycles, bound_bytes = 0, [0] * len(plan.hw.paths)
+    for dense, layers in plan.hw.design.model.body.layers_by_mlp().items():
+        cycles, nbytes = plan.phases.mlp_bound(plan.hw.rows, plan.rule, dense)
+        counts = batches.of_layers(layers).computing_counts
+        bound_cycles += exactly(counts, cycles)
+        bound_bytes = [sum(each) for each in zip(bound_bytes, exactly(counts, nbytes), strict=True)]
+    return replace(total, bound_cycles=bound_cycles, bound_dram_bytes=tuple(bound_bytes))
 
 
-def _work(visits: list[_Visits], n_steps: int, n_layers: int) -> StepWork:
+def _work(visits: list[_Visits], n_steps: int) -> StepWork:
     """Work of the layers in each step of the first batch."""
 
     def total(visit: _Visits, figure: Ints) -> Ints:
-        spread = visit.spread(figure)[0]
-        summed: Ints = spread.sum(axis=1) * (n_layers // spread.shape[1])
+        summed: Ints = visit.spread(figure)[0].sum(axis=1)
         return summed
 
     work = StepWork(

@@ -289,8 +289,8 @@ def _with_room_for_the_prompt(wish: Wish, best: Tried, tried: dict[Choice, Tried
 def _prompt_cycles(design: Design, wish: Wish) -> int:
     """Cycles of the prompt in all layers."""
     phases, prompt = Phases(Hardware(design)), max(1, wish.video.prompt_tokens)
-    layers = design.model.body.layers_by_window().items()
-    return sum(int(phases.prefill_layer(prompt, w).cycles[0]) * len(each) for w, each in layers)
+    kinds = design.model.body.prompt_layers().items()
+    return sum(int(phases.prefill_layer(prompt, *kind).cycles[0]) * n for kind, n in kinds)
 
 
 def _tried(wish: Wish, choice: Choice) -> Tried:

@@ -187,11 +187,11 @@ class _Observed(Phases):
         """After the head."""
         return self._record("", super().host(), "host")
 
-    def prefill_layer(self, tokens: int, window: int | None = None) -> Outcome:
+    def prefill_layer(self, tokens: int, window: int | None = None, dense: bool = False) -> Outcome:
         """Before the window: not recorded."""
         emit, self._emit = self._emit, None
         try:
-            return super().prefill_layer(tokens, window)
+            return super().prefill_layer(tokens, window, dense)
         finally:
             self._emit = emit
 

@@ -88,7 +88,7 @@ def replayed_share(
 ) -> float:
     """Share of the dense work that replay saves at a published ratio."""
     eligible = 1 if ratio_of == "all" else 1 - 1 / PAPER_VIDEO.n_frames
-    replayed = ratio * eligible * body.n_layers * body.mlp_weights
+    replayed = ratio * eligible * body.mlp_weights
     return replayed / (body.weights + _kv_macs(dense_row(rows), body))
 
 

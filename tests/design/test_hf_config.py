@@ -6,40 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hf_configs import CONFIGS
+from hf_configs import ACTIVE, CONFIGS, PARAMETERS
 from strategies import raw_design
 
 from carsim.base.errors import InputError
 from carsim.design import Design, load_design
-
-# Parameters of each published checkpoint: the elements of the tensors in its weight files, those
-# of a tied classifier once. transformers 5.23 makes the same number of these configurations. Of
-# Gemma-3-4B the technical report (arXiv 2503.19786, table 1) gives the text: 675 million of
-# embedding and 3,209 million of the rest, in round numbers. Mixtral's authors count 46.7 billion.
-PUBLISHED = {
-    "llama2_7b": 6_738_415_616,
-    "tinyllama_1b": 1_100_048_384,
-    "llama3_8b": 8_030_261_248,
-    "llama3.2_1b": 1_235_814_400,
-    "smollm2_360m": 361_821_120,
-    "smollm2_1.7b": 1_711_376_384,
-    "mistral_7b": 7_248_023_552,
-    "qwen2.5_1.5b": 1_543_714_304,
-    "qwen2.5_7b": 7_615_616_512,
-    "qwen3_0.6b": 596_049_920,
-    "qwen3_8b": 8_190_735_360,
-    "gemma3_1b": 999_885_952,
-    "gemma3_4b": 3_884_000_000,
-    "mixtral_8x7b": 46_702_792_704,
-    "qwen3_30b_a3b": 30_532_122_624,
-    "qwen1.5_moe_a2.7b": 14_315_784_192,
-}
-
-# Parameters that one token uses: arXiv 2401.04088 (section 1), and the model cards of the Qwens.
-ACTIVE = {"mixtral_8x7b": 12.9e9, "qwen3_30b_a3b": 3.3e9, "qwen1.5_moe_a2.7b": 2.7e9}
-
-# Published in round numbers; or, the last, without the gates of the shared experts.
-ROUNDED = {"gemma3_4b": 0.002, "qwen1.5_moe_a2.7b": 1e-5}
+from carsim.design.load import shipped_presets
+from carsim.workload.attention import attend_op
+from carsim.workload.ops import Slice
 
 
 def design_of(folder: Path, config: dict[str, Any], **model: Any) -> Design:
@@ -50,29 +24,48 @@ def design_of(folder: Path, config: dict[str, Any], **model: Any) -> Design:
     return load_design(str(folder / "d.yaml"))
 
 
-@pytest.mark.parametrize("name", CONFIGS)
+@pytest.mark.parametrize("name", sorted(set(CONFIGS) & set(shipped_presets()["model"])))
 def test_a_preset_is_what_the_published_file_says(name: str, tmp_path: Path) -> None:
     read = design_of(tmp_path, CONFIGS[name]).model
     preset = load_design("kv260", [f"model.preset={name}"]).model
     assert read.body.model_dump() | {"head_size": None} == preset.body.model_dump() | {
         "head_size": None
     }
-    assert read.body.head_dim == preset.body.head_dim
-    assert read.head == preset.head
+    assert read.body.own_size == preset.body.own_size
+    assert (read.head, read.context) == (preset.head, preset.context)
 
 
-@pytest.mark.parametrize("name", PUBLISHED)
-def test_a_preset_has_as_many_parameters_as_were_published(name: str) -> None:
-    model = load_design("kv260", [f"model.preset={name}"]).model
-    assert model.parameters == pytest.approx(PUBLISHED[name], rel=ROUNDED.get(name, 0))
+@pytest.mark.parametrize("name", CONFIGS)
+def test_a_file_has_as_many_parameters_as_its_checkpoint(name: str, tmp_path: Path) -> None:
+    model = design_of(tmp_path, CONFIGS[name]).model
+    assert model.parameters == PARAMETERS[name]
+    assert model.context == CONFIGS[name].get("max_position_embeddings", 131_072)
     if name in ACTIVE:
         assert model.active_parameters == pytest.approx(ACTIVE[name], rel=0.02)
     else:
-        assert model.active_parameters == model.parameters
+        assert (model.active_parameters == model.parameters) == (model.body.experts is None)
 
 
-def test_every_published_file_has_a_count() -> None:
-    assert set(CONFIGS) == set(PUBLISHED)
+# Elements of K and V, or of the latent, per token and layer: arXiv 2405.04434 (table 1) has
+# (512 + 64) of DeepSeek-V2, against 2 x 128 x 128 of as many plain heads.
+@pytest.mark.parametrize(
+    ("name", "elements", "windows"),
+    [
+        ("phi3_mini", 2 * 3072, (2047, ())),
+        ("gemma_2b", 2 * 256, (None, ())),
+        ("gemma2_2b", 2 * 1024, (4096, tuple(range(1, 26, 2)))),
+        ("gemma3_4b", 2 * 1024, (1024, (5, 11, 17, 23, 29))),
+        ("deepseek_v2_lite", 512 + 64, (None, ())),
+        ("deepseek_v3", 512 + 64, (None, ())),
+    ],
+)
+def test_what_a_token_adds_to_the_cache_of_a_layer(
+    name: str, elements: int, windows: tuple[int | None, tuple[int, ...]], tmp_path: Path
+) -> None:
+    model = design_of(tmp_path, CONFIGS[name], kv={"bits": 16}).model
+    assert model.kv.bytes_of(model.body.kv_elements) == 2 * elements
+    assert attend_op(model, 1, 1, Slice()).stream_bytes == 2 * elements
+    assert (model.body.window, model.body.global_layers) == windows
 
 
 def test_the_path_is_relative_to_the_design_and_may_be_a_folder(tmp_path: Path) -> None:
@@ -115,8 +108,6 @@ def test_a_file_gives_the_precision_in_which_it_is_stored(tmp_path: Path) -> Non
 
 
 def test_windows_are_read_by_layer(tmp_path: Path) -> None:
-    gemma = design_of(tmp_path, CONFIGS["gemma3_4b"]).model.body
-    assert (gemma.window, gemma.global_layers) == (1024, (5, 11, 17, 23, 29))
     # Mistral 0.1 has a window in every layer; Qwen 2 from a layer on, if it is in use.
     mistral = {**CONFIGS["mistral_7b"], "sliding_window": 4096}
     body = design_of(tmp_path, mistral).model.body
@@ -155,7 +146,12 @@ def without(key: str) -> Callable[[dict[str, Any]], Any]:
             edited(model_type="rwkv"),
             "config.json: $.model_type: 'rwkv' is not read; read are",
         ),
-        ("llama3_8b", edited(model_type="deepseek_v3"), "latent attention is not simulated"),
+        ("llama3_8b", edited(model_type="gpt2"), "'gpt2' is not read: its positions are learned"),
+        ("llama3_8b", edited(model_type="falcon"), "attention and MLP run side by side"),
+        ("deepseek_v3", without("kv_lora_rank"), "$.kv_lora_rank: is missing"),
+        ("deepseek_v3", edited(moe_layer_freq=2), "$.moe_layer_freq: 2: layers without experts"),
+        ("deepseek_v2", edited(attention_bias=True), "biases of qkv are not simulated with latent"),
+        ("deepseek_v2", edited(first_k_dense_replace=60), "60 of 60 layers leave none to experts"),
         ("llama3_8b", without("model_type"), "config.json: $.model_type: is missing; name a"),
         ("llama3_8b", edited(model_type=["llama"]), '["llama"] is not read'),
         ("llama3_8b", without("hidden_size"), "config.json: $.hidden_size: is missing; add it"),
@@ -180,7 +176,7 @@ def without(key: str) -> Callable[[dict[str, Any]], Any]:
         (
             "llama3_8b",
             edited(quantization_config={"quant_method": "fp8"}),
-            "$.quantization_config: 'fp8' is neither gptq nor awq; set model.weights in the design",
+            "$.quantization_config: 'fp8' is neither gptq, awq nor fp8 in blocks of 128 x 128; set",
         ),
         ("gemma3_4b", edited(text_config=3), "$.text_config: should hold keys, got 3"),
         ("gemma3_4b", edited(text_config={}), "$.text_config.num_hidden_layers: is missing"),
@@ -193,7 +189,7 @@ def without(key: str) -> Callable[[dict[str, Any]], Any]:
         (
             "qwen3_30b_a3b",
             edited(mlp_only_layers=[0]),
-            "$.mlp_only_layers: [0]: layers without experts beside those with experts are not",
+            "$.mlp_only_layers: [0]: layers without experts between those with experts are not",
         ),
         ("qwen1.5_moe_a2.7b", edited(decoder_sparse_step=2), "$.decoder_sparse_step: 2: layers"),
     ],
@@ -231,60 +227,3 @@ def test_paths_that_make_no_sense_get_one_line(
     with pytest.raises(InputError) as refused:
         load_design(str(tmp_path / "d.yaml"))
     assert line in str(refused.value)
-
-
-OTHERS = {
-    # microsoft/Phi-3-mini-4k-instruct: 3.82e9 parameters, a window in every layer.
-    "phi3": (
-        {
-            "hidden_size": 3072,
-            "intermediate_size": 8192,
-            "num_attention_heads": 32,
-            "num_key_value_heads": 32,
-            "num_hidden_layers": 32,
-            "sliding_window": 2047,
-            "vocab_size": 32064,
-        },
-        3_821_079_552,
-        (2047, ()),
-        2 * 3072,
-    ),
-    # google/gemma-2b
-    "gemma": (
-        {
-            "hidden_size": 2048,
-            "intermediate_size": 16384,
-            "num_attention_heads": 8,
-            "num_key_value_heads": 1,
-            "num_hidden_layers": 18,
-        },
-        2_506_172_416,
-        (None, ()),
-        2 * 256,
-    ),
-    # google/gemma-2-2b: every other layer sees 4,096 tokens.
-    "gemma2": (
-        {
-            "hidden_size": 2304,
-            "intermediate_size": 9216,
-            "num_attention_heads": 8,
-            "num_key_value_heads": 4,
-            "num_hidden_layers": 26,
-            "sliding_window": 4096,
-            "hidden_activation": "gelu_pytorch_tanh",
-        },
-        2_614_341_888,
-        (4096, tuple(range(1, 26, 2))),
-        2 * 1024,
-    ),
-}
-
-
-@pytest.mark.parametrize("kind", OTHERS)
-def test_types_without_a_preset_have_their_published_size(kind: str, tmp_path: Path) -> None:
-    """Parameters, windows, and elements of K and V per token and layer."""
-    keys, parameters, windows, kv_elements = OTHERS[kind]
-    model = design_of(tmp_path, {"model_type": kind, **keys}).model
-    assert model.parameters == parameters
-    assert (model.body.window, model.body.global_layers) == windows
-    assert 2 * model.body.kv_size == kv_elements

@@ -29,8 +29,8 @@ from carsim.machine.ranges import LIMIT, kinds, largest, work_of
 from carsim.machine.totals import exactly
 from carsim.runs.pipeline import run
 from carsim.workload.geometry import Video
-from carsim.workload.model import Precision
-from carsim.workload.ops import HeadPass
+from carsim.workload.head import HeadPass
+from carsim.workload.precision import Precision
 from carsim.workload.workload import Workload
 
 

@@ -23,6 +23,7 @@ from carsim.machine.hardware import Hardware
 from carsim.machine.phases import Phases
 from carsim.machine.plan import Plan
 from carsim.machine.simulate import Simulation, simulate, simulate_plainly
+from carsim.workload.body import Body
 from carsim.workload.geometry import Video
 
 Run = tuple[Design, Plan, Batches]
@@ -147,17 +148,30 @@ def test_macs_are_those_that_the_decisions_ask_for(run: Run) -> None:
     n_batches, rows, at_once = len(batches.replay), plan.hw.batch, plan.tokens_per_step
     tokens = n_batches * rows * (video.prompt_tokens + video.n_steps)
     projections = tokens * body.n_layers * body.attention_weights
-    computed = (~batches.replay).sum() + n_batches * rows * video.prompt_tokens * body.n_layers
-    mlps = int(computed) * body.active_mlp_weights
-    pairs = 0
+    mlps = pairs = prompt = 0
     for layer in range(body.n_layers):
+        computed = (~batches.replay[:, :, layer]).sum() + n_batches * rows * video.prompt_tokens
+        mlps += int(computed) * _mlp_weights(body, layer)
         window = body.window_of(layer)
-        pairs += sum(min(1 + token, window or 1 + token) for token in range(video.prompt_tokens))
+        prompt += sum(min(1 + token, window or 1 + token) for token in range(video.prompt_tokens))
         pairs += at_once * int(plan.reads(window).attended.sum())
-    attention = n_batches * rows * pairs * 2 * body.hidden_size
+    of_prompt = of_pair = 2 * body.head_dim
+    if body.latent is not None:  # which decodes in another form than it takes a prompt
+        of_prompt = body.own_size + body.latent.rotary_size + body.latent.value_size
+        of_pair = 2 * body.latent.rank + body.latent.rotary_size
+    attention = n_batches * rows * body.n_heads * (prompt * of_prompt + pairs * of_pair)
     head = n_batches * rows * video.n_steps * design.model.head.streamed_weights(body)
     done = sum(total.macs for total in simulate(plan, batches).totals.values())
     assert done == projections + mlps + attention + head
+
+
+def _mlp_weights(body: Body, layer: int) -> int:
+    """Weights of a layer's MLP that multiply one token."""
+    if body.is_dense(layer):
+        return 3 * body.hidden_size * body.dense_ffn_size
+    assert body.experts is not None
+    width = body.experts.active * body.ffn_size + body.experts.shared_ffn_size
+    return body.hidden_size * (3 * width + body.experts.count)
 
 
 @given(runs())
@@ -176,11 +190,20 @@ def _required_bytes(design: Design, plan: Plan, batches: Batches) -> int:
     sequences, at_once = plan.hw.batch, plan.tokens_per_step
     qkv = model.weights.bytes_of(d * (d + 2 * body.kv_size))
     out = model.weights.bytes_of(d * d)
-    mlp = model.weights.bytes_of(2 * d * body.ffn_size) + model.weights.bytes_of(d * body.ffn_size)
+    if (latent := body.latent) is not None:
+        inputs, heads = latent.query_rank or d, body.n_heads
+        asked = inputs * heads * (body.own_size + latent.rotary_size)
+        held = d * (latent.rank + latent.rotary_size + (latent.query_rank or 0))
+        each = (held, asked, heads * body.own_size * latent.rank)
+        qkv = sum(map(model.weights.bytes_of, each))
+        values = heads * latent.rank * latent.value_size
+        out = sum(map(model.weights.bytes_of, (values, heads * latent.value_size * d)))
+    width = body.dense_ffn_size
+    mlp = model.weights.bytes_of(2 * d * width) + model.weights.bytes_of(d * width)
     # Where inputs are polished, 6 bytes for each come with the weights.
-    tables = {"qkv": d, "out": d, "gate_up": d, "down": body.ffn_size}
+    tables = {"qkv": d, "out": d, "gate_up": d, "down": width}
     # A bias takes 2 bytes.
-    biased = {"qkv": d + 2 * body.kv_size, "out": d, "gate_up": 2 * body.ffn_size, "down": d}
+    biased = {"qkv": d + 2 * body.kv_size, "out": d, "gate_up": 2 * width, "down": d}
     beside = {
         each: 6 * tables[each] * (each in model.polished) + 2 * biased[each] * (each in body.biases)
         for each in tables
@@ -203,8 +226,8 @@ def _required_bytes(design: Design, plan: Plan, batches: Batches) -> int:
         if isinstance(plan.rule, Tas):
             key = body.kv_size if plan.rule.head is None else body.head_dim
         late = at_once * late_outside * key
-        kv = sequences * model.kv.bytes_of(2 * attended * body.kv_size + late)
-        kv += sequences * model.kv.bytes_of(2 * at_once * body.kv_size)
+        kv = sequences * model.kv.bytes_of(attended * body.kv_elements + late)
+        kv += sequences * model.kv.bytes_of(at_once * body.kv_elements)
         kv += rows * model.kv.bytes_of(early * key)
         per_step += home * (qkv + out) + kv + scored * rows * held
     head = len(plan.steps) * home * model.weights.bytes_of(d * model.head.vocabulary)  # type: ignore[union-attr]
@@ -214,7 +237,7 @@ def _required_bytes(design: Design, plan: Plan, batches: Batches) -> int:
         for group in plan.groups(scored):
             computing = ~batches.replay[at][None, group]
             loads, _ = core_loads(plan.schedule_of(scored), computing, design.machine.cores)
-            if body.experts is None:
+            if body.is_dense(at[2]):
                 mlps += _streams(design, loads[0].tolist()) * mlp
             else:
                 mlps += sum(_expert_bytes(design, m) for m in _fed(design, loads[0].tolist()))
@@ -226,7 +249,8 @@ def _expert_bytes(design: Design, tokens: int) -> int:
     """Bytes of router, touched experts and shared experts, for the tokens of one stream."""
     weights, body = design.model.weights, design.model.body
     assert body.experts is not None
-    count, active, shared = dict(body.experts).values()
+    count, active = body.experts.count, body.experts.active
+    shared = body.experts.shared_ffn_size
     parts = round(4096 * count * (1 - (1 - active / count) ** tokens))
     total = weights.bytes_of(body.hidden_size * count)
     for matrices in (2, 1):  # gate and up, down
@@ -294,13 +318,14 @@ def test_no_run_beats_its_critical_path(run: Run) -> None:
         least += rows * body.attention_weights
         sequences = plan.hw.batch / cores if splits else max(plan.hw.home_sequences)
         keys = plan.tokens_per_step * int(plan.reads(body.window_of(at[2])).attended[at[1]])
-        least += sequences * keys * 2 * body.hidden_size
+        value_size = body.latent.rank if body.latent else body.head_dim
+        least += sequences * keys * body.n_heads * (body.head_dim + value_size)
         for group in plan.groups(scored):
             computing = ~batches.replay[at][None, group]
             loads = core_loads(plan.schedule_of(scored), computing, cores)[0][0]
             splits = mapping.splits_mlp or mapping.splits_remainder
             mlps = loads.sum() / cores if splits else loads.max()
-            least += mlps * body.active_mlp_weights
+            least += mlps * _mlp_weights(body, at[2])
     layers = ("qkv", "attention", "output", "mlp")
     cycles = sum(simulate(plan, batches).totals[name].cycles for name in layers)
     assert cycles * design.machine.array.macs_per_cycle >= least * (1 - 1e-12)

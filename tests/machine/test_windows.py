@@ -7,8 +7,9 @@ from carsim.base.errors import InputError
 from carsim.cost.capacity import contents, kv_elements
 from carsim.design import Design, build_design, load_design, override
 from carsim.runs.decode import decode
+from carsim.workload.attention import ROTARY_OPS, attend_op, output_op, qkv_op
 from carsim.workload.geometry import Video
-from carsim.workload.ops import NORM_OPS, ROTARY_OPS, Slice, attend_op, output_op, qkv_op
+from carsim.workload.ops import NORM_OPS, Slice
 
 TEXT = Video(n_frames=1000, tokens_per_frame=1, prompt_tokens=0)
 

@@ -11,7 +11,8 @@ from carsim.cost.capacity import contents
 from carsim.design import Design, Experts, build_design, load_design, override
 from carsim.runs.decode import decode
 from carsim.workload.geometry import Video
-from carsim.workload.ops import Slice, mlp_ops
+from carsim.workload.mlp import mlp_ops
+from carsim.workload.ops import Slice
 
 
 def small(batch: int = 4, **body: object) -> Design:
@@ -101,8 +102,8 @@ def test_a_larger_batch_touches_more_experts_until_it_has_all() -> None:
         ({"model.body.experts": {"count": 4, "active": 5}}, "active: 5 of 4 experts cannot be"),
         ({"model.body.experts": {"count": 4}}, "experts.active: is missing"),
         ({"model.body.experts": {"count": 0, "active": 0}}, "should be greater than 0"),
-        ({"model.body.biases": ("down",)}, "biases of gate_up or down are not simulated where"),
-        ({"model.polished": ("down",)}, "polished inputs of experts are not simulated"),
+        ({"model.body.biases": ("down",)}, "biases of down are not simulated with"),
+        ({"model.polished": ("down",)}, "polished of down are not simulated with experts"),
     ],
 )
 def test_nonsense_is_refused(changes: dict[str, object], line: str) -> None:

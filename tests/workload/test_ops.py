@@ -7,23 +7,12 @@ from strategies import raw_design, small_design
 
 from carsim.decisions.trace.precision import PRODUCTS
 from carsim.design import Body, DepthTransformer, Model, Precision, build_design, load_design
+from carsim.workload.attention import attend_op, output_op, qkv_op
+from carsim.workload.body import Product
 from carsim.workload.geometry import Video
-from carsim.workload.model import Product
-from carsim.workload.ops import (
-    CATEGORY_LABELS,
-    Category,
-    Gemm,
-    Op,
-    Slice,
-    Stream,
-    attend_op,
-    head_op,
-    head_passes,
-    mlp_ops,
-    output_op,
-    qkv_op,
-    replay_op,
-)
+from carsim.workload.head import head_op, head_passes
+from carsim.workload.mlp import mlp_ops, replay_op
+from carsim.workload.ops import CATEGORY_LABELS, Category, Gemm, Op, Slice, Stream
 
 VILA_U = load_design("zcu102_16gb").model  # d = 4096, 32 heads of 128, ff = 11008, 32 layers
 GROUPED = VILA_U.model_copy(

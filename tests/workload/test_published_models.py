@@ -15,7 +15,9 @@ from carsim.design import (
     load_design,
     override,
 )
-from carsim.workload.ops import Slice, attend_op, mlp_ops, output_op, qkv_op
+from carsim.workload.attention import attend_op, output_op, qkv_op
+from carsim.workload.mlp import mlp_ops
+from carsim.workload.ops import Slice
 
 QWEN = Body(n_layers=28, hidden_size=1024, n_heads=16, n_kv_heads=8, ffn_size=3072, head_size=128)
 GPT2 = Body(n_layers=24, hidden_size=1024, n_heads=16, n_kv_heads=16, ffn_size=4096, mlp="plain")

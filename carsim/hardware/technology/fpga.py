@@ -54,7 +54,7 @@ from carsim.hardware.technology.base import (
 )
 from carsim.hardware.technology.constant import Constant
 from carsim.hardware.technology.gates import comparator, dispatcher
-from carsim.workload.model import Precision
+from carsim.workload.precision import Precision
 
 if TYPE_CHECKING:
     from carsim.hardware.machine import Array

@@ -1,0 +1,147 @@
+"""What a head asks of a core: a classifier over a vocabulary, or VILA-U's depth transformer.
+
+Simplifications: a classifier streams its logits past a list of the best, in random order; the area
+of that list is not counted.
+"""
+
+from math import ceil, log
+from typing import NamedTuple
+
+from carsim.workload.model import LinearHead, Model
+from carsim.workload.ops import (
+    GELU_OPS,
+    NORM_OPS,
+    RESIDUAL_OPS,
+    SOFTMAX_OPS,
+    Category,
+    Count,
+    Gemm,
+    Op,
+    Slice,
+    Stream,
+    weight_gemm,
+)
+
+GUIDANCE_OPS = 2
+"""Per logit of classifier-free guidance: a multiply-add per row of the pair."""
+
+
+STREAMED_LOGIT_OPS = 4
+"""Per logit that passes: comparison with the least of the best, running maximum, exponential, sum
+(the online softmax of Milakov and Gimelshein, arXiv 1805.02867)."""
+CANDIDATES = 64
+"""Best logits of a sequence that are kept next to the stream, from which its token is drawn; the
+usual top-k sampling takes 50 (``top_k`` of the generation defaults of transformers)."""
+
+
+def insertions(logits: int) -> int:
+    """Expected logits, of so many in random order, that enter the list of the best.
+
+    The i-th is among the best k so far with a probability of k / i: k (1 + ln(n / k)) in all.
+
+    >>> insertions(50), insertions(128_256)
+    (50, 551)
+    """
+    few = min(CANDIDATES, logits)
+    return ceil(few * (1 + log(logits / few)))
+
+
+class HeadStep(NamedTuple):
+    """A step of the head: a ``k x n`` product, or attention over the codes of a position.
+
+    Attributes:
+        k: Inputs of the product; 0 for attention.
+        n: Its outputs.
+        ops_per_output: Element operations for each of them.
+        normed: The inputs are normed before it.
+        best: Outputs that each core keeps as they stream, and passes on with their tokens; 0: all.
+        cores: Cores that do.
+    """
+
+    k: int = 0
+    n: int = 0
+    ops_per_output: int = 0
+    normed: bool = False
+    best: int = 0
+    cores: int = 1
+
+
+class HeadPass(NamedTuple):
+    """A layer of the head, or the product before or after its layers: a phase.
+
+    Attributes:
+        steps: Its steps.
+        codes: Codes that its attention reads; 0 without attention.
+    """
+
+    steps: tuple[HeadStep, ...]
+    codes: int = 0
+
+
+def head_passes(model: Model, *, guided: bool = True, cores: int = 1) -> tuple[HeadPass, ...]:
+    """All passes of the head; every one depends on the one before it.
+
+    The depth transformer runs its layers once per code, and the keys and values of a position's few
+    codes stay on chip. Guidance mixing and the softmax of sampling are counted as element
+    operations of the classifier. A linear classifier streams its logits and keeps the best.
+
+    Args:
+        model: The model; its head may be a depth transformer or a linear classifier.
+        guided: Rows come in guidance pairs whose codes' logits are mixed; texts have none.
+        cores: Cores of the machine.
+    """
+    head, body = model.head, model.body
+    if isinstance(head, LinearHead):
+        n, best = head.vocabulary, min(CANDIDATES, head.vocabulary)
+        step = HeadStep(
+            body.hidden_size, n, STREAMED_LOGIT_OPS, normed=True, best=best, cores=cores
+        )
+        return (HeadPass((step,)),)
+    logit_ops = SOFTMAX_OPS + (GUIDANCE_OPS if guided else 0)
+    d, ff = head.hidden_size, head.ffn_size
+    layer = (
+        HeadStep(d, 3 * d, normed=True),
+        HeadStep(),
+        HeadStep(d, d, RESIDUAL_OPS),
+        HeadStep(d, ff, GELU_OPS, normed=True),
+        HeadStep(ff, d, RESIDUAL_OPS),
+    )
+    classifier = HeadPass((HeadStep(d, head.codebook_size, logit_ops, normed=True),))
+    passes = [HeadPass((HeadStep(body.hidden_size, d),))]
+    for code in range(1, head.n_codes + 1):
+        passes += [*[HeadPass(layer, code)] * head.n_layers, classifier]
+    return tuple(passes)
+
+
+def head_op(
+    model: Model, step: HeadStep, rows: Count, part: Slice, streams: Count = 1, *, codes: Count = 0
+) -> Op:
+    """A step of the head for ``rows`` sequences.
+
+    Args:
+        model: The model.
+        step: One of :func:`head_passes`.
+        rows: Sequences that this core works on.
+        part: The core's share of every matrix.
+        streams: How often the weights are streamed to this core.
+        codes: Codes that attention reads.
+    """
+    if not step.k:
+        assert not isinstance(model.head, LinearHead)  # which attends to nothing
+        heads, hd = part.columns(model.head.n_heads), model.head.hidden_size // model.head.n_heads
+        return Op(
+            Category.HEAD,
+            gemms=(Gemm(1, hd, codes, rows * heads), Gemm(1, codes, hd, rows * heads)),
+            vector_ops=rows * heads * codes * SOFTMAX_OPS,
+        )
+    columns = part.columns(step.n)
+    moved = insertions(columns) * step.best if step.best else 0  # the list moves up for each
+    return Op(
+        Category.HEAD,
+        gemms=(weight_gemm(model, rows, step.k, columns),),
+        serial_vector_ops=rows * step.k * NORM_OPS if step.normed else 0,
+        vector_ops=rows * (columns * step.ops_per_output + moved),
+        stream=Stream.HEAD,
+        stream_bytes=streams * model.weights.bytes_of(step.k * columns),
+        gathered_elements=rows * (2 * step.cores * step.best or step.n),
+    )

@@ -1,0 +1,201 @@
+"""What an MLP asks of a core, one for all tokens or a choice of experts, and a replay of one."""
+
+import numpy as np
+
+from carsim.workload.body import EXPERT_PARTS, Experts
+from carsim.workload.model import Model
+from carsim.workload.ops import (
+    GELU_OPS,
+    NORM_OPS,
+    RESIDUAL_OPS,
+    SOFTMAX_OPS,
+    Category,
+    Count,
+    Gemm,
+    Op,
+    Slice,
+    Stream,
+    linear_op,
+    logarithms,
+    residual_ops,
+    weight_gemm,
+)
+
+SILU_OPS = 4
+"""Per element of SiLU(gate) * up: exponential, add, divide, multiply."""
+ROUTER_OPS = 1
+"""Per score of a router, and chosen expert: a comparison, the best being found one by one."""
+MIX_OPS = 1
+"""Per element of an expert's output: a multiply-add with the router's weight."""
+
+
+def mlp_ops(
+    model: Model,
+    rows: Count,
+    part: Slice,
+    *,
+    streams: Count = 1,
+    tokens: int = 1,
+    dense: bool = False,
+    cached: bool = True,
+    normed: bool = False,
+    held_bytes: int = 0,
+) -> tuple[Op, ...]:
+    """Gate and up (or up alone), then down, of one layer; writes the replay cache.
+
+    Where the layer has experts, their router comes first.
+
+    Args:
+        model: The model.
+        rows: Sequences that this core computes.
+        part: The core's share of every matrix.
+        streams: How often the weights are streamed to this core.
+        tokens: Tokens per sequence.
+        dense: The layer has one MLP for all tokens, whatever others have.
+        cached: Outputs are written to the replay cache.
+        normed: The norm is done already, as a score needed it.
+        held_bytes: Bytes per row that a rule of replay writes beside the outputs.
+    """
+    body = model.body
+    m, d = rows * tokens, body.hidden_size
+    norm = 0 if normed else m * d * NORM_OPS
+    columns = part.columns(d)
+    written = rows * (model.replay.bytes_of(columns) * cached + held_bytes)
+    if body.experts is not None and not dense:
+        return _expert_ops(model, body.experts, m, part, streams, norm, written)
+    width, ff = body.dense_ffn_size, part.columns(body.dense_ffn_size)
+    gate_up = linear_op(
+        Category.MLP,
+        model,
+        "gate_up",
+        m,
+        d,
+        body.inner_matrices * ff,
+        streams=streams,
+        serial_vector_ops=norm + logarithms(model, "gate_up", m * d),
+        vector_ops=m * ff * _inner_ops(model) + logarithms(model, "down", m * ff),
+        gathered_elements=m * width,
+    )
+    down = linear_op(
+        Category.MLP,
+        model,
+        "down",
+        m,
+        width,
+        columns,
+        streams=streams,
+        vector_ops=m * columns * residual_ops(model),
+        replay_bytes=written,
+        gathered_elements=m * d,
+    )
+    return gate_up, down
+
+
+def _inner_ops(model: Model) -> int:
+    """Element operations per element of the inner layer."""
+    return SILU_OPS if model.body.mlp == "gated" else GELU_OPS
+
+
+def _expert_ops(
+    model: Model,
+    experts: Experts,
+    m: Count,
+    part: Slice,
+    streams: Count,
+    norm_ops: Count,
+    replay_bytes: Count,
+) -> tuple[Op, ...]:
+    """Router, then gate and up, then down, of the experts that tokens choose.
+
+    Which experts are fetched is known when the router's scores are in and the best are found, so
+    that the first of them is asked for then. Every expert that one of the tokens of a stream
+    chooses is fetched once for all of them; tokens are spread over these experts evenly.
+
+    Simplifications: see :meth:`~carsim.workload.model.Experts.touched`; all experts of a product
+    are one or two launches.
+
+    Args:
+        model: The model.
+        experts: Its experts.
+        m: Tokens.
+        part: The core's share of every matrix, each expert's among them.
+        streams: How often weights are streamed to this core.
+        norm_ops: Element operations of the norm before the router.
+        replay_bytes: Bytes that go to the replay cache.
+    """
+    body, d = model.body, model.body.hidden_size
+    wide, wide_shared, columns = body.ffn_size, experts.shared_ffn_size, part.columns(d)
+    ff, shared = part.columns(wide), part.columns(wide_shared)
+    pairs = m * experts.active
+    inner = body.inner_matrices
+    router = linear_op(
+        Category.MLP,
+        model,
+        "gate_up",
+        m,
+        d,
+        part.columns(experts.scores),
+        streams=streams,
+        serial_vector_ops=norm_ops,
+        gathered_elements=m * experts.scores,
+    )
+    gate_up = Op(
+        Category.MLP,
+        gemms=_expert_gemms(model, experts, m, (d, inner * ff), (d, inner * shared)),
+        serial_vector_ops=m * experts.count * (SOFTMAX_OPS + experts.active * ROUTER_OPS),
+        vector_ops=(pairs * ff + m * shared) * _inner_ops(model),
+        stream=Stream.WEIGHTS,
+        stream_bytes=_expert_bytes(model, experts, m, streams, d * inner * ff, d * inner * shared),
+        gathered_elements=pairs * wide + m * wide_shared,
+        held_back=True,
+    )
+    down = Op(
+        Category.MLP,
+        gemms=_expert_gemms(model, experts, m, (wide, columns), (wide_shared, columns)),
+        vector_ops=columns
+        * (m * residual_ops(model) + pairs * MIX_OPS + m * MIX_OPS * (shared > 0)),
+        stream=Stream.WEIGHTS,
+        stream_bytes=_expert_bytes(
+            model, experts, m, streams, wide * columns, wide_shared * columns
+        ),
+        replay_bytes=replay_bytes,
+        gathered_elements=m * d,
+    )
+    return router, gate_up, down
+
+
+def _expert_gemms(
+    model: Model, experts: Experts, m: Count, chosen: tuple[int, int], shared: tuple[int, int]
+) -> tuple[Gemm, ...]:
+    """A product of experts, given rows and columns of a chosen one and of all shared ones.
+
+    So many of the chosen ones have a token more than the others, which have the same number each.
+    """
+    touched = -(-experts.touched(m) // EXPERT_PARTS)
+    each, more = divmod(m * experts.active, touched + (touched == 0))
+    gemms = (
+        weight_gemm(model, each + 1, *chosen, more),
+        weight_gemm(model, each, *chosen, touched - more),
+    )
+    return (*gemms, weight_gemm(model, m, *shared)) if all(shared) else gemms
+
+
+def _expert_bytes(
+    model: Model, experts: Experts, m: Count, streams: Count, weights: int, of_shared: int
+) -> Count:
+    """Bytes of a product of the experts that the tokens of a stream choose, and of the shared."""
+    parts = experts.touched(m / np.maximum(streams, 1)) * int(model.weights.bytes_of(weights))
+    return streams * (-(-parts // EXPERT_PARTS) + int(model.weights.bytes_of(of_shared)))
+
+
+def replay_op(model: Model, rows: Count, part: Slice, *, damped: bool = False) -> Op:
+    """Read the cached outputs of ``rows`` replaying sequences and add them to the residual.
+
+    Damped outputs are scaled, an operation an element, and written back.
+    """
+    columns = part.columns(model.body.hidden_size)
+    return Op(
+        Category.REPLAY,
+        vector_ops=rows * columns * (RESIDUAL_OPS + damped),
+        replay_bytes=rows * model.replay.bytes_of(columns) * (1 + damped),
+    )
