@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from math import ceil
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -91,6 +91,38 @@ def phase_limits(simulation: Simulation) -> tuple[PhaseLimit, ...]:
             )
         )
     return tuple(limits)
+
+
+class Roofline(NamedTuple):
+    """A decode step if one thing alone took time: its bytes, or its multiply-accumulates.
+
+    Attributes:
+        gb: GB moved, all memories together.
+        bandwidth_ms: Milliseconds of the memory that takes longest for its bytes, at the rate that
+            it sustains behind its ports.
+        gmacs: 1e9 multiply-accumulates.
+        compute_ms: Milliseconds of them at all of the arrays.
+    """
+
+    gb: float
+    bandwidth_ms: float
+    gmacs: float
+    compute_ms: float
+
+
+def roofline(simulation: Simulation) -> Roofline:
+    """The roofline of a mean decode step, head included where the design has it."""
+    hw, steps = simulation.plan.hw, simulation.batch_cycles.size * len(simulation.plan.steps)
+    activity = simulation.decode_activity
+    cycles_per_ms = hw.design.board.fabric_clock_mhz * 1e3
+    moving = max(float(activity.dram_bytes[path.name] / path.rate) for path in hw.paths)
+    computing = activity.macs / hw.design.machine.macs_per_cycle
+    return Roofline(
+        gb=sum(activity.dram_bytes.values()) / 1e9 / steps,
+        bandwidth_ms=moving / cycles_per_ms / steps,
+        gmacs=activity.macs / 1e9 / steps,
+        compute_ms=computing / cycles_per_ms / steps,
+    )
 
 
 def cycles_by_limit(limits: Iterable[PhaseLimit]) -> dict[str, int]:

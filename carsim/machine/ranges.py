@@ -174,9 +174,10 @@ def kinds(plan: "Plan") -> Iterator[tuple[str, int, bool, list[tuple[Op, int]]]]
     yield "attention", of_layers, split, once(attend, hw.batch, split)
     yield "output projection", of_layers, split, once(output_ops(hw, rule), hw.rows, split)
     split = mapping.splits_mlp
+    first = {False: "", True: "dense " * (model.body.experts is not None)}
     for dense, alike in model.body.layers_by_mlp().items():
         mlp = [*mlp_ops(hw, dense=dense, rule=rule), replay]
-        yield "MLP", len(alike) * len(plan.steps), split, once(mlp, hw.rows, split)
+        yield first[dense] + "MLP", len(alike) * len(plan.steps), split, once(mlp, hw.rows, split)
     if machine.include_head:
         passes = Counter(phases.head_passes)
         every = [
@@ -187,7 +188,7 @@ def kinds(plan: "Plan") -> Iterator[tuple[str, int, bool, list[tuple[Op, int]]]]
         yield "head", len(plan.steps), split, every
     for (_, dense), n in model.body.prompt_layers().items():
         prompt = prefill_ops(hw, plan.video.prompt_tokens, None, dense)
-        yield "prompt", n, split, once(prompt, hw.batch, split)
+        yield first[dense] + "prompt", n, split, once(prompt, hw.batch, split)
 
 
 def work_of(hw: Hardware, op: Op, is_split: bool) -> Work:

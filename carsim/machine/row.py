@@ -10,7 +10,7 @@ from carsim.decisions.trace import replay_ratio
 from carsim.design import Design
 from carsim.hardware.mapping import MAPPINGS
 from carsim.machine.batches import Batches
-from carsim.machine.limits import PhaseLimit, phase_limits
+from carsim.machine.limits import PhaseLimit, Roofline, phase_limits, roofline
 from carsim.machine.phases import Phases
 from carsim.machine.plan import Plan
 from carsim.machine.simulate import Simulation, simulate
@@ -156,6 +156,11 @@ class RowResult:
             )
             for i, name in enumerate(names)
         }
+
+    @cached_property
+    def roofline(self) -> Roofline:
+        """A decode step if bytes or multiply-accumulates alone took time."""
+        return roofline(self.simulation)
 
     @cached_property
     def ddr_utilisation(self) -> dict[str, float]:

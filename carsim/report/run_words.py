@@ -30,7 +30,8 @@ def short_sections(run: StoredRun) -> Iterator[Section]:
         f"Policies on {run.design}{mark}",
         [tables.policies_table(run), *_kind_of_result(run), *advice(run)],
     )
-    yield "What limits the design", [_longest_phases(run), *_best_resource(run)]
+    limits = (_longest_phases(run), *_roofline(run), *_best_resource(run))
+    yield "What limits the design", limits
     yield f"Does it fit the {design.board.name}{mark}", list(_fit_in_words(run))
     yield "", [_energy_in_words(run), _origin(run)]
 
@@ -225,6 +226,23 @@ def _flip(limit: StoredLimit) -> str:
     if limit.limited_by in ("memory", "port") and limit.flip_gbps is not None:
         return f"{number(limit.flip_gbps, 3)} GB/s"
     return "-"
+
+
+def _roofline(run: StoredRun) -> Iterator[str]:
+    """A decode step if its bytes or its products alone took time, with the division that says it.
+
+    Runs of older versions have no such figures.
+    """
+    names = ("step_gb", "bandwidth_only_ms", "step_gmacs", "compute_only_ms")
+    moved, moving_ms, macs, computing_ms = (run.own.get(name) for name in names)
+    if moved and moving_ms and macs and computing_ms:
+        moved_text, moving, macs_text, computing = map(run.own.text, names)
+        gbps, gmacs = (f"{number(1e3 * n, 3)}" for n in (moved / moving_ms, macs / computing_ms))
+        yield (
+            f"Roofline: of a step of {run.own.text('ms_per_token')} ms, bandwidth alone takes "
+            f"{moving} ms ({moved_text} GB at {gbps} GB/s), compute alone {computing} ms "
+            f"({macs_text} GMACs at {gmacs} GMACs/s)."
+        )
 
 
 def _best_resource(run: StoredRun) -> Iterator[str]:

@@ -58,6 +58,12 @@ def documents() -> Iterator[tuple[str, dict[str, Any]]]:
     linear["model"] |= {"head": LINEAR_HEAD}
     linear["model"]["body"] |= {"experts": EXPERTS}
     yield "text", linear
+    latent = document()
+    latent["model"]["body"] |= {"n_kv_heads": 1, "qk_norm": False, "biases": []}
+    latent["model"]["body"]["latent"] = {"rank": 9, "rotary_size": 4, "value_size": 6}
+    latent["model"]["body"]["latent"] |= {"query_rank": 10}
+    latent["model"]["polished"] = []
+    yield "latent", latent
     private = document()
     private["machine"] |= {"weight_sharing": "private", "cores": 3}
     yield "private", private

@@ -54,8 +54,12 @@ def longest_phases(plan: Plan) -> dict[str, Phase]:
         "attention": BUILDERS["attention"](phases.hw, plan.rule, cases, PLAIN, True),
         "output projection": BUILDERS["output"](phases.hw, plan.rule),
         "MLP": BUILDERS["mlp"](phases.hw, SCHEDULES["drs"], computing, plan.rule),
+        "dense MLP": BUILDERS["mlp"](
+            phases.hw, SCHEDULES["drs"], computing._replace(dense=True), plan.rule
+        ),
         "head": replace(layer, steps=sum(map(steps_of, phases.head_passes), ())),
         "prompt": BUILDERS["prefill"](phases.hw, plan.video.prompt_tokens),
+        "dense prompt": BUILDERS["prefill"](phases.hw, plan.video.prompt_tokens, None, True),
     }
 
 
