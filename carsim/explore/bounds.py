@@ -43,7 +43,8 @@ from carsim.machine.variants import own_variant
 from carsim.metrics import METRICS, PHASES, QUALITY, Setting
 from carsim.metrics.table import RESOURCES
 from carsim.workload.activity import Activity
-from carsim.workload.ops import Slice, replay_op
+from carsim.workload.mlp import replay_op
+from carsim.workload.ops import Slice
 
 SOFT = ("policy.tau", "policy.decision_scope")
 BUFFERS = ("machine.weight_buffer_kib", "machine.kv_buffer_kib", "machine.tile_kib")
@@ -135,17 +136,18 @@ def _worked(asked: Asked, evaluator: Evaluator) -> Cell:
         else [0] * (len(WORK) + len(hw.paths))
         for name in LAYERS
     ]
-    return {"layers": rows, "mlp": _mlp_work(hw, felt_by_mlp(hw, batches.rule))}
+    kinds, rule = design.model.body.layers_by_mlp(), felt_by_mlp(hw, batches.rule)
+    return {"layers": rows, "mlp": np.minimum.reduce([_mlp_work(hw, rule, each) for each in kinds])}
 
 
-def _mlp_work(hw: Hardware, rule: ReplayRule | None) -> Ints:
-    """Least work of an MLP by how many sequences compute, [B + 1, 4 + M]."""
+def _mlp_work(hw: Hardware, rule: ReplayRule | None, dense: bool) -> Ints:
+    """Least work of an MLP, dense or of experts, by how many sequences compute, [B + 1, 4 + M]."""
     cores, computing = hw.design.machine.cores, np.arange(hw.rows + 1)
     split, model = hw.mapping.splits_mlp, hw.design.model
     even, more = np.divmod(computing[:, None], cores)
     spread = even + (np.arange(cores) < more)
     together = np.where(np.arange(cores) == 0, computing[:, None], 0)
-    ops = mlp_ops(hw, normed=at_residual(rule), rule=rule)
+    ops = mlp_ops(hw, dense=dense, normed=at_residual(rule), rule=rule)
 
     def of(loads: Ints) -> Outcome:
         steps, none = lower(hw, ops, loads, split=split), np.zeros(len(loads), np.int64)

@@ -30,8 +30,8 @@ def short_sections(run: StoredRun) -> Iterator[Section]:
         f"Policies on {run.design}{mark}",
         [tables.policies_table(run), *_kind_of_result(run), *advice(run)],
     )
-    limits = (_longest_phases(run), *_roofline(run), *_best_resource(run))
-    yield "What limits the design", limits
+    sentences = [*_roofline(run), *_best_resource(run)]
+    yield "What limits the design", [_longest_phases(run), *sentences]
     yield f"Does it fit the {design.board.name}{mark}", list(_fit_in_words(run))
     yield "", [_energy_in_words(run), _origin(run)]
 
@@ -233,15 +233,15 @@ def _roofline(run: StoredRun) -> Iterator[str]:
 
     Runs of older versions have no such figures.
     """
-    names = ("step_gb", "bandwidth_only_ms", "step_gmacs", "compute_only_ms")
-    moved, moving_ms, macs, computing_ms = (run.own.get(name) for name in names)
-    if moved and moving_ms and macs and computing_ms:
-        moved_text, moving, macs_text, computing = map(run.own.text, names)
-        gbps, gmacs = (f"{number(1e3 * n, 3)}" for n in (moved / moving_ms, macs / computing_ms))
+    own = run.own
+    if own.get("bandwidth_only_ms") and own.get("compute_only_ms"):
+        gbps = number(1e3 * own["step_gb"] / own["bandwidth_only_ms"], 3)
+        gmacs = number(1e3 * own["step_gmacs"] / own["compute_only_ms"], 3)
         yield (
-            f"Roofline: of a step of {run.own.text('ms_per_token')} ms, bandwidth alone takes "
-            f"{moving} ms ({moved_text} GB at {gbps} GB/s), compute alone {computing} ms "
-            f"({macs_text} GMACs at {gmacs} GMACs/s)."
+            f"Roofline: of a step of {own.text('ms_per_token')} ms, bandwidth alone takes "
+            f"{own.text('bandwidth_only_ms')} ms ({own.text('step_gb')} GB at {gbps} GB/s), "
+            f"compute alone {own.text('compute_only_ms')} ms ({own.text('step_gmacs')} GMACs at "
+            f"{gmacs} GMACs/s)."
         )
 
 
