@@ -1,6 +1,5 @@
-"""A study of the toy, whose points take milliseconds, and stores of it as older versions made."""
+"""A study of the toy, whose points take milliseconds, and changes of its stores."""
 
-import json
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -28,35 +27,13 @@ def write_study(folder: Path, **changes) -> Path:
     return path
 
 
-def as_older(folder: Path, schema: str, **facts: str) -> None:
-    """Rewrite a store as it was in an older schema, "1" to "3"; that of 0.1.0 is "1".
-
-    Args:
-        folder: Its folder.
-        schema: The schema.
-        facts: What it says of its study that is to be different.
-    """
+def restated(folder: Path, **facts: str) -> None:
+    """Change what a store says of its study, and its checksum with it."""
     with open_store(folder) as store:
-        results = {ordinal: json.dumps(row) for ordinal, _, row in store.rows()}
-        meta = {**store.meta(), "schema": schema, **facts}
-    del meta["columns"]
-    if schema != "1":
-        meta["checksum"] = checksum([text for item in sorted(meta.items()) for text in item])
+        meta = store.meta() | facts
+    meta["checksum"] = checksum([text for item in sorted(meta.items()) for text in item])
     with closing(sqlite3.connect(folder / STORE_FILE)) as db, db:
-        if schema in ("1", "2"):
-            rows = db.execute("SELECT id, ordinal, status, point FROM points").fetchall()
-            rows = [(*row, results[row[1]]) for row in rows]
-            db.execute("DROP TABLE points")
-            tail = ", checksum TEXT NOT NULL" if schema == "2" else ""
-            db.execute(
-                "CREATE TABLE points (id TEXT PRIMARY KEY, ordinal INTEGER NOT NULL, "
-                f"status TEXT NOT NULL, point TEXT NOT NULL, result TEXT NOT NULL{tail})"
-            )
-            rows = [(*row, checksum(row)) if tail else row for row in rows]
-            places = ", ".join("?" * len(rows[0]))
-            db.executemany(f"INSERT INTO points VALUES ({places})", rows)
-        db.execute("DELETE FROM meta")
-        db.executemany("INSERT INTO meta VALUES (?, ?)", meta.items())
+        db.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", meta.items())
 
 
 def interrupted(folder: Path) -> None:

@@ -426,9 +426,9 @@ class Oracle:
 
         sets, body, frame = self.policy.tokens_per_step, self.body, video.tokens_per_frame
         everyone = (True,) * (self.policy.batch * sets)
-        batches = 1 if replay is None else len(replay)
+        batches, overheads = 1 if replay is None else len(replay), self.machine.overheads
         host = ceil(
-            Fraction(self.machine.overheads.of_step_us(body.n_layers))
+            (Fraction(overheads.step_us) + Fraction(overheads.layer_us) * body.n_layers)
             * Fraction(self.design.board.fabric_clock_mhz)
         )
         for batch in range(batches):

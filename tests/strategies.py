@@ -1,18 +1,27 @@
 """Hypothesis strategies: small machines, models and decisions on which every property must hold."""
 
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from carsim.decisions.attention import Dense, Streaming
 from carsim.decisions.replay import FASTCAR, InputChange, Periodic, ReplayRule, Tas
 from carsim.decisions.trace.precision import PRODUCTS
-from carsim.design import Design, build_design
+from carsim.design import Design, build_design, override
 from carsim.hardware.mapping import MAPPINGS
+from carsim.hardware.schedule import SCHEDULES
+from carsim.machine.batches import Batches, in_sets
 from carsim.machine.hardware import Hardware
+from carsim.machine.phases import Phases
+from carsim.machine.plan import Plan
+from carsim.machine.simulate import Simulation, simulate
 from carsim.workload.geometry import Video
 
+DENSE = Dense()
+OVERHEADS = {"kernel_cycles": 7, "broadcast_cycles": 5, "step_us": 2.5, "layer_us": 0.75}
 CONSTANT = {"value": 1.0, "low": 0.5, "high": 2.0, "source": "made up for a test"}
 ENERGY = {
     "mac_pj": {"int8": CONSTANT},
@@ -219,3 +228,75 @@ def draw_replay(
     replay = rng.random((batches, video.n_steps, layers, batch)) < ratio
     replay[:, : video.tokens_per_frame] = False
     return replay
+
+
+@dataclass(frozen=True)
+class Case:
+    """A run to be made. ``replay``: bool[G, S, L, B]; None where nothing is decided."""
+
+    design: Design
+    video: Video
+    attention: Any = DENSE
+    schedule: str = "static"
+    replay: Any = None
+    fidelity: str = "fluid"
+
+    @property
+    def decided(self) -> NDArray[np.bool_]:
+        """Decisions; all false where there are none."""
+        if self.replay is not None:
+            return np.asarray(self.replay)
+        policy, body = self.design.policy, self.design.model.body
+        sets = policy.tokens_per_step
+        return np.zeros((1, self.video.n_steps // sets, body.n_layers, policy.batch * sets), bool)
+
+    def simulate(self) -> Simulation:
+        """The run."""
+        hw, steps = Hardware(self.design), range(self.decided.shape[1])
+        rule = None if self.replay is None else FASTCAR
+        phases = Phases(hw, self.fidelity)
+        plan = Plan(phases, self.video, self.attention, self.schedule, rule, steps)
+        return simulate(plan, Batches(self.decided, 1, 0, "captured", "drawn", rule=rule))
+
+    def changed(self, changes: dict[str, Any]) -> "Case":
+        """The same on another design."""
+        return replace(self, design=override(self.design, changes))
+
+
+@st.composite
+def cases(draw: st.DrawFn, **changes: Any) -> Case:
+    private = designs(mapping="batch", weight_sharing="private")
+    design, video = draw(designs() | private), draw(videos())
+    frame = video.tokens_per_frame
+    video = replace(video, prompt_tokens=draw(st.sampled_from([0, 1, 5, 40])))
+    sets = [n for n in (1, 2, 3) if frame % n == 0]
+    head = {"n_layers": 2, "hidden_size": 12, "n_heads": 3, "ffn_size": 20, "n_codes": 3}
+    codes = {"kind": "depth_transformer", "codebook_size": 30} | head
+    design = override(
+        design,
+        {
+            "policy.tokens_per_step": draw(st.sampled_from(sets)),
+            "model.body.experts": None,
+            "model.body.window": draw(st.sampled_from([design.model.body.window, frame])),
+            "machine.activation_buffer_kib": draw(st.sampled_from([1, 64])),
+            "model.body.mlp": draw(st.sampled_from(["gated", "plain"])),
+            "model.head": draw(st.sampled_from([codes, design.model.head.model_dump()])),
+            "model.weights": draw(
+                st.sampled_from([{"bits": 4.5}, {"bits": 4, "density": 0.3, "index_bits": 2}])
+            ),
+            "machine.overheads": draw(st.sampled_from([{}, OVERHEADS])),
+            **changes,
+        },
+    )
+    sparse = Streaming(sinks=draw(st.integers(0, 2)), window=draw(st.integers(1, 6)))
+    replay = draw_replay(
+        draw, draw(st.integers(1, 2)), video, design.model.body.n_layers, design.policy.batch
+    )
+    return Case(
+        design,
+        video,
+        draw(st.sampled_from([Dense(), sparse])),
+        draw(st.sampled_from(sorted(SCHEDULES))),
+        draw(st.sampled_from([in_sets(replay, design.policy.tokens_per_step)] * 2 + [None])),
+        draw(st.sampled_from(["fluid", "tile"])),
+    )

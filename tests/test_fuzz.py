@@ -6,7 +6,7 @@ import fuzz
 import pytest
 from commands import Ended, call
 
-TRIALS = {"designs": 6, "traces": 6, "metadata": 3, "studies": 2, "stores": 3, "summaries": 3}
+TRIALS = {"designs": 6, "traces": 6, "metadata": 3, "studies": 2, "folders": 60}
 
 
 @pytest.fixture(scope="module")

@@ -30,6 +30,8 @@ from carsim.cli.options import JSON, FiniteRange
     help="With --plot: width of the figure; 3.5 is a column, 7.16 a page.",
 )
 @click.option("--overwrite", is_flag=True, help="Replace a page that carsim did not make.")
+@click.option("--check", is_flag=True, help="Say which files of DIR are damaged; status 1 if any.")
+@click.option("--rescue", metavar="NEW", help="Copy what is sound of a damaged DIR to folder NEW.")
 @click.option("--front", is_flag=True, help="Show the Pareto front of a sweep or a search.")
 @click.option(
     "--objective",
@@ -52,11 +54,13 @@ def report(
     plot: str | None,
     width: float,
     overwrite: bool,
+    check: bool,
+    rescue: str | None,
     front: bool,
     objectives: tuple[str, ...],
     constraints: tuple[str, ...],
     as_json: bool,
-) -> None:
+) -> int | None:
     """Make one HTML page of what a run, a sweep or a search left in DIR.
 
     The page needs no other file and no network. It has the question, the answer, tables that a
@@ -70,22 +74,45 @@ def report(
     point on the front that is nearest to the best of every objective, each scaled from the best to
     the worst of the front. Points that do not fit or were refused do not count; of points that are
     alike in every metric the first is shown. Nothing is written without --out.
+
+    With --check, each file is compared with its checksum or with its digest in SHA256SUMS. With
+    --rescue, what is sound goes to NEW, marked as rescued; RESCUED.txt says what is lost.
     """
-    if front and plot:
-        raise click.UsageError("--front and --plot exclude each other")
+    if sum(map(bool, (front, plot, check, rescue))) > 1:
+        raise click.UsageError("--front, --plot, --check and --rescue exclude each other")
     if plot is not None:
         _draw(folders, plot, out, width, objectives, constraints)
-        return
+        return None
     if len(folders) > 1:
         raise click.UsageError("several DIR go with --plot")
+    if check or rescue:
+        return _check(Path(folders[0]), rescue)
     if front:
         from carsim.cli.front import show_front
 
         show_front(folders[0], objectives, constraints, out, as_json)
-        return
+        return None
     if objectives or constraints or as_json:
         raise click.UsageError("--objective, --constraint and --json go with --front")
     _write_page(folders[0], out, overwrite)
+    return None
+
+
+def _check(folder: Path, new: str | None) -> int:
+    """Say what is damaged, and what is lost of a folder that is rescued; the exit status."""
+    from carsim.cli.console import say
+    from carsim.report.rescue import UNKNOWN, inspect, rescue
+
+    if new is not None:
+        lost = rescue(folder, Path(new))
+        say(*(f"{name}: {what}" for name, what in lost.items()), f"The rest is in {new}.")
+        return 0
+    found = inspect(folder)
+    damaged = [name for name, what in found.items() if what not in ("", UNKNOWN)]
+    say(*(f"{name}: {what or 'right'}" for name, what in found.items()))
+    if damaged:
+        say(f"Damaged: {', '.join(damaged)}. Add --rescue NEW to copy the rest to a new folder.")
+    return int(bool(damaged))
 
 
 def _draw(

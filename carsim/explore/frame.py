@@ -9,6 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from carsim.base.digests import DIGESTS, write_digests
 from carsim.base.environment import has_parquet
 from carsim.base.files import write_whole
 from carsim.base.text import count, shortened
@@ -108,10 +109,13 @@ def export(frame: "pd.DataFrame", folder: str | Path) -> list[str]:
         InputError: They cannot be written.
     """
     folder = Path(folder)
+    # A kill leaves new files without digests, not with those of old ones.
+    write_whole(folder / DIGESTS, lambda path: path.touch())
     files = ["points.csv"]
     if has_parquet():
         files.insert(0, "points.parquet")
         write_whole(folder / "points.parquet", lambda path: frame.to_parquet(path, index=False))
     text = csv_text(frame)
     write_whole(folder / "points.csv", lambda path: path.write_text(text, encoding="utf-8"))
+    write_whole(folder / DIGESTS, lambda path: write_digests(folder, files, path))
     return files

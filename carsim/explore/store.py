@@ -16,7 +16,7 @@ import os
 import sqlite3
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from hashlib import sha256
 from importlib.metadata import version
 from operator import itemgetter
@@ -32,19 +32,17 @@ from carsim.explore.evaluate import Row
 from carsim.explore.points import Point
 from carsim.explore.sqlite_file import RESTORE, connected, opened, refusal
 from carsim.explore.study import Study
-from carsim.metrics import OLD_NAMES
 
 STORE_FILE = "store.sqlite"
 SCHEMA = "4"
-OLDER = ("1", "2", "3")
-AS_JSON = ("1", "2")
-UNCHECKED = "1"
-"""Schema of today, and those that are read and take no more points: the third lists its columns
-nowhere but in its table, the first two hold results as JSON, and the first, of carsim 0.1.0, has no
-checksums."""
+RESCUED = " (rescued)"
+"""Ends the name of a study whose results come from a damaged store."""
 
 MOST_NAMED = 10
 """So many damaged rows are named."""
+
+ROWS_PER_PAGE = 64
+"""More do not fit: a row has over a hundred bytes. Numbers of rows are sought up to so many."""
 
 _META = "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID"
 _POINT = ("id", "ordinal", "status", "point")
@@ -52,7 +50,6 @@ _HEAD = (
     "CREATE TABLE points (id TEXT PRIMARY KEY, ordinal INTEGER NOT NULL, "
     "status TEXT NOT NULL, point TEXT NOT NULL, "
 )
-_CHECKSUM = ", checksum TEXT NOT NULL"
 _INDEX = ("index", "sqlite_autoindex_points_1", "points", None)
 log = logging.getLogger("carsim")
 
@@ -71,7 +68,6 @@ class Store:
 
     def __init__(self, path: str | Path, *, read_only: bool = False) -> None:
         self.path = str(path)
-        self._schema = ""
         self._names: tuple[str, ...] = ()
         with self._refusing():
             self._db = opened(path, read_only=read_only)
@@ -141,18 +137,19 @@ class Store:
             have = {str(key): str(value) for key, value in facts}  # damaged ones may be no texts
         schema, expected = have.get("schema", "none"), have.pop("checksum", None)
         have.pop("rows", None)
-        if schema not in (SCHEMA, *OLDER):
+        if schema != SCHEMA:
             problem = f"is a store of schema {shown(schema)}; this carsim has {SCHEMA}"
-            raise InputError(self.path, problem, "name another folder")
-        if schema != UNCHECKED and expected != _seal(have):
+            cure = "name another folder, or read it with the carsim that wrote it"
+            raise InputError(self.path, problem, cure)
+        if expected != _seal(have):
             raise self._damaged("what it says of its study does not match its checksum")
         try:
             for key in ("axes", "objectives", "constraints", "traces"):
                 json.loads(have[key])
+            self._names = tuple(json.loads(have["columns"]))
         except (KeyError, ValueError):
             raise self._damaged("what it says of its study") from None
-        self._schema, self._names = schema, self._listed(have)
-        table = ("table", "points", "points", _table(self._names, schema))
+        table = ("table", "points", "points", _table(self._names))
         if tables != {("table", "meta", "meta", _META), _INDEX, table}:
             raise self._damaged("its list of tables")
         return have
@@ -189,8 +186,7 @@ class Store:
     @property
     def columns(self) -> tuple[str, ...]:
         """Columns of results: those of today, then those that only this store has."""
-        names = dict.fromkeys((*result_columns(), *map(_renamed, self._names)))
-        return tuple(name for name in names if self._schema not in AS_JSON or name != "result")
+        return tuple(dict.fromkeys((*result_columns(), *self._names)))
 
     def rows(self) -> Iterator[tuple[int, dict[str, Any], Row]]:
         """(Ordinal, axis values, result) of all points, in the order of the study.
@@ -204,60 +200,74 @@ class Store:
     def cells(self) -> Iterator[tuple[int, dict[str, Any], Sequence[Any]]]:
         """The same with results in the order of :attr:`columns`, None where there are none."""
         columns = self.columns
-        place = {_renamed(name): index for index, name in enumerate((*_POINT, *self._names))}
+        place = {name: index for index, name in enumerate((*_POINT, *self._names))}
         of_columns = itemgetter(*(place.get(name, -1) for name in columns))
         flags = [columns.index(name) for name in FLAGS]
         damaged: list[str] = []
         for row in self._sound(damaged):
-            try:
-                values = json.loads(row[3])
-                old = json.loads(row[4]).items() if self._schema in AS_JSON else ()
-            except (ValueError, TypeError, AttributeError):
-                raise self._damaged(f"point {shown(row[1])}") from None
-            if old:
-                named = {_renamed(name): value for name, value in old}
-                cells = [named.get(name) for name in columns]
-            else:
-                cells = list(of_columns((*row[:-1], None)))
+            cells = list(of_columns((*row[:-1], None)))
             for flag in flags:
                 cells[flag] = None if cells[flag] is None else bool(cells[flag])
-            yield row[1], values, cells
+            yield row[1], json.loads(row[3]), cells
         self._report(damaged)
+
+    def damage(self) -> list[str]:
+        """What is lost; empty if nothing is.
+
+        Raises:
+            InputError: What it says of its study is lost, so that no row means anything.
+        """
+        self.meta()
+        damaged: list[str] = []
+        deque(self._sound(damaged), 0)
+        return damaged
+
+    def rescue(self, path: Path) -> None:
+        """Write a new store of all rows that are sound; the name of its study says so.
+
+        Raises:
+            InputError: As of :meth:`damage`, or it cannot be written.
+        """
+        facts = self.meta()
+        facts["name"] = facts["name"].removesuffix(RESCUED) + RESCUED
+        with Store(path) as new, new._writing() as db:
+            _make(db, facts, list(self._sound([])))
 
     # ---------------------------------------------------------------- private
 
-    def _listed(self, have: Mapping[str, str]) -> tuple[str, ...]:
-        """Names of the columns of results, as they should be."""
-        if have["schema"] in AS_JSON:
-            return ("result",)
-        if have["schema"] == SCHEMA:
-            return tuple(json.loads(have["columns"]))
-        with self._refusing():
-            names = [name for _, name, *_ in self._db.execute("PRAGMA table_info(points)")][4:-1]
-        order = iter(result_columns())  # in this order every carsim of that schema had them
-        if not all(_renamed(name) in order for name in names):
-            raise self._damaged("the names of its columns")
-        return tuple(names)
-
     def _sound(self, damaged: list[str]) -> Iterator[tuple[Any, ...]]:
         """Rows that match their checksum, by ordinal; of the others, names are appended."""
-        seen, is_unchecked = set(), self._schema == UNCHECKED
+        seen = set()
         with self._refusing():
-            for row in self._db.execute("SELECT * FROM points ORDER BY ordinal, id"):
-                if row[0] in seen or not (is_unchecked or row[-1] == checksum(row[:-1])):
+            for row in self._records(damaged):
+                if row[0] in seen or row[-1] != checksum(row[:-1]):
                     damaged.append(f"point {shown(row[1])}")
                 else:
                     seen.add(row[0])
                     yield row
-            (says,) = self._db.execute("PRAGMA integrity_check(1)").fetchone()
-            if says != "ok" and not damaged:
-                damaged.append("its index")
-            if self._schema == SCHEMA and not damaged:
+            if not damaged:
+                (says,) = self._db.execute("PRAGMA integrity_check(1)").fetchone()
+                damaged += ["its index"] * (says != "ok")
+            if not damaged:
                 found, expected = self._db.execute(
                     "SELECT count(*), (SELECT value FROM meta WHERE key = 'rows') FROM points"
                 ).fetchone()
                 if str(found) != expected:
                     damaged.append(f"{found} of {expected} points are there")
+
+    def _records(self, damaged: list[str]) -> Iterator[tuple[Any, ...]]:
+        """All rows by ordinal; where pages are damaged, those of the others."""
+        try:
+            yield from self._db.execute("SELECT * FROM points ORDER BY ordinal, id")
+            return
+        except sqlite3.DatabaseError as error:
+            damaged.append(f"pages ({error})")
+        (pages,) = self._db.execute("PRAGMA page_count").fetchone()
+        found: list[Any] = []
+        for number in range(1, ROWS_PER_PAGE * pages):
+            with suppress(sqlite3.DatabaseError):
+                found += self._db.execute("SELECT * FROM points WHERE rowid = ?", (number,))
+        yield from sorted(found, key=lambda row: (repr(type(row[1])), row[1]))
 
     def _count(self, added: int) -> None:
         """Note how many rows there should be, in the transaction that changes it."""
@@ -277,7 +287,6 @@ class Store:
         for key, problem, cure in (
             ("version", "was made by carsim {have}, not {wanted}", ", or run that version"),
             ("code", "was made by other code of this carsim", ", or go back to that code"),
-            ("schema", "is of an older format, which takes no more points", ""),
             ("kind", "holds a {have}, not a {wanted}", ""),
             (
                 "fingerprint",
@@ -371,7 +380,7 @@ def open_store(folder: str | Path) -> Store:
 def _make(db: sqlite3.Connection, facts: Mapping[str, str], rows: Sequence[Sequence[Any]]) -> None:
     """The tables of a store, its facts and its rows."""
     db.execute(_META)
-    db.execute(_table(json.loads(facts["columns"]), SCHEMA))
+    db.execute(_table(json.loads(facts["columns"])))
     more = {"checksum": _seal(facts), "rows": str(len(rows))}
     db.executemany("INSERT INTO meta VALUES (?, ?)", {**facts, **more}.items())
     _insert(db, rows)
@@ -385,14 +394,7 @@ def _insert(db: sqlite3.Connection, rows: Sequence[Sequence[Any]]) -> int:
     return db.executemany(f"INSERT OR IGNORE INTO points VALUES ({places})", rows).rowcount
 
 
-def _table(names: Sequence[str], schema: str) -> str:
-    """The statement that makes the points of a store of a schema."""
-    if schema in AS_JSON:
-        tail = "" if schema == UNCHECKED else _CHECKSUM
-        return f"{_HEAD}result TEXT NOT NULL{tail})"
+def _table(names: Sequence[str]) -> str:
+    """The statement that makes the points of a store."""
     quoted = ", ".join(f'"{name}"' for name in names)
-    return f"{_HEAD}{quoted}{_CHECKSUM})"
-
-
-def _renamed(name: str) -> str:
-    return OLD_NAMES.get(name, name)
+    return f"{_HEAD}{quoted}, checksum TEXT NOT NULL)"

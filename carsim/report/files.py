@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
+from carsim.base.digests import DIGESTS, write_digests
 from carsim.base.environment import has_parquet, install_command
 from carsim.base.errors import InputError
 from carsim.design.document import design_yaml
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 REPORT = "report.html"
 """The page that ``carsim report`` adds."""
 
+NOTICE = "RESCUED.txt"
+"""What of a damaged folder was not rescued."""
+
 OLD_FIGURES = ("comparison", "breakdown", "utilisation")
 """Figures that earlier versions wrote, as PNG, SVG or PDF."""
 
@@ -38,6 +42,8 @@ OUTPUT_FILES = (
     *(f"{name}.{kind}" for name in OLD_FIGURES for kind in ("png", "svg", "pdf")),
     "utilisation.csv",
     "timeline.json",
+    DIGESTS,
+    NOTICE,
     REPORT,
 )
 """Names that a run's folder may hold; one that holds others is never replaced."""
@@ -60,7 +66,7 @@ def save_report(
     ``design.yaml`` (the resolved design), ``comparison.csv``, ``steps.csv`` (every layer-step of
     the chosen policy; compressed if long) and, where pyarrow is installed, ``steps.parquet``,
     ``utilisation.csv`` (over the first batch), and, if asked for, ``timeline.json`` for
-    https://ui.perfetto.dev.
+    https://ui.perfetto.dev. ``SHA256SUMS`` has the digest of each.
 
     Args:
         report: A report of a run with ``detail``.
@@ -96,7 +102,8 @@ def save_report(
             tell("timeline")
             _write_text(into / "timeline.json", _timeline_json(report, *timeline))
         names = {path.name for path in into.iterdir()}
-    return [name for name in OUTPUT_FILES if name in names]
+        write_digests(into, [name for name in OUTPUT_FILES if name in names])
+    return [name for name in OUTPUT_FILES if name in names or name == DIGESTS]
 
 
 def missing_parquet() -> str:

@@ -30,7 +30,11 @@ def summary(report: Report) -> dict[str, Any]:
     A number that is not finite is null. Equal inputs give an equal document: it holds no dates and
     no paths.
     """
-    document = stored(report).model_dump(mode="json")
+    return sealed(stored(report).model_dump(mode="json"))
+
+
+def sealed(document: dict[str, Any]) -> dict[str, Any]:
+    """A document with its checksum."""
     return document | {CHECKSUM: _checksum(document)}
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from click.testing import CliRunner, Result
-from explore_study import as_older, write_study
+from explore_study import restated, write_study
 
 from carsim.base.errors import InputError
 from carsim.cli import carsim
@@ -115,7 +115,7 @@ def test_a_store_of_other_code_says_so_and_takes_no_further_points(
         ("version", "0.0.1", "were evaluated by carsim 0.0.1; this is"),
     ):
         shutil.copytree(swept, stored, dirs_exist_ok=True)
-        as_older(stored, "3", **{key: value})
+        restated(stored, **{key: value})
         assert message in call(stored).output
     document = json.loads(call(stored, "--json").output)
     assert (document["same_code"], document["carsim_version"]) == (True, "0.0.1")

@@ -18,7 +18,7 @@ from pathlib import Path
 import explore_poison
 import pandas as pd
 import pytest
-from explore_study import as_older, write_study
+from explore_study import write_study
 from readme import SIGN_OF_LIFE
 
 from carsim.base.errors import InputError
@@ -359,17 +359,6 @@ def test_no_flipped_bit_changes_an_answer(tmp_path, study, swept, caplog):
             pd.testing.assert_frame_equal(finished_frame(tmp_path), frame)
     assert len(refusals) < 30
     assert not any("\n" in text for text in refusals)
-
-
-@pytest.mark.parametrize("schema", ["1", "2", "3"])
-def test_a_store_of_an_older_schema_is_read_and_takes_no_more_points(
-    tmp_path, study, swept, schema
-):
-    out, frame = swept
-    as_older(out, schema)
-    pd.testing.assert_frame_equal(finished_frame(tmp_path), frame)
-    with pytest.raises(InputError, match="is of an older format, which takes no more points"):
-        sweep(study, out, workers=0)
 
 
 def test_results_in_memory_are_those_in_a_store(study, swept):

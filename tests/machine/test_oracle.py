@@ -1,7 +1,7 @@
 """Runs against plain integers and fractions: work, bytes, cycles and joules."""
 
 from collections import Counter
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, replace
 from fractions import Fraction
 from typing import Any
 
@@ -10,22 +10,18 @@ import pytest
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 from oracle import Oracle, Phase, bits
-from strategies import designs, draw_replay, raw_design, videos
+from strategies import Case, cases, draw_replay, raw_design
 
 from carsim.base.errors import InputError
 from carsim.cost.energy import energy
 from carsim.cost.resources import resources
-from carsim.decisions.attention import Dense, Streaming
-from carsim.decisions.replay import FASTCAR
+from carsim.decisions.attention import Dense
 from carsim.decisions.trace import load_trace
-from carsim.design import Design, build_design, load_design, override
+from carsim.design import build_design, load_design, override
 from carsim.hardware.mapping import MAPPINGS
 from carsim.hardware.schedule import SCHEDULES
-from carsim.machine.batches import Batches, in_sets
-from carsim.machine.hardware import Hardware
-from carsim.machine.phases import Phases
-from carsim.machine.plan import Plan
-from carsim.machine.simulate import simulate
+from carsim.machine.simulate import Simulation
+from carsim.runs.pipeline import run
 from carsim.workload.geometry import Video
 
 EXACT = 10_000
@@ -37,114 +33,63 @@ NUDGE = Fraction(1, 10_000)
 ROUNDING = Fraction(1, 10**12)
 """Of joules, which are floats."""
 
-DENSE = Dense()
 
-
-@dataclass
-class Case:
-    """``replay``: bool[G, S, L, B]; None where nothing is decided."""
-
-    design: Design
-    video: Video
-    attention: Any = DENSE
-    schedule: str = "static"
-    replay: Any = None
-    fidelity: str = "fluid"
-
-    def check(self, *, alone: bool = False) -> None:
-        """Compare everything; with ``alone``, cycles are known exactly."""
-        design, video, sets = self.design, self.video, self.design.policy.tokens_per_step
-        hw, steps = Hardware(design), range(video.n_steps // sets)
-        rule = None if self.replay is None else FASTCAR
-        plan = Plan(Phases(hw, self.fidelity), video, self.attention, self.schedule, rule, steps)
-        decided = self.replay
-        if decided is None:
-            shape = 1, len(steps), design.model.body.n_layers, design.policy.batch * sets
-            decided = np.zeros(shape, np.bool_)
-        found = simulate(plan, Batches(decided, 1, 0, "captured", "drawn", rule=rule))
-        stored = (getattr(design.model, of) for of in ("weights", "kv", "activations", "replay"))
-        is_exact = all(bits(each).denominator <= EXACT for each in stored)
-        low, high = (
-            Oracle(
-                design,
-                {path.name: path.rate for path in hw.paths},
-                {path.name: rate for path, rate in zip(hw.paths, hw.fastest_rates, strict=True)},
-                {path.name: path.latency_cycles for path in hw.paths},
-                nudge,
-            )
-            for nudge in ((Fraction(1),) * 2 if is_exact else (1 - NUDGE, 1 + NUDGE))
+def check(found: Simulation, replay: Any, *, alone: bool = False) -> None:
+    """Compare everything; with ``alone``, cycles are known exactly."""
+    plan = found.plan
+    hw, design = plan.hw, plan.hw.design
+    stored = (getattr(design.model, of) for of in ("weights", "kv", "activations", "replay"))
+    is_exact = all(bits(each).denominator <= EXACT for each in stored)
+    low, high = (
+        Oracle(
+            design,
+            {path.name: path.rate for path in hw.paths},
+            {path.name: rate for path, rate in zip(hw.paths, hw.fastest_rates, strict=True)},
+            {path.name: path.latency_cycles for path in hw.paths},
+            nudge,
         )
-        decisions = None if rule is None else decided.tolist()
-        least, most = (
-            each.run(video, self.attention, self.schedule, decisions) for each in (low, high)
-        )
-        for name, total in found.totals.items():
-            moved = zip((path.name for path in hw.paths), total.dram_bytes, strict=True)
-            got = {of: getattr(total, of) for of in ("macs", "vector_ops", "sram_bytes")}
-            least_of, most_of = (each.get(name) or Phase() for each in (least, most))
-            for of, amount in (got | dict(moved)).items():
-                assert least_of.work[of] <= amount <= most_of.work[of], (name, of)
-            assert least_of.least <= total.cycles, name
-            if self.attention.kind == "dense":  # keys that are gathered arrive more slowly
-                assert total.cycles <= most_of.most, name
-            if alone:
-                assert total.cycles == least_of.alone, name
-        assert found.cycles == sum(total.cycles for total in found.totals.values())
-        used = resources(design)
-        logic = [each[2:] for each in design.board.technology.idle_power(design, used)]
-        board, ends = energy(design, found.activity, used).board, []
-        for oracle, phases in ((low, least), (high, most)):
-            work = sum((phase.work for phase in phases.values()), start=Counter[str]())
-            ends.append(oracle.joules(work, found.cycles, logic))
-        for value, at_least, at_most in zip(astuple(board), *ends, strict=True):
-            assert at_least * (1 - ROUNDING) <= value <= at_most * (1 + ROUNDING)
-
-
-@st.composite
-def cases(draw: st.DrawFn, **changes: Any) -> Case:
-    private = designs(mapping="batch", weight_sharing="private")
-    design, video = draw(designs() | private), draw(videos())
-    frame = video.tokens_per_frame
-    video = replace(video, prompt_tokens=draw(st.sampled_from([0, 1, 5, 40])))
-    sets = [n for n in (1, 2, 3) if frame % n == 0]
-    head = {"n_layers": 2, "hidden_size": 12, "n_heads": 3, "ffn_size": 20, "n_codes": 3}
-    codes = {"kind": "depth_transformer", "codebook_size": 30} | head
-    design = override(
-        design,
-        {
-            "policy.tokens_per_step": draw(st.sampled_from(sets)),
-            "model.body.experts": None,
-            "model.body.window": draw(st.sampled_from([design.model.body.window, frame])),
-            "machine.activation_buffer_kib": draw(st.sampled_from([1, 64])),
-            "model.body.mlp": draw(st.sampled_from(["gated", "plain"])),
-            "model.head": draw(st.sampled_from([codes, design.model.head.model_dump()])),
-            "model.weights": draw(
-                st.sampled_from([{"bits": 4.5}, {"bits": 4, "density": 0.3, "index_bits": 2}])
-            ),
-            "machine.overheads": draw(
-                st.sampled_from([{}, {"kernel_cycles": 7, "broadcast_cycles": 5, "step_us": 2.5}])
-            ),
-            **changes,
-        },
+        for nudge in ((Fraction(1),) * 2 if is_exact else (1 - NUDGE, 1 + NUDGE))
     )
-    sparse = Streaming(sinks=draw(st.integers(0, 2)), window=draw(st.integers(1, 6)))
-    replay = draw_replay(
-        draw, draw(st.integers(1, 2)), video, design.model.body.n_layers, design.policy.batch
+    decisions = None if replay is None else np.asarray(replay).tolist()
+    least, most = (
+        each.run(plan.video, plan.attention, plan.schedule, decisions) for each in (low, high)
     )
-    return Case(
-        design,
-        video,
-        draw(st.sampled_from([Dense(), sparse])),
-        draw(st.sampled_from(sorted(SCHEDULES))),
-        draw(st.sampled_from([in_sets(replay, design.policy.tokens_per_step)] * 2 + [None])),
-        draw(st.sampled_from(["fluid", "tile"])),
-    )
+    for name, total in found.totals.items():
+        moved = zip((path.name for path in hw.paths), total.dram_bytes, strict=True)
+        got = {of: getattr(total, of) for of in ("macs", "vector_ops", "sram_bytes")}
+        least_of, most_of = (each.get(name) or Phase() for each in (least, most))
+        for of, amount in (got | dict(moved)).items():
+            assert least_of.work[of] <= amount <= most_of.work[of], (name, of)
+        assert least_of.least <= total.cycles, name
+        if plan.attention.kind == "dense":  # keys that are gathered arrive more slowly
+            assert total.cycles <= most_of.most, name
+        if alone:
+            assert total.cycles == least_of.alone, name
+    assert found.cycles == sum(total.cycles for total in found.totals.values())
+    used = resources(design)
+    logic = [each[2:] for each in design.board.technology.idle_power(design, used)]
+    board, ends = energy(design, found.activity, used).board, []
+    for oracle, phases in ((low, least), (high, most)):
+        work = sum((phase.work for phase in phases.values()), start=Counter[str]())
+        ends.append(oracle.joules(work, found.cycles, logic))
+    for value, at_least, at_most in zip(astuple(board), *ends, strict=True):
+        assert at_least * (1 - ROUNDING) <= value <= at_most * (1 + ROUNDING)
 
 
 @settings(max_examples=2 * settings.default.max_examples)
 @given(cases())
 def test_runs_on_drawn_designs(case: Case) -> None:
-    case.check()
+    check(case.simulate(), case.replay)
+
+
+@given(cases(), st.sampled_from(["video:2", "video:2,replay=0.6,seed=3", "video:3,prompt=0"]))
+def test_workloads_on_drawn_designs(case: Case, workload: str) -> None:
+    case = case.changed({"model.video.tokens_per_frame": case.video.tokens_per_frame})
+    if case.design.model.makes == "text":
+        workload = f"text:{case.video.prompt_tokens}+{3 * case.design.policy.tokens_per_step}"
+    for row in run(case.design, workload=workload, allow_misfit=True, what_if=False).rows:
+        if not row.is_bound:
+            check(row.simulation, row.batches.replay if row.variant.replays else None)
 
 
 ONE_MEMORY = dict.fromkeys(("weights", "kv", "replay", "head"), "second")
@@ -159,8 +104,7 @@ HELD = {f"machine.{what}_kib": 1 << 16 for what in ("weight_buffer", "kv_buffer"
     )
 )
 def test_cycles_of_one_lane_are_known_where_operands_are_one_tile(case: Case) -> None:
-    case.attention, case.replay = Dense(), None
-    case.check(alone=True)
+    check(replace(case, attention=Dense(), replay=None).simulate(), None, alone=True)
 
 
 @pytest.mark.parametrize("name", ["zcu102_head", "u280"])
@@ -169,7 +113,8 @@ def test_shipped_designs_on_a_shipped_trace(name: str) -> None:
     design, trace = load_design(name), load_trace("vilau_8f")
     replay = np.array(trace.replay[:512, :, : design.policy.batch]).reshape(2, 256, 32, -1)
     video = Video(2, 64, trace.prompt_tokens)
-    Case(design, video, schedule="drs", replay=replay[None, :, :64].reshape(1, 128, 32, -1)).check()
+    replay = replay[None, :, :64].reshape(1, 128, 32, -1)
+    check(Case(design, video, schedule="drs", replay=replay).simulate(), replay)
 
 
 SIXTEEN_DIGITS = 3.3333333333333335
@@ -246,7 +191,7 @@ def extreme_cases(draw: st.DrawFn) -> Case:
 
 def check_or_refuse(case: Case) -> None:
     try:
-        case.check()
+        check(case.simulate(), case.replay)
     except InputError:
         return  # a line that names the field; the walk through the schema reads it
 

@@ -123,7 +123,7 @@ def saved(tmp_path_factory):
 
 def test_every_file_is_there_and_told(saved):
     folder, names = saved
-    others = ("steps.csv.gz", "report.html")
+    others = ("steps.csv.gz", "report.html", "RESCUED.txt")
     assert names == [
         n for n in OUTPUT_FILES if n not in others and n[-4:] not in (".svg", ".pdf", ".png")
     ]

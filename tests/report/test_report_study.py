@@ -1,13 +1,11 @@
 """The page of a sweep: the front and its knee, what each axis does, misfits and why."""
 
 import json
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
-from explore_study import AXES, as_older, write_study
+from explore_study import AXES, restated, write_study
 from pages import EVIL, Page
 
 from carsim.base.errors import InputError
@@ -190,28 +188,20 @@ def test_hostile_studies_are_shown_and_do_nothing(tmp_path: Path) -> None:
     assert "<img" not in json.dumps(evil_page.data)
 
 
-def spoil(folder: Path, statement: str, *values: str) -> None:
-    with closing(sqlite3.connect(folder / STORE_FILE)) as store, store:
-        store.execute(statement, values)
-
-
 @pytest.mark.parametrize(
-    ("statement", "problem"),
+    ("facts", "problem"),
     [
-        ("UPDATE meta SET value = '{' WHERE key = 'objectives'", "is damaged"),
-        ("UPDATE meta SET value = '[1' WHERE key = 'axes'", "is damaged"),
-        ("DELETE FROM meta WHERE key = 'study'", "is broken"),
-        ("UPDATE points SET point = '{'", r"is damaged \(point 0\)"),
-        ("UPDATE meta SET value = '9' WHERE key = 'schema'", "is a store of schema '9'"),
-        ("""UPDATE meta SET value = '{"nope": "min"}' WHERE key = 'objectives'""", "nope"),
-        ("""UPDATE meta SET value = '["nope < 1"]' WHERE key = 'constraints'""", "nope"),
-        ("DROP TABLE points", "is damaged"),
+        ({"objectives": "{"}, "is damaged"),
+        ({"axes": "[1"}, "is damaged"),
+        ({"columns": "[]"}, "is damaged"),
+        ({"schema": "9"}, "is a store of schema '9'"),
+        ({"objectives": '{"nope": "min"}'}, "nope"),
+        ({"constraints": '["nope < 1"]'}, "nope"),
     ],
 )
-def test_broken_stores_are_one_line(tmp_path: Path, statement: str, problem: str) -> None:
+def test_broken_stores_are_one_line(tmp_path: Path, facts: dict[str, str], problem: str) -> None:
     folder = swept(tmp_path, axes={"machine.cores": [1, 2]})
-    as_older(folder, "1")  # no checksum tells its damage
-    spoil(folder, statement)
+    restated(folder, **facts)
     with pytest.raises(InputError, match=problem) as error:
         write_page(folder)
     assert "\n" not in str(error.value)

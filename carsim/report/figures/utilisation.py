@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from carsim.base.digests import problems
 from carsim.base.errors import InputError
 from carsim.report.figures import style
 from carsim.report.figures.plot import Dash, Panel, Plot, Series
@@ -111,6 +112,7 @@ def read_utilisation(run: "StoredRun", folder: Path) -> UtilisationNumbers | Non
     try:
         frame = pd.read_csv(path, index_col="run", dtype="float64")
         is_whole = len(frame) == len(run_starts(run.video.steps))
+        is_whole &= not problems(folder, UTILISATION).get(UTILISATION)
         is_whole &= path.read_bytes().endswith(b"\n") and bool(np.isfinite(frame).all(axis=None))
         start, end = frame["start_s"].to_numpy(), frame["end_s"].to_numpy()
         if is_whole and (start < end).all():
