@@ -135,7 +135,8 @@ def design_given(
     Raises:
         InputError: Neither a design nor both of them; anything wrong with them.
     """
-    from carsim.design.load import model_base
+    from carsim.base.text import choose
+    from carsim.design.load import model_base, shipped_presets
     from carsim.runs.first import Wish, completed, open_design
 
     if name is None:
@@ -143,16 +144,19 @@ def design_given(
             raise InputError("DESIGN", "is missing", "name one, or say --board and --model")
         wish = Wish.of(board, model, overrides=tuple(overrides), workload=workload)
         return completed(wish)
-    bases = {f"model.{key}": value for key, value in (model_base(model) if model else {}).items()}
+    base = model_base(model) if model else {}
+    bases = {f"model.{key}": value for key, value in base.items()}
     if board is not None:
         bases |= _of_board(name, board)
     changed = [f"{path}={json.dumps(value)}" for path, value in bases.items()]
     try:
         return open_design(name, [*changed, *overrides], workload)
-    except InputError as error:
-        if model is None or error.place != "`overrides` model.preset":
+    except InputError:
+        known = shipped_presets()["model"]
+        if base.get("preset") in (None, *known):
             raise
-        raise InputError("--model", error.problem, error.cure) from None
+        cure = choose(model, known, "choose from")
+        raise InputError("--model", f"no preset {model!r}", cure) from None
 
 
 def _of_board(name: str, board: str) -> dict[str, str]:

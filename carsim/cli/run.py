@@ -177,7 +177,8 @@ def _show(
 
     run = stored(report)
     if length == "quiet":
-        show(output_console(), [policies_table(run, own_only=True)])
+        warnings = (f"warning: {warning}" for warning in run.warnings)
+        show(output_console(), [policies_table(run, own_only=True), *warnings])
     else:
         more = more_sections(run, traces) if length == "full" else ()
         show(output_console(), in_order([*short_sections(run), *more]))

@@ -7,6 +7,7 @@ import yaml
 from click.testing import CliRunner
 
 from carsim.base.errors import InputError
+from carsim.cli import carsim
 from carsim.cli.calibrate import calibrate
 from carsim.design import configs_folder, load_design
 from carsim.runs.calibrate import fit, measured_points
@@ -65,6 +66,9 @@ def test_a_design_takes_the_file_says_so_and_stays_bound_to_the_measurement(tmp_
     assert design.extrapolation(129, 400) == (
         "the calibration is extrapolated: contexts 129 to 400 (measured: 129 to 192)"
     )
+    arguments = ["run", DESIGN, "--set", included, "--workload", "text:400+8", "--quiet"]
+    quiet = " ".join(CliRunner().invoke(carsim, arguments).output.split())
+    assert "warning: the calibration is extrapolated: contexts 401 to 408" in quiet
     for change, problem in (
         ("board.fabric_clock_mhz=900.0", "at 1,000 MHz, and the clock is 900"),
         ("board.name=RK3576", "on RK3588, and the board is RK3576"),
