@@ -1,5 +1,6 @@
 """Libraries that may be absent: the command that installs each, and refusals before any work."""
 
+import ast
 import shlex
 import sys
 import tomllib
@@ -69,3 +70,34 @@ def test_one_that_is_broken_is_not_called_absent(
         InputError, match=r"Optuna, which cannot be imported \(No module named 'no_"
     ):
         library("optuna", "here")
+
+
+MAY_RUN = {
+    "base/plugins.py": {"exec"},  # of files that the user names on the command line
+    "decoder/capture.py": {"pickle"},  # to hash what is decoded
+    "explore/store.py": {"marshal"},
+    "explore/workers.py": {"pickle"},  # between own processes
+    "hardware/rtl/synthesise.py": {"subprocess"},  # Yosys, on gates of carsim's own
+    "studio/serve.py": {"socket"},  # on this machine
+    "testing/attention.py": {"pickle"},  # there and back
+    "testing/replay.py": {"pickle"},
+}
+RUNS = {"eval", "exec", "marshal", "pickle", "requests", "shelve", "socket", "subprocess"}
+REACHES = {"allow_pickle": True, "trust_remote_code": True, "local_files_only": False}
+
+
+def test_files_that_are_read_never_run_or_reach_out() -> None:
+    package = Path(environment.__file__).parents[1]
+    for path in package.rglob("*.py"):
+        used = set()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Name):
+                used.add(node.id)
+            elif isinstance(node, ast.Import):
+                used |= {each.name.partition(".")[0] for each in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                used.add((node.module or "").partition(".")[0])
+            elif isinstance(node, ast.keyword) and node.arg in REACHES:
+                assert ast.unparse(node.value) != str(REACHES[node.arg]), path
+        name = str(path.relative_to(package))
+        assert used & RUNS <= MAY_RUN.get(name, set()), name
