@@ -91,7 +91,7 @@ def test_files_that_are_read_never_run_or_reach_out() -> None:
     for path in package.rglob("*.py"):
         used = set()
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Name):
+            if isinstance(node, ast.Name) and node.id in ("eval", "exec"):
                 used.add(node.id)
             elif isinstance(node, ast.Import):
                 used |= {each.name.partition(".")[0] for each in node.names}
