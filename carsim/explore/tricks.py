@@ -4,12 +4,11 @@ Replays are the workload's. Without a trace, or a share that it states, as many 
 league of policies measured (``studies/league``), with the correlations of a captured trace. What an
 attention policy reads is exact where it follows from the context. Else it is assumed: the share of
 the context, and the length of its runs, that the league measured over ten scenes of 8 frames
-(``tricks.csv`` beside this file). Losses are the league's too, in nats per token over dense
-decoding, of a proxy model.
+(``tricks.csv`` beside this file). Losses of quality are not printed: the league measured them on a
+proxy model that hardly needs its MLPs (``studies/proxy``).
 
 Simplifications: counts measured at 8 frames are the same at any other number of them, in all layers
-and heads. Losses are printed for policies at the strength that was measured alone, and for replay
-alone within :data:`SAME_RATIO` of the ratio that was. Two policies of attention exclude each other.
+and heads. Two policies of attention exclude each other.
 """
 
 import csv
@@ -44,12 +43,6 @@ from carsim.runs.pipeline import sources_of
 from carsim.workload.geometry import Video
 from carsim.workload.workload import Workload
 
-SAME_RATIO = 0.03
-"""Replay ratios that differ by no more have the loss that was measured, as scenes differ by it."""
-
-MEASURED_FRAMES = 8
-"""Frames of the videos of which losses were measured."""
-
 W4A4 = {"machine.array.arithmetic": "int4", "model.activations.bits": 4, "model.polished": ["down"]}
 """QuartDepth (arXiv 2503.16709); weights, cache and cached outputs get fewer bits besides."""
 
@@ -65,16 +58,12 @@ class Measured(NamedTuple):
         run_tokens: Keys of one run of the cache.
         held: Share of the context that the fullest head holds in the end.
         ratio: Share of the eligible steps that replay.
-        loss: Over dense decoding, with its 95 % interval.
-        random: The same of as many random choices; empty if not measured.
     """
 
     density: float
     run_tokens: float
     held: float
     ratio: float
-    loss: tuple[float, ...]
-    random: tuple[float, ...]
 
 
 @dataclass(frozen=True)
@@ -88,8 +77,6 @@ class Trick:
         on_chip: Resources that it takes beyond dense decoding, in words.
         lacks: What does not fit, or why it was not simulated; empty if it fits.
         is_assumed: Decisions or reads are assumed.
-        measured: What is known of its quality; None if nothing.
-        frames: Frames of the videos.
     """
 
     name: str
@@ -98,13 +85,6 @@ class Trick:
     on_chip: str
     lacks: str
     is_assumed: bool
-    measured: Measured | None
-    frames: int
-
-    @property
-    def losses(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
-        """What it loses, and what as many random choices lose; empty where not measured."""
-        return (self.measured.loss, self.measured.random) if self.measured else ((), ())
 
 
 @cache
@@ -112,13 +92,8 @@ def league() -> Mapping[tuple[str, bool, bool], Measured]:
     """Measurements by attention, bits cut to W4A4, and replay."""
     found = {}
     for row in _rows():
-        loss, random = (
-            tuple(float(row[end]) for end in ends if row[end])
-            for ends in (("loss", "low", "high"), ("random", "random_low", "random_high"))
-        )
-        counts = {key: float(row[key]) for key in ("density", "run_tokens", "held", "ratio")}
         key = row["attention"], bool(row["bits"]), bool(row["replay"])
-        found[key] = Measured(**counts, loss=loss, random=random)
+        found[key] = Measured(*(float(row[name]) for name in Measured._fields))
     return found
 
 
@@ -167,18 +142,9 @@ def tricks_table(tricks: tuple[Trick, ...]) -> Table:
         cells = (trick.seconds, dense.seconds / trick.seconds, trick.joules)
         return tuple(Figure(f"{number(cell)}{mark}", cell) for cell in cells)
 
-    def nats(found: tuple[float, ...]) -> str:
-        return "{:+.3f} ({:+.3f} to {:+.3f})".format(*found) + other if found else "-"
-
-    other = "" if dense.frames == MEASURED_FRAMES else " assumed"
-
-    headings = "trick", "s per video", "gain", "J per video", "more on chip", "lacks"
     return Table(
-        (*headings, "loss [nats per token]", "random baseline"),
-        tuple(
-            (each.name, *figures(each), each.on_chip, each.lacks or "-", *map(nats, each.losses))
-            for each in tricks
-        ),
+        ("trick", "s per video", "gain", "J per video", "more on chip", "lacks"),
+        tuple((each.name, *figures(each), each.on_chip, each.lacks or "-") for each in tricks),
         marked=frozenset(i for i, each in enumerate(tricks) if each.lacks),
     )
 
@@ -208,18 +174,17 @@ class _Bench:
         self._plain = check_fit(design, self._video, None)
 
     def trick(self, name: str, rule: ReplayRule | None, w4a4: bool) -> Trick:
-        attention, known = attentions()[name], league().get((name, w4a4, rule is not None))
+        attention = attentions()[name]
         parts = [name] * (name != DENSE) + ["W4A4"] * w4a4
         title = " + ".join([*parts, *([f"replay by {rule.label}"] if rule else [])])
-        counts = known or league().get((name, False, False))
+        counts = league().get((name, w4a4, rule is not None), league().get((name, False, False)))
         try:
             if attention.records and counts is None:
                 raise InputError("trick", "reads depend on the data, and none were measured")
             design, phases = self._machine(w4a4)
             design = override(design, {"policy.attention": dict(attention.used)})
         except InputError as error:
-            frames = self._video.n_frames
-            return Trick(title, None, None, "-", error.problem, False, known, frames)
+            return Trick(title, None, None, "-", error.problem, False)
         batches, held = self._decided(rule), None
         if attention.records and counts is not None:
             batches = self._reading(batches, counts)
@@ -229,8 +194,6 @@ class _Bench:
         schedule = design.policy.schedule if rule else BASELINE.kind
         variant = Variant(attention, schedule, replays=rule is not None)
         row = simulate_row(design, variant, batches, self._video, fit, phases)
-        if rule and known and abs(known.ratio - row.replay_eligible) > SAME_RATIO:
-            known = None
         return Trick(
             title or "dense decoding",
             row.seconds_per_video,
@@ -242,8 +205,6 @@ class _Bench:
                 if not each.ok
             ),
             attention.records or not (rule is None or self._is_exact(rule, attention)),
-            known if rule in (None, FASTCAR) else None,
-            self._video.n_frames,
         )
 
     def _is_exact(self, rule: ReplayRule, attention: AttentionPolicy) -> bool:

@@ -271,8 +271,7 @@ def _trace(trace: Trace, design: Design) -> str:
     eligible = trace.replay[trace.tokens_per_frame :]
     ratio = percent(float(eligible.mean())) if eligible.size else "none"
     # Quality was measured at the trace's own threshold only.
-    quality = meta.quality_text if design.policy.tau == "captured" else ""
-    return f": {count(trace.n_rows, 'row')}{in_pairs}, replay ratio {ratio}{quality}"
+    return f": {count(trace.n_rows, 'row')}{in_pairs}, replay ratio {ratio}"
 
 
 def trust(run: StoredRun) -> Iterator[str]:

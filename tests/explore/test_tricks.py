@@ -42,19 +42,12 @@ def test_gains_are_those_of_captured_decisions_within_two_percent(tricks: dict[s
     assert {name: dense / tricks[name].seconds for name in GAINS} == pytest.approx(GAINS, rel=0.02)
 
 
-def test_what_depends_on_data_is_assumed_and_losses_belong_to_what_was_measured(
-    tricks: dict[str, Trick],
-) -> None:
+def test_what_depends_on_data_is_assumed(tricks: dict[str, Trick]) -> None:
     assumed = {name for name, each in tricks.items() if each.is_assumed}
     assert {"draft 0.25", "replay by TAS", "draft 0.25 + W4A4"} <= assumed
     assert not assumed & {"dense decoding", "window 256", "W4A4", "replay by period"}
     assert tricks["draft 0.25"].on_chip.startswith("+")
-    assert tricks["replay by TAS"].measured.loss[0] == pytest.approx(0.1223)
-    assert tricks["replay by TAS"].measured.random[0] == pytest.approx(0.1053)
-    assert tricks["replay by input change"].measured is None
     captured = tricks_of(load_design("zcu102_head"), workload_of("trace:vilau_8f"))
     by_name = {each.name: each.is_assumed for each in captured}
     assert not by_name["replay by TAS"]
     assert by_name["window 256 + replay by TAS"]
-    other = tricks_of(load_design("zcu102_16gb"), workload_of("video:2,replay=0.9"))
-    assert {each.name: each for each in other}["replay by TAS"].measured is None

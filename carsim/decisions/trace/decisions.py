@@ -53,8 +53,6 @@ class Decisions:
         scope: Rows that decided together.
         reads: Keys that attention read, [S, L, KV, B]; None where they follow from the context.
         held: int[T, L, B], tokens that the cache holds after each frame; None likewise.
-        quality_text: Measured quality of exactly these decisions, as an ending for labels; empty if
-            unknown.
         rule: Rule by which they were made, which a machine has to work out; None where nothing is
             decided.
         method: Name of decoding with them, in tables.
@@ -67,7 +65,6 @@ class Decisions:
     scope: Scope = "row"
     reads: KvReads | None = None
     held: Ints | None = None
-    quality_text: str = ""
     rule: ReplayRule | None = FASTCAR
     method: str = FASTCAR.method
 
@@ -109,7 +106,6 @@ class Decisions:
             label=f"{self.label}, {label}",
             reads=reads,
             held=None if held is None else held[frames][..., rows],
-            quality_text="",
             **more,
         )
 
@@ -181,7 +177,6 @@ def captured(trace: Trace) -> Decisions:
         scope=trace.meta.decision_scope,
         reads=trace.reads,
         held=trace.kv_held,
-        quality_text=trace.meta.quality_text,
         rule=trace.meta.rule,
         method=trace.meta.method,
     )
@@ -244,7 +239,6 @@ def rethreshold(trace: Trace, tau: float | Sequence[float]) -> Decisions:
         source="re-thresholded (open loop)",
         label=f"scores of {trace.name} (captured at {trace.meta.tau_text}) "
         f"re-thresholded at {changed.tau_text} (open loop)",
-        quality_text="",
     )
 
 
@@ -282,7 +276,6 @@ def rescope(
         label=f"{decisions.label}, re-scoped to {scope} (open loop)",
         pairs=tuple(pairs),
         scope=scope,
-        quality_text="",
     )
 
 

@@ -16,7 +16,7 @@ from pydantic import (
 from pydantic_core import from_json
 
 from carsim.base.section import explained
-from carsim.base.text import count, shortened
+from carsim.base.text import shortened
 from carsim.decisions.attention import Attention
 from carsim.decisions.attention.base import Ints
 from carsim.decisions.replay import FASTCAR, Pairs, RecordedRule, Replay, Scope
@@ -183,17 +183,6 @@ class TraceMeta(TraceSection):
         method = (self.sampling or {}).get("method")
         measured = self.quality.by_sampling if self.quality else ()
         return next((each for each in measured if each.sampling == method), None)
-
-    @property
-    def quality_text(self) -> str:
-        """Teacher-forced loss over dense decoding, as an ending for labels; empty if unknown."""
-        if self.quality is None:
-            return ""
-        n_clips = self.quality.n_clips
-        return (
-            f", loss {self.quality.loss.text(' nats per token')} over dense on "
-            f"{count(n_clips, 'clip')} (teacher-forced)"
-        )
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

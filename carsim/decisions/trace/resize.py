@@ -184,7 +184,6 @@ def map_layers(decisions: Decisions, n_layers: int) -> Decisions:
         "relative depth",
         reads=None if reads is None else KvReads(reads.tokens[:, taken], reads.runs[:, taken]),
         held=None if held is None else held[:, taken],
-        quality_text="",
     )
 
 

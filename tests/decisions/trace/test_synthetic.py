@@ -270,7 +270,6 @@ def test_it_is_labelled_wherever_it_is_named(tmp_path: Path) -> None:
     assert (loaded.name, loaded.title) == ("drawn.npz", f"drawn.npz: {label}")
     decisions = captured(loaded)
     assert (decisions.source, decisions.label) == (SYNTHETIC, label)
-    assert decisions.quality_text == ""
     equal = SyntheticModel(0.125, replace(TWIN, dip=0.0))
     assert equal.label == "12.5 % of eligible steps, equal in all layers, seed 0"
 

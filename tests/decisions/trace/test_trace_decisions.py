@@ -92,20 +92,6 @@ def test_one_tau_replaces_all_where_no_layer_replayed() -> None:
         assert "re-thresholded at tau -0.5 (open loop)" in rethreshold(trace, -0.5).label
 
 
-def test_quality_belongs_to_the_captured_decisions_alone() -> None:
-    trace = make_trace(quality=make_quality(), mode="sampled", sampling={"method": "greedy"})
-    assert captured(trace).quality_text.startswith(", loss +0.125 nats per token [0.000, 0.250]")
-    assert rethreshold(trace, 0.1).quality_text == captured(trace).quality_text
-    rng = np.random.default_rng(0)
-    for other in (
-        rethreshold(trace, 0.4),
-        rescope(captured(trace), trace.meta.guidance_pairs, "pair"),
-        resample(captured(trace), rng, tokens_per_frame=4, n_rows=6),
-        crop(captured(trace), 2, 4),
-    ):
-        assert other.quality_text == ""
-
-
 def test_own_decisions_have_a_label_and_a_hash_of_their_own(tmp_path: Path) -> None:
     base = make_trace(quality=make_quality())
     replay = np.zeros_like(base.replay)
@@ -138,7 +124,6 @@ def test_changed_decisions_are_the_users_own(tmp_path: Path) -> None:
     decisions = captured(changed)
     assert decisions.source == "own decisions"
     assert decisions.label == "own decisions, changed from what was decided at tau 0.1"
-    assert decisions.quality_text == ""
     assert changed.path is None
     assert changed.sha256 != base.sha256
     with pytest.raises(InputError, match="hold no scores"):

@@ -67,26 +67,6 @@ def test_what_is_no_metadata_is_refused_in_one_line() -> None:
             parse_meta(text, "x")
 
 
-def test_quality_as_an_ending() -> None:
-    """Both ends of two clips' interval are the clips: a quarter of the resamples is each twice."""
-    assert make_meta().quality_text == ""
-    assert make_meta(quality=make_quality()).quality_text == (
-        ", loss +0.125 nats per token [0.000, 0.250] over dense on 2 clips (teacher-forced)"
-    )
-    same = {"own": (1.5, 2.0), "dense": (1.5, 2.0)}
-    assert make_meta(quality=make_quality(teacher_forced_nats=same)).quality_text == (
-        ", loss +0.000 nats per token over dense on 2 clips (teacher-forced)"
-    )
-
-
-def test_one_clip_has_no_interval() -> None:
-    pair = {"own": (1.5,), "dense": (1.75,)}
-    names = ("psnr_db", "ssim", "clip_nats", "teacher_forced_nats")
-    one = {**dict.fromkeys(names, pair), "ssim": {"own": (0.5,), "dense": (0.5,)}}
-    meta = make_meta(quality=make_quality(**one, token_agreement=(0.5,)))
-    assert meta.quality_text == ", loss -0.250 nats per token over dense on 1 clip (teacher-forced)"
-
-
 def test_generated_clips_are_judged_under_the_traces_own_sampling() -> None:
     """Rows that were drawn, or fed true tokens, do not have the quality of greedy rows."""
     assert make_meta(quality=make_quality()).own_quality is None
