@@ -19,6 +19,7 @@ from carsim.explore.pareto import directions
 from carsim.explore.points import Point, meets, no_points
 from carsim.explore.store import Store
 from carsim.explore.study import Study
+from carsim.explore.workers import Result
 
 CHUNK = 8
 """Designs of a task."""
@@ -84,7 +85,7 @@ class CertifiedFront:
             block, self._order = np.split(self._order, [BLOCK])
             self._pending = self._open(block, self._front)
 
-    def learn(self, results: Sequence[tuple[Point, Row]]) -> None:
+    def learn(self, results: Sequence[Result]) -> Sequence[Result]:
         """Compare exact results with all others, and with their bounds.
 
         Raises:
@@ -92,6 +93,7 @@ class CertifiedFront:
         """
         for point, row in results:
             self._learn(point, row)
+        return ()
 
     # ---------------------------------------------------------------- private
 

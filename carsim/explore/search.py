@@ -1,16 +1,13 @@
 """Run a search: propose, evaluate in processes, store, tell; resumable and shared by processes."""
 
-from collections import Counter
-from contextlib import ExitStack, closing
+from functools import partial
 from pathlib import Path
-from time import monotonic
 from typing import TYPE_CHECKING
 
-from carsim.explore.points import make_point, no_points
 from carsim.explore.searcher import IN_MEMORY, Sampler, Searcher, open_trials, refusing
 from carsim.explore.store import Store, open_folder
 from carsim.explore.study import Study, load_study
-from carsim.explore.sweep import Progress, Tell, interruptible, keep_copy
+from carsim.explore.sweep import Progress, Tell, interruptible, keep_copy, work_off
 from carsim.explore.workers import start_crew
 
 if TYPE_CHECKING:
@@ -102,45 +99,8 @@ def hunt(
     if out is not None:
         keep_copy(study, Path(out))
     trials = open_trials(study, storage, sampler, seed)
-    with ExitStack() as stack:
-        stack.enter_context(refusing(storage))
-        searcher = Searcher(study, trials, seed)
-        # What others have found, and what was stored here, is not evaluated again. A search that
-        # was killed between storing a result and telling it has left one that no trial knows of.
-        for ordinal, values, row in store.rows():
-            point = make_point(study, ordinal, values)
-            if point.id not in searcher.known:
-                searcher.adopt(point, row)
-        store.add(searcher.known.values())
-        start, evaluated = monotonic(), 0
-
-        def progress() -> Progress:
-            counts = Counter(row["status"] for _, row in searcher.known.values())
-            return Progress(points, evaluated, monotonic() - start, counts)
-
-        tell(progress())
-        interrupted = stack.enter_context(interruptible())
-        crew = stack.enter_context(closing(start_crew(study, workers)))
-        exhausted = False
-        while True:
-            while crew.idle > 0 and len(searcher.known) + crew.busy < points:
-                if exhausted or interrupted():
-                    break
-                proposal = searcher.propose()
-                exhausted = proposal is None
-                if proposal is not None:
-                    crew.add([proposal])
-            results = crew.take(interrupted)
-            if results is None:
-                break
-            store.add(results)
-            for point, row in results:
-                searcher.tell(point, row)
-                evaluated += 1
-                tell(progress())
-            searcher.hear()
-        if interrupted():
-            raise KeyboardInterrupt
-        if exhausted and not searcher.known:
-            raise no_points(study)
-        return progress()
+    with refusing(storage):
+        searcher = Searcher(study, trials, seed, points)
+        searcher.resume(store)
+        with interruptible() as stop:
+            return work_off(store, searcher, partial(start_crew, study, workers), stop, tell)

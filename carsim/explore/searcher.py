@@ -12,7 +12,7 @@ through which each learns what the others have evaluated.
 
 import json
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
 from itertools import count
@@ -28,9 +28,11 @@ from carsim.explore.axis import Axis
 from carsim.explore.code import code_sha256
 from carsim.explore.evaluate import Row
 from carsim.explore.pareto import directions, front
-from carsim.explore.points import Point, field_of, grid_values, make_point, passes
+from carsim.explore.points import Point, field_of, grid_values, make_point, no_points, passes
 from carsim.explore.sqlite_file import BUSY_SECONDS
-from carsim.explore.study import Study
+from carsim.explore.store import Store
+from carsim.explore.study import MOST_POINTS, Study
+from carsim.explore.workers import Result
 
 if TYPE_CHECKING:
     import optuna
@@ -71,18 +73,28 @@ COLLISIONS = ("already exists", "unique constraint", "duplicate", "locked")
 
 
 class Searcher:
-    """One process's view of a search.
+    """One process's view of a search; a :class:`~carsim.explore.sweep.Chooser`.
 
     Args:
         study: The study; it must name objectives.
         trials: Optuna's study, from :func:`open_trials`.
         seed: Seed of the neighbours that are drawn.
+        most: Different points to evaluate, all processes and earlier calls together.
 
     Attributes:
         known: Results by identity of their point, those of other processes included.
+        total: ``most``.
     """
 
-    def __init__(self, study: Study, trials: "optuna.Study", seed: int | None = None) -> None:
+    dominated = misfits = 0
+
+    def __init__(
+        self,
+        study: Study,
+        trials: "optuna.Study",
+        seed: int | None = None,
+        most: int = MOST_POINTS,
+    ) -> None:
         self._study = study
         self._trials = trials
         self._signs = directions(study.objectives)
@@ -90,19 +102,51 @@ class Searcher:
         self._distributions = {axis.name: _distribution(axis) for axis in study.axes}
         self._pending: dict[str, list[optuna.Trial]] = {}
         self._heard: set[int] = set()
-        self.known: dict[str, tuple[Point, Row]] = {}
+        self._exhausted = False
+        self.known: dict[str, Result] = {}
+        self.total = most
         self.hear()
 
-    def hear(self) -> None:
-        """Take over what other processes have told the storage."""
+    def hear(self) -> list[Result]:
+        """Take over what other processes have told the storage; what was new."""
         from optuna.trial import TrialState
 
+        found = []
         for trial in self._trials.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)):
             if trial.number not in self._heard:
                 self._heard.add(trial.number)
                 if RESULT in trial.user_attrs:
                     point = make_point(self._study, trial.number, self._values(trial.params))
-                    self.known.setdefault(point.id, (point, json.loads(trial.user_attrs[RESULT])))
+                    if point.id not in self.known and point.id not in self._pending:
+                        result = point, json.loads(trial.user_attrs[RESULT])
+                        self.known[point.id] = result
+                        found.append(result)
+        return found
+
+    def resume(self, store: Store) -> None:
+        """Make trials of results that none tells of, and store what others have found.
+
+        A search that was killed between storing a result and telling it has left one of them.
+        """
+        for ordinal, values, row in store.rows():
+            point = make_point(self._study, ordinal, values)
+            if point.id not in self.known:
+                self._adopt(point, row)
+        store.add(self.known.values())
+
+    def next(self) -> list[Point]:
+        """A point to evaluate, until enough are known or nothing new is left.
+
+        Raises:
+            InputError: There is no point at all.
+        """
+        if self._exhausted or len(self.known) + len(self._pending) >= self.total:
+            return []
+        point = self.propose()
+        self._exhausted = point is None
+        if self._exhausted and not self.known and not self._pending:
+            raise no_points(self._study)
+        return [] if point is None else [point]
 
     def propose(self) -> Point | None:
         """The next point to evaluate; None if nothing new is left to be found."""
@@ -139,7 +183,15 @@ class Searcher:
         for trial in trials:
             self._tell(trial, row, self._lacking(point, row))
 
-    def adopt(self, point: Point, row: Row) -> None:
+    def learn(self, results: Sequence[Result]) -> list[Result]:
+        """Take over some results; those that other processes have told meanwhile."""
+        for point, row in results:
+            self.tell(point, row)
+        return self.hear()
+
+    # ---------------------------------------------------------------- private
+
+    def _adopt(self, point: Point, row: Row) -> None:
         """Take over a result that no trial tells of, and make a trial of it."""
         from optuna.trial import create_trial
 
@@ -154,8 +206,6 @@ class Searcher:
             )
         )
         self.known[point.id] = (point, row)
-
-    # ---------------------------------------------------------------- private
 
     def _tell(self, trial: "optuna.Trial", row: Row, lacking: float) -> None:
         trial.set_constraint(LACKING, lacking)

@@ -116,8 +116,8 @@ class Chooser(Protocol):
     def next(self) -> list[Point]:
         """Points for an idle worker; none if there are none at the moment."""
 
-    def learn(self, results: Sequence[Result]) -> None:
-        """Take over some results."""
+    def learn(self, results: Sequence[Result]) -> Sequence[Result]:
+        """Take over some results; those that are known from elsewhere."""
 
 
 class AllPoints:
@@ -143,8 +143,9 @@ class AllPoints:
         """Points that share the phases of their hardware."""
         return self._chunks.popleft() if self._chunks else []
 
-    def learn(self, results: Sequence[Result]) -> None:
+    def learn(self, results: Sequence[Result]) -> Sequence[Result]:
         """Nothing follows for other points."""
+        return ()
 
 
 def fill(
@@ -227,9 +228,10 @@ def work_off(
                 if results is None:
                     break
                 store.add(results)
-                chooser.learn(results)
+                others = chooser.learn(results)
+                store.add(others)
                 evaluated += len(results)
-                counts.update(row["status"] for _, row in results)
+                counts.update(row["status"] for _, row in (*results, *others))
                 tell(progress())
     if stop() and progress().finished < chooser.total:
         raise KeyboardInterrupt

@@ -99,6 +99,10 @@ class Wanted:
         name = min(self.target.names, default="tokens_per_s")
         return found.value(name) * (-1 if METRICS[name].better == "lower" else 1)
 
+    def order(self, found: "SizedMachine") -> tuple[float, float]:
+        """Least first of what is to be small; of equals, the nearest to the target, or beyond."""
+        return found.value(self.minimise), -self.nearness(found)
+
     @property
     def what(self) -> str:
         """The workload in a word."""
@@ -194,7 +198,7 @@ def search_target(
             where = "`target`" if name in wanted.target.names else "`minimise`"
             problem = f"{name} has no value for {wanted.what} on these boards"
             raise InputError(where, problem, "name another metric")
-    return sorted(tried, key=lambda each: (not each.reaches, each.value(wanted.minimise)))
+    return sorted(tried, key=lambda each: (not each.reaches, *wanted.order(each)))
 
 
 class _Machine(NamedTuple):
@@ -232,27 +236,28 @@ class _Search:
         tried = [found for batch in batches for found in self._of_batch(machine, batch)]
         reached = [each for each in tried if each.reaches]
         if reached:
-            return min(reached, key=lambda each: each.value(self._wanted.minimise))
+            return min(reached, key=self._wanted.order)
         return max(tried, key=self._wanted.nearness, default=None)
 
     # ---------------------------------------------------------------- private
 
     def _of_batch(self, machine: _Machine, batch: int) -> Iterator[SizedMachine]:
-        """The least design that reaches the target, else the largest that fits, if one does."""
+        """The largest design that fits, and the least that reaches the target, if any does."""
         sizes, larger = [Size(*size) for size in SIZES], ""
         while isinstance(most := self._tried(machine, batch, sizes.pop(), larger), str):
             larger = most
             if not sizes:
                 return
+        yield most
         found: dict[int, SizedMachine | str] = {}
 
         def reaches(place: int) -> bool:
             found[place] = at = self._tried(machine, batch, sizes[place], "")
             return isinstance(at, SizedMachine) and at.reaches
 
-        least = bisect_left(range(len(sizes)), True, key=reaches) if most.reaches else len(sizes)
-        smallest = found.get(least)
-        yield smallest if isinstance(smallest, SizedMachine) else most
+        if most.reaches:
+            smallest = found.get(bisect_left(range(len(sizes)), True, key=reaches))
+            yield from [smallest] if isinstance(smallest, SizedMachine) else []
 
     def _tried(self, machine: _Machine, batch: int, size: Size, larger: str) -> SizedMachine | str:
         """A design of this size, simulated; what it lacks where it does not fit."""

@@ -104,3 +104,10 @@ def test_what_makes_no_sense_is_refused(
     given = {"workload": FRAME, "target": Expression(condition, "`target`"), **changes}
     with pytest.raises(InputError, match=message):
         search_target(Wanted(**given))
+
+
+def test_of_designs_of_one_price_the_fastest_is_the_answer() -> None:
+    easy = found(1e-6, ("kv260",))[0]
+    hard = found(0.999 * easy.value("frames_per_s"), ("kv260",))[0]
+    assert hard.reaches
+    assert hard.figures == easy.figures
