@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from carsim.explore.sweep import sweep
     from carsim.machine.row import RowResult
     from carsim.report import save_report, summary
-    from carsim.report.compare import Comparison, compare
+    from carsim.report.compare import RunComparison, compare
     from carsim.report.report import write_page
     from carsim.runs.first import open_design
     from carsim.runs.pipeline import run
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "CarsimError": "carsim.base.errors",
-    "Comparison": "carsim.report.compare",
+    "RunComparison": "carsim.report.compare",
     "Design": "carsim.design",
     "InputError": "carsim.base.errors",
     "MisfitError": "carsim.base.errors",
@@ -78,12 +78,12 @@ _HOMES = {
 
 __all__ = [
     "CarsimError",
-    "Comparison",
     "Design",
     "InputError",
     "MisfitError",
     "Report",
     "RowResult",
+    "RunComparison",
     "Study",
     "SyntheticModel",
     "Trace",

@@ -88,8 +88,8 @@ def run_command(state: "TabState") -> str:
     words = ["carsim", "run", state.design]
     if state.trace:
         words += ["--trace", state.trace]
-    if work := state.work:
-        words += ["--workload", work]
+    if state.workload:
+        words += ["--workload", state.workload]
     for override in state.overrides:
         words += ["--set", override]
     return shlex.join(words)

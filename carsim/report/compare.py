@@ -68,7 +68,7 @@ class PhaseChange(NamedTuple):
     b_limit: str | None
 
 
-class Comparison:
+class RunComparison:
     """Differences between two runs, ``a`` and ``b``, and their effects."""
 
     def __init__(self, a: StoredRun, b: StoredRun) -> None:
@@ -193,8 +193,8 @@ class Comparison:
     def __repr__(self) -> str:
         time = self.change("seconds_per_video")
         return (
-            f"<Comparison of {self.a.design} and {self.b.design}: {time.a:.4g} and {time.b:.4g} s "
-            f"per video, {len(self.spec)} fields differ>"
+            f"<RunComparison of {self.a.design} and {self.b.design}: {time.a:.4g} and "
+            f"{time.b:.4g} s per video, {len(self.spec)} fields differ>"
         )
 
     def _repr_html_(self) -> str:
@@ -211,7 +211,7 @@ def compare(
     traces: Sequence[Trace | str | Path] = (),
     workload: Workload | str | None = None,
     allow_misfit: bool = False,
-) -> Comparison:
+) -> RunComparison:
     """Compare two runs.
 
     Args:
@@ -241,7 +241,7 @@ def compare(
         else stored_run(simulate(each, loaded, workload=work, allow_misfit=allow_misfit))
         for each in given
     )
-    return Comparison(*runs)
+    return RunComparison(*runs)
 
 
 def is_run(name: str | Path) -> bool:

@@ -17,16 +17,17 @@ from carsim.base.text import (
     span,
 )
 from carsim.metrics import METRICS, PHASES
-from carsim.report.compare import OWN, Change, Comparison
+from carsim.report.compare import OWN, Change, RunComparison
 from carsim.report.run_words import Section
 
 LEAST_SHARE = 0.05
 """Categories that make up less of the whole change are left out of the answer."""
 
-"""Characters of a value; a section that only one design has may be long."""
+MOVED = 0.0005
+"""Relative change of a figure below which it counts as unchanged."""
 
 
-def sections(comparison: Comparison) -> Iterator[Section]:
+def sections(comparison: RunComparison) -> Iterator[Section]:
     """All that there is to say of a comparison, most important first."""
     heads = [
         f"{side}  {run.design} on {run.spec().board.name}, {run.own.policy} "
@@ -48,14 +49,10 @@ def sections(comparison: Comparison) -> Iterator[Section]:
     yield "Phases, and what limits them", [phases_table(comparison)]
 
 
-def answer(comparison: Comparison) -> Iterator[str]:
+def answer(comparison: RunComparison) -> Iterator[str]:
     """Effects of the differences, a sentence each."""
     kind = comparison.named("video")
-    seconds = _instead(comparison.change("seconds_per_video"))
-    together = max(comparison.a.videos_per_batch, comparison.b.videos_per_batch) > 1
-    is_shared = kind == "text" and together  # none of them is finished so soon
-    verb, end = ("takes", " per text of a batch") if is_shared else (f"finishes a {kind} in", "")
-    yield f"B {verb} {seconds}{end}."
+    yield headline(comparison)
     yield from _certainty(comparison)
     moved = {
         each.what: each.difference
@@ -77,7 +74,17 @@ def answer(comparison: Comparison) -> Iterator[str]:
         yield f"Limited by {b_limit} in B, by {a_limit} in A: {', '.join(names)}."
 
 
-def _certainty(comparison: Comparison) -> Iterator[str]:
+def headline(comparison: RunComparison) -> str:
+    """Time of B against that of A, in a sentence."""
+    kind = comparison.named("video")
+    seconds = _instead(comparison.change("seconds_per_video"))
+    together = max(comparison.a.videos_per_batch, comparison.b.videos_per_batch) > 1
+    is_shared = kind == "text" and together  # none of them is finished so soon
+    verb, end = ("takes", " per text of a batch") if is_shared else (f"finishes a {kind} in", "")
+    return f"B {verb} {seconds}{end}."
+
+
+def _certainty(comparison: RunComparison) -> Iterator[str]:
     """Kinds of both results, and overlap of their intervals on boards."""
     runs = {"A": comparison.a, "B": comparison.b}
     if comparison.a.result != comparison.b.result:
@@ -100,7 +107,7 @@ def _certainty(comparison: Comparison) -> Iterator[str]:
         )
 
 
-def spec_table(comparison: Comparison) -> Table:
+def spec_table(comparison: RunComparison) -> Table:
     """Fields that differ, a line each."""
     rows = (
         (each.path, shown(each.a), shown(each.b)) for each in (*comparison.spec, *comparison.inputs)
@@ -108,12 +115,19 @@ def spec_table(comparison: Comparison) -> Table:
     return Table(("what", "A", "B"), tuple(rows), text_columns=3)
 
 
-def own_table(comparison: Comparison) -> Table:
+def own_table(comparison: RunComparison) -> Table:
     """Every figure of the designs' own policies."""
     return _changes_table("metric", [each for each in comparison.metrics if each.of == OWN])
 
 
-def ratios_table(comparison: Comparison) -> Table:
+def changed_table(comparison: RunComparison) -> Table:
+    """Figures of the designs' own policies that differ."""
+    own = [each for each in comparison.metrics if each.of == OWN and each.difference]
+    moved = [each for each in own if each.relative is None or abs(each.relative) > MOVED]
+    return _changes_table("metric", moved)
+
+
+def ratios_table(comparison: RunComparison) -> Table:
     """B over A with intervals, and how often B is better."""
     return Table(
         ("metric", "B / A", "5 to 95 % of draws", "B beats A in"),
@@ -129,7 +143,7 @@ def ratios_table(comparison: Comparison) -> Table:
     )
 
 
-def ratios_note(comparison: Comparison) -> str:
+def ratios_note(comparison: RunComparison) -> str:
     """Uncertainties that the draws cover, and those that they do not."""
     text = (
         "A draw takes every constant of energy and the bandwidth of every memory from its "
@@ -142,12 +156,12 @@ def ratios_note(comparison: Comparison) -> str:
     return text
 
 
-def breakdown_table(comparison: Comparison) -> Table:
+def breakdown_table(comparison: RunComparison) -> Table:
     """Seconds of a video by category under the designs' own policies."""
     return _changes_table("category", [each for each in comparison.breakdown if each.of == OWN])
 
 
-def policies_table(comparison: Comparison, name: str) -> Table:
+def policies_table(comparison: RunComparison, name: str) -> Table:
     """A metric of every policy that both have."""
     unit = METRICS[name].unit
     return Table(
@@ -156,7 +170,7 @@ def policies_table(comparison: Comparison, name: str) -> Table:
     )
 
 
-def phases_table(comparison: Comparison) -> Table:
+def phases_table(comparison: RunComparison) -> Table:
     """Phases of the own policies, and what limits them."""
     return Table(
         ("phase", "A limited by", "B limited by", "A [s]", "B [s]", "difference"),
@@ -175,7 +189,7 @@ def phases_table(comparison: Comparison) -> Table:
     )
 
 
-def as_notebook(comparison: Comparison) -> str:
+def as_notebook(comparison: RunComparison) -> str:
     """All sections as HTML."""
 
     def shown_part(part: str | Table) -> str:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from carsim.base.text import number, percent, span
+from carsim.base.text import count, number, percent, span
 from carsim.design.document import design_yaml
 from carsim.metrics import INTERVALS
 from carsim.report.figures import run_plots
@@ -22,8 +22,11 @@ from carsim.report.run_tables import (
     policies_table,
     trust,
 )
-from carsim.report.run_words import advice, answer
-from carsim.report.stored import StoredRun
+from carsim.report.run_words import advice, answer, fullest
+from carsim.report.stored import StoredPolicy, StoredRun
+
+Tile = tuple[str, str, str]
+"""Label, figure and note."""
 
 BESIDE = {
     "timeline.json": "timeline of a window of steps; open it in Perfetto (ui.perfetto.dev)",
@@ -77,34 +80,35 @@ def run_page(run: StoredRun, folder: Path, address: str) -> str:
     )
 
 
-def tiles(run: StoredRun) -> list[tuple[str, str, str]]:
-    """The headline figures of a run: label, figure, note."""
+def tiles(run: StoredRun) -> list[Tile]:
+    """The headline figures of a run; of a text, those of its tokens."""
     own, dense_s = run.own, run.dense.seconds_per_video
-    low, high = own.text("energy_per_video_low_j"), own.text("energy_per_video_high_j")
+    full = f"{len(run.misfits)} of {len(run.fit)} rows are not satisfied"
+    if run.fits:
+        what, share = next(iter(fullest(run)), ("nothing", 0.0))
+        full = f"fullest: {what}, {percent(share)}"
+    fits = "fits the board", "yes" if run.fits else "NO", full
+    if run.video.kind == "text":
+        streams = f"{count(run.videos_per_batch, 'stream')} of {own.text('stream_tokens_per_s')}"
+        prompt = f"after a prompt of {count(run.video.prompt_tokens, 'token')}"
+        return [
+            ("decoding speed", f"{own.text('tokens_per_s')} tokens/s", streams),
+            ("first token", f"{own.text('first_token_s')} s", prompt),
+            _energy(own, "energy_per_token_j", "energy per token"),
+            fits,
+        ]
     time = own.policy
     if run.bandwidth_interval is not None:
         fast, slow = map(own.text, INTERVALS["seconds_per_video"])
         time += f", {span(fast, slow, ' to ')} s"
     return [
-        (run.named("time per video"), f"{number(own.seconds_per_video)} s", time),
+        ("time per video", f"{number(own.seconds_per_video)} s", time),
         ("speed-up over dense", f"{own['speedup']:.2f} x", f"dense: {number(dense_s)} s"),
-        (
-            run.named("energy per video"),
-            f"{own.text('energy_per_video_j')} J",
-            f"{span(low, high, ' to ')} J",
-        ),
-        ("fits the board", "yes" if run.fits else "NO", _fullest(run)),
+        _energy(own, "energy_per_video_j", "energy per video"),
+        fits,
     ]
 
 
-def _fullest(run: StoredRun) -> str:
-    """The fullest resource of board and memories. Buffers are left out: they may be full."""
-    shares = [
-        (row.needed / row.available, row.what)
-        for row in run.fit
-        if row.available and (row.unit != "B" or row.what.startswith("memory "))
-    ]
-    if not run.fits:
-        return f"{len(run.misfits)} of {len(run.fit)} rows are not satisfied"
-    share, what = max(shares, default=(0.0, "nothing"))
-    return f"fullest: {what}, {percent(share)}"
+def _energy(own: StoredPolicy, metric: str, label: str) -> Tile:
+    low, high = map(own.text, INTERVALS[metric])
+    return label, f"{own.text(metric)} J", f"{span(low, high, ' to ')} J"

@@ -254,16 +254,21 @@ def _best_resource(run: StoredRun) -> Iterator[str]:
         yield f"Most effective: 10 % more of {effect}."
 
 
+def fullest(run: StoredRun) -> list[tuple[str, float]]:
+    """Resources of board and memories by their share in use, buffers left out: they may be full."""
+    shares = [
+        (row.what, row.needed / row.available)
+        for row in run.fit
+        if row.available and (row.unit != "B" or row.what.startswith("memory "))
+    ]
+    return sorted(shares, key=lambda each: (each[1], each[0]), reverse=True)
+
+
 def _fit_in_words(run: StoredRun) -> Iterator[str]:
-    """The fullest resources without buffers, which may be full; or what is missing."""
+    """The fullest resources; or what is missing."""
     if run.fits:
-        shares = [
-            (row.needed / row.available, row.what)
-            for row in run.fit
-            if row.available and (row.unit != "B" or row.what.startswith("memory "))
-        ]
-        fullest = sorted(shares, reverse=True)[:MOST_LINES]
-        yield f"Yes: {', '.join(f'{what} {percent(share)}' for share, what in fullest)}."
+        parts = [f"{what} {percent(share)}" for what, share in fullest(run)[:MOST_LINES]]
+        yield f"Yes: {', '.join(parts)}."
     else:
         yield from (f"- {misfit}" for misfit in run.misfits[:MOST_LINES])
     if run.own.get("cost_usd") is not None:

@@ -12,35 +12,40 @@ from dash import html
 
 from carsim.base.errors import InputError
 from carsim.design.document import design_yaml
-from carsim.report.compare import Comparison
-from carsim.report.compare_words import own_table, spec_table
+from carsim.explore.expression import Expression
+from carsim.explore.target import SAY, Wanted, search_target
+from carsim.explore.tricks import tricks_of, tricks_table
+from carsim.report.compare import RunComparison
+from carsim.report.compare_words import changed_table, headline, spec_table
 from carsim.report.figures.breakdown import breakdown_plot
-from carsim.report.figures.curve import curve_plot
-from carsim.report.figures.layer_step import layer_step, layer_step_plot, mixed_layer
 from carsim.report.figures.pareto import front_plot
 from carsim.report.figures.roofline import roofline_plot
+from carsim.report.figures.slices import layer_plot, mixed_layer
 from carsim.report.html import unbroken
 from carsim.report.run_page import tiles
 from carsim.report.run_tables import fit_table, held, limits_note, limits_table
 from carsim.report.run_words import answer
 from carsim.report.stored_study import read_study
+from carsim.report.target import target_sections
 from carsim.studio import sweep, view
-from carsim.studio.fields import FIELDS, MENUS, VALUES
-from carsim.studio.page import PLACES
+from carsim.studio.fields import FIELDS, MENUS, SLIDERS
+from carsim.studio.page import KINDS, PLACES, SWEPT
 from carsim.studio.point import SimulatedPoint, point_of
 from carsim.studio.reach import Reach
 from carsim.studio.state import TabState
+from carsim.workload.workload import Workload, workload_of
 
 Parts = dict[str, Any]
 """Properties of the page."""
 
-CONTROLS = (*FIELDS, "set", "store")
+CONTROLS = (*FIELDS, "set", "store", *SWEPT)
 """Controls below which a refusal is told."""
 
 CHANGED = (
-    *("url.search", "shown.data", "trouble.children", "store.value"),
-    *(f"{key}.value" for key in FIELDS),
-    *(f"{key}-slider.value" for key in VALUES),
+    *("url.search", "shown.data", "trouble.children", "store.value", "pinned.hidden"),
+    *(f"{key}.value" for key in (*FIELDS, *SWEPT)),
+    *(f"{key}-slider.value" for key in SLIDERS),
+    *(f"of-{made}.hidden" for made in KINDS),
     *(f"{key}.options" for key in MENUS),
     *(f"{key}-error.children" for key in CONTROLS),
     *(f"{key}.children" for key in ("title", "tiles", "misfit", "limits", "limits-note", "fit")),
@@ -48,7 +53,7 @@ CHANGED = (
 )
 """Properties that answer at once."""
 
-NONE = "none: it is stated"
+NONE = "none: decisions are assumed"
 
 
 @dataclass(frozen=True)
@@ -106,12 +111,44 @@ class Answers:
         except InputError as error:
             return _refused(key, text, error)
 
-    def curve(self, shown: str, there: str | None) -> Parts:
-        """Speed-up over tau."""
-        point = self._point(self._state(shown))
-        if not point.curve:
-            return {"curve-place.children": []}
-        return view.drawn("curve", curve_plot(point.curve, _today(point)), there)
+    def sweep(self, shown: str, there: str | None) -> Parts:
+        """A figure over the values of one or two fields."""
+        state = self._state(shown)
+        if not state.over:
+            return {"sweep-place.children": []}
+        try:
+            return view.drawn("sweep", sweep.swept(state, self.reach), there)
+        except InputError as error:
+            return {"sweep-place.children": view.alert([str(error.named())])}
+
+    def tricks(self, shown: str, clicks: int | None) -> Parts:
+        """Every policy, and pairs of them, on the machine of the design."""
+        if not clicks:
+            return {}
+        state = self._state(shown)
+        point = self._point(state)
+        work = workload_of(state.workload) if state.workload else None
+        if state.trace:
+            work = Workload("trace", traces=(state.trace,))
+        table = tricks_table(tricks_of(point.design, work))
+        return {"tricks.children": view.table_of(table, "policies and pairs of them")}
+
+    def target(self, shown: str, text: str | None) -> Parts:
+        """The machine that reaches a target at the least cost."""
+        if not text:
+            return {"machines.children": []}
+        state = self._state(shown)
+        model = FIELDS["model"].text(state, self._point(state).design)
+        if not model:
+            cure = "choose a design whose model is a shipped one"
+            return {"target-error.children": f"the model of {state.design} has no preset; {cure}"}
+        work = workload_of(state.workload) if state.workload else None
+        try:
+            wanted = Wanted(work, Expression(text, "target", SAY), model=model)
+            found = target_sections(wanted, search_target(wanted))
+        except InputError as error:
+            return {"target-error.children": str(error.named())}
+        return {"machines.children": view.sections(found), "target-error.children": ""}
 
     def timeline(self, shown: str, there: str | None) -> Parts:
         """One layer of one step."""
@@ -119,9 +156,7 @@ class Answers:
         point = self._point(state)
         row = point.report.chosen
         step, layer = _place_of(state, point)
-        found = layer_step(row, step, layer)
-        clock = point.design.board.fabric_clock_mhz
-        plot = layer_step_plot(found, clock, misfit=not point.run.fits)
+        plot = replace(layer_plot(row, step, layer), misfit=not point.run.fits)
         steps, layers = row.simulation.plan.n_steps, point.design.model.body.n_layers
         parts = {"step.max": steps - 1, "step.value": step, "layer.max": layers - 1}
         return view.drawn("timeline", plot, there) | parts | {"layer.value": layer}
@@ -134,13 +169,17 @@ class Answers:
         """Pinned designs beside this one."""
         state = self._state(shown)
         point = self._point(state)
-        parts: list[Any] = [html.H2("Against what is pinned")] if state.pins else []
+        parts: list[Any] = []
         for pinned in map(_pin, state.pins):
-            comparison = Comparison(self._point(pinned).run, point.run)
+            comparison = RunComparison(self._point(pinned).run, point.run)
+            what, changed = spec_table(comparison), changed_table(comparison)
+            told = (
+                f"What differs ({len(what.rows)}), and figures that changed ({len(changed.rows)})"
+            )
+            tables = view.table_of(what, "what differs"), view.table_of(changed, "figures of both")
             parts += [
-                html.H3(f"A: {pinned.title}; B: now"),
-                view.table_of(spec_table(comparison), "what differs"),
-                view.table_of(own_table(comparison), "figures of both"),
+                html.P(f"{pinned.title} (A), and this design (B): {headline(comparison)}"),
+                html.Details([html.Summary(told), *tables]),
             ]
         return {"comparison.children": parts}
 
@@ -185,12 +224,14 @@ class Answers:
         """All that follows from a state; results only where they are not shown yet."""
         parts: Parts = {"url.search": state.query, "shown.data": state.query}
         parts |= {"trouble.children": "", "store.value": state.store}
+        parts |= {f"{key}.value": getattr(state, key) for key in SWEPT}
+        parts |= {f"of-{made}.hidden": made != point.design.model.makes for made in KINDS}
         parts |= {f"{key}-error.children": "" for key in CONTROLS}
         for key, field in FIELDS.items():
             text = parts[f"{key}.value"] = field.text(state, point.design)
             if field.is_menu:
                 parts[f"{key}.options"] = _options(field.options, text)
-            else:
+            elif field.choices:
                 parts[f"{key}-slider.value"] = _nearest(field.options, text)
         seen = TabState.of_query(shown, "") if shown else None
         if seen is None or (seen.point, seen.pins) != (state.point, state.pins):
@@ -203,16 +244,20 @@ class Answers:
         pinned = [(f"pinned: {each.title}", self._point(each).run) for each in pins]
         misfits = [f"MISFIT: {run.design} does not fit {design.board.name}.", *run.misfits]
         misfits += [f"Cure: {cure}." for cure in point.report.fit.cures]
-        said = (*run.warnings, *held(run), *answer(run), *run.notes)
+        said = (*answer(run), *run.warnings, *run.notes)
         return {
             "title.children": f"{run.design} on {design.board.name}: {run.own.policy}",
             "tiles.children": view.tiles_of(tiles(run)),
             "misfit.children": "" if run.fits else view.alert(misfits),
             "limits.children": view.table_of(limits_table(run), "what limits each phase"),
             "limits-note.children": limits_note(run, design),
-            "fit.children": view.table_of(fit_table(run), "what is needed and available"),
+            "fit.children": [
+                view.table_of(fit_table(run), "what is needed and available"),
+                *(html.P(unbroken(text)) for text in held(run)),
+            ],
             "answer.children": [html.P(unbroken(text)) for text in said],
             "command.children": self.command_of(state),
+            "pinned.hidden": not state.pins,
             **view.drawn("breakdown", breakdown_plot(run, pinned), there),
             **view.drawn("roofline", roofline_plot(run, pinned), there),
         }
@@ -237,7 +282,7 @@ def _after(state: TabState, before: SimulatedPoint, key: str, text: str) -> TabS
     if key == "set":
         path, _, value = text.partition("=")
         return state.with_change(path.strip(), value.strip()) if text else state
-    if key in ("store", *PLACES):
+    if key in ("store", *PLACES, *SWEPT):
         return state.with_option(key, text)
     if key == "pin":
         return replace(state, pins=tuple(dict.fromkeys((*state.pins, state.point.query))))
@@ -246,16 +291,6 @@ def _after(state: TabState, before: SimulatedPoint, key: str, text: str) -> TabS
 
 def _pin(query: str) -> TabState:
     return TabState.of_query(query, "")
-
-
-def _today(point: SimulatedPoint) -> tuple[float, float] | None:
-    """Threshold and speed-up of the design as it is, if it has one threshold."""
-    tau: Any = point.design.policy.tau
-    if tau == "captured":
-        taus = point.traces[0].meta.tau_per_layer
-        tau = min((each for each in taus if each is not None), default=None)
-    is_one = isinstance(tau, float | int) and 0 < tau < float("inf")
-    return (float(tau), point.run.own["speedup"]) if is_one else None
 
 
 def _place_of(state: TabState, point: SimulatedPoint) -> tuple[int, int]:

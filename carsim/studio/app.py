@@ -1,8 +1,8 @@
 """The page, and whom it asks: a worker for what answers at once, and another one for the rest.
 
 The address holds the state, so that reloading, going back and sending a link need nothing else.
-What is slower than the answer (the curve over tau, the timeline, a comparison) follows by callbacks
-of its own.
+What is slower than the answer (a sweep, the timeline, a comparison) follows by callbacks of its
+own.
 """
 
 from collections.abc import Callable, Sequence
@@ -62,36 +62,45 @@ def _answer_at_once(app: Dash, ask: Ask) -> None:
             "shown": State("shown", "data"),
             "there": _there("breakdown"),
         },
+        running=_sign("busy"),
     )
     def change(search: Any, values: Any, slid: Any, clicks: Any, shown: Any, there: Any) -> Parts:
         return _told(CHANGED, ask, "change", ctx.triggered_id, search, values, slid, shown, there)
 
 
 def _answer_later(app: Dash, at_once: Ask, later: Ask) -> None:
-    def answer(ask: Ask, method: str, parts: Sequence[str], *more: Any) -> None:
-        @app.callback(_outputs(parts), [Input("later", "data"), *more])
+    def answer(ask: Ask, method: str, parts: Sequence[str], *more: Any, sign: str = "") -> None:
+        running = _sign(sign) if sign else None
+
+        @app.callback(_outputs(parts), [Input("later", "data"), *more], running=running)
         def follow(shown: str | None, *given: Any) -> Parts:
             if shown is None:
                 raise PreventUpdate
             return _told(parts, ask, method, shown, *given)
 
     places = [f"{key}.{what}" for key in ("step", "layer") for what in ("max", "value")]
-    answer(later, "curve", ["curve-place.children"], _there("curve"))
+    answer(later, "sweep", ["sweep-place.children"], _there("sweep"), sign="sweep-busy")
     answer(at_once, "timeline", ["timeline-place.children", *places], _there("timeline"))
     answer(at_once, "resolved", ["yaml.children"])
     answer(at_once, "comparison", ["comparison.children"])
     fronted = State("fronted", "data")
     answer(later, "front", ["front-place.children", "fronted.data"], _there("front"), fronted)
 
-    opened = ["url.search", "trouble.children"]
+    def once(ask: Ask, method: str, parts: Sequence[str], given: Input, sign: str) -> None:
+        """An answer to something that a user does, about what is shown."""
+        inputs, running = [State("shown", "data"), given], _sign(sign)
+        outputs = _outputs(parts, allow_duplicate=True)
 
-    @app.callback(
-        _outputs(opened, allow_duplicate=True),
-        [State("shown", "data"), Input("front", "clickData")],
-        prevent_initial_call=True,
-    )
-    def open_point(shown: str, clicked: Any) -> Parts:
-        return _told(opened, at_once, "open_point", shown, clicked)
+        @app.callback(outputs, inputs, prevent_initial_call=True, running=running)
+        def answer_once(shown: str, given: Any) -> Parts:
+            return _told(parts, ask, method, shown, given)
+
+    opened = ["url.search", "trouble.children"]
+    once(at_once, "open_point", opened, Input("front", "clickData"), "busy")
+    listed = ["tricks.children"]
+    once(later, "tricks", listed, Input("list-tricks", "n_clicks"), "tricks-busy")
+    sized = ["machines.children", "target-error.children"]
+    once(later, "target", sized, Input("target", "value"), "target-busy")
 
 
 def _told(parts: Sequence[str], ask: Ask, *question: Any) -> Parts:
@@ -116,6 +125,11 @@ def _told(parts: Sequence[str], ask: Ask, *question: Any) -> Parts:
 
 def _outputs(parts: Sequence[str], **options: bool) -> dict[str, Output]:
     return {part: Output(*part.rsplit(".", 1), **options) for part in parts}
+
+
+def _sign(key: str) -> list[tuple[Output, bool, bool]]:
+    """Shown while the server computes."""
+    return [(Output(key, "hidden"), False, True)]
 
 
 def _there(key: str) -> State:

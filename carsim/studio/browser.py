@@ -2,7 +2,7 @@
 
 from dash import Dash, Input, Output, State
 
-from carsim.studio.fields import VALUES
+from carsim.studio.fields import SLIDERS
 from carsim.studio.page import PLACES
 
 SETTLE = """(...values) => {
@@ -30,14 +30,6 @@ LATER = """shown => {
 }"""
 """Lets the browser draw the answer before it asks for what follows."""
 
-THEME = """clicks => {
-  const dark = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
-  const root = document.documentElement.dataset;
-  if (clicks) root.theme = (root.theme || dark) === "dark" ? "light" : "dark";
-  return "";
-}"""
-"""Turns the page dark or light; until then it is what the system prefers."""
-
 COPY = """(link, command, yaml, words, text) => {
   const wanted = dash_clientside.callback_context.triggered_id;
   if (!wanted) return "";
@@ -47,17 +39,10 @@ COPY = """(link, command, yaml, words, text) => {
 }"""
 """Puts the address, the command or the YAML into the clipboard."""
 
-GO = """(back, forward) => {
-  const wanted = dash_clientside.callback_context.triggered_id;
-  if (wanted) wanted === "undo" ? history.back() : history.forward();
-  return "";
-}"""
-"""The history of the browser is that of the design."""
-
 
 def act_in_the_browser(app: Dash) -> None:
     """Register what needs no answer of the server."""
-    sliders = [f"{key}-slider" for key in VALUES] + [*PLACES]
+    sliders = [f"{key}-slider" for key in SLIDERS] + [*PLACES]
     copies = [f"copy-{what}" for what in ("link", "command", "yaml")]
     texts = [State(key, "children") for key in ("command", "yaml")]
 
@@ -68,6 +53,4 @@ def act_in_the_browser(app: Dash) -> None:
         SETTLE, Output("done", "title"), *(Input(key, "value") for key in sliders)
     )
     app.clientside_callback(LATER, Output("pin", "name"), Input("shown", "data"))
-    app.clientside_callback(THEME, Output("theme", "name"), *clicks("theme"))
     app.clientside_callback(COPY, Output("done", "children"), *clicks(*copies), *texts)
-    app.clientside_callback(GO, Output("undo", "name"), *clicks("undo", "redo"))

@@ -1,30 +1,37 @@
 """What the page lets users change: a table of fields of a design, and what is decoded."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, replace
 from typing import Any, get_args
 
-from carsim.base.yaml_file import shown
+from carsim.base.errors import InputError
+from carsim.base.yaml_file import parse_yaml, shown
 from carsim.decisions.attention import ATTENTION
 from carsim.decisions.replay import Scope
 from carsim.decisions.trace.shipped import shipped_traces
+from carsim.decisions.trace.stated import text_of
 from carsim.design import Design
-from carsim.design.load import preset_board, shipped_designs, shipped_presets
+from carsim.design.load import PRESET_PATHS, read_design, shipped_designs, shipped_presets
 from carsim.hardware.machine import Arithmetic, Dataflow, WeightSharing
 from carsim.hardware.mapping import MAPPINGS
 from carsim.hardware.schedule import SCHEDULES
 from carsim.studio.point import base_of, value_of
 from carsim.studio.state import TabState
+from carsim.workload.workload import Workload, workload_of
 
 POWERS = tuple(str(1 << power) for power in range(11))
 KIB = tuple(str(1 << power) for power in range(4, 13))
 BITS = ("2", "3", "4", "5", "6", "8", "12", "16")
 FRAMES = tuple(map(str, (1, 2, 4, 8, 12, 16, 24, 32)))
+TOKENS = tuple(str(1 << power) for power in range(18))
+CONTEXTS = tuple(str(1 << power) for power in range(6, 18))
 SHARES = tuple(f"{share / 20:g}" for share in range(21))
 COUNTS = tuple(map(str, range(1, 33)))
 CLOCKS = tuple(map(str, range(100, 1001, 25)))
 TAUS = ("captured", "0.5", "1", "1.9", "2.7", "4.25", "5.6", "8", "inf")
+
+WORK = "workload."
+"""Paths that begin so are fields of the workload."""
 
 MEMORY, ARRAY, KIND = "board.memories.{weights}", "machine.array", "{{kind: {}}}"
 
@@ -38,12 +45,13 @@ class Field:
     Attributes:
         key: Name of its control on the page.
         label: What people read.
-        path: Dotted path in the design, or the name of an option of ``carsim run``. Between braces
-            stands a role whose memory is meant, such as ``{weights}``.
+        path: Dotted path in the design or the workload, or the name of an option of ``carsim run``.
+            Between braces stands a role whose memory is meant, such as ``{weights}``.
         choices: Values that a slider stops at, or that a menu offers.
         is_menu: There are no values but the choices.
         form: Of the text that is set, where the value is not all of it.
         unit: Of the value; empty for none.
+        made: Models that it means something for: those that make a video or a text; all if empty.
     """
 
     key: str
@@ -53,6 +61,12 @@ class Field:
     is_menu: bool = False
     form: str = "{}"
     unit: str = ""
+    made: str = ""
+
+    @property
+    def title(self) -> str:
+        """Label and unit."""
+        return f"{self.label} [{self.unit}]" if self.unit else self.label
 
     @property
     def options(self) -> list[str]:
@@ -61,8 +75,8 @@ class Field:
 
     @property
     def is_of_design(self) -> bool:
-        """A field of the design; else an option of ``carsim run``."""
-        return "." in self.path
+        """A field of the design; else of the workload, or an option of ``carsim run``."""
+        return "." in self.path and not self.path.startswith(WORK)
 
     def path_in(self, design: Design) -> str:
         """The dotted path in a design."""
@@ -70,10 +84,12 @@ class Field:
 
     def text(self, state: TabState, design: Design) -> str:
         """The text of its control at a state, which means a design."""
+        if self.path.startswith(WORK):
+            return _asked(state, design, self.path.removeprefix(WORK))
         if not self.is_of_design:
             return str(getattr(state, self.path))
-        if self.path == "board.preset":
-            return state.changes.get(self.path, "") or _preset_of(design)
+        if self.path in PRESET_PATHS:
+            return state.changes.get(self.path) or _preset_of(state, self.path.partition(".")[0])
         value = value_of(design, self.path_in(design))
         if value is not None and self.form != "{}":
             value = value.kind
@@ -83,17 +99,20 @@ class Field:
         """The state with the field changed; not changed at all where the design says the same."""
         text = text.strip()
         if self.path == "design":
-            return TabState(
-                text or state.design, store=state.store, pins=state.pins, trace=state.trace
-            )
+            after = replace(state, design=text or state.design, changes={}, workload="")
+            return _keeping(after, design) if text in self.options else after
+        if self.path.startswith(WORK):
+            if text == self.text(state, design):
+                return state
+            return state.with_option("workload", _asking(state, design, self.path, text))
         if not self.is_of_design:
             return state.with_option(self.path, text)
         path = self.path_in(design)
         unchanged = TabState(state.design)
-        if self.path == "board.preset":
-            is_same = text in ("", _preset_of(base_of(unchanged)))
-        else:
-            is_same = text == self.text(unchanged, base_of(state))
+        if self.path in PRESET_PATHS:
+            is_same = text in ("", self.text(unchanged, design))
+            return _keeping(state.with_change(path, None if is_same else text), design)
+        is_same = text == self.text(unchanged, base_of(state))
         return state.with_change(path, None if is_same else self.form.format(text))
 
 
@@ -110,27 +129,78 @@ def plain(value: Any) -> str:
     return shown(value)
 
 
-@cache
-def boards() -> Mapping[str, str]:
-    """Presets of boards, each with the name that its board has."""
-    return {name: preset_board(name, "board").name for name in shipped_presets()["board"]}
+def _work(state: TabState, design: Design) -> Workload:
+    """The workload of a state; what it leaves out is what the model usually decodes."""
+    usual = Workload(design.model.makes)
+    work = usual if state.trace or not state.workload else workload_of(state.workload)
+    if work.kind == "text":
+        prompt, tokens = text_of(work, design.model)
+        return replace(work, prompt=prompt, tokens=tokens)
+    if work.kind == "video" and work.frames is None:
+        return replace(work, frames=design.model.video.frames)
+    return work
 
 
-def _preset_of(design: Design) -> str:
-    """The preset whose name a board has; empty for a board of the user's own."""
-    return next((preset for preset, name in boards().items() if name == design.board.name), "")
+def _asked(state: TabState, design: Design, name: str) -> str:
+    """A field of the workload, or its first and last ``context``; empty where a trace says it."""
+    work = _work(state, design)
+    if state.trace or work.kind != design.model.makes:
+        return ""
+    if name == "context":
+        first = (work.prompt or 0) + 1
+        return f"{first}:{first + (work.tokens or 1) - 1}"
+    value = getattr(work, name)
+    return "" if value is None else f"{value:g}"
+
+
+def _asking(state: TabState, design: Design, path: str, text: str) -> str:
+    """The word of the workload with a field changed; without a text, of what is usual.
+
+    Raises:
+        InputError: No such workload.
+    """
+    work, name = _work(state, design), path.removeprefix(WORK)
+    if name == "context":
+        ends = text.split(":")
+        if not all(end.strip().isdecimal() for end in ends) or len(ends) > 2:
+            raise InputError(name, f"got {shown(text)}", "write 4096, or 1024:4096")
+        return Workload.at_contexts(*map(int, ends)).text
+    return replace(work, **{name: parse_yaml(text, name) if text else None}).text
+
+
+def _preset_of(state: TabState, section: str) -> str:
+    """The preset that a section of the design's file starts from; empty for none."""
+    raw, _ = read_design(state.design)
+    given = raw[section]
+    return str(given.get("preset", "")) if isinstance(given, Mapping) else ""
+
+
+def _keeping(state: TabState, before: Design) -> TabState:
+    """The state, without what only a model decodes that makes something else."""
+    if base_of(replace(state, trace="", workload="")).model.makes == before.model.makes:
+        return state
+    return replace(state, trace="", workload="")
 
 
 GROUPS: Mapping[str, tuple[Field, ...]] = {
     "What is decoded": (
         Field("design", "design", "design", shipped_designs, True),
+        Field("model", "model", "model.preset", lambda: list(shipped_presets()["model"]), True),
         Field("trace", "trace", "trace", lambda: ["", *shipped_traces()], True),
-        Field("frames", "frames (stated)", "frames", FRAMES),
-        Field("replay", "replayed (stated)", "replay", SHARES),
+        Field("workload", "workload", "workload"),
         Field("batch", "batch", "policy.batch", COUNTS, unit="sequences"),
     ),
+    "Video": (
+        Field("frames", "frames", f"{WORK}frames", FRAMES, made="video"),
+        Field("replay", "share replayed", f"{WORK}replay", SHARES, made="video"),
+    ),
+    "Text": (
+        Field("prompt", "prompt", f"{WORK}prompt", TOKENS, unit="tokens", made="text"),
+        Field("tokens", "new tokens", f"{WORK}tokens", TOKENS, unit="tokens", made="text"),
+        Field("context", "context", f"{WORK}context", CONTEXTS, unit="tokens", made="text"),
+    ),
     "Board and ports": (
-        Field("board", "board", "board.preset", lambda: list(boards()), True),
+        Field("board", "board", "board.preset", lambda: list(shipped_presets()["board"]), True),
         Field("clock", "clock", "board.fabric_clock_mhz", CLOCKS, unit="MHz"),
         Field("ports", "ports of weights", f"{MEMORY}.ports.count", POWERS[:7]),
         Field("port_bits", "width of a port", f"{MEMORY}.ports.bits", POWERS[3:], unit="bit"),
@@ -165,10 +235,11 @@ GROUPS: Mapping[str, tuple[Field, ...]] = {
         Field("scope", "decisions by", "policy.decision_scope", get_args(Scope), True),
     ),
 }
-"""The fields by what they are about."""
+"""The fields by what they are about; those of a group are of the same kind of work."""
 
 FIELDS: Mapping[str, Field] = {field.key: field for group in GROUPS.values() for field in group}
 """The same by the name of their control."""
 
 MENUS = [key for key, field in FIELDS.items() if field.is_menu]
 VALUES = [key for key, field in FIELDS.items() if not field.is_menu]
+SLIDERS = [key for key in VALUES if FIELDS[key].choices]

@@ -1,9 +1,11 @@
-"""The empty page: controls on the left, places of results on the right."""
+"""The empty page: the answer, the controls, and places of the figures."""
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from dash import dcc, html
 
+from carsim.metrics import METRICS, QUALITY
 from carsim.studio.fields import GROUPS, Field
 
 TITLE = "carsim studio"
@@ -13,23 +15,21 @@ PLACES = ("step", "layer")
 
 EXAMPLE = "machine.drs.latch_cycles=16"
 
+KINDS = ("video", "text")
+"""Kinds of work whose controls are hidden where a model makes something else."""
+
+SWEPT = ("over", "by", "metric")
+"""Menus of a sweep in place."""
+
 
 def layout() -> html.Div:
     """The page before anything is known."""
-
-    def button(key: str, text: str, title: str = "") -> html.Button:
-        return html.Button(text, id=key, type="button", title=title or text)
-
     actions = [
-        button("undo", "Undo", "back to the design before"),
-        button("redo", "Redo"),
-        button("pin", "Pin", "keep this design to compare others with it"),
-        button("unpin", "Unpin", "forget what is pinned"),
-        button("copy-link", "Copy link"),
-        button("copy-command", "Copy as command"),
-        button("copy-yaml", "Copy as YAML"),
-        button("theme", "Dark / light"),
+        _button("pin", "Pin this design", "keep it to compare others with it", "primary"),
+        _button("copy-link", "Copy link"),
+        _button("copy-command", "Copy command", "carsim run with the same figures"),
         html.Span(id="done", role="status"),
+        _sign("busy"),
     ]
     more = html.Fieldset(
         [
@@ -38,62 +38,119 @@ def layout() -> html.Div:
             _labelled("store", "folder of a sweep", _text("store", "out"), width="wide"),
         ]
     )
-    label = {"aria-label": "the design"}
-    groups = [
-        html.Fieldset([html.Legend(name), *map(_control, group)]) for name, group in GROUPS.items()
-    ]
-    form = html.Form([*groups, more], className="controls", **label)
+    groups = [_group(*each) for each in GROUPS.items()]
+    form = html.Form([*groups, more], className="controls", **{"aria-label": "the design"})
     head = [html.H1(TITLE), html.Nav(actions, **{"aria-label": "actions"})]
     stores = [dcc.Store(id=key) for key in ("shown", "later", "slid", "fronted")]
-    columns = html.Div([form, html.Main(_results())], className="columns")
+    answer = html.Section(_answer(), className="answer", **{"aria-label": "the answer"})
+    columns = html.Main([answer, form, html.Div(_figures(), className="figures")])
     stores.append(dcc.Location(id="url", refresh=False))
     return html.Div([*stores, html.Header(head), columns], className="studio")
 
 
-def _results() -> list[Any]:
-    pair = [html.Div(id="roofline-place"), html.Div(id="curve-place")]
-    places = [_place(key, f"{key} of the timeline") for key in PLACES]
-    yaml = [html.Summary("The resolved design as YAML"), html.Pre(id="yaml", tabIndex=0)]
+def _answer() -> list[Any]:
     return [
         html.Div(id="trouble", role="alert"),
         html.H2(id="title"),
         html.Div(id="tiles", className="tiles"),
         html.Div(id="misfit"),
+        html.Div(id="answer"),
+    ]
+
+
+def _figures() -> list[Any]:
+    pins = [_button("unpin", "Forget what is pinned"), html.Div(id="comparison")]
+    places = [_place(key, f"{key} of the timeline") for key in PLACES]
+    yaml = [_button("copy-yaml", "Copy"), html.Pre(id="yaml", tabIndex=0)]
+    tricks = [_button("list-tricks", "Compare them"), _sign("tricks-busy"), html.Div(id="tricks")]
+    target = [
+        _labelled("target", "condition", _text("target", "frames_per_s >= 1"), width="wide"),
+        _sign("target-busy"),
+        html.Div(id="machines"),
+    ]
+    return [
         html.Div(id="front-place"),
         html.Div(id="breakdown-place"),
-        html.Div(id="comparison"),
-        html.Div(pair, className="pair"),
-        html.Div(id="timeline-place"),
+        html.Section(pins, id="pinned", hidden=True),
+        html.Div(id="roofline-place"),
+        html.H2("Sweep one or two fields"),
+        html.Div(list(_swept()), className="menus"),
+        _sign("sweep-busy"),
+        html.Div(id="sweep-place"),
+        html.H2("One layer of one step"),
         html.Div(places, className="places"),
+        html.Div(id="timeline-place"),
         html.H2("What limits each phase"),
         html.Div(id="limits"),
         html.P(id="limits-note"),
         html.H2("What is full"),
         html.Div(id="fit"),
-        html.Div(id="answer"),
         html.H2("The same elsewhere"),
         html.Pre(id="command", tabIndex=0),
-        html.Details(yaml),
+        html.Details([html.Summary("The resolved design as YAML"), *yaml]),
+        html.Details([html.Summary("Every policy, and pairs of them, on this machine"), *tricks]),
+        html.Details([html.Summary("The cheapest machine that reaches a target"), *target]),
     ]
+
+
+def _swept() -> Iterable[html.Div]:
+    fields = {
+        field.key: f"{group}: {field.title}"
+        for group, fields in GROUPS.items()
+        for field in fields
+        if field.choices
+    }
+    figures = {
+        name: metric.heading
+        for name, metric in METRICS.items()
+        if (metric.shown and name not in QUALITY) or name == "quality_loss"
+    }
+    for key, label, entries in (
+        ("over", "field", {"": "none"} | fields),
+        ("by", "second field", {"": "none"} | fields),
+        ("metric", "figure", {"": "the headline"} | figures),
+    ):
+        options = [{"label": text, "value": value} for value, text in entries.items()]
+        menu = dcc.Dropdown(id=key, options=options, clearable=False, maxHeight=320)
+        yield _labelled(key, label, menu, width="wide")
+
+
+def _button(key: str, text: str, title: str = "", look: str = "") -> html.Button:
+    return html.Button(text, id=key, type="button", title=title or text, className=look)
+
+
+def _sign(key: str) -> html.Span:
+    """Shown while the server computes."""
+    return html.Span("computing", id=key, className="busy", hidden=True, role="status")
 
 
 def _place(key: str, label: str) -> html.Label:
     return html.Label([html.Span(label), _slider(key, 0)])
 
 
+def _group(name: str, fields: Sequence[Field]) -> html.Fieldset:
+    """The controls of a group, hidden at first if they are of one kind of work."""
+    parts, made = [html.Legend(name), *map(_control, fields)], fields[0].made
+    return html.Fieldset(parts, id=f"of-{made}", hidden=True) if made else html.Fieldset(parts)
+
+
 def _control(field: Field) -> html.Div:
-    key, label = field.key, f"{field.label} [{field.unit}]" if field.unit else field.label
+    key = field.key
     if field.is_menu:
         menu = dcc.Dropdown(id=key, options=[], clearable=False, searchable=False, maxHeight=320)
-        return _labelled(key, label, menu)
-    name = html.Span(f"slider of {field.label}", className="unseen")
-    slider = _slider(f"{key}-slider", len(field.options) - 1)
-    return _labelled(key, label, _text(key), html.Label([name, slider], className="slider"))
+        return _labelled(key, field.title, menu)
+    parts: list[Any] = [_text(key, "text:2048+512" if key == "workload" else "")]
+    if field.choices:
+        name = html.Span(f"slider of {field.label}", className="unseen")
+        slider = _slider(f"{key}-slider", len(field.options) - 1)
+        parts.append(html.Label([name, slider], className="slider"))
+    return _labelled(key, field.title, *parts)
 
 
 def _labelled(key: str, label: str, *parts: Any, width: str = "") -> html.Div:
     error = html.Div(id=f"{key}-error", className="refusal", role="alert")
-    return html.Div([html.Label(label, htmlFor=key), *parts, error], className=f"control {width}")
+    content = [html.Label(label, htmlFor=key), *parts, error]
+    return html.Div(content, className=f"control {width}")
 
 
 def _text(key: str, example: str = "") -> dcc.Input:

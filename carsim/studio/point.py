@@ -6,14 +6,13 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
-from carsim.base.errors import InputError
+from carsim.decisions.choose import Sources
 from carsim.decisions.trace import Trace, load_trace
 from carsim.decisions.trace.shipped import shipped_traces, trace_path
 from carsim.design import Design
 from carsim.design.load import PRESET_PATHS
 from carsim.explore.evaluate import Machines
-from carsim.machine.row import RowResult
-from carsim.report.figures.curve import CurvePoint
+from carsim.metrics import Baseline, Setting, figures
 from carsim.report.stored import StoredRun
 from carsim.report.stored import stored as stored_run
 from carsim.runs.first import open_design
@@ -22,11 +21,15 @@ from carsim.runs.pipeline import run as simulate
 from carsim.runs.report import Report
 from carsim.studio.reach import Reach
 from carsim.studio.state import TabState
-from carsim.workload.workload import workload_of
+from carsim.workload.workload import Workload, workload_of
 
 KEPT_POINTS = 32
+KEPT_FIGURES = 512
 KEPT_TRACES = 12
 """Results and traces that are kept; all tabs share them, as equal points have equal results."""
+
+MACHINES = Machines("fluid")
+"""Keeps what points of a sweep share."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,34 +54,6 @@ class SimulatedPoint:
         """The same as a run that was stored."""
         return stored_run(self.report)
 
-    @cached_property
-    def curve(self) -> tuple[CurvePoint, ...]:
-        """Traces of the same video, captured at other thresholds, on this design."""
-        design, own = self.design, self.traces[0].meta
-        if own.made_up or own.never_replays:
-            return ()
-        found = []
-        machines = Machines("fluid")
-        for trace in _family(self.traces[0]):
-            design_of = design.model_copy(
-                update={"policy": design.policy.model_copy(update={"tau": "captured"})}
-            )
-            try:
-                row, dense_s = _row(machines, design_of, trace)
-            except InputError:  # too few rows for the batch: a point less
-                continue
-            loss = trace.meta.quality.loss if trace.meta.quality else None
-            found.append(
-                CurvePoint(
-                    name=trace.name.removesuffix(".npz"),
-                    tau=min(tau for tau in trace.meta.tau_per_layer if tau is not None),
-                    replay=row.replay_eligible,
-                    speedup=dense_s / row.latency_s,
-                    loss=None if loss is None else (loss.mean, loss.low, loss.high),
-                )
-            )
-        return tuple(sorted(found, key=lambda each: each.tau))
-
 
 def point_of(state: TabState, reach: Reach) -> SimulatedPoint:
     """Simulate a state, or find what was found before.
@@ -90,9 +65,20 @@ def point_of(state: TabState, reach: Reach) -> SimulatedPoint:
     Raises:
         InputError: A design, a change or a trace that cannot be used.
     """
-    files = [reach.design(state.design, state.changes)]
-    files += [reach.trace(state.trace)] if state.trace else []
-    return _point(state.point.query, tuple((str(path), _changed(path)) for path in files))
+    return _point(state.point.query, _files(state, reach))
+
+
+def figures_of(state: TabState, reach: Reach) -> Mapping[str, Any]:
+    """All figures of a state's own policy, without its alternatives; ``fits``, and the loss.
+
+    Args:
+        state: The state.
+        reach: Files that may be read.
+
+    Raises:
+        InputError: A design, a change or a trace that cannot be used.
+    """
+    return _figures(state.point.query, _files(state, reach))
 
 
 def value_of(design: Design, path: str) -> Any:
@@ -112,8 +98,20 @@ def base_of(state: TabState) -> Design:
         InputError: It needs the changes.
     """
     presets = (f"{path}={value}" for path, value in state.changes.items() if path in PRESET_PATHS)
-    work = workload_of(state.work) if state.work else None
-    return open_design(state.design, tuple(presets), work)
+    return open_design(state.design, tuple(presets), _work(state))
+
+
+def family(trace: Trace) -> list[str]:
+    """Shipped traces that differ from one in nothing but their threshold and number of rows."""
+    found = {
+        name: each
+        for name in shipped_traces()
+        for path in [trace_path(name)]
+        for each in [_trace(str(path), _changed(path))]
+        if not each.meta.made_up and not each.meta.never_replays and _kind(each) == _kind(trace)
+    }
+    of_taus = {each.meta.tau_per_layer: name for name, each in reversed(found.items())}
+    return [name for name in found if name in of_taus.values()]
 
 
 # -------------------------------------------------------------------- private
@@ -122,13 +120,45 @@ def base_of(state: TabState) -> Design:
 @lru_cache(maxsize=KEPT_POINTS)
 def _point(query: str, files: tuple[tuple[str, int], ...]) -> SimulatedPoint:
     """The point of a query; files with the time of their last change make it a new one."""
-    state = TabState.of_query(query, "")
-    given = [_trace(*files[1])] if state.trace else []
-    work = workload_of(state.work) if state.work else None
-    design = open_design(state.design, state.overrides, work)
-    traces = tuple(sources_of(design, given, work).traces)
+    design, sources = _opened(query, files)
+    traces = tuple(sources.traces)
     report = simulate(design, traces, allow_misfit=True, what_if=False)
     return SimulatedPoint(report, traces)
+
+
+@lru_cache(maxsize=KEPT_FIGURES)
+def _figures(query: str, files: tuple[tuple[str, int], ...]) -> Mapping[str, Any]:
+    design, sources = _opened(query, files)
+    video = sources.video
+    fit = fit_of(design, sources, video)
+    row = MACHINES.row(design, sources, video, fit, replays=sources.replays_any)
+    baseline = Baseline(MACHINES.dense_latency_s(design, video, fit))
+    quality = sources.trace_for(design.policy.attention).meta.quality
+    is_measured = design.policy.tau == "captured" and quality is not None and quality.loss
+    return {
+        **figures(row, Setting(design, fit, baseline)),
+        "fits": fit.fits,
+        "quality_loss": quality.loss.mean if is_measured else None,
+    }
+
+
+def _opened(query: str, files: tuple[tuple[str, int], ...]) -> tuple[Design, Sources]:
+    """The design of a state, and what it decodes."""
+    state = TabState.of_query(query, "")
+    given, work = [_trace(*files[1])] if state.trace else [], _work(state)
+    design = open_design(state.design, state.overrides, work)
+    return design, sources_of(design, given, work)
+
+
+def _work(state: TabState) -> Workload | None:
+    return workload_of(state.workload) if state.workload else None
+
+
+def _files(state: TabState, reach: Reach) -> tuple[tuple[str, int], ...]:
+    """The files of a state with the times of their last changes."""
+    paths = [reach.design(state.design, state.changes)]
+    paths += [reach.trace(state.trace)] if state.trace else []
+    return tuple((str(path), _changed(path)) for path in paths)
 
 
 @lru_cache(maxsize=KEPT_TRACES)
@@ -143,32 +173,8 @@ def _changed(path: Path) -> int:
         return 0  # opening it says what is wrong
 
 
-@lru_cache(maxsize=4)
-def _family(trace: Trace) -> list[Trace]:
-    """Shipped traces that differ from one in nothing but their threshold and number of rows."""
-    names = shipped_traces()
-    others = (_trace(str(path), _changed(path)) for path in map(trace_path, names))
-
-    def key(of: Trace) -> tuple[Any, ...]:
-        meta = of.meta
-        shape = meta.n_frames, meta.tokens_per_frame, meta.prompt_tokens, of.n_layers
-        return (*shape, meta.attention, meta.rule, meta.decision_scope, meta.weights, meta.mode)
-
-    found = {
-        each.sha256: each
-        for each in others
-        if not each.meta.made_up and not each.meta.never_replays and key(each) == key(trace)
-    }
-    thresholds: dict[Any, Trace] = {}
-    for each in (trace, *found.values()):
-        thresholds.setdefault(each.meta.tau_per_layer, each)
-    return list(thresholds.values())
-
-
-def _row(machines: Machines, design: Design, trace: Trace) -> tuple[RowResult, float]:
-    """A design's own policy on a trace, and seconds of dense decoding."""
-    sources = sources_of(design, [trace])
-    video = sources.video
-    fit = fit_of(design, sources, video)
-    row = machines.row(design, sources, video, fit, replays=True)
-    return row, machines.dense_latency_s(design, video, fit)
+def _kind(trace: Trace) -> tuple[Any, ...]:
+    """All but threshold and rows that tells captured traces apart."""
+    meta = trace.meta
+    shape = meta.n_frames, meta.tokens_per_frame, meta.prompt_tokens, trace.n_layers
+    return (*shape, meta.attention, meta.rule, meta.decision_scope, meta.weights, meta.mode)

@@ -12,11 +12,11 @@ from urllib.parse import parse_qsl, urlencode
 from carsim.base.errors import InputError
 from carsim.base.yaml_file import shown
 
-OPTIONS = ("trace", "workload", "frames", "replay")
+OPTIONS = ("trace", "workload")
 """Keys of an address that say what is decoded."""
 
-VIEW = ("store", "step", "layer")
-"""Keys that say what is looked at: a sweep, and the layer-step of the timeline."""
+VIEW = ("store", "step", "layer", "over", "by", "metric")
+"""Keys that say what is looked at: a stored sweep, the layer-step of the timeline, a sweep."""
 
 
 @dataclass(frozen=True)
@@ -26,26 +26,28 @@ class TabState:
     Attributes:
         design: Name of a shipped design, or a design file.
         changes: Fields that differ from it: dotted path -> value as YAML.
-        trace: Name or file of the trace that is decoded; empty where it is stated.
+        trace: Name or file of the trace that is decoded; empty where decisions are assumed.
         workload: Another workload as ``carsim run`` takes it; empty for what the model makes.
-        frames: Frames of a video in its place; empty for those of the model.
-        replay: Share of such a video that replays; empty for none.
         pins: States to compare with, as queries of their own.
         store: Folder of a sweep whose points are shown; empty for none.
         step: Step of the timeline; empty for the middle of the video.
-        layer: Layer of the timeline; empty for the first that has a sequence that replays.
+        layer: Layer of the timeline; empty for that whose sequences differ most.
+        over: Key of the field that is swept in place; empty for none.
+        by: Key of a second field, whose values have a line each; empty for none.
+        metric: Figure that is drawn over these fields; empty for the headline.
     """
 
     design: str
     changes: Mapping[str, str] = field(default_factory=dict)
     trace: str = ""
     workload: str = ""
-    frames: str = ""
-    replay: str = ""
     pins: tuple[str, ...] = ()
     store: str = ""
     step: str = ""
     layer: str = ""
+    over: str = ""
+    by: str = ""
+    metric: str = ""
 
     @classmethod
     def of_query(cls, query: str, design: str) -> "TabState":
@@ -91,14 +93,6 @@ class TabState:
         return TabState(self.design, self.changes, **kept)
 
     @property
-    def work(self) -> str:
-        """The workload in one word; empty for what the model makes, or what the trace says."""
-        if not self.frames and not self.replay:
-            return self.workload
-        words = [self.frames, f"replay={self.replay}" if self.replay else ""]
-        return f"video:{','.join(filter(None, words))}"
-
-    @property
     def overrides(self) -> list[str]:
         """The changes as the command line takes them: path=value."""
         return [f"{path}={value}" for path, value in self.changes.items()]
@@ -116,6 +110,8 @@ class TabState:
         return replace(self, changes=changes if value is None else changes | {path: value})
 
     def with_option(self, key: str, text: str) -> "TabState":
-        """The state with another trace, number of frames, ratio, store, step or layer."""
+        """The state with another option or view: a trace, a workload, a sweep, a layer."""
         changes: dict[str, Any] = {key: text}
+        if key in OPTIONS and text:  # a trace says what is decoded, and so does a workload
+            changes = dict.fromkeys(OPTIONS, "") | changes
         return replace(self, **changes)

@@ -1,8 +1,9 @@
-"""The store of a sweep in the studio: its front, and the point that a click opens."""
+"""Sweeps in the studio: of one or two fields in place, and those that a folder holds."""
 
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,78 @@ from carsim.design.load import shipped_designs
 from carsim.explore.axis import PSEUDO_PATHS, parse_axis
 from carsim.explore.store import STORE_FILE, open_store
 from carsim.explore.study import StudyFile, trace_names
+from carsim.metrics import METRICS
+from carsim.report.figures.metric import metric_plot
+from carsim.report.figures.plot import Plot
+from carsim.studio.fields import FIELDS, Field
+from carsim.studio.point import SimulatedPoint, family, figures_of, point_of
+from carsim.studio.reach import Reach
 from carsim.studio.state import TabState
 from carsim.workload.workload import workload_of
+
+MOST_VALUES = 12, 4
+"""Values of the first and the second field; of more, an even choice is simulated."""
+
+HEADLINES = {"video": "seconds_per_video", "text": "tokens_per_s"}
+"""Figure that is drawn if none is chosen, by what is decoded."""
+
+
+def swept(state: TabState, reach: Reach) -> Plot:
+    """A figure of the design's own policy over the values of one or two fields.
+
+    Args:
+        state: The state, which names fields and figure.
+        reach: Files that may be read.
+
+    Raises:
+        InputError: No such field or figure, or no value that can be simulated.
+    """
+    import pandas as pd
+
+    point = point_of(state, reach)
+    keys = list(dict.fromkeys(filter(None, (state.over, state.by))))
+    metric = state.metric or HEADLINES[point.run.video.kind]
+    if not FIELDS.keys() >= {*keys} or metric not in METRICS:
+        raise InputError("sweep", f"knows no {', '.join((*keys, metric))}", "choose from the menus")
+    fields = [FIELDS[key] for key in keys]
+    choices = (_values(*each, state, point) for each in zip(fields, MOST_VALUES, strict=False))
+    rows, refused = [], []
+    for values in product(*choices):
+        after = state
+        try:
+            for field, value in zip(fields, values, strict=True):
+                after = field.set(after, point.design, value)
+            names = {f.title: _number(v) for f, v in zip(fields, values, strict=True)}
+            rows.append(names | dict(figures_of(after, reach)))
+        except InputError as error:
+            refused.append(str(error))
+    if not any(row[metric] is not None for row in rows):
+        reason = refused[0] if refused else f"{metric} has no value here"
+        raise InputError("sweep", reason, "choose another field or figure")
+    titles = [field.title for field in fields]
+    plot = metric_plot(pd.DataFrame(rows), [metric], *titles)
+    misfits = sum(not row["fits"] for row in rows)
+    caption = f"Own policy; {len(rows)} points, of which {misfits} do not fit the board"
+    caption += f". {len(refused)} are refused: {refused[0]}." if refused else "."
+    return replace(
+        plot, title=f"{METRICS[metric].title} over {' and '.join(titles)}", caption=caption
+    )
+
+
+def _values(field: Field, most: int, state: TabState, point: SimulatedPoint) -> list[str]:
+    """The present value and an even choice of others; traces that differ in tau alone."""
+    is_trace = field.path == "trace"
+    found = family(point.traces[0]) if is_trace else list(filter(None, field.options))
+    own = field.text(state, point.design)
+    step = max(1, -(-len(found) // most))
+    return [text for place, text in enumerate(found) if place % step == 0 or text == own]
+
+
+def _number(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text
 
 
 def edition(folder: Path) -> str:
@@ -57,8 +128,6 @@ def opened(state: TabState, folder: Path, ordinal: int) -> TabState:
         trace=trace,
         changes={path: json.dumps(value) for path, value in fields.items()},
         workload=work,
-        frames="",
-        replay="",
     )
 
 

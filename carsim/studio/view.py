@@ -1,5 +1,6 @@
 """Parts of the page, made of what ``carsim report`` makes its pages of: tables and figures."""
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from dash import dcc, html
@@ -80,6 +81,18 @@ def tiles_of(tiles: "list[tuple[str, str, str]]") -> list[html.Div]:
         )
         for label, value, note in tiles
     ]
+
+
+def sections(of: "Iterable[tuple[str, Sequence[str | Table]]]") -> list[Any]:
+    """Headings, and texts and tables below them."""
+    found: list[Any] = []
+    for heading, parts in of:
+        found.append(html.H3(heading))
+        found += [
+            html.P(unbroken(part)) if isinstance(part, str) else table_of(part, heading)
+            for part in parts
+        ]
+    return found
 
 
 def alert(texts: "list[str]") -> html.Div:

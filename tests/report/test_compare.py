@@ -9,14 +9,14 @@ from carsim import compare, load_trace
 from carsim.base.errors import InputError, MisfitError
 from carsim.metrics import METRICS, QUALITY
 from carsim.report import save_report
-from carsim.report.compare import OWN, Change, Comparison
+from carsim.report.compare import OWN, Change, RunComparison
 from carsim.report.compare_words import answer, spec_table
 
 CLOCK = "board.fabric_clock_mhz=500"
 SPARSE = "policy.attention={kind: streaming, sinks: 1, window: 8}"
 
 
-def faster() -> Comparison:
+def faster() -> RunComparison:
     return compare(tiny_report(), tiny_report(CLOCK))
 
 
@@ -41,7 +41,7 @@ def test_an_order_is_certain_where_intervals_of_boards_are_apart() -> None:
     def of(factor: float) -> list[str]:
         wide = known.model_copy(update={"low": factor * known.low, "high": factor * known.high})
         other = run.model_copy(update={"expected": wide, "result": "calibrated"})
-        return [text for text in answer(Comparison(faster().b, other)) if " interval" in text]
+        return [text for text in answer(RunComparison(faster().b, other)) if " interval" in text]
 
     assert "as the 90 % intervals overlap:" in of(1.0)[0]
     assert "do not overlap:" in of(1.5 * known.high / known.low)[0]
@@ -172,4 +172,4 @@ def test_it_shows_itself_escaped_in_a_notebook() -> None:
     assert "<script" not in shown
     assert "&lt;script&gt;" in shown
     assert "board.fabric_clock_mhz" in shown
-    assert repr(faster()).startswith("<Comparison of toy and toy: ")
+    assert repr(faster()).startswith("<RunComparison of toy and toy: ")

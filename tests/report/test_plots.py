@@ -1,7 +1,6 @@
 """Figures: their numbers are those of the run, and both renderings show them."""
 
 import json
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -15,13 +14,12 @@ from carsim.metrics import INTERVALS
 from carsim.report import save_report
 from carsim.report.figures import run_plots
 from carsim.report.figures.breakdown import breakdown_plot
-from carsim.report.figures.curve import curve_plot
 from carsim.report.figures.draw import draw, image, on_paper, save
 from carsim.report.figures.interactive import plotly
 from carsim.report.figures.metric import metric_plot, run_rows
 from carsim.report.figures.plot import Panel, Plot, Series
 from carsim.report.figures.roofline import roofline_plot
-from carsim.report.figures.slices import timeline_plot
+from carsim.report.figures.slices import layer_plot, mixed_layer, timeline_plot
 from carsim.report.figures.style import style
 from carsim.report.figures.utilisation import MAX_BINS, utilisation_numbers
 from carsim.report.plots import write_plot
@@ -90,6 +88,22 @@ def test_a_timeline_shows_the_first_two_layers_of_its_first_step(folders):
     ]
     assert {name.split(":")[0] for name in shown} == {"layer 0", "layer 1"}
     assert len(shown) < len(phases) / 2
+
+
+@pytest.mark.parametrize("overrides", [(), ("machine.weight_sharing=private",)])
+def test_a_layer_shows_what_was_recorded_of_it_and_no_more(overrides):
+    row = tiny_report(*overrides).chosen
+    layer = mixed_layer(row, 20)
+    plot = layer_plot(row, 20, layer)
+    (panel,) = plot.panels
+    first, last = panel.x_range
+    assert all(first <= x <= last for each in panel.series for x in (*each.base, *each.x))
+    assert max(x for each in panel.series for x in each.x) == pytest.approx(last)
+    replaying = int(row.batches.replay[0, 20, layer].sum())
+    assert plot.title.endswith(f", {replaying} replay")
+    assert panel["MLP"].x
+    following = layer_plot(row, 20, 1).panels[0].x_range[0]
+    assert layer_plot(row, 20, 0).panels[0].x_range[1] == following
 
 
 @pytest.fixture(scope="module")
@@ -272,17 +286,6 @@ def test_a_pinned_run_has_a_bar_and_a_point_of_its_own(run):
     hbm = run.memories[0].model_copy(update={"name": "hbm"})
     other = run.model_copy(update={"policies": (own,), "memories": (hbm,)})
     assert roofline_plot(run, [("b", other)]).panels[0].x_label == "MAC per byte of the memory"
-
-
-def test_intervals_are_of_the_axis_that_a_series_says():
-    points = [SimpleNamespace(name="t", tau=1.0, replay=0.5, speedup=1.5, loss=(0.2, 0.1, 0.4))]
-    plot = curve_plot(points, (1.0, 1.5))
-    loss = plot.panels[1]["loss"]
-    assert (loss.low, loss.high, loss.interval_of) == ((0.1,), (0.4,), "y")
-    (drawn,) = (t for t in plotly(plot)["data"] if "error_y" in t)
-    assert drawn["error_y"]["array"] == pytest.approx([0.2])
-    assert drawn["error_y"]["arrayminus"] == pytest.approx([0.1])
-    assert image(plot).startswith(b"\x89PNG")
 
 
 @pytest.mark.parametrize("name", ["comparison", "breakdown", "utilisation"])

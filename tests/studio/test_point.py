@@ -1,19 +1,23 @@
 """Points of the studio have the numbers of ``carsim run``, and its fields set what they say."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tiny import tiny_design, tiny_trace, write_inputs
 
 from carsim.base.errors import InputError
+from carsim.report.run_page import tiles
 from carsim.runs.pipeline import run
 from carsim.studio import point as studio_point
-from carsim.studio.fields import FIELDS, GROUPS
-from carsim.studio.point import base_of, point_of, value_of
+from carsim.studio.fields import FIELDS, GROUPS, WORK
+from carsim.studio.point import base_of, figures_of, point_of, value_of
 from carsim.studio.reach import Reach
 from carsim.studio.state import TabState
+from carsim.studio.sweep import swept
 
 ANYWHERE = Reach((Path("/"),))
+TEXT = TabState("u280", {"model.preset": "llama3_8b"})
 
 
 def point_at(state):
@@ -61,8 +65,8 @@ def test_a_misfit_is_simulated_and_says_what_is_full(toy):
     [
         ({"changes": {"machine.cores": "0"}}, "greater than 0"),
         ({"changes": {"machine.cors": "1"}}, "did you mean 'cores'"),
-        ({"frames": "two", "trace": ""}, "got 'video:two'"),
-        ({"replay": "0.5"}, "and so does"),
+        ({"workload": "video:two", "trace": ""}, "got 'video:two'"),
+        ({"workload": "video:replay=0.5"}, "and so does"),
         ({"design": "nowhere"}, "neither a YAML file nor a shipped design"),
     ],
 )
@@ -78,6 +82,8 @@ def test_a_field_shows_what_the_design_says_and_setting_that_changes_nothing(toy
     text = field.text(toy, found.design)
     if key not in ("design", "trace"):
         assert field.set(toy, found.design, text) == toy
+    if field.path.startswith(WORK):
+        assert text == ""  # the trace says it
     if field.is_menu and key not in ("design", "trace"):
         assert text in field.options
 
@@ -111,24 +117,67 @@ def test_all_controls_have_names_of_their_own():
     assert len(FIELDS) == sum(map(len, GROUPS.values()))
 
 
-def test_the_curve_has_the_family_of_a_shipped_trace():
-    found = point_at(TabState("kv260", trace="vilau_8f"))
-    assert [point.name for point in found.curve] == [
-        "vilau_8f_r80",
-        "vilau_8f_r60",
-        "vilau_8f",
-        "vilau_8f_r30",
-        "vilau_8f_r20",
-    ]
-    own = found.curve[2]
-    assert own.speedup == pytest.approx(found.run.own["speedup"], rel=1e-12)
-    assert own.loss is not None
-    assert own.loss[1] < own.loss[0] < own.loss[2]
-    assert [p.replay for p in found.curve] == sorted((p.replay for p in found.curve), reverse=True)
+@pytest.mark.parametrize(
+    ("design", "key", "text", "workload"),
+    [
+        ("kv260", "frames", "2", "video:2"),
+        ("kv260", "replay", "0.5", "video:8,replay=0.5"),
+        ("u280", "prompt", "16", "text:16+128"),
+        ("u280", "tokens", "4", "text:128+4"),
+        ("u280", "context", "2048", "text:2047+1"),
+        ("u280", "context", "9:12", "text:8+4"),
+    ],
+)
+def test_fields_of_the_workload_are_those_of_the_command_line(design, key, text, workload):
+    state = TEXT if design == "u280" else TabState(design, trace="vilau_8f")
+    after = FIELDS[key].set(state, base_of(state), text)
+    assert (after.workload, after.trace) == (workload, "")
+    shown = FIELDS[key].text(after, base_of(after))
+    assert shown in (text, f"{text}:{text}")
+    assert FIELDS[key].set(after, base_of(after), shown) == after
 
 
-def test_decisions_that_were_made_up_have_no_curve():
-    assert point_at(TabState("kv260", replay="0.5", frames="2")).curve == ()
+def test_a_context_that_is_no_number_is_refused():
+    state = TEXT
+    with pytest.raises(InputError, match="write 4096, or 1024:4096"):
+        FIELDS["context"].set(state, base_of(state), "1:2:3")
+
+
+def test_a_text_takes_no_trace_along(toy):
+    state = TabState("u280", trace="vilau_8f")
+    assert FIELDS["model"].set(state, base_of(state), "llama3_8b") == TEXT
+    assert FIELDS["design"].set(state, base_of(state), "zcu102").trace == "vilau_8f"
+    found = point_at(TEXT.with_option("workload", "text:16+4"))
+    assert tiles(found.run)[0][0] == "decoding speed"
+
+
+def test_a_sweep_has_the_numbers_of_its_points(toy):
+    state = replace(toy, over="cores", by="schedule", metric="speedup")
+    (panel,) = swept(state, ANYWHERE).panels
+    place = panel.x_label, len(panel.series)
+    assert place == ("cores", 2 * 3)
+    own = next(each for each in panel.series if each.name == "schedule drs" or each.name == "drs")
+    at = dict(zip(own.x, own.y, strict=True))
+    assert at[2.0] == pytest.approx(point_at(toy).run.own["speedup"], rel=1e-12)
+    alone = swept(replace(toy, over="cores"), ANYWHERE)
+    assert alone.panels[0].y_label.startswith("time per video [s]")
+
+
+def test_a_sweep_over_traces_takes_those_of_the_same_video():
+    state = TabState("kv260", trace="vilau_8f", over="trace", metric="quality_loss")
+    plot = swept(state, ANYWHERE)
+    names = plot.panels[0].categories
+    assert {"vilau_8f", "vilau_8f_r80"} <= set(names) <= {n for n in names if "vilau_8f" in n}
+    assert figures_of(state, ANYWHERE)["quality_loss"] in plot.panels[0].series[0].x
+
+
+@pytest.mark.parametrize(
+    ("fields", "match"),
+    [({"over": "nothing"}, "knows no nothing"), ({"over": "trace"}, "has no value here")],
+)
+def test_a_sweep_of_nothing_is_refused(toy, fields, match):
+    with pytest.raises(InputError, match=match):
+        swept(replace(toy, **fields), ANYWHERE)
 
 
 def test_results_are_bounded_in_number():

@@ -59,7 +59,7 @@ def app(tmp_path_factory):
     answers = Answers(start, Reach.of(start), run_command)
 
     def ask(method, *args):
-        if "frames=999" in str(args):
+        if "video:999" in str(args):
             raise InputError("this simulation", "was stopped after 30 s", "ask for less")
         return getattr(answers, method)(*args)
 
@@ -145,12 +145,12 @@ def test_pages_may_reach_nothing_else(owner):
 
 
 def test_what_follows_and_takes_too_long_is_told_on_the_page(owner, app):
-    output = next(key for key in app.callback_map if "curve-place" in key)
+    output = next(key for key in app.callback_map if "sweep-place" in key)
     body = {
         "output": output,
-        "outputs": [{"id": "curve-place", "property": "children"}],
-        "inputs": [{"id": "later", "property": "data", "value": "?frames=999"}],
-        "state": [{"id": "curve", "property": "id"}],
+        "outputs": [{"id": "sweep-place", "property": "children"}],
+        "inputs": [{"id": "later", "property": "data", "value": "?workload=video:999"}],
+        "state": [{"id": "sweep", "property": "id"}],
         "changedPropIds": ["later.data"],
     }
     answer = owner.post("/_dash-update-component", base_url=HERE, json=body)

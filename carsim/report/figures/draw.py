@@ -162,13 +162,11 @@ def _draw_series(axes: Axes, series: Series) -> None:
         axes.stairs(y, x, baseline=None, linestyle=DASHES[series.dash], linewidth=1.4, **look)
         return
     if series.low:
-        values = x if series.interval_of == "x" else y
         interval = [
-            [value - low for value, low in zip(values, series.low, strict=True)],
-            [high - value for value, high in zip(values, series.high, strict=True)],
+            [value - low for value, low in zip(x, series.low, strict=True)],
+            [high - value for value, high in zip(x, series.high, strict=True)],
         ]
-        errors: dict[str, Any] = {f"{series.interval_of}err": interval}
-        axes.errorbar(x, y, fmt="none", ecolor=style.GREY, capsize=3, **errors)
+        axes.errorbar(x, y, xerr=interval, fmt="none", ecolor=style.GREY, capsize=3)
     axes.plot(
         x,
         y,

@@ -16,7 +16,10 @@ from carsim.report.figures.plot import Panel, Plot, Series
 
 Json = dict[str, Any]
 
-MARKERS = {"o": "circle", "x": "x-thin-open", "|": "line-ns-open", "d": "diamond", "*": "star"}
+MARKERS = {
+    **{"o": "circle", "x": "x-thin-open", "|": "line-ns-open", "d": "diamond", "*": "star"},
+    **{"s": "square", "^": "triangle-up"},
+}
 LOG_TICKS = [digit * 10.0**power for power in range(-9, 13) for digit in (1, 2, 5)]
 """Plotly leaves out those beyond the axis, and those that would collide."""
 
@@ -112,10 +115,9 @@ def _trace(series: Series, panel: Panel) -> Json:
         trace["marker"] = {"color": colour, "size": 1.7 * series.size, "symbol": symbol}
         trace["marker"]["line"] = {"width": 2, "color": colour}
         if series.low:
-            values = series.x if series.interval_of == "x" else series.y
-            ends = zip(series.low, (value or 0.0 for value in values), series.high, strict=True)
+            ends = zip(series.low, (value or 0.0 for value in series.x), series.high, strict=True)
             below, above = zip(*((at - low, high - at) for low, at, high in ends), strict=True)
-            trace[f"error_{series.interval_of}"] = {
+            trace["error_x"] = {
                 "type": "data",
                 "symmetric": False,
                 "array": above,

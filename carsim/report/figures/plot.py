@@ -27,9 +27,8 @@ class Series:
             each as high as ``y`` from its edge to the next.
         colour: One for all, or one per number.
         base: K starts of bars; all 0 if empty.
-        low: K lower ends of intervals; no intervals if empty.
+        low: K lower ends of intervals of ``x``; no intervals if empty.
         high: K upper ends.
-        interval_of: The numbers whose intervals these are.
         text: K labels, drawn beside bars and points.
         hover: K texts for the pointer; names and numbers if empty.
         keys: K numbers that a click tells of, such as points of a study.
@@ -49,7 +48,6 @@ class Series:
     base: Sequence[float] = ()
     low: Sequence[float] = ()
     high: Sequence[float] = ()
-    interval_of: Literal["x", "y"] = "x"
     text: Sequence[str] = ()
     hover: Sequence[str] = ()
     keys: Sequence[int] = ()

@@ -1,25 +1,32 @@
-"""A window of a stored timeline: who works on what, track by track."""
+"""A window of a timeline: who works on what, track by track."""
 
 import json
-from itertools import cycle, takewhile
+from collections.abc import Sequence
+from itertools import cycle
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from carsim.base.errors import InputError
 from carsim.base.files import read_text
+from carsim.base.text import count
+from carsim.machine.recording import Span
 from carsim.report.figures.breakdown import LOOKS
 from carsim.report.figures.plot import Panel, Plot, Series
+from carsim.runs.timeline import PHASES, STEPS, record_timeline
+
+if TYPE_CHECKING:
+    from carsim.machine.row import RowResult
 
 TIMELINE = "timeline.json"
 MAX_BYTES = 500_000_000
 LAYERS = ("layer 0:", "layer 1:")
 """Phases that are shown if no window is given."""
-SUMMARIES = ("steps", "phases")
-"""Tracks that repeat what others do."""
 
 
 def timeline_plot(folder: Path, window_ms: tuple[float, float] | None = None) -> Plot:
-    """Bars of time on every track.
+    """Bars of time on every track of a stored timeline.
 
     Args:
         folder: A run's folder with a timeline.
@@ -34,35 +41,63 @@ def timeline_plot(folder: Path, window_ms: tuple[float, float] | None = None) ->
         raise InputError(str(folder), f"holds no {TIMELINE}", "run again with --timeline 0:2")
     try:
         document = json.loads(read_text(path, MAX_BYTES, "take a shorter timeline"))
-        slices = [event for event in document["traceEvents"] if event["ph"] == "X"]
-        spans = [(event["ts"] / 1e3, (event["ts"] + event["dur"]) / 1e3) for event in slices]
+        events = [event for event in document["traceEvents"] if event["ph"] == "X"]
+        spans = [Span(event["cat"], event["name"], **event["args"]) for event in events]
+        per_ms = 1e3 * document["otherData"]["clock_mhz"]
         if window_ms is None:
-            phases = [
-                (event["name"], end)
-                for event, (_, end) in zip(slices, spans, strict=True)
-                if event["cat"] == "phases"
-            ]
-            ends = [end for _, end in takewhile(lambda phase: phase[0].startswith(LAYERS), phases)]
-            window_ms = 0.0, max(ends, default=max(end for _, end in spans))
-        return _drawn(slices, spans, window_ms, str(document["otherData"]["title"]))
+            window_ms = 0.0, _end(spans, LAYERS) / per_ms
+        return _drawn(spans, per_ms, "ms", window_ms, str(document["otherData"]["title"]))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(str(path), "is broken", "run again with `overwrite`") from error
 
 
+def layer_plot(row: "RowResult", step: int, layer: int) -> Plot:
+    """One layer of one step of the first batch, in microseconds from its start.
+
+    Args:
+        row: A simulated row of a comparison.
+        step: The step.
+        layer: The layer.
+
+    Raises:
+        InputError: No such step.
+    """
+    spans = record_timeline(row, step, step + 1).slices
+    per_us = float(row.design.board.fabric_clock_mhz)
+    start = _end(spans, tuple(f"layer {each}:" for each in range(layer))) if layer else 0
+    replaying = row.batches.replay[0, step, layer]
+    title = f"step {step}, layer {layer}: {count(int((~replaying).sum()), 'sequence')} compute, "
+    title += f"{int(replaying.sum())} replay"
+    window = start / per_us, _end(spans, (f"layer {layer}:",)) / per_us
+    return _drawn(spans, per_us, "us", window, title)
+
+
+def mixed_layer(row: "RowResult", step: int) -> int:
+    """The layer of a step whose sequences differ most: nearest to half of them replay."""
+    replaying = row.batches.replay[0, step].mean(axis=-1)
+    return int(np.abs(replaying - 0.5).argmin())
+
+
+def _end(spans: Sequence[Span], names: tuple[str, ...]) -> int:
+    """End of the first step's phases whose names begin so, cycles; of all if there are none."""
+    step_end = min(span.end_cycle for span in spans if span.track == STEPS)
+    phases = [s for s in spans if s.track == PHASES and s.end_cycle <= step_end]
+    return max((s.end_cycle for s in phases if s.name.startswith(names)), default=step_end)
+
+
 def _drawn(
-    slices: list[dict[str, Any]],
-    spans: list[tuple[float, float]],
-    window_ms: tuple[float, float],
-    title: str,
+    spans: Sequence[Span], per_unit: float, unit: str, window: tuple[float, float], title: str
 ) -> Plot:
-    first, last = window_ms
+    """Bars of the spans within a window; tracks that repeat what others do are left out."""
+    first, last = window
     shown = [
-        (event["cat"], event["name"], max(start, first), min(end, last))
-        for event, (start, end) in zip(slices, spans, strict=True)
-        if start < last and end > first and event["cat"] not in SUMMARIES
+        (span.track, span.name, max(start, first), min(end, last))
+        for span in spans
+        for start, end in [(span.start_cycle / per_unit, span.end_cycle / per_unit)]
+        if start < last and end > first and span.track not in (STEPS, PHASES)
     ]
     if not shown:
-        problem = f"holds nothing from {first:g} to {last:g} ms"
+        problem = f"holds nothing from {first:g} to {last:g} {unit}"
         raise InputError(TIMELINE, problem, "take another window")
     tracks = list(dict.fromkeys(track for track, *_ in shown))
     series = []
@@ -71,6 +106,6 @@ def _drawn(
         own = [(tracks.index(track), a, b) for track, each, a, b in shown if each == name]
         lines, starts, ends = zip(*own, strict=True)
         series.append(Series(name, ends, lines, "bar", colour, starts, hatch=hatch))
-    panel = Panel("ms", tuple(series), categories=tuple(tracks), x_range=window_ms)
-    height = 1.0 + 0.28 * len(tracks)
+    panel = Panel(f"time [{unit}]", tuple(series), categories=tuple(tracks), x_range=window)
+    height = 1.6 + 0.28 * len(tracks)
     return Plot(title, (panel,), alt="Work over time, by track", size_in=(10.0, height), shares="y")
