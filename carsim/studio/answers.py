@@ -225,7 +225,7 @@ class Answers:
         parts: Parts = {"url.search": state.query, "shown.data": state.query}
         parts |= {"trouble.children": "", "store.value": state.store}
         parts |= {f"{key}.value": getattr(state, key) for key in SWEPT}
-        parts |= {f"of-{made}.hidden": made != point.design.model.makes for made in KINDS}
+        parts |= {f"of-{made}.hidden": made != point.run.video.kind for made in KINDS}
         parts |= {f"{key}-error.children": "" for key in CONTROLS}
         for key, field in FIELDS.items():
             text = parts[f"{key}.value"] = field.text(state, point.design)

@@ -85,7 +85,7 @@ class Field:
     def text(self, state: TabState, design: Design) -> str:
         """The text of its control at a state, which means a design."""
         if self.path.startswith(WORK):
-            return _asked(state, design, self.path.removeprefix(WORK))
+            return _asked(state, design, self)
         if not self.is_of_design:
             return str(getattr(state, self.path))
         if self.path in PRESET_PATHS:
@@ -104,7 +104,7 @@ class Field:
         if self.path.startswith(WORK):
             if text == self.text(state, design):
                 return state
-            return state.with_option("workload", _asking(state, design, self.path, text))
+            return state.with_option("workload", _asking(state, design, self, text))
         if not self.is_of_design:
             return state.with_option(self.path, text)
         path = self.path_in(design)
@@ -129,23 +129,24 @@ def plain(value: Any) -> str:
     return shown(value)
 
 
-def _work(state: TabState, design: Design) -> Workload:
-    """The workload of a state; what it leaves out is what the model usually decodes."""
-    usual = Workload(design.model.makes)
-    work = usual if state.trace or not state.workload else workload_of(state.workload)
-    if work.kind == "text":
+def _work(state: TabState, design: Design, made: str) -> Workload:
+    """The workload of a state, what it leaves out filled in; else the usual one of a kind."""
+    work = Workload("text" if made == "text" else "video")
+    if state.workload and workload_of(state.workload).kind == made:
+        work = workload_of(state.workload)
+    if made == "text":
         prompt, tokens = text_of(work, design.model)
         return replace(work, prompt=prompt, tokens=tokens)
-    if work.kind == "video" and work.frames is None:
-        return replace(work, frames=design.model.video.frames)
-    return work
+    frames = design.model.video.frames if work.frames is None else work.frames
+    return replace(work, frames=frames)
 
 
-def _asked(state: TabState, design: Design, name: str) -> str:
-    """A field of the workload, or its first and last ``context``; empty where a trace says it."""
-    work = _work(state, design)
-    if state.trace or work.kind != design.model.makes:
+def _asked(state: TabState, design: Design, field: Field) -> str:
+    """A field of the workload, or its first and last ``context``; empty where it has none."""
+    made = workload_of(state.workload).kind if state.workload else design.model.makes
+    if state.trace or made != field.made:
         return ""
+    work, name = _work(state, design, field.made), field.path.removeprefix(WORK)
     if name == "context":
         first = (work.prompt or 0) + 1
         return f"{first}:{first + (work.tokens or 1) - 1}"
@@ -153,19 +154,20 @@ def _asked(state: TabState, design: Design, name: str) -> str:
     return "" if value is None else f"{value:g}"
 
 
-def _asking(state: TabState, design: Design, path: str, text: str) -> str:
+def _asking(state: TabState, design: Design, field: Field, text: str) -> str:
     """The word of the workload with a field changed; without a text, of what is usual.
 
     Raises:
         InputError: No such workload.
     """
-    work, name = _work(state, design), path.removeprefix(WORK)
+    work, name = _work(state, design, field.made), field.path.removeprefix(WORK)
     if name == "context":
         ends = text.split(":")
         if not all(end.strip().isdecimal() for end in ends) or len(ends) > 2:
             raise InputError(name, f"got {shown(text)}", "write 4096, or 1024:4096")
         return Workload.at_contexts(*map(int, ends)).text
-    return replace(work, **{name: parse_yaml(text, name) if text else None}).text
+    changes: dict[str, Any] = {name: parse_yaml(text, name) if text else None}
+    return replace(work, **changes).text
 
 
 def _preset_of(state: TabState, section: str) -> str:

@@ -134,11 +134,10 @@ def _figures(query: str, files: tuple[tuple[str, int], ...]) -> Mapping[str, Any
     row = MACHINES.row(design, sources, video, fit, replays=sources.replays_any)
     baseline = Baseline(MACHINES.dense_latency_s(design, video, fit))
     quality = sources.trace_for(design.policy.attention).meta.quality
-    is_measured = design.policy.tau == "captured" and quality is not None and quality.loss
     return {
         **figures(row, Setting(design, fit, baseline)),
         "fits": fit.fits,
-        "quality_loss": quality.loss.mean if is_measured else None,
+        "quality_loss": quality.loss.mean if quality and design.policy.tau == "captured" else None,
     }
 
 
