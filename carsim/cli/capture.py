@@ -1,8 +1,6 @@
 """``carsim capture``: from a recipe to a trace."""
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +12,6 @@ if TYPE_CHECKING:
     from carsim.decisions.trace import Trace
     from carsim.decoder.capture import References
     from carsim.decoder.recipe import AnyRecipe
-    from carsim.decoder.workers import Progress as ProgressReport
 
 
 @click.command()
@@ -76,6 +73,7 @@ def capture(
     a LLaMA-type checkpoint of Hugging Face (weights: {hf: FOLDER}, which needs the extra hf).
     """
     from carsim.base.yaml_file import read_mapping
+    from carsim.cli.console import progress_bar
     from carsim.decisions.trace.npz import refuse_existing
     from carsim.decoder.capture import capture as decode_recipe
     from carsim.decoder.capture import check_needs
@@ -98,7 +96,7 @@ def capture(
     references: References = {}
     for (path, recipe), target in zip(parsed, targets, strict=True):
         started = time.monotonic()
-        with progress_bar(recipe.name) as progress:
+        with progress_bar(f"decoding {recipe.name}") as progress:
             if isinstance(recipe, CheckpointRecipe):
                 folder = path.parent / recipe.weights.hf
                 model = load_checkpoint(folder, dtype=recipe.dtype, device=device)
@@ -115,7 +113,7 @@ def capture(
 
 
 def _calibrate(parsed: "list[tuple[Path, AnyRecipe]]", ratio: float, workers: int) -> None:
-    from carsim.cli.console import say
+    from carsim.cli.console import progress_bar, say
     from carsim.decoder.calibrate import calibrate as search_tau
     from carsim.decoder.capture import check_needs
     from carsim.decoder.recipe import Recipe
@@ -127,44 +125,12 @@ def _calibrate(parsed: "list[tuple[Path, AnyRecipe]]", ratio: float, workers: in
         check_needs(recipe.model_copy(update={"quality": None}), path.parent)
         recipes.append((path, recipe))
     for path, recipe in recipes:
-        with progress_bar(recipe.name) as progress:
+        with progress_bar(f"decoding {recipe.name}") as progress:
             found = search_tau(recipe, path.parent, ratio, workers=workers, progress=progress)
         say(
             f"tau: {found.tau}  # {recipe.name} replays {found.ratio:.1%} of eligible steps, found "
             f"in {found.decodings} decodings"
         )
-
-
-@contextmanager
-def progress_bar(name: str) -> Iterator["ProgressReport"]:
-    """A progress bar in the terminal, as the function that moves it; it leaves nothing behind.
-
-    Where standard error is no terminal, a line a minute.
-    """
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        Progress,
-        TaskProgressColumn,
-        TextColumn,
-        TimeRemainingColumn,
-    )
-
-    from carsim.cli.console import signs_of_life
-
-    console = Console(stderr=True)
-    if not console.is_terminal:  # rich before 15 would leave a blank line even if disabled
-        with signs_of_life(f"decoding {name}") as say_next:
-            yield lambda done, total: say_next(f"decoding {name}: {done / total:.0%}")
-        return
-    columns = (TextColumn("decoding {task.fields[name]}"), BarColumn(), TaskProgressColumn())
-    with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as bar:
-        task = bar.add_task("", name=name)
-
-        def progress(done: int, total: int) -> None:
-            bar.update(task, completed=done, total=total)
-
-        yield progress
 
 
 def _save(target: Path, trace: "Trace", overwrite: bool, started: float) -> None:

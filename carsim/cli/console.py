@@ -152,3 +152,34 @@ def signs_of_life(doing: str) -> Iterator[Callable[[str], None]]:
     finally:
         ended.set()
         thread.join()
+
+
+@contextmanager
+def progress_bar(name: str) -> Iterator[Callable[..., None]]:
+    """A bar on standard error that leaves nothing behind; a line a minute where nobody looks.
+
+    Yields:
+        To be told how much is done, how much there is, and the rate in words.
+    """
+    console = Console(stderr=True, markup=False, highlight=False, emoji=False)
+    if not console.is_terminal:  # rich before 15 would leave a blank line even if disabled
+        with signs_of_life(name) as tell:
+            yield lambda done, total, _="": tell(f"{name}: {done:,} of {total:,}")
+        return
+    from rich import progress as bars
+
+    columns = (
+        bars.TextColumn("{task.description}"),
+        bars.BarColumn(),
+        bars.MofNCompleteColumn(),
+        bars.TextColumn("{task.fields[rate]}"),
+        bars.TextColumn("left"),
+        bars.TimeRemainingColumn(),
+    )
+    with bars.Progress(
+        *columns, console=console, transient=True, speed_estimate_period=120
+    ) as shown:
+        task = shown.add_task(name, total=None, rate="")
+        yield lambda done, total, rate="": shown.update(
+            task, completed=done, total=total, rate=rate
+        )

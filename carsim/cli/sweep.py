@@ -159,36 +159,12 @@ def document(
 @contextmanager
 def sweep_progress(name: str) -> Iterator["Tell"]:
     """A bar with rate and time left on standard error; a line a minute where nobody looks."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bar
+    from carsim.cli.console import progress_bar
 
-    from carsim.cli.console import signs_of_life
+    with progress_bar(name) as tell:
 
-    console = Console(stderr=True, markup=False, highlight=False, emoji=False)
-    if not console.is_terminal:
-        with signs_of_life(name) as say_next:
-
-            def tell(now: "Progress") -> None:
-                of_all = f"{name}: {now.finished:,} of {count(now.total, 'point')}"
-                say_next(f"{of_all} ({proven})" if (proven := certified(now)) else of_all)
-
-            yield tell
-        return
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[rate]}"),
-        TextColumn("left"),
-        TimeRemainingColumn(elapsed_when_finished=True),
-    )
-    with Bar(*columns, console=console, speed_estimate_period=120) as bar:
-        task = bar.add_task(name, total=None, rate="")
-
-        def tell(now: "Progress") -> None:
+        def tell_points(now: "Progress") -> None:
             rate = f"{now.points_per_minute:,.0f}/min" if now.evaluated else ""
-            rate = f"{rate} {certified(now)}".strip()
-            bar.update(task, total=now.total, completed=now.finished, rate=rate)
+            tell(now.finished, now.total, rate)
 
-        yield tell
+        yield tell_points

@@ -189,7 +189,7 @@ def test_a_long_command_into_a_pipe_says_that_it_lives(monkeypatch, capsys):
     assert capsys.readouterr().err == "", "it ends with the command"
     with sweep_progress("a study") as tell_points:
         tell_points(Progress(400, 123, 1.0, Counter(ok=123)))
-        while "carsim: a study: 123 of 400 points (" not in capsys.readouterr().err:
+        while "carsim: a study: 123 of 400 (" not in capsys.readouterr().err:
             sleep(0.01)
 
 

@@ -279,35 +279,6 @@ def rescope(
     )
 
 
-def independent(
-    shape: tuple[int, int, int],
-    ratio: float,
-    rng: np.random.Generator,
-    *,
-    tokens_per_frame: int,
-    pairs: Pairs = (),
-) -> Decisions:
-    """Decisions drawn independently, for studies only: real ones are correlated.
-
-    Args:
-        shape: (S, L, B).
-        ratio: Probability of a replay at each eligible step (the first frame never replays).
-        rng: Source of randomness.
-        tokens_per_frame: N.
-        pairs: Guidance pairs.
-
-    Raises:
-        InputError: The ratio is outside of 0 to 1.
-    """
-    if not 0 <= ratio <= 1:
-        raise InputError("replay ratio", f"expected 0 to 1, got {ratio!r}")
-    replay = rng.random(shape) < ratio
-    replay[:tokens_per_frame] = False
-    return Decisions(
-        replay, "independent", f"independent draws at eligible ratio {ratio:.4g}", pairs
-    )
-
-
 def dense(n_steps: int, n_layers: int, n_rows: int, pairs: Pairs = ()) -> Decisions:
     """No replay at all, bool[S, L, B] of False."""
     replay = np.zeros((n_steps, n_layers, n_rows), bool)

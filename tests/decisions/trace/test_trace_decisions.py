@@ -20,7 +20,6 @@ from carsim.decisions.trace import (
     crop,
     dense,
     enlarge,
-    independent,
     layers_at_depth,
     load_trace,
     phi,
@@ -239,17 +238,6 @@ def test_resampling_refuses_what_it_cannot_do() -> None:
         resample(dense(4, 1, 1), rng, tokens_per_frame=4, n_frames=2)
 
 
-def test_independent_draws_leave_the_first_frame_out() -> None:
-    rng = np.random.default_rng(0)
-    decisions = independent((800, 10, 4), 0.3, rng, tokens_per_frame=100)
-    overall, eligible = replay_ratio(decisions.replay, 100)
-    assert eligible == pytest.approx(0.3, abs=0.01)
-    assert overall == pytest.approx(eligible * 7 / 8)
-    assert decisions.source == "independent"
-    with pytest.raises(InputError, match=r"expected 0 to 1, got 1\.5"):
-        independent((4, 1, 1), 1.5, rng, tokens_per_frame=1)
-
-
 def test_dense_replays_nothing_and_has_no_eligible_step_in_one_frame() -> None:
     assert replay_ratio(dense(4, 2, 2).replay, 4) == (0.0, 0.0)
     assert dense(4, 2, 2).source == "dense"
@@ -335,15 +323,6 @@ def test_larger_frames_decide_as_the_tokens_at_their_place() -> None:
     for wanted in (1, 8, 0, -4):
         with pytest.raises(InputError, match="cannot be enlarged"):
             enlarge(decisions, 4, wanted)
-
-
-def test_decisions_drawn_independently_follow_their_generator() -> None:
-    def drawn(seed: int) -> bytes:
-        rng = np.random.default_rng(seed)
-        return independent((24, 2, 4), 0.5, rng, tokens_per_frame=4).replay.tobytes()
-
-    assert drawn(1) == drawn(1)
-    assert len({drawn(seed) for seed in range(4)}) == 4
 
 
 SCORES = np.array([0.01, 0.3, -1.0])
