@@ -6,7 +6,7 @@ cure, for designs, studies, recipes, traces and results alike.
 
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, ClassVar, NamedTuple, get_args
+from typing import Annotated, Any, ClassVar, NamedTuple, get_args, get_origin
 
 from pydantic import (
     BaseModel,
@@ -226,15 +226,16 @@ def _keys_of(model: type[BaseModel] | None, location: Sequence[int | str]) -> li
     for part in location:
         fields = [each.model_fields[part] for each in sections if part in each.model_fields]
         if fields:  # not the number of an item, nor the name of an alternative
-            sections = [found for field in fields for found in _sections(field.annotation)]
+            sections = [found for field in fields for found in sections_of(field.annotation)]
     return sorted({name for each in sections for name in each.model_fields})
 
 
-def _sections(annotation: Any) -> list[type[BaseModel]]:
-    """Models among the alternatives and items of an annotation."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return [annotation]
-    return [found for each in get_args(annotation) for found in _sections(each)]
+def sections_of(annotation: Any) -> list[type[BaseModel]]:
+    """Sections among the alternatives of an annotation; keys of a mapping are those of a value."""
+    if isinstance(annotation, type):
+        return [annotation] if issubclass(annotation, BaseModel) else []
+    alternatives = () if get_origin(annotation) is dict else get_args(annotation)
+    return [found for each in alternatives for found in sections_of(each)]
 
 
 def _parted(text: str) -> tuple[str, str]:

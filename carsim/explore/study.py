@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args, get_origin
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
 from carsim.base.errors import InputError
 from carsim.base.files import read_text
-from carsim.base.section import Section, explained, file_schema
+from carsim.base.section import Section, explained, file_schema, sections_of
 from carsim.base.text import closest
 from carsim.base.yaml_file import MAX_BYTES, mapping_of, shown
 from carsim.decisions.trace import Trace, load_trace, trace_path
@@ -362,7 +362,7 @@ def _within(holder: Any, part: str) -> list[Any]:
         return [holder[part]] if part in holder else []
     if part not in _fields(holder):
         return []
-    kinds = _sections(_fields(holder)[part].annotation)
+    kinds = sections_of(_fields(holder)[part].annotation)
     return kinds if isinstance(holder, type) else [getattr(holder, part), *kinds]
 
 
@@ -374,14 +374,6 @@ def _fields(holder: Any) -> dict[str, Any]:
 def study_schema() -> dict[str, Any]:
     """JSON schema of a study file; as axes name fields of the design, any key of them is valid."""
     return file_schema(StudyFile, "carsim study")
-
-
-def _sections(annotation: Any) -> list[Any]:
-    """Sections among the alternatives of an annotation; keys of a mapping are those of a value."""
-    if isinstance(annotation, type):
-        return [annotation] if issubclass(annotation, BaseModel) else []
-    alternatives = () if get_origin(annotation) is dict else get_args(annotation)
-    return [section for each in alternatives for section in _sections(each)]
 
 
 def _printable(text: str) -> str:

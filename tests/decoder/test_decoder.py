@@ -86,24 +86,6 @@ def test_recording_changes_no_bit() -> None:
             assert a.tobytes() == b.tobytes()
 
 
-def test_a_window_that_holds_everything_is_dense() -> None:
-    config = make_config()
-    wide = Streaming(sinks=4, window=PROMPT + config.n_steps)
-    dense, _, _ = run(config, DecoderPolicy((0.0, 0.0)))
-    sparse, _, _ = run(config, DecoderPolicy((0.0, 0.0), attention=wide))
-    assert dense.tobytes() == sparse.tobytes()
-
-
-def test_infinite_tau_scores_and_never_replays() -> None:
-    config = make_config()
-    never, _, scored = run(config, DecoderPolicy((np.inf, np.inf)))
-    without, _, unscored = run(config, DecoderPolicy((None, None)))
-    assert never.tobytes() == without.tobytes()
-    assert np.isfinite(scored.tas[3:]).all()
-    assert np.isnan(scored.tas[:3]).all()
-    assert np.isnan(unscored.tas).all()
-
-
 def test_replays_chain_without_limit_and_never_in_the_first_frame() -> None:
     """With tau at minus infinity every later frame adds what the first one computed."""
     config = make_config()
@@ -139,17 +121,6 @@ def test_ties_compute() -> None:
     decode_steps(config, DecoderPolicy((0.0, 0.0)), weights, state, embeddings, kept)
     np.testing.assert_array_equal(kept.tas[3:], 0.0)
     assert not kept.replay.any()
-
-
-def test_rows_do_not_see_each_other() -> None:
-    config, policy = make_config(), DecoderPolicy((0.0, 0.0))
-    prompt, embeddings = make_inputs(config)
-    weights = make_weights(config)
-    together, _, _ = run(config, policy)
-    for row in range(4):
-        state, _ = prefill(config, policy, weights, prompt[[row]], MASK[[row]])
-        alone = decode_steps(config, policy, weights, state, embeddings[:, [row]])
-        np.testing.assert_allclose(alone, together[:, [row]], atol=1e-12)
 
 
 def test_steps_can_be_taken_one_by_one() -> None:

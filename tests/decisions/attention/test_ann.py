@@ -104,15 +104,6 @@ def mass_of(cache: Cache) -> Any:
     return mass_kept(seen)
 
 
-@given(caches(by_signature))
-def test_signatures_without_a_bit_are_dense(cache: Cache) -> None:
-    cache.policy = cache.policy.model_copy(update={"bits": 0})
-    cache.feed_all()
-    there = np.arange(cache.keys.shape[2]) >= cache.padding[:, None]
-    assert (cache.read == there[:, None]).all()
-    np.testing.assert_allclose(mass_of(cache), 1)
-
-
 @given(caches(by_signature), st.integers(0, 59))
 def test_a_key_equal_to_the_query_is_found(cache: Cache, place: int) -> None:
     slot = cache.prompt + place % cache.video
@@ -133,14 +124,6 @@ def test_empty_buckets_fall_back_to_sinks_and_window(cache: Cache) -> None:
     sinks, window = cache.policy.sinks, cache.policy.window
     alone = (place >= 0) & ((place < sinks) | (np.arange(end) >= end - window))
     assert (cache.read == alone[:, None]).all()
-
-
-@given(caches(by_signature | by_few_bits), st.integers(0, 2))
-def test_a_row_decides_alone(cache: Cache, row: int) -> None:
-    read, mates = cache.read[row], np.arange(3) != row
-    cache.keys[mates], cache.queries[mates] = cache.keys[mates] * -9 + 1, 1
-    cache.feed_all()
-    assert (cache.read[row] == read).all()
 
 
 @pytest.mark.parametrize("policy", [Ann(bits=3, window=2), Ann(search="quantised", window=2)])

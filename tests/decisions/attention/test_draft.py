@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from policy_maker import GROUP, KV, WIDTH, Cache, make_trace
 
 from carsim.base.errors import InputError
-from carsim.decisions.attention import Dense, Draft
+from carsim.decisions.attention import Draft
 from carsim.decisions.attention.base import KvReads, Recorded
 from carsim.decisions.attention.search import (
     EXACT_BITS,
@@ -24,7 +24,7 @@ from carsim.decisions.attention.search import (
 )
 from carsim.decisions.trace.file import check_trace
 from carsim.decoder.structures import DecoderPolicy
-from carsim.testing.decoder import MASK, DecodedLog, make_config, make_inputs, make_weights
+from carsim.testing.decoder import MASK, make_config, make_inputs, make_weights
 from carsim.testing.decoder import decode_rows as run
 
 
@@ -140,14 +140,6 @@ def test_blocks_of_one_token_are_exact_top_k(video: int, seed: int, keep: float)
     np.testing.assert_array_equal(np.array(cache.kept).reshape(3, KV, k), wanted)
 
 
-@given(caches, st.integers(0, 2))
-def test_a_row_decides_alone(cache: Cache, row: int) -> None:
-    kept, mates = cache.kept[row], np.arange(3) != row
-    cache.keys[mates], cache.queries[mates] = cache.keys[mates] * -9 + 1, 1
-    cache.feed_all()
-    assert cache.kept[row] == kept
-
-
 @given(caches, st.floats(0.01, 1), st.floats(0.01, 1))
 def test_what_is_kept_grows_with_keep_and_so_does_its_mass(
     cache: Cache, one: float, other: float
@@ -216,16 +208,6 @@ def test_few_bits_move_an_element_by_half_a_step_at_most(bits: int, seed: int) -
 
 
 # ------------------------------------------------------------------------- in the decoder
-
-
-@pytest.mark.parametrize("size", [1, 2, 16])
-def test_all_blocks_are_dense_decoding_to_the_bit(size: int) -> None:
-    def residual(policy: Any) -> DecodedLog:
-        return run(make_config(), DecoderPolicy((0.0, 0.0), attention=policy))[2]
-
-    whole, dense = residual(Draft(block_tokens=size, keep=1.0)), residual(Dense())
-    assert whole.residual.tobytes() == dense.residual.tobytes()
-    assert whole.tokens.tolist() == dense.tokens.tolist()
 
 
 def naively(prompt: int, token: int, logits: Any) -> list[int]:
