@@ -56,7 +56,7 @@ class Design(Section):
                 f"lists {len(self.policy.tau)} values for {self.model.body.n_layers} layers",
                 "give one number or one per layer",
             )
-        self._check_windows()
+        self._check_records()
         self._check_calibration()
         return self
 
@@ -70,18 +70,19 @@ class Design(Section):
             cure = "calibrate again (carsim calibrate), or leave the calibration out"
             raise FieldError(f"machine.overheads.calibration.{field}", problem, cure)
 
-    def _check_windows(self) -> None:
-        policy, window = self.policy, self.model.body.window
+    def _check_records(self) -> None:
+        policy, body = self.policy, self.model.body
+        has = f"window of {body.window} tokens" if body.window is not None else "latent attention"
         attentions = {"attention": policy.attention}
         for index, row in enumerate(policy.compare or ()):
             attentions[f"compare.{index}.attention"] = row.attention
         for field, attention in attentions.items():
-            if attention.records and window is not None:
+            if attention.records and (body.window is not None or body.latent is not None):
                 raise FieldError(
                     f"policy.{field}.kind",
-                    f"what {attention.kind!r} reads is recorded without the window of {window} "
-                    "tokens that layers of this model have",
-                    "choose another attention, or leave out model.body.window",
+                    f"what {attention.kind!r} reads is recorded without the {has} that layers of "
+                    "this model have",
+                    "choose another attention, or another model",
                 )
 
     def extrapolation(self, first_context: int, last_context: int) -> str | None:

@@ -45,7 +45,8 @@ def policies_table(run: StoredRun, *, own_only: bool = False) -> Table:
         ("policy", *map(run.named, columns.values())),
         tuple(
             (
-                policy.policy.partition(":")[0] + " *" * policy.is_chosen,
+                policy.policy.partition(":")[0]
+                + (" of *" if policy.is_bound else " *" * policy.is_chosen),
                 *(_figure(policy, name) for name in columns),
             )
             for policy in policies

@@ -157,7 +157,7 @@ def _seconds(run: StoredRun) -> str:
     own = run.own
     text = f"{own.text('seconds_per_video')} s per {run.video.kind}"
     if run.videos_per_batch > 1:
-        text += f" ({own.text('latency_s')} s per batch of {run.videos_per_batch})"
+        text += f" ({own.text('latency_s')} s for {run.videos_per_batch} videos at once)"
     slowest = own.text(INTERVALS["seconds_per_video"][1])
     if run.bandwidth_interval is None or slowest == own.text("seconds_per_video"):
         return text

@@ -113,8 +113,9 @@ def _lines(wanted: Wanted, tried: SizedMachine) -> list[str | Table]:
     stream = "text" if tried.figures["frames_per_s"] is None else "video"
     lines = [
         figures,
-        f"batch of {policy.batch}; {count(machine.cores, 'core')} of {machine.array.rows} x "
-        f"{machine.array.cols} MACs ({machine.array.arithmetic}); limits: {limits}",
+        f"{count(policy.batch, 'row')} at once; {count(machine.cores, 'core')} of "
+        f"{machine.array.rows} x {machine.array.cols} MACs ({machine.array.arithmetic}); "
+        f"limits: {limits}",
         f"memory: {number(used * gbps)} of {number(gbps)} GB/s ({percent(used)}), "
         f"{number(tried.value('memory_gb_per_video'))} GB a {stream}; arrays: "
         f"{number(tried.value('mac_utilisation') * peak / 1e12)} of {number(peak / 1e12)} TMAC/s",

@@ -226,14 +226,13 @@ def attend_op(
     of = _heads(model, part, causal=causal)
     pairs = _causal_pairs(tokens, attended, window) if causal else tokens * attended
     queries, keys = (of.queries, pairs) if causal else (of.queries * tokens, attended)
-    copies = rows * of.key_heads
     held = part.columns(body.n_kv_heads) * body.kv_elements // body.n_kv_heads
-    heads, put_out = part.columns(body.n_heads), body.q_size * (body.latent is None)
+    heads = part.columns(body.n_heads)
     return Op(
         Category.ATTENTION,
         gemms=(
-            Gemm(queries, of.key_size, keys, copies),
-            Gemm(queries, keys, of.value_size, copies),
+            Gemm(queries, of.key_size, keys, rows * of.key_heads),
+            Gemm(queries, keys, of.value_size, rows * of.key_heads),
             *_side_gemms(model, rows, part, side_macs),
         ),
         vector_ops=rows * (heads * pairs * SOFTMAX_OPS + score_ops + part.columns(side_vector_ops))
@@ -244,7 +243,7 @@ def attend_op(
         stream_bytes=rows * model.kv.bytes_of(attended * held + key_elements),
         kv_side_bytes=rows * (model.kv.bytes_of(tokens * held) + side_bytes),
         replay_bytes=rows * held_bytes,
-        gathered_elements=rows * tokens * put_out,
+        gathered_elements=rows * tokens * body.q_size * (body.latent is None),
     )
 
 

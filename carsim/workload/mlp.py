@@ -11,7 +11,6 @@ from carsim.workload.ops import (
     SOFTMAX_OPS,
     Category,
     Count,
-    Gemm,
     Op,
     Slice,
     Stream,
@@ -126,8 +125,7 @@ def _expert_ops(
     body, d = model.body, model.body.hidden_size
     wide, wide_shared, columns = body.ffn_size, experts.shared_ffn_size, part.columns(d)
     ff, shared = part.columns(wide), part.columns(wide_shared)
-    pairs = m * experts.active
-    inner = body.inner_matrices
+    pairs, inner = m * experts.active, body.inner_matrices
     router = linear_op(
         Category.MLP,
         model,
@@ -139,53 +137,45 @@ def _expert_ops(
         serial_vector_ops=norm_ops,
         gathered_elements=m * experts.scores,
     )
-    gate_up = Op(
-        Category.MLP,
-        gemms=_expert_gemms(model, experts, m, (d, inner * ff), (d, inner * shared)),
+    gate_up = _chosen_op(model, experts, m, streams, (d, inner * ff), (d, inner * shared))._replace(
         serial_vector_ops=m * experts.count * (SOFTMAX_OPS + experts.active * ROUTER_OPS),
         vector_ops=(pairs * ff + m * shared) * _inner_ops(model),
-        stream=Stream.WEIGHTS,
-        stream_bytes=_expert_bytes(model, experts, m, streams, d * inner * ff, d * inner * shared),
         gathered_elements=pairs * wide + m * wide_shared,
         held_back=True,
     )
-    down = Op(
-        Category.MLP,
-        gemms=_expert_gemms(model, experts, m, (wide, columns), (wide_shared, columns)),
-        vector_ops=columns
-        * (m * residual_ops(model) + pairs * MIX_OPS + m * MIX_OPS * (shared > 0)),
-        stream=Stream.WEIGHTS,
-        stream_bytes=_expert_bytes(
-            model, experts, m, streams, wide * columns, wide_shared * columns
-        ),
+    mixed = pairs * MIX_OPS + m * MIX_OPS * (shared > 0)
+    down = _chosen_op(model, experts, m, streams, (wide, columns), (wide_shared, columns))._replace(
+        vector_ops=columns * (m * residual_ops(model) + mixed),
         replay_bytes=replay_bytes,
         gathered_elements=m * d,
     )
     return router, gate_up, down
 
 
-def _expert_gemms(
-    model: Model, experts: Experts, m: Count, chosen: tuple[int, int], shared: tuple[int, int]
-) -> tuple[Gemm, ...]:
-    """A product of experts, given rows and columns of a chosen one and of all shared ones.
+def _chosen_op(
+    model: Model,
+    experts: Experts,
+    m: Count,
+    streams: Count,
+    chosen: tuple[int, int],
+    shared: tuple[int, int],
+) -> Op:
+    """A product of experts, given rows and columns of one, and of all shared ones together.
 
     So many of the chosen ones have a token more than the others, which have the same number each.
     """
     touched = -(-experts.touched(m) // EXPERT_PARTS)
     each, more = divmod(m * experts.active, touched + (touched == 0))
-    gemms = (
+    gemms = [
         weight_gemm(model, each + 1, *chosen, more),
         weight_gemm(model, each, *chosen, touched - more),
-    )
-    return (*gemms, weight_gemm(model, m, *shared)) if all(shared) else gemms
-
-
-def _expert_bytes(
-    model: Model, experts: Experts, m: Count, streams: Count, weights: int, of_shared: int
-) -> Count:
-    """Bytes of a product of the experts that the tokens of a stream choose, and of the shared."""
-    parts = experts.touched(m / np.maximum(streams, 1)) * int(model.weights.bytes_of(weights))
-    return streams * (-(-parts // EXPERT_PARTS) + int(model.weights.bytes_of(of_shared)))
+    ]
+    if all(shared):
+        gemms.append(weight_gemm(model, m, *shared))
+    one, beside = (int(model.weights.bytes_of(k * n)) for k, n in (chosen, shared))
+    parts = experts.touched(m / np.maximum(streams, 1)) * one
+    nbytes = streams * (-(-parts // EXPERT_PARTS) + beside)
+    return Op(Category.MLP, tuple(gemms), stream=Stream.WEIGHTS, stream_bytes=nbytes)
 
 
 def replay_op(model: Model, rows: Count, part: Slice, *, damped: bool = False) -> Op:

@@ -31,7 +31,7 @@ def test_decisions_of_a_trace_are_taken_at_its_scope_and_rows(call):
     status, text, err = call(*asked, "--target", "seconds_per_video <= 60")
     assert (status, err) == (0, "")
     assert "Decisions: captured" in text
-    assert "batch of 2;" in text
+    assert "2 rows at once;" in text
 
 
 def test_a_study_and_a_target_exclude_each_other(call):

@@ -127,3 +127,6 @@ def test_attention_that_is_recorded_knows_no_windows(place: str, value: object) 
         override(small(window=5), {f"policy.{place}": value})
     line = f"policy.{field}.kind: what 'draft' reads is recorded without the window of 5 tokens"
     assert line in str(refused.value)
+    latent = {"n_kv_heads": 1, "latent": {"rank": 8, "rotary_size": 4, "value_size": 8}}
+    with pytest.raises(InputError, match="recorded without the latent attention that layers"):
+        override(small(**latent), {f"policy.{place}": value})

@@ -38,7 +38,7 @@ bits are used as data; buffers do not share blocks; cascading and placement cost
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
 from carsim.base.errors import InputError
@@ -54,6 +54,7 @@ from carsim.hardware.technology.base import (
 )
 from carsim.hardware.technology.constant import Constant
 from carsim.hardware.technology.gates import comparator, dispatcher
+from carsim.hardware.technology.ram import Buffer, place
 from carsim.workload.precision import Precision
 
 if TYPE_CHECKING:
@@ -116,12 +117,6 @@ CORE_CONTROL_LUT = 8000.0
 CONTROL_SHARE = 0.2
 """Control and routing logic as a share of all else; calibrated. (Published shares
 include the fixed part: FlightLLM's controller 39 %, Hummingbird beyond its three units 42 %.)"""
-
-BRAM36_SHAPES = ((512, 72), (1024, 36), (2048, 18), (4096, 9))
-"""Words and bits of a 36 kbit block with one read and one write port (UG573)."""
-
-URAM_SHAPES = ((4096, 72),)
-"""Words and bits of an UltraRAM (UG573)."""
 
 CLOSURE_LIMITS = {"lut": 0.7, "dsp": 0.8, "bram36": 0.8, "uram": 0.8}
 """Largest share of each resource with which timing closes (FINN's platform table)."""
@@ -325,62 +320,6 @@ def logic_by_component(logic: Logic) -> dict[str, dict[str, float]]:
     shared = CONTROL_SHARE * math.fsum(lut for _, lut in parts.values())
     parts["control"] = (0, cores * CORE_CONTROL_LUT + shared)
     return {name: {"dsp": dsp, "lut": math.ceil(lut)} for name, (dsp, lut) in parts.items()}
-
-
-# -------------------------------------------------------------------------------- on-chip RAM
-
-
-class Buffer(NamedTuple):
-    """A kind of on-chip buffer: bytes and bits per cycle of one copy, and how many copies.
-
-    >>> Buffer("256 weights of 4.15625 bits per cycle", 256 * 1024, 1064, 1).bram36
-    60
-    """
-
-    name: str
-    nbytes: int
-    width_bits: int
-    copies: int
-
-    @property
-    def bram36(self) -> int:
-        """Block RAMs of all copies."""
-        return self._blocks(BRAM36_SHAPES)
-
-    @property
-    def uram(self) -> int:
-        """UltraRAMs of all copies, were they put there."""
-        return self._blocks(URAM_SHAPES)
-
-    def _blocks(self, shapes: Sequence[tuple[int, int]]) -> int:
-        deep = -(-8 * self.nbytes // self.width_bits)
-        return self.copies * min(
-            -(-self.width_bits // bits) * -(-deep // words) for words, bits in shapes
-        )
-
-
-def place(buffers: Sequence[Buffer], bram36: int, uram: int) -> list[tuple[int, int]]:
-    """Give each buffer, in order, block RAM or UltraRAM; the counts may exceed what there is.
-
-    Args:
-        buffers: Buffers in the order in which they choose.
-        bram36: Block RAMs of the board.
-        uram: UltraRAMs of the board; where there are none, all goes to block RAM.
-
-    Returns:
-        Block RAMs and UltraRAMs of each buffer; one of the two is 0.
-    """
-
-    def share(needed: int, left: int) -> float:
-        return needed / left if left > 0 else math.inf
-
-    placed = []
-    for buffer in buffers:
-        in_bram = share(buffer.bram36, bram36) <= share(buffer.uram, uram)
-        blocks = (buffer.bram36, 0) if in_bram else (0, buffer.uram)
-        placed.append(blocks)
-        bram36, uram = bram36 - blocks[0], uram - blocks[1]
-    return placed
 
 
 def _buffers(design: AnyDesign) -> list[Buffer]:

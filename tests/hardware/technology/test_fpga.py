@@ -11,15 +11,14 @@ from carsim.cost.resources import resources
 from carsim.design import Array, load_design, override
 from carsim.hardware.technology.base import Resources
 from carsim.hardware.technology.fpga import (
-    Buffer,
     Fpga,
     Logic,
     _buffers,
     array_dsp,
     logic_by_component,
-    place,
     products_per_dsp,
 )
+from carsim.hardware.technology.ram import Buffer, place
 
 PUBLISHED = Path(__file__).parents[2] / "data" / "published_fpga.csv"
 ZCU102 = load_design("zcu102")
