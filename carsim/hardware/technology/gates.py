@@ -2,10 +2,10 @@
 
 ``data/gates.csv`` holds LUTs, flip-flops and gates of the units of :mod:`carsim.hardware.rtl`,
 synthesised with Yosys 0.70 for UltraScale+ and with the cells of OSU's 180 nm library (Debian's
-qflow-tech-osu018), and the clock of those with paths between registers, as nextpnr 0.11 places and routes them for an
-ECP5 of speed grade 6. It is remade by ``python -m carsim.hardware.rtl table
-carsim/hardware/technology/data/gates.csv osu018_stdcells.lib``, after it is deleted, with
-the extra ``rtl``.
+qflow-tech-osu018), and the clock of those with paths between registers, as nextpnr 0.11 places and
+routes them for an ECP5 of speed grade 6. It is remade by ``python -m carsim.hardware.rtl table
+carsim/hardware/technology/data/gates.csv osu018_stdcells.lib``, after it is deleted, with the extra
+``rtl``.
 
 Model: linear between the rows of a schedule, over the sequences that the Index Register holds and
 over the cores, and on beyond the last two; a schedule that the table lacks is taken for the
