@@ -22,6 +22,8 @@ LIBRARIES = {
     "amaranth": ("Amaranth", "rtl"),
     "dash": ("Dash", "studio"),
     "distributed": ("Dask", "cluster"),
+    "imageio": ("imageio", "content"),
+    "imageio_ffmpeg": ("imageio-ffmpeg", "video"),
     "optuna": ("Optuna", "search"),
     "plotly": ("plotly", "report"),
     "pyarrow": ("pyarrow", "parquet"),

@@ -55,6 +55,11 @@ if TYPE_CHECKING:
     metavar="RATIO",
     help="Write nothing; search the tau that replays RATIO (0 to 1) of the eligible steps.",
 )
+@click.option(
+    "--codes",
+    is_flag=True,
+    help="The arguments are videos or folders of pictures: write their codes to --out.",
+)
 @click.pass_context
 def capture(
     ctx: click.Context,
@@ -66,12 +71,18 @@ def capture(
     device: str,
     also_from: tuple[Path, ...],
     calibrate: float | None,
+    codes: bool,
 ) -> None:
     """Decode a video, really replaying, and write its trace.
 
     Each RECIPE (a YAML file) says what is decoded: content by the reference decoder, or prompts by
     a LLaMA-type checkpoint of Hugging Face (weights: {hf: FOLDER}, which needs the extra hf).
     """
+    if codes:
+        if out is None or calibrate is not None:
+            raise click.UsageError("--codes goes with --out, and without --calibrate", ctx)
+        _write_codes(recipes, out, overwrite)
+        return
     from carsim.base.yaml_file import read_mapping
     from carsim.cli.console import progress_bar
     from carsim.decisions.trace.npz import refuse_existing
@@ -110,6 +121,20 @@ def capture(
                     references=references,
                 )
         _save(target, trace, overwrite, started)
+
+
+def _write_codes(videos: tuple[Path, ...], out: Path, overwrite: bool) -> None:
+    from carsim.cli.console import say
+    from carsim.decisions.trace.npz import refuse_existing
+    from carsim.decisions.trace.shipped import traces_folder
+    from carsim.decoder.content.tokens import load_codebook
+    from carsim.decoder.content.videos import save_codes
+
+    refuse_existing(out, overwrite=overwrite)
+    codebook = load_codebook(traces_folder() / "codebook_512.npz")
+    found = save_codes(videos, codebook, out, overwrite=overwrite)
+    scenes = ", ".join(f"{name} ({frames} frames)" for name, frames in found.items())
+    say(f"{out}: {scenes}; name it as scenes of a recipe")
 
 
 def _calibrate(parsed: "list[tuple[Path, AnyRecipe]]", ratio: float, workers: int) -> None:

@@ -29,11 +29,12 @@ from carsim.decoder.content import (
     load_scene,
     make_clip,
 )
+from carsim.decoder.content.videos import need_videos, read_video
 from carsim.decoder.group import Decoded, RowGroup, decode_group
 from carsim.decoder.model import DecoderModel, load_model, random_model
 from carsim.decoder.quality import KINDS, Generated, Way, assess, is_read, reading, variant, ways
 from carsim.decoder.quantise import quantise
-from carsim.decoder.recipe import AnyRecipe, ClipRecipe, Recipe, SceneRecipe
+from carsim.decoder.recipe import AnyRecipe, ClipRecipe, Recipe, SceneRecipe, VideoRecipe
 from carsim.decoder.structures import Array, Config, Weights
 from carsim.decoder.workers import Progress, run_in_workers
 
@@ -129,6 +130,8 @@ def check_needs(recipe: AnyRecipe, folder: Path) -> None:
     for clip in recipe.clips:
         if isinstance(clip, ClipRecipe):
             library("skimage.transform", f"content of recipe {recipe.name}")
+        elif isinstance(clip, VideoRecipe):
+            need_videos(folder / clip.video)
 
 
 def prepare(recipe: Recipe, folder: Path, *, workers: int = 0) -> tuple[Codebook, list[RowGroup]]:
@@ -324,11 +327,13 @@ def metadata(
 
 
 def _codes(
-    clip: ClipRecipe | SceneRecipe, recipe: Recipe, folder: Path, codebook: Codebook
+    clip: ClipRecipe | SceneRecipe | VideoRecipe, recipe: Recipe, folder: Path, codebook: Codebook
 ) -> NDArray[np.int64]:
     """Visual tokens of a clip, int64[T, 256]."""
     if isinstance(clip, ClipRecipe):
         return codebook.encode(make_clip(clip.clip, recipe.n_frames))
+    if isinstance(clip, VideoRecipe):
+        return codebook.encode(read_video(folder / clip.video, recipe.n_frames, clip.every))
     assert recipe.scenes is not None
     return load_scene(folder / recipe.scenes, clip.scene, recipe.n_frames, codebook.n_codes)
 

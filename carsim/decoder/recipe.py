@@ -71,13 +71,30 @@ class SceneRecipe(Strict):
     caption: str
 
 
+class VideoRecipe(Strict):
+    """One clip from a video or a folder of pictures; see :mod:`carsim.decoder.content.videos`.
+
+    Attributes:
+        video: File or folder, in the working directory or a folder that the command line names.
+        caption: What the prompt says of it.
+        every: Each frame that is a multiple of this is taken.
+    """
+
+    video: FilePath
+    caption: str
+    every: PositiveInt = 1
+
+
 def _kind_of_clip(given: Any) -> str:
-    is_scene = isinstance(given, SceneRecipe | dict) and "scene" in dict(given)
-    return "of a scene" if is_scene else "of a photograph"
+    is_known = isinstance(given, ClipRecipe | SceneRecipe | VideoRecipe | dict)
+    keys = dict(given) if is_known else {}
+    return next((f"of a {kind}" for kind in ("scene", "video") if kind in keys), "of a photograph")
 
 
 _AnyClip = Annotated[
-    Annotated[ClipRecipe, Tag("of a photograph")] | Annotated[SceneRecipe, Tag("of a scene")],
+    Annotated[ClipRecipe, Tag("of a photograph")]
+    | Annotated[SceneRecipe, Tag("of a scene")]
+    | Annotated[VideoRecipe, Tag("of a video")],
     Discriminator(_kind_of_clip),
 ]
 
@@ -263,6 +280,14 @@ def parse_recipe(
             raise InputError(
                 f"{path}: $.{field}",
                 f"{name!r} lies outside of the recipe's folder and of the working directory",
+                "move it there, or name its folder in `also_from`",
+            )
+    named = [each.resolve() for each in (Path(), *also_from)]
+    for place, clip in enumerate(recipe.clips if isinstance(recipe, Recipe) else ()):
+        if isinstance(clip, VideoRecipe) and not _lies_in(path.parent / clip.video, named):
+            raise InputError(
+                f"{path}: $.clips[{place}].video",
+                f"{clip.video!r} lies outside of the working directory",
                 "move it there, or name its folder in `also_from`",
             )
     return recipe
