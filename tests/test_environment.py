@@ -75,6 +75,7 @@ def test_one_that_is_broken_is_not_called_absent(
 MAY_RUN = {
     "base/plugins.py": {"exec"},  # of files that the user names on the command line
     "decoder/capture.py": {"pickle"},  # to hash what is decoded
+    "decoder/content/videos.py": {"subprocess"},  # FFmpeg, on files that the user names
     "explore/store.py": {"marshal"},
     "explore/workers.py": {"pickle"},  # between own processes
     "hardware/rtl/synthesise.py": {"subprocess"},  # Yosys, on gates of carsim's own
