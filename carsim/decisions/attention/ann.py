@@ -228,7 +228,7 @@ class Ann(AttentionPolicy):
         return nbytes
 
     def _key_bytes(self, head_dim: int) -> int:
-        """What is kept of one key of one head."""
+        """Bytes that are kept of one key of one head."""
         if self.search == "lsh":
             return -(-self.tables * self.bits // 8)
         return vector_bytes(head_dim, self.key_bits)

@@ -111,7 +111,7 @@ class AnnCa(AttentionPolicy):
             state.codes[layer, :, :, slots] = signatures(k_rotated, state.planes)
 
     def select(self, state: Buckets, layer: int, query: Query) -> Selection:
-        """What is read of the prompt, and all after it; marks the query's buckets."""
+        """Keys that are read of the prompt, and all after it; marks the query's buckets."""
         rows, kv_heads = state.codes.shape[1:3]
         q = grouped(query.q_rotated, kv_heads)
         codes = signatures(q, state.planes)  # [B, KV, g, tables]

@@ -92,7 +92,7 @@ class Scorer(ABC):
     @staticmethod
     @abstractmethod
     def cost(blocks: Blocks, n_heads: int, n_kv_heads: int, head_dim: int) -> BlockCost:
-        """What it costs."""
+        """Cost of the scores."""
 
 
 class _Vectors(Scorer):
@@ -130,7 +130,7 @@ class _Vectors(Scorer):
 
     @abstractmethod
     def _cut(self, running: Array) -> Array:
-        """What is kept of them."""
+        """Vectors as they are kept."""
 
     @classmethod
     def _cost(cls, blocks: Blocks, n_kv_heads: int, head_dim: int) -> BlockCost:

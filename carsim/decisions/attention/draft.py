@@ -182,7 +182,7 @@ class Draft(AttentionPolicy):
         return self._cost(1, 1, 1).unit
 
     def side_bytes(self, context: Ints, n_kv_heads: int, head_dim: int) -> Ints:
-        """What is kept of the blocks."""
+        """Bytes that are kept of the blocks."""
         cost = self._cost(n_kv_heads, n_kv_heads, head_dim)
         nbytes: Ints = -(-context // self.block_tokens) * n_kv_heads * cost.head_bytes
         return nbytes

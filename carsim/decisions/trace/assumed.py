@@ -58,7 +58,7 @@ class Assumptions:
 
     @property
     def fading(self) -> float:
-        """What of the rest is left one frame later."""
+        """Share of the rest that is left one frame later."""
         rest = 1 - self.lasting
         return (self.persistence - self.lasting) / rest if rest else 0.0
 

@@ -140,7 +140,7 @@ class TraceMeta(TraceSection):
 
     @property
     def origin(self) -> Origin:
-        """Who made the decisions: a decoder, the user, or a stated model."""
+        """Maker of the decisions: a decoder, the user, or a stated model."""
         if "synthetic" in self.content:
             return SYNTHETIC
         if "stated" in self.content:
@@ -227,7 +227,7 @@ def parse_meta(text: str, place: str) -> TraceMeta:
 
 
 def _loaded(text: str) -> Any:
-    """What is in the JSON, to find in it what is wrong; None if it is none."""
+    """Contents of the JSON, to find the mistake in them; None if it is no JSON."""
     try:
         return from_json(text)
     except ValueError:
