@@ -69,7 +69,7 @@ def read_text(path: Path, most_bytes: int, cure: str = "check the path") -> str:
 
 
 def reason(error: OSError) -> str:
-    """What the operating system says of an error, without the path."""
+    """Words of the operating system on an error, without the path."""
     return error.strerror or str(error) or type(error).__name__
 
 
@@ -85,7 +85,7 @@ def hidden(path: Path, what: str) -> Path:
 
 
 def leftovers(path: Path, what: str) -> list[Path]:
-    """What processes of this machine that are no more have left under :func:`hidden` names."""
+    """Files that processes of this machine that are no more have left under :func:`hidden` names."""
     start = f".{path.name}.{node()}."
     found = (each for each in path.parent.iterdir() if each.name.startswith(start))
     pids = {each: each.name[len(start) :].removesuffix(f".{what}") for each in found}

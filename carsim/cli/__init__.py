@@ -223,7 +223,7 @@ def _drop_output() -> None:
 
 
 def _one_line(error: click.ClickException) -> str:
-    """What is wrong with the arguments, and where help is; the help itself if there were none."""
+    """The mistake in the arguments, and where help is; the help itself if there were none."""
     message = error.format_message()
     context = error.ctx if isinstance(error, click.UsageError) else None
     if context is None or message == context.get_help():

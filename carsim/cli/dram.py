@@ -193,7 +193,7 @@ def _timing_table() -> Table:
 
 
 def _source_table() -> Table:
-    """Where each row is from, and the tRFC of its densities."""
+    """Source of each row, and the tRFC of its densities."""
     from carsim.hardware.memory import STANDARDS
 
     rows = []

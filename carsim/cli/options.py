@@ -160,7 +160,7 @@ def design_given(
 
 
 def _of_board(name: str, board: str) -> dict[str, str]:
-    """What another board changes in a design: its energy constants and its name, too."""
+    """Changes of a design by another board: its energy constants and its name, too."""
     from carsim.design.load import preset_board, read_design
 
     raw, path = read_design(name)

@@ -113,7 +113,7 @@ MEANINGS = {
 
 
 def counted(counts: Mapping[str, int]) -> str:
-    """How many points came to what, statuses that none has left out.
+    """Counts of points by status, statuses that none has left out.
 
     >>> counted({"ok": 1200, "failed": 0, "misfit": 3})
     '1,200 evaluated, 3 do not fit their board'
@@ -125,7 +125,7 @@ def counted(counts: Mapping[str, int]) -> str:
 def summary(
     name: str, counts: Mapping[str, int], done: "Progress | None", more: str = ""
 ) -> tuple[str, ...]:
-    """What a sweep or a search came to, in a line or two."""
+    """Result of a sweep or a search, in a line or two."""
     text = f"{name}: {count(sum(counts.values()), 'point')}; {counted(counts)}{more}"
     lines = [text, *([proven] if done is not None and (proven := certified(done)) else [])]
     if done is None or not done.evaluated:

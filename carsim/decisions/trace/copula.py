@@ -23,7 +23,9 @@ def _gauss_legendre() -> tuple[Floats, Floats]:
 
 
 def thresholds(probability: ArrayLike) -> Floats:
-    """Thresholds that a standard normal exceeds with these probabilities; infinite for 0, minus that for 1.
+    """Thresholds that a standard normal exceeds with these probabilities.
+
+    Infinite for 0, minus infinity for 1.
 
     >>> thresholds([0.1, 0.0]).round(3).tolist()
     [1.282, inf]
