@@ -9,7 +9,7 @@ from carsim.base.text import Table
 from carsim.cli.options import JSON
 
 if TYPE_CHECKING:
-    from carsim.hardware.memory import AccessPattern, MemoryStandard
+    from carsim.hardware.memory import AccessPattern, MemoryStandard, Striping
 
 MAPPING_TEXTS = {
     "rcb": "row, column, bank, bank group",
@@ -23,6 +23,18 @@ MOST_STREAMS = 65_536
 @click.command()
 @click.option("--standard", "name", help="Name of the standard, such as DDR4-2133; see --list.")
 @click.option("--channels", default=1, show_default=True, help="Channels, alike and independent.")
+@click.option(
+    "--interleave-bytes",
+    default=4096,
+    show_default=True,
+    help="Contiguous bytes on one channel before the next one.",
+)
+@click.option(
+    "--requesters",
+    default=1,
+    show_default=True,
+    help="Requesters that take the chunks in turn, each its own in order.",
+)
 @click.option(
     "--channel-bits", type=int, help="Data bits of one channel [default: the standard's]."
 )
@@ -62,6 +74,8 @@ MOST_STREAMS = 65_536
 def dram(
     name: str | None,
     channels: int,
+    interleave_bytes: int,
+    requesters: int,
     channel_bits: int | None,
     density: int | None,
     pattern: str,
@@ -76,7 +90,7 @@ def dram(
     without interconnect.
     """
     from carsim.cli.console import in_order, output_console, show, show_json
-    from carsim.hardware.memory import AccessPattern, standard
+    from carsim.hardware.memory import AccessPattern, Striping, standard
 
     if listing:
         if as_json:
@@ -90,8 +104,9 @@ def dram(
             "--standard is missing; carsim config dram --list shows what there is."
         )
     access = AccessPattern(**given, random=pattern == "random")
+    striping = Striping(channels, interleave_bytes, requesters)
     report = {"pattern": pattern} | _report(
-        standard(name, density), access, channels, channel_bits, load
+        standard(name, density), access, striping, channel_bits, load
     )
     if as_json:
         show_json(report)
@@ -102,7 +117,7 @@ def dram(
 def _report(
     timings: "MemoryStandard",
     access: "AccessPattern",
-    channels: int,
+    striping: "Striping",
     channel_bits: int | None,
     load: float | None,
 ) -> dict[str, Any]:
@@ -110,11 +125,13 @@ def _report(
     from carsim.hardware import memory
     from carsim.hardware.memory import ARRIVALS, ROWS
 
-    result = memory.sustained(timings, access, channels, channel_bits)
+    result = memory.sustained(timings, access, striping, channel_bits)
     report: dict[str, Any] = {
         "standard": timings.name,
         "density_gbit": timings.density_gbit,
-        "channels": channels,
+        "channels": striping.channels,
+        "interleave_bytes": striping.interleave_bytes,
+        "requesters": striping.requesters,
         "channel_bits": channel_bits or timings.channel_bits,
         "mapping": MAPPING_TEXTS[access.mapping or timings.mapping],
         "chunk_bytes": access.chunk_bytes,
@@ -132,7 +149,7 @@ def _report(
             row: memory.idle_latency_ns(timings, row, refresh=False) for row in ROWS
         },
         "saturated_latency_ns": (
-            memory.saturated_latency_ns(timings, access, channel_bits)
+            memory.saturated_latency_ns(timings, access, striping, channel_bits)
             if access.read_fraction
             else None
         ),
@@ -140,7 +157,8 @@ def _report(
     if load is not None:
         report["load"] = load
         report["loaded_latency_ns"] = {
-            arrivals: memory.loaded_latency_ns(timings, load, arrivals) for arrivals in ARRIVALS
+            arrivals: memory.loaded_latency_ns(timings, load, arrivals, striping, channel_bits)
+            for arrivals in ARRIVALS
         }
     return report
 

@@ -3,6 +3,7 @@
 from carsim.hardware.memory.base import MAPPINGS, MemoryStandard
 from carsim.hardware.memory.path import MemoryPath, Path, memory_path, port_gbps
 from carsim.hardware.memory.section import Memory, Ports
+from carsim.hardware.memory.striping import Striping
 from carsim.hardware.memory.sustained import (
     ARRIVALS,
     ROWS,
@@ -27,6 +28,7 @@ __all__ = [
     "MemoryStandard",
     "Path",
     "Ports",
+    "Striping",
     "Sustained",
     "idle_latency_ns",
     "loaded_latency_ns",

@@ -3,11 +3,11 @@
 Model: the sustained rate is the lesser of what the DRAM sustains for the access pattern
 (:mod:`carsim.hardware.memory.sustained`) and what its ports carry. Streams that take turns reach
 the memory in the pieces that bursts are cut to (:class:`~carsim.hardware.memory.section.Ports`);
-random chunks reach it whole, as the controller's queue brings their pieces together. Where
-addresses are interleaved over channels, a chunk is spread over as many of them as it has pieces.
+random chunks reach it whole, as the controller's queue brings their pieces together. Addresses go
+round the channels in stripes (:mod:`carsim.hardware.memory.striping`).
 
 Simplifications: a port's share of a burst does not depend on which other ports are active; ports
-carry equal shares; every channel sees every stream.
+carry equal shares; a busy channel holds up no port that has bursts left to ask for.
 """
 
 import functools
@@ -173,10 +173,8 @@ class MemoryPath:
             chunk = memory.ports.burst_bytes  # any length is the same
         elif pattern.streams > 1 and not pattern.random:
             chunk = min(chunk, memory.ports.piece_bytes)
-        if memory.interleave_bytes is not None:
-            chunk = min(chunk, max(memory.interleave_bytes, chunk // memory.channels))
         seen = replace(pattern, chunk_bytes=chunk, mapping=pattern.mapping or memory.mapping)
-        return sustained(self.standard, seen, memory.channels, memory.channel_bits)
+        return sustained(self.standard, seen, memory.striping, memory.channel_bits)
 
     @functools.cached_property
     def _factors(self) -> tuple[float, float]:

@@ -18,6 +18,7 @@ from carsim.base.section import (
 )
 from carsim.base.units import GIB, MIB
 from carsim.hardware.memory.base import MemoryStandard
+from carsim.hardware.memory.striping import Striping
 from carsim.hardware.memory.table import STANDARDS, standard
 
 AXI_BITS = tuple(8 << step for step in range(8))
@@ -28,6 +29,9 @@ AXI_BEATS = {"axi3": 16, "axi4": 256}
 
 AXI_BOUNDARY_BYTES = 4096
 """No burst may cross a multiple of it, so none is longer."""
+
+UNLIMITED = 1 << 20
+"""Requests that a channel takes from ports: the addresses of bursts wait outside its queue."""
 
 MOST_CLOCKS = 1000
 """Of any timing: a memory that waits longer is none that carsim's model of one was checked for."""
@@ -146,13 +150,15 @@ class Memory(GrownSection):
         description="name of the standard, such as DDR4-2133"
     )
     timings: Timings | None = Field(None, description="of this part, instead of the standard's")
-    channels: PositiveInt = Field(1, description="independent channels")
+    channels: Annotated[int, Field(gt=0, le=4096)] = Field(1, description="independent channels")
     channel_bits: PositiveInt = Field(64, description="data bits of one channel, without ECC")
     mapping: Literal["rcb", "bgi"] | None = Field(
         None, description="address mapping (carsim config dram); the standard's usual if absent"
     )
     interleave_bytes: PositiveInt | None = Field(
-        None, description="contiguous bytes on a channel before the next one; absent: no interleave"
+        None,
+        description="contiguous bytes on a channel before the next one; if absent, what a burst of "
+        "the ports reaches the memory in",
     )
     capacity_gib: PositiveFloat = Field(description="all of it, what is reserved included")
     reserve_mib: NonNegativeFloat = Field(
@@ -186,6 +192,18 @@ class Memory(GrownSection):
     def peak_gbps(self) -> float:
         """Rate of all channels, in GB/s."""
         return self.part.data_rate_mtps * self.channels * self.channel_bits / 8000
+
+    @property
+    def striping(self) -> Striping:
+        """The channels as its ports use them: what a port has in flight is all that holds it up."""
+        ports = self.ports
+        return Striping(
+            self.channels,
+            self.interleave_bytes or ports.piece_bytes,
+            ports.count,
+            ports.outstanding * ports.burst_bytes,
+            UNLIMITED,
+        )
 
     @property
     def part(self) -> MemoryStandard:

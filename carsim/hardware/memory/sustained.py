@@ -3,8 +3,8 @@
 Model of the bandwidth: the commands of one channel are scheduled one by one over one refresh
 interval (:mod:`carsim.hardware.memory.channel`) for the bursts that the access pattern asks for
 (:mod:`carsim.hardware.memory.traffic`). Efficiency is the time of the useful bursts over that of
-the interval. Channels are alike and independent: each sees the whole pattern, and bandwidth scales
-with their number.
+the interval. Channels are alike. What each of them sees, and the share of time in which it has
+work, follow from the stripes (:mod:`carsim.hardware.memory.striping`).
 
 Model of the latency: the commands of a lone read, plus its share of waiting for refreshes. A
 refresh keeps a channel for x = tRP + tRFC; a read that arrives in it, with probability x / tREFI,
@@ -33,6 +33,7 @@ from carsim.base.errors import InputError
 from carsim.base.text import choose
 from carsim.hardware.memory.base import MemoryStandard
 from carsim.hardware.memory.channel import ACCEPT_NCK, DATA_BUS, REFILL_NCK, Channel
+from carsim.hardware.memory.striping import Striping, busy_share
 from carsim.hardware.memory.traffic import AccessPattern, bursts
 
 ROWS = ("hit", "closed", "conflict", "random")
@@ -40,6 +41,9 @@ ROWS = ("hit", "closed", "conflict", "random")
 
 ARRIVALS = ("uniform", "poisson")
 """How requests of a given rate arrive."""
+
+CHANNELS_IDLE = "idle channels"
+"""Limit of a memory whose channels lose more to waiting for work than each loses while it works."""
 
 BUS_BOUND_FROM = 0.95
 """Share of the time between refreshes in which a busy data bus counts as the limit."""
@@ -57,8 +61,8 @@ class Sustained:
         sustained_gbps: What is left of it for useful bytes.
         efficiency: Their ratio, in (0, 1].
         limit: What costs most between refreshes: ``data bus`` (nothing else), ``activation window
-            (tFAW)``, ``row cycle``, ``bank group (tCCD_L)``, ``turnaround`` or ``outstanding
-            requests``.
+            (tFAW)``, ``row cycle``, ``bank group (tCCD_L)``, ``turnaround``, ``outstanding
+            requests`` or ``idle channels``.
     """
 
     peak_gbps: float
@@ -67,18 +71,21 @@ class Sustained:
     limit: str
 
 
+ONE_CHANNEL = Striping()
+
+
 def sustained(
     standard: MemoryStandard,
     access: AccessPattern,
-    channels: int = 1,
+    striping: Striping = ONE_CHANNEL,
     channel_bits: int | None = None,
 ) -> Sustained:
     """Bandwidth that channels sustain for an access pattern.
 
     Args:
         standard: Row of the table.
-        access: The pattern, as each channel sees it.
-        channels: Number of channels.
+        access: The pattern over all channels.
+        striping: The channels, and how addresses go round them.
         channel_bits: Width of each; the standard's usual one if left out.
 
     Raises:
@@ -91,11 +98,14 @@ def sustained(
     'activation window (tFAW)'
     """
     bits = standard.width(channel_bits)
-    if channels < 1:
-        raise InputError("DRAM channels", f"got {channels}", "give at least one")
-    efficiency, limit = _efficiency(standard, access, standard.burst_length * bits // 8)
-    peak_gbps = channels * standard.peak_gbps(bits)
-    return Sustained(peak_gbps, efficiency * peak_gbps, efficiency, limit)
+    burst_bytes = standard.burst_length * bits // 8
+    seen = striping.on_channel(access)
+    efficiency, limit = _efficiency(standard, seen, burst_bytes)
+    request_bytes = burst_bytes * seen.bursts_per_request(standard, burst_bytes)
+    busy = busy_share(access, striping, request_bytes, access.requests(standard))
+    peak_gbps = striping.channels * standard.peak_gbps(bits)
+    shown = CHANNELS_IDLE if busy < efficiency else limit
+    return Sustained(peak_gbps, busy * efficiency * peak_gbps, busy * efficiency, shown)
 
 
 @functools.cache
@@ -160,17 +170,27 @@ def idle_latency_ns(
     return standard.ns(clocks) + wait_ns
 
 
-def loaded_latency_ns(standard: MemoryStandard, load: float, arrivals: str = "uniform") -> float:
+def loaded_latency_ns(
+    standard: MemoryStandard,
+    load: float,
+    arrivals: str = "uniform",
+    striping: Striping = ONE_CHANNEL,
+    channel_bits: int | None = None,
+) -> float:
     """Mean latency of sequential reads that arrive at a given rate.
 
     A queue before one server, the data bus, which serves a burst in tBL and is away for x = tREFI
     (1 - E) of each tREFI, E being the efficiency of a sequential stream. Uniform arrivals wait
-    x^2 / (2 tREFI (1 - load)) on average; random ones are drawn, with a fixed seed.
+    x^2 / (2 tREFI (1 - load)) on average; random ones are drawn, with a fixed seed. On several
+    channels, the bursts of a stripe arrive faster than one channel serves them, and queue for each
+    other: half of a stripe's service time, less half of the time in which it arrives.
 
     Args:
         standard: Row of the table.
         load: Offered over peak bandwidth; less than what is sustained.
         arrivals: One of :data:`ARRIVALS`.
+        striping: The channels that one requester reads in turn.
+        channel_bits: Width of each; the standard's usual one if left out.
 
     Raises:
         InputError: If the load is not sustained, or ``arrivals`` is unknown.
@@ -187,6 +207,11 @@ def loaded_latency_ns(standard: MemoryStandard, load: float, arrivals: str = "un
         wait_ns = away_ns**2 / (2 * standard.trefi_ns * (1 - load))
     else:
         wait_ns = _queue_wait_ns(standard, load, away_ns)
+    burst_bytes = standard.burst_length * standard.width(channel_bits) // 8
+    bursts_ahead = max(0, striping.interleave_bytes // burst_bytes - 1) / 2
+    if load * striping.channels > 1:
+        serve_ns = standard.ns(standard.burst_nck)
+        wait_ns += bursts_ahead * serve_ns * (1 - 1 / (load * striping.channels))
     return idle_latency_ns(standard, "hit", refresh=False) + wait_ns
 
 
@@ -207,12 +232,15 @@ def _queue_wait_ns(standard: MemoryStandard, load: float, away_ns: float) -> flo
 
 
 def saturated_latency_ns(
-    standard: MemoryStandard, access: AccessPattern, channel_bits: int | None = None
+    standard: MemoryStandard,
+    access: AccessPattern,
+    striping: Striping = ONE_CHANNEL,
+    channel_bits: int | None = None,
 ) -> float:
     """Mean latency of reads when the requester always keeps all of its requests in flight.
 
-    Little's law: requests in flight over requests served per time, less the clock in which the
-    requester answers.
+    Little's law: requests in flight on all channels over requests served per time, less the clock
+    in which the requester answers.
 
     Raises:
         InputError: If there are no reads, or no such channel.
@@ -222,6 +250,7 @@ def saturated_latency_ns(
     bits = standard.width(channel_bits)
     burst_bytes = standard.burst_length * bits // 8
     in_flight = access.requests(standard) * access.bursts_per_request(standard, burst_bytes)
-    useful_bytes = in_flight * burst_bytes * access.useful_share(burst_bytes)
-    reads_gbps = sustained(standard, access, 1, bits).sustained_gbps * access.read_fraction
+    useful_bytes = in_flight * striping.channels * burst_bytes * access.useful_share(burst_bytes)
+    found = sustained(standard, access, striping, bits)
+    reads_gbps = found.sustained_gbps * access.read_fraction
     return useful_bytes / reads_gbps - standard.ns(REFILL_NCK)

@@ -95,12 +95,12 @@ def bursts(standard: MemoryStandard, access: AccessPattern, burst_bytes: int) ->
     """The bursts of an access pattern, in the order in which they are asked for; without end."""
     mapping = access.mapping or standard.mapping
     length = -(-access.chunk_bytes // burst_bytes)
-    for start, is_write in _chunks(access, length):
+    for start, is_write in chunks(access, length):
         for burst in range(start, start + length):
             yield Burst(*standard.place(burst, mapping, burst_bytes), is_write)
 
 
-def _chunks(access: AccessPattern, length: int) -> Iterator[tuple[int, bool]]:
+def chunks(access: AccessPattern, length: int) -> Iterator[tuple[int, bool]]:
     """First burst of each chunk, and whether it is written."""
     heads = [_start_of_stream(stream, access.aligned) for stream in range(access.streams)]
     write_head = _start_of_stream(_WRITE_STREAM, access.aligned)

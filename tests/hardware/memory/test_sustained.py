@@ -14,12 +14,14 @@ from carsim.hardware.memory import (
     ROWS,
     STANDARDS,
     AccessPattern,
+    Striping,
     idle_latency_ns,
     loaded_latency_ns,
     saturated_latency_ns,
     standard,
     sustained,
 )
+from carsim.hardware.memory.striping import busy_share
 
 DDR4 = standard("DDR4-2400")
 SCATTERED = AccessPattern(chunk_bytes=64, random=True)
@@ -79,9 +81,30 @@ def test_a_sequential_stream_loses_what_refreshes_take() -> None:
     assert found.sustained_gbps == pytest.approx(found.efficiency * found.peak_gbps)
 
 
+@pytest.mark.parametrize(
+    ("striping", "access", "share"),
+    [
+        # A requester fills one queue of 48 of the 64 requests of a stripe before it goes on: the
+        # next channel starts 16 requests later, so that 4 of 32 are at work.
+        (Striping(32), AccessPattern(), 4 / 32),
+        # Stripes that fit the queue keep all channels busy, and so does a requester for each.
+        (Striping(32, 1024), AccessPattern(), 1),
+        (Striping(32, 4096, 32), AccessPattern(), 1),
+        # Half of a chunk is in flight for each of 32 requesters: 32 servers, 32 random customers.
+        # DRAMsim3 (HBM2 in legacy mode): 0.540 of the peak, 0.882 of one channel alone.
+        (Striping(32, 4096, 32), AccessPattern(random=True), 0.54 / 0.882),
+        (Striping(1, 64), SCATTERED, 1),
+    ],
+)
+def test_channels_idle_where_runs_are_long_or_lie_anywhere(
+    striping: Striping, access: AccessPattern, share: float
+) -> None:
+    assert busy_share(access, striping, 64, 32) == pytest.approx(share, rel=0.12)
+
+
 def test_channels_and_width_scale_the_bandwidth() -> None:
     one = sustained(DDR4, AccessPattern())
-    four = sustained(DDR4, AccessPattern(), channels=4)
+    four = sustained(DDR4, AccessPattern(), Striping(4, requesters=4))
     narrow = sustained(DDR4, AccessPattern(), channel_bits=16)
     assert four.sustained_gbps == pytest.approx(4 * one.sustained_gbps)
     assert four.efficiency == one.efficiency
@@ -163,7 +186,7 @@ def test_a_lone_read_in_flight_takes_its_idle_latency_but_for_the_refreshes() ->
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: sustained(DDR4, SCATTERED, channels=0), "DRAM channels: got 0; give at least one"),
+        (lambda: Striping(channels=0), "DRAM channels: got 0; give at least one"),
         (lambda: sustained(DDR4, SCATTERED, channel_bits=12), "got 12 bits; give a multiple of 8"),
         (lambda: idle_latency_ns(DDR4, "open"), "DRAM row: got 'open'; choose one of hit, closed"),
         (lambda: loaded_latency_ns(DDR4, 0.97), "DRAM load: got 0.97; give at least 0 and less"),
@@ -195,7 +218,7 @@ def test_the_command_answers_in_json() -> None:
         )
     )
     access = AccessPattern(3, 64, outstanding=64, aligned=True, mapping="bgi")
-    expected = sustained(standard("DDR4-2133"), access, channels=2)
+    expected = sustained(standard("DDR4-2133"), access, Striping(2))
     assert report["pattern"] == "streams"
     assert report["outstanding"] == 64
     assert report["peak_gbps"] == expected.peak_gbps
