@@ -22,9 +22,12 @@ import numpy as np
 from carsim.base.errors import InputError
 from carsim.base.files import read_text
 from carsim.base.text import number
+from carsim.base.units import GB
+from carsim.cost.capacity import capacity
 from carsim.design import Design, load_design
 from carsim.hardware.overheads import CalibrationRecord, Overheads
 from carsim.runs.decode import decode
+from carsim.workload.geometry import Video
 from carsim.workload.workload import workload_of
 
 COLUMNS = ("tokens_per_s", "workload", "set")
@@ -35,6 +38,9 @@ MAX_BYTES = 1_000_000
 MOST_ERROR = 0.25
 """Error of a fitted point above which a warning is due: 90 % of published rows that were left out
 of a fit lie within this factor (``carsim validate boards``)."""
+
+MOST_TIMES = 100
+"""Times that a point may be slower than the hardware bound; of published rows none is 8 times."""
 
 EXAMPLE = "say 'tokens_per_s=24.4 @ text:16+128'"
 
@@ -49,6 +55,7 @@ class MeasuredSpeed:
         design: The design without overheads of control.
         contexts: Tokens that the first and the last timed step attended to.
         bound_us: Microseconds of a step by the hardware bound.
+        place: Name in error messages.
     """
 
     text: str
@@ -56,6 +63,7 @@ class MeasuredSpeed:
     design: Design
     contexts: tuple[int, int]
     bound_us: float
+    place: str = ""
 
     @property
     def measured_us(self) -> float:
@@ -151,7 +159,7 @@ def measured_points(
     """
     rows = [row for text in measured for row in (_file(text) if _is_file(text) else [_row(text)])]
     if not rows:
-        raise InputError("--measured", "gives no point", EXAMPLE)
+        raise InputError("`measured`", "gives no point", EXAMPLE)
     points = [_point(design, place, row, overrides) for place, row in rows]
     for point in points[1:]:
         first, other = points[0].design, point.design
@@ -160,7 +168,7 @@ def measured_points(
             other.board.fabric_clock_mhz,
         ):
             problem = "is of another board or clock than the first point"
-            raise InputError(f"--measured {point.text}", problem, "calibrate each by itself")
+            raise InputError(point.place, problem, "calibrate each by itself")
     return tuple(points)
 
 
@@ -178,11 +186,20 @@ def fit(points: Sequence[MeasuredSpeed]) -> Fit:
     fastest = max(points, key=lambda point: point.bound_us / point.measured_us)
     if constants is None or fastest.bound_us > fastest.measured_us:
         raise InputError(
-            f"--measured {fastest.text}",
+            fastest.place,
             f"{number(fastest.tokens_per_s)} tokens/s are faster than the hardware bound of "
             f"{number(1e6 * fastest.design.policy.batch / fastest.bound_us)}: the overhead would "
             "be negative",
             "check clock, bits per weight, memory and ports of the design",
+        )
+    slowest = min(points, key=lambda point: point.bound_us / point.measured_us)
+    if slowest.measured_us > MOST_TIMES * slowest.bound_us:
+        times = slowest.measured_us / slowest.bound_us
+        raise InputError(
+            slowest.place,
+            f"{number(slowest.tokens_per_s)} tokens/s are {number(times)} times slower than the "
+            "hardware bound, which no overhead explains",
+            "give tokens per second, and the workload that was timed",
         )
     worst = max(points, key=lambda point: abs(point.error(constants)))
     notes = _notes(points, terms, both)
@@ -253,8 +270,8 @@ def _row(text: str) -> Row:
     speed, at, workload = text.partition("@")
     name, equals, value = speed.partition("=")
     if not (at and equals) or name.strip() != "tokens_per_s":
-        raise InputError("--measured", f"got {text!r}", EXAMPLE)
-    return f"--measured {text!r}", {"tokens_per_s": value.strip(), "workload": workload.strip()}
+        raise InputError("`measured`", f"got {text!r}", EXAMPLE)
+    return f"`measured` {text!r}", {"tokens_per_s": value.strip(), "workload": workload.strip()}
 
 
 def _file(name: str) -> list[Row]:
@@ -276,7 +293,13 @@ def _file(name: str) -> list[Row]:
 
 def _point(design: str, place: str, row: dict[str, str], overrides: Sequence[str]) -> MeasuredSpeed:
     changes = (row.get("set") or "").split()
-    made = load_design(design, [*overrides, *changes])
+    made = load_design(design, overrides)
+    try:
+        made = load_design(design, [*overrides, *changes])
+    except InputError as error:
+        where = error.named()
+        problem = f"{where.place}: {where.problem}"
+        raise InputError(f"{place}, column set", problem, where.cure) from None
     overheads = made.machine.overheads
     if overheads.stated or overheads.calibration is not None:
         field = (*overheads.stated, "calibration")[0]
@@ -293,9 +316,28 @@ def _point(design: str, place: str, row: dict[str, str], overrides: Sequence[str
         problem = f"tokens_per_s is {row['tokens_per_s']!r}"
         raise InputError(place, problem, "give a number above 0")
     contexts = _contexts(place, row["workload"] or "")
-    found = decode(made, *contexts)
+    _check_context(made, place, contexts[1])
+    bound_us = 1e6 * decode(made, *contexts).seconds_per_step
     text = " ".join([row["workload"], *changes])
-    return MeasuredSpeed(text, tokens_per_s, made, contexts, 1e6 * found.seconds_per_step)
+    return MeasuredSpeed(text, tokens_per_s, made, contexts, bound_us, place)
+
+
+def _check_context(design: Design, place: str, tokens: int) -> None:
+    """Refuse a context that the model was not made for, or that its memories cannot hold."""
+    most = design.model.context
+    if most is not None and tokens > most:
+        problem = f"{tokens:,} tokens of context are more than the {most:,} of model.context"
+        raise InputError(place, problem, "give the workload that was timed")
+    longest = Video(n_frames=tokens, tokens_per_frame=1, prompt_tokens=0)
+    for use in capacity(design, longest, None):
+        if use.free_bytes < 0:
+            used, usable = number(use.used_bytes / GB), number(use.usable_bytes / GB)
+            raise InputError(
+                place,
+                f"{tokens:,} tokens of context and the weights take {used} GB of {usable} GB of "
+                f"memory {use.memory}",
+                "give the workload that was timed, or the memory of the board",
+            )
 
 
 def _contexts(place: str, text: str) -> tuple[int, int]:

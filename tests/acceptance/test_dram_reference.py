@@ -75,7 +75,7 @@ def test_every_row_of_the_file_is_judged_once(nearer: list[Group]) -> None:
 
 
 def test_many_channels_are_met_within_8_percent_and_rivals_are_far_off(part: Part) -> None:
-    """2 to 32 channels: mean error 3.8 to 7.9 %, worst 35 %; 0.9 of the peak errs by 30 to 148 %."""
+    """2 to 32 channels: mean error 3.8 to 7.9 %, worst 35 %; 0.9 of the peak: 30 to 148 %."""
     groups = [group for group in part.groups if "channel" in group.title]
     assert sum(len(group.rows) for group in groups) == len(data_rows("dram_channels.csv"))
     for group in (group for group in groups if group.theirs is not None):

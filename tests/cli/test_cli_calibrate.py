@@ -96,6 +96,13 @@ def test_a_design_takes_the_file_says_so_and_stays_bound_to_the_measurement(tmp_
         ("tokens_per_s=24 @ text:128+64", "machine.overheads.step_us=9", "would be counted twice"),
         ("tokens_per_s=24 @ text:128", "", "got the workload"),
         ("tokens_per_s=-1 @ text:128+64", "", "give a number above 0"),
+        ("tokens_per_s=0.01 @ text:128+64", "", "times slower than the hardware bound"),
+        (
+            "tokens_per_s=24 @ text:1800+64",
+            "board.memories.lpddr.capacity_gib=1",
+            "1,864 tokens of context and",
+        ),
+        ("tokens_per_s=24 @ text:128+64", "model.context=100", "more than the 100 of model.con"),
         ("speed=24 @ text:128+64", "", "say 'tokens_per_s=24.4"),
         ("nowhere.csv", "", "nowhere.csv"),
     ],
@@ -113,6 +120,10 @@ def test_bad_points_get_one_clear_line(point: str, change: str, problem: str) ->
         ("tokens_per_s,tokens_per_s,workload\n24,9,text:128+64", "tokens_per_s, tokens_per_s, w"),
         ("tokens_per_s,workload\n24,text:128+64,9", "points.csv:2: has 3 cells for 2 columns"),
         ("tokens_per_s,workload\n24", "points.csv:2: has 1 cells for 2 columns"),
+        (
+            "tokens_per_s,workload,set\n24,text:1+8,\n24,text:1+8,model.foo=3",
+            "points.csv:3, column set: model.foo: unknown key 'foo'",
+        ),
         # A slow point does not hide one that is faster than memory allows.
         ("tokens_per_s,workload\n33,text:128+64\n20,text:512+64", "33 tokens/s are faster"),
     ],
