@@ -33,7 +33,7 @@ from carsim.validate.claims import claims_page  # noqa: E402
 from carsim.validate.intervals import (  # noqa: E402
     interval,
     left_out_speeds,
-    one_constant,
+    calibrated_speed,
     one_factor,
     pools,
 )
@@ -111,7 +111,7 @@ def published_files() -> dict[str, str]:
     predicted = predict_rows()
     ours, factor = (
         {each.row.name: speed for each, speed in left_out_speeds(predicted, way)}
-        for way in (one_constant, one_factor)
+        for way in (calibrated_speed, one_factor)
     )
 
     def cells(each: Predicted) -> Iterator[str]:

@@ -94,7 +94,9 @@ def _ends(of: tuple[int, int]) -> str:
 class Overheads(GrownSection):
     """Time that products do not show. Zero only where a source says so; no default is measured."""
 
-    later: ClassVar[frozenset[str]] = frozenset({"layer_us", "control", "calibration"})
+    later: ClassVar[frozenset[str]] = frozenset(
+        {"layer_us", "control", "calibration", "bandwidth_share"}
+    )
 
     kernel_cycles: NonNegativeInt = Field(
         0, description="launch, descriptor and drain of every matrix product on the array"
@@ -113,11 +115,18 @@ class Overheads(GrownSection):
     step_us: NonNegativeFloat = Field(
         0.0, description="host, sampling and embedding look-up of one token step of the batch"
     )
+    bandwidth_share: float = Field(
+        1.0,
+        ge=0.01,
+        le=1,
+        description="share of what memories and ports sustain that the kernels of a runtime reach",
+    )
     control: Control | None = Field(
         None, description="what starts the kernels of a step; it chooses the interval of latencies"
     )
     calibration: CalibrationRecord | None = Field(
-        None, description="written by carsim calibrate: what layer_us and step_us were fitted to"
+        None,
+        description="written by carsim calibrate: what layer_us and bandwidth_share were fitted to",
     )
 
     def of_step_us(self, n_layers: int) -> float:
@@ -127,9 +136,10 @@ class Overheads(GrownSection):
     @property
     def stated(self) -> tuple[str, ...]:
         """Fields that charge time for control."""
-        return tuple(
+        charged = tuple(
             each for each in ("kernel_cycles", "layer_us", "step_us") if getattr(self, each)
         )
+        return (*charged, "bandwidth_share") if self.bandwidth_share < 1 else charged
 
     @property
     def label(self) -> str:

@@ -74,8 +74,9 @@ class Hardware:
         return min(self._scaled(rate), self.paths[index].rate)
 
     def _scaled(self, rate: Fraction) -> Fraction:
-        """A rate times the factor, to a 4096th as all rates are: others overflow 64 bits."""
-        return Fraction(max(1, round(4096 * rate * self.bandwidth_factor)), 4096)
+        """A rate times the factors, to a 4096th as all rates are: others overflow 64 bits."""
+        factor = self.bandwidth_factor * Fraction(self.design.machine.overheads.bandwidth_share)
+        return Fraction(max(1, round(4096 * rate * factor)), 4096)
 
     @cached_property
     def bandwidth_interval(self) -> tuple[Fraction, Fraction]:

@@ -1,12 +1,14 @@
 """Overheads of a board from measured decoding speeds: one constant, or two where data tell.
 
-Model: a measured step takes the hardware bound of its design plus ``layer_us`` per layer and
-``step_us`` once. Constants minimise the squares of relative errors and are never negative. From
-three points on, ``step_us`` is kept only if it lowers the error of points that were left out of
-the fit; otherwise it is zero. Matrix products per layer hardly differ between models, so that a
-constant per product could not be told from one per layer: none is fitted.
+Model: a measured step takes the hardware bound of its design plus ``layer_us`` per layer. From
+three points on, the bound may also be longer by a factor, as kernels do not reach the bandwidth
+that the memory sustains (``bandwidth_share``). The factor is kept only if it lowers the error of
+points that were left out of the fit. Constants minimise the squares of relative errors and are
+never negative. This form was chosen among five on published rows of the development split
+(docs/calibrate.md).
 
-Simplifications: neither constant depends on context, batch or size of the layer.
+Simplifications: neither constant depends on context, batch or size of the layer; the factor is of
+the whole bound, which memories limit.
 """
 
 import csv
@@ -72,18 +74,19 @@ class MeasuredSpeed:
 
     def error(self, constants: "Constants | None") -> float:
         """Relative error of the speed with these constants; of the bound itself without."""
-        extra = 0.0
+        took_us = self.bound_us
         if constants is not None:
-            extra = constants.step_us + constants.layer_us * self.design.model.body.n_layers
-        return self.measured_us / (self.bound_us + extra) - 1
+            layers_us = constants.layer_us * self.design.model.body.n_layers
+            took_us = self.bound_us / constants.bandwidth_share + layers_us
+        return self.measured_us / took_us - 1
 
 
 @dataclass(frozen=True, slots=True)
 class Constants:
-    """Microseconds per layer and per step."""
+    """Microseconds per layer, and share of the bandwidth that kernels reach."""
 
     layer_us: float
-    step_us: float
+    bandwidth_share: float
 
 
 @dataclass(frozen=True)
@@ -137,7 +140,7 @@ class Fit:
         return given.model_copy(
             update={
                 "layer_us": round(self.constants.layer_us, 3),
-                "step_us": round(self.constants.step_us, 3),
+                "bandwidth_share": round(self.constants.bandwidth_share, 4),
                 "calibration": calibration,
             }
         )
@@ -178,10 +181,7 @@ def fit(points: Sequence[MeasuredSpeed]) -> Fit:
     Raises:
         InputError: A point is faster than the hardware bound, or a constant would be negative.
     """
-    both = len(points) >= 3 and _solve(points, 2) is not None
-    ways = {terms: _left_out(points, terms) for terms in ((1, 2) if both else (1,))}
-    known = {terms: errors for terms, errors in ways.items() if errors is not None}
-    terms = min(known, key=lambda each: fmean(map(abs, known[each]))) if known else 1
+    terms, left_out = _best_terms(points)
     constants = _solve(points, terms)
     fastest = max(points, key=lambda point: point.bound_us / point.measured_us)
     if constants is None or fastest.bound_us > fastest.measured_us:
@@ -202,36 +202,36 @@ def fit(points: Sequence[MeasuredSpeed]) -> Fit:
             "give tokens per second, and the workload that was timed",
         )
     worst = max(points, key=lambda point: abs(point.error(constants)))
-    notes = _notes(points, terms, both)
+    notes = [] if terms == 2 else [_why_one_constant(points)]
     if abs(worst.error(constants)) > MOST_ERROR:
         notes.insert(
             0,
             f"these overheads do not explain all points: {worst.text} is off by "
             f"{100 * worst.error(constants):+.0f} %; measure it again, or calibrate it by itself",
         )
-    return Fit(tuple(points), constants, known.get(terms, ()), tuple(notes))
+    return Fit(tuple(points), constants, left_out, tuple(notes))
 
 
-def constant_per_layer(points: Sequence[MeasuredSpeed]) -> Constants:
-    """One time per layer for all points; 0 where it would be negative."""
-    return _solve(points, 1) or Constants(0.0, 0.0)
+def best_constants(points: Sequence[MeasuredSpeed]) -> Constants:
+    """The constants of :func:`fit` for any points; no overhead where it would be negative."""
+    return _solve(points, _best_terms(points)[0]) or Constants(0.0, 1.0)
 
 
-def _notes(points: Sequence[MeasuredSpeed], terms: int, both: bool) -> list[str]:
-    depths = {point.design.model.body.n_layers for point in points}
-    if terms == 2:
-        return []
+def _best_terms(points: Sequence[MeasuredSpeed]) -> tuple[int, tuple[float, ...]]:
+    """Number of constants that predict left-out points best, and the errors of these points."""
+    ways = ((terms, _left_out(points, terms)) for terms in ((1, 2) if len(points) >= 3 else (1,)))
+    known = [(terms, errors) for terms, errors in ways if errors]
+    return min(known, key=lambda way: fmean(map(abs, way[1])), default=(1, ()))
+
+
+def _why_one_constant(points: Sequence[MeasuredSpeed]) -> str:
     if len(points) < 3:
-        return [
-            "one or two points cannot tell layers from steps: all overhead is charged per layer"
-        ]
-    if len(depths) == 1:
-        return [
-            f"all models have {min(depths)} layers, so that time per layer and per step cannot be "
-            "told apart: all overhead is charged per layer; add a model of another depth"
-        ]
-    reason = "would not lower the error of points left out" if both else "would be negative"
-    return [f"a constant per step {reason}: all overhead is charged per layer"]
+        why = "one or two points cannot tell time per layer from lost bandwidth"
+    elif _solve(points, 2) is None:
+        why = "time per layer and lost bandwidth cannot be told apart, or one would be negative"
+    else:
+        why = "a share of the bandwidth would not lower the error of points left out"
+    return f"{why}: all overhead is charged per layer"
 
 
 def _solve(points: Sequence[MeasuredSpeed], terms: int) -> Constants | None:
@@ -239,11 +239,11 @@ def _solve(points: Sequence[MeasuredSpeed], terms: int) -> Constants | None:
     layers = np.array([point.design.model.body.n_layers for point in points], float)
     bound = np.array([point.bound_us for point in points])
     took = np.array([point.measured_us for point in points])
-    columns = np.stack([layers, np.ones_like(layers)][:terms], axis=1) / took[:, None]
+    columns = np.stack([layers, bound][:terms], axis=1) / took[:, None]
     found, _, rank, _ = np.linalg.lstsq(columns, (took - bound) / took, rcond=1e-6)
     if rank < terms or min(found) < 0:
         return None
-    return Constants(float(found[0]), float(found[1]) if terms == 2 else 0.0)
+    return Constants(float(found[0]), 1 / (1 + float(found[1])) if terms == 2 else 1.0)
 
 
 def _left_out(points: Sequence[MeasuredSpeed], terms: int) -> tuple[float, ...] | None:

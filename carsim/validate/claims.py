@@ -39,10 +39,10 @@ def counted(rows: Sequence[dict[str, str]]) -> str:
     """How many rows have each verdict.
 
     >>> counted([{"verdict": "agrees"}])
-    '1 claims: 1 agrees, 0 contradicts, 0 cannot be tested here'
+    'Of 1 claims: agrees 1, contradicts 0, cannot be tested here 0'
     """
     found = Counter(row["verdict"] for row in rows)
-    return f"{len(rows)} claims: " + ", ".join(f"{found[name]} {name}" for name in VERDICTS)
+    return f"Of {len(rows)} claims: " + ", ".join(f"{name} {found[name]}" for name in VERDICTS)
 
 
 def claims_page() -> str:

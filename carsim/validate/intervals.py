@@ -22,7 +22,7 @@ from typing import TypeVar
 
 from carsim.base.statistics import wilson
 from carsim.hardware.expected import CALIBRATED, EVERY, LEVEL, POOLED, Expected
-from carsim.runs.calibrate import MeasuredSpeed, constant_per_layer
+from carsim.runs.calibrate import MeasuredSpeed, best_constants
 from carsim.validate.published import Predicted
 
 T = TypeVar("T")
@@ -104,7 +104,7 @@ def pools(predicted: Iterable[Predicted]) -> dict[str, Residuals]:
     found[EVERY] = _grouped((each.row.unit, each.log_excess) for each in predicted)
     found[CALIBRATED] = _grouped(
         (each.row.unit, log(speed / each.row.tok_per_s))
-        for each, speed in left_out_speeds(predicted, one_constant)
+        for each, speed in left_out_speeds(predicted, calibrated_speed)
     )
     return {name: each for name, each in found.items() if len(each) > LEAST_SYSTEMS}
 
@@ -131,9 +131,9 @@ def left_out_speeds(
     return found
 
 
-def one_constant(point: MeasuredSpeed, others: Sequence[MeasuredSpeed]) -> float:
-    """Tokens per second with one time per layer, fitted to other points."""
-    return point.tokens_per_s * (1 + point.error(constant_per_layer(others)))
+def calibrated_speed(point: MeasuredSpeed, others: Sequence[MeasuredSpeed]) -> float:
+    """Tokens per second with the constants that ``carsim calibrate`` fits to other points."""
+    return point.tokens_per_s * (1 + point.error(best_constants(others)))
 
 
 def one_factor(point: MeasuredSpeed, others: Sequence[MeasuredSpeed]) -> float:

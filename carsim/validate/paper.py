@@ -6,7 +6,7 @@ without it. Decisions are drawn at the published ratios, independently, with a f
 rivals stand next to carsim (:mod:`carsim.validate.paper_rows`).
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -28,7 +28,6 @@ from carsim.validate.candidates import (
     candidate_design,
     drawn_decisions,
     own_candidate,
-    searched,
 )
 from carsim.validate.paper_rows import (
     DENSE,
@@ -36,7 +35,6 @@ from carsim.validate.paper_rows import (
     LINE,
     SKIPPING,
     PaperRow,
-    dense_row,
     line_s,
     paper_rows,
     replayed_share,
@@ -130,23 +128,11 @@ def simulate_rows(
     return found
 
 
-def fitted_clock_mhz(base: Design, candidate: Candidate, rows: Sequence[PaperRow]) -> float:
-    """The clock with which a candidate takes as long for the dense row as was published."""
-    clock_mhz, row = base.board.fabric_clock_mhz, dense_row(rows)
-    for _ in range(4):
-        (found,) = simulate_rows(base, candidate, clock_mhz, [row])
-        factor = found.latency_s / row.latency_s
-        if abs(factor - 1) < 1e-4:
-            break
-        clock_mhz = round(clock_mhz * factor, 3)
-    return clock_mhz
-
-
 # ------------------------------------------------------------------------------------- comparison
 
 
 def validate_paper(progress: Callable[[str], None] = lambda _: None) -> Part:
-    """Simulate all rows, and the machines that explain them about equally.
+    """Simulate all rows.
 
     Args:
         progress: Told what is being done.
@@ -169,7 +155,6 @@ def validate_paper(progress: Callable[[str], None] = lambda _: None) -> Part:
         Group("efficiency over dense", _efficiencies(rows, found, line), "constant power"),
         Group("operations saved", (_operations(rows, body),), "ratio of all steps"),
         stock_speedups(rows, body, progress),
-        *_members(base, rows, progress),
     )
     return Part(
         "paper",
@@ -252,26 +237,6 @@ def _operations(rows: Sequence[PaperRow], body: Body) -> Comparison:
     )
 
 
-def _members(
-    base: Design, rows: Sequence[PaperRow], progress: Callable[[str], None]
-) -> Iterator[Group]:
-    """The machines that explain the rows about equally, and the best of other kinds.
-
-    Of machines that differ in correlation and weights only, the best stands for all.
-    """
-    seen = set()
-    for group, candidate in searched():
-        if (key := replace(candidate, correlation=0.0, weights="")) in seen:
-            continue
-        seen.add(key)
-        clock_mhz = fitted_clock_mhz(base, candidate, rows)
-        found = simulate_rows(base, candidate, clock_mhz, rows, progress=progress)
-        kind = "" if group == "set" else f" ({group})"
-        note = f"{clock_mhz:.0f} MHz, decisions correlate by {candidate.correlation:g}"
-        compared = tuple(replace(each, note=note) for each in latencies(rows, found))
-        yield Group(f"{candidate}{kind}", compared, shown=False)
-
-
 def _about_rivals(
     rows: Sequence[PaperRow], found: Sequence[Simulated], skipping: Sequence[float]
 ) -> str:
@@ -285,7 +250,6 @@ def _about_rivals(
         "Rivals of latency: a level, and start and slope of a line over the replay ratio, fitted "
         "to the same rows; linear skipping, the dense latency less the skipped share of the work. "
         f"Linear skipping is nearer than carsim for: {', '.join(nearer) or 'no row'}. Rival of "
-        "efficiency: constant power, with the line's latencies. Groups such as '7 on 6 cores' "
-        "are so many sequences on so many cores that explain the latencies about equally, with "
-        "clocks fitted to the dense row; short output leaves them out."
+        "efficiency: constant power, with the line's latencies. Machines that explain the "
+        "latencies about equally stand in studies/paper."
     )

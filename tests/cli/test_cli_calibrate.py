@@ -14,12 +14,14 @@ from carsim.runs.calibrate import fit, measured_points
 from carsim.runs.decode import decode
 
 DESIGN = str(configs_folder() / "published" / "rk3588_tinyllama.yaml")
-SHALLOW, DEEP = "model.body.n_layers=11", "model.body.n_layers=44"
+SHALLOW = "model.body.n_layers=11"
+NARROW = ("model.body.hidden_size=1024", "model.body.n_heads=16", "model.body.ffn_size=2816")
 
 
-def made_up(layer_us: float, step_us: float, *changes: str, error: float = 0.0) -> str:
+def made_up(layer_us: float, share: float, *changes: str, error: float = 0.0) -> str:
     """A line of a CSV file as a board with these constants would have measured it."""
-    charged = [f"machine.overheads.layer_us={layer_us}", f"machine.overheads.step_us={step_us}"]
+    overheads = {"layer_us": layer_us, "bandwidth_share": share}
+    charged = [f"machine.overheads.{name}={value}" for name, value in overheads.items()]
     found = decode(load_design(DESIGN, [*changes, *charged]), 129, 192)
     return f"{found.tokens_per_s * (1 + error)},text:128+64,{' '.join(changes)}"
 
@@ -31,23 +33,28 @@ def table(tmp_path: Path, *lines: str) -> str:
 
 
 def test_constants_of_a_made_up_board_are_found_again(tmp_path: Path) -> None:
-    one = fit(measured_points(DESIGN, [table(tmp_path, made_up(300, 0))]))
+    one = fit(measured_points(DESIGN, [table(tmp_path, made_up(300, 1))]))
     assert one.constants.layer_us == pytest.approx(300, rel=1e-3)
     assert one.left_out_error is None
-    # Depths of 11, 22 and 44 layers: time per step can be told from time per layer.
-    lines = [made_up(300, 4000, *changes) for changes in ((), (SHALLOW,), (DEEP,))]
+    # Layers of half the width have a fourth of the bytes: lost bandwidth is told from layers.
+    lines = [made_up(300, 0.8, *changes) for changes in ((), (SHALLOW,), NARROW)]
     three = fit(measured_points(DESIGN, [table(tmp_path, *lines)]))
-    assert three.constants.layer_us == pytest.approx(300, rel=1e-2)
-    assert three.constants.step_us == pytest.approx(4000, rel=1e-2)
-    assert three.left_out_error == pytest.approx(0, abs=1e-3)
+    assert three.constants.layer_us == pytest.approx(300, rel=2e-2)
+    assert three.constants.bandwidth_share == pytest.approx(0.8, rel=1e-2)
+    assert three.left_out_error == pytest.approx(0, abs=1e-2)
     assert not three.notes
+    section = three.overheads("").model_dump(mode="json", exclude_defaults=True)
+    path = tmp_path / "fitted.yaml"
+    path.write_text(yaml.safe_dump(section), encoding="utf-8")
+    again = decode(load_design(DESIGN, [f"machine.overheads.from={path}"]), 129, 192)
+    assert again.tokens_per_s == pytest.approx(three.points[0].tokens_per_s, rel=1e-2)
 
 
 def test_what_the_data_cannot_tell_apart_is_said_and_charged_per_layer(tmp_path: Path) -> None:
-    same = [made_up(300, 4000, error=error) for error in (0.0, 0.01, -0.01)]
+    same = [made_up(300, 1, error=error) for error in (0.0, 0.01, -0.01)]
     found = fit(measured_points(DESIGN, [table(tmp_path, *same)]))
-    assert found.constants.step_us == 0
-    assert "all models have 22 layers" in found.notes[0]
+    assert found.constants.bandwidth_share == 1
+    assert "cannot be told apart" in found.notes[0]
     # Left out, each point is predicted by the others: 1.5, 1.5 and 0 % away.
     assert found.left_out_error == pytest.approx(0.01, rel=0.1)
     assert found.residual < found.left_out_error

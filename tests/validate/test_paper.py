@@ -19,7 +19,7 @@ from carsim.validate.candidates import (
     replay_probability,
     searched,
 )
-from carsim.validate.paper import fitted_clock_mhz, simulate_rows, validate_paper
+from carsim.validate.paper import simulate_rows, validate_paper
 from carsim.validate.paper_rows import DESIGN, line_s, paper_rows, skipping_s
 from carsim.validate.part import Group, Part
 
@@ -152,7 +152,10 @@ def test_another_machine_is_nearer_by_the_three_rows_that_were_called_fitted() -
     three = [row for row in ROWS if row.name in {"dense", "replay20", "replay80"}]
 
     def mean_error(machine: Candidate) -> float:
-        clock_mhz = fitted_clock_mhz(BASE, machine, ROWS)
+        clock_mhz = 287.8
+        for _ in range(2):  # until the dense row takes as long as published
+            (dense,) = simulate_rows(BASE, machine, clock_mhz, ROWS[:1])
+            clock_mhz *= dense.latency_s / ROWS[0].latency_s
         found = simulate_rows(BASE, machine, clock_mhz, three)
         return float(
             np.mean([abs(f.latency_s / r.latency_s - 1) for f, r in zip(found, three, strict=True)])
@@ -162,20 +165,14 @@ def test_another_machine_is_nearer_by_the_three_rows_that_were_called_fitted() -
     assert mean_error(other) < 0.004 < 0.006 < mean_error(OWN)
 
 
-def test_what_is_said_to_be_identified_holds_for_every_member(part: Part) -> None:
+def test_what_is_said_to_be_identified_holds_for_every_member() -> None:
     members = [candidate for group, candidate in searched() if group == "set"]
     assert all(member.batch == member.cores + 1 for member in members)
     assert {member.mapping for member in members} == {OWN.mapping}
     assert (min(each.cores for each in members), max(each.cores for each in members)) == (3, 14)
-    shown = [group for group in part.groups if " cores, " in group.title]
-    of_set = [group.ours.mean for group in shown if "best of" not in group.title]
-    assert len(of_set) == 9
-    assert max(of_set) < min(of_set) + 0.003 + 0.001  # drawn decisions, not expectations
-    assert all(group.ours.mean > 0.025 for group in shown if "best of" in group.title)
 
 
 def test_the_rows_need_clock_cores_batch_and_schedule_of_the_design() -> None:
-    assert fitted_clock_mhz(BASE, OWN, ROWS) == pytest.approx(287.8, rel=1e-3)
     assert check_fit(candidate_design(BASE, OWN, 287.8), PAPER_VIDEO).fits
     (static,) = simulate_rows(BASE, OWN, 287.8, ROWS[3:4], schedule="static")
     assert static.latency_s / ROWS[3].latency_s > 1.08
