@@ -123,7 +123,7 @@ def _report(
 ) -> dict[str, Any]:
     """Everything that is known of one use of one memory, by name."""
     from carsim.hardware import memory
-    from carsim.hardware.memory import ARRIVALS, ROWS
+    from carsim.hardware.memory import ROWS
 
     result = memory.sustained(timings, access, striping, channel_bits)
     report: dict[str, Any] = {
@@ -156,10 +156,9 @@ def _report(
     }
     if load is not None:
         report["load"] = load
-        report["loaded_latency_ns"] = {
-            arrivals: memory.loaded_latency_ns(timings, load, arrivals, striping, channel_bits)
-            for arrivals in ARRIVALS
-        }
+        report["loaded_latency_ns"] = memory.loaded_latency_ns(
+            timings, load, striping, channel_bits
+        )
     return report
 
 

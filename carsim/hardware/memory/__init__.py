@@ -5,7 +5,6 @@ from carsim.hardware.memory.path import MemoryPath, Path, memory_path, port_gbps
 from carsim.hardware.memory.section import Memory, Ports
 from carsim.hardware.memory.striping import Striping
 from carsim.hardware.memory.sustained import (
-    ARRIVALS,
     ROWS,
     Sustained,
     idle_latency_ns,
@@ -17,7 +16,6 @@ from carsim.hardware.memory.table import FAMILIES, STANDARDS, standard
 from carsim.hardware.memory.traffic import AccessPattern
 
 __all__ = [
-    "ARRIVALS",
     "FAMILIES",
     "MAPPINGS",
     "ROWS",

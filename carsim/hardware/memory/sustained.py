@@ -27,8 +27,6 @@ Simplifications: those of the two modules; no errors are corrected, no temperatu
 import functools
 from dataclasses import dataclass
 
-import numpy as np
-
 from carsim.base.errors import InputError
 from carsim.base.text import choose
 from carsim.hardware.memory.base import MemoryStandard
@@ -39,17 +37,11 @@ from carsim.hardware.memory.traffic import AccessPattern, bursts
 ROWS = ("hit", "closed", "conflict", "random")
 """What a lone read finds: its row open, a closed bank, another row open, or one of the last two."""
 
-ARRIVALS = ("uniform", "poisson")
-"""How requests of a given rate arrive."""
-
 CHANNELS_IDLE = "idle channels"
 """Limit of a memory whose channels lose more to waiting for work than each loses while it works."""
 
 BUS_BOUND_FROM = 0.95
 """Share of the time between refreshes in which a busy data bus counts as the limit."""
-
-QUEUED_REQUESTS = 400_000
-"""Requests over which a latency under load is averaged; another seed moves it by under 1 %."""
 
 
 @dataclass(frozen=True)
@@ -173,7 +165,6 @@ def idle_latency_ns(
 def loaded_latency_ns(
     standard: MemoryStandard,
     load: float,
-    arrivals: str = "uniform",
     striping: Striping = ONE_CHANNEL,
     channel_bits: int | None = None,
 ) -> float:
@@ -181,54 +172,30 @@ def loaded_latency_ns(
 
     A queue before one server, the data bus, which serves a burst in tBL and is away for x = tREFI
     (1 - E) of each tREFI, E being the efficiency of a sequential stream. Uniform arrivals wait
-    x^2 / (2 tREFI (1 - load)) on average; random ones are drawn, with a fixed seed. On several
-    channels, the bursts of a stripe arrive faster than one channel serves them, and queue for each
-    other: half of a stripe's service time, less half of the time in which it arrives.
+    x^2 / (2 tREFI (1 - load)) on average. On several channels, the bursts of a stripe arrive faster
+    than one channel serves them, and queue for each other: half of a stripe's service time, less
+    half of the time in which it arrives.
 
     Args:
         standard: Row of the table.
         load: Offered over peak bandwidth; less than what is sustained.
-        arrivals: One of :data:`ARRIVALS`.
         striping: The channels that one requester reads in turn.
         channel_bits: Width of each; the standard's usual one if left out.
 
     Raises:
-        InputError: If the load is not sustained, or ``arrivals`` is unknown.
+        InputError: If the load is not sustained.
     """
-    if arrivals not in ARRIVALS:
-        raise InputError(
-            "DRAM arrivals", f"got {arrivals!r}", f"choose one of {', '.join(ARRIVALS)}"
-        )
     bound = sustained(standard, AccessPattern()).efficiency
     if not 0.0 <= load < bound:
         raise InputError("DRAM load", f"got {load}", f"give at least 0 and less than {bound:.3f}")
     away_ns = standard.trefi_ns * (1 - bound)
-    if arrivals == "uniform" or load == 0:
-        wait_ns = away_ns**2 / (2 * standard.trefi_ns * (1 - load))
-    else:
-        wait_ns = _queue_wait_ns(standard, load, away_ns)
+    wait_ns = away_ns**2 / (2 * standard.trefi_ns * (1 - load))
     burst_bytes = standard.burst_length * standard.width(channel_bits) // 8
     bursts_ahead = max(0, striping.interleave_bytes // burst_bytes - 1) / 2
     if load * striping.channels > 1:
         serve_ns = standard.ns(standard.burst_nck)
         wait_ns += bursts_ahead * serve_ns * (1 - 1 / (load * striping.channels))
     return idle_latency_ns(standard, "hit", refresh=False) + wait_ns
-
-
-def _queue_wait_ns(standard: MemoryStandard, load: float, away_ns: float) -> float:
-    """Mean wait before a server that serves in tBL and is away for ``away_ns`` of each tREFI."""
-    service_ns, period_ns = standard.ns(standard.burst_nck), float(standard.trefi_ns)
-    here_ns = period_ns - away_ns
-    draw = np.random.default_rng(1).exponential(service_ns / load, QUEUED_REQUESTS)
-    arrived = np.cumsum(draw)
-    # On the server's own clock, which stands still while it is away (the beginning of a period).
-    whole, rest = np.divmod(arrived, period_ns)
-    own = whole * here_ns + np.maximum(0.0, rest - away_ns)
-    # Lindley: a request starts when it has come and the one before is served.
-    served_before = np.arange(QUEUED_REQUESTS) * service_ns
-    start = np.maximum.accumulate(own - served_before) + served_before
-    whole, rest = np.divmod(start, here_ns)
-    return float(np.mean(whole * period_ns + away_ns + rest - arrived))
 
 
 def saturated_latency_ns(
