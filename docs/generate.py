@@ -31,9 +31,9 @@ from carsim.metrics import METRICS  # noqa: E402
 from carsim.metrics.columns import COLUMNS  # noqa: E402
 from carsim.validate.claims import claims_page  # noqa: E402
 from carsim.validate.intervals import (  # noqa: E402
+    calibrated_speed,
     interval,
     left_out_speeds,
-    calibrated_speed,
     one_factor,
     pools,
 )
