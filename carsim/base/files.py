@@ -85,7 +85,7 @@ def hidden(path: Path, what: str) -> Path:
 
 
 def leftovers(path: Path, what: str) -> list[Path]:
-    """Files that processes of this machine that are no more have left under :func:`hidden` names."""
+    """Files that ended processes of this machine have left under :func:`hidden` names."""
     start = f".{path.name}.{node()}."
     found = (each for each in path.parent.iterdir() if each.name.startswith(start))
     pids = {each: each.name[len(start) :].removesuffix(f".{what}") for each in found}
