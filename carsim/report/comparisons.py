@@ -1,7 +1,7 @@
 """Predictions beside others' figures: one rendering of comparisons for every output.
 
 All parts of ``carsim validate`` give lists of :class:`carsim.metrics.Comparison`. This module shows
-such a list in the terminal, as Markdown, as HTML, as JSON and as a figure.
+such a list as a table, as JSON and as a figure.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -10,7 +10,7 @@ from itertools import cycle, product
 from math import fsum
 from typing import TYPE_CHECKING, Any
 
-from carsim.base.text import Figure, Table, html_table, number
+from carsim.base.text import Figure, Table, number
 from carsim.metrics import Comparison
 
 FEW = 30
@@ -62,22 +62,6 @@ def comparison_table(
     )
 
 
-def verdict(rows: Sequence[Comparison]) -> str:
-    """Number of rows within their bound, and groups in which the rival is as near.
-
-    >>> verdict([Comparison("rate", 20.0, 19.0, 20.0, 0.1, "data sheet")])
-    '1 of 1 figures within their bounds. The baseline is as near for: rate.'
-    """
-    bounded = [row for row in rows if row.bound is not None]
-    text = f"{sum(row.ok for row in bounded)} of {len(bounded)} figures within their bounds."
-    rivalled = [
-        row.what
-        for row in rows
-        if row.rival_error is not None and abs(row.rival_error) <= abs(row.error)
-    ]
-    return text + (f" The baseline is as near for: {'; '.join(rivalled)}." if rivalled else "")
-
-
 def sources(rows: Sequence[Comparison]) -> list[str]:
     """Sources and notes of the rows: each once, behind the rows that it is of."""
     found: dict[str, dict[str, None]] = {}
@@ -91,55 +75,12 @@ def sources(rows: Sequence[Comparison]) -> list[str]:
     ]
 
 
-def terminal(title: str, rows: Sequence[Comparison]) -> Table:
-    """A table for ``carsim.cli.console.show``, which fits it to the terminal."""
-    return comparison_table(rows, title, brief=True)
-
-
-def markdown(title: str, rows: Sequence[Comparison]) -> str:
-    """A section of Markdown: heading, table, notes."""
-    texts = [f"## {title}", markdown_table(comparison_table(rows)), *sources(rows)]
-    return "\n\n".join(texts) + "\n"
-
-
-def markdown_table(table: Table) -> str:
-    r"""Any table as Markdown.
-
-    >>> print(markdown_table(Table(("what", "s"), (("a|b", "1"),))))
-    | what | s |
-    | --- | ---: |
-    | a\|b | 1 |
-    """
-    rules = ["---" if i < table.text_columns else "---:" for i in range(len(table.headings))]
-    return "\n".join(
-        "| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |"
-        for line in (table.headings, rules, *table.rows)
-    )
-
-
-def html(title: str, rows: Sequence[Comparison]) -> str:
-    """A table of HTML with its heading, for notebooks; everything is escaped."""
-    from html import escape
-
-    return f"<h2>{escape(title)}</h2>\n{html_table(comparison_table(rows))}"
-
-
 def comparison_records(rows: Sequence[Comparison]) -> list[dict[str, Any]]:
     """Plain data for JSON: the fields, and what follows from them."""
     return [
         asdict(row) | {"error": row.error, "rival_error": row.rival_error, "ok": row.ok}
         for row in rows
     ]
-
-
-def document(title: str, rows: Sequence[Comparison]) -> dict[str, Any]:
-    """Plain data of a list for JSON."""
-    return {
-        "title": title,
-        "ok": all(row.ok for row in rows),
-        "verdict": verdict(rows),
-        "rows": comparison_records(rows),
-    }
 
 
 def comparison_plot(

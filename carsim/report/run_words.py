@@ -136,9 +136,14 @@ def _expected(run: StoredRun) -> str:
     factors = (known.factor, known.low, known.high)
     value, low, high = (number(factor * seconds) for factor in factors)
     return (
-        f"; expect {value} s on a board ({low} to {high} s: 90 % interval of "
-        f"{known.systems} published systems, {known.title})"
+        f"; expect {value} s on a board ({low} to {high} s: {coverage(known.systems)}, "
+        f"{known.title})"
     )
+
+
+def coverage(systems: int) -> str:
+    """The meaning of an interval of times on boards."""
+    return f"90 % interval of {systems} published systems"
 
 
 def _timed(policy: StoredPolicy) -> str:

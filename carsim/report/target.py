@@ -6,6 +6,7 @@ from carsim.base.text import Table, count, number, percent
 from carsim.explore.target import SizedMachine, Wanted
 from carsim.hardware.expected import expected_of
 from carsim.metrics import INTERVALS, interval_text
+from carsim.report.run_words import coverage
 
 PARTS_ALONE = (
     "Prices of chips are of parts at volume: die, package, memory, tests. They leave out design "
@@ -67,12 +68,12 @@ def target_sections(
 
 
 def _on_a_board(tried: SizedMachine) -> str:
-    """How much longer a real board is expected to take than these figures say."""
+    """The factor on these times that a real board is expected to need."""
     known = expected_of(tried.design.machine.overheads)
     low, high = (number(factor) for factor in known.ends)
     return (
         f"Times and rates are hardware bounds. Expect {number(known.factor)} times the time on a "
-        f"board ({low} to {high}: 90 % interval of {known.systems} published systems): ask for a "
+        f"board ({low} to {high}: {coverage(known.systems)}): ask for a "
         "rate so much higher."
     )
 

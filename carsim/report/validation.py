@@ -1,12 +1,12 @@
 """Write the report of a validation into one folder."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from carsim.base.text import Table
-from carsim.report.comparisons import comparison_plot, comparison_table, markdown_table, sources
+from carsim.report.comparisons import comparison_plot, comparison_table, sources
 from carsim.report.folder import whole_folder
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 PARTS = ("boards", "array", "dram", "paper", "fidelity")
 
-VALIDATION_FILES = ("report.html", "report.md", *(f"{name}.png" for name in PARTS))
+VALIDATION_FILES = ("report.html", *(f"{name}.png" for name in PARTS))
 """Names that :func:`save_validation` writes; a folder that holds others is never replaced."""
 
 
@@ -27,7 +27,7 @@ def save_validation(
 ) -> list[str]:
     """Write a report into a folder, which appears whole or not at all.
 
-    Files: ``report.html``, which needs no other, ``report.md``, and a plot of each part as PNG.
+    Files: ``report.html``, which needs no other, and a plot of each part as PNG.
 
     Args:
         parts: Results of the parts.
@@ -68,7 +68,6 @@ def save_validation(
         for name, png in pictures.items():
             (into / name).write_bytes(png)
         (into / "report.html").write_text(html, encoding="utf-8")
-        (into / "report.md").write_text("\n\n".join(_markdown(title, parts)) + "\n", "utf-8")
         return [name for name in VALIDATION_FILES if (into / name).exists()]
 
 
@@ -126,18 +125,3 @@ def _notes(part: "Part") -> list[str]:
 
 def _alt(part: "Part") -> str:
     return f"Errors of carsim and its rivals: {part.title}"
-
-
-def _markdown(title: str, parts: "Sequence[Part]") -> Iterator[str]:
-    yield f"# {title}"
-    yield "## Summary"
-    yield verdict(parts)
-    yield markdown_table(summary_table(parts))
-    yield from (line for part in parts for line in part.failures)
-    for part in parts:
-        yield f"## {part.title}"
-        yield f"![{_alt(part)}]({part.name}.png)"
-        for group in part.groups:
-            yield f"### {group.title}"
-            yield markdown_table(_group_table(group))
-        yield from _notes(part)

@@ -3,6 +3,7 @@
 import base64
 import json
 import re
+from html import escape
 from pathlib import Path
 
 import pytest
@@ -83,10 +84,8 @@ def test_the_report_is_one_html_file_that_needs_no_other(
     assert not re.search(r"<(script [^>]*src|link|iframe)", html)
     for data in re.findall(r'src="data:image/png;base64,([^"]*)"', html):
         assert base64.b64decode(data).startswith(b"\x89PNG")
-    markdown = (folder / "report.md").read_text(encoding="utf-8")
-    for name, part in found.items():
-        assert f"]({name}.png)" in markdown
-        assert all(row.what in markdown for group in part.groups for row in group.rows)
+    for part in found.values():
+        assert all(escape(row.what) in html for group in part.groups for row in group.rows)
     once_more = tmp_path / "again"
     invoke("--out", str(once_more))
     for name in VALIDATION_FILES:

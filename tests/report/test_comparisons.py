@@ -1,26 +1,16 @@
 """Comparisons with others' figures: one list, rendered for every output."""
 
-import io
-import json
-import re
 from pathlib import Path
 
 import pytest
 from pages import EVIL, Page
-from rich.console import Console
 
 from carsim.base.errors import InputError
-from carsim.cli.console import show
 from carsim.metrics import Comparison
 from carsim.report import validation
 from carsim.report.comparisons import (
     FEW,
     comparison_plot,
-    document,
-    html,
-    markdown,
-    terminal,
-    verdict,
 )
 from carsim.report.figures.draw import image
 from carsim.report.validation import VALIDATION_FILES, save_validation
@@ -37,37 +27,6 @@ def parts(what: str = "near") -> tuple[Part, ...]:
     many = tuple(Comparison(f"row {i}", 100.0, 100.0 + i, 90.0, 0.5, "") for i in range(FEW + 1))
     groups = (Group(f"few {what}", rows, "a rival"), Group("many", many, "a rival"))
     return (Part("boards", f"systems {what}", groups, (f"a note {what}",)),)
-
-
-def test_a_verdict_counts_bounded_rows_and_names_where_the_rival_is_as_near() -> None:
-    assert verdict(ROWS) == (
-        "1 of 2 figures within their bounds. The baseline is as near for: far | away."
-    )
-
-
-def test_the_terminal_shows_every_row_in_80_columns(capsys: pytest.CaptureFixture[str]) -> None:
-    show(Console(file=io.StringIO(), width=80), [terminal("systems", ROWS)])
-    text = capsys.readouterr().out
-    assert max(map(len, text.splitlines())) <= 80
-    for row in ROWS:
-        assert f"{100 * row.error:+.1f} %" in text
-
-
-def test_markdown_and_html_say_the_same_and_escape() -> None:
-    text, page = markdown("systems", ROWS), html("<systems>", ROWS)
-    assert "far \\| away" in text
-    assert "source: a paper" in text
-    assert "measured by hand" in text
-    assert page.count("<tr") == len(re.findall(r"^\| (?!---)", text, re.MULTILINE)) == 4
-    assert page.count('class="marked"') == 1
-    assert "<systems>" not in page
-
-
-def test_the_document_is_json_with_what_follows_from_the_fields() -> None:
-    found = json.loads(json.dumps(document("systems", ROWS), allow_nan=False))
-    assert found["ok"] is False
-    assert [row["error"] for row in found["rows"]] == [row.error for row in ROWS]
-    assert found["rows"][1]["rival_error"] == 0.0
 
 
 def test_the_figure_names_few_rows_and_counts_many() -> None:
@@ -93,8 +52,7 @@ def test_the_report_is_one_html_file_that_needs_no_other(tmp_path: Path) -> None
     assert EVIL in page.text
     assert "://" not in page.html.replace("http://a.example", "")
     assert "OUTSIDE" in page.text
-    text = (tmp_path / "out" / "report.md").read_text(encoding="utf-8")
-    assert page.html.count("<tr") == len(re.findall(r"^\| (?!---)", text, re.MULTILINE))
+    assert "measured by hand" in page.text
 
 
 def test_equal_validations_give_equal_reports(tmp_path: Path) -> None:

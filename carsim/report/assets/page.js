@@ -40,6 +40,22 @@ function keyOf(cell) {
   return plain ? parseFloat(text.replaceAll(",", "")) : text;
 }
 
+// A table of contents beside the column, where there is room.
+const headings = [...document.querySelectorAll("body > h2")];
+if (headings.length > 3) {
+  const contents = document.createElement("nav");
+  contents.className = "contents screen";
+  contents.setAttribute("aria-label", "contents");
+  headings.forEach((heading, place) => {
+    heading.id ||= `part-${place + 1}`;
+    const link = document.createElement("a");
+    link.href = `#${heading.id}`;
+    link.textContent = heading.textContent;
+    contents.append(link);
+  });
+  document.querySelector("h1").after(contents);
+}
+
 // Charts: each replaces its picture, which stays for paper and for browsers without scripts.
 
 // A chart with choices: readers say which columns go right, up and into colour.

@@ -8,7 +8,7 @@ above the slope.
 
 from collections.abc import Sequence
 from itertools import cycle
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from carsim.base.text import number
 from carsim.base.units import GB
@@ -38,7 +38,7 @@ def roofline_plot(run: "StoredRun", pinned: "Sequence[tuple[str, StoredRun]]" = 
     others = [_place(other.own, other) for _, other in pinned]
     xs = [x for x, _ in (*places, *others)] + [peak / rate]
     ends = min(xs) / ROOM, max(xs) * ROOM
-    axis = memory if {_roof(other)[0] for _, other in pinned} <= {memory} else "the memory"
+    axis = memory if {_roof(other).memory for _, other in pinned} <= {memory} else "the memory"
     series = [_line("roof", run, ends, style.GREY)]
     looks = list(zip(pinned, cycle(PINNED), cycle(DASHES[1:]), strict=False))
     series += [_line("", other, ends, look[0], dash) for (_, other), look, dash in looks]
@@ -70,7 +70,7 @@ def roofline_plot(run: "StoredRun", pinned: "Sequence[tuple[str, StoredRun]]" = 
                 x_range=ends,
                 y_range=(
                     min(lowest, ends[0] * rate) / 1.5,
-                    2 * max(peak, *(_roof(o)[1] for _, o in pinned), 0),
+                    2 * max(peak, *(_roof(o).gmacs for _, o in pinned), 0),
                 ),
             ),
         ),
@@ -81,13 +81,21 @@ def roofline_plot(run: "StoredRun", pinned: "Sequence[tuple[str, StoredRun]]" = 
     )
 
 
-def _roof(run: "StoredRun") -> tuple[str, float, float]:
-    """The memory that moves most, GMAC/s of all arrays, GB/s that it sustains."""
+class _Roof(NamedTuple):
+    """The memory that moves most bytes, GMAC/s of all arrays, GB/s that it sustains."""
+
+    memory: str
+    gmacs: float
+    gbps: float
+
+
+def _roof(run: "StoredRun") -> _Roof:
     moved = run.own.memory_gb_per_video_by_memory
     memory = max(moved, key=lambda name: moved[name])
     (rate,) = (each.sustained_gbps for each in run.memories if each.name == memory)
     board = run.resolved_design["board"]
-    return memory, run.own["macs_per_cycle"] * board["fabric_clock_mhz"] * 1e6 / GIGA, rate
+    gmacs = run.own["macs_per_cycle"] * board["fabric_clock_mhz"] * 1e6 / GIGA
+    return _Roof(memory, gmacs, rate)
 
 
 def _place(policy: "StoredPolicy", run: "StoredRun") -> tuple[float, float]:
