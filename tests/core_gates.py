@@ -32,7 +32,7 @@ SIDE = 8
 
 FOLD_BYTES = SIDE * SIDE
 MOST_STEPS, MOST_TOKENS, MOST_BLOCKS, MOST_SLOTS, MOST_FOLDS = 3, 8, 4, 4, 4
-RUNGS, SEED = (parts.simulate, solver.solve), 32
+SEED = 32
 WORDS = 2048
 """Of the memory."""
 
@@ -43,10 +43,6 @@ class GateStep:
 
     rows: int
     cols: int
-
-    @property
-    def folds(self) -> int:
-        return self.rows * self.cols
 
 
 @dataclass(frozen=True)
@@ -479,14 +475,17 @@ def compared(phases: int, stall: float, seed: int) -> NDArray[np.int64]:
     drawn = [draw_phase(draw, stall) for _ in range(phases)]
     gates = play(drawn, seed)
     models = [as_model(each) for each in drawn]
-    rungs = ([int(rung(each).ended[-1].max()) for each in models] for rung in RUNGS)
+    rungs = (
+        [int(rung(each).ended[-1].max()) for each in models]
+        for rung in (parts.simulate, solver.solve)
+    )
     return np.array([gates, *rungs]).T
 
 
 def main() -> None:
     """Print the table of docs/rtl: ``python tests/core_gates.py``."""
     print(f"200 phases drawn with seed {SEED}")
-    print("| memory | rung | equal to the gates | sum of cycles, % | one phase, % |")
+    print("| memory | fidelity | equal to the gates | sum of cycles, % | one phase, % |")
     print("|---|---|---:|---:|---:|")
     for name, stall in (("no stalls", 0.0), ("stalls in 10 % of cycles", 0.1)):
         cycles = compared(200, stall, SEED)

@@ -40,7 +40,7 @@ def check_clocked(registers: Registers, *names: str) -> None:
             raise ValueError(f"machine.drs.{name} is 0; clocked logic takes 1 or more")
 
 
-class Group(NamedTuple):
+class SequenceGroup(NamedTuple):
     """Sequences that the Index Register holds at a time.
 
     Attributes:
@@ -162,10 +162,10 @@ class Scheduler(wiring.Component):
                 m.next = "IDLE"
         return m
 
-    def _groups(self, m: Module) -> Group:
+    def _groups(self, m: Module) -> SequenceGroup:
         """The group that is next."""
         width, groups = self._width, -(-self._most // self._width)
-        found = Group(
+        found = SequenceGroup(
             Signal(name="begin"),
             Signal(range(self._most), name="base"),
             Signal(width, name="bits"),

@@ -167,7 +167,7 @@ def ordered(bits: int) -> int:
 
 
 def limit_of(tau: float) -> int:
-    """What a comparator holds of a threshold: its FP32 number in order, 0 without a sign.
+    """A threshold as a comparator holds it: its FP32 number in order, 0 without a sign.
 
     >>> limit_of(-0.0) == limit_of(0.0) == 0x80000000
     True
