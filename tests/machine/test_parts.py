@@ -131,6 +131,17 @@ def test_phases_in_between_take_what_they_would_if_played():
             assert (getattr(found, name) == getattr(every, name)).all()
 
 
+def test_moments_in_between_are_exact_where_the_array_sets_the_pace():
+    hw = ideal_hardware(rate=64, array={"rows": 1, "cols": 3, "pipeline_cycles": 0})
+    phase = attention(hw, np.arange(100, 501))
+    steps = tuple(step._replace(pre_cycles=np.array([[1001]])) for step in 2 * phase.steps)
+    phase = replace(phase, steps=steps)
+    few, every = played(phase, 26), played(phase, 401)
+    assert few.interpolated
+    for moments in ("array_begun", "ended"):
+        assert (getattr(few, moments) == getattr(every, moments)).all()
+
+
 @given(hw=hardware(), most=st.integers(2, 9), seed=st.integers(0, 99))
 def test_phases_in_between_keep_their_books(hw: Hardware, most: int, seed: int) -> None:
     attended = np.random.default_rng(seed).permutation(np.arange(1, 300, 20))

@@ -39,6 +39,15 @@ def plan_of(design: Design, video: Video) -> Plan:
     return Plan(Phases(Hardware(design)), video, PLAIN, "drs", FASTCAR, steps)
 
 
+def test_each_product_of_an_op_is_launched() -> None:
+    work = []
+    for cycles in (0, 1000):
+        plan = plan_of(tiny_design(f"machine.overheads.kernel_cycles={cycles}"), Video(2, 16, 5))
+        every = ((op, is_split) for _, _, is_split, ops in kinds(plan) for op, _ in ops)
+        work.append([(work_of(plan.hw, *each).cycles, len(each[0].gemms)) for each in every])
+    assert [(cycles + 1000 * n, n) for cycles, n in work[0]] == work[1]
+
+
 def longest_phases(plan: Plan) -> dict[str, Phase]:
     """The phases that are longest, as they are simulated."""
     phases, longest = plan.phases, np.array([plan.video.max_context])
