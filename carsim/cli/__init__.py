@@ -152,10 +152,8 @@ def main() -> None:
         status = 0
     except OSError as error:
         place, cure = str(error.filename), "name another"
-        if error.filename is None:  # only printing, and asking for the folder, can fail so
-            is_gone = error.errno == errno.ENOENT
-            place = "the working directory" if is_gone else "standard output"
-            cure = "change to one that exists" if is_gone else "send it elsewhere, or make room"
+        if error.filename is None:
+            place, cure = _nameless(error)
         _drop_output()
         complain(f"{place}: cannot be used ({error.strerror}); {cure}")
         status = InputError.exit_status
@@ -163,6 +161,19 @@ def main() -> None:
         signal.signal(number, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # there is nothing left to interrupt
     sys.exit(status)
+
+
+def _nameless(error: OSError) -> tuple[str, str]:
+    """The place and the cure of an error that names no file."""
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        return "open files", "allow more with ulimit -n, or take fewer workers"
+    if error.errno not in (errno.ENOENT, errno.ENOSYS, errno.EACCES, errno.EROFS):
+        return "standard output", "send it elsewhere, or make room"
+    try:
+        os.getcwd()  # noqa: PTH109 - no more is asked of it
+    except OSError:
+        return "the working directory", "change to one that exists"
+    return "shared memory of processes", "mount /dev/shm, or take --workers 0"
 
 
 def _interrupt(pressed: list[int], number: int, _: FrameType | None) -> None:

@@ -4,6 +4,7 @@ Colours are those of Okabe and Ito, which people with any colour vision can tell
 drawn through matplotlib's object interface on an Agg canvas: no display, no global state.
 """
 
+import logging
 import textwrap
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
@@ -34,6 +35,9 @@ _RC: Any = {
     "svg.hashsalt": "carsim",  # equal figures, equal files
     "hatch.linewidth": 0.6,
 }
+
+
+logging.getLogger("matplotlib").setLevel(logging.ERROR)  # no word on where it keeps its files
 
 
 def style() -> AbstractContextManager[None]:
