@@ -48,16 +48,8 @@ def compress_op(
     """
     m, d = rows * tokens, model.body.hidden_size
     outputs = model.body.kv_size + (latent.query_rank or 0)
-    return linear_op(
-        Category.QKV,
-        model,
-        "qkv",
-        m,
-        d,
-        part.columns(outputs),
-        streams=streams,
-        serial_vector_ops=m * d * NORM_OPS,
-        gathered_elements=m * outputs,
+    return linear_op(model, "qkv", m, d, part.columns(outputs), streams=streams)._replace(
+        serial_vector_ops=m * d * NORM_OPS, gathered_elements=m * outputs
     )
 
 
@@ -92,18 +84,11 @@ def qkv_op(
     else:
         q = part.columns(body.n_heads) * body.head_dim
         kv = part.columns(body.n_kv_heads) * body.head_dim
+        op = linear_op(model, "qkv", m, body.hidden_size, q, 2 * kv, streams=streams)
         normed = m * body.hidden_size
-        op = linear_op(
-            Category.QKV,
-            model,
-            "qkv",
-            m,
-            body.hidden_size,
-            q,
-            2 * kv,
-            streams=streams,
+        op = op._replace(
             serial_vector_ops=normed * NORM_OPS + logarithms(model, "qkv", normed),
-            vector_ops=m * (q + kv) * (ROTARY_OPS + NORM_OPS * body.qk_norm),
+            vector_ops=op.vector_ops + m * (q + kv) * (ROTARY_OPS + NORM_OPS * body.qk_norm),
         )
     return op._replace(
         vector_ops=op.vector_ops + rows * score_ops,
@@ -116,20 +101,16 @@ def _queries_op(model: Model, latent: Latent, m: Count, heads: int, streams: Cou
     """Queries of some heads: norms of what is compressed, the heads' products, and absorption."""
     body = model.body
     inputs, normed = latent.query_rank or body.hidden_size, latent.rank + (latent.query_rank or 0)
-    op = linear_op(
-        Category.QKV,
-        model,
-        "qkv",
-        m,
-        inputs,
-        heads * (body.own_size + latent.rotary_size),
-        streams=streams,
-        serial_vector_ops=m * normed * NORM_OPS,
-        vector_ops=m * (heads + 1) * latent.rotary_size * ROTARY_OPS,
-    )
+    queries = heads * (body.own_size + latent.rotary_size)
+    op = linear_op(model, "qkv", m, inputs, queries, streams=streams)
     absorbing = weight_gemm(model, m, body.own_size, latent.rank, heads)
     nbytes = streams * model.weights.bytes_of(heads * body.own_size * latent.rank)
-    return op._replace(gemms=(*op.gemms, absorbing), stream_bytes=op.stream_bytes + nbytes)
+    return op._replace(
+        gemms=(*op.gemms, absorbing),
+        serial_vector_ops=m * normed * NORM_OPS,
+        vector_ops=m * (heads + 1) * latent.rotary_size * ROTARY_OPS,
+        stream_bytes=op.stream_bytes + nbytes,
+    )
 
 
 def choose_op(
@@ -277,15 +258,9 @@ def output_op(
     """
     m, d = rows * tokens, model.body.hidden_size
     columns = part.columns(d)
-    return linear_op(
-        Category.OUTPUT,
-        model,
-        "out",
-        m,
-        model.body.attended_size,
-        columns,
-        streams=streams,
-        vector_ops=m * columns * residual_ops(model),
+    op = linear_op(model, "out", m, model.body.attended_size, columns, streams=streams)
+    return op._replace(
+        vector_ops=op.vector_ops + m * columns * residual_ops(model),
         kv_side_bytes=rows * model.kv.bytes_of(key_elements),
         replay_bytes=rows * held_bytes,
         gathered_elements=m * d,

@@ -235,7 +235,7 @@ class Body(GrownSection):
         return found
 
     def prompt_layers(self) -> Counter[tuple[int | None, bool]]:
-        """How many layers have a window, and one MLP for all tokens or not."""
+        """Numbers of layers by window, and by having one MLP for all tokens."""
         return Counter((self.window_of(n), self.is_dense(n)) for n in range(self.n_layers))
 
     def longest_context(self, context: int) -> int:

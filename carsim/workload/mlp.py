@@ -63,31 +63,18 @@ def mlp_ops(
     if body.experts is not None and not dense:
         return _expert_ops(model, body.experts, m, part, streams, norm, written)
     width, ff = body.dense_ffn_size, part.columns(body.dense_ffn_size)
-    gate_up = linear_op(
-        Category.MLP,
-        model,
-        "gate_up",
-        m,
-        d,
-        body.inner_matrices * ff,
-        streams=streams,
+    activated = m * ff * _inner_ops(model) + logarithms(model, "down", m * ff)
+    gate_up = linear_op(model, "gate_up", m, d, body.inner_matrices * ff, streams=streams)
+    down = linear_op(model, "down", m, width, columns, streams=streams)
+    return gate_up._replace(
+        vector_ops=gate_up.vector_ops + activated,
         serial_vector_ops=norm + logarithms(model, "gate_up", m * d),
-        vector_ops=m * ff * _inner_ops(model) + logarithms(model, "down", m * ff),
         gathered_elements=m * width,
-    )
-    down = linear_op(
-        Category.MLP,
-        model,
-        "down",
-        m,
-        width,
-        columns,
-        streams=streams,
-        vector_ops=m * columns * residual_ops(model),
+    ), down._replace(
+        vector_ops=down.vector_ops + m * columns * residual_ops(model),
         replay_bytes=written,
         gathered_elements=m * d,
     )
-    return gate_up, down
 
 
 def _inner_ops(model: Model) -> int:
@@ -126,16 +113,9 @@ def _expert_ops(
     wide, wide_shared, columns = body.ffn_size, experts.shared_ffn_size, part.columns(d)
     ff, shared = part.columns(wide), part.columns(wide_shared)
     pairs, inner = m * experts.active, body.inner_matrices
-    router = linear_op(
-        Category.MLP,
-        model,
-        "gate_up",
-        m,
-        d,
-        part.columns(experts.scores),
-        streams=streams,
-        serial_vector_ops=norm_ops,
-        gathered_elements=m * experts.scores,
+    scores = part.columns(experts.scores)
+    router = linear_op(model, "gate_up", m, d, scores, streams=streams)._replace(
+        serial_vector_ops=norm_ops, gathered_elements=m * experts.scores
     )
     gate_up = _chosen_op(model, experts, m, streams, (d, inner * ff), (d, inner * shared))._replace(
         serial_vector_ops=m * experts.count * (SOFTMAX_OPS + experts.active * ROUTER_OPS),

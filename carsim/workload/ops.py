@@ -13,6 +13,7 @@ MLP counts as SiLU, a cap on scores or logits as nothing; the head's inputs are 
 Embedding look-ups (one row per token) and RQ-VAE pixel decoding are left out.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, NamedTuple
@@ -156,41 +157,35 @@ def residual_ops(model: Model) -> int:
     return RESIDUAL_OPS + NORM_OPS * model.body.post_norms
 
 
+_CATEGORIES: Mapping[Product, Category] = {
+    "qkv": Category.QKV,
+    "out": Category.OUTPUT,
+    "gate_up": Category.MLP,
+    "down": Category.MLP,
+}
+
+
 def linear_op(
-    category: Category,
-    model: Model,
-    product: Product,
-    m: Count,
-    inputs: int,
-    *columns: int,
-    streams: Count = 1,
-    vector_ops: Count = 0,
-    **rest: Count,
+    model: Model, product: Product, m: Count, inputs: int, *columns: int, streams: Count = 1
 ) -> Op:
     """Products of ``m`` tokens with weight matrices of the same inputs, biases and tables included.
 
     Args:
-        category: Category of its time.
         model: The model.
         product: Name of the products, by which biases are added and inputs are polished.
         m: Tokens.
         inputs: Rows of every matrix.
         columns: Columns of each matrix.
         streams: How often the weights are streamed.
-        vector_ops: Element operations besides those of biases and polished inputs.
-        rest: Further fields of the op.
     """
     outputs, has_bias = sum(columns), product in model.body.biases
     nbytes = model.weights.bytes_of(inputs * outputs) + BIAS_BYTES * outputs * has_bias
     return Op(
-        category,
+        _CATEGORIES[product],
         gemms=tuple(weight_gemm(model, m, inputs, n) for n in columns),
-        vector_ops=vector_ops
-        + logarithms(model, product, m * inputs)
-        + m * outputs * BIAS_OPS * has_bias,
+        vector_ops=logarithms(model, product, m * inputs) + m * outputs * BIAS_OPS * has_bias,
         stream=Stream.WEIGHTS,
         stream_bytes=streams * (nbytes + model.table_bytes(product)),
-        **rest,
     )
 
 
