@@ -127,7 +127,7 @@ class Model(GrownSection):
 
     @property
     def makes(self) -> Literal["video", "text"]:
-        """What it emits: a classifier over a vocabulary makes texts."""
+        """Kind of output: a classifier over a vocabulary makes texts."""
         return "text" if isinstance(self.head, LinearHead) else "video"
 
     @model_validator(mode="after")
