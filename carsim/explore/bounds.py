@@ -168,7 +168,7 @@ def _rated(asked: Asked) -> Cell:
     return {
         "hz": round(asked.design.board.fabric_clock_mhz * 1e6),
         "rates": [float(path.rate) for path in hw.paths],
-        "host": Phases(hw).host_cycles,
+        "host": hw.host_cycles,
     }
 
 

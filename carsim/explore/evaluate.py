@@ -10,7 +10,10 @@ One point in :data:`JUDGED` is judged: a phase of it is drawn and played on the 
 import json
 import math
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
 from time import perf_counter
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -27,10 +30,11 @@ from carsim.explore.axis import PSEUDO_PATHS
 from carsim.explore.points import Point
 from carsim.explore.study import Study, trace_names
 from carsim.machine.batches import Batches, make_batches
-from carsim.machine.hardware import Hardware
+from carsim.machine.hardware import Columns, Hardware, structure_of
 from carsim.machine.judge import disagreement
 from carsim.machine.phases import SOLVED, Phases
-from carsim.machine.row import RowResult, simulate_row
+from carsim.machine.ranges import bytes_of_step
+from carsim.machine.row import Candidate, RowResult, simulate_rows
 from carsim.machine.variants import BASE, Variant, own_variant
 from carsim.metrics import Baseline, Setting, figures
 from carsim.runs.first import open_design
@@ -41,10 +45,26 @@ from carsim.workload.workload import workload_of
 JUDGED = 64
 """Of so many points one is judged, by its hash; the draw is the same whenever it is evaluated."""
 
-KEPT_HARDWARES = 3
-KEPT_DECISIONS = 6
-KEPT_BASELINES = 1024
-"""Objects of each kind that are kept from point to point; this bounds a worker's memory."""
+KEPT_BYTES = 1 << 27
+"""Bytes of phases, and of decisions, that are kept from point to point, though at least the last
+of each; this bounds a worker's memory."""
+
+PHASE_BYTES = 200
+"""Of the outcome of a phase on a board of two memories."""
+
+KEPT_BASELINES = 1 << 12
+"""Latencies of dense decoding that are kept."""
+
+TOGETHER = 128
+"""Points at most that are evaluated together; the first are fewer, until it is known how long they
+take."""
+
+TOGETHER_S = 1.0
+"""Seconds that those may take, in which a process can not be interrupted."""
+
+TOGETHER_BYTES = 1 << 26
+"""Memory that designs simulated together take: fewer of longer videos are. Between 2**25 and 2**27
+the time of a point is the same; below, calls cost more, above, arrays leave the cache."""
 
 MOST_STEPS = 131_072
 """Steps of one video at most; decisions of 32 layers and 32 rows are then 134 MB."""
@@ -70,12 +90,36 @@ class Evaluator:
 
     Attributes:
         machines: The machine, and what points share of it.
+        together: As many points are worth preparing together.
     """
 
     def __init__(self, study: Study) -> None:
         self.study = study
         self.machines = Machines(study.file.fidelity)
-        self._stated: Kept[list[Trace]] = Kept(KEPT_DECISIONS)
+        self._stated: Kept[list[Trace]] = Kept(
+            lambda traces: sum(trace.replay.nbytes for trace in traces)
+        )
+        self._ready: dict[str, _Simulated] = {}
+        self.together = 32 if study.file.fidelity == SOLVED else 1
+
+    def prepare(self, points: Sequence[Point]) -> None:
+        """Simulate points together that are evaluated next, :attr:`together` at most."""
+        start = perf_counter()
+        self._ready = {}
+        for point in points:
+            with suppress(InputError):  # which it meets again when it is evaluated
+                self._ready[point.id] = _Simulated(self._fitted(point))
+        ready = [each for each in self._ready.values() if self._runs(each.fitted)]
+        with suppress(InputError):
+            rows = self.machines.rows([each.fitted for each in ready])
+            for each, row in zip(ready, rows, strict=True):
+                each.row = row
+            if self.study.file.baseline:
+                self.machines.dense_latencies_s([each.fitted for each in ready])
+        share = (perf_counter() - start) / len(points)
+        self.together = max(1, min(TOGETHER, 4 * self.together, int(TOGETHER_S / share)))
+        for each in self._ready.values():
+            each.seconds = share
 
     def evaluate(self, point: Point) -> Row:
         """A row: ``status``, ``reason``, ``seconds`` that it took, and metrics.
@@ -83,14 +127,15 @@ class Evaluator:
         Raises:
             SolverError: The point is judged, and the solver is wrong.
         """
-        start = perf_counter()
+        start, ready = perf_counter(), self._ready.pop(point.id, None)
         try:
-            row = self._row(point)
+            row = self._row(point, ready or _Simulated(self._fitted(point)))
         except SolverError:
             raise
         except InputError as error:
             row = {"status": "invalid", "reason": str(error.named({"resample_seed": "resample"}))}
-        row["seconds"] = round(perf_counter() - start, 4)
+        shared = ready.seconds if ready is not None else 0.0
+        row["seconds"] = round(shared + perf_counter() - start, 4)
         return {key: _plain(value) for key, value in row.items()}
 
     def asked(self, changes: Mapping[str, Any], design: Design | None = None) -> Asked:
@@ -153,16 +198,22 @@ class Evaluator:
 
     # ---------------------------------------------------------------- private
 
-    def _row(self, point: Point) -> Row:
-        study = self.study
-        design, sources, video, replays = self.asked(point.changes)
-        fit = fit_of(design, sources, video)
-        own = baseline = None
-        if fit.fits or study.file.allow_misfit:
-            own = self.machines.row(design, sources, video, fit, replays=replays)
+    def _fitted(self, point: Point) -> "Fitted":
+        asked = self.asked(point.changes)
+        return Fitted(asked, fit_of(asked.design, asked.sources, asked.video))
+
+    def _runs(self, fitted: "Fitted") -> bool:
+        """A design that does not fit is simulated only if the study says so."""
+        return fitted.fit.fits or self.study.file.allow_misfit
+
+    def _row(self, point: Point, simulated: "_Simulated") -> Row:
+        fitted, own, baseline = simulated.fitted, simulated.row, None
+        (design, sources, video, replays), fit = fitted.asked, fitted.fit
+        if self._runs(fitted):
+            own = own or self.machines.rows([fitted])[0]
             self._judge(point, own)
-            if study.file.baseline:
-                baseline = Baseline(self.machines.dense_latency_s(design, video, fit))
+            if self.study.file.baseline:
+                baseline = Baseline(self.machines.dense_latencies_s([fitted])[0])
         return {
             "status": "ok" if fit.fits else "misfit",
             "reason": "; ".join(fit.misfits),
@@ -197,6 +248,43 @@ class Evaluator:
         return sources_of(design, traces, resample_seed=study.file.resample)
 
 
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A point to simulate, and the fit of its design on its board."""
+
+    asked: Asked
+    fit: FitReport
+
+    @property
+    def design(self) -> Design:
+        """The design."""
+        return self.asked.design
+
+    @cached_property
+    def variant(self) -> Variant:
+        """The design's own policy, or what it is without replay."""
+        return own_variant(self.design, replays=self.asked.replays)
+
+    @cached_property
+    def hardware(self) -> str:
+        """Key of its hardware."""
+        return hardware_key(self.design)
+
+    @cached_property
+    def structure(self) -> str:
+        """Equal for designs that can be simulated together."""
+        return structure_of(self.design)
+
+
+@dataclass
+class _Simulated:
+    """A point with its simulation, if it has one, and its share of the seconds that took."""
+
+    fitted: Fitted
+    row: RowResult | None = None
+    seconds: float = 0.0
+
+
 class Machines:
     """The one place where points meet the machine; keeps what they share.
 
@@ -206,17 +294,28 @@ class Machines:
 
     def __init__(self, fidelity: str) -> None:
         self._fidelity = fidelity
-        self.phases: Kept[Phases] = Kept(KEPT_HARDWARES)
-        self.decisions: Kept[Batches] = Kept(KEPT_DECISIONS)
-        self.baselines: Kept[float] = Kept(KEPT_BASELINES)
+        self.phases: Kept[Phases] = Kept(lambda phases: PHASE_BYTES * phases.kept)
+        self.decisions: Kept[Batches] = Kept(lambda batches: 2 * batches.replay.nbytes)
+        self.baselines: dict[Hashable, float] = {}
 
-    def row(
-        self, design: Design, sources: Sources, video: Video, fit: FitReport, *, replays: bool
-    ) -> RowResult:
-        """The design's own policy, or what it is without replay."""
-        variant = own_variant(design, replays=replays)
-        batches = self.batches(design, sources, video, variant)
-        return simulate_row(design, variant, batches, video, fit, self._phases(design))
+    def rows(self, points: Sequence[Fitted]) -> list[RowResult]:
+        """A row for each point; designs of one structure and policy are simulated together.
+
+        Raises:
+            InputError: One of them cannot be simulated.
+        """
+        groups: dict[Hashable, tuple[Batches, list[int]]] = {}
+        for number, each in enumerate(points):
+            design, sources, video, _ = each.asked
+            batches = self.batches(design, sources, video, each.variant)
+            key = each.structure, each.variant.schedule, video, id(batches)
+            groups.setdefault(key, (batches, []))[1].append(number)
+        found: dict[int, RowResult] = {}
+        for batches, numbers in groups.values():
+            group = [points[number] for number in numbers]
+            rows = self._together(group, group[0].variant, batches)
+            found |= zip(numbers, rows, strict=True)
+        return [found[number] for number in range(len(points))]
 
     def batches(self, design: Design, sources: Sources, video: Video, variant: Variant) -> Batches:
         """The decisions that a policy on a design consumes."""
@@ -237,21 +336,45 @@ class Machines:
             ),
         )
 
-    def dense_latency_s(self, design: Design, video: Video, fit: FitReport) -> float:
-        """Latency of dense decoding; since all batches are alike, of one."""
+    def dense_latencies_s(self, points: Sequence[Fitted]) -> list[float]:
+        """Latency of dense decoding of each design; since all batches are alike, of one."""
+        keys = [(each.hardware, each.asked.video) for each in points]
+        groups: dict[Hashable, dict[tuple[str, Video], Fitted]] = {}
+        for key, each in zip(keys, points, strict=True):
+            if key not in self.baselines:
+                together = each.structure, each.asked.video
+                groups.setdefault(together, {})[key] = each
+        for group in groups.values():
+            first = next(iter(group.values()))
+            n_layers, policy = first.design.model.body.n_layers, first.design.policy
+            decided = dense(first.asked.video.n_steps, n_layers, policy.batch)
+            one = make_batches(decided, policy.batch, policy.tokens_per_step)
+            rows = self._together([*group.values()], BASE, one)
+            self.baselines |= {key: row.latency_s for key, row in zip(group, rows, strict=True)}
+        found = [self.baselines[key] for key in keys]
+        for oldest in [*self.baselines][:-KEPT_BASELINES]:
+            del self.baselines[oldest]
+        return found
 
-        def simulate() -> float:
-            batch, at_once = design.policy.batch, design.policy.tokens_per_step
-            one = make_batches(
-                dense(video.n_steps, design.model.body.n_layers, batch), batch, at_once
+    def _together(
+        self, points: Sequence[Fitted], variant: Variant, batches: Batches
+    ) -> Iterator[RowResult]:
+        """Rows of designs of one structure and policy; as many at once as memory allows."""
+        n_steps = points[0].asked.video.n_steps
+        most = TOGETHER_BYTES // (n_steps * bytes_of_step(Hardware(points[0].design)))
+        most = max(1, most) if self._fidelity == SOLVED else 1
+        for first in range(0, len(points), most):
+            some = points[first : first + most]
+            hardwares: dict[str, Hardware] = {}
+            for each in some:
+                hardwares.setdefault(each.hardware, Hardware(each.design))
+            phases = self.phases.get(
+                tuple(hardwares),
+                lambda found=hardwares: Phases(Columns.of([*found.values()]), self._fidelity),  # type: ignore[misc]
             )
-            return simulate_row(design, BASE, one, video, fit, self._phases(design)).latency_s
-
-        return self.baselines.get((hardware_key(design), video), simulate)
-
-    def _phases(self, design: Design) -> Phases:
-        key = hardware_key(design)
-        return self.phases.get(key, lambda: Phases(Hardware(design), self._fidelity))
+            number = {key: place for place, key in enumerate(hardwares)}
+            candidates = [Candidate(each.design, each.fit, number[each.hardware]) for each in some]
+            yield from simulate_rows(candidates, variant, batches, some[0].asked.video, phases)
 
 
 def hardware_key(design: Design) -> str:
@@ -272,20 +395,31 @@ def hardware_key(design: Design) -> str:
 
 
 class Kept(Generic[Item]):
-    """The last few things that were made, by what they were made from."""
+    """Things that were made, by what they were made from, as many as :data:`KEPT_BYTES` hold.
 
-    def __init__(self, size: int) -> None:
-        self._size = size
+    Args:
+        nbytes: Bytes of a thing, which may grow.
+    """
+
+    def __init__(self, nbytes: Callable[[Item], int]) -> None:
+        self._nbytes = nbytes
         self._items: OrderedDict[Hashable, Item] = OrderedDict()
 
-    def __len__(self) -> int:
-        return len(self._items)
+    def __contains__(self, key: Hashable) -> bool:
+        return key in self._items
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all that is kept."""
+        return sum(map(self._nbytes, self._items.values()))
 
     def get(self, key: Hashable, make: Callable[[], Item]) -> Item:
-        """The one that was made before, or a new one."""
-        item = self._items.pop(key) if key in self._items else make()
-        self._items[key] = item
-        if len(self._items) > self._size:
+        """The one that was made before, or a new one; the longest unused go first."""
+        if key in self._items:
+            self._items.move_to_end(key)
+            return self._items[key]
+        item = self._items[key] = make()
+        while len(self._items) > 1 and self.nbytes > KEPT_BYTES:
             self._items.popitem(last=False)
         return item
 

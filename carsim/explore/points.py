@@ -5,7 +5,7 @@ import itertools
 import json
 import math
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from carsim.base.errors import InputError
 from carsim.explore.study import MOST_POINTS, Study, field_value
+from carsim.machine.hardware import SECTION_COLUMNS
 
 REDRAWS = 200
 """Random points are drawn at most so many times over to find as many as are wanted."""
@@ -25,6 +26,14 @@ MOST_IN_VAIN = 100_000
 
 SOFT_PATHS = ("policy.tau", "policy.schedule", "policy.decision_scope", "energy", "trace", "replay")
 """Axes below these leave the phases of the hardware as they are: such points are neighbours."""
+
+COLUMN_PATHS = (
+    "board",
+    "machine.exchange_bytes_per_cycle",
+    *(f"machine.{name}.{each}" for name, names in SECTION_COLUMNS.items() for each in names),
+)
+"""Axes of numbers in which designs that are simulated together may differ; designs whose buffers
+hold other numbers of tiles are not."""
 
 
 @dataclass(frozen=True)
@@ -46,12 +55,21 @@ class Point:
     @property
     def neighbourhood(self) -> str:
         """Equal for points that share the phases of their hardware, as far as paths tell."""
-        hard = {
-            path: value
-            for path, value in self.changes.items()
-            if not any(f"{path}.".startswith(f"{soft}.") for soft in SOFT_PATHS)
-        }
-        return _text(hard)
+        return self._without(SOFT_PATHS)
+
+    @property
+    def structure(self) -> str:
+        """Equal for points whose hardware is simulated together, as far as paths tell."""
+        return self._without((*SOFT_PATHS, *COLUMN_PATHS))
+
+    def _without(self, paths: Sequence[str]) -> str:
+        return _text(
+            {
+                path: value
+                for path, value in self.changes.items()
+                if not any(f"{path}.".startswith(f"{each}.") for each in paths)
+            }
+        )
 
 
 def make_points(study: Study) -> list[Point]:

@@ -26,7 +26,7 @@ from carsim.decisions.choose import Sources
 from carsim.decisions.trace import load_trace
 from carsim.design import Design, design_of, override
 from carsim.design.load import preset_board, shipped_presets
-from carsim.explore.evaluate import Machines
+from carsim.explore.evaluate import Asked, Fitted, Machines
 from carsim.explore.expression import Expression
 from carsim.hardware.mapping import MAPPINGS
 from carsim.hardware.technology import TECHNOLOGIES
@@ -266,7 +266,8 @@ class _Search:
         fit = fit_of(design, sources, sources.video, replays=replays)
         if not fit.fits:
             return fit.misfits[0]
-        row = self._machines.row(design, sources, sources.video, fit, replays=replays)
+        asked = Asked(design, sources, sources.video, replays)
+        (row,) = self._machines.rows([Fitted(asked, fit)])
         values = figures(row, Setting(design, fit))
         cycles = cycles_by_limit(row.limits)
         memories = (design.board.memories[name] for name in design.machine.memories_in_use)

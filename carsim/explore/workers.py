@@ -143,11 +143,13 @@ def evaluate_some(job: str, points: list[Point], budget_s: float) -> Answer:
         evaluator = _own.evaluator = Evaluator(study)
     results: list[Result] = []
     until = monotonic() + budget_s
-    for done, point in enumerate(points):
-        if done and monotonic() > until:
-            return results, points[done:]
-        results.append((point, evaluator.evaluate(point)))
-    return results, []
+    while points and (not results or monotonic() <= until):
+        some = points[: evaluator.together if budget_s else 1]
+        points = points[len(some) :]
+        if len(some) > 1:
+            evaluator.prepare(some)
+        results += [(point, evaluator.evaluate(point)) for point in some]
+    return results, points
 
 
 class Workers:
@@ -365,8 +367,8 @@ def evaluate(
         InputError: As of :func:`start_crew`.
     """
     chunks: dict[str, list[Point]] = {}
-    for point in points:
-        chunks.setdefault(point.neighbourhood, []).append(point)
+    for point in sorted(points, key=lambda point: point.neighbourhood):
+        chunks.setdefault(point.structure, []).append(point)
     if workers != 0:
         workers = min(workers or available_cores(), sum(map(len, chunks.values())))
     with closing(start_crew(study, workers, scheduler)) as crew:

@@ -171,7 +171,7 @@ class Machine(GrownSection):
         """The array that attention's own products run on."""
         if self.attention_unit is None:
             return self.array
-        return self.array.model_copy(update=self.attention_unit.model_dump())
+        return self.array.model_copy(update=dict(self.attention_unit))
 
     @property
     def memories_in_use(self) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from carsim.workload.ops import Slice
 
 
 class Bound(NamedTuple):
-    """Least cycles [n], and the bytes that go with them [n, memories]."""
+    """Least cycles [n], and the bytes that go with them [n, memories]; of D designs [D, n] each."""
 
     cycles: Ints
     nbytes: Ints
@@ -51,7 +51,7 @@ def bound_of(
     nbytes[:, hw.replay_path] += replay_bytes
     cycles = compute.max(axis=-1)
     for rate, moved in zip(hw.fastest_rates, nbytes.T, strict=True):
-        numerator, denominator = rate.as_integer_ratio()
+        numerator, denominator = np.ravel(rate.numerator), np.ravel(rate.denominator)
         cycles = np.maximum(cycles, -(-moved * denominator // numerator))
     return Bound(cycles, nbytes)
 
@@ -61,8 +61,8 @@ def home_bound(
 ) -> Bound:
     """The least over spreads of all sequences: private weights cost a stream for each core."""
     cycles, nbytes = bound_of(hw, steps, n)
-    if hw.is_lockstep(split):
-        return Bound(cycles, nbytes)
+    if hw.is_lockstep(split) or all(step.is_kv or step.path < 0 for step in steps):
+        return Bound(cycles, nbytes)  # bytes do not depend on the spread: the widest wins
     batch = int(home.sum())
     # Some cores have a sequence more than the others; those of either kind are alike.
     used = np.arange(1, min(hw.design.machine.cores, batch))
@@ -85,7 +85,7 @@ def home_bound(
 
 
 def mlp_bound(hw: Hardware, batch: int, rule: ReplayRule | None, dense: bool = False) -> Bound:
-    """Lower bound of an MLP over all assignments of whole sequences, by how many compute, [B + 1].
+    """Lower bound of an MLP over assignments of whole sequences, [D, B + 1]: by how many compute.
 
     The least over spreading n sequences evenly over u cores: with broadcast weights or split
     matrices bytes do not depend on u and the widest spread wins; with private weights each
@@ -93,7 +93,7 @@ def mlp_bound(hw: Hardware, batch: int, rule: ReplayRule | None, dense: bool = F
     for each further core are together, as they share what they choose.
 
     Args:
-        hw: The hardware.
+        hw: The hardware of D designs.
         batch: B, sequences of a layer-step; those that do not compute replay.
         rule: Rule of replay. Where its score needs the norm, that is charged with the score,
             and nowhere here, although the first frame has no score.
@@ -110,6 +110,10 @@ def mlp_bound(hw: Hardware, batch: int, rule: ReplayRule | None, dense: bool = F
     even = computing // used
     loads = even[:, None] + (core < (computing - even * used)[:, None])
     loads = np.where(core < used[:, None], loads, 0)
+    designs, n = len(hw.designs), len(loads)
+    hw = hw.spread(np.repeat(np.arange(designs), n))
+    computing, used = np.tile(computing, designs), np.tile(used, designs)
+    loads = np.tile(loads, (designs, 1))
     ops = mlp_ops(hw, dense=dense, normed=at_residual(rule), rule=rule)
     steps = lower(hw, ops, loads, split=split)
     model, damped = hw.design.model, rule is not None and rule.damps
@@ -120,6 +124,9 @@ def mlp_bound(hw: Hardware, batch: int, rule: ReplayRule | None, dense: bool = F
         together[:, 0] += computing - together.sum(axis=1)
         fetched = lower(hw, ops, together, split=split)
     cycles, nbytes = bound_of(hw, steps, len(loads), replayed, fetched)
-    order = np.lexsort((used, cycles, computing))
-    best = order[np.searchsorted(computing[order], np.arange(batch + 1))]
+    design = np.repeat(np.arange(designs), n)
+    order = np.lexsort((used, cycles, computing, design))
+    case = design * (batch + 1) + computing
+    best = order[np.searchsorted(case[order], np.arange(designs * (batch + 1)))]
+    best = best.reshape(designs, batch + 1)
     return Bound(cycles[best], nbytes[best])

@@ -17,6 +17,7 @@ the data, cores share it evenly.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -43,8 +44,24 @@ from carsim.workload.mlp import replay_op
 from carsim.workload.ops import Slice
 
 
+class _Every(NamedTuple):
+    """The hardware of the phases of all designs, n each, and the case of each phase."""
+
+    hw: Hardware
+    case: Any
+
+
+def _every(hw: Hardware, n: int) -> _Every:
+    """N cases on each design, one design after the other."""
+    designs = len(hw.designs)
+    if designs == 1:
+        return _Every(hw, slice(None))
+    return _Every(hw.spread(np.repeat(np.arange(designs), n)), np.tile(np.arange(n), designs))
+
+
 def _home(hw: Hardware, ops: Sequence[OpOf], split: bool, loads: Ints, n: int = 1) -> Phase:
     """N phases of all tokens or sequences, each on its own core or split over all."""
+    n = max(n, hw.height)
     steps = lower(hw, ops, loads[None, :], split=split)
     return Phase(steps, hw.latencies, *home_bound(hw, ops, steps, split, loads, n))
 
@@ -62,6 +79,8 @@ def _attention(
     frame_steps: int = 0,
 ) -> Phase:
     """Runs of keys are of one length class."""
+    hw, case = _every(hw, len(cases.attended))
+    cases = cases.take(case)
     ops = attend_ops(hw, rule, cases, policy, aligned_outside, frame_steps)
     split, n = hw.mapping.splits_attention, len(cases.attended)
     phase = _home(hw, ops, split, hw.home_sequences, n)
@@ -78,7 +97,8 @@ def _output(hw: Hardware, rule: ReplayRule | None) -> Phase:
 
 
 def _head(hw: Hardware, steps: Sequence[HeadStep], codes: Ints) -> Phase:
-    ops = head_ops(hw, steps, codes[:, None])
+    hw, case = _every(hw, len(codes))
+    ops = head_ops(hw, steps, codes[case, None])
     return _home(hw, ops, hw.mapping.splits_mlp, hw.home_loads, len(codes))
 
 
@@ -90,19 +110,23 @@ def _prefill(hw: Hardware, tokens: int, window: int | None = None, dense: bool =
 def _mlp(
     hw: Hardware, schedule: Schedule, cases: MlpCases, rule: ReplayRule | None = None
 ) -> Phase:
+    n = len(cases.computing)
+    known, decided = cases.known_cycles, cases.known_cycles is not None
+    if known is not None:
+        known = np.broadcast_to(known, (len(hw.designs), n)).ravel()
+    hw, case = _every(hw, n)
     split, cores = hw.mapping.splits_mlp, hw.design.machine.cores
-    computing = cases.computing
-    decided = cases.known_cycles is not None
-    loads, moved = cases.loads(hw, schedule)
+    loads, moved = (each[case] for each in cases.loads(hw, schedule))
+    computing = cases.computing[case]
     ops = mlp_ops(hw, dense=cases.dense, normed=decided and at_residual(rule), rule=rule)
     steps = lower(hw, ops, loads, split=split, moved=moved)
     replaying = computing.shape[1] - computing.sum(axis=1)
     at_work, damped = (loads > 0).sum(axis=1), rule is not None and rule.damps
     replay = _replay(hw, replaying, at_work, damped) if replaying.any() else None
     dispatch = None
-    if cases.known_cycles is not None:
+    if known is not None:
         registers = hw.design.machine.drs
-        dispatch = Dispatch(schedule, registers, cores, computing, cases.known_cycles)
+        dispatch = Dispatch(schedule, registers, cores, computing, known)
     return Phase(
         steps=steps,
         latencies=hw.latencies,
@@ -123,14 +147,14 @@ def _replay(hw: Hardware, replaying: Ints, at_work: Ints, damped: bool) -> Repla
     spread, part = (1, Slice(machine.cores)) if split else (machine.cores, Slice())
     slowest = replay_op(hw.design.model, -(-replaying // spread), part, damped=damped)
     whole = replay_op(hw.design.model, replaying, Slice(), damped=damped)
-    cycles = vector_cycles(machine.vector, slowest.vector_ops)
+    (cycles,) = vector_cycles(machine.vector, slowest.vector_ops[:, None]).T
     free_cores = machine.cores - at_work
     if hw.is_lockstep(split):
         free_cores = machine.cores * (at_work == 0)
     busy_cores = free_cores if split else np.minimum(replaying, free_cores)
     return ReplayWork(
         path=hw.replay_path,
-        rate=hw.paths[hw.replay_path].rate,
+        rate=hw.rates[hw.replay_path],
         nbytes=whole.replay_bytes,
         cycles=cycles,
         busy_cycles=busy_cores * cycles,

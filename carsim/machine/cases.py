@@ -83,8 +83,8 @@ class MlpCases(NamedTuple):
 
     Attributes:
         computing: Sequences that compute, bool[n, B] for the B that are dispatched together.
-        known_cycles: Cycles for which decisions have been known when the phase begins, [n]; None if
-            nothing was decided.
+        known_cycles: Cycles for which decisions have been known when the phase begins, [n], or
+            [D, n] on each of D designs; None if nothing was decided.
         home: Core of the first of these sequences, up to attention; the next has the next.
         dense: The layers have one MLP for all tokens, whatever other layers have.
     """
@@ -96,7 +96,7 @@ class MlpCases(NamedTuple):
 
     def take(self, index: NDArray[Any]) -> "MlpCases":
         """Some of the cases."""
-        known = None if self.known_cycles is None else self.known_cycles[index]
+        known = None if self.known_cycles is None else self.known_cycles[..., index]
         return self._replace(computing=self.computing[index], known_cycles=known)
 
     def loads(self, hw: Hardware, schedule: Schedule) -> tuple[Ints, Ints]:

@@ -10,9 +10,13 @@ the rate is that of all cores streaming, also where fewer do (ZCU102: 11.29 GB/s
 15.62 for two), to the disadvantage of schedules that pack sequences.
 """
 
-from dataclasses import dataclass, replace
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
+from math import ceil
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +26,33 @@ from carsim.hardware.mapping import MAPPINGS, Mapping
 from carsim.hardware.memory import AccessPattern, MemoryPath, Path, memory_path
 from carsim.hardware.schedule import Schedule
 from carsim.workload.ops import Stream
+
+COLUMNS = (
+    "tile_kib",
+    "weight_buffer_kib",
+    "kv_buffer_kib",
+    "exchange_bytes_per_cycle",
+)
+"""Numbers of a machine in which designs that are simulated together may differ."""
+
+SECTION_COLUMNS = {
+    "array": ("rows", "cols", "pipeline_cycles"),
+    "attention_unit": ("rows", "cols"),
+    "vector": ("lanes", "pipeline_cycles"),
+    "overheads": ("kernel_cycles",),
+}
+"""Those of its sections. Boards may differ in all but the names of their memories."""
+
+
+class Rates(NamedTuple):
+    """Bytes per cycle of one memory in n phases: fractions in lowest terms, int64[n, 1] each."""
+
+    numerator: NDArray[np.int64]
+    denominator: NDArray[np.int64]
+
+
+Rate = Any
+"""Bytes per cycle: a fraction for all phases, or :class:`Rates`."""
 
 
 @dataclass(frozen=True)
@@ -44,8 +75,34 @@ class Hardware:
             for found in (path.at(self._streams(path)) for path in self._memory_paths)
         )
 
+    @property
+    def designs(self) -> tuple["Hardware", ...]:
+        """The hardware of each design: this one."""
+        return (self,)
+
+    @property
+    def height(self) -> int:
+        """Rows of the columns in which designs differ; 1 for a single design."""
+        return 1
+
+    def spread(self, at: NDArray[np.intp], *, exact: bool = False) -> "Hardware":
+        """This hardware for n phases of the designs ``at``, int[n]; of one, all are the same."""
+        return self
+
     @cached_property
-    def latencies(self) -> tuple[int, ...]:
+    def rates(self) -> tuple[Rate, ...]:
+        """Bytes per cycle by memory."""
+        return tuple(path.rate for path in self.paths)
+
+    @cached_property
+    def host_cycles(self) -> Any:
+        """Fabric cycles of launches, host, sampling and embedding in one token step; int[D]."""
+        design = self.design
+        of_step_us = design.machine.overheads.of_step_us(design.model.body.n_layers)
+        return ceil(of_step_us * design.board.fabric_clock_mhz)
+
+    @cached_property
+    def latencies(self) -> tuple[Any, ...]:
         """Cycles from request to first byte, by memory; broadcast weights go on to all cores."""
         machine = self.design.machine
         found = [path.latency_cycles for path in self.paths]
@@ -54,7 +111,7 @@ class Hardware:
         return tuple(found)
 
     @cached_property
-    def fastest_rates(self) -> tuple[Fraction, ...]:
+    def fastest_rates(self) -> tuple[Rate, ...]:
         """Bytes per cycle by memory, of the number of streams that it serves best: for bounds."""
         if self.is_lockstep(self.mapping.splits_mlp):
             return tuple(path.rate for path in self.paths)
@@ -65,7 +122,7 @@ class Hardware:
             for path in self._memory_paths
         )
 
-    def gather_rate(self, index: int, run_bytes: int) -> Fraction:
+    def gather_rate(self, index: int, run_bytes: int) -> Rate:
         """Bytes per cycle of a memory that is read in runs of so many bytes at random places."""
         path = self._memory_paths[index]
         if run_bytes >= path.memory.ports.burst_bytes:
@@ -158,3 +215,109 @@ class Hardware:
         registers = machine.drs
         held = min(self.rows, registers.index_register_bits) if schedule.central else self.rows
         return schedule.dispatch_cycles(registers, held, machine.cores)
+
+
+@dataclass(frozen=True, eq=False)
+class Columns(Hardware):
+    """Hardware of D designs of one structure; numbers that differ are int64[n, 1] for n phases.
+
+    Attributes:
+        hardwares: That of each design.
+        at: The design of each phase, int[n].
+    """
+
+    hardwares: tuple[Hardware, ...] = ()
+    at: NDArray[np.intp] = field(default_factory=lambda: np.zeros(1, np.intp))
+
+    @classmethod
+    def of(cls, hardwares: Sequence[Hardware]) -> Hardware:
+        """Designs of one :func:`structure_of`; a single one is its own."""
+        if len(hardwares) == 1:
+            return hardwares[0]
+        first = cls(hardwares[0].design, hardwares=tuple(hardwares))
+        return first.spread(np.arange(len(hardwares)))
+
+    @property
+    def designs(self) -> tuple[Hardware, ...]:
+        """The hardware of each design."""
+        return self.hardwares
+
+    @property
+    def height(self) -> int:
+        """Rows of the columns."""
+        return len(self.at)
+
+    def spread(self, at: NDArray[np.intp], *, exact: bool = False) -> "Columns":
+        """This hardware for n phases of the designs ``at``; exact: with Python's integers."""
+        machines = [each.design.machine for each in self.hardwares]
+        dtype = object if exact else np.int64
+
+        def columns(sections: Sequence[Any], names: Sequence[str]) -> dict[str, Any]:
+            """Fields in which sections differ, [n, 1]."""
+            found = {name: [getattr(each, name) for each in sections] for name in names}
+            return {
+                name: np.array(values, dtype)[at][:, None]
+                for name, values in found.items()
+                if len(set(values)) > 1
+            }
+
+        changes = columns(machines, COLUMNS)
+        for name, fields in SECTION_COLUMNS.items():
+            sections = [getattr(machine, name) for machine in machines]
+            if sections[0] is not None and (differing := columns(sections, fields)):
+                changes[name] = sections[0].model_copy(update=differing)
+        machine = machines[0].model_copy(update=changes)
+        design = self.hardwares[0].design.model_copy(update={"machine": machine})
+        return replace(self, design=design, at=at)
+
+    @cached_property
+    def paths(self) -> tuple[Path, ...]:
+        """Paths of the first design; only their names hold for all."""
+        return self.hardwares[0].paths
+
+    @cached_property
+    def rates(self) -> tuple[Rate, ...]:
+        """Bytes per cycle by memory."""
+        return tuple(map(self._column, zip(*(each.rates for each in self.hardwares), strict=True)))
+
+    @cached_property
+    def fastest_rates(self) -> tuple[Rate, ...]:
+        """The same of the number of streams that a memory serves best."""
+        found = zip(*(each.fastest_rates for each in self.hardwares), strict=True)
+        return tuple(map(self._column, found))
+
+    def gather_rate(self, index: int, run_bytes: int) -> Rate:
+        """As of a single design, for each."""
+        return self._column([each.gather_rate(index, run_bytes) for each in self.hardwares])
+
+    @cached_property
+    def latencies(self) -> tuple[Any, ...]:
+        """Cycles from request to first byte, by memory, [n, 1] each."""
+        return tuple(np.array([each.latencies for each in self.hardwares]).T[..., self.at, None])
+
+    @cached_property
+    def host_cycles(self) -> Any:
+        """As of a single design, int64[D]."""
+        return np.array([each.host_cycles for each in self.hardwares])
+
+    def _column(self, rates: Sequence[Rate]) -> Rate:
+        if len(set(rates)) == 1:
+            return rates[0]
+        parts = np.array([(rate.numerator, rate.denominator) for rate in rates])[self.at]
+        return Rates(parts[:, :1], parts[:, 1:])
+
+
+def structure_of(design: Design) -> str:
+    """Equal for designs that can be simulated together, as :class:`Columns`."""
+    machine = design.machine
+    raw = machine.model_dump(mode="json", exclude={*COLUMNS, "overheads"})
+    for name, fields in SECTION_COLUMNS.items():
+        for each in fields if raw.get(name) else ():
+            raw[name].pop(each, None)
+    slots = [
+        buffer // machine.tile_kib for buffer in (machine.weight_buffer_kib, machine.kv_buffer_kib)
+    ]
+    policy = design.policy
+    sizes = policy.batch, policy.tokens_per_step
+    memories = sorted(design.board.memories)
+    return json.dumps([raw, slots, sizes, memories, design.model.model_dump_json()])

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from carsim.machine.array import gemm_cycles, vector_cycles
-from carsim.machine.hardware import Hardware
+from carsim.machine.hardware import Hardware, Rate
 from carsim.workload.ops import Category, Count, Op, Slice, Stream
 
 Ints = NDArray[np.int64]
@@ -57,12 +57,12 @@ class Step(NamedTuple):
     cycles: Ints
     balanced_cycles: Ints
     path: int
-    rate: Fraction
+    rate: Rate
     stream_bytes: Ints
     tile_bytes: Ints
     slots: int
     is_kv: bool
-    sides: tuple[tuple[int, Fraction, Ints], ...]
+    sides: tuple[tuple[int, Rate, Ints], ...]
     busy_cycles: Ints
     macs: Ints
     vector_ops: Ints
@@ -189,7 +189,7 @@ def _assemble(
 ) -> Step:
     machine, model = hw.design.machine, hw.design.model
     path = hw.path_of[op.stream] if op.stream else -1
-    rate = hw.paths[path].rate if op.stream else Fraction(1)
+    rate = hw.rates[path] if op.stream else Fraction(1)
     streamed = own = op.stream_bytes * working
     sides = []
     for nbytes, side_path in (
@@ -201,7 +201,7 @@ def _assemble(
             # Behind the stream on the same path, they take the same time as beside it.
             streamed = streamed + nbytes
         elif np.any(nbytes):
-            sides.append((side_path, hw.paths[side_path].rate, _ints(nbytes)))
+            sides.append((side_path, hw.rates[side_path], _ints(nbytes)))
     is_kv = op.stream is Stream.KV
     buffer = machine.kv_buffer_bytes if is_kv else machine.weight_buffer_bytes
     unit = machine.attention_array if op.category == Category.ATTENTION else machine.array
@@ -222,7 +222,7 @@ def _assemble(
         rate=rate,
         stream_bytes=_ints(streamed),
         tile_bytes=_ints(filled * machine.tile_bytes),
-        slots=buffer // machine.tile_bytes,
+        slots=int(np.min(buffer // machine.tile_bytes)),
         is_kv=is_kv,
         sides=tuple(sides),
         busy_cycles=_ints(busy).sum(axis=-1),

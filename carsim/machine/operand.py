@@ -20,18 +20,18 @@ class Operand:
 
     Args:
         step: The step that reads it.
-        latency: Cycles from request to first byte.
+        latency: Cycles from request to first byte, one or [n, 1].
 
     Attributes:
-        numerator: Units of service in a cycle.
+        numerator: Units of service in a cycle, likewise.
         latency: As above.
         slots: Tiles that the buffer holds.
         cycles: Compute cycles of the operand.
         count: Its tiles.
     """
 
-    def __init__(self, step: Step, latency: int) -> None:
-        self.numerator, self._denominator = step.rate.as_integer_ratio()
+    def __init__(self, step: Step, latency: Ints | int) -> None:
+        self.numerator, self._denominator = step.rate.numerator, step.rate.denominator
         self.latency, self.slots, self.cycles = latency, step.slots, step.cycles
         self._nbytes, self._tile_bytes = step.stream_bytes, step.tile_bytes
         self.count: Ints = -(-self._nbytes // self._tile_bytes)
@@ -63,7 +63,8 @@ class Operand:
 
     def own_service(self, tile: Ints) -> Ints:
         """Units of service of a tile alone."""
-        return self._denominator * (self._bytes(tile + 1) - self._bytes(tile))
+        served: Ints = self._denominator * (self._bytes(tile + 1) - self._bytes(tile))
+        return served
 
     def service(self, tile: Ints, ahead: int = 1) -> Ints:
         """Units of service of all lanes until each has its tile; with ahead 0, those before it."""
@@ -73,7 +74,8 @@ class Operand:
             served = served + before * np.minimum(first, size)
             if self._nbytes.shape[1] > 1:
                 served = served + after * np.minimum(then, size)
-        return self._denominator * served
+        found: Ints = self._denominator * served
+        return found
 
     def computed(self, tiles: Ints) -> Ints:
         """Cycles of the first so many tiles, rounded up."""

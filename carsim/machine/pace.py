@@ -56,7 +56,8 @@ def in_pace(operand: Operand, x: Ints, start: Ints, issued: Ints) -> Paced:
     freed = first + operand.computed(np.maximum(last - slots + 1, 0))
     late = (freed + latency) * numerator + operand.own_service(last) - fetched
     end = np.where(by_memory | fits, x, np.maximum(x, late)) + fetched
-    slower, faster = np.where(by_memory, [least, compute], [compute, service])
+    slower = np.where(by_memory, least, compute)
+    faster = np.where(by_memory, compute, service)
     covered = (slots - 1) * slower > (latency + 2) * numerator + faster
     second = (first + operand.computed(zero + 1) + latency) * numerator
     second = second + operand.own_service(zero) - operand.service(zero + slots)

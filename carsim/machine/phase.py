@@ -7,13 +7,13 @@ whole numbers, and a run is a sum over its distinct phases, each times how often
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from carsim.hardware.schedule import Registers, Schedule
+from carsim.machine.hardware import Rate
 from carsim.machine.lanes import Ints, Step
 from carsim.workload.ops import CATEGORY_LABELS, Category
 
@@ -42,7 +42,7 @@ class ReplayWork:
     """
 
     path: int
-    rate: Fraction
+    rate: Rate
     nbytes: Ints
     cycles: Ints
     busy_cycles: Ints
@@ -86,7 +86,7 @@ class Phase:
 
     Attributes:
         steps: Work of the K lanes, in order.
-        latencies: Cycles from request to first byte, by memory.
+        latencies: Cycles from request to first byte, by memory; one, or [n, 1].
         bound_cycles: No assignment of whole sequences to these cores takes less.
         bound_dram_bytes: Bytes that the assignment of the bound moves, [n, memories].
         replay: Sequences that replay, if any do in one of the phases.
@@ -95,7 +95,7 @@ class Phase:
     """
 
     steps: tuple[Step, ...]
-    latencies: tuple[int, ...]
+    latencies: tuple[Any, ...]
     bound_cycles: Ints
     bound_dram_bytes: Ints
     replay: ReplayWork | None = None
@@ -150,19 +150,25 @@ class Outcome:
         """Some of the phases, or some of them several times."""
         return Outcome(*(getattr(self, each.name)[index] for each in fields(self)))
 
-    def summed(self, counts: Ints) -> "Outcome":
-        """The phases one after the other, each so often: n = 1."""
-        return Outcome(*(counts[None] @ getattr(self, each.name) for each in fields(self)))
+    def summed(self, counts: Ints, designs: int = 1) -> "Outcome":
+        """The phases of each of D designs one after the other, each so often: n = D."""
+        every = (by_design(getattr(self, each.name), designs) for each in fields(self))
+        return Outcome(*(np.tensordot(figure, counts, ([1], [0])) for figure in every))
 
     @staticmethod
-    def join(parts: Sequence["Outcome"]) -> "Outcome":
-        """The phases of several outcomes, one after the other."""
-        return Outcome(
-            *(
-                np.concatenate([getattr(part, each.name) for part in parts])
-                for each in fields(Outcome)
-            )
-        )
+    def join(parts: Sequence["Outcome"], designs: int = 1) -> "Outcome":
+        """The phases of several outcomes of D designs, for each design one after the other."""
+        joined = []
+        for each in fields(Outcome):
+            figures = [by_design(getattr(part, each.name), designs) for part in parts]
+            whole = np.concatenate(figures, axis=1)
+            joined.append(whole.reshape(-1, *whole.shape[2:]))
+        return Outcome(*joined)
+
+
+def by_design(figure: Ints, designs: int) -> Ints:
+    """A figure of n phases of each of D designs, [D n, ...] -> [D, n, ...]."""
+    return figure.reshape(designs, -1, *figure.shape[1:])
 
 
 class Timing(NamedTuple):

@@ -1,4 +1,4 @@
-"""Outcomes of the phases of one hardware: a repeated case is looked up.
+"""Outcomes of the phases of one design's hardware, or several: a repeated case is looked up.
 
 A layer-step is QKV projection, attention, output projection, then dispatch, MLP and replay.
 Attention is a phase of its own because only it depends on the context. Phases are built by
@@ -8,7 +8,6 @@ Attention is a phase of its own because only it depends on the context. Phases a
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable, Mapping
 from functools import cached_property
-from math import ceil
 from types import MappingProxyType
 from typing import Any
 
@@ -47,21 +46,24 @@ FIDELITIES: Mapping[str, Callable[[Phase], Timing]] = MappingProxyType(
 """Rungs of the ladder: solved for all phases at once, or simulated tile by tile."""
 
 
-MOST_KEPT = 1 << 16
-"""Phases of one hardware that are kept for later runs: some 20 MB. The longest unused go first."""
+MOST_KEPT = 1 << 18
+"""Phases of a hardware that are kept for later runs: some 50 MB. The longest unused go first."""
 
 
 class Phases:
-    """Outcomes of the phases of one hardware on one rung; a repeated case is looked up.
+    """Outcomes of the phases of a hardware on one rung; a repeated case is looked up.
+
+    Of several designs, n cases have the outcomes of n phases on each, one design after the other.
 
     Args:
-        hw: The hardware.
+        hw: The hardware of one design or more.
         fidelity: A key of :data:`FIDELITIES`.
         emit: Observer of slices of time, told of every phase each time it occurs; or None.
 
     Attributes:
         hw: The hardware.
         fidelity: The rung.
+        kept: Phases that are kept for later runs.
         interpolated: The rung took the times of some phases from those of others.
         proven: What :mod:`carsim.machine.ranges` has found to be within 64 bits.
 
@@ -79,7 +81,7 @@ class Phases:
         self._taken = Taken()
         self._emit = emit
         self._memo: OrderedDict[Hashable, Outcome] = OrderedDict()  # used last stands last
-        self._kept = 0  # phases in it
+        self.kept = 0  # phases in it
         self.proven: set[Hashable] = set()
         self._mlp_bounds: dict[Hashable, Bound] = {}
 
@@ -117,7 +119,10 @@ class Phases:
             return self._take("attention", rule, cases, *given)
         places = [np.flatnonzero(chunks == size) for size in sizes]
         found = [self._take("attention", rule, cases.take(at), *given) for at in places]
-        return Outcome.join(found).take(np.argsort(np.concatenate(places)))
+        designs = len(self.hw.designs)
+        first = len(cases.attended) * np.arange(designs)[:, None]
+        order = first + np.argsort(np.concatenate(places))
+        return Outcome.join(found, designs).take(order.ravel())
 
     def output(self, rule: ReplayRule | None = None) -> Outcome:
         """Output projection and residual; norm and score where ``rule`` looks at the residual."""
@@ -143,13 +148,13 @@ class Phases:
 
     def head(self) -> Outcome:
         """All dependent passes of the head, for one step of all sequences."""
-        times = Counter(self.head_passes)
-        found, counts = [], []
+        times, designs = Counter(self.head_passes), len(self.hw.designs)
+        found = []
         for steps in dict.fromkeys(each.steps for each in times):
             alike = [each for each in times if each.steps == steps]
-            found.append(self.head_pass(steps, np.array([each.codes for each in alike])))
-            counts += [times[each] for each in alike]
-        return Outcome.join(found).summed(np.array(counts))
+            passes = self.head_pass(steps, np.array([each.codes for each in alike]))
+            found.append(passes.summed(np.array([times[each] for each in alike]), designs))
+        return Outcome.join(found, designs).summed(np.ones(len(found), np.int64), designs)
 
     @cached_property
     def head_passes(self) -> tuple[HeadPass, ...]:
@@ -172,18 +177,11 @@ class Phases:
         window = None if window and window >= tokens else window
         return self._take("prefill", tokens, window, dense)
 
-    @property
-    def host_cycles(self) -> int:
-        """Fabric cycles of launches, host, sampling and embedding in one token step."""
-        design = self.hw.design
-        of_step_us = design.machine.overheads.of_step_us(design.model.body.n_layers)
-        return ceil(of_step_us * design.board.fabric_clock_mhz)
-
     def host(self) -> Outcome:
         """Time of the host in a token step, after layers and head; no core or memory works."""
-        cycles = np.array([self.host_cycles])
-        nbytes = np.zeros((1, len(self.hw.paths)), np.int64)
-        idle = Timing.of(np.zeros((5, 0, 1, 1), np.int64), cycles, np.zeros(1, np.int64))
+        cycles, nothing = np.ravel(self.hw.host_cycles), np.zeros(len(self.hw.designs), np.int64)
+        nbytes = np.zeros((len(cycles), len(self.hw.paths)), np.int64)
+        idle = Timing.of(np.zeros((5, 0, len(cycles), 1), np.int64), cycles, nothing)
         found = outcome(Phase((), self.hw.latencies, cycles, nbytes), idle)
         found.times[:] = 0
         found.times[:, Category.HOST] = cycles
@@ -204,10 +202,10 @@ class Phases:
         self._taken.add(kind, given, phase.n)
         self.interpolated |= timing.interpolated
         self._memo[key] = found
-        self._kept += phase.n
-        while self._kept > MOST_KEPT and len(self._memo) > 1:
+        self.kept += phase.n
+        while self.kept > MOST_KEPT and len(self._memo) > 1:
             _, oldest = self._memo.popitem(last=False)
-            self._kept -= len(oldest.cycles)
+            self.kept -= len(oldest.cycles)
         return found
 
 

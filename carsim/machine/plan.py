@@ -1,8 +1,9 @@
 """Work that a policy asks of the hardware in each step of a video."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +43,12 @@ class Plan:
     def hw(self) -> Hardware:
         """The hardware."""
         return self.phases.hw
+
+    def of_design(self, number: int) -> "Plan":
+        """The plan on one of the designs of its hardware."""
+        if len(self.hw.designs) == 1:
+            return self
+        return replace(self, phases=Phases(self.hw.designs[number], self.phases.fidelity))
 
     @cached_property
     def scored(self) -> NDArray[np.bool_]:  # [S]
@@ -119,7 +126,7 @@ class Plan:
         works = type(self.attention).frame_work is not AttentionPolicy.frame_work
         return self.video.tokens_per_frame * works
 
-    def known_cycles(self, attention: NDArray[np.int64], output: int) -> NDArray[np.int64]:
+    def known_cycles(self, attention: NDArray[np.int64], output: Any) -> NDArray[np.int64]:
         """For how long decisions have been known when the residual is complete.
 
         Args:
@@ -130,5 +137,6 @@ class Plan:
         if self.rule is not None:
             decision_at = later(decision_at, self.rule.known_at)
         if decision_at == "q":
-            return attention + output
+            known: NDArray[np.int64] = attention + output
+            return known
         return np.zeros_like(attention) + (output if decision_at == "attention" else 0)

@@ -90,42 +90,53 @@ def check_plan(plan: "Plan") -> None:
     Raises:
         InputError: A product or an array is too large; the field that makes it so is named.
     """
-    key = plan.video, plan.attention, plan.rule, len(plan.steps)
+    key = plan.video, plan.attention, len(plan.steps), plan.rule
     if key not in plan.phases.proven:
         _check_memory(plan)
         size, what = largest(plan)
-        if size >= LIMIT:
+        designs = range(len(plan.hw.designs))
+        if size >= LIMIT and len(designs) == 1:
             raise _too_large(plan, size, what)
-        plan.phases.proven.add(key)
+        for each in designs if size >= LIMIT else ():
+            check_plan(plan.of_design(each))
+        plan.phases.proven |= {key, (*key[:-1], None)}  # a rule of replay only adds work
 
 
 def _check_memory(plan: "Plan") -> None:
     """Refuse the arrays that grow with two numbers at once: bytes were measured, see below."""
     hw = plan.hw
     cores = min(hw.design.machine.cores, hw.rows)
-    lanes = 1 if hw.is_lockstep(hw.mapping.splits_mlp) else cores
-    of_tokens = len(plan.steps) * (750 + 160 * lanes)
+    of_tokens = len(plan.steps) * bytes_of_step(hw)
     check_memory(plan.video.kind, f"{len(plan.steps):,} steps", of_tokens, "ask for less")
-    if lanes > 1:
+    if cores > 1 and not hw.is_lockstep(hw.mapping.splits_mlp):
         of_bound = 190 * hw.rows * cores * hw.design.machine.cores
         what = f"{hw.rows:,} rows on {cores:,} cores"
         check_memory("policy.batch", what, of_bound, "take fewer, or weight_sharing broadcast")
 
 
+def bytes_of_step(hw: Hardware) -> int:
+    """Memory that each step of a video takes on each design, as it was measured."""
+    in_step = hw.is_lockstep(hw.mapping.splits_mlp)
+    return 750 + 160 * (1 if in_step else min(hw.design.machine.cores, hw.rows))
+
+
 def largest(plan: "Plan") -> tuple[int, str]:
-    """The largest product of a plan, and what it is."""
-    hw, phases = plan.hw, plan.phases
+    """The largest product of a plan, and what it is; of several designs at least the largest."""
+    plan = replace(plan, phases=Phases(plan.hw.spread(np.arange(len(plan.hw.designs)), exact=True)))
+    hw = plan.hw
     cores, layers = hw.design.machine.cores, hw.design.model.body.n_layers
     # Rates are 4096ths, and neither part of one is larger than these.
-    numerator, denominator = ceil(4096 * max(path.rate for path in hw.paths)), 4096
-    slowest, latency = _slowest(plan), max(hw.latencies) + 2
-    of_video, found = phases.host_cycles * len(plan.steps), []
+    rates = [path.rate for each in hw.designs for path in each.paths]
+    numerator, denominator = ceil(4096 * max(rates)), 4096
+    slowest, latency = _slowest(plan), int(np.max(hw.latencies)) + 2
+    tile_bytes = int(np.min(hw.design.machine.tile_bytes))
+    of_video, found = int(np.max(hw.host_cycles)) * len(plan.steps), []
     for name, often, is_split, ops in kinds(plan):
         works = [(work_of(hw, op, is_split), times) for op, times in ops]
         cycles, streamed, moved, done = (
             sum(getattr(work, field) * times for work, times in works) for field in Work._fields
         )
-        requests = streamed // hw.design.machine.tile_bytes + sum(times for _, times in works)
+        requests = streamed // tile_bytes + sum(times for _, times in works)
         cycles += hw.dispatch_cycles(plan.schedule_of(True)) + requests * latency
         length = cycles + ceil(moved / slowest)
         found += [
@@ -145,8 +156,9 @@ def _slowest(plan: "Plan") -> Fraction:
     if not attention.records:
         windows = hw.design.model.body.layers_by_window()
         runs = [int(plan.reads(each).chunk_bytes(hw, attention).min()) for each in windows]
-    gathered = hw.gather_rate(hw.path_of[Stream.KV], min(runs))
-    return min(gathered, *(path.rate for path in hw.paths))
+    rates = [each.gather_rate(hw.path_of[Stream.KV], min(runs)) for each in hw.designs]
+    slowest: Fraction = min(rates + [path.rate for each in hw.designs for path in each.paths])
+    return slowest
 
 
 def kinds(plan: "Plan") -> Iterator[tuple[str, int, bool, list[tuple[Op, int]]]]:
@@ -214,7 +226,7 @@ def work_of(hw: Hardware, op: Op, is_split: bool) -> Work:
     moved = streams * op.stream_bytes + cores * (op.kv_side_bytes + op.replay_bytes)
     read = sum(gemm.macs // max(1, gemm.k) * 3 + gemm.macs for gemm in op.gemms)
     on_chip = 2 * op.stream_bytes + model.activations.bytes_of(read)
-    figures = cycles, moved // lanes, moved, cores * max(op.macs + op.vector_ops, on_chip)
+    figures = cycles, moved // lanes, moved, cores * np.maximum(op.macs + op.vector_ops, on_chip)
     return Work(*(int(np.max(figure)) for figure in figures))
 
 

@@ -1,7 +1,9 @@
 """One row of a comparison: a policy simulated on a design, and every quantity that follows."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 from carsim.base.units import GB
 from carsim.cost.energy import EnergyReport, Joules, energy
@@ -13,7 +15,7 @@ from carsim.machine.batches import Batches
 from carsim.machine.limits import PhaseLimit, Roofline, phase_limits, roofline
 from carsim.machine.phases import Phases
 from carsim.machine.plan import Plan
-from carsim.machine.simulate import Simulation, simulate
+from carsim.machine.simulate import Simulation, simulate_designs
 from carsim.machine.variants import Variant
 from carsim.workload.geometry import Video
 from carsim.workload.ops import CATEGORY_LABELS
@@ -252,6 +254,14 @@ class RowResult:
         return cycles / round(self.design.board.fabric_clock_mhz * 1e6)  # rounded once
 
 
+class Candidate(NamedTuple):
+    """A design, its fit on its board, and the number of its hardware among those of the phases."""
+
+    design: Design
+    fit: FitReport
+    number: int = 0
+
+
 def simulate_row(
     design: Design,
     variant: Variant,
@@ -262,40 +272,54 @@ def simulate_row(
     *,
     detail: bool = False,
 ) -> RowResult:
-    """One row of a comparison.
+    """One row of a comparison; arguments as in :func:`simulate_rows`, of one design."""
+    only = [Candidate(design, fit)]
+    (row,) = simulate_rows(only, variant, batches, video, phases, detail=detail)
+    return row
+
+
+def simulate_rows(
+    candidates: Sequence[Candidate],
+    variant: Variant,
+    batches: Batches,
+    video: Video,
+    phases: Phases,
+    *,
+    detail: bool = False,
+) -> list[RowResult]:
+    """The rows of several designs of one structure.
 
     Args:
-        design: The design.
+        candidates: The designs.
         variant: The policy.
         batches: Decisions that the policy consumes.
         video: The video that is decoded.
-        fit: Fit of the design on its board.
-        phases: Of the design's hardware, or of one that differs from it only in what no phase
-            depends on: threshold, scope, schedule and attention of its policy, constants of energy.
+        phases: Of the hardware of the designs, or of hardware that differs from it only in what no
+            phase depends on: threshold, scope, schedule and attention of its policy, constants of
+            energy.
         detail: Keep the cycles of every layer-step.
     """
     variant = replace(variant, method=batches.method)
+    at_once = candidates[0].design.policy.tokens_per_step
     plan = Plan(
         phases,
         video,
         variant.attention,
         variant.schedule,
         batches.rule,
-        range(video.n_steps // design.policy.tokens_per_step),
+        range(video.n_steps // at_once),
     )
-    simulation = simulate(plan, batches, detail=detail)
-    replay_all, replay_eligible = replay_ratio(
-        batches.replay, video.tokens_per_frame // design.policy.tokens_per_step
-    )
-    return RowResult(
-        variant,
-        simulation,
-        batches,
-        energy(design, simulation.activity, fit.resources),
-        energy(design, simulation.decode_activity, fit.resources),
-        replay_all,
-        replay_eligible,
-    )
+    simulations = simulate_designs(plan, batches, detail=detail)
+    ratios = replay_ratio(batches.replay, video.tokens_per_frame // at_once)
+    rows = []
+    for design, fit, number in candidates:
+        simulation = simulations[number]
+        whole, decode = (
+            energy(design, activity, fit.resources)
+            for activity in (simulation.activity, simulation.decode_activity)
+        )
+        rows.append(RowResult(variant, simulation, batches, whole, decode, *ratios))
+    return rows
 
 
 def bound_of(row: RowResult, fit: FitReport) -> RowResult:

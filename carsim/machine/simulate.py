@@ -18,10 +18,10 @@ from carsim.decisions.replay import ReplayRule
 from carsim.machine.batches import Batches, distinct_rows, renumber
 from carsim.machine.cases import AttendCases, MlpCases
 from carsim.machine.lanes import Ints
-from carsim.machine.phase import Outcome
+from carsim.machine.phase import Outcome, by_design
 from carsim.machine.plan import Plan
 from carsim.machine.ranges import check_plan
-from carsim.machine.totals import PhaseTotals, activity_of, exactly, total_of
+from carsim.machine.totals import PhaseTotals, activity_of, exactly, totals_of
 from carsim.workload.activity import Activity
 
 LAYER_PHASES = ("qkv", "attention", "output", "mlp")
@@ -85,13 +85,14 @@ class Simulation:
 
 
 class _Visits(NamedTuple):
-    """Visits of the layer-steps of each batch to the outcomes of a kind of phase.
+    """Visits of the layer-steps of each batch to the outcomes of a kind of phase, on D designs.
 
     Attributes:
         name: Kind of phase.
-        outcome: n different phases.
-        counts: Visits of each batch to each outcome, int64[G, n].
-        first_cycles: Cycles of the first step, int64[G or 1]; 0 where another visit serves it.
+        outcome: n different phases on each design.
+        counts: Visits of each batch to each outcome, int64[D or 1, G, n].
+        first_cycles: Cycles of the first step, int64[D or 1, G or 1]; 0 where another visit serves
+            it.
         outcome_of: The outcome of each layer-step, [G or 1, S, L]; -1 where another visit
             serves, None without detail.
     """
@@ -109,42 +110,56 @@ class _Visits(NamedTuple):
 
 
 def simulate(plan: Plan, batches: Batches, *, detail: bool = False) -> Simulation:
-    """Simulate all batches.
+    """Simulate all batches on one design.
 
     Args:
         plan: Policy, machine, video and the steps of it to simulate.
         batches: Decisions, bool[G, S, L, B]; S and L are those of plan and model.
         detail: Keep the cycles of each layer-step, and the work of each step.
     """
+    (found,) = simulate_designs(plan, batches, detail=detail)
+    return found
+
+
+def simulate_designs(
+    plan: Plan, batches: Batches, *, detail: bool = False
+) -> tuple[Simulation, ...]:
+    """The same on each of the designs of the plan's hardware; detail is of a single one."""
     check_plan(plan)
-    shape = batches.replay.shape[:3]
+    shape, designs = batches.replay.shape[:3], len(plan.hw.designs)
     visits: list[_Visits] = []
     for scored in (False, True):
         where = np.flatnonzero(plan.scored == scored)
         if where.size:
             visits += _visits_of(_Steps(plan, shape, where, scored, detail), batches)
     outside = _outside_of_layers(plan, shape[0])
-    layers = {
-        name: total_of([(v.outcome, v.counts.sum(axis=0)) for v in visits if v.name == name])
-        for name in LAYER_PHASES
-    }
-    layers["mlp"] = _with_mlp_bound(layers["mlp"], plan, batches)
-    batch_cycles = np.zeros(shape[0], np.int64) + outside.cycles
-    first_cycles = np.zeros(shape[0], np.int64) + outside.first_cycles
+    totals = {"prefill": outside.totals["prefill"]}
+    for name in LAYER_PHASES:
+        of_kind = [(v.outcome, v.counts.sum(axis=1)) for v in visits if v.name == name]
+        totals[name] = totals_of(of_kind, designs)
+    totals["mlp"] = _with_mlp_bound(totals["mlp"], plan, batches)
+    totals |= outside.totals
+    batch_cycles = outside.cycles[:, None] + np.zeros(shape[0], np.int64)
+    first_cycles = outside.first_cycles[:, None] + np.zeros(shape[0], np.int64)
     for visit in visits:
-        batch_cycles += visit.counts @ visit.outcome.cycles
+        cycles = by_design(visit.outcome.cycles, designs)[..., None]
+        batch_cycles += (visit.counts @ cycles)[..., 0]
         first_cycles += visit.first_cycles
     kept = {name: np.zeros(shape, np.int64) for name in LAYER_PHASES} if detail else {}
     for visit in visits if detail else ():
         kept[visit.name] += visit.spread(visit.outcome.cycles)
-    return Simulation(
-        plan,
-        {"prefill": outside.totals["prefill"], **layers} | outside.totals,
-        batch_cycles,
-        first_cycles,
-        kept,
-        _work(visits, shape[1]) if detail else None,
-        sum(int(visit.counts.any(axis=0).sum()) for visit in visits),
+    unique = sum(v.counts.any(axis=1).sum(axis=1) for v in visits) + np.zeros(designs, np.int64)
+    return tuple(
+        Simulation(
+            plan.of_design(design),
+            {k: each[design] for k, each in totals.items() if k != "host" or each[design].cycles},
+            batch_cycles[design],
+            first_cycles[design],
+            kept,
+            _work(visits, shape[1]) if detail else None,
+            int(unique[design]),
+        )
+        for design in range(designs)
     )
 
 
@@ -166,26 +181,37 @@ class _Steps:
     scored: bool
     detail: bool
 
+    @property
+    def designs(self) -> int:
+        """Designs D of the plan's hardware."""
+        return len(self.plan.hw.designs)
+
     def visits(
         self, name: str, outcome: Outcome, index: NDArray[np.intp], layers: Sequence[int]
     ) -> _Visits:
-        """Visits of some layers, given the outcome of each layer-step, [G or 1, s, l or 1]."""
-        n, alike = len(outcome.cycles), len(layers) // index.shape[2]
-        counts = np.array([np.bincount(each.ravel(), minlength=n) for each in index], np.int64)
-        counts = np.broadcast_to(counts * alike, (self.shape[0], n))
-        first_cycles = self.first_cycles(outcome, index[:, 0]) * alike
+        """Visits of some layers, given their outcomes, [D or 1, G or 1, s, l or 1]."""
+        n, alike = len(outcome.cycles) // self.designs, len(layers) // index.shape[3]
+        counts = np.array(
+            [[np.bincount(each.ravel(), minlength=n) for each in of_one] for of_one in index],
+            np.int64,
+        )
+        counts = np.broadcast_to(counts * alike, (len(index), self.shape[0], n))
+        first_cycles = self.first_cycles(outcome, index[:, :, 0]) * alike
         return _Visits(name, outcome, counts, first_cycles, self._at(index, layers))
 
     def first_cycles(self, outcome: Outcome, index: NDArray[np.intp]) -> Ints:
-        """Cycles of the first step, given its outcomes in each layer, [G or 1, l]."""
-        cycles: Ints = outcome.cycles[index].sum(axis=-1)
-        return cycles if self.where[0] == 0 else np.zeros(1, np.int64)
+        """Cycles of the first step, given its outcomes in each layer, [D or 1, G or 1, l]."""
+        if self.where[0]:
+            return np.zeros((1, 1), np.int64)
+        n = len(outcome.cycles) // self.designs
+        cycles: Ints = outcome.cycles[index + n * np.arange(self.designs)[:, None, None]].sum(-1)
+        return cycles
 
     def _at(self, index: NDArray[np.intp], layers: Sequence[int]) -> NDArray[np.intp] | None:
         if not self.detail:
             return None
-        every = np.full((index.shape[0], *self.shape[1:]), -1, np.intp)
-        every[:, self.where[:, None], np.asarray(layers)] = index
+        every = np.full((index.shape[1], *self.shape[1:]), -1, np.intp)
+        every[:, self.where[:, None], np.asarray(layers)] = index[0]
         return every
 
 
@@ -194,53 +220,72 @@ def _visits_of(steps: _Steps, batches: Batches) -> list[_Visits]:
     plan, phases = steps.plan, steps.plan.phases
     rule = plan.rule if steps.scored else None
     every = range(steps.shape[2])
-    same = np.zeros((1, len(steps.where), 1), np.intp)
+    same = np.zeros((1, 1, len(steps.where), 1), np.intp)
     attention, case_of = _attention(plan, batches, rule, steps.where)
     output = phases.output(rule)
     found = [
         steps.visits("qkv", phases.qkv(rule), same, every),
-        steps.visits("attention", attention, case_of, every),
+        steps.visits("attention", attention, case_of[None], every),
         steps.visits("output", output, same, every),
     ]
-    known = plan.known_cycles(attention.cycles[case_of], int(output.cycles[0]))
+    known = plan.known_cycles(by_design(attention.cycles, steps.designs), output.cycles[:, None])
     known = np.minimum(known, plan.hw.dispatch_cycles(plan.schedule_of(steps.scored)))
     for dense, layers in plan.hw.design.model.body.layers_by_mlp().items():
-        of_layers = known[..., layers] if known.shape[2] > 1 else known
-        found += _mlps(steps, batches.of_layers(layers), of_layers, layers, dense)
+        of_layers = case_of[..., layers] if case_of.shape[2] > 1 else case_of
+        mlps = _Mlps(batches.of_layers(layers), known, of_layers, layers, dense)
+        found += _mlp_visits(steps, mlps)
     return found
 
 
-def _mlps(
-    steps: _Steps, batches: Batches, known: Ints, layers: Sequence[int], dense: bool
-) -> list[_Visits]:
-    """The MLPs of some layers, given for how long decisions are known, [G or 1, s, l or 1]."""
+class _Mlps(NamedTuple):
+    """The MLPs of some layers.
+
+    Attributes:
+        batches: Decisions of these layers.
+        known_cycles: For how long they are known behind each case of attention, [D, n].
+        case_of: Case of attention of each layer-step, [G or 1, s, l or 1].
+        layers: The layers.
+        dense: They have one MLP for all tokens.
+    """
+
+    batches: Batches
+    known_cycles: Ints
+    case_of: NDArray[np.intp]
+    layers: Sequence[int]
+    dense: bool
+
+
+def _mlp_visits(steps: _Steps, mlps: _Mlps) -> list[_Visits]:
     plan, scored = steps.plan, steps.scored
     schedule, found = plan.schedule_of(scored), []
     for number, group in enumerate(plan.groups(scored)):
-        rows = batches.distinct(steps.where, group)
+        rows = mlps.batches.distinct(steps.where, group)
         # The register takes the next group once the one before has left the cores.
-        most = plan.hw.dispatch_cycles(schedule) + 1
-        starts, start_of = renumber(known * (scored and number == 0), most)
+        begun = mlps.known_cycles * (scored and number == 0)
+        starts, start_of = begun[:, :1], np.zeros((1, 1, 1, 1), np.intp)
+        if (begun != starts).any():
+            used, start_of = renumber(begun, plan.hw.dispatch_cycles(schedule) + 1)
+            starts, start_of = used[None], start_of[:, mlps.case_of]
         # Cores being alike, only their loads matter, what travels to them, and how long the
         # decisions are known.
         home = group.start % plan.hw.design.machine.cores
-        cases = MlpCases(rows.rows, np.zeros(1, np.int64) if scored else None, home, dense)
+        none = np.zeros(1, np.int64) if scored else None
+        cases = MlpCases(rows.rows, none, home, mlps.dense)
         loads = np.concatenate(cases.loads(plan.hw, schedule), axis=1)
         first, same_as = distinct_rows(loads, plan.hw.rows + 1)
-        start, row = np.divmod(np.arange(len(first) * len(starts)), len(first))
-        known_cycles = starts[start] if scored else None
-        mlps = cases._replace(computing=rows.rows[first[row]], known_cycles=known_cycles)
-        if len(starts) == 1 and not steps.detail:
-            counts = np.zeros((steps.shape[0], len(first)), np.int64)
-            np.add.at(counts.T, same_as, rows.counts.T)
-            mlp = plan.phases.mlp(schedule, mlps, plan.rule)
-            begun = steps.first_cycles(mlp, same_as[rows.row_of_step(0)])
-            found.append(_Visits("mlp", mlp, counts, begun, None))
+        start, row = np.divmod(np.arange(len(first) * starts.shape[1]), len(first))
+        known_cycles = starts[:, start] if scored else None
+        cases = cases._replace(computing=rows.rows[first[row]], known_cycles=known_cycles)
+        if starts.shape[1] == 1 and not steps.detail:
+            counts = np.zeros((1, steps.shape[0], len(first)), np.int64)
+            np.add.at(counts[0].T, same_as, rows.counts.T)
+            mlp = plan.phases.mlp(schedule, cases, plan.rule)
+            cycles = steps.first_cycles(mlp, same_as[rows.row_of_step(0)][None])
+            found.append(_Visits("mlp", mlp, counts, cycles, None))
             continue
-        index = same_as[rows.row_of] + len(first) * start_of
-        used, index = renumber(index, len(first) * len(starts))
-        mlp = plan.phases.mlp(schedule, mlps.take(used), plan.rule)
-        found.append(steps.visits("mlp", mlp, index, layers))
+        used, index = renumber(same_as[rows.row_of] + len(first) * start_of, len(start))
+        mlp = plan.phases.mlp(schedule, cases.take(used), plan.rule)
+        found.append(steps.visits("mlp", mlp, index, mlps.layers))
     return found
 
 
@@ -267,8 +312,8 @@ def _attention(
     before = 0
     for layers, outcome, case_of in zip(by_window.values(), found, index_of, strict=True):
         index[..., layers] = before + case_of
-        before += len(outcome.cycles)
-    return Outcome.join(found), index
+        before += len(outcome.cycles) // len(plan.hw.designs)
+    return Outcome.join(found, len(plan.hw.designs)), index
 
 
 def simulate_plainly(plan: Plan, batches: Batches) -> Simulation:
@@ -279,7 +324,7 @@ def simulate_plainly(plan: Plan, batches: Batches) -> Simulation:
     taken = {name: np.zeros(shape[:3], np.int64) for name in LAYER_PHASES}
     work = StepWork(np.zeros(n_steps, np.int64), np.zeros((len(hw.paths), n_steps), np.int64))
     seen: dict[str, list[tuple[Outcome, Ints]]] = {name: [] for name in LAYER_PHASES}
-    once = np.ones(1, np.int64)
+    once = np.ones((1, 1), np.int64)
 
     def book(name: str, at: tuple[int, int, int], outcome: Outcome) -> int:
         seen[name].append((outcome, once))
@@ -316,25 +361,26 @@ def simulate_plainly(plan: Plan, batches: Batches) -> Simulation:
             home = group.start % hw.design.machine.cores
             mlps = MlpCases(computing, start, home, body.is_dense(at[2]))
             book("mlp", at, phases.mlp(schedule, mlps, plan.rule))
-    totals = {name: total_of(pairs) for name, pairs in seen.items()}
+    totals = {name: totals_of(pairs) for name, pairs in seen.items()}
     totals["mlp"] = _with_mlp_bound(totals["mlp"], plan, batches)
     outside = _outside_of_layers(plan, n_batches)
     of_steps = sum(taken.values(), np.zeros(1, np.int64)).sum(axis=2)
     totals = {"prefill": outside.totals["prefill"], **totals} | outside.totals
     cycles = of_steps.sum(axis=1) + outside.cycles
     first_cycles = of_steps[:, 0] + outside.first_cycles
-    return Simulation(plan, totals, cycles, first_cycles, taken, work, 0)
+    of_kind = {name: each[0] for name, each in totals.items()}
+    return Simulation(plan, of_kind, cycles, first_cycles, taken, work, 0)
 
 
 class _Outside(NamedTuple):
     """Prefill, head and host of all batches, and their cycles in one batch, and in its first step.
 
-    The prefill counts to the first step.
+    The prefill counts to the first step. All are of D designs, cycles int64[D].
     """
 
-    totals: dict[str, PhaseTotals]
-    cycles: int
-    first_cycles: int
+    totals: dict[str, list[PhaseTotals]]
+    cycles: Ints
+    first_cycles: Ints
 
 
 def _outside_of_layers(plan: Plan, n_batches: int) -> _Outside:
@@ -343,29 +389,38 @@ def _outside_of_layers(plan: Plan, n_batches: int) -> _Outside:
     prefill = [
         (
             plan.phases.prefill_layer(prompt, *kind),
-            np.array([n_batches * layers * (prompt > 0)]),
+            np.array([[n_batches * layers * (prompt > 0)]]),
         )
         for kind, layers in design.model.body.prompt_layers().items()
     ]
-    totals = {"prefill": total_of(prefill)}
+    designs, every = len(plan.hw.designs), np.array([[n_batches * n_steps]])
+    totals = {"prefill": totals_of(prefill, designs)}
     if design.machine.include_head:
-        totals["head"] = total_of([(plan.phases.head(), np.array([n_batches * n_steps]))])
-    if plan.phases.host_cycles:
-        totals["host"] = total_of([(plan.phases.host(), np.array([n_batches * n_steps]))])
-    cycles = {name: total.cycles // n_batches for name, total in totals.items()}
-    first = sum(each // n_steps for name, each in cycles.items() if name != "prefill")
-    return _Outside(totals, sum(cycles.values()), cycles["prefill"] + first)
+        totals["head"] = totals_of([(plan.phases.head(), every)], designs)
+    if np.any(plan.hw.host_cycles):
+        totals["host"] = totals_of([(plan.phases.host(), every)], designs)
+    cycles = {
+        name: np.array([total.cycles // n_batches for total in each])
+        for name, each in totals.items()
+    }
+    first = {name: each if name == "prefill" else each // n_steps for name, each in cycles.items()}
+    none = np.zeros(designs, np.int64)
+    return _Outside(totals, sum(cycles.values(), none), sum(first.values(), none))
 
 
-def _with_mlp_bound(total: PhaseTotals, plan: Plan, batches: Batches) -> PhaseTotals:
+def _with_mlp_bound(totals: list[PhaseTotals], plan: Plan, batches: Batches) -> list[PhaseTotals]:
     """The bound of all MLPs: it knows no register groups, only how many sequences compute."""
-    bound_cycles, bound_bytes = 0, [0] * len(plan.hw.paths)
+    bounds = []
     for dense, layers in plan.hw.design.model.body.layers_by_mlp().items():
-        cycles, nbytes = plan.phases.mlp_bound(plan.hw.rows, plan.rule, dense)
+        bound = plan.phases.mlp_bound(plan.hw.rows, plan.rule, dense)
         counts = batches.of_layers(layers).computing_counts
-        bound_cycles += exactly(counts, cycles)
-        bound_bytes = [sum(each) for each in zip(bound_bytes, exactly(counts, nbytes), strict=True)]
-    return replace(total, bound_cycles=bound_cycles, bound_dram_bytes=tuple(bound_bytes))
+        figures = np.concatenate([bound.cycles[..., None], bound.nbytes], axis=2)
+        bounds.append(exactly(counts[None], figures))
+    found = []
+    for total, *parts in zip(totals, *bounds, strict=True):
+        own, *moved = map(sum, zip(*parts, strict=True))
+        found.append(replace(total, bound_cycles=own, bound_dram_bytes=tuple(moved)))
+    return found
 
 
 def _work(visits: list[_Visits], n_steps: int) -> StepWork:

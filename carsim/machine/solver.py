@@ -23,12 +23,13 @@ what others still have to fetch is known of an operand, not of those behind it; 
 more than :data:`~carsim.machine.operand.MOST_ROWS` slots, so many are followed.
 """
 
-from fractions import Fraction
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from carsim.machine.hardware import Rate, Rates
 from carsim.machine.lanes import Ints, Step
 from carsim.machine.operand import MOST_ROWS, Operand
 from carsim.machine.pace import in_pace
@@ -46,8 +47,8 @@ def solve(phase: Phase) -> Timing:
     replay, replay_end = phase.replay, np.zeros(phase.n, np.int64)
     behind = np.full(phase.n, NEVER)  # when replays leave their memory, in its own units of time
     if replay is not None:
-        numerator, denominator = replay.rate.as_integer_ratio()
-        first_byte = phase.exposed_cycles + phase.latencies[replay.path]
+        numerator, denominator = _flat(replay.rate)
+        first_byte = phase.exposed_cycles + np.ravel(phase.latencies[replay.path])
         served = -(-replay.nbytes * denominator // numerator)
         replay_end = (first_byte + served + replay.cycles) * (replay.nbytes > 0)
         behind = first_byte * numerator + replay.nbytes * denominator
@@ -57,7 +58,7 @@ def solve(phase: Phase) -> Timing:
     times = np.empty((len(phase.steps), 5, phase.n, phase.lanes), np.int64)
     for first in range(0, phase.n, size):
         part = slice(first, first + size)
-        lanes = _Lanes(phase, phase.exposed_cycles[part, None], behind[part, None])
+        lanes = _Lanes(phase, part, phase.exposed_cycles[part, None], behind[part, None])
         for step, found in zip(phase.steps, times, strict=True):
             lanes.take(_part(step, part), found[:, part])
     return Timing.of(times.swapaxes(0, 1), _sides_end(phase, times[:, 0], behind), replay_end)
@@ -65,11 +66,20 @@ def solve(phase: Phase) -> Timing:
 
 def _part(step: Step, part: slice) -> Step:
     """A step of some of n phases, with what decides its timing."""
-    names = ("pre_cycles", "cycles", "stream_bytes", "tile_bytes")
-    figures = {name: getattr(step, name) for name in names}
-    return step._replace(
-        **{k: each if len(each) == 1 else each[part] for k, each in figures.items()}
-    )
+    names = ("pre_cycles", "cycles", "stream_bytes", "tile_bytes", "rate")
+    return step._replace(**{name: _some(getattr(step, name), part) for name in names})
+
+
+def _some(figure: Any, part: slice) -> Any:
+    """Some rows of a figure [n, ...], or of a rate; what is the same for all phases stays."""
+    if isinstance(figure, Rates):
+        return Rates(*(_some(each, part) for each in figure))
+    return figure[part] if np.ndim(figure) and len(figure) > 1 else figure
+
+
+def _flat(rate: Rate) -> Rates:
+    """A rate as int64[n], or [1]."""
+    return Rates(np.ravel(rate.numerator), np.ravel(rate.denominator))
 
 
 def _sides_end(phase: Phase, begun: Ints, behind: Ints) -> Ints:
@@ -81,18 +91,18 @@ def _sides_end(phase: Phase, begun: Ints, behind: Ints) -> Ints:
         behind: When replays leave their memory, in its own units of time, [n].
     """
     end = np.zeros(phase.n, np.int64)
-    ports: dict[int, tuple[Fraction, Ints]] = {}
+    ports: dict[int, tuple[Rate, Ints]] = {}
     if phase.replay is not None:
-        ports[phase.replay.path] = phase.replay.rate, behind
+        ports[phase.replay.path] = _flat(phase.replay.rate), behind
     for step, at in zip(phase.steps, begun, strict=True):
-        for path, rate, nbytes in step.sides:
-            numerator, denominator = rate.as_integer_ratio()
-            free = np.where(nbytes > 0, at, 0).max(axis=-1) * numerator
+        for path, side_rate, nbytes in step.sides:
+            rate = _flat(side_rate)
+            free = np.where(nbytes > 0, at, 0).max(axis=-1) * rate.numerator
             if path in ports:
                 free = np.maximum(free, _in_units(*ports[path], rate))
-            free = free + nbytes.sum(axis=-1) * denominator
+            free = free + nbytes.sum(axis=-1) * rate.denominator
             ports[path] = rate, free
-            end = np.maximum(end, -(-free // numerator))
+            end = np.maximum(end, -(-free // rate.numerator))
     return end
 
 
@@ -100,21 +110,22 @@ class _Lanes:
     """The K lanes of n phases on their way through the steps. Moments: [n, K], rows of tiles first.
 
     Args:
-        phase: The phases.
+        phase: The phases, and more.
+        part: Which of them.
         exposed: Cycles before cores may begin, [n, 1].
         behind: When replays leave their memory, in its own units of time, [n, 1].
     """
 
-    def __init__(self, phase: Phase, exposed: Ints, behind: Ints) -> None:
+    def __init__(self, phase: Phase, part: slice, exposed: Ints, behind: Ints) -> None:
         none = np.zeros((len(exposed), phase.lanes), np.int64)
-        self._latencies = phase.latencies
+        self._latencies = [_some(each, part) for each in phase.latencies]
         self._single = sum(step.path >= 0 for step in phase.steps) == 1
         self._now = none + exposed
         self._issued = none if phase.early_fetch else self._now  # the last request
         # When each memory has served what was asked for so far, in units of its rate.
-        self._ports: dict[int, tuple[Fraction, Ints]] = {}
+        self._ports: dict[int, tuple[Rate, Ints]] = {}
         if phase.replay is not None:
-            self._ports[phase.replay.path] = phase.replay.rate, none + behind
+            self._ports[phase.replay.path] = _some(phase.replay.rate, part), none + behind
         self._asked: dict[int, NDArray[np.bool_]] = {}  # lanes that have asked each memory
         self._freed: dict[bool, Ints] = {}  # when the slots of a buffer are free, in their turn
 
@@ -265,12 +276,13 @@ def _running_most(rows: Ints) -> Ints:
     return rows
 
 
-def _in_units(before: Fraction, free: Ints, rate: Fraction) -> Ints:
+def _in_units(before: Rate, free: Ints, rate: Rate) -> Ints:
     """A time in units of 1 / rate.numerator; a change of pattern begins with a whole cycle."""
-    if before == rate:
+    if before is rate:
         return free
+    same = (before.numerator == rate.numerator) & (before.denominator == rate.denominator)
     known = np.where(free > NEVER, -(-free // before.numerator), 0) * rate.numerator
-    return np.where(free > NEVER, known, NEVER)
+    return np.where(same | (free == NEVER), free, known)
 
 
 def is_exact(phase: Phase) -> NDArray[np.bool_]:
@@ -294,7 +306,7 @@ def is_exact(phase: Phase) -> NDArray[np.bool_]:
         if step.path < 0 or not step.stream_bytes.any():
             continue
         operand = Operand(step, phase.latencies[step.path])
-        numerator, denominator = step.rate.as_integer_ratio()
+        numerator, denominator = step.rate.numerator, step.rate.denominator
         service, compute = step.tile_bytes * denominator, operand.tile_cycles * numerator
         covered = (step.slots - 1) * np.maximum(service, compute) > (
             (operand.latency + 2) * numerator + np.minimum(service, compute)

@@ -1,13 +1,14 @@
 """Sums of phases."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from carsim.machine.lanes import Ints
-from carsim.machine.phase import Outcome
+from carsim.machine.phase import Outcome, by_design
 from carsim.workload.activity import Activity
 
 
@@ -33,35 +34,33 @@ class PhaseTotals:
 
 
 def exactly(counts: Ints, figures: Ints) -> Any:
-    """Sums of figures [n] or [n, k], each so often: Python's integers, whatever their size."""
-    if int(counts.sum()) * int(figures.max(initial=0)) < 1 << 62:
-        return (counts @ figures).tolist()
-    return np.asarray(counts.astype(object) @ figures).tolist()
+    """Sums of figures [D, n] or [D, n, k], each so often, [D or 1, n]: Python's integers, [D, ...].
+
+    They are right whatever their size.
+    """
+    if int(counts.sum(axis=1).max()) * int(figures.max(initial=0)) >= 1 << 62:
+        counts = counts.astype(object)
+    columns = figures.reshape(*figures.shape[:2], -1)
+    found = (counts[:, None] @ columns)[:, 0]
+    return found.reshape(len(figures), *figures.shape[2:]).tolist()
 
 
-def total_of(weighted: Sequence[tuple[Outcome, Ints]]) -> PhaseTotals:
-    """Sum outcomes, each of their phases with how often it occurs, [n]."""
-
-    def total(name: str) -> int:
-        return sum(exactly(counts, getattr(outcome, name)) for outcome, counts in weighted)
-
-    def vector(name: str) -> tuple[int, ...]:
-        parts = [exactly(counts, getattr(outcome, name)) for outcome, counts in weighted]
-        return tuple(map(sum, zip(*parts, strict=True)))
-
-    return PhaseTotals(
-        count=sum(int(counts.sum()) for _, counts in weighted),
-        cycles=total("cycles"),
-        times=vector("times"),
-        compute_cycles=total("compute_cycles"),
-        busy_cycles=total("busy_cycles"),
-        macs=total("macs"),
-        vector_ops=total("vector_ops"),
-        sram_bytes=total("sram_bytes"),
-        dram_bytes=vector("dram_bytes"),
-        bound_cycles=total("bound_cycles"),
-        bound_dram_bytes=vector("bound_dram_bytes"),
-    )
+def totals_of(weighted: Sequence[tuple[Outcome, Ints]], designs: int = 1) -> list[PhaseTotals]:
+    """Sum outcomes of D designs, each of their phases with how often it occurs, [D or 1, n]."""
+    names = [each.name for each in fields(Outcome)]
+    count, sums, widths = np.zeros(designs, np.int64), [], [0] * len(names)
+    for outcome, counts in weighted:
+        every = [by_design(getattr(outcome, name), designs) for name in names]
+        widths = [0 if each.ndim == 2 else each.shape[2] for each in every]
+        columns = [each.reshape(*each.shape[:2], -1) for each in every]
+        sums.append(exactly(counts, np.concatenate(columns, axis=2)))
+        count += counts.sum(axis=1)
+    totals = []
+    for number, *parts in zip(count.tolist(), *sums, strict=True):
+        total = map(sum, zip(*parts, strict=True))
+        figures: Any = (tuple(islice(total, k)) if k else next(total) for k in widths)
+        totals.append(PhaseTotals(number, *figures))
+    return totals
 
 
 def activity_of(totals: Mapping[str, PhaseTotals], memories: Iterable[str]) -> Activity:

@@ -118,7 +118,7 @@ def usage_by_step(row: RowResult) -> Usage:
         cycles = cycles + head.cycles
         busy_cycles = busy_cycles + head.busy_cycles
         dram_bytes = dram_bytes + head.dram_bytes.T
-    cycles = cycles + plan.phases.host_cycles
+    cycles = cycles + plan.hw.host_cycles
     clock_mhz = design.board.fabric_clock_mhz
     used = {
         path.name: moved / (path.peak_gbps * GB * cycles / (clock_mhz * 1e6))

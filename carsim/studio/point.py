@@ -11,7 +11,7 @@ from carsim.decisions.trace import Trace, load_trace
 from carsim.decisions.trace.shipped import shipped_traces, trace_path
 from carsim.design import Design
 from carsim.design.load import PRESET_PATHS
-from carsim.explore.evaluate import Machines
+from carsim.explore.evaluate import Asked, Fitted, Machines
 from carsim.metrics import Baseline, Setting, figures
 from carsim.report.stored import StoredRun
 from carsim.report.stored import stored as stored_run
@@ -131,8 +131,9 @@ def _figures(query: str, files: tuple[tuple[str, int], ...]) -> Mapping[str, Any
     design, sources = _opened(query, files)
     video = sources.video
     fit = fit_of(design, sources, video)
-    row = MACHINES.row(design, sources, video, fit, replays=sources.replays_any)
-    baseline = Baseline(MACHINES.dense_latency_s(design, video, fit))
+    point = Fitted(Asked(design, sources, video, sources.replays_any), fit)
+    (row,) = MACHINES.rows([point])
+    baseline = Baseline(MACHINES.dense_latencies_s([point])[0])
     quality = sources.trace_for(design.policy.attention).meta.quality
     return {
         **figures(row, Setting(design, fit, baseline)),

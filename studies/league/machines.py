@@ -18,7 +18,7 @@ from carsim import Design, Trace, load_design, override
 from carsim.base.units import GB
 from carsim.cost.capacity import MemoryUse
 from carsim.decisions.trace.file import filed
-from carsim.explore.evaluate import Machines
+from carsim.explore.evaluate import Asked, Fitted, Machines
 from carsim.machine.variants import own_variant
 from carsim.runs.pipeline import fit_of, sources_of
 from studies.content import ROOT, Row
@@ -116,7 +116,7 @@ def simulated(machines: Machines, design: Design, trace: Trace) -> dict[str, obj
     replays = not trace.meta.never_replays
     own, sources = own_variant(design, replays=replays), sources_of(design, [trace])
     fit = fit_of(design, sources, sources.video, replays=replays)
-    row = machines.row(design, sources, sources.video, fit, replays=replays)
+    (row,) = machines.rows([Fitted(Asked(design, sources, sources.video, replays), fit)])
     context = trace.context()[-1].max(keepdims=True)
     held = own.attention.held(context) if trace.kv_held is None else trace.kv_held
     kv = next(use for use in fit.memories if _holds_kv(use))

@@ -7,11 +7,11 @@ from tiny import DESIGN_YAML, tiny_design, tiny_trace
 from carsim.decisions.replay import InputChange
 from carsim.decisions.trace import save_trace
 from carsim.design import override
-from carsim.explore.evaluate import Evaluator, hardware_key
+from carsim.explore.evaluate import Asked, Evaluator, Fitted, Machines, hardware_key
 from carsim.explore.points import make_points
 from carsim.explore.study import load_study
 from carsim.metrics import PHASES
-from carsim.runs.pipeline import run
+from carsim.runs.pipeline import fit_of, run, sources_of
 from carsim.workload.workload import workload_of
 
 MIXED = {
@@ -211,3 +211,30 @@ def test_a_text_is_swept_without_a_trace(tmp_path):
     again = load_study(write_study(tmp_path, **study), workload_of("text:8+2"))
     assert again.workload == workload_of("text:8+2")
     assert again.inputs_sha256 != loaded.inputs_sha256
+
+
+def test_rows_of_different_structures_and_policies_come_back_in_order():
+    changes = [
+        {"machine.cores": cores, "policy.tau": tau, "machine.array.rows": rows}
+        for rows in (4, 8)
+        for tau in (-0.3, 0.3)
+        for cores in (1, 2)
+    ]
+    asked = []
+    for change in [*changes, changes[0]]:
+        design = override(tiny_design(), change)
+        sources = sources_of(design, [tiny_trace()])
+        fit = fit_of(design, sources, sources.video)
+        asked.append(Fitted(Asked(design, sources, sources.video, True), fit))
+    together, dense = Machines("fluid"), Machines("fluid")
+    rows, latencies = together.rows(asked), dense.dense_latencies_s(asked)
+    for each, row, latency_s in zip(asked, rows, latencies, strict=True):
+        (alone,) = Machines("fluid").rows([each])
+        assert row.design.machine == each.design.machine
+        assert (row.latency_s, row.energy, row.replay_all) == (
+            alone.latency_s,
+            alone.energy,
+            alone.replay_all,
+        )
+        assert [latency_s] == Machines("fluid").dense_latencies_s([each])
+    assert len({row.latency_s for row in rows}) == len(changes)

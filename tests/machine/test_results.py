@@ -18,7 +18,7 @@ from carsim.machine.limits import PhaseLimit, phase_limits
 from carsim.machine.phases import Phases
 from carsim.machine.plan import Plan
 from carsim.machine.simulate import Simulation, simulate
-from carsim.machine.totals import activity_of, total_of
+from carsim.machine.totals import activity_of, totals_of
 from carsim.workload.geometry import Video
 
 VIDEO = Video(n_frames=2, tokens_per_frame=4, prompt_tokens=7)
@@ -201,7 +201,7 @@ def test_of_the_phases_that_are_kept_the_longest_unused_goes_first(
 
 def test_sums_weigh_each_phase_by_how_often_it_occurs() -> None:
     outcome = attend(Phases(ideal_hardware()), [8, 64])
-    total = total_of([(outcome, np.array([3, 2]))])
+    (total,) = totals_of([(outcome, np.array([[3, 2]]))])
     assert total.count == 5
     assert total.cycles == 3 * outcome.cycles[0] + 2 * outcome.cycles[1]
     assert total.times == tuple((3 * outcome.times[0] + 2 * outcome.times[1]).tolist())

@@ -80,7 +80,7 @@ def test_the_norm_is_taken_once_and_inputs_are_written_by_those_that_compute(run
 def test_the_bound_writes_inputs_and_takes_no_norm_twice() -> None:
     slow = {"rows": 1, "cols": 1, "pipeline_cycles": 0}
     for rule, norm, written in ((None, 1, 0), (FASTCAR, 1, 0), (CHANGE, 0, 136)):
-        cycles, nbytes = Phases(ideal_hardware(array=slow)).mlp_bound(4, rule)
+        (cycles,), (nbytes,) = Phases(ideal_hardware(array=slow)).mlp_bound(4, rule)
         assert cycles[4] == norm + 6144 + 3072
         assert nbytes[4].tolist() == [4608 + 256 + written, 0]
         assert nbytes[0].tolist() == [256, 0]

@@ -19,10 +19,10 @@ from carsim.hardware.schedule import BASELINE, REPLAYS, SCHEDULES
 from carsim.hardware.schedule.static import Static
 from carsim.machine.batches import Batches, in_sets
 from carsim.machine.cases import core_loads
-from carsim.machine.hardware import Hardware
+from carsim.machine.hardware import Columns, Hardware, structure_of
 from carsim.machine.phases import Phases
 from carsim.machine.plan import Plan
-from carsim.machine.simulate import Simulation, simulate, simulate_plainly
+from carsim.machine.simulate import Simulation, simulate, simulate_designs, simulate_plainly
 from carsim.workload.body import Body
 from carsim.workload.geometry import Video
 
@@ -373,3 +373,44 @@ def test_drs_is_later_than_static_where_it_costs_streams() -> None:
     )
     assert balanced > 1.5 * static
     assert packed <= static + 40  # the way to the mapped core and back
+
+
+NUMBERS = {
+    "machine.array.rows": st.integers(4, 40),
+    "machine.array.cols": st.integers(4, 40),
+    "machine.array.pipeline_cycles": st.integers(0, 20),
+    "machine.vector.lanes": st.integers(1, 32),
+    "machine.vector.pipeline_cycles": st.integers(0, 30),
+    "machine.exchange_bytes_per_cycle": st.integers(1, 64),
+    "machine.overheads.kernel_cycles": st.integers(0, 40),
+    "machine.overheads.step_us": st.sampled_from([0.0, 1.5]),
+    "board.fabric_clock_mhz": st.sampled_from([100.0, 250.0, 333.3]),
+}
+
+
+@st.composite
+def alike(draw: st.DrawFn, design: Design) -> list[Design]:
+    """Designs that differ in numbers alone."""
+    unit = design.machine.attention_unit
+    fixed = (
+        {} if unit is None else {"machine.attention_unit.rows": 4, "machine.attention_unit.cols": 4}
+    )
+    drawn = draw(st.lists(st.fixed_dictionaries(NUMBERS), min_size=2, max_size=4))
+    return [override(design, {**each, **fixed}) for each in drawn]
+
+
+@settings(max_examples=30)
+@given(run=runs(), data=st.data())
+def test_designs_in_columns_are_what_each_is_alone(run: Run, data: st.DataObject) -> None:
+    design, plan, batches = run
+    designs = data.draw(alike(design))
+    assert len({structure_of(each) for each in designs}) == 1
+    hardwares = [Hardware(each) for each in designs]
+    together = simulate_designs(replace(plan, phases=Phases(Columns.of(hardwares))), batches)
+    for hardware, found in zip(hardwares, together, strict=True):
+        alone = simulate(replace(plan, phases=Phases(hardware)), batches)
+        assert found.plan.hw is hardware
+        assert found.totals == alone.totals
+        assert (found.batch_cycles == alone.batch_cycles).all()
+        assert (found.first_cycles == alone.first_cycles).all()
+        assert found.unique_phases == alone.unique_phases

@@ -260,12 +260,12 @@ def test_where_matrices_are_split_every_core_holds_the_prompt_of_all_sequences()
 
 def test_the_bound_is_the_later_of_compute_and_all_bytes() -> None:
     phases = Phases(ideal_hardware())
-    cycles, nbytes = phases.mlp_bound(4)
+    (cycles,), (nbytes,) = phases.mlp_bound(4)
     # All compute: 3072 + 1536 and 256 of replay cache; none: 256 bytes of replays.
     assert cycles.tolist()[0::4] == [32, (4608 + 256) // 8]
     assert nbytes[4].tolist() == [4608 + 256, 0]
     # With one multiplier, the compute of two sequences: 2 x 32 x 96 and 2 x 48 x 32, and a norm.
-    slow, _ = Phases(ideal_hardware(array=ONE_BY_ONE)).mlp_bound(4)
+    (slow,), _ = Phases(ideal_hardware(array=ONE_BY_ONE)).mlp_bound(4)
     assert slow[4] == 1 + 6144 + 3072
 
 
@@ -273,10 +273,10 @@ def test_the_bound_takes_the_best_assignment() -> None:
     # Two computing sequences. Bound by memory, one core streams once; bound by compute, two cores
     # take half as long as one.
     private = {"weight_sharing": "private"}
-    few, _ = Phases(ideal_hardware(**private)).mlp_bound(4)
+    (few,), _ = Phases(ideal_hardware(**private)).mlp_bound(4)
     assert few[2] == (4608 + 256) // 8
     hw = ideal_hardware(**private, array=ONE_BY_ONE, rate=100_000)
-    many, nbytes = Phases(hw).mlp_bound(4)
+    (many,), (nbytes,) = Phases(hw).mlp_bound(4)
     assert many[2] == 1 + 3072 + 1536
     assert nbytes[2].tolist() == [2 * 4608 + 256, 0]
 
