@@ -5,7 +5,7 @@ import itertools
 import json
 import math
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,6 +70,14 @@ class Point:
                 if not any(f"{path}.".startswith(f"{each}.") for each in paths)
             }
         )
+
+
+def chunks_of(points: Iterable[Point]) -> list[list[Point]]:
+    """Points whose hardware is simulated together; those that share it side by side."""
+    chunks: dict[str, list[Point]] = {}
+    for point in sorted(points, key=lambda point: point.neighbourhood):
+        chunks.setdefault(point.structure, []).append(point)
+    return list(chunks.values())
 
 
 def make_points(study: Study) -> list[Point]:

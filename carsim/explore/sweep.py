@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from carsim.base.files import unwritable
 from carsim.explore.certified import CertifiedFront
-from carsim.explore.points import Point, make_points
+from carsim.explore.points import Point, chunks_of, make_points
 from carsim.explore.sqlite_file import sole_writer
 from carsim.explore.store import Store, open_folder
 from carsim.explore.study import Study, load_study
@@ -133,14 +133,10 @@ class AllPoints:
     def resume(self, store: Store) -> None:
         """Leave out what a store holds."""
         finished = store.finished()
-        chunks: dict[str, list[Point]] = {}
-        for point in self._points:
-            if point.id not in finished:
-                chunks.setdefault(point.neighbourhood, []).append(point)
-        self._chunks.extend(chunks.values())
+        self._chunks.extend(chunks_of(p for p in self._points if p.id not in finished))
 
     def next(self) -> list[Point]:
-        """Points that share the phases of their hardware."""
+        """Points whose hardware is simulated together."""
         return self._chunks.popleft() if self._chunks else []
 
     def learn(self, results: Sequence[Result]) -> Sequence[Result]:

@@ -36,7 +36,7 @@ from carsim.base.registry import outside_kinds
 from carsim.base.yaml_file import shown
 from carsim.explore.code import code_sha256
 from carsim.explore.evaluate import Evaluator, Row
-from carsim.explore.points import Point
+from carsim.explore.points import Point, chunks_of
 from carsim.explore.study import Study
 from carsim.metrics import METRICS
 
@@ -366,13 +366,11 @@ def evaluate(
     Raises:
         InputError: As of :func:`start_crew`.
     """
-    chunks: dict[str, list[Point]] = {}
-    for point in sorted(points, key=lambda point: point.neighbourhood):
-        chunks.setdefault(point.structure, []).append(point)
+    chunks = chunks_of(points)
     if workers != 0:
-        workers = min(workers or available_cores(), sum(map(len, chunks.values())))
+        workers = min(workers or available_cores(), sum(map(len, chunks)))
     with closing(start_crew(study, workers, scheduler)) as crew:
-        for chunk in chunks.values():
+        for chunk in chunks:
             crew.add(chunk)
         while (results := crew.take(stop)) is not None:
             yield results
