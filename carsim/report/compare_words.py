@@ -227,7 +227,7 @@ def _changes_table(what: str, changes: list[Change]) -> Table:
     )
 
 
-def _cells(change: Change) -> tuple[str, str, str, str]:
+def _cells(change: Change) -> tuple[str, ...]:
     unit = METRICS[change.what].unit if change.what in METRICS else "s"
     difference = change.difference
     if difference is None:

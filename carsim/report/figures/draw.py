@@ -13,7 +13,6 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from carsim.report.figures import style
 from carsim.report.figures.plot import Panel, Plot, Series
 
-MARKERS = {"o": "o", "x": "x", "|": "|", "d": "d", "*": "*", "s": "s", "^": "^"}
 DASHES = {"solid": "-", "dash": "--", "dot": ":"}
 PANEL_IN = 2.2
 """Least width of panels that stand beside each other."""
@@ -170,7 +169,7 @@ def _draw_series(axes: Axes, series: Series) -> None:
     axes.plot(
         x,
         y,
-        marker=None if series.mark == "line" else MARKERS[series.marker],
+        marker=None if series.mark == "line" else series.marker,
         linestyle=DASHES[series.dash] if series.mark == "line" else "none",
         linewidth=1.2,
         markersize=series.size,
