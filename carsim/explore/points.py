@@ -35,6 +35,9 @@ COLUMN_PATHS = (
 """Axes of numbers in which designs that are simulated together may differ; designs whose buffers
 hold other numbers of tiles are not."""
 
+_encode = json.JSONEncoder(default=repr).encode
+_encode_sorted = json.JSONEncoder(default=repr, sort_keys=True).encode
+
 
 @dataclass(frozen=True)
 class Point:
@@ -106,9 +109,7 @@ def no_points(study: Study) -> InputError:
 def make_point(study: Study, ordinal: int, values: Mapping[str, Any]) -> Point:
     """The point of given axis values."""
     changes = changes_of(study, values)
-    text = json.dumps(
-        [study.inputs_sha256, sorted(changes.items()), sorted(values.items())], default=repr
-    )
+    text = _encode([study.inputs_sha256, sorted(changes.items()), sorted(values.items())])
     return Point(ordinal, hashlib.sha256(text.encode()).hexdigest()[:32], dict(values), changes)
 
 
@@ -224,4 +225,4 @@ def _at(study: Study, shares: NDArray[np.float64]) -> dict[str, Any]:
 
 
 def _text(values: Mapping[str, Any]) -> str:
-    return json.dumps(values, sort_keys=True, default=repr)
+    return _encode_sorted(values)

@@ -1,118 +1,153 @@
-"""How fast carsim is: one command, one table, ratios from one run.
+"""How fast carsim is: one command, one table of processor time, in under three minutes.
 
-    python studies/speed/bench.py            # 8 to 512 frames, 8 to 32 rows of the decoder
-    python studies/speed/bench.py --short    # under a minute
+    python studies/speed/bench.py [--short]
 
-Whole commands are measured as processes, start-up included: wall seconds, processor seconds (user
-and system, children included) and peak resident memory. What happens after loading is measured by
-``points.py`` in a process of its own. Machines are shared and clocks vary: compare the ratios,
-which come from the same run, and processor seconds rather than wall seconds where the machine was
-busy. Nothing is written: ``results.json``, ``growth.csv``, ``peers.csv``, ``large.json`` and
-``studio.json`` are the record that the README quotes.
+Processor seconds are user and system, children included; other work on the machine changes them
+less than seconds by the clock. Compare ratios of one run. Grids are fixed, so that two commits can
+be compared. Nothing is written.
 """
 
 import argparse
-import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from decoder import Decoding
+import yaml
+from points import ROOT, make_point, run_point
 from rich.console import Console
 from rich.table import Table
 
-HERE = Path(__file__).parent
-ROOT = HERE.parents[1]
-RUN = ["-m", "carsim", "run", "configs/zcu102.yaml", "--trace", "traces/vilau_8f.npz"]
-COLUMNS = (
-    "wall_s",
-    "cpu_s",
-    "peak_mb",
-    "layer_steps",
-    "phases_taken",
-    "layer_steps_per_s",
-    "products",
-)
+from carsim.explore.certified import CertifiedFront
+from carsim.explore.evaluate import Evaluator
+from carsim.explore.frame import frame_of
+from carsim.explore.pareto import pareto
+from carsim.explore.points import make_points
+from carsim.explore.search import hunt
+from carsim.explore.store import Store
+from carsim.explore.study import Study, load_study
+from carsim.explore.sweep import fill
 
-Figures = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Process:
-    """Figures of a process, and its output."""
-
-    figures: Figures
-    output: str
-
-
-def process(arguments: list[str]) -> Process:
-    """Run Python with arguments in the checkout.
-
-    Raises:
-        SystemExit: It failed.
-    """
-    begun = time.perf_counter()
-    # Modules are compiled once, as where carsim is installed.
-    keeps = {name: it for name, it in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    with subprocess.Popen(
-        [sys.executable, *arguments], cwd=ROOT, env=keeps, stdout=subprocess.PIPE, text=True
-    ) as child:
-        assert child.stdout is not None
-        output = child.stdout.read()
-        _, status, usage = os.wait4(child.pid, 0)
-        child.returncode = os.waitstatus_to_exitcode(status)
-    if child.returncode:
-        raise SystemExit(f"{arguments} ended with {child.returncode}")
-    wall_s, cpu_s = time.perf_counter() - begun, usage.ru_utime + usage.ru_stime
-    return Process({"wall_s": wall_s, "cpu_s": cpu_s, "peak_mb": usage.ru_maxrss / 1024}, output)
-
-
-def point(*arguments: object) -> Figures:
-    """One design point, by ``points.py``, with its rate."""
-    found: Figures = json.loads(process([str(HERE / "points.py"), *map(str, arguments)]).output)
-    return found | {"layer_steps_per_s": found["layer_steps"] / found["cpu_s"]}
-
-
-def decoder(rows: int) -> Figures:
-    """Share of matrix products in a decode step in the middle of a video."""
-    return {"products": Decoding(rows).share(1024)}
-
-
-SHORT: dict[str, Callable[[], Figures]] = {
-    "carsim --help": lambda: process(["-m", "carsim", "--help"]).figures,
-    "carsim run, six rows": lambda: process(RUN).figures,
-    "one design point": lambda: point("--repeat", 3),
-    "the same, every phase taken (8 steps)": lambda: point("--plainly", "--steps", 8),
-    "one design point, tile (16 steps)": lambda: point("--fidelity", "tile", "--steps", 16),
-    "decoder, 8 rows": lambda: decoder(8),
+RUN = ["run", str(ROOT / "configs/zcu102.yaml"), "--trace", str(ROOT / "traces/vilau_8f.npz")]
+OBJECTIVES = ["seconds_per_video", "energy_per_video_j", "dsp"]
+SHARED = {
+    "machine.cores": [2, 4],
+    "policy.tau": [1.9, 2.7, 4.25, 5.6, 100.0],
+    "policy.schedule": ["static", "drs"],
+    "machine.mapping": ["batch", "tensor"],
 }
-LONG = SHORT | {
-    **{f"{n} frames": lambda n=n: point("--frames", n) for n in (64, 128, 256, 512)},  # type: ignore[misc]
-    "64 frames x 32 sequences": lambda: point("--frames", 64, "--batch", 32),
-    "64 frames, tile": lambda: point("--frames", 64, "--fidelity", "tile"),
-    **{f"decoder, {n} rows": lambda n=n: decoder(n) for n in (16, 32)},  # type: ignore[misc]
+OWN = {
+    "machine.array.rows": [8, 16, 32],
+    "machine.array.cols": [8, 16, 32],
+    "machine.vector.lanes": [8, 16, 32],
 }
+PRIVATE = {
+    "machine.weight_sharing": ["private"],
+    "machine.cores": [1, 2, 4, 8],
+    "machine.array.rows": [8, 16, 32],
+    "policy.tau": [1.9, 4.25],
+}
+GRIDS = {
+    "shared hardware (tau x schedule)": ("zcu102_16gb", SHARED, False),
+    "own hardware and dense baseline": ("zcu102_16gb", OWN, True),
+    "private weights, 1 to 8 cores": ("u280_compute_bound", PRIVATE, False),
+}
+MANY = {
+    **OWN,
+    "machine.cores": [1, 2, 3, 4],
+    "board.fabric_clock_mhz": [150.0, 200.0, 250.0, 300.0],
+    "machine.weight_buffer_kib": [128, 256, 512],
+    "policy.tau": [1.9, 2.7, 4.25, 5.6, 100.0],
+    "policy.schedule": ["static", "drs"],
+}
+STORED = 20_000
+
+
+def cpu_s(work: Callable[[], object], repeat: int = 1) -> float:
+    """Processor seconds of this process, the least of several runs."""
+    found = []
+    for _ in range(repeat):
+        begun = time.process_time()
+        work()
+        found.append(time.process_time() - begun)
+    return min(found)
+
+
+def command(*arguments: str) -> float:
+    """Processor seconds of a command, start-up included."""
+    before = os.times()
+    subprocess.run([sys.executable, "-m", "carsim", *arguments], check=True, capture_output=True)
+    after = os.times()
+    return sum(after[2:4]) - sum(before[2:4])
+
+
+def grid(design: str, axes: dict[str, Any], baseline: bool = False) -> Study:
+    """A study of the eight frames of the shipped trace."""
+    fields = {"design": design, "traces": ["vilau_8f"], "axes": axes, "baseline": baseline}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "grid.yaml"
+        text = yaml.safe_dump({**fields, "objectives": OBJECTIVES, "allow_misfit": True})
+        path.write_text(text, encoding="utf-8")
+        return load_study(path)
+
+
+def measured(short: bool) -> dict[str, str]:
+    """Figures by what was measured."""
+    point = make_point()
+    found = {
+        "carsim --help, s": f"{command('--help'):.2f}",
+        "carsim run, six rows, s": f"{command(*RUN):.2f}",
+        "first design point, s": f"{cpu_s(lambda: run_point(point)):.3f}",
+        "one design point, s": f"{cpu_s(lambda: run_point(point), 5):.4f}",
+    }
+    if short:
+        return found
+    for name, given in GRIDS.items():
+        study = grid(*given)
+        points, evaluator = make_points(study), Evaluator(study)
+        seconds = cpu_s(lambda e=evaluator, p=points: [e.evaluate(each) for each in p])
+        found[f"{name}, points per CPU minute"] = f"{60 * len(points) / seconds:,.0f}"
+    study = grid("zcu102_16gb", SHARED)
+    with Store(":memory:") as sweep, Store(":memory:") as search:
+        swept = cpu_s(lambda: fill(sweep, study, workers=0))
+        hunted = cpu_s(lambda: hunt(search, study, 40, workers=0, seed=0))
+    found["search over sweep of the same 40 points"] = f"{hunted / swept:.2f}"
+    many = grid("zcu102_16gb", MANY)
+    chooser: list[CertifiedFront] = []
+    seconds = cpu_s(lambda: chooser.append(CertifiedFront(many)))
+    found[f"bounds of {chooser[0].total:,} designs, s"] = f"{seconds:.2f}"
+    return found | stored()
+
+
+def stored() -> dict[str, str]:
+    """Reading a store of many points, all with the figures of one of them."""
+    study = grid("zcu102_16gb", {"policy.tau": [place / 1000 for place in range(STORED)]})
+    points = make_points(study)
+    row = Evaluator(study).evaluate(points[0])
+    with Store(":memory:") as store:
+        store.claim(study, "sweep")
+        store.add((each, row) for each in points)
+        front = cpu_s(lambda: pareto(frame_of(store), OBJECTIVES))
+        nothing = cpu_s(lambda: fill(store, study, workers=0))
+    return {
+        f"front of {STORED:,} stored points, s": f"{front:.2f}",
+        f"nothing left of {STORED:,} points, s": f"{nothing:.2f}",
+    }
 
 
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--short", action="store_true", help="under a minute")
-    options = parser.parse_args()
+    parser.add_argument("--short", action="store_true", help="commands and one point alone")
     os.environ["OMP_NUM_THREADS"] = "1"
-    table = Table("", *COLUMNS, title="Time, memory, and share of products")
-    for label, measure in (SHORT if options.short else LONG).items():
-        found = measure()
-        cells = (f"{found[key]:,.4g}" if key in found else "" for key in COLUMNS)
-        table.add_row(label, *cells)
-    Console(width=140).print(table)
+    table = Table("", "processor time", title="Speed of carsim")
+    for name, figure in measured(parser.parse_args().short).items():
+        table.add_row(name, figure)
+    Console(width=100).print(table)
 
 
 if __name__ == "__main__":

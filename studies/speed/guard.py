@@ -2,14 +2,12 @@
 
     python studies/speed/guard.py [--baseline FILE] [--update]
 
-Three figures that hold on any machine, none of them in seconds:
+Two figures that hold on any machine, none of them in seconds:
 
 * ``python_calls``: functions called, Python's and C's, by one design point (a sample of its
   steps). The same on every run of one version of Python.
 * ``point_ratio``: processor time of that point over that of a fixed Python loop, turn about in one
   process; it sees what calls cannot, such as an array copied over and over.
-* ``decoder_ratio``: processor time of a decode step of the proxy model over that of its own matrix
-  products, likewise.
 """
 
 import argparse
@@ -21,11 +19,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
-
 sys.path.insert(0, str(Path(__file__).parent))
 
-from decoder import Decoding
 from points import make_point, run_point
 
 BASELINE = Path(__file__).with_name("baseline.json")
@@ -79,21 +74,12 @@ def python_loop() -> int:
 
 
 def measure(turns: int = TURNS) -> dict[str, float]:
-    """The three figures of this checkout."""
+    """The two figures of this checkout."""
     point = make_point(steps=SAMPLED_STEPS)
     run_point(point)  # the DRAM's schedule is found once per process
-    decoding = Decoding(tau=float("inf"))
-    decoding.go_to(1024)
-    products = decoding.products()
-
-    def multiply() -> None:
-        for a, b in products:
-            np.matmul(a, b)
-
     return {
         "python_calls": count_calls(lambda: run_point(point)),
         "point_ratio": ratio(lambda: run_point(point), python_loop, turns),
-        "decoder_ratio": ratio(decoding.step, multiply, turns),
     }
 
 

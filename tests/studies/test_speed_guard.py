@@ -18,8 +18,7 @@ SPEED = Path(__file__).parents[2] / "studies" / "speed"
 def guard(monkeypatch):
     monkeypatch.syspath_prepend(str(SPEED))
     yield runpy.run_path(str(SPEED / "guard.py"))
-    for name in ("points", "decoder"):
-        sys.modules.pop(name, None)
+    sys.modules.pop("points", None)
 
 
 def work_of_a_point(guard):
@@ -67,7 +66,7 @@ def test_more_time_for_as_many_calls_shows_in_the_ratio(guard, monkeypatch):
 
 def test_the_command_exits_with_1_beyond_the_limit(guard, monkeypatch, tmp_path, capsys):
     baseline = tmp_path / "baseline.json"
-    found = {"python_calls": 300.0, "point_ratio": 2.0, "decoder_ratio": 1.5}
+    found = {"python_calls": 300.0, "point_ratio": 2.0}
     main = guard["main"]
     monkeypatch.setitem(main.__globals__, "measure", lambda: found)
     monkeypatch.setattr(sys, "argv", ["guard.py", "--baseline", str(baseline), "--update"])
@@ -80,6 +79,6 @@ def test_the_command_exits_with_1_beyond_the_limit(guard, monkeypatch, tmp_path,
 
 def test_the_committed_baseline_has_the_figures_of_the_guard(guard):
     baseline = json.loads((SPEED / "baseline.json").read_text())
-    assert set(baseline) == {"python_calls", "point_ratio", "decoder_ratio"}
+    assert set(baseline) == {"python_calls", "point_ratio"}
     with pytest.raises(KeyError, match="figures differ"):
         guard["compare"]({}, baseline)
