@@ -32,7 +32,7 @@ class Series:
         text: K labels, drawn beside bars and points.
         hover: K texts for the pointer; names and numbers if empty.
         keys: K numbers that a click tells of, such as points of a study.
-        marker: Marker of points: its name in matplotlib, a key of ``MARKERS`` in :mod:`.interactive`.
+        marker: Marker of points: a name of matplotlib that :mod:`.interactive` knows.
         hatch: Hatch of bars, to tell them apart in grey: a slash of either way, ``x`` or ``.``.
         dash: Dash pattern of lines.
         height: Height of bars, in lines of the panel.
