@@ -11,7 +11,7 @@ import math
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from carsim.base.errors import InputError
 from carsim.base.yaml_file import shown
@@ -181,7 +181,15 @@ _KINDS: dict[str, Callable[[Any], dict[str, Any]]] = {
 """Kind of an axis -> what its body comes to, as fields of :class:`Axis`."""
 
 
-def _ends(body: Any, more: tuple[str, ...] = ()) -> tuple[Any, Any, dict[str, Any]]:
+class _Ends(NamedTuple):
+    """Both ends of a range, and what else is said of it."""
+
+    first: Any
+    last: Any
+    more: Mapping[str, Any]
+
+
+def _ends(body: Any, more: tuple[str, ...] = ()) -> _Ends:
     """Ends, and what may follow, of ``{from: , to: , step: }`` or ``[from, to, step]``."""
     if isinstance(body, list) and 2 <= len(body) <= len(("from", "to", *more[:1])):
         body = dict(zip(("from", "to", *more[:1]), body, strict=False))
@@ -190,10 +198,10 @@ def _ends(body: Any, more: tuple[str, ...] = ()) -> tuple[Any, Any, dict[str, An
     for end in ("from", "to"):
         if not _is_number(body[end]):
             raise _RefusalError(f"{end}: got {shown(body[end])}", "give a number")
-    first, last, *_ = body["from"], body["to"]
+    first, last = body["from"], body["to"]
     if first > last:
         raise _RefusalError(f"is empty: from {first} to {last}", "give the smaller end first")
-    return first, last, {name: body[name] for name in more if name in body}
+    return _Ends(first, last, {name: body[name] for name in more if name in body})
 
 
 def _check_count(count: float) -> None:
