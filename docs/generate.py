@@ -125,11 +125,11 @@ def published_files() -> dict[str, str]:
         yield "yes" if least <= row.tok_per_s <= most else "**no**"
 
     head = (
-        "row", "tokens/s", "split", "hardware bound", "0.9 of peak", "0.8 of peak", "one constant",
+        "row", "tokens/s", "split", "hardware bound", "0.9 of peak", "0.8 of peak", "calibrated",
         "one factor", "expected tokens/s", "inside",
     )  # fmt: skip
     text = (
-        "Errors of tokens/s in %. *One constant* is a time per layer and *one factor* a factor on "
+        "Errors of tokens/s in %. *Calibrated* is a time per layer, with a share of the bandwidth, and *one factor* a factor on "
         "all time, both fitted to the other rows of the system (- if there are none). The interval "
         "is that of the row's type of control, here with the row's own system in it; `carsim "
         "validate boards` prints the coverage with it left out."

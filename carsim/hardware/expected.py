@@ -53,7 +53,7 @@ class Expected:
 
     @property
     def title(self) -> str:
-        """What the pool holds, in words."""
+        """Content of the pool, in words."""
         return TITLES.get(self.pool, self.pool.replace("_", " "))
 
     @property

@@ -36,7 +36,7 @@ def claims() -> list[dict[str, str]]:
 
 
 def counted(rows: Sequence[dict[str, str]]) -> str:
-    """How many rows have each verdict.
+    """Number of rows with each verdict.
 
     >>> counted([{"verdict": "agrees"}])
     'Of 1 claims: agrees 1, contradicts 0, cannot be tested here 0'

@@ -21,6 +21,7 @@ of one under a given load.
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from carsim.hardware.memory import (
     AccessPattern,
@@ -56,7 +57,7 @@ LARGE_CHUNK_BYTES, SMALL_CHUNK_BYTES = 4096, 1024
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """What a row of the file asks of the memory.
+    """Requests of a row of the file.
 
     Attributes:
         standard: Name of the memory in the file.
@@ -150,10 +151,10 @@ def validate_dram(progress: Callable[[str], None] = lambda _: None) -> Part:
     progress("rows of two cycle-accurate simulators")
     groups: dict[str, list[Comparison]] = defaultdict(list)
     reasons: dict[str, set[str]] = defaultdict(set)
-    for (figure, kind), asked, compared in _one_channel():
-        title = f"{figure}: {asked.standard.removesuffix('-64bPC')}, {kind}"
-        groups[title].append(compared)
-        if reason := REASONS.get((figure, kind, asked.timings.family)):
+    for check in _one_channel():
+        title = f"{check.figure}: {check.asked.standard.removesuffix('-64bPC')}, {check.kind}"
+        groups[title].append(check.comparison)
+        if reason := REASONS.get((check.figure, check.kind, check.asked.timings.family)):
             reasons[reason].add(title)
     return Part(
         "dram",
@@ -239,49 +240,53 @@ def _group(title: str, rows: list[Comparison], bounds: Mapping[str, float] | Non
     return Group(title, tuple(rows), rival, bounds or {}, must_win=bool(rival), shown=False)
 
 
-def _one_channel() -> Iterator[tuple[tuple[str, str], Situation, Comparison]]:
-    """Every row of the first file: figure and kind, what it asks, and the comparison."""
+class DramCheck(NamedTuple):
+    """One figure of one channel, beside one or two simulators and the naive rival."""
+
+    figure: str
+    kind: str
+    asked: Situation
+    own: float
+    counted: Mapping[str, float]
+    null: float | None = None
+
+    @property
+    def comparison(self) -> Comparison:
+        """Carsim beside the simulator nearer to it, its rival beside the one nearer to that."""
+        reference, rival = self._nearer(self.own), self.null
+        if rival is not None:  # as far from carsim's reference as the rival is from its own
+            rival *= reference / self._nearer(rival)
+        source = ", ".join(f"{name} {value:.4g}" for name, value in self.counted.items())
+        unit = "ns" if self.figure == "latency" else "of the peak"
+        bound = BOUNDS[self.figure, self.kind][self.asked.timings.family]
+        return Comparison(str(self.asked), reference, self.own, rival, bound, source, unit)
+
+    def _nearer(self, value: float) -> float:
+        return min(self.counted.values(), key=lambda each: abs(value / each - 1))
+
+
+def _one_channel() -> Iterator[DramCheck]:
+    """Every row of the first file."""
     efficiency, latency = references("efficiency"), references("mean_latency_ns")
     for asked, counted in latency.items():
         timings, kind = asked.timings, asked.kind
         if kind == "idle":
             own = idle_latency_ns(timings, IDLE_ROWS[asked.pattern])
-            yield _compared(("latency", kind), asked, own, counted)
+            yield DramCheck("latency", kind, asked, own, counted)
         elif kind == "under an offered load":
             # A share of the peak; where it is one of what is sustained, the first simulator's.
             load = next(iter(efficiency[asked].values()))
-            yield _compared(("latency", kind), asked, loaded_latency_ns(timings, load), counted)
+            yield DramCheck("latency", kind, asked, loaded_latency_ns(timings, load), counted)
         else:
             own = sustained(timings, asked.access).efficiency
-            rows = efficiency[asked]
-            yield _compared(("efficiency", kind), asked, own, rows, NULL_EFFICIENCY)
+            yield DramCheck("efficiency", kind, asked, own, efficiency[asked], NULL_EFFICIENCY)
             if asked.window:  # else no number of requests is in flight
                 own, null = saturated_latency_ns(timings, asked.access), _null_latency_ns(asked)
-                yield _compared(("latency", "all requests in flight"), asked, own, counted, null)
-
-
-def _compared(
-    kind: tuple[str, str],
-    asked: Situation,
-    own: float,
-    counted: Mapping[str, float],
-    null: float | None = None,
-) -> tuple[tuple[str, str], Situation, Comparison]:
-    """Carsim beside the simulator nearer to it, its rival beside the one nearer to that."""
-
-    def nearer(value: float) -> float:
-        return min(counted.values(), key=lambda each: abs(value / each - 1))
-
-    # As far from carsim's reference as the rival is from its own.
-    rival = None if null is None else nearer(own) * null / nearer(null)
-    source = ", ".join(f"{name} {value:.4g}" for name, value in counted.items())
-    unit = "ns" if kind[0] == "latency" else "of the peak"
-    bound = BOUNDS[kind][asked.timings.family]
-    return kind, asked, Comparison(str(asked), nearer(own), own, rival, bound, source, unit)
+                yield DramCheck("latency", "all requests in flight", asked, own, counted, null)
 
 
 def references(column: str) -> dict[Situation, dict[str, float]]:
-    """What the simulators give for each situation, by simulator.
+    """Figures of the simulators for each situation, by simulator.
 
     Args:
         column: Column of the file; rows without a value in it are left out, and so

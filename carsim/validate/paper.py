@@ -208,7 +208,7 @@ def _saved(
 def _efficiencies(
     rows: Sequence[PaperRow], found: Sequence[Simulated], line: Sequence[float]
 ) -> tuple[Comparison, ...]:
-    """What a video costs less than a dense one; the rival takes power for constant."""
+    """Energy of a dense video over that of each row; the rival takes power for constant."""
     first = next(place for place, row in enumerate(rows) if row.name == DENSE)
     return tuple(
         Comparison(

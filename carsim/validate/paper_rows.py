@@ -95,7 +95,7 @@ def replayed_share(
 def skipping_s(
     row: PaperRow, rows: Sequence[PaperRow], body: Body, ratio_of: RatioOf = "eligible"
 ) -> float:
-    """What linear skipping predicts for a row from the dense one.
+    """Latency that linear skipping predicts for a row from the dense one.
 
     >>> rows, body = paper_rows(), load_design("u280").model.body
     >>> [round(skipping_s(row, rows, body), 1) for row in (rows[0], rows[4])]
@@ -106,7 +106,7 @@ def skipping_s(
 
 
 def line_s(rows: Sequence[PaperRow], body: Body) -> list[float]:
-    """What the fitted line predicts for each row.
+    """Latency that the fitted line predicts for each row.
 
     Least mean relative error. Such a fit passes through as many rows as it has numbers, so all
     rows, and all pairs of replaying rows, are tried.

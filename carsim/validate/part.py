@@ -1,4 +1,4 @@
-"""What a part of the validation yields: groups of comparisons, and when it passes.
+"""Result of a part of the validation: groups of comparisons, and their bounds.
 
 A :class:`Group` is a list of comparisons of one kind of figure. Its statistics, carsim's and the
 rival's over the same rows, are always the same five, so that no part can choose the flattering one.
@@ -75,7 +75,7 @@ class Group:
 
     @property
     def failures(self) -> tuple[str, ...]:
-        """What leaves its bound, a sentence each."""
+        """Figures that leave their bound, a sentence each."""
         ours, theirs = self.ours, self.theirs
         found = [
             f"{self.title}: {row.what}: {row.error:+.2%} is beyond {row.bound:.2%}"

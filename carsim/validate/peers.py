@@ -1,4 +1,4 @@
-"""What other simulators charge for a matrix product on a 32 x 32 array, as rules that have names.
+"""Rules by which other simulators charge a matrix product on a 32 x 32 array.
 
 On the very same product their cycles differ ninefold, because each charges something else for
 bringing weights into the array. Nothing in a rule depends on the row that is compared, but a rule

@@ -132,7 +132,7 @@ class ExpectedSpeed:
 
 @dataclass(frozen=True)
 class Prediction:
-    """What carsim says of a design that decodes.
+    """Prediction of a design that decodes.
 
     Attributes:
         decode: Speed, bytes and limits.

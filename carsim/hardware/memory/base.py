@@ -1,4 +1,4 @@
-"""What every memory standard has: timings of one speed bin, and how its family uses them.
+"""Memory standards: timings of one speed bin, and their use by its family.
 
 A *row* of ``standards.csv`` is one speed bin in the parameters of its datasheet and in their units:
 ``nck`` are clocks of the DRAM, rounded as the standard prescribes; ``source`` says where the row is

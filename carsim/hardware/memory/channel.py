@@ -58,8 +58,8 @@ _NONE, _COLUMN, _PRECHARGE, _ACTIVATE = range(4)
 
 
 @dataclass(frozen=True)
-class Interval:
-    """What one refresh interval did.
+class RefreshInterval:
+    """Commands and waits of one refresh interval.
 
     Attributes:
         bursts: Bursts moved.
@@ -174,7 +174,7 @@ class Channel:
         self._last_at = tuple(precharge_at - clocks for clocks in self._to_precharge)
         self._slot_nck = ACCEPT_NCK + t.cl_nck + t.tdqsck_nck + burst + REFILL_NCK
 
-    def run(self) -> Interval:
+    def run(self) -> RefreshInterval:
         """Schedule until the next refresh."""
         issue = {_COLUMN: self._move, _PRECHARGE: self._close, _ACTIVATE: self._open}
         held = (0, self._t.column_nck, self._t.precharge_nck, self._t.activate_nck)
@@ -185,7 +185,7 @@ class Channel:
             bank, at = self._earliest()
             arrival = self._arrival()
             if min(at, arrival) > self._last_at[self._direction]:
-                return Interval(self._bursts, self._activates, dict(self._idle))
+                return RefreshInterval(self._bursts, self._activates, dict(self._idle))
             if bank is None or arrival <= at:
                 self._now = arrival
                 continue
@@ -196,7 +196,7 @@ class Channel:
             bank.update(self._direction)
 
     def _arrival(self) -> int:
-        """When the next request finds a slot and an entry of the queue."""
+        """Clock at which the next request finds a slot and an entry of the queue."""
         is_write = self._next.is_write
         slots = self._free[is_write]
         return slots[0] if slots and self._waiting[is_write] < self._queue else _NEVER
@@ -307,7 +307,7 @@ class Channel:
             self._emit(at, "RD" if direction == READ else "WR", bank.number, bank.row)
 
     def _blame(self, bank: _Bank, at: int) -> str:
-        """What kept the burst of this bank from following the last one at once."""
+        """Reason that the burst of this bank did not follow the last one at once."""
         if at <= bank.ready_at:
             return bank.blame
         if self._last_direction != self._direction:

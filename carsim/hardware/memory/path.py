@@ -56,7 +56,7 @@ class Path:
 
 
 def port_gbps(memory: Memory, latency_ns: float, run_bytes: int | None = None) -> float:
-    """What the ports of a memory carry, in GB/s.
+    """Bandwidth of the ports of a memory, in GB/s.
 
     Each port loses ``burst_overhead_beats`` per burst and can have ``outstanding`` bursts in
     flight, so it carries the lesser of its data width at that efficiency and bursts over latency,
@@ -167,7 +167,7 @@ class MemoryPath:
         )
 
     def _sustained(self, pattern: AccessPattern) -> Sustained:
-        """What the memory sustains for a pattern of the fabric."""
+        """Bandwidth that the memory sustains for a pattern of the fabric."""
         memory, chunk = self.memory, pattern.chunk_bytes
         if pattern.is_contiguous:
             chunk = memory.ports.burst_bytes  # any length is the same

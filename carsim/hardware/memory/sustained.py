@@ -1,4 +1,4 @@
-"""What a DRAM sustains and how long it makes one wait, from the timings of its standard alone.
+"""Bandwidth that a DRAM sustains, and its latency, from the timings of its standard alone.
 
 Model of the bandwidth: the commands of one channel are scheduled one by one over one refresh
 interval (:mod:`carsim.hardware.memory.channel`) for the bursts that the access pattern asks for
@@ -35,7 +35,7 @@ from carsim.hardware.memory.striping import Striping, busy_share
 from carsim.hardware.memory.traffic import AccessPattern, bursts
 
 ROWS = ("hit", "closed", "conflict", "random")
-"""What a lone read finds: its row open, a closed bank, another row open, or one of the last two."""
+"""State that a lone read finds: its row open, a closed bank, another row open, or one of both."""
 
 CHANNELS_IDLE = "idle channels"
 """Limit of a memory whose channels lose more to waiting for work than each loses while it works."""
@@ -46,7 +46,7 @@ BUS_BOUND_FROM = 0.95
 
 @dataclass(frozen=True)
 class Sustained:
-    """What a memory sustains.
+    """Bandwidth that a memory sustains.
 
     Attributes:
         peak_gbps: All channels at their nominal rate, in 1e9 bytes per second.

@@ -1,4 +1,4 @@
-"""What is asked of a memory channel, as an endless sequence of bursts with their bank and row.
+"""The requests of a memory channel, as an endless sequence of bursts with their bank and row.
 
 Model: chunks of contiguous bytes, one after the other, each of them read or written as a whole. A
 chunk is the next one of its stream (streams take turns and lie far apart, at unrelated offsets or
@@ -22,7 +22,7 @@ _MASK = (1 << 64) - 1
 
 
 class Burst(NamedTuple):
-    """Where one burst goes."""
+    """Place of one burst, and its direction."""
 
     bank: int
     row: int
@@ -31,7 +31,7 @@ class Burst(NamedTuple):
 
 @dataclass(frozen=True)
 class AccessPattern:
-    """How a memory is used.
+    """Use of a memory.
 
     Attributes:
         streams: Sequential streams that take turns; of no effect on ``random``.
@@ -72,7 +72,7 @@ class AccessPattern:
 
     @property
     def is_contiguous(self) -> bool:
-        """Whether chunks follow each other without a seam, so that their length does not matter."""
+        """Chunks follow each other without a seam, so that their length does not matter."""
         return not self.random and self.streams == 1 and self.read_fraction in (0.0, 1.0)
 
     def requests(self, standard: MemoryStandard) -> int:

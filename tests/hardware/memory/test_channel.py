@@ -15,7 +15,7 @@ from carsim.hardware.memory.channel import (
     ROW_CYCLE,
     TURNAROUND,
     Channel,
-    Interval,
+    RefreshInterval,
 )
 from carsim.hardware.memory.traffic import Burst, bursts
 
@@ -27,7 +27,7 @@ Command = tuple[int, str, int, int]
 
 def schedule(
     timings: MemoryStandard, source: Iterator[Burst], window: int = 32
-) -> tuple[Interval, list[Command]]:
+) -> tuple[RefreshInterval, list[Command]]:
     """Run one interval and return what it did with its commands in order of time."""
     commands: list[Command] = []
     channel = Channel(
@@ -39,7 +39,9 @@ def schedule(
     return channel.run(), sorted(commands)
 
 
-def of_access(timings: MemoryStandard, access: AccessPattern) -> tuple[Interval, list[Command]]:
+def of_access(
+    timings: MemoryStandard, access: AccessPattern
+) -> tuple[RefreshInterval, list[Command]]:
     burst_bytes = timings.burst_length * timings.channel_bits // 8
     window = access.requests(timings) * access.bursts_per_request(timings, burst_bytes)
     return schedule(timings, bursts(timings, access, burst_bytes), window)
