@@ -130,7 +130,8 @@ def published_files() -> dict[str, str]:
     )  # fmt: skip
     text = (
         "Errors of tokens/s in %. *Calibrated* is a time per layer, with a share of the bandwidth "
-        "where it helps, and *one factor* a factor on all time, both fitted to the other rows of the system (- if there are none). The interval "
+        "where it helps, and *one factor* a factor on all time, both fitted to the other rows of "
+        "the system (- if there are none). The interval "
         "is that of the row's type of control, here with the row's own system in it; `carsim "
         "validate boards` prints the coverage with it left out."
     )
