@@ -25,6 +25,7 @@ are written once per tile and never read back.
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import NamedTuple
 
 from carsim.base.errors import InputError
 from carsim.design import Array
@@ -112,7 +113,7 @@ def product(array: Array, gemm: Gemm, supply: Supply, element_bytes: int = 1) ->
     memory = _cycles(weights + inputs + outputs, supply.bytes_per_cycle)
     passes = _passes(array, gemm)
     port = _cycles(
-        weights * passes[0] + inputs * (passes[1] + 1) + outputs * (passes[2] + 1),
+        weights * passes.weights + inputs * (passes.inputs + 1) + outputs * (passes.outputs + 1),
         supply.port_bytes_per_cycle,
     )
     half = supply.buffer_bytes // 2 if supply.buffer_bytes else 0
@@ -122,7 +123,7 @@ def product(array: Array, gemm: Gemm, supply: Supply, element_bytes: int = 1) ->
     drain = 0
     if half:
         # Halves that filled up have left meanwhile; the array's columns empty the last one.
-        held = (outputs * passes[2] - 1) % half + 1
+        held = (outputs * passes.outputs - 1) % half + 1
         drain = -(-held // (array.cols * element_bytes))
     through = memory + last_piece if memory else 0
     times = {"compute": compute, "memory": memory, "buffer port": port}
@@ -138,15 +139,22 @@ def product(array: Array, gemm: Gemm, supply: Supply, element_bytes: int = 1) ->
     )
 
 
-def _passes(array: Array, gemm: Gemm) -> tuple[int, int, int]:
+class _Passes(NamedTuple):
     """Passes of weights, activations and results between array and buffer."""
+
+    weights: int
+    inputs: int
+    outputs: int
+
+
+def _passes(array: Array, gemm: Gemm) -> _Passes:
     rows, cols = array.rows, array.cols
     m, k, n, _ = gemm
     if array.dataflow == "output_stationary":
-        return -(-m // rows), -(-n // cols), 1
+        return _Passes(-(-m // rows), -(-n // cols), 1)
     if array.dataflow == "input_stationary":
-        return -(-m // cols), 1, -(-k // rows)
-    return 1, -(-n // cols), -(-k // rows)
+        return _Passes(-(-m // cols), 1, -(-k // rows))
+    return _Passes(1, -(-n // cols), -(-k // rows))
 
 
 def _cycles(nbytes: int, rate: Fraction | int | None) -> int:

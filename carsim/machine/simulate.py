@@ -3,8 +3,8 @@
 A video is T * N steps of L layers; a layer-step is the phases QKV, attention, output projection and
 MLP; a step ends with the head and the host; prefill comes first. Nothing crosses a phase, so that
 each distinct phase is taken once, and a run is a sum of phases, each times how often it occurs.
-:func:`simulate_plainly` takes the layer-steps one after the other instead, and is what the fast way
-is tested against.
+:mod:`carsim.machine.plainly` takes the layer-steps one after the other instead, and is what the
+fast way is tested against.
 """
 
 from collections.abc import Mapping, Sequence
@@ -132,12 +132,12 @@ def simulate_designs(
         where = np.flatnonzero(plan.scored == scored)
         if where.size:
             visits += _visits_of(_Steps(plan, shape, where, scored, detail), batches)
-    outside = _outside_of_layers(plan, shape[0])
+    outside = outside_of_layers(plan, shape[0])
     totals = {"prefill": outside.totals["prefill"]}
     for name in LAYER_PHASES:
         of_kind = [(v.outcome, v.counts.sum(axis=1)) for v in visits if v.name == name]
         totals[name] = totals_of(of_kind, designs)
-    totals["mlp"] = _with_mlp_bound(totals["mlp"], plan, batches)
+    totals["mlp"] = with_mlp_bound(totals["mlp"], plan, batches)
     totals |= outside.totals
     batch_cycles = outside.cycles[:, None] + np.zeros(shape[0], np.int64)
     first_cycles = outside.first_cycles[:, None] + np.zeros(shape[0], np.int64)
@@ -316,63 +316,7 @@ def _attention(
     return Outcome.join(found, len(plan.hw.designs)), index
 
 
-def simulate_plainly(plan: Plan, batches: Batches) -> Simulation:
-    """The same, one layer-step after the other: slow, obvious, and equal to the bit."""
-    check_plan(plan)
-    phases, hw = plan.phases, plan.hw
-    n_batches, n_steps, n_layers, _ = shape = batches.replay.shape
-    taken = {name: np.zeros(shape[:3], np.int64) for name in LAYER_PHASES}
-    work = StepWork(np.zeros(n_steps, np.int64), np.zeros((len(hw.paths), n_steps), np.int64))
-    seen: dict[str, list[tuple[Outcome, Ints]]] = {name: [] for name in LAYER_PHASES}
-    once = np.ones((1, 1), np.int64)
-
-    def book(name: str, at: tuple[int, int, int], outcome: Outcome) -> int:
-        seen[name].append((outcome, once))
-        taken[name][at] += outcome.cycles[0]
-        if at[0] == 0:
-            work.busy_cycles[at[1]] += outcome.busy_cycles[0]
-            work.dram_bytes[:, at[1]] += outcome.dram_bytes[0]
-        return int(outcome.cycles[0])
-
-    for at in np.ndindex(n_batches, n_steps, n_layers):
-        step = at[1]
-        scored = bool(plan.scored[step])
-        rule = plan.rule if scored else None
-        book("qkv", at, phases.qkv(rule))
-        body = hw.design.model.body
-        window = body.window_of(at[2])
-        cases = plan.reads(window).take(np.array([step]))
-        if batches.reads is not None and plan.attention.records:
-            attended, runs = (each[at][None] for each in batches.reads)
-            cases = AttendCases(attended, runs, cases.contexts)
-        attention = book(
-            "attention",
-            at,
-            phases.attention(
-                rule, cases, plan.attention, plan.aligned_outside(window), plan.frame_steps
-            ),
-        )
-        output = book("output", at, phases.output(rule))
-        known = plan.known_cycles(np.array([attention]), output)
-        schedule = plan.schedule_of(scored)
-        for number, group in enumerate(plan.groups(scored)):
-            computing = ~batches.replay[at][None, group]
-            start = known * (number == 0) if scored else None
-            home = group.start % hw.design.machine.cores
-            mlps = MlpCases(computing, start, home, body.is_dense(at[2]))
-            book("mlp", at, phases.mlp(schedule, mlps, plan.rule))
-    totals = {name: totals_of(pairs) for name, pairs in seen.items()}
-    totals["mlp"] = _with_mlp_bound(totals["mlp"], plan, batches)
-    outside = _outside_of_layers(plan, n_batches)
-    of_steps = sum(taken.values(), np.zeros(1, np.int64)).sum(axis=2)
-    totals = {"prefill": outside.totals["prefill"], **totals} | outside.totals
-    cycles = of_steps.sum(axis=1) + outside.cycles
-    first_cycles = of_steps[:, 0] + outside.first_cycles
-    of_kind = {name: each[0] for name, each in totals.items()}
-    return Simulation(plan, of_kind, cycles, first_cycles, taken, work, 0)
-
-
-class _Outside(NamedTuple):
+class Outside(NamedTuple):
     """Prefill, head and host of all batches, and their cycles in one batch, and in its first step.
 
     The prefill counts to the first step. All are of D designs, cycles int64[D].
@@ -383,7 +327,8 @@ class _Outside(NamedTuple):
     first_cycles: Ints
 
 
-def _outside_of_layers(plan: Plan, n_batches: int) -> _Outside:
+def outside_of_layers(plan: Plan, n_batches: int) -> Outside:
+    """Prefill, head and host of all batches of a plan."""
     design = plan.hw.design
     n_steps, prompt = len(plan.steps), plan.video.prompt_tokens
     prefill = [
@@ -405,10 +350,10 @@ def _outside_of_layers(plan: Plan, n_batches: int) -> _Outside:
     }
     first = {name: each if name == "prefill" else each // n_steps for name, each in cycles.items()}
     none = np.zeros(designs, np.int64)
-    return _Outside(totals, sum(cycles.values(), none), sum(first.values(), none))
+    return Outside(totals, sum(cycles.values(), none), sum(first.values(), none))
 
 
-def _with_mlp_bound(totals: list[PhaseTotals], plan: Plan, batches: Batches) -> list[PhaseTotals]:
+def with_mlp_bound(totals: list[PhaseTotals], plan: Plan, batches: Batches) -> list[PhaseTotals]:
     """The bound of all MLPs: it knows no register groups, only how many sequences compute."""
     bounds = []
     for dense, layers in plan.hw.design.model.body.layers_by_mlp().items():

@@ -19,9 +19,10 @@ from carsim.hardware.schedule import Schedule
 from carsim.machine.cases import AttendCases, MlpCases
 from carsim.machine.phase import Outcome
 from carsim.machine.phases import Phases
+from carsim.machine.plainly import simulate_plainly
 from carsim.machine.recording import Timeline
 from carsim.machine.row import RowResult
-from carsim.machine.simulate import simulate, simulate_plainly
+from carsim.machine.simulate import simulate
 
 MAX_LAYER_STEPS = 8192
 """Longest timeline: one frame of VILA-U-7B, up to 250,000 slices and 40 MB of JSON."""

@@ -21,8 +21,9 @@ from carsim.machine.batches import Batches, in_sets
 from carsim.machine.cases import core_loads
 from carsim.machine.hardware import Columns, Hardware, structure_of
 from carsim.machine.phases import Phases
+from carsim.machine.plainly import simulate_plainly
 from carsim.machine.plan import Plan
-from carsim.machine.simulate import Simulation, simulate, simulate_designs, simulate_plainly
+from carsim.machine.simulate import Simulation, simulate, simulate_designs
 from carsim.workload.body import Body
 from carsim.workload.geometry import Video
 

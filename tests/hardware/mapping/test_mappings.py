@@ -15,8 +15,9 @@ from carsim.hardware.schedule import DEFAULT
 from carsim.machine.batches import Batches
 from carsim.machine.hardware import Hardware
 from carsim.machine.phases import Phases
+from carsim.machine.plainly import simulate_plainly
 from carsim.machine.plan import Plan
-from carsim.machine.simulate import simulate, simulate_plainly
+from carsim.machine.simulate import simulate
 from carsim.testing import CONTRACTS
 
 KINDS = pytest.mark.parametrize("kind", [*MAPPINGS, "outside"])
