@@ -1,6 +1,7 @@
 """Libraries that may be absent: the command that installs each, and refusals before any work."""
 
 import ast
+import re
 import shlex
 import sys
 import tomllib
@@ -23,6 +24,19 @@ def test_the_extra_of_a_library_brings_it(module: str, named: tuple[str, str]) -
     own_name = {"Dash": "dash", "Dask": "distributed", "Optuna": "optuna", "Amaranth": "amaranth"}
     name, extra = named
     assert any(each.startswith(f"{own_name.get(name, name)}>=") for each in EXTRAS[extra]), module
+
+
+def test_what_was_tested_is_locked_and_has_a_licence() -> None:
+    pinned = dict(
+        line.split("==") for line in (ROOT / ".ci/lock.txt").read_text("utf-8").splitlines()[1:]
+    )
+    table = (ROOT / "docs/licences.md").read_text("utf-8")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    for requirement in project["dependencies"]:
+        name, lowest, beyond = re.split(">=|,<", requirement)
+        version = tuple(map(int, pinned[name.lower()].split(".")[:2]))
+        assert tuple(map(int, lowest.split(".")[:2])) <= version < (int(beyond),)
+        assert f"| {name.lower()} | {pinned[name.lower()]} | " in table
 
 
 def test_every_extra_of_a_user_can_be_asked_for() -> None:
