@@ -1,6 +1,6 @@
 """A window of steps once more, with observers: a timeline; and utilisation over all steps.
 
-A timeline walks the layer-steps in order (:func:`~carsim.machine.simulate.simulate_plainly`) and
+A timeline walks the layer-steps in order (:func:`~carsim.machine.plainly.simulate_plainly`) and
 records every phase. What it shows sums to the cycles of the run itself, to the bit.
 The window is of the first batch; the prompt's prefill, which precedes its first step, is left out.
 """
