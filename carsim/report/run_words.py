@@ -32,8 +32,8 @@ def short_sections(run: StoredRun) -> Iterator[Section]:
     )
     sentences = [*_roofline(run), *_best_resource(run)]
     yield "What limits the design", [_longest_phases(run), *sentences]
-    yield f"Does it fit the {design.board.name}{mark}", list(_fit_in_words(run))
-    yield "", [_energy_in_words(run), _origin(run)]
+    rest = [*_fit_in_words(run), _energy_in_words(run), _origin(run)]
+    yield f"Does it fit the {design.board.name}{mark}", rest
 
 
 def more_sections(run: StoredRun, traces: Sequence[Trace] = ()) -> Iterator[Section]:
@@ -234,19 +234,16 @@ def _flip(limit: StoredLimit) -> str:
 
 
 def _roofline(run: StoredRun) -> Iterator[str]:
-    """A decode step if its bytes or its products alone took time, with the division that says it.
+    """A decode step if its bytes or its products alone took time.
 
     Runs of older versions have no such figures.
     """
     own = run.own
     if own.get("bandwidth_only_ms") and own.get("compute_only_ms"):
-        gbps = number(1e3 * own["step_gb"] / own["bandwidth_only_ms"], 3)
-        gmacs = number(1e3 * own["step_gmacs"] / own["compute_only_ms"], 3)
         yield (
-            f"Roofline: of a step of {own.text('ms_per_token')} ms, bandwidth alone takes "
-            f"{own.text('bandwidth_only_ms')} ms ({own.text('step_gb')} GB at {gbps} GB/s), "
-            f"compute alone {own.text('compute_only_ms')} ms ({own.text('step_gmacs')} GMACs at "
-            f"{gmacs} GMACs/s)."
+            f"Roofline: step {own.text('ms_per_token')} ms; {own.text('step_gb')} GB alone "
+            f"{own.text('bandwidth_only_ms')} ms, {own.text('step_gmacs')} GMACs alone "
+            f"{own.text('compute_only_ms')} ms."
         )
 
 
