@@ -277,6 +277,7 @@ def cases(draw: st.DrawFn, **changes: Any) -> Case:
         {
             "policy.tokens_per_step": draw(st.sampled_from(sets)),
             "model.body.experts": None,
+            "model.body.latent": None,
             "model.body.window": draw(st.sampled_from([design.model.body.window, frame])),
             "machine.activation_buffer_kib": draw(st.sampled_from([1, 64])),
             "model.body.mlp": draw(st.sampled_from(["gated", "plain"])),

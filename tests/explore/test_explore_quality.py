@@ -7,7 +7,7 @@ import pytest
 from explore_study import write_study
 
 from carsim.base.errors import InputError
-from carsim.decisions.trace.file import filed, would_replay
+from carsim.decisions.trace.file import filed
 from carsim.explore.evaluate import Evaluator
 from carsim.explore.points import make_points
 from carsim.explore.quality import load_quality
@@ -88,7 +88,7 @@ def test_layers_that_never_replay_leave_one_tau_to_look_up(tmp_path, quality):
     exempt = (math.inf, *[0.0] * (trace.n_layers - 1))
     for taus, loss in ((exempt, 0.6), ((0.5, *exempt[1:]), None)):
         meta = trace.meta.model_copy(update={"tau": taus})
-        consistent = replace(trace, meta=meta, replay=would_replay(trace.tas, meta))
+        consistent = replace(trace, meta=meta, replay=meta.replay.exceeds(trace.tas))
         other = replace(study, traces={name: filed(consistent, "0" * 64)})
         row = Evaluator(other).evaluate(point)
         assert row.get("quality_loss") == (loss and pytest.approx(loss))

@@ -87,6 +87,8 @@ def test_workloads_on_drawn_designs(case: Case, workload: str) -> None:
     case = case.changed({"model.video.tokens_per_frame": case.video.tokens_per_frame})
     if case.design.model.makes == "text":
         workload = f"text:{case.video.prompt_tokens}+{3 * case.design.policy.tokens_per_step}"
+    elif case.design.policy.batch % 2:  # replays are drawn for guidance pairs
+        workload = "video:2"
     for row in run(case.design, workload=workload, allow_misfit=True, what_if=False).rows:
         if not row.is_bound:
             check(row.simulation, row.batches.replay if row.variant.replays else None)
