@@ -85,6 +85,8 @@ def report(
         return None
     if len(folders) > 1:
         raise click.UsageError("several DIR go with --plot")
+    if as_json and not front:
+        raise click.UsageError("--json goes with --front")
     if check or rescue:
         return _check(Path(folders[0]), rescue)
     if front:
@@ -92,8 +94,8 @@ def report(
 
         show_front(folders[0], objectives, constraints, out, as_json)
         return None
-    if objectives or constraints or as_json:
-        raise click.UsageError("--objective, --constraint and --json go with --front")
+    if objectives or constraints:
+        raise click.UsageError("--objective and --constraint go with --front")
     _write_page(folders[0], out, overwrite)
     return None
 

@@ -49,7 +49,7 @@ class ConfigFile(NamedTuple):
         if value is None:
             raise self.refused(key, "is missing", "add it, or take the model's whole config.json")
         if type(value) is not int or not 0 < value <= most:
-            problem = f"should be a positive whole number, got {shown(value)}"
+            problem = f"should be a whole number of 1 to {most:,}, got {shown(value)}"
             raise self.refused(key, problem, "take the published value")
         return value
 

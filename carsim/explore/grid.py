@@ -90,9 +90,18 @@ class GridStudy:
         Returns:
             Arrays float[*shape or 1, ...]; NaN where a design is refused, zeros behind arrays that
             are shorter than others.
+
+        Raises:
+            InputError: Every design is refused.
         """
-        shape, every = self._values([_is_below(axis, without) for axis in self.axes])
-        cells = [self._cell(values, make) for values in every]
+        held = [_is_below(axis, without) for axis in self.axes]
+        shape, every = self._values(held)
+        others = [axis for axis, is_held in zip(self.axes, held, strict=True) if is_held]
+        cells = [self._first_cell(values, others, make) for values in every]
+        if not any(cells):
+            problem = "every design that was tried for bounds is refused"
+            cure = "sweep the whole grid, which says why"
+            raise InputError(f"study {self.study.name}: $.axes", problem, cure)
         names = dict.fromkeys(name for cell in cells for name in cell or ())
         found = {}
         for name in names:
@@ -119,6 +128,16 @@ class GridStudy:
         names = [axis.name for axis in self.axes]
         every = (dict(zip(names, each, strict=True)) for each in itertools.product(*kept))
         return tuple(map(len, kept)), every
+
+    def _first_cell(
+        self, values: dict[str, Any], held: Sequence[Axis], make: Callable[[Asked], Cell]
+    ) -> Cell | None:
+        """The cell of the first values of the held axes with which it is not refused."""
+        for place in range(max((len(axis.values) for axis in held), default=1)):
+            own = {axis.name: axis.values[min(place, len(axis.values) - 1)] for axis in held}
+            if (cell := self._cell(values | own, make)) is not None:
+                return cell
+        return None
 
     def _cell(self, values: Mapping[str, Any], make: Callable[[Asked], Cell]) -> Cell | None:
         changes = changes_of(self.study, values)

@@ -86,6 +86,27 @@ def test_the_certified_front_is_that_of_the_whole_grid(tmp_path_factory, data):
     check(drawn(tmp_path_factory.mktemp("grid"), data, 120))
 
 
+@pytest.mark.parametrize(
+    "refused",
+    [
+        {"machine.kv_buffer_kib": [0.01, 8]},
+        {"machine.activation_buffer_kib": [-1, 8], "policy.schedule": ["none", "pack"]},
+    ],
+)
+def test_a_first_value_that_is_refused_leaves_bounds(tmp_path, refused):
+    axes = {"machine.cores": [1, 2], **refused}
+    study = load_study(write_study(tmp_path, axes=axes, objectives=["seconds_per_video", "dsp"]))
+    check(study)
+    assert np.isfinite(bounds_of(GridStudy(study))[0]).any()
+
+
+def test_a_grid_of_refused_designs_gets_one_line(tmp_path):
+    axes = {"machine.kv_buffer_kib": [-1, -2]}
+    study = load_study(write_study(tmp_path, axes=axes, objectives=["seconds_per_video"]))
+    with pytest.raises(InputError, match="every design that was tried for bounds is refused"):
+        CertifiedFront(study)
+
+
 @pytest.mark.skipif("CARSIM_LONG" not in os.environ, reason="takes minutes; set CARSIM_LONG")
 @QUICK
 @given(st.data())

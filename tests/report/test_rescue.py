@@ -50,6 +50,7 @@ def test_what_is_damaged_is_named_and_the_rest_is_marked_as_rescued(
     folder, new = tmp_path / of, tmp_path / "new"
     shutil.copytree(written / of, folder)
     assert call("report", folder, "--check").status == 0
+    assert call("report", folder, "--check", "--json").status == 2
     spoil(folder / file, at)
     ended = call("report", folder, "--check")
     assert (ended.status, ended.finding) == (1, "")
