@@ -4,8 +4,8 @@ Only the fields of a design are read: nothing of carsim is imported. Every layer
 itself, and every core of it. Rates and latencies of memories, and the power of idle logic, are
 given.
 
-Not covered: experts, latent attention, rules of replay other than TAS over all heads, attention other than dense and
-streaming, contention between lanes.
+Not covered: experts, latent attention, rules of replay other than TAS over all heads, attention
+other than dense and streaming, contention between lanes.
 """
 
 from collections import Counter
