@@ -44,11 +44,11 @@ class Interval:
         return f"{plain(self.mean, '+')}{unit}{ends}"
 
 
-def bootstrap_mean(values: Sequence[float], *, seed: int = 0) -> Interval:
+def bootstrap_mean(values: Sequence[float], *, seed: int = 0, level: float = LEVEL) -> Interval:
     """Mean of cases with its percentile bootstrap interval (Efron, Ann. Statist. 7(1), 1979).
 
     Cases are drawn with replacement, :data:`RESAMPLES` times as many as there are, and the interval
-    holds the middle :data:`LEVEL` of the means. For two ways that were tried on the same cases,
+    holds the middle ``level`` of the means. For two ways that were tried on the same cases,
     give the differences: cases that are hard for both then cancel.
 
     Simplification: with few cases the interval is too narrow; that of 8 normal cases covers their
@@ -57,6 +57,7 @@ def bootstrap_mean(values: Sequence[float], *, seed: int = 0) -> Interval:
     Args:
         values: One per case, finite; tens of cases, as all resamples are held at once.
         seed: Of the resampling, so that the same values give the same interval.
+        level: Share of the means that the interval holds.
 
     Raises:
         ValueError: No values.
@@ -66,18 +67,18 @@ def bootstrap_mean(values: Sequence[float], *, seed: int = 0) -> Interval:
     """
     if not len(values):
         raise ValueError("a mean of no cases")
-    return _bootstrapped(tuple(map(float, values)), seed)
+    return _bootstrapped(tuple(map(float, values)), seed, level)
 
 
 @lru_cache(maxsize=256)  # a sweep asks for those of its traces again with every point
-def _bootstrapped(values: tuple[float, ...], seed: int) -> Interval:
+def _bootstrapped(values: tuple[float, ...], seed: int, level: float) -> Interval:
     cases = np.array(values)
     mean = float(cases.mean())
     if cases.size == 1:
         return Interval(mean, nan, nan)
     drawn = np.random.default_rng(seed).integers(cases.size, size=(RESAMPLES, cases.size))
     means = np.sort(cases[drawn].mean(axis=1))
-    low, high = (quantile(means, level) for level in ((1 - LEVEL) / 2, (1 + LEVEL) / 2))
+    low, high = (quantile(means, at) for at in ((1 - level) / 2, (1 + level) / 2))
     return Interval(mean, low, high)
 
 

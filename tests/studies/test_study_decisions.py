@@ -18,8 +18,8 @@ from carsim.decoder.decode import decode_step, prefill
 from carsim.decoder.model import DecoderModel
 from carsim.decoder.structures import Config, DecoderPolicy, stack_weights
 from studies import content, ranks, record, rules, whole
+from studies.chance import benchmark, signal
 from studies.chance import run as chance
-from studies.chance import signal
 from studies.content import Row
 from studies.fastcar_sparse import windows
 
@@ -218,6 +218,41 @@ def test_chance_counts_once_a_scene_and_tas_is_held_against_it():
     assert found.loc["chance", "tas_less_it_high"] == pytest.approx(-0.1)
     assert found.loc["chance", "tas_better_on"] == 2
     assert found.loc["TAS", "tas_less_it"] == 0
+
+
+def test_the_age_of_a_replay_counts_frames_since_it_was_computed() -> None:
+    n = TOKENS_PER_FRAME
+    free = np.zeros((4 * n, 2), bool)
+    free[n : 3 * n, 0] = free[3 * n :, 1] = True  # ages 1 and 2 in one layer, 1 in the other
+    assert benchmark._age(free) == pytest.approx(4 / 3)
+
+
+def test_a_place_that_replayed_is_left_out_if_another_can_replay() -> None:
+    held = np.zeros((4, 2))
+    before = np.array([[0.0, 0.0], [1, 1], [0, 0], [1, 1]])  # the second and fourth replayed
+    seen = SimpleNamespace(u_held=held, u_before=before)
+    scores = SimpleNamespace(score=lambda _: np.array([1.0, 9.0, 2.0, 8.0]))
+    assert np.argsort(-benchmark.Fresh(scores).score(seen)).tolist() == [2, 0, 1, 3]
+
+
+def test_the_benchmark_holds_each_rule_against_its_own_baselines() -> None:
+    rows = [
+        ("a", "replay", 2),
+        ("a", "nothing", 3),
+        ("random", "replay", 1),
+        ("random", "nothing", 1),
+    ]
+    columns = ["rule", "baseline", "loss"]
+    table = pd.concat(
+        pd.DataFrame(rows, columns=columns).assign(scene=scene, model="m", ratio=0.5, age=1.0)
+        for scene in ("x", "y")
+    )
+    found = benchmark.summary(table).set_index("rule").loc["a"]
+    assert (found["replay"], found["nothing_less_replay"], found["random_less_replay"]) == (
+        2,
+        1,
+        -1,
+    )
 
 
 def test_a_layer_that_replays_alone_is_priced(archive):
