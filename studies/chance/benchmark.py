@@ -149,15 +149,15 @@ def _age(free: Bools) -> float:
 
 
 def summary(table: pd.DataFrame) -> pd.DataFrame:
-    """A row for each model and rule: means over scenes, and paired differences of interest."""
-    by_scene = table.groupby(["model", "rule", "baseline", "scene"], sort=False).mean()
+    """A row for each rule of one model: means over scenes, and paired differences of interest."""
+    losses = table.pivot_table("loss", ["rule", "scene"], "baseline", sort=False)
+    other = losses.loc[RANDOM, "replay"]
     rows = []
-    for (model, rule), part in by_scene.groupby(["model", "rule"], sort=False):
-        loss = part["loss"].droplevel(["model", "rule"]).unstack("baseline")
-        replay = by_scene.loc[(model, rule, "replay")]
-        other = by_scene.loc[(model, RANDOM, "replay"), "loss"]
+    for rule, part in table.groupby("rule", sort=False):
+        loss = losses.loc[rule].dropna(axis="columns")
+        replay = part[part["baseline"] == "replay"]
         against = {name: loss[name] for name in BASELINES if name in loss} | {RANDOM: other}
-        row: dict[str, Any] = {"model": model, "rule": rule, "scenes": len(loss)}
+        row: dict[str, Any] = {"model": replay["model"].iloc[0], "rule": rule, "scenes": len(loss)}
         row |= replay[["ratio", "age"]].mean().to_dict() | loss.mean().to_dict()
         for name, values in against.items():
             found = bootstrap_mean((values - loss["replay"]).to_numpy(), level=_level(table))
