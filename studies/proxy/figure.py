@@ -21,23 +21,24 @@ def draw(left: Axes, right: Axes, table: pd.DataFrame) -> None:
     for colour, (name, part) in zip(COLOURS, table.groupby("recipe", sort=False), strict=False):
         left.plot(part["step"], part["worth"], "o-", color=colour, label=name, markersize=3)
         for column, style, label in LINES:
-            named = f"{label} added, {name}"
-            right.plot(part["step"], part[f"random_{column}"], style, color=colour, label=named)
+            right.plot(part["step"], part[f"random_{column}"], style, color=colour, label=label)
     left.axhline(0.5, color=plots.GREY, linewidth=0.8, linestyle=":")
     left.set(title="MLPs of all layers but the first", ylabel="worth, nats per token")
     right.set(title="half of the places, drawn at random", ylabel="loss over dense, nats per token")
     for axes in (left, right):
         axes.axhline(0, color=plots.GREY, linewidth=0.8)
         axes.set(xlabel="training step")
-        axes.legend(fontsize=6)
+    left.legend(loc="lower right")
+    handles, labels = right.get_legend_handles_labels()
+    right.legend(handles[: len(LINES)], [f"{each} added" for each in labels[: len(LINES)]])
 
 
 def curve(table: pd.DataFrame) -> str:
     """The table of the README: a row for each checkpoint."""
     header = [
-        "recipe", "step", "loss", "MLPs' worth", "nothing", "half", "held",
-        "TAS: nothing", "TAS: held", "equal shares: nothing", "equal shares: held",
-        "nothing less held", "permuted less TAS", "cosine, least", "change at age 1",
+        "recipe", "step", "loss", "MLPs' worth", "nothing", "half", "cached",
+        "TAS: nothing", "TAS: cached", "equal shares: nothing", "equal shares: cached",
+        "nothing less cached", "permuted less TAS", "cosine, least", "change at age 1",
     ]  # fmt: skip
     rows = []
     for _, row in table.iterrows():

@@ -50,7 +50,7 @@ def shape(layers: int, width: int, ffn: int, heads: int, head_size: int) -> Shap
 
 
 NARROWEST = shape(4, 128, 1024, 1, 16)
-SLIT = shape(4, 128, 1024, 1, 8)
+SMALL_HEAD = shape(4, 128, 1024, 1, 8)
 NARROW = shape(4, 128, 1024, 2, 16)
 WIDE = shape(4, 128, 1024, 4, 32)
 DEEP = shape(8, 128, 1024, 1, 16)
@@ -62,7 +62,7 @@ RECIPES = (
     Recipe("narrow_4x128_2x16", NARROW, 4000, (100, *range(200, 4001, 200))),
     Recipe("narrowest_4x128_1x16", NARROWEST, 4000, (100, *range(200, 4001, 200))),
     Recipe("wide_4x128_4x32", WIDE, 4000, (100, *range(200, 4001, 200))),
-    Recipe("slit_4x128_1x8", SLIT, 4000, (100, *range(200, 4001, 200))),
+    Recipe("small_head_4x128_1x8", SMALL_HEAD, 4000, (100, *range(200, 4001, 200))),
     # For a GPU: 65,536 tokens a step.
     Recipe("long_narrowest_4x128_1x16", NARROWEST, 8000, DOUBLING, 32, ALONE),
     Recipe("long_deep_8x128_1x16", DEEP, 8000, DOUBLING, 32, ALONE),
