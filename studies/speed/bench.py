@@ -4,7 +4,7 @@
 
 Processor seconds are user and system, children included; other work on the machine changes them
 less than seconds by the clock. Compare ratios of one run. Grids are fixed, so that two commits can
-be compared. Nothing is written.
+be compared. Rates are written to ``rates.csv`` and ``rates.png``, unless the form is short.
 """
 
 import argparse
@@ -17,6 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import yaml
 from points import ROOT, make_point, run_point
 from rich.console import Console
@@ -31,7 +32,9 @@ from carsim.explore.search import hunt
 from carsim.explore.store import Store
 from carsim.explore.study import Study, load_study
 from carsim.explore.sweep import fill
+from carsim.report.figures import style as plots
 
+HERE = Path(__file__).parent
 RUN = ["run", str(ROOT / "configs/zcu102.yaml"), "--trace", str(ROOT / "traces/vilau_8f.npz")]
 OBJECTIVES = ["seconds_per_video", "energy_per_video_j", "dsp"]
 SHARED = {
@@ -44,11 +47,13 @@ OWN = {
     "machine.array.rows": [8, 16, 32],
     "machine.array.cols": [8, 16, 32],
     "machine.vector.lanes": [8, 16, 32],
+    "board.fabric_clock_mhz": [150.0, 200.0, 250.0, 300.0],
 }
 PRIVATE = {
     "machine.weight_sharing": ["private"],
     "machine.cores": [1, 2, 4, 8],
     "machine.array.rows": [8, 16, 32],
+    "machine.vector.lanes": [8, 16, 32],
     "policy.tau": [1.9, 4.25],
 }
 GRIDS = {
@@ -56,10 +61,12 @@ GRIDS = {
     "own hardware and dense baseline": ("zcu102_16gb", OWN, True),
     "private weights, 1 to 8 cores": ("u280_compute_bound", PRIVATE, False),
 }
+AIMS = dict(zip(GRIDS, (20_000, 10_000, 5_000), strict=True))
+"""Points per minute of a processor."""
+
 MANY = {
     **OWN,
     "machine.cores": [1, 2, 3, 4],
-    "board.fabric_clock_mhz": [150.0, 200.0, 250.0, 300.0],
     "machine.weight_buffer_kib": [128, 256, 512],
     "policy.tau": [1.9, 2.7, 4.25, 5.6, 100.0],
     "policy.schedule": ["static", "drs"],
@@ -106,11 +113,15 @@ def measured(short: bool) -> dict[str, str]:
     }
     if short:
         return found
+    rates: list[dict[str, Any]] = []
     for name, given in GRIDS.items():
         study = grid(*given)
-        points, evaluator = make_points(study), Evaluator(study)
-        seconds = cpu_s(lambda e=evaluator, p=points: [e.evaluate(each) for each in p])
-        found[f"{name}, points per CPU minute"] = f"{60 * len(points) / seconds:,.0f}"
+        with Store(":memory:") as store:
+            seconds = cpu_s(lambda store=store, study=study: fill(store, study, workers=0))
+        rate = 60 * len(make_points(study)) / seconds
+        found[f"{name}, points per CPU minute"] = f"{rate:,.0f}"
+        rates.append({"grid": name, "points_per_minute": round(rate), "aim": AIMS[name]})
+    draw(rates)
     study = grid("zcu102_16gb", SHARED)
     with Store(":memory:") as sweep, Store(":memory:") as search:
         swept = cpu_s(lambda: fill(sweep, study, workers=0))
@@ -137,6 +148,22 @@ def stored() -> dict[str, str]:
         f"front of {STORED:,} stored points, s": f"{front:.2f}",
         f"nothing left of {STORED:,} points, s": f"{nothing:.2f}",
     }
+
+
+def draw(rates: list[dict[str, Any]]) -> None:
+    """Write rates beside their aims, as a table and a figure."""
+    table = pd.DataFrame(rates)
+    table.to_csv(HERE / "rates.csv", index=False)
+    with plots.style():
+        figure = plots.new_figure(7, 2.2, "Design points per minute of a processor", misfit=False)
+        axes = figure.subplots()
+        lines = range(len(table))[::-1]
+        axes.barh(lines, table["points_per_minute"], 0.5, color=plots.BLUE, label="measured")
+        axes.plot(table["aim"], lines, "|", color=plots.BLACK, markersize=18, label="aim")
+        axes.set_yticks(lines, table["grid"])
+        axes.set(xlabel="points per minute")
+        axes.legend(loc="lower right")
+        figure.savefig(HERE / "rates.png", metadata={"Software": None})
 
 
 def main() -> None:

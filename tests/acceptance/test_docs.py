@@ -196,7 +196,7 @@ def test_figures_of_the_first_machine_are_those_of_a_run() -> None:
         ("README.md", f"{dense_s:.0f} s, and {fastcar_s:.0f} s with FastCar"),
         ("README.md", "FastCar's paper reports 390.7 s for replay of 80 %"),
         ("docs/architect.md", f"takes {dense_s:.0f} s, and {fastcar_s:.0f} s with FastCar"),
-        ("docs/architect.md", f"({published.latency_s:.0f} s on decisions drawn at its published"),
+        ("docs/architect.md", f"(`--trace published_50`), it takes {published.latency_s:.0f} s."),
         ("docs/architect.md", f"with 4 bits: {without_head.chosen.latency_s:.1f} s"),
         ("docs/architect.md", f"The head itself takes {head_s:.1f} s a video"),
     ):
