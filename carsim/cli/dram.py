@@ -22,7 +22,13 @@ MOST_STREAMS = 65_536
 
 @click.command()
 @click.option("--standard", "name", help="Name of the standard, such as DDR4-2133; see --list.")
-@click.option("--channels", default=1, show_default=True, help="Channels, alike and independent.")
+@click.option(
+    "--channels",
+    default=1,
+    type=click.IntRange(1, 4096),
+    show_default=True,
+    help="Channels, alike and independent.",
+)
 @click.option(
     "--interleave-bytes",
     default=4096,

@@ -69,11 +69,20 @@ def test_what_cannot_be_rescued_and_what_need_not_be_are_refused(
 ) -> None:
     with pytest.raises(InputError, match="is not damaged"):
         rescue(written / "ran", tmp_path / "new")
-    (tmp_path / "summary.json").write_text("{")
+    bad = tmp_path / "bad"
+    bad.mkdir()
+    (bad / "summary.json").write_text("{")
     with pytest.raises(InputError, match="nothing of it can be rescued"):
-        rescue(tmp_path, tmp_path / "new")
+        rescue(bad, tmp_path / "new")
     with pytest.raises(InputError, match=r"holds neither summary.json nor store.sqlite nor SHA"):
         inspect(written)
     with pytest.raises(InputError, match="cannot be read"):
         inspect(tmp_path / "none")
     assert not (tmp_path / "new").exists()
+    folder = tmp_path / "ran"
+    shutil.copytree(written / "ran", folder)
+    spoil(folder / "steps.csv", 99)
+    with pytest.raises(InputError, match="lies in the damaged folder"):
+        rescue(folder, folder / "new")
+    with pytest.raises(InputError, match="exists already; name a new folder"):
+        rescue(folder, written)
