@@ -114,7 +114,8 @@ def _problem_of_store(folder: Path) -> str:
 
 def _is_readable(folder: Path) -> bool:
     try:
-        open_store(folder).close()
+        with open_store(folder) as store:
+            store.damage()
     except InputError:
         return False
     return True
