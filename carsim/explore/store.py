@@ -222,16 +222,13 @@ class Store:
         deque(self._sound(damaged), 0)
         return damaged
 
-    def rescue(self, path: Path) -> None:
-        """Write a new store of all rows that are sound; the name of its study says so.
+    def sound(self) -> tuple[dict[str, str], list[tuple[Any, ...]]]:
+        """What the store says of its study, and all rows that are sound.
 
         Raises:
-            InputError: As of :meth:`damage`, or it cannot be written.
+            InputError: As of :meth:`damage`.
         """
-        facts = self.meta()
-        facts["name"] = facts["name"].removesuffix(RESCUED) + RESCUED
-        with Store(path) as new, new._writing() as db:
-            _make(db, facts, list(self._sound([])))
+        return self.meta(), list(self._sound([]))
 
     # ---------------------------------------------------------------- private
 
@@ -375,6 +372,17 @@ def open_store(folder: str | Path) -> Store:
         store.close()
         raise
     return store
+
+
+def write_rescued(path: Path, facts: Mapping[str, str], rows: Sequence[tuple[Any, ...]]) -> None:
+    """Write a new store of what :meth:`Store.sound` gives; the name of its study says so.
+
+    Raises:
+        InputError: It cannot be written.
+    """
+    facts = {**facts, "name": facts["name"].removesuffix(RESCUED) + RESCUED}
+    with Store(path) as new, new._writing() as db:
+        _make(db, facts, rows)
 
 
 def _make(db: sqlite3.Connection, facts: Mapping[str, str], rows: Sequence[Sequence[Any]]) -> None:

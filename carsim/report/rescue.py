@@ -12,7 +12,7 @@ from pathlib import Path
 from carsim.base.digests import DIGESTS, problems, write_digests
 from carsim.base.errors import InputError
 from carsim.explore.frame import export, frame_of
-from carsim.explore.store import STORE_FILE, open_store
+from carsim.explore.store import STORE_FILE, open_store, write_rescued
 from carsim.report.files import NOTICE, OUTPUT_FILES, REPORT
 from carsim.report.folder import whole_folder
 from carsim.report.stored import SUMMARY
@@ -76,12 +76,9 @@ def rescue(folder: Path, new: Path) -> dict[str, str]:
             shutil.copyfile(folder / name, into / name)
         if found.get(SUMMARY) == "":
             _mark_summary(into / SUMMARY, lost)
-        if STORE_FILE in found and _is_readable(folder):
-            with open_store(folder) as store:
-                store.rescue(into / STORE_FILE)
-            if EXPORTS[0] in lost:
-                with open_store(into) as store:
-                    export(frame_of(store), into)
+        if STORE_FILE in found and _rescue_store(folder, into) and EXPORTS[0] in lost:
+            with open_store(into) as store:
+                export(frame_of(store), into)
         if not any(into.iterdir()):
             raise InputError(str(folder), "nothing of it can be rescued", "restore a copy of it")
         lines = (f"{name}: {what}\n" for name, what in lost.items())
@@ -112,12 +109,14 @@ def _problem_of_store(folder: Path) -> str:
     return f"is damaged ({', '.join(damage)})" if damage else ""
 
 
-def _is_readable(folder: Path) -> bool:
+def _rescue_store(folder: Path, into: Path) -> bool:
+    """Copy the sound rows of a store, unless nothing of it can be read."""
     try:
         with open_store(folder) as store:
-            store.damage()
+            facts, rows = store.sound()
     except InputError:
         return False
+    write_rescued(into / STORE_FILE, facts, rows)
     return True
 
 
