@@ -61,7 +61,32 @@ def solve(phase: Phase) -> Timing:
         lanes = _Lanes(phase, part, phase.exposed_cycles[part, None], behind[part, None])
         for step, found in zip(phase.steps, times, strict=True):
             lanes.take(_part(step, part), found[:, part])
-    return Timing.of(times.swapaxes(0, 1), _sides_end(phase, times[:, 0], behind), replay_end)
+    sides_end = np.maximum(_sides_end(phase, times[:, 0], behind), _moved(phase))
+    return Timing.of(times.swapaxes(0, 1), sides_end, replay_end)
+
+
+def _moved(phase: Phase) -> Ints:
+    """When each memory can have moved all its bytes at the earliest, [n]: no phase ends before."""
+    begun = 0 if phase.early_fetch else phase.exposed_cycles
+    moves = [(step.path, step.rate, step.stream_bytes) for step in phase.steps if step.path >= 0]
+    moves += [side for step in phase.steps for side in step.sides]
+    if phase.replay is not None:
+        moves += [(phase.replay.path, phase.replay.rate, phase.replay.nbytes[:, None])]
+    served: dict[int, dict[int, tuple[Rate, Ints]]] = {}
+    for path, rate, nbytes in moves:
+        of_path = served.setdefault(path, {})
+        _, before = of_path.get(id(rate), (rate, np.zeros(phase.n, np.int64)))
+        of_path[id(rate)] = rate, before + nbytes.sum(axis=-1)
+    end = np.zeros(phase.n, np.int64)
+    for path, of_path in served.items():
+        cycles = np.zeros(phase.n, np.int64)
+        for rate, nbytes in of_path.values():
+            numerator, denominator = _flat(rate)
+            cycles += -(-nbytes * denominator // numerator)
+        moved = cycles > 0
+        cycles += begun + np.ravel(phase.latencies[path]) - len(of_path) + 1
+        end = np.maximum(end, cycles * moved)
+    return end
 
 
 def _part(step: Step, part: slice) -> Step:
