@@ -23,6 +23,7 @@ what others still have to fetch is known of an operand, not of those behind it; 
 more than :data:`~carsim.machine.operand.MOST_ROWS` slots, so many are followed.
 """
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -66,27 +67,35 @@ def solve(phase: Phase) -> Timing:
 
 
 def _moved(phase: Phase) -> Ints:
-    """When each memory can have moved all its bytes at the earliest, [n]: no phase ends before."""
-    begun = 0 if phase.early_fetch else phase.exposed_cycles
-    moves = [(step.path, step.rate, step.stream_bytes) for step in phase.steps if step.path >= 0]
-    moves += [side for step in phase.steps for side in step.sides]
+    """Earliest cycle at which each memory can have moved all its bytes, [n].
+
+    Reads begin a latency behind the phase; writes beside the streams are posted.
+    """
+    reads = [(step.path, step.rate, step.stream_bytes) for step in phase.steps if step.path >= 0]
     if phase.replay is not None:
-        moves += [(phase.replay.path, phase.replay.rate, phase.replay.nbytes[:, None])]
-    served: dict[int, dict[int, tuple[Rate, Ints]]] = {}
-    for path, rate, nbytes in moves:
-        of_path = served.setdefault(path, {})
-        _, before = of_path.get(id(rate), (rate, np.zeros(phase.n, np.int64)))
-        of_path[id(rate)] = rate, before + nbytes.sum(axis=-1)
+        reads += [(phase.replay.path, phase.replay.rate, phase.replay.nbytes[:, None])]
+    writes = [side for step in phase.steps for side in step.sides]
+    begun = np.zeros(phase.n, np.int64) if phase.early_fetch else phase.exposed_cycles
     end = np.zeros(phase.n, np.int64)
-    for path, of_path in served.items():
-        cycles = np.zeros(phase.n, np.int64)
-        for rate, nbytes in of_path.values():
-            numerator, denominator = _flat(rate)
-            cycles += -(-nbytes * denominator // numerator)
-        moved = cycles > 0
-        cycles += begun + np.ravel(phase.latencies[path]) - len(of_path) + 1
-        end = np.maximum(end, cycles * moved)
+    for path in {path for path, _, _ in (*reads, *writes)}:
+        of_reads = _served([each for each in reads if each[0] == path], phase.n)
+        of_all = _served([each for each in (*reads, *writes) if each[0] == path], phase.n)
+        latency = np.ravel(phase.latencies[path]) * (of_reads > 0)
+        end = np.maximum(end, (begun + np.maximum(of_reads + latency, of_all)) * (of_all > 0))
     return end
+
+
+def _served(transfers: Sequence[tuple[int, Rate, Ints]], n: int) -> Ints:
+    """Least cycles that a memory takes for transfers at several rates, [n]."""
+    by_rate: dict[int, tuple[Rate, Ints]] = {}
+    for _, rate, nbytes in transfers:
+        _, before = by_rate.get(id(rate), (rate, np.zeros(n, np.int64)))
+        by_rate[id(rate)] = rate, before + nbytes.sum(axis=-1)
+    cycles: Ints = np.full(n, min(0, 1 - len(by_rate)))  # each sum is rounded up
+    for rate, total in by_rate.values():
+        numerator, denominator = _flat(rate)
+        cycles += -(-total * denominator // numerator)
+    return cycles.clip(0)
 
 
 def _part(step: Step, part: slice) -> Step:

@@ -87,9 +87,10 @@ class Reach:
         """A path that may be read. Whether there is such a file elsewhere is not told."""
         try:
             real = Path(path).resolve()
+            is_loop = real.is_symlink()  # Python 3.13 returns it, earlier ones raise
         except (OSError, RuntimeError, ValueError):  # a loop of links, or a null byte
-            real = Path("/")
-        if not any(real.is_relative_to(place) for place in self.places):
+            is_loop = True
+        if is_loop or not any(real.is_relative_to(place) for place in self.places):
             problem = "is outside of the folder in which the studio was started"
             cure = "start it there, or name the file when you start it"
             raise InputError(one_line(str(path)), problem, cure)

@@ -1,5 +1,6 @@
 """Clips and tokens: motion is what it says, and tokens decode to what was seen."""
 
+import re
 import sys
 from itertools import pairwise
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from carsim.base.environment import install_command
 from carsim.base.errors import InputError
 from carsim.decisions.trace.npz import npz_bytes
 from carsim.decoder.content import (
@@ -103,7 +105,7 @@ def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     from carsim.decoder.content import clips
 
     clips._scene.cache_clear()
-    with pytest.raises(InputError, match=r"pip install .*content"):
+    with pytest.raises(InputError, match=re.escape(install_command("content"))):
         make_clip(Clip("coffee", "pan", 1.0), 1)
 
 

@@ -1,10 +1,12 @@
 """Videos of the user's own: the frames that are in them, and one clear line where they are not."""
 
+import shutil
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from carsim.base.errors import InputError
-from carsim.decisions.trace.shipped import traces_folder
 from carsim.decoder.capture import prepare
 from carsim.decoder.content import load_codebook, load_scene, scene_caption
 from carsim.decoder.content.videos import read_video, save_codes
@@ -12,6 +14,8 @@ from carsim.decoder.recipe import parse_recipe
 
 io = pytest.importorskip("imageio.v3")
 pytest.importorskip("skimage")
+
+CODEBOOK = Path(__file__).parents[2] / "traces" / "codebook_512.npz"
 
 
 @pytest.fixture
@@ -44,7 +48,7 @@ def test_a_video_has_the_frames_that_were_written(folder, tmp_path, suffix):
 
 
 def test_codes_are_scenes_of_a_recipe(folder, tmp_path):
-    codebook = load_codebook(traces_folder() / "codebook_512.npz")
+    codebook = load_codebook(CODEBOOK)
     assert save_codes([folder], codebook, tmp_path / "codes.npz") == {"stills": 6}
     codes = load_scene(tmp_path / "codes.npz", "stills", 6, codebook.n_codes)
     assert (codes == codebook.encode(read_video(folder))).all()
@@ -93,14 +97,15 @@ def test_a_recipe_decodes_a_video_of_the_start_folder_and_no_other(folder, tmp_p
     geometry |= {"n_kv_heads": 2, "head_dim": 8, "ffn_size": 16}
     clip = {"video": "stills", "caption": "light", "every": 2}
     recipe = {"name": "mine", "output": "mine.npz", "decoded": geometry, "clips": [clip]}
-    recipe |= {"codebook": str(traces_folder() / "codebook_512.npz"), "weights": "random"}
+    recipe |= {"codebook": "codes.npz", "weights": "random"}
     recipe |= {"n_frames": 2, "prompt_tokens": 24, "tau": None, "seed": 1}
     recipe |= {"rule": {"kind": "tas"}, "attention": {"kind": "dense"}}
     path = tmp_path / "mine.yaml"
+    shutil.copy(CODEBOOK, tmp_path / "codes.npz")
     with pytest.raises(InputError, match=r"\$.clips\[0\].video: 'stills' lies outside"):
         parse_recipe(recipe, path)
     parse_recipe(recipe, path, also_from=[tmp_path])
     monkeypatch.chdir(tmp_path)
     _, (group,) = prepare(parse_recipe(recipe, path), tmp_path)
-    codebook = load_codebook(recipe["codebook"])
+    codebook = load_codebook(CODEBOOK)
     assert (group.tokens[:, 0] == codebook.encode(read_video(folder, 2, every=2)).ravel()).all()

