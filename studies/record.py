@@ -49,13 +49,11 @@ class Kept:
         replay: bool[S, L].
         score: float32[S, L], NaN where none was evaluated.
         nats: float32[S], loss of the clip's own code at each step.
-        best: int16[S], the likeliest code.
     """
 
     replay: Bools
     score: Array
     nats: Array
-    best: Array
 
     @property
     def ratio(self) -> float:
@@ -66,10 +64,6 @@ class Kept:
     def loss(self) -> float:
         """Mean loss after frame 0, nats per token."""
         return float(self.nats[TOKENS_PER_FRAME:].mean(dtype=np.float64))
-
-    def agreement(self, other: "Kept") -> float:
-        """Share of steps after frame 0 in which both find the same code likeliest."""
-        return float((self.best == other.best)[TOKENS_PER_FRAME:].mean())
 
 
 def digest_of(codes: NDArray[Any]) -> str:
@@ -167,13 +161,10 @@ class Archive:
         codes = ask.row.codes
         decoded = self.decoder.decode(ask.rule, ask.row.prompt, codes, attention=ask.attention)
         logits = decoded.hidden @ self.model.arrays["head"].astype(np.float32).T  # [S, K]
-        best = logits.argmax(axis=1).astype(np.int16)
         logits -= logits.max(axis=1, keepdims=True)
         nats = np.log(np.exp(logits).sum(axis=1)) - logits[np.arange(len(logits)), codes]
         partial = path.with_suffix(f".{os.getpid()}.npz")
-        np.savez(
-            partial, replay=np.packbits(decoded.replay), score=decoded.score, nats=nats, best=best
-        )
+        np.savez(partial, replay=np.packbits(decoded.replay), score=decoded.score, nats=nats)
         partial.replace(path)
 
 
@@ -181,7 +172,7 @@ def _load(path: Path) -> Kept:
     with np.load(path) as stored:
         score = stored["score"]
         replay = np.unpackbits(stored["replay"], count=score.size).reshape(score.shape)
-        return Kept(replay.astype(bool), score, stored["nats"], stored["best"])
+        return Kept(replay.astype(bool), score, stored["nats"])
 
 
 _archive: Archive

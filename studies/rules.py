@@ -8,14 +8,16 @@ everywhere.
 
 import hashlib
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from carsim.decisions.replay import InputChange, Tas
-from carsim.decoder.structures import Array
-from studies.whole import Bools, Memory, Rule, Seen
+from carsim.decoder.structures import Array, Config
+from studies.content import EXEMPT
+from studies.whole import Bools, Rule, Seen
 
 PAPER = Tas(form="paper")
 WHOLE = InputChange(bits=None)
@@ -111,7 +113,7 @@ class Threshold:
     measure: Measure
     tau: float | tuple[float, ...]
 
-    def decide(self, seen: Seen, memory: Memory) -> tuple[Bools, Array | None]:
+    def decide(self, seen: Seen) -> tuple[Bools, Array | None]:
         """As :class:`~studies.whole.Rule` has it."""
         scores = self.measure.score(seen)
         return scores.astype(np.float64) > self.tau_of(seen.layer), scores
@@ -119,11 +121,6 @@ class Threshold:
     def tau_of(self, layer: int) -> float:
         """The threshold of a layer."""
         return self.tau[layer] if isinstance(self.tau, tuple) else self.tau
-
-    @property
-    def lowest(self) -> float:
-        """The one threshold of all layers that may replay; the lowest, if they differ."""
-        return min(self.tau) if isinstance(self.tau, tuple) else self.tau
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,7 +139,7 @@ class Counted:
         """All that decides, for the name of what was decoded."""
         return f"Counted({self.measure!r}, {hashlib.sha256(self.counts.tobytes()).hexdigest()})"
 
-    def decide(self, seen: Seen, memory: Memory) -> tuple[Bools, Array | None]:
+    def decide(self, seen: Seen) -> tuple[Bools, Array | None]:
         """As :class:`~studies.whole.Rule` has it."""
         scores = self.measure.score(seen)
         rng = np.random.default_rng([seen.frame, seen.layer])
@@ -150,22 +147,6 @@ class Counted:
         replay = np.zeros(len(scores), bool)
         replay[order[: self.counts[seen.frame, seen.layer]]] = True
         return replay, scores
-
-
-@dataclass(frozen=True)
-class Periodic:
-    """Replay every place of a layer in every second frame, odd and even layers in turn.
-
-    Attributes:
-        exempt: Layers that never replay.
-    """
-
-    exempt: tuple[int, ...] = ()
-
-    def decide(self, seen: Seen, memory: Memory) -> tuple[Bools, Array | None]:
-        """As :class:`~studies.whole.Rule` has it."""
-        replays = (seen.layer + seen.frame) % 2 == 1 and seen.layer not in self.exempt
-        return np.full(len(seen.u), replays), None
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,7 +164,7 @@ class Given:
         packed = np.packbits(self.replay).tobytes()
         return f"Given({self.replay.shape}, {hashlib.sha256(packed).hexdigest()})"
 
-    def decide(self, seen: Seen, memory: Memory) -> tuple[Bools, Array | None]:
+    def decide(self, seen: Seen) -> tuple[Bools, Array | None]:
         """As :class:`~studies.whole.Rule` has it."""
         n = len(seen.u)
         return self.replay[seen.frame * n : (seen.frame + 1) * n, seen.layer].copy(), None
@@ -201,9 +182,26 @@ class Damped:
     rule: Rule
     gain: float | tuple[float, ...]
 
-    def decide(self, seen: Seen, memory: Memory) -> tuple[Bools, Array | None]:
+    def decide(self, seen: Seen) -> tuple[Bools, Array | None]:
         """As :class:`~studies.whole.Rule` has it."""
-        return self.rule.decide(seen, memory)
+        return self.rule.decide(seen)
+
+
+def schedule(config: Config, share: float | Fraction) -> Bools:
+    """Decisions of a schedule, bool[S, L]: all places of a layer replay in some frames, in turn.
+
+    The first frame and the exempt layers never replay. At one half, layer + frame is odd.
+
+    Args:
+        config: Shapes.
+        share: Of the frames in which a layer replays, a fraction such as 3/4.
+    """
+    of = Fraction(share).limit_denominator(8)
+    frame = np.arange(config.n_frames)[:, None]
+    layer = np.arange(config.geometry.n_layers)
+    turn = (frame + layer) % of.denominator
+    due = (turn >= of.denominator - of.numerator) & (frame > 0) & ~np.isin(layer, EXEMPT)
+    return due.repeat(config.tokens_per_frame, axis=0)
 
 
 def permuted(replay: Bools, tokens_per_frame: int, seed: int, *, per_layer: bool = True) -> Bools:

@@ -11,7 +11,7 @@ row at a time, without the left padding that the other hides.
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,9 +25,6 @@ from carsim.decoder.structures import Array, Config, Weights, rotary_table, stac
 _BLOCK = 128  # queries at a time: their scores stay in a processor's cache
 
 Bools = NDArray[np.bool_]
-Memory = dict[Any, Any]
-"""A rule's own notes during one decoding."""
-
 Attend = Callable[[int, Array, Array, Array], Array]
 """Attention of the newest positions, [n, H * hd], from the layer, their rotated queries [n, H, hd],
 and the keys and values of all positions, [P, KV, hd]; it may write values."""
@@ -46,11 +43,11 @@ class Seen:
         q_rotated: Queries after it.
         keys: Rotated keys of the places one frame before and of all since, [2 N, KV, hd].
         before: Residual stream before the layer, [N, d].
-        middle: Residual stream before the MLP.
-        u: What the MLP is fed: ``middle``, normed.
+        u: What the MLP is fed, [N, d].
         u_before: What it was fed, or would have been, one frame before.
         u_held: What it was fed when the output was computed that is held for the place.
         held: The MLP output that is held.
+        age: int[N], frames since it was computed, at least 1.
         weights: Of the body.
     """
 
@@ -62,11 +59,11 @@ class Seen:
     q_rotated: Array
     keys: Array
     before: Array
-    middle: Array
     u: Array
     u_before: Array
     u_held: Array
     held: Array
+    age: NDArray[np.int64]
     weights: Weights
 
     @cached_property
@@ -85,6 +82,8 @@ class Seen:
         Returns:
             The sum's new term, [N, d]: fresh outputs, and held ones of the other places.
         """
+        self.age[computes] = 0
+        self.age[:] += 1
         if gain != 1:
             self.held[~computes] *= self.held.dtype.type(gain)
         out = self.held.copy()
@@ -106,7 +105,7 @@ class Rule(Protocol):
     A rule with an attribute ``gain``, a number or one per layer, damps what it replays.
     """
 
-    def decide(self, seen: Seen, memory: Memory) -> tuple[Bools, Array | None]:
+    def decide(self, seen: Seen) -> tuple[Bools, Array | None]:
         """Decisions bool[N], and the scores they follow from, [N], if there are any."""
         ...
 
@@ -119,29 +118,24 @@ class Decoded:
         hidden: Hidden states after the final norm, [S, d].
         score: [S, L], NaN where not evaluated.
         replay: bool[S, L].
-        keys: Rotated keys of the prompt and all steps, [L, P + S, KV, hd].
-        values: Their values.
     """
 
     hidden: Array
     score: Array
     replay: Bools
-    keys: Array
-    values: Array
 
 
-def outputs(seen: Seen, rule: Rule | None, memory: Memory, replay: Bools, score: Array) -> Array:
+def outputs(seen: Seen, rule: Rule | None, replay: Bools, score: Array) -> Array:
     """What the MLPs of a layer of a frame give under a rule, [n, d].
 
     Args:
         seen: The layer.
         rule: What replays; None replays nothing.
-        memory: What the rule keeps.
         replay: bool[n], to which its decisions are written.
         score: [n], to which its scores are written, if it has any.
     """
     if rule is not None:
-        replay[:], scored = rule.decide(seen, memory)
+        replay[:], scored = rule.decide(seen)
         if scored is not None:
             score[:] = scored
     gain = getattr(rule, "gain", 1.0)
@@ -195,7 +189,7 @@ class Decoder:
         score = np.full((config.n_steps, layers), np.nan, dtype)
         replay = np.zeros(score.shape, bool)
         hidden = np.empty((config.n_steps, shape.hidden_size), dtype)
-        memory: Memory = {}
+        age = np.ones((layers, n), np.int64)
         attend_to: Attend
         if callable(attention):
             attend_to = attention
@@ -208,7 +202,7 @@ class Decoder:
                 before = x
                 k, v = keys[layer, :end], values[layer, :end]
                 turn = cos[begin:end], sin[begin:end]
-                q, q_rotated, k[begin:], v[begin:] = self.project(x, layer, turn)
+                q, q_rotated, k[begin:], v[begin:] = self._project(x, layer, turn)
                 attended = weights.arithmetic.entering(
                     "out", layer, attend_to(layer, q_rotated, k, v)
                 )
@@ -228,22 +222,22 @@ class Decoder:
                         q_rotated,
                         k[begin - n :],
                         before,
-                        x,
                         u,
                         u_before[layer],
                         u_held[layer],
                         held[layer],
+                        age[layer],
                         weights,
                     )
                     if look is not None:
                         look(seen)
-                    out = outputs(seen, rule, memory, replay[steps, layer], score[steps, layer])
+                    out = outputs(seen, rule, replay[steps, layer], score[steps, layer])
                 u_before[layer] = u[-n:]
                 x = x + out
             hidden[steps] = rms_norm(x[-n:], weights.ln_final, config.rms_eps)
-        return Decoded(hidden, score, replay, keys, values)
+        return Decoded(hidden, score, replay)
 
-    def project(
+    def _project(
         self, x: Array, layer: int, turn: tuple[Array, Array]
     ) -> tuple[Array, Array, Array, Array]:
         """Queries, rotated queries, rotated keys and values of a layer, [n, heads, hd] each.

@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 
 from carsim.decisions.trace import load_trace
 from carsim.report.figures import style as plots
+from studies.drawing import drawing
 from studies.table import markdown
 
 METRICS = ("latency_s", "ms_per_token", "busy", "bram36", "uram", "memory_used_gb", "reason")
@@ -119,9 +120,12 @@ def _tiles(frame: pd.DataFrame) -> str:
 
 def draw(frame: pd.DataFrame, path: Path) -> None:
     """Tiles above, large weight buffers, KV buffers and the replay cache below."""
-    with plots.style():
-        title = "On-chip buffers stop paying at a few tiles; the replay cache needs room, not speed"
-        figure = plots.new_figure(9.5, 6.4, title, misfit=False)
+    with drawing(
+        path,
+        9.5,
+        6.4,
+        "On-chip buffers stop paying at a few tiles; the replay cache needs room, not speed",
+    ) as figure:
         top, bottom = figure.subplots(2, 3)
         for axes, design in zip(top[:2], NAMES, strict=True):
             _draw_tiles(axes, slowdowns(frame, design), NAMES[design])
@@ -135,7 +139,6 @@ def draw(frame: pd.DataFrame, path: Path) -> None:
         for axes in (top[2], bottom[0]):
             axes.set_ylabel("time saved over the smallest (%)")
         _draw_replay(bottom[2], frame[frame["study"] == "study_replay"])
-        figure.savefig(path, dpi=110, metadata={"Software": None})
 
 
 def _draw_tiles(axes: Axes, table: pd.DataFrame, name: str) -> None:

@@ -6,6 +6,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from carsim.report.figures import style as plots
+from studies.drawing import drawing
 from studies.table import markdown
 
 METRICS = [
@@ -91,17 +92,15 @@ def draw(frame: pd.DataFrame, path: Path) -> None:
         )
         for _, row in _fitting(table, case).iloc[[0, -1]].iterrows()
     ]
-    with plots.style():
-        figure = plots.new_figure(
-            11.5,
-            4.2,
-            "What lies in the second memory, and what that costs: the replay cache alone is free",
-            misfit=False,
-        )
+    with drawing(
+        path,
+        11.5,
+        4.2,
+        "What lies in the second memory, and what that costs: the replay cache alone is free",
+    ) as figure:
         left, right = figure.subplots(1, 2)
         _draw_bars(left, cards, "Alveo cards: what lies in DDR4 instead of HBM")
         _draw_bars(right, zynq, "Zynq boards: what lies in PL memory")
-        figure.savefig(path, dpi=110, metadata={"Software": None})
 
 
 # -------------------------------------------------------------------- private

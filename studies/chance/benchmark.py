@@ -1,27 +1,29 @@
 """One benchmark of replay rules: equal ratio, equal ages, and what else could be added instead.
 
     python -m studies.chance.benchmark
-    python -m studies.chance.benchmark --model MODEL.safetensors --name NAME
+    python -m studies.chance.benchmark --model MODEL.safetensors --name NAME [--share 0.25]
 
-Held-out scenes of 8 frames, true codes fed, replays really applied. Every rule replays half of the
-places of every layer but the first in each frame from frame 1 on, so that all have the same ratio
-everywhere (FastCar's own rule, one threshold for all layers, is added as it is). Beside each rule
-stand, at its own decisions:
+Held-out scenes of 8 frames, true codes fed, replays really applied. Every rule replays the same
+share of the places of every layer but the first in each frame from frame 1 on. Rules of *one
+threshold* for all layers (found on the tuning scenes for the same share) and schedules place their
+replays otherwise; the column ``ratio`` has what they replay. Beside each rule stand, at its own
+decisions:
 
-* ``permuted``: the same decisions with the places permuted in each layer (equal ages, three seeds);
+* ``permuted``: the same decisions with the places permuted in each layer (equal ages; three seeds
+  at one half, else one);
 * ``nothing``: nothing is added instead of the cached output;
 * ``half``: half of the cached output, halved again at each replay;
 * ``gain``: the cached output times a number per layer, the regression of an output on the one
   before in dense decoding of the tuning scenes.
 
-Writes ``benchmark_cells.csv`` (a row for each model, scene, rule and baseline), ``benchmark.png``
-and ``benchmark.csv`` (means, and paired differences with intervals over scenes, widened for the
-number of comparisons: Bonferroni). What is decoded once is kept; stop the run at any time.
+Writes ``benchmark_cells.csv`` (a row for each model, share, scene, rule and baseline),
+``benchmark.png`` and ``benchmark.csv`` (means, and paired differences with intervals over scenes,
+widened for the number of comparisons: Bonferroni). What is decoded once is kept; stop the run at
+any time.
 """
 
 import argparse
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +36,9 @@ from carsim.decoder.content import TOKENS_PER_FRAME
 from carsim.decoder.model import load_model
 from carsim.decoder.structures import Array
 from carsim.report.figures import style as plots
+from studies.chance.own import by_layer, counts_at, learned
 from studies.content import CLIPS, EXEMPT, SCRATCH, TUNING, TWIN, rows_of
+from studies.drawing import drawing
 from studies.record import Archive, Ask, Kept
 from studies.rules import (
     Chance,
@@ -44,23 +48,25 @@ from studies.rules import (
     Given,
     Measure,
     OutputChange,
-    Periodic,
     SameCode,
     TasScore,
     permuted,
+    schedule,
 )
+from studies.table import columns
 from studies.thresholds import one_tau
 from studies.whole import Bools, Rule, Seen
 
 HERE = Path(__file__).parent
 SHIPPED = "shipped, 32 layers"
-HALF = TOKENS_PER_FRAME // 2
-SEEDS = 3
-RANDOM, FASTCAR = "random", "TAS, one threshold"
+SEEDS = {0.5: 3}
+"""By share; one at all others."""
+RANDOM, FASTCAR, PERIODIC = "random", "TAS, one threshold", "periodic"
+CHANGE, LEARNED, BY_LAYER = "change of input", "learned score", "schedule by layer"
 MEASURES: dict[str, Measure] = {
     "TAS": TasScore(),
     "TAS, released form": TasScore(Tas()),
-    "change of input": ChangeScore(),
+    CHANGE: ChangeScore(),
     "same code": SameCode(),
     "change of output (oracle)": OutputChange(),
 }
@@ -80,22 +86,30 @@ class Fresh:
     def score(self, seen: Seen) -> Array:
         """As :class:`~studies.rules.Measure` has it."""
         scores = self.measure.score(seen)
-        aged = (seen.u_held != seen.u_before).any(axis=-1)
-        order = np.lexsort([scores, ~aged])
+        order = np.lexsort([scores, seen.age <= 1])
         ranks = np.empty(len(scores), scores.dtype)
         ranks[order] = np.arange(len(scores))
         return ranks
 
 
-def rules_of(archive: Archive) -> dict[str, Rule]:
+def rules_of(archive: Archive, share: float) -> dict[str, Rule]:
     """Every rule of the benchmark by name."""
-    counts = np.zeros((archive.config.n_frames, archive.n_layers), np.int64)
-    counts[1:, 1:] = HALF
-    fresh = {f"{name}, age 1": Fresh(MEASURES[name]) for name in ("TAS", "change of input")}
-    rules: dict[str, Rule] = {FASTCAR: one_tau(archive, TasScore(), 0.5, EXEMPT)}
-    rules |= {name: Counted(each, counts) for name, each in (MEASURES | fresh).items()}
-    rules["periodic"] = Periodic(EXEMPT)
-    return rules | {f"{RANDOM} {seed}": Counted(Chance(seed), counts) for seed in range(SEEDS)}
+    counts, own = counts_at(archive, share), learned(archive)
+    wanted = MEASURES | {LEARNED: own}
+    if share == 0.5:
+        wanted |= {f"{name}, age 1": Fresh(MEASURES[name]) for name in ("TAS", CHANGE)}
+    scores: dict[str, Measure] = {"TAS": TasScore(), CHANGE: ChangeScore(), LEARNED: own}
+    rules: dict[str, Rule] = {
+        f"{name}, one threshold": one_tau(archive, measure, share, EXEMPT)
+        for name, measure in scores.items()
+    }
+    rules |= {name: Counted(measure, counts) for name, measure in wanted.items()}
+    rules[PERIODIC] = Given(schedule(archive.config, share))
+    if share == 0.5:
+        rules[BY_LAYER] = Given(by_layer(archive))
+    return rules | {
+        f"{RANDOM} {seed}": Counted(Chance(seed), counts) for seed in range(SEEDS.get(share, 1))
+    }
 
 
 def gains_of(archive: Archive) -> tuple[float, ...]:
@@ -111,7 +125,7 @@ def gains_of(archive: Archive) -> tuple[float, ...]:
     return tuple(np.clip(sums[0] / sums[1], 0, 1).round(4).tolist())
 
 
-def cells(archive: Archive, model: str, clips: tuple[str, ...]) -> pd.DataFrame:
+def cells(archive: Archive, model: str, clips: tuple[str, ...], share: float) -> pd.DataFrame:
     """A row for each scene, rule and baseline: nats per token over dense, ratio, mean age."""
     rows = rows_of(clips, n_frames=archive.config.n_frames)
     dense = archive.decode([Ask(None, row) for row in rows], "dense")
@@ -124,15 +138,16 @@ def cells(archive: Archive, model: str, clips: tuple[str, ...]) -> pd.DataFrame:
             free = each.replay[TOKENS_PER_FRAME:, 1:]
             figures = {"loss": each.loss - plain.loss, "ratio": free.mean(), "age": _age(free)}
             named = RANDOM if rule.startswith(RANDOM) else rule
-            names = {"model": model, "rule": named, "baseline": what}
-            table.append(names | {"scene": row.clip} | figures)
+            names = {"model": model, "share": share, "rule": named, "baseline": what}
+            table.append(names | {"clip": row.clip} | figures)
         return kept
 
-    for name, rule in rules_of(archive).items():
+    for name, rule in rules_of(archive, share).items():
         kept = book(name, "replay", [rule] * len(rows))
-        for seed in range(0 if name.startswith((RANDOM, "periodic")) else SEEDS):
-            alike = partial(permuted, tokens_per_frame=TOKENS_PER_FRAME, seed=seed)
-            book(name, "permuted", [Given(alike(each.replay)) for each in kept])
+        drawn = not name.startswith((RANDOM, PERIODIC, BY_LAYER))
+        for seed in range(SEEDS.get(share, 1) * drawn):
+            others = [permuted(each.replay, TOKENS_PER_FRAME, seed) for each in kept]
+            book(name, "permuted", [Given(each) for each in others])
         for what, gain in {"nothing": 0.0, "half": 0.5, "gain": gains}.items():
             book(name, what, [Damped(Given(each.replay), gain) for each in kept])
     return pd.DataFrame(table)
@@ -149,26 +164,30 @@ def _age(free: Bools) -> float:
 
 
 def summary(table: pd.DataFrame) -> pd.DataFrame:
-    """A row for each rule of one model: means over scenes, and paired differences of interest."""
-    losses = table.pivot_table("loss", ["rule", "scene"], "baseline", sort=False)
-    other = losses.loc[RANDOM, "replay"]
+    """A row for each rule of one model and share: means, and paired differences of interest."""
+    losses = table.pivot_table("loss", ["rule", "clip"], "baseline", sort=False)
+    shared = {
+        f"{name}_less_replay": losses.loc[rule, "replay"]
+        for name, rule in ((RANDOM, RANDOM), ("tas", FASTCAR), (PERIODIC, PERIODIC))
+        if rule in losses.index
+    }
     rows = []
     for rule, part in table.groupby("rule", sort=False):
         loss = losses.loc[rule].dropna(axis="columns")
         replay = part[part["baseline"] == "replay"]
-        against = {name: loss[name] for name in BASELINES if name in loss} | {RANDOM: other}
-        row: dict[str, Any] = {"model": replay["model"].iloc[0], "rule": rule, "scenes": len(loss)}
+        against = {f"{name}_less_replay": loss[name] for name in BASELINES if name in loss} | shared
+        row: dict[str, Any] = replay[["model", "share"]].iloc[0].to_dict()
+        row |= {"rule": rule, "scenes": len(loss)}
         row |= replay[["ratio", "age"]].mean().to_dict() | loss.mean().to_dict()
-        for name, values in against.items():
+        for key, values in against.items():
             found = bootstrap_mean((values - loss["replay"]).to_numpy(), level=_level(table))
-            key = f"{name}_less_replay"
-            row |= {key: found.mean, f"{key}_low": found.low, f"{key}_high": found.high}
+            row |= columns(key, found)
         rows.append(row)
     return pd.DataFrame(rows)
 
 
 def _level(table: pd.DataFrame) -> float:
-    """Of each interval, so that all of one model hold together in 95 % of experiments."""
+    """Of each interval, so that all of one model and share hold together in 95 % of experiments."""
     pairs = table[["rule", "baseline"]].drop_duplicates()
     return 1 - 0.05 / (len(pairs) - 1)
 
@@ -182,9 +201,10 @@ def draw(found: pd.DataFrame) -> None:
         "half": ("<", plots.ORANGE, "half of it"),
         "gain": ("d", plots.GREEN, "times a gain per layer"),
     }
-    models = list(found.groupby("model", sort=False))
-    with plots.style():
-        figure = plots.new_figure(10, 4.2, "What to replay, and what to add instead", misfit=False)
+    models = list(found[found["share"] == 0.5].groupby("model", sort=False))
+    with drawing(
+        HERE / "benchmark.png", 10, 4.2, "What to replay, and what to add instead"
+    ) as figure:
         panels = figure.subplots(1, len(models), sharey=True, squeeze=False)[0]
         for axes, (model, part) in zip(panels, models, strict=True):
             lines = np.arange(len(part))[::-1]
@@ -195,7 +215,6 @@ def draw(found: pd.DataFrame) -> None:
             axes.set(xlabel="loss over dense, nats per token", title=model)
         handles, labels = panels[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncol=5)
-        figure.savefig(HERE / "benchmark.png", metadata={"Software": None})
 
 
 def main() -> None:
@@ -203,17 +222,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--model", type=Path, default=TWIN)
     parser.add_argument("--name", default=SHIPPED, help="of the model in the tables")
+    parser.add_argument("--share", type=float, default=0.5, help="of the places that replay")
     parser.add_argument("--clips", type=int, default=len(CLIPS))
     parser.add_argument("--workers", type=int, default=1)
     options = parser.parse_args()
     folder = SCRATCH / options.model.stem
     archive = Archive(load_model(options.model), folder, workers=options.workers)
     path = HERE / "benchmark_cells.csv"
-    kept = pd.read_csv(path) if path.exists() else pd.DataFrame({"model": []})
-    made = cells(archive, options.name, CLIPS[:: len(CLIPS) // options.clips])
-    table = pd.concat([kept[kept["model"] != options.name], made.round(5)])
+    kept = pd.read_csv(path) if path.exists() else pd.DataFrame({"model": [], "share": []})
+    made = cells(archive, options.name, CLIPS[:: len(CLIPS) // options.clips], options.share)
+    same = (kept["model"] == options.name) & (kept["share"] == options.share)
+    table = pd.concat([kept[~same], made.round(5)])
     table.to_csv(path, index=False)
-    found = pd.concat([summary(part) for _, part in table.groupby("model", sort=False)])
+    groups = table.groupby(["model", "share"], sort=False)
+    found = pd.concat([summary(part) for _, part in groups])
     found.round(4).to_csv(HERE / "benchmark.csv", index=False)
     draw(found)
     print(found.round(4).T.to_string())

@@ -26,9 +26,11 @@ from carsim.decisions.replay import Tas
 from carsim.decoder.content import TOKENS_PER_FRAME
 from carsim.report.figures import style as plots
 from studies.content import CLIPS, TUNING, Row, pace_of, rows_of
+from studies.drawing import drawing, with_intervals
 from studies.ranks import auc, spearman
 from studies.record import Archive, Ask
 from studies.rules import Chance, ChangeScore, Counted, Measure, SameCode, TasScore
+from studies.table import columns
 from studies.whole import Seen
 
 HERE = Path(__file__).parent
@@ -93,8 +95,7 @@ def alone(archive: Archive, rows: tuple[Row, ...]) -> pd.DataFrame:
         rule = Counted(Chance(0), counts)
         kept = archive.decode([Ask(rule, row) for row in rows], f"layer {layer} alone")
         excess = [each.loss - plain.loss for each, plain in zip(kept, dense, strict=True)]
-        found = bootstrap_mean(np.array(excess))
-        table.append({"layer": layer, "excess": found.mean, "low": found.low, "high": found.high})
+        table.append({"layer": layer} | columns("excess", bootstrap_mean(excess)))
     return pd.DataFrame(table)
 
 
@@ -127,8 +128,8 @@ def draw_ranks(axes: Axes, table: pd.DataFrame) -> None:
 
 def draw_alone(axes: Axes, table: pd.DataFrame) -> None:
     """What each layer costs that replays alone."""
-    spread = [table["excess"] - table["low"], table["high"] - table["excess"]]
-    axes.errorbar(table["layer"], table["excess"], spread, fmt="o", color=plots.BLUE, markersize=3)
+    look = {"fmt": "o", "color": plots.BLUE, "markersize": 3}
+    with_intervals(axes, table["layer"], table, "excess", **look)
     axes.axhline(0, color=plots.GREY, linewidth=0.8, linestyle=":")
     axes.set_yscale("symlog", linthresh=0.01)
     axes.yaxis.set_major_formatter("{x:g}")
@@ -138,14 +139,13 @@ def draw_alone(axes: Axes, table: pd.DataFrame) -> None:
 
 def draw(table: pd.DataFrame, by_layer: pd.DataFrame) -> None:
     """Write the figure."""
-    with plots.style():
-        title = "What foretells an MLP output that repeats"
-        figure = plots.new_figure(14, 3.8, title, misfit=False)
+    with drawing(
+        HERE / "signal.png", 14, 3.8, "What foretells an MLP output that repeats"
+    ) as figure:
         left, middle, right = figure.subplots(1, 3)
         draw_cosines(left, table)
         draw_ranks(middle, table)
         draw_alone(right, by_layer)
-        figure.savefig(HERE / "signal.png", metadata={"Software": None})
 
 
 def _of_row(row: Row) -> pd.DataFrame:

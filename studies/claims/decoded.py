@@ -33,6 +33,7 @@ from studies.league import cells
 from studies.ranks import spearman
 from studies.record import Archive, Ask
 from studies.rules import Damped, Given, TasScore, Threshold, permuted
+from studies.table import columns
 from studies.whole import Rule, Seen
 
 HERE = Path(__file__).parent
@@ -71,8 +72,7 @@ def sweep_taus(archive: Archive, clips: tuple[str, ...]) -> pd.DataFrame:
         line["ratio_all"] = np.mean([each.replay.mean() for each in free])
         line["ratio_eligible"] = np.mean([each.ratio for each in kept])
         for name, values in over.items():
-            found = bootstrap_mean(values)
-            line |= {name: found.mean, f"{name}_low": found.low, f"{name}_high": found.high}
+            line |= columns(name, bootstrap_mean(values))
         table.append(line)
     return pd.DataFrame(table)
 

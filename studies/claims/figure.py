@@ -8,6 +8,7 @@ from pathlib import Path
 
 from carsim.report.figures import style as plots
 from carsim.validate.claims import VERDICTS, claims
+from studies.drawing import drawing
 
 COLOURS = dict(zip(VERDICTS, (plots.GREEN, plots.ORANGE, plots.LIGHT_GREY), strict=True))
 
@@ -16,8 +17,9 @@ def main() -> None:
     """Write ``claims.png``."""
     counts = Counter((row["paper"].partition(" (")[0], row["verdict"]) for row in claims())
     papers = sorted({paper for paper, _ in counts}, key=lambda each: counts[each, VERDICTS[0]])
-    with plots.style():
-        figure = plots.new_figure(6.4, 2.2, "Claims of four papers by verdict", misfit=False)
+    with drawing(
+        Path(__file__).with_name("claims.png"), 6.4, 2.2, "Claims of four papers by verdict"
+    ) as figure:
         axes = figure.add_subplot()
         left = [0] * len(papers)
         for verdict, colour in COLOURS.items():
@@ -27,7 +29,6 @@ def main() -> None:
             left = [before + width for before, width in zip(left, widths, strict=True)]
         axes.set_xlabel("claims")
         axes.legend(loc="lower right", fontsize=8)
-        figure.savefig(Path(__file__).with_name("claims.png"))
 
 
 if __name__ == "__main__":

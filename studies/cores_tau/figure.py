@@ -10,6 +10,7 @@ from matplotlib.colors import Normalize
 
 from carsim.explore.pareto import pareto
 from carsim.report.figures import style as plots
+from studies.drawing import drawing
 from studies.measured import wider, with_quality
 from studies.table import markdown
 
@@ -135,14 +136,16 @@ def draw(frame: pd.DataFrame, path: Path) -> None:
     """Energy over latency of both boards, a colour for what quality loses."""
     frame = complete(frame)
     colours = ScalarMappable(Normalize(0, frame["quality_loss"].max()), "viridis_r")
-    with plots.style():
-        title = "Cores x tau on the ZCU102: filled: on the Pareto front of time, energy and quality"
-        figure = plots.new_figure(9.5, 4.6, title, misfit=False)
+    with drawing(
+        path,
+        9.5,
+        4.6,
+        "Cores x tau on the ZCU102: filled: on the Pareto front of time, energy and quality",
+    ) as figure:
         for axes, (study, name) in zip(figure.subplots(1, 2), BOARDS.items(), strict=True):
             _draw_board(axes, frame, study, colours)
             axes.set_title(name)
         figure.colorbar(colours, ax=figure.axes, label="quality lost (nats per token)")
-        figure.savefig(path, dpi=110, metadata={"Software": None})
 
 
 def _draw_board(axes: Axes, frame: pd.DataFrame, study: str, colours: ScalarMappable) -> None:

@@ -26,6 +26,7 @@ from carsim.explore.searcher import Searcher, open_trials
 from carsim.explore.store import open_store
 from carsim.explore.study import Study, load_study
 from carsim.report.figures import style as plots
+from studies.drawing import drawing
 
 HERE = Path(__file__).parent
 SAMPLERS = {"tpe": plots.BLUE, "nsga2": plots.VERMILION, "random": plots.GREY}
@@ -92,8 +93,7 @@ def draw(table: pd.DataFrame, path: Path) -> None:
     """Both shares by points evaluated: the median over seeds in its range."""
     seeds, of = table["seed"].nunique(), table["of"].iloc[0]
     title = f"What searches find of a grid of {of:,} points: median and range of {seeds} seeds"
-    with plots.style():
-        figure = plots.new_figure(7.2, 3.0, title, misfit=False)
+    with drawing(path, 7.2, 3.0, title) as figure:
         for axes, (share, what) in zip(figure.subplots(1, 2), SHARES.items(), strict=True):
             for sampler, colour in SAMPLERS.items():
                 own = table[table["sampler"] == sampler].groupby("points")[share]
@@ -106,7 +106,6 @@ def draw(table: pd.DataFrame, path: Path) -> None:
             axes.set_ylim(60 if share == "hypervolume" else 0, 101)
             axes.grid(axis="y")
         axes.legend(loc="upper left")
-        figure.savefig(path)
 
 
 def main() -> None:

@@ -6,6 +6,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from carsim.report.figures import style as plots
+from studies.drawing import drawing, with_intervals
 from studies.measured import STALE
 
 METRICS = [
@@ -58,18 +59,16 @@ def numbers(frame: pd.DataFrame) -> dict[str, str]:
 def draw(frame: pd.DataFrame, path: Path) -> None:
     """Latency over the replay ratio by attention, and the loss of the proxy model."""
     at = _indexed(frame)
-    with plots.style():
-        figure = plots.new_figure(
-            13,
-            3.6,
-            "Replay spares the MLP, a window spares the KV cache: the seconds saved add up",
-            misfit=False,
-        )
+    with drawing(
+        path,
+        13,
+        3.6,
+        "Replay spares the MLP, a window spares the KV cache: the seconds saved add up",
+    ) as figure:
         *machines, last = figure.subplots(1, 4)
         for axes, design in zip(machines, DESIGNS, strict=True):
             _draw_latency(axes, at, design)
         _draw_loss(last, pd.read_csv(LOSS))
-        figure.savefig(path, dpi=110, metadata={"Software": None})
 
 
 # -------------------------------------------------------------------- private
@@ -110,14 +109,8 @@ def _draw_latency(axes: Axes, at: pd.DataFrame, design: str) -> None:
 def _draw_loss(axes: Axes, loss: pd.DataFrame) -> None:
     for attention, window in WINDOWS.items():
         own = loss[loss["window"] == window]
-        spread = [
-            own["over_dense"] - own["over_dense_low"],
-            own["over_dense_high"] - own["over_dense"],
-        ]
-        axes.errorbar(
-            100 * own["ratio"], own["over_dense"], spread, marker="o", color=COLOURS[attention],
-            capsize=2, label=attention,
-        )  # fmt: skip
+        look = {"marker": "o", "color": COLOURS[attention], "label": attention}
+        with_intervals(axes, 100 * own["ratio"], own, "over_dense", **look)
     axes.set(xlabel="replayed, % of eligible steps", ylabel="nats per token over dense")
     axes.set(title="loss of the proxy model", xlim=(-3, 100))
     axes.set_yscale("symlog", linthresh=0.1)

@@ -20,8 +20,10 @@ from carsim.decisions.attention import Streaming
 from carsim.decoder.content import TOKENS_PER_FRAME
 from carsim.report.figures import style as plots
 from studies.content import CLIPS, EXEMPT, rows_of
+from studies.drawing import drawing, with_intervals
 from studies.record import Archive, Ask
 from studies.rules import TasScore
+from studies.table import columns
 from studies.thresholds import one_tau
 
 HERE = Path(__file__).parent
@@ -68,33 +70,17 @@ def compared(table: pd.DataFrame) -> pd.DataFrame:
         nats = part["nats"].droplevel([0, 1])
         over = bootstrap_mean((nats - dense).to_numpy())
         added = bootstrap_mean((nats - by_clip["nats"].loc[window, 0.0]).to_numpy())
-        rows.append(
-            {
-                "window": window,
-                "share": share,
-                "ratio": part["ratio"].mean(),
-                "over_dense": over.mean,
-                "over_dense_low": over.low,
-                "over_dense_high": over.high,
-                "over_window": added.mean,
-                "over_window_low": added.low,
-                "over_window_high": added.high,
-            }
-        )
+        row = {"window": window, "share": share, "ratio": part["ratio"].mean()}
+        rows.append(row | columns("over_dense", over) | columns("over_window", added))
     return pd.DataFrame(rows)
 
 
 def draw(axes: Axes, table: pd.DataFrame) -> None:
     """What replay adds to each window."""
     for window, part in table.groupby("window", sort=False):
-        low = part["over_window"] - part["over_window_low"]
-        high = part["over_window_high"] - part["over_window"]
         label = f"window {window}" if window else "full attention"
-        colour = COLOURS[int(str(window))]
-        axes.errorbar(
-            part["ratio"], part["over_window"], [low, high], color=colour, marker="o", label=label,
-            capsize=2,
-        )  # fmt: skip
+        look = {"marker": "o", "color": COLOURS[int(str(window))], "label": label}
+        with_intervals(axes, part["ratio"], part, "over_window", **look)
     axes.axhline(0, color=plots.GREY, linewidth=0.8)
     axes.set(
         xlabel="replay ratio of eligible steps",
@@ -115,10 +101,8 @@ def main() -> None:
     print(found.round(3).to_string(index=False))
     by_frame = table.pivot_table(index="frame", columns=["window", "share"], values="nats")
     print(by_frame.round(3).to_string())
-    with plots.style():
-        figure = plots.new_figure(6, 4.0, "Replay under a window", misfit=False)
+    with drawing(HERE / "windows.png", 6, 4.0, "Replay under a window") as figure:
         draw(figure.subplots(), found)
-        figure.savefig(HERE / "windows.png", metadata={"Software": None})
 
 
 if __name__ == "__main__":

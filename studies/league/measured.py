@@ -3,6 +3,7 @@
 import pandas as pd
 
 from carsim.base.statistics import Interval, bootstrap_mean
+from studies.table import columns
 
 DENSE, REPLAY = "dense", "replay"
 MEANS = ["recall", "density", "run_tokens", "held", "held_most", "ratio"]
@@ -33,7 +34,7 @@ def quality(cells: pd.DataFrame) -> pd.DataFrame:
         row |= {"scenes": len(part), "nats": part["nats"].mean(), **part[MEANS].mean()}
         for what, base in bases.items():
             found = bootstrap_mean((nats[name] - nats[base]).to_numpy())
-            row |= {what: found.mean, f"{what}_low": found.low, f"{what}_high": found.high}
+            row |= columns(what, found)
         rows.append(row)
     return pd.DataFrame(rows)
 

@@ -8,6 +8,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from carsim.report.figures import style as plots
+from studies.drawing import drawing
 from studies.league.cells import CLIPS
 from studies.league.machines import DESIGNS, FRAMES, SEPARATE
 from studies.league.measured import DENSE, REPLAY, front, interval
@@ -71,9 +72,8 @@ def _builds(table: pd.DataFrame) -> "pd.Series[bool]":
 def write(folder: Path) -> None:
     """Draw the figures, and quote the numbers in the README."""
     quality, table = joined(folder)
-    with plots.style():
-        for name in table["machine"].unique():
-            draw(folder / f"{name}.png", name, table)
+    for name in table["machine"].unique():
+        draw(folder / f"{name}.png", name, table)
     readme = folder / "README.md"
     if not readme.exists():
         return
@@ -231,20 +231,17 @@ def draw(path: Path, name: str, table: pd.DataFrame) -> None:
     lengths = sorted(own["frames"].unique())
     title = f"The league on {name}: loss (8 frames, {len(CLIPS)} scenes) against time"
     title += ", over its own W4A4" if name == BIT_ASIC else ""
-    figure = plots.new_figure(4.2 * len(lengths), 5.6, title, misfit=False)
-    for axes, frames in zip(
-        figure.subplots(1, len(lengths), squeeze=False)[0], lengths, strict=True
-    ):
-        _draw_length(axes, own[own["frames"] == frames])
-        axes.set(
-            title=f"{frames} frames" + ("" if frames == FRAMES[0] else ", by rule; loss assumed")
-        )
-    named = dict(zip(*reversed(figure.axes[0].get_legend_handles_labels()), strict=True))
-    figure.legend(
-        named.values(), named.keys(), loc="outside lower center", ncols=5, fontsize=7.5,
-        title="crosses: does not fit; wide grey line: front of all",
-    )  # fmt: skip
-    figure.savefig(path, metadata={"Software": None})
+    with drawing(path, 4.2 * len(lengths), 5.6, title) as figure:
+        panels = figure.subplots(1, len(lengths), squeeze=False)[0]
+        for axes, frames in zip(panels, lengths, strict=True):
+            _draw_length(axes, own[own["frames"] == frames])
+            assumed = "" if frames == FRAMES[0] else ", by rule; loss assumed"
+            axes.set(title=f"{frames} frames{assumed}")
+        named = dict(zip(*reversed(figure.axes[0].get_legend_handles_labels()), strict=True))
+        figure.legend(
+            named.values(), named.keys(), loc="outside lower center", ncols=5, fontsize=7.5,
+            title="crosses: does not fit; wide grey line: front of all",
+        )  # fmt: skip
 
 
 def _draw_length(axes: Axes, part: pd.DataFrame) -> None:

@@ -26,7 +26,7 @@ from carsim.decoder.recipe import PROMPT
 
 Codes = NDArray[np.int64]
 
-PHOTO_SHARE = 0.12
+_PHOTO_SHARE = 0.12
 _CUT_SHARE = 0.05  # clips of walks that jump to another walk
 _SKIP_SHARE = 0.2  # clips of walks that show every other frame
 _BLANK_SHARE = 0.15  # rows whose prompt is blank, for classifier-free guidance (arXiv 2207.12598)
@@ -73,13 +73,12 @@ def draw_batch(
     codebook: Codebook,
     seed: int,
     step: int,
-    photo_share: float = PHOTO_SHARE,
 ) -> Batch:
-    """The batch of a step; ``photo_share`` of its clips are photographs in motion."""
+    """The batch of a step; it depends on nothing else."""
     rng = np.random.default_rng([seed, 2, step])
     rows = []
     for _ in range(stage.n_clips):
-        if rng.random() < photo_share:
+        if rng.random() < _PHOTO_SHARE:
             caption, codes = _photo_clip(stage.n_frames, codebook, rng)
         else:
             caption, codes = _walk_clip(stage.n_frames, walks, rng)

@@ -1,4 +1,4 @@
-"""Draw how the worth of MLPs and of their replay changes with training, and quote the table.
+"""Draw what the shipped model has learned, and how the worth of MLPs changes with training.
 
 python -m studies.proxy.figure
 """
@@ -8,17 +8,43 @@ from pathlib import Path
 import pandas as pd
 from matplotlib.axes import Axes
 
+from carsim.base.statistics import bootstrap_mean
 from carsim.report.figures import style as plots
-from studies.table import markdown
+from studies.content import pace_of
+from studies.drawing import drawing, with_intervals
+from studies.table import columns
 
 HERE = Path(__file__).parent
-COLOURS = (plots.BLUE, plots.ORANGE, plots.GREEN, plots.VERMILION, plots.PURPLE, plots.BLACK)
+COLOURS = (plots.BLUE, plots.ORANGE, plots.GREEN)
 LINES = (("zero", "-", "nothing"), ("half", "--", "half"), ("replay", ":", "cached output"))
+RIVALS = {"twin": plots.BLUE, "counted": plots.VERMILION, "copy": plots.GREY}
 
 
-def draw(left: Axes, right: Axes, table: pd.DataFrame) -> None:
+def draw_training(axes: Axes, log: pd.DataFrame) -> None:
+    """Training loss by step, in the columns 0, 2 and 3 of a log."""
+    for column, label in ((3, "frames that have a predecessor"), (2, "first")):
+        smooth = log[column].rolling(5, min_periods=1).mean()
+        axes.plot(log[0], smooth, label=f"training loss, {label}")
+    axes.set(xlabel="step", ylabel="nats per token")
+    axes.legend()
+
+
+def draw_held_out(axes: Axes, scores: pd.DataFrame) -> None:
+    """Held-out loss by pace, with intervals over scenes."""
+    by_clip = scores.groupby("clip", sort=False).mean(numeric_only=True)
+    paces = by_clip.groupby(by_clip.index.map(pace_of), sort=False)
+    for shift, (name, colour) in enumerate(RIVALS.items()):
+        found = pd.DataFrame(columns(name, bootstrap_mean(part[name])) for _, part in paces)
+        places = [number + 0.2 * (shift - 1) for number in range(len(found))]
+        with_intervals(axes, places, found, name, fmt="o", color=colour, label=name)
+    axes.set_xticks(range(len(paces)), [str(pace) for pace, _ in paces])
+    axes.set(ylabel="held-out loss, nats per token", ylim=(0, None))
+    axes.legend()
+
+
+def draw_premise(left: Axes, right: Axes, table: pd.DataFrame) -> None:
     """Worth, and three ways to replace half of the outputs, over training steps."""
-    for colour, (name, part) in zip(COLOURS, table.groupby("recipe", sort=False), strict=False):
+    for colour, (name, part) in zip(COLOURS, table.groupby("recipe", sort=False), strict=True):
         left.plot(part["step"], part["worth"], "o-", color=colour, label=name, markersize=3)
         for column, style, label in LINES:
             right.plot(part["step"], part[f"random_{column}"], style, color=colour, label=label)
@@ -33,47 +59,16 @@ def draw(left: Axes, right: Axes, table: pd.DataFrame) -> None:
     right.legend(handles[: len(LINES)], [f"{each} added" for each in labels[: len(LINES)]])
 
 
-def curve(table: pd.DataFrame) -> str:
-    """The table of the README: a row for each checkpoint."""
-    header = [
-        "recipe", "step", "loss", "MLPs' worth", "nothing", "half", "cached",
-        "TAS: nothing", "TAS: cached", "equal shares: nothing", "equal shares: cached",
-        "nothing less cached", "permuted less TAS", "cosine, least", "change at age 1",
-    ]  # fmt: skip
-    rows = []
-    for _, row in table.iterrows():
-        least = min(map(float, str(row["cosines"]).split()))
-        numbers = [
-            *(row[name] for name in ("dense", "worth", "random_zero", "random_half")),
-            *(row[name] for name in ("random_replay", "tas_zero", "tas_replay")),
-            *(row[name] for name in ("even_zero", "even_replay")),
-        ]
-        spans = [
-            f"{row[name]:+.3f} [{row[f'{name}_low']:+.3f}, {row[f'{name}_high']:+.3f}]"
-            for name in ("zero_less_replay", "permuted_less_tas")
-        ]
-        shown = ["" if pd.isna(number) else f"{number:.3f}" for number in numbers]
-        ends = [f"{least:.2f}", f"{row['error_age_1']:.2f}"]
-        rows.append([row["recipe"], f"{row['step']}", *shown, *spans, *ends])
-    return markdown(header, rows)
-
-
-def quote(readme: str, table: pd.DataFrame) -> str:
-    """The README with its table replaced."""
-    head, start, rest = readme.partition("<!-- curve -->\n")
-    _, end, tail = rest.partition("<!-- /curve -->")
-    return f"{head}{start}{curve(table)}\n{end}{tail}"
-
-
 def main() -> None:
-    """Draw ``checkpoints.csv`` and write it into the README."""
-    table = pd.read_csv(HERE / "checkpoints.csv")
-    readme = HERE / "README.md"
-    readme.write_text(quote(readme.read_text(encoding="utf-8"), table), encoding="utf-8")
-    with plots.style():
-        figure = plots.new_figure(10, 3.8, "What training does to the worth of MLPs", misfit=False)
-        draw(*figure.subplots(1, 2), table)
-        figure.savefig(HERE / "premise.png", metadata={"Software": None})
+    """Draw ``log.csv`` and ``heldout.csv``, and ``checkpoints.csv``."""
+    with drawing(HERE / "learned.png", 10, 3.6, "What the proxy model has learned") as figure:
+        left, right = figure.subplots(1, 2)
+        draw_training(left, pd.read_csv(HERE / "log.csv", header=None))
+        draw_held_out(right, pd.read_csv(HERE / "heldout.csv"))
+    with drawing(
+        HERE / "premise.png", 10, 3.8, "What training does to the worth of MLPs"
+    ) as figure:
+        draw_premise(*figure.subplots(1, 2), pd.read_csv(HERE / "checkpoints.csv"))
 
 
 if __name__ == "__main__":

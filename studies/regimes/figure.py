@@ -8,6 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Patch, Rectangle
 
 from carsim.report.figures import style as plots
+from studies.drawing import drawing
 from studies.table import markdown
 
 METRICS = ("latency_s", "bound_latency_s", "busy", "limit", "limit_mlp", "replay_eligible")
@@ -112,10 +113,9 @@ def draw(frame: pd.DataFrame, path: Path) -> None:
     table = latencies(frame)
     named = ", ".join(SCHEDULES)
     questions = ((named, SCHEDULES), (f"{named}, tensor", (*SCHEDULES, "tensor")))
-    with plots.style():
-        figure = plots.new_figure(
-            9.5, 8.2, "The fastest schedule or mapping, and its gain over static in %", misfit=False
-        )
+    with drawing(
+        path, 9.5, 8.2, "The fastest schedule or mapping, and its gain over static in %"
+    ) as figure:
         axes = figure.subplots(4, 3, sharex=True, sharey=True)
         for row, (question, ways, sharing) in enumerate(
             (question, ways, sharing) for question, ways in questions for sharing in SHARINGS
@@ -131,7 +131,6 @@ def draw(frame: pd.DataFrame, path: Path) -> None:
         seen = {winner for _, ways in questions for winner in winners(table, ways)}
         handles = [Patch(color=COLOURS[way], label=way) for way in COLOURS if way in seen]
         figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
-        figure.savefig(path, dpi=110, metadata={"Software": None})
 
 
 def _draw_map(axes: Axes, part: pd.DataFrame, best: pd.Series, ways: tuple[str, ...]) -> None:

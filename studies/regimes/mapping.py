@@ -6,6 +6,7 @@ from typing import Any
 import pandas as pd
 
 from carsim.report.figures import style as plots
+from studies.drawing import drawing
 from studies.table import markdown
 
 METRICS = ("latency_s", "bound_latency_s", "energy_per_video_j", "busy", "limit_mlp", "reason")
@@ -45,9 +46,12 @@ def numbers(frame: pd.DataFrame) -> dict[str, str]:
 
 def draw(frame: pd.DataFrame, path: Path) -> None:
     """Bars of latency, replay under the better schedule, beside the bound of whole sequences."""
-    with plots.style():
-        title = "Mappings of the same machine, with replay; dashed: bound of whole sequences"
-        figure = plots.new_figure(9.5, 3.6, title, misfit=False)
+    with drawing(
+        path,
+        9.5,
+        3.6,
+        "Mappings of the same machine, with replay; dashed: bound of whole sequences",
+    ) as figure:
         for axes, (study, name) in zip(figure.subplots(1, 2), STUDIES.items(), strict=True):
             part = _replaying(frame, study)
             least = part.groupby("laid out", sort=False)["latency_s"].min()[::-1]
@@ -60,7 +64,6 @@ def draw(frame: pd.DataFrame, path: Path) -> None:
             axes.axvline(bound, color=plots.VERMILION, linestyle="--")
             axes.set(xlabel="seconds a batch", title=name)
             axes.set_xlim(0, 1.15 * least.max())
-        figure.savefig(path, dpi=110, metadata={"Software": None})
 
 
 # -------------------------------------------------------------------- private

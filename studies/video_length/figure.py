@@ -10,6 +10,7 @@ from carsim.cost.capacity import capacity
 from carsim.design import Design, load_design, override
 from carsim.report.figures import style as plots
 from carsim.workload.geometry import Video
+from studies.drawing import drawing
 from studies.table import markdown
 
 METRICS = [
@@ -72,19 +73,17 @@ def numbers(frame: pd.DataFrame) -> dict[str, str]:
 def draw(frame: pd.DataFrame, path: Path) -> None:
     """Time of a step, memory and gains over the number of frames."""
     at = _longer(frame)
-    with plots.style():
-        figure = plots.new_figure(
-            11,
-            4.2,
-            "Longer videos: replay's gain fades, a window's grows, and together they gain most",
-            misfit=False,
-        )
+    with drawing(
+        path,
+        11,
+        4.2,
+        "Longer videos: replay's gain fades, a window's grows, and together they gain most",
+    ) as figure:
         time, memory, gains = figure.subplots(1, 3)
         _draw_time(time, at)
         _draw_memory(memory, at)
         _draw_gains(gains, at)
         figure.legend(*gains.get_legend_handles_labels(), loc="outside lower center", ncols=4)
-        figure.savefig(path, dpi=110, metadata={"Software": None})
 
 
 # -------------------------------------------------------------------- private

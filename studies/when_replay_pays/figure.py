@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 
 from carsim.decisions.trace import Trace, load_trace
 from carsim.report.figures import style as plots
+from studies.drawing import drawing
 from studies.measured import wider
 from studies.table import markdown
 
@@ -134,9 +135,9 @@ def draw(frame: pd.DataFrame, path: Path) -> None:
     broadcast, private = (
         frame[frame["machine.weight_sharing"] == sharing] for sharing in ("broadcast", "private")
     )
-    with plots.style():
-        title = f"What replay brings at tau {TAU:g}, and what coarser decisions cost"
-        figure = plots.new_figure(9.5, 6.6, title, misfit=False)
+    with drawing(
+        path, 9.5, 6.6, f"What replay brings at tau {TAU:g}, and what coarser decisions cost"
+    ) as figure:
         grid = figure.add_gridspec(2, 6)
         top = [figure.add_subplot(grid[0, 2 * i : 2 * i + 2]) for i in range(3)]
         bottom = [figure.add_subplot(grid[1, 3 * i : 3 * i + 3]) for i in range(2)]
@@ -153,7 +154,6 @@ def draw(frame: pd.DataFrame, path: Path) -> None:
         bottom[0].set_ylabel("speed-up over dense")
         handles, labels = top[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=3)
-        figure.savefig(path, dpi=110, metadata={"Software": None})
 
 
 def _draw_batches(axes: Axes, part: pd.DataFrame, name: str) -> None:

@@ -17,17 +17,17 @@ from carsim.decoder.structures import Config, DecoderPolicy, stack_weights
 
 torch = pytest.importorskip("torch")  # an extra, as training is no part of the simulator
 
-from studies.proxy import counted, data, network, optimiser, scenes  # noqa: E402
-from studies.proxy import training as train  # noqa: E402
+from studies.content import CODEBOOK  # noqa: E402
+from studies.proxy import counted, data, network, optimiser, recipes, scenes, train, training  # noqa: E402
 
 TINY = network.Shape(n_layers=3, hidden_size=32, n_heads=4, ffn_size=24)
 CURRICULUM = (data.Stage(0.5, 1, 2), data.Stage(1.0, 2, 1))
-PLAN = train.Plan(4, warm_up=2, shape=TINY, curriculum=CURRICULUM)
+PLAN = training.Plan(4, warm_up=2, shape=TINY, curriculum=CURRICULUM)
 
 
 @pytest.fixture(scope="module")
 def codebook():
-    return load_codebook(train.CODEBOOK)
+    return load_codebook(CODEBOOK)
 
 
 @pytest.fixture(scope="module")
@@ -41,52 +41,51 @@ def walks():
 
 @pytest.fixture(scope="module")
 def trained(codebook, walks):
-    training = train.Training(PLAN, walks, codebook)
-    rows = [training.advance() for _ in range(PLAN.n_steps)]
-    return training, rows
+    run = training.Training(PLAN, walks, codebook)
+    rows = [run.advance() for _ in range(PLAN.n_steps)]
+    return run, rows
 
 
 def test_an_interrupted_training_ends_at_the_same_bits(trained, walks, codebook, tmp_path):
     straight, _ = trained
-    before = train.Training(PLAN, walks, codebook)
+    before = training.Training(PLAN, walks, codebook)
     for _ in range(2):
         before.advance()
     before.save(tmp_path / "checkpoint.pt")
-    after = train.Training(PLAN, walks, codebook)
+    after = training.Training(PLAN, walks, codebook)
     after.load(tmp_path / "checkpoint.pt")
     for _ in range(2):
         after.advance()
     assert after.step == straight.step == PLAN.n_steps
     for name, expected in straight.twin.state_dict().items():
         assert torch.equal(after.twin.state_dict()[name], expected), name
-    untrained = train.Training(PLAN, walks, codebook).twin.state_dict()
+    untrained = training.Training(PLAN, walks, codebook).twin.state_dict()
     assert not torch.equal(untrained["w_up"], straight.twin.w_up)
 
 
 def test_a_step_reports_the_losses_of_the_first_frame_and_of_later_ones_apart(trained):
     _, rows = trained
-    assert [row["step"] for row in rows] == [1, 2, 3, 4]
     assert np.isnan(rows[0]["loss"])  # the first stage here has single frames
     assert 0 < rows[3]["loss"] < 2 * np.log(512)
     assert rows[3]["loss_first_frame"] != rows[3]["loss"]
 
 
+def test_a_stopped_training_goes_on_and_keeps_its_models(walks, codebook, tmp_path, monkeypatch):
+    monkeypatch.setattr(train, "_LOG_STEPS", 2)
+    recipe = recipes.Recipe("tiny", PLAN, checks=(2,))
+    for last in (3, 9):
+        run = training.Training(PLAN, walks, codebook)
+        if last == 9:
+            run.load(tmp_path / train.CHECKPOINT)
+            assert run.step == 3
+        train.train(recipe, tmp_path, run, last)
+    names = sorted(path.name for path in tmp_path.glob("*.safetensors"))
+    assert names == [f"step_0000{step}.safetensors" for step in (2, 3, 4)]
+    log = (tmp_path / "log.csv").read_text().splitlines()
+    assert [line.split(",")[0] for line in log] == ["2", "4"]
+
+
 def test_the_log_goes_on_where_the_checkpoint_is(tmp_path):
-    steps = [
-        {"step": step, "lr": 0.1, "loss_first_frame": 5.0, "loss": step, "gradient_norm": 1.0}
-        | {"tokens": 512}
-        for step in (9, 10)
-    ]
-    row = train.log_row(steps, seconds=4.0)
-    assert dict(zip(train.LOG_COLUMNS, row, strict=True)) == {
-        "step": "10",
-        "lr": "0.1",
-        "loss_first_frame": "5",
-        "loss": "9.5",
-        "gradient_norm": "1",
-        "tokens_per_s": "256",
-        "hour": row[-1],
-    }
     path = tmp_path / "log.csv"
     path.write_text("10,a\n20,b\n30,c\n")
     train.cut_log(path, 25)
@@ -94,7 +93,7 @@ def test_the_log_goes_on_where_the_checkpoint_is(tmp_path):
 
 
 def test_the_rate_warms_up_stays_and_falls_to_zero():
-    plan = train.Plan(100, lr=1.0, warm_up=10, decay_share=0.2)
+    plan = training.Plan(100, lr=1.0, warm_up=10, decay_share=0.2)
     rates = [plan.rate(step) for step in range(101)]
     assert rates[0] == pytest.approx(0.1)
     assert set(rates[9:80]) == {1.0}
@@ -123,8 +122,8 @@ def decode_rows(model, policy, prompts, given, n_frames, choose):
 
 
 def test_numpy_decoder_gives_the_logits_that_torch_gives(trained, codebook, tmp_path):
-    training, _ = trained
-    save_model(tmp_path / "twin.safetensors", network.to_model(training.twin))
+    run, _ = trained
+    save_model(tmp_path / "twin.safetensors", network.to_model(run.twin))
     model = load_model(tmp_path / "twin.safetensors")
     clips = [Clip("camera", "pan", 2.0), Clip("coins", "rotate", 1.0)]
     prompts = [clip.caption for clip in clips]  # of unlike lengths, so one is padded on the left
@@ -172,14 +171,14 @@ def test_first_heads_start_by_looking_at_their_distance(codebook):
 
 
 def test_slow_pairs_start_alike_and_are_free(codebook, walks):
-    training = train.Training(PLAN, walks, codebook)
+    run = training.Training(PLAN, walks, codebook)
     slow = np.arange(32) % 8 % 4 >= 4 * (1 - 1 / 3)
-    start = network.to_model(training.twin).arrays
+    start = network.to_model(run.twin).arrays
     assert (start["wq"] == start["wk"]).all(axis=2)[0].tolist() == slow.tolist()
     rows = start["wq"][0, slow].astype(float)
     assert np.allclose(rows @ rows.T, 1.5**2 * np.eye(slow.sum()), atol=1e-2)
-    training.advance()
-    trained = network.to_model(training.twin).arrays
+    run.advance()
+    trained = network.to_model(run.twin).arrays
     assert not (trained["wq"][:, slow] == trained["wk"][:, slow]).all()
 
 

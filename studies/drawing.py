@@ -1,0 +1,30 @@
+"""Figures of studies: one style, one way to save, one way to show an interval."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from carsim.report.figures import style as plots
+
+DPI = 110
+
+
+@contextmanager
+def drawing(path: Path, width_in: float, height_in: float, title: str) -> Iterator[Figure]:
+    """An empty figure to draw into, saved at the end without a date, so that it can be remade."""
+    with plots.style():
+        figure = plots.new_figure(width_in, height_in, title, misfit=False)
+        yield figure
+        figure.savefig(path, dpi=DPI, metadata={"Software": None})
+
+
+def with_intervals(axes: Axes, x: Any, rows: pd.DataFrame, name: str, **look: Any) -> None:
+    """A column of means over x, with the intervals in ``name_low`` and ``name_high``."""
+    mean = rows[name]
+    spread = [mean - rows[f"{name}_low"], rows[f"{name}_high"] - mean]
+    axes.errorbar(x, mean, spread, capsize=2, **look)
