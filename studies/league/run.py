@@ -12,8 +12,8 @@ the rule against them.
 
 Writes ``cells.csv`` (a row for each contestant and scene), ``quality.csv`` (means with intervals),
 ``machines.csv`` (a row for each machine, length, layout of the cache and contestant),
-``longer.csv`` (the rule held against 32 frames), a figure for each machine, and the blocks of
-``README.md``. It may be stopped at any time: what was decoded lies in ``out/studies``, and rows of
+``longer.csv`` (the rule held against 32 frames), ``league.png``, and the blocks of ``README.md``.
+It may be stopped at any time: what was decoded lies in ``out/studies``, and rows of
 ``machines.csv`` that are there are not made again (delete the file to make them anew). All of it
 takes about an hour of one core; ``--scenes 4 --out FOLDER`` half of that, without ``u280``.
 """

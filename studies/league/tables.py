@@ -72,8 +72,7 @@ def _builds(table: pd.DataFrame) -> "pd.Series[bool]":
 def write(folder: Path) -> None:
     """Draw the figures, and quote the numbers in the README."""
     quality, table = joined(folder)
-    for name in table["machine"].unique():
-        draw(folder / f"{name}.png", name, table)
+    draw(folder / "league.png", table)
     readme = folder / "README.md"
     if not readme.exists():
         return
@@ -110,40 +109,30 @@ def _frames_text(frames: float) -> str:
     return f"over {FRAMES[-1]}" if frames > FRAMES[-1] else f"{np.floor(frames):.0f}"
 
 
-def best(table: pd.DataFrame, name: str, frames: int, afforded: float) -> "pd.Series[float]":
-    """The fastest contestant on a machine within a loss: of those that fit, or else of all."""
-    part = table[
-        (table["machine"] == name) & (table["frames"] == frames)
-        & (table["layout"] == SEPARATE) & (table["excess"] <= afforded)
-    ]  # fmt: skip
-    fitting = part[part["holds"]]
-    return (fitting if len(fitting) else part).sort_values("seconds").iloc[0]
+def best(table: pd.DataFrame, name: str, afforded: float) -> "pd.Series[float]":
+    """The fastest contestant on a machine that fits and loses no more than is afforded."""
+    part = measured_rows(table, name)
+    return part[part["holds"] & (part["excess"] <= afforded)].sort_values("seconds").iloc[0]
+
+
+def measured_rows(table: pd.DataFrame, name: str) -> pd.DataFrame:
+    """Rows of a machine at the length at which losses were measured."""
+    own = (table["machine"] == name) & (table["layout"] == SEPARATE)
+    return table[own & (table["frames"] == FRAMES[0])]
 
 
 def who_pays(table: pd.DataFrame) -> str:
-    """The fastest within a loss, by machine and length, beside attention's share of the time.
-
-    Losses are measured at the shortest length; cells of longer videos say that theirs is assumed.
-    """
+    """The fastest within a loss, by machine, beside attention's share of the time."""
     rows = []
     for name in DESIGNS:
-        for frames in FRAMES:
-            dense = _of(table, DENSE, name, frames)
-            row = [
-                name if frames == FRAMES[0] else "",
-                str(frames),
-                _percent(dense["attention_s"] / dense["seconds"]),
-                "yes" if dense["holds"] else "no",
-            ]
-            for afforded in AFFORDED:
-                found = best(table, name, frames, afforded)
-                loss = round(found["excess"], 3) + 0.0  # no minus before zero
-                assumed = "" if frames == FRAMES[0] else " assumed"
-                text = f"{found['contestant']}: {found['gain']:.2f} ({loss:+.3f}{assumed})"
-                row.append(text + ("" if found["holds"] else ", does not fit"))
-            rows.append(row)
-    header = ["machine", "frames", "attention", "dense fits"]
-    return markdown([*header, *(f"within {x:g} nats" for x in AFFORDED)], rows)
+        dense = _of(table, DENSE, name, FRAMES[0])
+        row = [name, _percent(dense["attention_s"] / dense["seconds"])]
+        for afforded in AFFORDED:
+            found = best(table, name, afforded)
+            loss = round(found["excess"], 3) + 0.0  # no minus before zero
+            row.append(f"{found['contestant']}: {found['gain']:.2f} ({loss:+.3f})")
+        rows.append(row)
+    return markdown(["machine", "attention", *(f"within {x:g} nats" for x in AFFORDED)], rows)
 
 
 def _of(table: pd.DataFrame, who: str, name: str, frames: int) -> "pd.Series[float]":
@@ -207,7 +196,7 @@ def answer(quality: pd.DataFrame, table: pd.DataFrame) -> str:
             f"({', '.join(share(name) for name in others)}), DraftAttention that reads",
             f"{_percent(losses.loc[FEW, 'density'])} of the keys gains {gains(8)} times for",
             f"{losses.loc[FEW, 'excess']:.3f} nats, and {gains(64)} times at 64 frames, by rule,",
-            "where no machine has room for its cache and the loss is assumed.",
+            "where no machine has room for its cache.",
             "TempCache loses nothing that ten scenes could show at 8 frames, though the proxy",
             "model looks back so little that a window of two frames loses "
             f"{losses.loc[WINDOW, 'excess']:.3f}; it",
@@ -216,8 +205,7 @@ def answer(quality: pd.DataFrame, table: pd.DataFrame) -> str:
             f"{' and '.join(slow)}, for the search.",
             f"The best three together, DraftAttention, replay and W4A4, gain "
             f"{gain(THREE, 'zcu102_16gb', 8)} times on `zcu102_16gb`, for",
-            f"{losses.loc[THREE, 'excess']:.3f} nats. Losses are those of 8 frames, and assumed "
-            "where videos are longer.",
+            f"{losses.loc[THREE, 'excess']:.3f} nats. Losses are those of 8 frames.",
         ]
     )
 
@@ -225,26 +213,21 @@ def answer(quality: pd.DataFrame, table: pd.DataFrame) -> str:
 # ------------------------------------------------------------------ figures
 
 
-def draw(path: Path, name: str, table: pd.DataFrame) -> None:
-    """Loss against seconds of a video on one machine, a panel for each length."""
-    own = table[(table["machine"] == name) & (table["layout"] == SEPARATE)]
-    lengths = sorted(own["frames"].unique())
-    title = f"The league on {name}: loss (8 frames, {len(CLIPS)} scenes) against time"
-    title += ", over its own W4A4" if name == BIT_ASIC else ""
-    with drawing(path, 4.2 * len(lengths), 5.6, title) as figure:
-        panels = figure.subplots(1, len(lengths), squeeze=False)[0]
-        for axes, frames in zip(panels, lengths, strict=True):
-            _draw_length(axes, own[own["frames"] == frames])
-            assumed = "" if frames == FRAMES[0] else ", by rule; loss assumed"
-            axes.set(title=f"{frames} frames{assumed}")
+def draw(path: Path, table: pd.DataFrame) -> None:
+    """Loss against seconds of a video of 8 frames, a panel for each machine."""
+    title = f"The league: loss against time, 8 frames, {len(CLIPS)} scenes"
+    with drawing(path, 13, 8.5, title) as figure:
+        for axes, name in zip(figure.subplots(2, 2).flat, DESIGNS, strict=True):
+            _draw_machine(axes, measured_rows(table, name))
+            axes.set(title=name + (", over its own W4A4" if name == BIT_ASIC else ""))
         named = dict(zip(*reversed(figure.axes[0].get_legend_handles_labels()), strict=True))
         figure.legend(
-            named.values(), named.keys(), loc="outside lower center", ncols=5, fontsize=7.5,
+            named.values(), named.keys(), loc="outside lower center", ncols=6, fontsize=7.5,
             title="crosses: does not fit; wide grey line: front of all",
         )  # fmt: skip
 
 
-def _draw_length(axes: Axes, part: pd.DataFrame) -> None:
+def _draw_machine(axes: Axes, part: pd.DataFrame) -> None:
     markers = dict(zip(part["family"].unique(), cycle("os^dvPX*<>"), strict=False))
     for (family, replays), line in part.groupby(["family", "replays"], sort=False):
         colour = next((c for key, c in COLOURS.items() if str(family).startswith(key)), plots.BLACK)

@@ -301,12 +301,3 @@ def test_the_readme_quotes_what_the_tables_have():
     for column in ("excess", "excess_low", "added_high", "density"):
         close = np.isclose(*(each[column] for each in both), rtol=0, atol=2e-4, equal_nan=True)
         assert close.all(), column
-
-
-def test_a_cell_says_where_its_loss_was_not_measured():
-    _, table = tables.joined(ROOT / "studies" / "league")
-    cells = [line.split("|") for line in tables.who_pays(table).splitlines()[2:]]
-    assert {row[2].strip() for row in cells} == {"8", "32", "64"}
-    for row in cells:
-        for cell in row[5:7]:
-            assert ("assumed" in cell) == (row[2].strip() != "8"), cell
