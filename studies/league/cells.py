@@ -101,7 +101,7 @@ def attentions() -> tuple[Contestant, ...]:
 
 
 THETAS = (0.95, 0.8, 0.5)
-MIDDLE = ("0.25", "4 bit", "8 bit")
+MIDDLE = ("0.25", "256", "4 bit", "8 bit", "0.8")
 """Strengths at which a policy is held against chance."""
 
 

@@ -6,8 +6,10 @@ decoded above it; what a query may see is masked. Tests hold losses and counts o
 step-by-step decoder. Beside what is read, the share of dense attention's mass on it is kept
 (recall): of each query head's softmax over all cached keys, the sum over the keys that are read.
 
-*Chance* is the floor of a policy: as many keys (``ann``), blocks (``draft``) or keys of the prompt
-(``ann_ca``) as the policy chooses for a query, drawn at random; what it reads in any case stays.
+*Chance* is the floor of a policy: as many keys (``ann``, ``streaming``, ``temp_cache``), blocks
+(``draft``) or keys of the prompt (``ann_ca``) as the policy chooses for a query, drawn at random;
+what it reads in any case stays: sinks, and the newest token. Keys that ``temp_cache`` merged stand
+for themselves alone there.
 """
 
 from abc import abstractmethod
@@ -147,6 +149,15 @@ class Reader:
         """For how many tokens each key stands, [KV, last]; None: for itself."""
         return None
 
+    def _or_chance(self, read: Bools, seen: Bools, forced: Bools) -> Bools:
+        """What is read, bool[KV, n, last]; for a floor as many keys, drawn from what is seen."""
+        if self._random is None:
+            return read
+        n, last = seen.shape
+        forced = forced | (np.arange(last) == np.arange(last - n, last)[:, None])
+        scores = np.where(seen & ~forced, self._drawn(read.shape), -np.inf)
+        return _best(scores, np.count_nonzero(read & ~forced, axis=-1)) | forced
+
     def _drawn(self, shape: tuple[int, ...]) -> Array:
         assert self._random is not None
         drawn: Array = self._random.random(shape, np.float32)
@@ -170,10 +181,13 @@ class OfDense(Reader):
 class OfStreaming(Reader):
     """Sinks and window. Prompts are shorter than any window here, and seen whole."""
 
+    has_floor = True
+
     def _reads(self, layer: int, q: Array, seen: Bools, first: int) -> Bools | None:
         slots, own = np.arange(seen.shape[1]), np.arange(first, first + len(seen))[:, None]
-        read = seen & ((own - slots < self.policy.window) | (slots < self.policy.sinks))
-        return np.broadcast_to(read, (len(q), *read.shape))
+        sinks = seen & (slots < self.policy.sinks)
+        read = sinks | (seen & (own - slots < self.policy.window))
+        return self._or_chance(np.broadcast_to(read, (len(q), *read.shape)), seen, sinks)
 
 
 class OfDraft(Reader):
@@ -255,19 +269,20 @@ def _best(scores: Array, k: Ints) -> Bools:
 class OfTempCache(Reader):
     """All that is held; merged after each frame."""
 
+    has_floor = True
+
     def _reads(self, layer: int, q: Array, seen: Bools, first: int) -> Bools | None:
         if not self.state.merged[layer]:
             return None
         stored = self.state.members[layer, 0, :, : seen.shape[1]] > 0  # [KV, last]
-        read: Bools = seen & stored[:, None]
-        return read
+        return self._or_chance(seen & stored[:, None], seen, np.zeros_like(seen))
 
     def _count(self, layer: int, read: Bools, first: int, mass: Any) -> None:
         super()._count(layer, read, first, mass)
         self.runs[first - self.prompt : first - self.prompt + read.shape[1], layer] = 1
 
     def _members(self, layer: int, last: int) -> Array | None:
-        if not self.state.merged[layer]:
+        if not self.state.merged[layer] or self._random is not None:
             return None
         found: Array = np.exp(self.state.bias[layer, 0, :, :last])
         return found
