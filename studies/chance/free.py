@@ -19,6 +19,7 @@ comparisons) and ``free.png``. What is decoded once is kept.
 """
 
 import argparse
+from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -129,11 +130,15 @@ def generate(archive: Archive, seed: int, rule: ReplayRule, tau: float | None) -
     recipe = recipe.model_copy(update={"exempt_layers": EXEMPT if tau is not None else ()})
 
     def make() -> dict[str, NDArray[Any]]:
-        _, groups = prepare(recipe, RECIPE.parent)
-        decoded = [decode_group(group, lambda done: None) for group in groups]
-        replay = np.concatenate([each.replay for each in decoded], axis=-1)
-        tokens = np.concatenate([each.tokens for each in decoded], axis=1)
-        return {"tokens": tokens, "ratio": replay[TOKENS_PER_FRAME:, 1:].mean()}
+        _, parts = prepare(recipe, RECIPE.parent)
+        group = replace(  # all rows at once take half of the time of eight at a time
+            parts[0],
+            prompts=tuple(prompt for part in parts for prompt in part.prompts),
+            tokens=np.concatenate([part.tokens for part in parts], axis=1),
+            seeds=tuple(each for part in parts for each in part.seeds),
+        )
+        decoded = decode_group(group, lambda done: None)
+        return {"tokens": decoded.tokens, "ratio": decoded.replay[TOKENS_PER_FRAME:, 1:].mean()}
 
     plan = rule.plan.tobytes() if isinstance(rule, Planned) else b""
     what = ("free", seed, rule.kind, rule.gain, tau, plan, repr(rule) if not plan else "")

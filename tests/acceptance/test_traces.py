@@ -22,11 +22,12 @@ from carsim.decoder.model import load_model
 MANIFEST = TRACES / "manifest.csv"
 RECIPES = sorted(TRACES.glob("*.yaml"))
 PUBLISHED = (20, 50, 80, 87)
+SMALL = ("small_8f", "small_8f_change", "small_8f_periodic")
 
 
 def test_the_manifest_is_what_the_files_say() -> None:
     """Made by the command in traces/README.md; here from the bytes, without carsim, as well."""
-    patterns = ("published_*.npz", "vilau_*.npz")
+    patterns = ("published_*.npz", "small_*.npz", "vilau_*.npz")
     files = [path for pattern in patterns for path in sorted(TRACES.glob(pattern))]
     listed = CliRunner().invoke(carsim, ["trace", "list", "--csv", *map(str, files)])
     assert listed.output == MANIFEST.read_text(encoding="utf-8")
@@ -58,7 +59,7 @@ def test_every_trace_has_its_recipe_and_the_folder_is_small() -> None:
         assert row["command"] == f"carsim capture {Path(row['file']).stem}.yaml"
     assert {row["file"] for row in drawn} == {f"published_{percent}.npz" for percent in PUBLISHED}
     assert sum(int(row["bytes"]) for row in drawn) < 2e6
-    assert sum(path.stat().st_size for path in TRACES.iterdir()) < 20.5e6
+    assert sum(path.stat().st_size for path in TRACES.iterdir()) < 21e6
 
 
 @pytest.mark.parametrize("percent", PUBLISHED)
@@ -117,6 +118,18 @@ def test_half_of_the_eligible_steps_replay_in_the_first_trace() -> None:
     assert stats.ratio.over_eligible == pytest.approx(0.5, abs=0.03)
     assert stats.ratio.over_all == pytest.approx(stats.ratio.over_eligible * 7 / 8, abs=1e-6)
     assert np.nanmean(stats.pair_phi) > stats.clip_phi > 0
+
+
+def test_traces_of_the_small_model_replay_half_and_lose_less_on_a_schedule() -> None:
+    traces = {name: load_trace(TRACES / f"{name}.npz") for name in SMALL}
+    losses = []
+    for trace in traces.values():
+        assert (trace.n_layers, trace.n_rows) == (4, 32)
+        assert trace_stats(trace).ratio.over_eligible == pytest.approx(0.5, abs=0.001)
+        assert trace.meta.quality is not None
+        forced = trace.meta.quality.teacher_forced_nats
+        losses.append(np.mean(np.subtract(forced.own, forced.dense)))
+    assert losses == sorted(losses, reverse=True)
 
 
 def test_coarser_decisions_replay_less() -> None:
