@@ -86,7 +86,7 @@ class Archive:
         model: DecoderModel | None = None,
         folder: Path = SCRATCH,
         n_frames: int = 8,
-        workers: int = 2,
+        workers: int = 1,
     ) -> None:
         self.model = model or load_model(TWIN)
         self.folder = folder

@@ -7,7 +7,6 @@ from matplotlib.axes import Axes
 
 from carsim.report.figures import style as plots
 from studies.drawing import drawing
-from studies.table import markdown
 
 METRICS = [
     "latency_s",
@@ -70,7 +69,7 @@ def numbers(frame: pd.DataFrame) -> dict[str, str]:
         f"{min(zcu104):.0f} s by {max(zcu104) - min(zcu104):.2f} s: phases take turns, "
         "so that two memories do not add up."
     )
-    return {"answer": answer, "placements": _table(table)}
+    return {"answer": answer}
 
 
 def draw(frame: pd.DataFrame, path: Path) -> None:
@@ -141,19 +140,6 @@ def _fitting(table: pd.DataFrame, case: str) -> pd.DataFrame:
 def _by_moved(table: pd.DataFrame, case: str) -> dict[str, float]:
     own = _fitting(table, case)
     return dict(zip(own["moved"], own["seconds_per_video"].astype(float), strict=True))
-
-
-def _table(table: pd.DataFrame) -> str:
-    seconds = ("attention_s", "mlp_s", "head_s")
-    rows = [
-        [case, str(row["moved"]), f"{row['seconds_per_video']:.2f}"]
-        + [f"{row[name]:.1f}" for name in seconds]
-        + [f"{row['energy_per_video_j']:.0f}"]
-        for case in _cases(table)
-        for _, row in _fitting(table, case).iterrows()
-    ]
-    header = ["case", "in the second memory", "s a video"]
-    return markdown([*header, "attention s", "MLP s", "head s", "J a video"], rows, texts=2)
 
 
 def _draw_bars(axes: Axes, bars: list[tuple[str, float, str]], title: str) -> None:

@@ -39,6 +39,7 @@ from carsim.report.figures import style as plots
 from studies.chance.own import by_layer, counts_at, learned
 from studies.content import CLIPS, EXEMPT, SCRATCH, TUNING, TWIN, rows_of
 from studies.drawing import drawing
+from studies.measured import FASTCAR, SHIPPED
 from studies.record import Archive, Ask, Kept
 from studies.rules import (
     Chance,
@@ -58,10 +59,9 @@ from studies.thresholds import one_tau
 from studies.whole import Bools, Rule, Seen
 
 HERE = Path(__file__).parent
-SHIPPED = "shipped, 32 layers"
 SEEDS = {0.5: 3}
 """By share; one at all others."""
-RANDOM, FASTCAR, PERIODIC = "random", "TAS, one threshold", "periodic"
+RANDOM, PERIODIC = "random", "periodic"
 CHANGE, LEARNED, BY_LAYER = "change of input", "learned score", "schedule by layer"
 MEASURES: dict[str, Measure] = {
     "TAS": TasScore(),

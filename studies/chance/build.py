@@ -25,16 +25,16 @@ from carsim.decisions.trace import Trace
 from carsim.decoder.structures import Config
 from carsim.hardware.technology.gates import comparator, dispatcher
 from carsim.report.figures import style as plots
-from studies.chance.benchmark import BY_LAYER, CHANGE, FASTCAR, HERE, LEARNED, PERIODIC
+from studies.chance.benchmark import BY_LAYER, CHANGE, HERE, LEARNED, PERIODIC
 from studies.chance.own import BITS, OFTEN, PART, RARELY
 from studies.content import ROOT
 from studies.drawing import drawing
+from studies.measured import FASTCAR, SMALL
 from studies.rules import schedule
 from studies.run import quoted
 from studies.table import markdown
 
 DESIGNS = ("zcu102", "zcu102_16gb", "u280", "asic_28nm")
-MODEL = "one head of 8, 4 layers"
 TAS = Tas(form="paper")
 HALF = 0.5
 
@@ -152,7 +152,7 @@ def draw(axes: Axes, part: pd.DataFrame) -> None:
 
 def main() -> None:
     """Simulate, write and draw."""
-    benchmark = pd.read_csv(HERE / "benchmark.csv").query(f"model == {MODEL!r} and share == {HALF}")
+    benchmark = pd.read_csv(HERE / "benchmark.csv").query(f"model == {SMALL!r} and share == {HALF}")
     like = load_trace(ROOT / "traces/vilau_8f.npz")
     found = simulated(like, benchmark.set_index("rule"))
     found.round(4).to_csv(HERE / "build.csv", index=False)

@@ -245,7 +245,7 @@ def main() -> None:
     path = HERE / "free_cells.csv"
     if not options.redraw:
         model = ROOT / "studies/proxy/small.safetensors"
-        archive = Archive(load_model(model), SCRATCH / model.stem, workers=1)
+        archive = Archive(load_model(model), SCRATCH / model.stem)
         cells(archive).round(4).to_csv(path, index=False)
     table = pd.read_csv(path)
     found = summary(table)

@@ -12,8 +12,6 @@ Writes ``layers.csv`` (a row for each scene and layer), ``alone.csv`` and ``sign
 """
 
 import argparse
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -148,25 +146,17 @@ def draw(table: pd.DataFrame, by_layer: pd.DataFrame) -> None:
         draw_alone(right, by_layer)
 
 
-def _of_row(row: Row) -> pd.DataFrame:
-    return look_into(Archive(workers=1), row)
-
-
-def look_into_all(rows: tuple[Row, ...], workers: int = 2) -> pd.DataFrame:
-    """Tables of all rows, one process each at a time."""
-    with ProcessPoolExecutor(workers, get_context("forkserver")) as pool:
-        return pd.concat(pool.map(_of_row, rows), ignore_index=True)
-
-
 def main() -> None:
     """Write table and figure, and print what the README says."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--clips", type=int, default=len(CLIPS))
     options = parser.parse_args()
     every = len(CLIPS) // options.clips
-    table = look_into_all(rows_of(CLIPS[::every]))
+    archive = Archive()
+    rows = rows_of(CLIPS[::every])
+    table = pd.concat([look_into(archive, row) for row in rows], ignore_index=True)
     table.round(4).to_csv(HERE / "layers.csv", index=False)
-    by_layer = alone(Archive(), rows_of(TUNING))
+    by_layer = alone(archive, rows_of(TUNING))
     by_layer.round(5).to_csv(HERE / "alone.csv", index=False)
     print(by_layer.sort_values("excess", ascending=False).head(6).round(4).to_string(index=False))
     by_clip = table.groupby("clip", sort=False).mean(numeric_only=True)

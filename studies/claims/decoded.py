@@ -213,7 +213,7 @@ def main() -> None:
     parser.add_argument("--only", choices=TABLES, help="one table; else all")
     parser.add_argument("--clips", type=int, default=10)
     options = parser.parse_args()
-    archive = Archive(workers=1)
+    archive = Archive()
     clips = CLIPS[:: len(CLIPS) // options.clips]
     today = datetime.now(UTC).date().isoformat()
     for name in [options.only] if options.only else TABLES:

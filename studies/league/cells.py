@@ -236,7 +236,7 @@ def scenes(n: int = len(CLIPS), n_frames: int = 8) -> tuple[tuple[Row, ...], tup
 
 def bench(n_frames: int = 8) -> Bench:
     """The proxy model's."""
-    archive = Archive(n_frames=n_frames, workers=1)
+    archive = Archive(n_frames=n_frames)
     rows = rows_of(TUNING[:CALIBRATION_CLIPS], n_frames=n_frames)
     return Bench(archive, fastcar(archive.n_layers), rows)
 

@@ -88,7 +88,7 @@ def main() -> int:
     model = load_model(own / f"step_{curve['step'].iloc[-1]:05d}.safetensors")
     path = own / HELD_OUT
     if not path.exists():
-        figures = measure(Archive(model, own / "held_out", workers=1), CLIPS)
+        figures = measure(Archive(model, own / "held_out"), CLIPS)
         pd.DataFrame([figures]).to_csv(path, index=False)
     held_out = pd.read_csv(path).iloc[0].to_dict()
     recipe = named(options.name)

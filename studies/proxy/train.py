@@ -94,7 +94,7 @@ def measure_all(recipe: Recipe, folder: Path) -> None:
         known = ((table["recipe"] == recipe.name) & (table["step"] == step)).any()
         if known or not model_at(own, step).exists():
             continue
-        figures = measure(Archive(load_model(model_at(own, step)), own / "decoded", workers=1))
+        figures = measure(Archive(load_model(model_at(own, step)), own / "decoded"))
         shutil.rmtree(own / "decoded")
         cosines = [figures.pop(name) for name in list(figures) if name.startswith("cosine_")]
         row = {"recipe": recipe.name, "step": step} | figures

@@ -9,7 +9,6 @@ from matplotlib.patches import Patch, Rectangle
 
 from carsim.report.figures import style as plots
 from studies.drawing import drawing
-from studies.table import markdown
 
 METRICS = ("latency_s", "bound_latency_s", "busy", "limit", "limit_mlp", "replay_eligible")
 
@@ -74,7 +73,7 @@ def numbers(frame: pd.DataFrame) -> dict[str, str]:
         f"by {_span(shared)} over `static` where weights are broadcast and {_span(private)} where "
         f"they are private."
     )
-    return {"answer": answer, "map": _map(table)}
+    return {"answer": answer}
 
 
 def _span(values: pd.Series) -> str:
@@ -85,27 +84,6 @@ def _span(values: pd.Series) -> str:
 def _never(by_schedule: pd.Series) -> str:
     count = (by_schedule == "static").sum()
     return f"in {count}" if count else "nowhere"
-
-
-def _map(table: pd.DataFrame) -> str:
-    gain = gains(table)
-    rows = [
-        [
-            sharing,
-            BANDWIDTHS[bandwidth],
-            str(batch),
-            f"{macs:,}",
-            f"{table.loc[place, 'static']:.1f}",
-            *(f"{100 * gain.loc[place, way]:+.1f}" for way in ("drs", "pack", "tensor")),
-        ]
-        for sharing in SHARINGS
-        for bandwidth in BANDWIDTHS
-        for batch in sorted(table.index.unique("policy.batch"))
-        for macs in sorted(table.index.unique("array"))
-        for place in [(sharing, bandwidth, batch, macs)]
-    ]
-    header = ["weights", "memory", "batch", "MAC/cycle", "static s", "drs %", "pack %", "tensor %"]
-    return markdown(header, rows, texts=2)
 
 
 def draw(frame: pd.DataFrame, path: Path) -> None:
