@@ -37,6 +37,8 @@ from studies.table import markdown
 DESIGNS = ("zcu102", "zcu102_16gb", "u280", "asic_28nm")
 TAS = Tas(form="paper")
 HALF = 0.5
+WIDTH = 128
+"""Hidden size of the decoder of the trace; a machine compares the same share of its own."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,7 @@ CHOICES = (
     Choice("TAS with a gain, DRS", TAS.model_copy(update={"gain": HALF}), FASTCAR, "gain"),
     Choice("change of input, DRS", InputChange(), f"{CHANGE}, one threshold"),
     Choice(
-        "learned score, DRS", InputChange(elements=4096 // PART, bits=BITS),
+        "learned score, DRS", InputChange(elements=WIDTH // PART, bits=BITS),
         f"{LEARNED}, one threshold",
     ),
     Choice("periodic", Periodic(), PERIODIC, planned=True),
@@ -106,7 +108,8 @@ def simulated(like: Trace, losses: pd.DataFrame) -> pd.DataFrame:
             dense = found["dense/static"]
             own = found["replay/static" if choice.planned else "replay/drs"]
             loss = losses.loc[choice.of]
-            held = choice.rule.work(shape).held_bytes * trace.tokens_per_frame * body.n_layers
+            rule = choice.rule.at_width(WIDTH, body.hidden_size)
+            held = rule.work(shape).held_bytes * trace.tokens_per_frame * body.n_layers
             rows.append(
                 {
                     "design": name,

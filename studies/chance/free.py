@@ -145,12 +145,12 @@ def generate(archive: Archive, seed: int, rule: ReplayRule, tau: float | None) -
     return archive.once(what, make)
 
 
-def ways_of(archive: Archive) -> list[tuple[str, str, int, ReplayRule, float | None]]:
+def ways_of(archive: Archive, seeds: int) -> list[tuple[str, str, int, ReplayRule, float | None]]:
     """All that is decoded: name, what is added, seed, rule, tau."""
     gains, plan = gains_of(archive), by_layer(archive)
     extras = {"replay": 1.0, "nothing": 0.0, "half": 0.5, "gain": gains}
     found: list[tuple[str, str, int, ReplayRule, float | None]] = []
-    for seed in range(SEEDS):
+    for seed in range(seeds):
         rules = rules_of(archive)
         rules[BY_LAYER] = Planned(plan=plan), 0.5
         rules[RANDOM] = Planned(plan=drawn(archive, seed)), 0.5
@@ -192,10 +192,10 @@ def pictures(tokens: NDArray[np.int64], truth: NDArray[np.int64]) -> pd.DataFram
     )
 
 
-def cells(archive: Archive) -> pd.DataFrame:
+def cells(archive: Archive, seeds: int = SEEDS) -> pd.DataFrame:
     """A row for each way, scene and frame, meaned over seeds."""
     rows, table = rows_of(CLIPS), []
-    for name, way, seed, rule, tau in ways_of(archive):
+    for name, way, seed, rule, tau in ways_of(archive, seeds):
         found = generate(archive, seed, rule, tau)
         made = [
             Row(row.clip, row.prompt, codes)
@@ -240,13 +240,14 @@ def draw_measure(axes: Axes, table: pd.DataFrame, measure: str) -> None:
 def main() -> None:
     """Generate, measure, write, draw and print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seeds", type=int, default=SEEDS)
     parser.add_argument("--redraw", action="store_true", help="draw what free_cells.csv has")
     options = parser.parse_args()
     path = HERE / "free_cells.csv"
     if not options.redraw:
         model = ROOT / "studies/proxy/small.safetensors"
         archive = Archive(load_model(model), SCRATCH / model.stem)
-        cells(archive).round(4).to_csv(path, index=False)
+        cells(archive, options.seeds).round(4).to_csv(path, index=False)
     table = pd.read_csv(path)
     found = summary(table)
     found.round(4).to_csv(HERE / "free.csv", index=False)
