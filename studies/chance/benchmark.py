@@ -201,18 +201,20 @@ def draw(found: pd.DataFrame) -> None:
         "half": ("<", plots.ORANGE, "half of it"),
         "gain": ("d", plots.GREEN, "times a gain per layer"),
     }
+    names = list(dict.fromkeys(found["rule"]))
     models = list(found[found["share"] == 0.5].groupby("model", sort=False))
     with drawing(
         HERE / "benchmark.png", 10, 4.2, "What to replay, and what to add instead"
     ) as figure:
         panels = figure.subplots(1, len(models), sharey=True, squeeze=False)[0]
         for axes, (model, part) in zip(panels, models, strict=True):
-            lines = np.arange(len(part))[::-1]
+            lines = part["rule"].map(names.index)
             for name, (mark, colour, label) in marks.items():
                 axes.plot(part[name], lines, mark, color=colour, label=label, markersize=5)
             axes.axvline(0, color=plots.GREY, linewidth=0.8)
-            axes.set_yticks(lines, part["rule"])
             axes.set(xlabel="loss over dense, nats per token", title=model)
+        panels[0].set_yticks(range(len(names)), names)
+        panels[0].invert_yaxis()
         handles, labels = panels[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncol=5)
 
