@@ -23,8 +23,9 @@ it says.*
 * **cannot be tested here**: a test needs weights, data or hardware that are not at hand, or the
   interval holds both answers.
 
-Losses are nats per token of the small [proxy model](../studies/proxy/README.md), which hardly needs
-its MLPs: they price stale outputs, not replay in VILA-U. Brackets are 95 % intervals over held-out
+Losses are nats per token of the shipped [proxy model](../studies/proxy/README.md), which hardly
+needs its MLPs: they price stale outputs, not replay in VILA-U. Rows say where losses are those of
+the small model that needs its MLPs. Brackets are 95 % intervals over held-out
 scenes. Verdicts hold for these machines and this model. A command remakes the tables that a test
 reads; `python -m studies.claims` repeats all tests in seconds.
 """

@@ -77,7 +77,7 @@ def main() -> int:
     from studies.proxy.recipes import named  # which needs PyTorch
 
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("folder", type=Path, help="of studies.proxy.train_others")
+    parser.add_argument("folder", type=Path, help="of studies.proxy.train")
     parser.add_argument("name", help="of a recipe")
     options = parser.parse_args()
     table = pd.read_csv(options.folder / "checkpoints.csv")
