@@ -47,7 +47,6 @@ COLUMNS: dict[str, Columns] = {
         "schedule": "kind of the schedule, or `bound`",
         **_METRICS,
     },
-    "steps.csv": _STEPS,
     "steps.csv.gz": _STEPS,
     "utilisation.csv": {
         "run": "number of the run of consecutive steps, from 0; runs are equally long but the last",

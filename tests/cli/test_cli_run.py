@@ -42,7 +42,7 @@ def test_full_output_has_everything_and_short_output_the_answer(call, toy):
     ):
         assert text in out
     for metric in METRICS.values():
-        if metric.shown and not metric.of_design and not metric.name.startswith("quality"):
+        if metric.shown != "no" and not metric.name.startswith("quality"):
             assert metric.heading in out or metric.unit in ("DSP", ""), metric.name
     assert "\x1b" not in out
     assert all(line == line.rstrip() for line in out.splitlines())
@@ -242,11 +242,11 @@ BAD = {
         ("--trace", "nope.npz"),
         "nope.npz: cannot be read: No such file or directory; check the path",
     ),
-    "a text for tau": (("--tau", "abc"), "--tau abc: is no threshold; give a number"),
+    "a text for tau": (("--tau", "abc"), "policy.tau: expected a number, got 'abc'; write a"),
     "no tau": (("--tau", ""), "argument 6: is empty; leave it out, or fill it in"),
-    "a tau below all": (("--tau", "-inf"), "--tau -inf: is no threshold"),
-    "no number for tau": (("--tau", "0.1,nan"), "--tau 0.1,nan: is no threshold"),
-    "too few taus": (("--tau", "-1,2"), "carsim: --tau: lists 2 values for 4 layers"),
+    "a tau below all": (("--tau", "-inf"), "policy.tau: expected a number, got '-inf'"),
+    "no number for tau": (("--tau", "0.1,nan"), "policy.tau.1: expected a number, got 'nan'"),
+    "too few taus": (("--tau", "-1,2"), "policy.tau: lists 2 values for 4 layers"),
     "no batch": (("--batch", "0"), "Invalid value for '--batch': 0 is not in the range x>=1"),
     "half a pair": (("--batch", "3"), "3 sequences would split a guidance pair"),
     "more than there is": (("--batch", "6"), "6 sequences are more than the 4 rows of the trace"),

@@ -20,7 +20,7 @@ from carsim.report.figures.utilisation import read_utilisation
 from carsim.report.files import REPORT
 from carsim.report.notes import notes_of
 from carsim.report.report import write_page
-from carsim.report.summary_file import read_run
+from carsim.report.summary_file import read_run, sealed
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ def copied(folder: Path, into: Path, change: Any = lambda document: None) -> Pat
     document = json.loads((folder / "summary.json").read_text())
     del document["checksum"]
     change(document)
-    (into / "summary.json").write_text(json.dumps(document))
+    (into / "summary.json").write_text(json.dumps(sealed(document)))
     return into
 
 
@@ -64,7 +64,7 @@ def test_the_page_says_what_was_asked_and_what_came_out(page: Page) -> None:
         "a toy on a large board",
         "3 frames x 16 tokens = 48 steps after a prompt of 5",
         f"{report.chosen.variant.name} takes ",
-        "Does it fit the ZCU102",
+        "What the ZCU102 holds",
         "What 10 % more of a resource would bring",
         f"sha256 {report.design.sha256[:12]}",
     ):
@@ -191,10 +191,6 @@ BROKEN = {
     ),
     "another version": (put("schema_version", 7), "is of version 7; this carsim reads 2"),
     "no version": (drop("schema_version"), "is no summary of a run"),
-    "nothing chosen": (
-        lambda document: [policy.update(is_chosen=False) for policy in document["policies"]],
-        r"\$.policies: not exactly one is_chosen",
-    ),
     "no design": (put("resolved_design", {}), "resolved_design"),
     "no policies": (put("policies", []), r"\$.policies: "),
 }

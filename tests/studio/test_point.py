@@ -148,7 +148,7 @@ def test_a_text_takes_no_trace_along(toy):
     assert FIELDS["model"].set(state, base_of(state), "llama3_8b") == TEXT
     assert FIELDS["design"].set(state, base_of(state), "zcu102").trace == "vilau_8f"
     found = point_at(TEXT.with_option("workload", "text:16+4"))
-    assert tiles(found.run)[0][0] == "decoding speed"
+    assert tiles(found.run)[0][0] == "speed per stream"
 
 
 def test_a_sweep_has_the_numbers_of_its_points(toy):

@@ -1,12 +1,12 @@
 """Any metric as bars over policies, machines or choices, or as lines over a numeric axis."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import cycle, islice
 from typing import TYPE_CHECKING, Any
 
 from carsim.base.text import number, percent
 from carsim.metrics import INTERVALS, METRICS
-from carsim.report.figures import style
+from carsim.report.figures import shown, style
 from carsim.report.figures.breakdown import LOOKS
 from carsim.report.figures.pareto import heading
 from carsim.report.figures.plot import DASHES, Panel, Plot, Series
@@ -23,17 +23,18 @@ BAR_IN, FRAME_IN = 0.17, 1.0
 """Height of a bar, and of everything around the bars."""
 
 
-def run_rows(run: "StoredRun", label: str = "") -> "pd.DataFrame":
-    """A row per simulated policy of a run: ``label``, ``policy``, fields of the design, metrics."""
+def run_rows(runs: "Mapping[str, StoredRun]") -> "pd.DataFrame":
+    """A row per simulated policy of runs: ``label``, ``policy``, fields of the design, metrics."""
     import pandas as pd
 
-    policies = [policy for policy in run.policies if not policy.is_bound]
-    rows = [{name: policy.get(name) for name in METRICS} for policy in policies]
-    fields = _flat(run.resolved_design)
-    frame = pd.DataFrame([fields | row for row in rows])
-    frame["label"] = label or run.design
-    frame["policy"] = [policy.policy for policy in policies]
-    return frame
+    rows = [
+        _flat(run.resolved_design)
+        | {name: policy.get(name) for name in METRICS}
+        | {"label": label, "policy": name}
+        for label, run in runs.items()
+        for name, policy, _ in shown({label: run})
+    ]
+    return pd.DataFrame(rows)
 
 
 def metric_plot(
