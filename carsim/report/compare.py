@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from carsim.base.errors import InputError
 from carsim.decisions.trace import Trace, load_trace
@@ -11,16 +11,13 @@ from carsim.decisions.trace.meta import OWN_DECISIONS, STATED, SYNTHETIC
 from carsim.design import Design
 from carsim.metrics import METRICS
 from carsim.report.ratios import RatioChange, ratios
-from carsim.report.stored import SUMMARY, StoredPolicy, StoredRun
+from carsim.report.stored import StoredPolicy, StoredRun
 from carsim.report.stored import stored as stored_run
 from carsim.report.summary_file import read_run
 from carsim.runs.first import open_design
 from carsim.runs.pipeline import run as simulate
 from carsim.runs.report import Report
 from carsim.workload.workload import Workload, workload_of
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 OWN = "own policy"
 """Names the policies of the two designs, which may differ."""
@@ -126,14 +123,6 @@ class RunComparison:
                 return change
         raise KeyError((of, metric))
 
-    def to_frame(self) -> "pd.DataFrame":
-        """Figures by policy and metric: a, b, difference, relative."""
-        import pandas as pd
-
-        columns = ["policy", "metric", "a", "b", "difference", "relative"]
-        rows = [(*each, each.difference, each.relative) for each in self.metrics]
-        return pd.DataFrame(rows, columns=columns).set_index(["policy", "metric"]).astype(float)
-
     def document(self) -> dict[str, Any]:
         """All of it as plain data."""
         metrics: dict[str, dict[str, Any]] = {of: {} for of in self.pairs}
@@ -200,8 +189,7 @@ def compare(
 
 def is_run(name: str | Path) -> bool:
     """True if a name is that of a folder of results, False if of a design."""
-    path = Path(name)
-    return (path / SUMMARY).exists() or path.is_dir()
+    return Path(name).is_dir()
 
 
 def _given(what: Report | Design | str | Path, workload: Workload | None) -> StoredRun | Design:

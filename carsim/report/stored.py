@@ -229,7 +229,11 @@ def stored(report: Report) -> StoredRun:
     plan, known = chosen.simulation.plan, expected_of(design.machine.overheads)
     low, high = map(float, plan.hw.bandwidth_interval)
     beyond = design.extrapolation(plan.video.prompt_tokens + 1, plan.video.max_context)
-    return StoredRun(
+    return _part(
+        StoredRun,
+        report,
+        fit,
+        chosen.batches,
         schema_version=2,
         carsim_version=version("carsim"),
         design=design.name,
@@ -238,8 +242,6 @@ def stored(report: Report) -> StoredRun:
         resampling_seed=report.seed,
         manifest=Manifest(**manifest(report.command, design)),
         fidelity=plan.phases.fidelity,
-        fits=fit.fits,
-        misfits=fit.misfits,
         warnings=(*fit.warnings, *filter(None, [beyond])),
         result=design.machine.overheads.label,
         expected=_part(StoredExpected, known, low=known.ends[0], high=known.ends[1]),
@@ -247,7 +249,6 @@ def stored(report: Report) -> StoredRun:
         video=_part(StoredVideo, plan.video, frames=plan.video.n_frames, steps=plan.n_steps),
         batches=chosen.n_batches,
         sequences_per_batch=design.policy.batch,
-        videos_per_batch=chosen.batches.videos_per_batch,
         rows_left_out=chosen.batches.left_out_rows,
         chosen=chosen.variant.name,
         head_included=design.machine.include_head,
@@ -256,14 +257,9 @@ def stored(report: Report) -> StoredRun:
         latency_with_head_s=chosen.body_latency_s + report.head_seconds,
         bandwidth_interval=(low, high) if chosen.latency_factors else None,
         policies=tuple(_policy(row, report) for row in report.rows),
-        limits=report.limits,
-        elasticities=report.elasticities,
         memories=tuple(
             _part(
-                StoredMemory,
-                path,
-                contents_bytes={c.content: c.nbytes for c in use.contents},
-                free_bytes=use.free_bytes,
+                StoredMemory, path, use, contents_bytes={c.content: c.nbytes for c in use.contents}
             )
             for path in plan.hw.paths
             for use in fit.memories
@@ -274,10 +270,11 @@ def stored(report: Report) -> StoredRun:
     )
 
 
-def _part(model: type[Part], source: object, **fields: Any) -> Part:
-    """A model with the fields that are given, and all others from attributes of the same name."""
-    names = model.model_fields.keys() - fields.keys()
-    return model(**{name: getattr(source, name) for name in names}, **fields)
+def _part(model: type[Part], *sources: object, **fields: Any) -> Part:
+    """A model with the fields that are given, and others from the first source that has each."""
+    for name in model.model_fields.keys() - fields.keys():
+        fields[name] = next(getattr(each, name) for each in sources if hasattr(each, name))
+    return model(**fields)
 
 
 def _policy(row: RowResult, report: Report) -> StoredPolicy:
@@ -286,13 +283,11 @@ def _policy(row: RowResult, report: Report) -> StoredPolicy:
         for name, value in figures(row, report).items()
         if name not in RESOURCES or name in report.fit.counts  # none of other technologies
     }
-    return StoredPolicy(
+    return _part(
+        StoredPolicy,
+        row.variant,
         policy=row.variant.name,
-        key=row.variant.key,
         attention=row.variant.attention.model_dump(mode="json"),
-        schedule=row.variant.schedule,
-        replays=row.variant.replays,
-        is_bound=row.is_bound,
         is_chosen=row is report.chosen,
         decisions_source=row.batches.source,
         latency_cycles_by_batch=None
@@ -303,12 +298,8 @@ def _policy(row: RowResult, report: Report) -> StoredPolicy:
             name: nbytes / GB / row.videos for name, nbytes in row.dram_bytes.items()
         },
         energy_parts_per_video_j={
-            part.component: StoredEnergyPart(
-                value=part.value_j,
-                low=part.low_j,
-                high=part.high_j,
-                idle=part.idle,
-                constant=part.constant,
+            part.component: _part(
+                StoredEnergyPart, part, value=part.value_j, low=part.low_j, high=part.high_j
             )
             for part in row.energy_parts_per_video.parts
         },
