@@ -29,7 +29,7 @@ GOALS = [
     "mac_utilisation",
 ]
 COMMANDS = (
-    "run toy.yaml --trace toy.npz",
+    "run toy.yaml --trace toy.npz --full",
     "run toy.yaml --trace toy.npz --out ran --overwrite",
     "compare toy.yaml toy.yaml --set-b machine.cores=1 --trace toy.npz",
     "config metrics",

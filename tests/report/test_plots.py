@@ -124,7 +124,7 @@ def folders(tmp_path_factory):
         (["one"], "busy:policy", {"FastCar + DRS"}),
         (["one", "two"], "latency_s:machine.cores", {"1", "2"}),
         (["one", "two=B"], "breakdown", {"one", "B"}),
-        (["one", "two"], "roofline", {"roof", "two"}),
+        (["one", "two"], "roofline", {"roof of one", "two"}),
         (["one"], "utilisation", {"cores busy"}),
         (["one"], "timeline", {"DRS", "MLP"}),
         (["swept"], "front", {"on the front"}),

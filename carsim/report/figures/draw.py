@@ -8,7 +8,7 @@ from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from carsim.report.figures import style
 from carsim.report.figures.plot import Panel, Plot, Series
@@ -137,8 +137,10 @@ def _draw_panel(axes: Axes, panel: Panel, *, is_last: bool, is_narrow: bool, is_
             ticks.set_minor_formatter(NullFormatter())
         if ends:
             axes.set(**{f"{axis}lim": ends})
+    if panel.x_scale == "linear" and all(isinstance(x, int) for s in panel.series for x in s.x):
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     if not panel.x_range and any(series.text for series in panel.series):
-        room = 2.0 if is_narrow else 1.42
+        room = 1.45 if is_narrow else 1.3
         axes.set_xlim(0, room * max(x for each in panel.series for x in each.x if x is not None))
     label = textwrap.fill(panel.x_label, 2 * LINE) if is_narrow else panel.x_label
     upright = textwrap.fill(panel.y_label, LINE + 6) if is_low else panel.y_label
@@ -170,7 +172,7 @@ def _draw_series(axes: Axes, series: Series) -> None:
         x,
         y,
         marker=None if series.mark == "line" else series.marker,
-        linestyle=DASHES[series.dash] if series.mark == "line" else "none",
+        linestyle="none" if series.mark == "points" else DASHES[series.dash],
         linewidth=1.2,
         markersize=series.size,
         markeredgewidth=2 if series.marker == "|" else 1.2,

@@ -32,10 +32,12 @@ def roofline_plot(policies: Sequence[Shown]) -> Plot:
     xs = [x for x, _ in places] + [peak / rate]
     ends = min(xs) / ROOM, max(xs) * ROOM
     series: list[Series] = []
-    for roof, (colour, _), dash in zip(roofs, cycle(LOOKS), cycle(DASHES), strict=False):
+    owns = {id(run): name for name, policy, run in policies if name != policy.policy}
+    for run, roof, (colour, _), dash in zip(runs, roofs, cycle(LOOKS), cycle(DASHES), strict=False):
         x = (ends[0], roof.gmacs / roof.gbps, ends[1])
         y = [min(roof.gmacs, at * roof.gbps) for at in x]
-        name, colour = ("", colour) if series else ("roof", style.GREY)
+        name = f"roof of {owns.get(id(run), run.design)}" if len(runs) > 1 else "roof"
+        colour = colour if len(runs) > 1 else style.GREY
         series.append(Series(name, x, y, "line", colour, dash=dash))
     groups: dict[str, list[int]] = {}
     of_first = sum(run is first for *_, run in policies)
