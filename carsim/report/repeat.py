@@ -40,7 +40,7 @@ class Repetition(NamedTuple):
     def sections(self) -> Iterator[Section]:
         """The same in words and tables."""
         what, parts = "What has changed, without effect", list[str | Table]()
-        answer = f"The figures are the same: {count(self.figures, 'figure')}."
+        answer = f"All {count(self.figures, 'figure')} are the same."
         if self.moved:
             rows = tuple((*map(shown, each), _relative(each)) for each in self.moved[:MOST_ROWS])
             answer = f"{len(self.moved):,} of {count(self.figures, 'figure')} differ."

@@ -26,6 +26,8 @@ LOW_IN = 3.0
 """Figures that are lower have upright labels in several lines."""
 LINE = 20
 """Characters of such a line of a name."""
+LINE_IN = 0.14
+"""Height of a further line of a name."""
 LEAST_IN, ASPECT = 0.4, 0.68
 """Height of what is around panels, and of a panel without categories per width of the figure."""
 CHARACTERS_PER_INCH = 9
@@ -50,6 +52,10 @@ def on_paper(plot: Plot, width_in: float) -> Plot:
         height += (count - rows) * (height - MARGINS_IN) / rows
         panels = tuple(replace(panel, share=1.0) for panel in plot.panels)
         plot = replace(plot, panels=panels, shares="", columns=1)
+    if width_in < NARROW_IN:
+        below = plot.panels if plot.columns == 1 and plot.shares != "y" else plot.panels[:1]
+        names = [name for panel in below for name in panel.categories]
+        height += LINE_IN * sum(len(textwrap.wrap(name, LINE)) - 1 for name in names)
     if not any(panel.categories for panel in plot.panels):
         tall = 1.3 if plot.shares == "x" else float(-(-count // plot.columns))
         height = min(height, LEAST_IN + ASPECT * width_in * tall)
