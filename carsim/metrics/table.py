@@ -31,12 +31,11 @@ PHASES = {
 }
 """Kinds of phases in the order of a video -> English name. Their times add up to a latency."""
 
-RESOURCES = {
-    name: resource.title
-    for technology in TECHNOLOGIES.values()
-    for name, resource in technology.resource_kinds.items()
-}
+RESOURCES: dict[str, str] = {}
 """Resource of any technology -> title. A design of another technology has None of it."""
+for _technology in TECHNOLOGIES.values():
+    for _name, _kind in _technology.resource_kinds.items():
+        RESOURCES.setdefault(_name, _kind.title)
 
 INTERVALS = {
     "latency_s": ("latency_low_s", "latency_high_s"),

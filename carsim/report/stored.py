@@ -181,7 +181,6 @@ class StoredRun(_Part):
     batches: int
     sequences_per_batch: int
     videos_per_batch: int
-    rows_left_out: int
     chosen: str
     head_included: bool
     head_s: float
@@ -249,7 +248,6 @@ def stored(report: Report) -> StoredRun:
         video=_part(StoredVideo, plan.video, frames=plan.video.n_frames, steps=plan.n_steps),
         batches=chosen.n_batches,
         sequences_per_batch=design.policy.batch,
-        rows_left_out=chosen.batches.left_out_rows,
         chosen=chosen.variant.name,
         head_included=design.machine.include_head,
         head_s=report.head_seconds,

@@ -160,12 +160,3 @@ def test_a_sweep_that_gets_a_signal_ends_or_goes_on(
         time.sleep(0.02)
     assert begin(folder, SWEEP).communicate()[1] == ""
     assert len(results(folder / "out").frame) == 60
-
-
-def test_files_of_the_future_are_read(folder: Path) -> None:
-    for arguments in (SWEEP, ("report", "out", "--front", "--objective", "latency_s")):
-        process = begin(folder, arguments)
-        assert process.communicate()[1] == ""
-        for path in (folder, *folder.rglob("*")):
-            os.utime(path, (5e9, 5e9))
-    assert process.returncode == 0

@@ -246,14 +246,6 @@ def test_equal_figures_are_equal_files_of_every_format(run, tmp_path):
         assert path.read_bytes() == image(plot, suffix[1:])
 
 
-def test_drawing_leaves_the_settings_of_matplotlib_alone():
-    import matplotlib as mpl
-
-    before = dict(mpl.rcParams)
-    image(breakdown_plot(shown({"": stored(tiny_report())})))
-    assert dict(mpl.rcParams) == before
-
-
 def test_nothing_is_drawn_outside_of_the_figure_even_with_a_long_name():
     for plot in plots("name=" + "a very long name of a design, " * 6).values():
         with style():
@@ -321,7 +313,3 @@ def test_the_last_number_of_an_axis_is_not_cut():
                 if place <= figure.axes[0].get_xlim()[1]
             ]
         assert max(ends) <= figure.bbox.x1
-
-
-def test_a_misfit_says_so_on_paper_too():
-    assert on_paper(plots(MISFIT)["breakdown"], 3.5).full_title.startswith("MISFIT")

@@ -85,9 +85,3 @@ def test_joules_of_idling_follow_the_time() -> None:
     assert (change.value, change.low) == pytest.approx((1.0, 1.0))
     assert change.high == pytest.approx(1 + idle * (1 / 0.55 - 1), abs=0.01)
     assert change.b_wins == pytest.approx(0.25, abs=0.01)
-
-
-def test_without_intervals_times_have_none() -> None:
-    plain = run_of().model_copy(update={"bandwidth_interval": None})
-    found = by_metric(plain, plain)
-    assert found["seconds_per_video"][1:] == (1.0, 1.0, 1.0, 0.5)
