@@ -26,6 +26,8 @@ LOW_IN = 3.0
 """Figures that are lower have upright labels in several lines."""
 LINE = 20
 """Characters of such a line of a name."""
+ROOM = 1.45
+"""Length of an axis over that of the longest bar, with room for its label."""
 LINE_IN = 0.14
 """Height of a further line of a name."""
 LEAST_IN, ASPECT = 0.4, 0.68
@@ -146,8 +148,7 @@ def _draw_panel(axes: Axes, panel: Panel, *, is_last: bool, is_narrow: bool, is_
     if panel.x_scale == "linear" and all(isinstance(x, int) for s in panel.series for x in s.x):
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     if not panel.x_range and any(series.text for series in panel.series):
-        room = 1.45 if is_narrow else 1.3
-        axes.set_xlim(0, room * max(x for each in panel.series for x in each.x if x is not None))
+        axes.set_xlim(0, ROOM * max(x for each in panel.series for x in each.x if x is not None))
     label = textwrap.fill(panel.x_label, 2 * LINE) if is_narrow else panel.x_label
     upright = textwrap.fill(panel.y_label, LINE + 6) if is_low else panel.y_label
     axes.set(title=panel.title, xlabel=label if is_last else "", ylabel=upright)
