@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from importlib.metadata import version
-from threading import Event, Thread
-from time import monotonic
 from typing import Any
 
 import click
@@ -32,9 +30,6 @@ LEAST_TEXT = 18
 
 BAR_WIDTH, LEAST_BAR = 20, 6
 """Characters of the longest bar; bars give way to texts, and go where so few are left."""
-
-FIRST_SIGN_S, NEXT_SIGN_S = 20.0, 60.0
-"""Seconds after which a command whose standard error is no terminal says that it lives."""
 
 Part = str | Table | RenderableType
 
@@ -172,59 +167,29 @@ def _widths(table: Table) -> list[int]:
 
 @contextmanager
 def progress(doing: str) -> Iterator[Callable[[str], None]]:
-    """Show on standard error what is being done; a line a minute where nobody looks.
+    """Show on standard error what is being done, if that is a terminal.
 
     Yields:
         To be told what is being done next.
     """
     console = Console(stderr=True, markup=False, highlight=False, emoji=False)
     if not console.is_terminal:
-        with signs_of_life(doing) as tell:
-            yield tell
+        yield lambda now: None
         return
     with console.status(doing) as status:
         yield lambda now: status.update(now)
 
 
 @contextmanager
-def signs_of_life(doing: str) -> Iterator[Callable[[str], None]]:
-    """Say in lines on standard error that a long command lives, and what it is doing.
-
-    The first comes after :data:`FIRST_SIGN_S` seconds, so that short commands stay silent.
-
-    Yields:
-        To be told what is being done next.
-    """
-    now, began, ended = doing, monotonic(), Event()
-
-    def say_so() -> None:
-        wait = FIRST_SIGN_S
-        while not ended.wait(wait):
-            click.echo(f"carsim: {now} ({monotonic() - began:,.0f} s so far)", err=True)
-            wait = NEXT_SIGN_S
-
-    def tell(what: str) -> None:
-        nonlocal now
-        now = what
-
-    Thread(target=say_so, daemon=True).start()
-    try:
-        yield tell
-    finally:
-        ended.set()
-
-
-@contextmanager
 def progress_bar(name: str) -> Iterator[Callable[..., None]]:
-    """A bar on standard error that leaves nothing behind; a line a minute where nobody looks.
+    """A bar on standard error, if that is a terminal, that leaves nothing behind.
 
     Yields:
         To be told how much is done, how much there is, and the rate in words.
     """
     console = Console(stderr=True, markup=False, highlight=False, emoji=False)
     if not console.is_terminal:  # rich before 15 would leave a blank line even if disabled
-        with signs_of_life(name) as tell:
-            yield lambda done, total, _="": tell(f"{name}: {done:,} of {total:,}")
+        yield lambda done, total, rate="": None
         return
     from rich import progress as bars
 

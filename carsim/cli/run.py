@@ -65,7 +65,7 @@ DIFFERENT = 1
 @JSON
 @click.option("--full", "length", flag_value="full", help="Print all metrics, terms and notes too.")
 @click.option("--quiet", "length", flag_value="quiet", help="Print the policy's row alone.")
-@click.option("--out", metavar="DIR", help="Also write summary, tables and layer-steps.")
+@click.option("--out", metavar="DIR", help="Also write summary and tables.")
 @click.option("--overwrite", is_flag=True, help="Replace DIR if an earlier run made it.")
 @click.option(
     "--timeline",
@@ -118,7 +118,7 @@ def run(
     from carsim.report import save_report, summary
 
     with progress("simulating") as tell:
-        report = replace(_simulated(given, window, detail=out is not None), command=command)
+        report = replace(_simulated(given, window), command=command)
         files: list[str] = []
         if out is not None:
             writing: dict[str, Any] = {"progress": lambda what: tell(f"writing {what}")}
@@ -132,9 +132,7 @@ def run(
     return None
 
 
-def _simulated(
-    given: Mapping[str, Any], window: tuple[int, int] | None = None, *, detail: bool = False
-) -> "Report":
+def _simulated(given: Mapping[str, Any], window: tuple[int, int] | None = None) -> "Report":
     """The report of the parameters that decide the figures."""
     from carsim.runs.pipeline import run as simulate
     from carsim.runs.pipeline import sources_of
@@ -154,7 +152,7 @@ def _simulated(
     if window is not None:
         check_window(*window, decoded[0].n_steps, design.model.body.n_layers)
     how = {name: given[name] for name in ("resample_seed", "fidelity", "allow_misfit")}
-    return simulate(design, decoded, detail=detail, **how)
+    return simulate(design, decoded, **how)
 
 
 def _show(report: "Report", length: str | None) -> None:

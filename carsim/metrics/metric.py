@@ -78,7 +78,7 @@ class Metric:
         value: Takes it from a row and its run; call :meth:`of` instead.
         of_design: It follows from the design and its fit alone: only the run is looked at.
         shown: ``headline``: in the table of policies, and in all metrics; ``detail``: in all
-            metrics (``--full``, page); ``no``: in JSON, frames and CSV files alone.
+            metrics (``run`` in full, page); ``no``: in JSON, frames and CSV files alone.
         headline_of: The kind of work, ``video`` or ``text``, whose headline it is; empty for both.
         short: Heading in the table of policies; :attr:`heading` if empty.
     """

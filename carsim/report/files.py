@@ -5,8 +5,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 from carsim.base.digests import DIGESTS, write_digests
-from carsim.base.environment import has_parquet
-from carsim.base.errors import InputError
 from carsim.design.document import design_yaml
 from carsim.metrics.columns import csv_text
 from carsim.report.chrome import chrome_trace
@@ -27,8 +25,6 @@ OUTPUT_FILES = (
     SUMMARY,
     "design.yaml",
     "comparison.csv",
-    "steps.parquet",
-    "steps.csv.gz",
     "utilisation.csv",
     "timeline.json",
     DIGESTS,
@@ -49,13 +45,12 @@ def save_report(
     """Write a report into a folder, which appears whole or not at all.
 
     Files: ``summary.json`` (all figures, the hashes of design and traces, version, seed),
-    ``design.yaml`` (the resolved design), ``comparison.csv``, ``steps.parquet`` (every layer-step
-    of the chosen policy; ``steps.csv.gz`` where pyarrow is not installed), ``utilisation.csv``
-    (over the first batch), and, if asked for, ``timeline.json`` for https://ui.perfetto.dev.
+    ``design.yaml`` (the resolved design), ``comparison.csv``, ``utilisation.csv`` (over
+    the first batch), and, if asked for, ``timeline.json`` for https://ui.perfetto.dev.
     ``SHA256SUMS`` has the digest of each.
 
     Args:
-        report: A report of a run with ``detail``.
+        report: A report of a run.
         folder: The folder to be made.
         overwrite: Replace a folder of an earlier run.
         timeline: First step, and the step after the last, of the timeline of the first batch.
@@ -65,13 +60,10 @@ def save_report(
         Names of the files.
 
     Raises:
-        InputError: The report holds no layer-steps, the window is no part of the video, or the
-            folder cannot be written.
+        InputError: The window is no part of the video, or the folder cannot be written.
     """
     tell = progress or (lambda _: None)
     plan = report.chosen.simulation.plan
-    if not report.chosen.simulation.phase_cycles:
-        raise InputError("save_report", "the report holds no layer-steps", "run with detail=True")
     if timeline is not None:
         check_window(*timeline, plan.n_steps, report.design.model.body.n_layers)
     with whole_folder(Path(folder), overwrite=overwrite, ours=OUTPUT_FILES) as into:
@@ -80,8 +72,6 @@ def save_report(
         mark = "" if report.fit.fits else f"# {misfit_mark(report.design)}\n"
         _write_text(into / "design.yaml", mark + design_yaml(report.design))
         _write_text(into / "comparison.csv", csv_text(report.to_frame(), index=True))
-        tell("layer-steps")
-        _write_steps(report, into)
         tell("utilisation")
         _write_utilisation(report, into)
         if timeline is not None:
@@ -94,16 +84,6 @@ def save_report(
 
 def _write_text(path: Path, text: str) -> None:
     path.write_text(text if text.endswith("\n") else text + "\n", encoding="utf-8")
-
-
-def _write_steps(report: Report, into: Path) -> None:
-    frame = report.steps().assign(fits=report.fit.fits)
-    if has_parquet():
-        frame.to_parquet(into / "steps.parquet", index=False)
-        return
-    # A million layer-steps take 2.3 s at the fastest level. No date, for equal files.
-    how = {"method": "gzip", "compresslevel": 1, "mtime": 0}
-    frame.to_csv(into / "steps.csv.gz", index=False, compression=how, lineterminator="\n")
 
 
 def _write_utilisation(report: Report, into: Path) -> None:

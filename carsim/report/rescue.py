@@ -24,7 +24,7 @@ EXPORTS = ("points.csv", "points.parquet", MANIFEST)
 
 
 def inspect(folder: Path) -> dict[str, str]:
-    """What is wrong with each file of results in a folder; an empty text: nothing is.
+    """The problem of each file of results in a folder; an empty text: none.
 
     Args:
         folder: Output of ``carsim run``, ``carsim sweep`` or ``carsim search``.

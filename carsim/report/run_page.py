@@ -20,8 +20,6 @@ BESIDE = {
     "summary.json": "all figures of this page",
     "comparison.csv": "the comparison of policies",
     "utilisation.csv": "utilisation over the first batch",
-    "steps.parquet": "cycles of every layer-step of the design's own policy",
-    "steps.csv.gz": "the same",
 }
 """Files of a run's folder that a page links to."""
 

@@ -127,23 +127,6 @@ class Report:
         columns = {row.variant.name: row.seconds_by_phase for row in self.rows}
         return pd.DataFrame(columns).rename_axis("phase")
 
-    def steps(self) -> "pd.DataFrame":
-        """Cycles of every layer-step of the chosen row; empty for runs without ``detail``.
-
-        Columns: batch, step, layer, computing_sequences, and the cycles of each kind of phase.
-        """
-        import pandas as pd
-
-        cycles = self.chosen.simulation.phase_cycles
-        if not cycles:
-            return pd.DataFrame()
-        shape, names = next(iter(cycles.values())).shape, ["batch", "step", "layer"]
-        index = pd.MultiIndex.from_product([range(n) for n in shape], names=names)
-        computing = (~self.chosen.batches.replay).sum(axis=-1)
-        columns = {"computing_sequences": computing.ravel().astype("int16")}
-        columns |= {f"{phase}_cycles": array.ravel() for phase, array in cycles.items()}
-        return pd.DataFrame(columns, index=index).reset_index()
-
     @property
     def limits(self) -> tuple[LimitShares, ...]:
         """The limit of each phase of the chosen row, as shares of times."""

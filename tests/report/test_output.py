@@ -121,7 +121,7 @@ def saved(tmp_path_factory):
 
 def test_every_file_is_there_and_told(saved):
     folder, names = saved
-    assert names == [n for n in OUTPUT_FILES if n not in ("steps.csv.gz", REPORT, NOTICE)]
+    assert names == [n for n in OUTPUT_FILES if n not in (REPORT, NOTICE)]
     assert sorted(names) == leftovers(folder)
     document = json.loads((folder / "summary.json").read_text())
     assert document == json.loads(json.dumps(summary(tiny_report())))
@@ -134,22 +134,6 @@ def test_saved_comparison_is_the_frame(saved):
     wanted = tiny_report().to_frame()
     wanted = wanted.where(wanted.notna(), float("nan"))
     pd.testing.assert_frame_equal(frame, wanted, check_dtype=False)
-
-
-def test_saved_steps_sum_to_the_run(saved, tmp_path, monkeypatch):
-    monkeypatch.setattr("carsim.report.files.has_parquet", lambda: False)
-    for name in ("one", "two"):
-        assert "steps.parquet" not in save_report(tiny_report(), tmp_path / name)
-    one, two = (tmp_path / name / "steps.csv.gz" for name in ("one", "two"))
-    assert one.read_bytes() == two.read_bytes()
-    chosen = tiny_report().chosen
-    for frame in (pd.read_parquet(saved[0] / "steps.parquet"), pd.read_csv(one)):
-        assert len(frame) == 48 * 4
-        computing = (~tiny_trace().replay).sum(axis=-1).ravel()
-        assert frame["computing_sequences"].tolist() == computing.tolist()
-        for phase in ("qkv", "attention", "output", "mlp"):
-            assert frame[f"{phase}_cycles"].sum() == chosen.simulation.totals[phase].cycles
-        assert frame["fits"].all()
 
 
 def test_timeline_is_of_the_window(saved):
@@ -168,17 +152,9 @@ def test_every_output_of_a_misfit_is_marked(tmp_path):
     assert (folder / "design.yaml").read_text().startswith("# MISFIT: toy does not fit ZCU102\n")
     assert load_design(str(folder / "design.yaml")) == tiny_design(MISFIT)
     assert not pd.read_csv(folder / "comparison.csv")["fits"].any()
-    assert not pd.read_parquet(folder / "steps.parquet")["fits"].any()
     other = json.loads((folder / "timeline.json").read_text())["otherData"]
     assert other["fits"] is False
     assert other["title"].startswith("MISFIT")
-
-
-def test_a_report_without_layer_steps_is_refused(tmp_path):
-    report = run(tiny_design(), [tiny_trace()])
-    with pytest.raises(InputError, match="run with detail=True"):
-        save_report(report, tmp_path / "out")
-    assert leftovers(tmp_path) == []
 
 
 def test_summary_is_finite_json_and_agrees_with_the_report():

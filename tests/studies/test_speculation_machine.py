@@ -6,6 +6,7 @@ from tiny import tiny_design, tiny_trace
 
 from carsim.base.errors import InputError
 from carsim.cost.fit import check_fit, head_kv_bytes
+from carsim.machine.simulate import simulate
 from carsim.runs.pipeline import run
 from carsim.workload.geometry import Video
 from studies.speculation.machine import Speculation, speculate
@@ -49,7 +50,8 @@ def test_time_is_the_first_frame_and_the_passes() -> None:
     found = speculation(4)
     assert found.seconds(0) == found.first_seconds
     assert found.seconds(10) - found.seconds(7) == pytest.approx(3 * found.pass_seconds)
-    alone = run(tiny_design(), [tiny_trace()], detail=True).chosen.simulation
+    row = run(tiny_design(), [tiny_trace()]).chosen
+    alone = simulate(row.simulation.plan, row.batches, detail=True)
     layers = sum(int(cycles[:, :FRAME].sum()) for cycles in alone.phase_cycles.values())
     outside = alone.totals["prefill"].cycles + alone.totals["head"].cycles * FRAME // STEPS
     assert found.first.cycles == layers + outside

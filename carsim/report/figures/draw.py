@@ -94,7 +94,10 @@ def draw(plot: Plot) -> Figure:
                 names = plot.panels[place].categories
                 if is_narrow:
                     names = tuple(textwrap.fill(name, LINE) for name in names)
-                style.label_policies(axes, names, plot.strong)
+                axes.set_yticks(range(len(names)), names)
+                if plot.strong is not None:
+                    axes.get_yticklabels()[plot.strong].set_fontweight("bold")
+                axes.tick_params(axis="y", length=0)
                 axes.set_ylim(len(names) - 0.5, -0.5)
         entries = {
             label: handle
