@@ -240,5 +240,5 @@ if __name__ == "__main__":
     with mpl.rc_context(STYLE):
         for name, draw in DRAWINGS.items():
             draw().savefig(IMAGES / f"{name}.svg", metadata={"Date": None})
-    report = run(load_design("zcu102"), [load_trace("vilau_8f")], detail=True)
+    report = run(load_design("zcu102"), [load_trace("vilau_8f")])
     save(run_plots(stored(report), None)["comparison"], IMAGES / "zcu102.png")

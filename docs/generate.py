@@ -235,10 +235,10 @@ def columns_page() -> str:
     return page(
         "Columns of CSV files",
         "`carsim/metrics/columns.py`",
-        "`carsim run --out DIR` writes `comparison.csv`, `steps.csv` (compressed if long) and "
-        "`utilisation.csv`, `carsim sweep` and `search` write `points.csv`, `carsim report "
-        "--front` writes `pareto.csv`. Columns of `.parquet` files are the same. An empty cell "
-        "is a number that does not exist. Text that a spreadsheet would take as a formula (it "
+        "`carsim run --out DIR` writes `comparison.csv` and `utilisation.csv`, "
+        "`carsim sweep` and `search` write `points.csv`, `carsim report --front` writes "
+        "`pareto.csv`. Columns of `.parquet` files are the same. An empty cell is a number that "
+        "does not exist. Text that a spreadsheet would take as a formula (it "
         "begins with `=`, `+`, `-` or `@`) has an apostrophe in front.",
         *parts,
     )

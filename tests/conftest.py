@@ -19,10 +19,6 @@ from hypothesis import HealthCheck, Phase, settings
 # Studies are scripts and not installed. Last: an installed carsim comes before the checkout's.
 sys.path.append(str(Path(__file__).parents[1]))
 
-from carsim.cli import console
-
-console.FIRST_SIGN_S = 3600.0  # a command that is slow, as the machine is, says no more for it
-
 _sum = builtins.sum
 
 

@@ -66,8 +66,8 @@ def tiny_design(*overrides: str) -> Design:
 
 @cache
 def tiny_report(*overrides: str) -> Report:
-    """A run of the toy with its layer-steps, misfits allowed."""
-    return run(tiny_design(*overrides), [tiny_trace()], allow_misfit=True, detail=True)
+    """A run of the toy, misfits allowed."""
+    return run(tiny_design(*overrides), [tiny_trace()], allow_misfit=True)
 
 
 MISFIT = "board.dsp=1"

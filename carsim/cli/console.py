@@ -6,16 +6,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from importlib.metadata import version
-from itertools import chain
-from threading import Event, Thread
-from time import monotonic
+from typing import Any
 
 import click
+from rich import box
 from rich.console import Console, RenderableType
+from rich.table import Table as RichTable
 from rich.text import Text
 
-from carsim.base.text import CONTROL, Table, visible
-from carsim.cli.plain_table import fitted, rich_table
+from carsim.base.text import Table, visible
 
 PIPED_WIDTH = 10_000
 """Lines that go to a file or another program are never wrapped."""
@@ -23,8 +22,14 @@ PIPED_WIDTH = 10_000
 LEAST_WIDTH = 80
 """A narrower terminal wraps lines itself; cutting numbers off would be worse."""
 
-FIRST_SIGN_S, NEXT_SIGN_S = 20.0, 60.0
-"""Seconds after which a command whose standard error is no terminal says that it lives."""
+GAP = 3
+"""Characters between columns; one at either edge."""
+
+LEAST_TEXT = 18
+"""Characters that a column of text keeps beside numbers; longer texts are wrapped."""
+
+BAR_WIDTH, LEAST_BAR = 20, 6
+"""Characters of the longest bar; bars give way to texts, and go where so few are left."""
 
 Part = str | Table | RenderableType
 
@@ -32,10 +37,7 @@ Part = str | Table | RenderableType
 def output_console() -> Console:
     """A console on standard output. Colours follow NO_COLOR and whether a person is looking."""
     console = Console(markup=False, highlight=False, emoji=False)
-    if not console.is_terminal:
-        console.width = PIPED_WIDTH
-    elif console.width < LEAST_WIDTH:
-        console.width = LEAST_WIDTH
+    console.width = max(LEAST_WIDTH, console.width) if console.is_terminal else PIPED_WIDTH
     return console
 
 
@@ -43,11 +45,11 @@ def show(console: Console, parts: Iterable[Part]) -> None:
     """Print parts one below the other; into a pipe, without the blanks that fill up lines."""
     if console.is_terminal:
         for part in parts:
-            _print(console, _visible(part))
+            _print(console, part)
         return
     with console.capture() as capture:
         for part in parts:
-            _print(console, _visible(part))
+            _print(console, part)
     text = "\n".join(line.rstrip() for line in capture.get().splitlines())
     # Click would write UTF-8 where a terminal says that it knows ASCII alone.
     click.echo(text.encode(console.encoding, "replace").decode(console.encoding))
@@ -74,32 +76,18 @@ def in_order(sections: Iterable[tuple[str, Sequence[Part]]]) -> Iterator[Part]:
         yield from parts
 
 
-def _visible(part: Part) -> Part:
-    """The part without what a terminal would obey, which names out of a file may hold."""
-    if isinstance(part, str):
-        return visible(part)
-    if isinstance(part, Table) and any(map(CONTROL.search, chain(part.headings, *part.rows))):
-        clean = [
-            tuple(visible(cell) if CONTROL.search(cell) else cell for cell in row)
-            for row in (part.headings, *part.rows)
-        ]
-        return replace(part, headings=clean[0], rows=tuple(clean[1:]))
-    return part
-
-
 def _print(console: Console, part: Part) -> None:
+    """Print a part, without what a terminal would obey, which names out of a file may hold."""
     if isinstance(part, Table):
-        for block in fitted(part, console.width):
-            table = rich_table(block, console.width, ascii_only=console.options.ascii_only)
-            console.print(table)
+        for block in _blocks(part, console.width):
+            console.print(_rich_table(block, console))
     elif isinstance(part, str):
         marks = {"MISFIT": "bold red", "warning:": "yellow"}
         style = next((s for m, s in marks.items() if part.lstrip("- ").startswith(m)), "")
-        indent = " " * (len(part) - len(part.lstrip(" -")))
         lines = textwrap.fill(
-            part,
+            visible(part),
             console.width,
-            subsequent_indent=indent,
+            subsequent_indent=" " * (len(part) - len(part.lstrip(" -"))),
             break_long_words=False,  # a path stays one that can be copied
             break_on_hyphens=False,
         )
@@ -108,63 +96,100 @@ def _print(console: Console, part: Part) -> None:
         console.print(part)
 
 
+def _blocks(table: Table, width: int) -> Iterator[Table]:
+    """The table in blocks of columns, none wider than the terminal; numbers are never cut.
+
+    >>> wide = Table(("policy", "a", "b"), (("dense", "1" * 30, "2" * 30),))
+    >>> [block.headings for block in _blocks(wide, 60)]
+    [('policy', 'a'), ('policy', 'b')]
+    """
+    texts, widths = table.text_columns, _widths(table)
+
+    def split(most: int) -> list[list[int]]:
+        """Blocks if texts take so many characters at most."""
+        room = width - 2 + GAP - sum(min(each, most) + GAP for each in widths[:texts])
+        blocks: list[list[int]] = [[]]
+        for column in range(texts, len(widths)):
+            if blocks[-1] and sum(widths[c] + GAP for c in (*blocks[-1], column)) > room:
+                blocks.append([])
+            blocks[-1].append(column)
+        return blocks
+
+    longest = max((LEAST_TEXT, *widths[:texts]))
+    # Of all widths of texts that need the fewest blocks, the largest.
+    blocks = min(map(split, range(longest, LEAST_TEXT - 1, -1)), key=len)
+    for block in blocks:
+        kept = [*range(texts), *block]
+        headings, *rows = (tuple(row[c] for c in kept) for row in (table.headings, *table.rows))
+        yield replace(table, headings=headings, rows=tuple(rows))
+
+
+def _rich_table(table: Table, console: Console) -> RichTable:
+    """The table: numbers to the right, rows that matter bold, what breaks something in red.
+
+    A single column of cells with bars is drawn with them, as long as the width allows.
+    """
+    widths, is_plain = _widths(table), not any(table.headings)
+    shares = [[getattr(cell, "share", None) for cell in row] for row in table.rows]
+    barred = [c for c, column in enumerate(zip(*shares, strict=True)) if any(column)]
+    longest = min(BAR_WIDTH, console.width - 2 - sum(each + GAP for each in widths))
+    bars = barred[0] if len(barred) == 1 and longest >= LEAST_BAR else None
+    gap = GAP if table.text_columns < len(widths) else 2  # a blank of it is the column's own
+    rich = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, gap - 2))
+    if is_plain:
+        rich = RichTable.grid(padding=(0, 2))
+    for column, heading in enumerate(table.headings):
+        is_text = column < table.text_columns
+        look: dict[str, Any] = {"style": "bold"} if is_plain and not column else {}
+        if not is_text:
+            heading = textwrap.fill(heading, max(1, widths[column]))
+            look |= {"justify": "right", "no_wrap": True}
+        rich.add_column(visible(heading), overflow="fold", **look)
+        if column == bars:
+            rich.add_column("", no_wrap=True)
+    full = "#" if console.options.ascii_only else "█"
+    for place, row in enumerate(table.rows):
+        cells = [visible(cell) for cell in row]
+        if bars is not None:
+            cells.insert(bars + 1, full * round(min(1.0, shares[place][bars] or 0.0) * longest))
+        style = "bold red" if place in table.marked else "bold" if place in table.strong else None
+        rich.add_row(*cells, style=style)
+    return rich
+
+
+def _widths(table: Table) -> list[int]:
+    """Of each column: its longest cell, or the longest word of its heading."""
+    return [
+        max(map(len, (*heading.split(), *(row[column] for row in table.rows))), default=0)
+        for column, heading in enumerate(table.headings)
+    ]
+
+
 @contextmanager
 def progress(doing: str) -> Iterator[Callable[[str], None]]:
-    """Show on standard error what is being done; a line a minute where nobody looks.
+    """Show on standard error what is being done, if that is a terminal.
 
     Yields:
         To be told what is being done next.
     """
     console = Console(stderr=True, markup=False, highlight=False, emoji=False)
     if not console.is_terminal:
-        with signs_of_life(doing) as tell:
-            yield tell
+        yield lambda now: None
         return
     with console.status(doing) as status:
         yield lambda now: status.update(now)
 
 
 @contextmanager
-def signs_of_life(doing: str) -> Iterator[Callable[[str], None]]:
-    """Say in lines on standard error that a long command lives, and what it is doing.
-
-    The first comes after :data:`FIRST_SIGN_S` seconds, so that short commands stay silent.
-
-    Yields:
-        To be told what is being done next.
-    """
-    now, began, ended = doing, monotonic(), Event()
-
-    def say_so() -> None:
-        wait = FIRST_SIGN_S
-        while not ended.wait(wait):
-            click.echo(f"carsim: {now} ({monotonic() - began:,.0f} s so far)", err=True)
-            wait = NEXT_SIGN_S
-
-    def tell(what: str) -> None:
-        nonlocal now
-        now = what
-
-    thread = Thread(target=say_so, daemon=True)
-    thread.start()
-    try:
-        yield tell
-    finally:
-        ended.set()
-        thread.join()
-
-
-@contextmanager
 def progress_bar(name: str) -> Iterator[Callable[..., None]]:
-    """A bar on standard error that leaves nothing behind; a line a minute where nobody looks.
+    """A bar on standard error, if that is a terminal, that leaves nothing behind.
 
     Yields:
         To be told how much is done, how much there is, and the rate in words.
     """
     console = Console(stderr=True, markup=False, highlight=False, emoji=False)
     if not console.is_terminal:  # rich before 15 would leave a blank line even if disabled
-        with signs_of_life(name) as tell:
-            yield lambda done, total, _="": tell(f"{name}: {done:,} of {total:,}")
+        yield lambda done, total, rate="": None
         return
     from rich import progress as bars
 
@@ -176,9 +201,8 @@ def progress_bar(name: str) -> Iterator[Callable[..., None]]:
         bars.TextColumn("left"),
         bars.TimeRemainingColumn(),
     )
-    with bars.Progress(
-        *columns, console=console, transient=True, speed_estimate_period=120
-    ) as shown:
+    look: dict[str, Any] = {"console": console, "transient": True, "speed_estimate_period": 120}
+    with bars.Progress(*columns, **look) as shown:
         task = shown.add_task(name, total=None, rate="")
         yield lambda done, total, rate="": shown.update(
             task, completed=done, total=total, rate=rate

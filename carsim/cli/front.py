@@ -6,8 +6,11 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import click
+
 from carsim.base.errors import InputError
-from carsim.cli.plain_table import GAP
+from carsim.cli.console import GAP
+from carsim.cli.options import command_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -107,6 +110,16 @@ def show_found(study: "Study", frame: "pd.DataFrame") -> None:
     else:
         axes = [axis.name for axis in study.axes]
         print_front(study.name, frame, front, axes, study.objectives)
+
+
+def study_manifest(study: "Study") -> dict[str, Any]:
+    """Everything that the results of the command that runs depend on."""
+    from carsim.explore.code import manifest
+
+    ctx = click.get_current_context()
+    facts: dict[str, Any] = {"study_sha256": study.fingerprint, "seed": study.file.sampling.seed}
+    facts["traces"] = {name: trace.sha256 for name, trace in study.traces.items()}
+    return manifest(command_of(ctx, ctx.params), study.base, **facts)
 
 
 def as_document(study: "Study", frame: "pd.DataFrame") -> dict[str, Any]:

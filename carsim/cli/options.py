@@ -1,12 +1,14 @@
 """Options that several commands have."""
 
 import json
-from collections.abc import Callable, Iterable
+import shlex
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from math import isfinite
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from carsim.base.errors import InputError
 
@@ -26,26 +28,15 @@ class FiniteRange(click.FloatRange):
         return found
 
 
-Complete = Callable[[click.Context, click.Parameter, str], list[str]]
+Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
 
-def completing(names: Callable[[], Iterable[str]], *suffixes: str) -> Complete:
-    """Completion of an argument by names, and by files and folders beside the shell.
+def completing(names: Callable[[], Iterable[str]], *, files: bool = True) -> Complete:
+    """Completion of an argument by names that are asked for then, or else by files."""
 
-    Args:
-        names: Called when a shell asks.
-        suffixes: Ends of the names of files.
-    """
-
-    def complete(_: click.Context, __: click.Parameter, start: str) -> list[str]:
-        base, slash, last = start.rpartition("/")
-        folder, found = Path(base + slash or "."), []
-        for path in sorted(folder.iterdir()) if folder.is_dir() else ():
-            if path.name.startswith(".") > last.startswith("."):
-                continue  # hidden
-            if path.suffix in suffixes or path.is_dir():
-                found.append(f"{base}{slash}{path.name}{'/' * path.is_dir()}")
-        return [each for each in (*names(), *found) if each.startswith(start)]
+    def complete(_: click.Context, __: click.Parameter, start: str) -> list[CompletionItem]:
+        others = [CompletionItem(start, type="file")] if files else []
+        return [*others, *(CompletionItem(each) for each in names() if each.startswith(start))]
 
     return complete
 
@@ -62,20 +53,13 @@ def _traces() -> Iterable[str]:
     return shipped_traces()
 
 
-def presets(section: str) -> Complete:
-    """Completion by the presets of a section of a design."""
+def _presets(section: str) -> Iterable[str]:
+    from carsim.design.load import shipped_presets
 
-    def names() -> Iterable[str]:
-        from carsim.design.load import shipped_presets
-
-        return shipped_presets()[section]
-
-    return lambda context, parameter, start: [n for n in names() if n.startswith(start)]
+    return shipped_presets()[section]
 
 
-DESIGNS = completing(_designs, ".yaml", ".yml")
-TRACES = completing(_traces, ".npz")
-STUDIES = completing(tuple, ".yaml", ".yml")
+DESIGNS, TRACES, STUDIES = completing(_designs), completing(_traces), completing(tuple)
 
 JSON = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON document, and nothing else."
@@ -98,11 +82,13 @@ WORKLOAD = click.option(
     "video:8,replay=0.5,pairs=0.9, trace:NAME, or a YAML file of the fields.",
 )
 BOARD = click.option(
-    "--board", shell_complete=presets("board"), help="Preset of the board, say kv260."
+    "--board",
+    shell_complete=completing(partial(_presets, "board"), files=False),
+    help="Preset of the board, say kv260.",
 )
 MODEL = click.option(
     "--model",
-    shell_complete=presets("model"),
+    shell_complete=completing(partial(_presets, "model")),
     help="Preset of the model, say tinyllama_1b, or its config.json of Hugging Face.",
 )
 
@@ -183,3 +169,22 @@ def overriding(text: str = "Change the design, say machine.cores=8") -> Callable
         multiple=True,
         help=f"{text}; may be repeated.",
     )
+
+
+def command_of(ctx: click.Context, given: Mapping[str, Any], outputs: Iterable[str] = ()) -> str:
+    """The command that has these parameters, as a manifest keeps it.
+
+    Args:
+        ctx: Where the command was called.
+        given: Its parameters.
+        outputs: Parameters that decide no figure, which are left out.
+    """
+    words = ctx.command_path.split()
+    for param in ctx.command.params:
+        value = given.get(str(param.name))
+        if param.name in outputs or value in (None, False, (), param.default):
+            continue
+        for each in value if isinstance(value, tuple) else (value,):
+            words += [param.opts[-1]] * isinstance(param, click.Option)
+            words += [str(each)] * (value is not True)
+    return shlex.join(words)

@@ -1,9 +1,9 @@
-"""``carsim run``: simulate one design on a trace and compare it with the alternatives."""
+"""``carsim run``: simulate one design on a workload, or repeat a run that was stored."""
 
-import math
 import re
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+import shlex
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,16 +17,20 @@ from carsim.cli.options import (
     MODEL,
     TRACE,
     WORKLOAD,
+    command_of,
     design_given,
     overriding,
     work_of,
 )
 
 if TYPE_CHECKING:
-    from carsim.decisions.trace import Trace
-    from carsim.design import Design
     from carsim.runs.report import Report
-    from carsim.workload.workload import Workload
+
+OUTPUTS = ("as_json", "length", "out", "overwrite", "timeline")
+"""Parameters that decide what is shown and written. All others decide the figures."""
+
+DIFFERENT = 1
+"""Exit status if a run that is repeated has other figures."""
 
 
 @click.command()
@@ -61,29 +65,24 @@ if TYPE_CHECKING:
 @JSON
 @click.option("--full", "length", flag_value="full", help="Print all metrics, terms and notes too.")
 @click.option("--quiet", "length", flag_value="quiet", help="Print the policy's row alone.")
-@click.option("--out", metavar="DIR", help="Also write summary, tables and layer-steps.")
+@click.option("--out", metavar="DIR", help="Also write summary and tables.")
 @click.option("--overwrite", is_flag=True, help="Replace DIR if an earlier run made it.")
 @click.option(
     "--timeline",
     metavar="A:B",
     help="Also write a timeline of steps A to B-1 to DIR, for ui.perfetto.dev.",
 )
+@click.pass_context
 def run(
-    design: str | None,
-    board: str | None,
-    model: str | None,
-    workload: str | None,
-    traces: tuple[str, ...],
-    tau: str | None,
-    batch: int | None,
-    overrides: tuple[str, ...],
+    ctx: click.Context,
+    /,
     as_json: bool,
     length: str | None,
     out: str | None,
     overwrite: bool,
     timeline: str | None,
-    **how: Any,
-) -> None:
+    **given: Any,
+) -> int | None:
     """Simulate DESIGN, a YAML file or the name of a shipped design, on a workload.
 
     A board and a model are enough: carsim run --board kv260 --model tinyllama_1b chooses the
@@ -95,42 +94,19 @@ def run(
     Compares the design's policy with its alternatives, among them dense decoding, and with a lower
     bound; explains where time goes, what limits it, and whether the design fits its board. Exit
     status 2 for bad input, 3 for a design that does not fit.
+
+    A folder that run --out wrote, in place of DESIGN, is repeated by its own command. The answer
+    says whether the figures are the same, else which differ and what has changed; exit status 1.
     """
-    work = work_of(workload, traces)
-    has_trace = work is not None and work.kind == "trace"
-    needs = ("`tau`", "scores", tau), ("`resample_seed`", "rows", how["resample_seed"])
-    for name, what, value in needs if not has_trace else ():
-        if value is not None:
-            raise InputError(name, f"needs the {what} of a trace", "add --trace FILE")
+    command = command_of(ctx, given, OUTPUTS)
+    if given["design"] is not None and (Path(given["design"]) / "summary.json").exists():
+        if command != command_of(ctx, {"design": given["design"]}) or out or timeline:
+            cure = "leave out all options but --plugin and --json"
+            raise InputError(given["design"], "is repeated as it was run", cure)
+        return _repeat(ctx.command, given["design"], as_json)
     window = parse_window(timeline) if timeline is not None else None
-    _check_out(out, overwrite, {"--timeline": window})
-
-    from carsim.cli.console import progress, show_json
-    from carsim.report import save_report, summary
-    from carsim.runs.pipeline import run as simulate
-    from carsim.runs.pipeline import sources_of
-    from carsim.runs.timeline import check_window
-
-    loaded = _load(overrides, tau, batch, partial(design_given, design, board, model), work)
-    decoded = sources_of(loaded, workload=work).traces
-    if window is not None:
-        check_window(*window, decoded[0].n_steps, loaded.model.body.n_layers)
-    with progress("simulating") as tell:
-        report = simulate(loaded, decoded, detail=out is not None, **how)
-        files: list[str] = []
-        if out is not None:
-            writing: dict[str, Any] = {"progress": lambda what: tell(f"writing {what}")}
-            files = save_report(report, out, overwrite=overwrite, timeline=window, **writing)
-    if as_json:
-        show_json(summary(report))
-    else:
-        _show(report, decoded, length, out, files)
-
-
-def _check_out(out: str | None, overwrite: bool, written: Mapping[str, object]) -> None:
-    """Refuse a folder that may not be replaced, and options of files without a folder."""
-    if out is None and (overwrite or any(written.values())):
-        option = next((name for name, value in written.items() if value), "--overwrite")
+    if out is None and (overwrite or window):
+        option = "--timeline" if window else "--overwrite"
         raise InputError(option, "has nowhere to write", "add --out DIR")
     if out is not None:
         from carsim.report.files import OUTPUT_FILES
@@ -138,39 +114,50 @@ def _check_out(out: str | None, overwrite: bool, written: Mapping[str, object]) 
 
         check_folder(Path(out), overwrite=overwrite, ours=OUTPUT_FILES)
 
+    from carsim.cli.console import progress, say, show_json
+    from carsim.report import save_report, summary
 
-def _load(
-    overrides: Sequence[str],
-    tau: str | None,
-    batch: int | None,
-    opened: "Callable[[Sequence[str], Workload | None], Design]",
-    work: "Workload | None",
-) -> "Design":
-    """The design with its changes, of which some have options of their own."""
-    own = {
-        "policy.tau": None if tau is None else parse_tau(tau),
-        "policy.batch": None if batch is None else str(batch),
-    }
-    given = {path: value for path, value in own.items() if value is not None}
-    try:
-        return opened([*overrides, *(f"{p}={value}" for p, value in given.items())], work)
-    except InputError as error:
-        if (place := error.named().place) not in given:
-            raise
-        option = f"--{place.removeprefix('policy.')}"
-        raise InputError(option, error.problem, error.cure) from None
+    with progress("simulating") as tell:
+        report = replace(_simulated(given, window), command=command)
+        files: list[str] = []
+        if out is not None:
+            writing: dict[str, Any] = {"progress": lambda what: tell(f"writing {what}")}
+            files = save_report(report, out, overwrite=overwrite, timeline=window, **writing)
+    if as_json:
+        show_json(summary(report))
+        return None
+    _show(report, length)
+    if files:
+        say("", f"Written to {out}: {', '.join(files)}")
+    return None
 
 
-def _show(
-    report: "Report",
-    traces: "Sequence[Trace]",
-    length: str | None,
-    out: str | None,
-    files: Sequence[str],
-) -> None:
-    """Print the short output, all (``full``) or one row (``quiet``), and the files written."""
-    from carsim.cli.console import in_order, output_console, say, show
-    from carsim.report.files import missing_parquet
+def _simulated(given: Mapping[str, Any], window: tuple[int, int] | None = None) -> "Report":
+    """The report of the parameters that decide the figures."""
+    from carsim.runs.pipeline import run as simulate
+    from carsim.runs.pipeline import sources_of
+    from carsim.runs.timeline import check_window
+
+    work = work_of(given["workload"], given["traces"])
+    for name, what in (("tau", "scores"), ("resample_seed", "rows")):
+        if given[name] is not None and (work is None or work.kind != "trace"):
+            raise InputError(f"`{name}`", f"needs the {what} of a trace", "add --trace FILE")
+    changes = list(given["overrides"])
+    if (tau := given["tau"]) is not None:
+        changes.append(f"policy.tau=[{tau}]" if "," in tau else f"policy.tau={tau}")
+    if given["batch"] is not None:
+        changes.append(f"policy.batch={given['batch']}")
+    design = design_given(given["design"], given["board"], given["model"], changes, work)
+    decoded = sources_of(design, workload=work).traces
+    if window is not None:
+        check_window(*window, decoded[0].n_steps, design.model.body.n_layers)
+    how = {name: given[name] for name in ("resample_seed", "fidelity", "allow_misfit")}
+    return simulate(design, decoded, **how)
+
+
+def _show(report: "Report", length: str | None) -> None:
+    """Print the short output, all (``full``) or one row (``quiet``)."""
+    from carsim.cli.console import in_order, output_console, show
     from carsim.report.run_tables import policies_table
     from carsim.report.run_words import more_sections, short_sections
     from carsim.report.stored import stored
@@ -180,34 +167,34 @@ def _show(
         warnings = (f"warning: {warning}" for warning in run.warnings)
         show(output_console(), [policies_table(run, own_only=True), *warnings])
     else:
-        more = more_sections(run, traces) if length == "full" else ()
+        more = more_sections(run) if length == "full" else ()
         show(output_console(), in_order([*short_sections(run), *more]))
-    if files:
-        left_out = missing_parquet()
-        say("", f"Written to {out}: {', '.join(files)}{left_out and f' ({left_out})'}")
 
 
-def parse_tau(text: str) -> str:
-    """The thresholds of ``--tau`` as YAML: a number, or a list of them; ``inf`` never replays.
+def _repeat(run_command: click.Command, folder: str, as_json: bool) -> int | None:
+    """Repeat a stored run and say whether its figures are the same; the exit status."""
+    from carsim.cli.console import in_order, output_console, progress, show, show_json
+    from carsim.report.repeat import repetition
+    from carsim.report.stored import AGAIN, SUMMARY, stored
+    from carsim.report.summary_file import read_run
 
-    Raises:
-        InputError: No number, nor several separated by commas.
-
-    >>> parse_tau("-0.5"), parse_tau("0.1,1e-3,inf")
-    ('-0.5', '[0.1,0.001,inf]')
-    """
+    before, place = read_run(folder), f"{folder}/{SUMMARY}"
+    if not before.manifest.command.startswith("carsim run "):
+        raise InputError(place, "holds no command", "repeat it in Python, where it was made")
+    # A file never loads code or writes: other options of its command are refused.
+    known = [each for each in run_command.params if each.name not in (*OUTPUTS, "plugins")]
     try:
-        values = [float(part) for part in text.split(",")]
-    except ValueError:
-        values = []
-    if not values or not all(value > -math.inf for value in values):
-        raise InputError(
-            f"--tau {text}",
-            "is no threshold",
-            "give a number, such as 0.25, one per layer separated by commas, or inf for no replay",
-        )
-    texts = [repr(value) for value in values]
-    return texts[0] if len(texts) == 1 else f"[{','.join(texts)}]"
+        words = shlex.split(before.manifest.command)[2:]
+        given = click.Command("run", params=known).make_context("run", words).params
+    except (ValueError, click.ClickException) as error:
+        raise InputError(place, f"its command cannot be used ({error})", AGAIN) from None
+    with progress("repeating"):
+        found = repetition(before, stored(_simulated(given)))
+    if as_json:
+        show_json(found.document())
+    else:
+        show(output_console(), in_order(found.sections()))
+    return DIFFERENT if found.moved else None
 
 
 def parse_window(text: str) -> tuple[int, int]:

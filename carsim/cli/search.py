@@ -94,7 +94,7 @@ def search(
     library("optuna", "search")
 
     from carsim.cli.console import say, show_json
-    from carsim.cli.front import as_document, show_found
+    from carsim.cli.front import as_document, show_found, study_manifest
     from carsim.explore.frame import export, frame_of
     from carsim.explore.search import hunt
     from carsim.explore.store import open_folder
@@ -106,7 +106,7 @@ def search(
         with sweep_progress(loaded.name) as tell:
             done = hunt(store, loaded, points, out=folder, tell=tell, **how)
         frame = frame_of(store)
-    files = export(frame, folder)
+    files = export(frame, folder, study_manifest(loaded))
     if as_json:
         show_json(document(loaded.name, done.counts, done, out, files) | as_document(loaded, frame))
     else:

@@ -73,7 +73,7 @@ def sweep(
         library("distributed", "--scheduler")
 
     from carsim.cli.console import say, show_json
-    from carsim.cli.front import as_document, show_found
+    from carsim.cli.front import as_document, show_found, study_manifest
     from carsim.explore.frame import export, frame_of
     from carsim.explore.store import open_folder, open_store
     from carsim.explore.study import load_study
@@ -89,7 +89,7 @@ def sweep(
                 how |= {"scheduler": scheduler, "front_only": front_only}
                 done = fill(store, loaded, out=folder, tell=tell, **how)
         counts, frame = store.counts(), frame_of(store)
-    files = export(frame, folder)
+    files = export(frame, folder, study_manifest(loaded))
     if as_json:
         found = as_document(loaded, frame) if front_only else {}
         show_json(document(loaded.name, counts, done, out, files) | found)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from carsim.base.errors import InputError
-from carsim.cli.options import DESIGNS, JSON, overriding
+from carsim.cli.options import DESIGNS, JSON, command_of, overriding
 from carsim.validate import PART_NAMES
 
 if TYPE_CHECKING:
@@ -101,9 +101,10 @@ def validate(
         if out is not None:
             from carsim.report.validation import save_validation
 
-            written = save_validation(
-                parts, out, overwrite=overwrite, progress=lambda now: tell(f"writing {now}")
-            )
+            ctx = click.get_current_context()
+            command = command_of(ctx, ctx.params, ("out", "overwrite", "as_json", "every"))
+            how: dict[str, Any] = {"overwrite": overwrite, "progress": tell}
+            written = save_validation(parts, out, command, **how)
     if as_json:
         show_json(_document(parts))
     else:

@@ -1,10 +1,14 @@
-"""A checksum of the code that made a result; two checkouts of one version may differ."""
+"""The code that made a result: its checksum, as two checkouts of one version may differ."""
 
 from functools import cache
 from hashlib import sha256
+from importlib.metadata import version
 from pathlib import Path
+from platform import python_version
+from typing import Any
 
 from carsim.base.plugins import loaded_plugins
+from carsim.design import Design
 
 PACKAGE = Path(__file__).parents[1]
 
@@ -12,6 +16,12 @@ WITHOUT_A_SAY = ("cli", "configs", "decoder", "report", "validate")
 """Packages on which no metric of a point depends. Designs are inputs, hashed on their own."""
 
 SUFFIXES = (".csv", ".py", ".yaml")
+
+MANIFEST = "manifest.json"
+"""File beside exports of a sweep and reports of a validation."""
+
+LIBRARIES = ("carsim", "numpy", "pandas", "simpy")
+"""Libraries on which figures depend."""
 
 
 def code_sha256(package: Path = PACKAGE) -> str:
@@ -24,13 +34,43 @@ def code_sha256(package: Path = PACKAGE) -> str:
     return sha256(" ".join([own, *plugins]).encode()).hexdigest() if plugins else own
 
 
+def manifest(
+    command: str,
+    design: Design | None = None,
+    without: tuple[str, ...] = WITHOUT_A_SAY,
+    **facts: Any,
+) -> dict[str, Any]:
+    """Everything that a result depends on, as hashes and versions.
+
+    Args:
+        command: The command that repeats it; empty if it was made from Python.
+        design: The design.
+        without: Packages of which the result is independent.
+        facts: Hashes of other inputs, and the seed.
+    """
+    calibration = ""
+    if design is not None:
+        facts["design_sha256"] = design.sha256
+        if design.machine.overheads.calibration is not None:
+            text = design.machine.overheads.model_dump_json()
+            calibration = sha256(text.encode()).hexdigest()
+    return {
+        "command": command,
+        **facts,
+        "calibration_sha256": calibration,
+        "code_sha256": package_sha256(PACKAGE, without),
+        "plugins": {Path(file).name: digest for file, digest in loaded_plugins().items()},
+        "versions": {name: version(name) for name in LIBRARIES} | {"python": python_version()},
+    }
+
+
 @cache
-def package_sha256(package: Path) -> str:
+def package_sha256(package: Path, without: tuple[str, ...] = WITHOUT_A_SAY) -> str:
     """The same over the names and bytes of the package's files alone."""
     digest = sha256()
     for path in sorted(package.rglob("*")):
         name = path.relative_to(package)
-        if path.suffix in SUFFIXES and name.parts[0] not in WITHOUT_A_SAY:
+        if path.suffix in SUFFIXES and name.parts[0] not in without:
             digest.update(f"{name.as_posix()}\n".encode())
             digest.update(path.read_bytes())
     return digest.hexdigest()

@@ -3,7 +3,7 @@
 import gc
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -14,6 +14,7 @@ from carsim.base.environment import has_parquet
 from carsim.base.files import write_whole
 from carsim.base.text import count, shortened
 from carsim.decisions.trace.meta import SYNTHETIC
+from carsim.explore.code import MANIFEST
 from carsim.explore.columns import OUTCOME
 from carsim.explore.store import Store
 from carsim.metrics.columns import csv_text
@@ -99,8 +100,15 @@ def origin_note(frame: "pd.DataFrame") -> str:
     return " ".join(told)
 
 
-def export(frame: "pd.DataFrame", folder: str | Path) -> list[str]:
+def export(
+    frame: "pd.DataFrame", folder: str | Path, manifest: Mapping[str, Any] | None = None
+) -> list[str]:
     """Write all results as CSV, and as Parquet where pyarrow is installed; each file as a whole.
+
+    Args:
+        frame: The results.
+        folder: Where they are written.
+        manifest: What they depend on, written beside them.
 
     Returns:
         Names of the files.
@@ -117,5 +125,9 @@ def export(frame: "pd.DataFrame", folder: str | Path) -> list[str]:
         write_whole(folder / "points.parquet", lambda path: frame.to_parquet(path, index=False))
     text = csv_text(frame)
     write_whole(folder / "points.csv", lambda path: path.write_text(text, encoding="utf-8"))
+    if manifest is not None:
+        files.append(MANIFEST)
+        facts = json.dumps(manifest, indent=2) + "\n"
+        write_whole(folder / MANIFEST, lambda path: path.write_text(facts, encoding="utf-8"))
     write_whole(folder / DIGESTS, lambda path: write_digests(folder, files, path))
     return files

@@ -31,12 +31,12 @@ class Elasticity:
 
     Attributes:
         resource: The resource that was enlarged.
-        change: Relative change of latency, negative if it falls.
+        latency_change_per_10_percent: Relative change of latency, negative if it falls.
         simulated: The change that was simulated, in words.
     """
 
     resource: str
-    change: float
+    latency_change_per_10_percent: float
     simulated: str
 
 

@@ -269,12 +269,10 @@ def simulate_row(
     video: Video,
     fit: FitReport,
     phases: Phases,
-    *,
-    detail: bool = False,
 ) -> RowResult:
     """One row of a comparison; arguments as in :func:`simulate_rows`, of one design."""
     only = [Candidate(design, fit)]
-    (row,) = simulate_rows(only, variant, batches, video, phases, detail=detail)
+    (row,) = simulate_rows(only, variant, batches, video, phases)
     return row
 
 
@@ -284,8 +282,6 @@ def simulate_rows(
     batches: Batches,
     video: Video,
     phases: Phases,
-    *,
-    detail: bool = False,
 ) -> list[RowResult]:
     """The rows of several designs of one structure.
 
@@ -297,7 +293,6 @@ def simulate_rows(
         phases: Of the hardware of the designs, or of hardware that differs from it only in what no
             phase depends on: threshold, scope, schedule and attention of its policy, constants of
             energy.
-        detail: Keep the cycles of every layer-step.
     """
     variant = replace(variant, method=batches.method)
     at_once = candidates[0].design.policy.tokens_per_step
@@ -309,7 +304,7 @@ def simulate_rows(
         batches.rule,
         range(video.n_steps // at_once),
     )
-    simulations = simulate_designs(plan, batches, detail=detail)
+    simulations = simulate_designs(plan, batches)
     ratios = replay_ratio(batches.replay, video.tokens_per_frame // at_once)
     rows = []
     for design, fit, number in candidates:

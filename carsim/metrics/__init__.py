@@ -5,17 +5,16 @@ from carsim.metrics.metric import Baseline, Metric, Run, Setting, Value
 from carsim.metrics.table import (
     INTERVALS,
     METRICS,
-    OLD_NAMES,
     PHASES,
     QUALITY,
     figures,
+    headline,
     interval_text,
 )
 
 __all__ = [
     "INTERVALS",
     "METRICS",
-    "OLD_NAMES",
     "PHASES",
     "QUALITY",
     "Baseline",
@@ -25,5 +24,6 @@ __all__ = [
     "Setting",
     "Value",
     "figures",
+    "headline",
     "interval_text",
 ]

@@ -6,8 +6,7 @@ begins with one of ``=+-@`` as a formula; such text gets an apostrophe in front.
 
 from typing import TYPE_CHECKING, Any
 
-from carsim.machine.simulate import LAYER_PHASES
-from carsim.metrics.table import METRICS, PHASES
+from carsim.metrics.table import METRICS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -16,18 +15,6 @@ Columns = dict[str, str]
 """Column -> meaning. Capitals stand for a name of the design or of the study."""
 
 _METRICS = {name: metric.meaning for name, metric in METRICS.items()}
-
-_STEPS: Columns = {
-    "batch": "number of the batch, from 0",
-    "step": "number of the decode step, from 0; prefill comes before",
-    "layer": "number of the layer, from 0",
-    "computing_sequences": "sequences of the batch that compute the MLP; the others replay",
-    **{
-        f"{phase}_cycles": f"fabric-clock cycles of the phase {PHASES[phase]}"
-        for phase in LAYER_PHASES
-    },
-    "fits": "the design fits its board; the same in every row",
-}
 
 _POINTS: Columns = {
     "point": "number of the point in the study, from 0",
@@ -47,8 +34,6 @@ COLUMNS: dict[str, Columns] = {
         "schedule": "kind of the schedule, or `bound`",
         **_METRICS,
     },
-    "steps.csv": _STEPS,
-    "steps.csv.gz": _STEPS,
     "utilisation.csv": {
         "run": "number of the run of consecutive steps, from 0; runs are equally long but the last",
         "start_s": "start of the run of steps, in seconds after prefill",

@@ -14,8 +14,6 @@ from carsim.base.text import quantity
 if TYPE_CHECKING:
     from carsim.cost.fit import FitReport
     from carsim.design import Design
-    from carsim.machine.elasticity import Elasticity
-    from carsim.machine.limits import PhaseLimit
     from carsim.machine.row import RowResult
 
 OTHER_COLUMNS = ("id", "ordinal", "point", "status", "reason", "seconds", "checksum", "knee")
@@ -49,26 +47,6 @@ class Run(Protocol):
         """Dense decoding on the same machine; None if it was not simulated."""
 
 
-class Compared(Run, Protocol):
-    """All rows of a comparison, and what was found beside them."""
-
-    @property
-    def rows(self) -> "tuple[RowResult, ...]":
-        """The rows, the baseline first, the bound last."""
-
-    @property
-    def chosen(self) -> "RowResult":
-        """The row of the design's own policy."""
-
-    @property
-    def limits(self) -> "tuple[PhaseLimit, ...]":
-        """The limit of each phase of the chosen row."""
-
-    @property
-    def elasticities(self) -> "tuple[Elasticity, ...]":
-        """Changes of the chosen row's latency with the machine's resources."""
-
-
 @dataclass(frozen=True, slots=True)
 class Baseline:
     """Latency of dense decoding, where nothing else is kept of it."""
@@ -99,7 +77,10 @@ class Metric:
         better: Which way is better; None if neither is.
         value: Takes it from a row and its run; call :meth:`of` instead.
         of_design: It follows from the design and its fit alone: only the run is looked at.
-        shown: The table of all metrics of a run has it, unless it is of the design alone.
+        shown: ``headline``: in the table of policies, and in all metrics; ``detail``: in all
+            metrics (``run`` in full, page); ``no``: in JSON, frames and CSV files alone.
+        headline_of: The kind of work, ``video`` or ``text``, whose headline it is; empty for both.
+        short: Heading in the table of policies; :attr:`heading` if empty.
     """
 
     name: str
@@ -110,7 +91,9 @@ class Metric:
     better: Literal["higher", "lower"] | None
     value: Callable[["RowResult", Run | None], Value]
     of_design: bool = False
-    shown: bool = True
+    shown: Literal["headline", "detail", "no"] = "detail"
+    headline_of: Literal["video", "text", ""] = ""
+    short: str = ""
 
     def __post_init__(self) -> None:
         is_lower = self.name.isidentifier() and self.name == self.name.lower()

@@ -4,7 +4,8 @@ To add a metric, add one row to the table: every output then has it. One from ou
 ``METRICS.register(Metric(...))``.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
@@ -30,12 +31,21 @@ PHASES = {
 }
 """Kinds of phases in the order of a video -> English name. Their times add up to a latency."""
 
-RESOURCES = {
-    name: resource.title
-    for technology in TECHNOLOGIES.values()
-    for name, resource in technology.resource_kinds.items()
-}
+RESOURCES: dict[str, str] = {}
 """Resource of any technology -> title. A design of another technology has None of it."""
+for _technology in TECHNOLOGIES.values():
+    for _name, _kind in _technology.resource_kinds.items():
+        RESOURCES.setdefault(_name, _kind.title)
+
+INTERVALS = {
+    "latency_s": ("latency_low_s", "latency_high_s"),
+    "seconds_per_video": ("seconds_per_video_low", "seconds_per_video_high"),
+    "energy_per_video_j": ("energy_per_video_low_j", "energy_per_video_high_j"),
+    "area_mm2": ("area_low_mm2", "area_high_mm2"),
+    "cost_usd": ("cost_low_usd", "cost_high_usd"),
+    "energy_per_token_j": ("energy_per_token_low_j", "energy_per_token_high_j"),
+}
+"""Metric -> the metrics that are the ends of its interval."""
 
 Get = Callable[["RowResult", Run | None], Value]
 
@@ -61,12 +71,37 @@ def _speedup(row: "RowResult", run: Run | None) -> Value:
     return None if dense is None else dense / row.latency_s
 
 
-def _end(of: str, which: int) -> Get:
-    def get(row: "RowResult", run: Run | None) -> Value:
-        interval: tuple[float, float] | None = getattr(row, of)
-        return None if interval is None else interval[which]
+def _with_ends(metric: Metric, why: tuple[str, str], get: Callable[[int], Get]) -> Iterator[Metric]:
+    """A metric and, if it has an interval, its ends.
 
-    return get
+    Args:
+        metric: The metric.
+        why: Conditions of the lower and of the upper end.
+        get: Takes the lower (0) or the upper end (1).
+    """
+    yield metric
+    for which, name in enumerate(INTERVALS.get(metric.name, ())):
+        yield replace(
+            metric,
+            name=name,
+            title=f"{metric.title}, {('low', 'high')[which]}",
+            meaning=f"{metric.meaning}, if {why[which]}",
+            value=get(which),
+            shown="no" if metric.of_design else "detail",
+            short="",
+        )
+
+
+def _ends(text: str, low: str = "lower", high: str = "upper") -> tuple[str, str]:
+    return text.format(low), text.format(high)
+
+
+def _interval(of: str) -> Callable[[int], Get]:
+    return lambda which: lambda row, run: (getattr(row, of) or (None, None))[which]
+
+
+def _joules(of: str) -> Callable[[int], Get]:
+    return lambda which: lambda row, run: getattr(getattr(row, of), ("low_j", "high_j")[which])
 
 
 def _frames_per_s(row: "RowResult", run: Run | None) -> Value:
@@ -86,7 +121,7 @@ def _resource(name: str, title: str) -> Metric:
     meaning = f"{title[0].upper() + title[1:]} that the design takes"
     unit = "mm2" if name.endswith("_mm2") else ""
     count = _count(name)
-    return Metric(name, unit, title, meaning, "sum over components", "lower", count, of_design=True)
+    return Metric(name, unit, title, meaning, "sum over components", "lower", count, True, "no")
 
 
 def _area(which: int) -> Get:
@@ -106,51 +141,52 @@ def _measured(row: "RowResult", run: Run | None) -> Value:
 _JOULES = "energy of all batches / videos"
 _PER_TOKEN = "energy of all batches without their prompts / tokens of all streams"
 _PRICE = "sum over die, package, memories and tests, or price of the board"
+_MEMORY = _ends("memory sustains the {} measured on such boards; runs only", "most", "least")
+_ENERGY = _ends("every constant of energy is at its {} end, and time if known")
+_AREA = _ends("every constant of area is at its {} end")
+_COST = _ends("every constant of area and price is at its {} end")
 _LARGEST = "largest of compute, memory, port and dependency"
 
 # One row per metric: name, unit, title / meaning / formula, better, value.
 # fmt: off
 _ROWS = (
-    Metric("latency_s", "s", "latency of a batch",
-           "Time from the prompt to the last token of a batch, mean over the batches",
-           "cycles / clock / batches", "lower", lambda row, run: row.latency_s),
-    Metric("seconds_per_video", "s", "time per video",
-           "Latency of a batch divided by the videos that it finishes",
-           "latency_s / videos_per_batch", "lower", lambda row, run: row.seconds_per_video),
-    *(
-        Metric(name.format(end), "s", f"{title}, {end}", f"{meaning} {memory}; runs only",
-               f"{value} * sample of steps at the {side} end / the same sample", "lower",
-               _end(interval, which), shown=False)
-        for value, name, title, meaning, interval in (
-            ("latency_s", "latency_{}_s", "latency of a batch", "Latency of a batch",
-             "latency_interval_s"),
-            ("seconds_per_video", "seconds_per_video_{}", "time per video", "Time per video",
-             "seconds_per_video_interval"),
-        )
-        for which, (end, side, memory) in enumerate((
-            ("low", "upper", "if memory sustains the most that was measured on such boards"),
-            ("high", "lower", "if memory sustains the least that was measured on such boards"),
-        ))
+    *_with_ends(
+        Metric("latency_s", "s", "latency of a batch",
+               "Time from the prompt to the last token of a batch, mean over the batches",
+               "cycles / clock / batches", "lower", lambda row, run: row.latency_s),
+        _MEMORY, _interval("latency_interval_s"),
+    ),
+    *_with_ends(
+        Metric("seconds_per_video", "s", "time per video",
+               "Latency of a batch divided by the videos that it finishes",
+               "latency_s / videos_per_batch", "lower", lambda row, run: row.seconds_per_video,
+               shown="headline", headline_of="video", short="seconds per video"),
+        _MEMORY, _interval("seconds_per_video_interval"),
     ),
     Metric("speedup", "x", "speed-up over dense",
            "How many times as fast as dense decoding on the same machine",
-           "dense_latency_s / latency_s", "higher", _speedup),
-    Metric("ms_per_token", "ms", "time per token step",
-           "Time of one decode step of the batch, without prefill",
-           "1000 * (latency_s - prefill_s) / steps", "lower", lambda row, run: row.ms_per_token),
+           "dense_latency_s / latency_s", "higher", _speedup,
+           shown="headline", headline_of="video", short="speed-up"),
     Metric("stream_tokens_per_s", "tokens/s", "speed per stream",
            "Tokens per second of one video or text, prompt left out; a guidance pair is one stream",
            "tokens of a stream / (latency_s - prefill_s)", "higher",
-           lambda row, run: row.stream_tokens_per_s),
+           lambda row, run: row.stream_tokens_per_s,
+           shown="headline", headline_of="text", short="tokens/s per stream"),
     Metric("tokens_per_s", "tokens/s", "speed in all",
            "Tokens per second of all streams of a batch together, prompt left out",
-           "stream_tokens_per_s * videos_per_batch", "higher", lambda row, run: row.tokens_per_s),
+           "stream_tokens_per_s * videos_per_batch", "higher", lambda row, run: row.tokens_per_s,
+           shown="headline", headline_of="text", short="tokens/s in all"),
+    Metric("ms_per_token", "ms", "time per token step",
+           "Time of one decode step of the batch, without prefill",
+           "1000 * (latency_s - prefill_s) / steps", "lower", lambda row, run: row.ms_per_token,
+           shown="headline", headline_of="text", short="ms per step"),
     Metric("frames_per_s", "frames/s", "frames per second",
            "Frames of all videos of a batch together per second, prompt included",
            "frames / seconds_per_video", "higher", _frames_per_s),
     Metric("first_token_s", "s", "time to first token",
            "Time from the prompt to the end of the step after it, which emits the first token",
-           "prefill_s + time of the first step", "lower", lambda row, run: row.first_token_s),
+           "prefill_s + time of the first step", "lower", lambda row, run: row.first_token_s,
+           shown="headline", headline_of="text", short="first token [s]"),
     Metric("body_latency_s", "s", "latency without the head",
            "Latency of a batch without its head",
            "latency_s - head_s", "lower", lambda row, run: row.body_latency_s),
@@ -160,31 +196,27 @@ _ROWS = (
            lambda row, run: row.bound_latency_s),
     Metric("dense_latency_s", "s", "latency of dense decoding",
            "Latency of a batch that is decoded densely, sequences dealt out statically",
-           "latency_s of the dense row", None, _dense_latency_s, shown=False),
+           "latency_s of the dense row", None, _dense_latency_s, shown="no"),
     *(
         Metric(f"{phase}_s", "s", f"time in {label}",
                f"Part of the latency of a batch that is spent in {label}",
                f"cycles of {phase} / clock / batches", "lower", _phase_seconds(phase))
         for phase, label in PHASES.items()
     ),
-    Metric("energy_per_video_j", "J", "energy per video",
-           "Energy of the whole board per finished video",
-           _JOULES, "lower", lambda row, run: row.energy_per_video.value_j),
-    Metric("energy_per_video_low_j", "J", "energy per video, low",
-           "Energy per video if every constant of energy is at its lower end, and time if known",
-           _JOULES, "lower", lambda row, run: row.energy_per_video.low_j, shown=False),
-    Metric("energy_per_video_high_j", "J", "energy per video, high",
-           "Energy per video if every constant of energy is at its upper end, and time if known",
-           _JOULES, "lower", lambda row, run: row.energy_per_video.high_j, shown=False),
-    Metric("energy_per_token_j", "J", "energy per token",
-           "Energy of the whole board per token of a stream, prompt left out",
-           _PER_TOKEN, "lower", lambda row, run: row.energy_per_token.value_j),
-    Metric("energy_per_token_low_j", "J", "energy per token, low",
-           "Energy per token if every constant of energy is at its lower end, and time if known",
-           _PER_TOKEN, "lower", lambda row, run: row.energy_per_token.low_j, shown=False),
-    Metric("energy_per_token_high_j", "J", "energy per token, high",
-           "Energy per token if every constant of energy is at its upper end, and time if known",
-           _PER_TOKEN, "lower", lambda row, run: row.energy_per_token.high_j, shown=False),
+    *_with_ends(
+        Metric("energy_per_video_j", "J", "energy per video",
+               "Energy of the whole board per finished video",
+               _JOULES, "lower", lambda row, run: row.energy_per_video.value_j,
+               shown="headline", headline_of="video", short="joules"),
+        _ENERGY, _joules("energy_per_video"),
+    ),
+    *_with_ends(
+        Metric("energy_per_token_j", "J", "energy per token",
+               "Energy of the whole board per token of a stream, prompt left out",
+               _PER_TOKEN, "lower", lambda row, run: row.energy_per_token.value_j,
+               shown="headline", headline_of="text", short="joules per token"),
+        _ENERGY, _joules("energy_per_token"),
+    ),
     Metric("energy_above_idle_per_video_j", "J", "energy above idle",
            "Part of the energy per video that an idle board would not use in the same time",
            "energy_per_video_j - idle power * seconds_per_video", "lower",
@@ -194,14 +226,16 @@ _ROWS = (
            "energy_per_video_j / seconds_per_video", "lower", lambda row, run: row.average_power_w),
     Metric("busy", "share", "cores busy",
            "Share of the core cycles in which a core computes",
-           "busy core cycles / (cores * cycles)", "higher", lambda row, run: row.busy),
+           "busy core cycles / (cores * cycles)", "higher", lambda row, run: row.busy,
+           shown="headline", headline_of="video"),
     Metric("mac_utilisation", "share", "MAC utilisation",
            "Multiply-accumulates done, as a share of those that the arrays could do",
            "MACs / (macs_per_cycle * cycles)", "higher", lambda row, run: row.mac_utilisation),
     Metric("memory_utilisation", "share", "memory, of peak",
            "Bytes moved, as a share of what the peak rate allows; of the busiest memory",
            "bytes / (peak rate * time)", "higher",
-           lambda row, run: max(row.ddr_utilisation.values(), default=None)),
+           lambda row, run: max(row.ddr_utilisation.values(), default=None),
+           shown="headline", short="memory busy"),
     Metric("memory_gb_per_video", "GB", "memory traffic per video",
            "Bytes moved to and from all external memories per finished video",
            "bytes / 1e9 / videos", "lower", lambda row, run: row.dram_gb_per_video),
@@ -227,56 +261,51 @@ _ROWS = (
            "replayed / decisions", "higher", lambda row, run: row.replay_all),
     Metric("limit", "", "limit",
            "What limits the phases that take most of the time", _LARGEST, None, _limit,
-           shown=False),
+           shown="no"),
     *(
         Metric(f"limit_{phase}", "", f"limit of {PHASES[phase]}",
                f"What limits the phase {PHASES[phase]}", _LARGEST, None, _phase_limit(phase),
-               shown=False)
+               shown="no")
         for phase in LAYER_PHASES
     ),
     Metric("batches", "", "batches",
            "Batches decoded one after the other; times are means over them",
            "sequences of the trace / sequences per batch", None, lambda row, run: row.n_batches,
-           shown=False),
+           shown="no"),
     Metric("videos_per_batch", "", "videos per batch",
            "Videos that a batch finishes; a guidance pair makes one video",
            "sequences per batch / sequences per video", None,
-           lambda row, run: row.batches.videos_per_batch, shown=False),
+           lambda row, run: row.batches.videos_per_batch, shown="no"),
     Metric("decisions", "", "decisions",
            "Where the replay decisions come from", "", None, lambda row, run: row.batches.label,
-           shown=False),
+           shown="no"),
     Metric("fits", "", "fits its board",
            "Whether the design fits its board",
-           "fill <= 1", None, _of_run(lambda run: run.fit.fits), of_design=True),
+           "fill <= 1", None, _of_run(lambda run: run.fit.fits), of_design=True, shown="no"),
     Metric("fill", "share", "fill of the board",
            "What the design needs of the scarcest resource; above 100 % it does not fit",
            "max(needed / available)", "lower",
            _of_run(lambda run: max(row.share for row in run.fit.rows)),
-           of_design=True),
-    *(_resource(name, title) for name, title in RESOURCES.items()),
+           of_design=True, shown="no"),
     *(
-        Metric(f"area_{end}_mm2", "mm2", f"area, {end}",
-               f"Area of a chip if every constant of area is at its {side} end",
-               "sum over components", "lower", _area(which), of_design=True, shown=False)
-        for which, (end, side) in enumerate((("low", "lower"), ("high", "upper")))
+        each
+        for name, title in RESOURCES.items()
+        for each in _with_ends(_resource(name, title), _AREA, _area)
     ),
-    Metric("cost_usd", "USD", "price",
-           "Price of a chip with package and memories, parts alone, or of a board in a shop",
-           _PRICE, "lower", _price("value"), of_design=True),
-    *(
-        Metric(f"cost_{end}_usd", "USD", f"price, {end}",
-               f"Price if every constant of area and price is at its {side} end",
-               _PRICE, "lower", _price(end), of_design=True, shown=False)
-        for end, side in (("low", "lower"), ("high", "upper"))
+    *_with_ends(
+        Metric("cost_usd", "USD", "price",
+               "Price of a chip with package and memories, parts alone, or of a board in a shop",
+               _PRICE, "lower", _price("value"), of_design=True, shown="no"),
+        _COST, lambda which: _price(("low", "high")[which]),
     ),
     Metric("memory_used_gb", "GB", "memory used",
            "Bytes that all external memories hold", "weights + KV + replay cache", "lower",
            _of_run(lambda run: sum(use.used_bytes for use in run.fit.memories) / GB),
-           of_design=True),
+           of_design=True, shown="no"),
     Metric("macs_per_cycle", "", "MACs per cycle",
            "Multiply-accumulates that all cores can do in a cycle",
            "cores * rows * columns", "lower",
-           _of_run(lambda run: run.design.machine.macs_per_cycle), of_design=True),
+           _of_run(lambda run: run.design.machine.macs_per_cycle), of_design=True, shown="no"),
     Metric("quality_loss", "nats", "quality loss",
            "Log-likelihood per token lost against dense decoding, teacher-forced",
            "quality_nats - quality_dense_nats", "lower", _measured),
@@ -331,15 +360,10 @@ TECHNOLOGIES.follow(_add_resources)
 QUALITY = tuple(name for name in METRICS if name.startswith("quality_"))
 """Metrics that studies add to their points; runs do not have them."""
 
-INTERVALS = {
-    "latency_s": ("latency_low_s", "latency_high_s"),
-    "seconds_per_video": ("seconds_per_video_low", "seconds_per_video_high"),
-    "energy_per_video_j": ("energy_per_video_low_j", "energy_per_video_high_j"),
-    "area_mm2": ("area_low_mm2", "area_high_mm2"),
-    "cost_usd": ("cost_low_usd", "cost_high_usd"),
-    "energy_per_token_j": ("energy_per_token_low_j", "energy_per_token_high_j"),
-}
-"""Metric -> the metrics that are the ends of its interval."""
+
+def headline(kind: str) -> list[Metric]:
+    """The metrics in the table of policies of a video or a text."""
+    return [m for m in METRICS.values() if m.shown == "headline" and m.headline_of in ("", kind)]
 
 
 def interval_text(name: str, look_up: Callable[[str], Value]) -> str:
@@ -347,23 +371,6 @@ def interval_text(name: str, look_up: Callable[[str], Value]) -> str:
     text = METRICS[name].text(look_up(name))
     ends = [METRICS[end].text(look_up(end)) for end in INTERVALS.get(name, ())]
     return with_ends(text, ends[0], ends[1], " to ") if ends and "-" not in ends else text
-
-
-OLD_NAMES = {
-    "s_per_video": "seconds_per_video",
-    "speedup_over_dense": "speedup",
-    "latency_without_head_s": "body_latency_s",
-    "replay_ratio_all_steps": "replay_all",
-    "replay_ratio_eligible_steps": "replay_eligible",
-    "core_busy": "busy",
-    "cores_busy": "busy",
-    "macs_done_over_possible": "mac_utilisation",
-    "ddr_utilisation": "memory_utilisation",
-    "memory_utilisation_of_peak": "memory_utilisation",
-    "dram_gb_per_video": "memory_gb_per_video",
-    "area": "area_mm2",
-}
-"""Name in files and frames of carsim 0.1 -> name today."""
 
 
 def figures(row: "RowResult | None", run: Run | None = None) -> dict[str, Value]:

@@ -1,6 +1,5 @@
-"""A comparison of two runs in words and tables, for terminals and notebooks."""
+"""A comparison of two runs in words and tables."""
 
-import html
 import json
 from collections.abc import Iterator
 from math import fsum
@@ -8,13 +7,13 @@ from typing import Any
 
 from carsim.base.text import (
     Table,
-    html_table,
     number,
     quantity,
     shortened,
     signed,
     signed_percent,
     span,
+    with_ends,
 )
 from carsim.metrics import METRICS, PHASES
 from carsim.report.compare import OWN, Change, RunComparison
@@ -40,13 +39,10 @@ def sections(comparison: RunComparison) -> Iterator[Section]:
     yield "What differs", [table if table.rows else same]
     texts = [f"- {text}" for text in (*answer(comparison), *comparison.notes)]
     yield "What that did", texts
-    yield "Ratios of the own policies", [ratios_table(comparison), ratios_note(comparison)]
-    yield "Figures of the own policies", [own_table(comparison)]
-    for name in ("seconds_per_video", "energy_per_video_j"):
-        title = comparison.named(METRICS[name].title)
-        yield f"{title[0].upper()}{title[1:]}", [policies_table(comparison, name)]
-    yield comparison.named("Where the seconds of a video go"), [breakdown_table(comparison)]
-    yield "Phases, and what limits them", [phases_table(comparison)]
+    heading = "B over A, each constant of energy and each bandwidth drawn alike for both"
+    yield heading, list(ratios_lines(comparison))
+    yield "Figures of the own policies that differ", [changed_table(comparison)]
+    yield comparison.named("Every policy, per video"), [policies_table(comparison)]
 
 
 def answer(comparison: RunComparison) -> Iterator[str]:
@@ -54,11 +50,7 @@ def answer(comparison: RunComparison) -> Iterator[str]:
     kind = comparison.named("video")
     yield headline(comparison)
     yield from _certainty(comparison)
-    moved = {
-        each.what: each.difference
-        for each in comparison.breakdown
-        if each.of == OWN and each.difference
-    }
+    moved = {each.what: each.difference for each in comparison.breakdown if each.difference}
     total = fsum(map(abs, moved.values()))
     named = [what for what in moved if abs(moved[what]) >= LEAST_SHARE * total]
     if named:
@@ -66,12 +58,14 @@ def answer(comparison: RunComparison) -> Iterator[str]:
         parts = ", ".join(f"{what} {signed(moved[what])} s" for what in named)
         yield f"Where the time of a {kind} went: {parts}."
     yield f"It costs {_instead(comparison.change('energy_per_video_j'))}."
-    flipped: dict[tuple[Any, Any], list[str]] = {}
-    for phase, _, _, *limits in comparison.phases:
-        if None not in limits and limits[0] != limits[1]:
-            flipped.setdefault((limits[0], limits[1]), []).append(PHASES.get(phase, phase))
-    for (a_limit, b_limit), names in flipped.items():
-        yield f"Limited by {b_limit} in B, by {a_limit} in A: {', '.join(names)}."
+    of_a = {each.phase: each.limited_by for each in comparison.a.limits}
+    flipped: dict[tuple[str, str], list[str]] = {}
+    for each in comparison.b.limits:
+        if (before := of_a.get(each.phase, each.limited_by)) != each.limited_by:
+            name = PHASES.get(each.phase, each.phase)
+            flipped.setdefault((before, each.limited_by), []).append(name)
+    for (before, after), names in flipped.items():
+        yield f"Limited by {after} in B, by {before} in A: {', '.join(names)}."
 
 
 def headline(comparison: RunComparison) -> str:
@@ -88,14 +82,12 @@ def _certainty(comparison: RunComparison) -> Iterator[str]:
     """Kinds of both results, and overlap of their intervals on boards."""
     runs = {"A": comparison.a, "B": comparison.b}
     if comparison.a.result != comparison.b.result:
-        yield "; ".join(f"{side} is {run.result}" for side, run in runs.items() if run.result) + "."
-    ends = []
-    for run in runs.values():
-        if run.expected is None:
-            return
-        seconds = run.own.seconds_per_video
-        ends.append((run.expected.low * seconds, run.expected.high * seconds))
-    (low_a, high_a), (low_b, high_b) = ends
+        yield "; ".join(f"{side} is {run.result}" for side, run in runs.items()) + "."
+    (low_a, high_a), (low_b, high_b) = (
+        (known.low * run.own.seconds_per_video, known.high * run.own.seconds_per_video)
+        for run in runs.values()
+        for known in [run.expected]
+    )
     spans = f"{span(number(low_a), number(high_a), ' to ')} s for A and "
     spans += f"{span(number(low_b), number(high_b), ' to ')} s for B"
     if low_a > high_b or low_b > high_a:
@@ -115,92 +107,38 @@ def spec_table(comparison: RunComparison) -> Table:
     return Table(("what", "A", "B"), tuple(rows), text_columns=3)
 
 
-def own_table(comparison: RunComparison) -> Table:
-    """Every figure of the designs' own policies."""
-    return _changes_table("metric", [each for each in comparison.metrics if each.of == OWN])
-
-
 def changed_table(comparison: RunComparison) -> Table:
     """Figures of the designs' own policies that differ."""
-    own = [each for each in comparison.metrics if each.of == OWN and each.difference]
-    moved = [each for each in own if each.relative is None or abs(each.relative) > MOVED]
-    return _changes_table("metric", moved)
+    moved = [
+        each
+        for each in comparison.metrics
+        if each.of == OWN
+        and each.difference
+        and (each.relative is None or abs(each.relative) > MOVED)
+    ]
+    rows = ((METRICS[each.what].heading, *_cells(each)) for each in moved)
+    return Table(("metric", "A", "B", "difference", "change"), tuple(rows))
 
 
-def ratios_table(comparison: RunComparison) -> Table:
-    """B over A with intervals, and how often B is better."""
-    return Table(
-        ("metric", "B / A", "5 to 95 % of draws", "B beats A in"),
-        tuple(
-            (
-                METRICS[each.metric].title,
-                f"{each.value:.3f}",
-                span(f"{each.low:.3f}", f"{each.high:.3f}"),
-                f"{100 * each.b_wins:.0f} % of draws",
-            )
-            for each in comparison.ratios
-        ),
+def ratios_lines(comparison: RunComparison) -> Iterator[str]:
+    """B over A with 90 % of the draws, and the share of draws in which B is better."""
+    for metric, value, low, high, b_wins in comparison.ratios:
+        ratio = with_ends(f"{value:.3f}", f"{low:.3f}", f"{high:.3f}", " to ")
+        yield f"- {METRICS[metric].title}: {ratio}; B is better in {100 * b_wins:.0f} % of draws"
+
+
+def policies_table(comparison: RunComparison) -> Table:
+    """Seconds and joules of every policy that both have."""
+    of_each = {
+        of: [comparison.change(name, of) for name in ("seconds_per_video", "energy_per_video_j")]
+        for of in comparison.pairs
+        if of != OWN
+    }
+    rows = (
+        (of, *(cell for each in changes for cell in (*_cells(each)[:2], _cells(each)[3])))
+        for of, changes in of_each.items()
     )
-
-
-def ratios_note(comparison: RunComparison) -> str:
-    """Uncertainties that the draws cover, and those that they do not."""
-    text = (
-        "A draw takes every constant of energy and the bandwidth of every memory from its "
-        "interval, the same for A and B; ties count half. What carsim itself gets wrong is not "
-        "drawn."
-    )
-    for side, run in (("A", comparison.a), ("B", comparison.b)):
-        if run.bandwidth_interval is None:
-            text += f" The board of {side} names no interval of its bandwidth."
-    return text
-
-
-def breakdown_table(comparison: RunComparison) -> Table:
-    """Seconds of a video by category under the designs' own policies."""
-    return _changes_table("category", [each for each in comparison.breakdown if each.of == OWN])
-
-
-def policies_table(comparison: RunComparison, name: str) -> Table:
-    """A metric of every policy that both have."""
-    unit = METRICS[name].unit
-    return Table(
-        ("policy", f"A [{unit}]", f"B [{unit}]", "difference", "change"),
-        tuple((of, *_cells(comparison.change(name, of))) for of in comparison.pairs if of != OWN),
-    )
-
-
-def phases_table(comparison: RunComparison) -> Table:
-    """Phases of the own policies, and what limits them."""
-    return Table(
-        ("phase", "A limited by", "B limited by", "A [s]", "B [s]", "difference"),
-        tuple(
-            (
-                PHASES.get(each.phase, each.phase),
-                each.a_limit or "-",
-                each.b_limit or "-",
-                quantity(each.a_s),
-                quantity(each.b_s),
-                signed((each.b_s or 0.0) - (each.a_s or 0.0)),
-            )
-            for each in comparison.phases
-        ),
-        text_columns=3,
-    )
-
-
-def as_notebook(comparison: RunComparison) -> str:
-    """All sections as HTML."""
-
-    def shown_part(part: str | Table) -> str:
-        if isinstance(part, str):
-            return f"<p>{html.escape(part)}</p>"
-        return html_table(part)
-
-    return "".join(
-        f"<h4>{html.escape(heading)}</h4>" * bool(heading) + "".join(map(shown_part, parts))
-        for heading, parts in sections(comparison)
-    )
+    return Table(("policy", "A [s]", "B [s]", "change", "A [J]", "B [J]", "change"), tuple(rows))
 
 
 def shown(value: Any) -> str:
@@ -211,25 +149,11 @@ def shown(value: Any) -> str:
     """
     if value is None:
         return "-"
-    text = value if isinstance(value, str) else json.dumps(value)
-    return shortened(text)
-
-
-def _changes_table(what: str, changes: list[Change]) -> Table:
-    """Changes of the numbers that both runs have, those that are zero in both left out."""
-    return Table(
-        (what, "A", "B", "difference", "change"),
-        tuple(
-            (METRICS[each.what].heading if each.what in METRICS else each.what, *_cells(each))
-            for each in changes
-            if each.difference is not None and (each.a or each.b)
-        ),
-    )
+    return shortened(value if isinstance(value, str) else json.dumps(value))
 
 
 def _cells(change: Change) -> tuple[str, ...]:
-    unit = METRICS[change.what].unit if change.what in METRICS else "s"
-    difference = change.difference
+    unit, difference = METRICS[change.what].unit, change.difference
     if difference is None:
         text = "-"
     elif unit == "share":

@@ -6,27 +6,19 @@ such a list as a table, as JSON and as a figure.
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
-from itertools import cycle, product
 from math import fsum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from carsim.base.text import Figure, Table, number
 from carsim.metrics import Comparison
+from carsim.report.figures import style
+from carsim.report.figures.plot import Panel, Plot, Series
 
 FEW = 30
 """Rows that are named; of more than these, figures show how many err by how much."""
 
-if TYPE_CHECKING:
-    from carsim.report.figures.plot import Panel, Plot
-
-MOST_COUNTED = 8
-"""Groups in one panel; further ones are in the tables alone."""
-
 WIDE = 1.0
 """Relative errors above this are drawn as ratios, on a logarithmic axis."""
-
-LEAST = 1e-3
-"""Errors in percent that are smaller, none included, are drawn here."""
 
 
 def comparison_table(
@@ -85,35 +77,30 @@ def comparison_records(rows: Sequence[Comparison]) -> list[dict[str, Any]]:
 
 def comparison_plot(
     title: str, groups: Mapping[str, Sequence[Comparison]], counted: Collection[str] = ()
-) -> "Plot":
-    """Errors of carsim and of the rival: a panel per group of comparisons.
+) -> Plot:
+    """Errors of carsim and of the rival: a panel per group of few rows, a line each.
 
-    Few rows are named, a line each. Of many rows, one panel shows the share that errs by no more
-    than each error.
+    One more panel has a line for each further group, with the errors of all its rows.
 
     Args:
         title: Title of the figure.
         groups: Comparisons by the titles of their groups.
         counted: Groups whose rows are not named though they are few.
     """
-    from carsim.report.figures.plot import Plot
-
     named = {n: rows for n, rows in groups.items() if len(rows) <= FEW and n not in counted}
     panels, drawn = [], set[Comparison]()
     for name, rows in named.items():
         if not drawn.issuperset(rows):  # a group may be part of another
-            panels.append(_lines(name, rows))
+            names = (f"{row.what}, {number(row.reference)} {row.unit}".strip() for row in rows)
+            panels.append(
+                _panel(name, [(what, [row]) for what, row in zip(names, rows, strict=True)])
+            )
             drawn.update(rows)
-    many = {
-        name: rows
-        for name, rows in groups.items()
-        if name not in named
-        and not drawn.issuperset(rows)
-        and max(100 * abs(row.error) for row in rows) > LEAST
-    }
+    many = [
+        (f"{n} ({len(rows)})", rows) for n, rows in groups.items() if not drawn.issuperset(rows)
+    ]
     if many:
-        largest = sorted(many, key=lambda name: -len(many[name]))[:MOST_COUNTED]
-        panels.append(_shares({name: rows for name, rows in many.items() if name in largest}))
+        panels.append(_panel("all rows of further groups", many))
     lines = fsum(panel.share for panel in panels)
     return Plot(
         title,
@@ -124,57 +111,32 @@ def comparison_plot(
     )
 
 
-def _lines(name: str, rows: Sequence[Comparison]) -> "Panel":
-    from carsim.report.figures import style
-    from carsim.report.figures.plot import Panel, Series
-
-    bound = max((row.bound for row in rows if row.bound is not None), default=0.0)
-    errors: tuple[list[float | None], ...]
-    errors = [row.error for row in rows], [row.rival_error for row in rows]
-    is_wide = max(abs(error) for of in errors for error in of if error is not None) > WIDE
+def _panel(title: str, lines: Sequence[tuple[str, Sequence[Comparison]]]) -> Panel:
+    """A line per name, with a point for carsim and one for the rival of each of its rows."""
+    rows = [row for _, of_line in lines for row in of_line]
+    places = [place for place, (_, of_line) in enumerate(lines) for _ in of_line]
+    ours, theirs = [row.error for row in rows], [row.rival_error for row in rows]
+    bounds = {row.bound for row in rows}
+    bound = bounds.pop() or 0.0 if len(bounds) == 1 else 0.0
+    is_wide = max(abs(error) for error in (*ours, *theirs) if error is not None) > WIDE
+    label = "predicted over reference" if is_wide else "error [%]"
+    marks = (("rival", theirs, style.GREY, "x"), ("carsim", ours, style.BLUE, "o"))
 
     def shown(error: float | None) -> float | None:
         return None if error is None else 1 + error if is_wide else 100 * error
 
-    label = "predicted over reference" if is_wide else "error [%]"
-    marks = (("rival", errors[1], style.GREY, "x"), ("carsim", errors[0], style.BLUE, "o"))
     return Panel(
         f"{label}; shaded: the bound, {100 * bound:g} %" if bound else label,
         tuple(
-            Series(name, list(map(shown, of)), range(len(rows)), "points", colour, marker=marker)
-            for name, of, colour, marker in marks
+            Series(name, [*map(shown, errors)], places, "points", colour, marker=marker, size=4.5)
+            for name, errors, colour, marker in marks
         ),
-        title=name,
-        categories=tuple(f"{row.what}, {number(row.reference)} {row.unit}".strip() for row in rows),
+        title=title,
+        categories=tuple(name for name, _ in lines),
         x_scale="log" if is_wide else "linear",
         verticals=(1.0 if is_wide else 0.0,),
         band=(1 - bound, 1 + bound) if is_wide else (-100 * bound, 100 * bound),
-        share=len(rows) + 1,
-    )
-
-
-def _shares(groups: Mapping[str, Sequence[Comparison]]) -> "Panel":
-    """Cumulative shares of the rows of each group."""
-    from carsim.report.figures import style
-    from carsim.report.figures.plot import Dash, Panel, Series
-
-    dashes: tuple[Dash, ...] = ("solid", "dash", "dot")
-    looks = product(dashes, (style.BLUE, style.ORANGE, style.GREEN, style.PURPLE))
-    series = []
-    for (name, rows), (dash, colour) in zip(groups.items(), cycle(looks), strict=False):
-        errors = sorted(max(LEAST, 100 * abs(row.error)) for row in rows)
-        shares = [100 * (place + 1) / len(errors) for place in range(len(errors))]
-        label = f"{name} ({len(rows)})"
-        series.append(Series(label, errors, shares, "line", colour, dash=dash))
-    worst = max(each.x[-1] or LEAST for each in series)
-    return Panel(
-        f"error of carsim [%]; at the left edge: {LEAST:g} % or less",
-        tuple(series),
-        "rows that err by no more [%]",
-        x_range=(LEAST, 1.5 * worst),
-        x_scale="log",
-        y_range=(0, 102),
-        share=12,
+        share=len(lines) + 1,
     )
 
 

@@ -1,15 +1,10 @@
 """Write everything that a run found into one folder."""
 
-import gzip
 import json
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
 
 from carsim.base.digests import DIGESTS, write_digests
-from carsim.base.environment import has_parquet, install_command
-from carsim.base.errors import InputError
 from carsim.design.document import design_yaml
 from carsim.metrics.columns import csv_text
 from carsim.report.chrome import chrome_trace
@@ -20,26 +15,16 @@ from carsim.report.summary_file import summary
 from carsim.runs.report import Report
 from carsim.runs.timeline import check_window, record_timeline, usage_by_step
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 REPORT = "report.html"
 """The page that ``carsim report`` adds."""
 
 NOTICE = "RESCUED.txt"
 """What of a damaged folder was not rescued."""
 
-OLD_FIGURES = ("comparison", "breakdown", "utilisation")
-"""Figures that earlier versions wrote, as PNG, SVG or PDF."""
-
 OUTPUT_FILES = (
     SUMMARY,
     "design.yaml",
     "comparison.csv",
-    "steps.parquet",
-    "steps.csv",
-    "steps.csv.gz",
-    *(f"{name}.{kind}" for name in OLD_FIGURES for kind in ("png", "svg", "pdf")),
     "utilisation.csv",
     "timeline.json",
     DIGESTS,
@@ -47,9 +32,6 @@ OUTPUT_FILES = (
     REPORT,
 )
 """Names that a run's folder may hold; one that holds others is never replaced."""
-
-PLAIN_CSV_LINES = 100_000
-"""More layer-steps than this are compressed."""
 
 
 def save_report(
@@ -63,13 +45,12 @@ def save_report(
     """Write a report into a folder, which appears whole or not at all.
 
     Files: ``summary.json`` (all figures, the hashes of design and traces, version, seed),
-    ``design.yaml`` (the resolved design), ``comparison.csv``, ``steps.csv`` (every layer-step of
-    the chosen policy; compressed if long) and, where pyarrow is installed, ``steps.parquet``,
-    ``utilisation.csv`` (over the first batch), and, if asked for, ``timeline.json`` for
-    https://ui.perfetto.dev. ``SHA256SUMS`` has the digest of each.
+    ``design.yaml`` (the resolved design), ``comparison.csv``, ``utilisation.csv`` (over
+    the first batch), and, if asked for, ``timeline.json`` for https://ui.perfetto.dev.
+    ``SHA256SUMS`` has the digest of each.
 
     Args:
-        report: A report of a run with ``detail``.
+        report: A report of a run.
         folder: The folder to be made.
         overwrite: Replace a folder of an earlier run.
         timeline: First step, and the step after the last, of the timeline of the first batch.
@@ -79,13 +60,10 @@ def save_report(
         Names of the files.
 
     Raises:
-        InputError: The report holds no layer-steps, the window is no part of the video, or the
-            folder cannot be written.
+        InputError: The window is no part of the video, or the folder cannot be written.
     """
     tell = progress or (lambda _: None)
     plan = report.chosen.simulation.plan
-    if not report.chosen.simulation.phase_cycles:
-        raise InputError("save_report", "the report holds no layer-steps", "run with detail=True")
     if timeline is not None:
         check_window(*timeline, plan.n_steps, report.design.model.body.n_layers)
     with whole_folder(Path(folder), overwrite=overwrite, ours=OUTPUT_FILES) as into:
@@ -94,8 +72,6 @@ def save_report(
         mark = "" if report.fit.fits else f"# {misfit_mark(report.design)}\n"
         _write_text(into / "design.yaml", mark + design_yaml(report.design))
         _write_text(into / "comparison.csv", csv_text(report.to_frame(), index=True))
-        tell("layer-steps")
-        _write_steps(report, into)
         tell("utilisation")
         _write_utilisation(report, into)
         if timeline is not None:
@@ -106,42 +82,8 @@ def save_report(
     return [name for name in OUTPUT_FILES if name in names or name == DIGESTS]
 
 
-def missing_parquet() -> str:
-    """Why no Parquet file is written; empty if it is."""
-    return "" if has_parquet() else f"steps.parquet needs pyarrow: {install_command('parquet')}"
-
-
 def _write_text(path: Path, text: str) -> None:
     path.write_text(text if text.endswith("\n") else text + "\n", encoding="utf-8")
-
-
-def _write_steps(report: Report, into: Path) -> None:
-    frame = report.steps()
-    frame["fits"] = report.fit.fits
-    write: Callable[[BinaryIO | gzip.GzipFile], object]
-    if missing_parquet():
-        write = partial(_write_frame, frame)
-    else:
-        import pyarrow as pa
-        from pyarrow import csv, parquet
-
-        table = pa.Table.from_pandas(frame, preserve_index=False)
-        parquet.write_table(table, into / "steps.parquet")
-        write = partial(csv.write_csv, table)  # a tenth of the time of pandas
-    if len(frame) <= PLAIN_CSV_LINES:
-        with (into / "steps.csv").open("wb") as file:
-            write(file)
-        return
-    with (
-        (into / "steps.csv.gz").open("wb") as file,
-        # The fastest level: a quarter of the time, half more bytes. No date, for equal files.
-        gzip.GzipFile(filename="", mode="wb", compresslevel=1, fileobj=file, mtime=0) as stream,
-    ):
-        write(stream)
-
-
-def _write_frame(frame: "pd.DataFrame", file: BinaryIO | gzip.GzipFile) -> None:
-    file.write(csv_text(frame).encode())
 
 
 def _write_utilisation(report: Report, into: Path) -> None:

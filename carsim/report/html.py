@@ -25,9 +25,6 @@ from carsim.base.environment import library
 from carsim.report.figures.interactive import plotly
 from carsim.report.figures.plot import Plot
 
-GENERATOR = "carsim"
-"""Named in the page; a file without it was not made by carsim, and is not replaced unasked."""
-
 _BEFORE_UNIT = re.compile(r"(?<=\d) (?=%|/|[A-Za-z]{1,4}\b)")
 """A space that a line should not break at, such as the one of ``387 s``."""
 
@@ -78,7 +75,6 @@ def page(template: str, title: str, **content: Any) -> str:
         .get_template(template)
         .render(
             title=title,
-            generator=GENERATOR,
             style=Markup(asset("page.css")),
             scripts=[Markup(script) for script in scripts],
             **content,
@@ -103,15 +99,6 @@ def links_to(
     )
 
 
-def need_plotly() -> Any:
-    """Plotly's module with the script.
-
-    Raises:
-        InputError: plotly is not installed.
-    """
-    return library("plotly.offline", "a page of carsim report")
-
-
 def plotly_script() -> str:
     """The script that draws the charts.
 
@@ -119,7 +106,7 @@ def plotly_script() -> str:
         InputError: plotly is not installed.
     """
     # As a browser reads it, so that the hash is that of what it runs.
-    script: str = need_plotly().get_plotlyjs()
+    script: str = library("plotly.offline", "a page of carsim report").get_plotlyjs()
     return script.replace("\r\n", "\n").replace("\r", "\n")
 
 

@@ -11,7 +11,14 @@ from carsim.base.files import write_whole
 from carsim.base.text import closest
 from carsim.metrics import METRICS
 from carsim.metrics.columns import csv_text
+from carsim.report.figures import shown
+from carsim.report.figures.breakdown import breakdown_plot
+from carsim.report.figures.metric import metric_plot, run_rows
+from carsim.report.figures.pareto import front_plot
 from carsim.report.figures.plot import Plot
+from carsim.report.figures.roofline import roofline_plot
+from carsim.report.figures.slices import timeline_plot
+from carsim.report.figures.utilisation import UTILISATION, read_utilisation, utilisation_plot
 from carsim.report.report import results
 from carsim.report.stored import StoredRun
 
@@ -23,7 +30,8 @@ if TYPE_CHECKING:
 FORMATS = ("pdf", "svg", "png")
 """Suffixes of a figure's file."""
 
-OF_RUNS = ("breakdown", "roofline", "utilisation", "timeline")
+OF_SEVERAL = {"breakdown": breakdown_plot, "roofline": roofline_plot}
+OF_RUNS = (*OF_SEVERAL, "utilisation", "timeline")
 """Figures of runs; ``front`` is one of studies, and a metric one of either."""
 
 
@@ -110,44 +118,30 @@ def _labelled(sources: Sequence[str]) -> dict[str, Path]:
 def _plot(
     found: "Mapping[str, StoredRun | StoredStudy]", folders: Mapping[str, Path], what: str
 ) -> Plot:
+    """The figure of some results by their labels."""
     kind, _, rest = what.partition(":")
     runs = {label: each for label, each in found.items() if isinstance(each, StoredRun)}
     studies = {label: each for label, each in found.items() if not isinstance(each, StoredRun)}
-    if kind in OF_RUNS:
-        if studies:
-            raise InputError(next(iter(studies)), "is a study", f"{kind} needs folders of runs")
-        return _of_runs(runs, folders, kind, rest)
-    if kind != "front":
+    if kind == "front":
+        if runs:
+            raise InputError(
+                next(iter(runs)), "is a run", "front needs folders of sweeps or searches"
+            )
+        return front_plot(studies)
+    if kind not in OF_RUNS:
         return _of_metric(runs, studies, what)
-    if runs:
-        raise InputError(next(iter(runs)), "is a run", "front needs folders of sweeps or searches")
-    from carsim.report.figures.pareto import front_plot
-
-    return front_plot(studies)
-
-
-def _of_runs(
-    runs: Mapping[str, StoredRun], folders: Mapping[str, Path], kind: str, rest: str
-) -> Plot:
-    from carsim.report.figures.breakdown import breakdown_plot
-    from carsim.report.figures.roofline import roofline_plot
-    from carsim.report.figures.slices import timeline_plot
-    from carsim.report.figures.utilisation import UTILISATION, read_utilisation, utilisation_plot
-
+    if studies:
+        raise InputError(next(iter(studies)), "is a study", f"{kind} needs folders of runs")
+    if kind in OF_SEVERAL:
+        return OF_SEVERAL[kind](shown(runs))
     (label, run), *others = runs.items()
-    folder = folders[label]
-    if kind in ("roofline", "breakdown"):
-        if others:  # the own policy of each run, under its label
-            own = run.own.model_copy(update={"policy": label})
-            run = run.model_copy(update={"policies": (own,)})
-        return (roofline_plot if kind == "roofline" else breakdown_plot)(run, others)
     if others:
         raise InputError(others[0][0], f"{kind} shows one run", "give one folder")
     if kind == "timeline":
-        return timeline_plot(folder, _window(rest) if rest else None)
-    usage = read_utilisation(run, folder)
+        return timeline_plot(folders[label], _window(rest) if rest else None)
+    usage = read_utilisation(run, folders[label])
     if usage is None:
-        raise InputError(str(folder), f"holds no {UTILISATION}", "run again with `out`")
+        raise InputError(str(folders[label]), f"holds no {UTILISATION}", "run again with `out`")
     return utilisation_plot(run, usage)
 
 
@@ -163,37 +157,33 @@ def _window(text: str) -> tuple[float, float]:
 def _of_metric(
     runs: "Mapping[str, StoredRun]", studies: "Mapping[str, StoredStudy]", what: str
 ) -> Plot:
+    """Metrics over an axis that all results have."""
     import pandas as pd
-    from pandas.api.types import is_numeric_dtype as is_number
-
-    from carsim.report.figures.metric import metric_plot, run_rows
 
     metrics, *rest = what.split(":")
+    if len(rest) > 2 or not metrics:
+        raise InputError(what, "is no figure", "write METRIC, METRIC:AXIS or METRIC:AXIS:BY")
     several = len(runs) + len(studies) > 1
     default = ["label", "policy"] if several and runs else ["policy" if runs else "label"]
     if studies and not runs:
         default = [next(iter(studies.values())).axes[0], *(["label"] if several else [])]
     axis, by = [*(rest or default), ""][:2]
-    frames = [run_rows(run, label) for label, run in runs.items()]
+    frames = [run_rows({label: run}) for label, run in runs.items()]
     frames += [study.counted.assign(label=label) for label, study in studies.items()]
     rows = pd.concat(frames, ignore_index=True)
-    if len(rest) > 2 or not metrics:
-        raise InputError(what, "is no figure", "write METRIC, METRIC:AXIS or METRIC:AXIS:BY")
+    numbers = {each for each in METRICS if each in rows and rows[each].dtype.kind in "bif"}
+    axes = {str(each) for each in rows} - METRICS.keys()
     for name in metrics.split(","):
-        known = [each for each in METRICS if each in rows and is_number(rows[each])]
-        if name not in rows or not is_number(rows[name]):
-            cure = f"{closest(name, known)}carsim config metrics lists all"
+        if name not in numbers:
+            cure = f"{closest(name, numbers)}carsim config metrics lists all"
             raise InputError(name, "is no number in these results", cure)
     for name in filter(None, (axis, by)):
         if name not in rows:
-            known = [str(each) for each in rows if each not in METRICS]
-            cure = f"{closest(name, known)}take policy, label, an axis of the sweep or a field"
+            cure = f"{closest(name, axes)}take policy, label, an axis of the sweep or a field"
             raise InputError(name, "is no axis of these results", cure)
         for label, frame in zip((*runs, *studies), frames, strict=True):
             if name not in frame:
                 raise InputError(label, f"has no {name}", "draw it by itself, or over another axis")
     strong = next(iter(runs.values())).own.policy if len(runs) == 1 and axis == "policy" else ""
-    return replace(
-        metric_plot(rows, metrics.split(","), axis, by, strong),
-        misfit=not all(run.fits for run in runs.values()),
-    )
+    plot = metric_plot(rows, metrics.split(","), axis, by, strong)
+    return replace(plot, misfit=not all(run.fits for run in runs.values()))

@@ -44,20 +44,16 @@ def speedup(run: StoredRun) -> Ratio:
 
 
 def ratios(a: StoredRun, b: StoredRun) -> tuple[RatioChange, ...]:
-    """Time per video, speed-up over dense and energy per video of B over A.
-
-    Energy is left out where a run of carsim 0.1 does not say what its intervals are from.
-    """
+    """Time per video, speed-up over dense and energy per video of B over A."""
     found = []
     for metric, of_a, of_b in (
         ("seconds_per_video", _seconds(a), _seconds(b)),
         ("speedup", _speedups(a), _speedups(b)),
         ("energy_per_video_j", _joules(a), _joules(b)),
     ):
-        if of_a is not None and of_b is not None:
-            value, low, high, less = ratio_of(b.own[metric] / a.own[metric], of_b, of_a)
-            wins = 1 - less if METRICS[metric].better == "higher" else less
-            found.append(RatioChange(metric, value, low, high, wins))
+        value, low, high, less = ratio_of(b.own[metric] / a.own[metric], of_b, of_a)
+        wins = 1 - less if METRICS[metric].better == "higher" else less
+        found.append(RatioChange(metric, value, low, high, wins))
     return tuple(found)
 
 
@@ -86,18 +82,14 @@ def _slowdown(run: StoredRun, policy: StoredPolicy) -> Draws:
     return slowdown
 
 
-def _joules(run: StoredRun) -> Draws | None:
-    """Joules per video of the own policy, by draw; None if nothing says what errs together."""
-    own = run.own
-    parts = own.energy_parts_per_video_j.values()
-    if not all(part.constant for part in parts):
-        return None
-    slowdown = _slowdown(run, own)
+def _joules(run: StoredRun) -> Draws:
+    """Joules per video of the own policy, by draw."""
+    own, slowdown = run.own, _slowdown(run, run.own)
     fast, slow = 1.0, 1.0
     if run.bandwidth_interval is not None:
         fast, slow = (own[name] / own.latency_s for name in LATENCIES[1:])
     total = np.zeros(1)
-    for part in parts:
+    for part in own.energy_parts_per_video_j.values():
         if part.idle:  # its ends have those of the time in them
             term = Term(part.constant, part.low / fast, part.value, part.high / slow)
             total = total + slowdown * drawn(term)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from carsim.base.digests import DIGESTS, problems, write_digests
 from carsim.base.errors import InputError
+from carsim.explore.code import MANIFEST
 from carsim.explore.frame import export, frame_of
 from carsim.explore.store import STORE_FILE, open_store, write_rescued
 from carsim.report.files import NOTICE, OUTPUT_FILES, REPORT
@@ -19,11 +20,11 @@ from carsim.report.stored import SUMMARY
 from carsim.report.summary_file import read_run, sealed
 
 UNKNOWN = "cannot be checked: it has no digest"
-EXPORTS = ("points.csv", "points.parquet")
+EXPORTS = ("points.csv", "points.parquet", MANIFEST)
 
 
 def inspect(folder: Path) -> dict[str, str]:
-    """What is wrong with each file of results in a folder; an empty text: nothing is.
+    """The problem of each file of results in a folder; an empty text: none.
 
     Args:
         folder: Output of ``carsim run``, ``carsim sweep`` or ``carsim search``.

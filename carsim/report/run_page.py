@@ -1,29 +1,15 @@
-"""A stored run as a page: the answer, the comparison, what was asked, and everything behind it."""
+"""A stored run as a page: the answer, charts, and everything that ``carsim run --full`` prints."""
 
 from pathlib import Path
 
-from carsim.base.text import count, number, percent, span
+from carsim.base.text import percent, span
 from carsim.design.document import design_yaml
-from carsim.metrics import INTERVALS
+from carsim.metrics import INTERVALS, Metric, headline
 from carsim.report.figures import run_plots
 from carsim.report.figures.utilisation import read_utilisation
 from carsim.report.html import chart, links_to, page
-from carsim.report.run_tables import (
-    asked,
-    breakdown_table,
-    elasticities_table,
-    energy_table,
-    fit_table,
-    held,
-    labels,
-    limits_note,
-    limits_table,
-    metrics_table,
-    policies_table,
-    trust,
-)
-from carsim.report.run_words import advice, answer, fullest
-from carsim.report.stored import StoredPolicy, StoredRun
+from carsim.report.run_words import fullest, more_sections, short_sections
+from carsim.report.stored import StoredRun
 
 Tile = tuple[str, str, str]
 """Label, figure and note."""
@@ -34,9 +20,6 @@ BESIDE = {
     "summary.json": "all figures of this page",
     "comparison.csv": "the comparison of policies",
     "utilisation.csv": "utilisation over the first batch",
-    "steps.parquet": "cycles of every layer-step of the design's own policy",
-    "steps.csv": "the same as text",
-    "steps.csv.gz": "the same as compressed text",
 }
 """Files of a run's folder that a page links to."""
 
@@ -54,6 +37,7 @@ def run_page(run: StoredRun, folder: Path, address: str) -> str:
     """
     design = run.spec()
     plots = run_plots(run, read_utilisation(run, folder))
+    (_, answer), (_, policies), *_ = short_sections(run)
     return page(
         "run.html",
         f"{run.design} on {design.board.name}",
@@ -61,54 +45,30 @@ def run_page(run: StoredRun, folder: Path, address: str) -> str:
         board=design.board.name,
         description=design.description,
         tiles=tiles(run),
-        answer=[" ".join(answer(run)), *advice(run)],
-        headline=policies_table(run),
-        details=metrics_table(run),
-        labels=list(labels(run)),
-        asked=list(asked(run, design)),
+        answer=[*answer, *policies, *run.warnings],
         charts={name: chart(plot) for name, plot in plots.items()},
-        breakdown=breakdown_table(run),
-        limits=limits_table(run),
-        limits_note=limits_note(run, design),
-        elasticities=elasticities_table(run),
-        fit=fit_table(run),
-        held=list(held(run)),
-        energy=energy_table(run),
-        notes=[*run.warnings, *run.notes, *trust(run)],
+        sections=list(more_sections(run)),
         links=links_to(BESIDE, folder, address),
         yaml=design_yaml(design),
     )
 
 
 def tiles(run: StoredRun) -> list[Tile]:
-    """The headline figures of a run; of a text, those of its tokens."""
-    own, dense_s = run.own, run.dense.seconds_per_video
+    """The headline figures of the kind of work, and whether the design fits."""
     full = f"{len(run.misfits)} of {len(run.fit)} rows are not satisfied"
     if run.fits:
         what, share = next(iter(fullest(run)), ("nothing", 0.0))
         full = f"fullest: {what}, {percent(share)}"
-    fits = "fits the board", "yes" if run.fits else "NO", full
-    if run.video.kind == "text":
-        streams = f"{count(run.videos_per_batch, 'stream')} of {own.text('stream_tokens_per_s')}"
-        prompt = f"after a prompt of {count(run.video.prompt_tokens, 'token')}"
-        return [
-            ("decoding speed", f"{own.text('tokens_per_s')} tokens/s", streams),
-            ("first token", f"{own.text('first_token_s')} s", prompt),
-            _energy(own, "energy_per_token_j", "energy per token"),
-            fits,
-        ]
-    time = own.policy
-    if run.bandwidth_interval is not None:
-        fast, slow = map(own.text, INTERVALS["seconds_per_video"])
-        time += f", {span(fast, slow, ' to ')} s"
-    return [
-        ("time per video", f"{number(own.seconds_per_video)} s", time),
-        ("speed-up over dense", f"{own['speedup']:.2f} x", f"dense: {number(dense_s)} s"),
-        _energy(own, "energy_per_video_j", "energy per video"),
-        fits,
-    ]
+    of_kind = [each for each in headline(run.video.kind) if each.headline_of]
+    figures = [(metric.title, *_figure(run, metric)) for metric in of_kind]
+    return [*figures, ("fits the board", "yes" if run.fits else "NO", full)]
 
 
-def _energy(own: StoredPolicy, metric: str, label: str) -> Tile:
-    low, high = map(own.text, INTERVALS[metric])
-    return label, f"{own.text(metric)} J", f"{span(low, high, ' to ')} J"
+def _figure(run: StoredRun, metric: Metric) -> tuple[str, str]:
+    """A figure with its unit, and its interval or that of dense decoding."""
+    texts = [run.own.text(name) for name in (metric.name, *INTERVALS.get(metric.name, ()))]
+    unit = "" if metric.unit == "share" else f" {metric.unit}"
+    note = f"dense: {run.dense.text(metric.name)}{unit}"
+    if len(texts) > 1 and "-" not in texts:
+        note = f"{span(texts[1], texts[2], ' to ')}{unit}"
+    return texts[0] + unit, note

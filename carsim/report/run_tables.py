@@ -1,53 +1,25 @@
 """Tables of a run, for the terminal, the page and the studio."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from math import fsum
 
 from carsim.base.text import Figure, Table, amount, count, number, percent, signed_percent, span
-from carsim.decisions.trace import Trace
-from carsim.design import Design
-from carsim.machine.phase import MOST_PLAYED
-from carsim.metrics import INTERVALS, METRICS, PHASES, QUALITY
+from carsim.metrics import METRICS, PHASES, headline
 from carsim.report.stored import StoredPolicy, StoredRun
-
-FIDELITY = {
-    "fluid": "Transfers share the sustained rate of a memory by their bytes; latencies are within "
-    "1 % of tile fidelity in the median and 5 % at worst over 200 designs.",
-    "tile": "A memory serves whole tiles at its sustained rate.",
-}
-"""The model of memory at each fidelity, and its error."""
-
-VIDEO_COLUMNS = {
-    "seconds_per_video": "seconds per video",
-    "speedup": "speed-up",
-    "energy_per_video_j": "joules",
-    "busy": "cores busy",
-    "memory_utilisation": "memory busy",
-}
-"""Metric -> heading in the table of policies."""
-
-TEXT_COLUMNS = {
-    "stream_tokens_per_s": "tokens/s per stream",
-    "tokens_per_s": "tokens/s in all",
-    "ms_per_token": "ms per step",
-    "first_token_s": "first token [s]",
-    "energy_per_token_j": "joules per token",
-    "memory_utilisation": "memory busy",
-}
-"""The same for a text."""
+from carsim.runs.report import LimitShares
 
 
 def policies_table(run: StoredRun, *, own_only: bool = False) -> Table:
     """The headline metrics, a row per policy; ``*`` marks the design's own."""
-    columns = TEXT_COLUMNS if run.video.kind == "text" else VIDEO_COLUMNS
+    columns = headline(run.video.kind)
     policies = [run.own] if own_only else run.policies
     return Table(
-        ("policy", *map(run.named, columns.values())),
+        ("policy", *(run.named(metric.short or metric.heading) for metric in columns)),
         tuple(
             (
                 policy.policy.partition(":")[0]
                 + (" of *" if policy.is_bound else " *" * policy.is_chosen),
-                *(_figure(policy, name) for name in columns),
+                *(_figure(policy, metric.name) for metric in columns),
             )
             for policy in policies
         ),
@@ -56,14 +28,11 @@ def policies_table(run: StoredRun, *, own_only: bool = False) -> Table:
 
 
 def metrics_table(run: StoredRun) -> Table:
-    """Every further metric, a column per policy."""
-    ends = {end for name in INTERVALS for end in INTERVALS[name]}
+    """Every metric that is shown, a column per policy."""
     rows = [
         (run.named(metric.heading), *(_figure(policy, name) for policy in run.policies))
         for name, metric in METRICS.items()
-        if (metric.shown or name in ends)
-        and not (metric.of_design or name in QUALITY)
-        and any(policy.get(name) for policy in run.policies)
+        if metric.shown != "no" and any(policy.get(name) for policy in run.policies)
     ]
     memories = dict.fromkeys(m for p in run.policies for m in p.memory_utilisation_by_memory)
     for memory in memories if len(memories) > 1 else ():
@@ -91,42 +60,54 @@ def labels(run: StoredRun) -> Iterator[str]:
 
 def breakdown_table(run: StoredRun) -> Table:
     """Seconds of a batch by category under the design's own policy."""
-    return _parts_table(("category", "s per batch", "share"), run.own.breakdown_s)
+    parts, total = run.own.breakdown_s, fsum(run.own.breakdown_s.values())
+    rows = ((name, Figure(number(s), s), share_of(s / total)) for name, s in parts.items())
+    whole = ("all", Figure(number(total), total), Figure(percent(1.0), 1.0))
+    return Table(("category", "s per batch", "share"), (*rows, whole))
 
 
-def _parts_table(headings: tuple[str, ...], parts: Mapping[str, float]) -> Table:
-    total = fsum(parts.values())
-    rows = [(name, Figure(number(v), v), share_of(v / total)) for name, v in parts.items()]
-    rows.append(("all", Figure(number(total), total), Figure(percent(1.0), 1.0)))
-    return Table(headings, tuple(rows))
+def limits_table(run: StoredRun, *, most: int | None = None) -> Table:
+    """The limit of each phase, and the bandwidth or array at which it would change.
 
-
-def limits_table(run: StoredRun) -> Table:
-    """The limit of each phase, and the bandwidth or array at which it would change."""
+    Args:
+        run: The run.
+        most: Show so many of the longest phases, without the shares behind the limit, and of a
+            text those of its new tokens alone.
+    """
+    limits, whole = list(run.limits), 1.0
+    if most is not None:
+        if run.video.kind == "text":
+            limits = [limit for limit in limits if limit.phase != "prefill"]
+            whole = fsum(limit.share_of_time for limit in limits)
+        limits = sorted(limits, key=lambda limit: -limit.share_of_time)[:most]
+    shares = () if most is not None else ("compute", "memory", "port", "dependency")
     return Table(
-        (
-            *("phase", "limited by", "of all time", "compute", "memory", "port", "dependency"),
-            *("flips at GB/s", "flips at MACs/cycle"),
-        ),
+        ("phase", "limited by", "time", "flips at", *shares),
         tuple(
             (
                 PHASES.get(each.phase, each.phase),
                 each.limited_by,
-                share_of(each.share_of_time),
-                *map(share_of, (each.compute_share, each.memory_share)),
-                *map(share_of, (each.port_share, each.dependency_share)),
-                *(
-                    Figure("-" if flip is None else number(flip, 3), flip)
-                    for flip in (each.flip_gbps, each.flip_macs_per_cycle)
-                ),
+                Figure(percent(each.share_of_time / whole), each.share_of_time),
+                _flip(each),
+                *(share_of(getattr(each, f"{name}_share")) for name in shares),
             )
-            for each in run.limits
+            for each in limits
         ),
         text_columns=2,
     )
 
 
-def limits_note(run: StoredRun, design: Design) -> str:
+def _flip(limit: LimitShares) -> Figure:
+    """The array or the bandwidth at which compute and bytes take the same time."""
+    value, unit = limit.flip_gbps, "GB/s"
+    if limit.limited_by == "compute":
+        value, unit = limit.flip_macs_per_cycle, "MACs/cycle"
+    if value is None or limit.limited_by == "dependency":
+        return Figure("-", None)
+    return Figure(f"{number(value, 3)} {unit}", value)
+
+
+def limits_note(run: StoredRun) -> str:
     """Notes on the table of limits."""
     rates = "; ".join(
         f"{each.name} sustains {number(each.sustained_gbps)} GB/s"
@@ -135,8 +116,8 @@ def limits_note(run: StoredRun, design: Design) -> str:
     )
     return (
         "Shares are of the phase's own time; the largest is the limit. At the bandwidth or the "
-        f"array given last, compute and bytes would take the same time. Now {rates}, and the "
-        f"arrays make {number(design.machine.macs_per_cycle)} MACs per cycle."
+        f"array under flips at, compute and bytes would take the same time. Now {rates}, and the "
+        f"arrays make {number(run.own['macs_per_cycle'])} MACs per cycle."
     )
 
 
@@ -163,7 +144,7 @@ def fit_table(run: StoredRun) -> Table:
                 row.what,
                 Figure(amount(row.needed, row.unit), row.needed),
                 Figure(amount(row.available, row.unit), row.available),
-                share_of(row.needed / row.available if row.available else None),
+                share_of(row.share if row.available else None),
             )
             for row in rows
         ),
@@ -201,15 +182,17 @@ def energy_table(run: StoredRun) -> Table:
     )
 
 
-def asked(
-    run: StoredRun, design: Design, traces: Sequence[Trace] = ()
-) -> Iterator[tuple[str, str]]:
+def asked_table(run: StoredRun) -> Table:
     """The simulation as terms with their texts."""
-    board, machine, video, model = design.board, design.machine, run.video, design.model
+    return Table(("", ""), tuple(_asked(run)), text_columns=2)
+
+
+def _asked(run: StoredRun) -> Iterator[tuple[str, str]]:
+    design, video = run.spec(), run.video
+    board, machine, model, policy = design.board, design.machine, design.model, design.policy
     described = f": {design.description}" if design.description else ""
     yield "design", f"{run.design} (sha256 {run.design_sha256[:12]}){described}"
     clock = number(board.fabric_clock_mhz)
-    yield "result", machine.overheads.label
     yield "board", f"{board.name} ({board.part}), fabric at {clock} MHz"
     for memory in run.memories:
         if run.own.memory_gb_per_video_by_memory.get(memory.name) and memory.name in board.memories:
@@ -232,66 +215,27 @@ def asked(
     )
     head = "included" if machine.include_head else "left out"
     yield "model", f"{model.name}: bits per {bits}; head {head}"
-    yield "policy", _policy(run, design)
-    decoded = count(video.tokens_per_frame, "token")
-    if video.kind == "video":
-        decoded = f"{count(video.frames, 'frame')} x {decoded} = {count(video.steps, 'step')}"
-    yield video.kind, f"{decoded} after a prompt of {number(video.prompt_tokens)}"
-    known = {trace.sha256: trace for trace in traces}
-    for each in run.traces:
-        more = _trace(known[each.sha256], design) if each.sha256 in known else ""
-        yield "trace", f"{each.name} (sha256 {each.sha256[:12]}){more}"
-    left_out = f" ({count(run.rows_left_out, 'row')} left out)" if run.rows_left_out else ""
-    yield (
-        "run",
-        f"{count(run.batches, 'batch', 'batches')} of "
-        f"{count(run.sequences_per_batch, 'sequence')}, "
-        f"{count(run.videos_per_batch, video.kind)} each{left_out}, {run.fidelity} fidelity, "
-        f"carsim {run.carsim_version}",
-    )
-
-
-def _policy(run: StoredRun, design: Design) -> str:
-    policy = design.policy
     attention = getattr(policy.attention, "text", f"{policy.attention.kind} attention")
     sets = policy.tokens_per_step
     at_once = f"{sets} tokens a step of each, " if sets > 1 else ""
     scope = f", decisions by {policy.decision_scope}" if run.own.replays else ""
-    return (
-        f"batch of {policy.batch}, {at_once}{run.own.schedule} schedule, {attention}, "
-        f"{run.own.decisions}{scope}"
-    )
-
-
-def _trace(trace: Trace, design: Design) -> str:
-    meta = trace.meta
-    if meta.never_replays:
-        return ""
-    pairs = len(meta.guidance_pairs)
-    in_pairs = f" in {count(pairs, 'guidance pair')}" if pairs else ""
-    eligible = trace.replay[trace.tokens_per_frame :]
-    ratio = percent(float(eligible.mean())) if eligible.size else "none"
-    # Quality was measured at the trace's own threshold only.
-    return f": {count(trace.n_rows, 'row')}{in_pairs}, replay ratio {ratio}"
-
-
-def trust(run: StoredRun) -> Iterator[str]:
-    """Errors and samples behind the figures."""
-    if run.simulated.layer_steps:
-        yield (
-            f"{count(run.simulated.different_phases, 'phase')} were simulated, which make up all "
-            f"{count(run.simulated.layer_steps, 'layer-step')}: repetition is counted, not "
-            "sampled. Only the interval of time and the effect of 10 % more come from a sample "
-            "of steps."
-        )
-    if run.simulated.interpolated:
-        yield (
-            f"Of phases that differ in their length alone, {number(MOST_PLAYED)} were played, from "
-            "the shortest to the longest; waiting times of the others were interpolated."
-        )
     yield (
-        f"{FIDELITY.get(run.fidelity, '')} The interval of time spans the bandwidths measured on "
-        "such boards. The interval of energy adds all energy constants at one end."
+        "policy",
+        f"batch of {policy.batch}, {at_once}{run.own.schedule} schedule, {attention}, "
+        f"{run.own.decisions}{scope}",
+    )
+    decoded = count(video.tokens_per_frame, "token")
+    if video.kind == "video":
+        decoded = f"{count(video.frames, 'frame')} x {decoded} = {count(video.steps, 'step')}"
+    yield video.kind, f"{decoded} after a prompt of {number(video.prompt_tokens)}"
+    for each in run.traces:
+        yield "trace", f"{each.name} (sha256 {each.sha256[:12]})"
+    yield (
+        "run",
+        f"{count(run.batches, 'batch', 'batches')} of "
+        f"{count(run.sequences_per_batch, 'sequence')}, "
+        f"{count(run.videos_per_batch, video.kind)} each, {run.fidelity} fidelity, "
+        f"carsim {run.carsim_version}",
     )
 
 

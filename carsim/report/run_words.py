@@ -1,15 +1,14 @@
-"""A run in words: what the terminal prints, and the sentences that page and studio share."""
+"""A run in words: what terminal and page print, and the sentences that the studio shares."""
 
 from collections.abc import Iterator, Sequence
 from math import fsum
 
 from carsim.base.text import Table, count, number, percent, signed_percent, span
-from carsim.decisions.trace import Trace
 from carsim.design import Design
-from carsim.metrics import INTERVALS, PHASES, interval_text
+from carsim.metrics import INTERVALS, interval_text
 from carsim.report import run_tables as tables
 from carsim.report.ratios import speedup
-from carsim.report.stored import StoredLimit, StoredPolicy, StoredRun
+from carsim.report.stored import StoredPolicy, StoredRun
 
 MOST_LINES = 4
 """Phases, parts of energy, resources and misfits that the short output lists."""
@@ -24,35 +23,27 @@ Section = tuple[str, Sequence[str | Table]]
 def short_sections(run: StoredRun) -> Iterator[Section]:
     """Answer, policies, limits, fit, energy and origin of a run, in at most 45 lines."""
     design = run.spec()
-    yield "" if run.fits else misfit_mark(design), [" ".join(answer(run))]
     mark = "" if run.fits else " - MISFIT"
-    yield (
-        f"Policies on {run.design}{mark}",
-        [tables.policies_table(run), *_kind_of_result(run), *advice(run)],
-    )
-    sentences = [*_roofline(run), *_best_resource(run)]
-    yield "What limits the design", [_longest_phases(run), *sentences]
+    yield "" if run.fits else misfit_mark(design), [" ".join(answer(run))]
+    table = tables.policies_table(run)
+    yield f"Policies on {run.design}{mark}", [table, _kind_of_result(run), *advice(run)]
+    table = tables.limits_table(run, most=MOST_LINES)
+    yield "What limits the design", [table, _roofline(run), *_best_resource(run)]
     rest = [*_fit_in_words(run), _energy_in_words(run), _origin(run)]
     yield f"Does it fit the {design.board.name}{mark}", rest
 
 
-def more_sections(run: StoredRun, traces: Sequence[Trace] = ()) -> Iterator[Section]:
-    """Everything else that is known of a run.
-
-    Args:
-        run: The run.
-        traces: Its traces, if they are at hand: their rows and quality are then described.
-    """
-    design = run.spec()
-    terms = tuple(tables.asked(run, design, traces))
-    yield "What was simulated", [Table(("", ""), terms, text_columns=2)]
+def more_sections(run: StoredRun) -> Iterator[Section]:
+    """Everything else that is known of a run."""
+    board = run.spec().board.name
+    yield "What was simulated", [tables.asked_table(run)]
     yield "All metrics, means over batches", [tables.metrics_table(run), *tables.labels(run)]
     yield f"Where the time of {run.own.policy} goes", [tables.breakdown_table(run)]
-    yield "What limits each phase", [tables.limits_table(run), tables.limits_note(run, design)]
+    yield "What limits each phase", [tables.limits_table(run), tables.limits_note(run)]
     yield "What 10 % more of a resource would bring", [tables.elasticities_table(run)]
-    yield f"What the {design.board.name} holds", [tables.fit_table(run), *tables.held(run)]
+    yield f"What the {board} holds", [tables.fit_table(run), *tables.held(run)]
     yield "Where the energy goes", [tables.energy_table(run)]
-    yield "Notes", [f"- {note}" for note in (*run.notes, *tables.trust(run))]
+    yield "Notes", [f"- {note}" for note in run.notes]
 
 
 def misfit_mark(design: Design) -> str:
@@ -118,19 +109,16 @@ def _simplest(run: StoredRun, kind: StoredPolicy) -> StoredPolicy:
     return next(policy for policy in alike if policy.seconds_per_video <= most_s)
 
 
-def _kind_of_result(run: StoredRun) -> Iterator[str]:
-    texts = [f"Times: {run.result}{_expected(run)}."] if run.result else []
+def _kind_of_result(run: StoredRun) -> str:
+    text = f"Times: {run.result}{_expected(run)}."
     if run.own.replays:
         label, source = run.own.decisions, run.own.decisions_source
-        texts.append(f"Decisions: {label if source in label else f'{source}, {label}'}.")
-    if texts:
-        yield " ".join(texts)
+        text += f" Decisions: {label if source in label else f'{source}, {label}'}."
+    return text
 
 
 def _expected(run: StoredRun) -> str:
     """Seconds expected on a real board, with their interval from published systems."""
-    if run.expected is None:
-        return ""
     known, own = run.expected, run.own
     seconds = own.latency_s if run.video.kind == "text" else own.seconds_per_video
     factors = (known.factor, known.low, known.high)
@@ -176,18 +164,11 @@ def _joules(own: StoredPolicy, metric: str) -> str:
 
 
 def _head(run: StoredRun) -> str:
-    pixels = "pixel decoding" if run.video.kind == "video" else ""
+    does, seconds, how, joint = "leave out", run.latency_with_head_s, "with", " and"
     if run.head_included:
-        seconds = number(run.latency_without_head_s)
-        return (
-            f"These figures include the head ({seconds} s per batch without it)"
-            f"{pixels and ', but not '}{pixels}."
-        )
-    seconds = number(run.latency_with_head_s)
-    return (
-        f"These figures leave out the head ({seconds} s per batch with it)"
-        f"{pixels and ' and '}{pixels}."
-    )
+        does, seconds, how, joint = "include", run.latency_without_head_s, "without", ", but not"
+    pixels = f"{joint} pixel decoding" if run.video.kind == "video" else ""
+    return f"These figures {does} the head ({number(seconds)} s per batch {how} it){pixels}."
 
 
 def _speedup(run: StoredRun) -> str:
@@ -198,53 +179,19 @@ def _speedup(run: StoredRun) -> str:
 
 
 def _contexts(run: StoredRun) -> str:
-    if run.video.kind != "text":
-        return ""
     first = run.video.prompt_tokens + 1
     contexts = "contexts" if run.video.steps > 1 else "a context"
     return f" at {contexts} of {span(number(first), number(first + run.video.steps - 1), ' to ')}"
 
 
-def _longest_phases(run: StoredRun) -> Table:
-    """The longest phases; of a text those of its new tokens, as the prompt has its own line."""
-    asked = [limit for limit in run.limits if (limit.phase, run.video.kind) != ("prefill", "text")]
-    longest = sorted(asked, key=lambda limit: -limit.share_of_time)[:MOST_LINES]
-    whole = fsum(limit.share_of_time for limit in asked) if run.video.kind == "text" else 1.0
-    return Table(
-        ("phase", "limited by", "time", "flips at"),
-        tuple(
-            (
-                PHASES.get(each.phase, each.phase),
-                each.limited_by,
-                percent(each.share_of_time / whole),
-                _flip(each),
-            )
-            for each in longest
-        ),
-        text_columns=2,
-    )
-
-
-def _flip(limit: StoredLimit) -> str:
-    if limit.limited_by == "compute" and limit.flip_macs_per_cycle is not None:
-        return f"{number(limit.flip_macs_per_cycle, 3)} MACs/cycle"
-    if limit.limited_by in ("memory", "port") and limit.flip_gbps is not None:
-        return f"{number(limit.flip_gbps, 3)} GB/s"
-    return "-"
-
-
-def _roofline(run: StoredRun) -> Iterator[str]:
-    """A decode step if its bytes or its products alone took time.
-
-    Runs of older versions have no such figures.
-    """
+def _roofline(run: StoredRun) -> str:
+    """A decode step if its bytes or its products alone took time."""
     own = run.own
-    if own.get("bandwidth_only_ms") and own.get("compute_only_ms"):
-        yield (
-            f"Roofline: step {own.text('ms_per_token')} ms; {own.text('step_gb')} GB alone "
-            f"{own.text('bandwidth_only_ms')} ms, {own.text('step_gmacs')} GMACs alone "
-            f"{own.text('compute_only_ms')} ms."
-        )
+    return (
+        f"Roofline: step {own.text('ms_per_token')} ms; {own.text('step_gb')} GB alone "
+        f"{own.text('bandwidth_only_ms')} ms, {own.text('step_gmacs')} GMACs alone "
+        f"{own.text('compute_only_ms')} ms."
+    )
 
 
 def _best_resource(run: StoredRun) -> Iterator[str]:
@@ -259,7 +206,7 @@ def _best_resource(run: StoredRun) -> Iterator[str]:
 def fullest(run: StoredRun) -> list[tuple[str, float]]:
     """Resources of board and memories by their share in use, buffers left out: they may be full."""
     shares = [
-        (row.what, row.needed / row.available)
+        (row.what, row.share)
         for row in run.fit
         if row.available and (row.unit != "B" or row.what.startswith("memory "))
     ]

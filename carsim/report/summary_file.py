@@ -10,8 +10,7 @@ from pydantic import ValidationError
 from carsim.base.errors import InputError
 from carsim.base.files import read_text
 from carsim.base.section import explained
-from carsim.metrics import METRICS
-from carsim.report.stored import AGAIN, SUMMARY, StoredPolicy, StoredRun, stored
+from carsim.report.stored import AGAIN, SUMMARY, StoredRun, stored
 from carsim.runs.report import Report
 
 SCHEMA_VERSION = 2
@@ -21,7 +20,7 @@ MAX_BYTES = 50_000_000
 """No run has as much to say."""
 
 CHECKSUM = "checksum"
-"""Key of the checksum over all others; summaries of before have none."""
+"""Key of the checksum over all others."""
 
 
 def summary(report: Report) -> dict[str, Any]:
@@ -69,18 +68,10 @@ def _checked(document: Any, place: str) -> StoredRun:
             f"is of version {found!r:.40}; this carsim reads {SCHEMA_VERSION}",
             "run again with this carsim, or read it with the one that wrote it",
         )
-    if document.get(CHECKSUM, _checksum(document)) != _checksum(document):
+    if document.get(CHECKSUM) != _checksum(document):
         raise InputError(place, "is damaged: it does not match its checksum", AGAIN)
-    known = {*StoredPolicy.model_fields, *METRICS}
-    policies = document.get("policies")
-    for policy in policies if isinstance(policies, list) else ():
-        for key in set(policy) - known if isinstance(policy, dict) else ():
-            del policy[key]
     try:
         # Through JSON text, whose lists strict models take for tuples.
-        run = StoredRun.model_validate_json(json.dumps(document))
+        return StoredRun.model_validate_json(json.dumps(document))
     except ValidationError as error:
         raise explained(error, place, document, StoredRun, AGAIN) from None
-    if sum(policy.is_chosen for policy in run.policies) != 1:
-        raise InputError(f"{place}: $.policies", "not exactly one is_chosen", AGAIN)
-    return run

@@ -1,11 +1,13 @@
 """Write the report of a validation into one folder."""
 
+import json
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from carsim.base.text import Table
+from carsim.explore.code import MANIFEST, manifest
 from carsim.report.comparisons import comparison_plot, comparison_table, sources
 from carsim.report.folder import whole_folder
 
@@ -14,24 +16,27 @@ if TYPE_CHECKING:
 
 PARTS = ("boards", "array", "dram", "paper", "fidelity")
 
-VALIDATION_FILES = ("report.html", *(f"{name}.png" for name in PARTS))
+VALIDATION_FILES = ("report.html", *(f"{name}.png" for name in PARTS), MANIFEST)
 """Names that :func:`save_validation` writes; a folder that holds others is never replaced."""
 
 
 def save_validation(
     parts: "Sequence[Part]",
     folder: str | Path,
+    command: str = "",
     *,
     overwrite: bool = False,
     progress: Callable[[str], None] = lambda _: None,
 ) -> list[str]:
     """Write a report into a folder, which appears whole or not at all.
 
-    Files: ``report.html``, which needs no other, and a plot of each part as PNG.
+    Files: ``report.html``, which needs no other, a plot of each part as PNG, and ``manifest.json``
+    with hashes and versions of what the report depends on.
 
     Args:
         parts: Results of the parts.
         folder: The folder to be made.
+        command: The command that repeats it.
         overwrite: Replace a folder of an earlier validation.
         progress: Told what is being written.
 
@@ -46,13 +51,13 @@ def save_validation(
 
     title = f"Validation of carsim {version('carsim')}"
     with whole_folder(Path(folder), overwrite=overwrite, ours=VALIDATION_FILES) as into:
-        progress("plots")
+        progress("writing plots")
         pictures = {}
         for part in parts:
             groups = {group.title: group.rows for group in part.groups}
             counted = [group.title for group in part.groups if not group.shown]
             pictures[f"{part.name}.png"] = image(comparison_plot(part.title, groups, counted))
-        progress("report")
+        progress("writing report")
         html = page(
             "validation.html",
             title,
@@ -68,6 +73,8 @@ def save_validation(
         for name, png in pictures.items():
             (into / name).write_bytes(png)
         (into / "report.html").write_text(html, encoding="utf-8")
+        facts = json.dumps(manifest(command, without=()), indent=2) + "\n"
+        (into / MANIFEST).write_text(facts, encoding="utf-8")
         return [name for name in VALIDATION_FILES if (into / name).exists()]
 
 

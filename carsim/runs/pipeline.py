@@ -36,7 +36,6 @@ def run(
     allow_misfit: bool = False,
     resample_seed: int | None = None,
     fidelity: str = "fluid",
-    detail: bool = False,
     what_if: bool = True,
 ) -> Report:
     """Compare the design's policy with the alternatives.
@@ -50,7 +49,6 @@ def run(
         allow_misfit: Go on with a design that does not fit its board.
         resample_seed: Draw the rows that a batch needs beyond the trace's with this seed.
         fidelity: ``fluid`` or ``tile``, see :data:`~carsim.machine.phases.FIDELITIES`.
-        detail: Keep the cycles of every layer-step of all rows.
         what_if: Also find what 10 % more of each resource brings, which takes most of the time.
 
     Raises:
@@ -71,7 +69,7 @@ def run(
             "change the design, or set `allow_misfit` to simulate it all the same",
         )
     phases = Phases(Hardware(design), fidelity)
-    rows = _simulated(design, sources, video, fit, phases, detail=detail)
+    rows = _simulated(design, sources, video, fit, phases)
     own = own_variant(design, replays=sources.replays_any)
     index = next(i for i, row in enumerate(rows) if row.variant.is_same(own))
     rows.append(bound_of(rows[index], fit))
@@ -144,8 +142,6 @@ def _simulated(
     video: Video,
     fit: FitReport,
     phases: Phases,
-    *,
-    detail: bool,
 ) -> list[RowResult]:
     """A row for each policy of the comparison; those with equal decisions share them."""
     rows = []
@@ -155,7 +151,7 @@ def _simulated(
         if key not in decided:
             decisions = sources.decisions(variant.attention, replays=variant.replays)
             decided[key] = make_batches(decisions, sources.batch, sources.tokens_per_step)
-        rows.append(simulate_row(design, variant, decided[key], video, fit, phases, detail=detail))
+        rows.append(simulate_row(design, variant, decided[key], video, fit, phases))
     return rows
 
 

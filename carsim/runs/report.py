@@ -1,17 +1,47 @@
 """The frozen result of a run: the rows of a comparison and all that was found beside them."""
 
-from dataclasses import dataclass
+import html
+from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING
 
+from carsim.base.text import Table, html_table
 from carsim.cost.fit import FitReport
 from carsim.design import Design
 from carsim.machine.elasticity import Elasticity
-from carsim.machine.limits import PhaseLimit
 from carsim.machine.row import RowResult
-from carsim.metrics import frames
+from carsim.metrics import figures, headline
+from carsim.metrics.metric import finite
 
 if TYPE_CHECKING:
     import pandas as pd  # 0.2 s; imported by those who ask for frames
+
+
+@dataclass(frozen=True)
+class LimitShares:
+    """The limit of one kind of phase; shares are of the phase's own time.
+
+    Attributes:
+        phase: Kind of phase.
+        share_of_time: Its time as a share of the run.
+        limited_by: The largest of the four shares: ``compute``, ``memory``, ``port``,
+            ``dependency``.
+        compute_share: Share that its compute alone would take.
+        memory_share: Share that its bytes would take at the rate of the memory.
+        port_share: The same at the rate of the ports.
+        dependency_share: Share covered by none of these.
+        flip_gbps: Bandwidth at which compute and bytes take the same time; None where none does.
+        flip_macs_per_cycle: Array size at which they do.
+    """
+
+    phase: str
+    share_of_time: float
+    limited_by: str
+    compute_share: float
+    memory_share: float
+    port_share: float
+    dependency_share: float
+    flip_gbps: float | None
+    flip_macs_per_cycle: float | None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -30,6 +60,7 @@ class Report:
         phases_simulated: Phases that the rows are made of; rows share what they have in common.
         interpolated: The times of some phases were taken from those of shorter and longer ones.
         mapped_from: Layers of traces whose decisions were mapped to the model's by relative depth.
+        command: The command that repeats it; empty for a run from Python.
     """
 
     design: Design
@@ -43,16 +74,12 @@ class Report:
     phases_simulated: int
     interpolated: bool
     mapped_from: tuple[int, ...] = ()
+    command: str = ""
 
     @property
     def baseline(self) -> RowResult:
         """Dense decoding, which speed-ups refer to."""
         return self.rows[0]
-
-    @property
-    def limits(self) -> tuple[PhaseLimit, ...]:
-        """The limit of each phase of the chosen row."""
-        return self.chosen.limits
 
     @property
     def bound(self) -> RowResult:
@@ -71,37 +98,93 @@ class Report:
         raise KeyError(name)
 
     def to_frame(self) -> "pd.DataFrame":
-        """The comparison: a row per policy, a column per metric of ``carsim.metrics``."""
-        return frames.report_frame(self)
+        """The comparison: a row per policy, a column per metric, and what the policy is."""
+        import pandas as pd
+
+        rows = [
+            {
+                "policy": row.variant.name,
+                "key": row.variant.key,
+                "attention": row.variant.attention.kind,
+                "schedule": "bound" if row.is_bound else row.variant.schedule,
+                **figures(row, self),
+            }
+            for row in self.rows
+        ]
+        return pd.DataFrame(rows).set_index("policy")
 
     def breakdown(self) -> "pd.DataFrame":
         """Seconds of a batch by category, a column per simulated row."""
-        return frames.breakdown_frame(self)
+        import pandas as pd
 
-    def steps(self) -> "pd.DataFrame":
-        """Cycles of every layer-step of the chosen row (only of runs with ``detail``)."""
-        return frames.steps_frame(self)
+        rows = (row for row in self.rows if not row.is_bound)
+        return pd.DataFrame({row.variant.name: row.seconds_by_category for row in rows})
 
     def phases(self) -> "pd.DataFrame":
-        """Seconds of a batch by kind of phase, a column per row."""
-        return frames.phases_frame(self)
+        """Seconds of a batch by kind of phase, a column per row, bound included."""
+        import pandas as pd
+
+        columns = {row.variant.name: row.seconds_by_phase for row in self.rows}
+        return pd.DataFrame(columns).rename_axis("phase")
+
+    @property
+    def limits(self) -> tuple[LimitShares, ...]:
+        """The limit of each phase of the chosen row, as shares of times."""
+        return tuple(
+            LimitShares(
+                phase=limit.phase,
+                share_of_time=limit.cycles / self.chosen.cycles,
+                limited_by=limit.limit,
+                compute_share=limit.compute_cycles / limit.cycles,
+                memory_share=limit.memory_cycles / limit.cycles,
+                port_share=limit.port_cycles / limit.cycles,
+                dependency_share=limit.dependency_cycles / limit.cycles,
+                flip_gbps=finite(limit.flip_gbps),
+                flip_macs_per_cycle=finite(limit.flip_macs_per_cycle),
+            )
+            for limit in self.chosen.limits
+        )
 
     def limits_frame(self) -> "pd.DataFrame":
-        """The limits of the chosen row by phase."""
-        return frames.limits_frame(self)
+        """The same by phase."""
+        import pandas as pd
+
+        return pd.DataFrame(self.limits).set_index("phase")
 
     def elasticities_frame(self) -> "pd.DataFrame":
-        """Relative change of latency per +10 % of each resource."""
-        return frames.elasticities_frame(self)
+        """Relative change of the chosen row's latency per +10 % of each resource."""
+        import pandas as pd
+
+        rows = [astuple(each) for each in self.elasticities]
+        columns = ["resource", "latency_change", "simulated"]
+        return pd.DataFrame(rows, columns=columns).set_index("resource")
 
     def fit_frame(self) -> "pd.DataFrame":
-        """Resources of the board that the design takes."""
-        return frames.fit_frame(self)
+        """Resources of the board that the design takes, a line per thing that has to fit."""
+        import pandas as pd
+
+        columns = ["what", "needed", "available", "unit", "fits", "detail"]
+        rows = [(r.what, r.needed, r.available, r.unit, r.ok, r.detail) for r in self.fit.rows]
+        return pd.DataFrame(rows, columns=columns).set_index("what")
 
     def __repr__(self) -> str:
         mark = "" if self.fit.fits else ", MISFIT"
         return f"<Report of {self.design.name}{mark}: {self.chosen!r}>"
 
     def _repr_html_(self) -> str:
-        """A notebook shows the comparison."""
-        return frames.report_html(self)
+        """A notebook shows the headline of the comparison, misfits first."""
+        metrics = headline(self.chosen.simulation.plan.video.kind)
+        table = Table(
+            ("policy", *(metric.short or metric.heading for metric in metrics)),
+            tuple(
+                (row.variant.name, *(metric.text(metric.of(row, self)) for metric in metrics))
+                for row in self.rows
+            ),
+            strong=frozenset({self.rows.index(self.chosen)}),
+        )
+        design = self.design
+        title = f"{design.name} on {design.board.name}, batch of {design.policy.batch}"
+        lines = (title, *(f"MISFIT: {line}" for line in self.fit.misfits))
+        # Notebooks have no style sheet.
+        bold = html_table(table).replace('class="strong"', 'style="font-weight: bold"')
+        return "<br>".join(f"<b>{html.escape(line)}</b>" for line in lines) + bold

@@ -106,12 +106,10 @@ def usage_by_step(row: RowResult) -> Usage:
     """Utilisation over the steps of the first batch of a simulated row."""
     plan = row.simulation.plan
     hw, design = plan.hw, plan.hw.design
-    simulation, work = row.simulation, row.simulation.work
-    if work is None:
-        first = row.batches.part(np.arange(len(plan.steps)), most=1)
-        simulation = simulate(plan, first, detail=True)
-        work = simulation.work
-        assert work is not None
+    first = row.batches.part(np.arange(len(plan.steps)), most=1)
+    simulation = simulate(plan, first, detail=True)
+    work = simulation.work
+    assert work is not None
     cycles = sum(taken[0].sum(axis=-1) for taken in simulation.phase_cycles.values())
     busy_cycles, dram_bytes = work.busy_cycles, work.dram_bytes
     if design.machine.include_head:

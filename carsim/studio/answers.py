@@ -17,6 +17,7 @@ from carsim.explore.target import SAY, Wanted, search_target
 from carsim.explore.tricks import tricks_of, tricks_table
 from carsim.report.compare import RunComparison
 from carsim.report.compare_words import changed_table, headline, spec_table
+from carsim.report.figures import Shown, shown
 from carsim.report.figures.breakdown import breakdown_plot
 from carsim.report.figures.pareto import front_plot
 from carsim.report.figures.roofline import roofline_plot
@@ -241,7 +242,9 @@ class Answers:
     def _results(self, state: TabState, point: SimulatedPoint, there: str | None) -> Parts:
         run, design = point.run, point.design
         pins = map(_pin, state.pins)
-        pinned = [(f"pinned: {each.title}", self._point(each).run) for each in pins]
+        pinned = {f"pinned: {each.title}": self._point(each).run for each in pins}
+        policies = shown({"": run})
+        policies += [Shown(name, other.own, other) for name, other in pinned.items()]
         misfits = [f"MISFIT: {run.design} does not fit {design.board.name}.", *run.misfits]
         misfits += [f"Cure: {cure}." for cure in point.report.fit.cures]
         said = (*answer(run), *run.warnings, *run.notes)
@@ -250,7 +253,7 @@ class Answers:
             "tiles.children": view.tiles_of(tiles(run)),
             "misfit.children": "" if run.fits else view.alert(misfits),
             "limits.children": view.table_of(limits_table(run), "what limits each phase"),
-            "limits-note.children": limits_note(run, design),
+            "limits-note.children": limits_note(run),
             "fit.children": [
                 view.table_of(fit_table(run), "what is needed and available"),
                 *(html.P(unbroken(text)) for text in held(run)),
@@ -258,8 +261,8 @@ class Answers:
             "answer.children": [html.P(unbroken(text)) for text in said],
             "command.children": self.command_of(state),
             "pinned.hidden": not state.pins,
-            **view.drawn("breakdown", breakdown_plot(run, pinned), there),
-            **view.drawn("roofline", roofline_plot(run, pinned), there),
+            **view.drawn("breakdown", breakdown_plot(policies), there),
+            **view.drawn("roofline", roofline_plot(policies), there),
         }
 
 

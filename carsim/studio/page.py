@@ -5,7 +5,7 @@ from typing import Any
 
 from dash import dcc, html
 
-from carsim.metrics import METRICS, QUALITY
+from carsim.metrics import INTERVALS, METRICS, QUALITY
 from carsim.studio.fields import GROUPS, Field
 
 TITLE = "carsim studio"
@@ -100,10 +100,11 @@ def _swept() -> Iterable[html.Div]:
         for field in fields
         if field.choices
     }
+    left_out = {*QUALITY, *(end for ends in INTERVALS.values() for end in ends)} - {"quality_loss"}
     figures = {
         name: metric.heading
         for name, metric in METRICS.items()
-        if (metric.shown and name not in QUALITY) or name == "quality_loss"
+        if metric.better and name not in left_out
     }
     for key, label, entries in (
         ("over", "field", {"": "none"} | fields),

@@ -298,26 +298,10 @@ def test_a_document_uses_the_terms_of_the_field(document: Path) -> None:
         assert coined(document.read_text(encoding="utf-8")) == []
 
 
-def test_a_coined_word_is_found_outside_of_code_alone() -> None:
-    text = "It foretells\n```console\n$ the twin\n```\nThe twin's rung"
-    assert coined(text) == [
-        "The twin: the proxy model",
-        "twin's: proxy model's",
-        "rung: fidelity level",
-        "foretells: predicts",
-    ]
-
-
 def test_a_broken_link_is_found(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("# A b, `c`\n[x](#a-b-c) [y](#d) [z](e.md) [w](page.md#a-b-c) `[v](f.md)`\n")
     assert broken_links(page) == ["#d", "e.md"]
-
-
-def test_a_block_of_unknown_language_is_refused_and_a_marked_one_skipped() -> None:
-    with pytest.raises(ValueError, match="line 2: nobody knows how to execute 'ruby'"):
-        blocks("text\n```ruby\nputs 1\n```\n")
-    assert blocks("<!-- not run: it takes minutes -->\n```console\n$ carsim capture\n```\n") == []
 
 
 def test_outputs_are_compared_line_by_line_but_for_ellipses() -> None:

@@ -115,7 +115,7 @@ def prepare(given: Path, folder: Path, name: str) -> None:
         shutil.copytree(given / "OUT" / "ran", folder / "OUT" / "ran")
     if name == "rescue":
         shutil.copytree(given / "OUT" / "ran", folder / "OUT" / "damaged")
-        (folder / "OUT" / "damaged" / "steps.csv").write_text("damaged")
+        (folder / "OUT" / "damaged" / "comparison.csv").write_text("damaged")
 
 
 def contents(folder: Path) -> list[str]:

@@ -153,32 +153,6 @@ def test_the_package_folder_of_a_checkout_is_a_command(checkout: Checkout) -> No
     assert checkout.asked()[-1] == "-m carsim run zcu102"
 
 
-@pytest.mark.parametrize("when", ["as it starts", "as it installs"])
-def test_the_command_of_a_checkout_is_interrupted_without_a_word(
-    checkout: Checkout, when: str
-) -> None:
-    """Ctrl-C before the environment is looked at, and while pip is at work."""
-    # Where the tests run in the background, it would be ignored.
-    script = "import runpy, signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-    said = ""
-    if when == "as it starts":
-        venv = checkout.root / ".ci/venv.py"
-        text = venv.read_text(encoding="utf-8")
-        venv.write_text(f"import signal\nsignal.raise_signal(2)\n{text}", encoding="utf-8")
-    else:
-        said = "Installing carsim and what it needs into"
-        script += "sys.version_info = (3, 9, 18)\n"  # so that the one below is taken
-        python = Path(checkout.python("python3.13"))
-        text = python.read_text(encoding="utf-8")
-        python.write_text(text + '[ "$2" != pip ] || kill -INT $PPID\n', encoding="utf-8")
-    folder = str(checkout.root / "carsim")
-    script += f"sys.argv = [{folder!r}]\nrunpy.run_path({folder!r}, run_name='__main__')"
-    done = subprocess.run([PYTHON_HERE, "-c", script], capture_output=True, text=True)
-    assert done.returncode == 130
-    assert done.stderr.startswith(said)
-    assert len(done.stderr.splitlines()) == bool(said)
-
-
 def test_an_installed_package_folder_is_a_command_as_well(tmp_path: Path) -> None:
     """Where no checkout is around it, nothing is installed."""
     shutil.copytree(ROOT / "carsim", tmp_path / "carsim", ignore=shutil.ignore_patterns("*.npz"))

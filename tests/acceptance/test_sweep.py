@@ -19,7 +19,6 @@ import explore_poison
 import pandas as pd
 import pytest
 from explore_study import write_study
-from readme import SIGN_OF_LIFE
 
 from carsim.base.errors import InputError
 from carsim.explore import workers
@@ -198,10 +197,7 @@ def test_ctrl_c_keeps_what_was_finished_and_says_so(tmp_path, when):
     (tmp_path / "go").touch()
     _, error = process.communicate(timeout=600)
     assert process.returncode == 130
-    assert (
-        SIGN_OF_LIFE.sub("", error.decode()).lstrip()
-        == "carsim: interrupted; nothing was half-written\n"
-    )
+    assert error.decode().lstrip() == "carsim: interrupted; nothing was half-written\n"
     assert (stored(tmp_path) > 0) or when == "as workers start"
 
 
@@ -261,7 +257,7 @@ def test_workers_run_the_code_of_the_process_that_starts_them(tmp_path):
     sweeping = [*command(tmp_path, "--workers", "2", "--json")]
     sweeping[1:3] = ["-P", "-m", "carsim"]
     done = subprocess.run(sweeping, cwd=study.parent, capture_output=True, text=True)
-    assert (done.returncode, SIGN_OF_LIFE.sub("", done.stderr)) == (0, "")
+    assert (done.returncode, done.stderr) == (0, "")
     assert json.loads(done.stdout)["ok"] == 2
 
 
@@ -284,7 +280,7 @@ def test_a_full_disk_is_one_line_and_loses_nothing(tmp_path, undisturbed):
         preexec_fn=no_file_beyond,
     )
     assert done.returncode == 2
-    assert SIGN_OF_LIFE.sub("", done.stderr).count("\n") == 1
+    assert done.stderr.count("\n") == 1
     assert "start the same command again: what is stored stays" in done.stderr
     kept = stored(tmp_path)
     assert 0 < kept < 360

@@ -18,7 +18,12 @@ def test_the_command_prints_what_differs_and_what_it_did(call, tmp_path):
     status, out, err = call("compare", tmp_path / "a", tmp_path / "b")
     assert (status, err) == (0, "")
     assert re.search(r"board.fabric_clock_mhz +250.0 +500.0", out)
-    for text in ("B finishes a video in", "time per video [s]", "QKV projection", "limited by"):
+    for text in (
+        "B finishes a video in",
+        "time per video [s]",
+        "QKV projection",
+        "Every policy, per video",
+    ):
         assert text in out
     for row in tiny_report().rows:
         assert row.variant.name in out

@@ -37,12 +37,8 @@ def test_changes_are_shown(call, toy):
     again.write_text(out, encoding="utf-8")
     assert load_design(str(again)).policy.tau == (0.1, 1e-7, 3.0, inf)
     assert shown["machine"]["drs"]["index_register_bits"] == 32  # a default, written out
-
-
-def test_json_is_the_same_design(call, toy):
-    design, _ = toy
-    as_json = json.loads(call("config", "show", design, "--json")[1])
-    assert as_json == parse_yaml(call("config", "show", design)[1], "shown")
+    as_json = json.loads(call("config", "show", again, "--json")[1])
+    assert as_json == shown
 
 
 @given(st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"])))
@@ -57,13 +53,6 @@ def test_any_text_survives_the_round_trip(text):
 def test_text_that_looks_like_something_else_stays_text(text):
     design = tiny_design().model_copy(update={"description": text})
     assert parse_yaml(design_yaml(design), "shown")["description"] == text
-
-
-def test_bad_overrides_are_one_line(call):
-    status, out, err = call("config", "show", "zcu102", "--set", "machine.cores=0")
-    assert (status, out) == (2, "")
-    assert err.startswith("carsim: --set machine.cores: should be greater than 0, got 0; ")
-    assert err.count("\n") == 1
 
 
 @pytest.mark.filterwarnings("default")
@@ -162,14 +151,6 @@ def test_a_new_design_is_printed_or_written_once_and_loads(call, tmp_path):
     status, _, err = call("config", "new", *wish, "--out", path)
     assert status == 2
     assert err == f"carsim: {path}: is there already; name another file or remove it\n"
-
-
-def test_the_least_energy_is_asked_for_with_a_rate(call):
-    status, _, err = call(
-        "config", "new", "--board", "kv260", "--model", "tiny", "--goal", "least-energy"
-    )
-    assert status == 2
-    assert "needs --tokens-per-s" in err
 
 
 def test_presets_are_listed_with_what_they_are(call):

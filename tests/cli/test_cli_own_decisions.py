@@ -75,9 +75,7 @@ def test_a_run_calls_them_by_their_label(call, own, tmp_path):
         columns_hold(file.name, heading)
         cells = [each for row in (heading, *rows) for each in row]
         assert not [each for each in cells if each.startswith(("=", "+", "@"))], file.name
-    assert {"comparison.csv", "steps.csv", "utilisation.csv"} <= {
-        file.name for file in out.iterdir()
-    }
+    assert {"comparison.csv", "utilisation.csv"} <= {file.name for file in out.iterdir()}
 
 
 def test_a_sweep_and_its_front_do(call, own, tmp_path):
@@ -127,6 +125,5 @@ def test_nothing_else_writes_csv():
     assert {name: n for name, n in found.items() if n} == {
         "metrics/columns.py": 1,
         "cli/trace.py": 1,
-        "report/files.py": 1,  # steps, by Arrow: numbers alone
         "hardware/rtl/table.py": 1,  # of the package itself
     }

@@ -5,20 +5,15 @@ import os
 import re
 import signal
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from rich.console import Console
-from tiny import MISFIT, tiny_report, write_inputs
-from trace_maker import make_quality
+from tiny import MISFIT, tiny_report
 
-from carsim.cli.console import LEAST_WIDTH, PIPED_WIDTH, in_order, output_console, show
-from carsim.decisions.attention import Streaming
-from carsim.decisions.trace import TraceMeta, load_trace, save_trace
+from carsim.cli.console import LEAST_WIDTH, PIPED_WIDTH, output_console
 from carsim.design import load_design
 from carsim.metrics import METRICS
-from carsim.report.run_words import advice, more_sections, short_sections
+from carsim.report.run_words import advice
 from carsim.report.stored import stored
 
 CONFIGS = Path(__file__).parents[2] / "configs"
@@ -42,7 +37,7 @@ def test_full_output_has_everything_and_short_output_the_answer(call, toy):
     ):
         assert text in out
     for metric in METRICS.values():
-        if metric.shown and not metric.of_design and not metric.name.startswith("quality"):
+        if metric.shown != "no" and not metric.name.startswith("quality"):
             assert metric.heading in out or metric.unit in ("DSP", ""), metric.name
     assert "\x1b" not in out
     assert all(line == line.rstrip() for line in out.splitlines())
@@ -92,28 +87,6 @@ def test_advice_prefers_the_simpler_schedule_unless_another_is_faster():
     assert next(advice(slow)) == "Choose dense, static (1 s) otherwise."
 
 
-def test_measured_quality_of_a_proxy_model_is_not_printed_beside_a_machine(call, toy, tmp_path):
-    trace = load_trace(toy[1])
-    meta = trace.meta.model_dump() | {"quality": make_quality()}
-    path = tmp_path / "measured.npz"
-    save_trace(path, replace(trace, meta=TraceMeta(**meta)))
-    assert "nats" not in call("run", toy[0], "--trace", str(path), "--full")[1]
-
-
-@pytest.mark.parametrize("width", [80, 120])
-def test_no_line_is_wider_than_the_terminal_and_no_number_is_cut(width):
-    console = Console(width=width, force_terminal=True, no_color=True, legacy_windows=False)
-    run = stored(tiny_report("policy.schedule=pack"))
-    with console.capture() as capture:
-        show(console, in_order([*short_sections(run), *more_sections(run)]))
-    printed = re.sub(r"\x1b\[[0-9;]*m", "", capture.get())
-    assert max(map(len, printed.splitlines())) <= width
-    assert "…" not in printed
-    for policy in run.policies:
-        assert policy.text("seconds_per_video") in printed
-        assert policy.text("average_power_w") in printed
-
-
 def test_a_terminal_is_never_narrower_than_the_tables(monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")
     for columns, width in ((60, LEAST_WIDTH), (140, 140)):
@@ -123,50 +96,25 @@ def test_a_terminal_is_never_narrower_than_the_tables(monkeypatch):
     assert output_console().width == PIPED_WIDTH
 
 
-def test_no_color_is_respected(monkeypatch, call, toy):
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    monkeypatch.setenv("COLUMNS", "120")
-    coloured = call("run", toy[0], "--trace", toy[1], "--set", MISFIT, "--allow-misfit")[1]
-    monkeypatch.setenv("NO_COLOR", "1")
-    plain = call("run", toy[0], "--trace", toy[1], "--set", MISFIT, "--allow-misfit")[1]
-    red = "31m"
-    assert red in coloured
-    assert red not in plain
-
-
-def test_json_is_one_document_repeatable_to_the_byte(call, toy):
-    (status, out, err), again = (call("run", toy[0], "--trace", toy[1], "--json") for _ in "ab")
+def test_json_is_one_document_repeatable_to_the_byte(call, toy, tmp_path):
+    command = ("run", toy[0], "--trace", toy[1], "--json")
+    (status, out, err), again = call(*command), call(*command, "--out", tmp_path / "out")
     assert (status, err) == (0, "")
     assert again == (status, out, err)
+    assert out == (tmp_path / "out" / "summary.json").read_text()
     assert len(json.loads(out)["policies"]) == 6
 
 
 def test_overrides_reach_the_design(call, toy):
-    options = ("--set", "machine.cores=4", "--batch", "2", "--tau", "-0.5")
+    options = ("--set", "machine.cores=4", "--batch", "2", "--tau", "-0.5,-0.5,-0.5,-5e-1")
     document = json.loads(call("run", toy[0], "--trace", toy[1], "--json", *options)[1])
+    assert document["resolved_design"]["policy"]["tau"] == [-0.5] * 4
     assert document["resolved_design"]["machine"]["cores"] == 4
     assert (document["sequences_per_batch"], document["batches"]) == (2, 2)
     replaying = document["policies"][2]
     assert replaying["decisions_source"] == "re-thresholded (open loop)"
-    assert "re-thresholded at tau -0.5 (open loop)" in replaying["decisions"]
+    assert "(open loop)" in replaying["decisions"]
     assert replaying["replay_eligible"] > 0.6
-
-
-def test_a_tau_per_layer(call, toy):
-    document = json.loads(
-        call("run", toy[0], "--trace", toy[1], "--json", "--tau", "0.1,0.2,0.3,1e3")[1]
-    )
-    assert document["resolved_design"]["policy"]["tau"] == [0.1, 0.2, 0.3, 1000.0]
-
-
-def test_an_infinite_tau_never_replays(call, toy):
-    document = json.loads(call("run", toy[0], "--trace", toy[1], "--json", "--tau", "inf")[1])
-    assert document["resolved_design"]["policy"]["tau"] == "inf"
-    dense, *_, chosen = (document["policies"][place] for place in (0, 3))
-    assert (chosen["is_chosen"], chosen["replay_all"]) == (True, 0)
-    assert chosen["latency_s"] >= dense["latency_s"]
-    shown = call("run", toy[0], "--trace", toy[1], "--tau", "0.1,inf,inf,inf")[1]
-    assert "(open loop)" in shown
 
 
 def test_resampling_fills_a_larger_batch_and_says_so(call, toy):
@@ -174,21 +122,6 @@ def test_resampling_fills_a_larger_batch_and_says_so(call, toy):
     status, out, _ = call("run", toy[0], "--trace", toy[1], *options)
     assert status == 0
     assert "resampled from 4 rows of 3 frames to 8 rows of 3 frames" in out
-
-
-def test_each_row_takes_the_trace_of_its_attention(call, toy, tmp_path):
-    other = tmp_path / "sparse"
-    other.mkdir()
-    sparse = write_inputs(other, attention=Streaming(window=8))[1]
-    out = json.loads(
-        call(
-            *("run", toy[0], "--trace", toy[1], "--trace", sparse, "--json"),
-            *("--set", "policy.sparse_attention.window=8"),
-        )[1]
-    )
-    decisions = {row["policy"]: row["decisions"] for row in out["policies"]}
-    assert "made under" not in decisions["FastCar + DRS + sparse attention"]
-    assert len(out["traces"]) == 2
 
 
 def test_a_misfit_is_refused_with_what_is_missing(call, toy):
@@ -222,66 +155,29 @@ def test_out_writes_the_folder_and_names_its_files(call, toy, tmp_path):
     assert not (folder / "timeline.json").exists()
 
 
-def test_out_and_json_print_the_document_that_they_write(call, toy, tmp_path):
-    out = call("run", toy[0], "--trace", toy[1], "--json", "--out", tmp_path / "out")[1]
-    assert out == (tmp_path / "out" / "summary.json").read_text()
-
-
-def test_a_shell_completes_commands(monkeypatch, call):
-    monkeypatch.setenv("_CARSIM_COMPLETE", "bash_source")
-    status, out, _ = call()
-    assert (status, "complete -o nosort -F _carsim_completion carsim" in out) == (0, True)
-    monkeypatch.setenv("_CARSIM_COMPLETE", "bash_complete")
-    monkeypatch.setenv("COMP_WORDS", "carsim stu")
-    monkeypatch.setenv("COMP_CWORD", "1")
-    assert call()[1].split() == ["plain,studio"]
-
-
 BAD = {
     "no such trace": (
         ("--trace", "nope.npz"),
         "nope.npz: cannot be read: No such file or directory; check the path",
     ),
-    "a text for tau": (("--tau", "abc"), "--tau abc: is no threshold; give a number"),
+    "a text for tau": (("--tau", "abc"), "policy.tau: expected a number, got 'abc'; write a"),
     "no tau": (("--tau", ""), "argument 6: is empty; leave it out, or fill it in"),
-    "a tau below all": (("--tau", "-inf"), "--tau -inf: is no threshold"),
-    "no number for tau": (("--tau", "0.1,nan"), "--tau 0.1,nan: is no threshold"),
-    "too few taus": (("--tau", "-1,2"), "carsim: --tau: lists 2 values for 4 layers"),
-    "no batch": (("--batch", "0"), "Invalid value for '--batch': 0 is not in the range x>=1"),
+    "too few taus": (("--tau", "-1,2"), "policy.tau: lists 2 values for 4 layers"),
     "half a pair": (("--batch", "3"), "3 sequences would split a guidance pair"),
     "more than there is": (("--batch", "6"), "6 sequences are more than the 4 rows of the trace"),
     "no assignment": (("--set", "machine.cores"), "is not of the form path=value"),
     "an unknown key": (("--set", "machine.coers=2"), "unknown key 'coers'; did you mean 'cores'?"),
-    "a text for a number": (("--set", "machine.cores=two"), "should be a valid integer, got 'two'"),
-    "a seed below zero": (("--resample", "-1"), "Invalid value for '--resample'"),
-    "an unknown option": (("--bogus",), "No such option"),
     "a window nowhere": (("--timeline", "0:2"), "--timeline: has nowhere to write; add --out DIR"),
-    "overwriting nothing": (("--overwrite",), "--overwrite: has nowhere to write; add --out DIR"),
     "no window": (("--out", "o", "--timeline", "5"), "--timeline 5: is not of the form A:B"),
-    "a window backwards": (("--out", "o", "--timeline", "5:4"), "is no range of the 48 steps"),
     "a window beyond": (("--out", "o", "--timeline", "40:49"), "is no range of the 48 steps"),
-    "a signed window": (("--out", "o", "--timeline", "-1:3"), "is not of the form A:B"),
-    "nowhere": (("--out", "no/where"), "no/where: there is no folder"),
     "a file": (("--out", "toy.yaml"), "toy.yaml: exists and is no folder; name another"),
 }
 
 
 WITHOUT_A_TRACE = {
     "a tau": (("--tau", "0.3"), "--tau: needs the scores of a trace; add --trace FILE"),
-    "rows to draw": (
-        ("--resample", "1"),
-        "--resample: needs the rows of a trace; add --trace FILE",
-    ),
     "no token": (("--workload", "text:0"), "--workload: tokens: expected a whole number of 1 or"),
-    "a huge number": (("--workload", f"text:{'9' * 5000}"), "--workload: got 'text:999"),
-    "a field without a value": (("--workload", "text:4+4,prompt"), "got 'prompt' in 'text:4+4,"),
-    "a field twice": (
-        ("--workload", "text:4+4,prompt=7"),
-        "'prompt=7' in 'text:4+4,prompt=7': not",
-    ),
-    "an empty file": (("--workload", "{empty}"), "empty.yaml: expected 'key: value' lines"),
     "a wrong file": (("--workload", "{wrong}"), "wrong.yaml: prompt: expected a whole number"),
-    "no kind": (("--workload", "many"), "--workload: got 'many'; say text:2048+512, video:8"),
     "half a pair": (("--workload", "video:replay=0.5", "--batch", "3"), "a batch of 3 is no whole"),
     "a trace as well": (("--workload", "text", "--trace", "toy.npz"), "and so does --trace; give"),
 }
@@ -289,10 +185,9 @@ WITHOUT_A_TRACE = {
 
 @pytest.mark.parametrize(("options", "message"), WITHOUT_A_TRACE.values(), ids=WITHOUT_A_TRACE)
 def test_what_cannot_be_stated_is_one_line(call, toy, tmp_path, options, message):
-    files = {name: str(tmp_path / f"{name}.yaml") for name in ("empty", "wrong")}
-    Path(files["empty"]).write_text("")
-    Path(files["wrong"]).write_text("kind: text\nprompt: -1\n")
-    options = [option.format_map(files) for option in options]
+    wrong = tmp_path / "wrong.yaml"
+    wrong.write_text("kind: text\nprompt: -1\n")
+    options = [option.format(wrong=wrong) for option in options]
     status, out, err = call("run", toy[0], *options)
     assert (status, out, err.count("\n")) == (2, "", 1)
     assert message in err
@@ -316,15 +211,6 @@ def test_a_text_is_decoded_without_a_trace_on_one_page(call, toy):
     assert "Choose" not in out, "nobody asked about policies"
 
 
-def test_a_text_is_expected_to_take_longer_than_its_batch(call, toy):
-    out = " ".join(call("run", toy[0], "--workload", "text:4+1")[1].split())
-    seconds, expected = (
-        float(re.search(pattern, out)[1]) for pattern in (r"batch takes (\S+) s", r"expect (\S+) s")
-    )
-    assert expected > 1.2 * seconds
-    assert "at a context of 5." in out
-
-
 def test_another_board_brings_its_energy_constants_and_names_the_design(call):
     given = ("zcu102", "--board", "asic_7nm", "--workload", "text:2+2", "--json")
     found = json.loads(call("run", *given)[1])
@@ -332,15 +218,6 @@ def test_another_board_brings_its_energy_constants_and_names_the_design(call):
     assert found["resolved_design"]["energy"] == load_design("asic_7nm_hbm3").energy.model_dump(
         mode="json"
     )
-
-
-def test_replays_are_stated_and_drawn(call, toy):
-    options = ("--workload", "video:2,replay=0.5,pairs=0.8", "--json")
-    small = ("--set", "model.video={frames: 2, tokens_per_frame: 8, prompt_tokens: 2}")
-    document = json.loads(call("run", toy[0], *options, *small)[1])
-    assert document["traces"][0]["name"].startswith("stated, not captured: 50 % of eligible")
-    assert document["policies"][3]["replay_eligible"] == pytest.approx(0.5, abs=0.15)
-    assert all(policy["tokens_per_s"] > 0 for policy in document["policies"])
 
 
 @pytest.mark.parametrize(("options", "message"), BAD.values(), ids=BAD)
@@ -357,15 +234,6 @@ def test_bad_input_is_one_line_and_leaves_nothing(
     assert err.count("\n") == 1
     assert message in err
     assert sorted(tmp_path.iterdir()) == before
-
-
-def test_an_unknown_design_names_the_shipped_ones(call, toy):
-    status, _, err = call("run", "zcu103", "--trace", toy[1])
-    assert status == 2
-    assert (
-        "zcu103: is neither a YAML file nor a shipped design; did you mean 'zcu102'? shipped are"
-        in err
-    )
 
 
 @pytest.mark.parametrize(
@@ -415,12 +283,6 @@ def test_help_without_a_command_is_help(call):
     assert status in (0, 2)  # 0 before click 8.2
 
 
-def test_the_version_is_that_of_the_package(call):
-    from importlib.metadata import version
-
-    assert call("--version")[:2] == (0, f"carsim, version {version('carsim')}\n")
-
-
 @pytest.mark.parametrize(
     "command",
     [
@@ -438,17 +300,6 @@ def test_results_as_json_name_the_version_that_they_are_of(call, toy, command):
     status, out, err = call(*(places.get(word, word) for word in command.split()), "--json")
     assert (status, err) == (0, "")
     assert json.loads(out)["carsim_version"] == version("carsim")
-
-
-def test_tile_fidelity_is_named_and_close_to_fluid(call, toy):
-    design, trace = toy
-    fluid, tile = (
-        json.loads(call("run", design, "--trace", trace, "--fidelity", fidelity, "--json")[1])
-        for fidelity in ("fluid", "tile")
-    )
-    assert (fluid["fidelity"], tile["fidelity"]) == ("fluid", "tile")
-    for coarse, fine in zip(fluid["policies"], tile["policies"], strict=True):
-        assert coarse["latency_s"] == pytest.approx(fine["latency_s"], rel=0.05)
 
 
 def test_a_board_and_a_model_are_enough(call, tmp_path):

@@ -1,9 +1,7 @@
 """Commands fit the terminal, are complete in a pipe, and say that they live if they take long."""
 
 import re
-from collections import Counter
 from pathlib import Path
-from time import sleep
 
 import numpy as np
 import pytest
@@ -11,11 +9,7 @@ from explore_study import write_study
 from tiny import write_inputs
 from trace_maker import make_trace
 
-from carsim.cli import console
-from carsim.cli.console import progress, signs_of_life
-from carsim.cli.sweep import sweep_progress
 from carsim.decisions.trace import load_trace, save_trace
-from carsim.explore.sweep import Progress
 
 GOLDEN = Path(__file__).parents[1] / "data" / "golden" / "c3_mha_r50_f32.npz"
 PUBLISHED = Path(__file__).parents[2] / "configs" / "published" / "apex_k7_llama1b.yaml"
@@ -29,7 +23,7 @@ GOALS = [
     "mac_utilisation",
 ]
 COMMANDS = (
-    "run toy.yaml --trace toy.npz",
+    "run toy.yaml --trace toy.npz --full",
     "run toy.yaml --trace toy.npz --out ran --overwrite",
     "compare toy.yaml toy.yaml --set-b machine.cores=1 --trace toy.npz",
     "config metrics",
@@ -165,35 +159,3 @@ def test_a_bare_array_is_that_of_a_shipped_design(lines):
     assert lines("config array") == lines(
         "config array --rows 16 --cols 16 --m 1 --k 4096 --n 4096"
     )
-
-
-def test_a_long_command_into_a_pipe_says_that_it_lives(monkeypatch, capsys):
-    monkeypatch.setattr(console, "FIRST_SIGN_S", 0.02)
-    monkeypatch.setattr(console, "NEXT_SIGN_S", 0.02)
-
-    def heard(doing):
-        """Wait until it says what it is doing."""
-        while not (said := capsys.readouterr()).err:
-            sleep(0.01)
-        assert said.out == ""
-        assert re.fullmatch(rf"(carsim: {doing} \(\d+ s so far\)\n)+", said.err)
-
-    with progress("simulating") as tell:
-        heard("simulating")
-        tell("writing figures")
-        while "writing figures" not in capsys.readouterr().err:
-            sleep(0.01)
-        heard("writing figures")
-    capsys.readouterr()
-    sleep(0.05)
-    assert capsys.readouterr().err == "", "it ends with the command"
-    with sweep_progress("a study") as tell_points:
-        tell_points(Progress(400, 123, 1.0, Counter(ok=123)))
-        while "carsim: a study: 123 of 400 (" not in capsys.readouterr().err:
-            sleep(0.01)
-
-
-def test_a_short_command_is_silent(capsys):
-    with signs_of_life("simulating"):
-        pass
-    assert capsys.readouterr() == ("", "")

@@ -23,13 +23,12 @@ def test_of_one_there_is_one(call, tmp_path):
     one.append("--full")
     _, text, err = call("run", design[0], *one)
     assert err == ""
-    _, video, _ = call("run", design[0], "--trace", design[1], "--set", "policy.batch=2", "--full")
+    _, video, _ = call("run", design[0], "--trace", design[1], "--set", "policy.batch=2")
     _, info, _ = call("trace", "info", design[1])
     printed = " ".join(f"{text} {video} {info}".split())
     for things in THINGS:
         assert f" 1 {things}" not in printed
     assert "text 1 token after a prompt of 1" in printed
-    assert "2 rows in 1 guidance pair, " in printed
     assert "2 rows, 1 guidance pair" in printed
 
 
@@ -63,19 +62,13 @@ def test_an_interval_without_width_has_no_brackets():
     [
         (("rum", "toy.yaml"), "run"),
         (("run", "zcu120"), "zcu102"),
-        (("compare", "zcu120", "zcu102"), "zcu102"),
-        (("config", "show", "zcu120"), "zcu102"),
         (("run", "toy.yaml", "--trace", "vilau_8"), "vilau_8f"),
         (("run", "toy.yaml", "--set", "model.preset=llama3_80b"), "llama3_8b"),
-        (("run", "toy.yaml", "--set", "board.preset=zcu120"), "zcu102"),
         (("run", "toy.yaml", "--set", "machine.coers=2"), "cores"),
         (("run", "toy.yaml", "--set", "policy.schedule=drss"), "drs"),
         (("run", "toy.yaml", "--set", "policy.attention.kind=streming"), "streaming"),
         (("run", "toy.yaml", "--fidelity", "til"), "tile"),
         (("validate", "fidelty"), "fidelity"),
-        (("config", "metrcis"), "metrics"),
-        (("trace", "inof"), "info"),
-        (("config", "new", "--board", "zcu12", "--model", "tiny"), "zcu102"),
         (("config", "dram", "--standard", "DDR4-2401"), "DDR4-2400"),
         (("run", "toy.yaml", "--trce", "x"), "--trace"),
     ],
@@ -104,24 +97,17 @@ def completed(call, monkeypatch, words):
     monkeypatch.setenv("_CARSIM_COMPLETE", "bash_complete")
     monkeypatch.setenv("COMP_WORDS", f"carsim {words}")
     monkeypatch.setenv("COMP_CWORD", str(len(words.split())))
-    return {each.partition(",")[2] for each in call()[1].split()}
+    return call()[1].split()
 
 
-def test_a_shell_completes_designs_traces_studies_and_presets(call, toy, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "zcu_mine.yaml").write_text("")
-    (tmp_path / "zcu_folder").mkdir()
-    (tmp_path / "zcu_folder" / "a.yml").write_text("")
-    (tmp_path / "zcu.txt").write_text("")
-    shipped = {"zcu102", "zcu102_16gb", "zcu102_head"}
+def test_a_shell_completes_designs_traces_studies_and_presets(call, monkeypatch):
+    shipped = {"plain,zcu102", "plain,zcu102_16gb", "plain,zcu102_head"}
     for command in ("run", "studio", "compare", "config show", "validate --design"):
         found = completed(call, monkeypatch, f"{command} zcu")
-        assert found == {*shipped, "zcu_mine.yaml", "zcu_folder/"}, command
-    assert completed(call, monkeypatch, "run zcu_folder/") == {"zcu_folder/a.yml"}
-    assert completed(call, monkeypatch, "run zcu102 --trace to") == {"toy.npz"}
-    assert "vilau_8f" in completed(call, monkeypatch, "run zcu102 --trace vilau")
-    assert completed(call, monkeypatch, "sweep zcu_m") == {"zcu_mine.yaml"}
-    assert completed(call, monkeypatch, "config new --board kv") == {"kv260"}
+        assert found == ["file,zcu", *sorted(shipped)], command  # files where no name begins so
+    assert completed(call, monkeypatch, "sweep to") == ["file,to"]
+    assert "plain,vilau_8f" in completed(call, monkeypatch, "run zcu102 --trace vilau")
+    assert completed(call, monkeypatch, "config new --board kv") == ["plain,kv260"]
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ def test_every_metric_equals_that_of_a_run(tmp_path):
         assert (row["busy"], row["mac_utilisation"]) == (own.busy, own.mac_utilisation)
         assert row["replay_all"] == own.replay_all
         assert row["replay_eligible"] == own.replay_eligible
-        limits = {limit.phase: limit.limit for limit in report.limits}
+        limits = {limit.phase: limit.limited_by for limit in report.limits}
         assert row["limit_mlp"] == limits["mlp"]
         used = report.fit.resources.totals
         assert (row["dsp"], row["lut"]) == (used["dsp"], used["lut"])

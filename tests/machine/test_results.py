@@ -81,7 +81,7 @@ def test_compute_is_the_limit_of_a_slow_array() -> None:
 
 def changes(design: Design) -> dict[str, float]:
     plan, batches, _ = dense(Hardware(design))
-    return {e.resource: e.change for e in elasticities(plan, batches)}
+    return {e.resource: e.latency_change_per_10_percent for e in elasticities(plan, batches)}
 
 
 def test_a_machine_bound_by_compute_gains_from_clock_and_array() -> None:

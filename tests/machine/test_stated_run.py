@@ -94,7 +94,7 @@ def test_more_agreement_saves_more_weights() -> None:
 
 
 def test_every_output_says_what_was_stated(tmp_path) -> None:
-    report = run(load_design("zcu102"), workload="video:2,replay=0.5", detail=True)
+    report = run(load_design("zcu102"), workload="video:2,replay=0.5")
     document = summary(report)
     assert all(trace["name"].startswith("stated, not captured") for trace in document["traces"])
     replaying = [row for row in document["policies"] if row["replays"]]

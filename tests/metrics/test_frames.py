@@ -26,7 +26,9 @@ def test_limits_as_a_frame() -> None:
 def test_elasticities_and_fit_as_frames() -> None:
     report = tiny_report()
     frame = report.elasticities_frame()
-    assert dict(frame["latency_change"]) == {e.resource: e.change for e in report.elasticities}
+    assert dict(frame["latency_change"]) == {
+        e.resource: e.latency_change_per_10_percent for e in report.elasticities
+    }
     fit = report.fit_frame()
     assert fit["fits"].all()
     assert list(fit["needed"]) == [row.needed for row in report.fit.rows]

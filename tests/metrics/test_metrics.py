@@ -6,18 +6,15 @@ from tiny import MISFIT, tiny_report
 from carsim.metrics import (
     INTERVALS,
     METRICS,
-    OLD_NAMES,
     PHASES,
     QUALITY,
     Baseline,
     Comparison,
-    Metric,
     Setting,
     figures,
+    headline,
 )
 from carsim.metrics.table import RESOURCES
-from carsim.report.run_tables import metrics_table
-from carsim.report.stored import stored
 
 
 def test_definitions_are_complete() -> None:
@@ -25,7 +22,6 @@ def test_definitions_are_complete() -> None:
         assert metric.title
         assert metric.meaning
         assert metric.better in ("higher", "lower", None)
-    assert set(OLD_NAMES.values()) <= METRICS.keys()
     assert {name for ends in INTERVALS.values() for name in ends} <= METRICS.keys()
 
 
@@ -87,13 +83,8 @@ def test_a_comparison_knows_its_errors() -> None:
     assert Comparison("rate", 10.0, 11.0, None, None, "a paper").ok
 
 
-def test_a_metric_from_outside_is_shown_in_the_terminal() -> None:
-    own = Metric(
-        "steps_decoded", "", "steps decoded", "Steps", "steps", None, lambda row, run: row.n_batches
-    )
-    METRICS.register(own)
-    try:
-        details = metrics_table(stored(tiny_report()))
-        assert "steps decoded" in [row[0] for row in details.rows]
-    finally:
-        del METRICS["steps_decoded"]
+def test_the_headline_of_a_text_is_that_of_its_tokens() -> None:
+    video, text = ({metric.name for metric in headline(kind)} for kind in ("video", "text"))
+    assert video & text == {"memory_utilisation"}
+    assert {"seconds_per_video", "speedup", "energy_per_video_j", "busy"} <= video
+    assert {"tokens_per_s", "first_token_s", "energy_per_token_j"} <= text

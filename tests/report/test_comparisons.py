@@ -1,11 +1,13 @@
 """Comparisons with others' figures: one list, rendered for every output."""
 
+import json
 from pathlib import Path
 
 import pytest
 from pages import EVIL, Page
 
 from carsim.base.errors import InputError
+from carsim.explore.code import MANIFEST
 from carsim.metrics import Comparison
 from carsim.report import validation
 from carsim.report.comparisons import (
@@ -29,16 +31,17 @@ def parts(what: str = "near") -> tuple[Part, ...]:
     return (Part("boards", f"systems {what}", groups, (f"a note {what}",)),)
 
 
-def test_the_figure_names_few_rows_and_counts_many() -> None:
+def test_the_figure_names_few_rows_and_has_a_line_for_many() -> None:
     groups = {group.title: group.rows for group in parts()[0].groups}
     plot = comparison_plot("systems", groups)
     few, many = plot.panels
     assert few.categories[0] == "near, 20 GB/s"
     assert list(few["carsim"].x) == pytest.approx([100 * row.error for row in (*ROWS, FREE)])
     assert list(few["rival"].x[:3]) == [-50.0, 0.0, None]
-    (line,) = many.series
-    assert line.x[-1] == pytest.approx(FEW)
-    assert line.y[-1] == 100
+    assert few.band == (0, 0), "bounds differ"
+    assert many.categories == (f"many ({FEW + 1})",)
+    assert list(many["carsim"].x) == pytest.approx(list(range(FEW + 1)))
+    assert many.band == (-50, 50)
     image(plot)
 
 
@@ -56,8 +59,9 @@ def test_the_report_is_one_html_file_that_needs_no_other(tmp_path: Path) -> None
 
 
 def test_equal_validations_give_equal_reports(tmp_path: Path) -> None:
-    names = save_validation(parts(), tmp_path / "one")
-    save_validation(parts(), tmp_path / "two")
+    names = save_validation(parts(), tmp_path / "one", "carsim validate")
+    save_validation(parts(), tmp_path / "two", "carsim validate")
+    assert json.loads((tmp_path / "one" / MANIFEST).read_text())["command"] == "carsim validate"
     for name in names:
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
 

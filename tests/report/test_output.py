@@ -1,11 +1,9 @@
 """The output folder appears whole or not at all; the summary says everything, stably."""
 
 import errno
-import gzip
 import json
 import os
 import subprocess
-import sys
 from platform import node
 
 import pandas as pd
@@ -19,9 +17,9 @@ from carsim.machine import parts
 from carsim.metrics import METRICS, QUALITY
 from carsim.metrics.table import RESOURCES
 from carsim.report import check_folder, save_report, summary
-from carsim.report.files import OUTPUT_FILES, missing_parquet
+from carsim.report.files import NOTICE, OUTPUT_FILES, REPORT
 from carsim.report.folder import whole_folder
-from carsim.report.run_tables import trust
+from carsim.report.notes import notes_of
 from carsim.report.stored import stored
 from carsim.report.summary_file import read_run
 from carsim.runs.pipeline import run
@@ -123,29 +121,12 @@ def saved(tmp_path_factory):
 
 def test_every_file_is_there_and_told(saved):
     folder, names = saved
-    others = ("steps.csv.gz", "report.html", "RESCUED.txt")
-    assert names == [
-        n for n in OUTPUT_FILES if n not in others and n[-4:] not in (".svg", ".pdf", ".png")
-    ]
+    assert names == [n for n in OUTPUT_FILES if n not in (REPORT, NOTICE)]
     assert sorted(names) == leftovers(folder)
-    for name in names:
-        if name.endswith(".png"):
-            assert (folder / name).read_bytes().startswith(b"\x89PNG")
-
-
-def test_summary_file_is_the_summary(saved):
-    document = json.loads((saved[0] / "summary.json").read_text())
+    document = json.loads((folder / "summary.json").read_text())
     assert document == json.loads(json.dumps(summary(tiny_report())))
-
-
-def test_without_pyarrow_there_is_no_parquet_and_a_line_says_so(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    assert "steps.parquet" not in save_report(tiny_report(), tmp_path / "out")
-    assert "pip install" in missing_parquet()
-
-
-def test_saved_design_is_the_design(saved):
-    assert load_design(str(saved[0] / "design.yaml")) == tiny_report().design
+    assert read_run(folder) == stored(tiny_report())
+    assert load_design(str(folder / "design.yaml")) == tiny_report().design
 
 
 def test_saved_comparison_is_the_frame(saved):
@@ -153,29 +134,6 @@ def test_saved_comparison_is_the_frame(saved):
     wanted = tiny_report().to_frame()
     wanted = wanted.where(wanted.notna(), float("nan"))
     pd.testing.assert_frame_equal(frame, wanted, check_dtype=False)
-
-
-def test_saved_steps_sum_to_the_run(saved):
-    chosen = tiny_report().chosen
-    for frame in (
-        pd.read_parquet(saved[0] / "steps.parquet"),
-        pd.read_csv(saved[0] / "steps.csv"),
-    ):
-        assert len(frame) == 48 * 4
-        computing = (~tiny_trace().replay).sum(axis=-1).ravel()
-        assert frame["computing_sequences"].tolist() == computing.tolist()
-        for phase in ("qkv", "attention", "output", "mlp"):
-            assert frame[f"{phase}_cycles"].sum() == chosen.simulation.totals[phase].cycles
-        assert frame["fits"].all()
-
-
-def test_many_steps_are_compressed_to_equal_bytes(tmp_path, monkeypatch):
-    monkeypatch.setattr("carsim.report.files.PLAIN_CSV_LINES", 100)
-    for name in ("one", "two"):
-        assert "steps.csv.gz" in save_report(tiny_report(), tmp_path / name)
-    one, two = ((tmp_path / name / "steps.csv.gz").read_bytes() for name in ("one", "two"))
-    assert one == two
-    assert len(gzip.decompress(one).splitlines()) == 1 + 48 * 4
 
 
 def test_timeline_is_of_the_window(saved):
@@ -194,20 +152,9 @@ def test_every_output_of_a_misfit_is_marked(tmp_path):
     assert (folder / "design.yaml").read_text().startswith("# MISFIT: toy does not fit ZCU102\n")
     assert load_design(str(folder / "design.yaml")) == tiny_design(MISFIT)
     assert not pd.read_csv(folder / "comparison.csv")["fits"].any()
-    assert not pd.read_csv(folder / "steps.csv")["fits"].any()
-    assert not pd.read_parquet(folder / "steps.parquet")["fits"].any()
     other = json.loads((folder / "timeline.json").read_text())["otherData"]
     assert other["fits"] is False
     assert other["title"].startswith("MISFIT")
-
-
-def test_a_report_without_layer_steps_is_refused(tmp_path):
-    from tiny import tiny_trace
-
-    report = run(tiny_design(), [tiny_trace()])
-    with pytest.raises(InputError, match="run with detail=True"):
-        save_report(report, tmp_path / "out")
-    assert leftovers(tmp_path) == []
 
 
 def test_summary_is_finite_json_and_agrees_with_the_report():
@@ -231,11 +178,7 @@ def test_summary_is_finite_json_and_agrees_with_the_report():
     assert document["policies"][-1]["key"] == "bound"
     assert document["design_sha256"] == report.design.sha256
     assert document["latency_with_head_s"] == pytest.approx(report.chosen.latency_s)
-    assert document["simulated"]["layer_steps"] == 5 * 48 * 4
-
-
-def test_a_stored_run_is_the_run(saved):
-    assert read_run(saved[0]) == stored(tiny_report())
+    assert " 960 layer-steps" in " ".join(document["notes"]), "5 x 48 x 4"
 
 
 def test_summary_keeps_both_headlines_where_the_head_is_left_out():
@@ -302,13 +245,10 @@ def test_the_cure_is_that_of_the_reason(tmp_path, number, cure):
 def test_that_phases_were_interpolated_is_said(monkeypatch):
     design, traces = tiny_design(), [tiny_trace()]
     words = "2,048 were played"
-    every = stored(run(design, traces, fidelity="tile"))
-    assert not every.simulated.interpolated
-    assert words not in " ".join(trust(every))
+    every = run(design, traces, fidelity="tile")
+    assert words not in " ".join(notes_of(every))
     monkeypatch.setattr(parts.phase, "MOST_PLAYED", 10)
-    some = stored(run(design, traces, fidelity="tile"))
-    assert some.simulated.interpolated
-    assert words in " ".join(trust(some))
-    assert some.simulated.different_phases == every.simulated.different_phases
-    assert some.own.latency_s == pytest.approx(every.own.latency_s, rel=0.001)
-    assert not stored(run(design, traces)).simulated.interpolated
+    some = run(design, traces, fidelity="tile")
+    assert words in " ".join(notes_of(some))
+    assert some.phases_simulated == every.phases_simulated
+    assert some.chosen.latency_s == pytest.approx(every.chosen.latency_s, rel=0.001)

@@ -12,7 +12,7 @@ from carsim.base.errors import InputError
 from carsim.explore.sweep import sweep
 from carsim.metrics import INTERVALS
 from carsim.report import save_report
-from carsim.report.figures import run_plots
+from carsim.report.figures import Shown, run_plots, shown
 from carsim.report.figures.breakdown import breakdown_plot
 from carsim.report.figures.draw import draw, image, on_paper, save
 from carsim.report.figures.interactive import plotly
@@ -40,7 +40,7 @@ def run():
 
 def test_bars_show_the_numbers_of_the_simulated_policies(run):
     metrics = ("seconds_per_video", "energy_per_video_j", "busy")
-    plot = metric_plot(run_rows(run), metrics, strong=run.own.policy)
+    plot = metric_plot(run_rows({"run": run}), metrics, strong=run.own.policy)
     policies = [each for each in run.policies if not each.is_bound]
     for panel, metric in zip(plot.panels, metrics, strict=True):
         factor = 100 if metric == "busy" else 1
@@ -124,7 +124,7 @@ def folders(tmp_path_factory):
         (["one"], "busy:policy", {"FastCar + DRS"}),
         (["one", "two"], "latency_s:machine.cores", {"1", "2"}),
         (["one", "two=B"], "breakdown", {"one", "B"}),
-        (["one", "two"], "roofline", {"roof", "two"}),
+        (["one", "two"], "roofline", {"roof of one", "two"}),
         (["one"], "utilisation", {"cores busy"}),
         (["one"], "timeline", {"DRS", "MLP"}),
         (["swept"], "front", {"on the front"}),
@@ -168,7 +168,7 @@ def test_a_figure_that_cannot_be_drawn_is_one_line(folders, names, what, out, pr
 
 
 def test_breakdown_sums_to_the_latency_of_each_policy(run):
-    (panel,) = breakdown_plot(run).panels
+    (panel,) = breakdown_plot(shown({"": run})).panels
     for line, policy in enumerate(policy for policy in run.policies if not policy.is_bound):
         parts = [series.x[line] - series.base[line] for series in panel.series]
         assert sum(parts) == pytest.approx(policy["latency_s"], rel=0.01)
@@ -180,7 +180,7 @@ def test_breakdown_sums_to_the_latency_of_each_policy(run):
 def test_breakdown_leaves_out_what_nobody_would_see(run):
     seconds = {"MLP": 10.0, "DRS": 0.02, "replay": 0.001}
     policies = tuple(each.model_copy(update={"breakdown_s": seconds}) for each in run.policies)
-    (panel,) = breakdown_plot(run.model_copy(update={"policies": policies})).panels
+    (panel,) = breakdown_plot(shown({"": run.model_copy(update={"policies": policies})})).panels
     assert [series.name for series in panel.series] == ["MLP", "DRS"]
 
 
@@ -238,20 +238,12 @@ def test_every_figure_is_a_chart(overrides, marked):
 
 
 def test_equal_figures_are_equal_files_of_every_format(run, tmp_path):
-    plot = breakdown_plot(run)
+    plot = breakdown_plot(shown({"": run}))
     for suffix, start in ((".png", b"\x89PNG"), (".svg", b"<?xml"), (".pdf", b"%PDF")):
         path = tmp_path / f"figure{suffix}"
         save(plot, path)
         assert path.read_bytes().startswith(start)
         assert path.read_bytes() == image(plot, suffix[1:])
-
-
-def test_drawing_leaves_the_settings_of_matplotlib_alone():
-    import matplotlib as mpl
-
-    before = dict(mpl.rcParams)
-    image(breakdown_plot(stored(tiny_report())))
-    assert dict(mpl.rcParams) == before
 
 
 def test_nothing_is_drawn_outside_of_the_figure_even_with_a_long_name():
@@ -264,7 +256,7 @@ def test_nothing_is_drawn_outside_of_the_figure_even_with_a_long_name():
 
 
 def test_a_roofline_holds_all_policies_that_use_its_memory_alone(run):
-    panel = roofline_plot(run).panels[0]
+    panel = roofline_plot(shown({"": run})).panels[0]
     roof = panel["roof"]
     peak = run.own["macs_per_cycle"] * run.resolved_design["board"]["fabric_clock_mhz"] * 1e6 / 1e9
     assert max(roof.y) == pytest.approx(peak)
@@ -278,14 +270,15 @@ def test_a_roofline_holds_all_policies_that_use_its_memory_alone(run):
 
 
 def test_a_pinned_run_has_a_bar_and_a_point_of_its_own(run):
-    pinned = [("pinned", run)]
-    assert breakdown_plot(run, pinned).panels[0].categories[-1] == "pinned"
-    panel = roofline_plot(run, pinned).panels[0]
+    policies = [*shown({"": run}), Shown("pinned", run.own, run.model_copy())]
+    assert breakdown_plot(policies).panels[0].categories[-1] == "pinned"
+    panel = roofline_plot(policies).panels[0]
     assert panel["pinned"].x == panel["own policy"].x
     own = run.own.model_copy(update={"memory_gb_per_video_by_memory": {"hbm": 1.0}})
     hbm = run.memories[0].model_copy(update={"name": "hbm"})
     other = run.model_copy(update={"policies": (own,), "memories": (hbm,)})
-    assert roofline_plot(run, [("b", other)]).panels[0].x_label == "MAC per byte of the memory"
+    plot = roofline_plot(shown({"a": run, "b": other}))
+    assert plot.panels[0].x_label == "MAC per byte of the memory"
 
 
 @pytest.mark.parametrize("name", ["comparison", "breakdown", "utilisation"])
@@ -320,7 +313,3 @@ def test_the_last_number_of_an_axis_is_not_cut():
                 if place <= figure.axes[0].get_xlim()[1]
             ]
         assert max(ends) <= figure.bbox.x1
-
-
-def test_a_misfit_says_so_on_paper_too():
-    assert on_paper(plots(MISFIT)["breakdown"], 3.5).full_title.startswith("MISFIT")

@@ -3,7 +3,6 @@
 import pytest
 from tiny import tiny_report
 
-from carsim import compare
 from carsim.report.ratios import RatioChange, ratios, speedup
 from carsim.report.stored import StoredRun, stored
 
@@ -86,24 +85,3 @@ def test_joules_of_idling_follow_the_time() -> None:
     assert (change.value, change.low) == pytest.approx((1.0, 1.0))
     assert change.high == pytest.approx(1 + idle * (1 / 0.55 - 1), abs=0.01)
     assert change.b_wins == pytest.approx(0.25, abs=0.01)
-
-
-def test_without_intervals_times_have_none_and_old_files_no_joules() -> None:
-    plain = run_of().model_copy(update={"bandwidth_interval": None})
-    found = by_metric(plain, plain)
-    assert found["seconds_per_video"][1:] == (1.0, 1.0, 1.0, 0.5)
-    parts = plain.own.energy_parts_per_video_j
-    old = {name: part.model_copy(update={"constant": ""}) for name, part in parts.items()}
-    own = plain.own.model_copy(update={"energy_parts_per_video_j": old})
-    before = plain.model_copy(update={"policies": (plain.dense, own)})
-    assert set(by_metric(plain, before)) == {"seconds_per_video", "speedup"}
-
-
-def test_a_comparison_has_them_in_frames_documents_and_words() -> None:
-    found = compare(tiny_report(*LARGE), tiny_report(*LARGE, "policy.schedule=static"))
-    frame = found.ratios_frame()
-    document = found.document()["ratios"]
-    for each in found.ratios:
-        assert tuple(frame.loc[each.metric]) == each[1:]
-        assert tuple(document[each.metric].values()) == each[1:]
-    assert "B beats A in" in found._repr_html_()

@@ -35,7 +35,7 @@ def spoil(path: Path, at: int) -> None:
 @pytest.mark.parametrize(
     ("of", "file", "at", "what"),
     [
-        ("ran", "steps.csv", 99, "does not match its digest in SHA256SUMS"),
+        ("ran", "comparison.csv", 99, "does not match its digest in SHA256SUMS"),
         ("ran", "summary.json", 999, "is truncated or no JSON"),
         ("ran", DIGESTS, 85, "does not match its digest in SHA256SUMS"),
         ("ran", DIGESTS, 70, "is damaged: a line is no digest and name"),
@@ -81,7 +81,7 @@ def test_what_cannot_be_rescued_and_what_need_not_be_are_refused(
     assert not (tmp_path / "new").exists()
     folder = tmp_path / "ran"
     shutil.copytree(written / "ran", folder)
-    spoil(folder / "steps.csv", 99)
+    spoil(folder / "comparison.csv", 99)
     with pytest.raises(InputError, match="lies in the damaged folder"):
         rescue(folder, folder / "new")
     with pytest.raises(InputError, match="exists already; name a new folder"):

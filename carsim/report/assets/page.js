@@ -3,7 +3,7 @@
 // Tables: a click on a heading sorts by its column, a second one the other way round.
 for (const table of document.querySelectorAll("table")) {
   const body = table.tBodies[0];
-  if (!body || body.rows.length < 2) continue;
+  if (!body || !table.tHead || body.rows.length < 2) continue;
   const headings = [...table.tHead.rows[0].cells];
   headings.forEach((heading, column) => {
     heading.classList.add("sorts");

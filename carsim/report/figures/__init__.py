@@ -1,19 +1,41 @@
 """Figures: results in, named numbers out, drawn by one of two renderings.
 
 Each figure is a function that gives a :class:`.plot.Plot` of plain numbers, so that they are tested
-without drawing. :mod:`.draw` makes files of a plot, :mod:`.interactive` charts of a page.
+without drawing. :mod:`.draw` makes files of a plot, :mod:`.interactive` charts of a page. Figures
+of runs show what :func:`shown` chooses.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
+
+from carsim.metrics import headline
 
 if TYPE_CHECKING:
     from carsim.report.figures.plot import Plot
     from carsim.report.figures.utilisation import UtilisationNumbers
-    from carsim.report.stored import StoredRun
+    from carsim.report.stored import StoredPolicy, StoredRun
 
-COMPARED = ("seconds_per_video", "energy_per_video_j", "busy", "memory_utilisation")
-"""Metrics that the page of a run compares."""
+
+class Shown(NamedTuple):
+    """A policy of a run, by the name that a figure gives it."""
+
+    name: str
+    policy: "StoredPolicy"
+    run: "StoredRun"
+
+    @property
+    def is_strong(self) -> bool:
+        """The policy is the design's own among others of the same run."""
+        return self.policy.is_chosen and self.name == self.policy.policy
+
+
+def shown(runs: "Mapping[str, StoredRun]") -> list[Shown]:
+    """All simulated policies of a run; of several, the own policy of each under its label."""
+    if len(runs) > 1:
+        return [Shown(label, run.own, run) for label, run in runs.items()]
+    (run,) = runs.values()
+    return [Shown(policy.policy, policy, run) for policy in run.policies if not policy.is_bound]
 
 
 def run_plots(run: "StoredRun", usage: "UtilisationNumbers | None") -> "dict[str, Plot]":
@@ -27,8 +49,10 @@ def run_plots(run: "StoredRun", usage: "UtilisationNumbers | None") -> "dict[str
     from carsim.report.figures.metric import metric_plot, run_rows
     from carsim.report.figures.utilisation import utilisation_plot
 
-    compared = metric_plot(run_rows(run), COMPARED, strong=run.own.policy)
+    rows, names = run_rows({run.design: run}), [each.name for each in headline(run.video.kind)]
+    names = [name for name in names if name in rows and rows[name].dtype.kind in "if"]
     title = f"{run.design} on {run.spec().board.name}, {run.spec().model.name}"
+    compared = metric_plot(rows, names, strong=run.own.policy)
     comparison = replace(compared, title=title, misfit=not run.fits)
-    plots = {"comparison": comparison, "breakdown": breakdown_plot(run)}
+    plots = {"comparison": comparison, "breakdown": breakdown_plot(shown({"": run}))}
     return plots if usage is None else plots | {"utilisation": utilisation_plot(run, usage)}

@@ -8,7 +8,7 @@ from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from carsim.report.figures import style
 from carsim.report.figures.plot import Panel, Plot, Series
@@ -26,6 +26,10 @@ LOW_IN = 3.0
 """Figures that are lower have upright labels in several lines."""
 LINE = 20
 """Characters of such a line of a name."""
+ROOM = 1.45
+"""Length of an axis over that of the longest bar, with room for its label."""
+LINE_IN = 0.14
+"""Height of a further line of a name."""
 LEAST_IN, ASPECT = 0.4, 0.68
 """Height of what is around panels, and of a panel without categories per width of the figure."""
 CHARACTERS_PER_INCH = 9
@@ -50,6 +54,10 @@ def on_paper(plot: Plot, width_in: float) -> Plot:
         height += (count - rows) * (height - MARGINS_IN) / rows
         panels = tuple(replace(panel, share=1.0) for panel in plot.panels)
         plot = replace(plot, panels=panels, shares="", columns=1)
+    if width_in < NARROW_IN:
+        below = plot.panels if plot.columns == 1 and plot.shares != "y" else plot.panels[:1]
+        names = [name for panel in below for name in panel.categories]
+        height += LINE_IN * sum(len(textwrap.wrap(name, LINE)) - 1 for name in names)
     if not any(panel.categories for panel in plot.panels):
         tall = 1.3 if plot.shares == "x" else float(-(-count // plot.columns))
         height = min(height, LEAST_IN + ASPECT * width_in * tall)
@@ -86,7 +94,10 @@ def draw(plot: Plot) -> Figure:
                 names = plot.panels[place].categories
                 if is_narrow:
                     names = tuple(textwrap.fill(name, LINE) for name in names)
-                style.label_policies(axes, names, plot.strong)
+                axes.set_yticks(range(len(names)), names)
+                if plot.strong is not None:
+                    axes.get_yticklabels()[plot.strong].set_fontweight("bold")
+                axes.tick_params(axis="y", length=0)
                 axes.set_ylim(len(names) - 0.5, -0.5)
         entries = {
             label: handle
@@ -137,9 +148,10 @@ def _draw_panel(axes: Axes, panel: Panel, *, is_last: bool, is_narrow: bool, is_
             ticks.set_minor_formatter(NullFormatter())
         if ends:
             axes.set(**{f"{axis}lim": ends})
+    if panel.x_scale == "linear" and all(isinstance(x, int) for s in panel.series for x in s.x):
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     if not panel.x_range and any(series.text for series in panel.series):
-        room = 2.0 if is_narrow else 1.42
-        axes.set_xlim(0, room * max(x for each in panel.series for x in each.x if x is not None))
+        axes.set_xlim(0, ROOM * max(x for each in panel.series for x in each.x if x is not None))
     label = textwrap.fill(panel.x_label, 2 * LINE) if is_narrow else panel.x_label
     upright = textwrap.fill(panel.y_label, LINE + 6) if is_low else panel.y_label
     axes.set(title=panel.title, xlabel=label if is_last else "", ylabel=upright)
@@ -170,7 +182,7 @@ def _draw_series(axes: Axes, series: Series) -> None:
         x,
         y,
         marker=None if series.mark == "line" else series.marker,
-        linestyle=DASHES[series.dash] if series.mark == "line" else "none",
+        linestyle="none" if series.mark == "points" else DASHES[series.dash],
         linewidth=1.2,
         markersize=series.size,
         markeredgewidth=2 if series.marker == "|" else 1.2,

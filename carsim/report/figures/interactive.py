@@ -20,6 +20,7 @@ MARKERS = {
     **{"o": "circle", "x": "x-thin-open", "|": "line-ns-open", "d": "diamond", "*": "star"},
     **{"s": "square", "^": "triangle-up"},
 }
+MODES = {"points": "markers", "line": "lines", "marked line": "lines+markers", "steps": "lines"}
 LOG_TICKS = [digit * 10.0**power for power in range(-9, 13) for digit in (1, 2, 5)]
 """Plotly leaves out those beyond the axis, and those that would collide."""
 
@@ -109,28 +110,22 @@ def _trace(series: Series, panel: Panel) -> Json:
             "textposition": "auto",
             "marker": {"color": colour, "pattern": pattern},
         }
-    elif series.mark == "points":
+        return trace
+    trace |= {"type": "scatter", "mode": MODES[series.mark]}
+    if "markers" in trace["mode"]:
         symbol = MARKERS[series.marker] + ("-open" if series.hollow else "")
-        trace |= {"type": "scatter", "mode": "markers"}
         trace["marker"] = {"color": colour, "size": 1.7 * series.size, "symbol": symbol}
         trace["marker"]["line"] = {"width": 2, "color": colour}
-        if series.low:
-            ends = zip(series.low, (value or 0.0 for value in series.x), series.high, strict=True)
-            below, above = zip(*((at - low, high - at) for low, at, high in ends), strict=True)
-            trace["error_x"] = {
-                "type": "data",
-                "symmetric": False,
-                "array": above,
-                "arrayminus": below,
-                "color": style.GREY,
-                "thickness": 1.2,
-            }
-    else:
-        trace |= {"type": "scatter", "mode": "lines"}
+    if series.low:
+        ends = zip(series.low, (value or 0.0 for value in series.x), series.high, strict=True)
+        below, above = zip(*((at - low, high - at) for low, at, high in ends), strict=True)
+        bars = {"array": above, "arrayminus": below, "color": style.GREY, "thickness": 1.2}
+        trace["error_x"] = {"type": "data", "symmetric": False, **bars}
+    if "lines" in trace["mode"]:
         trace["line"] = {"color": colour, "width": 1.6, "dash": series.dash}
-        if series.mark == "steps":
-            trace["y"] = [*series.y, series.y[-1]]
-            trace["line"]["shape"] = "hv"
+    if series.mark == "steps":
+        trace["y"] = [*series.y, series.y[-1]]
+        trace["line"]["shape"] = "hv"
     return trace
 
 

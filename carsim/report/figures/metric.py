@@ -1,12 +1,13 @@
 """Any metric as bars over policies, machines or choices, or as lines over a numeric axis."""
 
-from collections.abc import Sequence
-from itertools import cycle, islice
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
 from carsim.base.text import number, percent
 from carsim.metrics import INTERVALS, METRICS
-from carsim.report.figures import style
+from carsim.report.figures import shown, style
 from carsim.report.figures.breakdown import LOOKS
 from carsim.report.figures.pareto import heading
 from carsim.report.figures.plot import DASHES, Panel, Plot, Series
@@ -23,17 +24,18 @@ BAR_IN, FRAME_IN = 0.17, 1.0
 """Height of a bar, and of everything around the bars."""
 
 
-def run_rows(run: "StoredRun", label: str = "") -> "pd.DataFrame":
-    """A row per simulated policy of a run: ``label``, ``policy``, fields of the design, metrics."""
+def run_rows(runs: "Mapping[str, StoredRun]") -> "pd.DataFrame":
+    """A row per simulated policy of runs: ``label``, ``policy``, fields of the design, metrics."""
     import pandas as pd
 
-    policies = [policy for policy in run.policies if not policy.is_bound]
-    rows = [{name: policy.get(name) for name in METRICS} for policy in policies]
-    fields = _flat(run.resolved_design)
-    frame = pd.DataFrame([fields | row for row in rows])
-    frame["label"] = label or run.design
-    frame["policy"] = [policy.policy for policy in policies]
-    return frame
+    rows = [
+        _flat(run.resolved_design)
+        | {name: policy.get(name) for name in METRICS}
+        | {"label": label, "policy": name}
+        for label, run in runs.items()
+        for name, policy, _ in shown({label: run})
+    ]
+    return pd.DataFrame(rows)
 
 
 def metric_plot(
@@ -60,7 +62,7 @@ def metric_plot(
     panels = []
     for metric in metrics:
         best = _best(rows, metric, [axis, by] if by else [axis])
-        label = heading(metric) + " [%]" * (_unit(metric) == "share")
+        label = heading(metric) + " [%]" * (METRICS[metric].unit == "share")
         label += ", best of others" * (len(best) < len(rows[metric].dropna()))
         parts = [best[best[by] == group] if by else best for group in groups]
         names = [
@@ -88,23 +90,15 @@ def metric_plot(
 
 def _best(rows: "pd.DataFrame", metric: str, keys: list[str]) -> "pd.DataFrame":
     """The best row of each group, in the order of the rows."""
-    known = rows[rows[metric].notna()]
-    down = metric in METRICS and METRICS[metric].better == "higher"
+    known, down = rows[rows[metric].notna()], METRICS[metric].better == "higher"
     ranked = known.sort_values(metric, ascending=not down, kind="stable")
     return ranked.drop_duplicates(keys).sort_index()
 
 
 def _scaled(part: "pd.DataFrame", metric: str) -> list[float]:
     """Values in the unit of the axis: shares as percent."""
-    factor = 100.0 if metric in METRICS and METRICS[metric].unit == "share" else 1.0
+    factor = 100.0 if METRICS[metric].unit == "share" else 1.0
     return [factor * float(value) for value in part[metric]]
-
-
-def _interval(part: "pd.DataFrame", metric: str) -> dict[str, Any]:
-    ends = INTERVALS.get(metric, ())
-    if not ends or not all(end in part and part[end].notna().all() for end in ends):
-        return {}
-    return dict(zip(("low", "high"), (part[end].tolist() for end in ends), strict=True))
 
 
 def _bars(
@@ -116,53 +110,50 @@ def _bars(
     label: str,
     strong: str,
 ) -> Panel:
-    height = 0.76 / len(parts)
+    height, ends = 0.76 / len(parts), INTERVALS.get(metric, ())
     series = []
-    for index, (part, name, (colour, hatch)) in enumerate(
-        zip(parts, names, cycle(LOOKS), strict=False)
-    ):
+    for index, (part, name, look) in enumerate(zip(parts, names, cycle(LOOKS), strict=False)):
         lines = [places.index(p) + (index - (len(parts) - 1) / 2) * height for p in part[axis]]
         values = _scaled(part, metric)
-        texts = [percent(v / 100) if _unit(metric) == "share" else number(v, 3) for v in values]
-        look: dict[str, Any] = {"hatch": hatch, "height": 0.92 * height}
-        interval = _interval(part, metric)
-        if not interval:
-            look["text"] = texts
-        own: str | tuple[str, ...] = colour
+        has_ends = bool(ends) and all(end in part and part[end].notna().all() for end in ends)
+        texts = [_label(value, metric) for value in part[metric]]
+        colour: str | tuple[str, ...] = look[0]
         if strong in places and len(parts) == 1:
-            own = tuple(style.BLUE if p == strong else style.SKY for p in part[axis])
-        series.append(Series(name, values, lines, "bar", own, hover=texts, **look))
-        if interval:
-            whiskers: dict[str, Any] = {"marker": "|", "size": 2.0, **interval}
-            series.append(Series("", values, lines, "points", style.BLACK, **whiskers))
+            colour = tuple(style.BLUE if p == strong else style.SKY for p in part[axis])
+        bar = Series(name, values, lines, "bar", colour, hover=texts, hatch=look[1])
+        series.append(replace(bar, text=() if has_ends else texts, height=0.92 * height))
+        if has_ends:
+            whiskers = Series("", values, lines, "points", style.BLACK, marker="|", size=2.0)
+            low, high = (part[end].tolist() for end in ends)
+            series.append(replace(whiskers, low=low, high=high))
     return Panel(label, tuple(series), categories=tuple(map(_text, places)))
+
+
+def _label(value: float, metric: str) -> str:
+    """A value as it stands beside its bar."""
+    unit = METRICS[metric].unit
+    return (
+        percent(value) if unit == "share" else number(value, 3) if unit != "x" else f"{value:.2f}"
+    )
 
 
 def _lines(
     parts: "Sequence[pd.DataFrame]", names: Sequence[str], axis: str, metric: str, label: str
 ) -> Panel:
-    colours = islice(cycle(colour for colour, _ in LOOKS), len(parts))
+    looks = zip(cycle(colour for colour, _ in LOOKS), cycle(MARKERS), cycle(DASHES), strict=False)
     series = []
-    for part, name, colour, marker, dash in zip(
-        parts, names, colours, cycle(MARKERS), cycle(DASHES), strict=False
-    ):
+    for part, name, (colour, marker, dash) in zip(parts, names, looks, strict=False):
         part = part.sort_values(axis)
         x, y = part[axis].tolist(), _scaled(part, metric)
-        series.append(Series("", x, y, "line", colour, dash=dash))
-        series.append(Series(name, x, y, "points", colour, marker=marker, size=4.0))
+        line = Series(name, x, y, "marked line", colour, marker=marker, dash=dash, size=4.0)
+        series.append(line)
     xs = [x for each in series for x in each.x if x is not None]
     is_log = min(xs, default=0.0) > 0 and max(xs) >= LOG_RATIO * min(xs)
     return Panel(heading(axis), tuple(series), label, x_scale="log" if is_log else "linear")
 
 
-def _unit(metric: str) -> str:
-    return METRICS[metric].unit if metric in METRICS else ""
-
-
 def _text(value: object) -> str:
-    if isinstance(value, float):
-        return number(value)
-    return str(value)
+    return number(value) if isinstance(value, float) else str(value)
 
 
 def _flat(document: object, path: str = "") -> dict[str, Any]:

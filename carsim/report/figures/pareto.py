@@ -12,7 +12,7 @@ from carsim.explore.frame import origin_note
 from carsim.explore.pareto import pareto
 from carsim.metrics import METRICS
 from carsim.report.figures import style
-from carsim.report.figures.interactive import escaped
+from carsim.report.figures.interactive import escaped, plotly
 from carsim.report.figures.plot import DASHES, Panel, Plot, Series
 
 if TYPE_CHECKING:
@@ -151,21 +151,12 @@ def chosen_chart(
     told = list(dict.fromkeys([*axes, *objectives]))
     x, y = list(objectives)[:2] if len(objectives) > 1 else (axes[0], next(iter(objectives)))
     varying = (name for name in axes if len(set(columns[name])) > 1)
-    axis = {"zeroline": False, "automargin": True}
     narrowed = [name for name in axes if 1 < len(set(columns[name])) <= MOST_FILTERED]
+    chart = plotly(Plot("", (Panel("", ()),), alt="", size_in=(10, 5.8)))
+    margin = {"l": 70, "r": 20, "t": 20, "b": 60}
     return {
         "data": [],
-        "layout": {
-            "height": 540,
-            "font": {"family": "system-ui, sans-serif", "size": 12},
-            "margin": {"l": 70, "r": 20, "t": 20, "b": 60},
-            "paper_bgcolor": "rgba(0,0,0,0)",
-            "plot_bgcolor": "rgba(0,0,0,0)",
-            "legend": {"orientation": "h", "y": -0.16, "yanchor": "top", "x": 0},
-            "xaxis": dict(axis),
-            "yaxis": dict(axis),
-            "hovermode": "closest",
-        },
+        "layout": chart["layout"] | {"margin": margin},
         "choices": {
             "columns": {
                 escaped(heading(name)): [escaped(v) if isinstance(v, str) else v for v in values]

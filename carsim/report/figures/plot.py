@@ -23,8 +23,8 @@ class Series:
         name: Name of the series, as the legend shows it; empty for a series without an entry.
         x: K numbers; None where there is none. ``steps`` have K + 1 edges.
         y: K numbers; lines of a panel with categories are counted from 0.
-        mark: ``bar`` from ``base`` to ``x``, ``points``, ``line`` through points, or ``steps``,
-            each as high as ``y`` from its edge to the next.
+        mark: ``bar`` from ``base`` to ``x``, ``points``, ``line`` through points that are not
+            shown, ``marked line``, or ``steps``, each as high as ``y`` from its edge to the next.
         colour: One for all, or one per number.
         base: K starts of bars; all 0 if empty.
         low: K lower ends of intervals of ``x``; no intervals if empty.
@@ -43,7 +43,7 @@ class Series:
     name: str
     x: Sequence[Number]
     y: Sequence[Number]
-    mark: Literal["bar", "points", "line", "steps"]
+    mark: Literal["bar", "points", "line", "marked line", "steps"]
     colour: str | tuple[str, ...]
     base: Sequence[float] = ()
     low: Sequence[float] = ()

@@ -8,76 +8,70 @@ above the slope.
 
 from collections.abc import Sequence
 from itertools import cycle
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
 from carsim.base.text import number
 from carsim.base.units import GB
-from carsim.report.figures import style
-from carsim.report.figures.plot import DASHES, Dash, Panel, Plot, Series
-
-if TYPE_CHECKING:
-    from carsim.report.stored import StoredPolicy, StoredRun
+from carsim.report.figures import Shown, style
+from carsim.report.figures.plot import DASHES, Panel, Plot, Series
+from carsim.report.stored import StoredPolicy, StoredRun
 
 GIGA = 1e9
-PINNED = ((style.ORANGE, "d"), (style.GREEN, "*"), (style.PURPLE, "x"))
-"""Colour and marker of further runs."""
+LOOKS = ((style.BLUE, "o"), (style.ORANGE, "d"), (style.GREEN, "*"), (style.PURPLE, "x"))
+"""Colour and marker of the own policy of each run."""
 ROOM = 4.0
 """The axis goes this factor beyond the outermost point."""
 
 
-def roofline_plot(run: "StoredRun", pinned: "Sequence[tuple[str, StoredRun]]" = ()) -> Plot:
-    """Policies of a run under its roof, and the own policies of others under theirs.
-
-    Args:
-        run: The run.
-        pinned: Further runs by their names.
-    """
-    policies = [policy for policy in run.policies if not policy.is_bound]
-    memory, peak, rate = _roof(run)
-    places = [_place(policy, run) for policy in policies]
-    others = [_place(other.own, other) for _, other in pinned]
-    xs = [x for x, _ in (*places, *others)] + [peak / rate]
+def roofline_plot(policies: Sequence[Shown]) -> Plot:
+    """Policies under the roofs of their runs."""
+    runs = list({id(run): run for *_, run in policies}.values())
+    roofs = [_roof(run) for run in runs]
+    first, (memory, peak, rate) = runs[0], roofs[0]
+    places = [_place(policy, run) for _, policy, run in policies]
+    xs = [x for x, _ in places] + [peak / rate]
     ends = min(xs) / ROOM, max(xs) * ROOM
-    axis = memory if {_roof(other).memory for _, other in pinned} <= {memory} else "the memory"
-    series = [_line("roof", run, ends, style.GREY)]
-    looks = list(zip(pinned, cycle(PINNED), cycle(DASHES[1:]), strict=False))
-    series += [_line("", other, ends, look[0], dash) for (_, other), look, dash in looks]
-    own = policies.index(run.own)
-    series.append(
-        _points(
-            "other policies",
-            [(p, at) for p, at in zip(policies, places, strict=True) if p is not run.own],
-        )
+    series: list[Series] = []
+    owns = {id(run): name for name, policy, run in policies if name != policy.policy}
+    for run, roof, (colour, _), dash in zip(runs, roofs, cycle(LOOKS), cycle(DASHES), strict=False):
+        x = (ends[0], roof.gmacs / roof.gbps, ends[1])
+        y = [min(roof.gmacs, at * roof.gbps) for at in x]
+        name = f"roof of {owns.get(id(run), run.design)}" if len(runs) > 1 else "roof"
+        colour = colour if len(runs) > 1 else style.GREY
+        series.append(Series(name, x, y, "line", colour, dash=dash))
+    groups: dict[str, list[int]] = {}
+    of_first = sum(run is first for *_, run in policies)
+    for place, (name, policy, run) in enumerate(policies):
+        if run is first and of_first > 1:
+            name = "own policy" if policy.is_chosen else "other policies"
+        groups.setdefault(name, []).append(place)
+    looks = cycle(LOOKS)
+    for name, members in sorted(groups.items(), key=lambda group: group[0] != "other policies"):
+        colour, marker = (style.GREY, "o") if name == "other policies" else next(looks)
+        points = [(policies[i].policy.policy, *places[i]) for i in members]
+        hover = [f"{own}: {number(x)} MAC/B, {number(y)} GMAC/s" for own, x, y in points]
+        size = 5.0 if name == "other policies" else 9.0
+        _, x_of, y_of = zip(*points, strict=True)
+        look: dict[str, Any] = {"marker": marker, "size": size, "hover": hover}
+        series.append(Series(name, x_of, y_of, "points", colour, **look))
+    axis = memory if {roof.memory for roof in roofs} == {memory} else "the memory"
+    lowest = min(y for _, y in places)
+    panel = Panel(
+        f"MAC per byte of {axis}",
+        tuple(series),
+        "GMAC/s",
+        x_scale="log",
+        y_scale="log",
+        x_range=ends,
+        y_range=(min(lowest, ends[0] * rate) / 1.5, 2 * max(roof.gmacs for roof in roofs)),
     )
-    only = len(policies) == 1 and pinned
-    series.append(
-        _points(
-            policies[0].policy if only else "own policy", [(run.own, places[own])], style.BLUE, 9.0
-        )
-    )
-    for ((name, other), (colour, marker), _), place in zip(looks, others, strict=True):
-        series.append(_points(name, [(other.own, place)], colour, 9.0, marker))
-    lowest = min(y for _, y in (*places, *others))
     return Plot(
-        f"roofline: {run.design}, {number(peak)} GMAC/s and {number(rate)} GB/s of {memory}",
-        (
-            Panel(
-                f"MAC per byte of {axis}",
-                tuple(each for each in series if len(each.x)),
-                "GMAC/s",
-                x_scale="log",
-                y_scale="log",
-                x_range=ends,
-                y_range=(
-                    min(lowest, ends[0] * rate) / 1.5,
-                    2 * max(peak, *(_roof(o).gmacs for _, o in pinned), 0),
-                ),
-            ),
-        ),
+        f"roofline: {first.design}, {number(peak)} GMAC/s and {number(rate)} GB/s of {memory}",
+        (panel,),
         alt="Multiply-accumulates per second over those per byte, with the roof of the board",
         caption="On the slope the memory is the limit, on the ceiling the arrays are.",
         size_in=(6.5, 3.6),
-        misfit=not run.fits,
+        misfit=not all(run.fits for run in runs),
     )
 
 
@@ -89,7 +83,7 @@ class _Roof(NamedTuple):
     gbps: float
 
 
-def _roof(run: "StoredRun") -> _Roof:
+def _roof(run: StoredRun) -> _Roof:
     moved = run.own.memory_gb_per_video_by_memory
     memory = max(moved, key=lambda name: moved[name])
     (rate,) = (each.sustained_gbps for each in run.memories if each.name == memory)
@@ -98,37 +92,9 @@ def _roof(run: "StoredRun") -> _Roof:
     return _Roof(memory, gmacs, rate)
 
 
-def _place(policy: "StoredPolicy", run: "StoredRun") -> tuple[float, float]:
+def _place(policy: StoredPolicy, run: StoredRun) -> tuple[float, float]:
     """MAC per byte, and GMAC/s."""
     memory, peak, _ = _roof(run)
     gmacs = policy["mac_utilisation"] * peak
     moved = policy.memory_gb_per_video_by_memory[memory] * GB / GIGA
     return gmacs * policy.seconds_per_video / moved, gmacs
-
-
-def _line(
-    name: str, run: "StoredRun", ends: tuple[float, float], colour: str, dash: Dash = "solid"
-) -> Series:
-    _, peak, rate = _roof(run)
-    x = (ends[0], peak / rate, ends[1])
-    y = [min(peak, at * rate) for at in x]
-    return Series(name, x, y, "line", colour, dash=dash)
-
-
-def _points(
-    name: str,
-    of: "Sequence[tuple[StoredPolicy, tuple[float, float]]]",
-    colour: str = style.GREY,
-    size: float = 5.0,
-    marker: str = "o",
-) -> Series:
-    return Series(
-        name,
-        [x for _, (x, _) in of],
-        [y for _, (_, y) in of],
-        "points",
-        colour,
-        marker=marker,
-        size=size,
-        hover=[f"{policy.policy}: {number(x)} MAC/B, {number(y)} GMAC/s" for policy, (x, y) in of],
-    )

@@ -10,7 +10,6 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # 0.4 s; imported by what draws files
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
@@ -64,12 +63,3 @@ def new_figure(width_in: float, height_in: float, title: str, *, misfit: bool) -
         color=VERMILION if misfit else BLACK,
     )
     return figure
-
-
-def label_policies(axes: "Axes", policies: tuple[str, ...], chosen: int | None) -> None:
-    """Names of policies down the vertical axis, the design's own in bold."""
-    axes.set_yticks(range(len(policies)), policies)
-    if chosen is not None:
-        axes.get_yticklabels()[chosen].set_fontweight("bold")
-    axes.tick_params(axis="y", length=0)
-    axes.invert_yaxis()

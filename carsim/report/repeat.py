@@ -1,0 +1,91 @@
+"""A stored run and its repetition: are the figures the same, and what has changed since."""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from carsim.base.text import Table, count, signed_percent
+from carsim.metrics import METRICS
+from carsim.report.compare import Change, Difference, differences
+from carsim.report.compare_words import shown
+from carsim.report.run_words import Section
+from carsim.report.stored import StoredRun
+
+SAME = 1e-9
+"""Relative change of a figure that does not count: other libraries may round otherwise."""
+
+MOST_ROWS = 20
+"""Figures that are printed; JSON has all."""
+
+
+class Repetition(NamedTuple):
+    """The outcome of a repetition.
+
+    Attributes:
+        figures: Figures that were compared.
+        moved: Those that differ, as ``POLICY: METRIC``.
+        changed: Inputs, hashes and versions that differ.
+    """
+
+    figures: int
+    moved: tuple[Difference, ...]
+    changed: tuple[Difference, ...]
+
+    def document(self) -> dict[str, Any]:
+        """All of it as plain data."""
+        lists = {
+            name: [each._asdict() for each in getattr(self, name)] for name in self._fields[1:]
+        }
+        return {"same": not self.moved, "figures": self.figures, **lists}
+
+    def sections(self) -> Iterator[Section]:
+        """The same in words and tables."""
+        what, parts = "What has changed, without effect", list[str | Table]()
+        answer = f"All {count(self.figures, 'figure')} are the same."
+        if self.moved:
+            rows = tuple((*map(shown, each), _relative(each)) for each in self.moved[:MOST_ROWS])
+            answer = f"{len(self.moved):,} of {count(self.figures, 'figure')} differ."
+            parts = [Table(("figure", "stored", "now", "change"), rows)]
+            what = "What has changed"
+        yield "", [answer, *parts]
+        if self.changed:
+            table = Table(
+                ("what", "stored", "now"), tuple(tuple(map(shown, e)) for e in self.changed)
+            )
+            yield what, [table]
+        elif self.moved:
+            yield what, ["Nothing in design, traces, seed, code, plugins and versions."]
+
+
+def repetition(before: StoredRun, now: StoredRun) -> Repetition:
+    """Compare every figure of every policy, and everything that the run depends on."""
+    figures, moved = 0, []
+    of_before, of_now = ({policy.key: policy for policy in run.policies} for run in (before, now))
+    for key in dict.fromkeys([*of_before, *of_now]):
+        a, b = of_before.get(key), of_now.get(key)
+        for name in METRICS:
+            values = [policy and policy.get(name) for policy in (a, b)]
+            figures += values[0] is not None
+            if not _is_same(*values):
+                policy = a or b
+                moved.append(Difference(f"{policy and policy.policy}: {name}", *values))
+    changed = differences(_depends_on(before), _depends_on(now))
+    return Repetition(figures, tuple(moved), tuple(changed))
+
+
+def _is_same(a: Any, b: Any) -> bool:
+    if isinstance(a, float) and isinstance(b, float):
+        return abs(a - b) <= SAME * abs(a)
+    return bool(a == b)
+
+
+def _relative(each: Difference) -> str:
+    relative = None
+    if isinstance(each.a, int | float) and isinstance(each.b, int | float):
+        relative = Change("", "", each.a, each.b).relative
+    return "-" if relative is None else signed_percent(relative, 6)
+
+
+def _depends_on(run: StoredRun) -> dict[str, Any]:
+    manifest = run.manifest.model_dump(exclude={"command"})
+    traces = {trace.name: trace.sha256 for trace in run.traces}
+    return {"traces": traces, "seed": run.resampling_seed} | manifest

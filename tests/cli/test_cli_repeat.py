@@ -1,0 +1,93 @@
+"""A folder of a run is repeated by its own command: its figures are the same, or it says why."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from carsim.report.summary_file import sealed
+
+
+@pytest.fixture
+def ran(call, toy, tmp_path, monkeypatch):
+    """A folder of a run of the toy, beside its inputs."""
+    monkeypatch.chdir(tmp_path)
+    options = ("--batch", "2", "--set", "machine.cores=4", "--fidelity", "tile")
+    assert call("run", "toy.yaml", "--trace", "toy.npz", *options, "--out", "ran")[0] == 0
+    return Path("ran")
+
+
+def rewritten(folder, change):
+    """The summary of a folder after a change, sealed again."""
+    path = folder / "summary.json"
+    document = json.loads(path.read_text())
+    del document["checksum"]
+    change(document)
+    path.write_text(json.dumps(sealed(document)))
+
+
+def test_the_same_run_has_the_same_figures(call, ran):
+    manifest = json.loads((ran / "summary.json").read_text())["manifest"]
+    assert manifest["command"] == (
+        "carsim run toy.yaml --trace toy.npz --batch 2 --set machine.cores=4 --fidelity tile"
+    )
+    assert len(manifest["code_sha256"]) == 64
+    status, out, err = call("run", ran)
+    assert (status, err) == (0, "")
+    assert re.fullmatch(r"All \d+ figures are the same.\n", out)
+    assert json.loads(call("run", ran, "--json")[1])["same"] is True
+
+
+def test_other_inputs_are_named_with_the_figures_that_they_moved(call, ran):
+    rewritten(ran, lambda found: found["manifest"]["versions"].update(numpy="0.1"))
+    status, out, _ = call("run", ran)
+    assert (status, "What has changed, without effect" in out) == (0, True)
+    assert "versions.numpy" in out
+    text = Path("toy.yaml").read_text()
+    faster = text.replace("{preset: zcu102}", "{preset: zcu102, fabric_clock_mhz: 500.0}")
+    Path("toy.yaml").write_text(faster)
+    status, out, err = call("run", ran)
+    assert (status, err) == (1, "")
+    assert " figures differ." in out
+    assert "dense, static: latency_s" in out
+    assert "design_sha256" in out
+    found = json.loads(call("run", ran, "--json")[1])
+    latency = next(each for each in found["moved"] if each["path"] == "dense, static: latency_s")
+    stored = json.loads((ran / "summary.json").read_text())["policies"][0]["latency_s"]
+    assert latency["a"] == stored > 1.2 * latency["b"]
+
+
+BAD = {
+    "another option": (("--batch", "4"), lambda _: None, "ran: is repeated as it was run; leave"),
+    "a file to write": (("--out", "o"), lambda _: None, "ran: is repeated as it was run; leave"),
+    "no command": (
+        (),
+        lambda found: found["manifest"].update(command=""),
+        "ran/summary.json: holds no command; repeat it in Python",
+    ),
+    "a command that loads code": (
+        (),
+        lambda found: found["manifest"].update(command="carsim run toy.yaml --plugin evil.py"),
+        "ran/summary.json: its command cannot be used (No such option",
+    ),
+    "a trace that is gone": (
+        (),
+        lambda found: found["manifest"].update(command="carsim run toy.yaml --trace gone.npz"),
+        "gone.npz: cannot be read",
+    ),
+    "half a command": (
+        (),
+        lambda found: found["manifest"].update(command="carsim run 'toy.yaml"),
+        "ran/summary.json: its command cannot be used (No closing quotation); run again",
+    ),
+}
+
+
+@pytest.mark.parametrize(("options", "change", "message"), BAD.values(), ids=BAD)
+def test_what_cannot_be_repeated_is_one_line(call, ran, options, change, message):
+    Path("evil.py").write_text("raise SystemExit('loaded')")
+    rewritten(ran, change)
+    status, out, err = call("run", ran, *options)
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert message in err
