@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from carsim.decisions.attention.search import MOST_SCORES
 from carsim.hardware.rtl.block import SCHEDULES, BlockSize, SchedulerTop
 from carsim.hardware.rtl.dispatch import TUNED, Dispatcher
-from carsim.hardware.rtl.periodic import Periodic
+from carsim.hardware.rtl.periodic import PeriodicUnit
 from carsim.hardware.rtl.synthesise import FpgaCounts, fmax_mhz, fpga, gate_equivalents, verilog
 from carsim.hardware.rtl.tas import TasUnit
 from carsim.hardware.rtl.topk import Sorter
@@ -72,7 +72,7 @@ def units() -> Iterator[tuple[RtlUnit, Callable[[], Elaboratable]]]:
         for sequences, cores, queue in BLOCKS:
             built = BlockSize(cores, sequences, queue, schedule=kind)
             yield RtlUnit(name, sequences, cores, entries=queue), partial(SchedulerTop, built)
-    yield RtlUnit("periodic"), Periodic
+    yield RtlUnit("periodic"), PeriodicUnit
     for heads, lanes in ((32, 4), (32, 16), (1, 4), (1, 16)):
         score = partial(TasUnit, heads=heads, head_dim=128, lanes=lanes)
         yield RtlUnit("score", heads=heads, lanes=lanes), score

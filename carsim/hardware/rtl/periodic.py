@@ -9,7 +9,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 
-class Periodic(wiring.Component):
+class PeriodicUnit(wiring.Component):
     """Decisions of a video, layer by layer and token by token.
 
     Ports:

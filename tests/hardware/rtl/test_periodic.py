@@ -10,13 +10,13 @@ pytest.importorskip("amaranth", reason="needs the extra carsim[rtl]")
 
 from amaranth.sim import Simulator
 
-from carsim.decisions.replay.periodic import Periodic as Rule
-from carsim.hardware.rtl.periodic import Periodic
+from carsim.decisions.replay.periodic import Periodic
+from carsim.hardware.rtl.periodic import PeriodicUnit
 
 
 @pytest.mark.parametrize(("layers", "tokens", "period"), [(1, 1, 2), (5, 3, 2), (3, 2, 7)])
 def test_gates_replay_where_the_rule_does(layers: int, tokens: int, period: int) -> None:
-    unit, frames, rule = Periodic(), 2 * period + 1, Rule(period=period)
+    unit, frames, rule = PeriodicUnit(), 2 * period + 1, Periodic(period=period)
     told: list[bool] = []
 
     async def bench(ctx: Any) -> None:

