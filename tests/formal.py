@@ -129,11 +129,11 @@ class Decision(Bench):
 
     def promise(self, m: Module) -> None:
         dut = self.dut
-        taken = self.before(m, dut.tvalid & dut.tready)
-        exceeded = self.before(m, exceeds(dut.tdata, dut.threshold))
+        taken = self.before(m, dut.s_axis_score_tvalid & dut.s_axis_score_tready)
+        exceeded = self.before(m, exceeds(dut.s_axis_score_tdata, dut.threshold))
         begun = Signal()
         m.d.sync += begun.eq(1)
-        m.d.comb += Assume((begun | ~dut.active) & (dut.threshold[:31] <= INFINITY))
+        m.d.comb += Assume((begun | ~dut.deciding) & (dut.threshold[:31] <= INFINITY))
         with m.If(dut.write):
             m.d.comb += [Assert(taken), Assert(dut.computes == ~exceeded)]
 
@@ -156,25 +156,29 @@ class Delivery(Bench):
         low = dut.s_axis_score_tdata[:28] | dut.threshold[:28]
         m.d.comb += Assume((core < dut.size.cores) & (low == 0))
 
-        # Decisions and cores, said in another way than the block does.
-        was_busy = self.before(m, dut.busy)
-        begins = dut.busy & ~was_busy
-        scores = Signal(range(most + 1))
-        mapped = Array(Signal(dut.size.core_bits, name=f"mapped_{n}") for n in range(most))
+        # Decisions and cores, said in another way than the block does. The table is written between
+        # layers; of two sequences only its entry of both matters.
+        scores, computing = Signal(range(most + 1)), Signal(4)
+        entry = Signal(8, reset_less=True)  # a reset leaves RAM as it is
+        ranks = Array(Signal(4, name=f"rank_{n}") for n in range(most))
         computes = Array(Signal(name=f"computes_{n}") for n in range(most))
-        turn = Signal(8)
+        begins = dut.busy & ~self.before(m, dut.busy)
         scored = dut.s_axis_score_tvalid & dut.s_axis_score_tready
+        replays = exceeds(dut.s_axis_score_tdata, dut.threshold)
         with m.If(begins):
-            m.d.sync += [scores.eq(0), turn.eq(0)]
+            m.d.sync += [scores.eq(0), computing.eq(0)]
         with m.Elif(scored):
-            replays = exceeds(dut.s_axis_score_tdata, dut.threshold)
             m.d.sync += [
                 scores.eq(scores + 1),
-                mapped[scores].eq(turn),
+                ranks[scores].eq(computing),
                 computes[scores].eq(~replays),
+                computing.eq(computing + ~replays),
             ]
-            with m.If(~replays):
-                m.d.sync += turn.eq(Mux(turn + 1 == dut.cores, 0, turn + 1))
+        m.d.comb += Assume(~dut.busy | (dut.table == 0))
+        with m.If(dut.table[:8] == most):
+            m.d.sync += entry.eq(dut.table[8:])
+        is_told = (computing == most) & (entry != 0) & (entry <= dut.cores)
+        turn = Mux(is_told & (dut.size.schedule == "tuned"), entry, dut.cores)
 
         # Instructions that enter, and those that this core takes.
         tid, tlast = dut.s_axis_instr_tid, dut.s_axis_instr_tlast
@@ -192,7 +196,7 @@ class Delivery(Bench):
         entered, left, known = Signal(4), Signal(4), Signal()
         instruction = Cat(dut.s_axis_instr_tdata, tid, tlast)
         noted = Signal(len(instruction))
-        own = dut.dispatched & (mapped[tid] == core)
+        own = dut.dispatched & (ranks[tid] % turn[:2] == core)
         with m.If(own):
             m.d.sync += entered.eq(entered + 1)
             with m.If(entered == place):

@@ -56,7 +56,7 @@ def ideal_hardware(
     raw["model"]["head"] = head or raw["model"]["head"]
     hw = Hardware(build_design(raw, "ideal"))
     # What a DRAM sustains is no figure for a derivation by hand: round ones take its place.
-    path = Path("ddr", Fraction(rate), latency, 1.0, 1.0, 1.0, "")
+    path = Path("ddr", Fraction(rate), latency, 1.0, 1.0, 1.0)
     second = replace(path, name="second", rate=Fraction(second_rate or rate))
     vars(hw)["paths"] = (path, second)
     vars(hw)["fastest_rates"] = (path.rate, second.rate)

@@ -32,13 +32,13 @@ COMMANDS = {
     "capture": "Decode a video with the reference decoder and write its trace.",
     "trace": "Inspect trace files, or draw synthetic ones.",
     "calibrate": "Fit the overheads of a board to a few measured decoding speeds.",
-    "config": "Show designs, what their memories and arrays sustain, metrics, schemas.",
+    "config": "Show designs, what memories sustain, metrics, schemas.",
     "validate": "Hold predictions against published figures, the decoder against golden vectors.",
 }
 """Subcommand -> its one-line help. The command is ``carsim.cli.NAME:NAME``."""
 
 MOVED = {
-    "array": "config array",
+    "array": "validate array",
     "decode": "validate golden",
     "dram": "config dram",
     "metrics": "config metrics",

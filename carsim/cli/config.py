@@ -26,12 +26,11 @@ from carsim.cli.options import (
     lazy={
         "metrics": "List every metric with its unit, meaning and formula.",
         "dram": "Show what a DRAM sustains, and the table of standards.",
-        "array": "Show what one matrix product takes on one array, and what limits it.",
         "rtl": "Write the scheduler block for an FPGA: Verilog, C header, constraints, report.",
     },
 )
 def config() -> None:
-    """Show designs, what their memories and arrays sustain, metrics, and schemas of files."""
+    """Show designs, what memories sustain, metrics, and schemas of files."""
 
 
 @config.command(short_help="Print a design as it is resolved.")

@@ -1,10 +1,12 @@
 """``carsim config rtl``: the scheduler block for an FPGA project."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 
 from carsim.cli.options import FiniteRange
+from carsim.hardware.schedule import DEFAULT
 
 
 @click.command(short_help="Write the scheduler block for an FPGA.")
@@ -13,6 +15,11 @@ from carsim.cli.options import FiniteRange
 @click.option("--sequences", type=int, default=32, show_default=True, help="Most of a layer.")
 @click.option("--queue", type=int, default=4, show_default=True, help="Instructions a queue holds.")
 @click.option("--data-bits", type=int, default=128, show_default=True, help="Of an instruction.")
+@click.option(
+    "--schedule", default=DEFAULT.kind, show_default=True,
+    help="How sequences get their cores: drs, static, or tuned (round robin over as many cores as "
+    "a table says for the sequences that compute).",
+)  # fmt: skip
 @click.option(
     "--clock-mhz",
     type=FiniteRange(1, 1000),
@@ -26,7 +33,7 @@ from carsim.cli.options import FiniteRange
     show_default=True,
     help="Synthesise, place and route for the report; takes a minute.",
 )
-def rtl(folder: Path, clock_mhz: float, measure: bool, **size: int) -> None:
+def rtl(folder: Path, clock_mhz: float, measure: bool, **size: Any) -> None:
     """Write the scheduler block into FOLDER: Verilog, C header, XDC constraints, and a report.
 
     The block has AXI4-Stream and AXI4-Lite interfaces. Cores in use and batch are registers, up to

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from carsim.design import load_design
-from carsim.hardware.memory import FAMILIES, AccessPattern, MemoryStandard, sustained
+from carsim.hardware.memory import AccessPattern, MemoryStandard, sustained
 from carsim.hardware.memory.base import MAPPINGS
 from carsim.hardware.schedule import REPLAYS, Registers, Schedule, slots_per_core
 from carsim.hardware.technology import Technology
@@ -80,8 +80,7 @@ def dispatches(schedule: Schedule) -> None:
 
 
 def is_a_memory(row: MemoryStandard) -> None:
-    """A speed bin agrees with its family and itself."""
-    holds(type(row) is FAMILIES[row.family], "the class of its family")
+    """A speed bin agrees with itself."""
     holds(row.mapping in MAPPINGS, f"a mapping of {', '.join(MAPPINGS)}")
     holds(row.source, "a source")
     holds(0 <= row.precharge_nck <= row.activate_nck, "a precharge takes no longer than activate")

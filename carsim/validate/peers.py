@@ -22,13 +22,12 @@ class Peer:
     """A simulator that a user might pick instead, and its rule.
 
     Attributes:
-        name: As the data and ``carsim config array --peer`` name it.
+        name: As the data name it.
         title: Its name as its authors write it.
         weight_load: What it costs to bring a tile of weights into the array.
         supply: How operands reach the array.
         charges: The rule in words.
         bound: Largest relative difference that counts as the same rule.
-        beyond: What is known of more rows of activations than it was run with here.
     """
 
     name: str
@@ -37,25 +36,12 @@ class Peer:
     supply: Supply
     charges: str
     bound: float = 0.02
-    beyond: str = "its cycles may be far from these"
 
     @cached_property
     def measured_rows(self) -> frozenset[int]:
         """Rows of activations (M) that the peer was run with."""
         rows = [*data_rows("peers.csv"), *data_rows("scalesim.csv")]
         return frozenset(int(row["m"]) for row in rows if row.get("peer", "scalesim") == self.name)
-
-    def warning(self, m: int) -> str | None:
-        """One line if the peer was never run with so many rows of activations; else None.
-
-        >>> PEERS["zigzag"].warning(4), PEERS["zigzag"].warning(9)
-        (None, 'ZigZag was run with m of 1 to 8 only; for m = 9 its cycles may be far from these')
-        """
-        least, most = min(self.measured_rows), max(self.measured_rows)
-        if m <= most:
-            return None
-        known = f"m = {most}" if least == most else f"m of {least} to {most}"
-        return f"{self.title} was run with {known} only; for m = {m} {self.beyond}"
 
 
 def data_rows(name: str) -> list[dict[str, str]]:
@@ -80,8 +66,7 @@ _RULES = (
         "LLMCompass",
         "none",
         Supply(DDR4_BYTES_PER_CYCLE),
-        "as ZigZag",
-        beyond="these cycles are wrong: at m = 8 they were 47 to 69 % off",
+        "as ZigZag; at m = 8 this rule is wrong, 47 to 69 % off",
     ),
     Peer(
         "accelforge",
@@ -112,4 +97,4 @@ _RULES = (
 )
 
 PEERS: Mapping[str, Peer] = MappingProxyType({peer.name: peer for peer in _RULES})
-"""Peer -> its rule, by the name that ``carsim config array --peer`` takes."""
+"""Peer -> its rule, by its name in the data."""

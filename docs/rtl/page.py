@@ -19,11 +19,10 @@ from matplotlib.figure import Figure
 FOLDER = Path(__file__).resolve().parent
 sys.path.insert(0, str(FOLDER.parents[1]))
 
-from carsim.hardware.rtl.block import BlockSize, SchedulerCore  # noqa: E402
-from carsim.hardware.rtl.registers import markdown  # noqa: E402
+from carsim.hardware.rtl.block import SCHEDULES, BlockSize, SchedulerCore  # noqa: E402
+from carsim.hardware.rtl.registers import REGISTERS, TABLE, markdown  # noqa: E402
 from carsim.hardware.rtl.synthesise import ultrascale_mhz  # noqa: E402
-from carsim.hardware.schedule import SCHEDULES  # noqa: E402
-from carsim.hardware.technology.gates import rows  # noqa: E402
+from carsim.hardware.technology.constant import rows_of  # noqa: E402
 
 SIGNALS = {
     "s_axis_score_tvalid": "",
@@ -137,7 +136,7 @@ def resources(units: Sequence[str], sizes: Mapping[str, str], **only: str) -> st
         "UltraScale+ MHz",
     )
     lines = ["| unit | " + " | ".join(heads) + " |", "|---|" + "---:|" * len(heads)]
-    for row in rows():
+    for row in rows_of("gates"):
         if row["unit"] in units and only.items() <= row.items():
             values = [f"{float(row[name]):,g}" for name in (*sizes, *FIGURES) if row[name]]
             estimate = f"{ultrascale_mhz(int(row['logic_levels'])):.0f}"
@@ -148,14 +147,15 @@ def resources(units: Sequence[str], sizes: Mapping[str, str], **only: str) -> st
 def parts() -> dict[str, str]:
     """What is computed of the page, by its marks."""
     return {
-        "registers": markdown(),
+        "registers": markdown((*REGISTERS, TABLE)),
         "blocks": resources(
-            ("block",), {"cores": "cores", "sequences": "sequences", "entries": "entries a queue"}
+            ("block", "tuned block"),
+            {"cores": "cores", "sequences": "sequences", "entries": "entries a queue"},
         ),
-        "schedulers": resources(
-            [*SCHEDULES], {"scan_cycles": "cycles of scan a sequence"},
-            sequences="32", cores="4", used_for="grid",
+        "dispatchers": resources(
+            SCHEDULES, {"sequences": "sequences", "cores": "cores"}, used_for="grid", cores="4"
         ),
+        "periodic": resources(("periodic",), {}),
         "scores": resources(("score",), {"heads": "heads", "lanes": "products a cycle"}),
         "sorters": resources(("sorter",), {"entries": "scores of a row"}),
     }  # fmt: skip

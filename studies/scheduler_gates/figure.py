@@ -6,6 +6,7 @@ import pandas as pd
 
 from carsim.cost.resources import resources
 from carsim.design import Design, load_design, override
+from carsim.hardware.technology.gates import dispatcher
 from carsim.report.figures import style as plots
 
 METRICS = ("latency_s", "energy_per_video_j", "lut", "dsp", "limit_mlp", "replay_eligible")
@@ -69,10 +70,11 @@ def numbers(frame: pd.DataFrame) -> dict[str, str]:
     more = int((gain["one column more"] > gain["drs"]).sum())
     answer = (
         f"In gates DRS is next to nothing: {dispatch:,.0f} LUTs for four cores and "
-        f"32 sequences, where the four checkers that `static` needs take "
-        f"{static['dispatch']:,.0f} and one more column in each array {column_lut():,.0f} (and "
-        f"{slices:.0f} DSP slices). So where a network between the cores stands anyway, DRS is the "
-        f"better use of LUTs. A network built for DRS may be narrow, as only sequences that change "
+        f"32 sequences. `static` takes {static['dispatch']:,.0f}, `tuned` "
+        f"{dispatcher('tuned', 32, 4).lut:,.0f}, and one more column in each array "
+        f"{column_lut():,.0f} (and {slices:.0f} DSP slices). So where a network between the cores "
+        f"stands anyway, DRS is the better use of LUTs. A network built for DRS may be narrow, as "
+        f"only sequences that change "
         f"cores cross it: {network / 16:,.0f} LUTs for 4 bytes a cycle bring {least:.1f} %, "
         f"{network / 4:,.0f} for 16 bytes {narrow:.1f} %. Beyond, columns are the better use: the "
         f"{network:,.0f} LUTs of 64 bytes bring {wide:.1f} %, and buy {columns} columns, which "
@@ -112,10 +114,9 @@ def draw(frame: pd.DataFrame, path: Path) -> None:
         lines = {
             "one column more": [column_lut(each) for each in cores],
             "network, 64 B a cycle": [luts("drs", each)["core exchange"] for each in cores],
-            "checks of static": [luts("static", each)["dispatch"] for each in cores],
             "DRS": [luts("drs", each)["dispatch"] for each in cores],
         }
-        colours = (plots.ORANGE, plots.GREEN, plots.YELLOW, plots.SKY)
+        colours = (plots.ORANGE, plots.GREEN, plots.SKY)
         for (name, values), colour in zip(lines.items(), colours, strict=True):
             right.plot(cores, values, marker="o", color=colour, label=name)
         right.set(yscale="log", xlabel="cores", ylabel="LUTs", xticks=cores, ylim=(15, 30_000))

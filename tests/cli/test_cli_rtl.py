@@ -32,7 +32,7 @@ def test_the_folder_has_what_a_project_needs(call: Any, tmp_path: Path) -> None:
         assert f"| `{port}` |" in report
     assert "m02_axis" not in report
     assert "-period 5.000 [get_ports aclk]" in constraints
-    assert markdown() in report
+    assert markdown(REGISTERS) in report
     for each in REGISTERS:
         assert f"#define CARSIM_SCHEDULER_{each.name} 0x{each.offset:02X}u\n" in header
     status, _, err = call("config", "rtl", str(folder), *SMALL)
@@ -44,6 +44,18 @@ def test_registers_are_words_that_do_not_overlap() -> None:
     offsets = [each.offset for each in REGISTERS]
     assert offsets == sorted({*offsets})
     assert not any(offset % 4 for offset in offsets)
+
+
+def test_the_tuned_schedule_has_a_register_more(call: Any, tmp_path: Path) -> None:
+    status, _, err = call("config", "rtl", str(tmp_path), *SMALL, "--schedule", "tuned")
+    assert (status, err) == (0, "")
+    assert "_TABLE 0x34u" in (tmp_path / f"{deliver.NAME}.h").read_text(encoding="utf-8")
+    assert "| `TABLE` |" in (tmp_path / f"{deliver.NAME}.md").read_text(encoding="utf-8")
+    status, _, err = call("config", "rtl", str(tmp_path / "b"), *SMALL, "--schedule", "pack")
+    assert (status, err) == (
+        2,
+        "carsim: --schedule: got 'pack'; choose one of drs, static, tuned\n",
+    )
 
 
 @pytest.mark.parametrize("name", ["cores", "sequences", "queue", "data-bits"])

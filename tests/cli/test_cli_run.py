@@ -289,7 +289,6 @@ def test_help_without_a_command_is_help(call):
         "run DESIGN --trace TRACE",
         "compare DESIGN DESIGN --set-b machine.cores=1 --trace TRACE",
         "config dram --standard DDR4-2400",
-        "config array --m 8 --k 64 --n 64",
         "validate boards --design kv260 --set model.preset=tinyllama_1b --context 64",
     ],
 )

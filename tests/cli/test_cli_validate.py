@@ -1,4 +1,4 @@
-"""``carsim validate`` and ``carsim config array``: options, output, exit status."""
+"""``carsim validate``: options, output, exit status."""
 
 import json
 from dataclasses import replace
@@ -6,7 +6,6 @@ from dataclasses import replace
 import pytest
 from click.testing import CliRunner, Result
 
-from carsim.cli.array import array
 from carsim.cli.validate import validate
 from carsim.design import configs_folder
 from carsim.metrics import Comparison
@@ -121,15 +120,3 @@ def test_a_design_that_does_not_fit_gets_a_warning(capsys: pytest.CaptureFixture
 )
 def test_bad_arguments_get_one_clear_line(arguments: list[str], message: str) -> None:
     assert message in str(call(*arguments).exception)
-
-
-def test_an_array_warns_where_the_peer_was_never_run(capsys: pytest.CaptureFixture[str]) -> None:
-    size = ["--rows", "32", "--cols", "32", "--k", "4096", "--n", "4096", "--peer", "llmcompass"]
-    array([*size, "--m", "1", "--json"], standalone_mode=False)
-    out, err = capsys.readouterr()
-    assert err == ""
-    assert json.loads(out)["warning"] is None
-    array([*size, "--m", "8", "--json"], standalone_mode=False)
-    out, err = capsys.readouterr()
-    assert "LLMCompass was run with m = 1 only" in err
-    assert json.loads(out)["warning"] in err

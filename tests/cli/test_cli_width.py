@@ -37,9 +37,8 @@ COMMANDS = (
     "trace compare toy.npz other_captured_under_a_long_name.npz",
     "trace synthesize --ratio 0.5 --out drawn.npz --overwrite",
     "config list",
-    "config dram --list",
+    "config dram",
     "config dram --standard DDR4-2400",
-    "config array --rows 16 --cols 16 --m 1 --k 4096 --n 4096",
     f"validate golden {GOLDEN}",
     f"validate boards --design {PUBLISHED} --context 45:112",
     *(
@@ -153,9 +152,3 @@ def test_a_list_skips_what_is_no_trace(call, folder):
     status, out, err = call("trace", "list", codebook)
     assert (status, out, err.count("\n")) == (2, "", 1)
     assert "make a trace with 'carsim capture'" in err
-
-
-def test_a_bare_array_is_that_of_a_shipped_design(lines):
-    assert lines("config array") == lines(
-        "config array --rows 16 --cols 16 --m 1 --k 4096 --n 4096"
-    )

@@ -10,7 +10,7 @@ from carsim.base.yaml_file import read_mapping
 from carsim.cost.capacity import contents
 from carsim.cost.fit import check_fit
 from carsim.design import Board, Design, configs_folder, load_design, shipped_designs
-from carsim.hardware.technology.dram import PJ_PER_BIT
+from carsim.hardware.technology.constant import by_kind
 from carsim.workload.geometry import Video
 
 VILA_U = Video(n_frames=8, tokens_per_frame=256, prompt_tokens=62)
@@ -112,7 +112,9 @@ def test_peak_bandwidth_of_every_board(name: str) -> None:
 @pytest.mark.parametrize("name", BOARDS)
 def test_the_energy_preset_knows_the_memories_of_every_board(name: str) -> None:
     families = {memory.standard.partition("-")[0] for memory in board(name).memories.values()}
-    assert families <= set(load_design("zcu102").energy.dram_pj_per_bit) | set(PJ_PER_BIT)
+    assert families <= set(load_design("zcu102").energy.dram_pj_per_bit) | set(
+        by_kind("dram_pj_per_bit")
+    )
 
 
 @pytest.mark.parametrize("name", BOARDS)

@@ -1,7 +1,5 @@
 """One product from memory through an array: what it takes, what limits it, what is refused."""
 
-import json
-import sys
 from fractions import Fraction
 
 import pytest
@@ -9,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from carsim.base.errors import InputError
-from carsim.cli import main
 from carsim.design import Array
 from carsim.machine.array import gemm_cycles
 from carsim.machine.product import Supply, product
@@ -123,75 +120,3 @@ def test_an_empty_product_is_refused(field: str) -> None:
 def test_a_supply_that_moves_nothing_is_refused() -> None:
     with pytest.raises(InputError, match=r"^bytes_per_cycle: got 0; give more than 0"):
         Supply(Fraction(0))
-
-
-@pytest.fixture
-def call(monkeypatch, capsys):
-    """Run ``carsim config array`` on a 32 x 32 array; returns status, standard output and error."""
-
-    def run(*arguments):
-        argv = ["carsim", "config", "array", "--rows", "32", "--cols", "32", *map(str, arguments)]
-        monkeypatch.setattr(sys, "argv", argv)
-        with pytest.raises(SystemExit) as end:
-            main()
-        out, err = capsys.readouterr()
-        return end.value.code, out, err
-
-    return run
-
-
-SHAPE = ("--m", 1, "--k", 4096, "--n", 4096)
-
-
-def test_one_shape_is_answered_as_json(call) -> None:
-    status, out, err = call(
-        *SHAPE, "--dataflow", "weight_stationary", "--weight-load", "full_fold",
-        "--bytes-per-cycle", 96, "--json",
-    )  # fmt: skip
-    assert (status, err) == (0, "")
-    got = json.loads(out)
-    # 128 x 128 tiles of 32 + 1 + 32 + 32 - 2 cycles; 4096 x 4096 + 2 x 4096 bytes.
-    assert got["compute_cycles"] == 128 * 128 * 95
-    assert got["memory_cycles"] == (4096 * 4096 + 2 * 4096) // 96
-    assert got["total_cycles"] == got["compute_cycles"] + -(-1024 // 96)
-    assert got["limit"] == "compute"
-
-
-def test_a_peer_sets_the_rule_and_options_override_it(call) -> None:
-    scalesim = json.loads(call(*SHAPE, "--peer", "scalesim", "--json")[1])
-    assert scalesim["dataflow"] == "weight_stationary"
-    assert scalesim["total_cycles"] == 1_573_684
-    kept = json.loads(call(*SHAPE, "--peer", "scalesim", "--buffer-kib", 2, "--json")[1])
-    assert kept["first_cycles"] == -(-1024 // 10)
-    output = ("--dataflow", "output_stationary")
-    assert json.loads(call(*SHAPE, "--peer", "scalesim", *output, "--json")[1])["total_cycles"] == (
-        545_460
-    )
-
-
-def test_the_table_has_what_the_json_has(call) -> None:
-    status, out, _ = call(*SHAPE, "--bytes-per-cycle", 96)
-    assert status == 0
-    lines = dict(line.rsplit("  ", 1) for line in out.splitlines())
-    figures = {name.strip(): value.strip() for name, value in lines.items()}
-    assert figures["dataflow"] == "dot_product"
-    assert figures["compute cycles"] == "16,400"
-    assert figures["memory cycles"] == "174,848"
-    assert figures["limit"] == "memory"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "problem"),
-    [
-        (("--m", 0, "--k", 1, "--n", 1), "'--m': 0"),
-        ((*SHAPE, "--bytes-per-cycle", "nan"), "'--bytes-per-cycle': got nan"),
-        ((*SHAPE, "--bytes-per-cycle", -1), "'--bytes-per-cycle': got -1"),
-        ((*SHAPE, "--peer", "nobody"), "'--peer': 'nobody'"),
-        (("--m", 1, "--k", 1, "--n", 0), "'--n': 0"),
-    ],
-)
-def test_bad_arguments_are_named_in_one_line(call, arguments, problem) -> None:
-    status, out, err = call(*arguments)
-    assert (status, out) == (2, "")
-    assert problem in err
-    assert err.count("\n") == 1

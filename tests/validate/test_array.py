@@ -66,10 +66,3 @@ def test_the_rival_is_beaten_where_the_array_or_a_port_is_the_limit(peers: Group
 def test_what_is_not_known_of_onnxim_does_not_matter(cores: int, choice: tuple[str, ...]) -> None:
     known = onnxim_layer_cycles(cores)
     assert onnxim_layer_cycles(cores, choice) == pytest.approx(known, rel=0.001)
-
-
-def test_a_peer_warns_beyond_what_it_was_run_with() -> None:
-    warnings = {name: peer.warning(8) for name, peer in PEERS.items()}
-    assert {name for name, warning in warnings.items() if warning} == {"llmcompass", "onnxim"}
-    assert "m = 1 only" in str(warnings["llmcompass"])
-    assert not any(peer.warning(1) for peer in PEERS.values())

@@ -1,4 +1,4 @@
-"""Memory standards: timings of one speed bin, and their use by its family.
+"""Memory standards: timings of one speed bin, and what its family does with them.
 
 A *row* of ``standards.csv`` is one speed bin in the parameters of its datasheet and in their units:
 ``nck`` are clocks of the DRAM, rounded as the standard prescribes; ``source`` says where the row is
@@ -6,9 +6,9 @@ from. A parameter that a standard lacks carries the value that makes it vanish: 
 equal S and L timings for DDR3 and LPDDR4, no tDQSCK where it is within a clock. The clock is that
 of the commands, CK: data may follow a faster one (LPDDR5, GDDR6, HBM3).
 
-A *family* is a class: which address mapping its controllers use, what one request is, how long a
-command holds the command bus, how many transfers a clock has. A new family is a file with such a
-class, a line in ``carsim.hardware.memory.FAMILIES`` and rows in the table.
+A row of ``families.csv`` says what bins of a family have in common: the address mapping that its
+controllers use, what one request is, how long a command holds the command bus, how many transfers a
+clock has.
 
 Simplifications: one rank; tRCD is the same for reads and writes (HBM2's is shorter for writes);
 one precharge time (LPDDR4's per-bank value); all-bank refresh, where controllers of LPDDR5, GDDR6
@@ -18,7 +18,7 @@ and HBM may refresh bank by bank; writes are spaced as reads are (DDR5's are fur
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 from carsim.base.errors import InputError
 
@@ -26,19 +26,23 @@ MAPPINGS = ("rcb", "bgi")
 """Address mappings. From high to low bits, ``rcb``: row, column, bank, bank group; ``bgi``: row,
 bank, column, bank group (bank groups interleaved)."""
 
+QUEUE_REQUESTS = 32
+"""Entries of a controller's queue, in each direction."""
+
+PROCESSOR_REQUEST_BYTES = 64
+
 CLOCK_TOLERANCE = 0.005
 """Share by which data rate and clock may disagree: datasheets round both."""
 
 
 @dataclass(frozen=True)
 class MemoryStandard:
-    """One speed bin of a family; subclasses say what the family does with it.
+    """One speed bin of a family.
 
     Attributes:
-        family: Name of the family in the table.
+        family: Name of the family.
         mapping: Its usual address mapping, one of :data:`MAPPINGS`.
         request_bytes: What one entry of the controller's queue asks for.
-        queue_requests: Entries of that queue, in each direction.
         transfers_per_clock: Transfers of a data pin in one clock.
         column_nck: Clocks that a column command holds the one command bus; 0 where rows and
             columns have a command bus each.
@@ -75,15 +79,13 @@ class MemoryStandard:
         source: Where the row is from.
     """
 
-    family: ClassVar[str]
-    mapping: ClassVar[str] = "rcb"
-    request_bytes: ClassVar[int] = 64
-    queue_requests: ClassVar[int] = 32
-    transfers_per_clock: ClassVar[int] = 2
-    column_nck: ClassVar[int] = 1
-    activate_nck: ClassVar[int] = 1
-    precharge_nck: ClassVar[int] = 1
-
+    family: str
+    mapping: str
+    request_bytes: int
+    transfers_per_clock: int
+    column_nck: int
+    activate_nck: int
+    precharge_nck: int
     name: str
     data_rate_mtps: int
     tck_ps: int
@@ -228,6 +230,6 @@ class MemoryStandard:
         """
         if mapping == "rcb":
             return burst % self.banks, burst // (self.banks * self.row_bursts)
-        unit = max(1, MemoryStandard.request_bytes // burst_bytes)
+        unit = max(1, PROCESSOR_REQUEST_BYTES // burst_bytes)
         row, bank = divmod(burst // (self.bank_groups * self.row_bursts), self.banks_per_group)
         return burst // unit % self.bank_groups + self.bank_groups * bank, row

@@ -33,7 +33,6 @@ class Path:
         peak_gbps: Peak bandwidth of the memory.
         dram_gbps: What the memory sustains for this access pattern.
         port_gbps: What the ports carry.
-        dram_limit: What keeps the memory from its peak.
     """
 
     name: str
@@ -42,7 +41,6 @@ class Path:
     peak_gbps: float
     dram_gbps: float
     port_gbps: float
-    dram_limit: str
 
     @property
     def sustained_gbps(self) -> float:
@@ -163,7 +161,6 @@ class MemoryPath:
             peak_gbps=found.peak_gbps,
             dram_gbps=found.sustained_gbps,
             port_gbps=ports,
-            dram_limit=found.limit,
         )
 
     def _sustained(self, pattern: AccessPattern) -> Sustained:

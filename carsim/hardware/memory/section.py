@@ -142,7 +142,7 @@ class Timings(Section):
 
 
 class Memory(GrownSection):
-    """One external memory, with timings of its standard (``carsim config dram --list``)."""
+    """One external memory, with timings of its standard (``carsim config dram``)."""
 
     later: ClassVar[frozenset[str]] = frozenset({"timings"})
 
@@ -153,7 +153,7 @@ class Memory(GrownSection):
     channels: Annotated[int, Field(gt=0, le=4096)] = Field(1, description="independent channels")
     channel_bits: PositiveInt = Field(64, description="data bits of one channel, without ECC")
     mapping: Literal["rcb", "bgi"] | None = Field(
-        None, description="address mapping (carsim config dram); the standard's usual if absent"
+        None, description="address mapping; the standard's usual if absent"
     )
     interleave_bytes: PositiveInt | None = Field(
         None,

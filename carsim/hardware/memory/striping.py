@@ -17,7 +17,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import cycle
 
-from carsim.base.errors import InputError
 from carsim.hardware.memory.traffic import AccessPattern, chunks
 
 ACCEPTED_REQUESTS = 48
@@ -43,9 +42,6 @@ class Striping:
         window_bytes: Bytes that one requester may have in flight; by default, its share of the
             requests that the pattern has in flight on all channels.
         queue_requests: Requests that one channel accepts before requesters have to wait.
-
-    Raises:
-        InputError: If a value is less than 1.
     """
 
     channels: int = 1
@@ -53,12 +49,6 @@ class Striping:
     requesters: int = 1
     window_bytes: int | None = None
     queue_requests: int = ACCEPTED_REQUESTS
-
-    def __post_init__(self) -> None:
-        """Refuse what no memory has."""
-        for name, value in vars(self).items():
-            if value is not None and value < 1:
-                raise InputError(f"DRAM {name}", f"got {value}", "give at least one")
 
     def on_channel(self, access: AccessPattern) -> AccessPattern:
         """The pattern that one channel sees."""

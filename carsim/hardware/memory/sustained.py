@@ -27,9 +27,7 @@ Simplifications: those of the two modules; no errors are corrected, no temperatu
 import functools
 from dataclasses import dataclass
 
-from carsim.base.errors import InputError
-from carsim.base.text import choose
-from carsim.hardware.memory.base import MemoryStandard
+from carsim.hardware.memory.base import QUEUE_REQUESTS, MemoryStandard
 from carsim.hardware.memory.channel import ACCEPT_NCK, DATA_BUS, REFILL_NCK, Channel
 from carsim.hardware.memory.striping import Striping, busy_share
 from carsim.hardware.memory.traffic import AccessPattern, bursts
@@ -94,7 +92,7 @@ def sustained(
     seen = striping.on_channel(access)
     efficiency, limit = _efficiency(standard, seen, burst_bytes)
     request_bytes = burst_bytes * seen.bursts_per_request(standard, burst_bytes)
-    busy = busy_share(access, striping, request_bytes, access.requests(standard))
+    busy = busy_share(access, striping, request_bytes, access.requests)
     peak_gbps = striping.channels * standard.peak_gbps(bits)
     shown = CHANNELS_IDLE if busy < efficiency else limit
     return Sustained(peak_gbps, busy * efficiency * peak_gbps, busy * efficiency, shown)
@@ -109,8 +107,8 @@ def _efficiency(
     interval = Channel(
         standard,
         bursts(standard, access, burst_bytes),
-        access.requests(standard) * per_request,
-        standard.queue_requests * per_request,
+        access.requests * per_request,
+        QUEUE_REQUESTS * per_request,
     ).run()
     busy_nck = interval.bursts * standard.burst_nck
     efficiency = busy_nck / standard.trefi_nck * access.useful_share(burst_bytes)
@@ -136,23 +134,14 @@ def idle_latency_ns(
         refresh: Whether to count the mean wait for refreshes; without it, the latency of most
             reads.
 
-    Raises:
-        InputError: If ``row`` is none of them.
-
     >>> from carsim.hardware.memory import STANDARDS
     >>> row = STANDARDS["DDR4-2400"]
     >>> round(idle_latency_ns(row, "hit", refresh=False), 2)  # (1 + 17 + 4) clocks
     18.33
     """
-    if row not in ROWS:
-        raise InputError("DRAM row", f"got {row!r}", choose(row, ROWS))
+    precharges = {"hit": 0, "closed": 0, "conflict": 1, "random": 0.5}[row]
     clocks: float = ACCEPT_NCK + standard.cl_nck + standard.tdqsck_nck + standard.burst_nck
-    if row != "hit":
-        clocks += standard.trcd_nck
-    if row == "conflict":
-        clocks += standard.trp_nck
-    elif row == "random":
-        clocks += standard.trp_nck / 2
+    clocks += standard.trcd_nck * (row != "hit") + standard.trp_nck * precharges
     if not refresh:
         return standard.ns(clocks)
     blocked_ns = standard.ns(standard.trp_nck) + standard.trfc_ns
@@ -181,13 +170,8 @@ def loaded_latency_ns(
         load: Offered over peak bandwidth; less than what is sustained.
         striping: The channels that one requester reads in turn.
         channel_bits: Width of each; the standard's usual one if left out.
-
-    Raises:
-        InputError: If the load is not sustained.
     """
     bound = sustained(standard, AccessPattern()).efficiency
-    if not 0.0 <= load < bound:
-        raise InputError("DRAM load", f"got {load}", f"give at least 0 and less than {bound:.3f}")
     away_ns = standard.trefi_ns * (1 - bound)
     wait_ns = away_ns**2 / (2 * standard.trefi_ns * (1 - load))
     burst_bytes = standard.burst_length * standard.width(channel_bits) // 8
@@ -207,16 +191,11 @@ def saturated_latency_ns(
     """Mean latency of reads when the requester always keeps all of its requests in flight.
 
     Little's law: requests in flight on all channels over requests served per time, less the clock
-    in which the requester answers.
-
-    Raises:
-        InputError: If there are no reads, or no such channel.
+    in which the requester answers. Some requests read.
     """
-    if access.read_fraction == 0.0:
-        raise InputError("DRAM access: read_fraction", "got 0.0", "give a share with reads in it")
     bits = standard.width(channel_bits)
     burst_bytes = standard.burst_length * bits // 8
-    in_flight = access.requests(standard) * access.bursts_per_request(standard, burst_bytes)
+    in_flight = access.requests * access.bursts_per_request(standard, burst_bytes)
     useful_bytes = in_flight * striping.channels * burst_bytes * access.useful_share(burst_bytes)
     found = sustained(standard, access, striping, bits)
     reads_gbps = found.sustained_gbps * access.read_fraction

@@ -1,4 +1,4 @@
-"""The registry of families and the table ``standards.csv`` of their rows."""
+"""The table of memory standards: ``standards.csv``, a row a speed bin, and ``families.csv``."""
 
 import csv
 from collections.abc import Mapping
@@ -8,41 +8,32 @@ from operator import attrgetter
 
 from carsim.base.registry import Registry
 from carsim.hardware.memory.base import MemoryStandard
-from carsim.hardware.memory.ddr import Ddr3, Ddr4, Ddr5
-from carsim.hardware.memory.gddr import Gddr6
-from carsim.hardware.memory.hbm import Hbm2, Hbm3
-from carsim.hardware.memory.lpddr import Lpddr4, Lpddr5
 
-FAMILIES: Registry[type[MemoryStandard]] = Registry(
-    "memory family",
-    attrgetter("family"),
-    (Ddr3, Ddr4, Ddr5, Lpddr4, Lpddr5, Gddr6, Hbm2, Hbm3),
-)
-"""Name in the table -> class."""
+
+def _rows(name: str) -> list[dict[str, str]]:
+    text = resources.files("carsim.hardware.memory").joinpath(name).read_text(encoding="utf-8")
+    return list(csv.DictReader(text.splitlines()))
+
+
+FAMILIES = {row["family"]: row for row in _rows("families.csv")}
+"""Name -> what its rows have in common, as texts."""
 
 
 def _parse(row: Mapping[str, str]) -> MemoryStandard:
     """One line of the table."""
+    cells = {**FAMILIES[row["family"]], **row}
     values: dict[str, object] = {
-        field.name: int(row[field.name]) for field in fields(MemoryStandard) if field.type is int
+        field.name: int(cells[field.name]) if field.type is int else cells[field.name]
+        for field in fields(MemoryStandard)
     }
     pairs = (pair.split(":") for pair in row["trfc_ns_by_gbit"].split())
     values["trfc_ns_by_gbit"] = tuple((int(gbit), int(ns)) for gbit, ns in pairs)
-    family = FAMILIES[row["family"]]
-    return family(name=row["name"], source=row["source"], **values)  # type: ignore[arg-type]
+    return MemoryStandard(**values)  # type: ignore[arg-type]
 
 
-def _load() -> list[MemoryStandard]:
-    """The whole table, in its order."""
-    text = (
-        resources.files("carsim.hardware.memory")
-        .joinpath("standards.csv")
-        .read_text(encoding="utf-8")
-    )
-    return [_parse(row) for row in csv.DictReader(text.splitlines())]
-
-
-STANDARDS: Registry[MemoryStandard] = Registry("DRAM standard", attrgetter("name"), _load())
+STANDARDS: Registry[MemoryStandard] = Registry(
+    "DRAM standard", attrgetter("name"), map(_parse, _rows("standards.csv"))
+)
 """Name -> row."""
 
 

@@ -13,8 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from carsim.base.errors import InputError
-from carsim.hardware.memory.base import MAPPINGS, MemoryStandard
+from carsim.hardware.memory.base import QUEUE_REQUESTS, MemoryStandard
 
 _REGION_BURSTS = 1 << 24
 _WRITE_STREAM = 1 << 20
@@ -40,13 +39,10 @@ class AccessPattern:
         random: Chunks lie anywhere instead of one after the other.
         read_fraction: Share of reads, 0 to 1.
         outstanding: Requests that may wait for their data on one channel. The controller's queue
-            holds ``queue_requests`` of them until their column command; those of a longer window
+            holds 32 of them until their column command; those of a longer window
             queue up in front of it. ``None`` is as many as the queue holds.
         aligned: All streams begin at the same bank and column, in rows of their own.
-        mapping: Address mapping, one of :data:`MAPPINGS`; the standard's usual one if ``None``.
-
-    Raises:
-        InputError: If a value is out of range.
+        mapping: Address mapping, ``rcb`` or ``bgi``; the standard's usual one if ``None``.
     """
 
     streams: int = 1
@@ -57,27 +53,15 @@ class AccessPattern:
     aligned: bool = False
     mapping: str | None = None
 
-    def __post_init__(self) -> None:
-        """Refuse what no channel can be asked."""
-        if self.chunk_bytes < 1:
-            _refuse("chunk_bytes", self.chunk_bytes, "give a positive number of bytes")
-        if self.streams < 1:
-            _refuse("streams", self.streams, "give at least one stream")
-        if not 0.0 <= self.read_fraction <= 1.0:
-            _refuse("read_fraction", self.read_fraction, "give a share from 0 to 1")
-        if self.outstanding is not None and self.outstanding < 1:
-            _refuse("outstanding", self.outstanding, "give at least one request")
-        if self.mapping not in (None, *MAPPINGS):
-            _refuse("mapping", self.mapping, f"choose one of {', '.join(MAPPINGS)}")
-
     @property
     def is_contiguous(self) -> bool:
         """Chunks follow each other without a seam, so that their length does not matter."""
         return not self.random and self.streams == 1 and self.read_fraction in (0.0, 1.0)
 
-    def requests(self, standard: MemoryStandard) -> int:
+    @property
+    def requests(self) -> int:
         """Requests in flight on one channel."""
-        return self.outstanding or standard.queue_requests
+        return self.outstanding or QUEUE_REQUESTS
 
     def bursts_per_request(self, standard: MemoryStandard, burst_bytes: int) -> int:
         """Bursts of one request: a chunk smaller than a request is a request of its own."""
@@ -137,7 +121,3 @@ def _scatter(number: int) -> int:
     mixed = (mixed ^ mixed >> 30) * 0xBF58476D1CE4E5B9 & _MASK
     mixed = (mixed ^ mixed >> 27) * 0x94D049BB133111EB & _MASK
     return mixed ^ mixed >> 31
-
-
-def _refuse(field: str, value: object, cure: str) -> None:
-    raise InputError(f"DRAM access: {field}", f"got {value!r}", cure)

@@ -1,11 +1,11 @@
 """The scheduler block: what an FPGA engineer instantiates of the Dynamic Resource Scheduler.
 
-Scores of one layer arrive on an AXI4-Stream, one a sequence. Each is compared with the threshold; a
-sequence that computes gets the next core in turn at once, so that no scan follows. Then the
-instructions of all sequences arrive on a second stream, with the sequence as TID and TLAST at the
-last one of each sequence. An instruction of a sequence that replays is discarded, any other enters
-the queue of its core. Each core has an AXI4-Stream of its own, as a core that is not ready would
-hold up all others on a common one. Sequences may come one after the other or interleaved.
+Scores of one layer arrive on an AXI4-Stream, one a sequence. Each is compared with the threshold,
+and sequences get their cores (:mod:`carsim.hardware.rtl.dispatch`). Then the instructions of all
+sequences arrive on a second stream, with the sequence as TID and TLAST at the last one of each
+sequence. An instruction of a sequence that replays is discarded, any other enters the queue of its
+core. Each core has an AXI4-Stream of its own, as a core that is not ready would hold up all others
+on a common one. Sequences may come one after the other or interleaved.
 
 A layer ends with ``done`` when each sequence has had its TLAST and each core has taken what was
 queued, or with ``error``: after at most ``TIMEOUT`` cycles, whatever the ports do. Registers:
@@ -18,14 +18,16 @@ from dataclasses import dataclass
 from amaranth.hdl import Cat, ClockDomain, ClockSignal, Module, ResetSignal, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.fifo import SyncFIFO
-from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from carsim.base.errors import InputError
 from carsim.hardware.rtl.axi_lite import AXI_LITE, AxiLiteRegisters
-from carsim.hardware.rtl.registers import REGISTERS, VERSION
-from carsim.hardware.rtl.scheduler import is_refused
-from carsim.hardware.rtl.streams import Assigner, Gate
+from carsim.hardware.rtl.dispatch import TUNED, Dispatcher, is_refused
+from carsim.hardware.rtl.registers import REGISTERS, TABLE, VERSION, Register
+from carsim.hardware.schedule import BASELINE, DEFAULT
+
+SCHEDULES = (DEFAULT.kind, BASELINE.kind, TUNED)
+"""Ways to give sequences their cores: :mod:`carsim.hardware.rtl.dispatch`."""
 
 LIMITS = {"cores": 16, "sequences": 64, "queue": 1024, "data_bits": 1024}
 """Largest sizes that are built."""
@@ -43,6 +45,7 @@ class BlockSize:
         sequences: Most sequences of a layer.
         queue: Instructions that the queue of a core holds.
         data_bits: Of an instruction, whole bytes.
+        schedule: One of :data:`SCHEDULES`.
 
     Raises:
         InputError: A size is out of range.
@@ -52,12 +55,16 @@ class BlockSize:
     sequences: int = 32
     queue: int = 4
     data_bits: int = 128
+    schedule: str = DEFAULT.kind
 
     def __post_init__(self) -> None:
         for name, most in LIMITS.items():
             value = getattr(self, name)
             if not 1 <= value <= most:
                 raise InputError(f"`{name}`", f"got {value}", f"give 1 to {most}")
+        if self.schedule not in SCHEDULES:
+            cure = f"choose one of {', '.join(SCHEDULES)}"
+            raise InputError("`schedule`", f"got {self.schedule!r}", cure)
         if self.data_bits % 8:
             raise InputError("`data_bits`", f"got {self.data_bits}", "give whole bytes of 8 bits")
 
@@ -77,29 +84,44 @@ class BlockSize:
         return {"aclk": In(1), "aresetn": In(1), **AXI_LITE, **self.streams}
 
     @property
+    def registers(self) -> tuple[Register, ...]:
+        """Registers of the block."""
+        return (*REGISTERS, TABLE) if self.schedule == TUNED else REGISTERS
+
+    @property
+    def incoming(self) -> dict[str, wiring.Member]:
+        """Ports of scores and instructions, without the data of instructions."""
+        score = {"tdata": In(32), "tlast": In(1), "tvalid": In(1), "tready": Out(1)}
+        instruction = {"tid": In(self.sequence_bits), **score}
+        del instruction["tdata"]
+        return {
+            f"s_axis_{stream}_{name}": port
+            for stream, ports in (("score", score), ("instr", instruction))
+            for name, port in ports.items()
+        }
+
+    @property
     def streams(self) -> dict[str, wiring.Member]:
         """Ports of all streams, and of what ends a layer, by their names in Verilog."""
-        ports = {
-            "s_axis_score_tdata": In(32),
-            "s_axis_score_tlast": In(1),
-            "s_axis_score_tvalid": In(1),
-            "s_axis_score_tready": Out(1),
-            "s_axis_instr_tdata": In(self.data_bits),
-            "s_axis_instr_tid": In(self.sequence_bits),
-            "s_axis_instr_tlast": In(1),
-            "s_axis_instr_tvalid": In(1),
-            "s_axis_instr_tready": Out(1),
+        outgoing = {
+            "tdata": Out(self.data_bits),
+            "tdest": Out(self.core_bits),
+            "tuser": Out(self.sequence_bits),
+            "tlast": Out(1),
+            "tvalid": Out(1),
+            "tready": In(1),
         }
-        for core in range(self.cores):
-            ports |= {
-                f"m{core:02}_axis_tdata": Out(self.data_bits),
-                f"m{core:02}_axis_tdest": Out(self.core_bits),
-                f"m{core:02}_axis_tuser": Out(self.sequence_bits),
-                f"m{core:02}_axis_tlast": Out(1),
-                f"m{core:02}_axis_tvalid": Out(1),
-                f"m{core:02}_axis_tready": In(1),
-            }
-        return {**ports, "done": Out(1), "error": Out(1)}
+        return {
+            **self.incoming,
+            "s_axis_instr_tdata": In(self.data_bits),
+            **{
+                f"m{core:02}_axis_{name}": port
+                for core in range(self.cores)
+                for name, port in outgoing.items()
+            },
+            "done": Out(1),
+            "error": Out(1),
+        }
 
 
 class SchedulerCore(wiring.Component):
@@ -109,6 +131,7 @@ class SchedulerCore(wiring.Component):
         enable: A layer begins when its first score arrives.
         clear: Ends an error.
         batch, cores, threshold, timeout: As of the registers; stable while ``busy``.
+        table: As of the register, 0 except for one cycle; only of ``tuned``.
         busy: A layer is being dispatched.
         left: Cycles until the layer is stopped with an error.
         bad_config, bad_stream, timed_out: Cause of the error.
@@ -126,7 +149,10 @@ class SchedulerCore(wiring.Component):
 
     def __init__(self, size: BlockSize) -> None:
         self.size = size
-        inputs = {"enable": 1, "clear": 1, "batch": 8, "cores": 8, "threshold": 32, "timeout": 32}
+        inputs = {
+            "enable": 1, "clear": 1, "batch": 8, "cores": 8, "threshold": 32, "timeout": 32,
+            "table": 16,
+        }  # fmt: skip
         outputs = {"busy": 1, "left": 32, "bad_config": 1, "bad_stream": 1, "timed_out": 1}
         events = {"dispatched": 1, "skipped": 1, "stalled": 1}
         super().__init__(
@@ -138,62 +164,36 @@ class SchedulerCore(wiring.Component):
         )
 
     def elaborate(self, platform: object) -> Module:
-        """A state machine around the two streams."""
+        """A state machine around dispatcher and queues."""
         m = Module()
-        m.submodules.assigner = assigner = Assigner(self.size.sequences, self.size.core_bits)
-        m.submodules.gate = gate = Gate(self.size.sequences)
-        for part, stream in ((assigner, "score"), (gate, "instr")):
-            m.d.comb += [
-                part.batch.eq(self.batch),
-                part.tlast.eq(getattr(self, f"s_axis_{stream}_tlast")),
-                part.tvalid.eq(getattr(self, f"s_axis_{stream}_tvalid")),
-                getattr(self, f"s_axis_{stream}_tready").eq(part.tready),
-            ]
+        m.submodules.dispatcher = dispatcher = Dispatcher(self.size)
+        connect(m, self, dispatcher, self.size.incoming)
         m.d.comb += [
-            assigner.cores.eq(self.cores),
-            assigner.threshold.eq(self.threshold),
-            assigner.tdata.eq(self.s_axis_score_tdata),
-            gate.tid.eq(self.s_axis_instr_tid),
+            getattr(dispatcher, name).eq(getattr(self, name))
+            for name in ("batch", "cores", "threshold", "table")
         ]
-        decision = self._mapping(m, assigner)
-        empty = self._queues(m, gate, decision)
-        self._states(m, assigner, gate, empty)
+        for event in ("dispatched", "skipped"):
+            m.d.comb += getattr(self, event).eq(getattr(dispatcher, event))
+        self._states(m, dispatcher, self._queues(m, dispatcher))
         return m
 
-    def _mapping(self, m: Module, assigner: Assigner) -> Value:
-        """Index Register and Mapping Registers in one RAM: the decision and the core of TID."""
-        m.submodules.mapping = mapping = Memory(
-            shape=1 + self.size.core_bits, depth=self.size.sequences, init=[]
-        )
-        write, read = mapping.write_port(), mapping.read_port(domain="comb")
-        m.d.comb += [
-            write.addr.eq(assigner.sequence),
-            write.data.eq(Cat(assigner.computes, assigner.core)),
-            write.en.eq(assigner.write),
-            read.addr.eq(self.s_axis_instr_tid),
-        ]
-        return read.data
-
-    def _queues(self, m: Module, gate: Gate, decision: Value) -> Signal:
+    def _queues(self, m: Module, dispatcher: Dispatcher) -> Signal:
         """A queue of two that all instructions enter, then one a core; whether all are empty.
 
         The first one keeps the paths from the queues' levels to ``tready`` apart from those from
         ``tvalid`` to what is counted.
         """
-        computes, core_of = decision[0], decision[1:]
         instruction = Cat(self.s_axis_instr_tdata, self.s_axis_instr_tid, self.s_axis_instr_tlast)
-        m.submodules.first = first = SyncFIFO(width=len(instruction) + len(core_of), depth=2)
-        target, has_room = Signal(len(core_of)), Signal(self.size.cores)
+        m.submodules.first = first = SyncFIFO(width=len(instruction) + self.size.core_bits, depth=2)
+        target, has_room = Signal(self.size.core_bits), Signal(self.size.cores)
         waiting = Signal(self.size.cores + 1)
         m.d.comb += [
-            first.w_data.eq(Cat(instruction, core_of)),
+            first.w_data.eq(Cat(instruction, dispatcher.core)),
             first.w_en.eq(self.dispatched),
             first.r_en.eq(has_room.bit_select(target, 1).any()),
             target.eq(first.r_data[len(instruction) :]),
             waiting[-1].eq(first.r_rdy),
-            gate.room.eq(first.w_rdy),
-            self.dispatched.eq(gate.accepted & computes),
-            self.skipped.eq(gate.accepted & ~computes),
+            dispatcher.room.eq(first.w_rdy),
             self.stalled.eq(first.r_rdy & ~first.r_en),
         ]
         for core in range(self.size.cores):
@@ -217,12 +217,12 @@ class SchedulerCore(wiring.Component):
         m.d.comb += empty.eq(waiting == 0)
         return empty
 
-    def _states(self, m: Module, assigner: Assigner, gate: Gate, empty: Signal) -> None:
+    def _states(self, m: Module, dispatcher: Dispatcher, empty: Signal) -> None:
         """IDLE, a check of the configuration, SCORES, INSTRUCTIONS, and ERROR."""
         late, bad_config, is_over = Signal(), Signal(), Signal()
         m.d.comb += [
-            late.eq(self.busy & ~assigner.begin & (self.left == 0)),
-            is_over.eq(gate.through & empty),
+            late.eq(self.busy & ~dispatcher.begin & (self.left == 0)),
+            is_over.eq(dispatcher.through & empty),
             bad_config.eq(
                 is_refused(self.batch, self.size.sequences)
                 | is_refused(self.cores, self.size.cores)
@@ -234,8 +234,8 @@ class SchedulerCore(wiring.Component):
         def stop(condition: Value) -> None:
             with m.If(condition | late):
                 m.d.sync += [
-                    self.bad_config.eq(assigner.begin & bad_config),
-                    self.bad_stream.eq(assigner.bad | gate.bad),
+                    self.bad_config.eq(dispatcher.begin & bad_config),
+                    self.bad_stream.eq(dispatcher.bad),
                     self.timed_out.eq(late),
                 ]
                 m.next = "ERROR"
@@ -244,21 +244,21 @@ class SchedulerCore(wiring.Component):
             with m.State("IDLE"), m.If(self.enable & self.s_axis_score_tvalid):
                 m.next = "CHECK"
             with m.State("CHECK"):
-                m.d.comb += [self.busy.eq(1), assigner.begin.eq(1), gate.begin.eq(1)]
+                m.d.comb += [self.busy.eq(1), dispatcher.begin.eq(1)]
                 m.d.sync += self.left.eq(self.timeout)
                 m.next = "SCORES"
                 stop(bad_config)
             with m.State("SCORES"):
-                m.d.comb += [self.busy.eq(1), assigner.active.eq(1)]
-                with m.If(assigner.through):
+                m.d.comb += [self.busy.eq(1), dispatcher.deciding.eq(1)]
+                with m.If(dispatcher.decided):
                     m.next = "INSTRUCTIONS"
-                stop(assigner.bad)
+                stop(dispatcher.bad)
             with m.State("INSTRUCTIONS"):
-                m.d.comb += [self.busy.eq(1), gate.active.eq(1), self.done.eq(is_over)]
+                m.d.comb += [self.busy.eq(1), dispatcher.checking.eq(1), self.done.eq(is_over)]
                 with m.If(is_over):
                     m.next = "IDLE"
                 with m.Else():
-                    stop(gate.bad)
+                    stop(dispatcher.bad)
             with m.State("ERROR"):
                 m.d.comb += self.error.eq(1)
                 with m.If(self.clear):
@@ -284,7 +284,8 @@ class SchedulerBlock(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         """Wires, and the counters."""
         m = Module()
-        m.submodules.registers = registers = AxiLiteRegisters(REGISTERS)
+        table = ("table",) if TABLE in self.size.registers else ()
+        m.submodules.registers = registers = AxiLiteRegisters(self.size.registers)
         m.submodules.core = core = SchedulerCore(self.size)
         connect(m, self, registers, AXI_LITE)
         connect(m, self, core, self.size.streams)
@@ -292,7 +293,7 @@ class SchedulerBlock(wiring.Component):
             core.enable.eq(registers.control[0]),
             *(
                 getattr(core, name).eq(getattr(registers, name))
-                for name in ("clear", "batch", "cores", "threshold", "timeout")
+                for name in ("clear", "batch", "cores", "threshold", "timeout", *table)
             ),
             registers.locked.eq(core.busy),
             registers.read_version.eq(VERSION),

@@ -42,7 +42,7 @@ def write_block(folder: Path, size: BlockSize, clock_mhz: float, *, measure: boo
             raise InputError(str(path), "is there already", "name another folder or remove it")
     texts = {
         "verilog": verilog(SchedulerTop(size), NAME),
-        "header": c_header(NAME),
+        "header": c_header(NAME, size.registers),
         "constraints": constraints(clock_mhz),
         "report": report(size, clock_mhz, measure=measure),
     }
@@ -72,6 +72,7 @@ def report(size: BlockSize, clock_mhz: float, *, measure: bool) -> str:
         [
             f"# {NAME}",
             "",
+            f"- schedule: {size.schedule}",
             f"- cores: {size.cores}",
             f"- sequences: {size.sequences}",
             f"- instructions in the queue of a core: {size.queue}",
@@ -81,7 +82,7 @@ def report(size: BlockSize, clock_mhz: float, *, measure: bool) -> str:
             "",
             "## Registers",
             "",
-            markdown(),
+            markdown(size.registers),
             "## Ports",
             "",
             ports(size),

@@ -4,6 +4,7 @@
 header of a driver, :func:`markdown` the table of the documents.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -85,14 +86,23 @@ REGISTERS = (
     Register("SKIPPED", 0x2C, Access.READ, "Instructions discarded, as their sequence replays"),
     Register("STALLED", 0x30, Access.READ, "Cycles in which an instruction waited for a queue"),
 )  # fmt: skip
-"""All registers; reads and writes of any other address are answered with SLVERR."""
+"""Registers of every block; reads and writes of any other address are answered with SLVERR."""
+
+TABLE = Register(
+    "TABLE", 0x34, Access.PULSE,
+    "Only with the schedule `tuned`: use as many cores as bits 15:8 say where as many sequences "
+    "compute as bits 7:0 say; all CORES where nothing, 0 or more than CORES was written; a reset "
+    "leaves it as it is",
+    bits=16,
+)  # fmt: skip
 
 
-def c_header(name: str) -> str:
+def c_header(name: str, registers: Sequence[Register]) -> str:
     """Offsets, reset values and flags as a C header.
 
     Args:
         name: Of the block; prefix of every macro, in capitals.
+        registers: Of the block.
     """
     prefix = name.upper()
     lines = [
@@ -101,7 +111,7 @@ def c_header(name: str) -> str:
         f"#define {prefix}_H",
         "",
     ]
-    for each in REGISTERS:
+    for each in registers:
         macro = f"{prefix}_{each.name}"
         lines += [
             f"/* {each.text}. Access: {each.access.value}. */",
@@ -113,10 +123,10 @@ def c_header(name: str) -> str:
     return "\n".join([*lines, f"#endif /* {prefix}_H */", ""])
 
 
-def markdown() -> str:
+def markdown(registers: Sequence[Register]) -> str:
     """The register map as a table in Markdown."""
     rows = ["| offset | register | access | reset | meaning |", "|---|---|---|---|---|"]
-    for each in REGISTERS:
+    for each in registers:
         flags = "".join(f"; bit {f.bit} `{f.name}`: {f.text}" for f in each.flags)
         rows.append(
             f"| 0x{each.offset:02X} | `{each.name}` | {each.access.value} | 0x{each.reset:X} "

@@ -10,11 +10,8 @@ so that the score exceeds tau where the double sum exceeds ``limit``: tau over t
 rounded down. Nothing in between is rounded: the decision is exact for the formats.
 
 :class:`TasUnit` has multipliers of its own. The machine that carsim simulates needs none: its
-vector units multiply (:mod:`carsim.decisions.replay.tas`), and :class:`Comparator` is all that they
-lack.
+vector units multiply (:mod:`carsim.decisions.replay.tas`), and the dispatcher compares.
 """
-
-from struct import pack, unpack
 
 from amaranth.hdl import Module, Mux, Signal, signed
 from amaranth.lib import wiring
@@ -151,59 +148,3 @@ def _next(
     held = tuple(Signal.like(value, name=f"{stage}_{n}") for n, value in enumerate(values))
     m.d.sync += [new.eq(old) for new, old in zip((*later, *held), (*flags, *values), strict=True)]
     return later, held
-
-
-NAN = 0xFF800001
-"""Smallest ordered number that stands for no number."""
-
-
-def ordered(bits: int) -> int:
-    """The 32 bits of an FP32 number as a whole number of the same order.
-
-    >>> [hex(ordered(bits)) for bits in (0xBF800000, 0x80000000, 0x00000000, 0x3F800000)]
-    ['0x407fffff', '0x7fffffff', '0x80000000', '0xbf800000']
-    """
-    return bits ^ (0xFFFFFFFF if bits >> 31 else 0x80000000)
-
-
-def limit_of(tau: float) -> int:
-    """A threshold as a comparator holds it: its FP32 number in order, 0 without a sign.
-
-    >>> limit_of(-0.0) == limit_of(0.0) == 0x80000000
-    True
-    """
-    (bits,) = unpack("<I", pack("<f", tau + 0.0))
-    return ordered(bits)
-
-
-class Comparator(wiring.Component):
-    """The decision on a score that a vector unit has summed up: ``score > tau`` in FP32.
-
-    Ports:
-        valid: A score is there.
-        score: Its 32 bits, IEEE 754; what is not a number does not replay.
-        limit: :func:`limit_of` the threshold, which is a number.
-        decided, replay: A cycle later.
-    """
-
-    def __init__(self) -> None:
-        super().__init__(
-            {
-                "valid": In(1),
-                "score": In(32),
-                "limit": In(32),
-                "decided": Out(1),
-                "replay": Out(1),
-            }
-        )
-
-    def elaborate(self, platform: object) -> Module:
-        """Numbers in order are compared as whole numbers."""
-        m = Module()
-        score = Signal(32)
-        m.d.comb += score.eq(self.score ^ Mux(self.score[31], 0xFFFFFFFF, 0x80000000))
-        m.d.sync += [
-            self.decided.eq(self.valid),
-            self.replay.eq((score > self.limit) & (score < NAN)),
-        ]
-        return m

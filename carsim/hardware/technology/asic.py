@@ -50,9 +50,9 @@ from carsim.hardware.technology.base import (
     Resources,
     Technology,
 )
-from carsim.hardware.technology.constant import Constant
+from carsim.hardware.technology.constant import CONSTANTS, Constant, by_kind
 from carsim.hardware.technology.fpga import INSTRUCTION_BYTES
-from carsim.hardware.technology.gates import FLIP_FLOP_GATES, comparator, dispatcher
+from carsim.hardware.technology.gates import FLIP_FLOP_GATES, dispatcher
 from carsim.hardware.technology.interface import (
     interface_mm2,
     interface_of,
@@ -122,140 +122,38 @@ DEQUANTISER = Operator(1640, 0, 2 * 16)
 """One FP16 scaling per column of integer arrays, or per multiplier of FP16 arrays; engineering
 estimate, as :mod:`carsim.hardware.technology.fpga` counts them."""
 
-LOGIC = Constant(
-    value=1.0,
-    low=0.37,
-    high=2.8,
-    source="share of the area above; low is an 8-bit multiplier and adder without registers on a "
-    "full floor; high is TPU v1 (arXiv 1704.04760), 24 % of at most 331 mm2 for 65,536 of 8 bits",
+LOGIC, SRAM_MM2_PER_KIB, CONTROL_SHARE = (
+    CONSTANTS[name] for name in ("logic", "sram_mm2_per_kib", "control_share")
 )
-
-SRAM_MM2_PER_KIB = Constant(
-    value=3.9e-3,
-    low=1.7e-3,
-    high=7.8e-3,
-    source="TPU v1 (arXiv 1704.04760), 29 % of at most 331 mm2 for 24 MiB; low is TSMC's cell of "
-    "0.127 um2 (VLSI 2009) at 60 % of the macro; high is an engineering estimate for small banks",
-)
-
-CONTROL_SHARE = Constant(
-    value=0.3,
-    low=0.03,
-    high=0.69,
-    source="engineering estimate; low is TPU v1's control, 2 % beside 59 % of buffer, multipliers "
-    "and accumulators; high is all of the die but those",
-)
+"""Share of the area above; area of SRAM; share of all else that control takes."""
 
 
 class Node(NamedTuple):
-    """A node beside 28 nm.
+    """A node; areas are relative to 28 nm.
 
     Attributes:
-        logic: Area of logic over that of 28 nm.
+        logic: Area of logic.
         sram: The same of SRAM.
-        fastest_mhz: Clock of the fastest published accelerator.
         leakage_w_per_mm2: Leakage of all of the area in use.
         clock_uw_per_mhz_mm2: Power of the clock, likewise.
     """
 
     logic: Constant
     sram: Constant
-    fastest_mhz: float
     leakage_w_per_mm2: Constant
     clock_uw_per_mhz_mm2: Constant
 
 
-def _itself() -> Constant:
-    return Constant(value=1.0, low=1.0, high=1.0, source="the node that areas are given for")
-
-
-_NODES = {
-    "28nm": Node(
-        _itself(),
-        _itself(),
-        1000.0,  # QuartDepth (arXiv 2503.16709), synthesised; TPU v1, built, has 700 MHz
-        Constant(
-            value=0.012,
-            low=0.003,
-            high=0.04,
-            source="Aladdin's multiplier at 40 nm (Shao et al., ISCA 2014), 78 uW on 6,350 um2; "
-            "low and high are engineering estimates, high half of what TPU v1 draws idle, 28 W on "
-            "331 mm2",
-        ),
-        Constant(
-            value=30.0,
-            low=5.0,
-            high=120.0,
-            source="engineering estimate; high is all of what TPU v1 (arXiv 1704.04760) draws "
-            "idle, 28 W on at most 331 mm2 at 700 MHz",
-        ),
-    ),
-    "16nm": Node(
-        Constant(
-            value=0.5,
-            low=0.42,
-            high=0.65,
-            source="TSMC: 16FF+ has twice the density of 28HPM (not checked); low and high are "
-            "engineering estimates",
-        ),
-        Constant(
-            value=0.551,
-            low=0.5,
-            high=0.8,
-            source="bit cells of 0.07 um2 (Chen et al., JSSC 2015, as WikiChip has it) against "
-            "0.127; low and high are engineering estimates, as periphery shrinks less",
-        ),
-        2000.0,  # Simba (Shao et al., MICRO 2019), built, at its highest voltage (not checked)
-        Constant(
-            value=0.012,
-            low=0.003,
-            high=0.085,
-            source="engineering estimate, as 28 nm, since FinFETs leak less and more fit; high is "
-            "all that TPU v2 draws idle, 53 W on at most 625 mm2 (Jouppi et al., Ten lessons, ISCA "
-            "2021, not checked)",
-        ),
-        Constant(
-            value=30.0,
-            low=5.0,
-            high=121.0,
-            source="engineering estimate: 28 nm times twice the density and half the energy; high "
-            "is all that TPU v2 draws idle at 700 MHz (not checked)",
-        ),
-    ),
-    "7nm": Node(
-        Constant(
-            value=0.152,
-            low=0.12,
-            high=0.25,
-            source="TSMC: N7 has 3.3 times the logic density of 16FF+ (not checked); low and high "
-            "are engineering estimates",
-        ),
-        Constant(
-            value=0.213,
-            low=0.19,
-            high=0.4,
-            source="bit cells of 0.027 um2 (Chang et al., ISSCC 2017, as WikiChip has it) against "
-            "0.127; low and high are engineering estimates",
-        ),
-        1600.0,  # IBM's chip of ISSCC 2021, paper 9.1 (Agrawal et al., not checked)
-        Constant(
-            value=0.02,
-            low=0.005,
-            high=0.14,
-            source="engineering estimate, 6.6 times the density at a quarter of the leakage; high "
-            "is all that TPU v4i draws idle, 55 W on at most 400 mm2 (Jouppi et al., Ten lessons, "
-            "ISCA 2021, not checked)",
-        ),
-        Constant(
-            value=50.0,
-            low=8.0,
-            high=131.0,
-            source="engineering estimate: 28 nm times 6.6 times the density and a quarter of the "
-            "energy; high is all that TPU v4i draws idle at 1050 MHz (not checked)",
-        ),
-    ),
+FASTEST_MHZ = {
+    "28nm": 1000.0,  # QuartDepth (arXiv 2503.16709), synthesised; TPU v1, built, has 700 MHz
+    "16nm": 2000.0,  # Simba (Shao et al., MICRO 2019), built, at its highest voltage (not checked)
+    "7nm": 1600.0,  # IBM's chip of ISSCC 2021, paper 9.1 (Agrawal et al., not checked)
 }
-NODES: Mapping[str, Node] = MappingProxyType(_NODES)
+"""Clock of the fastest published accelerator of a node."""
+
+NODES: Mapping[str, Node] = MappingProxyType(
+    {name: Node(*(by_kind(field)[name] for field in Node._fields)) for name in FASTEST_MHZ}
+)
 """Name in YAML -> node."""
 
 
@@ -346,7 +244,7 @@ class Asic(Technology, GrownSection):
                 f"area: up to {high:.1f} mm2 if all constants err upwards, "
                 f"{self.area_mm2:.1f} available"
             )
-        fastest_mhz = NODES[self.node].fastest_mhz
+        fastest_mhz = FASTEST_MHZ[self.node]
         if clock_mhz > fastest_mhz:
             yield (
                 f"clock: {clock_mhz:g} MHz is more than the {fastest_mhz:g} MHz of the fastest "
@@ -367,7 +265,7 @@ def _resources(design: AnyDesign, node: str, end: str) -> Resources:
     array, arithmetic = machine.array, machine.array.arithmetic
     scalings = array.macs_per_cycle if arithmetic == "fp16" else array.cols
     instructions = machine.drs.index_register_bits * machine.drs.instructions_per_sequence
-    scheduler = dispatcher(design.policy.schedule, machine.drs, cores)
+    scheduler = dispatcher(design.policy.schedule, machine.drs.index_register_bits, cores)
     logic_um2 = {
         "arrays": cores * array.macs_per_cycle * OPERATORS[arithmetic].um2,
         "vector units": cores
@@ -377,7 +275,6 @@ def _resources(design: AnyDesign, node: str, end: str) -> Resources:
         if design.model.weights.group is not None
         else 0.0,
         "dispatch": scheduler.gate_equivalents * GATE_UM2 / FLOOR_COVERED,
-        "decisions": cores * comparator().gate_equivalents * GATE_UM2 / FLOOR_COVERED,
     }
     sram_bytes = {
         "weight buffers": cores * machine.weight_buffer_bytes,

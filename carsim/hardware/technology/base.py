@@ -214,6 +214,8 @@ class Technology(Section, ABC):
 
     kind: str
     resource_kinds: ClassVar[Mapping[str, Resource]]
+    published_ratios: ClassVar[Mapping[str, tuple[float, float]]] = {}
+    """Least and most that published designs took of a resource, over what is predicted of them."""
 
     @property
     def energy_preset(self) -> str:
@@ -295,6 +297,9 @@ class Technology(Section, ABC):
             by_size = {part: each.get(name, 0) for part, each in used.by_component.items()}
             largest = max(by_size, key=by_size.__getitem__, default="")
             detail = f"{largest} {amount(by_size[largest], '')}" if needed else ""
+            if needed and name in self.published_ratios:
+                least, most = self.published_ratios[name]
+                detail += f"; published designs took {least:.2g} to {most:.2g} times as much"
             rows.append(FitRow(title, needed, have, unit, detail, cure))
         return rows
 

@@ -1,5 +1,9 @@
 """A constant with the interval in which it is believed to lie, and its source."""
 
+import csv
+from collections.abc import Mapping
+from importlib import resources
+
 from pydantic import Field, model_validator
 
 from carsim.base.section import FieldError, NonNegativeFloat, Section
@@ -22,3 +26,32 @@ class Constant(Section):
                 "change it, or low and high with it",
             )
         return self
+
+
+def rows_of(name: str) -> list[dict[str, str]]:
+    """Rows of a table in ``data``."""
+    text = resources.files("carsim.hardware.technology").joinpath(f"data/{name}.csv")
+    return list(csv.DictReader(text.read_text(encoding="utf-8").splitlines()))
+
+
+def numbers(row: Mapping[str, str], texts: tuple[str, ...]) -> dict[str, str | float]:
+    """Cells of a row as numbers, but for some."""
+    return {name: cell if name in texts else float(cell) for name, cell in row.items()}
+
+
+CONSTANTS: Mapping[str, Constant] = {
+    row.pop("name"): Constant.model_validate(numbers(row, ("source",)))
+    for row in rows_of("constants")
+}
+"""``data/constants.csv``: constants of technologies by name, those of several kinds as
+``FIELD.KIND``. Designs have theirs in their section ``energy``."""
+
+
+def by_kind(field: str) -> dict[str, Constant]:
+    """The constants of a field, by kind."""
+    return {
+        kind: constant
+        for name, constant in CONSTANTS.items()
+        for of, _, kind in (name.partition("."),)
+        if of == field and kind
+    }

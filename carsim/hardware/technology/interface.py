@@ -18,14 +18,10 @@ from math import fsum
 from typing import TYPE_CHECKING, NamedTuple
 
 from carsim.base.errors import InputError
-from carsim.hardware.technology.constant import Constant
+from carsim.hardware.technology.constant import CONSTANTS, Constant, rows_of
 
 if TYPE_CHECKING:
     from carsim.hardware.memory.section import Memory
-
-
-def _constant(value: float, low: float, high: float, source: str) -> Constant:
-    return Constant(value=value, low=low, high=high, source=source)
 
 
 class Interface(NamedTuple):
@@ -58,95 +54,24 @@ class Interface(NamedTuple):
         return max(memory.capacity_gib, self.packages(memory) * self.least_gib)
 
 
-_DDR_PHY = _constant(
-    1.45,
-    0.36,
-    2.9,
-    "LLMCompass (ISCA 2024, cost_model.py), DDR5 PHY of 32 bits; low: its code elsewhere says of "
-    "128 bits; high is an engineering estimate",
-)
-_DDR_CONTROLLER = _constant(
-    0.94,
-    0.23,
-    1.4,
-    "LLMCompass (cost_model.py), 90.4 million transistors a 32-bit DDR5 controller, over 96.3 "
-    "million per mm2 at 7 nm (its ttm-cas); low as of the PHY; high is an engineering estimate",
-)
-_DDR_PJ = _constant(
-    3.3,
-    0.0,
-    5.0,
-    "built mobile memory interface of 4.3 GB/s in 40 nm: 3.3 mW per Gb/s, below 5 over its range; "
-    "low, as figures of memories may include the interface",
-)
-_HBM_PHY = _constant(
-    10.45,
-    5.2,
-    29.6,
-    "LLMCompass (ISCA 2024, cost_model.py), HBM2E PHY of a stack; high: zkSpeed (ISCA 2025), 59.2 "
-    "mm2 for two of HBM3, as secondary notes have it; low is an engineering estimate, half of it",
-)
-_HBM_CONTROLLER = _constant(
-    5.74,
-    1.4,
-    8.6,
-    "LLMCompass (cost_model.py), 553 million transistors a stack, over 96.3 million per mm2 at 7 "
-    "nm (its ttm-cas); low and high are engineering estimates, a quarter and one and a half times",
-)
-_HBM_PJ = _constant(
-    0.95,
-    0.0,
-    2.0,
-    "built output of 5.12 Gb/s, 0.95 pJ per bit (A-SSCC 2022, IEEE 9980680); low as of DDR; high "
-    "is an engineering estimate",
-)
-_HBM_USD = _constant(
-    15.0,
-    7.0,
-    20.0,
-    "MI300X: some 2,900 USD for 192 GB, H100: 1,400 for 80 (siliconanalysts.com, February 2026, "
-    "after Epoch AI); low: LLMCompass, spot of October 2023; high is an engineering estimate",
-)
-_LPDDR_USD = _constant(
-    2.5,
-    1.5,
-    10.0,
-    "LPDDR5X: 1.5 to 2.5 USD a GB before the shortage, 2.5 to 5 in the third quarter of 2025, 5.5 "
-    "to 10 after (handheld-intel.pages.dev, 2026)",
-)
-_DDR_USD = _constant(
-    2.4,
-    1.5,
-    10.0,
-    "LLMCompass (cost_model.py), DDR5 spot of October 2023; low and high as LPDDR5X",
-)
-_DDR = Interface(32, _DDR_PHY, _DDR_CONTROLLER, _DDR_PJ, _DDR_USD, 0.5)
-_LPDDR = Interface(32, _DDR_PHY, _DDR_CONTROLLER, _DDR_PJ, _LPDDR_USD, 1.0)
-_HBM2 = Interface(1024, _HBM_PHY, _HBM_CONTROLLER, _HBM_PJ, _HBM_USD, 4.0, 92.0)
-_HBM3 = _HBM2._replace(least_gib=16.0, stack_mm2=121.0)
+def _interface(row: dict[str, str]) -> Interface:
+    """A row of the table, whose constants are named by their kinds."""
+    return Interface(
+        bits=int(row["bits"]),
+        phy_mm2=CONSTANTS[f"phy_mm2.{row['phy_mm2']}"],
+        controller_mm2=CONSTANTS[f"controller_mm2.{row['controller_mm2']}"],
+        pj_per_bit=CONSTANTS[f"interface_pj_per_bit.{row['interface_pj_per_bit']}"],
+        usd_per_gib=CONSTANTS[f"usd_per_gib.{row['usd_per_gib']}"],
+        least_gib=float(row["least_gib"]),
+        stack_mm2=float(row["stack_mm2"]),
+    )
 
-INTERFACES: Mapping[str, Interface] = {
-    **dict.fromkeys(("DDR3", "DDR4", "DDR5"), _DDR),
-    **dict.fromkeys(("LPDDR4", "LPDDR4X", "LPDDR5", "LPDDR5X"), _LPDDR),
-    "GDDR6": Interface(
-        32,
-        _constant(3.0, 1.45, 6.0, "engineering estimate, twice DDR5's PHY"),
-        _DDR_CONTROLLER,
-        _DDR_PJ,
-        _constant(
-            3.4, 2.4, 13.0, "spot of June 2023 and, high, of February 2022 (3DCenter); low as DDR5"
-        ),
-        1.0,
-    ),
-    "HBM2": _HBM2,
-    "HBM2E": _HBM2._replace(least_gib=8.0, stack_mm2=110.0),
-    "HBM3": _HBM3,
-}
-"""By family, as the names of standards begin. Smallest packages: HBM3 comes in stacks of 16 and 24
-GB (SK hynix; six of 16 GB are on an H100), HBM2 in stacks of 4 GB (U280). Others, and floors of
-stacks (HBM2: 7.75 x 11.87 mm, later 10 to 11 mm square), are from memory, not checked; floors make
-some 10 % of a price."""
 
+INTERFACES = {row["family"]: _interface(row) for row in rows_of("interfaces")}
+"""``data/interfaces.csv``: by family, as the names of standards begin. Smallest packages: HBM3
+comes in stacks of 16 and 24 GB (SK hynix; six of 16 GB are on an H100), HBM2 in stacks of 4 GB
+(U280). Others, and floors of stacks (HBM2: 7.75 x 11.87 mm, later 10 to 11 mm square), are from
+memory, not checked; floors make some 10 % of a price."""
 
 CHANNELS, CAPACITY = (0.25, 0.5, 1, 2, 4), (1.0, 1.5)
 """Times those of a preset: what a search chooses from."""

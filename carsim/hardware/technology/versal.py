@@ -29,7 +29,7 @@ from pydantic import Field
 
 from carsim.base.section import ClockMhz, FieldError, NonNegativeInt
 from carsim.hardware.technology.base import AnyBoard, AnyDesign, IdlePower, Resource, Resources
-from carsim.hardware.technology.constant import Constant
+from carsim.hardware.technology.constant import CONSTANTS, Constant
 from carsim.hardware.technology.fpga import Fpga, operand_bits_of
 
 if TYPE_CHECKING:
@@ -51,14 +51,9 @@ class Versal(Fpga):
     arrays_in: Literal["dsp58", "ai_engines"] = Field(
         "dsp58", description="where the multipliers of machine.array stand"
     )
-    clock_uw_per_mhz_ai_engine: Constant = Constant(
-        value=16.0,
-        low=4.0,
-        high=80.0,
-        source="engineering estimate, 20 mW of a tile that waits at 1250 MHz; high is all of the "
-        "150 W that a VCK5000 may draw beyond its idle power, on 400 tiles (not checked)",
-    )
+    clock_uw_per_mhz_ai_engine: Constant = CONSTANTS["clock_uw_per_mhz_ai_engine"]
 
+    published_ratios: ClassVar[Mapping[str, tuple[float, float]]] = {}  # none is published
     resource_kinds: ClassVar[Mapping[str, Resource]] = {
         **Fpga.resource_kinds,
         "dsp": Resource("DSP58 slices", "DSP", Fpga.resource_kinds["dsp"].cure),

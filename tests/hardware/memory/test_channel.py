@@ -43,7 +43,7 @@ def of_access(
     timings: MemoryStandard, access: AccessPattern
 ) -> tuple[RefreshInterval, list[Command]]:
     burst_bytes = timings.burst_length * timings.channel_bits // 8
-    window = access.requests(timings) * access.bursts_per_request(timings, burst_bytes)
+    window = access.requests * access.bursts_per_request(timings, burst_bytes)
     return schedule(timings, bursts(timings, access, burst_bytes), window)
 
 

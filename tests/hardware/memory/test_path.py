@@ -7,7 +7,8 @@ from pydantic import ValidationError
 
 from carsim.base.units import bytes_per_cycle, ns_to_cycles
 from carsim.design import Memory, Ports, load_design
-from carsim.hardware.memory import AccessPattern, memory_path, port_gbps, sustained
+from carsim.hardware.memory import AccessPattern, memory_path, sustained
+from carsim.hardware.memory.path import port_gbps
 
 ONE = AccessPattern(chunk_bytes=4096)
 

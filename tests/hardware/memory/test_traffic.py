@@ -4,7 +4,6 @@ import itertools
 
 import pytest
 
-from carsim.base.errors import InputError
 from carsim.hardware.memory import STANDARDS, AccessPattern
 from carsim.hardware.memory.traffic import Burst, bursts
 
@@ -86,19 +85,3 @@ def test_a_request_is_several_bursts_of_a_narrow_channel_and_one_of_hbm() -> Non
     assert AccessPattern().bursts_per_request(DDR4, 16) == 4
     assert AccessPattern(chunk_bytes=32, random=True).bursts_per_request(DDR4, 16) == 2
     assert AccessPattern().bursts_per_request(HBM2, 32) == 1
-
-
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("mapping", "zigzag"),
-        ("chunk_bytes", 0),
-        ("streams", 0),
-        ("read_fraction", -0.1),
-        ("read_fraction", float("nan")),
-        ("outstanding", 0),
-    ],
-)
-def test_values_out_of_range_are_refused_by_name(field: str, value: object) -> None:
-    with pytest.raises(InputError, match=f"DRAM access: {field}: got {value!r}; "):
-        AccessPattern(**{field: value})  # type: ignore[arg-type]

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import simpy
 
 pytest.importorskip("amaranth", reason="needs the extra carsim[rtl]")
 
@@ -14,10 +15,11 @@ from amaranth.sim import Simulator
 
 from carsim.base.errors import InputError
 from carsim.hardware.rtl.block import BlockSize, SchedulerBlock
-from carsim.hardware.rtl.queues import makespan
-from carsim.hardware.rtl.registers import REGISTERS
+from carsim.hardware.rtl.registers import REGISTERS, TABLE
+from carsim.hardware.schedule import SCHEDULES, Registers
+from studies.scheduler_gates.gates import makespan
 
-OFFSETS = {each.name: each.offset for each in REGISTERS}
+OFFSETS = {each.name: each.offset for each in (*REGISTERS, TABLE)}
 FLAGS = {flag.name: 1 << flag.bit for each in REGISTERS for flag in each.flags}
 TAU = 0.25
 Beat = tuple[int, int, bool]  # data, sequence, last
@@ -39,6 +41,7 @@ class Host:
     seed: int = 0
     cycles: int = 1
     taken: list[list[Beat]] = field(default_factory=list)
+    taken_at: dict[int, int] = field(default_factory=dict)  # data -> cycle
 
     def run(self, script: Callable[[Any, Any, "Host"], Any]) -> Any:
         self.dut, self.draw = SchedulerBlock(self.size), np.random.default_rng(self.seed)
@@ -123,9 +126,9 @@ class Host:
             if ready and ctx.get(port["valid"]):
                 assert ctx.get(port["dest"]) == core
                 free[core] = cycle + self.cycles
-                taken.append(
-                    (ctx.get(port["data"]), ctx.get(port["user"]), bool(ctx.get(port["last"])))
-                )
+                data = ctx.get(port["data"])
+                self.taken_at[data] = cycle
+                taken.append((data, ctx.get(port["user"]), bool(ctx.get(port["last"]))))
 
 
 PORTS = ("data", "user", "last", "dest", "valid", "ready")
@@ -143,20 +146,30 @@ def program(batch: int, instructions: int, interleaved: bool = False) -> list[Be
     return [(b << 8 | n, b, n == instructions - 1) for b, n in order]
 
 
-def expected(values: list[float], beats: list[Beat], cores: int) -> list[list[Beat]]:
-    """DRS: computing sequences in order to core 0, 1, ...; each core sees the stream's order."""
+def expected(
+    values: list[float], beats: list[Beat], cores: int, schedule: str = "drs", table: Any = None
+) -> list[list[Beat]]:
+    """Each core sees its sequences in the stream's order; ``table``: cores by number computing."""
     computing = [b for b, value in enumerate(values) if not value > np.float32(TAU)]
-    core_of = {b: n % cores for n, b in enumerate(computing)}
+    turn = (table or {}).get(len(computing), 0)
+    turn = turn if 1 <= turn <= cores else cores
+    core_of = {b: (b if schedule == "static" else n) % turn for n, b in enumerate(computing)}
     return [[each for each in beats if core_of.get(each[1]) == core] for core in range(cores)]
 
 
-@pytest.mark.parametrize("pace", [1.0, 0.6, 0.2])
-@pytest.mark.parametrize("sizes", [(1, 1, 1), (3, 5, 2), (4, 32, 4), (16, 64, 8)])
+@pytest.mark.parametrize("pace", [1.0, 0.4])
+@pytest.mark.parametrize(
+    "built",
+    [(1, 1, 1, "tuned"), (3, 5, 2, "drs"), (4, 32, 4, "tuned"), (4, 12, 3, "static"),
+     (5, 33, 2, "tuned"), (16, 64, 8, "drs")],
+)  # fmt: skip
 def test_layers_of_every_kind_reach_the_cores_as_the_schedule_says(
-    sizes: tuple[int, int, int], pace: float
+    built: tuple[int, int, int, str], pace: float
 ) -> None:
-    size = BlockSize(*sizes, data_bits=16)
+    *sizes, schedule = built
+    size = BlockSize(*sizes, data_bits=16, schedule=schedule)
     draw = np.random.default_rng([*sizes, round(10 * pace)])
+    table: dict[int, int] = {}
 
     async def script(ctx: Any, dut: Any, host: Host) -> None:
         sent = skipped = 0
@@ -166,11 +179,15 @@ def test_layers_of_every_kind_reach_the_cores_as_the_schedule_says(
             values = draw.choice([-np.inf, -0.0, TAU, np.nextafter(TAU, 1, dtype=np.float32),
                                   np.nan, 1.0, np.inf], batch).tolist()  # fmt: skip
             beats = program(batch, int(draw.integers(1, 5)), bool(number % 2))
+            if schedule == "tuned" and number:  # before, all cores are in use
+                for n in range(1, size.sequences + 1):
+                    table[n] = int(draw.integers(1, size.cores + 1))
+                    await host.configure(ctx, TABLE=n | table[n] << 8)
             await host.configure(ctx, BATCH=batch, CORES=cores, THRESHOLD=bits(TAU))
             host.taken = [[] for _ in range(size.cores)]
             end, _ = await host.layer(ctx, packet(values), beats)
             assert end == "done"
-            wanted = expected(values, beats, cores)
+            wanted = expected(values, beats, cores, schedule, table)
             assert host.taken[:cores] == wanted
             assert not any(host.taken[cores:])
             sent += sum(map(len, wanted))
@@ -183,16 +200,44 @@ def test_layers_of_every_kind_reach_the_cores_as_the_schedule_says(
     Host(size, pace).run(script)
 
 
-def test_an_instruction_a_cycle() -> None:
+def test_drs_sends_each_instruction_in_the_cycle_that_simpy_says() -> None:
+    """With 5 cycles to latch (the scores' way, the queues), 1 a sequence and 1 an instruction."""
+    computing, cores, each = [True, False, True, True, False, True], 3, 4
+    registers = Registers(
+        latch_cycles=5, cycles_per_instruction=1, instructions_per_sequence=each
+    )  # fmt: skip
+    env, sent = simpy.Environment(), {}
+
+    def send(sequence: int, instruction: int, core: int) -> None:
+        sent[sequence << 8 | instruction] = (int(env.now), core)
+
+    env.process(SCHEDULES["drs"].dispatch(env, registers, computing, cores, send))
+    env.run()
+
+    async def script(ctx: Any, dut: Any, host: Host) -> None:
+        await host.configure(ctx, BATCH=6, CORES=cores, THRESHOLD=bits(TAU))
+        scores = packet([0.0 if computes else 1.0 for computes in computing])
+        await host.layer(ctx, scores, program(6, each))
+        assert sent == {
+            data: (host.taken_at[data], core)
+            for core, taken in enumerate(host.taken)
+            for data, _, _ in taken
+        }
+
+    Host(BlockSize(data_bits=16)).run(script)
+
+
+@pytest.mark.parametrize(("schedule", "second_pass"), [("drs", 0), ("tuned", 8 + 1)])
+def test_an_instruction_a_cycle(schedule: str, second_pass: int) -> None:
     async def script(ctx: Any, dut: Any, host: Host) -> None:
         await host.configure(ctx, BATCH=8, CORES=4, THRESHOLD=bits(TAU))
         _, cycles = await host.layer(ctx, packet([0.0] * 8), program(8, 16))
         # Begin and check, a cycle a score, one to decide and one to change over, a cycle an
         # instruction, and two queues.
-        assert cycles == 2 + 8 + 2 + 8 * 16 + 2
+        assert cycles == 2 + 8 + 2 + second_pass + 8 * 16 + 2
         assert await host.read(ctx, "STALLED") == 0
 
-    Host(BlockSize(data_bits=16)).run(script)
+    Host(BlockSize(data_bits=16, schedule=schedule)).run(script)
 
 
 @pytest.mark.parametrize("interleaved", [False, True])
@@ -266,6 +311,7 @@ def test_registers_refuse_what_they_cannot_hold() -> None:
         assert (await host.access(ctx, "VERSION", 1))[1] == refused
         assert (await host.access(ctx, "nowhere"))[1] == refused
         assert (await host.access(ctx, "BATCH", 256))[1] == refused
+        assert (await host.access(ctx, "TABLE", 1 << 8 | 1))[1] == refused  # of `tuned` alone
         await host.configure(ctx, BATCH=30)
         ctx.set(dut.s_axis_score_tvalid, 1)  # a layer begins, with no core
         await ctx.tick().repeat(4)
@@ -279,7 +325,9 @@ def test_registers_refuse_what_they_cannot_hold() -> None:
     Host(BlockSize(data_bits=16)).run(script)
 
 
-@pytest.mark.parametrize("wrong", [{"cores": 17}, {"sequences": 0}, {"queue": 0}, {"data_bits": 4}])
-def test_sizes_that_cannot_be_built_are_refused(wrong: dict[str, int]) -> None:
-    with pytest.raises(InputError, match=rf"`{next(iter(wrong))}`: got .*; give"):
+@pytest.mark.parametrize(
+    "wrong", [{"cores": 17}, {"sequences": 0}, {"queue": 0}, {"data_bits": 4}, {"schedule": "pack"}]
+)
+def test_sizes_that_cannot_be_built_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match=rf"`{next(iter(wrong))}`: got .*; (give|choose)"):
         BlockSize(**wrong)

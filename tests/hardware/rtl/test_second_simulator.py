@@ -16,18 +16,17 @@ from amaranth.lib.wiring import In
 from amaranth.sim import Simulator
 
 from carsim.hardware.rtl.block import BlockSize, SchedulerBlock, SchedulerTop
-from carsim.hardware.rtl.registers import REGISTERS
 from carsim.hardware.rtl.synthesise import RUN, verilog
 
 pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
-SIZE = BlockSize(cores=2, sequences=4, queue=2, data_bits=8)
+SIZE = BlockSize(cores=2, sequences=4, queue=2, data_bits=8, schedule="tuned")
 CYCLES = 6000
 PORTS = {name: port for name, port in SIZE.ports.items() if name not in ("aclk", "aresetn")}
 INPUTS = [name for name, port in PORTS.items() if port.flow is In]
 OUTPUTS = [name for name, port in PORTS.items() if port.flow is not In]
 
-WRITTEN = [each.offset for each in REGISTERS if each.name != "TIMEOUT"]
-WRITTEN += [each.offset for each in REGISTERS if each.name == "CLEAR"] * 20
+WRITTEN = [each.offset for each in SIZE.registers if each.name != "TIMEOUT"]
+WRITTEN += [each.offset for each in SIZE.registers if each.name == "CLEAR"] * 20
 SCORES = [0x00000000, 0x3F800000, 0xBF800000, 0x7FC00000]
 """0, 1, -1, no number."""
 
@@ -42,8 +41,8 @@ def stimuli(seed: int) -> list[dict[str, int]]:
             for name in INPUTS
         }
         values["s_axil_awaddr"] = int(draw.choice(WRITTEN))
-        values["s_axil_araddr"] = int(draw.choice([each.offset for each in REGISTERS]))
-        values["s_axil_wdata"] = int(draw.choice([1] * 9 + [0, 2, 40]))
+        values["s_axil_araddr"] = int(draw.choice([each.offset for each in SIZE.registers]))
+        values["s_axil_wdata"] = int(draw.choice([1] * 9 + [0, 2, 40, 1 << 8 | 2]))
         values["s_axil_wstrb"] = 15
         values["s_axis_score_tdata"] = int(draw.choice(SCORES))
         values["s_axis_instr_tid"] = int(draw.choice([0, 0, 0, 1, 2, 3]))

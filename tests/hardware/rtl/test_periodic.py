@@ -1,0 +1,52 @@
+"""Counters decide as the rule does, layer by layer and token by token."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("amaranth", reason="needs the extra carsim[rtl]")
+
+from amaranth.sim import Simulator
+
+from carsim.decisions.replay.periodic import Periodic
+from carsim.hardware.rtl.periodic import PeriodicUnit
+
+
+@pytest.mark.parametrize(("layers", "tokens", "period"), [(1, 1, 2), (5, 3, 2), (3, 2, 7)])
+def test_gates_replay_where_the_rule_does(layers: int, tokens: int, period: int) -> None:
+    unit, frames, rule = PeriodicUnit(), 2 * period + 1, Periodic(period=period)
+    told: list[bool] = []
+
+    async def bench(ctx: Any) -> None:
+        for name, most in (("layer", layers), ("token", tokens), ("turn", period)):
+            ctx.set(getattr(unit, f"last_{name}"), most - 1)
+        for video in range(2):
+            ctx.set(unit.clear, 1)
+            await ctx.tick()
+            ctx.set(unit.clear, 0)
+            for step in range(frames * tokens * layers // (2 - video)):  # the first is cut off
+                told.append(bool(ctx.get(unit.replays)))
+                ctx.set(unit.step, 0)
+                for _ in range(step % 3):
+                    await ctx.tick()
+                ctx.set(unit.step, 1)
+                await ctx.tick()
+            ctx.set(unit.step, 0)
+
+    simulator = Simulator(unit)
+    simulator.add_clock(1e-6)
+    simulator.add_testbench(bench)
+    simulator.run()
+    expected = [
+        frame > 0 and rule.score(None, layer, 0, seen_at(frame))[0] > 0.5
+        for frame in range(frames)
+        for _ in range(tokens)
+        for layer in range(layers)
+    ]
+    assert told == [*expected[: len(expected) // 2], *expected]
+
+
+def seen_at(frame: int) -> Any:
+    return SimpleNamespace(frame=frame, q=np.zeros((1, 1)))
