@@ -176,7 +176,9 @@ def _mlp_or_replay(step: _Step, layer: int, x: Array, query: Query, chosen: Sele
     replay, tas = np.zeros(len(x), bool), None
     if step.decisions.scores(layer, state.step, tokens_per_frame):
         tas = rule.score(state.rule, layer, place, seen)  # [B]
-        replay = step.decisions.decide(tas, layer)
+        worn = None if rule.max_age is None else state.age[layer, :, place] >= rule.max_age
+        replay = step.decisions.decide(tas, layer, worn)
+    state.age[layer, :, place] = (state.age[layer, :, place] + 1) * replay
 
     # MLP of the rows that compute; the others add what is held for this place of the frame
     held, computes = state.held[layer, :, place], ~replay  # [B, d], a view: writing it holds

@@ -3,11 +3,11 @@
 import numpy as np
 import pandas as pd
 import pytest
+from random_model import random_model
 
 from carsim.decisions.replay import Periodic
 from carsim.decisions.trace import Geometry, load_trace
 from carsim.decoder.content import TOKENS_PER_FRAME, load_codebook
-from carsim.decoder.model import random_model
 from studies import thresholds
 from studies.content import CODEBOOK, ROOT
 from studies.proxy import accept, figure, shipped, turns, worth

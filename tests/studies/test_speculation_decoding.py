@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from random_model import random_model
 
 from carsim.decisions.attention import (
     Ann,
@@ -23,7 +24,7 @@ from carsim.decisions.trace import Geometry
 from carsim.decoder.content import Codebook
 from carsim.decoder.decoding import TokenSampling
 from carsim.decoder.group import Decoded, Decoding, RowGroup, decode_group
-from carsim.decoder.model import DecoderModel, random_model
+from carsim.decoder.model import DecoderModel
 from carsim.decoder.sampling import mix_guidance, top_k
 from carsim.decoder.structures import Config, DecoderPolicy
 from studies.speculation.decoding import Speculated, speculate

@@ -2,7 +2,8 @@
 
 From the second frame on, a rule scores each token in each layer. Where ``score > tau``, strictly,
 the MLP is skipped: the output that is cached for the place is added to the residual, and stays
-cached, so that replays chain without limit. Otherwise the MLP runs and its output is cached.
+cached, so that replays chain, for at most ``max_age`` frames if the rule has it. Otherwise the MLP
+runs and its output is cached.
 
 Letters in shapes as in :mod:`carsim.decisions.attention.base`.
 """
@@ -83,12 +84,44 @@ class Replay:
     def _thresholds_float32(self) -> NDArray[np.float32]:
         return _rounded_down(self._thresholds)
 
-    def decide(self, tas: Array, layer: int | slice = slice(None)) -> Bools:
-        """True for rows that replay: their whole unit exceeds tau; arguments as above."""
+    def decide(
+        self, tas: Array, layer: int | slice = slice(None), worn: Bools | None = None
+    ) -> Bools:
+        """True for rows that replay: their whole unit exceeds tau, and no output of it is worn.
+
+        Args:
+            tas: Scores of one step or of several, as above.
+            layer: Layer.
+            worn: Places that have replayed ``max_age`` frames in a row, of the shape of the scores.
+        """
         would = self.exceeds(tas, layer)
+        if worn is not None:
+            would &= ~worn
         if self.scope == "row":
             return would
         return unanimous(would, decision_units(self.scope, self.pairs, tas.shape[-1]))
+
+    def decide_all(self, tas: Array, tokens_per_frame: int) -> Bools:
+        """The decisions of whole videos, bool[S, L, B], from their scores."""
+        if self.rule.max_age is None:
+            return self.decide(tas)
+        frames = tas.reshape(-1, tokens_per_frame, *tas.shape[1:])  # [T, N, L, B]
+        replay = np.zeros(frames.shape, bool)
+        for frame, scores in enumerate(frames):
+            replay[frame] = self.decide(scores, worn=self.worn(replay[:frame]))
+        return replay.reshape(tas.shape)
+
+    def worn(self, before: Bools) -> Bools | None:
+        """Places that have replayed ``max_age`` frames in a row; None where none can have.
+
+        Args:
+            before: bool[T, ...], decisions of the frames before.
+        """
+        age = self.rule.max_age
+        if age is None or len(before) < age:
+            return None
+        worn: Bools = np.all(before[len(before) - age :], axis=0)
+        return worn
 
     @property
     def exempt_layers(self) -> list[int]:

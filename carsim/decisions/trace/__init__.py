@@ -1,7 +1,5 @@
 """Traces: replay decisions captured from a decoder, validated, summarised and re-used."""
 
-from carsim.decisions.trace.assumed import Assumptions, measure
-from carsim.decisions.trace.compare import TraceComparison, compare_traces
 from carsim.decisions.trace.decisions import (
     Decisions,
     captured,
@@ -23,21 +21,16 @@ from carsim.decisions.trace.resize import (
 )
 from carsim.decisions.trace.shipped import shipped_traces, trace_path
 from carsim.decisions.trace.stats import TraceStats, phi, trace_stats
-from carsim.decisions.trace.synthetic import SyntheticModel, synthesize
 
 __all__ = [
     "VILA_U_7B",
-    "Assumptions",
     "Decisions",
     "Geometry",
     "NoTraceError",
-    "SyntheticModel",
     "Trace",
-    "TraceComparison",
     "TraceMeta",
     "TraceStats",
     "captured",
-    "compare_traces",
     "crop",
     "dense",
     "enlarge",
@@ -45,7 +38,6 @@ __all__ = [
     "load_trace",
     "map_heads",
     "map_layers",
-    "measure",
     "phi",
     "replay_ratio",
     "resample",
@@ -53,7 +45,6 @@ __all__ = [
     "rethreshold",
     "save_trace",
     "shipped_traces",
-    "synthesize",
     "trace_path",
     "trace_stats",
 ]

@@ -111,7 +111,7 @@ def _contradictions(arrays: Arrays, meta: TraceMeta) -> Iterator[Contradiction]:
     yield "tas", f"a number where it is {_NEVER}", ~scored & ~np.isnan(tas)
     yield "replay", f"a replay where TAS is {_NEVER}", ~scored & replay
     problem = f"contradicts tas > tau under decision scope {meta.decision_scope!r}"
-    yield "replay", problem, meta.replay.decide(tas) != replay
+    yield "replay", problem, meta.replay.decide_all(tas, meta.tokens_per_frame) != replay
     if meta.attention.records:
         yield from _of_reads(arrays, meta)
 

@@ -235,7 +235,7 @@ def rethreshold(trace: Trace, tau: float | Sequence[float]) -> Decisions:
     changed = replace(trace.meta.replay, tau=taus)
     return replace(
         made,
-        replay=changed.decide(trace.scores),
+        replay=changed.decide_all(trace.scores, trace.tokens_per_frame),
         source="re-thresholded (open loop)",
         label=f"scores of {trace.name} (captured at {trace.meta.tau_text}) "
         f"re-thresholded at {changed.tau_text} (open loop)",

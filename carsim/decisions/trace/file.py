@@ -108,7 +108,9 @@ class Trace:
             return False
         if self.meta.never_replays:
             return bool(self.replay.any())
-        return not np.array_equal(self.meta.replay.decide(self.tas), self.replay)
+        return not np.array_equal(
+            self.meta.replay.decide_all(self.tas, self.tokens_per_frame), self.replay
+        )
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Arrays by name, optional ones only if they are there."""

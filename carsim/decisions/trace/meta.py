@@ -22,10 +22,10 @@ from carsim.decisions.attention.base import Ints
 from carsim.decisions.replay import FASTCAR, Pairs, RecordedRule, Replay, Scope
 from carsim.decisions.trace.geometry import VILA_U_7B, Geometry, Text, TraceSection
 from carsim.decisions.trace.precision import DecoderPrecision
-from carsim.decisions.trace.quality import MeasuredQuality, SampledQuality
+from carsim.decisions.trace.quality import MeasuredQuality
 
 SYNTHETIC: Final = "synthetic (published marginals)"
-"""Name of decisions that were drawn by :mod:`carsim.decisions.trace.synthetic`, in every output."""
+"""Name of decisions that carsim 0.1.0 drew at FastCar's published ratios, in every output."""
 
 STATED: Final = "stated, not captured"
 """Name of what :mod:`carsim.decisions.trace.stated` makes, in every output."""
@@ -176,13 +176,6 @@ class TraceMeta(TraceSection):
     def tau_text(self) -> str:
         """The threshold as a phrase for labels, or the label of decisions that came without."""
         return self.made_up or self.replay.tau_text
-
-    @property
-    def own_quality(self) -> SampledQuality | None:
-        """Quality of the decoding that the trace holds: measured under its own way of sampling."""
-        method = (self.sampling or {}).get("method")
-        measured = self.quality.by_sampling if self.quality else ()
-        return next((each for each in measured if each.sampling == method), None)
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

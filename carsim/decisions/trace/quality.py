@@ -1,35 +1,29 @@
 """Measured quality of the decoding that a trace holds, beside decoding without approximation."""
 
 import math
-from collections.abc import Callable
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field, NonNegativeInt, model_validator
+from pydantic import BeforeValidator, Field, NonNegativeInt, model_validator
 
 from carsim.base.statistics import Interval, bootstrap_mean
 from carsim.decisions.trace.geometry import TraceSection
 
-_Share = Annotated[float, Field(ge=0, le=1)]
-_Finite = Annotated[float, Field(allow_inf_nan=False)]
+_Losses = tuple[Annotated[float, Field(ge=0, allow_inf_nan=False)], ...]
 
-PEAK = 255
-"""Pixels are of 8 bits."""
-
-MOST_PSNR_DB = round(10 * math.log10(PEAK**2 * 12), 5)
-"""PSNR of the error of rounding to whole pixel values, 1/12. None is larger, so that clips that are
-equal have one too."""
+_Dropped = Annotated[None, BeforeValidator(lambda _: None), Field(exclude=True)]
+"""A field of earlier files, about generated pictures."""
 
 
 class PerClip(TraceSection):
-    """One figure of each clip, under the trace's decoding and beside it under dense decoding.
+    """The loss of each clip, under the trace's decoding and beside it under dense decoding.
 
     Attributes:
         own: n numbers.
         dense: n numbers, of the same clips.
     """
 
-    own: Annotated[tuple[_Finite, ...], Field(min_length=1)]
-    dense: tuple[_Finite, ...]
+    own: Annotated[_Losses, Field(min_length=1)]
+    dense: _Losses
 
     @property
     def own_mean(self) -> float:
@@ -55,48 +49,6 @@ class PerClip(TraceSection):
         return self
 
 
-def _within(least: float, most: float) -> Callable[[PerClip], PerClip]:
-    def check(figures: PerClip) -> PerClip:
-        for value in (*figures.own, *figures.dense):
-            if not least <= value <= most:
-                raise ValueError(f"expected {least:g} to {most:g}, got {value:g}")
-        return figures
-
-    return check
-
-
-_Nats = Annotated[PerClip, AfterValidator(_within(0, math.inf))]
-
-
-class SampledQuality(TraceSection):
-    """Generated frames of n clips under one way of choosing tokens.
-
-    Dense decoding draws with the same noise. The true clip is decoded from its own codes, so that
-    the codebook's error is no part of any figure.
-
-    Attributes:
-        sampling: Way of choosing tokens. ``top_k`` has the k and the temperature of the trace, both
-            ways its guidance scale.
-        psnr_db: Peak signal-to-noise ratio of the generated frames of each clip against the true
-            clip, of the mean squared error over all of them; at most :data:`MOST_PSNR_DB`.
-        ssim: Structural similarity to the true clip, mean over generated frames.
-        clip_nats: Loss per token of the dense model that is fed the generated clip: how likely it
-            finds what was generated. Low is likely, which a grey picture is as well.
-        token_agreement: Share of the generated tokens that dense decoding chose too; n numbers.
-    """
-
-    sampling: Literal["greedy", "top_k"]
-    psnr_db: Annotated[PerClip, AfterValidator(_within(0, MOST_PSNR_DB))]
-    ssim: Annotated[PerClip, AfterValidator(_within(-1, 1))]
-    clip_nats: _Nats
-    token_agreement: tuple[_Share, ...]
-
-    @property
-    def token_agreement_mean(self) -> float:
-        """Mean over clips."""
-        return math.fsum(self.token_agreement) / len(self.token_agreement)
-
-
 class MeasuredQuality(TraceSection):
     """Measured quality of n clips: the trace's decoding, and one without approximation beside it.
 
@@ -104,18 +56,18 @@ class MeasuredQuality(TraceSection):
     ``first_frame`` on.
 
     Attributes:
-        dense: What "dense" is: the decoding to compare with.
-        peak: Largest value of a pixel, for PSNR and SSIM.
-        first_frame: First generated frame; frames before it were given.
+        dense: Meaning of "dense": the decoding to compare with.
+        first_frame: First frame that counts.
         teacher_forced_nats: Loss when the true tokens are fed, so that nothing drifts.
-        by_sampling: One for each way of choosing tokens.
+        peak: Ignored.
+        by_sampling: Ignored.
     """
 
     dense: Literal["no replay, dense attention"] = "no replay, dense attention"
-    peak: Literal[255] = 255
     first_frame: NonNegativeInt
-    teacher_forced_nats: _Nats
-    by_sampling: Annotated[tuple[SampledQuality, ...], Field(min_length=1)]
+    teacher_forced_nats: PerClip
+    peak: _Dropped = None
+    by_sampling: _Dropped = None
 
     @property
     def n_clips(self) -> int:
@@ -126,16 +78,3 @@ class MeasuredQuality(TraceSection):
     def loss(self) -> Interval:
         """Teacher-forced loss over dense decoding, nats per token."""
         return self.teacher_forced_nats.difference
-
-    @model_validator(mode="after")
-    def _consistent(self) -> Self:
-        for measured in self.by_sampling:
-            for name in ("psnr_db", "ssim", "clip_nats", "token_agreement"):
-                value = getattr(measured, name)
-                n_clips = len(value.own if isinstance(value, PerClip) else value)
-                if n_clips != self.n_clips:
-                    raise ValueError(f"{name} of {n_clips} clips, loss of {self.n_clips}")
-        names = [measured.sampling for measured in self.by_sampling]
-        if len(set(names)) < len(names):
-            raise ValueError("a sampling is listed twice")
-        return self

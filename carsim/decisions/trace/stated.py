@@ -9,10 +9,10 @@ first frame) that replay, and the *agreement* of the two rows of a guidance pair
 eligible decisions that are the same in both. Weights that are fetched once for a pair are saved
 only where both replay, which is a share of ``ratio - (1 - agreement) / 2``.
 
-Simplifications: all layers have the same ratio; places, frames, layers and pairs decide
-independently. The model is that of :mod:`carsim.decisions.trace.synthetic` with all other
-correlations at 0. A text is one frame, so that nothing in it can replay; it has no guidance, so
-that each row is a stream of its own. The step after the prompt emits the first token.
+Simplifications: all layers have the same ratio, and pairs decide independently
+(:mod:`carsim.decisions.trace.drawn`). A text is one frame, so that nothing in it can replay; it has
+no guidance, so that each row is a stream of its own. The step after the prompt emits the first
+token.
 """
 
 import hashlib
@@ -21,17 +21,16 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 import numpy as np
+from pydantic import JsonValue
 
 from carsim.base.errors import InputError
 from carsim.base.text import count
 from carsim.decisions.attention import Dense
-from carsim.decisions.trace.assumed import TWIN, Assumptions
-from carsim.decisions.trace.copula import agreement_of, correlation_of_agreement
 from carsim.decisions.trace.decisions import DecisionShape, check_decisions
+from carsim.decisions.trace.drawn import MEASURED, Assumptions, agreement_of, correlation_of, draw
 from carsim.decisions.trace.file import Trace, filed, unscored
 from carsim.decisions.trace.geometry import Geometry
 from carsim.decisions.trace.meta import TraceMeta
-from carsim.decisions.trace.synthetic import SyntheticModel, draw
 from carsim.workload.workload import Workload
 
 if TYPE_CHECKING:  # the decoder, which knows traces, knows nothing of a machine's work
@@ -118,7 +117,7 @@ def _replays(
         )
     if frames < 2:
         raise InputError("`workload`", "the first frame never replays", "take 2 or more frames")
-    correlation = TWIN.within_pair
+    correlation = MEASURED.within_pair
     if workload.pairs is not None:
         by_chance = agreement_of(0.0, ratio)
         if workload.pairs < by_chance - 1e-9:
@@ -128,25 +127,19 @@ def _replays(
                 f"by chance alone, got {workload.pairs:g}",
                 "take that or more",
             )
-        correlation = correlation_of_agreement(workload.pairs, ratio)
-    drawn = SyntheticModel(
-        ratio=ratio,
-        assumed=given or Assumptions(0.0, correlation, 0.0, 0.0, 0.0, 0.0),
-        frames=frames,
-        tokens_per_frame=model.video.tokens_per_frame,
-        pairs=batch // 2,
-        layers=model.body.n_layers,
-        seed=seed,
-    )
+        correlation = correlation_of(workload.pairs, ratio)
     agree = agreement_of(correlation, ratio)
-    assumed = "" if workload.pairs is not None else " (assumed)"
+    noted = "" if workload.pairs is not None else " (assumed)"
     label = (
         f"{100 * ratio:.4g} % of eligible steps replay, rows of a pair agree in "
-        f"{100 * agree:.4g} %{assumed}, drawn with seed {seed}"
+        f"{100 * agree:.4g} %{noted}, drawn with seed {seed}"
     )
+    assumed = given or Assumptions(within_pair=correlation)
     meta = _meta(workload, model, batch, frames, label)
-    meta = meta.model_copy(update={"content": {**meta.content, "model": asdict(drawn)}})
-    return _hashed(unscored(draw(drawn), meta, meta.made_up))
+    content: dict[str, JsonValue] = {**meta.content, "model": {"ratio": ratio, **asdict(assumed)}}
+    meta = meta.model_copy(update={"content": content})
+    shape = DecisionShape(meta.n_steps, model.body.n_layers, batch)
+    return _hashed(unscored(draw(ratio, assumed, frames, shape, seed), meta, meta.made_up))
 
 
 def _meta(workload: Workload, model: "Model", batch: int, frames: int, label: str) -> TraceMeta:

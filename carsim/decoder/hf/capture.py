@@ -7,6 +7,7 @@ takes T * N steps. Simplification: all rows are decoded together, in lockstep.
 """
 
 from collections.abc import Iterator
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -109,6 +110,10 @@ def _decode(
     ids, valid = _pad(prompts)  # [B, P]
     body, padding = model.body, (~valid).sum(axis=1)
     device = body.embed_tokens.weight.device
+    # transformers 5.24 renamed the argument.
+    cached = {
+        "cache" if "cache" in signature(body.forward).parameters else "past_key_values": cache
+    }
 
     def forward(embedded: "Tensor", positions: NDArray[np.int64], seen: NDArray[np.bool_]) -> Any:
         """Hidden states of the last token of each row, [B, d]."""
@@ -116,8 +121,8 @@ def _decode(
             inputs_embeds=embedded,
             attention_mask=_additive(seen, embedded),
             position_ids=torch.as_tensor(positions, device=device),
-            past_key_values=cache,
             use_cache=True,
+            **cached,
         ).last_hidden_state[:, -1]
 
     positions = np.where(valid, valid.cumsum(axis=1) - 1, 1)

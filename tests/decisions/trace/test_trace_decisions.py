@@ -30,6 +30,7 @@ from carsim.decisions.trace import (
     save_trace,
     trace_stats,
 )
+from carsim.decisions.trace.decisions import DecisionShape, check_decisions
 from carsim.decisions.trace.stated import stated_trace
 from carsim.design import load_design
 from carsim.workload.workload import Workload
@@ -377,3 +378,9 @@ def test_own_decisions_need_a_label(label: Any) -> None:
     base = make_trace()
     with pytest.raises(InputError, match="label"):
         Trace.from_decisions(np.zeros_like(base.replay), base, label)
+
+
+def test_decisions_that_take_too_much_memory_are_refused_before_they_are_made() -> None:
+    check_decisions("x", DecisionShape(2048, 32, 32))
+    with pytest.raises(InputError, match=r"^x: decisions of 20,480,000 .* take some 419\.4 GB"):
+        check_decisions("x", DecisionShape(20_480_000, 32, 32))

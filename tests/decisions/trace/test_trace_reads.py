@@ -14,7 +14,6 @@ from carsim.decisions.attention import KvReads
 from carsim.decisions.trace import (
     Trace,
     captured,
-    compare_traces,
     crop,
     enlarge,
     load_trace,
@@ -117,13 +116,6 @@ def test_decisions_carry_reads_along(trace: Trace) -> None:
     with pytest.raises(InputError, match="cannot be drawn for other contexts"):
         enlarge(decisions, 4, 9)
     assert captured(make_trace()).reads is None
-
-
-def test_a_comparison_counts_reads_that_differ(trace: Trace) -> None:
-    assert trace.kv_tokens is not None
-    other = replace(trace, kv_tokens=trace.kv_tokens + (trace.kv_tokens > 2))
-    assert compare_traces(trace, other).reads_differ == trace.kv_tokens.size
-    assert compare_traces(trace, trace).reads_differ == 0
 
 
 def test_heads_of_a_larger_machine_take_those_of_the_decoded_model() -> None:
