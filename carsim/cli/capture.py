@@ -1,6 +1,9 @@
 """``carsim capture``: from a recipe to a trace."""
 
 import time
+from dataclasses import replace
+from functools import lru_cache
+from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -56,6 +59,14 @@ if TYPE_CHECKING:
     help="Write nothing; search the tau that replays RATIO (0 to 1) of the eligible steps.",
 )
 @click.option(
+    "--tau",
+    "taus",
+    type=float,
+    multiple=True,
+    metavar="X",
+    help="Threshold in place of the recipe's; may be repeated, each writes a trace NAME_tauX.npz.",
+)
+@click.option(
     "--codes",
     is_flag=True,
     help="The arguments are videos or folders of pictures: write their codes to --out.",
@@ -71,6 +82,7 @@ def capture(
     device: str,
     also_from: tuple[Path, ...],
     calibrate: float | None,
+    taus: tuple[float, ...],
     codes: bool,
 ) -> None:
     """Decode a video, really replaying, and write its trace.
@@ -78,9 +90,11 @@ def capture(
     Each RECIPE (a YAML file) says what is decoded: content by the reference decoder, or prompts by
     a LLaMA-type checkpoint of Hugging Face (weights: {hf: FOLDER}, which needs the extra hf).
     """
+    if any(map(isnan, taus)):
+        raise click.UsageError("--tau: expected a number, got nan", ctx)
     if codes:
-        if out is None or calibrate is not None:
-            raise click.UsageError("--codes goes with --out, and without --calibrate", ctx)
+        if out is None or calibrate is not None or taus:
+            raise click.UsageError("--codes goes with --out, without --calibrate or --tau", ctx)
         _write_codes(recipes, out, overwrite)
         return
     from carsim.base.yaml_file import read_mapping
@@ -92,25 +106,32 @@ def capture(
     from carsim.decoder.hf_recipe import CheckpointRecipe
     from carsim.decoder.recipe import parse_recipe
 
-    if out is not None and len(recipes) > 1:
-        raise click.UsageError("--out names one file: give one RECIPE with it", ctx)
+    if out is not None and len(recipes) * max(1, len(taus)) > 1:
+        raise click.UsageError("--out names one file: give one RECIPE, and one --tau", ctx)
     parsed = [
         (path, parse_recipe(read_mapping(path), path, also_from=also_from)) for path in recipes
     ]
     if calibrate is not None:
+        if taus:
+            raise click.UsageError("--calibrate searches a tau, and takes no --tau", ctx)
         _calibrate(parsed, calibrate, workers)
         return
-    targets = [out or path.parent / recipe.output for path, recipe in parsed]
-    for (path, recipe), target in zip(parsed, targets, strict=True):
+    jobs = [
+        (path, changed, out or path.parent / changed.output)
+        for path, recipe in parsed
+        for changed in ([_at(recipe, tau) for tau in taus] or [recipe])
+    ]
+    for path, recipe, target in jobs:
         refuse_existing(target, overwrite=overwrite)
         check_needs(recipe, path.parent)
     references: References = {}
-    for (path, recipe), target in zip(parsed, targets, strict=True):
+    load = lru_cache(maxsize=1)(load_checkpoint)  # once for all thresholds
+    for path, recipe, target in jobs:
         started = time.monotonic()
         with progress_bar(f"decoding {recipe.name}") as progress:
             if isinstance(recipe, CheckpointRecipe):
                 folder = path.parent / recipe.weights.hf
-                model = load_checkpoint(folder, dtype=recipe.dtype, device=device)
+                model = load(folder, dtype=recipe.dtype, device=device)
                 trace = capture_hf(model, recipe, progress=progress)
             else:
                 trace = decode_recipe(
@@ -120,7 +141,18 @@ def capture(
                     progress=progress,
                     references=references,
                 )
+        if taus:
+            command = f"{trace.meta.command} --tau {recipe.tau}"
+            meta = trace.meta.model_copy(update={"command": command})
+            trace = replace(trace, meta=meta)
         _save(target, trace, overwrite, started)
+
+
+def _at(recipe: "AnyRecipe", tau: float) -> "AnyRecipe":
+    """The recipe at one threshold, and a file of its own."""
+    output = Path(recipe.output)
+    named = f"{output.stem}_tau{tau:g}{output.suffix}"
+    return recipe.model_copy(update={"tau": tau, "output": named})
 
 
 def _write_codes(videos: tuple[Path, ...], out: Path, overwrite: bool) -> None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from carsim.decisions.trace import Trace, TraceMeta, TraceStats
-    from carsim.decisions.trace.geometry import Geometry
+    from carsim.decisions.trace.meta import Geometry
 
 
 @click.group

@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from carsim.base.errors import InputError
 from carsim.base.files import reason
 from carsim.decisions.trace import Trace, TraceMeta
+from carsim.decisions.trace.meta import MeasuredQuality, PerClip
 from carsim.decisions.trace.precision import DecoderPrecision
-from carsim.decisions.trace.quality import MeasuredQuality, PerClip
 from carsim.decoder.content import (
     TOKENS_PER_FRAME,
     Codebook,

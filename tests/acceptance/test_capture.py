@@ -91,6 +91,22 @@ def test_several_recipes_are_captured_by_one_command(tmp_path: Path) -> None:
     assert "--out names one file" in refused.output
 
 
+def test_a_sweep_of_thresholds_is_one_command(tmp_path: Path, tiny: Trace) -> None:
+    recipe = str(make_recipe(tmp_path))
+    result = CliRunner().invoke(carsim, ["capture", recipe, "--tau", "1", "--tau", "inf"])
+    assert result.exit_code == 0, result.output
+    same, never = (load_trace(tmp_path / f"tiny_tau{tau}.npz") for tau in ("1", "inf"))
+    np.testing.assert_array_equal(same.replay, tiny.replay)
+    assert same.meta.command == "carsim capture tiny.yaml --tau 1.0"
+    assert not never.replay.any()
+    for options, words in (
+        (["--tau", "nan"], "expected a number, got nan"),
+        (["--tau", "1", "--calibrate", "0.5"], "searches a tau, and takes no --tau"),
+        (["--tau", "1", "--tau", "2", "--out", "x.npz"], "--out names one file"),
+    ):
+        assert words in CliRunner().invoke(carsim, ["capture", recipe, *options]).output
+
+
 def test_a_captured_trace_is_what_the_recipe_says(tiny: Trace) -> None:
     assert (tiny.n_steps, tiny.n_layers, tiny.n_rows) == (512, 2, 4)
     assert tiny.meta.guidance_pairs == ((0, 1), (2, 3))

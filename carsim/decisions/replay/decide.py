@@ -69,20 +69,13 @@ class Replay:
             tas: Scores of any rule, [..., L, B], or [..., B] of one layer.
             layer: That layer.
         """
-        thresholds: Array = self._thresholds
-        if tas.dtype != np.float64:
-            tas, thresholds = tas.astype(np.float32, copy=False), self._thresholds_float32
-        above: Bools = tas > thresholds[layer]
+        above: Bools = tas.astype(np.float64, copy=False) > self._thresholds[layer]
         return above
 
     @cached_property
     def _thresholds(self) -> NDArray[np.float64]:
         """[L, 1]; NaN where a layer has none."""
         return np.array([np.nan if tau is None else tau for tau in self.tau])[:, None]
-
-    @cached_property
-    def _thresholds_float32(self) -> NDArray[np.float32]:
-        return _rounded_down(self._thresholds)
 
     def decide(
         self, tas: Array, layer: int | slice = slice(None), worn: Bools | None = None
@@ -148,15 +141,6 @@ class Replay:
             return f"tau {span}"
         never = "layer {} never replays" if len(exempt) == 1 else "layers {} never replay"
         return f"tau {span} ({never.format(in_ranges(exempt))})"
-
-
-def _rounded_down(tau: NDArray[np.float64]) -> NDArray[np.float32]:
-    """Thresholds that just the same float32 exceed: half the bytes to compare."""
-    with np.errstate(over="ignore"):
-        nearest = tau.astype(np.float32)
-        less = np.nextafter(nearest, np.float32(-np.inf))
-    below: NDArray[np.float32] = np.where(nearest > tau, less, nearest)
-    return below
 
 
 def eligible(step: Any, tokens_per_frame: int) -> Any:

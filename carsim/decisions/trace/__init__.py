@@ -9,8 +9,7 @@ from carsim.decisions.trace.decisions import (
     rethreshold,
 )
 from carsim.decisions.trace.file import NoTraceError, Trace, load_trace, save_trace
-from carsim.decisions.trace.geometry import VILA_U_7B, Geometry
-from carsim.decisions.trace.meta import TraceMeta
+from carsim.decisions.trace.meta import Geometry, TraceMeta
 from carsim.decisions.trace.resize import (
     crop,
     enlarge,
@@ -23,7 +22,6 @@ from carsim.decisions.trace.shipped import shipped_traces, trace_path
 from carsim.decisions.trace.stats import TraceStats, phi, trace_stats
 
 __all__ = [
-    "VILA_U_7B",
     "Decisions",
     "Geometry",
     "NoTraceError",

@@ -7,8 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from carsim.base.errors import InputError
-from carsim.decisions.attention import KvReads
-from carsim.decisions.attention.base import Bools, Contradiction, Recorded
+from carsim.decisions.attention.base import Bools
 from carsim.decisions.trace.meta import TraceMeta
 
 CURE = "capture the trace again"
@@ -19,6 +18,8 @@ _FLOATS, _COUNTS = ("float16", "float32"), ("uint8", "uint16", "int16", "int32")
 _NEVER = "never evaluated (first frame, or a layer without tau)"
 
 Arrays = Mapping[str, NDArray[Any]]
+Contradiction = tuple[str, str, Bools]
+"""An array, its fault, and where, with or without an axis of heads."""
 
 
 def truth_values(values: Any, place: str) -> Bools:
@@ -136,5 +137,3 @@ def _of_reads(arrays: Arrays, meta: TraceMeta) -> Iterator[Contradiction]:
     yield "kv_tokens", "more keys than the cache held", tokens > reachable[:, :, None]
     yield "kv_runs", "fewer than one run, or more than keys", (runs < 1) | (runs > tokens)
     yield "kv_runs", "more runs than unread tokens can part", runs - 1 > context - tokens
-    recorded = Recorded(KvReads(tokens, runs), held, context, prompt, per_frame)
-    yield from attention.check_reads(recorded)

@@ -97,9 +97,9 @@ class Trace:
         return hashlib.sha256(_bytes(_storable(self))).hexdigest()
 
     @cached_property
-    def scores(self) -> NDArray[np.float32]:
-        """``tas`` in a type that processors compare: a trace is asked about many thresholds."""
-        return self.tas.astype(np.float32, copy=False)
+    def scores(self) -> NDArray[np.float64]:
+        """``tas`` as thresholds are compared with it: a trace is asked about many of them."""
+        return self.tas.astype(np.float64)
 
     @cached_property
     def contradicts_scores(self) -> bool:

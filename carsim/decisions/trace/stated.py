@@ -29,8 +29,7 @@ from carsim.decisions.attention import Dense
 from carsim.decisions.trace.decisions import DecisionShape, check_decisions
 from carsim.decisions.trace.drawn import MEASURED, Assumptions, agreement_of, correlation_of, draw
 from carsim.decisions.trace.file import Trace, filed, unscored
-from carsim.decisions.trace.geometry import Geometry
-from carsim.decisions.trace.meta import TraceMeta
+from carsim.decisions.trace.meta import Geometry, TraceMeta
 from carsim.workload.workload import Workload
 
 if TYPE_CHECKING:  # the decoder, which knows traces, knows nothing of a machine's work

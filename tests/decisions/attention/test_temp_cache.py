@@ -1,6 +1,5 @@
 """TempCache: groups as an obvious version lists them, in the decoder, in a trace, on a machine."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -240,51 +239,6 @@ def test_a_decoding_is_a_trace_that_can_be(search: Any, tmp_path: Path) -> None:
     trace = make_trace(TempCache(theta=0.5, search=search), make_video())
     save_trace(tmp_path / "a.npz", trace)
     assert load_trace(tmp_path / "a.npz").meta == trace.meta
-
-
-def lowered(a: np.ndarray) -> np.ndarray:
-    a = a.copy()
-    a[-1] = 5
-    return a
-
-
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        (
-            {"kv_held": lowered},
-            "'kv_held': fewer tokens than TempCache (theta 0.5, aligned search)",
-        ),
-        ({"kv_tokens": lowered}, "the fullest head does not read all that it holds at step 23"),
-        (
-            {"kv_held": lambda a: np.concatenate([a[:-1], a[-2:-1] + 5])},
-            "'kv_held': grows by more than the tokens of a frame at frame 5",
-        ),
-    ],
-)
-def test_traces_that_cannot_be(
-    changes: dict[str, Callable[[np.ndarray], np.ndarray]], words: str
-) -> None:
-    trace = make_trace(TempCache(theta=0.5), make_video())
-    bad = replace(trace, **{name: change(getattr(trace, name)) for name, change in changes.items()})
-    with pytest.raises(InputError) as caught:
-        check_trace(bad, "a.npz")
-    assert words in str(caught.value)
-
-
-def test_a_compacted_cache_has_one_run() -> None:
-    trace = make_trace(TempCache(theta=0.5), make_video())
-    assert trace.kv_tokens is not None
-    merged = trace.kv_tokens < trace.context()[:, None, None]
-    with pytest.raises(InputError, match="'kv_runs': more than the one run of a compacted cache"):
-        check_trace(replace(trace, kv_runs=1 + merged), "a.npz")
-
-
-def test_a_theta_that_nothing_reaches_leaves_nothing_out() -> None:
-    trace = make_trace(TempCache(theta=0.5), make_video())
-    never = trace.meta.model_copy(update={"attention": TempCache(theta=2.0)})
-    with pytest.raises(InputError, match="'kv_held': fewer tokens than TempCache"):
-        check_trace(replace(trace, meta=never), "a.npz")
 
 
 # ----------------------------------------------------------------------------------- the machine

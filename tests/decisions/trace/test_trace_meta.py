@@ -10,8 +10,7 @@ from trace_maker import make_meta, make_quality
 from carsim.base.errors import InputError
 from carsim.base.statistics import Interval
 from carsim.decisions.replay import InputChange, Tas
-from carsim.decisions.trace.geometry import Geometry
-from carsim.decisions.trace.meta import parse_meta
+from carsim.decisions.trace.meta import Geometry, parse_meta
 from carsim.decisions.trace.precision import DecoderPrecision
 
 INF = float("inf")

@@ -64,6 +64,10 @@ def test_reads_are_stored_in_few_bytes_and_come_back(trace: Trace, tmp_path: Pat
         ({"kv_held": lambda a: a + 1}, "'kv_held': more tokens than there are"),
         ({"kv_held": lambda a: a * 0}, "'kv_held': fewer than one token at frame 0, layer 0"),
         ({"kv_held": lambda a: a * 0 + 1}, "'kv_tokens': more keys than the cache held"),
+        (
+            {"kv_held": lambda a: np.concatenate([a[:1], a[1:2] * 0 + 1, a[2:]])},
+            "'kv_held': grows by more than the tokens of a frame at frame 2",
+        ),
         ({"kv_held": lambda a: None}, "'kv_held': missing, although recorded"),
     ],
 )
