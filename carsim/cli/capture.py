@@ -1,11 +1,12 @@
 """``carsim capture``: from a recipe to a trace."""
 
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 from math import isnan
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -98,12 +99,6 @@ def capture(
         _write_codes(recipes, out, overwrite)
         return
     from carsim.base.yaml_file import read_mapping
-    from carsim.cli.console import progress_bar
-    from carsim.decisions.trace.npz import refuse_existing
-    from carsim.decoder.capture import capture as decode_recipe
-    from carsim.decoder.capture import check_needs
-    from carsim.decoder.hf import capture_hf, load_checkpoint
-    from carsim.decoder.hf_recipe import CheckpointRecipe
     from carsim.decoder.recipe import parse_recipe
 
     if out is not None and len(recipes) * max(1, len(taus)) > 1:
@@ -111,22 +106,49 @@ def capture(
     parsed = [
         (path, parse_recipe(read_mapping(path), path, also_from=also_from)) for path in recipes
     ]
-    if calibrate is not None:
-        if taus:
-            raise click.UsageError("--calibrate searches a tau, and takes no --tau", ctx)
+    if calibrate is None:
+        asked = [job for path, recipe in parsed for job in _jobs(path, recipe, taus)]
+        _capture_all(asked, out, overwrite, workers, device)
+    elif taus:
+        raise click.UsageError("--calibrate searches a tau, and takes no --tau", ctx)
+    else:
         _calibrate(parsed, calibrate, workers)
-        return
-    jobs = [
-        (path, changed, out or path.parent / changed.output)
-        for path, recipe in parsed
-        for changed in ([_at(recipe, tau) for tau in taus] or [recipe])
-    ]
-    for path, recipe, target in jobs:
-        refuse_existing(target, overwrite=overwrite)
+
+
+class _Job(NamedTuple):
+    """A decoding: the recipe's file, the recipe, and what the command says besides."""
+
+    path: Path
+    recipe: "AnyRecipe"
+    options: str = ""
+
+
+def _jobs(path: Path, recipe: "AnyRecipe", taus: Sequence[float]) -> list[_Job]:
+    """The recipe at each threshold, with a file of its own; as it is where there is none."""
+    output, jobs = Path(recipe.output), []
+    for tau in taus:
+        named = f"{output.stem}_tau{tau:g}{output.suffix}"
+        changed = recipe.model_copy(update={"tau": tau, "output": named})
+        jobs.append(_Job(path, changed, f" --tau {tau:g}"))
+    return jobs or [_Job(path, recipe)]
+
+
+def _capture_all(
+    asked: Sequence[_Job], out: Path | None, overwrite: bool, workers: int, device: str
+) -> None:
+    from carsim.cli.console import progress_bar
+    from carsim.decisions.trace.npz import refuse_existing
+    from carsim.decoder.capture import capture as decode_recipe
+    from carsim.decoder.capture import check_needs
+    from carsim.decoder.hf import capture_hf, load_checkpoint
+    from carsim.decoder.hf_recipe import CheckpointRecipe
+
+    for path, recipe, _ in asked:
+        refuse_existing(out or path.parent / recipe.output, overwrite=overwrite)
         check_needs(recipe, path.parent)
     references: References = {}
     load = lru_cache(maxsize=1)(load_checkpoint)  # once for all thresholds
-    for path, recipe, target in jobs:
+    for path, recipe, options in asked:
         started = time.monotonic()
         with progress_bar(f"decoding {recipe.name}") as progress:
             if isinstance(recipe, CheckpointRecipe):
@@ -141,18 +163,8 @@ def capture(
                     progress=progress,
                     references=references,
                 )
-        if taus:
-            command = f"{trace.meta.command} --tau {recipe.tau}"
-            meta = trace.meta.model_copy(update={"command": command})
-            trace = replace(trace, meta=meta)
-        _save(target, trace, overwrite, started)
-
-
-def _at(recipe: "AnyRecipe", tau: float) -> "AnyRecipe":
-    """The recipe at one threshold, and a file of its own."""
-    output = Path(recipe.output)
-    named = f"{output.stem}_tau{tau:g}{output.suffix}"
-    return recipe.model_copy(update={"tau": tau, "output": named})
+        meta = trace.meta.model_copy(update={"command": trace.meta.command + options})
+        _save(out or path.parent / recipe.output, replace(trace, meta=meta), overwrite, started)
 
 
 def _write_codes(videos: tuple[Path, ...], out: Path, overwrite: bool) -> None:

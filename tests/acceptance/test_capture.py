@@ -97,7 +97,7 @@ def test_a_sweep_of_thresholds_is_one_command(tmp_path: Path, tiny: Trace) -> No
     assert result.exit_code == 0, result.output
     same, never = (load_trace(tmp_path / f"tiny_tau{tau}.npz") for tau in ("1", "inf"))
     np.testing.assert_array_equal(same.replay, tiny.replay)
-    assert same.meta.command == "carsim capture tiny.yaml --tau 1.0"
+    assert same.meta.command == "carsim capture tiny.yaml --tau 1"
     assert not never.replay.any()
     for options, words in (
         (["--tau", "nan"], "expected a number, got nan"),

@@ -79,6 +79,8 @@ def numpy_decode(
         {"rule": Tas(form="paper")},
         {"rule": Tas(form="paper", head=2, offset=1)},
         {"rule": Tas(gain=0.5)},
+        {"rule": Tas(max_age=1)},
+        {"rule": InputChange(bits=16, max_age=2), "tau": -0.9, "decision_scope": "pair"},
         {"rule": Periodic(gain=(1.0, 0.25, 0.0)), "tau": 0.5},
         {"rule": InputChange(bits=16), "tau": -0.9},
         {"rule": InputChange(bits=None, elements=5), "tau": -0.9},

@@ -133,6 +133,7 @@ class ReplayRule(GrownSection):
     * A row decides by itself: its score does not depend on its batch-mates.
     * Nothing drawn: equal inputs give equal scores.
     * Scores are finite.
+    * No place replays more than ``max_age`` frames in a row.
     * ``score`` looks at nothing that comes after ``known_at``.
 
     Class attributes:
