@@ -186,6 +186,14 @@ class _Row:
         return out
 
 
+def _worn(before: NDArray[np.bool_], config: Config, policy: DecoderPolicy) -> bool:
+    """The place of the next step has replayed in as many frames before it as the rule allows."""
+    age, per_frame = policy.rule.max_age, config.tokens_per_frame
+    if age is None or len(before) < age * per_frame:
+        return False
+    return all(before[len(before) - per_frame * ago] for ago in range(1, age + 1))
+
+
 def oracle_decode(
     config: Config,
     policy: DecoderPolicy,
@@ -227,11 +235,13 @@ def oracle_decode(
                     out.tas[step, layer, b] = row.score(layer)
             for unit in units:
                 votes = [tau is not None and bool(out.tas[step, layer, b] > tau) for b in unit]
+                votes += [not _worn(out.replay[:step, layer, b], config, policy) for b in unit]
                 for b in unit:
                     out.replay[step, layer, b] = all(votes)
             place = step % config.tokens_per_frame
             for b, row in enumerate(rows):
                 if out.replay[step, layer, b]:
+                    held[place, layer, b] *= policy.rule.gain_of(layer)
                     out.mlp[step, layer, b] = held[place, layer, b]
                 else:
                     out.mlp[step, layer, b] = row.mlp(layer, xs[b])
