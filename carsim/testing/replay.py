@@ -1,6 +1,5 @@
 """The contract of a rule of replay, held to a tiny decoder."""
 
-import pickle
 from dataclasses import replace
 from fractions import Fraction
 
@@ -10,7 +9,7 @@ from numpy.typing import NDArray
 from carsim.decisions.replay import DecoderShape, MachineShape, ReplayRule, Seen, later
 from carsim.decoder.structures import DecoderPolicy
 from carsim.testing.decoder import HEADS, WIDTH, decode_rows, make_config
-from carsim.testing.promise import holds
+from carsim.testing.promise import has_fields, holds
 
 WHOLE = MachineShape(4, 2, 2, WIDTH, Fraction(16))
 NEVER = float("inf")
@@ -90,14 +89,6 @@ def works(rule: ReplayRule) -> None:
         for all_of_it, of_core in zip(whole, share, strict=True):
             holds(0 <= of_core <= all_of_it <= of * of_core, "cores share the work")
     holds(rule.at_width(96, 96) == rule, "at its own width it stays as it is")
-
-
-def has_fields(rule: ReplayRule) -> None:
-    """Fields come back from files, and texts name the rule."""
-    holds(pickle.loads(pickle.dumps(rule)) == rule, "it goes to worker processes")
-    holds(type(rule).model_validate(rule.model_dump()) == rule, "fields come back from files")
-    holds(hash(rule) == hash(rule.model_copy()), "equal rules have one hash")
-    holds(rule.label in rule.text, "texts name it")
 
 
 RULE_CHECKS = (only_looks, decides_alike, caps_ages, looks_at_nothing_later, works, has_fields)

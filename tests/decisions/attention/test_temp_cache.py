@@ -15,7 +15,6 @@ from tiny import tiny_design, tiny_trace
 from carsim.base.errors import InputError, MisfitError
 from carsim.cost.capacity import contents as contents_of
 from carsim.decisions.attention import CacheShape, Dense, TempCache
-from carsim.decisions.attention.temp_cache import Groups
 from carsim.decisions.trace import Trace, load_trace, save_trace
 from carsim.decisions.trace.file import check_trace
 from carsim.decoder.decode import decode_steps, prefill
@@ -225,12 +224,6 @@ def test_what_it_cannot_decode() -> None:
         TempCache().begin(long)
 
 
-def test_state_of_a_decoding_takes_six_bytes_a_token_and_head() -> None:
-    shape = CacheShape(2, 4, 4, 24, 16, 4, 100, np.zeros(3, int), 1e4, np.dtype(np.float32))
-    state = Groups.of(shape)
-    assert state.members.nbytes + state.bias.nbytes == 6 * 2 * 3 * 4 * 100
-
-
 # ------------------------------------------------------------------------------------- the trace
 
 
@@ -325,15 +318,3 @@ def test_longer_videos_fit_where_keys_merge() -> None:
     assert run_design(tiny_design(OWN, reserve), [trace]).fit.fits
     with pytest.raises(MisfitError, match="KV cache"):
         run_design(tiny_design(reserve), [plain])
-
-
-def test_traces_of_other_fields_are_refused_and_the_right_one_is_found() -> None:
-    trace = tiny_merged(40)
-    with pytest.raises(InputError, match=r"was captured under TempCache \(theta 0.9, aligned"):
-        run_design(tiny_design("policy.attention={kind: temp_cache, theta: 0.8}"), [trace])
-    other = replace(
-        tiny_merged(45),
-        meta=trace.meta.model_copy(update={"attention": TempCache(theta=0.95)}),
-    )
-    alone = run_design(tiny_design(OWN), [trace]).chosen
-    assert run_design(tiny_design(OWN), [other, trace]).chosen.cycles == alone.cycles

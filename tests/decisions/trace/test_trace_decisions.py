@@ -22,7 +22,6 @@ from carsim.decisions.trace import (
     enlarge,
     layers_at_depth,
     load_trace,
-    phi,
     replay_ratio,
     resample,
     rescope,
@@ -282,16 +281,6 @@ def test_statistics_of_a_dense_trace() -> None:
     assert stats.ratio.over_all == 0.0
     assert not stats.tas_quantiles.size
     assert np.isnan(stats.clip_phi)
-
-
-def test_phi_of_nothing_is_unknown() -> None:
-    assert np.isnan(phi(np.zeros(0, bool), np.zeros(0, bool)))
-
-
-def test_decisions_are_frozen() -> None:
-    with pytest.raises(AttributeError):
-        dense(4, 1, 1).label = "other"  # type: ignore[misc]
-    assert isinstance(dense(4, 1, 1), Decisions)
 
 
 def test_cropping_keeps_the_first_frames() -> None:
