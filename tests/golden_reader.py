@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
+from decoder_oracle import decode_steps
 from numpy.typing import NDArray
 
 from carsim.decisions.replay import Tas, TasForm
 from carsim.decisions.trace import Geometry
-from carsim.decoder.decode import decode_steps, prefill
+from carsim.decoder.decode import prefill
 from carsim.decoder.structures import Config, DecoderPolicy, LayerRecord, stack_weights
 
 TOLERANCE = {"float32": 1e-5, "float64": 1e-10}

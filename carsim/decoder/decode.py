@@ -5,7 +5,7 @@ stood there one frame before. Simplifications: no token head and no sampling her
 hidden states come out), and rows advance in lockstep. It knows nothing of hardware.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
@@ -211,27 +211,3 @@ def mlp(weights: Weights, layer: int, normed: Array) -> Array:
 def _cached(keys: Array, ago: int) -> Array:
     """The cached key of so many tokens ago, [B, KV, hd]."""
     return keys[:, :, -1 - ago]
-
-
-def decode_steps(
-    config: Config,
-    policy: DecoderPolicy,
-    weights: Weights,
-    state: State,
-    embeddings: Iterable[Array],
-    record: Recorder | None = None,
-) -> Array:
-    """Decode the given embeddings one step after the other (teacher forcing).
-
-    Args:
-        config: Shapes and arithmetic.
-        policy: Replay and attention.
-        weights: The body.
-        state: The state after the prompt; advanced.
-        embeddings: [B, d] for each step.
-        record: Shown every layer of every step.
-
-    Returns:
-        Hidden states after the final norm, [steps, B, d].
-    """
-    return np.stack([decode_step(config, policy, weights, state, x, record) for x in embeddings])

@@ -240,22 +240,19 @@ def parse_recipe(
         recipe = kind.model_validate_json(json.dumps(loaded))  # JSON has lists for tuples
     except ValidationError as error:
         raise explained(error, str(path), loaded, kind) from error
-    roots = [each.resolve() for each in (path.parent, Path(), *_SHIPPED, *also_from)]
-    for field in ("weights", "codebook", "scenes"):
-        name = getattr(recipe, field, None)
-        name = name.hf if isinstance(name, CheckpointWeights) else name
+    usual = (path.parent, Path(), *_SHIPPED, *also_from)
+    named = {f"$.{field}": getattr(recipe, field, None) for field in ("codebook", "scenes")}
+    weights = recipe.weights
+    named["$.weights"] = weights.hf if isinstance(weights, CheckpointWeights) else weights
+    places = [(field, name, usual, "the recipe's folder and of ") for field, name in named.items()]
+    for number, clip in enumerate(recipe.clips if isinstance(recipe, Recipe) else ()):
+        if isinstance(clip, VideoRecipe):
+            places.append((f"$.clips[{number}].video", clip.video, (Path(), *also_from), ""))
+    for field, name, roots, of in places:
         if name is not None and not _lies_in(path.parent / name, roots):
             raise InputError(
-                f"{path}: $.{field}",
-                f"{name!r} lies outside of the recipe's folder and of the working directory",
-                "move it there, or name its folder in `also_from`",
-            )
-    named = [each.resolve() for each in (Path(), *also_from)]
-    for place, clip in enumerate(recipe.clips if isinstance(recipe, Recipe) else ()):
-        if isinstance(clip, VideoRecipe) and not _lies_in(path.parent / clip.video, named):
-            raise InputError(
-                f"{path}: $.clips[{place}].video",
-                f"{clip.video!r} lies outside of the working directory",
+                f"{path}: {field}",
+                f"{name!r} lies outside of {of}the working directory",
                 "move it there, or name its folder in `also_from`",
             )
     return recipe
@@ -267,4 +264,4 @@ def _lies_in(path: Path, roots: Iterable[Path]) -> bool:
         target = path.resolve()
     except (OSError, RuntimeError):  # links that go round in a circle
         return False
-    return any(target.is_relative_to(root) for root in roots)
+    return any(target.is_relative_to(root.resolve()) for root in roots)

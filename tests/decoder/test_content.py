@@ -8,18 +8,17 @@ import pytest
 from carsim.base.errors import InputError
 from carsim.decisions.trace.npz import npz_bytes
 from carsim.decoder.content import load_codebook
-from carsim.decoder.content.tokens import frames_to_patches, patches_to_frames
+from carsim.decoder.content.tokens import frames_to_patches
 from studies.proxy.codebook import fit_codebook
 
 SHIPPED = Path(__file__).parents[2] / "traces" / "codebook_512.npz"
 FRAMES = np.random.default_rng(0).integers(0, 256, (3, 64, 64, 3), dtype=np.uint8)
 
 
-def test_patches_come_back() -> None:
+def test_patches_are_squares_of_a_frame() -> None:
     patches = frames_to_patches(FRAMES)
     assert patches.shape == (3, 256, 48)
     np.testing.assert_array_equal(patches[1, 17], FRAMES[1, 4:8, 4:8].ravel())
-    np.testing.assert_array_equal(patches_to_frames(patches), FRAMES)
     with pytest.raises(InputError, match="frames: expected uint8"):
         frames_to_patches(FRAMES[:, :32])
 
@@ -30,7 +29,6 @@ def test_a_codebook_finds_its_own_codes_and_the_nearest_of_others() -> None:
     np.testing.assert_array_equal(codebook.codes, fit_codebook(FRAMES, n_codes=24).codes)
     tokens = codebook.encode(FRAMES)
     assert tokens.shape == (3, 256)
-    np.testing.assert_array_equal(codebook.encode(codebook.decode(tokens)), tokens)
     patches = frames_to_patches(FRAMES).astype(int)
     distances = ((patches[:, :, None] - codebook.codes.astype(int)) ** 2).sum(axis=-1)
     np.testing.assert_array_equal(tokens, distances.argmin(axis=-1))

@@ -4,13 +4,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from decoder_oracle import oracle_decode
+from decoder_oracle import decode_steps, oracle_decode
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from carsim.decisions.attention import Dense, Streaming
 from carsim.decisions.replay import Tas, decision_units
-from carsim.decoder.decode import decode_steps, prefill
+from carsim.decoder.decode import prefill
 from carsim.decoder.layers import (
     gated,
 )

@@ -15,6 +15,7 @@ from carsim.decisions.attention import Streaming
 from carsim.decisions.replay import InputChange, Periodic, Tas
 from carsim.decoder.decode import decode_step, prefill
 from carsim.decoder.hf import StepModel, capture_hf, load_checkpoint
+from carsim.decoder.hf.sampling import TokenSampler
 from carsim.decoder.hf_recipe import CheckpointRecipe
 from carsim.decoder.structures import Config, LayerRecord, stack_weights
 
@@ -145,10 +146,10 @@ def test_own_tokens_are_drawn_for_pairs_and_repeat_with_the_seed(tiny: Tiny) -> 
 def test_without_guidance_every_row_is_a_video_and_a_range_bounds_its_tokens(tiny: Tiny) -> None:
     sampling = {"method": "top_k", "k": 2, "visual_tokens": (7, 7)}
     prompts = ((3, 9, 4, 11, 7), (1, 5), (8, 2, 6))
-    trace = capture_hf(tiny.model, plan(guidance=None, sampling=sampling, prompts=prompts))
-    clips = trace.meta.content["clips"]
-    assert isinstance(clips, list)
-    assert [clip["kept_tokens"] for clip in clips] == [1.0] * 3  # only token 7 may be drawn
+    recipe = plan(guidance=None, sampling=sampling, prompts=prompts)
+    watch = Watch(TokenSampler(tiny.model, recipe), [], [])
+    trace = capture_hf(tiny.model, recipe, watch)
+    assert (np.array(watch.fed) == tiny.arrays["embed"][7]).all(), "only token 7 may be drawn"
     assert trace.meta.guidance_pairs == ()
 
 

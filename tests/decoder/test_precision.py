@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from decoder_oracle import naive_round, oracle_decode
+from decoder_oracle import decode_steps, naive_round, oracle_decode
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
@@ -14,7 +14,7 @@ from random_model import random_model
 from carsim.decisions.attention import Streaming
 from carsim.decisions.trace.precision import PRODUCTS, Calibration, DecoderPrecision, Grouped
 from carsim.decoder.content import Codebook
-from carsim.decoder.decode import decode_step, decode_steps, prefill
+from carsim.decoder.decode import decode_step, prefill
 from carsim.decoder.group import RowGroup
 from carsim.decoder.layers import rms_norm
 from carsim.decoder.precision import (

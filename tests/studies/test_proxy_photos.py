@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from carsim.decoder.content import load_codebook
+from carsim.decoder.content.tokens import frames_to_patches
 from studies.content import CODEBOOK
 from studies.proxy.photos import PHOTO_MOTIONS, PHOTOS, Clip, make_clip
 
@@ -57,5 +58,6 @@ def test_the_shipped_codebook_keeps_photographs_recognisable() -> None:
     codebook = load_codebook(CODEBOOK)
     for photo in PHOTOS:
         frames = make_clip(Clip(photo, "pan", 8.0, 77), 3)
-        error = np.mean((frames.astype(float) - codebook.decode(codebook.encode(frames))) ** 2)
+        patches = frames_to_patches(frames).astype(float)
+        error = np.mean((patches - codebook.codes[codebook.encode(frames)]) ** 2)
         assert 10 * np.log10(255**2 / error) > 18, photo

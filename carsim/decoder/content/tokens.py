@@ -54,10 +54,6 @@ class Codebook:
         nearest: Tokens = distances.argmin(axis=-1)
         return nearest
 
-    def decode(self, tokens: Tokens) -> Frames:
-        """Tokens int64[T, 256] to frames uint8[T, 64, 64, 3]."""
-        return patches_to_frames(self.codes[tokens])
-
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the codebook, whole or not at all.
 
@@ -103,9 +99,3 @@ def frames_to_patches(frames: Frames) -> Frames:
         )
     grid = frames.reshape(-1, GRID, PATCH_PIXELS, GRID, PATCH_PIXELS, 3)
     return grid.swapaxes(2, 3).reshape(-1, TOKENS_PER_FRAME, _VALUES)
-
-
-def patches_to_frames(patches: Frames) -> Frames:
-    """The inverse of :func:`frames_to_patches`."""
-    grid = patches.reshape(-1, GRID, GRID, PATCH_PIXELS, PATCH_PIXELS, 3)
-    return grid.swapaxes(2, 3).reshape(-1, FRAME_PIXELS, FRAME_PIXELS, 3)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from decoder_oracle import oracle_decode
+from decoder_oracle import decode_steps, oracle_decode
 from hypothesis import given
 from hypothesis import strategies as st
 from policy_maker import make_trace
@@ -17,7 +17,7 @@ from carsim.cost.capacity import contents as contents_of
 from carsim.decisions.attention import CacheShape, Dense, TempCache
 from carsim.decisions.trace import Trace, load_trace, save_trace
 from carsim.decisions.trace.file import check_trace
-from carsim.decoder.decode import decode_steps, prefill
+from carsim.decoder.decode import prefill
 from carsim.decoder.structures import Config, DecoderPolicy, rotary_table
 from carsim.runs.pipeline import run as run_design
 from carsim.testing.decoder import MASK, DecodedLog, make_config, make_inputs, make_weights

