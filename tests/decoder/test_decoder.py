@@ -108,6 +108,14 @@ def test_ties_compute() -> None:
     assert not kept.replay.any()
 
 
+def test_planes_of_a_head_turn_by_powers_of_theta() -> None:
+    """arXiv 2104.09864: 10000^(-2 i / 6) a position; the i-th plane is of elements i and i + 3."""
+    cos, sin = rotary_table(4, 6, 10_000.0, np.dtype(np.float64))
+    angles = 3 * np.array([1.0, 0.0464158883, 0.0021544347])
+    np.testing.assert_allclose(cos[3], np.tile(np.cos(angles), 2), rtol=1e-8)
+    np.testing.assert_allclose(sin[3], [*-np.sin(angles), *np.sin(angles)], rtol=1e-8)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_swiglu_neither_overflows_nor_loses_its_tail(dtype: str) -> None:
     x = np.array([[-1e4], [-90.0], [-20.0], [0.0], [1e4]], dtype)
