@@ -16,6 +16,7 @@ from carsim.decoder.layers import (
 )
 from carsim.decoder.structures import (
     DecoderPolicy,
+    rotary_table,
 )
 from carsim.testing.decoder import (
     MASK,
