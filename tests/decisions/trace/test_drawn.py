@@ -57,15 +57,20 @@ def test_layers_have_the_ratio_in_the_mean_and_the_least_in_the_middle(
     assert (np.diff(p[: (layers + 1) // 2]) <= 1e-15).all(), "falls to the middle"
 
 
-@pytest.mark.parametrize("ratio", [0.2, 0.87])
-def test_drawn_decisions_have_the_ratios_and_correlations_that_were_asked_for(ratio: float) -> None:
-    replay = draw(ratio, MEASURED, 6, SHAPE, seed=1)
+@pytest.mark.parametrize(
+    ("ratio", "assumed"),
+    [(0.2, MEASURED), (0.6, Assumptions(dip=1.0, within_pair=0.5, across_clips=0.4))],
+)
+def test_drawn_decisions_have_the_ratios_and_correlations_that_were_asked_for(
+    ratio: float, assumed: Assumptions
+) -> None:
+    replay = draw(ratio, assumed, 6, SHAPE, seed=1)
     assert replay.shape == SHAPE
     assert not replay[:1024].any(), "the first frame never replays"
-    eligible, wanted = replay[1024:], layer_ratios(ratio, MEASURED.dip, 6)
+    eligible, wanted = replay[1024:], layer_ratios(ratio, assumed.dip, 6)
     error = SIGMAS / np.sqrt(5 * 1024 * 4)
     np.testing.assert_allclose(eligible.mean(axis=(0, 2)), wanted, atol=error)
-    for rows, correlation in (((0, 1), MEASURED.within_pair), ((0, 2), MEASURED.across_clips)):
+    for rows, correlation in (((0, 1), assumed.within_pair), ((0, 2), assumed.across_clips)):
         for layer, p in enumerate(wanted):
             a, b = (eligible[:, layer, row] for row in rows)
             expected = agreement_of(correlation, float(p))
