@@ -1,7 +1,7 @@
 """The arrays of a trace against its metadata: shapes, ranges, and decisions against scores."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,48 +47,53 @@ def truth_values(values: Any, place: str) -> Bools:
     )
 
 
-class ArrayForm(NamedTuple):
-    """Shape of an array, and the names of the types that it may have in a file."""
-
-    shape: tuple[int, ...]
-    dtypes: tuple[str, ...]
-
-
-def expected(meta: TraceMeta) -> dict[str, ArrayForm]:
-    """Shape and types of each array."""
-    layers, rows = meta.decoded.n_layers, meta.n_rows
-    decisions = (meta.n_steps, layers, rows)
-    reads = (meta.n_steps, layers, meta.decoded.n_kv_heads, rows)
-    return {
-        "replay": ArrayForm(decisions, ("bool",)),
-        "tas": ArrayForm(decisions, _FLOATS),
-        "kv_tokens": ArrayForm(reads, _COUNTS),
-        "kv_runs": ArrayForm(reads, _COUNTS),
-        "kv_held": ArrayForm((meta.n_frames, layers, rows), _COUNTS),
-    }
-
-
 def check_arrays(arrays: Arrays, meta: TraceMeta, place: str) -> None:
     """Check that arrays and metadata agree.
 
     Raises:
         InputError: They do not; the message gives the first place that disagrees.
     """
-    _check_presence(arrays, meta, place)
+    check_forms(arrays, meta, place)
     for array, problem, bad in _contradictions(arrays, meta):
         if np.any(bad):
             raise InputError(f"{place}: array {array!r}", problem + _where(array, bad), CURE)
 
 
-def _check_presence(arrays: Arrays, meta: TraceMeta, place: str) -> None:
-    """Refuse arrays that are missing, not asked for, or of another shape."""
-    for name, (shape, _) in expected(meta).items():
-        problem, is_there = "", name in arrays
-        if is_there and arrays[name].shape != shape:
-            got = arrays[name].shape
-            problem = f"expected shape {shape} as the metadata says, got {got}"
-        elif name in READS and is_there != meta.attention.records:
-            words = "present, although not" if is_there else "missing, although"
+def check_forms(
+    arrays: Mapping[str, Any], meta: TraceMeta, place: str, *, stored: bool = False
+) -> None:
+    """Check shapes, and that arrays are there that are asked for, and no others.
+
+    Args:
+        arrays: By name, arrays or the headers of them in a file.
+        meta: Metadata.
+        place: The trace, for messages.
+        stored: Their types are those of a file.
+
+    Raises:
+        InputError: One of them differs.
+    """
+    layers, rows = meta.decoded.n_layers, meta.n_rows
+    decisions = meta.n_steps, layers, rows
+    reads = meta.n_steps, layers, meta.decoded.n_kv_heads, rows
+    forms = {
+        "replay": (decisions, ("bool",)),
+        "tas": (decisions, _FLOATS),
+        "kv_tokens": (reads, _COUNTS),
+        "kv_runs": (reads, _COUNTS),
+        "kv_held": ((meta.n_frames, layers, rows), _COUNTS),
+    }
+    for name, (shape, dtypes) in forms.items():
+        found, problem = arrays.get(name), ""
+        if found is not None and (
+            found.shape != shape or (stored and found.dtype.name not in dtypes)
+        ):
+            problem = (
+                f"expected {' or '.join(dtypes)} of shape {shape} as its metadata says, "
+                f"got {found.dtype.name} of shape {found.shape}"
+            )
+        elif name in READS and (found is not None) != meta.attention.records:
+            words = "missing, although" if found is None else "present, although not"
             problem = f"{words} recorded under {meta.attention.kind!r} attention"
         if problem:
             raise InputError(f"{place}: array {name!r}", problem, CURE)

@@ -13,7 +13,7 @@ from carsim.base.errors import InputError
 from carsim.base.text import count
 from carsim.decisions.attention import KvReads
 from carsim.decisions.attention.base import Ints
-from carsim.decisions.trace.check import CURE, READS, check_arrays, expected, truth_values
+from carsim.decisions.trace.check import CURE, READS, check_arrays, check_forms, truth_values
 from carsim.decisions.trace.meta import OWN_DECISIONS, TraceMeta, parse_meta
 from carsim.decisions.trace.npz import NpzArchive, npz_bytes, write_bytes
 from carsim.decisions.trace.shipped import trace_path
@@ -273,15 +273,7 @@ def load_trace(path: str | Path) -> Trace:
     except (ValueError, SystemError) as error:  # code points beyond Unicode
         raise InputError(f"{path}: array 'meta'", f"no text ({error})", CURE) from error
     meta = parse_meta(text, f"{path}: meta")
-    for name, (shape, dtypes) in expected(meta).items():
-        found = archive.headers.get(name)
-        if found and (found.shape != shape or found.dtype.name not in dtypes):
-            raise InputError(
-                f"{path}: array {name!r}",
-                f"expected {' or '.join(dtypes)} of shape {shape} as its metadata says, "
-                f"got {found.dtype.name} of shape {found.shape}",
-                CURE,
-            )
+    check_forms(archive.headers, meta, str(path), stored=True)
     arrays = {
         name: archive.read(name).astype(archive.headers[name].dtype.newbyteorder("="), copy=False)
         for name in names - {"meta"}
