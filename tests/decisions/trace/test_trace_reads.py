@@ -87,7 +87,7 @@ def test_reads_that_contradict_the_policy(trace: Trace, tmp_path: Path) -> None:
     few = trace.meta.model_copy(update={"attention": BestKeys(k=1)})
     with pytest.raises(InputError, match=r"more keys than best keys \(k 1, hold"):
         check_trace(replace(trace, meta=few), "a.npz")
-    with pytest.raises(InputError, match="'kv_tokens': expected .* of shape"):
+    with pytest.raises(InputError, match=r"'kv_tokens': expected .* of shape"):
         save_trace(tmp_path / "a.npz", replace(trace, kv_tokens=trace.kv_held))
 
 
