@@ -120,6 +120,7 @@ def _way_back(state: State, tokens_per_frame: int, last: int) -> Callable[[], No
         "attention": deepcopy(state.attention),
         "rule": deepcopy(state.rule),
         "kept": state.kept.copy(),
+        "age": state.age.copy(),
         **({"k": state.k.copy(), "v": state.v.copy()} if ends else {}),
     }
     return partial(_put_back, state, kept, places, state.held[:, :, places].copy())

@@ -118,7 +118,12 @@ ATTENTIONS = [
     most=st.integers(1, 6),
     attention=st.sampled_from(ATTENTIONS),
     rule=st.sampled_from(
-        [Tas(form="paper", gain=0.5), Tas(offset=1), InputChange(bits=4), Periodic(gain=0.5)]
+        [
+            Tas(form="paper", gain=0.5, max_age=1),
+            Tas(offset=1),
+            InputChange(bits=4),
+            Periodic(gain=0.5),
+        ]
     ),
     scope=st.sampled_from(["row", "pair"]),
     tau=st.sampled_from([(-0.2, 0.1), (None, -np.inf), (np.inf, 0.0)]),
