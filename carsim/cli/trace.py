@@ -14,8 +14,9 @@ from carsim.cli.options import JSON, TRACES
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from carsim.decisions.trace import Trace, TraceMeta, TraceStats
+    from carsim.decisions.trace import Trace, TraceMeta
     from carsim.decisions.trace.meta import Geometry
+    from carsim.decisions.trace.stats import TraceStats
 
 
 @click.group
@@ -56,7 +57,8 @@ def list_traces(files: tuple[str, ...], as_csv: bool) -> None:
     import csv
     import sys
 
-    from carsim.decisions.trace import NoTraceError, Trace, load_trace
+    from carsim.decisions.trace import Trace, load_trace
+    from carsim.decisions.trace.file import NoTraceError
 
     traces: list[Trace] = []
     refused: list[NoTraceError] = []

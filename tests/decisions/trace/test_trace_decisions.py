@@ -17,19 +17,16 @@ from carsim.decisions.trace import (
     Decisions,
     Trace,
     captured,
-    crop,
     dense,
-    enlarge,
-    layers_at_depth,
     load_trace,
     replay_ratio,
-    resample,
     rescope,
     rethreshold,
     save_trace,
     trace_stats,
 )
 from carsim.decisions.trace.decisions import DecisionShape, check_decisions
+from carsim.decisions.trace.resize import crop, enlarge, layers_at_depth, resample
 from carsim.decisions.trace.stated import stated_trace
 from carsim.design import load_design
 from carsim.workload.workload import Workload

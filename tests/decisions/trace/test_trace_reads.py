@@ -11,18 +11,9 @@ from trace_maker import make_trace
 
 from carsim.base.errors import InputError
 from carsim.decisions.attention import KvReads
-from carsim.decisions.trace import (
-    Trace,
-    captured,
-    crop,
-    enlarge,
-    load_trace,
-    map_heads,
-    resample,
-    save_trace,
-    trace_stats,
-)
+from carsim.decisions.trace import Trace, captured, load_trace, save_trace, trace_stats
 from carsim.decisions.trace.file import check_trace
+from carsim.decisions.trace.resize import crop, enlarge, map_heads, resample
 
 
 @pytest.fixture(autouse=True)
