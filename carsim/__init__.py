@@ -18,12 +18,10 @@ if TYPE_CHECKING:
     from carsim.base.errors import CarsimError, InputError, MisfitError
     from carsim.base.plugins import load_plugins
     from carsim.decisions.trace import (
-        SyntheticModel,
         Trace,
         load_trace,
         save_trace,
         shipped_traces,
-        synthesize,
     )
     from carsim.design import Design, load_design, override, shipped_designs
     from carsim.design.document import design_schema, design_yaml
@@ -49,7 +47,6 @@ _HOMES = {
     "Report": "carsim.runs.report",
     "RowResult": "carsim.machine.row",
     "Study": "carsim.explore.study",
-    "SyntheticModel": "carsim.decisions.trace",
     "Trace": "carsim.decisions.trace",
     "Workload": "carsim.workload.workload",
     "compare": "carsim.report.compare",
@@ -70,7 +67,6 @@ _HOMES = {
     "shipped_traces": "carsim.decisions.trace",
     "summary": "carsim.report",
     "sweep": "carsim.explore.sweep",
-    "synthesize": "carsim.decisions.trace",
     "workload_of": "carsim.workload.workload",
     "write_page": "carsim.report.report",
 }
@@ -85,7 +81,6 @@ __all__ = [
     "RowResult",
     "RunComparison",
     "Study",
-    "SyntheticModel",
     "Trace",
     "Workload",
     "compare",
@@ -106,7 +101,6 @@ __all__ = [
     "shipped_traces",
     "summary",
     "sweep",
-    "synthesize",
     "workload_of",
     "write_page",
 ]

@@ -4,7 +4,7 @@ Every row is a list of tokens, its prompt without padding; keys and values of al
 computed anew at every step from remembered layer inputs, and visible tokens are listed one by one.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from carsim.decisions.attention import Dense, Streaming
 from carsim.decisions.replay import Tas
 from carsim.decisions.trace.precision import Product
+from carsim.decoder.decode import Recorder, decode_step
 from carsim.decoder.precision import Arithmetic
-from carsim.decoder.structures import Config, DecoderPolicy, Weights
+from carsim.decoder.structures import Array, Config, DecoderPolicy, State, Weights
 
 Vector = NDArray[np.float64]
 Merged = Callable[[int, int, list[Vector]], list[list[int]]]
@@ -186,6 +187,14 @@ class _Row:
         return out
 
 
+def _worn(before: NDArray[np.bool_], config: Config, policy: DecoderPolicy) -> bool:
+    """The place of the next step has replayed in as many frames before it as the rule allows."""
+    age, per_frame = policy.rule.max_age, config.tokens_per_frame
+    if age is None or len(before) < age * per_frame:
+        return False
+    return all(before[len(before) - per_frame * ago] for ago in range(1, age + 1))
+
+
 def oracle_decode(
     config: Config,
     policy: DecoderPolicy,
@@ -227,11 +236,13 @@ def oracle_decode(
                     out.tas[step, layer, b] = row.score(layer)
             for unit in units:
                 votes = [tau is not None and bool(out.tas[step, layer, b] > tau) for b in unit]
+                votes += [not _worn(out.replay[:step, layer, b], config, policy) for b in unit]
                 for b in unit:
                     out.replay[step, layer, b] = all(votes)
             place = step % config.tokens_per_frame
             for b, row in enumerate(rows):
                 if out.replay[step, layer, b]:
+                    held[place, layer, b] *= policy.rule.gain_of(layer)
                     out.mlp[step, layer, b] = held[place, layer, b]
                 else:
                     out.mlp[step, layer, b] = row.mlp(layer, xs[b])
@@ -242,3 +253,15 @@ def oracle_decode(
             out.hidden[step, b] = _norm(xs[b], weights.ln_final, config.rms_eps)
     out.inputs = [[row.inputs[layer] for row in rows] for layer in range(layers)]
     return out
+
+
+def decode_steps(
+    config: Config,
+    policy: DecoderPolicy,
+    weights: Weights,
+    state: State,
+    embeddings: Iterable[Array],
+    record: Recorder | None = None,
+) -> Array:
+    """Hidden states of the real decoder, [S, B, d], fed embeddings [B, d] one step at a time."""
+    return np.stack([decode_step(config, policy, weights, state, x, record) for x in embeddings])

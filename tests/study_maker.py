@@ -1,10 +1,11 @@
 """A tiny model with random weights, which the studies of decisions decode."""
 
 import numpy as np
+from random_model import random_model
 
 from carsim.decisions.trace import Geometry
 from carsim.decoder.content import Codebook
-from carsim.decoder.model import DecoderModel, random_model
+from carsim.decoder.model import DecoderModel
 
 N_CODES, LAYERS, PROMPT = 12, 2, b"abc"
 

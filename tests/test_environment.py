@@ -94,8 +94,7 @@ MAY_RUN = {
     "explore/workers.py": {"pickle"},  # between own processes
     "hardware/rtl/synthesise.py": {"subprocess"},  # Yosys, on gates of carsim's own
     "studio/serve.py": {"socket"},  # on this machine
-    "testing/attention.py": {"pickle"},  # there and back
-    "testing/replay.py": {"pickle"},
+    "testing/promise.py": {"pickle"},  # there and back
 }
 RUNS = {"eval", "exec", "marshal", "pickle", "requests", "shelve", "socket", "subprocess"}
 REACHES = {"allow_pickle": True, "trust_remote_code": True, "local_files_only": False}

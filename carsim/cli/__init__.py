@@ -30,20 +30,18 @@ COMMANDS = {
     "sweep": "Evaluate every point of a study, durably, on all cores or a cluster.",
     "search": "Find the machine that meets a target, or the Pareto front of a study.",
     "capture": "Decode a video with the reference decoder and write its trace.",
-    "trace": "Inspect trace files, or draw synthetic ones.",
+    "trace": "Inspect trace files.",
     "calibrate": "Fit the overheads of a board to a few measured decoding speeds.",
     "config": "Show designs, what memories sustain, metrics, schemas.",
-    "validate": "Hold predictions against published figures, the decoder against golden vectors.",
+    "validate": "Hold predictions against published figures.",
 }
 """Subcommand -> its one-line help. The command is ``carsim.cli.NAME:NAME``."""
 
 MOVED = {
     "array": "validate array",
-    "decode": "validate golden",
     "dram": "config dram",
     "metrics": "config metrics",
     "pareto": "report DIR --front",
-    "synthesize": "trace synthesize",
 }
 """Command of an earlier version -> how it is now written."""
 

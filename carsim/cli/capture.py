@@ -1,8 +1,12 @@
 """``carsim capture``: from a recipe to a trace."""
 
 import time
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
+from math import isnan
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -56,6 +60,14 @@ if TYPE_CHECKING:
     help="Write nothing; search the tau that replays RATIO (0 to 1) of the eligible steps.",
 )
 @click.option(
+    "--tau",
+    "taus",
+    type=float,
+    multiple=True,
+    metavar="X",
+    help="Threshold in place of the recipe's; may be repeated, each writes a trace NAME_tauX.npz.",
+)
+@click.option(
     "--codes",
     is_flag=True,
     help="The arguments are videos or folders of pictures: write their codes to --out.",
@@ -71,6 +83,7 @@ def capture(
     device: str,
     also_from: tuple[Path, ...],
     calibrate: float | None,
+    taus: tuple[float, ...],
     codes: bool,
 ) -> None:
     """Decode a video, really replaying, and write its trace.
@@ -78,39 +91,69 @@ def capture(
     Each RECIPE (a YAML file) says what is decoded: content by the reference decoder, or prompts by
     a LLaMA-type checkpoint of Hugging Face (weights: {hf: FOLDER}, which needs the extra hf).
     """
+    if any(map(isnan, taus)):
+        raise click.UsageError("--tau: expected a number, got nan", ctx)
     if codes:
-        if out is None or calibrate is not None:
-            raise click.UsageError("--codes goes with --out, and without --calibrate", ctx)
+        if out is None or calibrate is not None or taus:
+            raise click.UsageError("--codes goes with --out, without --calibrate or --tau", ctx)
         _write_codes(recipes, out, overwrite)
         return
     from carsim.base.yaml_file import read_mapping
+    from carsim.decoder.recipe import parse_recipe
+
+    if out is not None and len(recipes) * max(1, len(taus)) > 1:
+        raise click.UsageError("--out names one file: give one RECIPE, and one --tau", ctx)
+    parsed = [
+        (path, parse_recipe(read_mapping(path), path, also_from=also_from)) for path in recipes
+    ]
+    if calibrate is None:
+        asked = [job for path, recipe in parsed for job in _jobs(path, recipe, taus)]
+        _capture_all(asked, out, overwrite, workers, device)
+    elif taus:
+        raise click.UsageError("--calibrate searches a tau, and takes no --tau", ctx)
+    else:
+        _calibrate(parsed, calibrate, workers)
+
+
+class _Job(NamedTuple):
+    """A decoding: the recipe's file, the recipe, and what the command says besides."""
+
+    path: Path
+    recipe: "AnyRecipe"
+    options: str = ""
+
+
+def _jobs(path: Path, recipe: "AnyRecipe", taus: Sequence[float]) -> list[_Job]:
+    """The recipe at each threshold, with a file of its own; as it is where there is none."""
+    output, jobs = Path(recipe.output), []
+    for tau in taus:
+        named = f"{output.stem}_tau{tau:g}{output.suffix}"
+        changed = recipe.model_copy(update={"tau": tau, "output": named})
+        jobs.append(_Job(path, changed, f" --tau {tau:g}"))
+    return jobs or [_Job(path, recipe)]
+
+
+def _capture_all(
+    asked: Sequence[_Job], out: Path | None, overwrite: bool, workers: int, device: str
+) -> None:
     from carsim.cli.console import progress_bar
     from carsim.decisions.trace.npz import refuse_existing
     from carsim.decoder.capture import capture as decode_recipe
     from carsim.decoder.capture import check_needs
     from carsim.decoder.hf import capture_hf, load_checkpoint
     from carsim.decoder.hf_recipe import CheckpointRecipe
-    from carsim.decoder.recipe import parse_recipe
 
-    if out is not None and len(recipes) > 1:
-        raise click.UsageError("--out names one file: give one RECIPE with it", ctx)
-    parsed = [
-        (path, parse_recipe(read_mapping(path), path, also_from=also_from)) for path in recipes
-    ]
-    if calibrate is not None:
-        _calibrate(parsed, calibrate, workers)
-        return
-    targets = [out or path.parent / recipe.output for path, recipe in parsed]
-    for (path, recipe), target in zip(parsed, targets, strict=True):
-        refuse_existing(target, overwrite=overwrite)
+    for path, recipe, _ in asked:
+        refuse_existing(out or path.parent / recipe.output, overwrite=overwrite)
         check_needs(recipe, path.parent)
     references: References = {}
-    for (path, recipe), target in zip(parsed, targets, strict=True):
+    load = lru_cache(maxsize=1)(load_checkpoint)  # once for all thresholds
+    for path, recipe, options in asked:
         started = time.monotonic()
         with progress_bar(f"decoding {recipe.name}") as progress:
             if isinstance(recipe, CheckpointRecipe):
                 folder = path.parent / recipe.weights.hf
-                model = load_checkpoint(folder, dtype=recipe.dtype, device=device)
+                model = load(folder, dtype=recipe.dtype, device=device)
                 trace = capture_hf(model, recipe, progress=progress)
             else:
                 trace = decode_recipe(
@@ -120,7 +163,8 @@ def capture(
                     progress=progress,
                     references=references,
                 )
-        _save(target, trace, overwrite, started)
+        meta = trace.meta.model_copy(update={"command": trace.meta.command + options})
+        _save(out or path.parent / recipe.output, replace(trace, meta=meta), overwrite, started)
 
 
 def _write_codes(videos: tuple[Path, ...], out: Path, overwrite: bool) -> None:

@@ -1,4 +1,4 @@
-"""``carsim trace``: what a trace holds, and how two of them differ."""
+"""``carsim trace``: what trace files hold."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -8,22 +8,20 @@ import click
 
 from carsim.base.errors import InputError
 from carsim.base.text import Table, count
-from carsim.cli import LazyGroup, complain
+from carsim.cli import complain
 from carsim.cli.options import JSON, TRACES
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from carsim.decisions.trace import Trace, TraceMeta, TraceStats
-    from carsim.decisions.trace.geometry import Geometry
-    from carsim.decisions.trace.quality import MeasuredQuality, PerClip, SampledQuality
+    from carsim.decisions.trace import Trace, TraceMeta
+    from carsim.decisions.trace.meta import Geometry
+    from carsim.decisions.trace.stats import TraceStats
 
 
-@click.group(
-    cls=LazyGroup, lazy={"synthesize": "Draw a trace whose ratio and layer profile are FastCar's."}
-)
+@click.group
 def trace() -> None:
-    """Inspect trace files, or draw synthetic ones."""
+    """Inspect trace files."""
 
 
 @trace.command()
@@ -59,7 +57,8 @@ def list_traces(files: tuple[str, ...], as_csv: bool) -> None:
     import csv
     import sys
 
-    from carsim.decisions.trace import NoTraceError, Trace, load_trace
+    from carsim.decisions.trace import Trace, load_trace
+    from carsim.decisions.trace.file import NoTraceError
 
     traces: list[Trace] = []
     refused: list[NoTraceError] = []
@@ -86,34 +85,6 @@ def list_traces(files: tuple[str, ...], as_csv: bool) -> None:
 
     table = Table(tuple(rows[0]), tuple(tuple(row.values()) for row in rows), len(rows[0]))
     show(output_console(), [table, *(each.title for each in traces if each.meta.made_up)])
-
-
-@trace.command(name="compare")
-@click.argument("first", type=click.Path(), shell_complete=TRACES)
-@click.argument("second", type=click.Path(), shell_complete=TRACES)
-@click.pass_context
-def compare_files(ctx: click.Context, first: str, second: str) -> None:
-    """Compare two traces of one recipe; exit with 1 unless rounding explains all differences."""
-    from carsim.cli.console import say
-    from carsim.decisions.trace import compare_traces, load_trace
-
-    found = compare_traces(load_trace(first), load_trace(second))
-    if found.identical:
-        say("identical, byte for byte")
-        return
-    lines = [
-        f"metadata that differ: {', '.join(found.changed_fields) or 'none'}",
-        f"largest score difference up to a first flip: {found.max_tas_error:.2e} "
-        f"(rounding may make {found.margin:.0e})",
-        f"decisions that differ: {found.flipped}, from {found.first_flips} first flips, "
-        f"{found.unexplained_flips} of them farther than {found.margin:.0e} from tau",
-        f"replay ratio over eligible steps: {found.ratio_difference:+.4%}",
-    ]
-    if found.reads_differ:
-        lines.append(f"counts of keys read that differ: {found.reads_differ}")
-    say(*lines, "equivalent" if found.equivalent else "NOT equivalent")
-    if not found.equivalent:
-        ctx.exit(1)
 
 
 def _all_by_name() -> "list[Path]":
@@ -175,17 +146,6 @@ def _as_json(loaded: "Trace", stats: "TraceStats") -> str:
 
     import numpy as np
 
-    def plain(value: Any) -> Any:
-        if isinstance(value, np.ndarray):
-            return plain(value.tolist())
-        if isinstance(value, dict):
-            return {key: plain(item) for key, item in value.items()}
-        if isinstance(value, list | tuple):
-            return [plain(item) for item in value]
-        if isinstance(value, float) and not math.isfinite(value):
-            return None if math.isnan(value) else str(value)
-        return value
-
     document = {
         "path": str(loaded.path),
         "sha256": loaded.sha256,
@@ -193,34 +153,30 @@ def _as_json(loaded: "Trace", stats: "TraceStats") -> str:
         "meta": loaded.meta.model_dump(),
         "stats": asdict(stats),
     }
-    return json.dumps(plain(document), indent=2)
+    text = json.dumps(document, default=np.ndarray.tolist)
+    constants = {"NaN": None, "Infinity": "inf", "-Infinity": "-inf"}
+    return json.dumps(json.loads(text, parse_constant=constants.get), indent=2)
 
 
 def _tables(loaded: "Trace", stats: "TraceStats") -> Iterable[Table]:
-    """Facts, quality, scores, and replay ratios by frame, layer and row."""
+    """Facts, scores, and replay ratios by frame, layer and row."""
     from carsim.decisions.trace.stats import QUANTILES
 
     meta = loaded.meta
-    facts = tuple(_facts(loaded, stats).items())
-    yield Table(("", ""), facts, text_columns=2, title=f"trace {loaded.name}")
-    if meta.quality:
-        yield _quality_table(meta.quality, meta.own_quality)
+    yield _table(f"trace {loaded.name}", ("", ""), _facts(loaded, stats).items(), texts=2)
     if stats.tas_quantiles.size:
+        title = f"{meta.rule.label} over all evaluated steps"
         headings = [f"{quantile:.0%}" for quantile in QUANTILES]
-        scores = [f"{value:.3f}" for value in stats.tas_quantiles]
-        yield _table(
-            f"{loaded.meta.rule.label} over all evaluated steps", headings, [scores], texts=0
-        )
-    by_frame = [
-        (str(frame), f"{ratio:.1%}" if frame else "never")
-        for frame, ratio in enumerate(stats.by_frame)
-    ]
-    yield _table("replay ratio by frame", ("frame", "replayed"), by_frame)
-    by_layer = [
-        (str(layer), f"{ratio.over_all:.1%}", f"{ratio.over_eligible:.1%}")
-        for layer, ratio in enumerate(stats.by_layer)
-    ]
-    yield _table("replay ratio by layer", ("layer", "of all steps", "of eligible"), by_layer)
+        yield _table(title, headings, [[f"{value:.3f}" for value in stats.tas_quantiles]], texts=0)
+    by_frame = [f"{ratio:.1%}" if frame else "never" for frame, ratio in enumerate(stats.by_frame)]
+    yield _table(
+        "replay ratio by frame",
+        ("frame", "replayed"),
+        zip(map(str, range(len(by_frame))), by_frame, strict=True),
+    )
+    by_layer = [(f"{each.over_all:.1%}", f"{each.over_eligible:.1%}") for each in stats.by_layer]
+    rows = ((str(layer), *ratios) for layer, ratios in enumerate(by_layer))
+    yield _table("replay ratio by layer", ("layer", "of all steps", "of eligible"), rows)
     if meta.guidance_pairs:
         clips = meta.content.get("clips")
         names = [_clip(clip) for clip in clips] if isinstance(clips, list) else []
@@ -256,7 +212,7 @@ def _facts(loaded: "Trace", stats: "TraceStats") -> dict[str, str]:
         "attention": meta.attention.text,
         "tokens": meta.mode.replace("_", " ") + sampling,
         "weights": f"{meta.weights}, {meta.dtype}, seed {meta.seed}",
-        "quality": _quality_line(meta),
+        "quality": _quality(meta),
         "made by": f"{meta.producer} {meta.producer_version}: {meta.command}",
         "sha256": loaded.sha256,
         "scores": f"kept to multiples of {step:g}" if step else "kept as they were",
@@ -303,36 +259,16 @@ def _table(
     return Table(tuple(headings), tuple(map(tuple, rows)), texts, title=title)
 
 
-def _quality_line(meta: "TraceMeta") -> str:
+def _quality(meta: "TraceMeta") -> str:
+    """Mean losses per token over the measured clips, with the interval of the difference."""
     quality = meta.quality
     if quality is None:
         return "not measured"
-    frames = f"frames {quality.first_frame}-{meta.n_frames - 1}"
-    return f"{frames} of {count(quality.n_clips, 'clip')}; dense: {quality.dense}"
-
-
-def _quality_table(quality: "MeasuredQuality", own: "SampledQuality | None") -> Table:
-    """Means over clips, of generated ones under the trace's own sampling; losses are per token."""
-    rows = [_compared("loss, true tokens fed (nats)", quality.teacher_forced_nats, 3)]
-    title = "quality: mean over clips [95 % interval]"
-    if own is not None:
-        title += f"; generated by {own.sampling}"
-        rows += [
-            _compared("dense's loss on the clip (nats)", own.clip_nats, 3),
-            _compared("PSNR to the true clip (dB)", own.psnr_db, 1),
-            _compared("SSIM to the true clip", own.ssim, 3),
-            ("tokens as in dense", f"{own.token_agreement_mean:.1%}", "", ""),
-        ]
-    return _table(title, ("", "trace", "dense", "difference"), rows)
-
-
-def _compared(what: str, figures: "PerClip", digits: int) -> tuple[str, ...]:
-    """A row: the trace's mean, that of dense decoding, and the difference with its interval."""
+    losses = quality.teacher_forced_nats
     return (
-        what,
-        f"{figures.own_mean:.{digits}f}",
-        f"{figures.dense_mean:.{digits}f}",
-        figures.difference.text(digits=digits),
+        f"{losses.own_mean:.3f} nats with true tokens fed, dense {losses.dense_mean:.3f}, "
+        f"difference {losses.difference.text()}; frames {quality.first_frame}-{meta.n_frames - 1} "
+        f"of {count(quality.n_clips, 'clip')}; dense: {quality.dense}"
     )
 
 

@@ -22,27 +22,21 @@ if TYPE_CHECKING:
 OUT_OF_BOUNDS = 1
 """Exit status of a figure that leaves its stated bound."""
 
-GOLDEN, CLAIMS = "golden", "claims"
+CLAIMS = "claims"
 
 HELP = """Hold predictions against published figures, all of them or those of one PART.
 
 \b
 {parts}
-golden    the decoder against golden vectors of FastCar's code, in FILES
 claims    what four papers state, and what tests of it found
 
 Exits with status 1 if a figure leaves its stated bound. configs/published/README.md tells how to
-describe a further board. Of golden FILES, decisions must be identical, and values equal within 1e-5
-(float32) or 1e-10 (float64). A file is reproduced if it holds every array of the format, and none
-differs.
+describe a further board.
 """.format(parts="\n".join(f"{name:10}{what}" for name, what in PART_NAMES.items()))
 
 
 @click.command(help=HELP)
-@click.argument(
-    "name", metavar="[PART]", required=False, type=click.Choice([*PART_NAMES, GOLDEN, CLAIMS])
-)
-@click.argument("files", metavar="[FILES]...", nargs=-1, type=click.Path())
+@click.argument("name", metavar="[PART]", required=False, type=click.Choice([*PART_NAMES, CLAIMS]))
 @click.option("--every", is_flag=True, help="Show each row, not only those of short lists.")
 @click.option("--short", is_flag=True, help="Compare fidelities on a tenth of the designs.")
 @click.option("--per-regime", type=click.IntRange(min=1), help="fidelity: designs of each regime.")
@@ -61,7 +55,6 @@ differs.
 @click.option("--overwrite", is_flag=True, help="Replace the report that --out holds.")
 def validate(
     name: str | None,
-    files: tuple[str, ...],
     every: bool,
     as_json: bool,
     out: str | None,
@@ -69,16 +62,12 @@ def validate(
     **given: Any,
 ) -> int | None:
     """Run one part or all, print what was found, and write a report if asked to."""
-    drawn = _check(name, files, out, {**given, "every": every, "as_json": as_json})
+    drawn = _check(name, out, {**given, "every": every, "as_json": as_json})
     if name == CLAIMS:
         from carsim.cli.claims import show_claims
 
         show_claims(as_json, given["markdown"])
         return None
-    if name == GOLDEN:
-        from carsim.cli.golden import check_files
-
-        return None if check_files(files) else OUT_OF_BOUNDS
     if given["design"] is not None:
         changes = given["overrides"]
         _one_design(given["design"], given["context"], given["published"], changes, as_json)
@@ -114,21 +103,15 @@ def validate(
     return None if all(part.ok for part in parts) else OUT_OF_BOUNDS
 
 
-def _check(
-    name: str | None, files: Sequence[str], out: str | None, given: Mapping[str, Any]
-) -> dict[str, int]:
+def _check(name: str | None, out: str | None, given: Mapping[str, Any]) -> dict[str, int]:
     """Refuse options that do not go together; the sizes of a draw of designs."""
     drawn = {each: given[each] for each in ("per_regime", "seed") if given[each] is not None}
     design, short = given["design"], given["short"]
-    if name == GOLDEN and (out is not None or any(given.values())):
-        raise click.UsageError("golden takes no options, only FILES")
     others = {each: value for each, value in given.items() if each not in ("as_json", "markdown")}
     if name == CLAIMS and (out is not None or any(others.values())):
         raise click.UsageError("claims takes --json or --markdown only")
     if given["markdown"] and (name != CLAIMS or given["as_json"]):
         raise click.UsageError("--markdown goes with claims, and without --json")
-    if bool(files) != (name == GOLDEN):
-        raise click.UsageError("golden needs FILES" if not files else "FILES go with golden")
     if design is None and any(
         given[each] not in (None, ()) for each in ("context", "published", "overrides")
     ):

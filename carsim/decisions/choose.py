@@ -16,22 +16,11 @@ from carsim.base.text import count
 from carsim.decisions.attention import AttentionPolicy
 from carsim.decisions.attention.base import Ints
 from carsim.decisions.replay import ReplayRule, Scope
-from carsim.decisions.trace import (
-    Decisions,
-    Trace,
-    captured,
-    crop,
-    dense,
-    enlarge,
-    layers_at_depth,
-    map_layers,
-    resample,
-    rescope,
-    rethreshold,
-)
+from carsim.decisions.trace import Decisions, Trace, captured, dense, rescope, rethreshold
 from carsim.decisions.trace.decisions import DecisionShape, check_decisions
 from carsim.decisions.trace.meta import STATED
 from carsim.decisions.trace.precision import in_short
+from carsim.decisions.trace.resize import crop, enlarge, layers_at_depth, map_layers, resample
 from carsim.workload.geometry import Video
 from carsim.workload.model import Model
 

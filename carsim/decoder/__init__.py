@@ -1,1 +1,1 @@
-"""Reference FastCar decoder in NumPy: pure functions, golden checks, and capture of traces."""
+"""Reference FastCar decoder in NumPy: pure functions, and capture of traces."""

@@ -1,24 +1,26 @@
 """Search for the threshold that gives a wanted replay ratio, closed loop.
 
-Model: fixed-point iteration. Decoding at one tau gives scores, and their quantile gives the next
-tau; a replay changes later scores only a little, so that few decodings are needed. Rows that decide
-together count with their lowest score; exempt layers do not count.
+Model: fixed-point iteration. Decoding at one tau gives scores, and the tau that would give the
+ratio on these scores is the next; a replay changes later scores only a little, so that few
+decodings are needed.
 """
 
 from dataclasses import dataclass
-from math import inf, isfinite
+from math import inf, isfinite, nan
 from pathlib import Path
 
 import numpy as np
 
 from carsim.base.errors import InputError
-from carsim.decisions.replay import decision_units
+from carsim.decisions.attention.base import Array
+from carsim.decisions.trace import replay_ratio
 from carsim.decoder.capture import capture
 from carsim.decoder.recipe import Recipe
 from carsim.decoder.workers import Progress
 
 TOLERANCE = 0.005
 _MOST_DECODINGS = 6
+_HALVINGS = 30
 
 
 @dataclass(frozen=True)
@@ -64,15 +66,13 @@ def calibrate(
         raise InputError("replay ratio", f"expected between 0 and 1, got {target!r}")
     if recipe.n_frames < 2:
         raise InputError("$.n_frames", "one frame never replays", "decode two frames or more")
-    layers = [i for i in range(recipe.decoded.n_layers) if i not in recipe.exempt_layers]
-    most = len(layers) / recipe.decoded.n_layers
+    best = np.full((recipe.n_frames, recipe.decoded.n_layers, recipe.n_rows), inf)
+    best[0] = nan
+    most = _ratio(recipe, best, -inf, 1)
     if target >= most:
-        raise InputError(
-            "replay ratio", f"{target:g} with exempt layers, at most {most:g}", "ask for less"
-        )
+        raise InputError("replay ratio", f"{target:g}, at most {most:g} can be reached", "ask less")
     own = recipe.tau
     tau, tried = own if isinstance(own, float) and isfinite(own) else inf, []
-    units = decision_units(recipe.decision_scope, recipe.pairs, recipe.n_rows)
     for _ in range(_MOST_DECODINGS):
         trace = capture(
             recipe.model_copy(update={"tau": tau, "quality": None}),
@@ -80,12 +80,22 @@ def calibrate(
             workers=workers,
             progress=progress,
         )
-        ratio = float(trace.replay[trace.tokens_per_frame :].mean())
+        per_frame = trace.tokens_per_frame
+        _, ratio = replay_ratio(trace.replay, per_frame)
         tried.append((abs(ratio - target), tau, ratio))
         if abs(ratio - target) <= TOLERANCE:
             break
-        scores = trace.tas[trace.tokens_per_frame :, layers]
-        decisive = np.stack([scores[..., list(unit)].min(axis=-1) for unit in units])
-        tau = round(float(np.quantile(decisive, 1 - target / most)), 4)
+        low, high = (float(end(trace.tas[per_frame:])) for end in (np.min, np.max))
+        for _ in range(_HALVINGS):
+            tau = (low + high) / 2
+            more = _ratio(recipe, trace.tas, tau, per_frame) > target
+            low, high = (tau, high) if more else (low, tau)
+        tau = round(tau, 4)
     _, tau, ratio = min(tried)
     return FoundTau(tau, ratio, len(tried))
+
+
+def _ratio(recipe: Recipe, tas: Array, tau: float, tokens_per_frame: int) -> float:
+    """Replay ratio over eligible steps of scores [S, L, B] at one tau, open loop."""
+    policy = recipe.model_copy(update={"tau": tau}).policy.replay
+    return replay_ratio(policy.decide_all(tas, tokens_per_frame), tokens_per_frame)[1]

@@ -2,40 +2,40 @@
 
 Rows are decoded in groups small enough for the processor's caches, each group in a worker process
 that uses one thread, so that neither the number of workers nor that of threads changes a bit.
+
+Quality: the same clips are decoded again with their true tokens fed, so that nothing drifts, under
+the recipe's policy and beside it without replay, with dense attention, in the decoder's own
+arithmetic. Losses are those of the conditional row without guidance.
 """
 
 import hashlib
 import pickle
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from carsim.base.environment import library
 from carsim.base.errors import InputError
 from carsim.base.files import reason
 from carsim.decisions.trace import Trace, TraceMeta
+from carsim.decisions.trace.meta import MeasuredQuality, PerClip
 from carsim.decisions.trace.precision import DecoderPrecision
-from carsim.decisions.trace.quality import MeasuredQuality
 from carsim.decoder.content import (
     TOKENS_PER_FRAME,
     Codebook,
     load_codebook,
     load_scene,
-    make_clip,
 )
 from carsim.decoder.content.videos import need_videos, read_video
 from carsim.decoder.group import Decoded, RowGroup, decode_group
-from carsim.decoder.model import DecoderModel, load_model, random_model
-from carsim.decoder.quality import KINDS, Generated, Way, assess, is_read, reading, variant, ways
+from carsim.decoder.model import DecoderModel, load_model
 from carsim.decoder.quantise import quantise
-from carsim.decoder.recipe import AnyRecipe, ClipRecipe, Recipe, SceneRecipe, VideoRecipe
-from carsim.decoder.structures import Array, Config, Weights
+from carsim.decoder.recipe import AnyRecipe, Recipe, SceneRecipe, VideoRecipe
+from carsim.decoder.structures import Array, Config, DecoderPolicy, Weights
 from carsim.decoder.workers import Progress, run_in_workers
 
 GROUP_ROWS = 8
@@ -69,41 +69,38 @@ def capture(
     """
     check_needs(recipe, folder)
     codebook, groups = prepare(recipe, folder, workers=workers)
-    by_way = _quality_groups(recipe, groups)
     references = {} if references is None else references
-    decodings = _Decodings(references, workers, progress)
-    generating = {way: parts for way, parts in by_way.items() if is_read(way)}
-    decodings.add(
-        chain(groups, *by_way.values()),
-        more=sum(group.work for parts in generating.values() for group in parts),
-    )
-    readings = {
-        way: [reading(group, decodings[group].tokens) for group in parts]
-        for way, parts in generating.items()
-    }
-    decodings.add(chain.from_iterable(readings.values()))
-    for (_, kind), parts in by_way.items():
-        if kind == "dense":
-            references.update({decodings.key(each): decodings[each] for each in parts})
-    decoded = [decodings[group] for group in groups]
+    judged = [] if recipe.quality is None else _judged_groups(groups, recipe.quality.clips)
+    own = [_true_tokens(group) for group in judged]
+    beside = [_dense(group) for group in own]
+    found = _decode([*groups, *own, *beside], references, workers, progress)
+    references.update({_key(group): found[group] for group in beside})
+    decoded = [found[group] for group in groups]
 
     def joined(name: str) -> NDArray[Any]:
         return np.concatenate([getattr(each, name) for each in decoded], axis=-1)
 
-    kv: dict[str, Any] = {
-        name: np.concatenate([each.kv[name] for each in decoded], axis=-1) for name in decoded[0].kv
-    }
+    def losses(judging: list[RowGroup], clips: int) -> tuple[float, ...]:
+        nats = np.concatenate([found[group].nats for group in judging], axis=1)
+        means = nats[recipe.judged_from * TOKENS_PER_FRAME :, :clips].mean(axis=0)
+        return tuple(round(float(mean), 5) for mean in means)
+
+    quality = None
+    if recipe.quality is not None:
+        clips = recipe.quality.clips
+        quality = MeasuredQuality(
+            first_frame=recipe.judged_from,
+            teacher_forced_nats=PerClip(own=losses(own, clips), dense=losses(beside, clips)),
+        )
+    weights, kept = groups[0].model.source, _kept_tokens(joined("tokens"))
     return Trace(
         replay=joined("replay"),
         tas=_kept_scores(recipe, joined("tas")),
-        meta=metadata(
-            recipe,
-            groups[0].model.source,
-            codebook.n_codes,
-            _kept_tokens(joined("tokens")),
-            _quality(recipe, codebook, by_way, readings, decodings),
-        ),
-        **kv,
+        meta=metadata(recipe, weights, codebook.n_codes, kept, quality),
+        **{
+            name: np.concatenate([each.kv[name] for each in decoded], axis=-1)
+            for name in decoded[0].kv
+        },
     )
 
 
@@ -118,19 +115,15 @@ def check_needs(recipe: AnyRecipe, folder: Path) -> None:
 
         check_checkpoint(folder / recipe.weights.hf)
         return
-    names = (recipe.codebook, recipe.scenes, recipe.weights if recipe.weights != "random" else None)
+    names = (recipe.codebook, recipe.scenes, recipe.weights)
     for path in (folder / name for name in names if name is not None):
         try:
             path.stat()
         except OSError as error:
             problem = f"cannot be read: {reason(error)}"
             raise InputError(str(path), problem, f"check recipe {recipe.name}") from None
-    if recipe.quality is not None:
-        library("skimage.metrics", f"quality of recipe {recipe.name}")
     for clip in recipe.clips:
-        if isinstance(clip, ClipRecipe):
-            library("skimage.transform", f"content of recipe {recipe.name}")
-        elif isinstance(clip, VideoRecipe):
+        if isinstance(clip, VideoRecipe):
             need_videos(folder / clip.video)
 
 
@@ -195,95 +188,41 @@ def _quantised(precision: DecoderPrecision, group: RowGroup, workers: int) -> We
     return made
 
 
-def _quality_groups(recipe: Recipe, groups: list[RowGroup]) -> dict[Way, list[RowGroup]]:
-    """Decodings that quality needs: whole groups, as other group sizes round differently."""
-    if recipe.quality is None:
-        return {}
-    last = -(-2 * recipe.quality.clips // len(groups[0].prompts))
-    return {
-        way: [variant(group, way) for group in groups[:last]]
-        for way in ways(recipe.quality.samplings)
-    }
+def _judged_groups(groups: list[RowGroup], clips: int) -> list[RowGroup]:
+    """Groups with the first clips: whole ones, as other group sizes round differently."""
+    return groups[: -(-2 * clips // len(groups[0].prompts))]
 
 
-def _quality(
-    recipe: Recipe,
-    codebook: Codebook,
-    by_way: Mapping[Way, list[RowGroup]],
-    readings: Mapping[Way, list[RowGroup]],
-    decodings: "_Decodings",
-) -> MeasuredQuality | None:
-    wanted = recipe.quality
-    if wanted is None:
-        return None
+def _true_tokens(group: RowGroup) -> RowGroup:
+    """The group with the tokens of its clips fed throughout."""
+    return replace(group, sampling=None, given_steps=group.config.n_steps)
 
-    def joined(groups: Iterable[RowGroup], name: str) -> NDArray[Any]:
-        """[S, n] of the clips that are measured."""
-        parts = [getattr(decodings[group], name) for group in groups]
-        return np.concatenate(parts, axis=1)[:, : wanted.clips]
 
-    def generated(way: Way) -> Generated:
-        groups = by_way[way]
-        return Generated(joined(groups, "tokens"), joined(readings.get(way, groups), "nats"))
+def _dense(group: RowGroup) -> RowGroup:
+    """The group without replay, sparse attention or rounding."""
+    dense = DecoderPolicy((None,) * group.config.geometry.n_layers)
+    return replace(group, policy=dense, quantised=None)
 
-    return assess(
-        codebook,
-        recipe.fed_frames,
-        joined(by_way["given", "dense"], "tokens"),
-        {kind: joined(by_way["given", kind], "nats") for kind in KINDS},
-        {
-            method: {kind: generated((method, kind)) for kind in KINDS}
-            for method in wanted.samplings
-        },
+
+def _key(group: RowGroup) -> bytes:
+    """A hash of all that goes into the decoding of a group."""
+    return hashlib.sha256(pickle.dumps(group)).digest()
+
+
+def _decode(
+    groups: Iterable[RowGroup], known: References, workers: int, progress: Progress | None
+) -> dict[RowGroup, Decoded]:
+    """The results of groups, each decoded once and none that is known."""
+    keys = {group: _key(group) for group in groups}
+    missing = {key: group for group, key in keys.items() if key not in known}
+    results = run_in_workers(
+        [partial(decode_group, group) for group in missing.values()],
+        total=sum(group.work for group in missing.values()),
+        workers=workers,
+        progress=progress,
     )
-
-
-class _Decodings:
-    """Decodings of groups, each decoded once.
-
-    Args:
-        known: Decodings that are known before, by digest.
-        workers: Processes.
-        progress: Called with row-steps done and in all.
-    """
-
-    def __init__(self, known: References, workers: int, progress: Progress | None) -> None:
-        self._known = dict(known)
-        self._workers, self._progress = workers, progress
-        self._done = 0
-        self._keys: dict[RowGroup, bytes] = {}
-
-    def __getitem__(self, group: RowGroup) -> Decoded:
-        """Result of decoding a group."""
-        return self._known[self.key(group)]
-
-    def key(self, group: RowGroup) -> bytes:
-        """A hash of all that goes into the decoding of a group, found once: weights are large."""
-        if group not in self._keys:
-            self._keys[group] = hashlib.sha256(pickle.dumps(group)).digest()
-        return self._keys[group]
-
-    def add(self, groups: Iterable[RowGroup], more: int = 0) -> None:
-        """Decode what is not known yet.
-
-        Args:
-            groups: What to decode.
-            more: Row-steps that will be added later, for the progress.
-        """
-        wanted = {self.key(group): group for group in groups}
-        missing = {key: group for key, group in wanted.items() if key not in self._known}
-        if not missing:
-            return
-        work = sum(group.work for group in missing.values())
-        before, told = self._done, self._progress
-        results = run_in_workers(
-            [partial(decode_group, group) for group in missing.values()],
-            total=work,
-            workers=self._workers,
-            progress=told and (lambda done, total: told(before + done, before + total + more)),
-        )
-        self._done += work
-        self._known.update(zip(missing, results, strict=True))
+    found = known | dict(zip(missing, results, strict=True))
+    return {group: found[key] for group, key in keys.items()}
 
 
 def metadata(
@@ -327,11 +266,9 @@ def metadata(
 
 
 def _codes(
-    clip: ClipRecipe | SceneRecipe | VideoRecipe, recipe: Recipe, folder: Path, codebook: Codebook
+    clip: SceneRecipe | VideoRecipe, recipe: Recipe, folder: Path, codebook: Codebook
 ) -> NDArray[np.int64]:
     """Visual tokens of a clip, int64[T, 256]."""
-    if isinstance(clip, ClipRecipe):
-        return codebook.encode(make_clip(clip.clip, recipe.n_frames))
     if isinstance(clip, VideoRecipe):
         return codebook.encode(read_video(folder / clip.video, recipe.n_frames, clip.every))
     assert recipe.scenes is not None
@@ -339,8 +276,6 @@ def _codes(
 
 
 def _model(recipe: Recipe, codebook: Codebook, folder: Path) -> DecoderModel:
-    if recipe.weights == "random":
-        return random_model(recipe.decoded, codebook, recipe.seed)
     path = folder / recipe.weights
     model = load_model(path)
     numbers = recipe.decoded.model_dump(exclude={"name"})

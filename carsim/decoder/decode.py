@@ -5,7 +5,7 @@ stood there one frame before. Simplifications: no token head and no sampling her
 hidden states come out), and rows advance in lockstep. It knows nothing of hardware.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
@@ -176,7 +176,9 @@ def _mlp_or_replay(step: _Step, layer: int, x: Array, query: Query, chosen: Sele
     replay, tas = np.zeros(len(x), bool), None
     if step.decisions.scores(layer, state.step, tokens_per_frame):
         tas = rule.score(state.rule, layer, place, seen)  # [B]
-        replay = step.decisions.decide(tas, layer)
+        worn = None if rule.max_age is None else state.age[layer, :, place] >= rule.max_age
+        replay = step.decisions.decide(tas, layer, worn)
+    state.age[layer, :, place] = (state.age[layer, :, place] + 1) * replay
 
     # MLP of the rows that compute; the others add what is held for this place of the frame
     held, computes = state.held[layer, :, place], ~replay  # [B, d], a view: writing it holds
@@ -209,27 +211,3 @@ def mlp(weights: Weights, layer: int, normed: Array) -> Array:
 def _cached(keys: Array, ago: int) -> Array:
     """The cached key of so many tokens ago, [B, KV, hd]."""
     return keys[:, :, -1 - ago]
-
-
-def decode_steps(
-    config: Config,
-    policy: DecoderPolicy,
-    weights: Weights,
-    state: State,
-    embeddings: Iterable[Array],
-    record: Recorder | None = None,
-) -> Array:
-    """Decode the given embeddings one step after the other (teacher forcing).
-
-    Args:
-        config: Shapes and arithmetic.
-        policy: Replay and attention.
-        weights: The body.
-        state: The state after the prompt; advanced.
-        embeddings: [B, d] for each step.
-        record: Shown every layer of every step.
-
-    Returns:
-        Hidden states after the final norm, [steps, B, d].
-    """
-    return np.stack([decode_step(config, policy, weights, state, x, record) for x in embeddings])

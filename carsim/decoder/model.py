@@ -1,7 +1,4 @@
-"""A body with its embeddings: from prompt bytes and visual tokens to hidden states and logits.
-
-Two kinds: a trained checkpoint, or random weights for traces of which only the statistics matter.
-"""
+"""A body with its embeddings: from prompt bytes and visual tokens to hidden states and logits."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,15 +10,12 @@ from pydantic import ValidationError
 
 from carsim.base.errors import InputError
 from carsim.decisions.trace import Geometry
-from carsim.decoder.content.tokens import Codebook
 from carsim.decoder.safetensors import load_safetensors, save_safetensors
-from carsim.decoder.structures import Array, parse_shapes
+from carsim.decoder.structures import parse_shapes
 
 TEXT_SYMBOLS = 256
 """Prompts are UTF-8 bytes."""
 
-_LIKENESS = 0.9
-_SLOW_GAIN = 2.0
 _SHAPES = parse_shapes(
     "wq: L q d, wk: L kv d, wv: L kv d, wo: L d q, w_gate: L F d, w_up: L F d, w_down: L d F, "
     "ln_attn: L d, ln_mlp: L d, ln_final: d, embed_text: text d, embed_visual: codes d, begin: d, "
@@ -51,64 +45,6 @@ class DecoderModel:
     def n_codes(self) -> int:
         """K."""
         return len(self.arrays["embed_visual"])
-
-
-def random_model(geometry: Geometry, codebook: Codebook, seed: int) -> DecoderModel:
-    """Untrained weights whose scores still depend on what is seen.
-
-    Model: Gaussian matrices, residual branches scaled by 1 / sqrt(2 L) (as in GPT-2). Two things a
-    trained model has are put in by hand, without which replay decisions would be noise:
-
-    * visual embeddings are a random projection of the code's pixels, so that patches that look
-      alike are fed alike;
-    * in the sixth of each head's planes that the rotary embedding turns slowest, queries and keys
-      are twice as large and keys are 0.9 times the query plus independent noise of equal total
-      variance. TAS then measures how alike a token and its predecessor are, as FastCar observes
-      of trained models (arXiv 2505.14709, section 3), which match content in the slow planes
-      (arXiv 2410.06205). In faster planes the released score, whose query is not rotated, would
-      swing with the absolute position of the key, and so in all rows at once.
-
-    Simplification: nothing else is learned; logits mean nothing, and which layers replay most is
-    chance. Where query heads share a key head, its key resembles the first one's query.
-    """
-    rng = np.random.default_rng([seed, 0])
-    shape = geometry
-    layers, d, ffn = shape.n_layers, shape.hidden_size, shape.ffn_size
-    q, kv = shape.n_heads * shape.head_dim, shape.n_kv_heads * shape.head_dim
-
-    def gaussian(*size: int) -> Array:
-        values: Array = rng.standard_normal(size) / np.sqrt(size[-1])
-        return values
-
-    branch = 1 / np.sqrt(2 * layers)
-    planes = np.arange(shape.head_dim) % (shape.head_dim // 2)  # of each dimension of a head
-    slow = planes >= shape.head_dim // 2 - max(1, shape.head_dim // 12)
-    gain = np.where(slow, _SLOW_GAIN, 1.0)[:, None]  # [hd, 1]
-    heads_q = gaussian(layers, q, d).reshape(layers, shape.n_heads, shape.head_dim, d)
-    heads_k = gaussian(layers, kv, d).reshape(layers, shape.n_kv_heads, shape.head_dim, d)
-    first_served = heads_q[:, :: shape.n_heads // shape.n_kv_heads]
-    alike = _LIKENESS * first_served + np.sqrt(1 - _LIKENESS**2) * heads_k
-    heads_k = np.where(slow[:, None], alike, heads_k)
-    pixels = codebook.codes.astype(float)
-    pixels -= pixels.mean(axis=0)
-    looks = pixels @ rng.standard_normal((pixels.shape[1], d))
-    arrays = {
-        "wq": (gain * heads_q).reshape(layers, q, d),
-        "wk": (gain * heads_k).reshape(layers, kv, d),
-        "wv": gaussian(layers, kv, d),
-        "wo": branch * gaussian(layers, d, q),
-        "w_gate": gaussian(layers, ffn, d),
-        "w_up": gaussian(layers, ffn, d),
-        "w_down": 2 * branch * gaussian(layers, d, ffn),  # gating halves what comes through
-        "ln_attn": np.ones((layers, d)),
-        "ln_mlp": np.ones((layers, d)),
-        "ln_final": np.ones(d),
-        "embed_text": rng.standard_normal((TEXT_SYMBOLS, d)),
-        "embed_visual": looks / np.sqrt((looks**2).mean()),
-        "begin": rng.standard_normal(d),
-        "head": gaussian(codebook.n_codes, d),
-    }
-    return DecoderModel(geometry, {k: a.astype(np.float32) for k, a in arrays.items()}, "random")
 
 
 def load_model(path: Path) -> DecoderModel:

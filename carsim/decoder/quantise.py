@@ -13,8 +13,7 @@ import numpy as np
 
 from carsim.decisions.attention.base import Bools
 from carsim.decisions.trace.precision import PRODUCTS, DecoderPrecision, Grouped, Product
-from carsim.decoder.decode import decode_step, prefill
-from carsim.decoder.group import RowGroup, embed_prompts
+from carsim.decoder.group import Decoding, RowGroup, embed_prompts
 from carsim.decoder.precision import Arithmetic, Inputs, compensation, rounded
 from carsim.decoder.structures import Array, DecoderPolicy, Weights, stack_weights
 from carsim.decoder.workers import Advance
@@ -88,18 +87,15 @@ def matrix(weights: Weights, product: Product) -> Array:
 
 def collect(group: RowGroup, weights: Weights, advance: Advance) -> Collector:
     """The inputs of all products while a group is decoded, densely and without replay."""
-    config, rows = group.config, len(group.prompts)
-    visual = group.model.arrays["embed_visual"].astype(config.dtype)
-    dense = DecoderPolicy((None,) * config.geometry.n_layers)
-    prompt, mask = embed_prompts(group.model, group.prompts, group.prompt_tokens, config)
-    collector = Collector(config.geometry.n_layers, mask)
+    dense = DecoderPolicy((None,) * group.config.geometry.n_layers)
+    _, mask = embed_prompts(group.model, group.prompts, group.prompt_tokens, group.config)
+    collector = Collector(group.config.geometry.n_layers, mask)
     watched = replace(weights, arithmetic=collector)
-    state, _ = prefill(config, dense, watched, prompt, mask)
-    x = np.tile(group.model.arrays["begin"].astype(config.dtype), (rows, 1))
+    decoding, fed = Decoding(replace(group, policy=dense, quantised=watched)), None
     for tokens in group.tokens:
-        decode_step(config, dense, watched, state, x)
-        x = visual[np.repeat(tokens, 2)]
-        advance(rows)
+        decoding.feed(fed)
+        fed = tokens
+        advance(len(group.prompts))
     return collector
 
 

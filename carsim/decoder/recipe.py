@@ -9,7 +9,6 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import (
     Discriminator,
     Field,
-    NonNegativeFloat,
     NonNegativeInt,
     PositiveInt,
     RootModel,
@@ -24,9 +23,8 @@ from carsim.base.section import Strict, explained, file_schema
 from carsim.decisions.replay import Pairs
 from carsim.decisions.trace import Geometry
 from carsim.decisions.trace.precision import DecoderPrecision
-from carsim.decoder.content import TOKENS_PER_FRAME, Clip
-from carsim.decoder.content.clips import Motion
-from carsim.decoder.decoding import BaseRecipe, FilePath, Method, TokenSampling
+from carsim.decoder.content import TOKENS_PER_FRAME
+from carsim.decoder.decoding import BaseRecipe, FilePath, TokenSampling
 from carsim.decoder.hf_recipe import CheckpointRecipe, CheckpointWeights
 from carsim.decoder.structures import DecoderPolicy
 
@@ -36,27 +34,6 @@ PROMPT = "Generate a video:"
 _NAME = r"[A-Za-z0-9_\-][A-Za-z0-9_.\-]*"
 _PACKAGE = Path(__file__).parents[1]
 _SHIPPED = (_PACKAGE, _PACKAGE.parent / "traces", _PACKAGE.parent / "studies" / "twin")
-
-
-class ClipRecipe(Strict):
-    """One clip, which becomes one guidance pair; see :class:`~carsim.decoder.content.Clip`."""
-
-    photo: str = Field(description="name of the photograph")
-    motion: Motion = Field(description="how it moves")
-    speed: NonNegativeFloat = Field(
-        description="pixels per frame; at the border of the frame for zoom and rotate"
-    )
-    seed: NonNegativeInt = Field(0, description="chooses place and direction")
-
-    @property
-    def clip(self) -> Clip:
-        """The clip."""
-        return Clip(**self.model_dump())
-
-    @property
-    def caption(self) -> str:
-        """Text of the prompt."""
-        return self.clip.caption
 
 
 class SceneRecipe(Strict):
@@ -85,17 +62,9 @@ class VideoRecipe(Strict):
     every: PositiveInt = 1
 
 
-def _kind_of_clip(given: Any) -> str:
-    is_known = isinstance(given, ClipRecipe | SceneRecipe | VideoRecipe | dict)
-    keys = dict(given) if is_known else {}
-    return next((f"of a {kind}" for kind in ("scene", "video") if kind in keys), "of a photograph")
-
-
 _AnyClip = Annotated[
-    Annotated[ClipRecipe, Tag("of a photograph")]
-    | Annotated[SceneRecipe, Tag("of a scene")]
-    | Annotated[VideoRecipe, Tag("of a video")],
-    Discriminator(_kind_of_clip),
+    Annotated[SceneRecipe, Tag("of a scene")] | Annotated[VideoRecipe, Tag("of a video")],
+    Discriminator(lambda given: "of a video" if "video" in dict(given) else "of a scene"),
 ]
 
 
@@ -104,11 +73,9 @@ class QualityRecipe(Strict):
 
     Attributes:
         clips: Number of clips that are measured, from the first on.
-        samplings: Ways to choose tokens; ``top_k`` is the recipe's own.
     """
 
     clips: PositiveInt
-    samplings: Annotated[tuple[Method, ...], Field(min_length=1)]
 
 
 class Recipe(BaseRecipe):
@@ -120,7 +87,7 @@ class Recipe(BaseRecipe):
         name: Name of the trace.
         output: File to write.
         decoded: Geometry of the decoder.
-        weights: ``random``, or a ``.safetensors`` checkpoint.
+        weights: A ``.safetensors`` checkpoint.
         codebook: File of the visual tokens.
         scenes: File of the scenes, where clips name some.
         clips: Videos; clip i becomes rows 2i (its caption as prompt) and 2i + 1 (blank).
@@ -139,11 +106,11 @@ class Recipe(BaseRecipe):
         tas_step: Present: the trace keeps scores to multiples of it, which saves space; those that
             would change their side of tau are kept as they are.
         dtype: Arithmetic.
-        seed: Of random weights and of sampling.
+        seed: Of sampling.
     """
 
     decoded: Geometry
-    weights: FilePath = "random"
+    weights: FilePath
     codebook: FilePath
     scenes: FilePath | None = None
     clips: Annotated[tuple[_AnyClip, ...], Field(min_length=1)]
@@ -182,6 +149,11 @@ class Recipe(BaseRecipe):
     def fed_frames(self) -> int:
         """Frames fed from the clip: all of them where none is sampled."""
         return self.n_frames if self.given_frames is None else self.given_frames
+
+    @property
+    def judged_from(self) -> int:
+        """First frame whose losses count: the first sampled one, or the first that may replay."""
+        return 1 if self.given_frames is None else self.given_frames
 
     @property
     def thresholds(self) -> float | tuple[float | None, ...] | None:
@@ -231,18 +203,14 @@ class Recipe(BaseRecipe):
             raise ValueError(f"exempt_layers must be some, not all, of 0 to {layers - 1}")
 
     def _check_quality(self, wanted: QualityRecipe) -> None:
-        if self.sampling is None:
-            raise ValueError("quality needs sampling: given frames are alike whatever is skipped")
+        if self.judged_from >= self.n_frames:
+            raise ValueError("quality needs a frame after the first, which never replays")
         if self.tau is None and self.attention.exact and self.precision is None:
             raise ValueError("quality of dense decoding: it is its own reference")
         if wanted.clips > len(self.clips):
             raise ValueError(f"quality of {wanted.clips} clips, there are {len(self.clips)}")
         if self.decision_scope == "batch" and wanted.clips < len(self.clips):
             raise ValueError("quality under scope batch needs all clips, as they decide together")
-        if len(set(wanted.samplings)) < len(wanted.samplings):
-            raise ValueError("quality lists a sampling twice")
-        if "top_k" in wanted.samplings and self.sampling.method != "top_k":
-            raise ValueError("quality under top_k needs sampling by top_k, whose k it takes")
 
 
 AnyRecipe = Recipe | CheckpointRecipe
@@ -272,22 +240,19 @@ def parse_recipe(
         recipe = kind.model_validate_json(json.dumps(loaded))  # JSON has lists for tuples
     except ValidationError as error:
         raise explained(error, str(path), loaded, kind) from error
-    roots = [each.resolve() for each in (path.parent, Path(), *_SHIPPED, *also_from)]
-    for field in ("weights", "codebook", "scenes"):
-        name = getattr(recipe, field, None)
-        name = name.hf if isinstance(name, CheckpointWeights) else name
+    usual = (path.parent, Path(), *_SHIPPED, *also_from)
+    named = {f"$.{field}": getattr(recipe, field, None) for field in ("codebook", "scenes")}
+    weights = recipe.weights
+    named["$.weights"] = weights.hf if isinstance(weights, CheckpointWeights) else weights
+    places = [(field, name, usual, "the recipe's folder and of ") for field, name in named.items()]
+    for number, clip in enumerate(recipe.clips if isinstance(recipe, Recipe) else ()):
+        if isinstance(clip, VideoRecipe):
+            places.append((f"$.clips[{number}].video", clip.video, (Path(), *also_from), ""))
+    for field, name, roots, of in places:
         if name is not None and not _lies_in(path.parent / name, roots):
             raise InputError(
-                f"{path}: $.{field}",
-                f"{name!r} lies outside of the recipe's folder and of the working directory",
-                "move it there, or name its folder in `also_from`",
-            )
-    named = [each.resolve() for each in (Path(), *also_from)]
-    for place, clip in enumerate(recipe.clips if isinstance(recipe, Recipe) else ()):
-        if isinstance(clip, VideoRecipe) and not _lies_in(path.parent / clip.video, named):
-            raise InputError(
-                f"{path}: $.clips[{place}].video",
-                f"{clip.video!r} lies outside of the working directory",
+                f"{path}: {field}",
+                f"{name!r} lies outside of {of}the working directory",
                 "move it there, or name its folder in `also_from`",
             )
     return recipe
@@ -299,4 +264,4 @@ def _lies_in(path: Path, roots: Iterable[Path]) -> bool:
         target = path.resolve()
     except (OSError, RuntimeError):  # links that go round in a circle
         return False
-    return any(target.is_relative_to(root) for root in roots)
+    return any(target.is_relative_to(root.resolve()) for root in roots)

@@ -89,6 +89,7 @@ class State:
     k: Array  # [L, B, KV, C, hd], rotated
     v: Array  # [L, B, KV, C, hd]
     held: Array  # [L, B, N, d]: the MLP output that a replay adds at each place of the frame
+    age: Ints  # [L, B, N]: frames in a row that the place has replayed
     padding: NDArray[np.int64]  # [B]: left-padding slots of each row
     padded: Bools  # [B, most padding of a row]: the same as a mask of the first slots
     cos: Array  # [positions, hd]
@@ -195,6 +196,7 @@ def new_state(config: Config, policy: DecoderPolicy, prompt_mask: NDArray[np.boo
         k=np.zeros(cache, dtype),
         v=np.zeros(cache, dtype),
         held=np.zeros((shape.n_layers, batch, config.tokens_per_frame, shape.hidden_size), dtype),
+        age=np.zeros((shape.n_layers, batch, config.tokens_per_frame), np.int32),
         padding=padding,
         padded=np.arange(padding.max(initial=0)) < padding[:, None],
         cos=cos,

@@ -34,7 +34,6 @@ def run_in_workers(
     total: int,
     workers: int,
     progress: Progress | None,
-    finished: Callable[[int, Result], None] | None = None,
 ) -> list[Result]:
     """Run pieces of work, in processes of one thread each.
 
@@ -43,8 +42,6 @@ def run_in_workers(
         total: Units of all pieces.
         workers: Most processes at a time; 0 runs all in this process, with the threads it has.
         progress: Told about every fifth of a second.
-        finished: Given each piece's number and result in this process, as soon as it is there, so
-            that it can be kept should later ones fail.
 
     Returns:
         Their results, in order.
@@ -52,13 +49,8 @@ def run_in_workers(
     Raises:
         InputError: A worker died, most likely of want of memory.
     """
-    finished = finished or (lambda number, result: None)
     if workers == 0:
-        results = []
-        for number, piece in enumerate(pieces):
-            results.append(piece(lambda units: None))
-            finished(number, results[-1])
-        return results
+        return [piece(lambda units: None) for piece in pieces]
     context = multiprocessing.get_context("spawn")
     done, stop = context.Value("q", 0), context.Event()
     size = max(1, min(workers, len(pieces)))
@@ -68,12 +60,11 @@ def run_in_workers(
     ):
         try:
             futures: list[Future[Result]] = [pool.submit(_work, piece) for piece in pieces]
-            numbers = {future: number for number, future in enumerate(futures)}
             pending = set(futures)
             while pending:
                 done_now, pending = wait(pending, timeout=0.2, return_when=FIRST_EXCEPTION)
-                for future in sorted(done_now, key=numbers.__getitem__):
-                    finished(numbers[future], future.result())  # an error stops all the others
+                for future in done_now:
+                    future.result()  # an error stops all the others
                 if progress:
                     progress(done.value, total)
             return [future.result() for future in futures]

@@ -6,7 +6,7 @@ point of a study, rows of the same frames, scope, window and sampling are taken,
 interpolated linearly in tau. Outside of the measured range quality is missing, with the reason.
 
 The measure to go by is ``quality_loss``, the teacher-forced loss over dense decoding: it does not
-drift. Generated clips are compared with the true clip, with dense decoding's own figure beside it.
+drift.
 
 Simplifications: linear in between; quality depends on the policy alone, not on the machine.
 """
@@ -28,13 +28,6 @@ MEASURES = {
     "replay_eligible": "quality_replay_eligible",
     "teacher_forced_nats": "quality_nats",
     "teacher_forced_dense_nats": "quality_dense_nats",
-    "clip_nats": "quality_clip_nats",
-    "dense_clip_nats": "quality_dense_clip_nats",
-    "true_psnr_db": "quality_true_psnr_db",
-    "dense_true_psnr_db": "quality_dense_true_psnr_db",
-    "true_ssim": "quality_true_ssim",
-    "dense_true_ssim": "quality_dense_true_ssim",
-    "token_agreement": "quality_token_agreement",
 }
 """Column of the table -> column of a result; ``quality_loss`` is the second less the third."""
 

@@ -15,7 +15,8 @@ from carsim.base.files import read_text
 from carsim.base.section import Section, explained, file_schema, sections_of
 from carsim.base.text import closest
 from carsim.base.yaml_file import MAX_BYTES, mapping_of, shown
-from carsim.decisions.trace import Trace, load_trace, trace_path
+from carsim.decisions.trace import Trace, load_trace
+from carsim.decisions.trace.shipped import trace_path
 from carsim.design import Design, design_path
 from carsim.design.document import yaml_text
 from carsim.design.load import PRESET_PATHS

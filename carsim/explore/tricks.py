@@ -29,7 +29,7 @@ from carsim.decisions.attention import ATTENTION, PLAIN
 from carsim.decisions.attention.base import AttentionPolicy, Bools
 from carsim.decisions.choose import Sources
 from carsim.decisions.replay import FASTCAR, NO_WORK, RULES, ReplayRule, Seen
-from carsim.decisions.trace.assumed import TWIN
+from carsim.decisions.trace.drawn import MEASURED
 from carsim.decisions.trace.stated import stated_trace
 from carsim.design import Design, override
 from carsim.hardware.schedule import BASELINE
@@ -125,7 +125,7 @@ def tricks_of(design: Design, workload: Workload | None = None) -> tuple[Trick, 
     if work.kind == "video" and work.replay is None:
         work = replace(work, replay=league()[DENSE, False, True].ratio)
     plain = override(design, {"policy.attention": {"kind": PLAIN.kind}})
-    drawn = TWIN if work.pairs is None else None
+    drawn = MEASURED if work.pairs is None else None
     traces = work.traces or [stated_trace(work, plain.model, plain.policy.batch, drawn)]
     bench = _Bench(sources_of(plain, traces), plain)
     return tuple(bench.trick(*which) for which in _combinations())

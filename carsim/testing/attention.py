@@ -1,13 +1,11 @@
 """The contract of an attention policy, held to a tiny decoder."""
 
-import pickle
-
 import numpy as np
 
 from carsim.decisions.attention import AttentionPolicy, Dense
 from carsim.decoder.structures import DecoderPolicy
 from carsim.testing.decoder import MASK, DecodedLog, decode_rows, make_config
-from carsim.testing.promise import holds
+from carsim.testing.promise import has_fields, holds
 
 
 def decode(policy: AttentionPolicy, rows: slice | list[int] = slice(None)) -> DecodedLog:
@@ -55,13 +53,6 @@ def decides_by_row(policy: AttentionPolicy) -> None:
         holds(alone.tokens[..., 0] == together.tokens[..., row], "a row reads alone as in a batch")
         near = np.isclose(alone.residual[:, :, 0], together.residual[:, :, row], atol=1e-12)
         holds(near, "a row computes alone as in a batch")
-
-
-def has_fields(policy: AttentionPolicy) -> None:
-    """Fields come back from files, and texts name the policy."""
-    holds(pickle.loads(pickle.dumps(policy)) == policy, "it goes to worker processes")
-    holds(type(policy).model_validate(policy.model_dump()) == policy, "fields come back from files")
-    holds(policy.label in policy.text and policy.short, "texts name it")
 
 
 ATTENTION_CHECKS = (is_trivially_dense, reads_what_it_says, decides_by_row, has_fields)

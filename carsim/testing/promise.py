@@ -1,5 +1,6 @@
-"""One promise of a contract."""
+"""Promises of contracts, and the one that all kinds with fields make."""
 
+import pickle
 from typing import Any
 
 import numpy as np
@@ -17,3 +18,11 @@ def holds(condition: Any, promise: str) -> None:
     """
     if not np.all(condition):
         raise AssertionError(promise)
+
+
+def has_fields(kind: Any) -> None:
+    """Fields come back from files and worker processes, and texts name the kind."""
+    holds(pickle.loads(pickle.dumps(kind)) == kind, "it goes to worker processes")
+    holds(type(kind).model_validate(kind.model_dump()) == kind, "fields come back from files")
+    holds(hash(kind) == hash(kind.model_copy()), "equal kinds have one hash")
+    holds(kind.label in kind.text, "texts name it")

@@ -1,6 +1,5 @@
 """The contract of a rule of replay, held to a tiny decoder."""
 
-import pickle
 from dataclasses import replace
 from fractions import Fraction
 
@@ -10,7 +9,7 @@ from numpy.typing import NDArray
 from carsim.decisions.replay import DecoderShape, MachineShape, ReplayRule, Seen, later
 from carsim.decoder.structures import DecoderPolicy
 from carsim.testing.decoder import HEADS, WIDTH, decode_rows, make_config
-from carsim.testing.promise import holds
+from carsim.testing.promise import has_fields, holds
 
 WHOLE = MachineShape(4, 2, 2, WIDTH, Fraction(16))
 NEVER = float("inf")
@@ -41,12 +40,21 @@ def decides_alike(rule: ReplayRule) -> None:
     policy = with_tau(rule)
     first, again = (decode_rows(make_config(), policy).kept for _ in range(2))
     holds(first.tas.tobytes() == again.tas.tobytes(), "equal inputs give equal scores")
-    holds(first.replay[3:] == (first.tas[3:] > policy.tau[0]), "rows replay where score > tau")
+    decided = policy.replay.decide_all(first.tas, 3)
+    holds(first.replay == decided, "rows replay where score > tau, and no place for too long")
     for row in range(4):
         alone = decode_rows(make_config(), policy, [row]).kept
         holds(alone.replay[..., 0] == first.replay[..., row], "a row decides alone as in a batch")
         near = np.isclose(alone.tas[..., 0], first.tas[..., row], atol=1e-10, equal_nan=True)
         holds(near, "a row scores alone as in a batch")
+
+
+def caps_ages(rule: ReplayRule) -> None:
+    """Under max_age, a place that has replayed so often in a row computes, whatever its score."""
+    policy = with_tau(rule.model_copy(update={"max_age": 1}), -NEVER)
+    kept = decode_rows(make_config(), policy).kept
+    by_frame = kept.replay.reshape(3, 3, *kept.replay.shape[1:])
+    holds(by_frame[1] & ~by_frame[2], "max_age 1 replays a frame and computes the next")
 
 
 def looks_at_nothing_later(rule: ReplayRule) -> None:
@@ -83,12 +91,4 @@ def works(rule: ReplayRule) -> None:
     holds(rule.at_width(96, 96) == rule, "at its own width it stays as it is")
 
 
-def has_fields(rule: ReplayRule) -> None:
-    """Fields come back from files, and texts name the rule."""
-    holds(pickle.loads(pickle.dumps(rule)) == rule, "it goes to worker processes")
-    holds(type(rule).model_validate(rule.model_dump()) == rule, "fields come back from files")
-    holds(hash(rule) == hash(rule.model_copy()), "equal rules have one hash")
-    holds(rule.label in rule.text, "texts name it")
-
-
-RULE_CHECKS = (only_looks, decides_alike, looks_at_nothing_later, works, has_fields)
+RULE_CHECKS = (only_looks, decides_alike, caps_ages, looks_at_nothing_later, works, has_fields)

@@ -7,7 +7,7 @@ far a gain depends on the machine. Decisions are drawn in two ways at the publis
 
 from collections.abc import Callable, Sequence
 
-from carsim.decisions.trace.copula import agreement_of
+from carsim.decisions.trace.drawn import agreement_of
 from carsim.decisions.trace.shipped import traces_folder
 from carsim.design import Body, load_design
 from carsim.metrics import Comparison

@@ -34,7 +34,8 @@ from carsim.decisions.replay.base import MachineShape, Point, RuleWork
 from carsim.decisions.replay.base import Seen as SeenRows
 from carsim.decoder.calibrate import calibrate
 from carsim.decoder.capture import prepare
-from carsim.decoder.content import TOKENS_PER_FRAME, load_codebook, psnr_db
+from carsim.decoder.content import TOKENS_PER_FRAME, load_codebook
+from carsim.decoder.content.tokens import FRAME_PIXELS, GRID, PATCH_PIXELS
 from carsim.decoder.group import decode_group
 from carsim.decoder.model import load_model
 from carsim.decoder.recipe import Recipe, SceneRecipe, parse_recipe
@@ -174,17 +175,27 @@ def pictures(tokens: NDArray[np.int64], truth: NDArray[np.int64]) -> pd.DataFram
         tokens: int64[S], of a clip.
         truth: The true ones.
     """
-    codebook = load_codebook(CODEBOOK)
-    made, wanted = (codebook.decode(each.reshape(-1, TOKENS_PER_FRAME)) for each in (tokens, truth))
+    codes = load_codebook(CODEBOOK).codes
+    patches = (
+        codes[each].reshape(-1, GRID, GRID, PATCH_PIXELS, PATCH_PIXELS, 3)
+        for each in (tokens, truth)
+    )
+    made, wanted = (
+        each.swapaxes(2, 3).reshape(-1, FRAME_PIXELS, FRAME_PIXELS, 3) for each in patches
+    )
 
     def edges(frame: NDArray[Any]) -> float:
         pixels = frame.astype(float)
         return float(np.mean([np.abs(np.diff(pixels, axis=axis)).mean() for axis in (0, 1)]))
 
+    def psnr(frame: NDArray[Any], true: NDArray[Any]) -> float:
+        error = np.mean((frame.astype(float) - true) ** 2)
+        return float(min(10 * np.log10(255**2 / error), 58.9)) if error else 58.9
+
     return pd.DataFrame(
         {
             "frame": number,
-            "psnr": min(psnr_db(true, frame), 58.9),
+            "psnr": psnr(frame, true),
             "edges": edges(frame) / edges(true),
             "contrast": frame.std() / true.std(),
         }

@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from carsim.base.errors import InputError
-from carsim.decoder.content import PHOTO_MOTIONS, SPEEDS, TRAINING_PHOTOS, Clip, Codebook, make_clip
+from carsim.decoder.content import Codebook
 from carsim.decoder.content.tokens import frames_to_patches
+from studies.proxy.photos import PHOTO_MOTIONS, SPEEDS, TRAINING_PHOTOS, Clip, make_clip
 from studies.proxy.scenes import TRAINING, file_of
 
 _EVERY_SCENE, _EVERY_PHOTO = 25, 5

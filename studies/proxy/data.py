@@ -11,18 +11,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from carsim.decoder.content import (
-    PHOTO_MOTIONS,
-    SPEEDS,
-    TOKENS_PER_FRAME,
-    TRAINING_PHOTOS,
-    Clip,
-    Codebook,
-    make_clip,
-    scene_caption,
-)
+from carsim.decoder.content import TOKENS_PER_FRAME, Codebook, scene_caption
 from carsim.decoder.model import TEXT_SYMBOLS
 from carsim.decoder.recipe import PROMPT
+from studies.proxy.photos import PHOTO_MOTIONS, SPEEDS, TRAINING_PHOTOS, Clip, make_clip
 
 Codes = NDArray[np.int64]
 

@@ -1,4 +1,4 @@
-"""Losses of replay in generated clips, gathered from the shipped traces.
+"""Losses of replay on true tokens, gathered from the shipped traces.
 
     python -m studies.proxy.quality
 
@@ -18,13 +18,6 @@ from studies.content import ROOT
 
 NAMES = ("vilau_8f_r20", "vilau_8f_r30", "vilau_8f", "vilau_8f_r60", "vilau_8f_r80")
 SAMPLING = "top_k"
-MEASURES = {
-    "teacher_forced_nats": ("teacher_forced_nats", "teacher_forced_dense_nats"),
-    "clip_nats": ("clip_nats", "dense_clip_nats"),
-    "psnr_db": ("true_psnr_db", "dense_true_psnr_db"),
-    "ssim": ("true_ssim", "dense_true_ssim"),
-}
-"""Measure of a trace -> its column, and that of dense decoding."""
 
 
 def cells_of(trace: Trace) -> pd.DataFrame:
@@ -35,19 +28,20 @@ def cells_of(trace: Trace) -> pd.DataFrame:
     """
     quality = trace.meta.quality
     assert quality is not None
-    (drawn,) = (each for each in quality.by_sampling if each.sampling == SAMPLING)
+    losses = quality.teacher_forced_nats
     (tau,) = {tau for tau in trace.meta.tau_per_layer if tau is not None and tau < float("inf")}
     eligible = trace.replay[trace.tokens_per_frame :]
     same = {"frames": trace.n_frames, "scope": "row", "window": 0, "sampling": SAMPLING, "tau": tau}
-    rows = []
-    for clip in range(quality.n_clips):
-        ratio = eligible[..., 2 * clip : 2 * clip + 2].mean()
-        row = same | {"clip": clip, "replay_eligible": ratio}
-        for name, (own, dense) in MEASURES.items():
-            measured = getattr(quality if name == "teacher_forced_nats" else drawn, name)
-            row |= {own: measured.own[clip], dense: measured.dense[clip]}
-        rows.append(row | {"token_agreement": drawn.token_agreement[clip]})
-    return pd.DataFrame(rows)
+    return pd.DataFrame(
+        same
+        | {
+            "clip": clip,
+            "replay_eligible": eligible[..., 2 * clip : 2 * clip + 2].mean(),
+            "teacher_forced_nats": losses.own[clip],
+            "teacher_forced_dense_nats": losses.dense[clip],
+        }
+        for clip in range(quality.n_clips)
+    )
 
 
 def means_of(cells: pd.DataFrame) -> pd.DataFrame:

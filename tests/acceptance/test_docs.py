@@ -27,7 +27,7 @@ from readme import (
 from carsim import load_design, load_trace, override, run
 from carsim.decisions.attention import ATTENTION
 from carsim.decisions.replay import RULES
-from carsim.decisions.trace import phi
+from carsim.decisions.trace.stats import phi
 from carsim.validate.published import predict_rows
 
 TEXT = README.read_text(encoding="utf-8")

@@ -2,37 +2,16 @@
 
 import re
 import sys
-from pathlib import Path
 
 import pytest
 import yaml
+from recipe_maker import make_recipe
 
 from carsim.base.environment import LIBRARIES, install_command
 from carsim.decoder import capture
 from carsim.report import report
 
-TRACES = Path(__file__).parents[2] / "traces"
-RECIPE = {
-    "name": "mine",
-    "output": "mine.npz",
-    "decoded": {
-        **{"name": "two", "n_layers": 1, "hidden_size": 8, "n_heads": 1, "n_kv_heads": 1},
-        **{"head_dim": 8, "ffn_size": 8},
-    },
-    "weights": "random",
-    "codebook": str(TRACES / "codebook_512.npz"),
-    "scenes": str(TRACES / "scenes.npz"),
-    "clips": [{"scene": "lively_0", "caption": "a walk"}],
-    "n_frames": 2,
-    "given_frames": 1,
-    "prompt_tokens": 60,
-    "tau": 1.0,
-    "attention": {"kind": "dense"},
-    "sampling": {"method": "greedy"},
-    "quality": {"clips": 1, "samplings": ["greedy"]},
-    "seed": 1,
-}
-PHOTO = {"clips": [{"photo": "coffee", "motion": "pan", "speed": 1.0}], "quality": None}
+VIDEO = [{"video": "film.gif", "caption": "a street"}]
 
 
 def never(*_, **__):
@@ -72,32 +51,19 @@ def test_nothing_is_begun_without_it(refused, tmp_path, missing, arguments):
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize(
-    ("missing", "changes", "more"),
-    [
-        ("skimage", {}, []),
-        ("skimage", PHOTO, []),
-        ("skimage", PHOTO, ["--calibrate", "0.5"]),
-    ],
-)
-def test_no_recipe_is_decoded_if_one_lacks_something(
-    refused, monkeypatch, tmp_path, missing, changes, more
-):
+@pytest.mark.parametrize("more", [[], ["--calibrate", "0.5"]])
+def test_no_recipe_is_decoded_if_one_lacks_something(refused, monkeypatch, tmp_path, more):
     """The first needs nothing."""
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(capture, "prepare", never)
-    recipes = [tmp_path / "first.yaml", tmp_path / "second.yaml"]
-    for recipe, own in zip(recipes, ({"quality": None}, changes), strict=True):
-        contents = {**RECIPE, **own, "output": f"{recipe.stem}.npz"}
-        kept = {key: value for key, value in contents.items() if value is not None}
-        recipe.write_text(yaml.safe_dump(kept), encoding="utf-8")
-    refused(missing, "capture", *recipes, *more)
+    first = make_recipe(tmp_path).rename(tmp_path / "first.yaml")
+    refused("skimage", "capture", first, make_recipe(tmp_path, clips=VIDEO, output="b.npz"), *more)
 
 
 def test_no_recipe_is_decoded_if_the_next_lacks_a_file(call, monkeypatch, tmp_path):
     monkeypatch.setattr(capture, "prepare", never)
-    recipe = tmp_path / "mine.yaml"
-    recipe.write_text(yaml.safe_dump(RECIPE | {"weights": "gone.safetensors"}), encoding="utf-8")
-    problem = "cannot be read: No such file or directory; check recipe mine"
+    recipe = make_recipe(tmp_path, weights="gone.safetensors")
+    problem = "cannot be read: No such file or directory; check recipe tiny"
     line = f"carsim: {tmp_path / 'gone.safetensors'}: {problem}\n"
     assert call("capture", recipe) == (2, "", line)
 

@@ -113,9 +113,6 @@ def test_a_design_that_does_not_fit_gets_a_warning(capsys: pytest.CaptureFixture
         (["--short", "boards"], "--short goes with all parts or fidelity"),
         (["array", "--seed", "1"], "--per-regime and --seed go with fidelity"),
         (["nothing"], "'nothing' is not one of"),
-        (["golden"], "golden needs FILES"),
-        (["golden", "a.npz", "--every"], "golden takes no options"),
-        (["boards", "a.npz"], "FILES go with golden"),
     ],
 )
 def test_bad_arguments_get_one_clear_line(arguments: list[str], message: str) -> None:

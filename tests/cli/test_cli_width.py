@@ -11,7 +11,6 @@ from trace_maker import make_trace
 
 from carsim.decisions.trace import load_trace, save_trace
 
-GOLDEN = Path(__file__).parents[1] / "data" / "golden" / "c3_mha_r50_f32.npz"
 PUBLISHED = Path(__file__).parents[2] / "configs" / "published" / "apex_k7_llama1b.yaml"
 GOALS = [
     "energy_per_video_j",
@@ -34,12 +33,9 @@ COMMANDS = (
     "report swept --front " + " ".join(f"--objective {name}:min" for name in GOALS),
     "trace info toy.npz",
     "trace list toy.npz other_captured_under_a_long_name.npz",
-    "trace compare toy.npz other_captured_under_a_long_name.npz",
-    "trace synthesize --ratio 0.5 --out drawn.npz --overwrite",
     "config list",
     "config dram",
     "config dram --standard DDR4-2400",
-    f"validate golden {GOLDEN}",
     f"validate boards --design {PUBLISHED} --context 45:112",
     *(
         f"{command} --help"
@@ -70,7 +66,7 @@ def lines(call, folder, monkeypatch):
                 changed.setenv("FORCE_COLOR", "1")
                 changed.setenv("COLUMNS", str(columns))
             status, out, err = call(*command.split())
-        assert status == 0 or "trace compare" in command
+        assert status == 0
         assert columns or not err  # a terminal has a bar on standard error
         return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", out).splitlines()
 

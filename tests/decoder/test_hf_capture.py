@@ -15,6 +15,7 @@ from carsim.decisions.attention import Streaming
 from carsim.decisions.replay import InputChange, Periodic, Tas
 from carsim.decoder.decode import decode_step, prefill
 from carsim.decoder.hf import StepModel, capture_hf, load_checkpoint
+from carsim.decoder.hf.sampling import TokenSampler
 from carsim.decoder.hf_recipe import CheckpointRecipe
 from carsim.decoder.structures import Config, LayerRecord, stack_weights
 
@@ -79,6 +80,8 @@ def numpy_decode(
         {"rule": Tas(form="paper")},
         {"rule": Tas(form="paper", head=2, offset=1)},
         {"rule": Tas(gain=0.5)},
+        {"rule": Tas(max_age=1)},
+        {"rule": InputChange(bits=16, max_age=2), "tau": -0.9, "decision_scope": "pair"},
         {"rule": Periodic(gain=(1.0, 0.25, 0.0)), "tau": 0.5},
         {"rule": InputChange(bits=16), "tau": -0.9},
         {"rule": InputChange(bits=None, elements=5), "tau": -0.9},
@@ -143,10 +146,10 @@ def test_own_tokens_are_drawn_for_pairs_and_repeat_with_the_seed(tiny: Tiny) -> 
 def test_without_guidance_every_row_is_a_video_and_a_range_bounds_its_tokens(tiny: Tiny) -> None:
     sampling = {"method": "top_k", "k": 2, "visual_tokens": (7, 7)}
     prompts = ((3, 9, 4, 11, 7), (1, 5), (8, 2, 6))
-    trace = capture_hf(tiny.model, plan(guidance=None, sampling=sampling, prompts=prompts))
-    clips = trace.meta.content["clips"]
-    assert isinstance(clips, list)
-    assert [clip["kept_tokens"] for clip in clips] == [1.0] * 3  # only token 7 may be drawn
+    recipe = plan(guidance=None, sampling=sampling, prompts=prompts)
+    watch = Watch(TokenSampler(tiny.model, recipe), [], [])
+    trace = capture_hf(tiny.model, recipe, watch)
+    assert (np.array(watch.fed) == tiny.arrays["embed"][7]).all(), "only token 7 may be drawn"
     assert trace.meta.guidance_pairs == ()
 
 

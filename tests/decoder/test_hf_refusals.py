@@ -52,11 +52,7 @@ def test_other_types_have_defaults_of_their_own(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "words"),
     [
-        (
-            lambda f: edit_config(f, model_type="gpt2"),
-            "model_type 'gpt2', supported are llama, mistral",
-        ),
-        (lambda f: edit_config(f, model_type=["llama"]), "model_type ['llama'], supported are"),
+        (lambda f: edit_config(f, model_type="gpt2"), "$.model_type: should be 'llama', 'mistral'"),
         (
             lambda f: edit_config(f, model_type="mistral", sliding_window=4096),
             "sliding_window: 4096: layers with a window are not captured; set it to null",
@@ -70,11 +66,14 @@ def test_other_types_have_defaults_of_their_own(folder: Path) -> None:
         (lambda f: edit_config(f, num_attention_heads=5), "hidden_size 32 does not divide by"),
         (lambda f: edit_config(f, num_key_value_heads=3), "num_attention_heads 4 does not divide"),
         (lambda f: edit_config(f, head_dim=7), "head_dim 7 is odd"),
-        (lambda f: edit_config(f, hidden_size=None), "hidden_size: expected a positive integer"),
-        (lambda f: (f / "config.json").unlink(), "has no config.json"),
-        (lambda f: (f / "config.json").write_text("{"), "not readable as JSON"),
-        (lambda f: (f / "config.json").write_text("[1]"), "model_type None"),
-        (lambda f: edit_config(f, num_hidden_layers=True), "expected a positive integer, got True"),
+        (lambda f: edit_config(f, hidden_size=None), "$.hidden_size: should be a valid integer"),
+        (lambda f: (f / "config.json").unlink(), "config.json: cannot be read: No such file"),
+        (lambda f: (f / "config.json").write_text("{"), "$: Invalid JSON"),
+        (lambda f: (f / "config.json").write_text("[1]"), "$: should be a section"),
+        (
+            lambda f: edit_config(f, num_hidden_layers=True),
+            "$.num_hidden_layers: should be a valid integer",
+        ),
         (lambda f: (f / "config.json").write_bytes(b"\xff"), "is not UTF-8 text"),
     ],
 )
@@ -115,13 +114,9 @@ def test_nothing_but_safetensors_of_the_folder_is_read(
     [
         ({"prompts": ...}, "$.prompts: is missing; add it"),
         ({"prompts": []}, "$.prompts: Tuple should have at least 1 item"),
-        ({"prompts": [[3, -1]]}, "$.prompts.0.1: should be greater than or equal to 0"),
-        ({"prompts": [[]]}, "$.prompts.0: Tuple should have at least 1 item"),
         ({"prompts": [[1], [1]]}, "equal prompts would give equal videos under greedy sampling"),
         ({"guidance": None, "decision_scope": "pair"}, "'pair' needs guidance"),
         ({"guidance": None, "sampling": {"guidance_scale": 2.0}}, "guidance_scale does nothing"),
-        ({"sampling": {"temperature": 2.0}}, "k and temperature do nothing under greedy"),
-        ({"sampling": {"method": "top_k", "k": 0}}, "$.sampling.k: should be greater"),
         ({"sampling": {"visual_tokens": [30]}}, "$.sampling.visual_tokens"),
         ({"attention": {"kind": "draft", "keep": 0.5}}, "'draft' selects keys by what they hold"),
         ({"dtype": "int8"}, "$.dtype: should be 'float32', 'float64'"),

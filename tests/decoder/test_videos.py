@@ -1,12 +1,11 @@
 """Videos of the user's own: the frames that are in them, and one clear line where they are not."""
 
-import shutil
-from pathlib import Path
-
 import numpy as np
 import pytest
+from recipe_maker import CODEBOOK, make_recipe
 
 from carsim.base.errors import InputError
+from carsim.base.yaml_file import read_mapping
 from carsim.decoder.capture import prepare
 from carsim.decoder.content import load_codebook, load_scene, scene_caption
 from carsim.decoder.content.videos import read_video, save_codes
@@ -14,8 +13,6 @@ from carsim.decoder.recipe import parse_recipe
 
 io = pytest.importorskip("imageio.v3")
 pytest.importorskip("skimage")
-
-CODEBOOK = Path(__file__).parents[2] / "traces" / "codebook_512.npz"
 
 
 @pytest.fixture
@@ -93,15 +90,9 @@ def test_too_few_frames_and_small_or_linked_pictures_are_refused(folder, tmp_pat
 
 
 def test_a_recipe_decodes_a_video_of_the_start_folder_and_no_other(folder, tmp_path, monkeypatch):
-    geometry = {"name": "toy", "n_layers": 1, "hidden_size": 16, "n_heads": 2}
-    geometry |= {"n_kv_heads": 2, "head_dim": 8, "ffn_size": 16}
     clip = {"video": "stills", "caption": "light", "every": 2}
-    recipe = {"name": "mine", "output": "mine.npz", "decoded": geometry, "clips": [clip]}
-    recipe |= {"codebook": "codes.npz", "weights": "random"}
-    recipe |= {"n_frames": 2, "prompt_tokens": 24, "tau": None, "seed": 1}
-    recipe |= {"rule": {"kind": "tas"}, "attention": {"kind": "dense"}}
-    path = tmp_path / "mine.yaml"
-    shutil.copy(CODEBOOK, tmp_path / "codes.npz")
+    path = make_recipe(tmp_path, clips=[clip])
+    recipe = read_mapping(path)
     with pytest.raises(InputError, match=r"\$.clips\[0\].video: 'stills' lies outside"):
         parse_recipe(recipe, path)
     parse_recipe(recipe, path, also_from=[tmp_path])

@@ -14,7 +14,7 @@ from carsim.explore.quality import load_quality
 from carsim.explore.study import load_study
 
 CSV = """\
-frames,scope,window,sampling,tau,true_psnr_db,teacher_forced_nats,teacher_forced_dense_nats
+frames,scope,window,sampling,tau,replay_eligible,teacher_forced_nats,teacher_forced_dense_nats
 3,row,0,greedy,-1.0,20,5.0,4.0
 3,row,0,greedy,1.0,30,4.5,4.0
 3,row,0,greedy,0.0,,4.6,4.0
@@ -36,10 +36,10 @@ def at(quality, tau, scope="row", window=0, frames=3, sampling="greedy"):
 
 def test_between_measurements_it_is_linear(quality):
     columns, note = at(quality, 0.5)
-    assert columns["quality_true_psnr_db"] == pytest.approx(27.5)  # from -1 and 1: 0 has none
+    assert columns["quality_replay_eligible"] == pytest.approx(27.5)  # from -1 and 1: 0 has none
     assert columns["quality_nats"] == pytest.approx(4.55)
     assert columns["quality_loss"] == pytest.approx(0.55)
-    assert note.startswith("not measured there: quality_replay_eligible, quality_clip_nats")
+    assert note == ""
 
 
 @pytest.mark.parametrize("tau", [-1.01, 1.01])
@@ -50,21 +50,12 @@ def test_beyond_measurements_it_is_missing(quality, tau):
 
 
 def test_other_policies_have_curves_of_their_own(quality):
-    assert at(quality, 0.0, window=256)[0]["quality_true_psnr_db"] == 10
-    assert at(quality, 0.0, scope="pair")[0]["quality_true_psnr_db"] == 28
+    assert at(quality, 0.0, window=256)[0]["quality_replay_eligible"] == 10
+    assert at(quality, 0.0, scope="pair")[0]["quality_replay_eligible"] == 28
     for other in ({"scope": "batch"}, {"frames": 8}, {"sampling": "top_k"}, {"window": 64}):
         columns, note = at(quality, 0.0, **other)
         assert all(map(math.isnan, columns.values()))
         assert note.startswith("nothing was measured for")
-
-
-def test_a_psnr_to_dense_decoding_is_not_taken_for_one_to_the_true_clip(tmp_path):
-    """Tables of 0.1.0 hold that as ``psnr_db``, pooled over clips."""
-    (tmp_path / "old.csv").write_text(CSV.replace("true_psnr_db", "psnr_db"), encoding="utf-8")
-    columns, note = at(load_quality(tmp_path / "old.csv"), 0.5)
-    assert math.isnan(columns["quality_true_psnr_db"])
-    assert "quality_true_psnr_db" in note
-    assert columns["quality_loss"] == pytest.approx(0.55)
 
 
 def test_points_of_a_study_carry_it(tmp_path, quality):
@@ -98,8 +89,12 @@ def test_layers_that_never_replay_leave_one_tau_to_look_up(tmp_path, quality):
     ("old", "new", "message"),
     [
         ("window,", "windows,", "has no column 'window'; it needs frames, scope, window"),
-        ("true_psnr_db,teacher_forced_nats,teacher_forced_dense_nats", "a,b,c", "measures nothing"),
-        ("-1.0,20", "-1.0,good", ":2: true_psnr_db is 'good'; give a finite number"),
+        (
+            "replay_eligible,teacher_forced_nats,teacher_forced_dense_nats",
+            "a,b,c",
+            "measures nothing",
+        ),
+        ("-1.0,20", "-1.0,good", ":2: replay_eligible is 'good'; give a finite number"),
         ("greedy,1.0", "greedy,-1.0", ":3: tau -1 is measured twice for"),
         ("3,pair", "three,pair", ":7: frames is 'three'"),
     ],

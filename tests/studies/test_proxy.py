@@ -3,12 +3,7 @@
 import numpy as np
 import pytest
 
-from carsim.decoder.content import (
-    TOKENS_PER_FRAME,
-    Clip,
-    load_codebook,
-    make_clip,
-)
+from carsim.decoder.content import TOKENS_PER_FRAME, load_codebook
 from carsim.decoder.decode import decode_step, prefill
 from carsim.decoder.group import embed_prompts
 from carsim.decoder.model import TEXT_SYMBOLS, load_model, save_model
@@ -19,6 +14,7 @@ torch = pytest.importorskip("torch")  # an extra, as training is no part of the 
 
 from studies.content import CODEBOOK  # noqa: E402
 from studies.proxy import counted, data, network, optimiser, recipes, scenes, train, training  # noqa: E402
+from studies.proxy.photos import Clip, make_clip  # noqa: E402
 
 TINY = network.Shape(n_layers=3, hidden_size=32, n_heads=4, ffn_size=24)
 CURRICULUM = (data.Stage(0.5, 1, 2), data.Stage(1.0, 2, 1))

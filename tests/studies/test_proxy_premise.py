@@ -3,10 +3,10 @@
 import numpy as np
 import pandas as pd
 import pytest
+from random_model import random_model
 
 from carsim.decisions.trace import Geometry
 from carsim.decoder.content import load_codebook
-from carsim.decoder.model import random_model
 from studies import thresholds
 from studies.content import CODEBOOK
 from studies.proxy import accept, worth

@@ -10,20 +10,19 @@ from studies.proxy import quality as study
 
 def cells():
     losses = {"teacher_forced_nats": {"own": (1.5, 2.75), "dense": (1.25, 2.5)}}
-    few = make_trace(tau=1.0, quality=make_quality(sampling="top_k"))
-    many = make_trace(tau=-1.0, quality=make_quality(sampling="top_k", **losses))
+    few = make_trace(tau=1.0, quality=make_quality())
+    many = make_trace(tau=-1.0, quality=make_quality(**losses))
     return pd.concat([study.cells_of(few), study.cells_of(many)])
 
 
 def test_every_clip_has_its_own_ratio_and_its_dense_figures():
-    trace = make_trace(tau=0.1, quality=make_quality(sampling="top_k"))
+    trace = make_trace(tau=0.1, quality=make_quality())
     found = study.cells_of(trace).set_index("clip")
     for clip in (0, 1):
         eligible = trace.replay[make_meta().tokens_per_frame :, :, 2 * clip : 2 * clip + 2]
         assert found.loc[clip, "replay_eligible"] == eligible.mean()
-    assert found.loc[1, "true_psnr_db"] == 20.5
-    assert found.loc[1, "dense_true_psnr_db"] == 22.0
-    assert list(found["token_agreement"]) == [0.5, 0.25]
+    assert found.loc[1, "teacher_forced_nats"] == 2.5
+    assert found.loc[1, "teacher_forced_dense_nats"] == 2.5
 
 
 def test_means_are_what_sweeps_read(tmp_path):

@@ -21,7 +21,6 @@ query head; products with keys of few bits run on the array, and their scores en
 a cycle.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -33,11 +32,9 @@ from carsim.decisions.attention.base import (
     Array,
     AttentionPolicy,
     CacheShape,
-    Contradiction,
     Ints,
     KvReads,
     Query,
-    Recorded,
     Selection,
     SelectionUnit,
     SideWork,
@@ -177,21 +174,6 @@ class Ann(AttentionPolicy):
             return KvReads(context, (others + 2 + (self.sinks > 0)) // 2)
         tokens = self._forced(context) + self._kept(context)
         return KvReads(tokens, self._most_runs(context, tokens))
-
-    def check_reads(self, recorded: Recorded) -> Iterator[Contradiction]:
-        """Sinks and window are read by every head; a share is exact."""
-        context, reads = recorded.context, recorded.reads
-        forced, problem = self._forced(context), "fewer keys than sinks and window"
-        bad = reads.tokens < forced
-        if self.search == "quantised":
-            problem = "not the keys of sinks, of window and of the share between them"
-            bad = reads.tokens != forced + self._kept(context)
-        yield "kv_tokens", f"{problem} of {self.text}", bad
-        yield (
-            "kv_runs",
-            f"more runs than the keys of {self.text} can form",
-            reads.runs > self._most_runs(context, reads.tokens),
-        )
 
     def _most_runs(self, context: Ints, tokens: Ints) -> Ints:
         """Most runs of so many keys, of which sinks and window form two at most."""

@@ -20,7 +20,6 @@ Simplifications: hashing the prompt's keys once, and looking them up once a fram
 of either against 256 steps of hashing), as are buckets and signatures, which stay on chip.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
@@ -34,11 +33,9 @@ from carsim.decisions.attention.base import (
     AttentionPolicy,
     Bools,
     CacheShape,
-    Contradiction,
     Ints,
     KvReads,
     Query,
-    Recorded,
     Selection,
     SideWork,
 )
@@ -133,19 +130,6 @@ class AnnCa(AttentionPolicy):
     def reads(self, context: Ints) -> KvReads:
         """All, or with gaps in the prompt."""
         return KvReads(context, (context + 1) // 2)
-
-    def check_reads(self, recorded: Recorded) -> Iterator[Contradiction]:
-        """The first frame reads all, later ones all but the prompt; nothing is dropped."""
-        per_frame, context = recorded.tokens_per_frame, recorded.context
-        spared = np.maximum(0, recorded.prompt - self.sinks)
-        later = (np.arange(len(context)) >= per_frame)[:, None, None, None] * (self.bits > 0)
-        missing = recorded.reads.tokens < context - spared * later
-        yield "kv_tokens", f"leaves out more than the prompt under {self.text}", missing
-        yield (
-            "kv_held",
-            "less than all tokens",
-            recorded.held != context[per_frame - 1 :: per_frame, 0],
-        )
 
     def reads_aligned(self, distance: int) -> bool:
         """Only the prompt is ever left out."""

@@ -7,7 +7,6 @@ row stands in the same slot ``end - 1``. The *context* of a token is the number 
 attention would read, the token itself included: ``end - padding[b]``.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -55,29 +54,6 @@ class SideWork:
     bytes_written: Ints | int = 0
     scan_cycles: Ints | int = 0
     kv_elements: Ints | int = 0
-
-
-@dataclass(frozen=True, eq=False)
-class Recorded:
-    """What a trace holds of attention, int64 each.
-
-    Attributes:
-        reads: Keys that were read, [S, L, KV, B].
-        held: [T, L, B], tokens held after each frame, of the head with most.
-        context: [S, 1, 1, B], tokens there were.
-        prompt: [B], tokens of each prompt.
-        tokens_per_frame: N.
-    """
-
-    reads: KvReads
-    held: Ints
-    context: Ints
-    prompt: Ints
-    tokens_per_frame: int
-
-
-Contradiction = tuple[str, str, Bools]
-"""Array of the trace, what is wrong with it, and where, with or without an axis of heads."""
 
 
 @dataclass(frozen=True)
@@ -227,8 +203,7 @@ class AttentionPolicy(Section):
     * ``records`` is False: ``reads(context)`` equals what ``select`` reads, for every head alike.
       ``records`` is True: it depends on data, the decoder counts what ``select`` reads into the
       arrays ``kv_tokens``, ``kv_runs`` and ``kv_held`` of the trace, and ``reads`` and ``held``
-      give the most that a step can read and a cache can hold. ``check_reads`` says what a trace
-      of it cannot hold.
+      give the most that a step can read and a cache can hold.
     * The key that a rule of replay scores, such as that of the same place in the previous frame, is
       read in any case. Where ``reads_aligned`` is False, the machine counts it as one key more
       (without its value).
@@ -357,10 +332,6 @@ class AttentionPolicy(Section):
     def reads_aligned(self, distance: int) -> bool:
         """True if the key of so many tokens ago is sure to be among those that are read."""
         return not self.records
-
-    def check_reads(self, recorded: Recorded) -> Iterator[Contradiction]:
-        """Find what no decoding under these fields can have recorded, beside :meth:`reads`."""
-        yield from ()
 
     def side_work(self, context: Ints, n_heads: int, n_kv_heads: int, head_dim: int) -> SideWork:
         """Work besides attention, of each step at these contexts; none unless overridden."""

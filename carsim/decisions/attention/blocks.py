@@ -5,10 +5,9 @@ A scorer is one class with a line in :data:`SCORERS`. Its instance is the state 
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from dataclasses import replace
 from operator import attrgetter
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -23,26 +22,11 @@ from carsim.decisions.attention.search import (
     vector_bytes,
 )
 
+if TYPE_CHECKING:
+    from carsim.decisions.attention.draft import Draft
+
 MOST_UNION_BITS = 6
 """Of a signature whose union over a block is kept: 64 bits."""
-
-
-class Blocks(NamedTuple):
-    """Fields of a policy that scores blocks; a scorer uses those it names in ``uses``.
-
-    Attributes:
-        tokens: Keys of a block.
-        pooled_bits: Bits an element of vectors that are kept of it.
-        tables: Signatures of a key.
-        bits: Of a signature.
-        seed: Of their hyperplanes.
-    """
-
-    tokens: int
-    pooled_bits: int
-    tables: int
-    bits: int
-    seed: int
 
 
 class BlockCost(NamedTuple):
@@ -64,10 +48,10 @@ class BlockCost(NamedTuple):
 
 
 class Scorer(ABC):
-    """What is kept of the blocks of one decoding.
+    """State of one decoding: what is kept of its blocks.
 
     Args:
-        blocks: Fields of the policy.
+        policy: Fields that scorers use.
         cache: The cache of the decoding.
 
     Class attributes:
@@ -79,7 +63,7 @@ class Scorer(ABC):
     uses: ClassVar[tuple[str, ...]]
 
     @abstractmethod
-    def __init__(self, blocks: Blocks, cache: CacheShape) -> None: ...
+    def __init__(self, policy: "Draft", cache: CacheShape) -> None: ...
 
     @abstractmethod
     def append(self, layer: int, token: int, key: Array) -> None:
@@ -89,9 +73,9 @@ class Scorer(ABC):
     def scores(self, layer: int, complete: int, q: Array) -> Array:
         """Scores of the first complete blocks for queries [B, KV, g, hd]: [B, KV, g, complete]."""
 
-    @staticmethod
+    @classmethod
     @abstractmethod
-    def cost(blocks: Blocks, n_heads: int, n_kv_heads: int, head_dim: int) -> BlockCost:
+    def cost(cls, policy: "Draft", n_heads: int, n_kv_heads: int, head_dim: int) -> BlockCost:
         """Cost of the scores."""
 
 
@@ -106,22 +90,22 @@ class _Vectors(Scorer):
     uses = ("pooled_bits",)
     vectors: ClassVar[int] = 1
 
-    def __init__(self, blocks: Blocks, cache: CacheShape) -> None:
-        self.blocks = blocks
+    def __init__(self, policy: "Draft", cache: CacheShape) -> None:
+        self.policy = policy
         size = self.vectors, cache.n_layers, cache.n_rows, cache.n_kv_heads
-        n_blocks = (cache.n_slots - cache.prompt_slots) // blocks.tokens
+        n_blocks = (cache.n_slots - cache.prompt_slots) // policy.block_tokens
         self.running = np.zeros((*size, cache.head_dim), cache.dtype)
         self.kept = np.zeros((*size, n_blocks, cache.head_dim), cache.dtype)
 
     def append(self, layer: int, token: int, key: Array) -> None:
         """Add the key to its block."""
-        block, place = divmod(token, self.blocks.tokens)
+        block, place = divmod(token, self.policy.block_tokens)
         running = self.running[:, layer]
         if place == 0:
             running[:] = key
         else:
             self._gather(running, key)
-        if place == self.blocks.tokens - 1:
+        if place == self.policy.block_tokens - 1:
             self.kept[:, layer, :, :, block] = self._cut(running)
 
     @abstractmethod
@@ -133,9 +117,10 @@ class _Vectors(Scorer):
         """Vectors as they are kept."""
 
     @classmethod
-    def _cost(cls, blocks: Blocks, n_kv_heads: int, head_dim: int) -> BlockCost:
+    def cost(cls, policy: "Draft", n_heads: int, n_kv_heads: int, head_dim: int) -> BlockCost:
+        """The vectors of a block, and their sums."""
         return BlockCost(
-            head_bytes=cls.vectors * vector_bytes(head_dim, blocks.pooled_bits),
+            head_bytes=cls.vectors * vector_bytes(head_dim, policy.pooled_bits),
             score_macs=cls.vectors * head_dim,
             token_macs=0,
             token_ops=cls.vectors * n_kv_heads * head_dim,
@@ -152,18 +137,13 @@ class Mean(_Vectors):
         running += key
 
     def _cut(self, running: Array) -> Array:
-        return few_bits(running / self.blocks.tokens, self.blocks.pooled_bits)
+        return few_bits(running / self.policy.block_tokens, self.policy.pooled_bits)
 
     def scores(self, layer: int, complete: int, q: Array) -> Array:
         """<q, mean of the block's keys>; 1 / sqrt(hd) changes no order."""
         means = self.kept[0, layer, :, :, :complete]
         scores: Array = q @ means.swapaxes(-1, -2)
         return scores
-
-    @staticmethod
-    def cost(blocks: Blocks, n_heads: int, n_kv_heads: int, head_dim: int) -> BlockCost:
-        """One vector."""
-        return Mean._cost(blocks, n_kv_heads, head_dim)
 
 
 class MinMax(_Vectors):
@@ -183,7 +163,7 @@ class MinMax(_Vectors):
 
     def _cut(self, running: Array) -> Array:
         least, largest = running
-        bits = self.blocks.pooled_bits
+        bits = self.policy.pooled_bits
         return np.stack([few_bits(least, bits, np.floor), few_bits(largest, bits, np.ceil)])
 
     def scores(self, layer: int, complete: int, q: Array) -> Array:
@@ -192,11 +172,6 @@ class MinMax(_Vectors):
         upper: Array = np.maximum(q, 0) @ largest.swapaxes(-1, -2)
         upper += np.minimum(q, 0) @ least.swapaxes(-1, -2)
         return upper
-
-    @staticmethod
-    def cost(blocks: Blocks, n_heads: int, n_kv_heads: int, head_dim: int) -> BlockCost:
-        """Two vectors."""
-        return MinMax._cost(blocks, n_kv_heads, head_dim)
 
 
 class Signatures(Scorer):
@@ -213,17 +188,17 @@ class Signatures(Scorer):
     kind = "lsh"
     uses = ("tables", "bits", "seed")
 
-    def __init__(self, blocks: Blocks, cache: CacheShape) -> None:
-        self.blocks = blocks
-        self._planes = hyperplanes(blocks.tables, blocks.bits, cache.head_dim, blocks.seed)
-        size = cache.n_layers, cache.n_rows, cache.n_kv_heads, blocks.tables
-        n_blocks = -(-(cache.n_slots - cache.prompt_slots) // blocks.tokens)
+    def __init__(self, policy: "Draft", cache: CacheShape) -> None:
+        self.policy = policy
+        self._planes = hyperplanes(policy.tables, policy.bits, cache.head_dim, policy.seed)
+        size = cache.n_layers, cache.n_rows, cache.n_kv_heads, policy.tables
+        n_blocks = -(-(cache.n_slots - cache.prompt_slots) // policy.block_tokens)
         self.unions = np.zeros((*size, n_blocks), np.uint64)
 
     def append(self, layer: int, token: int, key: Array) -> None:
         """Set the bits of its signatures."""
         codes = signatures(key, self._planes).astype(np.uint64)
-        self.unions[layer, ..., token // self.blocks.tokens] |= np.uint64(1) << codes
+        self.unions[layer, ..., token // self.policy.block_tokens] |= np.uint64(1) << codes
 
     def scores(self, layer: int, complete: int, q: Array) -> Array:
         """Tables in which the query meets a key of the block."""
@@ -232,15 +207,15 @@ class Signatures(Scorer):
         scores: Array = (unions >> codes & np.uint64(1)).sum(axis=-2).astype(np.float32)
         return scores
 
-    @staticmethod
-    def cost(blocks: Blocks, n_heads: int, n_kv_heads: int, head_dim: int) -> BlockCost:
+    @classmethod
+    def cost(cls, policy: "Draft", n_heads: int, n_kv_heads: int, head_dim: int) -> BlockCost:
         """A union of signatures for each table, and signatures of the new token."""
-        union_bits = blocks.tables * 2**blocks.bits
+        union_bits = policy.tables * 2**policy.bits
         top = sorter()
         return BlockCost(
             head_bytes=-(-union_bits // 8),
             score_macs=0,
-            token_macs=hash_macs(n_heads, n_kv_heads, head_dim, blocks.tables * blocks.bits),
+            token_macs=hash_macs(n_heads, n_kv_heads, head_dim, policy.tables * policy.bits),
             token_ops=0,
             # A LUT chooses among four bits: a bit of a multiplexer is half a bit of a comparator.
             unit=replace(top, comparator_bits=top.comparator_bits + union_bits // 2),
@@ -249,10 +224,3 @@ class Signatures(Scorer):
 
 SCORERS: Registry[type[Scorer]] = Registry("scorer", attrgetter("kind"), (Mean, MinMax, Signatures))
 """Scorers by the name that YAML gives them."""
-
-
-def of_scorer(fields: Mapping[str, Any], scorer: str) -> dict[str, Any]:
-    """The fields of a policy without those that only other scorers use."""
-    others = {name for each in SCORERS.values() for name in each.uses}
-    others -= set(SCORERS[scorer].uses)
-    return {name: value for name, value in fields.items() if name not in others}

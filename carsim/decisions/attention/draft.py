@@ -19,7 +19,6 @@ reads all of that, multiplies it with the queries on the array, and finds the be
 how long the prompt is, and counts its blocks, too.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -32,23 +31,14 @@ from carsim.decisions.attention.base import (
     Array,
     AttentionPolicy,
     CacheShape,
-    Contradiction,
     Ints,
     KvReads,
     Query,
-    Recorded,
     Selection,
     SelectionUnit,
     SideWork,
 )
-from carsim.decisions.attention.blocks import (
-    MOST_UNION_BITS,
-    SCORERS,
-    BlockCost,
-    Blocks,
-    Scorer,
-    of_scorer,
-)
+from carsim.decisions.attention.blocks import MOST_UNION_BITS, SCORERS, BlockCost, Scorer
 from carsim.decisions.attention.search import EXACT_BITS, Tables, best, grouped, most_runs, share_of
 
 
@@ -102,13 +92,15 @@ class Draft(AttentionPolicy):
     @property
     def used(self) -> dict[str, Any]:
         """The fields without those that only other scorers use."""
-        return of_scorer(dict(self), self.scorer)
+        others = {name for each in SCORERS.values() for name in each.uses}
+        others -= set(SCORERS[self.scorer].uses)
+        return {name: value for name, value in self if name not in others}
 
     # What the decoder asks.
 
     def begin(self, cache: CacheShape) -> Drafts:
         """Nothing is kept yet."""
-        return Drafts(cache.prompt_slots, SCORERS[self.scorer](self._blocks, cache))
+        return Drafts(cache.prompt_slots, SCORERS[self.scorer](self, cache))
 
     def append(
         self, state: Drafts, layer: int, slots: slice, k: Array, k_rotated: Array, v: Array
@@ -131,10 +123,6 @@ class Draft(AttentionPolicy):
         mask[..., whole] = chosen.reshape(*scores.shape[:2], -1)
         return Selection(mask=mask)
 
-    @property
-    def _blocks(self) -> Blocks:
-        return Blocks(self.block_tokens, self.pooled_bits, self.tables, self.bits, self.seed)
-
     def _complete(self, video_tokens: Any) -> Any:
         """Complete blocks that are scored, while the newest token's own is under way."""
         return (video_tokens - 1) // self.block_tokens
@@ -146,23 +134,6 @@ class Draft(AttentionPolicy):
         complete = self._complete(context)
         kept = share_of(self.keep, complete)
         return KvReads(context, most_runs(kept + 2, complete - kept))
-
-    def check_reads(self, recorded: Recorded) -> Iterator[Contradiction]:
-        """Every head reads exactly so many blocks and what is read in any case."""
-        context, reads = recorded.context, recorded.reads
-        complete = self._complete(context - recorded.prompt)
-        kept = share_of(self.keep, complete)
-        exactly = context - (complete - kept) * self.block_tokens
-        yield (
-            "kv_tokens",
-            f"not the keys of the prompt, of the best blocks of {self.text} and of its last one",
-            reads.tokens != exactly,
-        )
-        yield (
-            "kv_runs",
-            f"more runs than the blocks of {self.text} can form",
-            reads.runs > most_runs(kept + 2, complete - kept),
-        )
 
     def side_work(self, context: Ints, n_heads: int, n_kv_heads: int, head_dim: int) -> SideWork:
         """Scores of all blocks, the newest key, and the top-k."""
@@ -188,4 +159,4 @@ class Draft(AttentionPolicy):
         return nbytes
 
     def _cost(self, n_heads: int, n_kv_heads: int, head_dim: int) -> BlockCost:
-        return SCORERS[self.scorer].cost(self._blocks, n_heads, n_kv_heads, head_dim)
+        return SCORERS[self.scorer].cost(self, n_heads, n_kv_heads, head_dim)

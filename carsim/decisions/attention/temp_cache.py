@@ -57,10 +57,8 @@ from carsim.decisions.attention.base import (
     AttentionPolicy,
     Bools,
     CacheShape,
-    Contradiction,
     Ints,
     Query,
-    Recorded,
     Selection,
     SideWork,
 )
@@ -269,28 +267,6 @@ class TempCache(AttentionPolicy):
             nearest[row, head] = held[index]
             best[row, head] = np.take_along_axis(cosine, index[:, None], axis=1)[:, 0]
         return nearest, best
-
-    def check_reads(self, recorded: Recorded) -> Iterator[Contradiction]:
-        """All that is held is read, in one run; what cannot have merged yet is there."""
-        held, per_frame = recorded.held, recorded.tokens_per_frame
-        frames, prompt = len(held), recorded.prompt[None, None]  # [1, 1, B]
-        tokens, runs = recorded.reads.tokens, recorded.reads.runs
-        number = np.arange(1, 1 + frames)[:, None, None]
-        merged = 1 if self.search != "aligned" else per_frame  # groups of aged frames, at least
-        least = prompt + np.where(
-            (number <= 2) | (not self.merges), number * per_frame, per_frame + merged
-        )
-        problem = f"fewer tokens than {self.text} can have merged"
-        yield "kv_held", problem, np.broadcast_to(held < least, held.shape)
-        steps = np.arange(len(tokens))
-        since = (steps % per_frame + 1)[:, None, None]  # tokens of the frame under way
-        before = np.concatenate([np.broadcast_to(prompt, held[:1].shape), held[:-1]])
-        all_held = before[steps // per_frame] + since  # [S, L, B]
-        least = np.concatenate([prompt, least[:-1]])[steps // per_frame] + since
-        unread = tokens.max(axis=2) != all_held
-        yield "kv_tokens", "the fullest head does not read all that it holds", unread
-        yield "kv_tokens", problem, tokens < least[:, :, None]
-        yield "kv_runs", "more than the one run of a compacted cache", runs != 1
 
     def reads_aligned(self, distance: int) -> bool:
         """Rules look back a frame at most, and so much is never merged."""

@@ -27,13 +27,12 @@ from carsim.decisions.replay.decide import (
     Replay,
     Scope,
     decision_units,
-    eligible,
     in_ranges,
     unanimous,
 )
 from carsim.decisions.replay.input_change import InputChange
 from carsim.decisions.replay.periodic import Periodic
-from carsim.decisions.replay.tas import Tas, TasForm, temporal_attention_score
+from carsim.decisions.replay.tas import Tas, TasForm
 
 RULES: Registry[type[ReplayRule]] = Registry(
     "replay rule", field_name, (Tas, InputChange, Periodic)
@@ -53,7 +52,6 @@ __all__ = [
     "FASTCAR",
     "NO_WORK",
     "RULES",
-    "AbsentRule",
     "DecoderShape",
     "InputChange",
     "MachineShape",
@@ -70,9 +68,7 @@ __all__ = [
     "Tas",
     "TasForm",
     "decision_units",
-    "eligible",
     "in_ranges",
     "later",
-    "temporal_attention_score",
     "unanimous",
 ]

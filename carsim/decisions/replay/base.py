@@ -16,7 +16,7 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple, get_args
 
 from pydantic import Field
 
-from carsim.base.section import GrownSection
+from carsim.base.section import MOST, GrownSection
 from carsim.decisions.attention.base import Array, Bools
 
 Point = Literal["q", "attention", "residual"]
@@ -122,7 +122,10 @@ class ReplayRule(GrownSection):
     differs.
 
     Every kind may damp: ``gain`` scales a cached output each time it is replayed, so that older
-    outputs add less. The decoder and the machine see to it; a kind's score does not change.
+    outputs add less. Every kind may cap the age of outputs: a place that has replayed ``max_age``
+    frames in a row computes in the next. The decoder sees to both and the machine to the gain; a
+    kind's score does not change. Simplification: the machine's counters of ages, a few bits for
+    each place of a layer, cost nothing.
 
     Contract, which ``tests/decisions/replay/test_contract.py`` holds over all kinds:
 
@@ -130,6 +133,7 @@ class ReplayRule(GrownSection):
     * A row decides by itself: its score does not depend on its batch-mates.
     * Nothing drawn: equal inputs give equal scores.
     * Scores are finite.
+    * No place replays more than ``max_age`` frames in a row.
     * ``score`` looks at nothing that comes after ``known_at``.
 
     Class attributes:
@@ -143,24 +147,29 @@ class ReplayRule(GrownSection):
     paper: ClassVar[str] = ""
     known_at: ClassVar[Point]
 
-    later: ClassVar[frozenset[str]] = frozenset({"gain"})
+    later: ClassVar[frozenset[str]] = frozenset({"gain", "max_age"})
 
     kind: str
     gain: Gain | Annotated[tuple[Gain, ...], Field(min_length=1, strict=False)] = Field(
         1.0,
         description="factor on a cached output at each replay, 0 adds nothing; or one per layer",
     )
+    max_age: Annotated[int, Field(gt=0, le=MOST)] | None = Field(
+        None, description="frames in a row that a place may replay; no limit if absent"
+    )
 
     @property
     def text(self) -> str:
         """The rule with its fields, as a phrase."""
         span = " to ".join(f"{end:g}" for end in sorted({min(self._gains), max(self._gains)}))
-        return self.phrase + (f", gain {span}" if self.damps else "")
+        damped = f", gain {span}" if self.damps else ""
+        return self.phrase + damped + self.capped
 
     @property
     def phrase(self) -> str:
         """The rule with its own fields."""
-        fields = [f"{name} {value}" for name, value in self if name not in ("kind", "gain")]
+        shared = {"kind", *ReplayRule.later}
+        fields = [f"{name} {value}" for name, value in self if name not in shared]
         return self.label + (f" ({', '.join(fields)})" if fields else "")
 
     @property
@@ -184,7 +193,17 @@ class ReplayRule(GrownSection):
     @property
     def method(self) -> str:
         """Name of decoding with this rule, in tables."""
-        return "FastCar" if self.is_fastcar else f"replay by {self.label}{', damped' * self.damps}"
+        return "FastCar" if self.is_fastcar else f"replay by {self.label}{self.changes}"
+
+    @property
+    def capped(self) -> str:
+        """Phrase on the cap of ages; empty without."""
+        return f", at most {self.max_age} in a row" if self.max_age else ""
+
+    @property
+    def changes(self) -> str:
+        """Phrases for tables on all that any kind may do."""
+        return ", damped" * self.damps + self.capped
 
     @property
     def margin(self) -> float:

@@ -2,7 +2,8 @@
 
 From the second frame on, a rule scores each token in each layer. Where ``score > tau``, strictly,
 the MLP is skipped: the output that is cached for the place is added to the residual, and stays
-cached, so that replays chain without limit. Otherwise the MLP runs and its output is cached.
+cached, so that replays chain, for at most ``max_age`` frames if the rule has it. Otherwise the MLP
+runs and its output is cached.
 
 Letters in shapes as in :mod:`carsim.decisions.attention.base`.
 """
@@ -68,10 +69,7 @@ class Replay:
             tas: Scores of any rule, [..., L, B], or [..., B] of one layer.
             layer: That layer.
         """
-        thresholds: Array = self._thresholds
-        if tas.dtype != np.float64:
-            tas, thresholds = tas.astype(np.float32, copy=False), self._thresholds_float32
-        above: Bools = tas > thresholds[layer]
+        above: Bools = tas.astype(np.float64, copy=False) > self._thresholds[layer]
         return above
 
     @cached_property
@@ -79,16 +77,44 @@ class Replay:
         """[L, 1]; NaN where a layer has none."""
         return np.array([np.nan if tau is None else tau for tau in self.tau])[:, None]
 
-    @cached_property
-    def _thresholds_float32(self) -> NDArray[np.float32]:
-        return _rounded_down(self._thresholds)
+    def decide(
+        self, tas: Array, layer: int | slice = slice(None), worn: Bools | None = None
+    ) -> Bools:
+        """True for rows that replay: their whole unit exceeds tau, and no output of it is worn.
 
-    def decide(self, tas: Array, layer: int | slice = slice(None)) -> Bools:
-        """True for rows that replay: their whole unit exceeds tau; arguments as above."""
+        Args:
+            tas: Scores of one step or of several, as above.
+            layer: Layer.
+            worn: Places that have replayed ``max_age`` frames in a row, of the shape of the scores.
+        """
         would = self.exceeds(tas, layer)
+        if worn is not None:
+            would &= ~worn
         if self.scope == "row":
             return would
         return unanimous(would, decision_units(self.scope, self.pairs, tas.shape[-1]))
+
+    def decide_all(self, tas: Array, tokens_per_frame: int) -> Bools:
+        """The decisions of whole videos, bool[S, L, B], from their scores."""
+        if self.rule.max_age is None:
+            return self.decide(tas)
+        frames = tas.reshape(-1, tokens_per_frame, *tas.shape[1:])  # [T, N, L, B]
+        replay = np.zeros(frames.shape, bool)
+        for frame, scores in enumerate(frames):
+            replay[frame] = self.decide(scores, worn=self.worn(replay[:frame]))
+        return replay.reshape(tas.shape)
+
+    def worn(self, before: Bools) -> Bools | None:
+        """Places that have replayed ``max_age`` frames in a row; None where none can have.
+
+        Args:
+            before: bool[T, ...], decisions of the frames before.
+        """
+        age = self.rule.max_age
+        if age is None or len(before) < age:
+            return None
+        worn: Bools = np.all(before[len(before) - age :], axis=0)
+        return worn
 
     @property
     def exempt_layers(self) -> list[int]:
@@ -115,15 +141,6 @@ class Replay:
             return f"tau {span}"
         never = "layer {} never replays" if len(exempt) == 1 else "layers {} never replay"
         return f"tau {span} ({never.format(in_ranges(exempt))})"
-
-
-def _rounded_down(tau: NDArray[np.float64]) -> NDArray[np.float32]:
-    """Thresholds that just the same float32 exceed: half the bytes to compare."""
-    with np.errstate(over="ignore"):
-        nearest = tau.astype(np.float32)
-        less = np.nextafter(nearest, np.float32(-np.inf))
-    below: NDArray[np.float32] = np.where(nearest > tau, less, nearest)
-    return below
 
 
 def eligible(step: Any, tokens_per_frame: int) -> Any:

@@ -53,7 +53,7 @@ class Tas(ReplayRule):
     @property
     def is_fastcar(self) -> bool:
         """The mean over heads of either form, against the same place, replayed as it is."""
-        return self.head is None and self.offset == 0 and not self.damps
+        return self.head is None and self.offset == 0 and not self.changes
 
     @property
     def method(self) -> str:
@@ -61,8 +61,8 @@ class Tas(ReplayRule):
         if self.is_fastcar:
             return super().method
         head = "" if self.head is None else f" of head {self.head}"
-        changes = ", one place later" * self.offset + ", damped" * self.damps
-        return f"replay by {self.label}{head}{changes}"
+        later = ", one place later" * self.offset
+        return f"replay by {self.label}{head}{later}{self.changes}"
 
     def check(self, n_heads: int, hidden_size: int) -> None:
         """Refuse a head that is not there."""

@@ -1,14 +1,13 @@
 """The arrays of a trace against its metadata: shapes, ranges, and decisions against scores."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from carsim.base.errors import InputError
-from carsim.decisions.attention import KvReads
-from carsim.decisions.attention.base import Bools, Contradiction, Recorded
+from carsim.decisions.attention.base import Bools
 from carsim.decisions.trace.meta import TraceMeta
 
 CURE = "capture the trace again"
@@ -19,6 +18,8 @@ _FLOATS, _COUNTS = ("float16", "float32"), ("uint8", "uint16", "int16", "int32")
 _NEVER = "never evaluated (first frame, or a layer without tau)"
 
 Arrays = Mapping[str, NDArray[Any]]
+Contradiction = tuple[str, str, Bools]
+"""An array, its fault, and where, with or without an axis of heads."""
 
 
 def truth_values(values: Any, place: str) -> Bools:
@@ -46,48 +47,53 @@ def truth_values(values: Any, place: str) -> Bools:
     )
 
 
-class ArrayForm(NamedTuple):
-    """Shape of an array, and the names of the types that it may have in a file."""
-
-    shape: tuple[int, ...]
-    dtypes: tuple[str, ...]
-
-
-def expected(meta: TraceMeta) -> dict[str, ArrayForm]:
-    """Shape and types of each array."""
-    layers, rows = meta.decoded.n_layers, meta.n_rows
-    decisions = (meta.n_steps, layers, rows)
-    reads = (meta.n_steps, layers, meta.decoded.n_kv_heads, rows)
-    return {
-        "replay": ArrayForm(decisions, ("bool",)),
-        "tas": ArrayForm(decisions, _FLOATS),
-        "kv_tokens": ArrayForm(reads, _COUNTS),
-        "kv_runs": ArrayForm(reads, _COUNTS),
-        "kv_held": ArrayForm((meta.n_frames, layers, rows), _COUNTS),
-    }
-
-
 def check_arrays(arrays: Arrays, meta: TraceMeta, place: str) -> None:
     """Check that arrays and metadata agree.
 
     Raises:
         InputError: They do not; the message gives the first place that disagrees.
     """
-    _check_presence(arrays, meta, place)
+    check_forms(arrays, meta, place)
     for array, problem, bad in _contradictions(arrays, meta):
         if np.any(bad):
             raise InputError(f"{place}: array {array!r}", problem + _where(array, bad), CURE)
 
 
-def _check_presence(arrays: Arrays, meta: TraceMeta, place: str) -> None:
-    """Refuse arrays that are missing, not asked for, or of another shape."""
-    for name, (shape, _) in expected(meta).items():
-        problem, is_there = "", name in arrays
-        if is_there and arrays[name].shape != shape:
-            got = arrays[name].shape
-            problem = f"expected shape {shape} as the metadata says, got {got}"
-        elif name in READS and is_there != meta.attention.records:
-            words = "present, although not" if is_there else "missing, although"
+def check_forms(
+    arrays: Mapping[str, Any], meta: TraceMeta, place: str, *, stored: bool = False
+) -> None:
+    """Check shapes, and that arrays are there that are asked for, and no others.
+
+    Args:
+        arrays: By name, arrays or the headers of them in a file.
+        meta: Metadata.
+        place: The trace, for messages.
+        stored: Their types are those of a file.
+
+    Raises:
+        InputError: One of them differs.
+    """
+    layers, rows = meta.decoded.n_layers, meta.n_rows
+    decisions = meta.n_steps, layers, rows
+    reads = meta.n_steps, layers, meta.decoded.n_kv_heads, rows
+    forms = {
+        "replay": (decisions, ("bool",)),
+        "tas": (decisions, _FLOATS),
+        "kv_tokens": (reads, _COUNTS),
+        "kv_runs": (reads, _COUNTS),
+        "kv_held": ((meta.n_frames, layers, rows), _COUNTS),
+    }
+    for name, (shape, dtypes) in forms.items():
+        found, problem = arrays.get(name), ""
+        if found is not None and (
+            found.shape != shape or (stored and found.dtype.name not in dtypes)
+        ):
+            problem = (
+                f"expected {' or '.join(dtypes)} of shape {shape} as its metadata says, "
+                f"got {found.dtype.name} of shape {found.shape}"
+            )
+        elif name in READS and (found is not None) != meta.attention.records:
+            words = "missing, although" if found is None else "present, although not"
             problem = f"{words} recorded under {meta.attention.kind!r} attention"
         if problem:
             raise InputError(f"{place}: array {name!r}", problem, CURE)
@@ -111,7 +117,7 @@ def _contradictions(arrays: Arrays, meta: TraceMeta) -> Iterator[Contradiction]:
     yield "tas", f"a number where it is {_NEVER}", ~scored & ~np.isnan(tas)
     yield "replay", f"a replay where TAS is {_NEVER}", ~scored & replay
     problem = f"contradicts tas > tau under decision scope {meta.decision_scope!r}"
-    yield "replay", problem, meta.replay.decide(tas) != replay
+    yield "replay", problem, meta.replay.decide_all(tas, meta.tokens_per_frame) != replay
     if meta.attention.records:
         yield from _of_reads(arrays, meta)
 
@@ -136,5 +142,3 @@ def _of_reads(arrays: Arrays, meta: TraceMeta) -> Iterator[Contradiction]:
     yield "kv_tokens", "more keys than the cache held", tokens > reachable[:, :, None]
     yield "kv_runs", "fewer than one run, or more than keys", (runs < 1) | (runs > tokens)
     yield "kv_runs", "more runs than unread tokens can part", runs - 1 > context - tokens
-    recorded = Recorded(KvReads(tokens, runs), held, context, prompt, per_frame)
-    yield from attention.check_reads(recorded)

@@ -87,25 +87,36 @@ class Decisions:
         """B."""
         return int(self.replay.shape[2])
 
-    def taken(self, label: str, steps: Any, frames: Any, rows: Any, **more: Any) -> "Decisions":
-        """The decisions of some steps (or frames, for ``held``) and rows, of unknown quality.
+    def taken(
+        self,
+        label: str,
+        *,
+        steps: Any = slice(None),
+        frames: Any = slice(None),
+        layers: Any = slice(None),
+        rows: Any = slice(None),
+        **more: Any,
+    ) -> "Decisions":
+        """The decisions of some steps (or frames, for ``held``), layers and rows.
 
         Args:
-            label: How they were taken, added to the label.
+            label: Phrase for the label.
             steps: Index of steps.
             frames: Index of frames.
+            layers: Index of layers.
             rows: Index of rows.
             more: Other fields that change.
         """
         reads, held = self.reads, self.held
         if reads is not None:
-            reads = KvReads(reads.tokens[steps][..., rows], reads.runs[steps][..., rows])
+            parts = (each[steps][:, layers][..., rows] for each in (reads.tokens, reads.runs))
+            reads = KvReads(*parts)
         return replace(
             self,
-            replay=self.replay[steps][..., rows],
+            replay=self.replay[steps][:, layers][..., rows],
             label=f"{self.label}, {label}",
             reads=reads,
-            held=None if held is None else held[frames][..., rows],
+            held=None if held is None else held[frames][:, layers][..., rows],
             **more,
         )
 
@@ -235,7 +246,7 @@ def rethreshold(trace: Trace, tau: float | Sequence[float]) -> Decisions:
     changed = replace(trace.meta.replay, tau=taus)
     return replace(
         made,
-        replay=changed.decide(trace.scores),
+        replay=changed.decide_all(trace.scores, trace.tokens_per_frame),
         source="re-thresholded (open loop)",
         label=f"scores of {trace.name} (captured at {trace.meta.tau_text}) "
         f"re-thresholded at {changed.tau_text} (open loop)",

@@ -13,7 +13,7 @@ from carsim.base.errors import InputError
 from carsim.base.text import count
 from carsim.decisions.attention import KvReads
 from carsim.decisions.attention.base import Ints
-from carsim.decisions.trace.check import CURE, READS, check_arrays, expected, truth_values
+from carsim.decisions.trace.check import CURE, READS, check_arrays, check_forms, truth_values
 from carsim.decisions.trace.meta import OWN_DECISIONS, TraceMeta, parse_meta
 from carsim.decisions.trace.npz import NpzArchive, npz_bytes, write_bytes
 from carsim.decisions.trace.shipped import trace_path
@@ -97,9 +97,9 @@ class Trace:
         return hashlib.sha256(_bytes(_storable(self))).hexdigest()
 
     @cached_property
-    def scores(self) -> NDArray[np.float32]:
-        """``tas`` in a type that processors compare: a trace is asked about many thresholds."""
-        return self.tas.astype(np.float32, copy=False)
+    def scores(self) -> NDArray[np.float64]:
+        """``tas`` as thresholds are compared with it: a trace is asked about many of them."""
+        return self.tas.astype(np.float64)
 
     @cached_property
     def contradicts_scores(self) -> bool:
@@ -108,7 +108,9 @@ class Trace:
             return False
         if self.meta.never_replays:
             return bool(self.replay.any())
-        return not np.array_equal(self.meta.replay.decide(self.tas), self.replay)
+        return not np.array_equal(
+            self.meta.replay.decide_all(self.tas, self.tokens_per_frame), self.replay
+        )
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Arrays by name, optional ones only if they are there."""
@@ -271,15 +273,7 @@ def load_trace(path: str | Path) -> Trace:
     except (ValueError, SystemError) as error:  # code points beyond Unicode
         raise InputError(f"{path}: array 'meta'", f"no text ({error})", CURE) from error
     meta = parse_meta(text, f"{path}: meta")
-    for name, (shape, dtypes) in expected(meta).items():
-        found = archive.headers.get(name)
-        if found and (found.shape != shape or found.dtype.name not in dtypes):
-            raise InputError(
-                f"{path}: array {name!r}",
-                f"expected {' or '.join(dtypes)} of shape {shape} as its metadata says, "
-                f"got {found.dtype.name} of shape {found.shape}",
-                CURE,
-            )
+    check_forms(archive.headers, meta, str(path), stored=True)
     arrays = {
         name: archive.read(name).astype(archive.headers[name].dtype.newbyteorder("="), copy=False)
         for name in names - {"meta"}

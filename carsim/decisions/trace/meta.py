@@ -6,26 +6,28 @@ from typing import Annotated, Any, Final, Literal, Self
 import numpy as np
 from pydantic import (
     AfterValidator,
+    BeforeValidator,
+    ConfigDict,
     Field,
     JsonValue,
     NonNegativeInt,
     PositiveInt,
+    StringConstraints,
     ValidationError,
     model_validator,
 )
 from pydantic_core import from_json
 
-from carsim.base.section import explained
+from carsim.base.section import Strict, explained
+from carsim.base.statistics import Interval, bootstrap_mean
 from carsim.base.text import shortened
 from carsim.decisions.attention import Attention
 from carsim.decisions.attention.base import Ints
 from carsim.decisions.replay import FASTCAR, Pairs, RecordedRule, Replay, Scope
-from carsim.decisions.trace.geometry import VILA_U_7B, Geometry, Text, TraceSection
 from carsim.decisions.trace.precision import DecoderPrecision
-from carsim.decisions.trace.quality import MeasuredQuality, SampledQuality
 
 SYNTHETIC: Final = "synthetic (published marginals)"
-"""Name of decisions that were drawn by :mod:`carsim.decisions.trace.synthetic`, in every output."""
+"""Name of decisions that carsim 0.1.0 drew at FastCar's published ratios, in every output."""
 
 STATED: Final = "stated, not captured"
 """Name of what :mod:`carsim.decisions.trace.stated` makes, in every output."""
@@ -47,10 +49,124 @@ def _not_nan(value: float) -> float:
     return value
 
 
-_Number = Annotated[float, AfterValidator(_not_nan)]
-
-Tau = _Number
+Tau = Annotated[float, AfterValidator(_not_nan)]
 """A threshold on scores; infinity evaluates scores and never replays."""
+
+
+Text = Annotated[str, StringConstraints(min_length=1)]
+
+
+class TraceSection(Strict):
+    """A section of the metadata of a trace, in whose JSON numbers may be infinite."""
+
+    model_config = ConfigDict(ser_json_inf_nan="constants")
+
+
+class Geometry(TraceSection):
+    """Shape of a LLaMA-style decoder body."""
+
+    name: Text = Field(description="what outputs call it")
+    n_layers: PositiveInt = Field(description="layers")
+    hidden_size: PositiveInt = Field(description="width")
+    n_heads: PositiveInt = Field(description="query heads")
+    n_kv_heads: PositiveInt = Field(description="key and value heads")
+    head_dim: PositiveInt = Field(description="width of a head")
+    ffn_size: PositiveInt = Field(description="width of the MLP")
+
+    @property
+    def input_widths(self) -> tuple[int, ...]:
+        """Widths of the inputs of the body's matrices."""
+        return self.hidden_size, self.n_heads * self.head_dim, self.ffn_size
+
+    @model_validator(mode="after")
+    def _heads_share_keys_evenly(self) -> Self:
+        if self.n_heads % self.n_kv_heads:
+            raise ValueError(f"n_heads {self.n_heads} is no multiple of {self.n_kv_heads} kv heads")
+        return self
+
+
+VILA_U_7B = Geometry(
+    name="VILA-U-7B",
+    n_layers=32,
+    hidden_size=4096,
+    n_heads=32,
+    n_kv_heads=32,
+    head_dim=128,
+    ffn_size=11008,
+)
+"""The body that FastCar was published on: LLaMA-2-7B, arXiv 2307.09288, inside VILA-U."""
+
+
+_Losses = tuple[Annotated[float, Field(ge=0, allow_inf_nan=False)], ...]
+
+_Dropped = Annotated[None, BeforeValidator(lambda _: None), Field(exclude=True)]
+"""A field of earlier files, about generated pictures."""
+
+
+class PerClip(TraceSection):
+    """The loss of each clip, under the trace's decoding and beside it under dense decoding.
+
+    Attributes:
+        own: n numbers.
+        dense: n numbers, of the same clips.
+    """
+
+    own: Annotated[_Losses, Field(min_length=1)]
+    dense: _Losses
+
+    @property
+    def own_mean(self) -> float:
+        """Mean over clips."""
+        return math.fsum(self.own) / len(self.own)
+
+    @property
+    def dense_mean(self) -> float:
+        """Mean over clips."""
+        return math.fsum(self.dense) / len(self.dense)
+
+    @property
+    def difference(self) -> Interval:
+        """Mean of own - dense, clip by clip, with its bootstrap interval over clips."""
+        return bootstrap_mean(
+            [own - dense for own, dense in zip(self.own, self.dense, strict=True)]
+        )
+
+    @model_validator(mode="after")
+    def _of_the_same_clips(self) -> Self:
+        if len(self.own) != len(self.dense):
+            raise ValueError(f"{len(self.own)} clips beside {len(self.dense)} of dense decoding")
+        return self
+
+
+class MeasuredQuality(TraceSection):
+    """Measured quality of n clips: the trace's decoding, and one without approximation beside it.
+
+    Losses are those of the conditional row without guidance, in nats per token of the frames from
+    ``first_frame`` on.
+
+    Attributes:
+        dense: Meaning of "dense": the decoding to compare with.
+        first_frame: First frame that counts.
+        teacher_forced_nats: Loss when the true tokens are fed, so that nothing drifts.
+        peak: Ignored.
+        by_sampling: Ignored.
+    """
+
+    dense: Literal["no replay, dense attention"] = "no replay, dense attention"
+    first_frame: NonNegativeInt
+    teacher_forced_nats: PerClip
+    peak: _Dropped = None
+    by_sampling: _Dropped = None
+
+    @property
+    def n_clips(self) -> int:
+        """Clips measured, the first of the trace."""
+        return len(self.teacher_forced_nats.own)
+
+    @property
+    def loss(self) -> Interval:
+        """Teacher-forced loss over dense decoding, nats per token."""
+        return self.teacher_forced_nats.difference
 
 
 class TraceMeta(TraceSection):
@@ -177,13 +293,6 @@ class TraceMeta(TraceSection):
         """The threshold as a phrase for labels, or the label of decisions that came without."""
         return self.made_up or self.replay.tau_text
 
-    @property
-    def own_quality(self) -> SampledQuality | None:
-        """Quality of the decoding that the trace holds: measured under its own way of sampling."""
-        method = (self.sampling or {}).get("method")
-        measured = self.quality.by_sampling if self.quality else ()
-        return next((each for each in measured if each.sampling == method), None)
-
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         self.rule.check(self.decoded.n_heads, self.decoded.hidden_size)
@@ -223,10 +332,10 @@ def parse_meta(text: str, place: str) -> TraceMeta:
         return TraceMeta.model_validate_json(text)
     except ValidationError as error:
         cure = "capture the trace again"
-        raise explained(error, place, _loaded(text), TraceMeta, cure) from error
+        raise explained(error, place, json_contents(text), TraceMeta, cure) from error
 
 
-def _loaded(text: str) -> Any:
+def json_contents(text: str) -> Any:
     """Contents of the JSON, to find the mistake in them; None if it is no JSON."""
     try:
         return from_json(text)

@@ -10,9 +10,10 @@ import math
 import os
 import warnings
 import zipfile
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,19 +27,20 @@ MAX_BYTES = 2**31
 _MAX_ARRAYS = 256
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # what NumPy writes
 _INFLATION = 1032  # most bytes of a byte of deflate: 258 in two bits, RFC 1951
-_PIECE = 2**20  # unpacked at a time, so that no array is in memory twice
 _HEADER_BYTES = 10_016  # magic, length, and the longest header that NumPy reads
+_HEADERS = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest date a zip can hold: remaking gives the same bytes
 _CURE = "make the file again, or fetch it again if it was copied"
 
 
-@dataclass(frozen=True)
-class Header:
+class Header(NamedTuple):
     """Declaration of an array, read before any of its data."""
 
-    dtype: np.dtype[Any]
     shape: tuple[int, ...]
-    fortran_order: bool
+    dtype: np.dtype[Any]
 
     @property
     def n_bytes(self) -> int:
@@ -68,7 +70,7 @@ class NpzArchive:
         # Traces are a few megabytes, and hash and content cannot disagree.
         data = read_file(path, MAX_BYTES)
         self.sha256 = hashlib.sha256(data).hexdigest()
-        try:
+        with self._blaming("", "not a readable .npz archive"):
             self._zip = zipfile.ZipFile(io.BytesIO(data))
             infos = self._zip.infolist()
             packed = sum(info.compress_size for info in infos)
@@ -78,69 +80,61 @@ class NpzArchive:
                 )
             if any(info.file_size > _INFLATION * info.compress_size for info in infos):
                 raise ValueError("its arrays claim to be larger than what is packed can be")
-        except Exception as error:  # whatever a damaged directory raises, the cure is the same
-            raise InputError(
-                str(path), f"not a readable .npz archive ({_reason(error)})", _CURE
-            ) from error
-        if len(infos) > _MAX_ARRAYS or len({info.filename for info in infos}) < len(infos):
-            raise InputError(
-                str(path), f"holds {len(infos)} arrays, too many or of equal names", _CURE
-            )
+            if len(infos) > _MAX_ARRAYS or len({info.filename for info in infos}) < len(infos):
+                raise ValueError(f"holds {len(infos)} arrays, too many or of equal names")
         self._infos = {info.filename.removesuffix(".npy"): info for info in infos}
         self.headers = {name: self._header(name) for name in self._infos}
         total = sum(header.n_bytes for header in self.headers.values())
         if total > MAX_BYTES:
-            raise InputError(
-                str(path),
-                f"its arrays would unpack to {total:,} bytes, more than the limit of {MAX_BYTES:,}",
-                "split the work into smaller files",
-            )
+            problem = f"its arrays would take {total:,} bytes, the limit is {MAX_BYTES:,}"
+            raise InputError(str(path), problem, _CURE)
 
     def read(self, name: str) -> NDArray[Any]:
-        """Unpack one array (its own memory, writable).
+        """Unpack one array.
 
         Raises:
-            InputError: The array is absent, or its data are damaged or shorter than declared.
+            InputError: It is missing, or its data do not match its header.
         """
         if name not in self.headers:
             raise InputError(f"{self.path}: array {name!r}", "missing", _CURE)
-        header = self.headers[name]
-        try:
-            if header.n_bytes > self._infos[name].file_size:
+        info = self._infos[name]
+        with self._blaming(name, "damaged"), self._zip.open(info) as stream:
+            if self.headers[name].n_bytes > info.file_size:
                 raise ValueError("fewer bytes than its header declares")
-            data = np.empty(header.n_bytes, np.uint8)
-            with self._zip.open(self._infos[name]) as stream:
-                _, piece = _parse_header(stream)
-                filled = 0
-                while piece and filled + len(piece) <= header.n_bytes:
-                    data[filled : filled + len(piece)] = np.frombuffer(piece, np.uint8)
-                    filled += len(piece)
-                    piece = stream.read(_PIECE)
-            if filled < header.n_bytes or piece:
-                raise ValueError("more or fewer bytes than its header declares")
-            return data.view(header.dtype).reshape(
-                header.shape, order="F" if header.fortran_order else "C"
-            )
-        except Exception as error:
-            raise InputError(
-                f"{self.path}: array {name!r}", f"damaged ({_reason(error)})", _CURE
-            ) from error
+            array: NDArray[Any] = np.lib.format.read_array(stream, allow_pickle=False)
+            if stream.read(1):
+                raise ValueError("more bytes than its header declares")
+            return array
 
     def _header(self, name: str) -> Header:
-        try:
-            with self._zip.open(self._infos[name]) as stream:
-                header, _ = _parse_header(stream)
-        except Exception as error:
-            raise InputError(
-                f"{self.path}: array {name!r}", f"unreadable header ({_reason(error)})", _CURE
-            ) from error
-        if header.dtype.hasobject or header.dtype.names:
+        with self._blaming(name, "unreadable header"):
+            with self._zip.open(self._infos[name]) as packed:
+                stream = io.BytesIO(packed.read(_HEADER_BYTES))
+                version = np.lib.format.read_magic(stream)
+                if version not in _HEADERS:
+                    raise ValueError(f"npy version {version}")
+                shape, _, dtype = _HEADERS[version](stream)
+            if any(length < 0 for length in shape):
+                raise ValueError(f"shape {shape}")
+        if dtype.hasobject or dtype.names:
             raise InputError(
                 f"{self.path}: array {name!r}",
-                f"holds Python objects or records (dtype {header.dtype}), which are refused",
+                f"holds Python objects or records (dtype {dtype}), which are refused",
                 "store plain numbers only",
             )
-        return header
+        return Header(shape, dtype)
+
+    @contextmanager
+    def _blaming(self, name: str, problem: str) -> Iterator[None]:
+        """Whatever a damaged file raises becomes one line, with the first line of the reason."""
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # headers of Python 2 read well, with a warning
+                yield
+        except Exception as error:
+            text = str(error).strip().splitlines() or [type(error).__name__]
+            place = f"{self.path}: array {name!r}" if name else str(self.path)
+            raise InputError(place, f"{problem} ({text[0][:120]})", _CURE) from error
 
 
 def npz_bytes(arrays: dict[str, NDArray[Any]]) -> bytes:
@@ -184,26 +178,3 @@ def refuse_existing(path: Path, *, overwrite: bool) -> None:
             f"folder {str(path.parent)!r} is missing or cannot be written",
             "name a folder that exists and can be written",
         )
-
-
-def _parse_header(packed: IO[bytes]) -> tuple[Header, bytes]:
-    """The header that a stream begins with, and what has been read of the data after it."""
-    stream = io.BytesIO(packed.read(_HEADER_BYTES))
-    version = np.lib.format.read_magic(stream)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # headers written by Python 2 read well, with a warning
-        if version == (1, 0):
-            shape, fortran_order, dtype = np.lib.format.read_array_header_1_0(stream)
-        elif version == (2, 0):
-            shape, fortran_order, dtype = np.lib.format.read_array_header_2_0(stream)
-        else:
-            raise ValueError(f"npy version {version}")
-    if any(length < 0 for length in shape):
-        raise ValueError(f"shape {shape}")
-    return Header(dtype, shape, fortran_order), stream.read()
-
-
-def _reason(error: Exception) -> str:
-    """First line of a foreign exception, short enough for one line of ours."""
-    text = str(error).strip().splitlines()
-    return (text[0] if text else type(error).__name__)[:120]

@@ -1,6 +1,5 @@
 """Decisions for more or fewer rows, frames, tokens, layers and heads than were captured."""
 
-from dataclasses import replace
 from math import isqrt
 
 import numpy as np
@@ -60,7 +59,9 @@ def resample(
     frames = np.concatenate([np.arange(have_frames), extra])
     steps = (frames[:, None] * tokens_per_frame + np.arange(tokens_per_frame)).ravel()
     label = f"resampled from {size(decisions.n_rows, have_frames)} to {size(n_rows, n_frames)}"
-    return decisions.taken(label, steps, frames, rows, source="resampled", pairs=pairs)
+    return decisions.taken(
+        label, steps=steps, frames=frames, rows=rows, source="resampled", pairs=pairs
+    )
 
 
 def size(n_rows: int, n_frames: int) -> str:
@@ -109,11 +110,8 @@ def crop(decisions: Decisions, n_frames: int, tokens_per_frame: int) -> Decision
         )
     if n_frames == have_frames:
         return decisions
-    steps, label = (
-        n_frames * tokens_per_frame,
-        f"the first {n_frames} of {count(have_frames, 'frame')}",
-    )
-    return decisions.taken(label, slice(steps), slice(n_frames), slice(None))
+    label = f"the first {n_frames} of {count(have_frames, 'frame')}"
+    return decisions.taken(label, steps=slice(n_frames * tokens_per_frame), frames=slice(n_frames))
 
 
 def enlarge(decisions: Decisions, tokens_per_frame: int, wanted_per_frame: int) -> Decisions:
@@ -147,7 +145,7 @@ def enlarge(decisions: Decisions, tokens_per_frame: int, wanted_per_frame: int) 
     starts = np.arange(0, decisions.n_steps, tokens_per_frame)
     steps = (starts[:, None] + within).ravel()
     label = f"resampled from {tokens_per_frame} to {wanted_per_frame} tokens per frame"
-    return decisions.taken(label, steps, slice(None), slice(None), source="resampled")
+    return decisions.taken(label, steps=steps, source="resampled")
 
 
 def layers_at_depth(have: int, n_layers: int) -> Ints:
@@ -174,17 +172,9 @@ def map_layers(decisions: Decisions, n_layers: int) -> Decisions:
     have = decisions.n_layers
     if n_layers == have:
         return decisions
+    label = f"decisions of {count(have, 'layer')} mapped to {n_layers} by relative depth"
     taken = layers_at_depth(have, n_layers)
-    reads, held = decisions.reads, decisions.held
-    return replace(
-        decisions,
-        replay=decisions.replay[:, taken],
-        source="mapped by depth",
-        label=f"{decisions.label}, decisions of {count(have, 'layer')} mapped to {n_layers} by "
-        "relative depth",
-        reads=None if reads is None else KvReads(reads.tokens[:, taken], reads.runs[:, taken]),
-        held=None if held is None else held[:, taken],
-    )
+    return decisions.taken(label, layers=taken, source="mapped by depth")
 
 
 def map_heads(reads: KvReads, n_kv_heads: int) -> KvReads:

@@ -4,15 +4,15 @@ A statement becomes a :class:`~carsim.decisions.trace.file.Trace`, so that all t
 takes it. Its name says in every output that it is "stated, not captured".
 
 Dense decoding decides nothing, and leaves nothing to assume. Replays are drawn, by the simplest
-model that has both numbers that a machine feels: the *ratio* of eligible steps (those after the
-first frame) that replay, and the *agreement* of the two rows of a guidance pair, the share of
-eligible decisions that are the same in both. Weights that are fetched once for a pair are saved
+model with the two numbers that determine cost: the *ratio* of eligible steps (those after the first
+frame) that replay, and the *agreement* of the two rows of a guidance pair, the share of eligible
+decisions that are the same in both. Weights that are fetched once for a pair are saved
 only where both replay, which is a share of ``ratio - (1 - agreement) / 2``.
 
-Simplifications: all layers have the same ratio; places, frames, layers and pairs decide
-independently. The model is that of :mod:`carsim.decisions.trace.synthetic` with all other
-correlations at 0. A text is one frame, so that nothing in it can replay; it has no guidance, so
-that each row is a stream of its own. The step after the prompt emits the first token.
+Simplifications: all layers have the same ratio, and pairs decide independently
+(:mod:`carsim.decisions.trace.drawn`). A text is one frame, so that nothing in it can replay; it has
+no guidance, so that each row is a stream of its own. The step after the prompt emits the first
+token.
 """
 
 import hashlib
@@ -21,17 +21,16 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 import numpy as np
+from pydantic import JsonValue
 
 from carsim.base.errors import InputError
 from carsim.base.text import count
 from carsim.decisions.attention import Dense
-from carsim.decisions.trace.assumed import TWIN, Assumptions
-from carsim.decisions.trace.copula import agreement_of, correlation_of_agreement
 from carsim.decisions.trace.decisions import DecisionShape, check_decisions
+from carsim.decisions.trace.drawn import MEASURED, Assumptions, agreement_of, correlation_of, draw
 from carsim.decisions.trace.file import Trace, filed, unscored
-from carsim.decisions.trace.geometry import Geometry
-from carsim.decisions.trace.meta import TraceMeta
-from carsim.decisions.trace.synthetic import SyntheticModel, draw
+from carsim.decisions.trace.meta import Geometry, TraceMeta
+from carsim.workload.geometry import Video
 from carsim.workload.workload import Workload
 
 if TYPE_CHECKING:  # the decoder, which knows traces, knows nothing of a machine's work
@@ -59,15 +58,20 @@ def stated_trace(
         InputError: The model or the batch cannot do what is stated.
     """
     if workload.kind == "text":
-        return _text(workload, model, batch)
-    frames = model.video.frames if workload.frames is None else workload.frames
-    steps = frames * model.video.tokens_per_frame
-    _check_size("frames", steps, model, batch, drawn=workload.replay is not None)
+        prompt, tokens = text_of(workload, model)
+        label = f"dense decoding of {count(tokens, 'token')} after a prompt of {prompt}"
+        _check_size("tokens", tokens, model, batch, drawn=False)
+        return _dense(_meta(workload, model, batch, Video(1, tokens, prompt, "text"), label))
+    usual = model.video
+    frames = usual.frames if workload.frames is None else workload.frames
+    prompt = usual.prompt_tokens if workload.prompt is None else workload.prompt
+    video = Video(frames, usual.tokens_per_frame, prompt)
+    _check_size("frames", video.n_steps, model, batch, drawn=workload.replay is not None)
     if workload.replay is not None:
-        return _replays(workload, model, batch, frames, assumed)
+        return _replays(workload, model, batch, video, assumed)
     label = f"dense decoding of {count(frames, 'frame')} of "
-    label += count(model.video.tokens_per_frame, "token")
-    return _dense(_meta(workload, model, batch, frames, label))
+    label += count(video.tokens_per_frame, "token")
+    return _dense(_meta(workload, model, batch, video, label))
 
 
 def text_of(workload: Workload, model: "Model") -> tuple[int, int]:
@@ -90,23 +94,8 @@ def text_of(workload: Workload, model: "Model") -> tuple[int, int]:
     return prompt, tokens
 
 
-def _text(workload: Workload, model: "Model", batch: int) -> Trace:
-    prompt, tokens = text_of(workload, model)
-    _check_size("tokens", tokens, model, batch, drawn=False)
-    label = f"dense decoding of {count(tokens, 'token')} after a prompt of {prompt}"
-    meta = _meta(workload, model, batch, 1, label)
-    changes = {
-        "tokens_per_frame": tokens,
-        "prompt_tokens": prompt,
-        "prompt_lengths": (prompt,) * batch,
-        "guidance_pairs": (),
-        "content": {**meta.content, "of": "text"},
-    }
-    return _dense(meta.model_copy(update=changes))
-
-
 def _replays(
-    workload: Workload, model: "Model", batch: int, frames: int, given: Assumptions | None
+    workload: Workload, model: "Model", batch: int, video: Video, given: Assumptions | None
 ) -> Trace:
     ratio, seed = workload.replay, workload.seed or 0
     assert ratio is not None
@@ -116,9 +105,9 @@ def _replays(
             f"a batch of {batch} is no whole number of guidance pairs",
             "take an even batch, or leave out replay",
         )
-    if frames < 2:
+    if video.n_frames < 2:
         raise InputError("`workload`", "the first frame never replays", "take 2 or more frames")
-    correlation = TWIN.within_pair
+    correlation = MEASURED.within_pair
     if workload.pairs is not None:
         by_chance = agreement_of(0.0, ratio)
         if workload.pairs < by_chance - 1e-9:
@@ -128,57 +117,43 @@ def _replays(
                 f"by chance alone, got {workload.pairs:g}",
                 "take that or more",
             )
-        correlation = correlation_of_agreement(workload.pairs, ratio)
-    drawn = SyntheticModel(
-        ratio=ratio,
-        assumed=given or Assumptions(0.0, correlation, 0.0, 0.0, 0.0, 0.0),
-        frames=frames,
-        tokens_per_frame=model.video.tokens_per_frame,
-        pairs=batch // 2,
-        layers=model.body.n_layers,
-        seed=seed,
-    )
+        correlation = correlation_of(workload.pairs, ratio)
     agree = agreement_of(correlation, ratio)
-    assumed = "" if workload.pairs is not None else " (assumed)"
+    noted = "" if workload.pairs is not None else " (assumed)"
     label = (
         f"{100 * ratio:.4g} % of eligible steps replay, rows of a pair agree in "
-        f"{100 * agree:.4g} %{assumed}, drawn with seed {seed}"
+        f"{100 * agree:.4g} %{noted}, drawn with seed {seed}"
     )
-    meta = _meta(workload, model, batch, frames, label)
-    meta = meta.model_copy(update={"content": {**meta.content, "model": asdict(drawn)}})
-    return _hashed(unscored(draw(drawn), meta, meta.made_up))
+    assumed = given or Assumptions(within_pair=correlation)
+    meta = _meta(workload, model, batch, video, label)
+    content: dict[str, JsonValue] = {**meta.content, "model": {"ratio": ratio, **asdict(assumed)}}
+    meta = meta.model_copy(update={"content": content})
+    shape = DecisionShape(meta.n_steps, model.body.n_layers, batch)
+    return _hashed(unscored(draw(ratio, assumed, video.n_frames, shape, seed), meta, meta.made_up))
 
 
-def _meta(workload: Workload, model: "Model", batch: int, frames: int, label: str) -> TraceMeta:
-    """Metadata of a video in which nothing replays."""
-    body, video = model.body, model.video
-    geometry = Geometry(
-        name=model.name,
-        n_layers=body.n_layers,
-        hidden_size=body.hidden_size,
-        n_heads=body.n_heads,
-        n_kv_heads=body.n_kv_heads,
-        head_dim=body.head_dim,
-        ffn_size=body.ffn_size,
-    )
-    prompt = video.prompt_tokens if workload.prompt is None else workload.prompt
-    pairs = tuple((row, row + 1) for row in range(0, batch, 2)) if batch % 2 == 0 else ()
+def _meta(workload: Workload, model: "Model", batch: int, video: Video, label: str) -> TraceMeta:
+    """Metadata of decoding in which nothing replays; a text has no guidance."""
+    body, of = model.body, video.kind
+    sizes = {name: getattr(body, name) for name in Geometry.model_fields if name != "name"}
+    geometry = Geometry(name=model.name, **sizes)
+    is_paired = of == "video" and batch % 2 == 0
     return TraceMeta(
         producer="carsim",
         producer_version=version("carsim"),
         decoded=geometry,
         simulated=geometry,
-        n_frames=frames,
+        n_frames=video.n_frames,
         tokens_per_frame=video.tokens_per_frame,
-        prompt_tokens=prompt,
-        prompt_lengths=(prompt,) * batch,
+        prompt_tokens=video.prompt_tokens,
+        prompt_lengths=(video.prompt_tokens,) * batch,
         tau=None,
         attention=Dense(),
         seed=workload.seed or 0,
-        guidance_pairs=pairs,
+        guidance_pairs=tuple((row, row + 1) for row in range(0, batch * is_paired, 2)),
         mode="none",
         weights="none",
-        content={"stated": label},
+        content={"stated": label, **({"of": of} if of == "text" else {})},
         command=f"carsim run DESIGN --workload {workload.text}",
     )
 

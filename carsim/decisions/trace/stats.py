@@ -55,7 +55,6 @@ class TraceStats:
         by_layer: One per layer.
         by_row: One per row.
         by_frame: float[T], replayed share of each frame (the first is 0).
-        eligible_by_layer_frame: float[L, T].
         tas_quantiles: float[Q] at :data:`QUANTILES` over all evaluated scores; empty if there
             are none.
         pair_phi: float[pairs], phi coefficient between the two rows of each guidance pair,
@@ -72,7 +71,6 @@ class TraceStats:
     by_layer: tuple[ReplayRatio, ...]
     by_row: tuple[ReplayRatio, ...]
     by_frame: NDArray[np.float64]
-    eligible_by_layer_frame: NDArray[np.float64]
     tas_quantiles: NDArray[np.float64]
     pair_phi: NDArray[np.float64]
     clip_phi: float
@@ -119,7 +117,6 @@ def trace_stats(trace: Trace) -> TraceStats:
         by_layer=tuple(ratio(replay[:, i : i + 1]) for i in range(trace.n_layers)),
         by_row=tuple(ratio(replay[..., i : i + 1]) for i in range(trace.n_rows)),
         by_frame=frames.mean(axis=(1, 2, 3)),
-        eligible_by_layer_frame=frames.mean(axis=(1, 3)).T,
         tas_quantiles=np.quantile(scores, QUANTILES) if scores.size else np.empty(0),
         pair_phi=np.array([phi(deciding[..., a], deciding[..., b]) for a, b in pairs]),
         clip_phi=_mean([phi(deciding[..., a], deciding[..., b]) for a, b in across]),

@@ -17,10 +17,9 @@ from numpy.typing import NDArray
 
 from carsim.base.errors import InputError
 from carsim.decisions.trace.npz import NpzArchive, npz_bytes, write_bytes
-from carsim.decoder.content.clips import (
-    FRAME_PIXELS,
-    Frames,
-)
+
+FRAME_PIXELS = 64
+"""Height and width of a frame."""
 
 PATCH_PIXELS = 4
 GRID = FRAME_PIXELS // PATCH_PIXELS
@@ -28,6 +27,7 @@ TOKENS_PER_FRAME = GRID * GRID
 _VALUES = PATCH_PIXELS * PATCH_PIXELS * 3
 
 Tokens = NDArray[np.int64]
+Frames = NDArray[np.uint8]
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,10 +53,6 @@ class Codebook:
         distances = (codes**2).sum(axis=1) - 2 * (patches @ codes.T)
         nearest: Tokens = distances.argmin(axis=-1)
         return nearest
-
-    def decode(self, tokens: Tokens) -> Frames:
-        """Tokens int64[T, 256] to frames uint8[T, 64, 64, 3]."""
-        return patches_to_frames(self.codes[tokens])
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the codebook, whole or not at all.
@@ -84,7 +80,7 @@ def load_codebook(path: str | Path) -> Codebook:
         raise InputError(
             str(path),
             f"not a codebook: expected array 'codes', uint8 of shape (K, {_VALUES})",
-            "fit one with carsim.decoder.content.fit_codebook",
+            "name the codebook that the recipe's tokens are of",
         )
     return Codebook(archive.read("codes"))
 
@@ -103,19 +99,3 @@ def frames_to_patches(frames: Frames) -> Frames:
         )
     grid = frames.reshape(-1, GRID, PATCH_PIXELS, GRID, PATCH_PIXELS, 3)
     return grid.swapaxes(2, 3).reshape(-1, TOKENS_PER_FRAME, _VALUES)
-
-
-def patches_to_frames(patches: Frames) -> Frames:
-    """The inverse of :func:`frames_to_patches`."""
-    grid = patches.reshape(-1, GRID, GRID, PATCH_PIXELS, PATCH_PIXELS, 3)
-    return grid.swapaxes(2, 3).reshape(-1, FRAME_PIXELS, FRAME_PIXELS, 3)
-
-
-def psnr_db(frames: Frames, decoded: Frames) -> float:
-    """Peak signal-to-noise ratio of decoded frames, in dB; infinite where they are equal.
-
-    >>> psnr_db(np.zeros((1, 2), np.uint8), np.full((1, 2), 255, np.uint8))
-    0.0
-    """
-    error = np.mean((frames.astype(np.float64) - decoded) ** 2)
-    return float(10 * np.log10(255.0**2 / error)) if error else float("inf")

@@ -22,12 +22,14 @@ from numpy.typing import NDArray
 from carsim.base.environment import library
 from carsim.base.errors import InputError
 from carsim.decisions.trace.npz import npz_bytes, write_bytes
-from carsim.decoder.content.clips import FRAME_PIXELS, VIDEO_CONTENT, Frames
-from carsim.decoder.content.tokens import Codebook
+from carsim.decoder.content.tokens import FRAME_PIXELS, Codebook, Frames
 
 PICTURES = (".png", ".jpg", ".jpeg", ".bmp")
 VIDEOS = (".mp4", ".mov", ".m4v", ".mkv", ".webm", ".avi", ".gif")
 """Suffixes that are read."""
+
+VIDEO_CONTENT = "video content"
+"""What needs libraries of the extra ``content``."""
 
 MOST_FRAMES = 4096
 """Frames of a file at most: 50 MB."""

@@ -7,6 +7,7 @@ takes T * N steps. Simplification: all rows are decoded together, in lockstep.
 """
 
 from collections.abc import Iterator
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -54,18 +55,16 @@ def capture_hf(
         raise InputError(f"recipe {recipe.name}", str(error)) from error
     next_inputs = step_model or TokenSampler(model, recipe)
     hooks = ReplayHooks(model, policy, recipe)
-    kept = _KeptTokens(recipe)
     try:
         with torch.inference_mode(), hooks:
             passes = _decode(model, prompts, policy, hooks, next_inputs)
-            for step, fed in enumerate(passes, start=1):
-                kept.see(fed)
+            for step, _ in enumerate(passes, start=1):
                 if progress:
                     progress(step * len(prompts), recipe.n_steps * len(prompts))
     except torch.cuda.OutOfMemoryError as error:
         cure = "give fewer prompts, or dtype: float16"
         raise InputError(f"recipe {recipe.name}", "out of memory on the device", cure) from error
-    meta = _metadata(model, recipe, prompts, kept.shares(), step_model)
+    meta = _metadata(model, recipe, prompts, step_model)
     return Trace(replay=hooks.replay, tas=hooks.tas, meta=meta)
 
 
@@ -73,11 +72,9 @@ def _metadata(
     model: HfModel,
     recipe: CheckpointRecipe,
     prompts: tuple[tuple[int, ...], ...],
-    kept: list[float],
     step_model: StepModel | None,
 ) -> TraceMeta:
     written = recipe.model_dump(mode="json")
-    clips = zip(written["prompts"], kept, strict=True)
     return recipe.metadata(
         decoded=model.geometry,
         simulated=model.geometry,
@@ -91,7 +88,7 @@ def _metadata(
         sampling={"by": type(step_model).__name__} if step_model else written["sampling"],
         content={
             "software": model.software,
-            "clips": [{"prompt": prompt, "kept_tokens": share} for prompt, share in clips],
+            "clips": [{"prompt": prompt} for prompt in written["prompts"]],
         },
     )
 
@@ -102,13 +99,17 @@ def _decode(
     policy: DecoderPolicy,
     hooks: ReplayHooks,
     next_inputs: StepModel,
-) -> Iterator["Tensor"]:
-    """Prefill, then every step; yields what each step was fed, [B, d]."""
+) -> Iterator[None]:
+    """Prefill, then every step; yields after each."""
     torch = library("torch", "a checkpoint")
     cache = library("transformers", "a checkpoint").DynamicCache()
     ids, valid = _pad(prompts)  # [B, P]
     body, padding = model.body, (~valid).sum(axis=1)
     device = body.embed_tokens.weight.device
+    # transformers 5.24 renamed the argument.
+    cached = {
+        "cache" if "cache" in signature(body.forward).parameters else "past_key_values": cache
+    }
 
     def forward(embedded: "Tensor", positions: NDArray[np.int64], seen: NDArray[np.bool_]) -> Any:
         """Hidden states of the last token of each row, [B, d]."""
@@ -116,8 +117,8 @@ def _decode(
             inputs_embeds=embedded,
             attention_mask=_additive(seen, embedded),
             position_ids=torch.as_tensor(positions, device=device),
-            past_key_values=cache,
             use_cache=True,
+            **cached,
         ).last_hidden_state[:, -1]
 
     positions = np.where(valid, valid.cumsum(axis=1) - 1, 1)
@@ -135,7 +136,7 @@ def _decode(
         hooks.begin_step(step, cache)
         seen = visible_in_step(padding, slots, policy.attention)[:, None]
         hidden = forward(fed[:, None], (slots - 1 - padding)[:, None], seen)
-        yield fed
+        yield
     _finite(hidden, hooks.recipe.n_steps)
 
 
@@ -157,25 +158,6 @@ def visible_in_step(
     chosen = attention.select(None, 0, Query(nothing[:, :, 0], nothing[:, :, 0], nothing, padding))
     seen: NDArray[np.bool_] = chosen.read(padding, slots, 1)[0]
     return seen
-
-
-class _KeptTokens:
-    """Counts, per video, tokens fed again at the same place one frame later."""
-
-    def __init__(self, recipe: CheckpointRecipe) -> None:
-        self._per_frame, self._every = recipe.tokens_per_frame, 2 if recipe.guidance else 1
-        self._later = recipe.n_steps - recipe.tokens_per_frame
-        self._frame: list[Tensor] = []
-        self._kept: Any = np.zeros(len(recipe.prompts))
-
-    def see(self, fed: "Tensor") -> None:
-        videos = fed[:: self._every]
-        if len(self._frame) == self._per_frame:
-            self._kept += (videos == self._frame.pop(0)).all(dim=1).cpu().numpy()
-        self._frame.append(videos)
-
-    def shares(self) -> list[float]:
-        return [round(float(count) / max(1, self._later), 4) for count in self._kept]
 
 
 def _pad(prompts: tuple[tuple[int, ...], ...]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:

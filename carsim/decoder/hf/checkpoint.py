@@ -12,13 +12,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, JsonValue, PositiveInt, ValidationError
 
 from carsim.base.environment import library
 from carsim.base.errors import InputError
 from carsim.base.files import read_text
+from carsim.base.section import explained
 from carsim.base.yaml_file import MAX_BYTES
 from carsim.decisions.trace import Geometry
+from carsim.decisions.trace.meta import json_contents
 from carsim.decoder.hf_recipe import Dtype
 
 if TYPE_CHECKING:
@@ -27,7 +31,6 @@ if TYPE_CHECKING:
 _CURE = "name a folder that transformers' save_pretrained wrote for a LLaMA-type model"
 _SAVE = "load the model, and write it by save_pretrained(..., safe_serialization=True)"
 _HEAD = "lm_head.weight"
-_REQUIRED = ("num_hidden_layers", "hidden_size", "num_attention_heads", "intermediate_size")
 
 
 class Kind(NamedTuple):
@@ -78,6 +81,22 @@ class HfModel:
     software: str
 
 
+class _ConfigFile(BaseModel):
+    """What is read of ``config.json``; null means the default."""
+
+    model_config = ConfigDict(strict=True)
+
+    model_type: Literal["llama", "mistral", "qwen2", "qwen3"]
+    num_hidden_layers: PositiveInt
+    hidden_size: PositiveInt
+    num_attention_heads: PositiveInt
+    intermediate_size: PositiveInt
+    num_key_value_heads: PositiveInt | None = None
+    head_dim: PositiveInt | None = None
+    sliding_window: JsonValue = None
+    use_sliding_window: bool | None = None
+
+
 def read_geometry(folder: Path) -> Geometry:
     """Shape of a checkpoint, from its ``config.json`` alone.
 
@@ -89,59 +108,42 @@ def read_geometry(folder: Path) -> Geometry:
 
 
 def _read(folder: Path) -> tuple[Geometry, Kind]:
-    place = folder / "config.json"
+    place, text = folder / "config.json", ""
     if not folder.is_dir():
         raise InputError(str(folder), "no such folder", _CURE)
     try:
-        if not place.exists():
-            raise InputError(str(folder), "has no config.json", _CURE)
-        config = json.loads(read_text(place, MAX_BYTES, _CURE))
-    except (ValueError, RecursionError) as error:
-        raise InputError(
-            str(place), f"not readable as JSON ({_first_line(error)})", _CURE
-        ) from error
-    name = config.get("model_type") if isinstance(config, dict) else None
-    if not isinstance(name, str) or name not in KINDS:
-        known = ", ".join(KINDS)
-        raise InputError(str(place), f"model_type {name!r}, supported are {known}", _CURE)
-    kind = KINDS[name]
-    _refuse_windows(config, name, place)
-    numbers = {key: _count(config, key, place) for key in _REQUIRED}
-    hidden, heads = numbers["hidden_size"], numbers["num_attention_heads"]
-    kv_heads = _count({"num_key_value_heads": heads} | _given(config), "num_key_value_heads", place)
-    for whole, size, part, count in (
-        ("hidden_size", hidden, "num_attention_heads", heads),
-        ("num_attention_heads", heads, "num_key_value_heads", kv_heads),
+        text = read_text(place, MAX_BYTES, _CURE)
+        config = _ConfigFile.model_validate_json(text)
+    except ValidationError as error:
+        raise explained(error, str(place), json_contents(text), _ConfigFile, _CURE) from error
+    kind = KINDS[config.model_type]
+    uses = config.use_sliding_window
+    if config.sliding_window and (config.model_type == "mistral" if uses is None else uses):
+        # The cache that hooks read would lose what lies outside of the window.
+        problem = f"{config.sliding_window!r}: layers with a window are not captured"
+        cure = "set it to null, if no video is longer"
+        raise InputError(f"{place}: sliding_window", problem, cure)
+    hidden, heads = config.hidden_size, config.num_attention_heads
+    sized = config.head_dim or kind.head_dim
+    head_dim = sized or hidden // heads
+    kv_heads = config.num_key_value_heads or heads
+    for problem, is_bad in (
+        (f"hidden_size {hidden} does not divide by {heads} heads", not sized and hidden % heads),
+        (f"num_attention_heads {heads} does not divide by {kv_heads}", heads % kv_heads),
+        (f"head_dim {head_dim} is odd, rotary needs pairs", head_dim % 2),
     ):
-        own_size = kind.head_dim or config.get("head_dim")
-        if size % count and (whole != "hidden_size" or own_size is None):
-            raise InputError(str(place), f"{whole} {size} does not divide by {part} {count}", _CURE)
-    default = {"head_dim": kind.head_dim or hidden // heads}
-    head_dim = _count(default | _given(config), "head_dim", place)
-    if head_dim % 2:
-        raise InputError(str(place), f"head_dim {head_dim} is odd, rotary needs pairs", _CURE)
+        if is_bad:
+            raise InputError(str(place), problem, _CURE)
     geometry = Geometry(
         name=folder.resolve().name or "checkpoint",
-        n_layers=numbers["num_hidden_layers"],
+        n_layers=config.num_hidden_layers,
         hidden_size=hidden,
         n_heads=heads,
         n_kv_heads=kv_heads,
         head_dim=head_dim,
-        ffn_size=numbers["intermediate_size"],
+        ffn_size=config.intermediate_size,
     )
     return geometry, kind
-
-
-def _refuse_windows(config: dict[str, Any], name: str, place: Path) -> None:
-    """Refuse layers with a window: the cache that hooks read would lose what lies outside."""
-    uses = config.get("use_sliding_window", name == "mistral")
-    if not config.get("sliding_window") or not uses:
-        return
-    raise InputError(
-        f"{place}: sliding_window",
-        f"{config['sliding_window']!r}: layers with a window are not captured",
-        "set it to null, if no video is longer",
-    )
 
 
 def check_checkpoint(folder: Path) -> None:
@@ -222,18 +224,6 @@ def encode_prompts(folder: Path, texts: tuple[str, ...]) -> tuple[tuple[int, ...
             f"its tokenizer cannot be used ({_first_line(error)})",
             "give token numbers instead of text, for all prompts and the blank one",
         ) from error
-
-
-def _given(config: dict[str, Any]) -> dict[str, Any]:
-    """Entries that are not null: null means the default."""
-    return {key: value for key, value in config.items() if value is not None}
-
-
-def _count(config: dict[str, Any], key: str, place: Path) -> int:
-    value = config.get(key)
-    if type(value) is not int or value < 1:
-        raise InputError(f"{place}: {key}", f"expected a positive integer, got {value!r}", _CURE)
-    return value
 
 
 def weight_files(folder: Path) -> list[Path]:

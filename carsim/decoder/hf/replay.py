@@ -127,7 +127,8 @@ class ReplayHooks:
         if policy.replay.scores(layer, step, self._per_frame):
             score = policy.rule.score(self._state, layer, place, seen)
             self.tas[step, layer] = score
-            replay = policy.replay.decide(score, layer)
+            before = self.replay[place : step : self._per_frame, layer]  # [frames, B]
+            replay = policy.replay.decide(score, layer, policy.replay.worn(before))
         policy.rule.computed(self._state, layer, place, ~replay, seen)
         return replay
 

@@ -1,6 +1,5 @@
 """AnnSA against slow versions that list tokens, and its properties."""
 
-from dataclasses import replace
 from math import ceil
 from typing import Any
 
@@ -8,12 +7,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from policy_maker import GROUP, KV, WIDTH, Cache, make_trace, mass_kept
+from policy_maker import GROUP, KV, WIDTH, Cache, mass_kept
 
-from carsim.base.errors import InputError
 from carsim.decisions.attention import Ann, Query
 from carsim.decisions.attention.search import EXACT_BITS, few_bits, hyperplanes
-from carsim.decisions.trace.file import check_trace
 from carsim.decoder.structures import LayerRecord
 
 fields = {"sinks": st.integers(0, 4), "window": st.integers(1, 5)}
@@ -124,18 +121,6 @@ def test_empty_buckets_fall_back_to_sinks_and_window(cache: Cache) -> None:
     sinks, window = cache.policy.sinks, cache.policy.window
     alone = (place >= 0) & ((place < sinks) | (np.arange(end) >= end - window))
     assert (cache.read == alone[:, None]).all()
-
-
-@pytest.mark.parametrize("policy", [Ann(bits=3, window=2), Ann(search="quantised", window=2)])
-def test_a_trace_is_held_against_what_the_policy_reads(policy: Ann) -> None:
-    trace = make_trace(policy)
-    check_trace(trace, "a.npz")
-    assert trace.kv_tokens is not None
-    fewer = np.minimum(trace.kv_tokens, 1)
-    with pytest.raises(
-        InputError, match=r"'kv_tokens': .* of sinks|fewer keys than sinks and wind"
-    ):
-        check_trace(replace(trace, kv_tokens=fewer, kv_runs=fewer), "a.npz")
 
 
 def test_fields_of_the_other_search_are_refused() -> None:

@@ -4,13 +4,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from policy_maker import make_trace
 from tiny import tiny_design, tiny_trace
 
-from carsim.base.errors import InputError
 from carsim.decisions.attention import AnnCa, Dense
 from carsim.decisions.attention.search import hyperplanes, signatures
 from carsim.decisions.trace.file import check_trace
@@ -93,19 +90,6 @@ def test_equal_vectors_share_a_bucket_and_opposite_ones_none(seed: int, bits: in
     same = signatures(np.stack([vector, vector * 3, -vector]), planes)
     np.testing.assert_array_equal(same[0], same[1])
     assert (same[0] + same[2] == 2**bits - 1).all()
-
-
-def test_traces_that_cannot_be() -> None:
-    trace = make_trace(AnnCa(bits=12, tables=1, sinks=1))
-    assert trace.kv_tokens is not None
-    check_trace(trace, "a.npz")
-    more = trace.meta.model_copy(update={"attention": AnnCa(bits=12, tables=1, sinks=4)})
-    with pytest.raises(InputError, match="leaves out more than the prompt under AnnCA"):
-        check_trace(replace(trace, meta=more), "a.npz")
-    fewer = np.array(trace.kv_held)
-    fewer[-1] -= 1
-    with pytest.raises(InputError, match="'kv_held': less than all tokens at frame 2, layer 0"):
-        check_trace(replace(trace, kv_held=fewer), "a.npz")
 
 
 def test_a_machine_reads_fewer_keys_and_hashes_queries() -> None:

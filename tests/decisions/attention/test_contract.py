@@ -1,6 +1,5 @@
 """Every kind of attention, the package's own and two from outside, keeps the contract."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from carsim.decisions.attention import (
     Selection,
     Streaming,
 )
-from carsim.decisions.trace import TraceMeta, load_trace, save_trace
+from carsim.decisions.trace import TraceMeta
 from carsim.decisions.trace.meta import parse_meta
 from carsim.decoder.structures import DecoderPolicy
 from carsim.testing import CONTRACTS
@@ -120,17 +119,3 @@ def test_kinds_from_outside_equal_the_naive_decoder(policy: AttentionPolicy) -> 
     np.testing.assert_array_equal(kept.replay, naive.replay)
     np.testing.assert_allclose(kept.residual, naive.residual, atol=1e-10)
     assert not np.allclose(kept.residual, decode(Dense()).residual)
-
-
-def test_what_a_policy_reads_is_kept_in_the_trace(tmp_path: Path) -> None:
-    policy = BestKeys(k=3, hold=6)
-    trace = make_trace(policy)
-    saved = save_trace(tmp_path / "a.npz", trace)
-    with registered():
-        loaded = load_trace(tmp_path / "a.npz")
-    assert loaded.meta == trace.meta
-    assert loaded.sha256 == saved.sha256
-    for name in ("kv_tokens", "kv_runs", "kv_held"):
-        np.testing.assert_array_equal(getattr(loaded, name), getattr(trace, name))
-    assert loaded.kv_held is not None
-    assert loaded.kv_held[1:].max() == 6

@@ -1,13 +1,12 @@
 """TempCache: groups as an obvious version lists them, in the decoder, in a trace, on a machine."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from decoder_oracle import oracle_decode
+from decoder_oracle import decode_steps, oracle_decode
 from hypothesis import given
 from hypothesis import strategies as st
 from policy_maker import make_trace
@@ -16,10 +15,9 @@ from tiny import tiny_design, tiny_trace
 from carsim.base.errors import InputError, MisfitError
 from carsim.cost.capacity import contents as contents_of
 from carsim.decisions.attention import CacheShape, Dense, TempCache
-from carsim.decisions.attention.temp_cache import Groups
 from carsim.decisions.trace import Trace, load_trace, save_trace
 from carsim.decisions.trace.file import check_trace
-from carsim.decoder.decode import decode_steps, prefill
+from carsim.decoder.decode import prefill
 from carsim.decoder.structures import Config, DecoderPolicy, rotary_table
 from carsim.runs.pipeline import run as run_design
 from carsim.testing.decoder import MASK, DecodedLog, make_config, make_inputs, make_weights
@@ -226,12 +224,6 @@ def test_what_it_cannot_decode() -> None:
         TempCache().begin(long)
 
 
-def test_state_of_a_decoding_takes_six_bytes_a_token_and_head() -> None:
-    shape = CacheShape(2, 4, 4, 24, 16, 4, 100, np.zeros(3, int), 1e4, np.dtype(np.float32))
-    state = Groups.of(shape)
-    assert state.members.nbytes + state.bias.nbytes == 6 * 2 * 3 * 4 * 100
-
-
 # ------------------------------------------------------------------------------------- the trace
 
 
@@ -240,51 +232,6 @@ def test_a_decoding_is_a_trace_that_can_be(search: Any, tmp_path: Path) -> None:
     trace = make_trace(TempCache(theta=0.5, search=search), make_video())
     save_trace(tmp_path / "a.npz", trace)
     assert load_trace(tmp_path / "a.npz").meta == trace.meta
-
-
-def lowered(a: np.ndarray) -> np.ndarray:
-    a = a.copy()
-    a[-1] = 5
-    return a
-
-
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        (
-            {"kv_held": lowered},
-            "'kv_held': fewer tokens than TempCache (theta 0.5, aligned search)",
-        ),
-        ({"kv_tokens": lowered}, "the fullest head does not read all that it holds at step 23"),
-        (
-            {"kv_held": lambda a: np.concatenate([a[:-1], a[-2:-1] + 5])},
-            "'kv_held': grows by more than the tokens of a frame at frame 5",
-        ),
-    ],
-)
-def test_traces_that_cannot_be(
-    changes: dict[str, Callable[[np.ndarray], np.ndarray]], words: str
-) -> None:
-    trace = make_trace(TempCache(theta=0.5), make_video())
-    bad = replace(trace, **{name: change(getattr(trace, name)) for name, change in changes.items()})
-    with pytest.raises(InputError) as caught:
-        check_trace(bad, "a.npz")
-    assert words in str(caught.value)
-
-
-def test_a_compacted_cache_has_one_run() -> None:
-    trace = make_trace(TempCache(theta=0.5), make_video())
-    assert trace.kv_tokens is not None
-    merged = trace.kv_tokens < trace.context()[:, None, None]
-    with pytest.raises(InputError, match="'kv_runs': more than the one run of a compacted cache"):
-        check_trace(replace(trace, kv_runs=1 + merged), "a.npz")
-
-
-def test_a_theta_that_nothing_reaches_leaves_nothing_out() -> None:
-    trace = make_trace(TempCache(theta=0.5), make_video())
-    never = trace.meta.model_copy(update={"attention": TempCache(theta=2.0)})
-    with pytest.raises(InputError, match="'kv_held': fewer tokens than TempCache"):
-        check_trace(replace(trace, meta=never), "a.npz")
 
 
 # ----------------------------------------------------------------------------------- the machine
@@ -371,15 +318,3 @@ def test_longer_videos_fit_where_keys_merge() -> None:
     assert run_design(tiny_design(OWN, reserve), [trace]).fit.fits
     with pytest.raises(MisfitError, match="KV cache"):
         run_design(tiny_design(reserve), [plain])
-
-
-def test_traces_of_other_fields_are_refused_and_the_right_one_is_found() -> None:
-    trace = tiny_merged(40)
-    with pytest.raises(InputError, match=r"was captured under TempCache \(theta 0.9, aligned"):
-        run_design(tiny_design("policy.attention={kind: temp_cache, theta: 0.8}"), [trace])
-    other = replace(
-        tiny_merged(45),
-        meta=trace.meta.model_copy(update={"attention": TempCache(theta=0.95)}),
-    )
-    alone = run_design(tiny_design(OWN), [trace]).chosen
-    assert run_design(tiny_design(OWN), [other, trace]).chosen.cycles == alone.cycles

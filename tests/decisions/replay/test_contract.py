@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 from strategies import RULES as OWN
 from tiny import tiny_design, tiny_trace
@@ -16,6 +18,7 @@ from carsim.decisions.replay import (
     RULES,
     InputChange,
     Periodic,
+    Replay,
     ReplayRule,
     Tas,
 )
@@ -51,6 +54,8 @@ EXAMPLES: list[ReplayRule] = [
     Periodic(gain=0.25),
     Tas(gain=0.5),
     InputChange(gain=(0.0, 1.0)),
+    InputChange(max_age=1),
+    Tas(max_age=2),
 ]
 every_rule = pytest.mark.parametrize("rule", EXAMPLES, ids=lambda rule: rule.text)
 
@@ -212,6 +217,50 @@ def test_a_run_names_the_rule_of_its_decisions() -> None:
         "replay by input change + DRS": "captured in unsaved trace at tau 0 on "
         "input change (8 bit, all elements)",
     }
+
+
+def chains_of(replay: NDArray[np.bool_], tokens_per_frame: int) -> int:
+    """The most frames in a row that a place replays, counted one by one."""
+    longest = 0
+    for place, layer, row in np.ndindex(tokens_per_frame, *replay.shape[1:]):
+        age = 0
+        for replays in replay[place::tokens_per_frame, layer, row]:
+            age = age + 1 if replays else 0
+            longest = max(longest, age)
+    return longest
+
+
+@pytest.mark.parametrize("scope", ["row", "pair"])
+@given(max_age=st.integers(1, 5), tau=st.floats(-1, 1), seed=st.integers(0, 99))
+def test_no_output_grows_older_than_the_cap(scope: Any, max_age: int, tau: float, seed: int):
+    """Decisions of whole traces, from scores; until the cap is reached they are as without."""
+    scores = np.random.default_rng(seed).normal(size=(7 * 3, 2, 4))
+    scores[:3] = np.nan
+    pairs = ((0, 1), (2, 3))
+    capped, free = (
+        Replay((tau, tau), Tas(max_age=age), scope, pairs).decide_all(scores, 3)
+        for age in (max_age, None)
+    )
+    assert chains_of(capped, 3) <= max_age
+    assert not (capped & ~free).any()
+    until = 3 * (max_age + 1)
+    np.testing.assert_array_equal(capped[:until], free[:until])
+    if chains_of(free, 3) <= max_age:
+        np.testing.assert_array_equal(capped, free)
+    else:
+        assert chains_of(capped, 3) == max_age
+
+
+def test_a_cap_is_named_where_decisions_are() -> None:
+    rule = Tas(form="paper", max_age=2)
+    assert not rule.is_fastcar
+    assert rule.text == "TAS (paper form), at most 2 in a row"
+    report = simulate(tiny_design(), [tiny_trace(rule=rule)])
+    assert report.chosen.variant.name == "replay by TAS, at most 2 in a row + DRS"
+    assert "max_age" not in Tas().model_dump()  # files of before stay as they are
+    for wrong in (0, -1, 1.5):
+        with pytest.raises(ValueError, match="max_age"):
+            Tas(max_age=wrong)
 
 
 @pytest.mark.parametrize("gain", [0.0, 0.5, (1.0, 0.25)])

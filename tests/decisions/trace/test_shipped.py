@@ -7,8 +7,8 @@ from trace_maker import make_trace
 
 from carsim import shipped_traces
 from carsim.base.errors import InputError
-from carsim.decisions.trace import load_trace, save_trace, trace_path
-from carsim.decisions.trace.shipped import traces_folder, traces_in
+from carsim.decisions.trace import load_trace, save_trace
+from carsim.decisions.trace.shipped import trace_path, traces_folder, traces_in
 
 
 def test_what_ships_goes_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from tiny import tiny_design
 
 from carsim.base.errors import InputError
 from carsim.decisions.trace import load_trace, save_trace
-from carsim.decisions.trace.copula import agreement_of, correlation_of_agreement
+from carsim.decisions.trace.drawn import agreement_of
 from carsim.decisions.trace.meta import STATED
 from carsim.decisions.trace.stated import MOST_STEPS, TEXT_PROMPT, TEXT_TOKENS, stated_trace
 from carsim.design import load_design
@@ -106,14 +106,6 @@ def test_what_is_drawn_has_the_ratio_and_the_agreement(ratio: float, share: floa
     assert agree == pytest.approx(agreement, abs=5 * 0.5 / 8192**0.5)
     both = eligible.all(axis=-1).mean()
     assert both == pytest.approx(ratio - (1 - agreement) / 2, abs=5 * 0.5 / 8192**0.5)
-
-
-@given(st.floats(0.01, 0.99), st.floats(0, 1))
-def test_agreement_and_correlation_lead_to_one_another(ratio: float, share: float) -> None:
-    agreement = agreement_of(0.0, ratio) + share * (1 - agreement_of(0.0, ratio))
-    assert agreement_of(correlation_of_agreement(agreement, ratio), ratio) == pytest.approx(
-        agreement, abs=1e-6
-    )
 
 
 def test_equal_statements_give_equal_traces_and_other_seeds_others() -> None:

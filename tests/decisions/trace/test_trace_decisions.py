@@ -17,19 +17,16 @@ from carsim.decisions.trace import (
     Decisions,
     Trace,
     captured,
-    crop,
     dense,
-    enlarge,
-    layers_at_depth,
     load_trace,
-    phi,
     replay_ratio,
-    resample,
     rescope,
     rethreshold,
     save_trace,
     trace_stats,
 )
+from carsim.decisions.trace.decisions import DecisionShape, check_decisions
+from carsim.decisions.trace.resize import crop, enlarge, layers_at_depth, resample
 from carsim.decisions.trace.stated import stated_trace
 from carsim.design import load_design
 from carsim.workload.workload import Workload
@@ -110,7 +107,7 @@ def test_own_decisions_have_a_label_and_a_hash_of_their_own(tmp_path: Path) -> N
     replay[0] = True
     with pytest.raises(InputError, match="every step: array 'replay': a replay where TAS is never"):
         Trace.from_decisions(replay, base, "every step")
-    with pytest.raises(InputError, match="expected shape"):
+    with pytest.raises(InputError, match="expected bool of shape"):
         Trace.from_decisions(replay[4:], base, "too short")
 
 
@@ -267,7 +264,6 @@ def test_statistics_of_a_pattern_made_by_hand() -> None:
     assert [layer.over_eligible for layer in stats.by_layer] == [12 / 32, 0.0]
     assert [row.over_eligible for row in stats.by_row] == [4 / 16, 4 / 16, 4 / 16, 0.0]
     assert stats.by_frame.tolist() == [0.0, 8 / 32, 4 / 32]
-    assert stats.eligible_by_layer_frame.tolist() == [[0.0, 0.5, 0.25], [0.0, 0.0, 0.0]]
     assert stats.pair_phi[0] == pytest.approx(1.0)
     assert np.isnan(stats.pair_phi[1])
     assert stats.clip_phi == pytest.approx(-1 / 3)
@@ -281,16 +277,6 @@ def test_statistics_of_a_dense_trace() -> None:
     assert stats.ratio.over_all == 0.0
     assert not stats.tas_quantiles.size
     assert np.isnan(stats.clip_phi)
-
-
-def test_phi_of_nothing_is_unknown() -> None:
-    assert np.isnan(phi(np.zeros(0, bool), np.zeros(0, bool)))
-
-
-def test_decisions_are_frozen() -> None:
-    with pytest.raises(AttributeError):
-        dense(4, 1, 1).label = "other"  # type: ignore[misc]
-    assert isinstance(dense(4, 1, 1), Decisions)
 
 
 def test_cropping_keeps_the_first_frames() -> None:
@@ -377,3 +363,9 @@ def test_own_decisions_need_a_label(label: Any) -> None:
     base = make_trace()
     with pytest.raises(InputError, match="label"):
         Trace.from_decisions(np.zeros_like(base.replay), base, label)
+
+
+def test_decisions_that_take_too_much_memory_are_refused_before_they_are_made() -> None:
+    check_decisions("x", DecisionShape(2048, 32, 32))
+    with pytest.raises(InputError, match=r"^x: decisions of 20,480,000 .* take some 419\.4 GB"):
+        check_decisions("x", DecisionShape(20_480_000, 32, 32))

@@ -312,27 +312,17 @@ def change(**fields: Any) -> Callable[[dict[str, Any]], None]:
         (change(schema_version=3), "$.schema_version: should be 2, got 3"),
         (change(colour="red"), "$.colour: unknown key 'colour'; "),
         (change(n_frames=2.5), "$.n_frames: should be a valid integer"),
-        (change(n_frames="3"), "$.n_frames: should be a valid integer, got '3'"),
         (change(n_frames=0), "$.n_frames: should be greater than 0"),
         (change(n_frames=10**30), "expected bool of shape (4000000000"),
         (change(tau=float("nan")), "not NaN"),
-        (change(tau=[0.1]), "1 taus for 2 layers"),
         (change(tau=0.11, decision_scope="all"), "$.decision_scope"),
         (change(prompt_lengths=[6, 2, 4, 2]), "exceeds prompt_tokens"),
-        (change(prompt_lengths=[]), "$.prompt_lengths"),
         (change(guidance_pairs=[[0, 4]]), "distinct rows below 4"),
         (change(guidance_pairs=[[1, 1]]), "distinct rows below 4"),
         (change(attention={"kind": "sliding"}), "$.attention"),
         (change(rule={"kind": "oracle", "gain": 2.0}), "$.rule.gain: "),
         (change(rule={"kind": "tas", "head": 2}), "rule: head 2 of 2 heads, give 0 to 1"),
-        (change(rule={"kind": "tas", "offset": 2}), "$.rule.offset: should be 0 or 1"),
         (change(rule={"kind": "tas", "bits": 8}), "bits: unknown key 'bits'"),
-        (change(rule={"kind": "input_change", "bits": 1}), "greater than or equal to 2, got 1"),
-        (
-            change(rule={"kind": "input_change", "elements": 9}),
-            "rule: 9 elements of a hidden size of 8, give at most 8, or null for all",
-        ),
-        (change(attention={"kind": "streaming", "window": 0}), "window"),
         (
             change(decoded={"name": "x"}),
             "$.decoded.n_layers: is missing; add it, or capture the trace again; 5 more",
@@ -345,12 +335,6 @@ def test_contradictions_and_odd_metadata(
     arrays = stored(make_trace())
     tamper(arrays)
     assert words in refusal(write(tmp_path / "a.npz", arrays))
-
-
-def test_a_missing_field_is_named(tmp_path: Path) -> None:
-    arrays = stored(make_trace())
-    del arrays["meta"]["seed"]
-    assert "$.seed: is missing" in refusal(write(tmp_path / "a.npz", arrays))
 
 
 def test_heads_must_share_keys_evenly(tmp_path: Path) -> None:

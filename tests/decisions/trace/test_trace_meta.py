@@ -4,18 +4,14 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from pydantic import ValidationError
 from trace_maker import make_meta, make_quality
 
 from carsim.base.errors import InputError
 from carsim.base.statistics import Interval
 from carsim.decisions.replay import InputChange, Tas
-from carsim.decisions.trace.geometry import Geometry
-from carsim.decisions.trace.meta import parse_meta
+from carsim.decisions.trace.meta import Geometry, parse_meta
 from carsim.decisions.trace.precision import DecoderPrecision
-from carsim.decisions.trace.quality import MOST_PSNR_DB, PerClip
 
 INF = float("inf")
 SIX_LAYERS = Geometry(**{**make_meta().decoded.model_dump(), "n_layers": 6})
@@ -67,42 +63,12 @@ def test_what_is_no_metadata_is_refused_in_one_line() -> None:
             parse_meta(text, "x")
 
 
-def test_generated_clips_are_judged_under_the_traces_own_sampling() -> None:
-    """Rows that were drawn, or fed true tokens, do not have the quality of greedy rows."""
-    assert make_meta(quality=make_quality()).own_quality is None
-    drawn = {"mode": "sampled", "sampling": {"method": "top_k", "k": 5}}
-    assert make_meta(quality=make_quality(), **drawn).own_quality is None
-    both = make_quality()
-    both["by_sampling"] += ({**both["by_sampling"][0], "sampling": "top_k"},)
-    own = make_meta(quality=both, **drawn).own_quality
-    assert own is not None
-    assert own.sampling == "top_k"
-
-
 def test_means_over_clips_and_paired_differences() -> None:
     quality = make_meta(quality=make_quality()).quality
     assert quality is not None
-    greedy = quality.by_sampling[0]
-    assert (quality.n_clips, quality.loss.mean) == (2, 0.125)
-    assert (greedy.psnr_db.own_mean, greedy.psnr_db.dense_mean) == (26.0, 27.0)
-    assert greedy.psnr_db.difference == Interval(-1.0, -1.5, -0.5)
-    assert greedy.token_agreement_mean == 0.375
-
-
-FIGURES = st.lists(
-    st.tuples(st.floats(0, MOST_PSNR_DB), st.floats(0, MOST_PSNR_DB)), min_size=1, max_size=4
-)
-
-
-@given(figures=FIGURES)
-def test_means_lie_among_clips_and_differ_by_the_mean_difference(
-    figures: list[tuple[float, float]],
-) -> None:
-    own, dense = zip(*figures, strict=True)
-    found = PerClip(own=own, dense=dense)
-    assert min(own) <= found.own_mean * (1 + 1e-12)
-    assert found.own_mean <= max(own) * (1 + 1e-12)
-    assert found.difference.mean == pytest.approx(found.own_mean - found.dense_mean, abs=1e-9)
+    losses = quality.teacher_forced_nats
+    assert (quality.n_clips, losses.own_mean, losses.dense_mean) == (2, 2.0, 1.875)
+    assert quality.loss == Interval(0.125, 0.0, 0.25)
 
 
 def test_quality_survives_the_file() -> None:
@@ -110,41 +76,33 @@ def test_quality_survives_the_file() -> None:
     assert parse_meta(meta.model_dump_json(), "x") == meta
 
 
+def test_figures_of_pictures_in_earlier_files_are_left_out() -> None:
+    earlier = make_quality(peak=255, by_sampling=[{"sampling": "greedy", "psnr_db": 1}])
+    fields = json.loads(make_meta(quality=make_quality()).model_dump_json())
+    assert parse_meta(json.dumps(fields | {"quality": earlier}), "x") == make_meta(
+        quality=make_quality()
+    )
+
+
+def losses(own: Any, dense: Any) -> dict[str, Any]:
+    return {"teacher_forced_nats": {"own": own, "dense": dense}}
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
         ({"first_frame": 3}, "quality from frame 3 on, there are 3 frames"),
-        ({"token_agreement": (0.5,)}, "token_agreement of 1 clips, loss of 2"),
-        ({"ssim": {"own": (0.5,), "dense": (0.5,)}}, "ssim of 1 clips, loss of 2"),
-        ({"ssim": {"own": (0.5, 0.5), "dense": (0.5,)}}, "2 clips beside 1 of dense decoding"),
-        ({"ssim": {"own": (0.5, -2.0), "dense": (0.5, 0.5)}}, "expected -1 to 1, got -2"),
-        ({"psnr_db": {"own": (60.0, 1.0), "dense": (1.0, 1.0)}}, "expected 0 to 58.9226, got 60"),
-        ({"psnr_db": {"own": (INF, 1.0), "dense": (1.0, 1.0)}}, "finite number"),
-        ({"clip_nats": {"own": (-1.0, 1.0), "dense": (1.0, 1.0)}}, "expected 0 to inf, got -1"),
-        ({"teacher_forced_nats": {"own": (), "dense": ()}}, "at least 1 item"),
-        ({"token_agreement": (0.5, 1.2)}, "less than or equal to 1"),
-        ({"peak": 1}, "Input should be 255"),
-        ({"sampling": "beam"}, "'greedy' or 'top_k'"),
+        (losses((0.5, 0.5), (0.5,)), "2 clips beside 1 of dense decoding"),
+        (losses((0.5,) * 3, (0.5,) * 3), "quality of 3 clips, there are 2"),
+        (losses((INF, 1.0), (1.0, 1.0)), "finite number"),
+        (losses((-1.0, 1.0), (1.0, 1.0)), "greater than or equal to 0"),
+        (losses((), ()), "at least 1 item"),
     ],
 )
 def test_quality_that_contradicts_itself(changes: dict[str, Any], words: str) -> None:
     with pytest.raises(ValidationError) as caught:
         make_meta(quality=make_quality(**changes))
     assert words in str(caught.value)
-
-
-def test_quality_of_more_clips_than_there_are() -> None:
-    three = dict.fromkeys(("own", "dense"), (0.5,) * 3)
-    names = ("psnr_db", "ssim", "clip_nats", "teacher_forced_nats")
-    quality = make_quality(**dict.fromkeys(names, three), token_agreement=(0.5,) * 3)
-    with pytest.raises(ValidationError, match="quality of 3 clips, there are 2"):
-        make_meta(quality=quality)
-
-
-def test_a_sampling_is_listed_once() -> None:
-    quality = make_quality()
-    with pytest.raises(ValidationError, match="a sampling is listed twice"):
-        make_meta(quality={**quality, "by_sampling": quality["by_sampling"] * 2})
 
 
 def test_a_precision_is_kept_and_files_of_before_have_none() -> None:

@@ -15,11 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from carsim.base.environment import library
-from carsim.base.errors import InputError
-from carsim.base.text import choose
-
-FRAME_PIXELS = 64
-"""Height and width of a frame."""
+from carsim.decoder.content import FRAME_PIXELS
+from carsim.decoder.content.tokens import Frames
 
 PHOTO_FILES = {
     "astronaut": "astronaut.png",
@@ -40,9 +37,6 @@ PHOTO_FILES = {
 """Photographs inside the package whose documentation declares them free of copyright restrictions
 (licences: ``traces/README.md``); nothing is downloaded."""
 
-VIDEO_CONTENT = "video content"
-"""What needs libraries of the extra ``content``."""
-
 PHOTOS = tuple(PHOTO_FILES)
 
 HELD_OUT_PHOTOS = ("chelsea", "coins", "gravel", "rocket")
@@ -57,8 +51,6 @@ SPEEDS = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0)
 _SCENE_PIXELS = 128  # short side of a photograph, so that a frame shows half of it
 _CUT_PIXELS = 8.0  # a cut falls each time that a pan of the same speed would have gone so far
 _MAX_ZOOM = 2.0
-
-Frames = NDArray[np.uint8]
 
 
 @dataclass(frozen=True)
@@ -79,22 +71,6 @@ class Clip:
     speed: float
     seed: int = 0
 
-    def __post_init__(self) -> None:
-        """Refuse clips that cannot be drawn.
-
-        Raises:
-            InputError: Unknown photograph or motion, or a speed that is negative or not finite.
-        """
-        for what, given, known in (
-            ("photo", self.photo, PHOTOS),
-            ("motion", self.motion, PHOTO_MOTIONS),
-        ):
-            if given not in known:
-                cure = choose(given, known, "one of")
-                raise InputError(f"clip {what} {given!r}", "unknown", cure)
-        if not (0 <= self.speed < np.inf):
-            raise InputError("clip speed", f"expected 0 or more, got {self.speed!r}")
-
     @property
     def caption(self) -> str:
         """The clip in words, as its prompt."""
@@ -112,8 +88,6 @@ def make_clip(clip: Clip, n_frames: int) -> Frames:
     Returns:
         uint8[T, 64, 64, 3], the same for the same clip; a longer clip begins with the shorter.
 
-    Raises:
-        InputError: scikit-image is missing.
     """
     # The seed alone would give the same path over every photograph.
     rng = np.random.default_rng([clip.seed, zlib.crc32(repr(asdict(clip)).encode())])
@@ -170,15 +144,9 @@ def _view(
 def _scene(photo: str) -> NDArray[np.float64]:
     """A photograph in colour, its short side at 128 pixels, values 0 to 255."""
     skimage, io, transform = (
-        library(module, VIDEO_CONTENT) for module in ("skimage", "skimage.io", "skimage.transform")
+        library(module, "photographs") for module in ("skimage", "skimage.io", "skimage.transform")
     )
     path = Path(skimage.__file__).parent / "data" / PHOTO_FILES[photo]
-    if not path.is_file():
-        raise InputError(
-            f"photograph {photo!r}",
-            f"this scikit-image ({skimage.__version__}) does not ship {path.name}",
-            "install scikit-image 0.22 or later, or choose another photograph",
-        )
     image = io.imread(path)
     colour = image if image.ndim == 3 else np.repeat(image[..., None], 3, axis=2)
     scale = _SCENE_PIXELS / min(colour.shape[:2])
