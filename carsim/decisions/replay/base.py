@@ -168,8 +168,12 @@ class ReplayRule(GrownSection):
     @property
     def phrase(self) -> str:
         """The rule with its own fields."""
-        shared = {"kind", *ReplayRule.later}
-        fields = [f"{name} {value}" for name, value in self if name not in shared]
+        shared, written = {"kind", *ReplayRule.later}, self.model_dump()
+        fields = [
+            f"{name} {'by layer' if isinstance(value, tuple) else value}"
+            for name, value in self
+            if name in written.keys() - shared
+        ]
         return self.label + (f" ({', '.join(fields)})" if fields else "")
 
     @property

@@ -1,10 +1,12 @@
 """Replay on a fixed schedule: layers compute in turn, whatever is shown."""
 
+from itertools import product
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 
+from carsim.base.section import FieldError
 from carsim.decisions.attention.base import Array
 from carsim.decisions.replay.base import (
     NO_WORK,
@@ -15,28 +17,63 @@ from carsim.decisions.replay.base import (
     Seen,
 )
 
+Period = Annotated[int, Field(ge=2, le=1024)]
+Computes = Annotated[int, Field(ge=1, le=1023)]
+
 
 class Periodic(ReplayRule):
-    """A baseline: every layer computes in each ``period``-th frame and replays in the others.
+    """A schedule: of ``period`` frames, a layer computes in ``computes`` and replays in the others.
 
-    The score is 0 where ``layer + frame`` is a multiple of the period, and 1 elsewhere, so any tau
-    of at least 0 and below 1 follows the schedule; use 0.5. No output grows older than ``period``
-    - 1 frames. All rows decide alike, so broadcast weights are saved in full. Nothing is looked at,
-    so the machine has no score to take.
+    Both are one number, or one per layer, so that layers that matter little can replay more often.
+    The score is 0 where (layer + frame) mod period is below ``computes``, and 1 elsewhere, so any
+    tau of at least 0 and below 1 follows the schedule; use 0.5. All rows decide alike, so broadcast
+    weights are saved in full. Nothing is looked at, so the machine has no score to take.
     """
 
     label: ClassVar[str] = "period"
     known_at: ClassVar[Point] = "q"
+    later: ClassVar[frozenset[str]] = ReplayRule.later | {"computes"}
 
     kind: Literal["periodic"] = "periodic"
-    period: Annotated[int, Field(ge=2, le=1024)] = Field(
-        2, description="frames from one computation of a layer to its next"
+    period: Period | Annotated[tuple[Period, ...], Field(min_length=1, strict=False)] = Field(
+        2, description="frames after which a layer's schedule repeats; or one number per layer"
     )
+    computes: Computes | Annotated[tuple[Computes, ...], Field(min_length=1, strict=False)] = Field(
+        1, description="frames of each period in which a layer computes; or one number per layer"
+    )
+
+    @model_validator(mode="after")
+    def _each_layer_replays(self) -> "Periodic":
+        periods, computing = (
+            each if isinstance(each, tuple) else (each,) for each in (self.period, self.computes)
+        )
+        pairs = (
+            zip(periods, computing, strict=True)
+            if len(periods) == len(computing)
+            else product(periods, computing)
+        )
+        for period, computes in pairs:
+            if computes >= period:
+                problem = f"got {computes} of {period} frames, in which nothing replays"
+                raise FieldError("computes", problem, f"give at most {period - 1}")
+        return self
+
+    def check_layers(self, n_layers: int) -> None:
+        """Refuse gains or schedules that are not one for each layer, with a ValueError."""
+        super().check_layers(n_layers)
+        for name, each in (("periods", self.period), ("computes", self.computes)):
+            if isinstance(each, tuple) and len(each) != n_layers:
+                raise ValueError(
+                    f"rule: {len(each)} {name} for {n_layers} layers, give one number or {n_layers}"
+                )
 
     def score(self, state: None, layer: int, place: int, seen: Seen) -> Array:
         """1 for all rows in frames in which the layer replays, else 0, [B]."""
-        replays = (layer + seen.frame) % self.period != 0
-        return np.full(len(seen.q), replays, seen.q.dtype)
+        period, computes = (
+            each[layer] if isinstance(each, tuple) else each
+            for each in (self.period, self.computes)
+        )
+        return np.full(len(seen.q), (layer + seen.frame) % period >= computes, seen.q.dtype)
 
     def work(self, shape: MachineShape) -> RuleWork:
         """None: a counter of frames decides."""

@@ -52,6 +52,7 @@ EXAMPLES: list[ReplayRule] = [
     InputChange(bits=2),
     Periodic(period=3),
     Periodic(gain=0.25),
+    Periodic(period=(2, 4), computes=(1, 3)),
     Tas(gain=0.5),
     InputChange(gain=(0.0, 1.0)),
     InputChange(max_age=1),
@@ -109,7 +110,11 @@ class Slow:
             ]
             return float(sum(heads) / len(heads) / np.sqrt(2))
         if isinstance(rule, Periodic):
-            return float((layer + step // 3) % rule.period > 0)
+            period, computes = (
+                each if isinstance(each, int) else each[layer]
+                for each in (rule.period, rule.computes)
+            )
+            return float((layer + step // 3) % period >= computes)
         held = self.last(step, layer, row)
         if isinstance(rule, Cosine):
             a, b = now["q"][rule.head], held["q"][rule.head]
