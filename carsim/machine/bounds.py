@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from carsim.decisions.replay import ReplayRule
-from carsim.machine.hardware import Hardware
+from carsim.machine.hardware import Hardware, served
 from carsim.machine.lanes import Ints, OpOf, Step, lower
 from carsim.machine.phase import moved_bytes
 from carsim.machine.phase_ops import at_residual, mlp_ops
@@ -51,8 +51,7 @@ def bound_of(
     nbytes[:, hw.replay_path] += replay_bytes
     cycles = compute.max(axis=-1)
     for rate, moved in zip(hw.fastest_rates, nbytes.T, strict=True):
-        numerator, denominator = np.ravel(rate.numerator), np.ravel(rate.denominator)
-        cycles = np.maximum(cycles, -(-moved * denominator // numerator))
+        cycles = np.maximum(cycles, served(rate, moved))
     return Bound(cycles, nbytes)
 
 

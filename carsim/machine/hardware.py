@@ -55,6 +55,11 @@ Rate = Any
 """Bytes per cycle: a fraction for all phases, or :class:`Rates`."""
 
 
+def served(rate: Rate, nbytes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Cycles that a memory takes for the bytes of n phases, [n], rounded up."""
+    return -(-nbytes * np.ravel(rate.denominator) // np.ravel(rate.numerator))
+
+
 @dataclass(frozen=True)
 class Hardware:
     """Everything about a design that does not change from phase to phase.

@@ -29,7 +29,7 @@ OpOf = Callable[[Count, Slice, Count], Op]
 
 
 class Step(NamedTuple):
-    """An op as the lanes of n phases execute it. Shapes: [n, K], totals over lanes [n].
+    """An op as the lanes of n phases execute it. Shapes: [n, K]; of work, sums over it count.
 
     Attributes:
         category: Category of its time.
@@ -44,10 +44,10 @@ class Step(NamedTuple):
         slots: Tiles that the double buffer holds.
         is_kv: The operand goes to the KV buffer instead of the weight buffer.
         sides: Further transfers that only the end of the phase waits for: (memory, rate, bytes).
-        busy_cycles: Cycles in which cores compute, summed over cores.
-        macs: Multiply-accumulates, summed over cores.
-        vector_ops: Element operations, summed over cores.
-        sram_bytes: On-chip bytes written and read, summed over cores.
+        busy_cycles: Cycles in which each core computes, [n, C].
+        macs: Multiply-accumulates.
+        vector_ops: Element operations.
+        sram_bytes: On-chip bytes written and read.
         held_back: The operand is asked for after ``pre_cycles``, and not before.
     """
 
@@ -118,7 +118,7 @@ def _step(hw: Hardware, op_of: OpOf, loads: Ints, split: bool, moved: Count) -> 
         # Every core takes the norm of every row.
         whole = whole._replace(serial_vector_ops=cores * whole.serial_vector_ops)
         slowest = spread = _cost(hw, op_of(rows, part, 1), rows)
-        busy, filled = cores * slowest.all, cores
+        busy, filled = slowest.all + np.zeros(cores, np.int64), cores
         exchanged = _exchange_cycles(hw, whole.gathered_elements)
     elif hw.is_lockstep(split):
         whole = op_of(rows, Slice(), 1)
@@ -225,10 +225,10 @@ def _assemble(
         slots=int(np.min(buffer // machine.tile_bytes)),
         is_kv=is_kv,
         sides=tuple(sides),
-        busy_cycles=_ints(busy).sum(axis=-1),
-        macs=_ints(op.macs).sum(axis=-1),
-        vector_ops=_ints(op.vector_ops + op.serial_vector_ops).sum(axis=-1),
-        sram_bytes=_ints(sram).sum(axis=-1),
+        busy_cycles=_ints(busy),
+        macs=_ints(op.macs),
+        vector_ops=_ints(op.vector_ops + op.serial_vector_ops),
+        sram_bytes=_ints(sram),
         held_back=op.held_back,
     )
 

@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from carsim.machine.hardware import Rate, Rates
+from carsim.machine.hardware import Rate, Rates, served
 from carsim.machine.lanes import Ints, Step
 from carsim.machine.operand import MOST_ROWS, Operand
 from carsim.machine.pace import in_pace
@@ -50,8 +50,8 @@ def solve(phase: Phase) -> Timing:
     if replay is not None:
         numerator, denominator = _flat(replay.rate)
         first_byte = phase.exposed_cycles + np.ravel(phase.latencies[replay.path])
-        served = -(-replay.nbytes * denominator // numerator)
-        replay_end = (first_byte + served + replay.cycles) * (replay.nbytes > 0)
+        read = first_byte + served(replay.rate, replay.nbytes)
+        replay_end = (read + replay.cycles) * (replay.nbytes > 0)
         behind = first_byte * numerator + replay.nbytes * denominator
         behind = np.where(replay.nbytes > 0, behind, NEVER)
     slots = max((step.slots for step in phase.steps if step.path >= 0), default=1)
@@ -78,14 +78,14 @@ def _moved(phase: Phase) -> Ints:
     begun = np.zeros(phase.n, np.int64) if phase.early_fetch else phase.exposed_cycles
     end = np.zeros(phase.n, np.int64)
     for path in {path for path, _, _ in (*reads, *writes)}:
-        of_reads = _served([each for each in reads if each[0] == path], phase.n)
-        of_all = _served([each for each in (*reads, *writes) if each[0] == path], phase.n)
+        of_reads = _of_all([each for each in reads if each[0] == path], phase.n)
+        of_all = _of_all([each for each in (*reads, *writes) if each[0] == path], phase.n)
         latency = np.ravel(phase.latencies[path]) * (of_reads > 0)
         end = np.maximum(end, (begun + np.maximum(of_reads + latency, of_all)) * (of_all > 0))
     return end
 
 
-def _served(transfers: Sequence[tuple[int, Rate, Ints]], n: int) -> Ints:
+def _of_all(transfers: Sequence[tuple[int, Rate, Ints]], n: int) -> Ints:
     """Least cycles that a memory takes for transfers at several rates, [n]."""
     by_rate: dict[int, tuple[Rate, Ints]] = {}
     for _, rate, nbytes in transfers:
@@ -93,8 +93,7 @@ def _served(transfers: Sequence[tuple[int, Rate, Ints]], n: int) -> Ints:
         by_rate[id(rate)] = rate, before + nbytes.sum(axis=-1)
     cycles: Ints = np.full(n, min(0, 1 - len(by_rate)))  # each sum is rounded up
     for rate, total in by_rate.values():
-        numerator, denominator = _flat(rate)
-        cycles += -(-total * denominator // numerator)
+        cycles += served(rate, total)
     return cycles.clip(0)
 
 

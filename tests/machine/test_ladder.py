@@ -15,7 +15,7 @@ from strategies import RULES, hardware, masks
 from carsim.decisions.attention import PLAIN
 from carsim.decisions.replay import FASTCAR
 from carsim.hardware.schedule import BASELINE, SCHEDULES
-from carsim.machine import parts, solver
+from carsim.machine import booking, parts, solver
 from carsim.machine.builders import BUILDERS
 from carsim.machine.cases import AttendCases, MlpCases
 from carsim.machine.hardware import Hardware
@@ -66,6 +66,31 @@ def booked(phase: Phase, timing: Timing, index: int) -> list[int]:
     after = Category.REPLAY if end == timing.replay_end[index] else Category.WAIT_DDR
     spent[after] += end - now
     return [spent[category] for category in Category]
+
+
+def assert_books_balance(hw: Hardware, phase: Phase, timing: Timing) -> None:
+    """Spans of a track never overlap, cores are as busy as in all, ports as long as bytes take."""
+    found = outcome(phase, timing)
+    ends: dict[str, Ints] = {}
+    for span in booking.spans(hw, phase, timing, found.cycles):
+        before = ends.get(span.track, np.minimum(0, span.start))
+        there = span.end > span.start
+        assert (span.end >= span.start).all()
+        assert (before <= span.start)[there].all(), span
+        ends[span.track] = np.where(there, span.end, before)
+        if span.track in booking.tracks_of(hw):
+            assert (span.end <= found.cycles)[there].all(), span
+    books = booking.booked(hw, phase, timing, found.cycles)
+    for index, cycles in enumerate(found.cycles.tolist()):
+        by_track = booking.accounts(hw, books[index].tolist(), cycles)
+        for states in by_track.values():
+            assert sum(states.values()) == cycles
+            assert min(states.values()) >= 0
+        cores, ports = ([s for t, s in by_track.items() if t.startswith(k)] for k in ("co", "po"))
+        assert sum(states["busy"] for states in cores) == found.busy_cycles[index]
+        for path, moved, states in zip(hw.paths, found.dram_bytes[index], ports, strict=True):
+            rounding = 2 * len(phase.steps) + 2
+            assert abs(states["busy"] - moved / path.rate) <= rounding
 
 
 def assert_equal(solved: Outcome, simulated: Outcome) -> None:
@@ -185,6 +210,8 @@ def test_phases_of_machines_keep_their_books_on_both_rungs(
     hw: Hardware, data: st.DataObject
 ) -> None:
     for phase in phases_of(hw, data):
+        for timing in (solver.solve(phase), parts.simulate(phase)):
+            assert_books_balance(hw, phase, timing)
         solved, simulated = both(phase)
         exact = solver.is_exact(phase)
         for found in (solved, simulated):
