@@ -11,7 +11,7 @@ import numpy as np
 
 from carsim.decisions.replay import ReplayRule
 from carsim.machine.hardware import Hardware, served
-from carsim.machine.lanes import Ints, OpOf, Step, lower
+from carsim.machine.lanes import Ints, OpsOf, Step, lower
 from carsim.machine.phase import moved_bytes
 from carsim.machine.phase_ops import at_residual, mlp_ops
 from carsim.workload.mlp import replay_op
@@ -56,7 +56,7 @@ def bound_of(
 
 
 def home_bound(
-    hw: Hardware, ops: Sequence[OpOf], steps: Sequence[Step], split: bool, home: Ints, n: int
+    hw: Hardware, ops: OpsOf, steps: Sequence[Step], split: bool, home: Ints, n: int
 ) -> Bound:
     """The least over spreads of all sequences: private weights cost a stream for each core."""
     cycles, nbytes = bound_of(hw, steps, n)

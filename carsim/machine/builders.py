@@ -28,7 +28,7 @@ from carsim.machine.array import vector_cycles
 from carsim.machine.bounds import home_bound
 from carsim.machine.cases import CONTIGUOUS_BYTES, AttendCases, MlpCases
 from carsim.machine.hardware import Hardware
-from carsim.machine.lanes import Ints, OpOf, lower
+from carsim.machine.lanes import Ints, OpsOf, lower
 from carsim.machine.phase import Dispatch, Phase, ReplayWork
 from carsim.machine.phase_ops import (
     at_residual,
@@ -59,7 +59,7 @@ def _every(hw: Hardware, n: int) -> _Every:
     return _Every(hw.spread(np.repeat(np.arange(designs), n)), np.tile(np.arange(n), designs))
 
 
-def _home(hw: Hardware, ops: Sequence[OpOf], split: bool, loads: Ints, n: int = 1) -> Phase:
+def _home(hw: Hardware, ops: OpsOf, split: bool, loads: Ints, n: int = 1) -> Phase:
     """N phases of all tokens or sequences, each on its own core or split over all."""
     n = max(n, hw.height)
     steps = lower(hw, ops, loads[None, :], split=split)

@@ -15,7 +15,7 @@ pipeline, and other contexts or loads take less.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -32,7 +32,7 @@ from carsim.design import Design
 from carsim.machine.array import gemm_cycles, vector_cycles
 from carsim.machine.cases import AttendCases, key_bytes
 from carsim.machine.hardware import Hardware
-from carsim.machine.lanes import OpOf
+from carsim.machine.lanes import OpsOf
 from carsim.machine.phase_ops import (
     attend_ops,
     head_ops,
@@ -170,16 +170,13 @@ def kinds(plan: "Plan") -> Iterator[tuple[str, int, bool, list[tuple[Op, int]]]]
     cases = AttendCases(longest, np.ones_like(longest), longest)
     attend = attend_ops(hw, rule, cases, plan.attention, rule is not None, plan.frame_steps)
 
-    def on_a_core(ops: Sequence[OpOf], rows: int, is_split: bool) -> list[Op]:
+    def on_a_core(ops: OpsOf, rows: int, is_split: bool) -> list[Op]:
         rows = rows if is_split else -(-rows // machine.cores)
         streams = rows if machine.weight_sharing == "private_per_sequence" else 1
-        return [op(rows, Slice(machine.cores if is_split else 1), streams) for op in ops]
+        return ops(rows, Slice(machine.cores if is_split else 1), streams)
 
-    def once(ops: Sequence[OpOf], rows: int, is_split: bool) -> list[tuple[Op, int]]:
+    def once(ops: OpsOf, rows: int, is_split: bool) -> list[tuple[Op, int]]:
         return [(op, 1) for op in on_a_core(ops, rows, is_split)]
-
-    def replay(rows: int, part: Slice, _: int) -> Op:
-        return replay_op(model, rows, part)
 
     of_layers, split = layers * len(plan.steps), mapping.splits_attention
     yield "QKV projection", of_layers, split, once(qkv_ops(hw, rule), hw.rows, split)
@@ -188,8 +185,9 @@ def kinds(plan: "Plan") -> Iterator[tuple[str, int, bool, list[tuple[Op, int]]]]
     split = mapping.splits_mlp
     first = {False: "", True: "dense " * (model.body.experts is not None)}
     for dense, alike in model.body.layers_by_mlp().items():
-        mlp = [*mlp_ops(hw, dense=dense, rule=rule), replay]
-        yield first[dense] + "MLP", len(alike) * len(plan.steps), split, once(mlp, hw.rows, split)
+        mlp = once(mlp_ops(hw, dense=dense, rule=rule), hw.rows, split)
+        mlp += once(lambda rows, part, _: [replay_op(model, rows, part)], hw.rows, split)
+        yield first[dense] + "MLP", len(alike) * len(plan.steps), split, mlp
     if machine.include_head:
         passes = Counter(phases.head_passes)
         every = [
