@@ -13,8 +13,7 @@ The m tiles of a full buffer wait for slots of the m before them alone, and are 
 buffers of an operand its pace has settled: X stands still if memory sets it, and Y if the array
 does. So the solver jumps to the operand's last m tiles (:meth:`_Tiles.jump`), and work does not
 grow with the operand. If the buffer is too small to cover the latency, X and Y grow by the period
-(L + s + c) / m in between, which leaves out rounding. A single operand whose pace is clear has a
-closed form (:mod:`carsim.machine.pace`). Where :func:`is_exact` says so, the times are the SimPy
+(L + s + c) / m in between, which leaves out rounding. Where :func:`is_exact` says so, the times are the SimPy
 machine's, to the bit.
 
 Simplifications: lanes that share a memory keep the turn in which they began
@@ -33,7 +32,6 @@ from numpy.typing import NDArray
 from carsim.machine.hardware import Rate, Rates, served
 from carsim.machine.lanes import Ints, Step
 from carsim.machine.operand import MOST_ROWS, Operand
-from carsim.machine.pace import in_pace
 from carsim.machine.phase import Phase, Timing
 
 NEVER = np.iinfo(np.int64).min // 4
@@ -152,7 +150,6 @@ class _Lanes:
     def __init__(self, phase: Phase, part: slice, exposed: Ints, behind: Ints) -> None:
         none = np.zeros((len(exposed), phase.lanes), np.int64)
         self._latencies = [_some(each, part) for each in phase.latencies]
-        self._single = sum(step.path >= 0 for step in phase.steps) == 1
         self._now = none + exposed
         self._issued = none if phase.early_fetch else self._now  # the last request
         # When each memory has served what was asked for so far, in units of its rate.
@@ -190,10 +187,6 @@ class _Lanes:
         self._asked[step.path] = there | asked
         # All lanes ask a memory for the first time at once, and wait for each other's tile.
         x = np.where(asked, x, np.maximum(x, (issued + operand.latency) * operand.numerator))
-        if self._single:
-            paced = in_pace(operand, x, start, issued)
-            if (paced.holds | ~there).all():
-                return issued, paced.begun, paced.fetched, paced.computed
         freed = self._freed.get(step.is_kv)
         if freed is None:
             freed = np.full((rows, *start.shape), NEVER)
