@@ -200,10 +200,17 @@ def test_the_bound_knows_no_groups_of_the_register(replay: np.ndarray) -> None:
 
 
 def test_the_bound_moves_its_own_bytes(replay: np.ndarray) -> None:
-    """With private weights each of two cores streams them; the bound keeps all on one."""
-    qkv = simulated(replay, weight_sharing="private").totals["qkv"]
-    assert qkv.dram_bytes == (36 * 2 * 3072, 0)
-    assert qkv.bound_dram_bytes == (36 * 3072, 0)
+    """With private weights each of three cores streams them; two have room for all sequences."""
+    qkv = simulated(replay, weight_sharing="private", cores=3).totals["qkv"]
+    assert qkv.dram_bytes == (36 * 3 * 3072, 0)
+    assert qkv.bound_dram_bytes == (36 * 2 * 3072, 0)
+
+
+def test_a_core_of_the_bound_has_room_for_an_even_share() -> None:
+    """Four sequences on two cores with room for two: two may share a core, three cannot."""
+    bound = Phases(ideal_hardware(weight_sharing="private")).mlp_bound(4)
+    weights = [0, 4608, 4608, 2 * 4608, 2 * 4608]
+    assert bound.nbytes[0, :, 0].tolist() == [each + 4 * 64 for each in weights]
 
 
 def test_a_bound_on_fewer_cores_moves_what_all_sequences_read() -> None:
