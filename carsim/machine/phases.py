@@ -17,7 +17,7 @@ import numpy as np
 from carsim.base.errors import InputError
 from carsim.decisions.attention import AttentionPolicy
 from carsim.decisions.replay import ReplayRule
-from carsim.hardware.schedule import Schedule
+from carsim.hardware.schedule import SCHEDULES, Schedule
 from carsim.machine import solver
 from carsim.machine.booking import booked
 from carsim.machine.bounds import Bound, mlp_bound
@@ -86,6 +86,7 @@ class Phases:
         self.kept = 0  # phases in it
         self.proven: set[Hashable] = set()
         self._mlp_bounds: dict[Hashable, Bound] = {}
+        self._schedules: dict[str, Schedule] = {}
 
     def qkv(self, rule: ReplayRule | None) -> Outcome:
         """Norm and QKV projection; ``rule``: by which this step is scored, None if it is not."""
@@ -173,6 +174,21 @@ class Phases:
         """
         window = None if window and window >= tokens else window
         return self._take("prefill", tokens, window, dense)
+
+    def schedule(self, kind: str) -> Schedule:
+        """A schedule, fitted to this hardware of a single design if it looks at what MLPs take."""
+        if kind not in self._schedules:
+            schedule, machine = SCHEDULES[kind], self.hw.design.machine
+            most = machine.drs.index_register_bits if schedule.central else self.hw.rows
+            width = min(self.hw.rows, most)
+
+            def cycles_of(tried: Schedule, computing: int) -> int:
+                known = np.array([self.hw.dispatch_cycles(tried)])
+                first = MlpCases(np.arange(width)[None] < computing, known)
+                return int(self.mlp(tried, first).cycles[0])
+
+            self._schedules[kind] = schedule.fitted(cycles_of, width, machine.cores)
+        return self._schedules[kind]
 
     def host(self) -> Outcome:
         """Time of the host in a token step, after layers and head; no core or memory works."""

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from carsim.decisions.replay import ReplayRule
+from carsim.hardware.schedule import SCHEDULES, Schedule
 from carsim.machine.batches import Batches, distinct_rows, renumber
 from carsim.machine.cases import AttendCases, MlpCases
 from carsim.machine.lanes import Ints
@@ -127,6 +128,10 @@ def simulate_designs(
 ) -> tuple[Simulation, ...]:
     """The same on each of the designs of the plan's hardware; detail is of a single one."""
     check_plan(plan)
+    fits = type(SCHEDULES[plan.schedule]).fitted is not Schedule.fitted
+    if fits and len(plan.hw.designs) > 1:  # a schedule of its own for each
+        every = range(len(plan.hw.designs))
+        return tuple(simulate(plan.of_design(number), batches) for number in every)
     visits = [*prefill(plan)]
     for scored in (False, True):
         where = np.flatnonzero(plan.scored == scored)

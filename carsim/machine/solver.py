@@ -13,8 +13,8 @@ The m tiles of a full buffer wait for slots of the m before them alone, and are 
 buffers of an operand its pace has settled: X stands still if memory sets it, and Y if the array
 does. So the solver jumps to the operand's last m tiles (:meth:`_Tiles.jump`), and work does not
 grow with the operand. If the buffer is too small to cover the latency, X and Y grow by the period
-(L + s + c) / m in between, which leaves out rounding. Where :func:`is_exact` says so, the times are the SimPy
-machine's, to the bit.
+(L + s + c) / m in between, which leaves out rounding. Where :func:`is_exact` says so, the times are
+the SimPy machine's, to the bit.
 
 Simplifications: lanes that share a memory keep the turn in which they began
 (:mod:`carsim.machine.operand`); a lane that is slower than its share leaves the rest to nobody;

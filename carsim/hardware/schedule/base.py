@@ -22,6 +22,9 @@ Send = Callable[[int, int, int], "simpy.Event | None"]
 """What the dispatcher tells the cores: (sequence, instruction, core). Returns when the core takes
 the instruction, before which nothing else is checked; None if it does at once."""
 
+CyclesOf = Callable[["Schedule", int], int]
+"""(Schedule, how many sequences compute) -> cycles of such an MLP on a machine."""
+
 REPLAYS = -1
 """Stands in an assignment for a sequence that replays and needs no core."""
 
@@ -61,7 +64,8 @@ class Schedule(ABC):
       :data:`REPLAYS`; a row depends on nothing but that row; no core gets more than
       ``slots_per_core`` sequences;
     * ``dispatch`` sends every instruction of every computing sequence once, to the core that
-      ``assign`` names, none of a replaying one, and ends after ``dispatch_cycles``.
+      ``assign`` names, none of a replaying one, and ends after ``dispatch_cycles``;
+    * ``fitted``, which few kinds have, returns a schedule that keeps the same promises.
 
     To add one: a file with a subclass, and a line in ``carsim.hardware.schedule.SCHEDULES``. The
     machine asks for nothing else.
@@ -106,6 +110,16 @@ class Schedule(ABC):
         send: Send,
     ) -> Process:
         """The dispatcher as a SimPy process; it starts when the decisions of a layer are known."""
+
+    def fitted(self, cycles_of: CyclesOf, batch: int, cores: int) -> "Schedule":
+        """This schedule for one machine: itself, unless it looks at what the machine takes.
+
+        Args:
+            cycles_of: Cycles of an MLP on the machine, under any schedule.
+            batch: Sequences that are dispatched together.
+            cores: Cores of the machine.
+        """
+        return self
 
 
 def slots_per_core(batch: int, cores: int) -> int:
