@@ -159,7 +159,8 @@ class _Cores:
             return Span(track, state, name, start, now)
 
         adds, replayed = self._adds(core, works)
-        yield until(DISPATCHER, "waits for instructions", phase.exposed_cycles, works | adds)
+        begun = self._timing.begun[0][:, lane] if phase.steps else phase.exposed_cycles
+        yield until(DISPATCHER, "waits for instructions", begun, works | adds)
         for step, begun, _, _, _, ended in zip(phase.steps, *self._timing[:5], strict=True):
             busy, exchange = _of(step.busy_cycles, core), _of(step.exchange_cycles, lane)
             own = _of(step.pre_cycles + step.cycles, lane)

@@ -214,6 +214,12 @@ class Hardware:
         cores = self.design.machine.cores
         return np.bincount(np.arange(count) % cores, minlength=cores).astype(np.int64)
 
+    def queue_depth(self, schedule: Schedule) -> int | None:
+        """Instructions that may wait at a core; None if none ever finds its queue full."""
+        if not schedule.central or self.is_lockstep(self.mapping.splits_mlp):
+            return None
+        return self.design.machine.drs.core_queue_instructions
+
     def dispatch_cycles(self, schedule: Schedule) -> int:
         """Cycles from the decisions of a layer to its last MLP instruction sent."""
         machine = self.design.machine

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from carsim.hardware.schedule import Registers, Schedule
 from carsim.machine.hardware import Rate
 from carsim.machine.lanes import Ints, Step
+from carsim.machine.queues import Queues
 from carsim.workload.ops import CATEGORY_LABELS, Category
 
 N_CATEGORIES = len(CATEGORY_LABELS)
@@ -57,6 +58,7 @@ class Dispatch:
         cores: Cores of the machine.
         computing: Sequences that compute, bool[n, B] for the B that the register holds.
         known_cycles: Cycles for which decisions have been known when the phase begins, [n].
+        queues: Queues of cores whose depth is limited; None if no instruction ever waits.
     """
 
     schedule: Schedule
@@ -64,11 +66,13 @@ class Dispatch:
     cores: int
     computing: NDArray[np.bool_]
     known_cycles: Ints
+    queues: Queues | None = None
 
     @property
     def exposed_cycles(self) -> Ints:
-        """Cycles of dispatch still to go when the phase begins, [n]."""
-        return np.maximum(0, self.cycles - self.known_cycles)
+        """Cycles from the beginning of the phase until cores may begin, [n]."""
+        begun = self.cycles if self.queues is None else self.queues.begun
+        return np.maximum(0, begun - self.known_cycles)
 
     @property
     def cycles(self) -> int:
@@ -221,14 +225,14 @@ def moved_bytes(steps: Sequence[Step], n: int, memories: int, alike: Ints | int 
 
 def outcome(phase: Phase, timing: Timing) -> Outcome:
     """Time and work of n phases from their timing, which either rung found."""
-    n, exposed = phase.n, phase.exposed_cycles
+    n, rows, exposed = phase.n, np.arange(phase.n), phase.exposed_cycles
     ends = np.zeros((n, phase.lanes), np.int64) + exposed[:, None]
     if phase.steps:
         ends = np.maximum(ends, timing.ended[-1])
     last = ends.argmax(axis=1)
     times, compute = _booked(phase.steps, timing, last)
-    end = np.maximum(ends[np.arange(n), last], np.maximum(timing.sides_end, timing.replay_end))
-    times[:, Category.DRS] += exposed
+    end = np.maximum(ends[rows, last], np.maximum(timing.sides_end, timing.replay_end))
+    times[:, Category.DRS] += timing.begun[0][rows, last] if phase.steps else exposed
     # What is left after the last core: a replay that took longer, or writes that drain.
     left, late = end - times.sum(axis=1), timing.replay_end == end
     times[:, Category.REPLAY] += left * late

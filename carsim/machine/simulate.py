@@ -286,12 +286,10 @@ class _Steps:
             if (begun != starts).any():
                 used, start_of = renumber(begun, hw.dispatch_cycles(schedule) + 1)
                 starts, start_of = used[None], start_of[:, case_of]
-            # Cores being alike, only their loads matter, what travels to them, and how long the
-            # decisions are known.
+            # What decides is who computes, as far as it matters, and how long that is known.
             home = group.start % hw.design.machine.cores
             cases = MlpCases(rows.rows, starts[0, :1] if self.scored else None, home, dense)
-            loads = np.concatenate(cases.loads(hw, schedule), axis=1)
-            first, same_as = distinct_rows(loads, hw.rows + 1)
+            first, same_as = distinct_rows(cases.alike(hw, schedule), hw.rows + 1)
             start, row = np.divmod(np.arange(len(first) * starts.shape[1]), len(first))
             known_cycles = starts[:, start] if self.scored else None
             cases = cases._replace(computing=rows.rows[first[row]], known_cycles=known_cycles)

@@ -60,8 +60,20 @@ def solve(phase: Phase) -> Timing:
         lanes = _Lanes(phase, part, phase.exposed_cycles[part, None], behind[part, None])
         for step, found in zip(phase.steps, times, strict=True):
             lanes.take(_part(step, part), found[:, part])
+    if phase.dispatch is not None and phase.dispatch.queues is not None and len(times):
+        ends = phase.dispatch.queues.ends(_alone(phase), phase.dispatch.known_cycles)
+        times += np.where(times[-1, 4] > times[0, 0], (ends - times[-1, 4]).clip(0), 0)
     sides_end = np.maximum(_sides_end(phase, times[:, 0], behind), _moved(phase))
     return Timing.of(times.swapaxes(0, 1), sides_end, replay_end)
+
+
+def _alone(phase: Phase) -> Ints:
+    """Cycles of each lane if it had every memory to itself and no latency, [n, K]."""
+    found = np.zeros((phase.n, phase.lanes), np.int64)
+    for step in phase.steps:
+        service = -(-step.stream_bytes * step.rate.denominator // step.rate.numerator)
+        found += np.maximum(step.pre_cycles + step.cycles, service)
+    return found
 
 
 def _moved(phase: Phase) -> Ints:
@@ -318,6 +330,8 @@ def is_exact(phase: Phase) -> NDArray[np.bool_]:
     array sets it, and the buffer covers the latency.
     """
     exact = np.ones(phase.n, np.bool_)
+    if phase.dispatch is not None and phase.dispatch.queues is not None:
+        return exact & False
     if phase.replay is not None and phase.early_fetch:
         exact &= phase.exposed_cycles == 0
     if phase.replay is not None and phase.steps:

@@ -41,8 +41,7 @@ def optimum(phases: Phases, computing: NDArray[np.bool_]) -> int:
     assigned = np.full((len(chosen), len(computing)), REPLAYS)
     assigned[:, computing] = chosen
     cases = MlpCases(np.tile(computing, (len(chosen), 1)), np.full(len(chosen), KNOWN))
-    alike = np.concatenate(cases.loads(phases.hw, Listed(assigned)), axis=1)
-    first, _ = distinct_rows(alike, len(computing) + 1)
+    first, _ = distinct_rows(cases.alike(phases.hw, Listed(assigned)), len(computing) + 1)
     return int(phases.mlp(Listed(assigned[first]), cases.take(first)).cycles.min())
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from carsim.base.section import PositiveInt, Section
+from carsim.base.section import GrownSection, PositiveInt
 
 if TYPE_CHECKING:
     import simpy  # only the rung that plays every tile loads it
@@ -29,11 +29,13 @@ REPLAYS = -1
 """Stands in an assignment for a sequence that replays and needs no core."""
 
 
-class Registers(Section):
+class Registers(GrownSection):
     """Registers and instruction dispatch of FastCar section 5; the key ``machine.drs``.
 
     The paper gives no cycle counts: the defaults are assumptions.
     """
+
+    later: ClassVar[frozenset[str]] = frozenset({"core_queue_instructions"})
 
     index_register_bits: PositiveInt = Field(
         32, description="sequences it can hold; larger batches run in groups of this size"
@@ -47,6 +49,12 @@ class Registers(Section):
     )
     cycles_per_instruction: Cycles = Field(
         4, description="to check one instruction and discard it or send it to a core"
+    )
+
+    core_queue_instructions: Instructions | None = Field(
+        None,
+        description="instructions that may wait at each core, under a central schedule; null: no "
+        "instruction finds a full queue, as with 4 if those of all sequences come in turn",
     )
 
     @property
