@@ -97,3 +97,21 @@ def test_queues_take_luts_and_a_shallow_one_says_what_it_costs() -> None:
     assert lost > 0.1 * plain.chosen.latency_s
     said = [[n for n in notes_of(each) if "each queue holds 4" in n] for each in (plain, shallow)]
     assert [len(notes) for notes in said] == [0, 1]
+
+
+def test_a_descriptor_that_is_fetched_with_each_tile_takes_its_cycles() -> None:
+    plain = Hardware(small_design())
+    slow = Hardware(small_design(overheads={"descriptor_cycles": 45}))
+    for before, after in zip(plain.paths, slow.paths, strict=True):
+        cycles = 1024 / before.rate + 45  # of a tile of 1 KiB
+        assert after.rate == pytest.approx(1024 / cycles, abs=1 / 4096)
+
+
+def test_what_others_move_is_missing() -> None:
+    raw = {"board.memories.ddr.other_gbps": 0.5}
+    plain, shared = Hardware(small_design()), Hardware(override(small_design(), raw))
+    # 0.5e9 bytes a second at 200 MHz are 2.5 a cycle.
+    assert shared.paths[0].rate == pytest.approx(plain.paths[0].rate - 2.5, abs=1 / 4096)
+    assert shared.paths[1].rate == plain.paths[1].rate
+    with pytest.raises(InputError, match=r"memories\.ddr\.other_gbps: 9 GB/s leave nothing"):
+        _ = Hardware(override(small_design(), {"board.memories.ddr.other_gbps": 9.0})).paths
