@@ -50,6 +50,8 @@ def solve(phase: Phase) -> Timing:
         first_byte = phase.exposed_cycles + np.ravel(phase.latencies[replay.path])
         read = first_byte + served(replay.rate, replay.nbytes)
         replay_end = (read + replay.cycles) * (replay.nbytes > 0)
+        # Beside operands that are fetched early, replays take their bytes' time at the beginning.
+        first_byte -= phase.exposed_cycles * phase.early_fetch
         behind = first_byte * numerator + replay.nbytes * denominator
         behind = np.where(replay.nbytes > 0, behind, NEVER)
     slots = max((step.slots for step in phase.steps if step.path >= 0), default=1)
