@@ -399,3 +399,13 @@ def test_a_memory_that_sets_the_pace_makes_up_for_waits(rung: str) -> None:
     slow = {**LONG, "rate": 1, "weight_sharing": "private", "schedule": "drs", "known": 10**6}
     waits, whole = (mlp(rung, **slow, drs=each) for each in (drs, {}))
     assert waits.cycles == pytest.approx(whole.cycles, rel=0.001)
+
+
+@RUNGS
+def test_weights_that_are_fetched_during_dispatch_do_not_wait_for_replays_behind_it(
+    rung: str,
+) -> None:
+    # 1036 cycles of dispatch, in which all weights come in; 7 of compute; the replay takes 10 of
+    # latency, 8 of its 64 bytes and 1 to add.
+    held = {"schedule": "drs", "known": 0, "weight_buffer_kib": 16}
+    assert mlp(rung, "1110", **held).cycles == 1036 + max(7, 10 + 8 + 1)
