@@ -15,10 +15,9 @@ pipeline, and other contexts or loads take less.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
-from functools import partial
 from math import ceil
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -28,7 +27,6 @@ from carsim.base.errors import InputError
 from carsim.base.section import Section
 from carsim.base.yaml_file import shown
 from carsim.decisions.trace.decisions import check_memory
-from carsim.design import Design
 from carsim.machine.array import gemm_cycles, vector_cycles
 from carsim.machine.cases import AttendCases, key_bytes
 from carsim.machine.hardware import Hardware
@@ -61,11 +59,9 @@ USUAL: Mapping[str, int] = {
     "batch": 64,
     "cores": 32,
 }
-"""Large values of fields that often exceed 1024: the field that goes furthest beyond is named."""
+"""Large values of fields that often exceed 1024."""
 
-
-Less = Callable[[str, float], float]
-"""(Name of a field, its value) -> a smaller one, or the same."""
+LENGTHS = ("n_frames", "tokens_per_frame", "prompt_tokens")
 
 
 class Work(NamedTuple):
@@ -230,60 +226,20 @@ def work_of(hw: Hardware, op: Op, is_split: bool) -> Work:
 
 
 def _too_large(plan: "Plan", size: int, what: str) -> InputError:
-    """The error that names the field of which less would help most: an unusual one, if any."""
-    best = (size, "design", "")
-    for less in (_usual, _half):
-        for path, value, smaller in _smaller(plan, less) if best[0] == size else ():
-            try:
-                best = min(best, (largest(smaller())[0], path, shown(value)))
-            except (ArithmeticError, ValueError, InputError):  # fields that do not go together
-                continue
-    problem = f"{best[2]} is too large: {what} would be {size:.3g}, beyond {LIMIT:.3g}"
-    return InputError(best[1], problem, "simulate less of it")
+    """The error that names the number that is furthest beyond what is usual."""
+    design, video = plan.hw.design, plan.video
+    found = {f"model.video.{each.removeprefix('n_')}": getattr(video, each) for each in LENGTHS}
+    for section in ("model", "machine", "policy"):
+        found |= dict(_numbers(getattr(design, section), section))
+    path = max(found, key=lambda each: found[each] / USUAL.get(each.rpartition(".")[2], 1024))
+    problem = f"{shown(found[path])} is too large: {what} would be {size:.3g}, beyond {LIMIT:.3g}"
+    return InputError(path, problem, "simulate less of it")
 
 
-def _usual(name: str, value: float) -> float:
-    """A large value that is usual for a field, if it is less."""
-    return min(USUAL.get(name, 1024), value)
-
-
-def _half(_: str, value: float) -> float:
-    """Half of a value; of whole numbers a whole one."""
-    return value // 2 if isinstance(value, int) else value / 2
-
-
-def _smaller(plan: "Plan", less: Less) -> Iterator[tuple[str, float, Callable[[], "Plan"]]]:
-    """Each number of design and video that can be less, its value, and the plan with less of it."""
-    hw, video = plan.hw, plan.video
-
-    def shorter(name: str, value: int) -> "Plan":
-        changes: dict[str, Any] = {name: value}
-        changed = replace(video, **changes)
-        return replace(plan, video=changed, steps=range(changed.n_steps // plan.tokens_per_step))
-
-    def on(design: Design) -> "Plan":
-        return replace(plan, phases=Phases(Hardware(design, hw.bandwidth_factor)))
-
-    for name in ("n_frames", "tokens_per_frame", "prompt_tokens"):
-        value = getattr(video, name)
-        if less(name, value) < value:
-            path = f"model.video.{name.removeprefix('n_')}"
-            yield path, value, partial(shorter, name, int(less(name, value)))
-    for path, number, design in _reduced(hw.design, less):
-        yield path, number, partial(on, design)
-
-
-def _reduced(section: Any, less: Less, path: str = "") -> Iterator[tuple[str, float, Any]]:
-    """Each number of a section, its value, and the section with less; nothing is validated."""
-    fields = dict(section)
-    for name, value in fields.items():
-        here = f"{path}.{name}" if path else name
-        changes: Iterable[tuple[str, float, Any]] = ()
+def _numbers(section: Any, path: str) -> Iterator[tuple[str, float]]:
+    """Each number of a section, by its path."""
+    for name, value in dict(section).items():
         if isinstance(value, Section | dict):
-            changes = _reduced(value, less, here)
-        elif isinstance(value, int | float) and value > less(name, value) > 0:
-            changes = [(here, value, less(name, value))]
-        for place, was, changed in changes:
-            new = {**fields, name: changed}
-            is_section = isinstance(section, Section)
-            yield place, was, type(section).model_construct(**new) if is_section else new
+            yield from _numbers(value, f"{path}.{name}")
+        elif isinstance(value, int | float):
+            yield f"{path}.{name}", value

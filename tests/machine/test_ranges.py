@@ -82,8 +82,8 @@ def test_no_phase_is_twice_what_was_proven_of_it(design: Design, video: Video) -
         cycles = sum((step.pre_cycles + step.cycles).max() for step in phase.steps)
         moved = moved_bytes(phase.steps, phase.n, len(plan.hw.paths)).sum()
         done = max(
-            sum(int((step.macs + step.vector_ops).max()) for step in phase.steps),
-            sum(int(step.sram_bytes.max()) for step in phase.steps),
+            sum(int((step.macs + step.vector_ops).sum(axis=-1).max()) for step in phase.steps),
+            sum(int(step.sram_bytes.sum(axis=-1).max()) for step in phase.steps),
         )
         for found, proven in ((cycles, "cycles"), (moved, "moved"), (done, "done")):
             most = sum(getattr(work, proven) * times for work, times in works)

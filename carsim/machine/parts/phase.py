@@ -18,41 +18,21 @@ REPLAYER = 0
 def simulate(phase: Phase) -> Timing:
     """Moments of each step of each lane of n phases, each phase simulated by itself.
 
-    Simplification: of more than :data:`~carsim.machine.phase.MOST_PLAYED` phases that differ in
-    their length alone (see :func:`_lengths`), so many are played, from the shortest to the longest.
-    In those between, a moment is as much later than the work before it as in their neighbours:
-    these waits are interpolated in bytes, linearly, to whole cycles, and no phase is shorter than
-    its bound. In five shipped designs at 16 frames, and 250 phases of two of them at 64, attention
-    is within 0.001 % of playing all, and a phase within 0.2 %: the array's work on a last tile that
-    is not full.
+    Simplification: of more than :data:`~carsim.machine.phase.MOST_PLAYED` phases without dispatch
+    and replays, so many are played, from those that move fewest bytes to those that move most. In
+    those between, a moment is as much later than the work before it as in their neighbours: these
+    waits are interpolated in bytes, linearly, to whole cycles, and no phase is shorter than its
+    bound. In five shipped designs at 16 frames, and 250 phases of two of them at 64, attention is
+    within 0.001 % of playing all, and a phase within 0.2 %: the array's work on a last tile that is
+    not full.
     """
-    lengths = _lengths(phase) if phase.n > MOST_PLAYED else None
-    if lengths is None:
+    if phase.n <= MOST_PLAYED or phase.dispatch is not None or phase.replay is not None:
         return _play(phase, range(phase.n))
-    evenly = np.linspace(0, phase.n - 1, MOST_PLAYED).round().astype(np.intp)
-    played = np.argsort(lengths)[evenly]
-    return _spread(phase, lengths, played, _play(phase, played.tolist()))
-
-
-def _lengths(phase: Phase) -> Ints | None:
-    """Bytes that each of n phases moves, [n]; None unless the phases differ in length alone.
-
-    They do if there is neither dispatch nor replay, no two move equally many bytes, and of two the
-    one that moves more has no less of anything, in any step and lane.
-    """
     moved = moved_bytes(phase.steps, phase.n, len(phase.latencies)).sum(axis=1)
-    order = np.argsort(moved)
-    figures = [
-        np.broadcast_to(figure, (phase.n, figure.shape[1]))[order]
-        for step in phase.steps
-        for figure in (
-            *(step.pre_cycles, step.cycles, step.stream_bytes, step.tile_bytes),
-            *(nbytes for _, _, nbytes in step.sides),
-        )
-    ]
-    grow = all((np.diff(figure, axis=0) >= 0).all() for figure in figures)
-    differ = (np.diff(moved[order]) > 0).all()
-    return moved if grow and differ and phase.dispatch is None and phase.replay is None else None
+    _, different = np.unique(moved, return_index=True)
+    evenly = np.linspace(0, len(different) - 1, min(MOST_PLAYED, len(different))).round()
+    played = different[evenly.astype(np.intp)]
+    return _spread(phase, moved, played, _play(phase, played.tolist()))
 
 
 def _spread(phase: Phase, lengths: Ints, played: NDArray[np.intp], timing: Timing) -> Timing:
