@@ -164,14 +164,6 @@ def test_a_new_design_is_printed_or_written_once_and_loads(call, tmp_path):
     assert err == f"carsim: {path}: is there already; name another file or remove it\n"
 
 
-def test_the_least_energy_is_asked_for_with_a_rate(call):
-    status, _, err = call(
-        "config", "new", "--board", "kv260", "--model", "tiny", "--goal", "least-energy"
-    )
-    assert status == 2
-    assert "needs --tokens-per-s" in err
-
-
 def test_presets_are_listed_with_what_they_are(call):
     status, out, err = call("config", "list", "--presets")
     assert (status, err) == (0, "")
@@ -215,7 +207,6 @@ def test_editors_find_the_schemas_of_what_ships(kind):
     "arguments",
     [
         ("config", "rtl", "ip", "--clock-mhz", "nan"),
-        ("config", "new", "kv260", "tiny", "--tokens-per-s", "inf"),
         ("report", "gone", "--plot", "busy", "--out", "a.pdf", "--width", "nan"),
     ],
 )

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from carsim.base.errors import InputError
 from carsim.cli import main
 from carsim.design import Array
-from carsim.machine.array import gemm_cycles
 from carsim.machine.product import Supply, product
 from carsim.workload.ops import Gemm
 
@@ -66,26 +65,6 @@ def test_no_product_beats_its_macs_its_bytes_or_more_bandwidth(
     assert got.total_cycles * rate >= got.moved_bytes
     faster = product(array, gemm, Supply(Fraction(rate + more)))
     assert got.compute_cycles <= faster.total_cycles <= got.total_cycles
-
-
-@given(arrays, gemms)
-def test_what_overlaps_more_takes_no_longer(array: Array, gemm: Gemm) -> None:
-    none, rows, full = (
-        gemm_cycles(array.model_copy(update={"weight_load": load}), [gemm]) for load in LOADS
-    )
-    assert none <= rows
-    if array.dataflow in ("weight_stationary", "input_stationary"):
-        assert rows <= full
-
-
-def test_the_limit_is_named() -> None:
-    array = Array(rows=32, cols=32, pipeline_cycles=0)
-    gemm = Gemm(8, 4096, 4096)
-    assert product(array, gemm, Supply(Fraction(96))).limit == "memory"
-    assert product(array, gemm, Supply(Fraction(1000))).limit == "compute"
-    assert product(array, gemm, Supply(Fraction(96), port_bytes_per_cycle=128)).limit == (
-        "buffer port"
-    )
 
 
 @pytest.mark.parametrize(
@@ -167,17 +146,6 @@ def test_a_peer_sets_the_rule_and_options_override_it(call) -> None:
     assert json.loads(call(*SHAPE, "--peer", "scalesim", *output, "--json")[1])["total_cycles"] == (
         545_460
     )
-
-
-def test_the_table_has_what_the_json_has(call) -> None:
-    status, out, _ = call(*SHAPE, "--bytes-per-cycle", 96)
-    assert status == 0
-    lines = dict(line.rsplit("  ", 1) for line in out.splitlines())
-    figures = {name.strip(): value.strip() for name, value in lines.items()}
-    assert figures["dataflow"] == "dot_product"
-    assert figures["compute cycles"] == "16,400"
-    assert figures["memory cycles"] == "174,848"
-    assert figures["limit"] == "memory"
 
 
 @pytest.mark.parametrize(

@@ -116,13 +116,14 @@ ACCOUNTS: dict[str, tuple[Any, ...]] = {
     # 4608 bytes of weights, 64 of a replay, 3 x 64 written, 8 a cycle after 10; one of 4 KiB
     # buffers' last 512 bytes is computed in a cycle.
     "memory": ({}, "1110", 10**6, {"busy": 7, "ddr": 612}, {"busy": 4, "core": 3, "ddr": 612}),
-    # 8 + 4 (1 + 64 x 4) cycles of dispatch.
+    # 8 + 4 (1 + 64 x 4) cycles of dispatch, in which all weights come in; then the replay takes 10
+    # cycles of latency, 8 for its bytes and 1 to add.
     "dispatch": (
-        {},
+        {"weight_buffer_kib": 16},
         "1110",
         0,
-        {"busy": 7, "ddr": 612, "dispatcher": 1036},
-        {"busy": 4, "core": 3, "ddr": 612, "dispatcher": 1036},
+        {"busy": 7, "replay": 12, "dispatcher": 1036},
+        {"busy": 4, "core": 3, "replay": 12, "dispatcher": 1036},
     ),
     # Sequence 1 travels from core 1 to core 0 and back; nobody needs core 1.
     "idle": ({}, "0100", 10**6, {"busy": 4, "exchange": 2, "ddr": 612}, {"idle": 618}),

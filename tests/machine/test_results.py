@@ -160,16 +160,6 @@ def test_the_ends_of_bandwidth_are_those_of_the_board() -> None:
     assert rate / phases.hw.paths[1].rate == phases.hw.bandwidth_interval[0]
 
 
-def test_a_phase_is_taken_once() -> None:
-    phases = Phases(ideal_hardware())
-    assert phases.output() is phases.output()
-    *_, (steps, codes) = phases.head_passes
-    first, second = (phases.head_pass(steps, np.array([codes])) for _ in range(2))
-    assert first is second
-    assert phases.prefill_layer(3) is phases.prefill_layer(3)
-    assert phases.prefill_layer(3).cycles != phases.prefill_layer(4).cycles
-
-
 def test_of_the_phases_that_are_kept_the_longest_unused_goes_first(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
