@@ -202,7 +202,7 @@ class Phases:
 
     def _take(self, kind: str, *given: Any) -> Outcome:
         """Phases of a kind, with what its builder is given besides the hardware."""
-        key = kind, _identity(given)
+        key = kind, identity(given)
         if key in self._memo:
             self._memo.move_to_end(key)
             return self._memo[key]
@@ -221,8 +221,8 @@ class Phases:
         return found
 
 
-def _identity(given: Any) -> Hashable:
+def identity(given: Any) -> Hashable:
     """Arrays by their bytes, in tuples of any depth."""
     if isinstance(given, np.ndarray):
         return given.shape, given.tobytes()
-    return tuple(map(_identity, given)) if isinstance(given, tuple) else given
+    return tuple(map(identity, given)) if isinstance(given, tuple) else given

@@ -151,7 +151,7 @@ def test_a_window_outside_the_video_is_refused(first, stop):
 def test_a_window_too_large_to_look_at_is_refused_with_what_is_allowed():
     check_window(0, MAX_LAYER_STEPS // 32, 2048, 32)
     with pytest.raises(
-        InputError, match="more than the limit of 8,192 layer-steps; take at most 256"
+        InputError, match="more than the limit of 4,096 layer-steps; take at most 128"
     ):
         check_window(0, MAX_LAYER_STEPS // 32 + 1, 2048, 32)
 
