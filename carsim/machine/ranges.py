@@ -219,7 +219,7 @@ def work_of(hw: Hardware, op: Op, is_split: bool) -> Work:
     lanes = 1 if hw.is_lockstep(is_split) else cores
     moved = streams * op.stream_bytes + cores * (op.kv_side_bytes + op.replay_bytes)
     read = sum(gemm.macs // max(1, gemm.k) * 3 + gemm.macs for gemm in op.gemms)
-    on_chip = 2 * op.stream_bytes + model.activations.bytes_of(read)
+    on_chip = 2 * streams * op.stream_bytes + model.activations.bytes_of(read)
     done = max(int(np.max(op.macs + op.vector_ops)), int(np.max(on_chip)))
     figures = cycles, moved // lanes, moved, cores * done
     return Work(*(int(np.max(figure)) for figure in figures))

@@ -158,6 +158,17 @@ def test_cycles_of_a_port_by_hand() -> None:
     assert {s: n for s, n in port.items() if n} == {"ddr": 10, "busy": 32, "idle": 1}
 
 
+def test_a_port_that_a_core_starves_behind_is_waited_for() -> None:
+    # Three tiles of 1 KiB through two slots: the third is asked for at 1,130, and comes 1,000
+    # cycles later; meanwhile nothing flows, and the port waits for its memory, not for room.
+    hw = ideal_hardware(latency=1000, weight_buffer_kib=2)
+    qkv = Phases(hw, books=True).qkv(None)
+    port = accounts(hw, qkv.booked[0].tolist(), int(qkv.cycles[0]))["port ddr"]
+    assert port["busy"] == 3 * 128
+    assert port["core"] == 0
+    assert port["ddr"] > 1800
+
+
 def test_accounts_of_a_run_sum_to_its_latency() -> None:
     report = tiny_report()
     frame = report.accounts()

@@ -117,6 +117,7 @@ def test_phases_in_between_take_what_they_would_if_played():
     slow = {"rows": 1, "cols": 3, "pipeline_cycles": 0}
     for hw, cycles, share in (
         (ideal_hardware(), 16, 0.002),
+        (ideal_hardware(latency=0), 16, 0.002),
         (ideal_hardware(rate=64), 16, 0.002),
         (ideal_hardware(rate=64, array=slow), 0, 0),
         (ideal_hardware(batch=3, rate=64, array=slow, weight_sharing="private"), 0, 0),
@@ -125,6 +126,7 @@ def test_phases_in_between_take_what_they_would_if_played():
         every = outcome(phase, played(phase, 401))
         found = outcome(phase, played(phase, 26))
         assert (abs(found.cycles - every.cycles) <= cycles).all()
+        assert (found.cycles >= found.bound_cycles).all()
         assert found.cycles.sum() == pytest.approx(every.cycles.sum(), rel=share)
         assert found.times.sum() == found.cycles.sum()
         for name in ("busy_cycles", "macs", "vector_ops", "sram_bytes", "dram_bytes"):

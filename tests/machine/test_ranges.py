@@ -6,16 +6,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
-from strategies import designs
+from strategies import designs, small_design
 from tiny import tiny_design
 
 from carsim.base.errors import InputError
 from carsim.base.units import PARTS, rational, scaled
 from carsim.decisions.attention import PLAIN
 from carsim.decisions.replay import FASTCAR
-from carsim.design import Design, load_design, shipped_designs
+from carsim.design import Design, load_design, override, shipped_designs
 from carsim.hardware.schedule import SCHEDULES
 from carsim.machine.builders import BUILDERS
 from carsim.machine.cases import AttendCases, MlpCases
@@ -72,6 +72,14 @@ def longest_phases(plan: Plan) -> dict[str, Phase]:
     }
 
 
+EXPERTS = override(
+    small_design(batch=7, cores=7),
+    {"model.body.experts": {"count": 16, "active": 3}, "model.body.ffn_size": 500},
+)
+"""One token on each core touches three experts of 16, all seven together twelve."""
+
+
+@example(EXPERTS, Video(2, 5, 40))
 @given(design=designs(), video=st.builds(Video, st.just(2), st.integers(1, 5), st.integers(1, 40)))
 def test_no_phase_is_twice_what_was_proven_of_it(design: Design, video: Video) -> None:
     plan = plan_of(design, video)
