@@ -26,9 +26,6 @@ STATES = (BUSY, EXCHANGE, DISPATCHER, CORE, REPLAY)
 """At work, or waiting: for activations on their way, an instruction, another core, a replay. The
 name of a memory is a state, too."""
 
-MOST_BOOKED = 64
-"""Cores of a machine, at most, whose cycles are summed up for each of them."""
-
 
 class Span(NamedTuple):
     """A state of a track from its start up to its end, in n phases; nothing where these are equal.

@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
-from carsim.base.errors import InputError
 from carsim.base.units import GB
 from carsim.cost.energy import EnergyReport, Joules, energy
 from carsim.cost.fit import FitReport
@@ -13,7 +12,7 @@ from carsim.decisions.trace import replay_ratio
 from carsim.design import Design
 from carsim.hardware.mapping import MAPPINGS
 from carsim.machine.batches import Batches
-from carsim.machine.booking import MOST_BOOKED, accounts
+from carsim.machine.booking import accounts
 from carsim.machine.limits import PhaseLimit, Roofline, phase_limits, roofline
 from carsim.machine.phases import Phases
 from carsim.machine.plan import Plan
@@ -166,19 +165,13 @@ class RowResult:
         """Phase -> core or port -> state -> cycles over all batches; empty for the bound.
 
         The policy is simulated once more for it. See :mod:`carsim.machine.booking`.
-
-        Raises:
-            InputError: More than :data:`~carsim.machine.booking.MOST_BOOKED` cores.
         """
-        plan, cores = self.simulation.plan, self.design.machine.cores
-        if cores > MOST_BOOKED:
-            problem = f"{cores:,} cores are more than the {MOST_BOOKED} that are booked one by one"
-            raise InputError("accounts", problem, "take a timeline")
+        if self.is_bound:
+            return {}
+        plan = self.simulation.plan
         phases = Phases(plan.hw, plan.phases.fidelity, books=True)
-        totals = (
-            {} if self.is_bound else simulate(replace(plan, phases=phases), self.batches).totals
-        )
-        return {name: accounts(plan.hw, t.booked, t.cycles) for name, t in totals.items()}
+        totals = simulate(replace(plan, phases=phases), self.batches).totals
+        return {name: accounts(plan.hw, each.booked, each.cycles) for name, each in totals.items()}
 
     @cached_property
     def roofline(self) -> Roofline:
