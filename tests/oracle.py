@@ -60,7 +60,8 @@ class Oracle:
     """A design on memories of known rates and latencies.
 
     ``rates``, ``fastest``: bytes per cycle by memory, for the phases as they are and for bounds.
-    ``latencies``: cycles. ``nudge`` multiplies all bits per element.
+    ``latencies``: cycles. ``nudge`` multiplies all bits per element. ``used``: cores that the tuned
+    schedule uses, by the number of sequences that compute.
     """
 
     def __init__(
@@ -70,7 +71,9 @@ class Oracle:
         fastest: dict[str, Fraction],
         latencies: dict[str, int],
         nudge: Fraction = Fraction(1),
+        used: tuple[int, ...] = (),
     ) -> None:
+        self.used = used
         self.model, self.machine, self.policy = design.model, design.machine, design.policy
         self.body, self.cores, self.nudge = self.model.body, self.machine.cores, nudge
         self.design, self.rates, self.fastest = design, rates, fastest
@@ -335,8 +338,14 @@ class Oracle:
         total = Phase()
         for first in range(0, width, at_once):
             group, loads = computing[first : first + at_once], [0] * cores
+            slots = up(len(group), cores)
+            used = (
+                max(self.used[sum(group)], up(sum(group), slots))
+                if central and self.used
+                else cores
+            )
             for order, b in enumerate([b for b, computes in enumerate(group) if computes]):
-                core = {"drs": order % cores, "pack": order // up(len(group), cores)}
+                core = {"drs": order % cores, "pack": order // slots, "tuned": order % used}
                 loads[core[schedule] if central else b % cores] += 1
             part = self.phase([self.gate_up, self.down], loads, self.split[1], moves=central)
             replaying, d = len(group) - sum(loads), self.body.hidden_size

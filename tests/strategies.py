@@ -62,6 +62,8 @@ LATENTS = [
     {"rank": 12, "rotary_size": 4, "value_size": 6},
     {"rank": 5, "rotary_size": 2, "value_size": 9, "query_rank": 10},
 ]
+DEPTHS = ([None, 1, 5, 10_000], [None, 10_000])
+"""Of queues; cores that share a stream of weights have room for all their instructions."""
 DATAFLOWS = ("dot_product", "weight_stationary", "input_stationary", "output_stationary")
 GROUPED = {"bits": 4, "group": 8, "scale_bits": 16, "zero_bits": 4}
 
@@ -133,6 +135,8 @@ def designs(draw: st.DrawFn, **fixed: Any) -> Design:
     """Designs that differ in everything that sets timing; ``fixed`` machine fields stay."""
     mapping = draw(st.sampled_from(sorted(MAPPINGS)))
     sharing = draw(st.sampled_from(["broadcast", "private", "private_per_sequence"]))
+    sharing = "broadcast" if MAPPINGS[mapping].needs_broadcast else sharing
+    sharing = fixed.get("weight_sharing", sharing)
     # Arrays from far slower than memory to far faster.
     most = draw(st.sampled_from([3, 9, 64]))
     machine = {
@@ -151,13 +155,14 @@ def designs(draw: st.DrawFn, **fixed: Any) -> Design:
         "weight_buffer_kib": draw(st.integers(2, 6)),
         "kv_buffer_kib": draw(st.integers(2, 6)),
         "mapping": mapping,
-        "weight_sharing": "broadcast" if MAPPINGS[mapping].needs_broadcast else sharing,
+        "weight_sharing": sharing,
         "decision_at": draw(st.sampled_from(["q", "attention", "residual"])),
         "exchange_bytes_per_cycle": draw(st.integers(1, 64)),
         "kernel_fusion": draw(st.booleans()),
         "drs": {
             "index_register_bits": draw(st.sampled_from([3, 32])),
             "instructions_per_sequence": draw(st.integers(1, 40)),
+            "core_queue_instructions": draw(st.sampled_from(DEPTHS[sharing == "broadcast"])),
         },
         "placement": {
             use: draw(st.sampled_from(["ddr", "second"]))
@@ -286,6 +291,7 @@ def cases(draw: st.DrawFn, **changes: Any) -> Case:
                 st.sampled_from([{"bits": 4.5}, {"bits": 4, "density": 0.3, "index_bits": 2}])
             ),
             "machine.overheads": draw(st.sampled_from([{}, OVERHEADS])),
+            **(changes and {"machine.drs.core_queue_instructions": None}),
             **changes,
         },
     )

@@ -14,7 +14,6 @@ from carsim.cli.options import (
     JSON,
     MODEL,
     WORKLOAD,
-    FiniteRange,
     design_given,
     overriding,
     work_of,
@@ -82,14 +81,6 @@ def schema(kind: str) -> None:
 @config.command(short_help="Write a first design for a model on a board.")
 @BOARD
 @MODEL
-@click.option(
-    "--goal",
-    type=click.Choice(["fastest", "least-energy"]),
-    default="fastest",
-    show_default=True,
-    help="The fastest that fits, or the least energy a token at --tokens-per-s.",
-)
-@click.option("--tokens-per-s", type=FiniteRange(min=0, min_open=True), help="Rate to reach.")
 @click.option("--batch", type=click.IntRange(1, 256), help="Sequences in lockstep.")
 @WORKLOAD
 @click.option(
@@ -99,7 +90,6 @@ def schema(kind: str) -> None:
 def new(
     board: str | None,
     model: str | None,
-    tokens_per_s: float | None,
     workload: str | None,
     bits: str | None,
     out: str | None,
@@ -115,15 +105,12 @@ def new(
     from carsim.cli.console import progress
     from carsim.runs.first import Wish, design_text, first_design
 
-    if wished["goal"] == "least-energy" and tokens_per_s is None:
-        raise click.UsageError("--goal least-energy needs --tokens-per-s, say --tokens-per-s 10")
     if board is None or model is None:
         raise click.UsageError("needs --board and --model, say --board kv260 --model tiny")
     if out is not None and Path(out).exists():
         raise InputError(out, "is there already", "name another file or remove it")
     weights = None if bits is None else int(bits)
-    work, rate = work_of(workload), tokens_per_s or 0.0
-    wish = Wish.of(board, model, **wished, tokens_per_s=rate, workload=work, bits=weights)
+    wish = Wish.of(board, model, **wished, workload=work_of(workload), bits=weights)
     with progress("trying designs"):
         best, tried = first_design(wish)
     text = design_text(wish, best, tried)

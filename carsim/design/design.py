@@ -10,6 +10,7 @@ from carsim.hardware.board import Board
 from carsim.hardware.energy import Energy
 from carsim.hardware.machine import Machine
 from carsim.hardware.mapping import MAPPINGS
+from carsim.hardware.schedule import slots_per_core
 from carsim.workload.model import Model
 
 
@@ -56,9 +57,23 @@ class Design(Section):
                 f"lists {len(self.policy.tau)} values for {self.model.body.n_layers} layers",
                 "give one number or one per layer",
             )
+        self._check_queues()
         self._check_records()
         self._check_calibration()
         return self
+
+    def _check_queues(self) -> None:
+        machine, drs = self.machine, self.machine.drs
+        depth, rows = drs.core_queue_instructions, self.policy.batch * self.policy.tokens_per_step
+        slots = slots_per_core(min(rows, drs.index_register_bits), machine.cores)
+        room = slots * drs.instructions_per_sequence
+        if depth is not None and depth < room and machine.weight_sharing == "broadcast":
+            raise FieldError(
+                "machine.drs.core_queue_instructions",
+                f"{depth} are fewer than the {room} of a core's sequences: cores that share a "
+                "stream of weights would wait for each other for ever",
+                f"give {room} or more, or leave it out",
+            )
 
     def _check_calibration(self) -> None:
         calibration = self.machine.overheads.calibration

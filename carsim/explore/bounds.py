@@ -58,10 +58,10 @@ NOT_WORKED = (
 """Paths on which compute cycles, bytes and operations do not depend."""
 
 NOT_RATED = (
-    *(*SOFT, *BUFFERS, "policy.schedule", "machine.drs", "energy"),
+    *(*SOFT, *BUFFERS[:2], "policy.schedule", "machine.drs", "energy"),
     *("machine.array", "machine.vector", "machine.activation_buffer_kib"),
 )
-"""Paths on which the rates of clock and memories do not depend."""
+"""Paths on which the rates of clock and memories do not depend; a descriptor comes with a tile."""
 
 NOT_PRICED = (*NOT_RATED[:-3], "board.fabric_clock_mhz", "machine.cores", "machine.mapping")
 """Paths on which the energy of an operation does not depend."""

@@ -95,11 +95,16 @@ class Overheads(GrownSection):
     """Time that products do not show. Zero only where a source says so; no default is measured."""
 
     later: ClassVar[frozenset[str]] = frozenset(
-        {"layer_us", "control", "calibration", "bandwidth_share"}
+        {"layer_us", "control", "calibration", "bandwidth_share", "descriptor_cycles"}
     )
 
     kernel_cycles: NonNegativeInt = Field(
         0, description="launch, descriptor and drain of every matrix product on the array"
+    )
+    descriptor_cycles: NonNegativeInt = Field(
+        0,
+        description="cycles per tile in which a DMA waits for its descriptor: 30 to 60 if it "
+        "fetches one at a time; 0: they are prefetched, as by AMD's AXI CDMA (PG034)",
     )
     broadcast_cycles: NonNegativeInt = Field(
         0,
@@ -137,7 +142,9 @@ class Overheads(GrownSection):
     def stated(self) -> tuple[str, ...]:
         """Fields that charge time for control."""
         charged = tuple(
-            each for each in ("kernel_cycles", "layer_us", "step_us") if getattr(self, each)
+            each
+            for each in ("kernel_cycles", "descriptor_cycles", "layer_us", "step_us")
+            if getattr(self, each)
         )
         return (*charged, "bandwidth_share") if self.bandwidth_share < 1 else charged
 
@@ -155,10 +162,8 @@ class Overheads(GrownSection):
 
     @model_validator(mode="after")
     def _nothing_counts_twice(self) -> "Overheads":
-        if self.calibration is not None and self.kernel_cycles:
-            raise FieldError(
-                "kernel_cycles",
-                f"{self.kernel_cycles} counts twice: the calibration has launches in layer_us",
-                "leave out kernel_cycles or the calibration",
-            )
+        for field in ("kernel_cycles", "descriptor_cycles"):
+            if self.calibration is not None and getattr(self, field):
+                problem = f"{getattr(self, field)} counts twice: the calibration includes it"
+                raise FieldError(field, problem, f"leave out {field} or the calibration")
         return self

@@ -1,7 +1,7 @@
 """Lower bounds of phases: the later of compute and bytes.
 
-No core is over 100 % busy, no memory over its rate. Nothing is charged for latency, dispatch,
-exchange or imbalance.
+No core is over 100 % busy, no memory over its rate, and no core has more sequences than it has room
+for. Nothing is charged for latency, dispatch, exchange or imbalance.
 """
 
 from collections.abc import Sequence
@@ -10,8 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from carsim.decisions.replay import ReplayRule
-from carsim.machine.hardware import Hardware
-from carsim.machine.lanes import Ints, OpOf, Step, lower
+from carsim.hardware.schedule import slots_per_core
+from carsim.machine.hardware import Hardware, served
+from carsim.machine.lanes import Ints, OpsOf, Step, lower
 from carsim.machine.phase import moved_bytes
 from carsim.machine.phase_ops import at_residual, mlp_ops
 from carsim.workload.mlp import replay_op
@@ -51,33 +52,23 @@ def bound_of(
     nbytes[:, hw.replay_path] += replay_bytes
     cycles = compute.max(axis=-1)
     for rate, moved in zip(hw.fastest_rates, nbytes.T, strict=True):
-        numerator, denominator = np.ravel(rate.numerator), np.ravel(rate.denominator)
-        cycles = np.maximum(cycles, -(-moved * denominator // numerator))
+        cycles = np.maximum(cycles, served(rate, moved))
     return Bound(cycles, nbytes)
 
 
 def home_bound(
-    hw: Hardware, ops: Sequence[OpOf], steps: Sequence[Step], split: bool, home: Ints, n: int
+    hw: Hardware, ops: OpsOf, steps: Sequence[Step], split: bool, home: Ints, n: int
 ) -> Bound:
     """The least over spreads of all sequences: private weights cost a stream for each core."""
     cycles, nbytes = bound_of(hw, steps, n)
     if hw.is_lockstep(split) or all(step.is_kv or step.path < 0 for step in steps):
         return Bound(cycles, nbytes)  # bytes do not depend on the spread: the widest wins
-    batch = int(home.sum())
-    # Some cores have a sequence more than the others; those of either kind are alike.
-    used = np.arange(1, min(hw.design.machine.cores, batch))
-    each, more = batch // used, batch % used
-    cores = np.stack([more, used - more], axis=1)  # [spreads, 2]
-    loads = np.stack([each + 1, each], axis=1) * (cores > 0)
-    # Phases that differ in nothing else take all spreads side by side.
-    at_once = len(used) if n == 1 else 1
-    for first in range(0, len(used), max(1, at_once)):
-        spreads = slice(first, first + at_once)
-        lanes = lower(hw, ops, loads[spreads], split=split)
-        other = bound_of(hw, lanes, max(n, at_once), alike=cores[spreads])
-        if n == 1:
-            least = np.array([other.cycles.argmin()])
-            other = Bound(other.cycles[least], other.nbytes[least])
+    batch, cores = int(home.sum()), hw.design.machine.cores
+    for used in range(-(-batch // slots_per_core(batch, cores)), min(cores, batch)):
+        each, more = divmod(batch, used)
+        alike = np.array([more, used - more])  # cores with a sequence more than the others, others
+        loads = np.array([[each + 1, each]]) * (alike > 0)
+        other = bound_of(hw, lower(hw, ops, loads, split=split), n, alike=alike)
         less = other.cycles < cycles
         cycles = np.where(less, other.cycles, cycles)
         nbytes = np.where(less[:, None], other.nbytes, nbytes)
@@ -100,10 +91,10 @@ def mlp_bound(hw: Hardware, batch: int, rule: ReplayRule | None, dense: bool = F
         dense: The layer has one MLP for all tokens.
     """
     split, cores = hw.mapping.splits_mlp, hw.design.machine.cores
-    spreads = [(0, 1)]
+    slots, spreads = slots_per_core(batch, cores), [(0, 1)]
     for n in range(1, batch + 1):
         most = min(cores, n)
-        least = most if hw.is_lockstep(split) else 1
+        least = most if hw.is_lockstep(split) else -(-n // slots)
         spreads += [(n, used) for used in range(least, most + 1)]
     computing, used = np.array(spreads, np.int64).T
     core = np.arange(cores)

@@ -26,9 +26,9 @@ from carsim.decisions.replay import ReplayRule
 from carsim.hardware.schedule import Schedule
 from carsim.machine.array import vector_cycles
 from carsim.machine.bounds import home_bound
-from carsim.machine.cases import CONTIGUOUS_BYTES, AttendCases, MlpCases
+from carsim.machine.cases import CONTIGUOUS_BYTES, AttendCases, MlpCases, lanes_of_cores
 from carsim.machine.hardware import Hardware
-from carsim.machine.lanes import Ints, OpOf, lower
+from carsim.machine.lanes import Ints, OpsOf, lower
 from carsim.machine.phase import Dispatch, Phase, ReplayWork
 from carsim.machine.phase_ops import (
     at_residual,
@@ -39,6 +39,7 @@ from carsim.machine.phase_ops import (
     prefill_ops,
     qkv_ops,
 )
+from carsim.machine.queues import Queues
 from carsim.workload.head import HeadStep
 from carsim.workload.mlp import replay_op
 from carsim.workload.ops import Slice
@@ -59,7 +60,7 @@ def _every(hw: Hardware, n: int) -> _Every:
     return _Every(hw.spread(np.repeat(np.arange(designs), n)), np.tile(np.arange(n), designs))
 
 
-def _home(hw: Hardware, ops: Sequence[OpOf], split: bool, loads: Ints, n: int = 1) -> Phase:
+def _home(hw: Hardware, ops: OpsOf, split: bool, loads: Ints, n: int = 1) -> Phase:
     """N phases of all tokens or sequences, each on its own core or split over all."""
     n = max(n, hw.height)
     steps = lower(hw, ops, loads[None, :], split=split)
@@ -125,8 +126,13 @@ def _mlp(
     replay = _replay(hw, replaying, at_work, damped) if replaying.any() else None
     dispatch = None
     if known is not None:
-        registers = hw.design.machine.drs
-        dispatch = Dispatch(schedule, registers, cores, computing, known)
+        dispatch = Dispatch(schedule, hw.design.machine.drs, cores, computing, known)
+        depth = hw.queue_depth(schedule)
+        if depth is not None:
+            lanes = lanes_of_cores(schedule, computing, cores, cases.home)
+            assigned = schedule.assign(computing, cores)
+            queues = Queues(dispatch.registers, depth, assigned, lanes, dispatch.cycles)
+            dispatch = replace(dispatch, queues=queues)
     return Phase(
         steps=steps,
         latencies=hw.latencies,

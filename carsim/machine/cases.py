@@ -99,6 +99,16 @@ class MlpCases(NamedTuple):
         known = None if self.known_cycles is None else self.known_cycles[..., index]
         return self._replace(computing=self.computing[index], known_cycles=known)
 
+    def alike(self, hw: Hardware, schedule: Schedule) -> Ints:
+        """Numbers, [n, k], that are equal in cases with equal outcomes, as cores are alike.
+
+        They are loads, and what travels; where an instruction may have to wait, who computes, too.
+        """
+        numbers = [*self.loads(hw, schedule)]
+        if hw.queue_depth(schedule) is not None:
+            numbers.append(self.computing.astype(np.int64))
+        return np.concatenate(numbers, axis=1)
+
     def loads(self, hw: Hardware, schedule: Schedule) -> tuple[Ints, Ints]:
         """Sequences of each core, [n, C], and by lane, how many come from another core, [n, K].
 
@@ -119,8 +129,25 @@ def core_loads(
 ) -> tuple[Ints, Ints]:
     """Sequences of each core, and how many of them have another home: bool[n, B] -> int64[n, C].
 
-    Cores are alike: the one with the most comes first. Parts of the rows are assigned at a time, so
-    that memory is bounded.
+    Cores are alike: the one with the most comes first.
+    """
+    both = np.sort(_loads_and_moves(schedule, computing, cores, home), axis=1)[:, ::-1]
+    loads, moved = np.divmod(both, 1 + computing.shape[1])
+    return loads, moved
+
+
+def lanes_of_cores(schedule: Schedule, computing: NDArray[np.bool_], cores: int, home: int) -> Ints:
+    """The place of each core among those of :func:`core_loads`, int64[n, C]."""
+    order = np.argsort(-_loads_and_moves(schedule, computing, cores, home), axis=1, kind="stable")
+    return np.argsort(order, axis=1)
+
+
+def _loads_and_moves(
+    schedule: Schedule, computing: NDArray[np.bool_], cores: int, home: int
+) -> Ints:
+    """Sequences of each core times 1 + B, and those with another home, int64[n, C].
+
+    Parts of the rows are assigned at a time, so that memory is bounded.
     """
     n, batch = computing.shape
     both: Ints = np.zeros((n, cores), np.int64)
@@ -132,6 +159,4 @@ def core_loads(
         size = len(assigned) * (cores + 1)
         found = np.bincount(place.ravel(), 1 + batch + moves.ravel(), minlength=size)
         both[first : first + len(assigned)] = found.reshape(len(assigned), -1)[:, 1:]
-    both.sort(axis=1)
-    loads, moved = np.divmod(both[:, ::-1], 1 + batch)
-    return loads, moved
+    return both

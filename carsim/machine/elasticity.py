@@ -14,9 +14,8 @@ from fractions import Fraction
 import numpy as np
 
 from carsim.base.errors import InputError
-from carsim.design import Design, override
+from carsim.design import override
 from carsim.machine.batches import Batches
-from carsim.machine.hardware import Hardware
 from carsim.machine.phases import Phases
 from carsim.machine.plan import Plan
 from carsim.machine.simulate import simulate
@@ -49,15 +48,31 @@ def elasticities(plan: Plan, batches: Batches) -> tuple[Elasticity, ...]:
         plan: The policy on its machine.
         batches: Its decisions.
     """
+    hw, design = plan.hw, plan.hw.design
+    clock, cols, cores = (
+        design.board.fabric_clock_mhz,
+        design.machine.array.cols,
+        design.machine.cores,
+    )
+    more_cols, more_cores = max(1, round(cols * 0.1)), max(1, round(cores * 0.1))
+    enlarged = {
+        "fabric clock": ("board.fabric_clock_mhz", clock, clock * 1.1, "MHz"),
+        "array": ("machine.array.cols", cols, cols + more_cols, "columns"),
+        "cores": ("machine.cores", cores, cores + more_cores, "cores"),
+    }
     seconds = _sampled(plan, batches, with_prompt=plan.video.kind == "video")
     base, _ = seconds(plan.phases)
-    found = []
-    for resource, (enlarge, relative, simulated) in _enlargements(plan.hw.design).items():
+    wider = replace(hw, bandwidth_factor=hw.bandwidth_factor * Fraction(11, 10))
+    change = seconds(Phases(wider))[0] / base - 1
+    found = [Elasticity("memory and port bandwidth", change, "+10 %")]
+    for resource, (path, before, after, unit) in enlarged.items():
         try:
-            change = seconds(Phases(enlarge(plan.hw)))[0] / base - 1
+            changed = replace(hw, design=override(design, {path: after}))
+            change = seconds(Phases(changed))[0] / base - 1
         except InputError:
             continue  # the spec, or 64 bits, allow no more of it
-        found.append(Elasticity(resource, change * 0.1 / relative, simulated))
+        simulated = f"{before:g} to {after:g} {unit}"
+        found.append(Elasticity(resource, change * 0.1 / (after / before - 1), simulated))
     return tuple(found)
 
 
@@ -126,38 +141,3 @@ def _sampled(
         )
 
     return seconds
-
-
-def _enlargements(
-    design: Design,
-) -> dict[str, tuple[Callable[[Hardware], Hardware], float, str]]:
-    """Resource -> (how to enlarge it, by what share, in words)."""
-    cols, cores = design.machine.array.cols, design.machine.cores
-    more_cols, more_cores = max(1, round(cols * 0.1)), max(1, round(cores * 0.1))
-    clock_mhz = design.board.fabric_clock_mhz
-
-    def changed(path: str, value: float) -> Callable[[Hardware], Hardware]:
-        return lambda hw: replace(hw, design=override(hw.design, {path: value}))
-
-    return {
-        "memory and port bandwidth": (
-            lambda hw: replace(hw, bandwidth_factor=hw.bandwidth_factor * Fraction(11, 10)),
-            0.1,
-            "+10 %",
-        ),
-        "fabric clock": (
-            changed("board.fabric_clock_mhz", clock_mhz * 1.1),
-            0.1,
-            f"{clock_mhz:g} to {clock_mhz * 1.1:g} MHz",
-        ),
-        "array": (
-            changed("machine.array.cols", cols + more_cols),
-            more_cols / cols,
-            f"{cols} to {cols + more_cols} columns",
-        ),
-        "cores": (
-            changed("machine.cores", cores + more_cores),
-            more_cores / cores,
-            f"{cores} to {cores + more_cores} cores",
-        ),
-    }

@@ -21,6 +21,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from carsim.base.errors import InputError
+from carsim.base.units import bytes_per_cycle
 from carsim.design import Design
 from carsim.hardware.mapping import MAPPINGS, Mapping
 from carsim.hardware.memory import AccessPattern, MemoryPath, Path, memory_path
@@ -55,6 +57,11 @@ Rate = Any
 """Bytes per cycle: a fraction for all phases, or :class:`Rates`."""
 
 
+def served(rate: Rate, nbytes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Cycles that a memory takes for the bytes of n phases, [n], rounded up."""
+    return -(-nbytes * np.ravel(rate.denominator) // np.ravel(rate.numerator))
+
+
 @dataclass(frozen=True)
 class Hardware:
     """Everything about a design that does not change from phase to phase.
@@ -71,8 +78,8 @@ class Hardware:
     def paths(self) -> tuple[Path, ...]:
         """Paths to the memories of the board, in the order of their names."""
         return tuple(
-            replace(found, rate=self._scaled(found.rate))
-            for found in (path.at(self._streams(path)) for path in self._memory_paths)
+            replace(path.at(self._streams(path)), rate=self._rate(path, self._streams(path)))
+            for path in self._memory_paths
         )
 
     @property
@@ -118,7 +125,7 @@ class Hardware:
         most = min(self.design.machine.cores, self.rows)
         counts = {1 << power for power in range(most.bit_length())} | {most}
         return tuple(
-            max(self._scaled(path.rate(replace(self._streams(path), streams=n))) for n in counts)
+            max(self._rate(path, replace(self._streams(path), streams=n)) for n in counts)
             for path in self._memory_paths
         )
 
@@ -127,13 +134,27 @@ class Hardware:
         path = self._memory_paths[index]
         if run_bytes >= path.memory.ports.burst_bytes:
             return self.paths[index].rate
-        rate = path.rate(AccessPattern(chunk_bytes=max(1, run_bytes), random=True))
-        return min(self._scaled(rate), self.paths[index].rate)
+        gathered = AccessPattern(chunk_bytes=max(1, run_bytes), random=True)
+        return min(self._rate(path, gathered), self.paths[index].rate)
 
-    def _scaled(self, rate: Fraction) -> Fraction:
-        """A rate times the factors, to a 4096th as all rates are: others overflow 64 bits."""
-        factor = self.bandwidth_factor * Fraction(self.design.machine.overheads.bandwidth_share)
-        return Fraction(max(1, round(4096 * rate * factor)), 4096)
+    def _rate(self, path: MemoryPath, pattern: AccessPattern) -> Fraction:
+        """Bytes per cycle for a pattern, to a 4096th as all rates are: others overflow 64 bits.
+
+        What the memory sustains is shared with others, and waits for a descriptor with each tile.
+
+        Raises:
+            InputError: The others leave nothing.
+        """
+        machine, share = self.design.machine, self.design.machine.overheads.bandwidth_share
+        others = path.memory.other_gbps
+        rate = path.rate(pattern) * self.bandwidth_factor * Fraction(share)
+        rate -= bytes_per_cycle(others, self.design.board.fabric_clock_mhz)
+        if rate <= 0:
+            where = f"board.memories.{path.name}.other_gbps"
+            raise InputError(where, f"{others:g} GB/s leave nothing of the memory", "give less")
+        if descriptor := machine.overheads.descriptor_cycles:
+            rate = rate * machine.tile_bytes / (machine.tile_bytes + descriptor * rate)
+        return Fraction(max(1, round(4096 * rate)), 4096)
 
     @cached_property
     def bandwidth_interval(self) -> tuple[Fraction, Fraction]:
@@ -208,6 +229,12 @@ class Hardware:
     def _spread(self, count: int) -> NDArray[np.int64]:
         cores = self.design.machine.cores
         return np.bincount(np.arange(count) % cores, minlength=cores).astype(np.int64)
+
+    def queue_depth(self, schedule: Schedule) -> int | None:
+        """Instructions that may wait at a core; None if none ever finds its queue full."""
+        if not schedule.central or self.is_lockstep(self.mapping.splits_mlp):
+            return None
+        return self.design.machine.drs.core_queue_instructions
 
     def dispatch_cycles(self, schedule: Schedule) -> int:
         """Cycles from the decisions of a layer to its last MLP instruction sent."""

@@ -11,25 +11,26 @@ to the mapped core and back under a central schedule - cross the exchange networ
 computes.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from carsim.design import Array
 from carsim.machine.array import gemm_cycles, vector_cycles
 from carsim.machine.hardware import Hardware, Rate
 from carsim.workload.ops import Category, Count, Op, Slice, Stream
 
 Ints = NDArray[np.int64]
 
-OpOf = Callable[[Count, Slice, Count], Op]
-"""(Rows of a core, its share of every matrix, weight streams) -> the op of that core."""
+OpsOf = Callable[[Count, Slice, Count], list[Op]]
+"""(Rows of a core, its share of every matrix, weight streams) -> the ops of that core in order."""
 
 
 class Step(NamedTuple):
-    """An op as the lanes of n phases execute it. Shapes: [n, K], totals over lanes [n].
+    """An op as the lanes of n phases execute it. Shapes: [n, K]; of work, sums over it count.
 
     Attributes:
         category: Category of its time.
@@ -44,10 +45,10 @@ class Step(NamedTuple):
         slots: Tiles that the double buffer holds.
         is_kv: The operand goes to the KV buffer instead of the weight buffer.
         sides: Further transfers that only the end of the phase waits for: (memory, rate, bytes).
-        busy_cycles: Cycles in which cores compute, summed over cores.
-        macs: Multiply-accumulates, summed over cores.
-        vector_ops: Element operations, summed over cores.
-        sram_bytes: On-chip bytes written and read, summed over cores.
+        busy_cycles: Cycles in which each core computes, [n, C].
+        macs: Multiply-accumulates.
+        vector_ops: Element operations.
+        sram_bytes: On-chip bytes written and read.
         held_back: The operand is asked for after ``pre_cycles``, and not before.
     """
 
@@ -83,114 +84,107 @@ class Cost(NamedTuple):
 
 
 def lower(
-    hw: Hardware,
-    ops: Sequence[OpOf],
-    loads: Ints,
-    *,
-    split: bool,
-    moved: Ints | int = 0,
+    hw: Hardware, ops: OpsOf, loads: Ints, *, split: bool, moved: Ints | int = 0
 ) -> tuple[Step, ...]:
     """The steps of n phases.
 
     Args:
         hw: The hardware.
-        ops: The ops of the phase, in order.
+        ops: The ops of the phase.
         loads: Sequences of each core, int64[n, C], most loaded first.
         split: Every matrix is split over the cores.
         moved: Sequences whose activations travel to another core and back before the first step, by
             lane, [n, K].
     """
+    cores, lockstep = hw.design.machine.cores, hw.is_lockstep(split)
+    rows = loads.sum(axis=-1, keepdims=True)  # [n, 1]
+    even = -(-rows // cores)
+    if split:
+        wholes, own = ops(rows, Slice(), 1), ops(rows, Slice(cores), 1)
+        # Every core takes the norm of every row.
+        wholes = [op._replace(serial_vector_ops=cores * op.serial_vector_ops) for op in wholes]
+        fair = own
+    elif lockstep:
+        wholes, own = ops(rows, Slice(), 1), ops(loads, Slice(), 1)  # [n, 1], [n, C]
+        fair = ops(even, Slice(), 1)
+    else:
+        alone = hw.design.machine.weight_sharing == "private_per_sequence"
+        wholes = own = ops(loads, Slice(), loads if alone else 1)  # every core is a lane
+        fair = ops(even, Slice(), 1)
+    costs = [_cost(hw, op, rows if split else loads) for op in own]
+    spreads = costs if split else [_cost(hw, op, even) for op in fair]
+    gathered = [op.gathered_elements if split else 0 for op in wholes]
+    if lockstep and not split and hw.mapping.splits_remainder:
+        rounds = rows // cores
+        left = rows - rounds * cores
+        of_rounds = [_cost(hw, op, rounds) for op in ops(rounds, Slice(), 1)]
+        of_left = [_cost(hw, op, left) for op in ops(left, Slice(cores), 1)]
+        left_over = [op.gathered_elements for op in ops(left, Slice(), 1)]
+        for n, op in enumerate(wholes):
+            if op.stream is not Stream.KV:
+                summed = map(sum, zip(of_rounds[n], of_left[n], strict=True))
+                costs[n] = Cost(*(each + np.zeros_like(loads) for each in summed))
+                gathered[n] = left_over[n]
+    elements = 2 * moved * hw.design.model.body.hidden_size
     return tuple(
-        _step(hw, op, loads, split, moved if index == 0 else 0) for index, op in enumerate(ops)
+        _step(
+            hw,
+            op,
+            loads,
+            split,
+            cost,
+            spread,
+            _exchange_cycles(hw, left) + (0 if n else _exchange_cycles(hw, elements)),
+        )
+        for n, (op, cost, spread, left) in enumerate(
+            zip(wholes, costs, spreads, gathered, strict=True)
+        )
     )
 
 
-def _step(hw: Hardware, op_of: OpOf, loads: Ints, split: bool, moved: Count) -> Step:
-    machine = hw.design.machine
-    cores = machine.cores
-    rows = loads.sum(axis=-1, keepdims=True)  # [n, 1]
-    even = -(-rows // cores)
-    at_work = (loads > 0).sum(axis=-1, keepdims=True)
-    exchanged = 0
-    if split:
-        part = Slice(cores)
-        whole = op_of(rows, Slice(), 1)
-        # Every core takes the norm of every row.
-        whole = whole._replace(serial_vector_ops=cores * whole.serial_vector_ops)
-        slowest = spread = _cost(hw, op_of(rows, part, 1), rows)
-        busy, filled = cores * slowest.all, cores
-        exchanged = _exchange_cycles(hw, whole.gathered_elements)
-    elif hw.is_lockstep(split):
-        whole = op_of(rows, Slice(), 1)
-        of_core = _cost(hw, op_of(loads, Slice(), 1), loads)  # [n, C]
-        if hw.mapping.splits_remainder and whole.stream is not Stream.KV:
-            rounds = rows // cores
-            left = rows - rounds * cores
-            of_left = _cost(hw, op_of(left, Slice(cores), 1), left)
-            of_round = _cost(hw, op_of(rounds, Slice(), 1), rounds)
-            of_core = Cost(
-                *(a + b + np.zeros_like(loads) for a, b in zip(of_round, of_left, strict=True))
-            )
-            exchanged = _exchange_cycles(hw, op_of(left, Slice(), 1).gathered_elements)
-        slowest = Cost(*(part.max(axis=-1, keepdims=True) for part in of_core))
-        spread = _cost(hw, op_of(even, Slice(), 1), even)
-        busy = of_core.all
-        # Weights are held once by every core at work; K and V of a core's own sequences fill as
-        # many buffers as there are cores at work.
-        filled = at_work if whole.stream is Stream.KV else 1
-    else:
-        streams = loads if machine.weight_sharing == "private_per_sequence" else 1
-        whole = op_of(loads, Slice(), streams)  # [n, C]: every core is a lane
-        slowest = _cost(hw, whole, loads)
-        spread = _cost(hw, op_of(even, Slice(), 1), even)
-        busy, filled = slowest.all, 1
-    # Cores with less than an even share, or with columns of a sequence, never wait for that share.
-    balanced = Cost(*(np.minimum(own, other) for own, other in zip(slowest, spread, strict=True)))
-    elements = 2 * moved * hw.design.model.body.hidden_size
-    exchanged = exchanged + _exchange_cycles(hw, elements)
-    # Every core at work has a copy of the broadcast weights in its buffer.
-    broadcast = hw.is_lockstep(split) and not split and whole.stream is not Stream.KV
-    copies = at_work if broadcast else 1
-    if broadcast and hw.mapping.splits_remainder:
-        copies = np.where(rows < cores, 1, cores)  # less than a round: each core has its columns
-    working = (rows if hw.is_lockstep(split) else loads) > 0
-    return _assemble(hw, whole, working, slowest, balanced, busy, filled, exchanged, copies)
-
-
-def _cost(hw: Hardware, op: Op, rows: Ints) -> Cost:
-    machine = hw.design.machine
-    unit = machine.attention_array if op.category == Category.ATTENTION else machine.array
-    array = gemm_cycles(unit, op.gemms) + machine.overheads.kernel_cycles * len(op.gemms)
-    elements = vector_cycles(machine.vector, op.vector_ops)
-    beside = np.maximum(array, elements) if machine.kernel_fusion else array + elements
-    working = rows > 0
-    serial = vector_cycles(machine.vector, op.serial_vector_ops) + op.scan_cycles
-    return Cost(serial * working, beside * working)
-
-
-def _exchange_cycles(hw: Hardware, elements: Count) -> Count:
-    machine = hw.design.machine
-    if machine.cores == 1:
-        return 0
-    nbytes = hw.design.model.activations.bytes_of(elements)
-    return -(-nbytes // machine.exchange_bytes_per_cycle)
-
-
-def _assemble(
+def _step(
     hw: Hardware,
     op: Op,
-    working: NDArray[np.bool_],
-    slowest: Cost,
-    balanced: Cost,
-    busy: Ints,
-    filled: Count,
+    loads: Ints,
+    split: bool,
+    own: Cost,
+    spread: Cost,
     exchanged: Count,
-    copies: Count,
 ) -> Step:
+    """The step of an op.
+
+    Args:
+        hw: The hardware.
+        op: The op of a lane.
+        loads: Sequences of each core.
+        split: Its matrices are split over the cores.
+        own: Cost of each core, or of any.
+        spread: Cost of a core, were sequences spread evenly.
+        exchanged: Cycles in which activations change cores.
+    """
     machine, model = hw.design.machine, hw.design.model
+    lockstep, is_kv = hw.is_lockstep(split), op.stream is Stream.KV
+    rows = loads.sum(axis=-1, keepdims=True)
+    at_work = (loads > 0).sum(axis=-1, keepdims=True)
+    slowest = Cost(*(part.max(axis=-1, keepdims=True) for part in own)) if lockstep else own
+    # Cores with less than an even share, or with columns of a sequence, never wait for that share.
+    balanced = Cost(*(np.minimum(a, b) for a, b in zip(slowest, spread, strict=True)))
+    filled: Count = 1
+    copies: Count = 1
+    if split:
+        filled = machine.cores
+    elif lockstep and is_kv:
+        # K and V of a core's own sequences fill as many buffers as there are cores at work ...
+        filled = at_work
+    elif lockstep:
+        # ... and weights that of each: less than a round is split, so that each has its columns.
+        copies = at_work
+        if hw.mapping.splits_remainder:
+            copies = np.where(rows < machine.cores, 1, machine.cores)
+    working = (rows if lockstep else loads) > 0
     path = hw.path_of[op.stream] if op.stream else -1
     rate = hw.rates[path] if op.stream else Fraction(1)
-    streamed = own = op.stream_bytes * working
+    streamed = stored = op.stream_bytes * working
     sides = []
     for nbytes, side_path in (
         (op.kv_side_bytes, hw.path_of[Stream.KV]),
@@ -202,16 +196,13 @@ def _assemble(
             streamed = streamed + nbytes
         elif np.any(nbytes):
             sides.append((side_path, hw.rates[side_path], _ints(nbytes)))
-    is_kv = op.stream is Stream.KV
     buffer = machine.kv_buffer_bytes if is_kv else machine.weight_buffer_bytes
-    unit = machine.attention_array if op.category == Category.ATTENTION else machine.array
-    cols = unit.cols
+    cols = _unit(hw, op).cols
     # Element operations that are not fused read the results once more, and write their own.
     passes = 1 if machine.kernel_fusion else 1 + 2 * (op.vector_ops > 0)
     activations = sum(
         copies_ * (m * k * -(-n // cols) + passes * m * n) for m, k, n, copies_ in op.gemms
     )
-    sram = copies * 2 * own + model.activations.bytes_of(activations)
     return Step(
         category=op.category,
         pre_cycles=_ints(slowest.serial + exchanged),
@@ -225,12 +216,37 @@ def _assemble(
         slots=int(np.min(buffer // machine.tile_bytes)),
         is_kv=is_kv,
         sides=tuple(sides),
-        busy_cycles=_ints(busy).sum(axis=-1),
-        macs=_ints(op.macs).sum(axis=-1),
-        vector_ops=_ints(op.vector_ops + op.serial_vector_ops).sum(axis=-1),
-        sram_bytes=_ints(sram).sum(axis=-1),
+        busy_cycles=_ints(own.all + np.zeros(machine.cores if split else 1, np.int64)),
+        macs=_ints(op.macs),
+        vector_ops=_ints(op.vector_ops + op.serial_vector_ops),
+        sram_bytes=_ints(copies * 2 * stored + model.activations.bytes_of(activations)),
         held_back=op.held_back,
     )
+
+
+def _unit(hw: Hardware, op: Op) -> Array:
+    """The array that multiplies for an op."""
+    machine = hw.design.machine
+    return machine.attention_array if op.category == Category.ATTENTION else machine.array
+
+
+def _cost(hw: Hardware, op: Op, rows: Ints) -> Cost:
+    machine = hw.design.machine
+    launches = machine.overheads.kernel_cycles * len(op.gemms)
+    array = gemm_cycles(_unit(hw, op), op.gemms) + launches
+    elements = vector_cycles(machine.vector, op.vector_ops)
+    beside = np.maximum(array, elements) if machine.kernel_fusion else array + elements
+    working = rows > 0
+    serial = vector_cycles(machine.vector, op.serial_vector_ops) + op.scan_cycles
+    return Cost(serial * working, beside * working)
+
+
+def _exchange_cycles(hw: Hardware, elements: Count) -> Count:
+    machine = hw.design.machine
+    if machine.cores == 1:
+        return 0
+    nbytes = hw.design.model.activations.bytes_of(elements)
+    return -(-nbytes // machine.exchange_bytes_per_cycle)
 
 
 def _ints(figure: Count) -> Ints:

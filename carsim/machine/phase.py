@@ -5,7 +5,7 @@ write are done. Nothing crosses that boundary, so that a phase is a pure functio
 whole numbers, and a run is a sum over its distinct phases, each times how often it occurs.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from carsim.hardware.schedule import Registers, Schedule
 from carsim.machine.hardware import Rate
 from carsim.machine.lanes import Ints, Step
+from carsim.machine.queues import Queues
 from carsim.workload.ops import CATEGORY_LABELS, Category
 
 N_CATEGORIES = len(CATEGORY_LABELS)
@@ -22,9 +23,6 @@ N_CATEGORIES = len(CATEGORY_LABELS)
 MOST_PLAYED = 2048
 """Phases that the SimPy machine plays of those that differ in their length alone: all that a video
 of 8 frames of 256 tokens has."""
-
-Emit = Callable[[str, str, int, int], None]
-"""Observer of hardware, called with a slice of time: (track, name, start cycle, end cycle)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +58,7 @@ class Dispatch:
         cores: Cores of the machine.
         computing: Sequences that compute, bool[n, B] for the B that the register holds.
         known_cycles: Cycles for which decisions have been known when the phase begins, [n].
+        queues: Queues of cores whose depth is limited; None if no instruction ever waits.
     """
 
     schedule: Schedule
@@ -67,11 +66,13 @@ class Dispatch:
     cores: int
     computing: NDArray[np.bool_]
     known_cycles: Ints
+    queues: Queues | None = None
 
     @property
     def exposed_cycles(self) -> Ints:
-        """Cycles of dispatch still to go when the phase begins, [n]."""
-        return np.maximum(0, self.cycles - self.known_cycles)
+        """Cycles from the beginning of the phase until cores may begin, [n]."""
+        begun = self.cycles if self.queues is None else self.queues.begun
+        return np.maximum(0, begun - self.known_cycles)
 
     @property
     def cycles(self) -> int:
@@ -133,6 +134,8 @@ class Outcome:
         dram_bytes: Bytes moved by memory, [n, memories].
         bound_cycles: As in :class:`Phase`.
         bound_dram_bytes: As in :class:`Phase`, [n, memories].
+        booked: Cycles of each state of each core and port, :func:`carsim.machine.booking.booked`,
+            [n, tracks * states]; [n, 0] if nobody asked.
     """
 
     cycles: Ints
@@ -145,6 +148,7 @@ class Outcome:
     dram_bytes: Ints
     bound_cycles: Ints
     bound_dram_bytes: Ints
+    booked: Ints
 
     def take(self, index: NDArray[np.intp]) -> "Outcome":
         """Some of the phases, or some of them several times."""
@@ -162,13 +166,13 @@ class Outcome:
         for each in fields(Outcome):
             figures = [by_design(getattr(part, each.name), designs) for part in parts]
             whole = np.concatenate(figures, axis=1)
-            joined.append(whole.reshape(-1, *whole.shape[2:]))
+            joined.append(whole.reshape(designs * whole.shape[1], *whole.shape[2:]))
         return Outcome(*joined)
 
 
 def by_design(figure: Ints, designs: int) -> Ints:
     """A figure of n phases of each of D designs, [D n, ...] -> [D, n, ...]."""
-    return figure.reshape(designs, -1, *figure.shape[1:])
+    return figure.reshape(designs, len(figure) // designs, *figure.shape[1:])
 
 
 class Timing(NamedTuple):
@@ -201,23 +205,6 @@ class Timing(NamedTuple):
         return cls(begun, fetch_begun, array_begun, fetched, ended, sides_end, replay_end)
 
 
-def emit_slices(phase: Phase, timing: Timing, emit: Emit) -> None:
-    """Tell an observer what lanes, memory, dispatcher and replays did in the first of n phases."""
-    if phase.dispatch is not None:
-        begun = -int(phase.dispatch.known_cycles[0])
-        emit(phase.dispatch.schedule.label, "dispatch", begun, begun + phase.dispatch.cycles)
-    if timing.replay_end[0]:
-        begun = int(phase.exposed_cycles[0])
-        emit("replay", CATEGORY_LABELS[Category.REPLAY], begun, int(timing.replay_end[0]))
-    of_first = np.stack(timing[:5], axis=-1)[:, 0].tolist()
-    for step, lanes in zip(phase.steps, of_first, strict=True):
-        for lane, (begun, fetch_begun, _, fetched, ended) in enumerate(lanes):
-            emit(f"lane {lane}", CATEGORY_LABELS[step.category], begun, ended)
-            if step.path >= 0:
-                kind = "KV" if step.is_kv else "weights"
-                emit(f"lane {lane} fetch", kind, fetch_begun, fetched)
-
-
 def moved_bytes(steps: Sequence[Step], n: int, memories: int, alike: Ints | int = 1) -> Ints:
     """Bytes that the steps of n phases move, by memory, [n, memories].
 
@@ -238,14 +225,14 @@ def moved_bytes(steps: Sequence[Step], n: int, memories: int, alike: Ints | int 
 
 def outcome(phase: Phase, timing: Timing) -> Outcome:
     """Time and work of n phases from their timing, which either rung found."""
-    n, exposed = phase.n, phase.exposed_cycles
+    n, rows, exposed = phase.n, np.arange(phase.n), phase.exposed_cycles
     ends = np.zeros((n, phase.lanes), np.int64) + exposed[:, None]
     if phase.steps:
         ends = np.maximum(ends, timing.ended[-1])
     last = ends.argmax(axis=1)
     times, compute = _booked(phase.steps, timing, last)
-    end = np.maximum(ends[np.arange(n), last], np.maximum(timing.sides_end, timing.replay_end))
-    times[:, Category.DRS] += exposed
+    end = np.maximum(ends[rows, last], np.maximum(timing.sides_end, timing.replay_end))
+    times[:, Category.DRS] += timing.begun[0][rows, last] if phase.steps else exposed
     # What is left after the last core: a replay that took longer, or writes that drain.
     left, late = end - times.sum(axis=1), timing.replay_end == end
     times[:, Category.REPLAY] += left * late
@@ -256,6 +243,7 @@ def outcome(phase: Phase, timing: Timing) -> Outcome:
         compute_cycles=compute,
         bound_cycles=phase.bound_cycles,
         bound_dram_bytes=phase.bound_dram_bytes,
+        booked=np.zeros((n, 0), np.int64),
         **_work(phase),
     )
 
@@ -268,7 +256,7 @@ def _work(phase: Phase) -> dict[str, Ints]:
     sums = {name: np.zeros(n, np.int64) for name in names}
     for step in phase.steps:
         for name, total in sums.items():
-            total += getattr(step, name)
+            total += getattr(step, name).sum(axis=-1)
     if replay is not None:
         dram[:, replay.path] += replay.nbytes
         for name in ("busy_cycles", "vector_ops", "sram_bytes"):

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import fields
-from functools import partial
 
 import numpy as np
 
@@ -12,20 +11,21 @@ from carsim.decisions.attention import AttentionPolicy, SideWork
 from carsim.decisions.replay import NO_WORK, Point, ReplayRule, RuleWork, later
 from carsim.machine.cases import AttendCases
 from carsim.machine.hardware import Hardware
-from carsim.machine.lanes import OpOf
+from carsim.machine.lanes import OpsOf
 from carsim.workload import attention, head, mlp
 from carsim.workload.head import HeadStep
 from carsim.workload.model import Model
 from carsim.workload.ops import Count, Op, Slice
 
 
-def qkv_ops(hw: Hardware, rule: ReplayRule | None) -> list[OpOf]:
+def qkv_ops(hw: Hardware, rule: ReplayRule | None) -> OpsOf:
     """The ops of a QKV projection."""
+    model = hw.design.model
 
-    def op(rows: Count, part: Slice, streams: Count) -> Op:
+    def ops(rows: Count, part: Slice, streams: Count) -> list[Op]:
         score = _score(hw, rule, "q", part)
-        return attention.qkv_op(
-            hw.design.model,
+        op = attention.qkv_op(
+            model,
             rows,
             part,
             streams=streams,
@@ -33,8 +33,9 @@ def qkv_ops(hw: Hardware, rule: ReplayRule | None) -> list[OpOf]:
             key_elements=score.key_elements,
             held_bytes=score.held_bytes,
         )
+        return [*_latent_ops(model, attention.compress_op, rows, part, streams), op]
 
-    return [*_latent_ops(hw.design.model, attention.compress_op), op]
+    return ops
 
 
 def attend_ops(
@@ -44,25 +45,24 @@ def attend_ops(
     policy: AttentionPolicy,
     aligned_outside: bool,
     frame_steps: int = 0,
-) -> list[OpOf]:
+) -> OpsOf:
     """The ops of attention; see :meth:`carsim.machine.phases.Phases.attention`."""
-    reads, tokens = cases.attended[:, None], hw.design.policy.tokens_per_step
+    model, reads, tokens = (
+        hw.design.model,
+        cases.attended[:, None],
+        hw.design.policy.tokens_per_step,
+    )
     side = _side_work(hw, policy, cases, frame_steps)
     macs, vector_ops, read, written, scan, elements = (
         tokens * np.reshape(getattr(side, each.name), (-1, 1)) for each in fields(side)
     )
-    written = written + hw.design.model.kv.bytes_of(elements)
+    written = written + model.kv.bytes_of(elements)
     chooses = bool(scan.any())  # what is fetched hangs on this work, and waits for it
 
-    def choose(rows: Count, part: Slice, streams: Count) -> Op:
-        return attention.choose_op(
-            hw.design.model, rows, part, macs=macs, vector_ops=vector_ops, read_bytes=read
-        )
-
-    def attend(rows: Count, part: Slice, streams: Count) -> Op:
+    def ops(rows: Count, part: Slice, streams: Count) -> list[Op]:
         score = _score(hw, rule, "attention", part)
-        return attention.attend_op(
-            hw.design.model,
+        attend = attention.attend_op(
+            model,
             rows,
             reads,
             part,
@@ -76,17 +76,23 @@ def attend_ops(
             scan_cycles=scan,
             held_back=chooses,
         )
+        if not chooses:
+            return [attend]
+        choose = attention.choose_op(
+            model, rows, part, macs=macs, vector_ops=vector_ops, read_bytes=read
+        )
+        return [choose, attend]
 
-    return [choose, attend] if chooses else [attend]
+    return ops
 
 
-def output_ops(hw: Hardware, rule: ReplayRule | None) -> list[OpOf]:
+def output_ops(hw: Hardware, rule: ReplayRule | None) -> OpsOf:
     """The ops of an output projection."""
     model = hw.design.model
 
-    def project(rows: Count, part: Slice, streams: Count) -> Op:
+    def ops(rows: Count, part: Slice, streams: Count) -> list[Op]:
         read = _score(hw, rule, "residual", part)
-        return attention.output_op(
+        project = attention.output_op(
             model,
             rows,
             part,
@@ -94,91 +100,86 @@ def output_ops(hw: Hardware, rule: ReplayRule | None) -> list[OpOf]:
             key_elements=read.key_elements,
             held_bytes=read.held_bytes,
         )
+        found = [*_latent_ops(model, attention.values_op, rows, part, streams), project]
+        if at_residual(rule):
+            found.append(attention.score_op(model, rows, part, score_ops=read.vector_ops))
+        return found
 
-    def score(rows: Count, part: Slice, streams: Count) -> Op:
-        read = _score(hw, rule, "residual", part)
-        return attention.score_op(model, rows, part, score_ops=read.vector_ops)
-
-    values = _latent_ops(model, attention.values_op)
-    return [*values, project, score] if at_residual(rule) else [*values, project]
+    return ops
 
 
 def _latent_ops(
-    model: Model, op_of: Callable[..., Op], *, passes: int = 1, tokens: int = 1
-) -> list[OpOf]:
+    model: Model,
+    op_of: Callable[..., Op],
+    rows: Count,
+    part: Slice,
+    streams: Count,
+    tokens: int = 1,
+) -> list[Op]:
     """An op that latent attention alone has, if the model has it."""
     latent = model.body.latent
     if latent is None:
         return []
-    return [
-        lambda rows, part, n: op_of(model, latent, rows, part, streams=n * passes, tokens=tokens)
-    ]
+    return [op_of(model, latent, rows, part, streams=streams, tokens=tokens)]
 
 
 def mlp_ops(
     hw: Hardware,
     *,
-    passes: int = 1,
-    tokens: int = 1,
     dense: bool = False,
-    cached: bool = True,
     normed: bool = False,
     rule: ReplayRule | None = None,
-) -> list[OpOf]:
-    """The ops of an MLP and of the MLPs of a prompt."""
+) -> OpsOf:
+    """The ops of an MLP."""
+    model = hw.design.model
 
-    def nth(index: int) -> OpOf:
-        def op(rows: Count, part: Slice, streams: Count) -> Op:
-            return mlp.mlp_ops(
-                hw.design.model,
-                rows,
-                part,
-                streams=streams * passes,
-                tokens=tokens,
-                dense=dense,
-                cached=cached,
-                normed=normed,
-                held_bytes=_work(hw, rule, part).held_bytes,
-            )[index]
+    def ops(rows: Count, part: Slice, streams: Count) -> list[Op]:
+        held = _work(hw, rule, part).held_bytes
+        found = mlp.mlp_ops(
+            model, rows, part, streams=streams, dense=dense, normed=normed, held_bytes=held
+        )
+        return [*found]
 
-        return op
-
-    return [
-        nth(index) for index in range(len(mlp.mlp_ops(hw.design.model, 1, Slice(), dense=dense)))
-    ]
+    return ops
 
 
-def head_ops(hw: Hardware, steps: Sequence[HeadStep], codes: Count) -> list[OpOf]:
+def head_ops(hw: Hardware, steps: Sequence[HeadStep], codes: Count) -> OpsOf:
     """The ops of a pass of the head."""
-    return [partial(head.head_op, hw.design.model, step, codes=codes) for step in steps]
+    model = hw.design.model
+
+    def ops(rows: Count, part: Slice, streams: Count) -> list[Op]:
+        return [head.head_op(model, step, rows, part, streams, codes=codes) for step in steps]
+
+    return ops
 
 
-def prefill_ops(hw: Hardware, tokens: int, window: int | None, dense: bool = False) -> list[OpOf]:
+def prefill_ops(hw: Hardware, tokens: int, window: int | None, dense: bool = False) -> OpsOf:
     """The ops of a layer of a prompt.
 
     Where the activation buffer holds the widest activations of fewer tokens than a core has,
     they are taken in several passes and the weights are streamed once per pass.
     """
-    model = hw.design.model
-    batch, split = hw.batch, hw.mapping.splits_mlp
-    rows = sequences_per_core(hw.design.machine, batch, split=split) * tokens
-    row_bytes = activation_bytes_per_token(model, hw.design.machine)
-    passes = -(-rows * row_bytes // hw.design.machine.activation_buffer_bytes)
-    of_latents = partial(_latent_ops, model, passes=passes, tokens=tokens)
-    return [
-        *of_latents(attention.compress_op),
-        lambda rows, part, n: attention.qkv_op(
-            model, rows, part, streams=n * passes, tokens=tokens
-        ),
-        lambda rows, part, n: attention.attend_op(
-            model, rows, tokens, part, tokens=tokens, causal=True, window=window
-        ),
-        *of_latents(attention.values_op),
-        lambda rows, part, n: attention.output_op(
-            model, rows, part, streams=n * passes, tokens=tokens
-        ),
-        *mlp_ops(hw, passes=passes, tokens=tokens, dense=dense, cached=False),
-    ]
+    model, machine = hw.design.model, hw.design.machine
+    of_core = sequences_per_core(machine, hw.batch, split=hw.mapping.splits_mlp) * tokens
+    passes = -(
+        -of_core * activation_bytes_per_token(model, machine) // machine.activation_buffer_bytes
+    )
+
+    def ops(rows: Count, part: Slice, streams: Count) -> list[Op]:
+        latent = rows, part, passes * streams, tokens
+        weights = {"streams": passes * streams, "tokens": tokens}
+        return [
+            *_latent_ops(model, attention.compress_op, *latent),
+            attention.qkv_op(model, rows, part, **weights),
+            attention.attend_op(
+                model, rows, tokens, part, tokens=tokens, causal=True, window=window
+            ),
+            *_latent_ops(model, attention.values_op, *latent),
+            attention.output_op(model, rows, part, **weights),
+            *mlp.mlp_ops(model, rows, part, **weights, dense=dense, cached=False),
+        ]
+
+    return ops
 
 
 def _score(hw: Hardware, rule: ReplayRule | None, point: Point, part: Slice) -> RuleWork:

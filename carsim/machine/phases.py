@@ -7,6 +7,7 @@ Attention is a phase of its own because only it depends on the context. Phases a
 
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable, Mapping
+from dataclasses import replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any
@@ -16,15 +17,15 @@ import numpy as np
 from carsim.base.errors import InputError
 from carsim.decisions.attention import AttentionPolicy
 from carsim.decisions.replay import ReplayRule
-from carsim.hardware.schedule import Schedule
+from carsim.hardware.schedule import SCHEDULES, Schedule
 from carsim.machine import solver
+from carsim.machine.booking import booked
 from carsim.machine.bounds import Bound, mlp_bound
 from carsim.machine.builders import BUILDERS
 from carsim.machine.cases import AttendCases, MlpCases
-from carsim.machine.counting import Taken
 from carsim.machine.hardware import Hardware
 from carsim.machine.lanes import Ints
-from carsim.machine.phase import Emit, Outcome, Phase, Timing, emit_slices, outcome
+from carsim.machine.phase import Outcome, Phase, Timing, outcome
 from carsim.machine.phase_ops import at_residual, felt_by_mlp
 from carsim.workload.head import HeadPass, HeadStep, head_passes
 from carsim.workload.ops import Category
@@ -58,11 +59,12 @@ class Phases:
     Args:
         hw: The hardware of one design or more.
         fidelity: A key of :data:`FIDELITIES`.
-        emit: Observer of slices of time, told of every phase each time it occurs; or None.
+        books: Cycles of each core and port are booked.
 
     Attributes:
         hw: The hardware.
         fidelity: The rung.
+        simulated: Phases that were taken through the rung so far.
         kept: Phases that are kept for later runs.
         interpolated: The rung took the times of some phases from those of others.
         proven: What :mod:`carsim.machine.ranges` has found to be within 64 bits.
@@ -71,24 +73,20 @@ class Phases:
         InputError: No such rung.
     """
 
-    def __init__(self, hw: Hardware, fidelity: str = SOLVED, emit: Emit | None = None) -> None:
+    def __init__(self, hw: Hardware, fidelity: str = SOLVED, *, books: bool = False) -> None:
         if fidelity not in FIDELITIES:
             known = ", ".join(FIDELITIES)
             raise InputError("`fidelity`", f"no rung {fidelity!r}", f"choose one of {known}")
         self.hw = hw
         self.fidelity = fidelity
+        self.books = books
         self.interpolated = False
-        self._taken = Taken()
-        self._emit = emit
+        self.simulated = 0
         self._memo: OrderedDict[Hashable, Outcome] = OrderedDict()  # used last stands last
         self.kept = 0  # phases in it
         self.proven: set[Hashable] = set()
         self._mlp_bounds: dict[Hashable, Bound] = {}
-
-    @property
-    def simulated(self) -> int:
-        """Different phases that were taken through the rung so far."""
-        return self._taken.count
+        self._schedules: dict[str, Schedule] = {}
 
     def qkv(self, rule: ReplayRule | None) -> Outcome:
         """Norm and QKV projection; ``rule``: by which this step is scored, None if it is not."""
@@ -177,6 +175,21 @@ class Phases:
         window = None if window and window >= tokens else window
         return self._take("prefill", tokens, window, dense)
 
+    def schedule(self, kind: str) -> Schedule:
+        """A schedule, fitted to this hardware of a single design if it looks at what MLPs take."""
+        if kind not in self._schedules:
+            schedule, machine = SCHEDULES[kind], self.hw.design.machine
+            most = machine.drs.index_register_bits if schedule.central else self.hw.rows
+            width = min(self.hw.rows, most)
+
+            def cycles_of(tried: Schedule, computing: int) -> int:
+                known = np.array([self.hw.dispatch_cycles(tried)])
+                first = MlpCases(np.arange(width)[None] < computing, known)
+                return int(self.mlp(tried, first).cycles[0])
+
+            self._schedules[kind] = schedule.fitted(cycles_of, width, machine.cores)
+        return self._schedules[kind]
+
     def host(self) -> Outcome:
         """Time of the host in a token step, after layers and head; no core or memory works."""
         cycles, nothing = np.ravel(self.hw.host_cycles), np.zeros(len(self.hw.designs), np.int64)
@@ -189,17 +202,16 @@ class Phases:
 
     def _take(self, kind: str, *given: Any) -> Outcome:
         """Phases of a kind, with what its builder is given besides the hardware."""
-        key = kind, _identity(given)
-        if key in self._memo and self._emit is None:
+        key = kind, identity(given)
+        if key in self._memo:
             self._memo.move_to_end(key)
             return self._memo[key]
         phase = BUILDERS[kind](self.hw, *given)
         timing = FIDELITIES[self.fidelity](phase)
         found = outcome(phase, timing)
-        if self._emit is not None:
-            emit_slices(phase, timing, self._emit)
-            return found
-        self._taken.add(kind, given, phase.n)
+        if self.books:
+            found = replace(found, booked=booked(self.hw, phase, timing, found.cycles))
+        self.simulated += phase.n
         self.interpolated |= timing.interpolated
         self._memo[key] = found
         self.kept += phase.n
@@ -209,8 +221,8 @@ class Phases:
         return found
 
 
-def _identity(given: Any) -> Hashable:
+def identity(given: Any) -> Hashable:
     """Arrays by their bytes, in tuples of any depth."""
     if isinstance(given, np.ndarray):
         return given.shape, given.tobytes()
-    return tuple(map(_identity, given)) if isinstance(given, tuple) else given
+    return tuple(map(identity, given)) if isinstance(given, tuple) else given

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from carsim.decisions.attention import AttentionPolicy
 from carsim.decisions.replay import ReplayRule, later
-from carsim.hardware.schedule import BASELINE, SCHEDULES, Schedule
+from carsim.hardware.schedule import BASELINE, Schedule
 from carsim.machine.cases import AttendCases
 from carsim.machine.hardware import Hardware
 from carsim.machine.phases import Phases
@@ -98,7 +98,7 @@ class Plan:
 
     def schedule_of(self, scored: bool) -> Schedule:
         """The policy's schedule; where nothing is decided, every core keeps its own sequences."""
-        return SCHEDULES[self.schedule] if scored else BASELINE
+        return self.phases.schedule(self.schedule) if scored else BASELINE
 
     def groups(self, scored: bool) -> list[slice]:
         """Tokens whose MLPs are dispatched together: as many as the Index Register holds."""

@@ -15,10 +15,9 @@ pipeline, and other contexts or loads take less.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
-from functools import partial
 from math import ceil
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -28,11 +27,10 @@ from carsim.base.errors import InputError
 from carsim.base.section import Section
 from carsim.base.yaml_file import shown
 from carsim.decisions.trace.decisions import check_memory
-from carsim.design import Design
 from carsim.machine.array import gemm_cycles, vector_cycles
 from carsim.machine.cases import AttendCases, key_bytes
 from carsim.machine.hardware import Hardware
-from carsim.machine.lanes import OpOf
+from carsim.machine.lanes import OpsOf
 from carsim.machine.phase_ops import (
     attend_ops,
     head_ops,
@@ -61,11 +59,9 @@ USUAL: Mapping[str, int] = {
     "batch": 64,
     "cores": 32,
 }
-"""Large values of fields that often exceed 1024: the field that goes furthest beyond is named."""
+"""Large values of fields that often exceed 1024."""
 
-
-Less = Callable[[str, float], float]
-"""(Name of a field, its value) -> a smaller one, or the same."""
+LENGTHS = ("n_frames", "tokens_per_frame", "prompt_tokens")
 
 
 class Work(NamedTuple):
@@ -170,16 +166,13 @@ def kinds(plan: "Plan") -> Iterator[tuple[str, int, bool, list[tuple[Op, int]]]]
     cases = AttendCases(longest, np.ones_like(longest), longest)
     attend = attend_ops(hw, rule, cases, plan.attention, rule is not None, plan.frame_steps)
 
-    def on_a_core(ops: Sequence[OpOf], rows: int, is_split: bool) -> list[Op]:
+    def on_a_core(ops: OpsOf, rows: int, is_split: bool) -> list[Op]:
         rows = rows if is_split else -(-rows // machine.cores)
         streams = rows if machine.weight_sharing == "private_per_sequence" else 1
-        return [op(rows, Slice(machine.cores if is_split else 1), streams) for op in ops]
+        return ops(rows, Slice(machine.cores if is_split else 1), streams)
 
-    def once(ops: Sequence[OpOf], rows: int, is_split: bool) -> list[tuple[Op, int]]:
+    def once(ops: OpsOf, rows: int, is_split: bool) -> list[tuple[Op, int]]:
         return [(op, 1) for op in on_a_core(ops, rows, is_split)]
-
-    def replay(rows: int, part: Slice, _: int) -> Op:
-        return replay_op(model, rows, part)
 
     of_layers, split = layers * len(plan.steps), mapping.splits_attention
     yield "QKV projection", of_layers, split, once(qkv_ops(hw, rule), hw.rows, split)
@@ -188,8 +181,9 @@ def kinds(plan: "Plan") -> Iterator[tuple[str, int, bool, list[tuple[Op, int]]]]
     split = mapping.splits_mlp
     first = {False: "", True: "dense " * (model.body.experts is not None)}
     for dense, alike in model.body.layers_by_mlp().items():
-        mlp = [*mlp_ops(hw, dense=dense, rule=rule), replay]
-        yield first[dense] + "MLP", len(alike) * len(plan.steps), split, once(mlp, hw.rows, split)
+        mlp = once(mlp_ops(hw, dense=dense, rule=rule), hw.rows, split)
+        mlp += once(lambda rows, part, _: [replay_op(model, rows, part)], hw.rows, split)
+        yield first[dense] + "MLP", len(alike) * len(plan.steps), split, mlp
     if machine.include_head:
         passes = Counter(phases.head_passes)
         every = [
@@ -225,67 +219,27 @@ def work_of(hw: Hardware, op: Op, is_split: bool) -> Work:
     lanes = 1 if hw.is_lockstep(is_split) else cores
     moved = streams * op.stream_bytes + cores * (op.kv_side_bytes + op.replay_bytes)
     read = sum(gemm.macs // max(1, gemm.k) * 3 + gemm.macs for gemm in op.gemms)
-    on_chip = 2 * op.stream_bytes + model.activations.bytes_of(read)
+    on_chip = 2 * streams * op.stream_bytes + model.activations.bytes_of(read)
     done = max(int(np.max(op.macs + op.vector_ops)), int(np.max(on_chip)))
     figures = cycles, moved // lanes, moved, cores * done
     return Work(*(int(np.max(figure)) for figure in figures))
 
 
 def _too_large(plan: "Plan", size: int, what: str) -> InputError:
-    """The error that names the field of which less would help most: an unusual one, if any."""
-    best = (size, "design", "")
-    for less in (_usual, _half):
-        for path, value, smaller in _smaller(plan, less) if best[0] == size else ():
-            try:
-                best = min(best, (largest(smaller())[0], path, shown(value)))
-            except (ArithmeticError, ValueError, InputError):  # fields that do not go together
-                continue
-    problem = f"{best[2]} is too large: {what} would be {size:.3g}, beyond {LIMIT:.3g}"
-    return InputError(best[1], problem, "simulate less of it")
+    """The error that names the number that is furthest beyond what is usual."""
+    design, video = plan.hw.design, plan.video
+    found = {f"model.video.{each.removeprefix('n_')}": getattr(video, each) for each in LENGTHS}
+    for section in ("model", "machine", "policy"):
+        found |= dict(_numbers(getattr(design, section), section))
+    path = max(found, key=lambda each: found[each] / USUAL.get(each.rpartition(".")[2], 1024))
+    problem = f"{shown(found[path])} is too large: {what} would be {size:.3g}, beyond {LIMIT:.3g}"
+    return InputError(path, problem, "simulate less of it")
 
 
-def _usual(name: str, value: float) -> float:
-    """A large value that is usual for a field, if it is less."""
-    return min(USUAL.get(name, 1024), value)
-
-
-def _half(_: str, value: float) -> float:
-    """Half of a value; of whole numbers a whole one."""
-    return value // 2 if isinstance(value, int) else value / 2
-
-
-def _smaller(plan: "Plan", less: Less) -> Iterator[tuple[str, float, Callable[[], "Plan"]]]:
-    """Each number of design and video that can be less, its value, and the plan with less of it."""
-    hw, video = plan.hw, plan.video
-
-    def shorter(name: str, value: int) -> "Plan":
-        changes: dict[str, Any] = {name: value}
-        changed = replace(video, **changes)
-        return replace(plan, video=changed, steps=range(changed.n_steps // plan.tokens_per_step))
-
-    def on(design: Design) -> "Plan":
-        return replace(plan, phases=Phases(Hardware(design, hw.bandwidth_factor)))
-
-    for name in ("n_frames", "tokens_per_frame", "prompt_tokens"):
-        value = getattr(video, name)
-        if less(name, value) < value:
-            path = f"model.video.{name.removeprefix('n_')}"
-            yield path, value, partial(shorter, name, int(less(name, value)))
-    for path, number, design in _reduced(hw.design, less):
-        yield path, number, partial(on, design)
-
-
-def _reduced(section: Any, less: Less, path: str = "") -> Iterator[tuple[str, float, Any]]:
-    """Each number of a section, its value, and the section with less; nothing is validated."""
-    fields = dict(section)
-    for name, value in fields.items():
-        here = f"{path}.{name}" if path else name
-        changes: Iterable[tuple[str, float, Any]] = ()
+def _numbers(section: Any, path: str) -> Iterator[tuple[str, float]]:
+    """Each number of a section, by its path."""
+    for name, value in dict(section).items():
         if isinstance(value, Section | dict):
-            changes = _reduced(value, less, here)
-        elif isinstance(value, int | float) and value > less(name, value) > 0:
-            changes = [(here, value, less(name, value))]
-        for place, was, changed in changes:
-            new = {**fields, name: changed}
-            is_section = isinstance(section, Section)
-            yield place, was, type(section).model_construct(**new) if is_section else new
+            yield from _numbers(value, f"{path}.{name}")
+        elif isinstance(value, int | float):
+            yield f"{path}.{name}", value

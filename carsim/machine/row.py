@@ -12,10 +12,11 @@ from carsim.decisions.trace import replay_ratio
 from carsim.design import Design
 from carsim.hardware.mapping import MAPPINGS
 from carsim.machine.batches import Batches
+from carsim.machine.booking import accounts
 from carsim.machine.limits import PhaseLimit, Roofline, phase_limits, roofline
 from carsim.machine.phases import Phases
 from carsim.machine.plan import Plan
-from carsim.machine.simulate import Simulation, simulate_designs
+from carsim.machine.simulate import Simulation, simulate, simulate_designs
 from carsim.machine.variants import Variant
 from carsim.workload.geometry import Video
 from carsim.workload.ops import CATEGORY_LABELS
@@ -158,6 +159,19 @@ class RowResult:
             )
             for i, name in enumerate(names)
         }
+
+    @cached_property
+    def accounts(self) -> dict[str, dict[str, dict[str, int]]]:
+        """Phase -> core or port -> state -> cycles over all batches; empty for the bound.
+
+        The policy is simulated once more for it. See :mod:`carsim.machine.booking`.
+        """
+        if self.is_bound:
+            return {}
+        plan = self.simulation.plan
+        phases = Phases(plan.hw, plan.phases.fidelity, books=True)
+        totals = simulate(replace(plan, phases=phases), self.batches).totals
+        return {name: accounts(plan.hw, each.booked, each.cycles) for name, each in totals.items()}
 
     @cached_property
     def roofline(self) -> Roofline:

@@ -3,11 +3,10 @@
 A video is T * N steps of L layers; a layer-step is the phases QKV, attention, output projection and
 MLP; a step ends with the head and the host; prefill comes first. Nothing crosses a phase, so that
 each distinct phase is taken once, and a run is a sum of phases, each times how often it occurs.
-:mod:`carsim.machine.plainly` takes the layer-steps one after the other instead, and is what the
-fast way is tested against.
+``tests/plainly.py`` takes the layer-steps one after the other instead: the reference of this way.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -15,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from carsim.decisions.replay import ReplayRule
+from carsim.hardware.schedule import SCHEDULES, Schedule
 from carsim.machine.batches import Batches, distinct_rows, renumber
 from carsim.machine.cases import AttendCases, MlpCases
 from carsim.machine.lanes import Ints
@@ -27,17 +27,34 @@ from carsim.workload.activity import Activity
 LAYER_PHASES = ("qkv", "attention", "output", "mlp")
 
 
-@dataclass(frozen=True, eq=False)
-class StepWork:
-    """Work of all layers in each step of the first batch. S steps, M memories.
+class Visits(NamedTuple):
+    """How often a run visits the outcomes of a kind of phase, on D designs.
 
     Attributes:
-        busy_cycles: Cycles in which cores compute, summed over cores, int64[S].
-        dram_bytes: Bytes moved by each memory, int64[M, S].
+        name: Kind of phase.
+        outcome: n different phases on each design.
+        counts: Visits of each batch to each outcome, int64[D or 1, G, n].
+        first: Those before the first token is there: the prompt's, and of the first step, likewise.
+        outcome_of: The outcome of each layer-step, [G or 1, S, L], or of each step, [1, S, 1]; -1
+            where other visits serve, None for the prompt and without detail.
     """
 
-    busy_cycles: Ints
-    dram_bytes: Ints
+    name: str
+    outcome: Outcome
+    counts: Ints
+    first: Ints
+    outcome_of: NDArray[np.intp] | None = None
+
+    def cycles(self, counts: Ints, designs: int) -> Ints:
+        """Cycles of so many visits, int64[D, G]."""
+        cycles = by_design(self.outcome.cycles, designs)[..., None]
+        return (counts @ cycles)[..., 0]
+
+    def spread(self, figure: Ints) -> Ints:
+        """A figure of the outcomes at each (layer-)step, 0 where other visits serve."""
+        assert self.outcome_of is not None
+        where = self.outcome_of.reshape(*self.outcome_of.shape, *[1] * (figure.ndim - 1))
+        return np.where(where >= 0, figure[self.outcome_of], 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,19 +65,29 @@ class Simulation:
         plan: The policy and its machine.
         totals: Sums over all batches, by kind of phase: prefill, those of a layer, head.
         batch_cycles: Latency of each batch, prefill to last token, int64[G].
-        first_cycles: The same of its first step alone, behind the prefill, int64[G].
-        phase_cycles: Cycles of each layer-step by kind, int64[G, S, L]; empty without detail.
-        work: Work of the layers in each step of the first batch; None without detail.
-        unique_phases: Distinct phases among those of all layer-steps.
+        first_cycles: The same of prefill and first step, int64[G].
+        visits: Outcome of each layer-step and step; empty without detail.
     """
 
     plan: Plan
     totals: Mapping[str, PhaseTotals]
     batch_cycles: Ints
     first_cycles: Ints
-    phase_cycles: Mapping[str, Ints]
-    work: StepWork | None
-    unique_phases: int
+    visits: tuple[Visits, ...] = ()
+
+    @property
+    def phase_cycles(self) -> dict[str, Ints]:
+        """Cycles of each layer-step by kind, int64[G, S, L]; empty without detail."""
+        shape = (
+            len(self.batch_cycles),
+            len(self.plan.steps),
+            self.plan.hw.design.model.body.n_layers,
+        )
+        found = {name: np.zeros(shape, np.int64) for name in LAYER_PHASES if self.visits}
+        for visits in self.visits:
+            if visits.name in found:
+                found[visits.name] += visits.spread(visits.outcome.cycles)
+        return found
 
     @property
     def cycles(self) -> int:
@@ -84,38 +111,13 @@ class Simulation:
         return activity_of(steps, [path.name for path in self.plan.hw.paths])
 
 
-class _Visits(NamedTuple):
-    """Visits of the layer-steps of each batch to the outcomes of a kind of phase, on D designs.
-
-    Attributes:
-        name: Kind of phase.
-        outcome: n different phases on each design.
-        counts: Visits of each batch to each outcome, int64[D or 1, G, n].
-        first_cycles: Cycles of the first step, int64[D or 1, G or 1]; 0 where another visit serves
-            it.
-        outcome_of: The outcome of each layer-step, [G or 1, S, L]; -1 where another visit
-            serves, None without detail.
-    """
-
-    name: str
-    outcome: Outcome
-    counts: Ints
-    first_cycles: Ints
-    outcome_of: NDArray[np.intp] | None
-
-    def spread(self, figure: Ints) -> Ints:
-        """A figure of the outcomes at each layer-step, 0 where another visit serves."""
-        assert self.outcome_of is not None
-        return np.where(self.outcome_of >= 0, figure[self.outcome_of], 0)
-
-
 def simulate(plan: Plan, batches: Batches, *, detail: bool = False) -> Simulation:
     """Simulate all batches on one design.
 
     Args:
         plan: Policy, machine, video and the steps of it to simulate.
         batches: Decisions, bool[G, S, L, B]; S and L are those of plan and model.
-        detail: Keep the cycles of each layer-step, and the work of each step.
+        detail: Keep the outcome of each layer-step.
     """
     (found,) = simulate_designs(plan, batches, detail=detail)
     return found
@@ -126,234 +128,67 @@ def simulate_designs(
 ) -> tuple[Simulation, ...]:
     """The same on each of the designs of the plan's hardware; detail is of a single one."""
     check_plan(plan)
-    shape, designs = batches.replay.shape[:3], len(plan.hw.designs)
-    visits: list[_Visits] = []
+    fits = type(SCHEDULES[plan.schedule]).fitted is not Schedule.fitted
+    if fits and len(plan.hw.designs) > 1:  # a schedule of its own for each
+        every = range(len(plan.hw.designs))
+        return tuple(simulate(plan.of_design(number), batches) for number in every)
+    visits = [*prefill(plan)]
     for scored in (False, True):
         where = np.flatnonzero(plan.scored == scored)
         if where.size:
-            visits += _visits_of(_Steps(plan, shape, where, scored, detail), batches)
-    outside = outside_of_layers(plan, shape[0])
-    totals = {"prefill": outside.totals["prefill"]}
-    for name in LAYER_PHASES:
-        of_kind = [(v.outcome, v.counts.sum(axis=1)) for v in visits if v.name == name]
+            visits += _Steps(plan, batches, where, scored, detail).visits()
+    return simulations(plan, batches, [*visits, *step_ends(plan)], detail=detail)
+
+
+def simulations(
+    plan: Plan, batches: Batches, visits: Sequence[Visits], *, detail: bool
+) -> tuple[Simulation, ...]:
+    """The simulation of each design from all visits of a run."""
+    designs, n_batches = len(plan.hw.designs), len(batches.replay)
+    batch_cycles = np.zeros((designs, n_batches), np.int64)
+    first_cycles = np.zeros((designs, n_batches), np.int64)
+    for each in visits:
+        batch_cycles += each.cycles(each.counts, designs)
+        first_cycles += each.cycles(each.first, designs)
+    totals = {}
+    for name in dict.fromkeys(each.name for each in visits):
+        of_kind = [
+            (each.outcome, (each.counts + np.zeros((n_batches, 1), np.int64)).sum(axis=1))
+            for each in visits
+            if each.name == name
+        ]
         totals[name] = totals_of(of_kind, designs)
-    totals["mlp"] = with_mlp_bound(totals["mlp"], plan, batches)
-    totals |= outside.totals
-    batch_cycles = outside.cycles[:, None] + np.zeros(shape[0], np.int64)
-    first_cycles = outside.first_cycles[:, None] + np.zeros(shape[0], np.int64)
-    for visit in visits:
-        cycles = by_design(visit.outcome.cycles, designs)[..., None]
-        batch_cycles += (visit.counts @ cycles)[..., 0]
-        first_cycles += visit.first_cycles
-    kept = {name: np.zeros(shape, np.int64) for name in LAYER_PHASES} if detail else {}
-    for visit in visits if detail else ():
-        kept[visit.name] += visit.spread(visit.outcome.cycles)
-    unique = sum(v.counts.any(axis=1).sum(axis=1) for v in visits) + np.zeros(designs, np.int64)
+    totals["mlp"] = _with_mlp_bound(totals["mlp"], plan, batches)
     return tuple(
         Simulation(
             plan.of_design(design),
             {k: each[design] for k, each in totals.items() if k != "host" or each[design].cycles},
             batch_cycles[design],
             first_cycles[design],
-            kept,
-            _work(visits, shape[1]) if detail else None,
-            int(unique[design]),
+            tuple(each for each in visits if detail and each.outcome_of is not None),
         )
         for design in range(designs)
     )
 
 
-@dataclass(frozen=True)
-class _Steps:
-    """Steps of a run in which a replay is decided on, or all others.
-
-    Attributes:
-        plan: Policy and machine.
-        shape: Batches G, steps S and layers L of the run.
-        where: The steps, int[s].
-        scored: Whether a replay is decided on.
-        detail: Outcomes are kept for each layer-step.
-    """
-
-    plan: Plan
-    shape: tuple[int, int, int]
-    where: NDArray[np.intp]
-    scored: bool
-    detail: bool
-
-    @property
-    def designs(self) -> int:
-        """Designs D of the plan's hardware."""
-        return len(self.plan.hw.designs)
-
-    def visits(
-        self, name: str, outcome: Outcome, index: NDArray[np.intp], layers: Sequence[int]
-    ) -> _Visits:
-        """Visits of some layers, given their outcomes, [D or 1, G or 1, s, l or 1]."""
-        n, alike = len(outcome.cycles) // self.designs, len(layers) // index.shape[3]
-        counts = np.array(
-            [[np.bincount(each.ravel(), minlength=n) for each in of_one] for of_one in index],
-            np.int64,
-        )
-        counts = np.broadcast_to(counts * alike, (len(index), self.shape[0], n))
-        first_cycles = self.first_cycles(outcome, index[:, :, 0]) * alike
-        return _Visits(name, outcome, counts, first_cycles, self._at(index, layers))
-
-    def first_cycles(self, outcome: Outcome, index: NDArray[np.intp]) -> Ints:
-        """Cycles of the first step, given its outcomes in each layer, [D or 1, G or 1, l]."""
-        if self.where[0]:
-            return np.zeros((1, 1), np.int64)
-        n = len(outcome.cycles) // self.designs
-        cycles: Ints = outcome.cycles[index + n * np.arange(self.designs)[:, None, None]].sum(-1)
-        return cycles
-
-    def _at(self, index: NDArray[np.intp], layers: Sequence[int]) -> NDArray[np.intp] | None:
-        if not self.detail:
-            return None
-        every = np.full((index.shape[1], *self.shape[1:]), -1, np.intp)
-        every[:, self.where[:, None], np.asarray(layers)] = index[0]
-        return every
+def prefill(plan: Plan) -> Iterator[Visits]:
+    """The prompt, layer by layer."""
+    prompt = plan.video.prompt_tokens
+    for kind, layers in plan.hw.design.model.body.prompt_layers().items():
+        counts = np.array([[[layers * (prompt > 0)]]])
+        yield Visits("prefill", plan.phases.prefill_layer(prompt, *kind), counts, counts)
 
 
-def _visits_of(steps: _Steps, batches: Batches) -> list[_Visits]:
-    """The phases of all layer-steps of some steps."""
-    plan, phases = steps.plan, steps.plan.phases
-    rule = plan.rule if steps.scored else None
-    every = range(steps.shape[2])
-    same = np.zeros((1, 1, len(steps.where), 1), np.intp)
-    attention, case_of = _attention(plan, batches, rule, steps.where)
-    output = phases.output(rule)
-    found = [
-        steps.visits("qkv", phases.qkv(rule), same, every),
-        steps.visits("attention", attention, case_of[None], every),
-        steps.visits("output", output, same, every),
-    ]
-    known = plan.known_cycles(by_design(attention.cycles, steps.designs), output.cycles[:, None])
-    known = np.minimum(known, plan.hw.dispatch_cycles(plan.schedule_of(steps.scored)))
-    for dense, layers in plan.hw.design.model.body.layers_by_mlp().items():
-        of_layers = case_of[..., layers] if case_of.shape[2] > 1 else case_of
-        mlps = _Mlps(batches.of_layers(layers), known, of_layers, layers, dense)
-        found += _mlp_visits(steps, mlps)
-    return found
-
-
-class _Mlps(NamedTuple):
-    """The MLPs of some layers.
-
-    Attributes:
-        batches: Decisions of these layers.
-        known_cycles: For how long they are known behind each case of attention, [D, n].
-        case_of: Case of attention of each layer-step, [G or 1, s, l or 1].
-        layers: The layers.
-        dense: They have one MLP for all tokens.
-    """
-
-    batches: Batches
-    known_cycles: Ints
-    case_of: NDArray[np.intp]
-    layers: Sequence[int]
-    dense: bool
-
-
-def _mlp_visits(steps: _Steps, mlps: _Mlps) -> list[_Visits]:
-    plan, scored = steps.plan, steps.scored
-    schedule, found = plan.schedule_of(scored), []
-    for number, group in enumerate(plan.groups(scored)):
-        rows = mlps.batches.distinct(steps.where, group)
-        # The register takes the next group once the one before has left the cores.
-        begun = mlps.known_cycles * (scored and number == 0)
-        starts, start_of = begun[:, :1], np.zeros((1, 1, 1, 1), np.intp)
-        if (begun != starts).any():
-            used, start_of = renumber(begun, plan.hw.dispatch_cycles(schedule) + 1)
-            starts, start_of = used[None], start_of[:, mlps.case_of]
-        # Cores being alike, only their loads matter, what travels to them, and how long the
-        # decisions are known.
-        home = group.start % plan.hw.design.machine.cores
-        none = np.zeros(1, np.int64) if scored else None
-        cases = MlpCases(rows.rows, none, home, mlps.dense)
-        loads = np.concatenate(cases.loads(plan.hw, schedule), axis=1)
-        first, same_as = distinct_rows(loads, plan.hw.rows + 1)
-        start, row = np.divmod(np.arange(len(first) * starts.shape[1]), len(first))
-        known_cycles = starts[:, start] if scored else None
-        cases = cases._replace(computing=rows.rows[first[row]], known_cycles=known_cycles)
-        if starts.shape[1] == 1 and not steps.detail:
-            counts = np.zeros((1, steps.shape[0], len(first)), np.int64)
-            np.add.at(counts[0].T, same_as, rows.counts.T)
-            mlp = plan.phases.mlp(schedule, cases, plan.rule)
-            cycles = steps.first_cycles(mlp, same_as[rows.row_of_step(0)][None])
-            found.append(_Visits("mlp", mlp, counts, cycles, None))
-            continue
-        used, index = renumber(same_as[rows.row_of] + len(first) * start_of, len(start))
-        mlp = plan.phases.mlp(schedule, cases.take(used), plan.rule)
-        found.append(steps.visits("mlp", mlp, index, mlps.layers))
-    return found
-
-
-def _attention(
-    plan: Plan, batches: Batches, rule: ReplayRule | None, where: NDArray[np.intp]
-) -> tuple[Outcome, NDArray[np.intp]]:
-    """Attention phases of some steps, and which of them each layer-step is, [G or 1, s, L or 1]."""
-    by_window = plan.hw.design.model.body.layers_by_window()
-    found, index_of = [], []
-    for window, layers in by_window.items():
-        reads = AttendCases(*(each[where].reshape(1, -1, 1) for each in plan.reads(window)))
-        if batches.reads is not None and plan.attention.records:
-            attended, runs = (each[:, where][..., layers] for each in batches.reads)
-            contexts = np.broadcast_to(reads.contexts, attended.shape)
-            reads = AttendCases(attended, runs, contexts).alike(plan.hw, plan.attention)
-        cases, case_of = reads.distinct()
-        outside = plan.aligned_outside(window)
-        found.append(plan.phases.attention(rule, cases, plan.attention, outside, plan.frame_steps))
-        index_of.append(case_of)
-    if len(found) == 1:
-        return found[0], index_of[0]
-    n_layers = sum(len(layers) for layers in by_window.values())
-    index = np.empty((len(index_of[0]), len(where), n_layers), np.intp)
-    before = 0
-    for layers, outcome, case_of in zip(by_window.values(), found, index_of, strict=True):
-        index[..., layers] = before + case_of
-        before += len(outcome.cycles) // len(plan.hw.designs)
-    return Outcome.join(found, len(plan.hw.designs)), index
-
-
-class Outside(NamedTuple):
-    """Prefill, head and host of all batches, and their cycles in one batch, and in its first step.
-
-    The prefill counts to the first step. All are of D designs, cycles int64[D].
-    """
-
-    totals: dict[str, list[PhaseTotals]]
-    cycles: Ints
-    first_cycles: Ints
-
-
-def outside_of_layers(plan: Plan, n_batches: int) -> Outside:
-    """Prefill, head and host of all batches of a plan."""
-    design = plan.hw.design
-    n_steps, prompt = len(plan.steps), plan.video.prompt_tokens
-    prefill = [
-        (
-            plan.phases.prefill_layer(prompt, *kind),
-            np.array([[n_batches * layers * (prompt > 0)]]),
-        )
-        for kind, layers in design.model.body.prompt_layers().items()
-    ]
-    designs, every = len(plan.hw.designs), np.array([[n_batches * n_steps]])
-    totals = {"prefill": totals_of(prefill, designs)}
-    if design.machine.include_head:
-        totals["head"] = totals_of([(plan.phases.head(), every)], designs)
+def step_ends(plan: Plan) -> Iterator[Visits]:
+    """Head and host, once a step."""
+    once, each = np.ones((1, 1, 1), np.int64), np.zeros((1, len(plan.steps), 1), np.intp)
+    if plan.hw.design.machine.include_head:
+        yield Visits("head", plan.phases.head(), once * len(plan.steps), once, each)
     if np.any(plan.hw.host_cycles):
-        totals["host"] = totals_of([(plan.phases.host(), every)], designs)
-    cycles = {
-        name: np.array([total.cycles // n_batches for total in each])
-        for name, each in totals.items()
-    }
-    first = {name: each if name == "prefill" else each // n_steps for name, each in cycles.items()}
-    none = np.zeros(designs, np.int64)
-    return Outside(totals, sum(cycles.values(), none), sum(first.values(), none))
+        yield Visits("host", plan.phases.host(), once * len(plan.steps), once, each)
 
 
-def with_mlp_bound(totals: list[PhaseTotals], plan: Plan, batches: Batches) -> list[PhaseTotals]:
+def _with_mlp_bound(totals: list[PhaseTotals], plan: Plan, batches: Batches) -> list[PhaseTotals]:
     """The bound of all MLPs: it knows no register groups, only how many sequences compute."""
     bounds = []
     for dense, layers in plan.hw.design.model.body.layers_by_mlp().items():
@@ -368,19 +203,126 @@ def with_mlp_bound(totals: list[PhaseTotals], plan: Plan, batches: Batches) -> l
     return found
 
 
-def _work(visits: list[_Visits], n_steps: int) -> StepWork:
-    """Work of the layers in each step of the first batch."""
+@dataclass(frozen=True)
+class _Steps:
+    """Steps of a run in which a replay is decided on, or all others.
 
-    def total(visit: _Visits, figure: Ints) -> Ints:
-        summed: Ints = visit.spread(figure)[0].sum(axis=1)
-        return summed
+    Attributes:
+        plan: Policy and machine.
+        batches: Decisions of all steps.
+        where: The steps, int[s].
+        scored: Whether a replay is decided on.
+        detail: Outcomes are kept for each layer-step.
+    """
 
-    work = StepWork(
-        np.zeros(n_steps, np.int64),
-        np.zeros((visits[0].outcome.dram_bytes.shape[1], n_steps), np.int64),
-    )
-    for visit in visits:
-        work.busy_cycles[:] += total(visit, visit.outcome.busy_cycles)
-        for moved, of_memory in zip(work.dram_bytes, visit.outcome.dram_bytes.T, strict=True):
-            moved += total(visit, of_memory)
-    return work
+    plan: Plan
+    batches: Batches
+    where: NDArray[np.intp]
+    scored: bool
+    detail: bool
+
+    def visits(self) -> Iterator[Visits]:
+        """The phases of all layer-steps."""
+        plan, phases, hw = self.plan, self.plan.phases, self.plan.hw
+        rule, every = plan.rule if self.scored else None, range(self.batches.replay.shape[2])
+        same = np.zeros((1, 1, len(self.where), 1), np.intp)
+        attention, case_of = self._attention(rule)
+        output = phases.output(rule)
+        yield self._visits("qkv", phases.qkv(rule), same, every)
+        yield self._visits("attention", attention, case_of[None], every)
+        yield self._visits("output", output, same, every)
+        known = plan.known_cycles(
+            by_design(attention.cycles, len(hw.designs)), output.cycles[:, None]
+        )
+        known = np.minimum(known, hw.dispatch_cycles(plan.schedule_of(self.scored)))
+        for dense, layers in hw.design.model.body.layers_by_mlp().items():
+            of_layers = case_of[..., layers] if case_of.shape[2] > 1 else case_of
+            yield from self._mlps(known, of_layers, layers, dense)
+
+    def _attention(self, rule: ReplayRule | None) -> tuple[Outcome, NDArray[np.intp]]:
+        """Attention phases, and which of them each layer-step is, [G or 1, s, L or 1]."""
+        plan, where, reads = self.plan, self.where, self.batches.reads
+        by_window = plan.hw.design.model.body.layers_by_window()
+        found, index_of = [], []
+        for window, layers in by_window.items():
+            cases = AttendCases(*(each[where].reshape(1, -1, 1) for each in plan.reads(window)))
+            if reads is not None and plan.attention.records:
+                attended, runs = (each[:, where][..., layers] for each in reads)
+                contexts = np.broadcast_to(cases.contexts, attended.shape)
+                cases = AttendCases(attended, runs, contexts).alike(plan.hw, plan.attention)
+            cases, case_of = cases.distinct()
+            outside = plan.aligned_outside(window)
+            given = rule, cases, plan.attention, outside, plan.frame_steps
+            found.append(plan.phases.attention(*given))
+            index_of.append(case_of)
+        if len(found) == 1:
+            return found[0], index_of[0]
+        n_layers = sum(map(len, by_window.values()))
+        index = np.empty((len(index_of[0]), len(where), n_layers), np.intp)
+        before = 0
+        for layers, outcome, case_of in zip(by_window.values(), found, index_of, strict=True):
+            index[..., layers] = before + case_of
+            before += len(outcome.cycles) // len(plan.hw.designs)
+        return Outcome.join(found, len(plan.hw.designs)), index
+
+    def _mlps(
+        self, known: Ints, case_of: NDArray[np.intp], layers: Sequence[int], dense: bool
+    ) -> Iterator[Visits]:
+        """The MLPs of layers of one kind.
+
+        Args:
+            known: For how long decisions are known behind each case of attention, [D, n].
+            case_of: Case of attention of each layer-step, [G or 1, s, l or 1].
+            layers: The layers.
+            dense: They have one MLP for all tokens.
+        """
+        plan, hw, batches = self.plan, self.plan.hw, self.batches.of_layers(layers)
+        schedule = plan.schedule_of(self.scored)
+        for number, group in enumerate(plan.groups(self.scored)):
+            rows = batches.distinct(self.where, group)
+            # The register takes the next group once the one before has left the cores.
+            begun = known * (self.scored and number == 0)
+            starts, start_of = begun[:, :1], np.zeros((1, 1, 1, 1), np.intp)
+            if (begun != starts).any():
+                used, start_of = renumber(begun, hw.dispatch_cycles(schedule) + 1)
+                starts, start_of = used[None], start_of[:, case_of]
+            # What decides is who computes, as far as it matters, and how long that is known.
+            home = group.start % hw.design.machine.cores
+            cases = MlpCases(rows.rows, starts[0, :1] if self.scored else None, home, dense)
+            first, same_as = distinct_rows(cases.alike(hw, schedule), hw.rows + 1)
+            start, row = np.divmod(np.arange(len(first) * starts.shape[1]), len(first))
+            known_cycles = starts[:, start] if self.scored else None
+            cases = cases._replace(computing=rows.rows[first[row]], known_cycles=known_cycles)
+            if starts.shape[1] == 1 and not self.detail:
+                mlp = plan.phases.mlp(schedule, cases, plan.rule)
+                counts = np.zeros((1, len(batches.replay), len(first)), np.int64)
+                np.add.at(counts[0].T, same_as, rows.counts.T)
+                begin = same_as[rows.row_of_step(0)][None]
+                yield Visits("mlp", mlp, counts, self._first(begin, len(first)))
+                continue
+            used, index = renumber(same_as[rows.row_of] + len(first) * start_of, len(start))
+            mlp = plan.phases.mlp(schedule, cases.take(used), plan.rule)
+            yield self._visits("mlp", mlp, index, layers)
+
+    def _visits(
+        self, name: str, outcome: Outcome, index: NDArray[np.intp], layers: Sequence[int]
+    ) -> Visits:
+        """Visits of some layers, given their outcomes, [D or 1, G or 1, s, l or 1]."""
+        n, alike = len(outcome.cycles) // len(self.plan.hw.designs), len(layers) // index.shape[3]
+        outcome_of = None
+        if self.detail:
+            shape = self.batches.replay.shape
+            outcome_of = np.full((index.shape[1], *shape[1:3]), -1, np.intp)
+            outcome_of[:, self.where[:, None], np.asarray(layers)] = index[0]
+        first = self._first(index[:, :, 0], n)
+        return Visits(name, outcome, _counted(index, n) * alike, first * alike, outcome_of)
+
+    def _first(self, index: NDArray[np.intp], n: int) -> Ints:
+        """Visits of the run's first step, given its outcomes, [D or 1, G or 1, l]."""
+        return _counted(index, n) * int(self.where[0] == 0)
+
+
+def _counted(index: NDArray[np.intp], n: int) -> Ints:
+    """Occurrences of each of n numbers, [D, G, ...] -> int64[D, G, n]."""
+    counts = [[np.bincount(each.ravel(), minlength=n) for each in of_one] for of_one in index]
+    return np.array(counts, np.int64)

@@ -13,9 +13,8 @@ The m tiles of a full buffer wait for slots of the m before them alone, and are 
 buffers of an operand its pace has settled: X stands still if memory sets it, and Y if the array
 does. So the solver jumps to the operand's last m tiles (:meth:`_Tiles.jump`), and work does not
 grow with the operand. If the buffer is too small to cover the latency, X and Y grow by the period
-(L + s + c) / m in between, which leaves out rounding. A single operand whose pace is clear has a
-closed form (:mod:`carsim.machine.pace`). Where :func:`is_exact` says so, the times are the SimPy
-machine's, to the bit.
+(L + s + c) / m in between, which leaves out rounding. Where :func:`is_exact` says so, the times are
+the SimPy machine's, to the bit.
 
 Simplifications: lanes that share a memory keep the turn in which they began
 (:mod:`carsim.machine.operand`); a lane that is slower than its share leaves the rest to nobody;
@@ -30,10 +29,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from carsim.machine.hardware import Rate, Rates
+from carsim.machine.hardware import Rate, Rates, served
 from carsim.machine.lanes import Ints, Step
 from carsim.machine.operand import MOST_ROWS, Operand
-from carsim.machine.pace import in_pace
 from carsim.machine.phase import Phase, Timing
 
 NEVER = np.iinfo(np.int64).min // 4
@@ -50,8 +48,10 @@ def solve(phase: Phase) -> Timing:
     if replay is not None:
         numerator, denominator = _flat(replay.rate)
         first_byte = phase.exposed_cycles + np.ravel(phase.latencies[replay.path])
-        served = -(-replay.nbytes * denominator // numerator)
-        replay_end = (first_byte + served + replay.cycles) * (replay.nbytes > 0)
+        read = first_byte + served(replay.rate, replay.nbytes)
+        replay_end = (read + replay.cycles) * (replay.nbytes > 0)
+        # Beside operands that are fetched early, replays take their bytes' time at the beginning.
+        first_byte -= phase.exposed_cycles * phase.early_fetch
         behind = first_byte * numerator + replay.nbytes * denominator
         behind = np.where(replay.nbytes > 0, behind, NEVER)
     slots = max((step.slots for step in phase.steps if step.path >= 0), default=1)
@@ -62,8 +62,20 @@ def solve(phase: Phase) -> Timing:
         lanes = _Lanes(phase, part, phase.exposed_cycles[part, None], behind[part, None])
         for step, found in zip(phase.steps, times, strict=True):
             lanes.take(_part(step, part), found[:, part])
+    if phase.dispatch is not None and phase.dispatch.queues is not None and len(times):
+        ends = phase.dispatch.queues.ends(_alone(phase), phase.dispatch.known_cycles)
+        times += np.where(times[-1, 4] > times[0, 0], (ends - times[-1, 4]).clip(0), 0)
     sides_end = np.maximum(_sides_end(phase, times[:, 0], behind), _moved(phase))
     return Timing.of(times.swapaxes(0, 1), sides_end, replay_end)
+
+
+def _alone(phase: Phase) -> Ints:
+    """Cycles of each lane if it had every memory to itself and no latency, [n, K]."""
+    found = np.zeros((phase.n, phase.lanes), np.int64)
+    for step in phase.steps:
+        service = -(-step.stream_bytes * step.rate.denominator // step.rate.numerator)
+        found += np.maximum(step.pre_cycles + step.cycles, service)
+    return found
 
 
 def _moved(phase: Phase) -> Ints:
@@ -78,14 +90,14 @@ def _moved(phase: Phase) -> Ints:
     begun = np.zeros(phase.n, np.int64) if phase.early_fetch else phase.exposed_cycles
     end = np.zeros(phase.n, np.int64)
     for path in {path for path, _, _ in (*reads, *writes)}:
-        of_reads = _served([each for each in reads if each[0] == path], phase.n)
-        of_all = _served([each for each in (*reads, *writes) if each[0] == path], phase.n)
+        of_reads = _of_all([each for each in reads if each[0] == path], phase.n)
+        of_all = _of_all([each for each in (*reads, *writes) if each[0] == path], phase.n)
         latency = np.ravel(phase.latencies[path]) * (of_reads > 0)
         end = np.maximum(end, (begun + np.maximum(of_reads + latency, of_all)) * (of_all > 0))
     return end
 
 
-def _served(transfers: Sequence[tuple[int, Rate, Ints]], n: int) -> Ints:
+def _of_all(transfers: Sequence[tuple[int, Rate, Ints]], n: int) -> Ints:
     """Least cycles that a memory takes for transfers at several rates, [n]."""
     by_rate: dict[int, tuple[Rate, Ints]] = {}
     for _, rate, nbytes in transfers:
@@ -93,8 +105,7 @@ def _served(transfers: Sequence[tuple[int, Rate, Ints]], n: int) -> Ints:
         by_rate[id(rate)] = rate, before + nbytes.sum(axis=-1)
     cycles: Ints = np.full(n, min(0, 1 - len(by_rate)))  # each sum is rounded up
     for rate, total in by_rate.values():
-        numerator, denominator = _flat(rate)
-        cycles += -(-total * denominator // numerator)
+        cycles += served(rate, total)
     return cycles.clip(0)
 
 
@@ -153,7 +164,6 @@ class _Lanes:
     def __init__(self, phase: Phase, part: slice, exposed: Ints, behind: Ints) -> None:
         none = np.zeros((len(exposed), phase.lanes), np.int64)
         self._latencies = [_some(each, part) for each in phase.latencies]
-        self._single = sum(step.path >= 0 for step in phase.steps) == 1
         self._now = none + exposed
         self._issued = none if phase.early_fetch else self._now  # the last request
         # When each memory has served what was asked for so far, in units of its rate.
@@ -191,10 +201,6 @@ class _Lanes:
         self._asked[step.path] = there | asked
         # All lanes ask a memory for the first time at once, and wait for each other's tile.
         x = np.where(asked, x, np.maximum(x, (issued + operand.latency) * operand.numerator))
-        if self._single:
-            paced = in_pace(operand, x, start, issued)
-            if (paced.holds | ~there).all():
-                return issued, paced.begun, paced.fetched, paced.computed
         freed = self._freed.get(step.is_kv)
         if freed is None:
             freed = np.full((rows, *start.shape), NEVER)
@@ -326,6 +332,8 @@ def is_exact(phase: Phase) -> NDArray[np.bool_]:
     array sets it, and the buffer covers the latency.
     """
     exact = np.ones(phase.n, np.bool_)
+    if phase.dispatch is not None and phase.dispatch.queues is not None:
+        return exact & False
     if phase.replay is not None and phase.early_fetch:
         exact &= phase.exposed_cycles == 0
     if phase.replay is not None and phase.steps:

@@ -31,34 +31,33 @@ class PhaseTotals:
     dram_bytes: tuple[int, ...]
     bound_cycles: int
     bound_dram_bytes: tuple[int, ...]
+    booked: tuple[int, ...]
 
 
 def exactly(counts: Ints, figures: Ints) -> Any:
-    """Sums of figures [D, n] or [D, n, k], each so often, [D or 1, n]: Python's integers, [D, ...].
+    """Sums of figures [D, n, k], each so often, [D or 1, n]: Python's integers, [D, k].
 
     They are right whatever their size.
     """
     if int(counts.sum(axis=1).max()) * int(figures.max(initial=0)) >= 1 << 62:
         counts = counts.astype(object)
-    columns = figures.reshape(*figures.shape[:2], -1)
-    found = (counts[:, None] @ columns)[:, 0]
-    return found.reshape(len(figures), *figures.shape[2:]).tolist()
+    return (counts[:, None] @ figures)[:, 0].tolist()
 
 
 def totals_of(weighted: Sequence[tuple[Outcome, Ints]], designs: int = 1) -> list[PhaseTotals]:
     """Sum outcomes of D designs, each of their phases with how often it occurs, [D or 1, n]."""
     names = [each.name for each in fields(Outcome)]
-    count, sums, widths = np.zeros(designs, np.int64), [], [0] * len(names)
+    count, sums = np.zeros(designs, np.int64), []
+    widths: list[int | None] = [None] * len(names)
     for outcome, counts in weighted:
         every = [by_design(getattr(outcome, name), designs) for name in names]
-        widths = [0 if each.ndim == 2 else each.shape[2] for each in every]
-        columns = [each.reshape(*each.shape[:2], -1) for each in every]
-        sums.append(exactly(counts, np.concatenate(columns, axis=2)))
+        widths = [None if each.ndim == 2 else each.shape[2] for each in every]
+        sums.append(exactly(counts, np.concatenate([*map(np.atleast_3d, every)], axis=2)))
         count += counts.sum(axis=1)
     totals = []
     for number, *parts in zip(count.tolist(), *sums, strict=True):
         total = map(sum, zip(*parts, strict=True))
-        figures: Any = (tuple(islice(total, k)) if k else next(total) for k in widths)
+        figures: Any = (next(total) if k is None else tuple(islice(total, k)) for k in widths)
         totals.append(PhaseTotals(number, *figures))
     return totals
 

@@ -10,7 +10,7 @@ meant.
 from collections.abc import Mapping
 from typing import Any
 
-from carsim.machine.recording import Timeline
+from carsim.runs.timeline import Timeline
 
 PROCESS = 1
 """Everything is one process; each track is one of its threads."""

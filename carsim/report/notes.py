@@ -9,6 +9,7 @@ from carsim.machine.limits import fetch_ahead_share
 from carsim.machine.phase import MOST_PLAYED
 from carsim.machine.row import RowResult
 from carsim.runs.report import Report
+from carsim.workload.ops import CATEGORY_LABELS, Category
 
 DRS_PRESET = "u280_compute_bound"
 """A shipped design in which DRS pays, named where it cannot."""
@@ -43,6 +44,13 @@ def notes_of(report: Report) -> list[str]:
     notes.append(
         f"Fetching ahead across phases, which is not modelled, would save at most {share:.2%}."
     )
+    depth = design.machine.drs.core_queue_instructions
+    waits = report.chosen.seconds_by_category[CATEGORY_LABELS[Category.DRS]]
+    if depth is not None and waits > 5e-4 * report.chosen.latency_s:
+        notes.append(
+            f"Cores wait for instructions in {waits / report.chosen.latency_s:.1%} of the time, as "
+            f"each queue holds {depth}. With an instruction of each sequence in turn, 4 are enough."
+        )
     replaying = [row for row in rows if row.variant.replays and not row.is_bound]
     of_own = [row for row in replaying if row.variant.attention == rows[-1].variant.attention]
     central = [row for row in of_own if SCHEDULES[row.variant.schedule].central]

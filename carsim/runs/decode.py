@@ -11,7 +11,6 @@ Simplifications: each computing sequence writes its MLP outputs to the replay ca
 without replay would not (under 0.02 % of the bytes of any published system).
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -120,7 +119,26 @@ def decode(design: Design, first_context: int, last_context: int | None = None) 
         raise InputError(
             "context", f"got {first_context} to {last}", "give 1 or more, the smaller one first"
         )
-    return decode_at(Phases(Hardware(design)), contexts_of(first_context, last))
+    policy, layers = design.policy, design.model.body.n_layers
+    if policy.tokens_per_step > 1:
+        raise InputError(
+            "policy.tokens_per_step",
+            f"{policy.tokens_per_step} tokens a step are for videos",
+            "set it to 1 to decode at a context",
+        )
+    contexts = contexts_of(first_context, last)
+    # The prompt is over, and no step begins a frame: nothing is replayed.
+    video = Video(n_frames=1, tokens_per_frame=max(contexts), prompt_tokens=0)
+    steps = [context - 1 for context in contexts]
+    phases = Phases(Hardware(design))
+    plan = Plan(phases, video, policy.attention, BASELINE.kind, None, steps)
+    replay = np.zeros((1, len(steps), layers, policy.batch), np.bool_)
+    simulation = simulate(plan, Batches(replay, policy.batch, 0, "dense", "dense"))
+    totals = {name: total for name, total in simulation.totals.items() if name != "prefill"}
+    cycles = sum(total.cycles for total in totals.values())
+    return Decode(
+        replace(simulation, totals=totals, batch_cycles=np.array([cycles], np.int64)), contexts
+    )
 
 
 def contexts_of(first: int, last: int) -> tuple[int, ...]:
@@ -134,27 +152,3 @@ def contexts_of(first: int, last: int) -> tuple[int, ...]:
     count = last - first + 1
     parts = min(count, SAMPLED_CONTEXTS)
     return tuple(first + (2 * part + 1) * count // (2 * parts) for part in range(parts))
-
-
-def decode_at(phases: Phases, contexts: Sequence[int]) -> Decode:
-    """Simulate one step at each of the given contexts."""
-    hw = phases.hw
-    policy, layers = hw.design.policy, hw.design.model.body.n_layers
-    if policy.tokens_per_step > 1:
-        raise InputError(
-            "policy.tokens_per_step",
-            f"{policy.tokens_per_step} tokens a step are for videos",
-            "set it to 1 to decode at a context",
-        )
-    steps = [context - 1 for context in contexts]
-    # The prompt is over, and no step begins a frame: nothing is replayed.
-    video = Video(n_frames=1, tokens_per_frame=max(contexts), prompt_tokens=0)
-    plan = Plan(phases, video, policy.attention, BASELINE.kind, None, steps)
-    replay = np.zeros((1, len(steps), layers, hw.batch), np.bool_)
-    simulation = simulate(plan, Batches(replay, hw.batch, 0, "dense", "dense"))
-    totals = {name: total for name, total in simulation.totals.items() if name != "prefill"}
-    cycles = sum(total.cycles for total in totals.values())
-    return Decode(
-        replace(simulation, totals=totals, batch_cycles=np.array([cycles], np.int64)),
-        tuple(contexts),
-    )

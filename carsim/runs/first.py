@@ -7,11 +7,8 @@ Model: a design decodes a workload step by step (:mod:`carsim.runs.decode`): no 
 head included, one mean step over its contexts. A climb from the smallest design changes one of
 :data:`FIELDS` at a time to the best of its values, until none helps; buffers hold at least what
 they must, placement is the board's. In the end the activation buffer is doubled as often as there
-is room and prefill gains, since that halves its passes over the weights. Two goals:
-
-* ``fastest``: of the designs that fit and are within 1 % of the most tokens a second, the one with
-  the least energy a token;
-* ``least-energy``: of those that reach a given rate, the one with the least energy a token.
+is room and prefill gains, since that halves its passes over the weights. Of the designs that fit
+and are within 1 % of the most tokens a second, the one with the least energy a token is chosen.
 
 What a precision costs in quality is not known here: ``bits``, or weights that the design gives
 itself, keep to one.
@@ -25,9 +22,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
-from carsim.base.errors import InputError, MisfitError
+from carsim.base.errors import MisfitError
 from carsim.base.text import count, span
 from carsim.cost.fit import FitReport, check_fit, least_buffers_kib
 from carsim.decisions.replay import FASTCAR
@@ -92,8 +89,6 @@ class Wish:
         written: Contents of a design's file that leaves out the machine.
         place: The file's name in errors; a model's own file lies relative to it.
         overrides: ``path=value`` texts that hold whatever is chosen.
-        goal: What to optimise.
-        tokens_per_s: Rate to reach, all sequences together; 0 for none.
         batch: Sequences at a time, where the policy does not say; None: a guidance pair of a
             video, one stream of a text.
         workload: What is decoded; None: what the model makes.
@@ -103,8 +98,6 @@ class Wish:
     written: Mapping[str, Any]
     place: Path
     overrides: tuple[str, ...] = ()
-    goal: Literal["fastest", "least-energy"] = "fastest"
-    tokens_per_s: float = 0.0
     batch: int | None = None
     workload: Workload | None = None
     bits: int | None = None
@@ -236,7 +229,7 @@ def first_design(wish: Wish) -> tuple[Tried, Sequence[Tried]]:
     """The design that serves a wish best, and all that were tried.
 
     Raises:
-        InputError: No such preset; nothing that fits is fast enough.
+        InputError: No such preset.
         MisfitError: Nothing fits.
     """
     best = _tried(wish, Choice(wish.bits or 4))
@@ -248,21 +241,13 @@ def first_design(wish: Wish) -> tuple[Tried, Sequence[Tried]]:
             for choice in (best.choice._replace(**value) for value in values):
                 if choice not in tried:
                     tried[choice] = _tried(wish, choice)
-            best = _chosen(wish, tried.values())
-    fitting = sum(each.fit.fits for each in tried.values())
-    if not fitting:
+            best = _chosen(tried.values())
+    if not best.fit.fits:
         cure = "take a larger board, a smaller model, a shorter workload or fewer bits"
         lacks = "; ".join(best.fit.misfits)
         problem = f"none of {len(tried)} designs fits; the nearest lacks {lacks}"
         raise MisfitError(str(wish), problem, cure)
-    if not best.tokens_per_s >= wish.tokens_per_s:  # not a number is refused, too
-        reached = f"{best.tokens_per_s:.3g}"
-        problem = f"the fastest of {fitting} designs that fit has {reached} tokens/s"
-        cure = f"ask for `tokens_per_s` of at most {reached}, or take a board with faster memory"
-        raise InputError(f"{wish}: `tokens_per_s` {wish.tokens_per_s:g}", problem, cure)
-    if wish.goal == "fastest":
-        best = _with_room_for_the_prompt(wish, best, tried)
-    return best, tuple(tried.values())
+    return _with_room_for_the_prompt(wish, best, tried), tuple(tried.values())
 
 
 def _with_room_for_the_prompt(wish: Wish, best: Tried, tried: dict[Choice, Tried]) -> Tried:
@@ -311,15 +296,13 @@ def _tried(wish: Wish, choice: Choice) -> Tried:
     return Tried(contents, choice, design, fit, found, found.tokens_per_s, joules)
 
 
-def _chosen(wish: Wish, tried: Iterable[Tried]) -> Tried:
-    """The design that serves the goal best, or is nearest to it."""
+def _chosen(tried: Iterable[Tried]) -> Tried:
+    """Of the fastest designs that fit, the one with the least energy; else the nearest to a fit."""
     fitting = [each for each in tried if each.fit.fits]
     if not fitting:
         return min(tried, key=lambda each: max(row.share for row in each.fit.rows))
     best = max(each.tokens_per_s for each in fitting)
-    same = 0.0 if wish.goal == "least-energy" else SAME_SPEED * best
-    floor = max(same, min(best, wish.tokens_per_s))
-    enough = [each for each in fitting if each.tokens_per_s >= floor]
+    enough = [each for each in fitting if each.tokens_per_s >= SAME_SPEED * best]
     return min(enough, key=lambda each: each.joules_per_token)
 
 
@@ -329,11 +312,6 @@ def reasons(wish: Wish, best: Tried, tried: Sequence[Tried]) -> list[str]:
     assert found is not None
     (limit, share), *_ = found.limit_shares.items()
     first, last = wish.contexts
-    goal = (
-        "fastest that fits, the least energy among equals"
-        if wish.goal == "fastest"
-        else f"least energy at {wish.tokens_per_s:g} tokens/s and more"
-    )
     units = board.technology.resource_kinds
     counts = ", ".join(
         f"{amount(used, '')} of {amount(have, units[name].unit)}"
@@ -347,7 +325,8 @@ def reasons(wish: Wish, best: Tried, tried: Sequence[Tried]) -> list[str]:
     fitting = sum(each.fit.fits for each in tried)
     batch = count(best.design.policy.batch, "sequence")
     return [
-        f"{model.name}, {batch}, on {_a(board.name)}: the {goal},",
+        f"{model.name}, {batch}, on {_a(board.name)}: the fastest that fits, the least energy "
+        "among equals,",
         f"of {len(tried)} designs that were tried ({fitting} of them fit).",
         f"Decoding at contexts of {span(str(first), str(last), ' to ')} tokens: "
         f"{found.tokens_per_s:.3g} tokens/s,",

@@ -1,6 +1,7 @@
 """The frozen result of a run: the rows of a comparison and all that was found beside them."""
 
 import html
+from collections import Counter
 from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING
 
@@ -119,6 +120,23 @@ class Report:
 
         rows = (row for row in self.rows if not row.is_bound)
         return pd.DataFrame({row.variant.name: row.seconds_by_category for row in rows})
+
+    def accounts(self) -> "pd.DataFrame":
+        """Seconds of a batch that each core and port of the chosen row spends in each state.
+
+        Rows: phases, and all of them; cores and ports. Columns: busy, waiting on whom, idle; they
+        sum to the phase's time.
+        """
+        import pandas as pd
+
+        by_place: dict[tuple[str, str], Counter[str]] = {}
+        for phase, tracks in self.chosen.accounts.items():
+            for track, states in tracks.items():
+                for place in ((phase, track), ("all", track)):
+                    by_place.setdefault(place, Counter()).update(states)
+        frame = pd.DataFrame.from_dict(by_place, orient="index").rename_axis(["phase", "track"])
+        seconds = self.design.board.fabric_clock_mhz * 1e6 * self.chosen.n_batches
+        return frame / seconds
 
     def phases(self) -> "pd.DataFrame":
         """Seconds of a batch by kind of phase, a column per row, bound included."""

@@ -1,34 +1,74 @@
-"""A window of steps once more, with observers: a timeline; and utilisation over all steps.
+"""A window of steps, core by core: a timeline; and utilisation over all steps.
 
-A timeline walks the layer-steps in order (:func:`~carsim.machine.plainly.simulate_plainly`) and
-records every phase. What it shows sums to the cycles of the run itself, to the bit.
-The window is of the first batch; the prompt's prefill, which precedes its first step, is left out.
+A timeline takes the phases of the layer-steps in their order, and shows the spans of
+:mod:`carsim.machine.booking`. They sum to what the run has booked, to the cycle. The window is of
+the first batch; the prompt, which precedes its first step, is left out.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from carsim.base.errors import InputError
 from carsim.base.units import GB
-from carsim.decisions.attention import AttentionPolicy
-from carsim.decisions.replay import ReplayRule
-from carsim.hardware.schedule import Schedule
+from carsim.machine.booking import spans
+from carsim.machine.builders import BUILDERS
 from carsim.machine.cases import AttendCases, MlpCases
-from carsim.machine.phase import Outcome
-from carsim.machine.phases import Phases
-from carsim.machine.plainly import simulate_plainly
-from carsim.machine.recording import Timeline
+from carsim.machine.phase import Outcome, outcome
+from carsim.machine.phases import FIDELITIES, Phases, identity
 from carsim.machine.row import RowResult
 from carsim.machine.simulate import simulate
 
-MAX_LAYER_STEPS = 8192
-"""Longest timeline: one frame of VILA-U-7B, up to 250,000 slices and 40 MB of JSON."""
+MAX_LAYER_STEPS = 4096
+"""Longest timeline: half a frame of VILA-U-7B, on four cores 400,000 slices and 70 MB of JSON."""
 
 STEPS, PHASES = "steps", "phases"
 """Tracks above those of the hardware."""
+
+NAMES = {
+    "qkv": "QKV projection",
+    "attention": "attention",
+    "output": "output projection",
+    "mlp": "MLP",
+}
+"""Phases of a layer as they are shown."""
+
+
+class Slice(NamedTuple):
+    """Something that took time on a track, from its start cycle up to its end cycle."""
+
+    track: str
+    name: str
+    start_cycle: int
+    end_cycle: int
+
+
+class Sample(NamedTuple):
+    """A value that holds from a cycle on."""
+
+    counter: str
+    cycle: int
+    value: float
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """Slices and samples of the phases of a window.
+
+    Attributes:
+        cycles: Length.
+        tracks: Tracks in the order in which to show them.
+        slices: All slices, phase by phase.
+        samples: In the order of their cycles.
+    """
+
+    cycles: int
+    tracks: tuple[str, ...]
+    slices: tuple[Slice, ...]
+    samples: tuple[Sample, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,9 +116,8 @@ def check_window(first: int, stop: int, n_steps: int, n_layers: int) -> None:
 def record_timeline(row: RowResult, first: int, stop: int) -> Timeline:
     """The timeline of steps ``first`` to ``stop - 1`` of the first batch, from cycle 0.
 
-    Tracks: steps; phases; and what each lane of cores computes and fetches, DRS and replay, as the
-    hardware emits them. Samples, one per phase: the mean rate of each memory and the share of the
-    cores that is busy.
+    Tracks: steps; phases; the dispatcher, every core, DMA and port. Samples, one per phase: the
+    mean rate of each memory and the share of the cores that is busy.
 
     Args:
         row: A simulated row of a comparison.
@@ -90,120 +129,134 @@ def record_timeline(row: RowResult, first: int, stop: int) -> Timeline:
     """
     plan = row.simulation.plan
     check_window(first, stop, plan.n_steps, plan.hw.design.model.body.n_layers)
-    timeline = Timeline(first_tracks=(STEPS, PHASES))
-    moving = [name for name, nbytes in row.dram_bytes.items() if nbytes]
-    phases = _Observed(plan.phases, timeline, moving)
+    recorder = _Recorder(row)
     for step in range(first, stop):
-        begun, phases.layer = timeline.cycles, -1
-        # A step at a time, since the head, booked after all layers, closes each of them.
-        batch = row.batches.part(np.array([step]), most=1)
-        simulate_plainly(replace(plan, phases=phases, steps=(step,)), batch)
-        timeline.emit(STEPS, f"step {step}", begun - timeline.cycles, 0)
-    return timeline
+        recorder.step(step)
+    used = {each.track for each in recorder.slices} - {STEPS, PHASES}
+    cores = {f"core {core}" for core in range(plan.hw.design.machine.cores)}  # idle ones, too
+    tracks = sorted(used | cores, key=_order)
+    return Timeline(
+        recorder.now, (STEPS, PHASES, *tracks), tuple(recorder.slices), tuple(recorder.samples)
+    )
+
+
+def _order(track: str) -> tuple[int, int, str]:
+    """Place of a track: the dispatcher, cores by number, their DMAs, ports."""
+    kind, _, number = track.partition(" ")
+    place = ("core", "DMA", "port").index(kind) if kind in ("core", "DMA", "port") else -1
+    return place, int(number) if number.isdecimal() else 0, track
+
+
+class _Recorder(Phases):
+    """The phases of a row, each taken by itself, once, and recorded behind the one before.
+
+    Args:
+        row: The row.
+
+    Attributes:
+        now: Cycle at which the next phase begins.
+        slices: So far.
+        samples: So far.
+    """
+
+    def __init__(self, row: RowResult) -> None:
+        plan = row.simulation.plan
+        super().__init__(plan.hw, plan.phases.fidelity)
+        self._plan, self._batches = plan, row.batches
+        self._moving = [bool(nbytes) for nbytes in row.dram_bytes.values()]
+        self._seen: dict[Hashable, tuple[Outcome, list[Slice]]] = {}
+        self._layer = 0
+        self.now = 0
+        self.slices: list[Slice] = []
+        self.samples: list[Sample] = []
+
+    def step(self, step: int) -> None:
+        """Take a step of the first batch."""
+        begun = self.now
+        for layer in range(self.hw.design.model.body.n_layers):
+            self._layer_step(step, layer)
+        if self.hw.design.machine.include_head:
+            for steps, codes in self.head_passes:
+                self.head_pass(steps, np.array([codes]))
+        self._advance("host", self.host())
+        self.slices.append(Slice(STEPS, f"step {step}", begun, self.now))
+
+    def _layer_step(self, step: int, layer: int) -> None:
+        self._layer, plan, at = layer, self._plan, (0, step, layer)
+        scored, body = bool(plan.scored[step]), self.hw.design.model.body
+        rule, window = plan.rule if scored else None, body.window_of(layer)
+        self.qkv(rule)
+        cases = plan.reads(window).take(np.array([step]))
+        if self._batches.reads is not None and plan.attention.records:
+            attended, runs = (each[at][None] for each in self._batches.reads)
+            cases = AttendCases(attended, runs, cases.contexts)
+        outside = plan.aligned_outside(window)
+        attention = self.attention(rule, cases, plan.attention, outside, plan.frame_steps)
+        known = plan.known_cycles(attention.cycles, self.output(rule).cycles)
+        for number, group in enumerate(plan.groups(scored)):
+            start = known * (number == 0) if scored else None
+            home = group.start % self.hw.design.machine.cores
+            computing = ~self._batches.replay[at][None, group]
+            cases_of = MlpCases(computing, start, home, body.is_dense(layer))
+            self.mlp(plan.schedule_of(scored), cases_of, plan.rule)
+
+    def _take(self, kind: str, *given: Any) -> Outcome:
+        key = kind, identity(given)
+        if key not in self._seen:
+            phase = BUILDERS[kind](self.hw, *given)
+            timing = FIDELITIES[self.fidelity](phase)
+            found = outcome(phase, timing)
+            every = spans(self.hw, phase, timing, found.cycles)
+            pieces = [
+                Slice(t, name, int(start[0]), int(end[0])) for t, _, name, start, end in every
+            ]
+            self._seen[key] = found, [each for each in pieces if each.end_cycle > each.start_cycle]
+        found, pieces = self._seen[key]
+        now = self.now
+        self.slices += [Slice(t, name, now + start, now + end) for t, name, start, end in pieces]
+        self._advance(kind if kind == "head" else f"layer {self._layer}: {NAMES[kind]}", found)
+        return found
+
+    def _advance(self, name: str, found: Outcome) -> None:
+        """Add a phase as a whole."""
+        design, cycles = self.hw.design, int(found.cycles[0])
+        if not cycles:
+            return
+        self.slices.append(Slice(PHASES, name, self.now, self.now + cycles))
+        seconds = cycles / (design.board.fabric_clock_mhz * 1e6)
+        for path, moves, nbytes in zip(
+            self.hw.paths, self._moving, found.dram_bytes[0].tolist(), strict=True
+        ):
+            if moves:
+                rate = nbytes / GB / seconds
+                self.samples.append(Sample(f"{path.name} GB/s", self.now, rate))
+        busy = int(found.busy_cycles[0]) / (cycles * design.machine.cores)
+        self.samples.append(Sample("cores busy", self.now, busy))
+        self.now += cycles
 
 
 def usage_by_step(row: RowResult) -> Usage:
     """Utilisation over the steps of the first batch of a simulated row."""
     plan = row.simulation.plan
-    hw, design = plan.hw, plan.hw.design
     first = row.batches.part(np.arange(len(plan.steps)), most=1)
     simulation = simulate(plan, first, detail=True)
-    work = simulation.work
-    assert work is not None
-    cycles = sum(taken[0].sum(axis=-1) for taken in simulation.phase_cycles.values())
-    busy_cycles, dram_bytes = work.busy_cycles, work.dram_bytes
-    if design.machine.include_head:
-        head = plan.phases.head()
-        cycles = cycles + head.cycles
-        busy_cycles = busy_cycles + head.busy_cycles
-        dram_bytes = dram_bytes + head.dram_bytes.T
-    cycles = cycles + plan.hw.host_cycles
-    clock_mhz = design.board.fabric_clock_mhz
+
+    def by_step(figure: str) -> NDArray[np.int64]:
+        """A figure of all phases, [S] or [S, memories]."""
+        zero = np.zeros((), np.int64)
+        each = (visits.spread(getattr(visits.outcome, figure)) for visits in simulation.visits)
+        return sum((of_layers[0].sum(axis=1) for of_layers in each), zero)
+
+    cycles, clock_mhz = by_step("cycles"), plan.hw.design.board.fabric_clock_mhz
     used = {
         path.name: moved / (path.peak_gbps * GB * cycles / (clock_mhz * 1e6))
-        for path, moved in zip(hw.paths, dram_bytes, strict=True)
+        for path, moved in zip(plan.hw.paths, by_step("dram_bytes").T, strict=True)
         if moved.any()
     }
     return Usage(
         clock_mhz=clock_mhz,
         cycles=cycles,
-        core_busy=busy_cycles / (cycles * design.machine.cores),
+        core_busy=by_step("busy_cycles") / (cycles * plan.hw.design.machine.cores),
         memory_utilisation=used,
         replay_ratio=row.batches.replay[0].mean(axis=(1, 2)),
     )
-
-
-class _Observed(Phases):
-    """Phases of the plain walk, one after the other, on a timeline.
-
-    Args:
-        phases: The phases of a run.
-        timeline: Timeline to record to.
-        memories: Memories whose rate is sampled.
-
-    Attributes:
-        layer: The layer under way.
-    """
-
-    def __init__(self, phases: Phases, timeline: Timeline, memories: Sequence[str]) -> None:
-        super().__init__(phases.hw, phases.fidelity, timeline.emit)
-        self.layer = -1
-        self._memories = memories
-        self._timeline = timeline
-
-    def qkv(self, rule: ReplayRule | None) -> Outcome:
-        """The first phase of a layer."""
-        self.layer += 1
-        return self._record("QKV projection", super().qkv(rule))
-
-    def attention(
-        self,
-        rule: ReplayRule | None,
-        cases: AttendCases,
-        policy: AttentionPolicy,
-        aligned_outside: bool,
-        frame_steps: int = 0,
-    ) -> Outcome:
-        """The second."""
-        found = super().attention(rule, cases, policy, aligned_outside, frame_steps)
-        return self._record("attention", found)
-
-    def output(self, rule: ReplayRule | None = None) -> Outcome:
-        """The third."""
-        return self._record("output projection", super().output(rule))
-
-    def mlp(self, schedule: Schedule, cases: MlpCases, rule: ReplayRule | None = None) -> Outcome:
-        """The last."""
-        return self._record("MLP", super().mlp(schedule, cases, rule))
-
-    def head(self) -> Outcome:
-        """After all layers, pass by pass."""
-        codes = [(steps, np.array([codes])) for steps, codes in self.head_passes]
-        found = [self._record("", self.head_pass(*each)) for each in codes]
-        return Outcome.join(found).summed(np.ones(len(found), np.int64))
-
-    def host(self) -> Outcome:
-        """After the head."""
-        return self._record("", super().host(), "host")
-
-    def prefill_layer(self, tokens: int, window: int | None = None, dense: bool = False) -> Outcome:
-        """Before the window: not recorded."""
-        emit, self._emit = self._emit, None
-        try:
-            return super().prefill_layer(tokens, window, dense)
-        finally:
-            self._emit = emit
-
-    def _record(self, phase: str, outcome: Outcome, alone: str = "head") -> Outcome:
-        design, cycles = self.hw.design, int(outcome.cycles[0])
-        if cycles:
-            name = f"layer {self.layer}: {phase}" if phase else alone
-            self._timeline.emit(PHASES, name, 0, cycles)
-            seconds = cycles / (design.board.fabric_clock_mhz * 1e6)
-            for path, nbytes in zip(self.hw.paths, outcome.dram_bytes[0].tolist(), strict=True):
-                if path.name in self._memories:
-                    self._timeline.sample(f"{path.name} GB/s", nbytes / GB / seconds)
-            busy = int(outcome.busy_cycles[0]) / (cycles * design.machine.cores)
-            self._timeline.sample("cores busy", busy)
-        self._timeline.advance(cycles)
-        return outcome

@@ -79,6 +79,16 @@ def dispatches(schedule: Schedule) -> None:
             holds(sorted(sent) == wanted, "every instruction is sent once, to the assigned core")
 
 
+def fits(schedule: Schedule) -> None:
+    """What a schedule becomes for one machine keeps the same promises."""
+
+    def cycles_of(tried: Schedule, computing: int) -> int:
+        assigned = tried.assign(np.arange(6)[None] < computing, 3)
+        return int((assigned == 0).sum())
+
+    assigns(schedule.fitted(cycles_of, 6, 3))
+
+
 def is_a_memory(row: MemoryStandard) -> None:
     """A speed bin agrees with itself."""
     holds(row.mapping in MAPPINGS, f"a mapping of {', '.join(MAPPINGS)}")
@@ -147,7 +157,7 @@ def is_a_metric(metric: Metric) -> None:
 Check = Callable[[Any], None]
 
 CONTRACTS: Mapping[str, tuple[Check, ...]] = {
-    "schedule": (assigns, dispatches),
+    "schedule": (assigns, dispatches, fits),
     "mapping": MAPPING_CHECKS,
     "attention policy": ATTENTION_CHECKS,
     "replay rule": RULE_CHECKS,

@@ -196,7 +196,6 @@ def test_editors_find_the_schemas_of_what_ships(kind):
     "arguments",
     [
         ("config", "rtl", "ip", "--clock-mhz", "nan"),
-        ("config", "new", "kv260", "tiny", "--tokens-per-s", "inf"),
         ("report", "gone", "--plot", "busy", "--out", "a.pdf", "--width", "nan"),
     ],
 )

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from carsim.base.errors import InputError
 from carsim.design import Array
-from carsim.machine.array import gemm_cycles
 from carsim.machine.product import Supply, product
 from carsim.workload.ops import Gemm
 
@@ -63,26 +62,6 @@ def test_no_product_beats_its_macs_its_bytes_or_more_bandwidth(
     assert got.total_cycles * rate >= got.moved_bytes
     faster = product(array, gemm, Supply(Fraction(rate + more)))
     assert got.compute_cycles <= faster.total_cycles <= got.total_cycles
-
-
-@given(arrays, gemms)
-def test_what_overlaps_more_takes_no_longer(array: Array, gemm: Gemm) -> None:
-    none, rows, full = (
-        gemm_cycles(array.model_copy(update={"weight_load": load}), [gemm]) for load in LOADS
-    )
-    assert none <= rows
-    if array.dataflow in ("weight_stationary", "input_stationary"):
-        assert rows <= full
-
-
-def test_the_limit_is_named() -> None:
-    array = Array(rows=32, cols=32, pipeline_cycles=0)
-    gemm = Gemm(8, 4096, 4096)
-    assert product(array, gemm, Supply(Fraction(96))).limit == "memory"
-    assert product(array, gemm, Supply(Fraction(1000))).limit == "compute"
-    assert product(array, gemm, Supply(Fraction(96), port_bytes_per_cycle=128)).limit == (
-        "buffer port"
-    )
 
 
 @pytest.mark.parametrize(

@@ -202,11 +202,6 @@ def test_results_that_stay_are_shifted_out_beside_the_tiles_that_follow(
     assert gemm_cycles(array, [Gemm(m, k, n)]) == out
 
 
-def test_copies_follow_each_other_like_tiles_of_one_product() -> None:
-    array = Array(rows=4, cols=4, dataflow="weight_stationary", weight_load="rows")
-    assert gemm_cycles(array, [Gemm(2, 4, 4, 8)]) == gemm_cycles(array, [Gemm(2, 4, 32)])
-
-
 def test_every_product_takes_scale_sim_as_long() -> None:
     table = files("carsim.validate").joinpath("data", "scalesim.csv").read_text(encoding="utf-8")
     rows = list(csv.DictReader(table.splitlines()))

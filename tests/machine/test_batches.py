@@ -71,11 +71,6 @@ def test_a_part_reads_what_its_own_steps_read() -> None:
     assert part.reads[1].tolist() == [[[1, 2], [5, 6]]]
 
 
-def test_labels_travel_along() -> None:
-    batches = make_batches(decisions(2), 2)
-    assert (batches.source, batches.label) == ("captured", "made up")
-
-
 def test_a_batch_of_more_rows_than_the_trace_is_refused() -> None:
     with pytest.raises(InputError) as caught:
         make_batches(decisions(6), 8)

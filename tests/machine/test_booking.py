@@ -1,5 +1,7 @@
 """What is booked for a phase and for a run, worked out by hand on the machine of ``ideal.py``."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from ideal import ideal_hardware
@@ -9,6 +11,7 @@ from carsim.decisions.attention import PLAIN
 from carsim.decisions.replay import FASTCAR
 from carsim.hardware.schedule import SCHEDULES
 from carsim.machine.batches import Batches
+from carsim.machine.booking import accounts
 from carsim.machine.cases import MlpCases
 from carsim.machine.limits import phase_limits
 from carsim.machine.phases import Phases
@@ -107,6 +110,75 @@ def test_replays_are_booked_on_the_cores_that_are_free() -> None:
     assert one.busy_cycles == 1 + 1 + 2
 
 
+ACCOUNTS: dict[str, tuple[Any, ...]] = {
+    # Two of three sequences on core 0: norm 1, gate and up 2, down 4 cycles; core 1: 1 + 1 + 2.
+    "compute": ({"rate": 10**5, "latency": 0}, "1110", 10**6, {"busy": 7}, {"busy": 4, "core": 3}),
+    # 4608 bytes of weights, 64 of a replay, 3 x 64 written, 8 a cycle after 10; one of 4 KiB
+    # buffers' last 512 bytes is computed in a cycle.
+    "memory": ({}, "1110", 10**6, {"busy": 7, "ddr": 612}, {"busy": 4, "core": 3, "ddr": 612}),
+    # 8 + 4 (1 + 64 x 4) cycles of dispatch, in which all weights come in; then the replay takes 10
+    # cycles of latency, 8 for its bytes and 1 to add.
+    "dispatch": (
+        {"weight_buffer_kib": 16},
+        "1110",
+        0,
+        {"busy": 7, "replay": 12, "dispatcher": 1036},
+        {"busy": 4, "core": 3, "replay": 12, "dispatcher": 1036},
+    ),
+    # Sequence 1 travels from core 1 to core 0 and back; nobody needs core 1.
+    "idle": ({}, "0100", 10**6, {"busy": 4, "exchange": 2, "ddr": 612}, {"idle": 618}),
+    # Core 1 adds what three others replay: 10 cycles of latency, 192 bytes, 1 cycle.
+    "replays": (
+        {"weight_sharing": "private"},
+        "0100",
+        10**6,
+        {"busy": 4, "exchange": 2, "ddr": 612},
+        {"busy": 1, "ddr": 34, "core": 583},
+    ),
+}
+
+
+@pytest.mark.parametrize("what", ACCOUNTS)
+def test_cycles_of_each_core_by_hand(what: str) -> None:
+    machine, computing, known, *expected = ACCOUNTS[what]
+    hw = ideal_hardware(**machine)
+    cases = MlpCases(np.array([[bit == "1" for bit in computing]]), np.array([known]))
+    mlp = Phases(hw, books=True).mlp(SCHEDULES["drs"], cases)
+    found = accounts(hw, mlp.booked[0].tolist(), int(mlp.cycles[0]))
+    cores = [{s: n for s, n in found[f"core {c}"].items() if n} for c in range(2)]
+    assert cores == expected
+
+
+def test_cycles_of_a_port_by_hand() -> None:
+    # All replay: 10 cycles of latency, 4 x 64 bytes, and a cycle in which cores add them.
+    hw = ideal_hardware()
+    cases = MlpCases(np.zeros((1, 4), bool), np.array([10**6]))
+    mlp = Phases(hw, books=True).mlp(SCHEDULES["drs"], cases)
+    port = accounts(hw, mlp.booked[0].tolist(), int(mlp.cycles[0]))["port ddr"]
+    assert {s: n for s, n in port.items() if n} == {"ddr": 10, "busy": 32, "idle": 1}
+
+
+def test_a_port_that_a_core_starves_behind_is_waited_for() -> None:
+    # Three tiles of 1 KiB through two slots: the third is asked for at 1,130, and comes 1,000
+    # cycles later; meanwhile nothing flows, and the port waits for its memory, not for room.
+    hw = ideal_hardware(latency=1000, weight_buffer_kib=2)
+    qkv = Phases(hw, books=True).qkv(None)
+    port = accounts(hw, qkv.booked[0].tolist(), int(qkv.cycles[0]))["port ddr"]
+    assert port["busy"] == 3 * 128
+    assert port["core"] == 0
+    assert port["ddr"] > 1800
+
+
+def test_accounts_of_a_run_sum_to_its_latency() -> None:
+    report = tiny_report()
+    frame = report.accounts()
+    assert frame.loc["all"].sum(axis=1).to_numpy() == pytest.approx(report.chosen.latency_s)
+    busy = frame.loc["all"]["busy"].filter(like="core").mean() / report.chosen.latency_s
+    assert busy == pytest.approx(report.chosen.busy)
+    for phase, seconds in report.chosen.seconds_by_phase.items():
+        assert frame.loc[phase].sum(axis=1).to_numpy() == pytest.approx(seconds)
+
+
 def simulated(replay: np.ndarray, **machine: object) -> Simulation:
     """Six steps in frames of two of the ideal machine, decisions bool[G, 6, 2, 4]."""
     hw = ideal_hardware(**machine)  # type: ignore[arg-type]
@@ -140,10 +212,17 @@ def test_the_bound_knows_no_groups_of_the_register(replay: np.ndarray) -> None:
 
 
 def test_the_bound_moves_its_own_bytes(replay: np.ndarray) -> None:
-    """With private weights each of two cores streams them; the bound keeps all on one."""
-    qkv = simulated(replay, weight_sharing="private").totals["qkv"]
-    assert qkv.dram_bytes == (36 * 2 * 3072, 0)
-    assert qkv.bound_dram_bytes == (36 * 3072, 0)
+    """With private weights each of three cores streams them; two have room for all sequences."""
+    qkv = simulated(replay, weight_sharing="private", cores=3).totals["qkv"]
+    assert qkv.dram_bytes == (36 * 3 * 3072, 0)
+    assert qkv.bound_dram_bytes == (36 * 2 * 3072, 0)
+
+
+def test_a_core_of_the_bound_has_room_for_an_even_share() -> None:
+    """Four sequences on two cores with room for two: two may share a core, three cannot."""
+    bound = Phases(ideal_hardware(weight_sharing="private")).mlp_bound(4)
+    weights = [0, 4608, 4608, 2 * 4608, 2 * 4608]
+    assert bound.nbytes[0, :, 0].tolist() == [each + 4 * 64 for each in weights]
 
 
 def test_a_bound_on_fewer_cores_moves_what_all_sequences_read() -> None:

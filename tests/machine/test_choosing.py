@@ -81,19 +81,6 @@ def test_a_head_fetches_runs_of_its_own_keys(layout: str) -> None:
     assert step.rate == hw.paths[path].rate
 
 
-def test_interleaved_blocks_are_read_faster() -> None:
-    cases = AttendCases(np.array([512]), np.array([32]), np.array([1024]))
-    separate, interleaved = (
-        int(
-            Phases(Hardware(load_design("zcu102", [f"machine.kv_layout={layout}"])))
-            .attention(None, cases, Draft(), False)
-            .cycles[0]
-        )
-        for layout in ("separate", "interleaved")
-    )
-    assert 1.1 < separate / interleaved < 1.4  # 0.72 and 0.98 of the rate of long reads
-
-
 def test_runs_of_one_length_class_are_one_phase() -> None:
     phases = Phases(Hardware(load_design("zcu102")))
     tokens, runs = (each.ravel() for each in np.meshgrid([160, 512, 528], np.arange(1, 60)))

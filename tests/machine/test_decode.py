@@ -6,7 +6,6 @@ from strategies import small_design
 from carsim.base.errors import InputError
 from carsim.cost.energy import energy
 from carsim.cost.resources import resources
-from carsim.design import override
 from carsim.runs.decode import contexts_of, decode
 from carsim.validate.published import published_design
 
@@ -36,14 +35,6 @@ def test_tokens_of_a_batch_share_its_joules() -> None:
     activity = found.simulation.activity
     seconds = activity.cycles / (design.board.fabric_clock_mhz * 1e6)
     assert watts == pytest.approx(energy(design, activity, used).board.value_j / seconds)
-
-
-def test_without_the_head_a_step_is_shorter_by_just_the_head() -> None:
-    design = small_design(batch=1, cores=1)
-    whole = decode(design, 9)
-    body = decode(override(design, {"machine.include_head": False}), 9)
-    head = whole.simulation.totals["head"].cycles
-    assert whole.cycles_per_step == body.cycles_per_step + head > body.cycles_per_step
 
 
 def test_a_range_is_the_mean_of_its_steps() -> None:

@@ -15,7 +15,7 @@ from strategies import RULES, hardware, masks
 from carsim.decisions.attention import PLAIN
 from carsim.decisions.replay import FASTCAR
 from carsim.hardware.schedule import BASELINE, SCHEDULES
-from carsim.machine import parts, solver
+from carsim.machine import booking, parts, solver
 from carsim.machine.builders import BUILDERS
 from carsim.machine.cases import AttendCases, MlpCases
 from carsim.machine.hardware import Hardware
@@ -45,9 +45,11 @@ def booked(phase: Phase, timing: Timing, index: int) -> list[int]:
         return int(figure[index if rows > 1 else 0, lane if lanes > 1 else 0])
 
     spent: Counter[Category] = Counter()
-    now = spent[Category.DRS] = int(phase.exposed_cycles[index])
     ends = [of(at, lane) for at in timing.ended[-1:] for lane in range(phase.lanes)]
     last = ends.index(max(ends)) if ends else 0
+    # A core that waits for instructions begins later than others.
+    begun = of(timing.begun[0], last) if phase.steps else int(phase.exposed_cycles[index])
+    now = spent[Category.DRS] = begun
     moments = zip(phase.steps, timing.begun, timing.array_begun, timing.ended, strict=True)
     for step, *times in moments:
         begun, array_begun, ended = (of(at, last) for at in times)
@@ -66,6 +68,31 @@ def booked(phase: Phase, timing: Timing, index: int) -> list[int]:
     after = Category.REPLAY if end == timing.replay_end[index] else Category.WAIT_DDR
     spent[after] += end - now
     return [spent[category] for category in Category]
+
+
+def assert_books_balance(hw: Hardware, phase: Phase, timing: Timing) -> None:
+    """Spans of a track never overlap, cores are as busy as in all, ports as long as bytes take."""
+    found = outcome(phase, timing)
+    ends: dict[str, Ints] = {}
+    for span in booking.spans(hw, phase, timing, found.cycles):
+        before = ends.get(span.track, np.minimum(0, span.start))
+        there = span.end > span.start
+        assert (span.end >= span.start).all()
+        assert (before <= span.start)[there].all(), span
+        ends[span.track] = np.where(there, span.end, before)
+        if span.track in booking.tracks_of(hw):
+            assert (span.end <= found.cycles)[there].all(), span
+    books = booking.booked(hw, phase, timing, found.cycles)
+    for index, cycles in enumerate(found.cycles.tolist()):
+        by_track = booking.accounts(hw, books[index].tolist(), cycles)
+        for states in by_track.values():
+            assert sum(states.values()) == cycles
+            assert min(states.values()) >= 0
+        cores, ports = ([s for t, s in by_track.items() if t.startswith(k)] for k in ("co", "po"))
+        assert sum(states["busy"] for states in cores) == found.busy_cycles[index]
+        for path, moved, states in zip(hw.paths, found.dram_bytes[index], ports, strict=True):
+            rounding = 2 * len(phase.steps) + 2
+            assert abs(states["busy"] - moved / path.rate) <= rounding
 
 
 def assert_equal(solved: Outcome, simulated: Outcome) -> None:
@@ -185,6 +212,8 @@ def test_phases_of_machines_keep_their_books_on_both_rungs(
     hw: Hardware, data: st.DataObject
 ) -> None:
     for phase in phases_of(hw, data):
+        for timing in (solver.solve(phase), parts.simulate(phase)):
+            assert_books_balance(hw, phase, timing)
         solved, simulated = both(phase)
         exact = solver.is_exact(phase)
         for found in (solved, simulated):
@@ -225,7 +254,10 @@ def test_the_dispatcher_of_the_machine_runs_beside_the_phase_before(
     phase = BUILDERS["mlp"](hw, schedule, MlpCases(computing, known))
     assert phase.dispatch is not None
     run = parts.phase._Run(phase, 0)
-    assert run.dispatched_at == phase.dispatch.cycles - known[0]
+    taken = run.dispatched_at + known[0]
+    assert (
+        taken >= phase.dispatch.cycles if phase.dispatch.queues else taken == phase.dispatch.cycles
+    )
     per_sequence = hw.design.machine.drs.instructions_per_sequence
     assert len(run.sent) == computing.sum() * per_sequence
 
@@ -237,17 +269,6 @@ def test_products_of_large_figures_stay_exact() -> None:
     phase = Phase((step,), (40, 7), NONE, np.zeros((1, 2), np.int64))
     solved, simulated = both(phase)
     assert solved.cycles == 40 + -(-(1 << 20) * 64 // 4000) + 10**11
-    assert_equal(solved, simulated)
-
-
-def test_an_operand_of_many_gigabytes_stays_exact() -> None:
-    # Weights of a long prompt, streamed in many passes: 12 GB. Bytes times bytes exceed 64 bits.
-    # Memory-bound: latency, all bytes, and what is left of 10^7 cycles for the last of 12,000
-    # tiles, 10^7 - ceil(10^7 x 11,999 / 12,000).
-    step = one_step(nbytes=12_000_000_000, cycles=10**7, tile=1_000_000)
-    phase = Phase((step,), (40, 7), NONE, np.zeros((1, 2), np.int64))
-    solved, simulated = both(phase)
-    assert solved.cycles == 40 + 192_000_000 + 833
     assert_equal(solved, simulated)
 
 

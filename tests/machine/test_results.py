@@ -7,11 +7,10 @@ import pytest
 from ideal import attend, ideal_hardware
 from strategies import small_design
 
-from carsim.decisions.attention import PLAIN, AttentionPolicy, Dense, Streaming
+from carsim.decisions.attention import Dense
 from carsim.decisions.replay import FASTCAR
 from carsim.design import Design, load_design
 from carsim.machine.batches import Batches
-from carsim.machine.cases import AttendCases
 from carsim.machine.elasticity import bandwidth_ends, elasticities, latency_factors
 from carsim.machine.hardware import Hardware
 from carsim.machine.limits import PhaseLimit, phase_limits
@@ -159,32 +158,6 @@ def test_the_ends_of_bandwidth_are_those_of_the_board() -> None:
     rate = ends[1].hw.paths[1].rate
     assert float(rate) * 0.25 == pytest.approx(0.75 * 17.064, rel=1e-4)
     assert rate / phases.hw.paths[1].rate == phases.hw.bandwidth_interval[0]
-
-
-def test_a_phase_is_taken_once() -> None:
-    phases = Phases(ideal_hardware())
-    assert phases.output() is phases.output()
-    *_, (steps, codes) = phases.head_passes
-    first, second = (phases.head_pass(steps, np.array([codes])) for _ in range(2))
-    assert first is second
-    assert phases.prefill_layer(3) is phases.prefill_layer(3)
-    assert phases.prefill_layer(3).cycles != phases.prefill_layer(4).cycles
-
-
-def test_phases_that_several_rows_share_are_counted_once() -> None:
-    phases = Phases(ideal_hardware())
-
-    def attend(policy: AttentionPolicy, *contexts: int) -> None:
-        reads = np.array(contexts)
-        cases = AttendCases(reads, np.ones_like(reads), np.zeros_like(reads))
-        phases.attention(None, cases, policy, False)
-
-    attend(PLAIN, 1, 2, 3)
-    attend(PLAIN, 2, 3)  # some of them again
-    attend(Streaming(sinks=1, window=2), 1, 2, 3)  # which reads as many
-    assert phases.simulated == 3
-    attend(PLAIN, 3, 4)
-    assert phases.simulated == 4
 
 
 def test_of_the_phases_that_are_kept_the_longest_unused_goes_first(

@@ -12,7 +12,6 @@ from carsim.decisions.attention import Streaming
 from carsim.decisions.trace.precision import DecoderPrecision
 from carsim.design import override
 from carsim.machine.row import RowResult
-from carsim.machine.variants import variants
 from carsim.report.notes import notes_of
 from carsim.runs.pipeline import run
 
@@ -83,13 +82,6 @@ def test_reads_that_were_recorded_hold_with_replay_and_without() -> None:
         assert moved == keys * report.design.model.kv.bytes_of(64), key
 
 
-def test_the_sparse_rows_take_the_window_of_the_design() -> None:
-    own = tiny_design("policy.attention={kind: streaming, sinks: 1, window: 8}")
-    other = tiny_design("policy.sparse_attention={kind: streaming, sinks: 1, window: 8}")
-    for design in (own, other):
-        assert variants(design)[1].attention == Streaming(sinks=1, window=8)
-
-
 def test_replay_ratios_are_those_of_the_decisions() -> None:
     trace = tiny_trace()
     drs = tiny_report().row("FastCar + DRS")
@@ -143,12 +135,6 @@ def test_a_board_without_an_interval_has_no_intervals_of_time() -> None:
     for row in tiny_report(*UNKNOWN).rows:
         assert row.latency_interval_s is row.seconds_per_video_interval is None
         assert row.energy_per_video.high_j * row.videos == pytest.approx(row.energy.board.high_j)
-
-
-def test_seconds_by_category_sum_to_the_latency() -> None:
-    for row in tiny_report().rows:
-        if not row.is_bound:
-            assert sum(row.seconds_by_category.values()) == pytest.approx(row.latency_s)
 
 
 def test_cores_of_a_bound_are_busy_all_the_time_at_most() -> None:
@@ -228,27 +214,6 @@ def test_results_that_pass_through_a_buffer_take_longer_and_more_bytes() -> None
         assert works[1].sram_bytes > works[0].sram_bytes
         assert (works[1].macs, works[1].vector_ops) == (works[0].macs, works[0].vector_ops)
         assert works[1].dram_bytes == works[0].dram_bytes
-
-
-def test_four_bit_products_cost_half_the_slices_and_their_own_energy() -> None:
-    """Rows of 4 columns: 2 slices a row for int8 and int4x8, 1 for int4."""
-    wide, mixed, narrow = (
-        tiny_report(f"machine.array.arithmetic={kind}") for kind in ("int8", "int4x8", "int4")
-    )
-    slices = [
-        report.fit.resources.by_component["arrays"]["dsp"] for report in (wide, mixed, narrow)
-    ]
-    assert slices == [2 * 4 * 2, 2 * 4 * 2, 2 * 4]
-    joules = [
-        next(p for p in report.chosen.energy.parts if p.component == "multiply-accumulates")
-        for report in (wide, mixed, narrow)
-    ]
-    assert [part.constant for part in joules] == [
-        "mac_pj.int8",
-        "mac_pj.int8",  # stands for it: nobody has measured a product of 4 by 8 bits
-        "mac_pj.int4",
-    ]
-    assert joules[2].value_j == pytest.approx(0.6 * joules[0].value_j)
 
 
 def test_each_row_takes_the_trace_of_its_own_attention() -> None:

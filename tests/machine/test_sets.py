@@ -20,44 +20,6 @@ def report(sets: int, *changes: str) -> Report:
     return run(tiny_design(f"{SETS}{sets}", *changes), [tiny_trace()], allow_misfit=True)
 
 
-def moved(of: Report, phase: str) -> int:
-    return sum(of.baseline.simulation.totals[phase].dram_bytes)
-
-
-@pytest.mark.parametrize("sets", [2, 4, 16])
-def test_weights_are_fetched_once_for_a_set(sets: int) -> None:
-    alone, together = report(1), report(sets)
-    body = alone.design.model.body
-    weights = alone.design.model.weights.bytes_of(body.hidden_size * body.hidden_size)
-    steps = 3 * 16  # of the one batch of four rows, each with L = 4 layers
-    # Output projection: nothing but its d x d weights is moved.
-    assert moved(alone, "output") == steps * 4 * weights
-    assert moved(together, "output") == steps // sets * 4 * weights
-
-
-@pytest.mark.parametrize("sets", [2, 8])
-def test_a_cache_is_read_once_for_a_set_and_written_by_every_token(sets: int) -> None:
-    alone, together = report(1), report(sets)
-    kv, body = alone.design.model.kv, alone.design.model.body
-    rows, layers, prompt = 4, 4, tiny_trace().prompt_tokens
-
-    def wanted(size: int) -> int:
-        contexts = prompt + np.arange(size, 3 * 16 + 1, size)
-        reads = sum(kv.bytes_of(2 * int(context) * body.kv_size) for context in contexts)
-        return rows * layers * (reads + len(contexts) * kv.bytes_of(2 * size * body.kv_size))
-
-    assert moved(alone, "attention") == wanted(1)
-    assert moved(together, "attention") == wanted(sets)
-
-
-def test_products_are_those_of_single_tokens_but_for_the_keys_of_the_set() -> None:
-    alone, together = report(1), report(4)
-    for phase in ("qkv", "output", "mlp", "head"):  # all but attention, which reads a few more
-        totals = (each.baseline.simulation.totals[phase] for each in (alone, together))
-        first, second = (total.macs for total in totals)
-        assert first == second
-
-
 def test_an_mlp_is_fetched_unless_every_token_of_the_set_replays() -> None:
     trace = tiny_trace()
     replay = np.zeros_like(trace.replay)

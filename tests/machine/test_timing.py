@@ -356,3 +356,56 @@ def test_a_port_carries_fractions_of_a_cycle_and_begins_another_pattern_with_a_w
     env.run()
     # The first bytes are there after 10 cycles; three requests take 4.5, the last begins at 15.
     assert ended == [12, 13, 15, 19]
+
+
+LONG = {"array": ONE_BY_ONE, "body": {"ffn_size": 2752}, "rate": 10**6, "latency": 0, "cores": 4}
+"""Four sequences on four cores: 32 x 96 x 86 products each, 64 instructions of 4,128 cycles."""
+
+
+@RUNGS
+@pytest.mark.parametrize(
+    ("depth", "longer"), [(1, 3.9), (16, 3.2), (32, 2.5), (48, 1.7), (64, 1.0), (None, 1.0)]
+)
+def test_a_dispatcher_that_waits_for_a_queue_delays_other_cores(
+    rung: str, depth: int | None, longer: float
+) -> None:
+    """The last D + 1 instructions of core n wait in its queue or are executed when core n + 1 has
+    its first one, which takes 4 cycles to check.
+    """
+    drs = {"core_queue_instructions": depth}
+    sharing = {"weight_sharing": "private", "schedule": "drs", "known": 10**6}
+    found = mlp(rung, **LONG, **sharing, drs=drs)
+    alone = 1 + 64 * 4128
+    assert found.cycles == pytest.approx(longer * alone, rel=0.025)
+    waits = 63 - depth if depth and depth < 63 else 0
+    assert found.cycles == alone + 3 * (4128 * waits + 4 * (waits > 0))
+    assert times(found)["MLP"] == alone
+    assert found.times.sum() == found.cycles
+
+
+@RUNGS
+def test_cores_begin_when_an_instruction_waits(rung: str) -> None:
+    # Latch 8, scan 4 and 4 cycles a check: the second instruction of core 0 waits at cycle 20.
+    drs = {"core_queue_instructions": 1}
+    known = {"weight_sharing": "private", "schedule": "drs", "known": 0}
+    waits, whole = (mlp(rung, **LONG, **known, drs=each) for each in (drs, {}))
+    assert whole.cycles == 8 + 4 * (1 + 64 * 4) + 1 + 64 * 4128
+    assert waits.cycles == pytest.approx(20 + (3 * 62 + 64) * 4128, abs=20)
+
+
+@RUNGS
+def test_a_memory_that_sets_the_pace_makes_up_for_waits(rung: str) -> None:
+    drs = {"core_queue_instructions": 1}
+    slow = {**LONG, "rate": 1, "weight_sharing": "private", "schedule": "drs", "known": 10**6}
+    waits, whole = (mlp(rung, **slow, drs=each) for each in (drs, {}))
+    assert waits.cycles == pytest.approx(whole.cycles, rel=0.001)
+
+
+@RUNGS
+def test_weights_that_are_fetched_during_dispatch_do_not_wait_for_replays_behind_it(
+    rung: str,
+) -> None:
+    # 1036 cycles of dispatch, in which all weights come in; 7 of compute; the replay takes 10 of
+    # latency, 8 of its 64 bytes and 1 to add.
+    held = {"schedule": "drs", "known": 0, "weight_buffer_kib": 16}
+    assert mlp(rung, "1110", **held).cycles == 1036 + max(7, 10 + 8 + 1)

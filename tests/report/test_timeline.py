@@ -1,6 +1,7 @@
-"""The recorder, the timeline of a window of steps, and its Chrome trace."""
+"""The timeline of a window of steps, and its Chrome trace."""
 
 import json
+from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
 from typing import ClassVar
@@ -11,10 +12,19 @@ from tiny import tiny_report
 
 from carsim.base.errors import InputError
 from carsim.decisions.attention import Dense
-from carsim.machine.recording import Timeline
+from carsim.machine.booking import accounts
+from carsim.machine.phases import Phases
 from carsim.machine.simulate import simulate
 from carsim.report.chrome import chrome_trace
-from carsim.runs.timeline import MAX_LAYER_STEPS, check_window, record_timeline, usage_by_step
+from carsim.runs.timeline import (
+    MAX_LAYER_STEPS,
+    Sample,
+    Slice,
+    Timeline,
+    check_window,
+    record_timeline,
+    usage_by_step,
+)
 
 DESIGNS = {
     "broadcast": (),
@@ -22,21 +32,15 @@ DESIGNS = {
     "groups": ("machine.drs.index_register_bits=2", "machine.decision_at=residual"),
     "headless": ("machine.include_head=false",),
 }
+EACH = pytest.mark.parametrize("overrides", DESIGNS.values(), ids=DESIGNS)
 
 
-def cycles_of(overrides, first, stop):
+def cycles_of(row, first, stop):
     """Cycles of steps of the first batch as the run itself counted them."""
-    chosen = tiny_report(*overrides).chosen
-    simulation = simulate(chosen.simulation.plan, chosen.batches, detail=True)
+    simulation = simulate(row.simulation.plan, row.batches, detail=True)
     layers = sum(cycles[0, first:stop].sum() for cycles in simulation.phase_cycles.values())
     head = simulation.totals.get("head")
     return int(layers) + (head.cycles // head.count * (stop - first) if head else 0)
-
-
-@pytest.mark.parametrize("overrides", DESIGNS.values(), ids=DESIGNS)
-def test_timeline_takes_exactly_the_cycles_of_the_run(overrides):
-    timeline = record_timeline(tiny_report(*overrides).chosen, 14, 20)
-    assert timeline.cycles == cycles_of(overrides, 14, 20)
 
 
 class Picky(Dense):
@@ -55,22 +59,38 @@ def picky_row():
     return replace(chosen, batches=batches, simulation=simulate(plan, batches, detail=True))
 
 
-def test_a_window_reads_what_its_own_steps_read():
-    row = picky_row()
-    cycles = sum(each[0, 14:20].sum() for each in row.simulation.phase_cycles.values())
-    head = row.simulation.totals["head"]
-    assert record_timeline(row, 14, 20).cycles == cycles + head.cycles // head.count * 6
+@pytest.mark.parametrize("of", [*DESIGNS, "picky"])
+def test_timeline_takes_exactly_the_cycles_of_the_run(of):
+    row = picky_row() if of == "picky" else tiny_report(*DESIGNS[of]).chosen
+    assert record_timeline(row, 14, 20).cycles == cycles_of(row, 14, 20)
 
 
-@pytest.mark.parametrize("overrides", DESIGNS.values(), ids=DESIGNS)
-def test_slices_of_a_track_follow_one_another(overrides):
-    timeline = record_timeline(tiny_report(*overrides).chosen, 14, 20)
-    assert len(timeline.tracks) >= 4
-    for track in timeline.tracks:
-        slices = [s for s in timeline.slices if s.track == track]
-        slices.sort(key=lambda s: s.start_cycle)
-        assert all(0 <= s.start_cycle < s.end_cycle <= timeline.cycles for s in slices)
-        assert all(a.end_cycle <= b.start_cycle for a, b in pairwise(slices))
+@pytest.mark.parametrize("fidelity", ["fluid", "tile"])
+@EACH
+def test_slices_of_a_core_or_port_sum_to_what_the_run_has_booked(overrides, fidelity):
+    """Busy, and waiting on each memory, on cores, instructions or replays; the rest is idle."""
+    row = tiny_report(*overrides).chosen
+    plan = replace(row.simulation.plan, phases=Phases(row.simulation.plan.hw, fidelity, books=True))
+    run = simulate(plan, row.batches.part(np.arange(48), most=1), detail=True)
+    row = replace(row, simulation=run)
+    timeline = record_timeline(row, 14, 20)
+    sums = [visits.spread(visits.outcome.booked) for visits in run.visits]
+    booked = sum(of_kind[0, 14:20].sum(axis=(0, 1)) for of_kind in sums if of_kind.size)
+    drawn = Counter()
+    for each in timeline.slices:
+        waits = each.name.startswith("waits for ")
+        whom = each.name.removeprefix("waits for ")
+        words = {"instructions": "dispatcher", "a replay": "replay"}
+        state = words.get(whom, "core" if whom.startswith("core") else whom) if waits else "busy"
+        state = "exchange" if each.name == "exchange" else state
+        drawn[each.track, state] += each.end_cycle - each.start_cycle
+    by_track = accounts(plan.hw, booked.tolist(), timeline.cycles)
+    assert set(by_track) - {"port pl_ddr"} <= set(timeline.tracks)
+    for track, states in by_track.items():
+        assert sum(states.values()) == timeline.cycles
+        assert min(states.values()) >= 0
+        for state, cycles in states.items():
+            assert state == "idle" or drawn[track, state] == cycles, (track, state)
 
 
 def test_samples_hold_from_the_start_of_each_phase():
@@ -90,41 +110,31 @@ def test_steps_and_phases_cover_the_window_without_a_gap():
         ends = [0, *(s.end_cycle for s in slices)]
         assert [s.start_cycle for s in slices] == ends[:-1]
         assert ends[-1] == timeline.cycles
-    assert timeline.tracks[:2] == ["steps", "phases"]
+    assert timeline.tracks == (
+        *("steps", "phases", "DRS", "core 0", "core 1", "DMA", "port ps_ddr"),
+    )
     assert timeline.slices[-1].name == "step 19"
 
 
-def test_observing_changes_nothing_and_nobody_observes_unasked():
-    before = tiny_report().chosen.simulation.batch_cycles.copy()
-    record_timeline(tiny_report().chosen, 0, 3)
-    assert (tiny_report().chosen.simulation.batch_cycles == before).all()
-
-
-@pytest.mark.parametrize("overrides", DESIGNS.values(), ids=DESIGNS)
+@EACH
 def test_usage_sums_to_the_run(overrides):
-    chosen = tiny_report(*overrides).chosen
-    usage = usage_by_step(chosen)
-    prefill = chosen.simulation.totals["prefill"]
-    batch_prefill = prefill.cycles // chosen.n_batches
-    assert usage.cycles.sum() == chosen.simulation.batch_cycles[0] - batch_prefill
-    assert usage.cycles[14:20].sum() == cycles_of(overrides, 14, 20)
+    row = tiny_report(*overrides).chosen
+    usage = usage_by_step(row)
+    totals = row.simulation.totals
+    prefill = totals["prefill"].cycles // row.n_batches
+    assert usage.cycles.sum() == row.simulation.batch_cycles[0] - prefill
+    assert usage.cycles[14:20].sum() == cycles_of(row, 14, 20)
     assert ((usage.core_busy > 0) & (usage.core_busy <= 1)).all()
-    for shares in usage.memory_utilisation.values():
-        assert ((shares > 0) & (shares <= 1)).all()
-    assert usage.replay_ratio.mean() == pytest.approx(chosen.replay_all)
+    assert usage.replay_ratio.mean() == pytest.approx(row.replay_all)
+    path = next(p for p in row.simulation.plan.hw.paths if p.name == "ps_ddr")
+    shares, seconds = usage.memory_utilisation["ps_ddr"], usage.cycles / (usage.clock_mhz * 1e6)
+    assert ((shares > 0) & (shares <= 1)).all()
+    moved = (shares * path.peak_gbps * 1e9 * seconds).sum()
+    # A single batch.
+    assert moved + sum(totals["prefill"].dram_bytes) == pytest.approx(row.dram_bytes["ps_ddr"])
 
 
-def test_usage_moves_the_bytes_of_the_run():
-    chosen = tiny_report().chosen  # a single batch
-    usage = usage_by_step(chosen)
-    path = next(p for p in chosen.simulation.plan.hw.paths if p.name == "ps_ddr")
-    seconds = usage.cycles / (usage.clock_mhz * 1e6)
-    moved = (usage.memory_utilisation["ps_ddr"] * path.peak_gbps * 1e9 * seconds).sum()
-    prefill = sum(chosen.simulation.totals["prefill"].dram_bytes)
-    assert moved + prefill == pytest.approx(chosen.dram_bytes["ps_ddr"])
-
-
-@pytest.mark.parametrize(("first", "stop"), [(3, 3), (4, 3), (0, 49), (48, 49), (-1, 2)])
+@pytest.mark.parametrize(("first", "stop"), [(3, 3), (4, 3), (48, 49), (-1, 2)])
 def test_a_window_outside_the_video_is_refused(first, stop):
     with pytest.raises(InputError, match=rf"`timeline` {first}:{stop}: is no range of the 48 st"):
         record_timeline(tiny_report().chosen, first, stop)
@@ -133,72 +143,70 @@ def test_a_window_outside_the_video_is_refused(first, stop):
 def test_a_window_too_large_to_look_at_is_refused_with_what_is_allowed():
     check_window(0, MAX_LAYER_STEPS // 32, 2048, 32)
     with pytest.raises(
-        InputError, match="more than the limit of 8,192 layer-steps; take at most 256"
+        InputError, match="more than the limit of 4,096 layer-steps; take at most 128"
     ):
         check_window(0, MAX_LAYER_STEPS // 32 + 1, 2048, 32)
 
 
-def test_slices_without_length_are_dropped():
-    timeline = Timeline()
-    timeline.emit("a", "nothing", 3, 3)
-    assert timeline.slices == []
+def whole_events(document, per_us=1000):
+    """Complete events by track, in whole nanoseconds as viewers truncate: [(start, length)]."""
+    tracks = {}
+    for event in document["traceEvents"]:
+        if event["ph"] == "X":
+            place = int(event["ts"] * per_us), round(event["dur"] * per_us)
+            tracks.setdefault(event["tid"], []).append(place)
+    return tracks
 
 
-@pytest.fixture
-def document():
-    timeline = Timeline(first_tracks=("top",))
-    for length in (7, 1, 3):
-        timeline.sample("GB/s", length / 2)
-        timeline.emit("lane", "x", 0, length)
-        timeline.emit("top", "y", 0, length)
-        timeline.advance(length)
-    return chrome_trace(timeline, 300.0, "a title", {"fits": False})
+def assert_valid(document):
+    """As the trace-event format has it: plain JSON, needed keys, no overlap within a track."""
+    document = json.loads(json.dumps(document, allow_nan=False))
+    needed = {"X": {"name", "pid", "tid", "ts", "dur"}, "C": {"name", "pid", "ts", "args"}}
+    for event in document["traceEvents"]:
+        assert needed.get(event["ph"], {"name", "pid", "args"}) <= set(event)
+    names = [e["args"]["name"] for e in document["traceEvents"] if e["name"] == "thread_name"]
+    tracks = whole_events(document)
+    assert set(tracks) <= set(range(1, 1 + len(names)))
+    for events in tracks.values():
+        assert events == sorted(events)
+        assert all(length >= 0 and start >= 0 for start, length in events)
+        assert all(a + length <= b for (a, length), (b, _) in pairwise(events))
+    return tracks
 
 
-def test_chrome_trace_names_process_and_tracks(document):
-    names = {
-        (event["name"], event["tid"]): event["args"]["name"]
-        for event in document["traceEvents"]
-        if event["ph"] == "M" and "name" in event["args"]
-    }
-    assert names == {
-        ("process_name", 0): "a title",
-        ("thread_name", 1): "top",
-        ("thread_name", 2): "lane",
-    }
+@EACH
+def test_a_chrome_trace_is_valid_and_as_long_as_the_window(overrides):
+    row = tiny_report(*overrides).chosen
+    timeline = record_timeline(row, 14, 20)
+    document = chrome_trace(timeline, 300.0, "a title", {"fits": False})
+    tracks = assert_valid(document)
+    length = round(timeline.cycles * 1000 / 300)
+    for thread in (1, 2):  # steps, phases
+        assert sum(each for _, each in tracks[thread]) == length
+    last = max(start + each for events in tracks.values() for start, each in events)
+    assert last == length
     assert document["otherData"] == {
         "title": "a title",
-        "cycles": 11,
+        "cycles": timeline.cycles,
         "clock_mhz": 300.0,
         "fits": False,
     }
 
 
-def test_chrome_trace_slices_meet_in_the_nanosecond_of_their_boundary(document):
+def test_slices_meet_in_the_nanosecond_of_their_boundary():
     # 300 MHz has 10/3 ns per cycle: boundaries at 0, 23.3, 26.7 and 36.7 ns.
-    slices = [event for event in document["traceEvents"] if event["ph"] == "X"]
-    lane = [event for event in slices if event["tid"] == 2]
-    assert [int(event["ts"] * 1000) for event in lane] == [0, 23, 27]
-    assert [round(event["dur"] * 1000) for event in lane] == [23, 4, 10]
-    assert [event["ts"] for event in slices] == sorted(event["ts"] for event in slices)
-    assert lane[1]["args"] == {"start_cycle": 7, "end_cycle": 8}
+    slices = tuple(Slice("core 0", "x", *ends) for ends in ((0, 7), (7, 8), (8, 11)))
+    timeline = Timeline(11, ("top", "core 0"), slices, (Sample("GB/s", 7, 0.5),))
+    document = chrome_trace(timeline, 300.0, "", {})
+    assert assert_valid(document) == {2: [(0, 23), (23, 4), (27, 10)]}
+    names = [e["args"]["name"] for e in document["traceEvents"] if e["name"] == "thread_name"]
+    assert names == ["top", "core 0"]
+    events = {event["ph"]: event for event in document["traceEvents"]}
+    assert events["X"]["args"] == {"start_cycle": 8, "end_cycle": 11}
+    assert (int(events["C"]["ts"] * 1000), events["C"]["args"]) == (23, {"value": 0.5})
 
 
 def test_a_viewer_that_truncates_to_nanoseconds_sees_no_overlap():
-    timeline = Timeline()
-    for _ in range(3000):
-        timeline.emit("lane", "x", 0, 1)
-        timeline.advance(1)
-    events = chrome_trace(timeline, 1000.0, "a cycle per nanosecond", {})["traceEvents"]
-    slices = [event for event in events if event["ph"] == "X"]
-    assert [int(event["ts"] * 1000) for event in slices] == list(range(3000))
-    assert {int(event["dur"] * 1000) for event in slices} == {1}
-
-
-def test_chrome_trace_is_plain_json_with_the_keys_that_viewers_need(document):
-    document = json.loads(json.dumps(document, allow_nan=False))
-    needed = {"X": {"name", "pid", "tid", "ts", "dur"}, "C": {"name", "pid", "ts", "args"}}
-    for event in document["traceEvents"]:
-        assert needed.get(event["ph"], {"name", "pid", "args"}) <= set(event)
-    counters = [event for event in document["traceEvents"] if event["ph"] == "C"]
-    assert [event["args"]["value"] for event in counters] == [3.5, 0.5, 1.5]
+    slices = tuple(Slice("core 0", "x", n, n + 1) for n in range(3000))
+    document = chrome_trace(Timeline(3000, ("core 0",), slices), 1000.0, "a cycle a ns", {})
+    assert assert_valid(document) == {1: [(n, 1) for n in range(3000)]}

@@ -155,7 +155,7 @@ def test_a_sweep_has_the_numbers_of_its_points(toy):
     state = replace(toy, over="cores", by="schedule", metric="speedup")
     (panel,) = swept(state, ANYWHERE).panels
     place = panel.x_label, len(panel.series)
-    assert place == ("cores", 3)
+    assert place == ("cores", 4)
     own = next(each for each in panel.series if each.name == "schedule drs" or each.name == "drs")
     at = dict(zip(own.x, own.y, strict=True))
     assert at[2.0] == pytest.approx(point_at(toy).run.own["speedup"], rel=1e-12)

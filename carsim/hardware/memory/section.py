@@ -144,7 +144,7 @@ class Timings(Section):
 class Memory(GrownSection):
     """One external memory, with timings of its standard (``carsim config dram``)."""
 
-    later: ClassVar[frozenset[str]] = frozenset({"timings"})
+    later: ClassVar[frozenset[str]] = frozenset({"timings", "other_gbps"})
 
     standard: Annotated[str, OneOf(STANDARDS)] = Field(
         description="name of the standard, such as DDR4-2133"
@@ -175,6 +175,11 @@ class Memory(GrownSection):
     )
     efficiency_high: Efficiency | None = Field(
         None, description="largest share of the peak that was measured"
+    )
+    other_gbps: NonNegativeFloat = Field(
+        0.0,
+        description="traffic of others, in GB/s: 0.5 to 1 of processors and host on a PS DDR; 0: "
+        "none on a memory of the fabric, and measured efficiencies include it",
     )
     ports: Ports
 

@@ -21,11 +21,12 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from carsim.hardware.schedule import BASELINE
+from carsim.hardware.schedule.tuned import Tuned
 
 if TYPE_CHECKING:
     from carsim.hardware.rtl.block import BlockSize
 
-TUNED = "tuned"
+TUNED = Tuned.kind
 """The schedule that uses as many cores as a table says."""
 
 MINUS_ZERO = 0x80000000

@@ -7,6 +7,7 @@ from carsim.hardware.schedule.base import REPLAYS, Registers, Schedule, slots_pe
 from carsim.hardware.schedule.drs import Drs
 from carsim.hardware.schedule.pack import Pack
 from carsim.hardware.schedule.static import Static
+from carsim.hardware.schedule.tuned import Tuned
 
 BASELINE = Static()
 """Also what dense decoding and the first frame use: nothing is decided there."""
@@ -15,7 +16,7 @@ DEFAULT = Drs()
 """What a design takes that names none."""
 
 SCHEDULES: Registry[Schedule] = Registry(
-    "schedule", attrgetter("kind"), (BASELINE, DEFAULT, Pack())
+    "schedule", attrgetter("kind"), (BASELINE, DEFAULT, Pack(), Tuned())
 )
 """Every kind by its name in YAML; a kind of the package is added here."""
 

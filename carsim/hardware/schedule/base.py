@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from carsim.base.section import PositiveInt, Section
+from carsim.base.section import GrownSection, PositiveInt
 
 if TYPE_CHECKING:
     import simpy  # only the rung that plays every tile loads it
@@ -22,15 +22,20 @@ Send = Callable[[int, int, int], "simpy.Event | None"]
 """What the dispatcher tells the cores: (sequence, instruction, core). Returns when the core takes
 the instruction, before which nothing else is checked; None if it does at once."""
 
+CyclesOf = Callable[["Schedule", int], int]
+"""(Schedule, how many sequences compute) -> cycles of such an MLP on a machine."""
+
 REPLAYS = -1
 """Stands in an assignment for a sequence that replays and needs no core."""
 
 
-class Registers(Section):
+class Registers(GrownSection):
     """Registers and instruction dispatch of FastCar section 5; the key ``machine.drs``.
 
     The paper gives no cycle counts: the defaults are assumptions.
     """
+
+    later: ClassVar[frozenset[str]] = frozenset({"core_queue_instructions"})
 
     index_register_bits: PositiveInt = Field(
         32, description="sequences it can hold; larger batches run in groups of this size"
@@ -44,6 +49,12 @@ class Registers(Section):
     )
     cycles_per_instruction: Cycles = Field(
         4, description="to check one instruction and discard it or send it to a core"
+    )
+
+    core_queue_instructions: Instructions | None = Field(
+        None,
+        description="instructions that may wait at each core, under a central schedule; null: no "
+        "instruction finds a full queue, as with 4 if those of all sequences come in turn",
     )
 
     @property
@@ -61,7 +72,8 @@ class Schedule(ABC):
       :data:`REPLAYS`; a row depends on nothing but that row; no core gets more than
       ``slots_per_core`` sequences;
     * ``dispatch`` sends every instruction of every computing sequence once, to the core that
-      ``assign`` names, none of a replaying one, and ends after ``dispatch_cycles``.
+      ``assign`` names, none of a replaying one, and ends after ``dispatch_cycles``;
+    * ``fitted``, which few kinds have, returns a schedule that keeps the same promises.
 
     To add one: a file with a subclass, and a line in ``carsim.hardware.schedule.SCHEDULES``. The
     machine asks for nothing else.
@@ -106,6 +118,16 @@ class Schedule(ABC):
         send: Send,
     ) -> Process:
         """The dispatcher as a SimPy process; it starts when the decisions of a layer are known."""
+
+    def fitted(self, cycles_of: CyclesOf, batch: int, cores: int) -> "Schedule":
+        """This schedule for one machine: itself, unless it looks at what the machine takes.
+
+        Args:
+            cycles_of: Cycles of an MLP on the machine, under any schedule.
+            batch: Sequences that are dispatched together.
+            cores: Cores of the machine.
+        """
+        return self
 
 
 def slots_per_core(batch: int, cores: int) -> int:

@@ -64,14 +64,15 @@ class Drs(Schedule):
     label = "DRS"
     compared = True
 
-    def core_of(self, order: Order, batch: int, cores: int) -> Order:
-        """The core of the computing sequence that is the ``order``-th of them: round robin."""
+    def core_of(self, order: Order, computing: Order, batch: int, cores: int) -> Order:
+        """The core of the ``order``-th of all computing sequences of a batch: round robin."""
         return order % cores
 
     def assign(self, computing: Bools, cores: int) -> Cores:  # [n, B] -> [n, B]
         """By their order among the computing sequences."""
-        order = np.cumsum(computing, axis=-1) - 1
-        return np.where(computing, self.core_of(order, computing.shape[-1], cores), REPLAYS)
+        order: Cores = np.cumsum(computing, axis=-1)
+        core = self.core_of(order - 1, order[..., -1:], computing.shape[-1], cores)
+        return np.where(computing, core, REPLAYS)
 
     def dispatch_cycles(self, registers: Registers, batch: int, cores: int) -> int:
         """Latch + B (scan + instructions x check)."""
@@ -95,6 +96,6 @@ class Drs(Schedule):
         for sequence in range(len(computing)):
             yield env.timeout(registers.scan_cycles_per_sequence)
             if index.computes(sequence):
-                mapping[sequence] = self.core_of(order, len(computing), cores)
+                mapping[sequence] = self.core_of(order, sum(computing), len(computing), cores)
                 order += 1
         yield from check_instructions(env, registers, list(enumerate(mapping)), send)

@@ -14,6 +14,6 @@ class Pack(Drs):
     label = "pack"
     compared = False
 
-    def core_of(self, order: Order, batch: int, cores: int) -> Order:
+    def core_of(self, order: Order, computing: Order, batch: int, cores: int) -> Order:
         """Core = order among the computing sequences // slots."""
         return order // slots_per_core(batch, cores)

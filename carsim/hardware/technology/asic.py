@@ -265,7 +265,12 @@ def _resources(design: AnyDesign, node: str, end: str) -> Resources:
     array, arithmetic = machine.array, machine.array.arithmetic
     scalings = array.macs_per_cycle if arithmetic == "fp16" else array.cols
     instructions = machine.drs.index_register_bits * machine.drs.instructions_per_sequence
-    scheduler = dispatcher(design.policy.schedule, machine.drs.index_register_bits, cores)
+    scheduler = dispatcher(
+        design.policy.schedule,
+        machine.drs.index_register_bits,
+        cores,
+        machine.drs.core_queue_instructions,
+    )
     logic_um2 = {
         "arrays": cores * array.macs_per_cycle * OPERATORS[arithmetic].um2,
         "vector units": cores

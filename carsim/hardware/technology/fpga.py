@@ -189,7 +189,10 @@ class Fpga(Technology):
             dequantised=model.weights.group is not None,
             exchange_bits=8 * machine.exchange_bytes_per_cycle if machine.cores > 1 else 0,
             dispatch_lut=dispatcher(
-                design.policy.schedule, machine.drs.index_register_bits, machine.cores
+                design.policy.schedule,
+                machine.drs.index_register_bits,
+                machine.cores,
+                machine.drs.core_queue_instructions,
             ).lut,
             comparator_bits=design.policy.attention.unit().comparator_bits,
         )

@@ -11,8 +11,8 @@ a schedule that the table lacks is taken for the default one if it is central, e
 baseline. Error against rows that are held out: see :data:`HELD_OUT_ERROR`.
 
 Simplifications: one dispatcher with one comparator of scores serves all cores, whatever the
-schedule and ``machine.drs`` say; queues and registers of the block (700 LUTs for four cores) belong
-to the control of a core, which is calibrated.
+schedule and ``machine.drs`` say; queues of no stated depth and registers of the block (700 LUTs for
+four cores) belong to the control of a core, which is calibrated.
 """
 
 from collections.abc import Sequence
@@ -47,20 +47,27 @@ HELD_OUT_ERROR = Gates(lut=0.024, gate_equivalents=0.18)
 """Largest relative errors on the rows of the table that are held out; a test checks it."""
 
 
-def dispatcher(schedule: str, sequences: int, cores: int) -> Gates:
+QUEUED = Gates(lut=1.3, gate_equivalents=512)
+"""Of an instruction of 128 bits in a core's queue: LUTs as memory (the block of docs/rtl, 4 cores:
+1,249 with queues of 64, 937 with queues of 4), and gates as latches of 4 a bit."""
+
+
+def dispatcher(schedule: str, sequences: int, cores: int, queued: int | None = None) -> Gates:
     """Comparison of scores, Index and Mapping Registers, and instruction checks for all cores.
 
     Args:
         schedule: Its name.
         sequences: Sequences that are held.
         cores: Cores that are served.
+        queued: Instructions that a core's queue holds, where its depth is stated.
     """
     grids = _grids()
     if schedule not in grids:
         schedule = (DEFAULT if SCHEDULES[schedule].central else BASELINE).kind
     grid = grids[schedule]
     by_core = _line(grid.sequences, grid.values, sequences)
-    return Gates(*np.maximum(0.0, _line(grid.cores, by_core, cores)).tolist())
+    logic = np.maximum(0.0, _line(grid.cores, by_core, cores))
+    return Gates(*(logic + cores * (queued or 0) * np.array(QUEUED)).tolist())
 
 
 def _line(places: Sequence[int], values: Array, place: int) -> Array:

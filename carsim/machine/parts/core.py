@@ -53,6 +53,40 @@ class Task:
             done_cycles = until
 
 
+class InstructionQueue:
+    """Instructions that wait at a core, which takes the next one when that before it is done.
+
+    Args:
+        env: The event loop.
+        depth: Instructions that it holds.
+        instructions: Instructions of all sequences of the core.
+        cycles: Cycles of the core, of which each instruction has an equal part.
+    """
+
+    def __init__(self, env: simpy.Environment, depth: int, instructions: int, cycles: int) -> None:
+        self.sent: simpy.Store = simpy.Store(env, depth)
+        self._env, self._instructions, self._cycles = env, instructions, cycles
+        self._done = self._taken = 0
+
+    def begin(self) -> Process:
+        """Take the first instruction."""
+        yield self.sent.get()
+        self._taken = 1
+
+    def execute(self, cycles: int) -> Process:
+        """Work for so many cycles, and take each instruction at its beginning."""
+        end = self._done + cycles
+        while self._done < end:
+            following = self._taken * self._cycles // self._instructions
+            if self._done == following and self._taken < self._instructions:
+                yield self.sent.get()
+                self._taken += 1
+                continue
+            upto = min(end, following) if self._taken < self._instructions else end
+            yield self._env.timeout(upto - self._done)
+            self._done = upto
+
+
 class DoubleBuffer:
     """Slots for whole tiles: some fill while one is read.
 
@@ -87,6 +121,7 @@ class Core:
         ports: Ports to the memories.
         slots: Tiles that the (weight, KV) buffer holds.
         tasks: Tasks, in order.
+        queue: Its instructions; None if they are all there when it begins.
 
     Attributes:
         records: Times of each task.
@@ -97,6 +132,7 @@ class Core:
     ports: Sequence[MemoryPort]
     slots: tuple[int, int]
     tasks: Sequence[Task]
+    queue: InstructionQueue | None = None
     records: list[Record] = field(default_factory=list)
 
     def run(self, fetch_gate: simpy.Event, start_gate: simpy.Event) -> Process:
@@ -138,6 +174,13 @@ class Core:
         record.fetched = int(self.env.now)
         buffer.tiles.put(cycles)
 
+    def _execute(self, cycles: int) -> Process:
+        """Work for so many cycles, as far as instructions are there."""
+        if self.queue is None:
+            yield self.env.timeout(cycles)
+        else:
+            yield from self.queue.execute(cycles)
+
     def _compute(
         self,
         buffers: Sequence[DoubleBuffer],
@@ -149,6 +192,8 @@ class Core:
         array, vector_unit = simpy.Resource(env), simpy.Resource(env)
         sides: list[simpy.Event] = []
         yield gate
+        if self.queue is not None:
+            yield from self.queue.begin()
         for task, record, ready in zip(self.tasks, self.records, known, strict=True):
             record.begun = int(env.now)
             for path, rate, nbytes in task.sides:
@@ -158,11 +203,11 @@ class Core:
             if task.pre_cycles:
                 with vector_unit.request() as turn:
                     yield turn
-                    yield env.timeout(task.pre_cycles)
+                    yield from self._execute(task.pre_cycles)
             ready.succeed()
             record.array_begun = int(env.now)
             if task.path < 0:
-                yield env.timeout(task.cycles)
+                yield from self._execute(task.cycles)
             else:
                 buffer = buffers[task.is_kv]
                 with array.request() as turn:
@@ -171,7 +216,7 @@ class Core:
                         cycles = yield buffer.tiles.get()
                         if index == 0:
                             record.array_begun = int(env.now)
-                        yield env.timeout(cycles)
+                        yield from self._execute(cycles)
                         buffer.free.put(None)
             record.ended = int(env.now)
         yield env.all_of(sides)

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from plainly import simulate_plainly
 from strategies import draw_replay, small_design, videos
 
 from carsim.base.errors import InputError
@@ -15,7 +16,6 @@ from carsim.hardware.schedule import DEFAULT
 from carsim.machine.batches import Batches
 from carsim.machine.hardware import Hardware
 from carsim.machine.phases import Phases
-from carsim.machine.plainly import simulate_plainly
 from carsim.machine.plan import Plan
 from carsim.machine.simulate import simulate
 from carsim.testing import CONTRACTS
