@@ -47,7 +47,6 @@ COMMANDS = (
     "config dram --standard DDR4-2400",
     "config array --rows 16 --cols 16 --m 1 --k 4096 --n 4096",
     f"validate golden {GOLDEN}",
-    f"validate boards --design {PUBLISHED} --context 45:112",
     *(
         f"{command} --help"
         for command in ("run", "sweep", "search", "report", "validate", "trace list", "capture")
