@@ -25,6 +25,7 @@ from carsim.hardware.expected import CALIBRATED, EVERY, LEVEL, POOLED, Expected
 from carsim.runs.calibrate import MeasuredSpeed, best_constants
 from carsim.validate.published import Predicted
 
+K = TypeVar("K")
 T = TypeVar("T")
 
 LEAST_SYSTEMS = 9
@@ -113,17 +114,18 @@ def left_out_speeds(
     predicted: Iterable[Predicted],
     speed: Callable[[MeasuredSpeed, Sequence[MeasuredSpeed]], float],
     same: Callable[[Predicted], object] = id,
+    of: Callable[[Predicted], object] = lambda each: each.row.unit,
 ) -> list[tuple[Predicted, float]]:
-    """Speed of each row by other rows of its system; rows without any are left out.
+    """Speed of each row by other rows of its group; rows without any are left out.
 
     Args:
         predicted: The rows.
         speed: Gives tokens per second of a point from others.
         same: Rows with equal values of it are left out together, such as those of one model.
+        of: The group of a row, by default its system.
     """
-    systems = _grouped((each.row.unit, each) for each in predicted)
     found = []
-    for rows in systems.values():
+    for rows in _grouped((of(each), each) for each in predicted).values():
         for each in rows:
             others = [other.point for other in rows if same(other) != same(each)]
             if others:
@@ -142,9 +144,9 @@ def one_factor(point: MeasuredSpeed, others: Sequence[MeasuredSpeed]) -> float:
     return point.tokens_per_s * point.measured_us / (point.bound_us * factor)
 
 
-def _grouped(items: Iterable[tuple[str, T]]) -> dict[str, list[T]]:
+def _grouped(items: Iterable[tuple[K, T]]) -> dict[K, list[T]]:
     """Values by their names, both in the order of the first."""
-    found: dict[str, list[T]] = {}
+    found: dict[K, list[T]] = {}
     for name, value in items:
         found.setdefault(name, []).append(value)
     return found

@@ -28,7 +28,7 @@ def found(monkeypatch: pytest.MonkeyPatch) -> dict[str, Part]:
     group = Group("some rows", (replace(ROWS[0]),), "a rival")
     made = {name: Part(name, f"title of {name}", (group,), ("a note",)) for name in PART_NAMES}
     made["boards"] = replace(made["boards"], groups=(Group("some rows", ROWS, "a rival"),))
-    quick = {name: lambda progress, part=part, **_: part for name, part in made.items()}
+    quick = {name: lambda progress, part=part: part for name, part in made.items()}
     monkeypatch.setattr(parts, "PARTS", quick)
     return made
 

@@ -18,7 +18,6 @@ from carsim.decisions.trace import load_trace, save_trace
 from carsim.explore.sweep import Progress
 
 GOLDEN = Path(__file__).parents[1] / "data" / "golden" / "c3_mha_r50_f32.npz"
-PUBLISHED = Path(__file__).parents[2] / "configs" / "published" / "apex_k7_llama1b.yaml"
 GOALS = [
     "energy_per_video_j",
     "seconds_per_video",
