@@ -12,7 +12,7 @@ from carsim.validate.part import Part
 
 Progress = Callable[[str], None]
 
-PARTS: Mapping[str, Callable[[Progress], Part]] = {
+PARTS: Mapping[str, Callable[..., Part]] = {
     "boards": validate_boards,
     "array": validate_array,
     "dram": validate_dram,
@@ -32,6 +32,10 @@ def work_out(
         short: Compare fidelities on a tenth of the designs.
         progress: Told what is being done.
     """
-    quick = partial(validate_fidelity, per_regime=SHORT_PER_REGIME)
-    ways = {**PARTS, "fidelity": quick} if short else PARTS
-    return [ways[name](lambda now, name=name: progress(f"{name}: {now}")) for name in names]
+    found = []
+    for name in names:
+        work = PARTS[name]
+        if short and name == "fidelity":
+            work = partial(validate_fidelity, per_regime=SHORT_PER_REGIME)
+        found.append(work(lambda now, name=name: progress(f"{name}: {now}")))
+    return found
