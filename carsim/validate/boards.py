@@ -11,15 +11,17 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import astuple, dataclass
 from functools import partial
 from itertools import combinations
-from statistics import fmean
+from statistics import fmean, median
 
 from carsim.base.text import number, with_ends
 from carsim.hardware.expected import expected_factors
 from carsim.metrics import Comparison
+from carsim.runs.calibrate import best_constants
 from carsim.validate.intervals import (
     Coverage,
     calibrated_speed,
     coverage,
+    grouped,
     left_out_speeds,
     one_factor,
     pools,
@@ -38,6 +40,9 @@ guards against a regression; the aim of 5 % is not reached."""
 
 SHARES = {"0.9 of peak": 0.9, "0.8 of peak": 0.8}
 """Baseline -> share of the peak bandwidth that it takes for granted."""
+
+LEAST_OF_CONTROL = 3
+"""Fewest systems of a type of control whose times per layer are shown as an interval."""
 
 INSIDE = "inside"
 """Word of a note on a row that lies within the interval of its prediction."""
@@ -221,6 +226,7 @@ def _notes(predicted: Sequence[Predicted]) -> Iterable[str]:
         "Calibrated: a time per layer and, from three rows on, a share of the bandwidth, fitted to "
         "the other rows of the system: of all models (by row), or of other models (by model)."
     )
+    yield _times_per_layer(predicted)
     yield from _repeated(predicted)
     for name, residuals in pools(predicted).items():
         yield _coverage_text(coverage(name, residuals))
@@ -242,6 +248,22 @@ def _notes(predicted: Sequence[Predicted]) -> Iterable[str]:
     for reason, names in reasons.items():
         more = f" and {len(names) - 1} more" if len(names) > 1 else ""
         yield f"Out of scope: {names[0]}{more}: {reason}."
+
+
+def _times_per_layer(predicted: Sequence[Predicted]) -> str:
+    """Interval of the fitted time per layer of each type of control that has enough systems."""
+    of_control: dict[str, list[float]] = {}
+    for rows in grouped((each.row.unit, each) for each in predicted).values():
+        control = str(rows[0].decode.design.machine.overheads.control)
+        layer_us = best_constants([each.point for each in rows]).layer_us
+        of_control.setdefault(control, []).append(layer_us)
+    found = "; ".join(
+        f"{control} {number(median(times), 3)} ({min(times):.0f} to {max(times):.0f}; "
+        f"{len(times)} systems)"
+        for control, times in of_control.items()
+        if len(times) >= LEAST_OF_CONTROL
+    )
+    return f"Microseconds per layer beyond the hardware bound, median and range: {found}."
 
 
 def _repeated(predicted: Sequence[Predicted]) -> Iterable[str]:

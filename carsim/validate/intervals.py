@@ -90,20 +90,20 @@ def coverage(pool: str, residuals: Residuals) -> Coverage:
 def pools(predicted: Iterable[Predicted]) -> dict[str, Residuals]:
     """Residuals of each pool: types of control with enough systems, the others, all, calibrated."""
     predicted = list(predicted)
-    of_control = _grouped(
+    of_control = grouped(
         (str(each.row.design.machine.overheads.control), each) for each in predicted
     )
     found: dict[str, Residuals] = {}
     pooled: dict[str, list[float]] = {}
     for control, rows in of_control.items():
-        systems = _grouped((each.row.unit, each.log_excess) for each in rows)
+        systems = grouped((each.row.unit, each.log_excess) for each in rows)
         if len(systems) > LEAST_SYSTEMS:  # one is left out to measure coverage
             found[control] = systems
         else:
             pooled |= {f"{control}: {name}": each for name, each in systems.items()}
     found[POOLED] = pooled
-    found[EVERY] = _grouped((each.row.unit, each.log_excess) for each in predicted)
-    found[CALIBRATED] = _grouped(
+    found[EVERY] = grouped((each.row.unit, each.log_excess) for each in predicted)
+    found[CALIBRATED] = grouped(
         (each.row.unit, log(speed / each.row.tok_per_s))
         for each, speed in left_out_speeds(predicted, calibrated_speed)
     )
@@ -125,7 +125,7 @@ def left_out_speeds(
         of: The group of a row, by default its system.
     """
     found = []
-    for rows in _grouped((of(each), each) for each in predicted).values():
+    for rows in grouped((of(each), each) for each in predicted).values():
         for each in rows:
             others = [other.point for other in rows if same(other) != same(each)]
             if others:
@@ -144,7 +144,7 @@ def one_factor(point: MeasuredSpeed, others: Sequence[MeasuredSpeed]) -> float:
     return point.tokens_per_s * point.measured_us / (point.bound_us * factor)
 
 
-def _grouped(items: Iterable[tuple[K, T]]) -> dict[K, list[T]]:
+def grouped(items: Iterable[tuple[K, T]]) -> dict[K, list[T]]:
     """Values by their names, both in the order of the first."""
     found: dict[K, list[T]] = {}
     for name, value in items:
