@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from carsim import run
@@ -12,6 +13,7 @@ from carsim.design import load_design
 from carsim.validate.paper import simulate_row, validate_paper
 from carsim.validate.paper_rows import DESIGN, PAPER_VIDEO, line_s, paper_rows, skipping_s
 from carsim.validate.part import Group, Part
+from studies.paper import correlation
 from studies.paper.candidates import Candidate, candidate_design, own_candidate, searched
 from studies.paper.expected import explain
 
@@ -151,3 +153,23 @@ def test_shipped_traces_give_the_rows_as_near_as_the_documents_say() -> None:
             errors.append(f"{100 * (found.latency_s / row.latency_s - 1):+.1f}")
         for text in texts:
             assert f"{errors[0]}, {errors[1]} and {errors[2]} %" in " ".join(text.split())
+
+
+def test_what_rows_imply_of_correlation_is_what_the_study_says() -> None:
+    points = pd.read_csv(correlation.KEPT)
+    again = points.query("kind == 'pairs' and row == 'replay80' and correlation == 0.1").iloc[0]
+    found = correlation.measured(0.8, 0.1, "pairs")
+    assert {name: again[name] for name in found} == pytest.approx(found, abs=1e-4)
+    readme = (ROOT / "studies/paper/README.md").read_text(encoding="utf-8")
+    ends = points[points.correlation.isin([0.0, 0.99])].set_index(["row", "kind", "correlation"])
+    for row, ratio in correlation.RATIOS.items():
+        keys = ("pairs", 0.0), ("pairs", 0.99), ("pairs and clips", 0.99)
+        at = [ends.loc[(row, *key)] for key in keys]
+        implied = (correlation.implied(points, kind, row) for kind in correlation.KINDS)
+        cells = [
+            f"{correlation.published()[row]:.3f}",
+            *(f"{each.speed_up:.3f}" for each in at),
+            *("none" if each is None else f"{each:.2f}" for each in implied),
+            *(f"{each.drs_gain:.1f} %" for each in at),
+        ]
+        assert f"| {ratio:.0%} | {' | '.join(cells)} |".replace("%", " %", 1) in readme
