@@ -16,7 +16,7 @@ from carsim.validate.peers import PEERS, Peer
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from carsim.design import Array
+    from carsim.hardware.machine import Array
     from carsim.machine.product import Supply
 
 COUNT = click.IntRange(1, MOST)
@@ -107,7 +107,7 @@ def array(peer: str | None, as_json: bool, **given: Any) -> None:
 
 def _machine(rule: "Peer | None", given: Mapping[str, Any]) -> "Array":
     """The array as a peer has it, where the options do not say otherwise."""
-    from carsim.design import Array
+    from carsim.hardware.machine import Array
 
     fields = {name: given[name] for name in ("rows", "cols", "pipeline_cycles")}
     dataflow = given["dataflow"] or ("weight_stationary" if rule else "dot_product")

@@ -82,11 +82,10 @@ def load_design(name_or_path: str, overrides: Iterable[str] = ()) -> Design:
         InputError: Anything wrong with the file or an override; one line.
     """
     raw, path = read_design(name_or_path)
-    design = design_of(raw, path, overrides)
-    assigned = dict(_assignment(text) for text in overrides)
-    if design.description and assigned and "description" not in assigned:
-        return _described(design, raw, path)
-    return design
+    overrides = list(overrides)
+    if overrides:
+        raw.pop("description", None)  # it is of the design as the file has it
+    return design_of(raw, path, overrides)
 
 
 def read_design(name_or_path: str) -> tuple[dict[str, Any], Path]:
@@ -95,15 +94,6 @@ def read_design(name_or_path: str) -> tuple[dict[str, Any], Path]:
     raw = read_mapping(path)
     raw.setdefault("name", path.stem)
     return raw, path
-
-
-def _described(design: Design, as_written: Mapping[str, Any], path: Path) -> Design:
-    """The design without its description, if it is not the one that the file describes."""
-    try:
-        described = design_of(as_written, path)
-    except InputError:  # the file needs the overrides
-        described = None
-    return design if design == described else design.model_copy(update={"description": ""})
 
 
 def design_of(raw: Mapping[str, Any], path: Path, overrides: Iterable[str] = ()) -> Design:
@@ -281,7 +271,7 @@ def _preset(section: str, name: Any, where: str) -> dict[str, Any]:
 @cache
 def _read_preset(path: Path) -> dict[str, Any]:
     """A preset, which nothing changes: what is merged with it or set in it is a copy."""
-    return read_mapping(path, shipped=True)
+    return read_mapping(path)
 
 
 def shipped_presets() -> dict[str, dict[str, str]]:

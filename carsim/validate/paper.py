@@ -17,7 +17,7 @@ from operator import sub, truediv
 from carsim.cost.fit import check_fit
 from carsim.decisions.trace.copula import agreement_of
 from carsim.decisions.trace.shipped import trace_path
-from carsim.design import Body, Design, load_design, override
+from carsim.design import Design, load_design, override
 from carsim.machine.row import RowResult
 from carsim.metrics import Comparison
 from carsim.runs.pipeline import run
@@ -35,6 +35,7 @@ from carsim.validate.paper_rows import (
     skipping_s,
 )
 from carsim.validate.part import Group, Part
+from carsim.workload.body import Body
 from carsim.workload.workload import Workload
 
 MEAN_BOUND, WORST_BOUND = 0.025, 0.065

@@ -16,8 +16,9 @@ import numpy as np
 
 from carsim.base.yaml_file import parse_yaml
 from carsim.decisions.attention import AttentionPolicy
-from carsim.design import Body, Design, load_design, override
+from carsim.design import Design, load_design, override
 from carsim.validate.peers import data_rows
+from carsim.workload.body import Body
 from carsim.workload.geometry import Video
 
 PAPER_VIDEO = Video(n_frames=8, tokens_per_frame=256, prompt_tokens=62)

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from tiny import tiny_design
 
 from carsim.base.yaml_file import parse_yaml
-from carsim.design import Machine, configs_folder, load_design, shipped_designs
+from carsim.design import configs_folder, load_design, shipped_designs
 from carsim.design.document import design_schema, design_yaml
+from carsim.hardware.machine import Machine
 
 
 @pytest.mark.parametrize("name", shipped_designs())

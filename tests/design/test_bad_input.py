@@ -8,8 +8,9 @@ from pydantic import ValidationError
 
 from carsim.base.errors import IgnoredKeyWarning, InputError
 from carsim.base.section import Section
-from carsim.design import Machine, configs_folder, load_design, shipped_designs
+from carsim.design import configs_folder, load_design, shipped_designs
 from carsim.design.document import design_yaml
+from carsim.hardware.machine import Machine
 from carsim.machine.hardware import Hardware
 
 DESIGN = (configs_folder() / "zcu102.yaml").read_text(encoding="utf-8")
@@ -243,7 +244,8 @@ def test_an_obsolete_key_is_accepted_and_has_no_effect() -> None:
         ("a: 1\nb: [1,\n", ":3", "not valid YAML"),
         ("a:\n\tb: 1\n", ":2", "not valid YAML"),
         ("a:\n  b: 1\n c: 2\n", ":3", "not valid YAML"),
-        ("[" * 50_000, "", "nested more than 32 deep"),
+        ("[" * 50 + "]" * 50, "", "nested more than 32 deep"),
+        ("[" * 50_000, "", "maximum nesting depth"),
         ("a: 1\nb: " + "9" * 5000, ":2", "a number of 5000 digits is too long"),
         ("a: \0", "", "not valid YAML"),
         (b"PK\x03\x04\xff\xfe", "", "is not UTF-8 text"),

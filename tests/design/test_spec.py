@@ -12,18 +12,11 @@ from strategies import designs, raw_design, small_design
 
 from carsim.base.yaml_file import parse_yaml
 from carsim.decisions.attention import Dense, Streaming
-from carsim.design import (
-    Body,
-    DepthTransformer,
-    Design,
-    LinearHead,
-    Precision,
-    build_design,
-    load_design,
-    override,
-    shipped_designs,
-)
+from carsim.design import Design, build_design, load_design, override, shipped_designs
 from carsim.design.document import design_yaml
+from carsim.workload.body import Body
+from carsim.workload.model import DepthTransformer, LinearHead
+from carsim.workload.precision import Precision
 
 
 def written(folder: Path, text: str, name: str = "d.yaml") -> str:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from carsim.base.errors import InputError
 from carsim.cli import main
-from carsim.design import Array
+from carsim.hardware.machine import Array
 from carsim.machine.array import gemm_cycles
 from carsim.machine.product import Supply, product
 from carsim.workload.ops import Gemm

@@ -6,13 +6,15 @@ import pytest
 from strategies import raw_design, small_design
 
 from carsim.decisions.trace.precision import PRODUCTS
-from carsim.design import Body, DepthTransformer, Model, Precision, build_design, load_design
+from carsim.design import build_design, load_design
 from carsim.workload.attention import attend_op, output_op, qkv_op
-from carsim.workload.body import Product
+from carsim.workload.body import Body, Product
 from carsim.workload.geometry import Video
 from carsim.workload.head import head_op, head_passes
 from carsim.workload.mlp import mlp_ops, replay_op
+from carsim.workload.model import DepthTransformer, Model
 from carsim.workload.ops import CATEGORY_LABELS, Category, Gemm, Op, Slice, Stream
+from carsim.workload.precision import Precision
 
 VILA_U = load_design("zcu102_16gb").model  # d = 4096, 32 heads of 128, ff = 11008, 32 layers
 GROUPED = VILA_U.model_copy(

@@ -6,8 +6,9 @@ import pytest
 from pydantic import ValidationError
 
 from carsim.base.units import bytes_per_cycle, ns_to_cycles
-from carsim.design import Memory, Ports, load_design
+from carsim.design import load_design
 from carsim.hardware.memory import AccessPattern, memory_path, port_gbps, sustained
+from carsim.hardware.memory.section import Memory, Ports
 
 ONE = AccessPattern(chunk_bytes=4096)
 
