@@ -127,8 +127,8 @@ def test_a_shell_completes_designs_traces_studies_and_presets(call, toy, tmp_pat
 @pytest.mark.parametrize(
     ("change", "cure"),
     [
-        ({"machine.cores": -2}, "got -2; write a number above 0"),
-        ({"policy.batch": 10**10}, "write 4,096 or less"),
+        ({"machine.cores": -2}, "should be greater than 0, got -2; write"),
+        ({"policy.batch": 10**10}, "should be less than or equal to 4096, got 10000000000"),
         ({"board.fabric_clock_mhz": 0.5}, "write 1.0 or more"),
         ({"name": 3}, "write it in quotes"),
         ({"policy.compare": 3}, "write a list: [a, b]"),
