@@ -20,15 +20,11 @@ from carsim.cli.console import show
 
 COMMANDS = {
     "help": ("--help",),
-    "version": ("--version",),
     "metrics": ("config", "metrics", "--json"),
     "config": ("config", "show", "toy.yaml"),
-    "schema": ("config", "schema"),
-    "info": ("trace", "info", "toy.npz"),
     "run": ("run", "toy.yaml", "--trace", "toy.npz"),
     "run as JSON": ("run", "toy.yaml", "--trace", "toy.npz", "--json"),
     "sweep": ("sweep", "study.yaml", "--out", "out", "--workers", "0", "--json"),
-    "dram": ("config", "dram", "--standard", "DDR4-2400"),
 }
 
 
@@ -104,11 +100,8 @@ LONG = "a" * 300
     [
         ("run", LONG),
         ("run", "toy.yaml", "--trace", LONG),
-        ("run", "toy.yaml", "--trace", "toy.npz", "--out", LONG),
-        ("compare", LONG, "toy.yaml", "--trace", "toy.npz"),
         ("config", "new", "--board", "kv260", "--model", "tinyllama_1b", "--out", LONG),
         ("sweep", "study.yaml", "--out", LONG),
-        ("report", LONG, "--front"),
         ("report", LONG),
         ("run", "toy.yaml", "--set", f"{'a.' * 3000}b=1"),
         ("run", "toy.yaml", "--set", f"{LONG * 300}=1"),
@@ -160,15 +153,11 @@ def others_may_read(package):
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("run", "{}/toy.yaml"),
         ("run", "toy.yaml", "--trace", "{}/toy.npz"),
-        ("run", "toy.yaml", "--trace", "toy.npz", "--out", "{}/new"),
         ("run", "toy.yaml", "--trace", "toy.npz", "--out", "new"),
         ("sweep", "{}/study.yaml", "--out", "/tmp/none"),
-        ("sweep", "study.yaml", "--out", "{}/new"),
         ("sweep", "study.yaml", "--out", "new"),
         ("report", "{}", "--front"),
-        ("compare", "{}/toy.yaml", "toy.yaml", "--trace", "toy.npz"),
     ],
 )
 def test_what_may_not_be_entered_is_named(folder, closed, arguments):
