@@ -97,18 +97,10 @@ class Config(BaseModel):
         if self.head_dim is None and self.hidden_size % heads:
             problem = f"{heads} do not divide hidden_size {self.hidden_size}, without a head_dim"
             raise FieldError("num_attention_heads", problem, PUBLISHED)
-        if heads % self.key_heads:
-            problem = f"{self.key_heads} do not divide num_attention_heads {heads}"
-            raise FieldError("num_key_value_heads", problem, PUBLISHED)
         if self.layer_types is not None and len(self.layer_types) != layers:
             problem = f"a list of {len(self.layer_types)} where {layers} belong"
             raise FieldError("layer_types", problem, PUBLISHED)
         return self
-
-    @property
-    def key_heads(self) -> int:
-        """Heads of keys and values."""
-        return self.num_key_value_heads or self.num_attention_heads
 
     def needed(self, key: str) -> Any:
         """A key that this type of model has to have."""
@@ -250,7 +242,7 @@ def _model(config: Config) -> dict[str, Any]:
         "n_layers": config.num_hidden_layers,
         "hidden_size": hidden,
         "n_heads": heads,
-        "n_kv_heads": config.key_heads,
+        "n_kv_heads": config.num_key_value_heads or heads,
         "ffn_size": config.intermediate_size,
         **{field: value for field, value in fields.items() if value},
     }

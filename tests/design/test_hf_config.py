@@ -166,7 +166,7 @@ def without(key: str) -> Callable[[dict[str, Any]], Any]:
         (
             "llama3_8b",
             edited(num_key_value_heads=5),
-            "$.num_key_value_heads: 5 do not divide num_attention_heads 32; take the published",
+            "model.body.n_heads: 32 is no multiple of n_kv_heads 5",
         ),
         ("llama3_8b", edited(num_hidden_layers=-1), "should be greater than 0, got -1"),
         ("llama3_8b", edited(num_hidden_layers="32"), "should be a valid integer, got '32'"),
