@@ -170,7 +170,7 @@ def parse_yaml(text: str, place: str) -> Any:
         else:
             problem, cure = f"not valid YAML: {error.problem}", "mend it"
         raise InputError(where, _one_line(problem), cure) from None
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, UnicodeError) as error:
         raise InputError(place, f"not valid YAML: {_one_line(str(error))}", "mend it") from None
 
 

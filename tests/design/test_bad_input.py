@@ -108,6 +108,7 @@ def test_what_does_not_belong_is_named_with_what_does(
     [
         ("machine.cores", "", "'machine.cores' is not of the form path=value"),
         ("a\nb", "", "'a\\nb' is not of the form path=value"),
+        ("name=\ud800", " name", "not valid YAML: 'utf-8' codec"),
         ("machine.cores.x=8", " machine.cores.x", "'cores' is a value and has no fields"),
         ("machine.cores=[1", " machine.cores", "not valid YAML"),
         ("machine.cores=x", " machine.cores", "should be a valid integer, got 'x'"),
