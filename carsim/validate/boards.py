@@ -8,10 +8,10 @@ per system; both are fitted to other rows of the same system.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import astuple, dataclass
-from functools import partial
-from itertools import combinations
+from dataclasses import astuple
 from statistics import fmean, median
+
+import pandas as pd
 
 from carsim.base.text import number, with_ends
 from carsim.hardware.expected import expected_factors
@@ -161,46 +161,33 @@ def _interval(published: float, ends: tuple[float, float]) -> str:
     return f"{verdict} {number(low, 3)} to {number(high, 3)}"
 
 
-@dataclass(frozen=True, slots=True)
-class Order:
-    """Pairs of published rows, and how many each prediction puts in the measured order.
+def order_of(predicted: Sequence[Predicted], same: Callable[[Predicted], object]) -> pd.DataFrame:
+    """Pairs of rows with an equal value of ``same``, equal speeds left out.
 
-    ``certain``: pairs of which the intervals of carsim do not overlap, and ``certain_right`` those
-    of them in the measured order.
+    Columns say whether carsim and 0.8 of the peak put a pair in the measured order (``ours``,
+    ``baseline``), and whether carsim's intervals do not overlap (``certain``).
     """
-
-    pairs: int
-    ours: int
-    baseline: int
-    certain: int
-    certain_right: int
-
-
-def order_of(predicted: Sequence[Predicted], same: Callable[[Predicted], object]) -> Order:
-    """Order of all pairs of rows with an equal value of ``same``; equal speeds do not count."""
-    pairs = [
-        (one, other)
-        for one, other in combinations(predicted, 2)
-        if same(one) == same(other) and one.row.tok_per_s != other.row.tok_per_s
-    ]
-
-    def right(value: Callable[[Predicted], float], one: Predicted, other: Predicted) -> bool:
-        return (value(one) > value(other)) == (one.row.tok_per_s > other.row.tok_per_s)
-
-    def apart(one: Predicted, other: Predicted) -> bool:
-        slow, fast = sorted([one.expected, other.expected])
-        return slow.high < fast.low
-
-    ours = partial(right, lambda each: each.expected.value)
-    baseline = partial(right, lambda each: each.row.at_peak(0.8))
-    certain = [pair for pair in pairs if apart(*pair)]
-    return Order(
-        len(pairs),
-        sum(ours(*pair) for pair in pairs),
-        sum(baseline(*pair) for pair in pairs),
-        len(certain),
-        sum(ours(*pair) for pair in certain),
+    rows = pd.DataFrame(
+        {
+            "place": place,
+            "same": same(each),
+            "measured": each.row.tok_per_s,
+            "baseline": each.row.at_peak(0.8),
+            **each.expected._asdict(),
+        }
+        for place, each in enumerate(predicted)
     )
+    pairs = rows.merge(rows, on="same")
+    one, other = (pairs.filter(regex=f"_{end}$").rename(columns=lambda c: c[:-2]) for end in "xy")
+    faster = one.measured > other.measured
+    found = pd.DataFrame(
+        {
+            "ours": (one.value > other.value) == faster,
+            "baseline": (one.baseline > other.baseline) == faster,
+            "certain": (one.high < other.low) | (other.high < one.low),
+        }
+    )
+    return found[(one.place < other.place) & (one.measured != other.measured)]
 
 
 def _notes(predicted: Sequence[Predicted]) -> Iterable[str]:
@@ -295,16 +282,10 @@ def _coverage_text(found: Coverage) -> str:
     )
 
 
-def _order_text(what: str, found: Order) -> str:
-    if not found.pairs:
-        return f"No two rows are of the same {what}."
-    certain = (
-        f"{found.certain_right / found.certain:.0%} of the {found.certain} whose intervals do not "
-        "overlap"
-        if found.certain
-        else "no two intervals are apart"
-    )
+def _order_text(what: str, pairs: pd.DataFrame) -> str:
+    apart = pairs[pairs.certain]
     return (
-        f"Order of the {found.pairs} pairs of one {what}: carsim has {found.ours / found.pairs:.0%}"
-        f" as measured ({certain}), 0.8 of peak {found.baseline / found.pairs:.0%}."
+        f"Order of the {len(pairs)} pairs of one {what}: carsim has {pairs.ours.mean():.0%} as "
+        f"measured ({apart.ours.mean():.0%} of the {len(apart)} whose intervals do not overlap), "
+        f"0.8 of peak {pairs.baseline.mean():.0%}."
     )
