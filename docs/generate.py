@@ -116,7 +116,7 @@ def published_files() -> dict[str, str]:
 
     def cells(each: Predicted) -> Iterator[str]:
         row = each.row
-        least, most = each.found.expected_speed.low, each.found.expected_speed.high
+        least, most = each.expected.low, each.expected.high
         speeds = (each.speed, row.at_peak(0.9), row.at_peak(0.8), ours.get(row.name))
         yield from (row.name, f"{row.tok_per_s:g}", row.split)
         for speed in (*speeds, factor.get(row.name)):

@@ -25,11 +25,7 @@ from carsim.hardware.mapping import MAPPINGS
 from carsim.hardware.memory import STANDARDS
 from carsim.hardware.schedule import SCHEDULES
 from carsim.hardware.technology import TECHNOLOGIES
-from carsim.hardware.technology.asic import NODES
-from carsim.machine.phases import FIDELITIES
 from carsim.metrics import METRICS
-from carsim.validate.parts import PARTS
-from carsim.validate.peers import PEERS
 
 EVERY = (ATTENTION, MAPPINGS, METRICS, RULES, SCHEDULES, STANDARDS, TECHNOLOGIES)
 
@@ -141,11 +137,3 @@ def test_a_memory_of_a_family_from_outside_runs() -> None:
     assert run(design, what_if=False).chosen.energy_per_video.value_j > 0
     with pytest.raises(InputError, match="did you mean 'HBM4-6400'"):
         override(load_design("u280"), {f"board.memories.{memory}.standard": "HBM4-6401"})
-
-
-@pytest.mark.parametrize(
-    "table", [FIDELITIES, NODES, PARTS, PEERS], ids=["fidelities", "nodes", "parts", "peers"]
-)
-def test_tables_that_are_closed_are_read_only(table: Any) -> None:
-    with pytest.raises(TypeError):
-        table["x"] = next(iter(table.values()))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from carsim.base.statistics import Interval, bootstrap_mean, quantile
+from carsim.base.statistics import Interval, bootstrap_mean
 
 VALUES = st.lists(st.floats(-1e3, 1e3, allow_subnormal=False), min_size=2, max_size=12)
 
@@ -60,8 +60,3 @@ def test_zero_has_no_minus():
     assert Interval(-0.0001, -0.0002, 0.001).text(" nats") == "+0.000 nats [0.000, 0.001]"
     assert Interval(-0.0001, -0.0002, 0.0).text(" nats") == "+0.000 nats"
     assert Interval(-0.01, -0.02, 0.001).text() == "-0.010 [-0.020, 0.001]"
-
-
-@given(values=VALUES, level=st.floats(0, 1))
-def test_quantiles_are_those_of_numpy_to_the_bit(values, level):
-    assert quantile(np.sort(values), level) == float(np.quantile(values, [level])[0])

@@ -11,8 +11,11 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
 
-from carsim.design import Design, load_design
-from carsim.runs.pipeline import run
+try:
+    from carsim.design import Design, load_design
+    from carsim.runs.pipeline import run
+except ModuleNotFoundError as error:  # of the system's Python
+    sys.exit(f"no module {error.name!r}; call it as .venv/bin/python tests/walk.py")
 
 PACKAGE = Path(__file__).parents[1] / "carsim"
 

@@ -92,23 +92,17 @@ def library(module: str, place: str) -> Any:
 
 
 def install_command(extra: str) -> str:
-    """The command that adds an extra to where carsim runs, as it works in the working directory.
+    """The command that adds the libraries of an extra to where carsim runs.
 
-    A checkout is installed again, with the extra. Elsewhere carsim's own origin is unknown: the
-    command names the libraries, as the metadata of the installed package has them.
+    It works in the working directory, and names them as the metadata of the package has them.
     """
     from importlib.metadata import requires
 
     python, here = Path(sys.executable or "python"), Path.cwd()
     if python.is_relative_to(here):
         python = python.relative_to(here)
-    checkout = Path(__file__).absolute().parents[2]
-    if (checkout / "pyproject.toml").is_file():
-        root = "." if checkout == here else str(checkout)
-        wanted = ["-e", f"{root}[{extra}]"]
-    else:
-        stated = (_OF_AN_EXTRA.fullmatch(each) for each in requires("carsim") or ())
-        wanted = [each["library"] for each in stated if each and each["extra"] == extra]
+    stated = (_OF_AN_EXTRA.fullmatch(each) for each in requires("carsim") or ())
+    wanted = [each["library"] for each in stated if each and each["extra"] == extra]
     return shlex.join([str(python), "-m", "pip", "install", *wanted])
 
 

@@ -19,6 +19,7 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 from carsim.base.errors import CarsimError, InputError
+from carsim.base.files import read_file
 from carsim.base.text import one_line
 
 GROUP = "carsim.kinds"
@@ -58,12 +59,7 @@ def load_plugin(path: Path) -> str:
         InputError: It cannot be read or run, or was loaded before with other bytes.
     """
     place = str(path)
-    try:
-        if path.stat().st_size > MOST_BYTES:
-            raise InputError(place, "is larger than 1 MiB", "name a Python file")
-        source = path.read_bytes()
-    except OSError as error:
-        raise InputError(place, f"cannot be read ({error.strerror})", "name another") from error
+    source = read_file(path, MOST_BYTES, "name another")
     digest = sha256(source).hexdigest()
     if _loaded.get(place, digest) != digest:
         raise InputError(place, "has changed since it was loaded", "start carsim again")

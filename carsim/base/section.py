@@ -174,15 +174,11 @@ _CURES = {
     "tuple_type": "write a list: [a, b]",
     "list_type": "write a list: [a, b]",
     "too_short": "add one",
+    **dict.fromkeys(
+        ("greater_than", "greater_than_equal", "less_than", "less_than_equal"),
+        "write a number within that limit",
+    ),
 }
-
-_LIMITS = {
-    "greater_than": ("gt", "write a number above {:,}"),
-    "greater_than_equal": ("ge", "write {:,} or more"),
-    "less_than": ("lt", "write a number below {:,}"),
-    "less_than_equal": ("le", "write {:,} or less"),
-}
-"""Refusal of a number -> key of its limit, and the cure."""
 
 
 def _explain(found: dict[str, Any], raw: Any) -> Problem:
@@ -214,9 +210,6 @@ def _explain(found: dict[str, Any], raw: Any) -> Problem:
         return told(problem, _choice(value, context["expected"]))
     if kind in ("int_type", "float_type") and isinstance(value, str):
         return told(problem, "write a plain number, without quotes, unit or leading zero")
-    if kind in _LIMITS:
-        key, cure = _LIMITS[kind]
-        return told(problem, cure.format(context[key]))
     return told(problem, _CURES.get(kind, ""))
 
 

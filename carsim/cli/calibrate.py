@@ -42,8 +42,8 @@ def calibrate(
     from carsim.base.errors import InputError
     from carsim.base.files import write_whole
     from carsim.base.text import Table, number, signed_percent
+    from carsim.base.yaml_file import yaml_text
     from carsim.cli.console import output_console, say, show, show_json
-    from carsim.design.document import yaml_text
     from carsim.runs.calibrate import fit, measured_points
 
     if out is not None and Path(out).exists():

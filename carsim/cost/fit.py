@@ -37,7 +37,8 @@ from carsim.workload.head import CANDIDATES
 from carsim.workload.model import DepthTransformer, LinearHead, Model
 
 if TYPE_CHECKING:
-    from carsim.design import Design, Machine
+    from carsim.design import Design
+    from carsim.hardware.machine import Machine
 
 __all__ = ["FitReport", "FitRow", "activation_bytes_per_token", "check_fit", "head_kv_bytes"]
 

@@ -1,56 +1,17 @@
 """A design as a document: the resolved YAML, and the JSON schema of a design file."""
 
-from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any
 
-import yaml
-
-from carsim.base.errors import InputError
 from carsim.base.section import file_schema
-from carsim.base.yaml_file import parse_yaml
+from carsim.base.yaml_file import yaml_text
 from carsim.design.design import Design
 from carsim.design.load import MODEL_FILE, PRESET_SECTIONS
-
-
-class _Dumper(yaml.SafeDumper):
-    """Writes what the strict loader reads back as it was."""
-
-    def ignore_aliases(self, data: Any) -> bool:
-        return True
-
-
-def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    try:
-        is_plain = parse_yaml(text, "text") == text
-    except InputError:
-        is_plain = False
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=None if is_plain else '"')
-
-
-_Dumper.add_representer(str, _represent_text)
 
 
 def design_yaml(design: Design) -> str:
     """The resolved design, presets and defaults written out; loading it gives an equal design."""
     return yaml_text(design.model_dump(mode="json"))
-
-
-def yaml_text(contents: Mapping[str, Any], *, is_short: bool = False) -> str:
-    """A mapping as YAML that the strict loader reads back as it was.
-
-    Args:
-        contents: The mapping.
-        is_short: Innermost mappings stand in one line each.
-    """
-    return yaml.dump(
-        contents,
-        Dumper=_Dumper,
-        sort_keys=False,
-        allow_unicode=True,
-        width=100,
-        default_flow_style=None if is_short else False,
-    )
 
 
 def design_schema() -> dict[str, Any]:

@@ -82,11 +82,10 @@ def load_design(name_or_path: str, overrides: Iterable[str] = ()) -> Design:
         InputError: Anything wrong with the file or an override; one line.
     """
     raw, path = read_design(name_or_path)
-    design = design_of(raw, path, overrides)
-    assigned = dict(_assignment(text) for text in overrides)
-    if design.description and assigned and "description" not in assigned:
-        return _described(design, raw, path)
-    return design
+    overrides = list(overrides)
+    if overrides:
+        raw.pop("description", None)  # it is of the design as the file has it
+    return design_of(raw, path, overrides)
 
 
 def read_design(name_or_path: str) -> tuple[dict[str, Any], Path]:
@@ -95,15 +94,6 @@ def read_design(name_or_path: str) -> tuple[dict[str, Any], Path]:
     raw = read_mapping(path)
     raw.setdefault("name", path.stem)
     return raw, path
-
-
-def _described(design: Design, as_written: Mapping[str, Any], path: Path) -> Design:
-    """The design without its description, if it is not the one that the file describes."""
-    try:
-        described = design_of(as_written, path)
-    except InputError:  # the file needs the overrides
-        described = None
-    return design if design == described else design.model_copy(update={"description": ""})
 
 
 def design_of(raw: Mapping[str, Any], path: Path, overrides: Iterable[str] = ()) -> Design:
@@ -118,7 +108,7 @@ def design_of(raw: Mapping[str, Any], path: Path, overrides: Iterable[str] = ())
         InputError: The first thing that is wrong.
     """
     assigned = dict(_assignment(text) for text in overrides)
-    merged = _charged(_placed(_with_bases(raw, path, assigned)), path, assigned)
+    merged = _of_board(_with_bases(raw, path, assigned), path, assigned)
     for dotted, value in assigned.items():
         if dotted not in (*PRESET_PATHS, OVERHEADS_FILE):
             _assign(merged, dotted, value)
@@ -182,48 +172,45 @@ def override(design: Design, changes: Mapping[str, Any]) -> Design:
     return build_design(raw, design.name, changes)
 
 
-def _placed(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """The mapping with roles placed that it leaves out; what is no mapping is left as it is."""
+def _of_board(raw: Mapping[str, Any], file: Path, assigned: Mapping[str, Any]) -> dict[str, Any]:
+    """The mapping with what its board says of the machine: places of roles, and overheads.
+
+    What is no mapping is left as it is, for the validation to refuse.
+    """
     board, machine = raw.get("board"), raw.get("machine")
     if not isinstance(board, dict) or not isinstance(machine, dict):
         return dict(raw)
-    board = dict(board)
+    board, machine = dict(board), dict(machine)
     usual, memories = board.pop("placement", None), board.get("memories")
     if usual is None and isinstance(memories, dict) and len(memories) == 1:
         usual = dict.fromkeys(Placement.model_fields, next(iter(memories)))
-    given = machine.get("placement", {})
-    if isinstance(usual, dict) and isinstance(given, dict):
-        machine = {**machine, "placement": {**usual, **given}}
+    own, charged = machine.get("overheads", {}), board.pop("overheads", {})
+    if isinstance(own, dict) and isinstance(charged, dict):
+        own = dict(own)
+        folder, name = file.parent, own.pop("from", None)
+        if OVERHEADS_FILE in assigned:
+            folder, name = Path(), assigned[OVERHEADS_FILE]
+        if name is not None:
+            where = _where(OVERHEADS_FILE, str(file), assigned)
+            fitted = read_mapping(_path(folder, name, where, "name a file of carsim calibrate"))
+            stated = {**charged, **own}
+            twice = sorted(key for key in fitted.keys() & stated if fitted[key] != stated[key])
+            if twice:
+                problem = f"{name} and the design both set {', '.join(twice)}"
+                raise InputError(where, problem, "leave one of them out")
+            charged = {**charged, **fitted}
+        machine["overheads"] = own
+    for key, below in {"placement": usual, "overheads": charged}.items():
+        stated = machine.get(key, {})
+        if isinstance(below, dict) and isinstance(stated, dict):
+            machine[key] = {**below, **stated}
     return {**raw, "board": board, "machine": machine}
 
 
-def _charged(raw: dict[str, Any], file: Path, assigned: Mapping[str, Any]) -> dict[str, Any]:
-    """The mapping with overheads that the board states, or that a file of a calibration holds."""
-    board, machine = raw.get("board"), raw.get("machine")
-    if not isinstance(board, dict) or not isinstance(machine, dict):
-        return raw
-    board = dict(board)
-    of_board, own = board.pop("overheads", {}), machine.get("overheads", {})
-    if not isinstance(own, dict) or not isinstance(of_board, dict):
-        return raw
-    own = dict(own)
-    folder, name = file.parent, own.pop("from", None)
-    if OVERHEADS_FILE in assigned:
-        folder, name = Path(), assigned[OVERHEADS_FILE]
-    if name is not None:
-        where = _where(OVERHEADS_FILE, str(file), assigned)
-        if not isinstance(name, str) or not name or not name.isprintable():
-            raise InputError(where, f"{shown(name)} is no path", "name a file of carsim calibrate")
-        fitted = read_mapping(folder / name)
-        set_here = {**of_board, **own}
-        twice = sorted(key for key in fitted.keys() & set_here if fitted[key] != set_here[key])
-        if twice:
-            problem = f"{name} and the design both set {', '.join(twice)}"
-            raise InputError(where, problem, "leave one of them out")
-        of_board = {**of_board, **fitted}
-    if not (own or of_board):
-        return raw
-    return {**raw, "board": board, "machine": {**machine, "overheads": {**of_board, **own}}}
+def _path(folder: Path, name: Any, where: str, cure: str) -> Path:
+    if not isinstance(name, str) or not name or not name.isprintable():
+        raise InputError(where, f"{shown(name)} is no path", cure)
+    return folder / name
 
 
 def _tuples(value: Any) -> Any:
@@ -256,17 +243,12 @@ def _with_bases(raw: Mapping[str, Any], file: Path, assigned: Mapping[str, Any])
             where = _where(path, str(file), assigned)
             if path == MODEL_FILE:
                 folder = Path() if changed else file.parent
-                base = _model_file(folder, value, where, body)
+                config = _path(folder, value, where, "name a model's config.json")
+                base = read_hf_config(config, body)
             else:
                 base = _preset(section, value, where)
             merged[section] = _merge(base, body)
     return merged
-
-
-def _model_file(folder: Path, name: Any, where: str, body: Mapping[str, Any]) -> dict[str, Any]:
-    if not isinstance(name, str) or not name or not name.isprintable():
-        raise InputError(where, f"{shown(name)} is no path", "name a model's config.json")
-    return read_hf_config(folder / name, body)
 
 
 def _preset(section: str, name: Any, where: str) -> dict[str, Any]:
@@ -281,7 +263,7 @@ def _preset(section: str, name: Any, where: str) -> dict[str, Any]:
 @cache
 def _read_preset(path: Path) -> dict[str, Any]:
     """A preset, which nothing changes: what is merged with it or set in it is a copy."""
-    return read_mapping(path, shipped=True)
+    return read_mapping(path)
 
 
 def shipped_presets() -> dict[str, dict[str, str]]:

@@ -14,12 +14,11 @@ from carsim.base.errors import InputError
 from carsim.base.files import read_text
 from carsim.base.section import Section, explained, file_schema, sections_of
 from carsim.base.text import closest
-from carsim.base.yaml_file import MAX_BYTES, mapping_of, shown
+from carsim.base.yaml_file import MAX_BYTES, mapping_of, shown, yaml_text
 from carsim.decisions.trace import Trace, load_trace
 from carsim.decisions.trace.shipped import trace_path
-from carsim.design import Design, design_path
-from carsim.design.document import yaml_text
-from carsim.design.load import PRESET_PATHS
+from carsim.design import Design
+from carsim.design.load import PRESET_PATHS, design_path
 from carsim.explore.axis import PSEUDO_PATHS, VIDEO_PATHS, Axis, parse_axis
 from carsim.explore.columns import direction_of, result_columns
 from carsim.explore.expression import Expression

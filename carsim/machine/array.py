@@ -43,7 +43,7 @@ ones.
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from carsim.design import Array, Vector
+from carsim.hardware.machine import Array, Vector
 from carsim.workload.ops import Gemm
 
 

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from carsim.design import Array
+from carsim.hardware.machine import Array
 from carsim.machine.array import gemm_cycles, vector_cycles
 from carsim.machine.hardware import Hardware, Rate
 from carsim.workload.ops import Category, Count, Op, Slice, Stream

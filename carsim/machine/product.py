@@ -28,7 +28,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from carsim.base.errors import InputError
-from carsim.design import Array
+from carsim.hardware.machine import Array
 from carsim.machine.array import gemm_cycles
 from carsim.workload.ops import Gemm
 

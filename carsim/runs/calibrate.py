@@ -12,7 +12,7 @@ the whole bound, which memories limit.
 """
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from io import StringIO
 from math import isfinite
@@ -26,6 +26,7 @@ from carsim.base.files import read_text
 from carsim.base.text import number
 from carsim.base.units import GB
 from carsim.cost.capacity import capacity
+from carsim.decisions.trace.stated import text_of
 from carsim.design import Design, load_design
 from carsim.hardware.overheads import CalibrationRecord, Overheads
 from carsim.runs.decode import decode
@@ -43,6 +44,10 @@ of a fit lie within this factor (``carsim validate boards``)."""
 
 MOST_TIMES = 100
 """Times that a point may be slower than the hardware bound; of published rows none is 8 times."""
+
+ONE_CONSTANT = (
+    "these points cannot tell time per layer from lost bandwidth: all overhead is charged per layer"
+)
 
 EXAMPLE = "say 'tokens_per_s=24.4 @ text:16+128'"
 
@@ -118,32 +123,27 @@ class Fit:
     def overheads(self, runtime: str) -> Overheads:
         """The section that a design takes, bound to what was measured."""
         designs = [point.design for point in self.points]
-        bits = sorted({float(design.model.weights.bits_per_element) for design in designs})
-        batches = [design.policy.batch for design in designs]
+        board, error = designs[0].board, self.left_out_error
         layers = [design.model.body.n_layers for design in designs]
-        error = self.left_out_error
+        batches = [design.policy.batch for design in designs]
+        firsts, lasts = zip(*(point.contexts for point in self.points), strict=True)
         calibration = CalibrationRecord(
-            board=designs[0].board.name,
-            fabric_clock_mhz=designs[0].board.fabric_clock_mhz,
-            weight_bits=tuple(bits),
+            board=board.name,
+            fabric_clock_mhz=board.fabric_clock_mhz,
+            weight_bits=tuple(sorted({float(d.model.weights.bits_per_element) for d in designs})),
             runtime=runtime,
-            contexts=(
-                min(point.contexts[0] for point in self.points),
-                max(point.contexts[1] for point in self.points),
-            ),
+            contexts=(min(firsts), max(lasts)),
             layers=(min(layers), max(layers)),
             batches=(min(batches), max(batches)),
             points=len(designs),
             error=None if error is None else round(error, 4),
         )
-        given = designs[0].machine.overheads
-        return given.model_copy(
-            update={
-                "layer_us": round(self.constants.layer_us, 3),
-                "bandwidth_share": round(self.constants.bandwidth_share, 4),
-                "calibration": calibration,
-            }
-        )
+        fitted = {
+            "layer_us": round(self.constants.layer_us, 3),
+            "bandwidth_share": round(self.constants.bandwidth_share, 4),
+            "calibration": calibration,
+        }
+        return designs[0].machine.overheads.model_copy(update=fitted)
 
 
 def measured_points(
@@ -160,16 +160,14 @@ def measured_points(
         InputError: No point, a point that cannot be read, or a design that already states
             overheads.
     """
-    rows = [row for text in measured for row in (_file(text) if _is_file(text) else [_row(text)])]
-    if not rows:
+    points = [
+        _point(design, place, row, overrides) for text in measured for place, row in _rows(text)
+    ]
+    if not points:
         raise InputError("`measured`", "gives no point", EXAMPLE)
-    points = [_point(design, place, row, overrides) for place, row in rows]
-    for point in points[1:]:
-        first, other = points[0].design, point.design
-        if (first.board.name, first.board.fabric_clock_mhz) != (
-            other.board.name,
-            other.board.fabric_clock_mhz,
-        ):
+    boards = [(each.design.board.name, each.design.board.fabric_clock_mhz) for each in points]
+    for point, board in zip(points, boards, strict=True):
+        if board != boards[0]:
             problem = "is of another board or clock than the first point"
             raise InputError(point.place, problem, "calibrate each by itself")
     return tuple(points)
@@ -202,7 +200,7 @@ def fit(points: Sequence[MeasuredSpeed]) -> Fit:
             "give tokens per second, and the workload that was timed",
         )
     worst = max(points, key=lambda point: abs(point.error(constants)))
-    notes = [] if terms == 2 else [_why_one_constant(points)]
+    notes = [] if terms == 2 else [ONE_CONSTANT]
     if abs(worst.error(constants)) > MOST_ERROR:
         notes.insert(
             0,
@@ -222,16 +220,6 @@ def _best_terms(points: Sequence[MeasuredSpeed]) -> tuple[int, tuple[float, ...]
     ways = ((terms, _left_out(points, terms)) for terms in ((1, 2) if len(points) >= 3 else (1,)))
     known = [(terms, errors) for terms, errors in ways if errors]
     return min(known, key=lambda way: fmean(map(abs, way[1])), default=(1, ()))
-
-
-def _why_one_constant(points: Sequence[MeasuredSpeed]) -> str:
-    if len(points) < 3:
-        why = "one or two points cannot tell time per layer from lost bandwidth"
-    elif _solve(points, 2) is None:
-        why = "time per layer and lost bandwidth cannot be told apart, or one would be negative"
-    else:
-        why = "a share of the bandwidth would not lower the error of points left out"
-    return f"{why}: all overhead is charged per layer"
 
 
 def _solve(points: Sequence[MeasuredSpeed], terms: int) -> Constants | None:
@@ -258,41 +246,32 @@ def _left_out(points: Sequence[MeasuredSpeed], terms: int) -> tuple[float, ...] 
     return tuple(errors)
 
 
-Row = tuple[str, dict[str, str]]
-"""Place in error messages, and columns."""
-
-
-def _is_file(text: str) -> bool:
-    return Path(text).suffix == ".csv"
-
-
-def _row(text: str) -> Row:
-    speed, at, workload = text.partition("@")
-    name, equals, value = speed.partition("=")
-    if not (at and equals) or name.strip() != "tokens_per_s":
-        raise InputError("`measured`", f"got {text!r}", EXAMPLE)
-    return f"`measured` {text!r}", {"tokens_per_s": value.strip(), "workload": workload.strip()}
-
-
-def _file(name: str) -> list[Row]:
-    text = read_text(Path(name), MAX_BYTES).removeprefix("\ufeff")
-    lines = csv.reader(StringIO(text), skipinitialspace=True)
-    columns = next(lines, [])
-    if sorted({*columns, "set"}) != sorted({*COLUMNS}) or len({*columns}) < len(columns):
+def _rows(text: str) -> Iterator[tuple[str, dict[str, str]]]:
+    """Place in error messages and columns, of one point or of a file."""
+    if Path(text).suffix != ".csv":
+        speed, at, workload = text.partition("@")
+        name, equals, value = speed.partition("=")
+        if not (at and equals) or name.strip() != "tokens_per_s":
+            raise InputError("`measured`", f"got {text!r}", EXAMPLE)
+        row = {"tokens_per_s": value.strip(), "workload": workload.strip()}
+        yield f"`measured` {text!r}", row
+        return
+    content = read_text(Path(text), MAX_BYTES).removeprefix("\ufeff")
+    lines = csv.DictReader(StringIO(content), skipinitialspace=True)
+    columns = lines.fieldnames or []
+    if sorted({*columns, "set"}) != sorted(COLUMNS) or len({*columns}) < len(columns):
         problem = f"its columns are {', '.join(columns) or 'none'}"
-        raise InputError(name, problem, f"write {', '.join(COLUMNS)} (set may be absent)")
-    rows = []
-    for cells in filter(None, lines):
-        place = f"{name}:{lines.line_num}"
-        if len(cells) != len(columns):
-            problem = f"has {len(cells)} cells for {len(columns)} columns"
+        raise InputError(text, problem, f"write {', '.join(COLUMNS)} (set may be absent)")
+    for row in lines:
+        place = f"{text}:{lines.line_num}"
+        if None in row or None in row.values():
+            problem = f"has more or fewer cells than {len(columns)} columns"
             raise InputError(place, problem, "write a cell for each column, decimals with a point")
-        rows.append((place, dict(zip(columns, cells, strict=True))))
-    return rows
+        yield place, row
 
 
 def _point(design: str, place: str, row: dict[str, str], overrides: Sequence[str]) -> MeasuredSpeed:
-    changes = (row.get("set") or "").split()
+    changes = row.get("set", "").split()
     made = load_design(design, overrides)
     try:
         made = load_design(design, [*overrides, *changes])
@@ -310,42 +289,32 @@ def _point(design: str, place: str, row: dict[str, str], overrides: Sequence[str
         )
     try:
         tokens_per_s = float(row["tokens_per_s"])
-    except (TypeError, ValueError):
+    except ValueError:
         tokens_per_s = 0.0
     if not (isfinite(tokens_per_s) and tokens_per_s > 0):
         problem = f"tokens_per_s is {row['tokens_per_s']!r}"
         raise InputError(place, problem, "give a number above 0")
-    contexts = _contexts(place, row["workload"] or "")
-    _check_context(made, place, contexts[1])
+    contexts = _contexts(place, row["workload"], made)
     bound_us = 1e6 * decode(made, *contexts).seconds_per_step
     text = " ".join([row["workload"], *changes])
     return MeasuredSpeed(text, tokens_per_s, made, contexts, bound_us, place)
 
 
-def _check_context(design: Design, place: str, tokens: int) -> None:
-    """Refuse a context that the model was not made for, or that its memories cannot hold."""
-    most = design.model.context
-    if most is not None and tokens > most:
-        problem = f"{tokens:,} tokens of context are more than the {most:,} of model.context"
-        raise InputError(place, problem, "give the workload that was timed")
-    longest = Video(n_frames=tokens, tokens_per_frame=1, prompt_tokens=0)
+def _contexts(place: str, text: str, design: Design) -> tuple[int, int]:
+    """Tokens that the first and the last new token of a text attend to, which memories can hold."""
+    try:
+        work = workload_of(text)
+        if work.kind != "text" or None in (work.tokens, work.prompt):
+            raise InputError(place, f"got the workload {text!r}", "say text:16+128")
+        prompt, tokens = text_of(work, design.model)
+    except InputError as error:
+        raise InputError(place, error.problem, error.cure) from None
+    last = prompt + tokens
+    longest = Video(n_frames=last, tokens_per_frame=1, prompt_tokens=0)
     for use in capacity(design, longest, None):
         if use.free_bytes < 0:
             used, usable = number(use.used_bytes / GB), number(use.usable_bytes / GB)
-            raise InputError(
-                place,
-                f"{tokens:,} tokens of context and the weights take {used} GB of {usable} GB of "
-                f"memory {use.memory}",
-                "give the workload that was timed, or the memory of the board",
-            )
-
-
-def _contexts(place: str, text: str) -> tuple[int, int]:
-    """Tokens that the first and the last new token of a text attend to."""
-    try:
-        work = workload_of(text)
-    except InputError as error:
-        raise InputError(place, error.problem, error.cure) from None
-    if work.kind != "text" or work.tokens is None or work.prompt is None:
-        raise InputError(place, f"got the workload {text!r}", "say text:16+128")
-    return work.prompt + 1, work.prompt + work.tokens
+            problem = f"{last:,} tokens of context and the weights take {used} GB of {usable} GB"
+            cure = "give the workload that was timed, or the memory of the board"
+            raise InputError(place, f"{problem} of memory {use.memory}", cure)
+    return prompt + 1, last

@@ -16,14 +16,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from carsim.base.errors import InputError
-from carsim.base.units import GB
 from carsim.cost.energy import Joules, energy
 from carsim.cost.resources import Resources
 from carsim.design import Design
 from carsim.hardware.schedule import BASELINE
 from carsim.machine.batches import Batches
 from carsim.machine.hardware import Hardware
-from carsim.machine.limits import PhaseLimit, cycles_by_limit, phase_limits
+from carsim.machine.limits import cycles_by_limit, phase_limits
 from carsim.machine.phases import Phases
 from carsim.machine.plan import Plan
 from carsim.machine.simulate import Simulation, simulate
@@ -66,30 +65,15 @@ class Decode:
         return self.design.policy.batch / self.seconds_per_step
 
     @property
-    def stream_tokens_per_s(self) -> float:
-        """Tokens per second of one sequence."""
-        return 1 / self.seconds_per_step
-
-    @property
     def bytes_per_step(self) -> float:
         """Mean bytes of a step, all memories together."""
         moved = sum(sum(total.dram_bytes) for total in self.simulation.totals.values())
         return moved / len(self.contexts)
 
     @property
-    def bandwidth_gbps(self) -> float:
-        """Bytes over time, in 1e9 bytes per second."""
-        return self.bytes_per_step / self.seconds_per_step / GB
-
-    @property
-    def limits(self) -> tuple[PhaseLimit, ...]:
-        """The limit of each kind of phase."""
-        return phase_limits(self.simulation)
-
-    @property
     def limit_shares(self) -> dict[str, float]:
         """Share of the time spent in phases of each limit, most first."""
-        cycles = cycles_by_limit(self.limits)
+        cycles = cycles_by_limit(phase_limits(self.simulation))
         return {limit: count / self.simulation.cycles for limit, count in cycles.items()}
 
     def joules_per_token(self, used: Resources) -> Joules:

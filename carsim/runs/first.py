@@ -26,12 +26,12 @@ from typing import Any, NamedTuple
 
 from carsim.base.errors import MisfitError
 from carsim.base.text import count, span
+from carsim.base.yaml_file import yaml_text
 from carsim.cost.fit import FitReport, check_fit, least_buffers_kib
 from carsim.decisions.replay import FASTCAR
 from carsim.decisions.trace import load_trace
 from carsim.decisions.trace.stated import text_of
 from carsim.design import Design, design_of, load_design
-from carsim.design.document import yaml_text
 from carsim.design.load import model_base, read_design
 from carsim.hardware.mapping import MAPPINGS
 from carsim.hardware.technology.base import amount

@@ -21,7 +21,8 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from importlib.resources import as_file, files
 
-from carsim.design import Array, load_design
+from carsim.design import load_design
+from carsim.hardware.machine import Array
 from carsim.machine.product import Supply, product
 from carsim.metrics import Comparison
 from carsim.runs.decode import decode

@@ -8,24 +8,28 @@ per system; both are fitted to other rows of the same system.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from functools import partial
-from itertools import combinations
-from statistics import fmean
+from dataclasses import astuple
+from statistics import fmean, median
 
-from carsim.base.text import number, span, with_ends
+import pandas as pd
+
+from carsim.base.text import number, with_ends
 from carsim.hardware.expected import expected_factors
+from carsim.hardware.technology.fpga import Fpga
 from carsim.metrics import Comparison
+from carsim.runs.calibrate import best_constants
 from carsim.validate.intervals import (
     Coverage,
     calibrated_speed,
     coverage,
+    grouped,
     left_out_speeds,
     one_factor,
     pools,
 )
 from carsim.validate.part import Group, Part
-from carsim.validate.published import SPLITS, Predicted, Published, predict_rows
+from carsim.validate.peers import data_rows
+from carsim.validate.published import SPLITS, Predicted, predict_rows
 
 MEDIAN_BOUND, MEAN_BOUND, LEAST_WINS = 0.05, 0.08, 2 / 3
 """Aims over the rows in scope: median and mean error at most, share of rows nearer than the
@@ -38,36 +42,35 @@ guards against a regression; the aim of 5 % is not reached."""
 SHARES = {"0.9 of peak": 0.9, "0.8 of peak": 0.8}
 """Baseline -> share of the peak bandwidth that it takes for granted."""
 
+LEAST_OF_CONTROL = 3
+"""Fewest systems of a type of control whose times per layer are shown as an interval."""
+
+INSIDE = "inside"
+"""Word of a note on a row that lies within the interval of its prediction."""
+
 USUAL = "0.9 of peak"
 FACTOR = "one factor per system"
 
 
-def validate_boards(
-    progress: Callable[[str], None] = lambda _: None, rows: Iterable[Published] | None = None
-) -> Part:
+def validate_boards(progress: Callable[[str], None] = lambda _: None) -> Part:
     """Predict all systems.
 
     Args:
         progress: Told which system is next.
-        rows: Systems to predict; by default all of the file.
     """
-    predicted = predict_rows(progress, rows)
+    predicted = predict_rows(progress)
+    of_split = {split: [each for each in predicted if each.row.split == split] for split in SPLITS}
     inside = [each for each in predicted if each.row.in_scope]
     outside = [each for each in predicted if not each.row.in_scope]
     aims = {"median": MEDIAN_BOUND, "mean": MEAN_BOUND}
     wanted = [
         *_against("tokens/s, all rows", predicted),
-        *(
-            group
-            for split in SPLITS
-            for group in _against(
-                f"tokens/s, {split}", [each for each in predicted if each.row.split == split]
-            )
-        ),
+        *(group for split, of in of_split.items() for group in _against(f"tokens/s, {split}", of)),
         Group("tokens/s, in scope", _speeds(inside, USUAL), USUAL, aims, True, LEAST_WINS),
         Group("tokens/s, out of scope", _speeds(outside, USUAL), USUAL, shown=False),
         *_calibrated(predicted),
-        Group("power in W", tuple(each for found in predicted for each in _power(found))),
+        Group("power in W", tuple(_powers(predicted))),
+        Group("resources of FPGAs", tuple(_resources(predicted))),
     ]
     return Part(
         "boards",
@@ -86,25 +89,24 @@ def _against(title: str, predicted: Sequence[Predicted]) -> Iterable[Group]:
 
 
 def _speeds(predicted: Iterable[Predicted], baseline: str) -> tuple[Comparison, ...]:
-    return tuple(_speed(each, baseline) for each in predicted)
-
-
-def _speed(each: Predicted, baseline: str) -> Comparison:
-    found, row = each.found, each.row
-    limit, share = next(iter(found.decode.limit_shares.items()))
-    joules = found.joules_per_token
-    value, low, high = (number(joule, 3) for joule in (joules.value_j, joules.low_j, joules.high_j))
-    return Comparison(
-        row.name,
-        row.tok_per_s,
-        each.speed,
-        row.at_peak(SHARES[baseline]),
-        None,
-        row.source,
-        "tokens/s",
-        f"{limit} {share:.0%}; expected {found.expected_speed.text}; "
-        f"{with_ends(f'{value} J', low, high, ' to ')}",
+    return tuple(
+        _compared(each, each.speed, each.row.at_peak(SHARES[baseline]), _about(each))
+        for each in predicted
     )
+
+
+def _compared(each: Predicted, ours: float, rival: float, note: str = "") -> Comparison:
+    row = each.row
+    return Comparison(row.name, row.tok_per_s, ours, rival, None, row.source, "tokens/s", note)
+
+
+def _about(each: Predicted) -> str:
+    """Limit of most of the time, expected speed and joules per token."""
+    limit, share = next(iter(each.decode.limit_shares.items()))
+    speed, slow, fast = map(number, each.expected)
+    value, low, high = (number(joule, 3) for joule in astuple(each.energy.board))
+    joules = with_ends(value, low, high, " to ")
+    return f"{limit} {share:.0%}; expected {with_ends(speed, slow, fast, ' to ')}; {joules} J"
 
 
 def _calibrated(predicted: Sequence[Predicted]) -> Iterable[Group]:
@@ -118,15 +120,7 @@ def _calibrated(predicted: Sequence[Predicted]) -> Iterable[Group]:
         rivals_of = left_out_speeds(predicted, one_factor, same)
         for unseen in (False, True):
             rows = tuple(
-                Comparison(
-                    each.row.name,
-                    each.row.tok_per_s,
-                    ours,
-                    theirs,
-                    None,
-                    each.row.source,
-                    "tokens/s",
-                )
+                _compared(each, ours, theirs)
                 for (each, ours), (_, theirs) in zip(ours_of, rivals_of, strict=True)
                 if each.row.split == "unseen" or not unseen
             )
@@ -135,56 +129,62 @@ def _calibrated(predicted: Sequence[Predicted]) -> Iterable[Group]:
             yield Group(title, rows, FACTOR, bounds, must_win=True, shown=False)
 
 
-def _power(each: Predicted) -> list[Comparison]:
-    row = each.row
-    if row.power_w is None:
-        return []
-    watts = each.found.watts
-    note = f"{span(f'{watts.low_j:.1f}', f'{watts.high_j:.1f}', ' to ')} W"
-    return [Comparison(row.name, row.power_w, watts.value_j, None, None, row.source, "W", note)]
+def _powers(predicted: Iterable[Predicted]) -> Iterable[Comparison]:
+    """Published power, of the board or of the chip alone."""
+    for each in predicted:
+        row, watts = each.row, each.watts
+        if row.power_w is not None:
+            ends = watts.low_j, watts.high_j
+            note = f"{row.power_of}; {_interval(row.power_w, ends)}"
+            yield Comparison(
+                row.name, row.power_w, watts.value_j, None, None, row.source, "W", note
+            )
 
 
-@dataclass(frozen=True, slots=True)
-class Order:
-    """Pairs of published rows, and how many each prediction puts in the measured order.
+def _resources(predicted: Iterable[Predicted]) -> Iterable[Comparison]:
+    """Published resources of FPGA designs (``data/published_resources.csv``)."""
+    fits = {each.row.config: each.fit for each in predicted}
+    for row in data_rows("published_resources.csv"):
+        used = fits[row["config"]].resources.totals
+        for kind in Fpga.resource_kinds:
+            if row[kind]:
+                what = f"{row['config']}: {kind}"
+                yield Comparison(what, float(row[kind]), used[kind], None, None, row["source"], "")
 
-    ``certain``: pairs of which the intervals of carsim do not overlap, and ``certain_right`` those
-    of them in the measured order.
+
+def _interval(published: float, ends: tuple[float, float]) -> str:
+    low, high = ends
+    verdict = INSIDE if low <= published <= high else "outside"
+    return f"{verdict} {number(low, 3)} to {number(high, 3)}"
+
+
+def order_of(predicted: Sequence[Predicted], same: Callable[[Predicted], object]) -> pd.DataFrame:
+    """Pairs of rows with an equal value of ``same``, equal speeds left out.
+
+    Columns say whether carsim and 0.8 of the peak put a pair in the measured order (``ours``,
+    ``baseline``), and whether carsim's intervals do not overlap (``certain``).
     """
-
-    pairs: int
-    ours: int
-    baseline: int
-    certain: int
-    certain_right: int
-
-
-def order_of(predicted: Sequence[Predicted], same: Callable[[Predicted], object]) -> Order:
-    """Order of all pairs of rows with an equal value of ``same``; equal speeds do not count."""
-    pairs = [
-        (one, other)
-        for one, other in combinations(predicted, 2)
-        if same(one) == same(other) and one.row.tok_per_s != other.row.tok_per_s
-    ]
-
-    def right(value: Callable[[Predicted], float], one: Predicted, other: Predicted) -> bool:
-        return (value(one) > value(other)) == (one.row.tok_per_s > other.row.tok_per_s)
-
-    def apart(one: Predicted, other: Predicted) -> bool:
-        speeds = (one.found.expected_speed, other.found.expected_speed)
-        slow, fast = sorted(speeds, key=lambda speed: speed.value)
-        return slow.high < fast.low
-
-    ours = partial(right, lambda each: each.found.expected_speed.value)
-    baseline = partial(right, lambda each: each.row.at_peak(0.8))
-    certain = [pair for pair in pairs if apart(*pair)]
-    return Order(
-        len(pairs),
-        sum(ours(*pair) for pair in pairs),
-        sum(baseline(*pair) for pair in pairs),
-        len(certain),
-        sum(ours(*pair) for pair in certain),
+    rows = pd.DataFrame(
+        {
+            "place": place,
+            "same": same(each),
+            "measured": each.row.tok_per_s,
+            "baseline": each.row.at_peak(0.8),
+            **each.expected._asdict(),
+        }
+        for place, each in enumerate(predicted)
     )
+    pairs = rows.merge(rows, on="same")
+    one, other = (pairs.filter(regex=f"_{end}$").rename(columns=lambda c: c[:-2]) for end in "xy")
+    faster = one.measured > other.measured
+    found = pd.DataFrame(
+        {
+            "ours": (one.value > other.value) == faster,
+            "baseline": (one.baseline > other.baseline) == faster,
+            "certain": (one.high < other.low) | (other.high < one.low),
+        }
+    )
+    return found[(one.place < other.place) & (one.measured != other.measured)]
 
 
 def _notes(predicted: Sequence[Predicted]) -> Iterable[str]:
@@ -210,54 +210,68 @@ def _notes(predicted: Sequence[Predicted]) -> Iterable[str]:
         "Calibrated: a time per layer and, from three rows on, a share of the bandwidth, fitted to "
         "the other rows of the system: of all models (by row), or of other models (by model)."
     )
+    yield _times_per_layer(predicted)
     yield from _repeated(predicted)
-    yield from map(_coverage_text, _coverages(predicted))
+    for name, residuals in pools(predicted).items():
+        yield _coverage_text(coverage(name, residuals))
     for what, same in (
         ("model", lambda each: each.row.model),
         ("system", lambda each: each.row.unit),
     ):
         yield _order_text(what, order_of(predicted, same))
-    known = [
-        each.found.watts.low_j <= each.row.power_w <= each.found.watts.high_j
-        for each in predicted
-        if each.row.power_w is not None
-    ]
-    yield f"Published power lies within carsim's interval for {sum(known)} of {len(known)} rows."
+    inside_ends = [INSIDE in row.note for row in _powers(predicted)]
+    yield (
+        f"Published power: inside carsim's interval in {sum(inside_ends)} of {len(inside_ends)} "
+        "rows."
+    )
+    ratios = (
+        f"{Fpga.resource_kinds[kind].title} {number(low, 2)} to {number(high, 2)}"
+        for kind, (low, high) in Fpga.published_ratios.items()
+    )
+    yield f"Published resources over carsim's, which every fit states: {', '.join(ratios)}."
     reasons: dict[str, list[str]] = {}
     for each in predicted:
         if not each.row.in_scope:
             reasons.setdefault(each.row.scope_reason, []).append(each.row.name)
-        for misfit in each.found.misfits:
+        for misfit in each.fit.misfits:
             yield f"Fit: {each.row.name}: {misfit}"
     for reason, names in reasons.items():
         more = f" and {len(names) - 1} more" if len(names) > 1 else ""
         yield f"Out of scope: {names[0]}{more}: {reason}."
 
 
+def _times_per_layer(predicted: Sequence[Predicted]) -> str:
+    """Interval of the fitted time per layer of each type of control that has enough systems."""
+    of_control: dict[str, list[float]] = {}
+    for rows in grouped((each.row.unit, each) for each in predicted).values():
+        control = str(rows[0].decode.design.machine.overheads.control)
+        layer_us = best_constants([each.point for each in rows]).layer_us
+        of_control.setdefault(control, []).append(layer_us)
+    found = "; ".join(
+        f"{control} {number(median(times), 3)} ({min(times):.0f} to {max(times):.0f}; "
+        f"{len(times)} systems)"
+        for control, times in of_control.items()
+        if len(times) >= LEAST_OF_CONTROL
+    )
+    return f"Microseconds per layer beyond the hardware bound, median and range: {found}."
+
+
 def _repeated(predicted: Sequence[Predicted]) -> Iterable[str]:
     """The error of rows by repeated measurements of the same work, which no model can undercut."""
-    same: dict[object, list[Predicted]] = {}
-    for each in predicted:
+
+    def work(each: Predicted) -> object:
         row = each.row
-        same.setdefault((row.config, row.model, row.first_context, row.last_context), []).append(
-            each
-        )
+        return row.config, row.model, row.first_context, row.last_context
+
     found: dict[str, list[float]] = {}
-    for rows in same.values():
-        for each in rows:
-            if others := [other.point for other in rows if other is not each]:
-                error = one_factor(each.point, others) / each.row.tok_per_s - 1
-                found.setdefault(each.row.split, []).append(abs(error))
+    for each, speed in left_out_speeds(predicted, one_factor, of=work):
+        found.setdefault(each.row.split, []).append(abs(speed / each.row.tok_per_s - 1))
     for split, sizes in found.items():
         yield (
             f"Repeated: {len(sizes)} {split} rows have others of the same chip, runtime and model, "
             f"on other numbers of cards that work one after another. They differ from these by "
             f"{100 * fmean(sizes):.1f} % on average: the floor of any calibration."
         )
-
-
-def _coverages(predicted: Sequence[Predicted]) -> Iterable[Coverage]:
-    return (coverage(name, residuals) for name, residuals in pools(predicted).items())
 
 
 def _coverage_text(found: Coverage) -> str:
@@ -271,16 +285,10 @@ def _coverage_text(found: Coverage) -> str:
     )
 
 
-def _order_text(what: str, found: Order) -> str:
-    if not found.pairs:
-        return f"No two rows are of the same {what}."
-    certain = (
-        f"{found.certain_right / found.certain:.0%} of the {found.certain} whose intervals do not "
-        "overlap"
-        if found.certain
-        else "no two intervals are apart"
-    )
+def _order_text(what: str, pairs: pd.DataFrame) -> str:
+    apart = pairs[pairs.certain]
     return (
-        f"Order of the {found.pairs} pairs of one {what}: carsim has {found.ours / found.pairs:.0%}"
-        f" as measured ({certain}), 0.8 of peak {found.baseline / found.pairs:.0%}."
+        f"Order of the {len(pairs)} pairs of one {what}: carsim has {pairs.ours.mean():.0%} as "
+        f"measured ({apart.ours.mean():.0%} of the {len(apart)} whose intervals do not overlap), "
+        f"0.8 of peak {pairs.baseline.mean():.0%}."
     )

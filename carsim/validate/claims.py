@@ -13,7 +13,7 @@ VERDICTS = ("agrees", "contradicts", "cannot be tested here")
 
 OPENING = """# Claims of four papers, tested
 
-*`carsim validate claims --markdown` prints this page, and `python -m studies.claims` computes what
+*`carsim validate claims` prints this page, and `python -m studies.claims` computes what
 it says.*
 
 {counts}

@@ -2,9 +2,10 @@
 
 ``data/dram_reference.csv``: DDR4-2400, DDR4-2133 (one 64-bit channel of 8 Gb x8 devices) and an
 HBM2 pseudo-channel on DRAMsim3 and Ramulator 2.1 (FR-FCFS), at least 200,000 requests a row,
-refresh on, 32 requests in flight unless the row says otherwise. The simulators differ between
-themselves by up to 37 %: every row keeps its signed error against each, and is judged by the
-nearer.
+refresh on, 32 requests in flight unless the row says otherwise. A window of 0 is no limit; a load
+is a share of the peak. Rows of random arrivals, which carsim does not model, are left out. The
+simulators differ between themselves by up to 37 %: every row keeps its signed error against each,
+and is judged by the nearer.
 
 The file's DDR4-2133 is the bin 2133R, 16-16-16, not the ZCU102's 2133P, 15-15-15: in both
 simulators a closed row costs 16 clocks more than an open one, another open row 16 more again.
@@ -20,8 +21,6 @@ of one under a given load.
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import NamedTuple
 
 from carsim.hardware.memory import (
     AccessPattern,
@@ -40,6 +39,8 @@ from carsim.validate.peers import data_rows
 STANDARDS = {"DDR4-2133": "DDR4-2133R", "DDR4-2400": "DDR4-2400", "HBM2-2000-64bPC": "HBM2-2000"}
 """Standard in the file -> its row in carsim's table."""
 
+SIMULATORS = ("DRAMsim3", "Ramulator2.1-FRFCFS")
+
 NULL_EFFICIENCY = 0.9
 """Share of the peak bandwidth that the naive rival takes for granted."""
 
@@ -51,69 +52,7 @@ IDLE_ROWS = {
 }
 """Pattern in the file of a single request -> the state of the row that it finds."""
 
-USUAL_WINDOW, NO_WINDOW = 32, 1 << 12
-LARGE_CHUNK_BYTES, SMALL_CHUNK_BYTES = 4096, 1024
-
-
-@dataclass(frozen=True, slots=True)
-class Situation:
-    """Requests of a row of the file.
-
-    Attributes:
-        standard: Name of the memory in the file.
-        pattern: Pattern as the file names it, with window or load if not the usual ones.
-        streams: Streams that take turns.
-        chunk_bytes: Bytes read in one go.
-        read_fraction: Share of requests that read.
-        window: Requests in flight; 0 is no limit.
-    """
-
-    standard: str
-    pattern: str
-    streams: int
-    chunk_bytes: int
-    read_fraction: float
-    window: int
-
-    @property
-    def timings(self) -> MemoryStandard:
-        """The memory in carsim's table."""
-        return standard(STANDARDS[self.standard])
-
-    @property
-    def access(self) -> AccessPattern:
-        """The same as carsim's DRAM model takes it."""
-        return AccessPattern(
-            self.streams,
-            self.chunk_bytes,
-            random="random" in self.pattern,
-            read_fraction=self.read_fraction,
-            outstanding=self.window or NO_WINDOW,
-            aligned="aligned" in self.pattern,
-        )
-
-    @property
-    def kind(self) -> str:
-        """Kind of the row, one of :data:`BOUNDS`."""
-        name, _, how = self.pattern.partition("@")
-        if name in IDLE_ROWS:
-            return "idle"
-        if how:
-            return "under an offered load" if how.startswith("load") else "other windows"
-        if name.startswith("mix"):
-            return "reads and writes"
-        if name == "seq":
-            return "sequential"
-        if self.chunk_bytes >= LARGE_CHUNK_BYTES:
-            return "chunks of 4 KiB and more"
-        is_small = self.streams > 1 and self.chunk_bytes < SMALL_CHUNK_BYTES
-        return "streams under 1 KiB" if is_small else "smaller chunks"
-
-    def __str__(self) -> str:
-        streams = f", {self.streams} streams" if self.streams > 1 else ""
-        reads = f", {self.read_fraction:.0%} reads" if self.read_fraction < 1 else ""
-        return f"{self.standard} {self.pattern}, {self.chunk_bytes} B{streams}{reads}"
-
+NO_WINDOW = 1 << 12
 
 BOUNDS: Mapping[tuple[str, str], Mapping[str, float]] = {
     ("efficiency", "sequential"): {"DDR4": 0.02, "HBM2": 0.05},
@@ -151,10 +90,11 @@ def validate_dram(progress: Callable[[str], None] = lambda _: None) -> Part:
     progress("rows of two cycle-accurate simulators")
     groups: dict[str, list[Comparison]] = defaultdict(list)
     reasons: dict[str, set[str]] = defaultdict(set)
-    for check in _one_channel():
-        title = f"{check.figure}: {check.asked.standard.removesuffix('-64bPC')}, {check.kind}"
-        groups[title].append(check.comparison)
-        if reason := REASONS.get((check.figure, check.kind, check.asked.timings.family)):
+    for row in data_rows("dram_reference.csv"):
+        figure, kind, family = row["figure"], row["kind"], _timings(row).family
+        title = f"{figure}: {row['standard'].removesuffix('-64bPC')}, {kind}"
+        groups[title].append(one_channel(row))
+        if reason := REASONS.get((figure, kind, family)):
             reasons[reason].add(title)
     return Part(
         "dram",
@@ -240,74 +180,55 @@ def _group(title: str, rows: list[Comparison], bounds: Mapping[str, float] | Non
     return Group(title, tuple(rows), rival, bounds or {}, must_win=bool(rival), shown=False)
 
 
-class DramCheck(NamedTuple):
-    """One figure of one channel, beside one or two simulators and the naive rival."""
-
-    figure: str
-    kind: str
-    asked: Situation
-    own: float
-    counted: Mapping[str, float]
-    null: float | None = None
-
-    @property
-    def comparison(self) -> Comparison:
-        """Carsim beside the simulator nearer to it, its rival beside the one nearer to that."""
-        reference, rival = self._nearer(self.own), self.null
-        if rival is not None:  # as far from carsim's reference as the rival is from its own
-            rival *= reference / self._nearer(rival)
-        source = ", ".join(f"{name} {value:.4g}" for name, value in self.counted.items())
-        unit = "ns" if self.figure == "latency" else "of the peak"
-        bound = BOUNDS[self.figure, self.kind][self.asked.timings.family]
-        return Comparison(str(self.asked), reference, self.own, rival, bound, source, unit)
-
-    def _nearer(self, value: float) -> float:
-        return min(self.counted.values(), key=lambda each: abs(value / each - 1))
-
-
-def _one_channel() -> Iterator[DramCheck]:
-    """Every row of the first file."""
-    efficiency, latency = references("efficiency"), references("mean_latency_ns")
-    for asked, counted in latency.items():
-        timings, kind = asked.timings, asked.kind
-        if kind == "idle":
-            own = idle_latency_ns(timings, IDLE_ROWS[asked.pattern])
-            yield DramCheck("latency", kind, asked, own, counted)
-        elif kind == "under an offered load":
-            # A share of the peak; where it is one of what is sustained, the first simulator's.
-            load = next(iter(efficiency[asked].values()))
-            yield DramCheck("latency", kind, asked, loaded_latency_ns(timings, load), counted)
-        else:
-            own = sustained(timings, asked.access).efficiency
-            yield DramCheck("efficiency", kind, asked, own, efficiency[asked], NULL_EFFICIENCY)
-            if asked.window:  # else no number of requests is in flight
-                own, null = saturated_latency_ns(timings, asked.access), _null_latency_ns(asked)
-                yield DramCheck("latency", "all requests in flight", asked, own, counted, null)
-
-
-def references(column: str) -> dict[Situation, dict[str, float]]:
-    """Figures of the simulators for each situation, by simulator.
+def one_channel(row: Mapping[str, str]) -> Comparison:
+    """A figure of one channel: carsim beside the simulator nearer to it, as is its rival.
 
     Args:
-        column: Column of the file; rows without a value in it are left out, and so
-            are those of random arrivals, which carsim does not model.
+        row: One of ``data/dram_reference.csv``.
     """
-    found: dict[Situation, dict[str, float]] = defaultdict(dict)
-    for row in data_rows("dram_reference.csv"):
-        if row[column] and not row["pattern"].endswith("_poisson"):
-            asked = Situation(
-                row["standard"],
-                row["pattern"],
-                int(row["streams"]),
-                int(row["chunk_bytes"]),
-                float(row["read_fraction"]),
-                int(row["window"]),
-            )
-            found[asked][row["simulator"]] = float(row[column])
-    return dict(found)
+    figure, kind, timings = row["figure"], row["kind"], _timings(row)
+    streams, chunk, window = (int(row[name]) for name in ("streams", "chunk_bytes", "window"))
+    reads, pattern = float(row["read_fraction"]), row["pattern"]
+    access = AccessPattern(
+        streams,
+        chunk,
+        random="random" in pattern,
+        read_fraction=reads,
+        outstanding=window or NO_WINDOW,
+        aligned="aligned" in pattern,
+    )
+    rival: float | None = None
+    if kind == "idle":
+        own = idle_latency_ns(timings, IDLE_ROWS[pattern])
+    elif kind == "under an offered load":
+        own = loaded_latency_ns(timings, float(row["load"]))
+    elif figure == "efficiency":
+        own, rival = sustained(timings, access).efficiency, NULL_EFFICIENCY
+    else:
+        own = saturated_latency_ns(timings, access)
+        peak_gbps = timings.peak_gbps(timings.channel_bits)
+        rival = window * timings.request_bytes / (NULL_EFFICIENCY * peak_gbps)
+    counted = {name: float(row[name]) for name in SIMULATORS if row[name]}
+
+    def nearer(value: float) -> float:
+        return min(counted.values(), key=lambda each: abs(value / each - 1))
+
+    reference = nearer(own)
+    if rival is not None:  # as far from carsim's reference as the rival is from its own
+        rival *= reference / nearer(rival)
+    several = f", {streams} streams" if streams > 1 else ""
+    mixed = f", {reads:.0%} reads" if reads < 1 else ""
+    return Comparison(
+        f"{row['standard']} {pattern}, {chunk} B{several}{mixed}",
+        reference,
+        own,
+        rival,
+        BOUNDS[figure, kind][timings.family],
+        ", ".join(f"{name} {value:.4g}" for name, value in counted.items()),
+        "ns" if figure == "latency" else "of the peak",
+    )
 
 
-def _null_latency_ns(asked: Situation) -> float:
-    timings = asked.timings
-    peak_gbps = timings.peak_gbps(timings.channel_bits)
-    return asked.window * timings.request_bytes / (NULL_EFFICIENCY * peak_gbps)
+def _timings(row: Mapping[str, str]) -> MemoryStandard:
+    """The memory of a row in carsim's table."""
+    return standard(STANDARDS[row["standard"]])

@@ -25,6 +25,7 @@ from carsim.hardware.expected import CALIBRATED, EVERY, LEVEL, POOLED, Expected
 from carsim.runs.calibrate import MeasuredSpeed, best_constants
 from carsim.validate.published import Predicted
 
+K = TypeVar("K")
 T = TypeVar("T")
 
 LEAST_SYSTEMS = 9
@@ -89,20 +90,20 @@ def coverage(pool: str, residuals: Residuals) -> Coverage:
 def pools(predicted: Iterable[Predicted]) -> dict[str, Residuals]:
     """Residuals of each pool: types of control with enough systems, the others, all, calibrated."""
     predicted = list(predicted)
-    of_control = _grouped(
+    of_control = grouped(
         (str(each.row.design.machine.overheads.control), each) for each in predicted
     )
     found: dict[str, Residuals] = {}
     pooled: dict[str, list[float]] = {}
     for control, rows in of_control.items():
-        systems = _grouped((each.row.unit, each.log_excess) for each in rows)
+        systems = grouped((each.row.unit, each.log_excess) for each in rows)
         if len(systems) > LEAST_SYSTEMS:  # one is left out to measure coverage
             found[control] = systems
         else:
             pooled |= {f"{control}: {name}": each for name, each in systems.items()}
     found[POOLED] = pooled
-    found[EVERY] = _grouped((each.row.unit, each.log_excess) for each in predicted)
-    found[CALIBRATED] = _grouped(
+    found[EVERY] = grouped((each.row.unit, each.log_excess) for each in predicted)
+    found[CALIBRATED] = grouped(
         (each.row.unit, log(speed / each.row.tok_per_s))
         for each, speed in left_out_speeds(predicted, calibrated_speed)
     )
@@ -113,17 +114,18 @@ def left_out_speeds(
     predicted: Iterable[Predicted],
     speed: Callable[[MeasuredSpeed, Sequence[MeasuredSpeed]], float],
     same: Callable[[Predicted], object] = id,
+    of: Callable[[Predicted], object] = lambda each: each.row.unit,
 ) -> list[tuple[Predicted, float]]:
-    """Speed of each row by other rows of its system; rows without any are left out.
+    """Speed of each row by other rows of its group; rows without any are left out.
 
     Args:
         predicted: The rows.
         speed: Gives tokens per second of a point from others.
         same: Rows with equal values of it are left out together, such as those of one model.
+        of: The group of a row, by default its system.
     """
-    systems = _grouped((each.row.unit, each) for each in predicted)
     found = []
-    for rows in systems.values():
+    for rows in grouped((of(each), each) for each in predicted).values():
         for each in rows:
             others = [other.point for other in rows if same(other) != same(each)]
             if others:
@@ -142,9 +144,9 @@ def one_factor(point: MeasuredSpeed, others: Sequence[MeasuredSpeed]) -> float:
     return point.tokens_per_s * point.measured_us / (point.bound_us * factor)
 
 
-def _grouped(items: Iterable[tuple[str, T]]) -> dict[str, list[T]]:
+def grouped(items: Iterable[tuple[K, T]]) -> dict[K, list[T]]:
     """Values by their names, both in the order of the first."""
-    found: dict[str, list[T]] = {}
+    found: dict[K, list[T]] = {}
     for name, value in items:
         found.setdefault(name, []).append(value)
     return found

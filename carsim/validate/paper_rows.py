@@ -10,14 +10,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import fsum
+from typing import Literal
 
 import numpy as np
 
 from carsim.base.yaml_file import parse_yaml
 from carsim.decisions.attention import AttentionPolicy
-from carsim.design import Body, Design, load_design, override
-from carsim.validate.candidates import PAPER_VIDEO, RatioOf
+from carsim.design import Design, load_design, override
 from carsim.validate.peers import data_rows
+from carsim.workload.body import Body
+from carsim.workload.geometry import Video
+
+PAPER_VIDEO = Video(n_frames=8, tokens_per_frame=256, prompt_tokens=62)
+"""FastCar section 6: 8 frames of 256 tokens. VILA-U's prompts have 50 to 65 tokens."""
+
+RatioOf = Literal["eligible", "all"]
+"""The steps that a replay ratio counts: those after the first frame, or all."""
 
 DESIGN = "u280_fastcar"
 """Name of the design that holds the fitted numbers."""

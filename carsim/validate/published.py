@@ -15,21 +15,24 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from math import log
+from typing import Literal, NamedTuple
 
 from pydantic import TypeAdapter
 
-from carsim.base.text import number, with_ends
 from carsim.base.units import GB
-from carsim.cost.energy import Joules
-from carsim.cost.fit import check_fit
+from carsim.cost.energy import EnergyReport, Joules, energy
+from carsim.cost.fit import FitReport, check_fit
 from carsim.design import Design, configs_folder, load_design
-from carsim.hardware.expected import Expected, expected_of
+from carsim.hardware.expected import expected_of
 from carsim.runs.calibrate import MeasuredSpeed
 from carsim.runs.decode import Decode, decode
 from carsim.validate.peers import data_rows
 from carsim.workload.geometry import Video
 
 SPLITS = ("fitted", "development", "unseen")
+
+OFF_CHIP = ("memory ", "standby ")
+"""Beginnings of components of energy that a report of a chip's power leaves out."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,7 @@ class Published:
     last_context: int
     tok_per_s: float
     power_w: float | None
+    power_of: Literal["board", "chip", ""]
     peak_gbps: float
     weight_bytes_per_token: float
     kv_bytes_per_context_token: float
@@ -115,82 +119,49 @@ def published_design(config: str, changes: Iterable[str] = ()) -> Design:
     return load_design(str(configs_folder() / "published" / f"{config}.yaml"), changes)
 
 
-@dataclass(frozen=True, slots=True)
-class ExpectedSpeed:
+class Speed(NamedTuple):
     """Tokens per second on a real board: expected value, and ends of the 90 % interval."""
 
     value: float
     low: float
     high: float
 
-    @property
-    def text(self) -> str:
-        """Value and ends, as people read them."""
-        value, low, high = map(number, (self.value, self.low, self.high))
-        return with_ends(value, low, high, " to ")
-
-
-@dataclass(frozen=True)
-class Prediction:
-    """Prediction of a design that decodes.
-
-    Attributes:
-        decode: Speed, bytes and limits.
-        joules_per_token: Of the whole board, with the interval of the energy constants.
-        misfits: What of the design does not fit its board, as carsim estimates resources.
-    """
-
-    decode: Decode
-    joules_per_token: Joules
-    misfits: tuple[str, ...]
-
-    @property
-    def watts(self) -> Joules:
-        """Power of the board at the predicted speed, in W, with its interval."""
-        each, rate = self.joules_per_token, self.decode.tokens_per_s
-        return Joules(each.value_j * rate, each.low_j * rate, each.high_j * rate)
-
-    @property
-    def expected(self) -> Expected:
-        """Factor on the time of a step that is expected on a real board."""
-        return expected_of(self.decode.design.machine.overheads)
-
-    @property
-    def expected_speed(self) -> "ExpectedSpeed":
-        """Tokens per second expected on a real board."""
-        fast, slow = self.expected.ends
-        speed = self.decode.tokens_per_s
-        return ExpectedSpeed(speed / self.expected.factor, speed / slow, speed / fast)
-
-
-def predict(design: Design, first_context: int, last_context: int | None = None) -> Prediction:
-    """Predict one design.
-
-    Args:
-        design: The design.
-        first_context: Tokens attended to at the first step.
-        last_context: The same at the last step; equal to the first if left out.
-
-    Raises:
-        InputError: No such contexts.
-    """
-    found = decode(design, first_context, last_context)
-    longest = Video(n_frames=max(found.contexts), tokens_per_frame=1, prompt_tokens=0)
-    fit = check_fit(design, longest)
-    return Prediction(found, found.joules_per_token(fit.resources), fit.misfits)
-
 
 @dataclass(frozen=True)
 class Predicted:
-    """A published row next to what carsim says of it."""
+    """A published row next to what carsim says of it: a decoding, and its fit to the board."""
 
     row: Published
-    found: Prediction
+    decode: Decode
+    fit: FitReport
 
     @property
     def speed(self) -> float:
         """Tokens per second that carsim gives."""
-        return self.found.decode.tokens_per_s
+        return self.decode.tokens_per_s
+
+    @cached_property
+    def energy(self) -> EnergyReport:
+        """Joules of a token, by component."""
+        found = self.decode
+        tokens = len(found.contexts) * found.design.policy.batch
+        spent = energy(found.design, found.simulation.activity, self.fit.resources)
+        return spent.scaled(1 / tokens)
+
+    @property
+    def watts(self) -> Joules:
+        """Power at the predicted speed in W, of that which the published figure is of."""
+        parts = self.energy.scaled(self.speed).parts
+        if self.row.power_of == "chip":
+            parts = tuple(part for part in parts if not part.component.startswith(OFF_CHIP))
+        return EnergyReport(parts).board
+
+    @property
+    def expected(self) -> Speed:
+        """Speed expected on a real board."""
+        factor = expected_of(self.decode.design.machine.overheads)
+        fast, slow = factor.ends
+        return Speed(self.speed / factor.factor, self.speed / slow, self.speed / fast)
 
     @property
     def log_excess(self) -> float:
@@ -202,21 +173,25 @@ class Predicted:
         """The row as a point to calibrate with."""
         row = self.row
         contexts = (row.first_context, row.last_context)
-        bound_us = 1e6 * self.found.decode.seconds_per_step
+        bound_us = 1e6 * self.decode.seconds_per_step
         return MeasuredSpeed(row.name, row.tok_per_s, row.design, contexts, bound_us)
 
 
-def predict_rows(
-    progress: Callable[[str], None] = lambda _: None, rows: Iterable[Published] | None = None
-) -> list[Predicted]:
-    """Predict published systems.
+def predict(row: Published) -> Predicted:
+    """Predict one row."""
+    found = decode(row.design, row.first_context, row.last_context)
+    longest = Video(n_frames=max(found.contexts), tokens_per_frame=1, prompt_tokens=0)
+    return Predicted(row, found, check_fit(row.design, longest))
+
+
+def predict_rows(progress: Callable[[str], None] = lambda _: None) -> list[Predicted]:
+    """Predict all published systems.
 
     Args:
         progress: Told which system is next.
-        rows: Systems to predict; by default all of the file.
     """
     predicted = []
-    for row in published_rows() if rows is None else rows:
+    for row in published_rows():
         progress(row.name)
-        predicted.append(Predicted(row, predict(row.design, row.first_context, row.last_context)))
+        predicted.append(predict(row))
     return predicted

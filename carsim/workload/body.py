@@ -267,20 +267,12 @@ class Body(GrownSection):
     @property
     def mlp_weights(self) -> int:
         """Weights of the MLPs of all layers, routers and all their experts included."""
-        return self._mlp_weights(self.experts.count if self.experts else 0)
-
-    @property
-    def active_mlp_weights(self) -> int:
-        """Weights of the MLPs of all layers that multiply one token."""
-        return self._mlp_weights(self.experts.active if self.experts else 0)
-
-    def _mlp_weights(self, chosen: int) -> int:
         matrices = (self.inner_matrices + 1) * self.hidden_size
         layers = self.layers_by_mlp()
         weights = len(layers.get(True, ())) * matrices * self.dense_ffn_size
         if self.experts is None:
             return weights
-        width = chosen * self.ffn_size + self.experts.shared_ffn_size
+        width = self.experts.count * self.ffn_size + self.experts.shared_ffn_size
         routed = matrices * width + self.hidden_size * self.experts.scores
         return weights + len(layers[False]) * routed
 

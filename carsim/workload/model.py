@@ -145,12 +145,6 @@ class Model(GrownSection):
         return body.parameters + head.stored_weights(body) + head.embedding_weights(body)
 
     @property
-    def active_parameters(self) -> int:
-        """Those that one token uses: of experts the chosen ones."""
-        body = self.body
-        return self.parameters - body.mlp_weights + body.active_mlp_weights
-
-    @property
     def body_bytes(self) -> int:
         """Bytes that the weights, biases and tables of all layers take in memory."""
         body = self.body

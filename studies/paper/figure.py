@@ -17,8 +17,8 @@ from matplotlib.figure import Figure
 
 from carsim.design import load_design
 from carsim.report.figures import style as plots
-from carsim.validate.candidates import Candidate, own_candidate, searched
 from carsim.validate.paper_rows import DESIGN, paper_rows, skipping_s
+from studies.paper.candidates import Candidate, own_candidate, searched
 from studies.paper.expected import PhaseCycles, explain
 
 BASE, ROWS = load_design(DESIGN), paper_rows()

@@ -5,9 +5,8 @@
 Cores 1 to 16, batches up to the 32 sequences of the Index Register, attention by heads or by
 sequences, nine correlations of decisions within a batch, both definitions of the replay ratio, five
 precisions and places of the weights: 70,560 candidates, each with its clock fitted to the dense
-row. Takes some minutes on one core. Writes ``candidates.csv`` (all within a point of the best mean
-error, and the best of every family) and ``carsim/validate/data/fastcar_set.csv``: what explains the
-rows within 0.3 points of the best, which ``carsim validate paper`` evaluates anew.
+row. Takes some minutes on one core. Writes ``candidates.csv``: all within a point of the best mean
+error, and the best of every family. Those within 0.3 points of the best are the group ``set``.
 """
 
 import csv
@@ -21,15 +20,13 @@ import numpy as np
 
 from carsim.cost.fit import check_fit
 from carsim.design import Design, load_design
-from carsim.validate.candidates import PAPER_VIDEO, WEIGHTS, Candidate, candidate_design
-from carsim.validate.paper_rows import paper_rows
+from carsim.validate.paper_rows import PAPER_VIDEO, paper_rows
+from studies.paper.candidates import KEPT, WEIGHTS, Candidate, candidate_design
 from studies.paper.expected import SET_POINTS, Explanation, explain
 
 CORRELATIONS = (0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5)
 MOST_CORES, MOST_BATCH = 16, 32
 CANDIDATE = tuple(field.name for field in fields(Candidate))
-HERE = Path(__file__).parent
-DATA = HERE.parents[1] / "carsim" / "validate" / "data"
 
 
 def machines(weights: str) -> Iterator[Candidate]:
@@ -115,17 +112,7 @@ def main() -> None:
         for label, chosen_by in (("20 and 80 %", (3, 5)), ("50 and 80 %", (4, 5))):
             first = min(pool, key=lambda e: sum(abs(e.errors[i]) for i in chosen_by))
             print(f"  chosen by {label}: {first.candidate} {first.mean_error:.4f}")
-    write(HERE / "candidates.csv", [row.name for row in rows], kept, groups)
-    chosen = [
-        (group, each)
-        for group, each in zip(groups, kept, strict=True)
-        if group == "set" or group.startswith(("best of sequences", "best of all steps"))
-    ]
-    with (DATA / "fastcar_set.csv").open("w", newline="", encoding="utf-8") as file:
-        out = csv.writer(file, lineterminator="\n")
-        out.writerow(["group", *CANDIDATE])
-        for group, each in chosen:
-            out.writerow([group, *astuple(each.candidate)])
+    write(KEPT, [row.name for row in rows], kept, groups)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,6 @@ from carsim.validate.dram import (
     NOT_CHECKED,
     REASONS,
     published_devices,
-    references,
     validate_dram,
 )
 from carsim.validate.part import Group, Part
@@ -61,17 +60,6 @@ def test_where_few_streams_of_small_chunks_begin_decides_what_hbm_sustains(
         uncached = _efficiency.__wrapped__
         found.append(uncached(standard("HBM2-2000"), AccessPattern(8, 256), 32)[0])
     assert (min(found), max(found)) == pytest.approx((0.58, 0.86), abs=0.01)
-
-
-def test_every_row_of_the_file_is_judged_once(nearer: list[Group]) -> None:
-    def judged(figure: str) -> list[str]:
-        groups = [group for group in nearer if group.title.startswith(figure)]
-        return sorted(row.what for group in groups for row in group.rows)
-
-    latency = references("mean_latency_ns")
-    loaded = {asked for asked in latency if asked.kind == "under an offered load"}
-    assert judged("efficiency") == sorted(map(str, set(references("efficiency")) - loaded))
-    assert judged("latency") == sorted(str(asked) for asked in latency if asked.window)
 
 
 def test_many_channels_are_met_within_8_percent_and_rivals_are_far_off(part: Part) -> None:

@@ -211,7 +211,7 @@ def test_the_wheel_holds_the_package_and_its_data_only(wheel: Path) -> None:
     included = TOML["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
     traces = {path for name, path in included.items() if name.startswith("traces/")}
     assert {f"carsim/{name}" for name in included if name.startswith("traces/")} == traces
-    assert {"carsim/traces/vilau_8f.npz", "carsim/traces/published_80.npz"} <= traces
+    assert {"carsim/traces/vilau_8f.npz", "carsim/traces/published_80_correlated.npz"} <= traces
     assert {"carsim/py.typed", "carsim/hardware/memory/standards.csv"} <= package
     assert "carsim/design/presets/board/zcu102.yaml" in package
     assert "carsim/configs/zcu102.yaml" in designs

@@ -1,17 +1,11 @@
-"""``carsim validate``: what holds today, and one report of it."""
+"""``carsim validate``: what holds today."""
 
-import base64
 import json
-import re
-from html import unescape
-from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
-from carsim.base.errors import InputError
 from carsim.cli.validate import validate
-from carsim.report.validation import VALIDATION_FILES
 from carsim.validate import PART_NAMES
 from carsim.validate import parts as parts_module
 from carsim.validate.fidelity import REGIMES, SHORT_PER_REGIME
@@ -61,7 +55,7 @@ def test_boards_are_nearer_than_the_null_model_in_every_group(short: dict[str, P
     for group in (inside, outside):
         assert group.theirs is not None
         assert group.ours.mean < group.theirs.mean
-    assert groups["power in W"].ours.worst <= 0.35
+    assert groups["power in W"].ours.worst <= 0.41
 
 
 def test_the_command_prints_a_line_per_group(found: dict[str, Part]) -> None:
@@ -72,39 +66,3 @@ def test_the_command_prints_a_line_per_group(found: dict[str, Part]) -> None:
     assert document["passes"] == (result.return_value is None)
     assert [part["part"] for part in document["parts"]] == list(PART_NAMES)
     assert sum(len(part["groups"]) for part in document["parts"]) == len(groups)
-
-
-def test_the_report_is_one_html_file_that_needs_no_other(
-    found: dict[str, Part], tmp_path: Path
-) -> None:
-    folder = tmp_path / "out"
-    assert "report.html" in invoke("--out", str(folder)).output
-    assert {path.name for path in folder.iterdir()} == set(VALIDATION_FILES)
-    html = (folder / "report.html").read_text(encoding="utf-8")
-    assert not re.search(r"<(script [^>]*src|link|iframe)", html)
-    for data in re.findall(r'src="data:image/png;base64,([^"]*)"', html):
-        assert base64.b64decode(data).startswith(b"\x89PNG")
-    rows = [row.what for part in found.values() for group in part.groups for row in group.rows]
-    shown = unescape(html).replace("\xa0", " ")
-    assert [what for what in rows if what not in shown] == []
-    once_more = tmp_path / "again"
-    invoke("--out", str(once_more))
-    for name in VALIDATION_FILES:
-        assert (folder / name).read_bytes() == (once_more / name).read_bytes()
-
-
-def test_a_folder_is_replaced_only_on_request(
-    found: dict[str, Part], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    folder = str(tmp_path / "out")
-    invoke("array", "--out", folder)
-    assert invoke("array", "--out", folder, "--overwrite").exception is None
-
-    def too_early(*_: object, **__: object) -> None:
-        raise AssertionError("worked out before the folder was looked at")
-
-    monkeypatch.setattr(parts_module, "work_out", too_early)
-    refused = invoke("array", "--out", folder)
-    assert isinstance(refused.exception, InputError)
-    assert "exists already" in str(refused.exception)
-    assert [path.name for path in tmp_path.iterdir()] == ["out"]

@@ -289,7 +289,7 @@ def test_help_without_a_command_is_help(call):
         "run DESIGN --trace TRACE",
         "compare DESIGN DESIGN --set-b machine.cores=1 --trace TRACE",
         "config dram --standard DDR4-2400",
-        "validate boards --design kv260 --set model.preset=tinyllama_1b --context 64",
+        "validate claims",
     ],
 )
 def test_results_as_json_name_the_version_that_they_are_of(call, toy, command):

@@ -100,7 +100,7 @@ LONG = "a" * 300
     [
         ("run", LONG),
         ("run", "toy.yaml", "--trace", LONG),
-        ("run", "toy.yaml", "--trace", "toy.npz", "--out", LONG),
+        ("config", "new", "--board", "kv260", "--model", "tinyllama_1b", "--out", LONG),
         ("sweep", "study.yaml", "--out", LONG),
         ("report", LONG),
         ("run", "toy.yaml", "--set", f"{LONG * 300}=1"),
@@ -152,9 +152,8 @@ def others_may_read(package):
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("run", "{}/toy.yaml"),
         ("run", "toy.yaml", "--trace", "{}/toy.npz"),
-        ("run", "toy.yaml", "--trace", "toy.npz", "--out", "{}/new"),
+        ("run", "toy.yaml", "--trace", "toy.npz", "--out", "new"),
         ("sweep", "study.yaml", "--out", "new"),
         ("report", "{}", "--front"),
     ],

@@ -7,12 +7,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from carsim.cli.validate import validate
-from carsim.design import configs_folder
 from carsim.metrics import Comparison
 from carsim.validate import PART_NAMES, parts
 from carsim.validate.part import Group, Part
 
-APEX = str(configs_folder() / "published" / "apex_k7_llama1b.yaml")
 ROWS = (
     Comparison("a system whose name is far too long for one line", 10, 11, 12, None, "s", "s", "n"),
     Comparison("another", 10, 9, 10, 0.05, "s", "s"),
@@ -29,7 +27,7 @@ def found(monkeypatch: pytest.MonkeyPatch) -> dict[str, Part]:
     group = Group("some rows", (replace(ROWS[0]),), "a rival")
     made = {name: Part(name, f"title of {name}", (group,), ("a note",)) for name in PART_NAMES}
     made["boards"] = replace(made["boards"], groups=(Group("some rows", ROWS, "a rival"),))
-    quick = {name: lambda progress, part=part, **_: part for name, part in made.items()}
+    quick = {name: lambda progress, part=part: part for name, part in made.items()}
     monkeypatch.setattr(parts, "PARTS", quick)
     return made
 
@@ -71,48 +69,12 @@ def test_json_has_all_rows(found: dict[str, Part]) -> None:
     assert [row["ok"] for row in group["rows"]] == [True, False]
 
 
-def test_one_design_alone() -> None:
-    arguments = ["boards", "--design", APEX, "--context", "45:112", "--published", "4.589"]
-    text = call(*arguments).output
-    assert "tokens per second    4.57" in text
-    assert "expected on a board  3." in text
-    assert "plus the overheads of the design" in text
-    assert "% of the published 4.589" in text
-    whole = json.loads(call(*arguments, "--json").output)
-    slower = [*arguments, "--json", "--set", "board.memories.ddr.ports.clock_mhz=99.15"]
-    half = json.loads(call(*slower).output)
-    assert half["tokens_per_s"] == pytest.approx(whole["tokens_per_s"] / 2, rel=0.01)
-    assert whole["error"] == pytest.approx(whole["tokens_per_s"] / 4.589 - 1)
-
-
-def test_a_design_that_does_not_fit_gets_a_warning(capsys: pytest.CaptureFixture[str]) -> None:
-    wide = ["--set", "model.weights.bits=16", "--set", "policy.batch=2"]
-    arguments = ["boards", "--design", "kv260", "--context", "512", *wide]
-    validate(arguments, standalone_mode=False)
-    out, err = capsys.readouterr()
-    assert err.count("\n") == 1
-    assert err.startswith("warning: kv260 does not fit KV260: memory ps_ddr: 13.")
-    assert " in all, " in out
-    assert " for each of 2 streams" in out
-    validate([*arguments, "--json"], standalone_mode=False)
-    document = json.loads(capsys.readouterr().out)
-    assert document["tokens_per_s"] == pytest.approx(2 * document["stream_tokens_per_s"])
-    assert len(document["misfits"]) == 1
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["boards", "--design", "zcu102"], "--design needs --context"),
-        (["boards", "--context", "5"], "--context, --published and --set go with --design"),
-        (["--set", "machine.cores=2"], "--context, --published and --set go with --design"),
-        (["boards", "--design", "zcu102", "--context", "many"], "--context: got 'many'; give N"),
-        (["boards", "--design", "zcu102", "--context", "0"], "context: got 0 to 0; give 1 or more"),
-        (["array", "--design", "zcu102", "--context", "1"], "--design goes with boards"),
-        (["--overwrite"], "has nowhere to write"),
         (["--short", "boards"], "--short goes with all parts or fidelity"),
-        (["array", "--seed", "1"], "--per-regime and --seed go with fidelity"),
         (["nothing"], "'nothing' is not one of"),
+        (["claims", "--every"], "claims takes --json only"),
     ],
 )
 def test_bad_arguments_get_one_clear_line(arguments: list[str], message: str) -> None:

@@ -11,7 +11,6 @@ from trace_maker import make_trace
 
 from carsim.decisions.trace import load_trace, save_trace
 
-PUBLISHED = Path(__file__).parents[2] / "configs" / "published" / "apex_k7_llama1b.yaml"
 GOALS = [
     "energy_per_video_j",
     "seconds_per_video",
@@ -36,7 +35,6 @@ COMMANDS = (
     "config list",
     "config dram",
     "config dram --standard DDR4-2400",
-    f"validate boards --design {PUBLISHED} --context 45:112",
     *(
         f"{command} --help"
         for command in ("run", "sweep", "search", "report", "validate", "trace list", "capture")

@@ -8,8 +8,9 @@ from pydantic import ValidationError
 
 from carsim.base.errors import IgnoredKeyWarning, InputError
 from carsim.base.section import Section
-from carsim.design import Machine, configs_folder, load_design, shipped_designs
+from carsim.design import configs_folder, load_design, shipped_designs
 from carsim.design.document import design_yaml
+from carsim.hardware.machine import Machine
 from carsim.machine.hardware import Hardware
 
 DESIGN = (configs_folder() / "zcu102.yaml").read_text(encoding="utf-8")
@@ -74,23 +75,15 @@ def test_a_truth_value_is_true_or_false(value: str, tmp_path: Path) -> None:
             "machine.weight_buffer_kib",
             "holds 65,537 tiles of 64 KiB, 65,536 at most; enlarge 'tile_kib' or shrink the buffer",
         ),
-        ("cores: 2", "cores: 2\n  zzz: 2", "machine.zzz", "'zzz'; known here: activation_buffer"),
         ("cores: 2", 'cores: 2\n  "a\\nb": 2', "machine.'a\\nb'", "unknown key 'a\\nb'"),
         ("policy: {batch: 2}", "polcy: {batch: 2}", "polcy", "did you mean 'policy'? "),
         ("policy: {batch: 2}", "", "policy", "is missing"),
         ("policy: {batch: 2}", "policy:", "policy", "should be a section, got nothing"),
-        ("policy: {batch: 2}", "policy: [batch]", "policy", 'should be a section, got ["batch"]'),
         (
             "preset: zcu102",
             "preset: zcu103",
             "board.preset",
             "'zcu103'; did you mean 'zcu104'? choose from asic_16nm, asic_28nm, asic_7nm, ",
-        ),
-        (
-            "preset: zcu102",
-            "preset: ../model/tiny",
-            "board.preset",
-            "choose from asic_16nm, asic_28nm, asic_7nm, ",
         ),
         (
             "include_head: false",
@@ -99,7 +92,6 @@ def test_a_truth_value_is_true_or_false(value: str, tmp_path: Path) -> None:
             "pl_ddr, ps_ddr",
         ),
         ("kv_buffer_kib: 128", "kv_buffer_kib: 127", "machine.kv_buffer_kib", "two tiles of 64"),
-        ("mapping: batch\n", "mapping: tensr\n", "machine.mapping", "did you mean 'tensor'? "),
         ("{batch: 2}", "{batch: 2, tau: [1, 2]}", "policy.tau", "2 values for 32 layers"),
     ],
 )
@@ -115,25 +107,17 @@ def test_what_does_not_belong_is_named_with_what_does(
     ("override", "place", "words"),
     [
         ("machine.cores", "", "'machine.cores' is not of the form path=value"),
-        ("=8", "", "'=8' is not of the form path=value"),
-        (".cores=8", "", "is not of the form path=value"),
         ("a\nb", "", "'a\\nb' is not of the form path=value"),
+        ("name=\ud800", " name", "not valid YAML: 'utf-8' codec"),
         ("machine.cores.x=8", " machine.cores.x", "'cores' is a value and has no fields"),
         ("machine.cores=[1", " machine.cores", "not valid YAML"),
         ("machine.cores=x", " machine.cores", "should be a valid integer, got 'x'"),
         ("machine=8", " machine", "should be a section, got 8"),
-        ("machine.coers=8", " machine.coers", "did you mean 'cores'? "),
         ("x.y=1", " x.y: $.x", "unknown key 'x'; known here: board, "),
         ("board.memories={}", " board.memories", "at least 1 item"),
-        ("board.preset=zcu103", " board.preset", "no preset 'zcu103'"),
-        ("board.memories.ps_ddr.ports.bits=1e6", " board.memories.ps_ddr.ports.bits", "integer"),
         ("policy.tau=capturd", " policy.tau", TAU),
-        ("policy.tau=true", " policy.tau", TAU),
-        ("policy.tau=1e300", " policy.tau", TAU),
         ("policy.tau=", " policy.tau", TAU),
         ("policy.tau=[1, x]", " policy.tau: $.policy.tau.1", "got 'x'"),
-        ("policy.tau=[]", " policy.tau", "0 values for 32 layers"),
-        ("policy.attention=streaming", " policy.attention", "should be a section"),
         (
             "policy.attention={kind: sparse}",
             " policy.attention: $.policy.attention.kind",
@@ -145,11 +129,6 @@ def test_what_does_not_belong_is_named_with_what_does(
             "no DRAM standard 'DDR4-2134'; did you mean 'DDR4-2133'? known are ",
         ),
         (
-            "policy.attention={window: 8}",
-            " policy.attention: $.policy.attention.kind",
-            "is missing",
-        ),
-        (
             "policy.attention={kind: streaming, windw: 8}",
             " policy.attention: $.policy.attention.windw",
             "did you mean 'window'? ",
@@ -157,15 +136,8 @@ def test_what_does_not_belong_is_named_with_what_does(
         ("model.head={kind: linear}", " model.head: $.model.head.vocabulary", "is missing"),
         ("model.head.vocabulary=5", " model.head.vocabulary", "known here: codebook_size, "),
         ("energy.mac_pj.int8.value=5", " energy.mac_pj.int8.value", "interval, 0.3 to 3.7"),
-        ("machine.vector.lanes=10000000000", " machine.vector.lanes", "1000000000"),
         ("model.kv={bits: 4, scale_bits: 16}", " model.kv", "need a group"),
         ("model.weights={bits: 4, group: 128}", " model.weights", "add 'scale_bits', usually 16"),
-        (
-            "model.kv={bits: 4, group: 64, zero_bits: 4}",
-            " model.kv",
-            "of which no bits are counted",
-        ),
-        ("model.weights={bits: 4, group: 32, scale_bits: 0}", " model.weights", "add 'scale_bits'"),
     ],
 )
 def test_an_override_is_named_as_it_was_given(
@@ -231,29 +203,22 @@ def test_an_obsolete_key_is_accepted_and_has_no_effect() -> None:
     ("text", "place", "words"),
     [
         ("cores: 2\ncores: 3\n", ":2", "key 'cores' appears twice"),
-        ("a: {b: 1, b: 2}\n#\n", ":1", "key 'b' appears twice"),
         ("a: 1\n1: 2\n", ":2", "key 1 is not text"),
-        ("a: 1\n~: 2\n", ":2", "key nothing is not text"),
         ("a: 1\n? [b, c]\n: 2\n", ":2", 'key ["b", "c"] is not text'),
         ("a: &x 1\nb: *x\n", ":2", "aliases are not allowed"),
         ("a: 1\n<<: {b: 1}\n", ":2", "merge keys are not allowed"),
         ("a: 1\nb: !!python/object/apply:os.system [ls]\n", ":2", "os.system is not allowed"),
-        ("a: 1\nb: !!timestamp x\n", ":2", "the tag !!timestamp is not allowed"),
         ("a: 1\n---\nb: 2\n", ":2", "holds several documents"),
         ("a: 1\nb: [1,\n", ":3", "not valid YAML"),
         ("a:\n\tb: 1\n", ":2", "not valid YAML"),
-        ("a:\n  b: 1\n c: 2\n", ":3", "not valid YAML"),
-        ("[" * 50_000, "", "nested more than 32 deep"),
+        ("[" * 50 + "]" * 50, "", "nested more than 32 deep"),
+        ("[" * 50_000, "", "maximum nesting depth"),
         ("a: 1\nb: " + "9" * 5000, ":2", "a number of 5000 digits is too long"),
         ("a: \0", "", "not valid YAML"),
         (b"PK\x03\x04\xff\xfe", "", "is not UTF-8 text"),
-        (DESIGN.encode("utf-16"), "", "is not UTF-8 text"),
         (b"#" * 1_000_001, "", "is too large: more than 1,000,000 bytes"),
         ("", "", "lines at the top level, got nothing"),
-        ("# a remark\n", "", "lines at the top level, got nothing"),
         ("- a\n- b\n", "", "lines at the top level, got a list"),
-        ("hello\n", "", "lines at the top level, got text"),
-        ("3\n", "", "lines at the top level, got a value"),
     ],
 )
 def test_what_is_not_a_page_of_plain_yaml_is_refused(

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from carsim.base.errors import InputError
-from carsim.design import Array
+from carsim.hardware.machine import Array
 from carsim.machine.product import Supply, product
 from carsim.workload.ops import Gemm
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from carsim.design import Array
+from carsim.hardware.machine import Array
 from carsim.machine.array import gemm_cycles
 from carsim.workload.ops import Gemm
 

@@ -8,8 +8,9 @@ from strategies import raw_design
 
 from carsim.base.errors import InputError
 from carsim.cost.capacity import contents
-from carsim.design import Design, Experts, build_design, load_design, override
+from carsim.design import Design, build_design, load_design, override
 from carsim.runs.decode import decode
+from carsim.workload.body import Experts
 from carsim.workload.geometry import Video
 from carsim.workload.mlp import mlp_ops
 from carsim.workload.ops import Slice

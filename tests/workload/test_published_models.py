@@ -6,18 +6,12 @@ import pytest
 from strategies import raw_design
 
 from carsim.base.errors import InputError
-from carsim.design import (
-    Body,
-    Design,
-    Precision,
-    WeightPrecision,
-    build_design,
-    load_design,
-    override,
-)
+from carsim.design import Design, build_design, load_design, override
 from carsim.workload.attention import attend_op, output_op, qkv_op
+from carsim.workload.body import Body
 from carsim.workload.mlp import mlp_ops
 from carsim.workload.ops import Slice
+from carsim.workload.precision import Precision, WeightPrecision
 
 QWEN = Body(n_layers=28, hidden_size=1024, n_heads=16, n_kv_heads=8, ffn_size=3072, head_size=128)
 GPT2 = Body(n_layers=24, hidden_size=1024, n_heads=16, n_kv_heads=16, ffn_size=4096, mlp="plain")

@@ -10,6 +10,11 @@ from carsim.base.text import closest
 LOCAL = Path("traces")
 """Where names are looked up first, in the working directory."""
 
+RENAMED = {
+    f"published_{percent}": f"published_{percent}_correlated" for percent in (20, 50, 80, 87)
+}
+"""Earlier names of shipped traces."""
+
 
 def traces_folder() -> Path:
     """Folder of the traces that ship with carsim: inside the wheel, else beside the package."""
@@ -47,14 +52,17 @@ def trace_path(name_or_path: str | Path, beside: Path = Path()) -> Path:
     Raises:
         InputError: Neither a file nor a name.
     """
-    path = beside / name_or_path
+    given = Path(name_or_path)
+    if given.stem in RENAMED and not (beside / given).exists():
+        given = given.with_stem(RENAMED[given.stem])
+    path = beside / given
     try:
         is_file, is_folder = path.is_file(), path.is_dir()
     except (OSError, ValueError):  # no name of a file; opening it says why
         return path
     if is_file or path.suffix == ".npz":
         return path
-    name = str(name_or_path)
+    name = str(given)
     if Path(name).name == name:
         for folder in (LOCAL, traces_folder()):
             if (named := folder / f"{name}.npz").is_file():

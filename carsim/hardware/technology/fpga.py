@@ -131,7 +131,7 @@ PUBLISHED_RATIOS = {
     "lut": (0.86, 3.7),
 }
 """Least and largest ratio of published to predicted amounts over the designs of
-:mod:`carsim.validate.resources`: six that name slices and LUTs, four that name blocks of each RAM.
+``carsim validate boards --every``: six name slices and LUTs, four blocks of each RAM.
 LUTs and slices of four of them were calibrated on. Of n designs and one more, drawn alike, the
 one more lies between the least and the largest with a chance of (n - 1) / (n + 1): 71 or 60 %. Each
 left out in turn lies between the others in 4 of 6 cases of slices and of LUTs, and in 2 of 4 of

@@ -15,7 +15,13 @@ def test_what_ships_goes_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.chdir(tmp_path)
     assert "vilau_8f" in shipped_traces()
     assert trace_path("vilau_8f") == traces_folder() / "vilau_8f.npz"
-    assert load_trace("published_87").name == "published_87.npz"
+    assert load_trace("published_87_independent").name == "published_87_independent.npz"
+
+
+def test_earlier_names_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    renamed = traces_folder() / "published_87_correlated.npz"
+    assert trace_path("published_87") == trace_path(traces_folder() / "published_87.npz") == renamed
 
 
 def test_other_archives_are_no_traces(tmp_path: Path) -> None:

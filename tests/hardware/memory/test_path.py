@@ -6,9 +6,10 @@ import pytest
 from pydantic import ValidationError
 
 from carsim.base.units import bytes_per_cycle, ns_to_cycles
-from carsim.design import Memory, Ports, load_design
+from carsim.design import load_design
 from carsim.hardware.memory import AccessPattern, memory_path, sustained
 from carsim.hardware.memory.path import port_gbps
+from carsim.hardware.memory.section import Memory, Ports
 
 ONE = AccessPattern(chunk_bytes=4096)
 

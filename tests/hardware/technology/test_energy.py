@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from carsim.base.errors import InputError
 from carsim.cost.energy import EnergyPart, EnergyReport, energy
 from carsim.cost.resources import resources
-from carsim.design import Energy, load_design, override
+from carsim.design import load_design, override
+from carsim.hardware.energy import Energy
 from carsim.hardware.memory import STANDARDS
 from carsim.hardware.technology.base import Resources
 from carsim.hardware.technology.constant import by_kind

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from carsim.cost.resources import resources
-from carsim.design import Array, load_design, override
+from carsim.design import load_design, override
+from carsim.hardware.machine import Array
 from carsim.hardware.technology.base import Resources
 from carsim.hardware.technology.fpga import (
     Fpga,

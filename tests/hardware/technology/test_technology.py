@@ -10,7 +10,9 @@ from carsim.base.errors import InputError
 from carsim.cost.energy import energy
 from carsim.cost.fit import check_fit
 from carsim.cost.resources import resources
-from carsim.design import Board, Design, Energy, load_design
+from carsim.design import Design, load_design
+from carsim.hardware.board import Board
+from carsim.hardware.energy import Energy
 from carsim.hardware.technology import (
     TECHNOLOGIES,
     Constant,

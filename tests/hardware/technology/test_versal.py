@@ -6,7 +6,8 @@ from carsim.base.errors import InputError
 from carsim.cost.energy import energy
 from carsim.cost.fit import check_fit
 from carsim.cost.resources import resources
-from carsim.design import Array, load_design, override
+from carsim.design import load_design, override
+from carsim.hardware.machine import Array
 from carsim.hardware.technology.fpga import array_dsp
 from carsim.hardware.technology.versal import ai_engines_of, array_dsp58
 from carsim.workload.activity import Activity

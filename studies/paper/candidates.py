@@ -1,4 +1,4 @@
-"""Machines that may have produced the latencies which FastCar publishes, and decisions for them.
+"""Machines that may have produced the latencies which FastCar publishes.
 
 The publication (arXiv 2505.14709, section 6) names the board and the video, not the cores, the
 batch, the precision, nor who computes attention. A :class:`Candidate` fixes them. Its MLPs are
@@ -6,20 +6,16 @@ computed as section 5 describes: each sequence on one core, the ones that do not
 the scheduler of the design. What else of a layer a core computes follows from the mapping.
 """
 
+import csv
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from pathlib import Path
 
-import numpy as np
-
-from carsim.decisions.trace import Decisions
 from carsim.design import Design, override
-from carsim.validate.peers import data_rows
-from carsim.workload.geometry import Video
+from carsim.validate.paper_rows import PAPER_VIDEO, RatioOf
 
-PAPER_VIDEO = Video(n_frames=8, tokens_per_frame=256, prompt_tokens=62)
-"""FastCar section 6: 8 frames of 256 tokens. VILA-U's prompts have 50 to 65 tokens."""
-
-RatioOf = Literal["eligible", "all"]
+KEPT = Path(__file__).parent / "candidates.csv"
+"""The candidates that ``search.py`` kept."""
 
 _KV4 = {"model.kv": {"bits": 4, "group": 128, "scale_bits": 16, "zero_bits": 16}}
 _DDR = {"machine.placement.weights": "ddr"}
@@ -69,29 +65,28 @@ def own_candidate(design: Design) -> Candidate:
     return Candidate(design.machine.cores, design.policy.batch, design.machine.mapping)
 
 
-def searched() -> list[tuple[str, Candidate]]:
-    """Group and candidate of every line that ``studies/paper/search.py`` kept."""
-    return [
-        (
-            row["group"],
-            Candidate(
-                cores=int(row["cores"]),
-                batch=int(row["batch"]),
-                mapping=row["mapping"],
-                correlation=float(row["correlation"]),
-                ratio_of="all" if row["ratio_of"] == "all" else "eligible",
-                weights=row["weights"],
-            ),
-        )
-        for row in data_rows("fastcar_set.csv")
-    ]
+def searched() -> Iterator[tuple[str, Candidate]]:
+    """Group and candidate of every line that ``search.py`` kept."""
+    with KEPT.open(encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            yield (
+                row["group"],
+                Candidate(
+                    cores=int(row["cores"]),
+                    batch=int(row["batch"]),
+                    mapping=row["mapping"],
+                    correlation=float(row["correlation"]),
+                    ratio_of="all" if row["ratio_of"] == "all" else "eligible",
+                    weights=row["weights"],
+                ),
+            )
 
 
-def replay_probability(candidate: Candidate, ratio: float, video: Video = PAPER_VIDEO) -> float:
+def replay_probability(candidate: Candidate, ratio: float) -> float:
     """Probability of a replay at an eligible step, given the published ratio; at most 1."""
     if candidate.ratio_of == "eligible":
         return ratio
-    return min(1.0, ratio * video.n_frames / (video.n_frames - 1))
+    return min(1.0, ratio * PAPER_VIDEO.n_frames / (PAPER_VIDEO.n_frames - 1))
 
 
 def candidate_design(base: Design, candidate: Candidate, clock_mhz: float) -> Design:
@@ -114,40 +109,4 @@ def candidate_design(base: Design, candidate: Candidate, clock_mhz: float) -> De
             "policy.batch": candidate.batch,
             **WEIGHTS[candidate.weights],
         },
-    )
-
-
-def drawn_decisions(
-    candidate: Candidate,
-    ratio: float,
-    n_layers: int,
-    rng: np.random.Generator,
-    video: Video = PAPER_VIDEO,
-) -> Decisions:
-    """Decisions at a published ratio, for studies only.
-
-    Every layer-step draws a probability from a beta distribution and its sequences draw with it, so
-    that two of them correlate as the candidate says (a beta-binomial; a correlation of 0 leaves the
-    probability as it is). Layer-steps are independent of each other.
-
-    Args:
-        candidate: Batch, correlation, and what the ratio counts.
-        ratio: Published replay ratio, 0 to 1.
-        n_layers: L.
-        rng: Source of randomness.
-        video: Steps, and the first frame, which never replays.
-    """
-    p = replay_probability(candidate, ratio, video)
-    shape = (video.n_steps, n_layers, candidate.batch)
-    chance = np.full((*shape[:2], 1), p)
-    if candidate.correlation and 0 < p < 1:
-        spread = 1 / candidate.correlation - 1
-        chance = rng.beta(p * spread, (1 - p) * spread, chance.shape)
-    replay = rng.random(shape) < chance
-    replay[: video.tokens_per_frame] = False
-    return Decisions(
-        replay,
-        "independent",
-        f"drawn at {ratio:.0%} of {candidate.ratio_of} steps, correlation "
-        f"{candidate.correlation:g} within a batch",
     )
