@@ -2,9 +2,6 @@
 
 Only the design's own policy is simulated, and dense decoding for the speed-up. What points have in
 common is kept from one to the next. A point that is refused or does not fit is a row that says so.
-
-One point in :data:`JUDGED` is judged: a phase of it is drawn and played on the SimPy machine, too
-(:mod:`carsim.machine.judge`). Nothing else is ever raised than that the two differ.
 """
 
 import json
@@ -19,7 +16,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from carsim.base.errors import InputError, SolverError
+from carsim.base.errors import InputError
 from carsim.base.yaml_file import shown
 from carsim.cost.fit import FitReport
 from carsim.decisions.choose import Sources
@@ -31,7 +28,6 @@ from carsim.explore.points import Point
 from carsim.explore.study import Study, trace_names
 from carsim.machine.batches import Batches, make_batches
 from carsim.machine.hardware import Columns, Hardware, structure_of
-from carsim.machine.judge import disagreement
 from carsim.machine.phases import SOLVED, Phases
 from carsim.machine.ranges import bytes_of_step
 from carsim.machine.row import Candidate, RowResult, simulate_rows
@@ -41,9 +37,6 @@ from carsim.runs.first import open_design
 from carsim.runs.pipeline import fit_of, sources_of
 from carsim.workload.geometry import Video
 from carsim.workload.workload import workload_of
-
-JUDGED = 64
-"""Of so many points one is judged, by its hash; the draw is the same whenever it is evaluated."""
 
 KEPT_BYTES = 1 << 27
 """Bytes of phases, and of decisions, that are kept from point to point, though at least the last
@@ -122,16 +115,10 @@ class Evaluator:
             each.seconds = share
 
     def evaluate(self, point: Point) -> Row:
-        """A row: ``status``, ``reason``, ``seconds`` that it took, and metrics.
-
-        Raises:
-            SolverError: The point is judged, and the solver is wrong.
-        """
+        """A row: ``status``, ``reason``, ``seconds`` that it took, and metrics."""
         start, ready = perf_counter(), self._ready.pop(point.id, None)
         try:
             row = self._row(point, ready or _Simulated(self._fitted(point)))
-        except SolverError:
-            raise
         except InputError as error:
             row = {"status": "invalid", "reason": str(error.named({"resample_seed": "resample"}))}
         shared = ready.seconds if ready is not None else 0.0
@@ -167,35 +154,6 @@ class Evaluator:
         texts = [f"{path}={json.dumps(value)}" for path, value in fields.items()]
         return open_design(self.study.design_paths[name], texts, self.study.workload)
 
-    def quality(self, design: Design, sources: Sources, video: Video) -> Row:
-        """Measured quality of a design's policy, or why there is none."""
-        quality, policy, traces = self.study.quality, design.policy, sources.traces
-        if quality is None:
-            return {}
-        if video.tokens_per_frame != traces[0].tokens_per_frame:
-            return {"quality_note": "measured at another number of tokens per frame"}
-        if design.model.body.n_layers != traces[0].n_layers:
-            return {"quality_note": "measured at another number of layers"}
-        meta = sources.trace_for(policy.attention).meta
-        if meta.made_up:
-            return {"quality_note": f"unknown: decisions are {meta.made_up}"}
-        tau: object = policy.tau
-        if tau == "captured":
-            # Layers that never replay are exempt in what was measured as well.
-            per_layer = meta.tau_per_layer
-            own = {tau for tau in per_layer if tau is not None and math.isfinite(tau)}
-            tau = own.pop() if len(own) == 1 else None
-        if not isinstance(tau, int | float):
-            return {"quality_note": "each layer has a tau of its own; measured is one for all"}
-        columns, note = quality.at(
-            tau,
-            frames=video.n_frames,
-            scope=policy.decision_scope,
-            window=getattr(policy.attention, "window", 0),
-            sampling=self.study.file.quality_sampling,
-        )
-        return {**columns, "quality_note": note}
-
     # ---------------------------------------------------------------- private
 
     def _fitted(self, point: Point) -> "Fitted":
@@ -208,31 +166,16 @@ class Evaluator:
 
     def _row(self, point: Point, simulated: "_Simulated") -> Row:
         fitted, own, baseline = simulated.fitted, simulated.row, None
-        (design, sources, video, replays), fit = fitted.asked, fitted.fit
+        design, fit = fitted.design, fitted.fit
         if self._runs(fitted):
             own = own or self.machines.rows([fitted])[0]
-            self._judge(point, own)
             if self.study.file.baseline:
                 baseline = Baseline(self.machines.dense_latencies_s([fitted])[0])
         return {
             "status": "ok" if fit.fits else "misfit",
             "reason": "; ".join(fit.misfits),
             **figures(own, Setting(design, fit, baseline)),
-            **(self.quality(design, sources, video) if replays else {}),
         }
-
-    def _judge(self, point: Point, row: RowResult) -> None:
-        seed = int(point.id, 16)
-        if self.study.file.fidelity != SOLVED or seed % JUDGED:
-            return
-        differs = disagreement(row.simulation.plan, row.batches, seed)
-        if differs is not None:
-            raise SolverError(
-                f"point {dict(point.values)}",
-                differs,
-                "this is a bug of carsim: please report it with the study; 'fidelity: tile' in the "
-                "study plays every tile and needs no solver",
-            )
 
     def _sources(self, design: Design, changes: Mapping[str, Any]) -> Sources:
         """The traces of a point, or its workload as one."""

@@ -22,7 +22,6 @@ from carsim.design.load import PRESET_PATHS
 from carsim.explore.axis import PSEUDO_PATHS, VIDEO_PATHS, Axis, parse_axis
 from carsim.explore.columns import direction_of, result_columns
 from carsim.explore.expression import Expression
-from carsim.explore.quality import Quality, load_quality
 from carsim.metrics import METRICS
 from carsim.runs.first import open_design
 from carsim.workload.workload import Workload, workload_of
@@ -77,8 +76,6 @@ class StudyFile(Section):
     )
     baseline: bool = Field(True, description="simulate dense decoding, too, for the speed-up")
     allow_misfit: bool = Field(False, description="simulate points that do not fit as well")
-    quality: str | None = Field(None, description="CSV of measured quality, relative to the study")
-    quality_sampling: str = Field("greedy", description="sampling under which quality was measured")
     objectives: dict[str, Direction] | Texts = Field(
         (), description="metrics, each with min or max if not as usual"
     )
@@ -100,7 +97,6 @@ class Study:
         design_paths: Files of the designs.
         traces: The traces by file as the study writes it.
         workload: What is decoded, where that is not the traces; else None.
-        quality: Measured quality, or None.
     """
 
     file: StudyFile
@@ -113,7 +109,6 @@ class Study:
     design_paths: Mapping[str, str]
     traces: Mapping[str, Trace]
     workload: Workload | None
-    quality: Quality | None
 
     @property
     def fixed(self) -> Mapping[str, Any]:
@@ -147,8 +142,6 @@ class Study:
                 "fidelity": file.fidelity,
                 "baseline": file.baseline,
                 "allow_misfit": file.allow_misfit,
-                "quality": self.quality.sha256 if self.quality else None,
-                "quality_sampling": file.quality_sampling,
             }
         )
 
@@ -161,7 +154,7 @@ class Study:
 
 
 def load_study(path: str | Path, workload: Workload | None = None) -> Study:
-    """Read a study file, its design, its traces and its measured quality.
+    """Read a study file, its design, and its traces.
 
     Args:
         path: The YAML file; files that it names are relative to its folder.
@@ -207,7 +200,6 @@ def load_study(path: str | Path, workload: Workload | None = None) -> Study:
         design_paths=paths,
         traces={name: load_trace(trace_path(name, folder)) for name in dict.fromkeys(trace_files)},
         workload=work,
-        quality=load_quality(folder / file.quality) if file.quality else None,
     )
     _check_paths(study, place)
     _check_names(study, place)

@@ -7,7 +7,6 @@ from carsim.metrics.table import (
     METRICS,
     OLD_NAMES,
     PHASES,
-    QUALITY,
     figures,
     interval_text,
 )
@@ -17,7 +16,6 @@ __all__ = [
     "METRICS",
     "OLD_NAMES",
     "PHASES",
-    "QUALITY",
     "Baseline",
     "Comparison",
     "Metric",

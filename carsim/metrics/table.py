@@ -98,11 +98,6 @@ def _price(end: str) -> Get:
     return _of_run(lambda run: getattr(total(run.fit.prices), end, None))
 
 
-def _measured(row: "RowResult", run: Run | None) -> Value:
-    """Quality is measured by decoding, not simulated: studies join it to their points."""
-    return None
-
-
 _JOULES = "energy of all batches / videos"
 _PER_TOKEN = "energy of all batches without their prompts / tokens of all streams"
 _PRICE = "sum over die, package, memories and tests, or price of the board"
@@ -277,41 +272,6 @@ _ROWS = (
            "Multiply-accumulates that all cores can do in a cycle",
            "cores * rows * columns", "lower",
            _of_run(lambda run: run.design.machine.macs_per_cycle), of_design=True),
-    Metric("quality_loss", "nats", "quality loss",
-           "Log-likelihood per token lost against dense decoding, teacher-forced",
-           "quality_nats - quality_dense_nats", "lower", _measured),
-    Metric("quality_nats", "nats", "cross-entropy",
-           "Negative log-likelihood per token, teacher-forced",
-           "mean of -log p(token)", "lower", _measured),
-    Metric("quality_dense_nats", "nats", "cross-entropy of dense decoding",
-           "Negative log-likelihood per token of dense decoding",
-           "mean of -log p(token)", None, _measured),
-    Metric("quality_clip_nats", "nats", "dense model's loss on generated clips",
-           "Negative log-likelihood per token that dense decoding gives to what was generated",
-           "mean of -log p(token)", "lower", _measured),
-    Metric("quality_dense_clip_nats", "nats", "dense model's loss on its own clips",
-           "The same of what dense decoding generated with the same noise",
-           "mean of -log p(token)", None, _measured),
-    Metric("quality_true_psnr_db", "dB", "PSNR to the true clip",
-           "Peak signal-to-noise ratio of generated frames, mean over clips",
-           "10 log10(peak^2 / mean squared error) per clip", "higher", _measured),
-    Metric("quality_dense_true_psnr_db", "dB", "PSNR of dense decoding to the true clip",
-           "The same of what dense decoding generated with the same noise",
-           "10 log10(peak^2 / mean squared error) per clip", None, _measured),
-    Metric("quality_true_ssim", "", "SSIM to the true clip",
-           "Structural similarity of generated frames", "mean over frames and clips", "higher",
-           _measured),
-    Metric("quality_dense_true_ssim", "", "SSIM of dense decoding to the true clip",
-           "The same of what dense decoding generated with the same noise",
-           "mean over frames and clips", None, _measured),
-    Metric("quality_token_agreement", "share", "token agreement",
-           "Share of the tokens that dense decoding draws as well",
-           "equal tokens / tokens", "higher", _measured),
-    Metric("quality_replay_eligible", "share", "replay ratio of quality",
-           "Replay ratio after the first frame where the quality was measured",
-           "replayed / decisions after frame 0", "higher", _measured),
-    Metric("quality_note", "", "note on quality",
-           "Why a quality is missing", "", None, _measured),
 )
 # fmt: on
 
@@ -327,9 +287,6 @@ def _add_resources(technology: type[Technology]) -> None:
 
 
 TECHNOLOGIES.follow(_add_resources)
-
-QUALITY = tuple(name for name in METRICS if name.startswith("quality_"))
-"""Metrics that studies add to their points; runs do not have them."""
 
 INTERVALS = {
     "latency_s": ("latency_low_s", "latency_high_s"),
@@ -367,11 +324,11 @@ OLD_NAMES = {
 
 
 def figures(row: "RowResult | None", run: Run | None = None) -> dict[str, Value]:
-    """All figures of a row by the names of :data:`METRICS`, without :data:`QUALITY`.
+    """All figures of a row by the names of :data:`METRICS`.
 
     Args:
         row: The row; None for a design that was not simulated.
         run: Its report, or a :class:`carsim.metrics.Setting`. Without it, figures of the board and
             the speed-up are None.
     """
-    return {name: metric.of(row, run) for name, metric in METRICS.items() if name not in QUALITY}
+    return {name: metric.of(row, run) for name, metric in METRICS.items()}

@@ -7,7 +7,7 @@ from carsim.base.text import Figure, Table, amount, count, number, percent, sign
 from carsim.decisions.trace import Trace
 from carsim.design import Design
 from carsim.machine.phase import MOST_PLAYED
-from carsim.metrics import INTERVALS, METRICS, PHASES, QUALITY
+from carsim.metrics import INTERVALS, METRICS, PHASES
 from carsim.report.stored import StoredPolicy, StoredRun
 
 FIDELITY = {
@@ -62,7 +62,7 @@ def metrics_table(run: StoredRun) -> Table:
         (run.named(metric.heading), *(_figure(policy, name) for policy in run.policies))
         for name, metric in METRICS.items()
         if (metric.shown or name in ends)
-        and not (metric.of_design or name in QUALITY)
+        and not metric.of_design
         and any(policy.get(name) for policy in run.policies)
     ]
     memories = dict.fromkeys(m for p in run.policies for m in p.memory_utilisation_by_memory)

@@ -5,7 +5,7 @@ from typing import Any
 
 from dash import dcc, html
 
-from carsim.metrics import METRICS, QUALITY
+from carsim.metrics import METRICS
 from carsim.studio.fields import GROUPS, Field
 
 TITLE = "carsim studio"
@@ -100,11 +100,7 @@ def _swept() -> Iterable[html.Div]:
         for field in fields
         if field.choices
     }
-    figures = {
-        name: metric.heading
-        for name, metric in METRICS.items()
-        if (metric.shown and name not in QUALITY) or name == "quality_loss"
-    }
+    figures = {name: metric.heading for name, metric in METRICS.items() if metric.shown}
     for key, label, entries in (
         ("over", "field", {"": "none"} | fields),
         ("by", "second field", {"": "none"} | fields),

@@ -134,11 +134,9 @@ def _figures(query: str, files: tuple[tuple[str, int], ...]) -> Mapping[str, Any
     point = Fitted(Asked(design, sources, video, sources.replays_any), fit)
     (row,) = MACHINES.rows([point])
     baseline = Baseline(MACHINES.dense_latencies_s([point])[0])
-    quality = sources.trace_for(design.policy.attention).meta.quality
     return {
         **figures(row, Setting(design, fit, baseline)),
         "fits": fit.fits,
-        "quality_loss": quality.loss.mean if quality and design.policy.tau == "captured" else None,
     }
 
 

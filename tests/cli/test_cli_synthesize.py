@@ -122,26 +122,18 @@ def test_a_comparison_says_so(call, drawn, toy):
         assert SYNTHETIC not in printed
 
 
-def test_a_sweep_says_so_and_knows_no_quality(call, drawn, tmp_path):
-    (tmp_path / "quality.csv").write_text(
-        "frames,scope,window,sampling,tau,true_psnr_db\n3,row,0,greedy,-1.0,20\n3,row,0,greedy,1.0,30\n",
-        encoding="utf-8",
-    )
+def test_a_sweep_says_so(call, drawn, tmp_path):
     study = write_study(
         tmp_path,
         axes={"trace": ["toy.npz", "drawn.npz"], "machine.cores": [1, 2]},
         objectives=["latency_s"],
-        quality="quality.csv",
     )
     out = tmp_path / "swept"
     status, _, err = call("sweep", study, "--out", out, "--workers", "0")
     assert (status, err) == (0, "")
     with (out / "points.csv").open(encoding="utf-8") as points:
         rows = {row["trace"]: row for row in csv.DictReader(points)}
-    assert rows["toy.npz"]["quality_true_psnr_db"] == "25.0"
-    own = rows["drawn.npz"]
-    assert (own["decisions"], own["quality_true_psnr_db"]) == (LABEL, "")
-    assert own["quality_note"] == f"unknown: decisions are {LABEL}"
+    assert rows["drawn.npz"]["decisions"] == LABEL
     assert (
         call("report", out, "--front")[1].count(f"Decisions are {SYNTHETIC} in 2 of 4 points.") == 1
     )

@@ -53,7 +53,6 @@ def test_a_continuous_axis_is_cut_by_shares():
         ({"axes": {"policy.tau": {"range": [0, 1, 1e-320]}}}, "has inf values"),
         ({"filters": ["-" * 999 + "1"]}, "is nested more than 50 deep"),
         ({"name": "a\x1b[31m"}, r"holds '\x1b', which is no text"),
-        ({"quality": "a\0"}, r"holds '\x00', which is no text"),
         ({"axes": {"x": {"choice": {"\ud800": {"machine.cores": 1}}}}}, r"holds '\ud800'"),
         ({"axes": {"machine.cores": 4}}, "got 4; give a list of values, or one of range"),
         ({"axes": {"machine.cores": {"range": [5, 1]}}}, "is empty: from 5 to 1"),
@@ -93,7 +92,6 @@ def test_a_continuous_axis_is_cut_by_shares():
             '$.workload: should be a valid string, got ["text:1"',
         ),
         ({"fidelity": "exact"}, "$.fidelity: should be 'fluid' or 'tile', got 'exact'; choose one"),
-        ({"quality": "none.csv"}, "none.csv: cannot be read"),
     ],
 )
 def test_a_mistake_is_one_line_that_names_it(tmp_path, changes, message):

@@ -8,7 +8,6 @@ from carsim.metrics import (
     METRICS,
     OLD_NAMES,
     PHASES,
-    QUALITY,
     Baseline,
     Comparison,
     Metric,
@@ -76,7 +75,6 @@ def test_figures_that_are_no_numbers_are_none() -> None:
     row = replace(tiny_report().chosen, replay_eligible=float("nan"))
     assert METRICS["replay_eligible"].of(row) is None
     assert METRICS["replay_eligible"].text(None) == "-"
-    assert not set(figures(row)) & set(QUALITY)
 
 
 def test_a_comparison_knows_its_errors() -> None:
