@@ -282,7 +282,7 @@ def every_kth(points: Sequence[Point], count: int, turn: int) -> list[Point]:
 
 def evaluated(study: Study, points: Sequence[Point]) -> pd.DataFrame:
     """The results of some points of a study."""
-    with Store(":memory:") as store:
+    with Store() as store:
         store.claim(study, "sweep")
         for results in evaluate(study, points):
             store.add(results)

@@ -36,12 +36,12 @@ def show_front(
     from carsim.explore.store import open_store
 
     with open_store(folder) as store:
-        meta, frame = store.meta(), frame_of(store)
-    wanted = parse_objectives(objectives) if objectives else json.loads(meta["objectives"])
+        meta, frame = store.facts, frame_of(store)
+    wanted = parse_objectives(objectives) if objectives else meta["objectives"]
     if not wanted:
         cure = "add --objective NAME, say latency_s, once for each"
         raise InputError(folder, "the study names no objectives", cure)
-    conditions = [*json.loads(meta["constraints"]), *constraints]
+    conditions = [*meta["constraints"], *constraints]
     front = pareto(frame, wanted, conditions)
     files = [] if out is None else _written(Path(out), front)
     same_code = meta.get("code") == code_sha256()
@@ -58,7 +58,7 @@ def show_front(
         }
         show_json(document)
         return
-    print_front(meta["name"], frame, front, json.loads(meta["axes"]), wanted)
+    print_front(meta["name"], frame, front, meta["axes"], wanted)
     _warn(meta["version"], same_code)
     if files:
         say(f"Written to {out}: {', '.join(files)}")

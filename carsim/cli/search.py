@@ -42,20 +42,7 @@ from carsim.cli.sweep import FAILED, WORKERS, document, summary, sweep_progress
     "--points",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Different points to evaluate, earlier calls and other processes included.",
-)
-@click.option(
-    "--storage",
-    metavar="URL",
-    help="Where Optuna keeps trials, say mysql://...; processes that share it search together. "
-    "SQLite in DIR if left out.",
-)
-@click.option(
-    "--sampler",
-    type=click.Choice(["tpe", "nsga2", "random"]),
-    default="tpe",
-    show_default=True,
-    help="Who proposes points.",
+    help="Different points to evaluate, earlier calls included.",
 )
 @click.option(
     "--seed",
@@ -81,8 +68,7 @@ def search(
 
     A study's axes span the space, its objectives say what is wanted; what does not fit its board or
     breaks a constraint is no answer. Interrupt it as you like: the same command goes on where
-    it was. DIR holds what a sweep's would; 'carsim report DIR --front' shows the front again, and
-    'optuna-dashboard sqlite:///DIR/optuna.sqlite' the search itself.
+    it was. DIR holds what a sweep's would; 'carsim report DIR --front' shows the front again.
     """
     asked = how.pop("minimise"), how.pop("boards"), how.pop("model")
     if target is not None and study is None:
@@ -104,7 +90,7 @@ def search(
     folder = Path(out)
     with open_folder(folder) as store:
         with sweep_progress(loaded.name) as tell:
-            done = hunt(store, loaded, points, out=folder, tell=tell, **how)
+            done = hunt(store, loaded, points, tell=tell, **how)
         frame = frame_of(store)
     files = export(frame, folder)
     if as_json:

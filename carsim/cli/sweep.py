@@ -87,7 +87,7 @@ def sweep(
             with sweep_progress(loaded.name) as tell:
                 how: dict[str, Any] = {"workers": workers, "retry_failed": retry_failed}
                 how |= {"scheduler": scheduler, "front_only": front_only}
-                done = fill(store, loaded, out=folder, tell=tell, **how)
+                done = fill(store, loaded, tell=tell, **how)
         counts, frame = store.counts(), frame_of(store)
     files = export(frame, folder)
     if as_json:

@@ -391,7 +391,11 @@ def _asked_for(captured: Video, changes: Mapping[str, Any]) -> Video:
 
 
 def _plain(value: Any) -> Any:
-    """The value as JSON can hold it: NaN and infinities become None."""
+    """The value as JSON and columns of a frame can hold it: what is not finite becomes None."""
     if isinstance(value, np.generic):
         value = value.item()
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()  # halves of letters
+    if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
+        return float(value)
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -121,13 +121,13 @@ def passes(study: Study, values: Mapping[str, Any]) -> bool:
     return all(each.holds(lambda name: field_of(study, point, name)) for each in study.filters)
 
 
-def meets(study: Study, point: Point, row: Mapping[str, Any]) -> bool:
-    """All constraints hold for a result."""
+def held_constraints(study: Study, point: Point, row: Mapping[str, Any]) -> list[bool]:
+    """Whether each constraint holds for a result."""
 
     def look_up(name: str) -> Any:
         return row[name] if name in row else field_of(study, point, name)
 
-    return all(each.holds(look_up) for each in study.constraints)
+    return [each.holds(look_up) for each in study.constraints]
 
 
 def field_of(study: Study, point: Point, name: str) -> Any:

@@ -4,7 +4,7 @@ import signal
 import threading
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -12,18 +12,14 @@ from time import monotonic
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Protocol
 
-from carsim.base.files import unwritable
 from carsim.explore.certified import CertifiedFront
 from carsim.explore.points import Point, chunks_of, make_points
-from carsim.explore.sqlite_file import sole_writer
 from carsim.explore.store import Store, open_folder
 from carsim.explore.study import Study, load_study
 from carsim.explore.workers import Crew, Result, Stop, prepare, start_crew
 
 if TYPE_CHECKING:
     import pandas as pd
-
-STUDY_FILE = "study.yaml"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +87,9 @@ def sweep(
     from carsim.explore.frame import frame_of
 
     study = study if isinstance(study, Study) else load_study(study)
-    with Store(":memory:") if out is None else open_folder(Path(out)) as store:
+    with Store() if out is None else open_folder(Path(out)) as store:
         how: dict[str, Any] = {"workers": workers, "scheduler": scheduler}
-        fill(store, study, out=out, retry_failed=retry_failed, front_only=front_only, **how)
+        fill(store, study, retry_failed=retry_failed, front_only=front_only, **how)
         return frame_of(store)
 
 
@@ -116,8 +112,8 @@ class Chooser(Protocol):
     def next(self) -> list[Point]:
         """Points for an idle worker; none if there are none at the moment."""
 
-    def learn(self, results: Sequence[Result]) -> Sequence[Result]:
-        """Take over some results; those that are known from elsewhere."""
+    def learn(self, results: Sequence[Result]) -> None:
+        """Take over some results."""
 
 
 class AllPoints:
@@ -139,16 +135,14 @@ class AllPoints:
         """Points whose hardware is simulated together."""
         return self._chunks.popleft() if self._chunks else []
 
-    def learn(self, results: Sequence[Result]) -> Sequence[Result]:
+    def learn(self, results: Sequence[Result]) -> None:
         """Nothing follows for other points."""
-        return ()
 
 
 def fill(
     store: Store,
     study: Study,
     *,
-    out: str | Path | None = None,
     workers: int | None = None,
     scheduler: str | None = None,
     retry_failed: bool = False,
@@ -160,7 +154,6 @@ def fill(
     Args:
         store: Store for the results.
         study: The study.
-        out: Folder of the store, which is locked meanwhile and receives a copy of the study.
         workers: As in :func:`sweep`.
         scheduler: As there.
         retry_failed: As there.
@@ -174,16 +167,11 @@ def fill(
         InputError: The store is of another study, or it cannot be written; what it holds stays.
         KeyboardInterrupt: Ctrl-C was pressed; what was under way has been stored.
     """
-    with ExitStack() as stack:
-        stop = stack.enter_context(interruptible())
+    with interruptible() as stop:
         if scheduler is None and workers != 0:
             prepare()  # while it imports, points are made and what is stored is read
         chooser: Chooser = CertifiedFront(study) if front_only else AllPoints(study)
-        if out is not None:
-            stack.enter_context(sole_writer(Path(out)))
         store.claim(study, "sweep")
-        if out is not None:
-            keep_copy(study, Path(out))
         if retry_failed:
             store.forget("failed")
         chooser.resume(store)
@@ -205,7 +193,7 @@ def work_off(
     Raises:
         KeyboardInterrupt: It was stopped.
     """
-    counts, begun, evaluated = Counter(store.counts()), monotonic(), 0
+    counts, begun, evaluated = store.counts(), monotonic(), 0
 
     def progress() -> Progress:
         seconds = monotonic() - begun
@@ -224,10 +212,9 @@ def work_off(
                 if results is None:
                     break
                 store.add(results)
-                others = chooser.learn(results)
-                store.add(others)
+                chooser.learn(results)
                 evaluated += len(results)
-                counts.update(row["status"] for _, row in (*results, *others))
+                counts.update(row["status"] for _, row in results)
                 tell(progress())
     if stop() and progress().finished < chooser.total:
         raise KeyboardInterrupt
@@ -252,13 +239,3 @@ def interruptible() -> Iterator[Stop]:
         yield pressed.is_set
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-def keep_copy(study: Study, out: Path) -> None:
-    """The study beside its results; a file of that name that is there already stays."""
-    copy = out / STUDY_FILE
-    try:
-        if not copy.exists():
-            copy.write_text(study.text, encoding="utf-8")
-    except OSError as error:
-        raise unwritable(copy, error) from None

@@ -12,7 +12,7 @@ from pathlib import Path
 from carsim.base.digests import DIGESTS, problems, write_digests
 from carsim.base.errors import InputError
 from carsim.explore.frame import export, frame_of
-from carsim.explore.store import STORE_FILE, open_store, write_rescued
+from carsim.explore.store import STORE_FILE, open_store
 from carsim.report.files import NOTICE, OUTPUT_FILES, REPORT
 from carsim.report.folder import whole_folder
 from carsim.report.stored import SUMMARY
@@ -103,20 +103,18 @@ def _problem_of_summary(folder: Path) -> str:
 def _problem_of_store(folder: Path) -> str:
     try:
         with open_store(folder) as store:
-            damage = store.damage()
+            return f"is damaged ({', '.join(store.damaged)})" if store.damaged else ""
     except InputError as error:
         return error.problem
-    return f"is damaged ({', '.join(damage)})" if damage else ""
 
 
 def _rescue_store(folder: Path, into: Path) -> bool:
     """Copy the sound rows of a store, unless nothing of it can be read."""
     try:
         with open_store(folder) as store:
-            facts, rows = store.sound()
+            store.rescue(into / STORE_FILE)
     except InputError:
         return False
-    write_rescued(into / STORE_FILE, facts, rows)
     return True
 
 

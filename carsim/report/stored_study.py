@@ -1,11 +1,10 @@
 """Read back the store of a sweep or a search: its study, its results, their front."""
 
-import json
 from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from carsim.base.errors import InputError
 
@@ -100,23 +99,15 @@ def read_study(folder: Path) -> StoredStudy:
     from carsim.explore.store import open_store
 
     with open_store(folder) as store:
-        try:
-            meta, frame = store.meta(), frame_of(store)
-            return StoredStudy(
-                name=meta["name"],
-                kind=meta["kind"],
-                text=meta["study"],
-                version=meta["version"],
-                axes=tuple(map(str, json.loads(meta["axes"]))),
-                objectives=_texts(json.loads(meta["objectives"])) or DEFAULT_OBJECTIVES,
-                constraints=tuple(map(str, json.loads(meta["constraints"]))),
-                traces=_texts(json.loads(meta["traces"])),
-                frame=frame,
-            )
-        except (ValueError, KeyError, TypeError, AttributeError):
-            cure = "sweep into another folder"
-            raise InputError(store.path, "is broken", cure) from None
-
-
-def _texts(document: Any) -> dict[str, str]:
-    return {str(key): str(value) for key, value in document.items()}
+        facts, frame = store.facts, frame_of(store)
+    return StoredStudy(
+        name=facts["name"],
+        kind=facts["kind"],
+        text=facts["study"],
+        version=facts["version"],
+        axes=tuple(facts["axes"]),
+        objectives=facts["objectives"] or DEFAULT_OBJECTIVES,
+        constraints=tuple(facts["constraints"]),
+        traces=facts["traces"],
+        frame=frame,
+    )

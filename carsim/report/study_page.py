@@ -34,7 +34,7 @@ BESIDE = {
     "points.parquet": "all points with all figures",
     "points.csv": "the same as text",
     "study.yaml": "the study",
-    "store.sqlite": "the store, which the same command continues",
+    "store.txt": "the store, which the same command continues",
 }
 """Files of a study's folder that a page links to."""
 

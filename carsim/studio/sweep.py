@@ -106,7 +106,7 @@ def opened(state: TabState, folder: Path, ordinal: int) -> TabState:
     """
     with open_store(folder) as store:
         values = next((values for number, values, _ in store.rows() if number == ordinal), None)
-        text = store.meta()["study"]
+        text = store.facts["study"]
     if values is None:
         raise InputError(state.store, f"has no point {ordinal}", "reload the page")
     raw = parse_yaml(text, "study")

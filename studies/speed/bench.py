@@ -116,14 +116,14 @@ def measured(short: bool) -> dict[str, str]:
     rates: list[dict[str, Any]] = []
     for name, given in GRIDS.items():
         study = grid(*given)
-        with Store(":memory:") as store:
+        with Store() as store:
             seconds = cpu_s(lambda store=store, study=study: fill(store, study, workers=0))
         rate = 60 * len(make_points(study)) / seconds
         found[f"{name}, points per CPU minute"] = f"{rate:,.0f}"
         rates.append({"grid": name, "points_per_minute": round(rate), "aim": AIMS[name]})
     draw(rates)
     study = grid("zcu102_16gb", SHARED)
-    with Store(":memory:") as sweep, Store(":memory:") as search:
+    with Store() as sweep, Store() as search:
         swept = cpu_s(lambda: fill(sweep, study, workers=0))
         hunted = cpu_s(lambda: hunt(search, study, 40, workers=0, seed=0))
     found["search over sweep of the same 40 points"] = f"{hunted / swept:.2f}"
@@ -139,7 +139,7 @@ def stored() -> dict[str, str]:
     study = grid("zcu102_16gb", {"policy.tau": [place / 1000 for place in range(STORED)]})
     points = make_points(study)
     row = Evaluator(study).evaluate(points[0])
-    with Store(":memory:") as store:
+    with Store() as store:
         store.claim(study, "sweep")
         store.add((each, row) for each in points)
         front = cpu_s(lambda: pareto(frame_of(store), OBJECTIVES))

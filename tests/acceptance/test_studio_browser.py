@@ -18,8 +18,9 @@ import pytest
 from explore_study import write_study
 
 from carsim.design import load_design
+from carsim.explore.store import open_folder
 from carsim.explore.study import load_study
-from carsim.explore.sweep import fill, open_folder
+from carsim.explore.sweep import fill
 from carsim.studio.fields import FIELDS, SLIDERS
 
 pytest.importorskip("dash")
@@ -41,7 +42,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("studio")
     study = load_study(write_study(folder, objectives=["seconds_per_video", "energy_per_video_j"]))
     with open_folder(folder / "out") as store:
-        fill(store, study, out=folder / "out", workers=0)
+        fill(store, study, workers=0)
     return folder
 
 
@@ -306,7 +307,7 @@ def test_a_sweep_is_read_again_only_if_its_store_has_changed(tab: Any, folder: P
     assert answer(typed) == 200
     tab.wait_for_selector("#front .points path")
     assert answer(moved) == 204
-    os.utime(folder / "out" / "store.sqlite")
+    os.utime(folder / "out" / "store.txt")
     assert answer(moved) == 200
 
 

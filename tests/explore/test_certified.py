@@ -123,7 +123,7 @@ def test_it_goes_on_where_it_was_and_says_what_is_proven(tmp_path):
     }
     study = load_study(write_study(tmp_path, axes=axes, objectives=objectives))
     seen = []
-    with Store(":memory:") as store:
+    with Store() as store:
         chooser = CertifiedFront(study)
         store.claim(study, "sweep")
         first = chooser.next()[:1]

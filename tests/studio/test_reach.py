@@ -33,7 +33,7 @@ def answers(tmp_path, monkeypatch):
         (folder / "text.json").write_text(json.dumps(SECRET))
         with zipfile.ZipFile(folder / "archive.npz", "w") as archive:
             archive.writestr(f"{SECRET}.npy", SECRET)
-    (there / "store.sqlite").write_bytes(b"")
+    (there / "store.txt").write_bytes(b"")
     (here / "link.yaml").symlink_to(there / "toy.yaml")
     (here / "link.npz").symlink_to(there / "toy.npz")
     (here / "loop.yaml").symlink_to(here / "loop.yaml")
@@ -41,7 +41,7 @@ def answers(tmp_path, monkeypatch):
     (here / "traces").mkdir()
     (here / "traces" / "named.npz").symlink_to(there / "toy.npz")
     (here / "out").mkdir()
-    (here / "out" / "store.sqlite").symlink_to(there / "store.sqlite")
+    (here / "out" / "store.txt").symlink_to(there / "store.txt")
     os.mkfifo(here / "pipe.yaml")
     os.mkfifo(here / "pipe.npz")
     monkeypatch.chdir(here)
