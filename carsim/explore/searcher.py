@@ -170,10 +170,10 @@ class Searcher:
 
     def _values(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Values of the axes that suggested parameters stand for."""
-        return {axis.name: _value(axis, params[axis.name]) for axis in self._study.axes}
+        return {axis.name: axis.values[params[axis.name]] for axis in self._study.axes}
 
     def _params(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        return {axis.name: _place(axis, values[axis.name]) for axis in self._study.axes}
+        return {axis.name: axis.values.index(values[axis.name]) for axis in self._study.axes}
 
     def _unknown_neighbour(self) -> dict[str, Any] | None:
         """An unknown point next to one on the front, else any unknown one; values of its axes."""
@@ -190,8 +190,6 @@ class Searcher:
                 values = {axis.name: axis.at(self._rng.random()) for axis in axes}
             if self._is_new(values):
                 return values
-        if any(axis.interval is not None for axis in axes):
-            return None
         # What chance has not found may still be there.
         return next(filter(self._is_new, grid_values(self._study)), None)
 
@@ -202,9 +200,6 @@ class Searcher:
 
     def _step(self, axis: Axis, value: Any) -> Any:
         """A value next to another on an axis; any other one where there is no order."""
-        if axis.interval is not None:
-            share = axis.share(value) + self._rng.normal(0, 0.1)
-            return axis.at(min(max(share, 0.0), 1.0))
         if axis.is_ordered:
             place = axis.values.index(value) + int(self._rng.choice((-1, 1)))
             return axis.values[min(max(place, 0), len(axis.values) - 1)]
@@ -230,18 +225,8 @@ def _open_trials(signs: Mapping[str, int], seed: int | None) -> "optuna.Study":
 
 
 def _distribution(axis: Axis) -> "optuna.distributions.BaseDistribution":
-    """The places on an axis: shares of a continuous one, else numbers of its values."""
-    from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+    """The numbers of the values of an axis."""
+    from optuna.distributions import CategoricalDistribution, IntDistribution
 
-    if axis.interval is not None:
-        return FloatDistribution(0, 1)
     places = range(len(axis.values))
     return IntDistribution(0, places[-1]) if axis.is_ordered else CategoricalDistribution(places)
-
-
-def _value(axis: Axis, place: Any) -> Any:
-    return axis.at(place) if axis.interval is not None else axis.values[place]
-
-
-def _place(axis: Axis, value: Any) -> Any:
-    return axis.share(value) if axis.interval is not None else axis.values.index(value)

@@ -38,13 +38,11 @@ Texts = Annotated[tuple[str, ...], BeforeValidator(lambda v: tuple(v) if type(v)
 class Sampling(Section):
     """Rule by which points are drawn from the axes.
 
-    ``grid`` takes all combinations, ``random`` draws each axis on its own, ``lhs`` is a Latin
-    hypercube: each axis is cut into as many strata as there are points, and each is met once.
+    ``grid`` takes all combinations. ``lhs`` is a Latin hypercube: each axis is cut into as many
+    strata as there are points, and each is met once.
     """
 
-    method: Literal["grid", "random", "lhs"] = Field(
-        "grid", description="all points, independent draws, or a Latin hypercube"
-    )
+    method: Literal["grid", "lhs"] = Field("grid", description="all points, or a Latin hypercube")
     points: Count | None = Field(None, description="how many to draw; grid takes all")
     seed: Seed = Field(0, description="of the draws")
 
@@ -299,9 +297,6 @@ def _check_paths(study: Study, place: str) -> None:
         where = f"{place}: $.axes.{axis.name}"
         if axis.name in ("point", "knee", *result_columns()):
             raise InputError(where, "is the name of a column of results", "call it otherwise")
-        if axis.interval is not None and is_grid:
-            cure = "sample by random or lhs, or list it"
-            raise InputError(where, "is continuous, which a grid is not", cure)
         fields = (axis.sets or {axis.name: {axis.name: None}}).values()
         for dotted in sorted({path for each in fields for path in each}):
             if dotted not in PSEUDO_PATHS:
@@ -310,14 +305,10 @@ def _check_paths(study: Study, place: str) -> None:
                 problem = f"{dotted} is set by {owner[dotted]}, too"
                 raise InputError(where, problem, "set it in one place")
             owner[dotted] = f"the axis {axis.name}"
-        if axis.interval is not None and _is_whole(study.base, axis.name):
-            raise InputError(where, "is a field of whole numbers", "list its values")
     if is_grid != (sampling.points is None):
         raise InputError(
             f"{place}: $.sampling.points",
-            "a grid has as many points as it has"
-            if is_grid
-            else f"{sampling.method} needs a number of points",
+            "a grid has as many points as it has" if is_grid else "lhs needs a number of points",
             "leave it out" if is_grid else "give it",
         )
 
@@ -334,13 +325,6 @@ def _check_path(base: Design, dotted: str, place: str) -> None:
             problem = f"no field {shown(part)} in {shown(dotted)}"
             raise InputError(place, problem, closest(part, known) + hint)
         holders = [inner for holder in holders for inner in _within(holder, part)]
-
-
-def _is_whole(base: Design, dotted: str) -> bool:
-    try:
-        return isinstance(field_value(base, dotted, ""), int)
-    except InputError:
-        return False
 
 
 def _keys(holder: Any) -> list[str]:

@@ -14,6 +14,7 @@ import argparse
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice, product
+from math import fsum
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ import numpy as np
 import pandas as pd
 
 from carsim.explore.evaluate import Row
-from carsim.explore.pareto import directions, front, hypervolume
+from carsim.explore.pareto import directions, front
 from carsim.explore.searcher import Searcher
 from carsim.explore.store import open_store
 from carsim.explore.study import Study, load_study
@@ -90,6 +91,33 @@ def shares_found(folder: str, way: str, seed: int) -> list[dict[str, Any]]:
             place = {"way": way, "seed": seed, "points": len(rows), "of": len(grid)}
             table.append(place | dict(zip(SHARES, shares, strict=True)))
     return table
+
+
+def hypervolume(values: np.ndarray, reference: np.ndarray) -> float:
+    """Exact hypervolume that points dominate, up to a reference point.
+
+    Args:
+        values: float[P, M] of which less is better.
+        reference: float[M]; points that are not better than it in every objective add nothing.
+
+    >>> hypervolume(np.array([[1.0, 2.0], [2.0, 1.0]]), np.array([3.0, 3.0]))
+    3.0
+    """
+    better = values[(values < reference).all(axis=1)]
+    return _volume(better[front(better)], reference) if len(better) else 0.0
+
+
+def _volume(points: np.ndarray, reference: np.ndarray) -> float:
+    """Slice along the last objective; each slice is a volume of one dimension less."""
+    if points.shape[1] == 1:
+        return float(reference[0] - points.min())
+    points = points[np.argsort(points[:, -1], kind="stable")]
+    heights = np.diff(np.append(points[:, -1], reference[-1]))
+    return fsum(
+        float(height) * _volume(below[front(below)], reference[:-1])
+        for place, height in enumerate(heights, 1)
+        if height > 0 and len(below := points[:place, :-1])
+    )
 
 
 def draw(table: pd.DataFrame, path: Path) -> None:

@@ -11,13 +11,14 @@ from explore_study import write_study
 
 from carsim.base.errors import InputError
 from carsim.explore.evaluate import Evaluator
-from carsim.explore.pareto import hypervolume, pareto
+from carsim.explore.pareto import pareto
 from carsim.explore.points import make_points
 from carsim.explore.search import hunt, search
 from carsim.explore.searcher import LACKING, Searcher
 from carsim.explore.store import Store, open_folder, open_store
 from carsim.explore.study import load_study
 from carsim.explore.sweep import sweep
+from studies.cores_tau.shares import hypervolume
 
 pytest.importorskip("optuna")
 
