@@ -8,7 +8,6 @@ import json
 import math
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from time import perf_counter
@@ -83,7 +82,7 @@ class Evaluator:
 
     Attributes:
         machines: The machine, and what points share of it.
-        together: As many points are worth preparing together.
+        together: As many points are worth evaluating together.
     """
 
     def __init__(self, study: Study) -> None:
@@ -92,38 +91,18 @@ class Evaluator:
         self._stated: Kept[list[Trace]] = Kept(
             lambda traces: sum(trace.replay.nbytes for trace in traces)
         )
-        self._ready: dict[str, _Simulated] = {}
         self.together = 32 if study.file.fidelity == SOLVED else 1
 
-    def prepare(self, points: Sequence[Point]) -> None:
-        """Simulate points together that are evaluated next, :attr:`together` at most."""
+    def evaluate(self, points: Sequence[Point]) -> list[Row]:
+        """A row for each point: ``status``, ``reason``, ``seconds`` that it took, and metrics."""
         start = perf_counter()
-        self._ready = {}
-        for point in points:
-            with suppress(InputError):  # which it meets again when it is evaluated
-                self._ready[point.id] = _Simulated(self._fitted(point))
-        ready = [each for each in self._ready.values() if self._runs(each.fitted)]
-        with suppress(InputError):
-            rows = self.machines.rows([each.fitted for each in ready])
-            for each, row in zip(ready, rows, strict=True):
-                each.row = row
-            if self.study.file.baseline:
-                self.machines.dense_latencies_s([each.fitted for each in ready])
+        rows = self._rows(points)
         share = (perf_counter() - start) / len(points)
-        self.together = max(1, min(TOGETHER, 4 * self.together, int(TOGETHER_S / share)))
-        for each in self._ready.values():
-            each.seconds = share
-
-    def evaluate(self, point: Point) -> Row:
-        """A row: ``status``, ``reason``, ``seconds`` that it took, and metrics."""
-        start, ready = perf_counter(), self._ready.pop(point.id, None)
-        try:
-            row = self._row(point, ready or _Simulated(self._fitted(point)))
-        except InputError as error:
-            row = {"status": "invalid", "reason": str(error.named({"resample_seed": "resample"}))}
-        shared = ready.seconds if ready is not None else 0.0
-        row["seconds"] = round(shared + perf_counter() - start, 4)
-        return {key: _plain(value) for key, value in row.items()}
+        if len(points) > 1:
+            self.together = max(1, min(TOGETHER, 4 * self.together, int(TOGETHER_S / share)))
+        for row in rows:
+            row["seconds"] = round(share, 4)
+        return [{key: _plain(value) for key, value in row.items()} for row in rows]
 
     def asked(self, changes: Mapping[str, Any], design: Design | None = None) -> Asked:
         """Design, decisions and video of a point.
@@ -156,26 +135,36 @@ class Evaluator:
 
     # ---------------------------------------------------------------- private
 
-    def _fitted(self, point: Point) -> "Fitted":
-        asked = self.asked(point.changes)
-        return Fitted(asked, fit_of(asked.design, asked.sources, asked.video))
-
-    def _runs(self, fitted: "Fitted") -> bool:
-        """A design that does not fit is simulated only if the study says so."""
-        return fitted.fit.fits or self.study.file.allow_misfit
-
-    def _row(self, point: Point, simulated: "_Simulated") -> Row:
-        fitted, own, baseline = simulated.fitted, simulated.row, None
-        design, fit = fitted.design, fitted.fit
-        if self._runs(fitted):
-            own = own or self.machines.rows([fitted])[0]
+    def _rows(self, points: Sequence[Point]) -> list[Row]:
+        rows: list[Row] = [{} for _ in points]
+        fitted: dict[int, Fitted] = {}
+        for place, point in enumerate(points):
+            try:
+                asked = self.asked(point.changes)
+                fit = fit_of(asked.design, asked.sources, asked.video)
+                fitted[place] = Fitted(asked, fit)
+            except InputError as error:
+                rows[place] = _refused(error)
+        # A design that does not fit is simulated only if the study says so.
+        runs = {n: f for n, f in fitted.items() if f.fit.fits or self.study.file.allow_misfit}
+        own, dense = dict[int, RowResult](), dict[int, float]()
+        try:
+            own = dict(zip(runs, self.machines.rows([*runs.values()]), strict=True))
             if self.study.file.baseline:
-                baseline = Baseline(self.machines.dense_latencies_s([fitted])[0])
-        return {
-            "status": "ok" if fit.fits else "misfit",
-            "reason": "; ".join(fit.misfits),
-            **figures(own, Setting(design, fit, baseline)),
-        }
+                latencies_s = self.machines.dense_latencies_s([*runs.values()])
+                dense = dict(zip(runs, latencies_s, strict=True))
+        except InputError as error:
+            if len(points) == 1:
+                return [_refused(error)]
+            return [row for point in points for row in self._rows([point])]
+        for place, each in fitted.items():
+            baseline = Baseline(dense[place]) if place in dense else None
+            rows[place] = {
+                "status": "ok" if each.fit.fits else "misfit",
+                "reason": "; ".join(each.fit.misfits),
+                **figures(own.get(place), Setting(each.design, each.fit, baseline)),
+            }
+        return rows
 
     def _sources(self, design: Design, changes: Mapping[str, Any]) -> Sources:
         """The traces of a point, or its workload as one."""
@@ -217,15 +206,6 @@ class Fitted:
     def structure(self) -> str:
         """Equal for designs that can be simulated together."""
         return structure_of(self.design)
-
-
-@dataclass
-class _Simulated:
-    """A point with its simulation, if it has one, and its share of the seconds that took."""
-
-    fitted: Fitted
-    row: RowResult | None = None
-    seconds: float = 0.0
 
 
 class Machines:
@@ -368,6 +348,10 @@ class Kept(Generic[Item]):
 
 
 # -------------------------------------------------------------------- private
+
+
+def _refused(error: InputError) -> Row:
+    return {"status": "invalid", "reason": str(error.named({"resample_seed": "resample"}))}
 
 
 def _asked_for(captured: Video, changes: Mapping[str, Any]) -> Video:

@@ -117,13 +117,13 @@ class Chooser(Protocol):
 
 
 class AllPoints:
-    """All points of a study; a :class:`Chooser`."""
+    """All of some points; a :class:`Chooser`."""
 
     dominated = misfits = 0
 
-    def __init__(self, study: Study) -> None:
-        self._points = make_points(study)
-        self.total = len(self._points)
+    def __init__(self, points: Sequence[Point]) -> None:
+        self._points = points
+        self.total = len(points)
         self._chunks: deque[list[Point]] = deque()
 
     def resume(self, store: Store) -> None:
@@ -170,7 +170,7 @@ def fill(
     with interruptible() as stop:
         if scheduler is None and workers != 0:
             prepare()  # while it imports, points are made and what is stored is read
-        chooser: Chooser = CertifiedFront(study) if front_only else AllPoints(study)
+        chooser: Chooser = CertifiedFront(study) if front_only else AllPoints(make_points(study))
         store.claim(study, "sweep")
         if retry_failed:
             store.forget("failed")

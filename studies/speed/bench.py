@@ -138,7 +138,7 @@ def stored() -> dict[str, str]:
     """Reading a store of many points, all with the figures of one of them."""
     study = grid("zcu102_16gb", {"policy.tau": [place / 1000 for place in range(STORED)]})
     points = make_points(study)
-    row = Evaluator(study).evaluate(points[0])
+    (row,) = Evaluator(study).evaluate(points[:1])
     with Store() as store:
         store.claim(study, "sweep")
         store.add((each, row) for each in points)

@@ -45,7 +45,8 @@ def study(tmp_path_factory):
 def grid(study):
     """Every point of the study with its result."""
     evaluator = Evaluator(study)
-    return {point.id: evaluator.evaluate(point) for point in make_points(study)}
+    points = make_points(study)
+    return {point.id: row for point, row in zip(points, evaluator.evaluate(points), strict=True)}
 
 
 def share_found(rows, grid):
@@ -156,7 +157,7 @@ def test_what_does_not_fit_or_breaks_a_constraint_is_told_as_infeasible(tmp_path
     met = set()
     for _ in range(16):
         point = searcher.propose()
-        row = evaluator.evaluate(point)
+        (row,) = evaluator.evaluate([point])
         searcher.learn([(point, row)])
         trial = searcher._trials.trials[point.ordinal]
         if row["status"] == "misfit":

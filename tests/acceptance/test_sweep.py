@@ -109,13 +109,14 @@ def _evaluate_and_note(study_path: Path, folder: Path, log: Path, to_the_end: bo
     """
     evaluate, noted_so_far = Evaluator.evaluate, count(1)
 
-    def noted(self, point):
-        row = evaluate(self, point)
-        if next(noted_so_far) > 10 and not to_the_end:
-            time.sleep(0.05)
-        with log.open("a", encoding="utf-8") as file:
-            file.write(f"{point.id}\n")
-        return row
+    def noted(self, points):
+        rows = evaluate(self, points)
+        for point in points:
+            if next(noted_so_far) > 10 and not to_the_end:
+                time.sleep(0.05)
+            with log.open("a", encoding="utf-8") as file:
+                file.write(f"{point.id}\n")
+        return rows
 
     Evaluator.evaluate = noted
     with open_folder(folder / "out") as store:
@@ -258,9 +259,10 @@ def test_workers_run_the_code_of_the_process_that_starts_them(tmp_path):
 
 
 def test_a_worker_of_other_code_is_refused(study, monkeypatch):
-    monkeypatch.setitem(workers.jobs, "job", workers.Job(study, "other", frozenset()))
+    parcel = workers.Parcel.of(study)._replace(code="other")
+    monkeypatch.setitem(workers.studies, "key", parcel)
     with pytest.raises(InputError, match=r"runs other code of carsim; install the same"):
-        workers.evaluate_some("job", make_points(study), 0.0)
+        workers.evaluate_some("key", make_points(study), 0.0)
 
 
 def test_a_full_disk_is_one_line_and_loses_nothing(tmp_path, undisturbed):
@@ -307,7 +309,7 @@ def test_memory_stays_bounded_over_many_points(tmp_path, monkeypatch):
     study = load_study(write_study(tmp_path, axes=axes))
     evaluator = Evaluator(study)
     for point in make_points(study):
-        assert evaluator.evaluate(point)["status"] == "ok"
+        assert evaluator.evaluate([point])[0]["status"] == "ok"
     machines = evaluator.machines
     assert 0 < machines.phases.nbytes + machines.decisions.nbytes <= 2 * kept
     assert len(machines.phases._items) < len(make_points(study))
