@@ -1,13 +1,12 @@
 """``carsim search``: look for the Pareto front of a study without evaluating all of it."""
 
-from pathlib import Path
 from typing import Any
 
 import click
 
 from carsim.base.environment import library
 from carsim.cli.options import JSON, MODEL, STUDIES, WORKLOAD, work_of
-from carsim.cli.sweep import FAILED, WORKERS, document, summary, sweep_progress
+from carsim.cli.sweep import WORKERS, show_results, sweep_progress
 
 
 @click.command()
@@ -79,25 +78,13 @@ def search(
         raise click.UsageError("needs STUDY, --out and --points, or --target CONDITION alone")
     library("optuna", "search")
 
-    from carsim.cli.console import say, show_json
-    from carsim.cli.front import as_document, show_found
-    from carsim.explore.frame import export, frame_of
     from carsim.explore.search import hunt
     from carsim.explore.store import open_folder
     from carsim.explore.study import load_study
 
     loaded = load_study(study, work_of(workload))
-    folder = Path(out)
-    with open_folder(folder) as store:
+    with open_folder(out) as store:
         with sweep_progress(loaded.name) as tell:
             done = hunt(store, loaded, points, tell=tell, **how)
-        frame = frame_of(store)
-    files = export(frame, folder)
-    if as_json:
-        show_json(document(loaded.name, done.counts, done, out, files) | as_document(loaded, frame))
-    else:
         more = "" if done.finished >= points else "; there are no more"
-        say(*summary(loaded.name, done.counts, done, more))
-        show_found(loaded, frame)
-        say(f"Written to {out}: {', '.join(files)}")
-    return FAILED if done.counts["failed"] else None
+        return show_results(store, loaded, done, out, as_json, has_front=True, more=more)

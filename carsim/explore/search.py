@@ -41,7 +41,7 @@ def search(
     from carsim.explore.frame import frame_of
 
     study = study if isinstance(study, Study) else load_study(study)
-    with Store() if out is None else open_folder(Path(out)) as store:
+    with Store() if out is None else open_folder(out) as store:
         hunt(store, study, points, seed=seed, workers=workers)
         return frame_of(store)
 

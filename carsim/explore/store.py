@@ -97,7 +97,10 @@ class Store:
         self.close()
 
     def claim(self, study: Study, kind: str) -> None:
-        """Make it the store of a study, or make sure that it is; damaged lines are dropped.
+        """Make it the store of a study, or make sure that it is.
+
+        Damaged lines are dropped. Results that failed are forgotten, so that their points are tried
+        again.
 
         Args:
             study: The study, of which a copy is written beside the store.
@@ -126,6 +129,7 @@ class Store:
         if self.damaged:
             self._report()
             self._write(self.facts, self._lines())
+        self._places = {key: at for key, at in self._places.items() if at.status != "failed"}
         if self.path is not None:
             copy = self.path.with_name(STUDY_FILE)
             try:
@@ -153,10 +157,6 @@ class Store:
         self._append(b"".join(lines))
         self._places |= places
         self._size = size
-
-    def forget(self, status: str) -> None:
-        """Forget results of a status until their points have been evaluated again."""
-        self._places = {key: at for key, at in self._places.items() if at.status != status}
 
     def finished(self) -> dict[str, str]:
         """Status of all points that have a result, by identity."""
@@ -310,13 +310,14 @@ def _write_lines(lines: Sequence[bytes], path: Path) -> None:
 
 
 @contextmanager
-def open_folder(folder: Path) -> Iterator[Store]:
+def open_folder(folder: str | Path) -> Iterator[Store]:
     """The store of a folder, made if there is none; nobody else writes to it meanwhile.
 
     Raises:
         InputError: The folder cannot be made or written, another process is at work there, or it
             holds something else of that name.
     """
+    folder = Path(folder)
     make_folder(folder)
     path = folder / LOCK_FILE
     with ExitStack() as stack:

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from time import monotonic
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from carsim.explore.certified import CertifiedFront
 from carsim.explore.points import Point, chunks_of, make_points
@@ -62,7 +62,6 @@ def sweep(
     *,
     workers: int | None = None,
     scheduler: str | None = None,
-    retry_failed: bool = False,
     front_only: bool = False,
 ) -> "pd.DataFrame":
     """Evaluate all points of a study, or those that its front takes.
@@ -75,7 +74,6 @@ def sweep(
         out: Folder of the store; without one, results are kept in memory alone.
         workers: Processes; all cores if left out, 0 evaluates in this process.
         scheduler: Address of a Dask scheduler, whose workers are taken instead.
-        retry_failed: Evaluate points again that have failed.
         front_only: Of a grid, leave out points that are proven to be dominated or not to fit.
 
     Returns:
@@ -87,9 +85,8 @@ def sweep(
     from carsim.explore.frame import frame_of
 
     study = study if isinstance(study, Study) else load_study(study)
-    with Store() if out is None else open_folder(Path(out)) as store:
-        how: dict[str, Any] = {"workers": workers, "scheduler": scheduler}
-        fill(store, study, retry_failed=retry_failed, front_only=front_only, **how)
+    with Store() if out is None else open_folder(out) as store:
+        fill(store, study, workers=workers, scheduler=scheduler, front_only=front_only)
         return frame_of(store)
 
 
@@ -145,7 +142,6 @@ def fill(
     *,
     workers: int | None = None,
     scheduler: str | None = None,
-    retry_failed: bool = False,
     front_only: bool = False,
     tell: Tell = lambda _: None,
 ) -> Progress:
@@ -156,7 +152,6 @@ def fill(
         study: The study.
         workers: As in :func:`sweep`.
         scheduler: As there.
-        retry_failed: As there.
         front_only: As there.
         tell: Told how far it is, at the start and after every few results.
 
@@ -172,8 +167,6 @@ def fill(
             prepare()  # while it imports, points are made and what is stored is read
         chooser: Chooser = CertifiedFront(study) if front_only else AllPoints(make_points(study))
         store.claim(study, "sweep")
-        if retry_failed:
-            store.forget("failed")
         chooser.resume(store)
         return work_off(store, chooser, partial(start_crew, study, workers, scheduler), stop, tell)
 

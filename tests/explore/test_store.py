@@ -48,7 +48,7 @@ def test_only_what_failed_is_forgotten(store: Store, study: Study) -> None:
     points = make_points(study)
     statuses = ("ok", "failed", "misfit", "invalid", "failed")
     store.add((point, {**OK, "status": s}) for point, s in zip(points, statuses, strict=False))
-    store.forget("failed")
+    store.claim(study, "sweep")
     assert store.counts() == {"ok": 1, "misfit": 1, "invalid": 1}
     assert sorted(results(store)) == [0, 2, 3]
 
