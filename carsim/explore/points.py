@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from carsim.base.errors import InputError
-from carsim.explore.study import MOST_POINTS, Study, field_value
+from carsim.explore.study import MOST_POINTS, Study, value_of
 from carsim.machine.hardware import SECTION_COLUMNS
 
 SOFT_PATHS = ("policy.tau", "policy.schedule", "policy.decision_scope", "energy", "trace", "replay")
@@ -122,11 +122,7 @@ def held_constraints(study: Study, point: Point, row: Mapping[str, Any]) -> list
 
 
 def field_of(study: Study, point: Point, name: str) -> Any:
-    """The value of an axis at a point, or of a field of its design as far as paths tell.
-
-    Raises:
-        InputError: Neither an axis nor a field.
-    """
+    """The value of an axis at a point, or of a field of its design as far as paths tell."""
     if name in point.values:
         return point.values[name]
     for path, value in point.changes.items():
@@ -135,7 +131,7 @@ def field_of(study: Study, point: Point, name: str) -> Any:
                 value = value.get(part) if isinstance(value, Mapping) else None
             return value
     base = study.designs[point.changes["design"]] if "design" in point.changes else study.base
-    return field_value(base, name, "$.filters")
+    return value_of(base, name)
 
 
 def grid_values(study: Study) -> Iterator[dict[str, Any]]:

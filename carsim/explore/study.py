@@ -231,20 +231,12 @@ def trace_names(value: Any, place: str) -> tuple[str, ...]:
     return tuple(names)
 
 
-def field_value(design: Design, dotted: str, place: str) -> Any:
-    """The value of a design's field.
-
-    Raises:
-        InputError: There is no such field.
-    """
-    value: Any = design
-    for part in dotted.split("."):
-        known = _keys(value)
-        if part not in known:
-            cure = "name an axis or a field of the design by its path, such as machine.cores"
-            raise InputError(place, f"knows no {shown(dotted)}", closest(part, known) + cure)
-        value = value[part] if isinstance(value, dict) else getattr(value, part)
-    return value
+def value_of(design: Design, path: str) -> Any:
+    """The value of a field of a design by its dotted path; None where there is none."""
+    found: Any = design
+    for part in path.split("."):
+        found = found.get(part) if isinstance(found, Mapping) else getattr(found, part, None)
+    return found
 
 
 # -------------------------------------------------------------------- private
@@ -276,14 +268,15 @@ def _check_names(study: Study, place: str) -> None:
     axes = {axis.name for axis in study.axes}
     for each in study.filters:
         for name in sorted(each.names - axes):
-            field_value(study.base, name, f"{place}: $.filters")
+            _check_path(study.base, name, f"{place}: $.filters")
     for metric in study.objectives:
         METRICS.find(metric, f"{place}: $.objectives")
     for each in study.constraints:
-        for name in sorted(each.names - axes - set(METRICS)):
-            if "." not in name:
+        for name in sorted(each.names - axes):
+            if "." in name:
+                _check_path(study.base, name, f"{place}: $.constraints")
+            else:
                 METRICS.find(name, f"{place}: $.constraints")
-            field_value(study.base, name, f"{place}: $.constraints")
 
 
 def _check_paths(study: Study, place: str) -> None:
@@ -319,32 +312,27 @@ def _check_path(base: Design, dotted: str, place: str) -> None:
         return
     holders: list[Any] = [base]
     for part in dotted.split("."):
-        known = sorted({key for holder in holders for key in _keys(holder)})
+        fields = [_fields(holder) for holder in holders]
+        known = sorted({key for each in fields for key in each})
         if part not in known:
             hint = f"known here: {', '.join(known)}" if known else "shorten the path"
             problem = f"no field {shown(part)} in {shown(dotted)}"
             raise InputError(place, problem, closest(part, known) + hint)
-        holders = [inner for holder in holders for inner in _within(holder, part)]
+        holders = [inner for each in fields for inner in each.get(part, ())]
 
 
-def _keys(holder: Any) -> list[str]:
-    """Fields of a section, be it a value or a class, or keys of a mapping."""
-    return list(holder) if isinstance(holder, dict) else list(_fields(holder))
-
-
-def _within(holder: Any, part: str) -> list[Any]:
-    """Contents of a field: its value, and the sections of other kinds that could stand there."""
+def _fields(holder: Any) -> dict[str, list[Any]]:
+    """Fields of a mapping or a section: their values, and sections that could stand there."""
     if isinstance(holder, dict):
-        return [holder[part]] if part in holder else []
-    if part not in _fields(holder):
-        return []
-    kinds = sections_of(_fields(holder)[part].annotation)
-    return kinds if isinstance(holder, type) else [getattr(holder, part), *kinds]
-
-
-def _fields(holder: Any) -> dict[str, Any]:
-    model = holder if isinstance(holder, type) else type(holder)
-    return dict(model.model_fields) if issubclass(model, BaseModel) else {}
+        return {key: [value] for key, value in holder.items()}
+    is_kind = isinstance(holder, type)
+    kind = holder if is_kind else type(holder)
+    if not issubclass(kind, BaseModel):
+        return {}
+    return {
+        name: [*([] if is_kind else [getattr(holder, name)]), *sections_of(field.annotation)]
+        for name, field in kind.model_fields.items()
+    }
 
 
 def study_schema() -> dict[str, Any]:

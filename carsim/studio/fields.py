@@ -12,10 +12,11 @@ from carsim.decisions.trace.shipped import shipped_traces
 from carsim.decisions.trace.stated import text_of
 from carsim.design import Design
 from carsim.design.load import PRESET_PATHS, read_design, shipped_designs, shipped_presets
+from carsim.explore.study import value_of
 from carsim.hardware.machine import Arithmetic, Dataflow, WeightSharing
 from carsim.hardware.mapping import MAPPINGS
 from carsim.hardware.schedule import SCHEDULES
-from carsim.studio.point import base_of, value_of
+from carsim.studio.point import base_of
 from carsim.studio.state import TabState
 from carsim.workload.workload import Workload, workload_of
 

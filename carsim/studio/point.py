@@ -81,14 +81,6 @@ def figures_of(state: TabState, reach: Reach) -> Mapping[str, Any]:
     return _figures(state.point.query, _files(state, reach))
 
 
-def value_of(design: Design, path: str) -> Any:
-    """The value of a field of a design by its dotted path; None where there is none."""
-    found: Any = design
-    for part in path.split("."):
-        found = found.get(part) if isinstance(found, Mapping) else getattr(found, part, None)
-    return found
-
-
 def base_of(state: TabState) -> Design:
     """The design of a state without its changes, but for the presets that they name.
 

@@ -7,11 +7,12 @@ import pytest
 from tiny import tiny_design, tiny_trace, write_inputs
 
 from carsim.base.errors import InputError
+from carsim.explore.study import value_of
 from carsim.report.run_page import tiles
 from carsim.runs.pipeline import run
 from carsim.studio import point as studio_point
 from carsim.studio.fields import FIELDS, GROUPS, WORK
-from carsim.studio.point import base_of, point_of, value_of
+from carsim.studio.point import base_of, point_of
 from carsim.studio.reach import Reach
 from carsim.studio.state import TabState
 from carsim.studio.sweep import swept
