@@ -92,7 +92,7 @@ def load_design(name_or_path: str, overrides: Iterable[str] = ()) -> Design:
 def read_design(name_or_path: str) -> tuple[dict[str, Any], Path]:
     """Contents of a design's file, its name among them, and the file."""
     path = design_path(name_or_path)
-    raw = read_mapping(path)
+    raw = read_mapping(path, shipped=path.parent == configs_folder())
     raw.setdefault("name", path.stem)
     return raw, path
 

@@ -98,7 +98,7 @@ def _swept() -> Iterable[html.Div]:
         field.key: f"{group}: {field.title}"
         for group, fields in GROUPS.items()
         for field in fields
-        if field.choices
+        if field.choices and field.path != "trace"
     }
     figures = {name: metric.heading for name, metric in METRICS.items() if metric.shown}
     for key, label, entries in (

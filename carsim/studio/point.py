@@ -8,7 +8,6 @@ from typing import Any
 
 from carsim.decisions.choose import Sources
 from carsim.decisions.trace import Trace, load_trace
-from carsim.decisions.trace.shipped import shipped_traces, trace_path
 from carsim.design import Design
 from carsim.design.load import PRESET_PATHS
 from carsim.explore.evaluate import Asked, Fitted, Machines
@@ -34,15 +33,9 @@ MACHINES = Machines("fluid")
 
 @dataclass(frozen=True, eq=False)
 class SimulatedPoint:
-    """A simulated design point.
-
-    Attributes:
-        report: What was found.
-        traces: What was decoded.
-    """
+    """A simulated design point."""
 
     report: Report
-    traces: tuple[Trace, ...]
 
     @property
     def design(self) -> Design:
@@ -69,7 +62,7 @@ def point_of(state: TabState, reach: Reach) -> SimulatedPoint:
 
 
 def figures_of(state: TabState, reach: Reach) -> Mapping[str, Any]:
-    """All figures of a state's own policy, without its alternatives; ``fits``, and the loss.
+    """All figures of a state's own policy, without its alternatives; and ``fits``.
 
     Args:
         state: The state.
@@ -93,19 +86,6 @@ def base_of(state: TabState) -> Design:
     return open_design(state.design, tuple(presets), _work(state))
 
 
-def family(trace: Trace) -> list[str]:
-    """Shipped traces that differ from one in nothing but their threshold and number of rows."""
-    found = {
-        name: each
-        for name in shipped_traces()
-        for path in [trace_path(name)]
-        for each in [_trace(str(path), _changed(path))]
-        if not each.meta.made_up and not each.meta.never_replays and _kind(each) == _kind(trace)
-    }
-    of_taus = {each.meta.tau_per_layer: name for name, each in reversed(found.items())}
-    return [name for name in found if name in of_taus.values()]
-
-
 # -------------------------------------------------------------------- private
 
 
@@ -113,9 +93,8 @@ def family(trace: Trace) -> list[str]:
 def _point(query: str, files: tuple[tuple[str, int], ...]) -> SimulatedPoint:
     """The point of a query; files with the time of their last change make it a new one."""
     design, sources = _opened(query, files)
-    traces = tuple(sources.traces)
-    report = simulate(design, traces, allow_misfit=True, what_if=False)
-    return SimulatedPoint(report, traces)
+    report = simulate(design, tuple(sources.traces), allow_misfit=True, what_if=False)
+    return SimulatedPoint(report)
 
 
 @lru_cache(maxsize=KEPT_FIGURES)
@@ -126,10 +105,7 @@ def _figures(query: str, files: tuple[tuple[str, int], ...]) -> Mapping[str, Any
     point = Fitted(Asked(design, sources, video, sources.replays_any), fit)
     (row,) = MACHINES.rows([point])
     baseline = Baseline(MACHINES.dense_latencies_s([point])[0])
-    return {
-        **figures(row, Setting(design, fit, baseline)),
-        "fits": fit.fits,
-    }
+    return {**figures(row, Setting(design, fit, baseline)), "fits": fit.fits}
 
 
 def _opened(query: str, files: tuple[tuple[str, int], ...]) -> tuple[Design, Sources]:
@@ -161,10 +137,3 @@ def _changed(path: Path) -> int:
         return path.stat().st_mtime_ns
     except OSError:
         return 0  # opening it says what is wrong
-
-
-def _kind(trace: Trace) -> tuple[Any, ...]:
-    """All but threshold and rows that tells captured traces apart."""
-    meta = trace.meta
-    shape = meta.n_frames, meta.tokens_per_frame, meta.prompt_tokens, trace.n_layers
-    return (*shape, meta.attention, meta.rule, meta.decision_scope, meta.weights, meta.mode)

@@ -105,7 +105,7 @@ def _models(path: Path, changes: Mapping[str, str]) -> list[Path]:
     """
     text = read_text(path, MAX_BYTES, "name a YAML file")
     try:
-        raw = mapping_of(text, str(path))
+        raw = mapping_of(text, str(path), shipped=path.parent == configs_folder())
     except InputError:
         raw = {}
     if not raw.keys() >= SECTIONS:
