@@ -87,4 +87,4 @@ def search(
         with sweep_progress(loaded.name) as tell:
             done = hunt(store, loaded, points, tell=tell, **how)
         more = "" if done.finished >= points else "; there are no more"
-        return show_results(store, loaded, done, out, as_json, has_front=True, more=more)
+        return show_results(store, done, out, as_json, has_front=True, more=more)

@@ -13,7 +13,6 @@ from carsim.cli.options import JSON, STUDIES, WORKLOAD, work_of
 
 if TYPE_CHECKING:
     from carsim.explore.store import Store
-    from carsim.explore.study import Study
     from carsim.explore.sweep import Progress, Tell
 
 FAILED = 1
@@ -78,7 +77,7 @@ def sweep(
     with open_folder(out) as store:
         with sweep_progress(loaded.name) as tell:
             done = fill(store, loaded, tell=tell, **how)
-        status = show_results(store, loaded, done, out, as_json, has_front=front_only)
+        status = show_results(store, done, out, as_json, has_front=front_only)
         if store.counts().keys() == {"invalid"}:
             reason = next(row["reason"] for _, _, row in store.rows())
             raise InputError(loaded.name, f"all points are refused: {reason}", "mend the study")
@@ -87,7 +86,6 @@ def sweep(
 
 def show_results(
     store: "Store",
-    study: "Study",
     done: "Progress",
     out: str,
     as_json: bool,
@@ -97,17 +95,18 @@ def show_results(
 ) -> int | None:
     """Export a sweep or a search, and print its results; the exit status."""
     from carsim.cli.console import say, show_json
-    from carsim.cli.front import as_document, show_found
-    from carsim.explore.frame import export, frame_of
+    from carsim.cli.front import as_document, print_front
+    from carsim.explore.frame import export
+    from carsim.report.stored_study import StoredStudy
 
-    frame, counts = frame_of(store), store.counts()
-    files = export(frame, out)
+    study, counts = StoredStudy.of(store), store.counts()
+    files = export(study.frame, out)
     if as_json:
         document: dict[str, Any] = {"study": study.name, "points": counts.total(), **counts}
         document |= {"evaluated": done.evaluated, "seconds": round(done.seconds, 3)}
         document["points_per_minute"] = round(done.points_per_minute, 1)
         document |= {"folder": out, "files": files}
-        show_json(document | (as_document(study, frame) if has_front else {}))
+        show_json(document | (as_document(study) if has_front else {}))
     else:
         told = ", ".join(f"{counts[key]:,} {what}" for key, what in MEANINGS.items() if counts[key])
         say(f"{study.name}: {count(counts.total(), 'point')}; {told or 'none stored'}{more}")
@@ -118,7 +117,7 @@ def show_results(
             rate = f"{done.points_per_minute:,.0f} points per minute"
             say(f"{done.evaluated:,} of them now, in {done.seconds:,.1f} s ({rate})")
         if has_front:
-            show_found(study, frame)
+            print_front(study)
         say(f"Written to {out}: {', '.join(files)}")
     return FAILED if counts["failed"] else None
 
