@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from functools import lru_cache
 from types import CodeType
-from typing import Any
+from typing import Any, NamedTuple
 
 from carsim.base.errors import InputError
 from carsim.base.yaml_file import shown
@@ -49,7 +49,8 @@ class Expression:
         self.text = text
         self._place, self._cure = place, cure
         try:
-            _, self.names, self.compares = _compiled(text)
+            self.names = _compiled(text).names
+            self.compares = _compiled(text).compares
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             known = error.args[0] if type(error) is ValueError else "is no expression"
             raise self._refusal(known) from None
@@ -65,7 +66,7 @@ class Expression:
         """
         names = {"__builtins__": {}, "number": _number, "look_up": look_up, **_CALLS}
         try:
-            return bool(eval(_compiled(self.text)[0], names))
+            return bool(eval(_compiled(self.text).code, names))
         except (TypeError, ValueError, ArithmeticError) as error:
             raise self._refusal(f"has no value: {error}") from None
 
@@ -76,9 +77,15 @@ class Expression:
 # -------------------------------------------------------------------- private
 
 
+class _Compiled(NamedTuple):
+    code: CodeType
+    names: frozenset[str]
+    compares: bool
+
+
 @lru_cache(maxsize=256)
-def _compiled(text: str) -> tuple[CodeType, frozenset[str], bool]:
-    """The code of an expression, the names in it, and whether it compares.
+def _compiled(text: str) -> _Compiled:
+    """The code of an expression.
 
     Raises:
         ValueError: It holds what is not taken.
@@ -89,7 +96,7 @@ def _compiled(text: str) -> tuple[CodeType, frozenset[str], bool]:
     compares = any(isinstance(node, ast.Compare) for node in ast.walk(tree))
     names = _Names()
     tree = ast.fix_missing_locations(names.visit(tree))
-    return compile(tree, "condition", "eval"), frozenset(names.found), compares
+    return _Compiled(compile(tree, "condition", "eval"), frozenset(names.found), compares)
 
 
 class _Names(ast.NodeTransformer):

@@ -82,7 +82,7 @@ def _no_garbage() -> Iterator[None]:
 
 
 def origin_note(frame: "pd.DataFrame") -> str:
-    """How many points consume decisions that no decoder made, by label; empty if none does."""
+    """Numbers of points whose decisions no decoder made, by label; empty if there are none."""
     labels = Counter(
         SYNTHETIC if SYNTHETIC in label else label for label in frame["decisions"].dropna()
     )

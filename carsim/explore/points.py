@@ -113,7 +113,7 @@ def passes(study: Study, values: Mapping[str, Any]) -> bool:
 
 
 def held_constraints(study: Study, point: Point, row: Mapping[str, Any]) -> list[bool]:
-    """Whether each constraint holds for a result."""
+    """Truth of each constraint for a result."""
 
     def look_up(name: str) -> Any:
         return row[name] if name in row else field_of(study, point, name)

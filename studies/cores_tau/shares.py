@@ -61,7 +61,7 @@ def searched(study: Study, grid: dict[str, Row], seed: int) -> Iterator[Row]:
 
 
 def drawn(grid: dict[str, Row], seed: int) -> Iterator[Row]:
-    """Results of points drawn by chance, each once."""
+    """Results of randomly drawn points, each once."""
     rows = [*grid.values()]
     return (rows[place] for place in np.random.default_rng(seed).permutation(len(rows)))
 
