@@ -20,7 +20,6 @@ from carsim.runs.pipeline import run as simulate
 from carsim.runs.report import Report
 from carsim.studio.reach import Reach
 from carsim.studio.state import TabState
-from carsim.workload.workload import Workload, workload_of
 
 KEPT_POINTS = 32
 KEPT_FIGURES = 512
@@ -83,7 +82,7 @@ def base_of(state: TabState) -> Design:
         InputError: It needs the changes.
     """
     presets = (f"{path}={value}" for path, value in state.changes.items() if path in PRESET_PATHS)
-    return open_design(state.design, tuple(presets), _work(state))
+    return open_design(state.design, tuple(presets), state.work)
 
 
 # -------------------------------------------------------------------- private
@@ -111,13 +110,9 @@ def _figures(query: str, files: tuple[tuple[str, int], ...]) -> Mapping[str, Any
 def _opened(query: str, files: tuple[tuple[str, int], ...]) -> tuple[Design, Sources]:
     """The design of a state, and what it decodes."""
     state = TabState.of_query(query, "")
-    given, work = [_trace(*files[1])] if state.trace else [], _work(state)
-    design = open_design(state.design, state.overrides, work)
-    return design, sources_of(design, given, work)
-
-
-def _work(state: TabState) -> Workload | None:
-    return workload_of(state.workload) if state.workload else None
+    given = [_trace(*files[1])] if state.trace else []
+    design = open_design(state.design, state.overrides, state.work)
+    return design, sources_of(design, given, state.work)
 
 
 def _files(state: TabState, reach: Reach) -> tuple[tuple[str, int], ...]:
