@@ -15,7 +15,7 @@ from carsim.base.files import write_whole
 from carsim.base.text import count, shortened
 from carsim.decisions.trace.meta import SYNTHETIC
 from carsim.explore.columns import result_columns
-from carsim.explore.store import Store
+from carsim.explore.store import STORE_FILE, Store
 from carsim.metrics import METRICS
 from carsim.metrics.columns import csv_text
 
@@ -114,5 +114,6 @@ def export(frame: "pd.DataFrame", folder: str | Path) -> list[str]:
         write_whole(folder / "points.parquet", lambda path: frame.to_parquet(path, index=False))
     text = csv_text(frame)
     write_whole(folder / "points.csv", lambda path: path.write_text(text, encoding="utf-8"))
-    write_whole(folder / DIGESTS, lambda path: write_digests(folder, files, path))
+    digested = [name for name in (*files, STORE_FILE) if (folder / name).exists()]
+    write_whole(folder / DIGESTS, lambda path: write_digests(folder, digested, path))
     return files

@@ -7,6 +7,7 @@ point, the later counts. Each line begins with a checksum: a line that does not 
 counts as not evaluated. One command writes at a time; others may read meanwhile, and write nothing.
 
 Simplification: a file that was cut exactly behind a line looks like that of an interrupted sweep.
+Once a sweep has ended, the digests of its folder tell them apart.
 """
 
 import json
@@ -23,6 +24,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
+from carsim.base.digests import DIGESTS
 from carsim.base.errors import InputError
 from carsim.base.files import make_folder, reason, unwritable, write_whole
 from carsim.base.yaml_file import shown
@@ -133,6 +135,7 @@ class Store:
         if self.path is not None:
             copy = self.path.with_name(STUDY_FILE)
             try:
+                self.path.with_name(DIGESTS).unlink(missing_ok=True)
                 if not copy.exists():
                     copy.write_text(study.text, encoding="utf-8")
             except OSError as error:

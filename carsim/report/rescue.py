@@ -47,7 +47,9 @@ def inspect(folder: Path) -> dict[str, str]:
     if SUMMARY in there:
         found[SUMMARY] = _problem_of_summary(folder)
     if STORE_FILE in there:
-        found[STORE_FILE] = _problem_of_store(folder)
+        problem = _problem_of_store(folder)
+        if problem or found[STORE_FILE] == UNKNOWN:
+            found[STORE_FILE] = problem
     return found
 
 

@@ -64,6 +64,16 @@ def test_what_is_damaged_is_named_and_the_rest_is_marked_as_rescued(
         assert "rescued" in repr(results(new)).lower()
 
 
+def test_a_store_that_lost_its_last_lines_is_seen(written: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "done"
+    shutil.copytree(written / "done", folder)
+    lines = (folder / "store.txt").read_bytes().splitlines(keepends=True)
+    (folder / "store.txt").write_bytes(b"".join(lines[:-2]))
+    assert "does not match its digest" in inspect(folder)["store.txt"]
+    rescue(folder, tmp_path / "new")
+    assert len(results(tmp_path / "new").frame) == len(lines) - 3
+
+
 def test_what_cannot_be_rescued_and_what_need_not_be_are_refused(
     written: Path, tmp_path: Path
 ) -> None:
