@@ -38,7 +38,7 @@ import tempfile
 import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from time import monotonic
 from types import ModuleType
@@ -51,8 +51,8 @@ from carsim.explore.frame import frame_of
 from carsim.explore.points import Point, make_points
 from carsim.explore.store import Store
 from carsim.explore.study import Study, load_study
-from carsim.explore.sweep import sweep
-from carsim.explore.workers import evaluate
+from carsim.explore.sweep import AllPoints, sweep, work_off
+from carsim.explore.workers import start_crew
 
 STUDIES = Path(__file__).parent
 POINTS, INPUTS, FIGURE, README = "points.csv", "inputs.json", "figure.png", "README.md"
@@ -282,10 +282,11 @@ def every_kth(points: Sequence[Point], count: int, turn: int) -> list[Point]:
 
 def evaluated(study: Study, points: Sequence[Point]) -> pd.DataFrame:
     """The results of some points of a study."""
-    with Store(":memory:") as store:
+    with Store() as store:
         store.claim(study, "sweep")
-        for results in evaluate(study, points):
-            store.add(results)
+        chooser, start = AllPoints(points), partial(start_crew, study, 0)
+        chooser.resume(store)
+        work_off(store, chooser, start, stop=lambda: False, tell=lambda _: None)
         return frame_of(store)
 
 

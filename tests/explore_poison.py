@@ -2,6 +2,7 @@
 
 import os
 import signal
+from collections.abc import Sequence
 from typing import Any
 
 from carsim.explore import workers
@@ -15,10 +16,10 @@ def start(*arguments: Any) -> None:
     """Like the usual one, and the poisonous point kills its process."""
     evaluate = Evaluator.evaluate
 
-    def deadly(self: Evaluator, point: Point) -> Row:
-        if point.values == POISON:
+    def deadly(self: Evaluator, points: Sequence[Point]) -> list[Row]:
+        if any(point.values == POISON for point in points):
             os.kill(os.getpid(), signal.SIGKILL)
-        return evaluate(self, point)
+        return evaluate(self, points)
 
     Evaluator.evaluate = deadly  # type: ignore[method-assign]
     usual(*arguments)

@@ -1,13 +1,13 @@
 """A study of the toy, whose points take milliseconds, and changes of its stores."""
 
-import sqlite3
-from contextlib import closing
+import json
 from pathlib import Path
+from typing import Any
 
 import yaml
 from tiny import write_inputs
 
-from carsim.explore.store import STORE_FILE, checksum, open_store
+from carsim.explore.store import STORE_FILE, checksum
 
 AXES = {
     "machine.cores": [1, 2, 4],
@@ -27,25 +27,18 @@ def write_study(folder: Path, **changes) -> Path:
     return path
 
 
-def restated(folder: Path, **facts: str) -> None:
+def restated(folder: Path, **facts: Any) -> None:
     """Change what a store says of its study, and its checksum with it."""
-    with open_store(folder) as store:
-        meta = store.meta() | facts
-    meta["checksum"] = checksum([text for item in sorted(meta.items()) for text in item])
-    with closing(sqlite3.connect(folder / STORE_FILE)) as db, db:
-        db.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", meta.items())
+    first, *lines = (folder / STORE_FILE).read_bytes().splitlines(keepends=True)
+    text = json.dumps(json.loads(first.split(b"\t")[1]) | facts).encode()
+    first = checksum(text) + b"\t" + text + b"\n"
+    (folder / STORE_FILE).write_bytes(b"".join([first, *lines]))
 
 
-def interrupted(folder: Path) -> None:
-    """Leave the store as a process does that is killed while it commits: half of it written."""
-    store, copy = folder / STORE_FILE, folder / "copy"
-    with closing(sqlite3.connect(store, isolation_level=None)) as db:
-        db.execute("PRAGMA cache_size=1")
-        db.execute("BEGIN IMMEDIATE")
-        db.execute("UPDATE points SET latency_s = 1.0, reason = zeroblob(9000)")
-        copy.write_bytes(store.read_bytes())
-        left = (folder / f"{STORE_FILE}-journal").read_bytes()
-        db.execute("ROLLBACK")
-    assert copy.read_bytes() != store.read_bytes(), "the premise"
-    copy.replace(store)
-    (folder / f"{STORE_FILE}-journal").write_bytes(left)
+def spoilt(folder: Path, *numbers: int) -> None:
+    """Change a figure in some lines of a store, of which the first is 1."""
+    lines = (folder / STORE_FILE).read_bytes().splitlines(keepends=True)
+    for number in numbers:
+        assert b"\tok\t" in lines[number - 1]
+        lines[number - 1] = lines[number - 1].replace(b"\tok\t", b"\tno\t")
+    (folder / STORE_FILE).write_bytes(b"".join(lines))

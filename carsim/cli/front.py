@@ -2,13 +2,13 @@
 
 import json
 import textwrap
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from carsim.base.errors import InputError
 from carsim.cli.console import GAP
 from carsim.cli.options import command_of
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from carsim.explore.study import Study
+    from carsim.report.stored_study import StoredStudy
 
 BROKEN = 12
 """Characters of a line to which names of columns are broken where room is short."""
@@ -32,37 +33,32 @@ def show_front(
     as_json: bool,
 ) -> None:
     """Print the front of what a folder stores, and write it where that is asked for."""
+    from importlib.metadata import version
+
     from carsim.cli.console import say, show_json
     from carsim.explore.code import code_sha256
-    from carsim.explore.frame import frame_of
     from carsim.explore.pareto import pareto, parse_objectives
-    from carsim.explore.store import open_store
+    from carsim.report.stored_study import read_study
 
-    with open_store(folder) as store:
-        meta, frame = store.meta(), frame_of(store)
-    wanted = parse_objectives(objectives) if objectives else json.loads(meta["objectives"])
-    if not wanted:
-        cure = "add --objective NAME, say latency_s, once for each"
-        raise InputError(folder, "the study names no objectives", cure)
-    conditions = [*json.loads(meta["constraints"]), *constraints]
-    front = pareto(frame, wanted, conditions)
-    files = [] if out is None else _written(Path(out), front)
-    same_code = meta.get("code") == code_sha256()
+    study = read_study(Path(folder))
+    wanted = parse_objectives(objectives) if objectives else study.objectives
+    conditions = (*study.constraints, *constraints)
+    study = replace(study, objectives=wanted, constraints=conditions)
+    if study.front.empty:
+        pareto(study.frame, wanted, conditions)  # says why
+    files = [] if out is None else _written(Path(out), study.front)
+    made, own = study.facts["version"], version("carsim")
+    same_code = study.facts["code"] == code_sha256()
     if as_json:
-        document = {
-            "study": meta["name"],
-            "carsim_version": meta["version"],
-            "same_code": same_code,
-            "objectives": wanted,
-            "constraints": conditions,
-            "points": len(frame),
-            "front": records(front),
-            "files": files,
-        }
-        show_json(document)
+        document = {"study": study.name, "carsim_version": made, "same_code": same_code}
+        found = {"constraints": conditions, "points": len(study.frame), "files": files}
+        show_json(document | as_document(study) | found)
         return
-    print_front(meta["name"], frame, front, json.loads(meta["axes"]), wanted)
-    _warn(meta["version"], same_code)
+    print_front(study)
+    if made != own:
+        say(f"The points were evaluated by carsim {made}; this is {own}.")
+    elif not same_code:
+        say(f"The points were evaluated by other code of carsim {own}.")
     if files:
         say(f"Written to {out}: {', '.join(files)}")
 
@@ -78,38 +74,10 @@ def _written(folder: Path, front: "pd.DataFrame") -> list[str]:
     return ["pareto.csv"]
 
 
-def _warn(version: str, same_code: bool) -> None:
-    """Say which other code has evaluated the points, if other code has."""
-    from importlib.metadata import version as version_of
-
-    from carsim.cli.console import say
-
-    if version != (own := version_of("carsim")):
-        say(f"The points were evaluated by carsim {version}; this is {own}.")
-    elif not same_code:
-        say(f"The points were evaluated by other code of carsim {own}.")
-
-
-def found_front(study: "Study", frame: "pd.DataFrame") -> "pd.DataFrame | None":
-    """The front of what was evaluated; None if nothing of it counts."""
-    from carsim.explore.pareto import pareto
-
-    try:
-        return pareto(frame, study.objectives, study.file.constraints)
-    except InputError:
-        return None
-
-
-def show_found(study: "Study", frame: "pd.DataFrame") -> None:
-    """Print the front of what was evaluated."""
-    from carsim.cli.console import say
-
-    front = found_front(study, frame)
-    if front is None:
-        say("None of them fits its board and meets the constraints.")
-    else:
-        axes = [axis.name for axis in study.axes]
-        print_front(study.name, frame, front, axes, study.objectives)
+def as_document(study: "StoredStudy") -> dict[str, Any]:
+    """The front of a study for JSON."""
+    records = json.loads(study.front.to_json(orient="records"))
+    return {"objectives": study.objectives, "front": records}
 
 
 def study_manifest(study: "Study") -> dict[str, Any]:
@@ -122,46 +90,24 @@ def study_manifest(study: "Study") -> dict[str, Any]:
     return manifest(command_of(ctx, ctx.params), study.base, **facts)
 
 
-def as_document(study: "Study", frame: "pd.DataFrame") -> dict[str, Any]:
-    """The same for JSON."""
-    front = found_front(study, frame)
-    return {"objectives": study.objectives, "front": [] if front is None else records(front)}
-
-
-def records(frame: "pd.DataFrame") -> Any:
-    """The rows of a frame, as JSON has them."""
-    return json.loads(frame.to_json(orient="records"))
-
-
-def print_front(
-    name: str,
-    frame: "pd.DataFrame",
-    front: "pd.DataFrame",
-    axes: Sequence[str],
-    objectives: Collection[str],
-) -> None:
-    """Print a front, its knee marked.
-
-    Args:
-        name: Name of the study.
-        frame: All points.
-        front: Those on the front.
-        axes: Columns of the axes.
-        objectives: Columns of the objectives.
-    """
+def print_front(study: "StoredStudy") -> None:
+    """Print the front of a study, its knee marked."""
     from rich.text import Text
 
     from carsim.base.text import Table, count
-    from carsim.cli.console import output_console, show
+    from carsim.cli.console import output_console, say, show
     from carsim.explore.frame import origin_note
 
-    console, shown = output_console(), front
+    console, front = output_console(), study.front
+    if front.empty:
+        say("None of them fits its board and meets the constraints.")
+        return
+    shown = front
     if console.is_terminal and len(front) > MOST_ROWS:
         places = {round(i * (len(front) - 1) / (MOST_ROWS - 2)) for i in range(MOST_ROWS - 1)}
         shown = front[front["knee"] | front.index.isin(places)]
-    columns = [*axes, *objectives]
-    short = [axis.rpartition(".")[2] for axis in axes]
-    headings = [*short, *objectives]
+    columns = [*study.axes, *study.objectives]
+    headings = [*(axis.rpartition(".")[2] for axis in study.axes), *study.objectives]
     if len({*headings}) < len(columns):  # two axes have one name
         headings = columns
     knees = ["knee" if is_knee else "" for is_knee in shown["knee"]]
@@ -174,10 +120,10 @@ def print_front(
         tuple(zip(knees, *cells, strict=True)),
         strong=frozenset(place for place, knee in enumerate(knees) if knee),
     )
-    ok = int((frame["status"] == "ok").sum())
     verb = "is" if len(front) == 1 else "are"
-    title = f"{name}: {len(front):,} of {count(ok, 'point')} that fit {verb} on the front"
-    notes = [origin_note(frame)] if origin_note(frame) else []
+    fitting = count(len(study.fitting), "point")
+    title = f"{study.name}: {len(front):,} of {fitting} that fit {verb} on the front"
+    notes = list(filter(None, [origin_note(study.frame)]))
     if len(shown) < len(front):
         notes.append(f"{len(shown)} of {len(front):,} are shown; --json and --out have all of them")
     show(console, [Text(title, style="bold"), table, *notes])

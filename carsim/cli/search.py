@@ -1,13 +1,12 @@
 """``carsim search``: look for the Pareto front of a study without evaluating all of it."""
 
-from pathlib import Path
 from typing import Any
 
 import click
 
 from carsim.base.environment import library
 from carsim.cli.options import JSON, MODEL, STUDIES, WORKLOAD, work_of
-from carsim.cli.sweep import FAILED, WORKERS, document, summary, sweep_progress
+from carsim.cli.sweep import WORKERS, show_results, sweep_progress
 
 
 @click.command()
@@ -42,20 +41,7 @@ from carsim.cli.sweep import FAILED, WORKERS, document, summary, sweep_progress
     "--points",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Different points to evaluate, earlier calls and other processes included.",
-)
-@click.option(
-    "--storage",
-    metavar="URL",
-    help="Where Optuna keeps trials, say mysql://...; processes that share it search together. "
-    "SQLite in DIR if left out.",
-)
-@click.option(
-    "--sampler",
-    type=click.Choice(["tpe", "nsga2", "random"]),
-    default="tpe",
-    show_default=True,
-    help="Who proposes points.",
+    help="Different points to evaluate, earlier calls included.",
 )
 @click.option(
     "--seed",
@@ -81,8 +67,7 @@ def search(
 
     A study's axes span the space, its objectives say what is wanted; what does not fit its board or
     breaks a constraint is no answer. Interrupt it as you like: the same command goes on where
-    it was. DIR holds what a sweep's would; 'carsim report DIR --front' shows the front again, and
-    'optuna-dashboard sqlite:///DIR/optuna.sqlite' the search itself.
+    it was. DIR holds what a sweep's would; 'carsim report DIR --front' shows the front again.
     """
     asked = how.pop("minimise"), how.pop("boards"), how.pop("model")
     if target is not None and study is None:
@@ -93,25 +78,13 @@ def search(
         raise click.UsageError("needs STUDY, --out and --points, or --target CONDITION alone")
     library("optuna", "search")
 
-    from carsim.cli.console import say, show_json
-    from carsim.cli.front import as_document, show_found, study_manifest
-    from carsim.explore.frame import export, frame_of
     from carsim.explore.search import hunt
     from carsim.explore.store import open_folder
     from carsim.explore.study import load_study
 
     loaded = load_study(study, work_of(workload))
-    folder = Path(out)
-    with open_folder(folder) as store:
+    with open_folder(out) as store:
         with sweep_progress(loaded.name) as tell:
-            done = hunt(store, loaded, points, out=folder, tell=tell, **how)
-        frame = frame_of(store)
-    files = export(frame, folder, study_manifest(loaded))
-    if as_json:
-        show_json(document(loaded.name, done.counts, done, out, files) | as_document(loaded, frame))
-    else:
+            done = hunt(store, loaded, points, tell=tell, **how)
         more = "" if done.finished >= points else "; there are no more"
-        say(*summary(loaded.name, done.counts, done, more))
-        show_found(loaded, frame)
-        say(f"Written to {out}: {', '.join(files)}")
-    return FAILED if done.counts["failed"] else None
+        return show_results(store, loaded, done, out, as_json, has_front=True, more=more)

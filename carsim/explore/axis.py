@@ -11,7 +11,7 @@ import math
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from carsim.base.errors import InputError
 from carsim.base.yaml_file import shown
@@ -26,8 +26,8 @@ LARGEST = 2**63 - 1
 """Larger whole numbers fit no column of a frame."""
 
 _CURE = (
-    "give a list of values, or one of range: {from, to, step}, log2: {from, to}, "
-    "uniform: {from, to}, log_uniform: {from, to}, choice: {NAME: {PATH: VALUE}}"
+    "give a list of values, or one of range: {from, to, step}, range: {from, to, points}, "
+    "log2: {from, to}, choice: {NAME: {PATH: VALUE}}"
 )
 
 
@@ -37,16 +37,12 @@ class Axis:
 
     Attributes:
         name: Path of a field, a pseudo path, or the name of a choice.
-        values: Its values in order; empty if it is continuous.
-        interval: Both ends of a continuous axis.
-        is_log: A continuous axis is uniform in the logarithm.
+        values: Its values in order.
         sets: Settings of each value of a choice: value -> {path: value}.
     """
 
     name: str
-    values: tuple[Any, ...] = ()
-    interval: tuple[float, float] | None = None
-    is_log: bool = False
+    values: tuple[Any, ...]
     sets: Mapping[str, Mapping[str, Any]] | None = None
 
     @property
@@ -57,20 +53,7 @@ class Axis:
 
     def at(self, share: float) -> Any:
         """The value at a share of the axis, 0 to 1 (not included)."""
-        if self.interval is None:
-            return self.values[min(int(share * len(self.values)), len(self.values) - 1)]
-        low, high = self.interval
-        if self.is_log:
-            return math.exp(math.log(low) + share * (math.log(high) - math.log(low)))
-        return low + share * (high - low)
-
-    def share(self, value: float) -> float:
-        """The inverse of :meth:`at` on a continuous axis."""
-        assert self.interval is not None
-        low, high = self.interval
-        if self.is_log:
-            return math.log(value / low) / math.log(high / low)
-        return (value - low) / (high - low)
+        return self.values[int(share * len(self.values))]
 
     def changes(self, value: Any) -> dict[str, Any]:
         """Fields that a value of the axis sets."""
@@ -88,12 +71,15 @@ def parse_axis(name: str, raw: Any, place: str) -> Axis:
     Raises:
         InputError: No such kind, no values, or an empty range.
     """
-    one = isinstance(raw, Mapping) and len(raw) == 1
-    kind, body = next(iter(raw.items())) if one else ("values", raw)
+    is_one = isinstance(raw, Mapping) and len(raw) == 1
+    kind, body = next(iter(raw.items())) if is_one else ("values", raw)
     try:
+        if kind == "choice":
+            sets = _choice(body)
+            return Axis(name, tuple(sets), sets)
         if kind not in _KINDS:
             raise _RefusalError(f"got {shown(raw)}", _CURE)
-        return Axis(name, **_KINDS[kind](body))
+        return Axis(name, _KINDS[kind](body))
     except _RefusalError as refusal:
         raise InputError(place, *refusal.args) from None
 
@@ -102,7 +88,7 @@ class _RefusalError(ValueError):
     """Its arguments are the problem and the cure."""
 
 
-def _listed(body: Any) -> dict[str, Any]:
+def _listed(body: Any) -> tuple[Any, ...]:
     if not isinstance(body, list | tuple):
         raise _RefusalError(f"got {shown(body)}", _CURE)
     if not body:
@@ -116,30 +102,30 @@ def _listed(body: Any) -> dict[str, Any]:
         if text in seen:
             raise _RefusalError(f"lists {shown(value)} twice", "keep one")
         seen.add(text)
-    return {"values": tuple(body)}
+    return tuple(body)
 
 
-def _range(body: Any) -> dict[str, Any]:
-    first, last, more = _ends(body, ("step", "points"))
-    if "points" in more:
-        points = more["points"]
-        if len(more) > 1 or not _is_whole(points) or not 2 <= points <= MOST_VALUES:
+def _range(body: Any) -> tuple[Any, ...]:
+    given = _ends(body, ("step", "points"))
+    first, last, points = given["from"], given["to"], given.get("points")
+    if points is not None:
+        if "step" in given or not _is_whole(points) or not 2 <= points <= MOST_VALUES:
             raise _RefusalError(f"got {shown(body)}", "give step, or points of 2 or more")
-        return {"values": tuple(first + (last - first) * i / (points - 1) for i in range(points))}
-    step = more.get("step", 1)
+        return tuple(first + (last - first) * i / (points - 1) for i in range(points))
+    step = given.get("step", 1)
     if not _is_number(step) or step <= 0:
         raise _RefusalError(f"steps by {shown(step)}", "give a step above 0")
     steps = (last - first) / step * (1 + 1e-12) + 1e-9
     _check_count(steps)
-    values = [first + i * step for i in range(math.floor(steps) + 1)]
-    if not (_is_whole(first) and _is_whole(step)):
-        # Rounded, so that a step of 0.1 meets 0.3 and not 0.30000000000000004.
-        values = [round(value, 12) for value in values]
-    return {"values": tuple(values)}
+    values = tuple(first + i * step for i in range(math.floor(steps) + 1))
+    if _is_whole(first) and _is_whole(step):
+        return values
+    return tuple(round(value, 12) for value in values)  # 0.3 and not 0.30000000000000004
 
 
-def _log2(body: Any) -> dict[str, Any]:
-    first, last, _ = _ends(body)
+def _log2(body: Any) -> tuple[Any, ...]:
+    given = _ends(body)
+    first, last = given["from"], given["to"]
     if first <= 0:
         raise _RefusalError(f"starts at {first}", "start above 0")
     doublings = math.floor(math.log2(last) - math.log2(first) + 1e-9)
@@ -147,61 +133,37 @@ def _log2(body: Any) -> dict[str, Any]:
     return _listed([double(first, i) for i in range(doublings + 1)])
 
 
-def _uniform(body: Any) -> dict[str, Any]:
-    first, last, _ = _ends(body)
-    if first == last:
-        raise _RefusalError(f"is empty: from {first} to {last}", "give the smaller end first")
-    return {"interval": (float(first), float(last))}
-
-
-def _log_uniform(body: Any) -> dict[str, Any]:
-    interval = _uniform(body)["interval"]
-    if interval[0] <= 0:
-        raise _RefusalError(f"starts at {interval[0]:g}", "start above 0")
-    return {"interval": interval, "is_log": True}
-
-
-def _choice(body: Any) -> dict[str, Any]:
+def _choice(body: Any) -> dict[str, dict[str, Any]]:
     if not isinstance(body, Mapping) or not body:
         raise _RefusalError("has no choices", "give choice: {NAME: {PATH: VALUE, ...}, ...}")
     for value, fields in body.items():
         if not isinstance(fields, Mapping):
             raise _RefusalError(f"choice.{value}: got {shown(fields)}", "give {PATH: VALUE, ...}")
-    return {"values": tuple(body), "sets": {key: dict(fields) for key, fields in body.items()}}
+    return {key: dict(fields) for key, fields in body.items()}
 
 
-_KINDS: dict[str, Callable[[Any], dict[str, Any]]] = {
+_KINDS: dict[str, Callable[[Any], tuple[Any, ...]]] = {
     "values": _listed,
     "range": _range,
     "log2": _log2,
-    "uniform": _uniform,
-    "log_uniform": _log_uniform,
-    "choice": _choice,
 }
-"""Kind of an axis -> what its body comes to, as fields of :class:`Axis`."""
+"""Kind of an axis -> the values that its body comes to."""
 
 
-class _Ends(NamedTuple):
-    """Both ends of a range, and what else is said of it."""
-
-    first: Any
-    last: Any
-    more: Mapping[str, Any]
-
-
-def _ends(body: Any, more: tuple[str, ...] = ()) -> _Ends:
+def _ends(body: Any, more: tuple[str, ...] = ()) -> Mapping[str, Any]:
     """Ends, and what may follow, of ``{from: , to: , step: }`` or ``[from, to, step]``."""
-    if isinstance(body, list) and 2 <= len(body) <= len(("from", "to", *more[:1])):
-        body = dict(zip(("from", "to", *more[:1]), body, strict=False))
-    if not isinstance(body, Mapping) or not {"from", "to"} <= set(body) <= {"from", "to", *more}:
+    names = ("from", "to", *more)
+    if isinstance(body, list) and 2 <= len(body) <= 3:
+        body = dict(zip(names, body, strict=False))
+    if not isinstance(body, Mapping) or not {"from", "to"} <= set(body) <= {*names}:
         raise _RefusalError(f"got {shown(body)}", _CURE)
     for end in ("from", "to"):
         if not _is_number(body[end]):
             raise _RefusalError(f"{end}: got {shown(body[end])}", "give a number")
-    first, last = body["from"], body["to"]
-    if first > last:
-        raise _RefusalError(f"is empty: from {first} to {last}", "give the smaller end first")
-    return _Ends(first, last, {name: body[name] for name in more if name in body})
+    if body["from"] > body["to"]:
+        problem = f"is empty: from {body['from']} to {body['to']}"
+        raise _RefusalError(problem, "give the smaller end first")
+    return body
 
 
 def _check_count(count: float) -> None:

@@ -8,7 +8,7 @@ path is taken to matter.
 Model: a kind of phase takes the later of its compute cycles (nobody waits) and its bytes over the
 memory's rate. MLPs are bounded by how many sequences compute, whatever the schedule: compute spread
 over all cores, bytes as on one. Energy follows from the least time and work. What a design takes of
-its board, measured quality and replay ratios are exact.
+its board and replay ratios are exact.
 
 Simplifications: latency of memories, dispatch, exchange before MLPs and filling of buffers take no
 time. A metric that is not in :data:`BOUNDED` has no bound, and neither has a refused design.
@@ -40,7 +40,7 @@ from carsim.machine.phases import Phases
 from carsim.machine.plan import Plan
 from carsim.machine.simulate import simulate
 from carsim.machine.variants import own_variant
-from carsim.metrics import METRICS, PHASES, QUALITY, Setting
+from carsim.metrics import METRICS, PHASES, Setting
 from carsim.metrics.table import RESOURCES
 from carsim.workload.activity import Activity
 from carsim.workload.mlp import replay_op
@@ -96,13 +96,12 @@ def _unhindered(phase: Phase, exchanges: bool = True) -> Outcome:
 
 
 def _decided(asked: Asked, evaluator: Evaluator) -> Cell:
-    """Decisions: how many sequences compute, and what was measured of their quality."""
+    """Decisions: how many sequences compute."""
     design, sources, video, replays = asked
     variant = own_variant(design, replays=replays)
     batches = evaluator.machines.batches(design, sources, video, variant)
     tokens = design.policy.tokens_per_step
     ratios = replay_ratio(batches.replay, video.tokens_per_frame // tokens)
-    quality = evaluator.quality(design, sources, video) if replays else {}
     return {
         "computing": batches.computing_counts,
         "batches": batches.replay.shape[0],
@@ -112,11 +111,6 @@ def _decided(asked: Asked, evaluator: Evaluator) -> Cell:
         "frames": video.n_frames,
         "replay_all": ratios[0],
         "replay_eligible": ratios[1],
-        **{
-            name: np.nan if quality.get(name) is None else quality[name]
-            for name in QUALITY
-            if name != "quality_note"
-        },
     }
 
 
@@ -289,7 +283,7 @@ MOST: Mapping[str, Bound] = {
 """Metric -> no design has more."""
 
 OF_FIT = ("fits", "fill", "memory_used_gb")
-EXACT = ("replay_all", "replay_eligible", *QUALITY)
+EXACT = ("replay_all", "replay_eligible")
 
 
 def bounds_of(grid: GridStudy) -> tuple[Floats, NDArray[np.bool_]]:
@@ -309,7 +303,7 @@ def bounds_of(grid: GridStudy) -> tuple[Floats, NDArray[np.bool_]]:
     exact = {name: fitted[name] for name in wanted} | {"memory_used_gb": held["used"]}
     exact["fill"] = np.maximum(fitted["share"], held["share"])
     decided = grid.table(NOT_DECIDED, lambda asked: _decided(asked, evaluator))
-    exact |= {name: decided[name] for name in EXACT if name in decided}
+    exact |= {name: decided[name] for name in EXACT}
     found = _timed(grid, evaluator, decided, fitted, with_power) if timed else None
     columns = np.full((np.prod(grid.shape), len(signs)), -np.inf)
     for column, (name, sign) in zip(columns.T, signs.items(), strict=True):

@@ -16,7 +16,7 @@ from carsim.explore.bounds import bounds_of
 from carsim.explore.evaluate import Row
 from carsim.explore.grid import Floats, GridStudy
 from carsim.explore.pareto import directions
-from carsim.explore.points import Point, meets, no_points
+from carsim.explore.points import Point, held_constraints, no_points
 from carsim.explore.store import Store
 from carsim.explore.study import Study
 from carsim.explore.workers import Result
@@ -85,7 +85,7 @@ class CertifiedFront:
             block, self._order = np.split(self._order, [BLOCK])
             self._pending = self._open(block, self._front)
 
-    def learn(self, results: Sequence[Result]) -> Sequence[Result]:
+    def learn(self, results: Sequence[Result]) -> None:
         """Compare exact results with all others, and with their bounds.
 
         Raises:
@@ -93,7 +93,6 @@ class CertifiedFront:
         """
         for point, row in results:
             self._learn(point, row)
-        return ()
 
     # ---------------------------------------------------------------- private
 
@@ -109,7 +108,10 @@ class CertifiedFront:
                 "this is a bug of carsim: please report it with the study; a sweep without it "
                 "evaluates all points",
             )
-        if meets(self._study, point, row) and not (self._front <= exact).all(axis=1).any():
+        if (
+            all(held_constraints(self._study, point, row))
+            and not (self._front <= exact).all(axis=1).any()
+        ):
             worse = (exact <= self._front).all(axis=1)
             self._front = np.vstack([self._front[~worse], exact])
             self._added.append(exact)

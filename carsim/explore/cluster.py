@@ -54,17 +54,17 @@ class Cluster(workers.Workers):
             raise InputError(self._place, "the scheduler has no workers", "start some first")
         super().__init__(study)
         try:
-            self._client.register_plugin(_HandOver(self.job, self.parcel), self.job)
+            self._client.register_plugin(_HandOver(self.key, workers.Parcel.of(study)), self.key)
         except (ImportError, AttributeError) as error:
             self._client.close()
             problem = f"a worker cannot run this carsim ({error})"
-            raise InputError(self._place, problem, "install the same on all machines") from None
+            raise InputError(self._place, problem, workers.SAME) from None
         self._executor = self._client.get_executor(pure=False)
 
     def submit(self, points: list[Point], budget_s: float) -> "Future[workers.Answer]":
         """Begin to evaluate points."""
         future: Future[workers.Answer] = self._executor.submit(
-            workers.evaluate_some, self.job, points, budget_s
+            workers.evaluate_some, self.key, points, budget_s
         )
         return future
 
@@ -92,7 +92,7 @@ class Cluster(workers.Workers):
         super().close()
         if self._client.status == "running":
             with suppress(OSError):  # a scheduler that goes meanwhile has nothing to forget
-                self._client.unregister_worker_plugin(self.job)
+                self._client.unregister_worker_plugin(self.key)
         self._client.close()
 
 
@@ -104,7 +104,7 @@ def _hush() -> None:
 
 
 class _HandOver(WorkerPlugin):  # type: ignore[misc] # Dask is not typed
-    """Hands a job to a worker, which loads the plugins that its own environment names."""
+    """Hands a study to a worker, which loads the plugins that its own environment names."""
 
     def __init__(self, name: str, parcel: workers.Parcel) -> None:
         self.name, self.parcel = name, parcel
@@ -112,8 +112,8 @@ class _HandOver(WorkerPlugin):  # type: ignore[misc] # Dask is not typed
     def setup(self, worker: Any) -> None:
         """Runs in a worker when it starts, or when the plugin comes."""
         load_plugins(())
-        workers.jobs[self.name] = self.parcel
+        workers.studies[self.name] = self.parcel
 
     def teardown(self, worker: Any) -> None:
         """Runs in a worker when the plugin goes."""
-        workers.jobs.pop(self.name, None)
+        workers.studies.pop(self.name, None)

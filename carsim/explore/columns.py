@@ -10,9 +10,6 @@ OUTCOME = ("status", "reason", "seconds")
 not fit its board, ``invalid`` is refused, and ``failed`` could not be evaluated, since processes
 died of it."""
 
-FLAGS = ("fits",)
-"""Those that are true or false."""
-
 
 def result_columns() -> tuple[str, ...]:
     """Columns of a frame of results beside ``point`` and the axes, with all metrics of today."""

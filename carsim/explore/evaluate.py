@@ -2,16 +2,12 @@
 
 Only the design's own policy is simulated, and dense decoding for the speed-up. What points have in
 common is kept from one to the next. A point that is refused or does not fit is a row that says so.
-
-One point in :data:`JUDGED` is judged: a phase of it is drawn and played on the SimPy machine, too
-(:mod:`carsim.machine.judge`). Nothing else is ever raised than that the two differ.
 """
 
 import json
 import math
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from time import perf_counter
@@ -19,7 +15,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from carsim.base.errors import InputError, SolverError
+from carsim.base.errors import InputError
 from carsim.base.yaml_file import shown
 from carsim.cost.fit import FitReport
 from carsim.decisions.choose import Sources
@@ -31,7 +27,6 @@ from carsim.explore.points import Point
 from carsim.explore.study import Study, trace_names
 from carsim.machine.batches import Batches, make_batches
 from carsim.machine.hardware import Columns, Hardware, structure_of
-from carsim.machine.judge import disagreement
 from carsim.machine.phases import SOLVED, Phases
 from carsim.machine.ranges import bytes_of_step
 from carsim.machine.row import Candidate, RowResult, simulate_rows
@@ -41,9 +36,6 @@ from carsim.runs.first import open_design
 from carsim.runs.pipeline import fit_of, sources_of
 from carsim.workload.geometry import Video
 from carsim.workload.workload import workload_of
-
-JUDGED = 64
-"""Of so many points one is judged, by its hash; the draw is the same whenever it is evaluated."""
 
 KEPT_BYTES = 1 << 27
 """Bytes of phases, and of decisions, that are kept from point to point, though at least the last
@@ -90,7 +82,7 @@ class Evaluator:
 
     Attributes:
         machines: The machine, and what points share of it.
-        together: As many points are worth preparing together.
+        together: As many points are worth evaluating together.
     """
 
     def __init__(self, study: Study) -> None:
@@ -99,44 +91,18 @@ class Evaluator:
         self._stated: Kept[list[Trace]] = Kept(
             lambda traces: sum(trace.replay.nbytes for trace in traces)
         )
-        self._ready: dict[str, _Simulated] = {}
         self.together = 32 if study.file.fidelity == SOLVED else 1
 
-    def prepare(self, points: Sequence[Point]) -> None:
-        """Simulate points together that are evaluated next, :attr:`together` at most."""
+    def evaluate(self, points: Sequence[Point]) -> list[Row]:
+        """A row for each point: ``status``, ``reason``, ``seconds`` that it took, and metrics."""
         start = perf_counter()
-        self._ready = {}
-        for point in points:
-            with suppress(InputError):  # which it meets again when it is evaluated
-                self._ready[point.id] = _Simulated(self._fitted(point))
-        ready = [each for each in self._ready.values() if self._runs(each.fitted)]
-        with suppress(InputError):
-            rows = self.machines.rows([each.fitted for each in ready])
-            for each, row in zip(ready, rows, strict=True):
-                each.row = row
-            if self.study.file.baseline:
-                self.machines.dense_latencies_s([each.fitted for each in ready])
+        rows = self._rows(points)
         share = (perf_counter() - start) / len(points)
-        self.together = max(1, min(TOGETHER, 4 * self.together, int(TOGETHER_S / share)))
-        for each in self._ready.values():
-            each.seconds = share
-
-    def evaluate(self, point: Point) -> Row:
-        """A row: ``status``, ``reason``, ``seconds`` that it took, and metrics.
-
-        Raises:
-            SolverError: The point is judged, and the solver is wrong.
-        """
-        start, ready = perf_counter(), self._ready.pop(point.id, None)
-        try:
-            row = self._row(point, ready or _Simulated(self._fitted(point)))
-        except SolverError:
-            raise
-        except InputError as error:
-            row = {"status": "invalid", "reason": str(error.named({"resample_seed": "resample"}))}
-        shared = ready.seconds if ready is not None else 0.0
-        row["seconds"] = round(shared + perf_counter() - start, 4)
-        return {key: _plain(value) for key, value in row.items()}
+        if len(points) > 1:
+            self.together = max(1, min(TOGETHER, 4 * self.together, int(TOGETHER_S / share)))
+        for row in rows:
+            row["seconds"] = round(share, 4)
+        return [{key: _plain(value) for key, value in row.items()} for row in rows]
 
     def asked(self, changes: Mapping[str, Any], design: Design | None = None) -> Asked:
         """Design, decisions and video of a point.
@@ -167,72 +133,38 @@ class Evaluator:
         texts = [f"{path}={json.dumps(value)}" for path, value in fields.items()]
         return open_design(self.study.design_paths[name], texts, self.study.workload)
 
-    def quality(self, design: Design, sources: Sources, video: Video) -> Row:
-        """Measured quality of a design's policy, or why there is none."""
-        quality, policy, traces = self.study.quality, design.policy, sources.traces
-        if quality is None:
-            return {}
-        if video.tokens_per_frame != traces[0].tokens_per_frame:
-            return {"quality_note": "measured at another number of tokens per frame"}
-        if design.model.body.n_layers != traces[0].n_layers:
-            return {"quality_note": "measured at another number of layers"}
-        meta = sources.trace_for(policy.attention).meta
-        if meta.made_up:
-            return {"quality_note": f"unknown: decisions are {meta.made_up}"}
-        tau: object = policy.tau
-        if tau == "captured":
-            # Layers that never replay are exempt in what was measured as well.
-            per_layer = meta.tau_per_layer
-            own = {tau for tau in per_layer if tau is not None and math.isfinite(tau)}
-            tau = own.pop() if len(own) == 1 else None
-        if not isinstance(tau, int | float):
-            return {"quality_note": "each layer has a tau of its own; measured is one for all"}
-        columns, note = quality.at(
-            tau,
-            frames=video.n_frames,
-            scope=policy.decision_scope,
-            window=getattr(policy.attention, "window", 0),
-            sampling=self.study.file.quality_sampling,
-        )
-        return {**columns, "quality_note": note}
-
     # ---------------------------------------------------------------- private
 
-    def _fitted(self, point: Point) -> "Fitted":
-        asked = self.asked(point.changes)
-        return Fitted(asked, fit_of(asked.design, asked.sources, asked.video))
-
-    def _runs(self, fitted: "Fitted") -> bool:
-        """A design that does not fit is simulated only if the study says so."""
-        return fitted.fit.fits or self.study.file.allow_misfit
-
-    def _row(self, point: Point, simulated: "_Simulated") -> Row:
-        fitted, own, baseline = simulated.fitted, simulated.row, None
-        (design, sources, video, replays), fit = fitted.asked, fitted.fit
-        if self._runs(fitted):
-            own = own or self.machines.rows([fitted])[0]
-            self._judge(point, own)
+    def _rows(self, points: Sequence[Point]) -> list[Row]:
+        rows: list[Row] = [{} for _ in points]
+        fitted: dict[int, Fitted] = {}
+        for place, point in enumerate(points):
+            try:
+                asked = self.asked(point.changes)
+                fit = fit_of(asked.design, asked.sources, asked.video)
+                fitted[place] = Fitted(asked, fit)
+            except InputError as error:
+                rows[place] = _refused(error)
+        # A design that does not fit is simulated only if the study says so.
+        runs = {n: f for n, f in fitted.items() if f.fit.fits or self.study.file.allow_misfit}
+        own, dense = dict[int, RowResult](), dict[int, float]()
+        try:
+            own = dict(zip(runs, self.machines.rows([*runs.values()]), strict=True))
             if self.study.file.baseline:
-                baseline = Baseline(self.machines.dense_latencies_s([fitted])[0])
-        return {
-            "status": "ok" if fit.fits else "misfit",
-            "reason": "; ".join(fit.misfits),
-            **figures(own, Setting(design, fit, baseline)),
-            **(self.quality(design, sources, video) if replays else {}),
-        }
-
-    def _judge(self, point: Point, row: RowResult) -> None:
-        seed = int(point.id, 16)
-        if self.study.file.fidelity != SOLVED or seed % JUDGED:
-            return
-        differs = disagreement(row.simulation.plan, row.batches, seed)
-        if differs is not None:
-            raise SolverError(
-                f"point {dict(point.values)}",
-                differs,
-                "this is a bug of carsim: please report it with the study; 'fidelity: tile' in the "
-                "study plays every tile and needs no solver",
-            )
+                latencies_s = self.machines.dense_latencies_s([*runs.values()])
+                dense = dict(zip(runs, latencies_s, strict=True))
+        except InputError as error:
+            if len(points) == 1:
+                return [_refused(error)]
+            return [row for point in points for row in self._rows([point])]
+        for place, each in fitted.items():
+            baseline = Baseline(dense[place]) if place in dense else None
+            rows[place] = {
+                "status": "ok" if each.fit.fits else "misfit",
+                "reason": "; ".join(each.fit.misfits),
+                **figures(own.get(place), Setting(each.design, each.fit, baseline)),
+            }
+        return rows
 
     def _sources(self, design: Design, changes: Mapping[str, Any]) -> Sources:
         """The traces of a point, or its workload as one."""
@@ -274,15 +206,6 @@ class Fitted:
     def structure(self) -> str:
         """Equal for designs that can be simulated together."""
         return structure_of(self.design)
-
-
-@dataclass
-class _Simulated:
-    """A point with its simulation, if it has one, and its share of the seconds that took."""
-
-    fitted: Fitted
-    row: RowResult | None = None
-    seconds: float = 0.0
 
 
 class Machines:
@@ -427,6 +350,10 @@ class Kept(Generic[Item]):
 # -------------------------------------------------------------------- private
 
 
+def _refused(error: InputError) -> Row:
+    return {"status": "invalid", "reason": str(error.named({"resample_seed": "resample"}))}
+
+
 def _asked_for(captured: Video, changes: Mapping[str, Any]) -> Video:
     """The video of a point: that of the traces, or as many frames and tokens as it asks for.
 
@@ -448,7 +375,11 @@ def _asked_for(captured: Video, changes: Mapping[str, Any]) -> Video:
 
 
 def _plain(value: Any) -> Any:
-    """The value as JSON can hold it: NaN and infinities become None."""
+    """The value as JSON and columns of a frame can hold it: what is not finite becomes None."""
     if isinstance(value, np.generic):
         value = value.item()
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()  # halves of letters
+    if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
+        return float(value)
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -3,7 +3,7 @@
 import gc
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -15,8 +15,9 @@ from carsim.base.files import write_whole
 from carsim.base.text import count, shortened
 from carsim.decisions.trace.meta import SYNTHETIC
 from carsim.explore.code import MANIFEST
-from carsim.explore.columns import OUTCOME
-from carsim.explore.store import Store
+from carsim.explore.columns import result_columns
+from carsim.explore.store import STORE_FILE, Store
+from carsim.metrics import METRICS
 from carsim.metrics.columns import csv_text
 
 if TYPE_CHECKING:
@@ -43,24 +44,30 @@ def frame_of(store: Store) -> "pd.DataFrame":
     """
     import pandas as pd
 
-    axes = json.loads(store.meta()["axes"])
-    ordinals, points = [], []
-    blocks = []
-    columns, stored = store.columns, store.cells()
+    columns, axes, stored = store.facts["columns"], store.facts["axes"], store.cells()
+    ordinals: list[int] = []
+    points: list[dict[str, Any]] = []
+    blocks: list[pd.DataFrame] = []
     with _no_garbage():
         while rows := list(islice(stored, BLOCK)):
             ordinals += [ordinal for ordinal, _, _ in rows]
             points += [values for _, values, _ in rows]
-            blocks.append(_block([cells for _, _, cells in rows], columns))
-    points_and_axes: dict[str, list[Any]] = {"point": ordinals}
-    for axis in axes:
-        cells = [values[axis] for values in points]
-        kinds = {type(cell) for cell in cells}
-        if kinds & {list, dict} or (len(kinds) > 1 and not kinds <= {int, float}):
-            cells = [cell if isinstance(cell, str) else json.dumps(cell) for cell in cells]
-        points_and_axes[axis] = cells
-    results = pd.concat(blocks or [_block([], columns)], ignore_index=True)
-    return pd.concat([pd.DataFrame(points_and_axes), results], axis="columns")
+            cells = zip(*(cells for _, _, cells in rows), strict=True)
+            blocks.append(pd.DataFrame(dict(zip(columns, map(list, cells), strict=True))))
+    named = {axis: _axis([values[axis] for values in points]) for axis in axes}
+    results = pd.concat(blocks or [pd.DataFrame(columns=columns)], ignore_index=True)
+    results = results.reindex(columns=[*dict.fromkeys((*result_columns(), *columns))])
+    empty = [name for name in METRICS if results[name].isna().all()]
+    results = results.astype(dict.fromkeys(empty, "float64"))
+    return pd.concat([pd.DataFrame({"point": ordinals, **named}), results], axis="columns")
+
+
+def _axis(cells: list[Any]) -> list[Any]:
+    """The values of an axis; JSON where they are of kinds that no column holds together."""
+    kinds = {type(cell) for cell in cells}
+    if kinds & {list, dict} or (len(kinds) > 1 and not kinds <= {int, float}):
+        return [cell if isinstance(cell, str) else json.dumps(cell) for cell in cells]
+    return cells
 
 
 @contextmanager
@@ -75,18 +82,8 @@ def _no_garbage() -> Iterator[None]:
             gc.enable()
 
 
-def _block(results: Sequence[Sequence[Any]], columns: Sequence[str]) -> "pd.DataFrame":
-    """Some results; what none of them has is a missing number."""
-    import pandas as pd
-
-    cells = zip(*results, strict=True) if results else ((),) * len(columns)
-    frame = pd.DataFrame(dict(zip(columns, map(list, cells), strict=True)))
-    empty = [name for name in columns[len(OUTCOME) :] if frame[name].isna().all()]
-    return frame.astype(dict.fromkeys(empty, "float64"))
-
-
 def origin_note(frame: "pd.DataFrame") -> str:
-    """How many points consume decisions that no decoder made, by label; empty if none does."""
+    """Numbers of points whose decisions no decoder made, by label; empty if there are none."""
     labels = Counter(
         SYNTHETIC if SYNTHETIC in label else label for label in frame["decisions"].dropna()
     )
@@ -129,5 +126,6 @@ def export(
         files.append(MANIFEST)
         facts = json.dumps(manifest, indent=2) + "\n"
         write_whole(folder / MANIFEST, lambda path: path.write_text(facts, encoding="utf-8"))
-    write_whole(folder / DIGESTS, lambda path: write_digests(folder, files, path))
+    digested = [name for name in (*files, STORE_FILE) if (folder / name).exists()]
+    write_whole(folder / DIGESTS, lambda path: write_digests(folder, digested, path))
     return files

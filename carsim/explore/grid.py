@@ -1,7 +1,7 @@
 """A grid study as arrays: a dimension per axis, and tables over those that a figure depends on."""
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -199,7 +199,7 @@ def _is_below(axis: Axis, paths: tuple[str, ...]) -> bool:
     )
 
 
-def _decides(axis: Axis, names: set[str]) -> bool:
+def _decides(axis: Axis, names: Collection[str]) -> bool:
     """An axis has a say in the fields of some names."""
     return axis.name in names or any(
         path == "design" or f"{name}.".startswith(f"{path}.")

@@ -1,4 +1,4 @@
-"""Exact Pareto fronts, knees and hypervolumes, in any number of objectives.
+"""Exact Pareto fronts and knees, in any number of objectives.
 
 A point dominates another if it is at least as good in every objective and better in one; the front
 is what no point dominates. Equal points do not dominate each other: all of them are on it. But
@@ -7,7 +7,6 @@ machine under several names: the front of a frame of carsim's metrics holds the 
 """
 
 from collections.abc import Mapping, Sequence
-from math import fsum
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Floats = NDArray[np.float64]
-MOST_HYPERVOLUME = 6
-"""Objectives up to which the exact hypervolume is worth its time."""
 
 
 def pareto(
@@ -117,7 +114,8 @@ def feasible(frame: "pd.DataFrame", constraints: Sequence[str] = ()) -> "pd.Data
         expression = Expression(text, "constraint")
         for name in sorted(expression.names):
             _check_column(frame, name, f"constraint {text}")
-        kept = kept[[expression.holds(row.__getitem__) for row in kept.to_dict("records")]]
+        rows = kept[[*expression.names] or [*kept.columns[:1]]].to_dict("records")
+        kept = kept[[expression.holds(row.__getitem__) for row in rows]]
     return kept
 
 
@@ -153,42 +151,6 @@ def knee(values: Floats) -> int:
     low, high = values.min(axis=0), values.max(axis=0)
     span = np.where(high > low, high - low, 1.0)
     return int(np.argmin((((values - low) / span) ** 2).sum(axis=1)))
-
-
-def hypervolume(values: Floats, reference: Floats) -> float:
-    """Exact hypervolume that points dominate, up to a reference point.
-
-    Args:
-        values: float[P, M] of which less is better.
-        reference: float[M]; points that are not better than it in every objective add nothing.
-
-    Raises:
-        InputError: More than :data:`MOST_HYPERVOLUME` objectives.
-
-    >>> hypervolume(np.array([[1.0, 2.0], [2.0, 1.0]]), np.array([3.0, 3.0]))
-    3.0
-    """
-    if values.shape[1] > MOST_HYPERVOLUME:
-        problem = f"{values.shape[1]} objectives are more than {MOST_HYPERVOLUME}"
-        raise InputError("hypervolume", problem, "take fewer")
-    better = values[(values < reference).all(axis=1)]
-    return _volume(better[front(better)], reference) if len(better) else 0.0
-
-
-def _volume(points: Floats, reference: Floats) -> float:
-    """Slice along the last objective; each slice is a volume of one dimension less."""
-    if points.shape[1] == 1:
-        return float(reference[0] - points.min())
-    points = points[np.argsort(points[:, -1], kind="stable")]
-    heights = np.diff(np.append(points[:, -1], reference[-1]))
-    if points.shape[1] == 2:
-        best = np.minimum.accumulate(points[:, 0])
-        return float(((reference[0] - best) * heights).sum())
-    return fsum(
-        float(height) * _volume(below[front(below)], reference[:-1])
-        for place, height in enumerate(heights, 1)
-        if height > 0 and len(below := points[:place, :-1])
-    )
 
 
 def _check_column(frame: "pd.DataFrame", name: str, place: str) -> None:

@@ -1,10 +1,9 @@
-"""The points of a study: combinations of axis values, drawn with a fixed seed and filtered."""
+"""The points of a study: all combinations of axis values or a drawn sample, filtered."""
 
 import hashlib
 import itertools
 import json
 import math
-import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,16 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from carsim.base.errors import InputError
-from carsim.explore.study import MOST_POINTS, Study, field_value
+from carsim.explore.study import MOST_POINTS, Study, value_of
 from carsim.machine.hardware import SECTION_COLUMNS
-
-REDRAWS = 200
-"""Random points are drawn at most so many times over to find as many as are wanted."""
-
-LEAST_SHARE = 0.005
-"""Drawing ends where fewer of :data:`MOST_IN_VAIN` draws brought a new point that passes."""
-
-MOST_IN_VAIN = 100_000
 
 SOFT_PATHS = ("policy.tau", "policy.schedule", "policy.decision_scope", "energy", "trace", "replay")
 """Axes below these leave the phases of the hardware as they are: such points are neighbours."""
@@ -66,7 +57,7 @@ class Point:
         return self._without((*SOFT_PATHS, *COLUMN_PATHS))
 
     def _without(self, paths: Sequence[str]) -> str:
-        return _text(
+        return _encode_sorted(
             {
                 path: value
                 for path, value in self.changes.items()
@@ -121,21 +112,17 @@ def passes(study: Study, values: Mapping[str, Any]) -> bool:
     return all(each.holds(lambda name: field_of(study, point, name)) for each in study.filters)
 
 
-def meets(study: Study, point: Point, row: Mapping[str, Any]) -> bool:
-    """All constraints hold for a result."""
+def held_constraints(study: Study, point: Point, row: Mapping[str, Any]) -> list[bool]:
+    """Truth of each constraint for a result."""
 
     def look_up(name: str) -> Any:
         return row[name] if name in row else field_of(study, point, name)
 
-    return all(each.holds(look_up) for each in study.constraints)
+    return [each.holds(look_up) for each in study.constraints]
 
 
 def field_of(study: Study, point: Point, name: str) -> Any:
-    """The value of an axis at a point, or of a field of its design as far as paths tell.
-
-    Raises:
-        InputError: Neither an axis nor a field.
-    """
+    """The value of an axis at a point, or of a field of its design as far as paths tell."""
     if name in point.values:
         return point.values[name]
     for path, value in point.changes.items():
@@ -144,7 +131,7 @@ def field_of(study: Study, point: Point, name: str) -> Any:
                 value = value.get(part) if isinstance(value, Mapping) else None
             return value
     base = study.designs[point.changes["design"]] if "design" in point.changes else study.base
-    return field_value(base, name, "$.filters")
+    return value_of(base, name)
 
 
 def grid_values(study: Study) -> Iterator[dict[str, Any]]:
@@ -172,7 +159,7 @@ def check_size(study: Study) -> None:
         raise InputError(
             f"study {study.name}: $.axes",
             f"span {size:,} combinations, more than {MOST_POINTS:,}",
-            "take fewer values, or sample by random or lhs",
+            "take fewer values, or sample by lhs",
         )
 
 
@@ -193,36 +180,13 @@ def changes_of(study: Study, values: Mapping[str, Any]) -> dict[str, Any]:
 # -------------------------------------------------------------------- private
 
 
-def _drawn(study: Study) -> list[dict[str, Any]]:
-    sampling = study.file.sampling
-    wanted, rng = sampling.points, np.random.default_rng(sampling.seed)
+def _drawn(study: Study) -> Iterator[dict[str, Any]]:
+    """A Latin hypercube of axis values, of which those that pass the filters are kept."""
+    wanted = study.file.sampling.points
     assert wanted is not None  # checked when the study was read
-    if sampling.method == "lhs":
-        drawn = [_at(study, row) for row in latin_hypercube(wanted, len(study.axes), rng)]
-        return [values for values in drawn if passes(study, values)]
-    found: dict[str, dict[str, Any]] = {}
-    before = 0
-    for draw in range(1, wanted * REDRAWS + 1):
-        values = _at(study, rng.random(len(study.axes)))
+    rng = np.random.default_rng(study.file.sampling.seed)
+    for shares in latin_hypercube(wanted, len(study.axes), rng):
+        pairs = zip(study.axes, shares, strict=True)
+        values = {axis.name: axis.at(float(share)) for axis, share in pairs}
         if passes(study, values):
-            found.setdefault(_text(values), values)
-        if len(found) == wanted:
-            break
-        if draw % MOST_IN_VAIN == 0:
-            if len(found) - before < LEAST_SHARE * MOST_IN_VAIN:
-                break
-            before = len(found)
-    if found and len(found) < wanted:
-        problem = f"found {len(found):,} points of {wanted:,} that differ and pass the filters"
-        warnings.warn(f"study {study.name}: $.sampling: {problem}", stacklevel=2)
-    return list(found.values())
-
-
-def _at(study: Study, shares: NDArray[np.float64]) -> dict[str, Any]:
-    """Axis values at float[axes] shares of the axes."""
-    pairs = zip(study.axes, shares, strict=True)
-    return {axis.name: axis.at(float(share)) for axis, share in pairs}
-
-
-def _text(values: Mapping[str, Any]) -> str:
-    return _encode_sorted(values)
+            yield values

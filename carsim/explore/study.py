@@ -22,7 +22,6 @@ from carsim.design.load import PRESET_PATHS, design_path
 from carsim.explore.axis import PSEUDO_PATHS, VIDEO_PATHS, Axis, parse_axis
 from carsim.explore.columns import direction_of, result_columns
 from carsim.explore.expression import Expression
-from carsim.explore.quality import Quality, load_quality
 from carsim.metrics import METRICS
 from carsim.runs.first import open_design
 from carsim.workload.workload import Workload, workload_of
@@ -39,13 +38,11 @@ Texts = Annotated[tuple[str, ...], BeforeValidator(lambda v: tuple(v) if type(v)
 class Sampling(Section):
     """Rule by which points are drawn from the axes.
 
-    ``grid`` takes all combinations, ``random`` draws each axis on its own, ``lhs`` is a Latin
-    hypercube: each axis is cut into as many strata as there are points, and each is met once.
+    ``grid`` takes all combinations. ``lhs`` is a Latin hypercube: each axis is cut into as many
+    strata as there are points, and each is met once.
     """
 
-    method: Literal["grid", "random", "lhs"] = Field(
-        "grid", description="all points, independent draws, or a Latin hypercube"
-    )
+    method: Literal["grid", "lhs"] = Field("grid", description="all points, or a Latin hypercube")
     points: Count | None = Field(None, description="how many to draw; grid takes all")
     seed: Seed = Field(0, description="of the draws")
 
@@ -77,8 +74,6 @@ class StudyFile(Section):
     )
     baseline: bool = Field(True, description="simulate dense decoding, too, for the speed-up")
     allow_misfit: bool = Field(False, description="simulate points that do not fit as well")
-    quality: str | None = Field(None, description="CSV of measured quality, relative to the study")
-    quality_sampling: str = Field("greedy", description="sampling under which quality was measured")
     objectives: dict[str, Direction] | Texts = Field(
         (), description="metrics, each with min or max if not as usual"
     )
@@ -100,7 +95,6 @@ class Study:
         design_paths: Files of the designs.
         traces: The traces by file as the study writes it.
         workload: What is decoded, where that is not the traces; else None.
-        quality: Measured quality, or None.
     """
 
     file: StudyFile
@@ -113,7 +107,6 @@ class Study:
     design_paths: Mapping[str, str]
     traces: Mapping[str, Trace]
     workload: Workload | None
-    quality: Quality | None
 
     @property
     def fixed(self) -> Mapping[str, Any]:
@@ -147,8 +140,6 @@ class Study:
                 "fidelity": file.fidelity,
                 "baseline": file.baseline,
                 "allow_misfit": file.allow_misfit,
-                "quality": self.quality.sha256 if self.quality else None,
-                "quality_sampling": file.quality_sampling,
             }
         )
 
@@ -161,7 +152,7 @@ class Study:
 
 
 def load_study(path: str | Path, workload: Workload | None = None) -> Study:
-    """Read a study file, its design, its traces and its measured quality.
+    """Read a study file, its design, and its traces.
 
     Args:
         path: The YAML file; files that it names are relative to its folder.
@@ -207,7 +198,6 @@ def load_study(path: str | Path, workload: Workload | None = None) -> Study:
         design_paths=paths,
         traces={name: load_trace(trace_path(name, folder)) for name in dict.fromkeys(trace_files)},
         workload=work,
-        quality=load_quality(folder / file.quality) if file.quality else None,
     )
     _check_paths(study, place)
     _check_names(study, place)
@@ -241,20 +231,12 @@ def trace_names(value: Any, place: str) -> tuple[str, ...]:
     return tuple(names)
 
 
-def field_value(design: Design, dotted: str, place: str) -> Any:
-    """The value of a design's field.
-
-    Raises:
-        InputError: There is no such field.
-    """
-    value: Any = design
-    for part in dotted.split("."):
-        known = _keys(value)
-        if part not in known:
-            cure = "name an axis or a field of the design by its path, such as machine.cores"
-            raise InputError(place, f"knows no {shown(dotted)}", closest(part, known) + cure)
-        value = value[part] if isinstance(value, dict) else getattr(value, part)
-    return value
+def value_of(design: Design, path: str) -> Any:
+    """The value of a field of a design by its dotted path; None where there is none."""
+    found: Any = design
+    for part in path.split("."):
+        found = found.get(part) if isinstance(found, Mapping) else getattr(found, part, None)
+    return found
 
 
 # -------------------------------------------------------------------- private
@@ -286,14 +268,15 @@ def _check_names(study: Study, place: str) -> None:
     axes = {axis.name for axis in study.axes}
     for each in study.filters:
         for name in sorted(each.names - axes):
-            field_value(study.base, name, f"{place}: $.filters")
+            _check_path(study.base, name, f"{place}: $.filters")
     for metric in study.objectives:
         METRICS.find(metric, f"{place}: $.objectives")
     for each in study.constraints:
-        for name in sorted(each.names - axes - set(METRICS)):
-            if "." not in name:
+        for name in sorted(each.names - axes):
+            if "." in name:
+                _check_path(study.base, name, f"{place}: $.constraints")
+            else:
                 METRICS.find(name, f"{place}: $.constraints")
-            field_value(study.base, name, f"{place}: $.constraints")
 
 
 def _check_paths(study: Study, place: str) -> None:
@@ -307,9 +290,6 @@ def _check_paths(study: Study, place: str) -> None:
         where = f"{place}: $.axes.{axis.name}"
         if axis.name in ("point", "knee", *result_columns()):
             raise InputError(where, "is the name of a column of results", "call it otherwise")
-        if axis.interval is not None and is_grid:
-            cure = "sample by random or lhs, or list it"
-            raise InputError(where, "is continuous, which a grid is not", cure)
         fields = (axis.sets or {axis.name: {axis.name: None}}).values()
         for dotted in sorted({path for each in fields for path in each}):
             if dotted not in PSEUDO_PATHS:
@@ -318,14 +298,10 @@ def _check_paths(study: Study, place: str) -> None:
                 problem = f"{dotted} is set by {owner[dotted]}, too"
                 raise InputError(where, problem, "set it in one place")
             owner[dotted] = f"the axis {axis.name}"
-        if axis.interval is not None and _is_whole(study.base, axis.name):
-            raise InputError(where, "is a field of whole numbers", "list its values")
     if is_grid != (sampling.points is None):
         raise InputError(
             f"{place}: $.sampling.points",
-            "a grid has as many points as it has"
-            if is_grid
-            else f"{sampling.method} needs a number of points",
+            "a grid has as many points as it has" if is_grid else "lhs needs a number of points",
             "leave it out" if is_grid else "give it",
         )
 
@@ -336,39 +312,27 @@ def _check_path(base: Design, dotted: str, place: str) -> None:
         return
     holders: list[Any] = [base]
     for part in dotted.split("."):
-        known = sorted({key for holder in holders for key in _keys(holder)})
+        fields = [_fields(holder) for holder in holders]
+        known = sorted({key for each in fields for key in each})
         if part not in known:
             hint = f"known here: {', '.join(known)}" if known else "shorten the path"
             problem = f"no field {shown(part)} in {shown(dotted)}"
             raise InputError(place, problem, closest(part, known) + hint)
-        holders = [inner for holder in holders for inner in _within(holder, part)]
+        holders = [inner for each in fields for inner in each.get(part, ())]
 
 
-def _is_whole(base: Design, dotted: str) -> bool:
-    try:
-        return isinstance(field_value(base, dotted, ""), int)
-    except InputError:
-        return False
-
-
-def _keys(holder: Any) -> list[str]:
-    """Fields of a section, be it a value or a class, or keys of a mapping."""
-    return list(holder) if isinstance(holder, dict) else list(_fields(holder))
-
-
-def _within(holder: Any, part: str) -> list[Any]:
-    """Contents of a field: its value, and the sections of other kinds that could stand there."""
+def _fields(holder: Any) -> dict[str, list[Any]]:
+    """Fields of a mapping or a section: their values, and sections that could stand there."""
     if isinstance(holder, dict):
-        return [holder[part]] if part in holder else []
-    if part not in _fields(holder):
-        return []
-    kinds = sections_of(_fields(holder)[part].annotation)
-    return kinds if isinstance(holder, type) else [getattr(holder, part), *kinds]
-
-
-def _fields(holder: Any) -> dict[str, Any]:
-    model = holder if isinstance(holder, type) else type(holder)
-    return dict(model.model_fields) if issubclass(model, BaseModel) else {}
+        return {key: [value] for key, value in holder.items()}
+    is_kind = isinstance(holder, type)
+    kind = holder if is_kind else type(holder)
+    if not issubclass(kind, BaseModel):
+        return {}
+    return {
+        name: [*([] if is_kind else [getattr(holder, name)]), *sections_of(field.annotation)]
+        for name, field in kind.model_fields.items()
+    }
 
 
 def study_schema() -> dict[str, Any]:

@@ -4,26 +4,22 @@ import signal
 import threading
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from time import monotonic
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from carsim.base.files import unwritable
 from carsim.explore.certified import CertifiedFront
 from carsim.explore.points import Point, chunks_of, make_points
-from carsim.explore.sqlite_file import sole_writer
 from carsim.explore.store import Store, open_folder
 from carsim.explore.study import Study, load_study
 from carsim.explore.workers import Crew, Result, Stop, prepare, start_crew
 
 if TYPE_CHECKING:
     import pandas as pd
-
-STUDY_FILE = "study.yaml"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +62,6 @@ def sweep(
     *,
     workers: int | None = None,
     scheduler: str | None = None,
-    retry_failed: bool = False,
     front_only: bool = False,
 ) -> "pd.DataFrame":
     """Evaluate all points of a study, or those that its front takes.
@@ -79,7 +74,6 @@ def sweep(
         out: Folder of the store; without one, results are kept in memory alone.
         workers: Processes; all cores if left out, 0 evaluates in this process.
         scheduler: Address of a Dask scheduler, whose workers are taken instead.
-        retry_failed: Evaluate points again that have failed.
         front_only: Of a grid, leave out points that are proven to be dominated or not to fit.
 
     Returns:
@@ -91,9 +85,8 @@ def sweep(
     from carsim.explore.frame import frame_of
 
     study = study if isinstance(study, Study) else load_study(study)
-    with Store(":memory:") if out is None else open_folder(Path(out)) as store:
-        how: dict[str, Any] = {"workers": workers, "scheduler": scheduler}
-        fill(store, study, out=out, retry_failed=retry_failed, front_only=front_only, **how)
+    with Store() if out is None else open_folder(out) as store:
+        fill(store, study, workers=workers, scheduler=scheduler, front_only=front_only)
         return frame_of(store)
 
 
@@ -116,18 +109,18 @@ class Chooser(Protocol):
     def next(self) -> list[Point]:
         """Points for an idle worker; none if there are none at the moment."""
 
-    def learn(self, results: Sequence[Result]) -> Sequence[Result]:
-        """Take over some results; those that are known from elsewhere."""
+    def learn(self, results: Sequence[Result]) -> None:
+        """Take over some results."""
 
 
 class AllPoints:
-    """All points of a study; a :class:`Chooser`."""
+    """All of some points; a :class:`Chooser`."""
 
     dominated = misfits = 0
 
-    def __init__(self, study: Study) -> None:
-        self._points = make_points(study)
-        self.total = len(self._points)
+    def __init__(self, points: Sequence[Point]) -> None:
+        self._points = points
+        self.total = len(points)
         self._chunks: deque[list[Point]] = deque()
 
     def resume(self, store: Store) -> None:
@@ -139,19 +132,16 @@ class AllPoints:
         """Points whose hardware is simulated together."""
         return self._chunks.popleft() if self._chunks else []
 
-    def learn(self, results: Sequence[Result]) -> Sequence[Result]:
+    def learn(self, results: Sequence[Result]) -> None:
         """Nothing follows for other points."""
-        return ()
 
 
 def fill(
     store: Store,
     study: Study,
     *,
-    out: str | Path | None = None,
     workers: int | None = None,
     scheduler: str | None = None,
-    retry_failed: bool = False,
     front_only: bool = False,
     tell: Tell = lambda _: None,
 ) -> Progress:
@@ -160,10 +150,8 @@ def fill(
     Args:
         store: Store for the results.
         study: The study.
-        out: Folder of the store, which is locked meanwhile and receives a copy of the study.
         workers: As in :func:`sweep`.
         scheduler: As there.
-        retry_failed: As there.
         front_only: As there.
         tell: Told how far it is, at the start and after every few results.
 
@@ -174,18 +162,11 @@ def fill(
         InputError: The store is of another study, or it cannot be written; what it holds stays.
         KeyboardInterrupt: Ctrl-C was pressed; what was under way has been stored.
     """
-    with ExitStack() as stack:
-        stop = stack.enter_context(interruptible())
+    with interruptible() as stop:
         if scheduler is None and workers != 0:
             prepare()  # while it imports, points are made and what is stored is read
-        chooser: Chooser = CertifiedFront(study) if front_only else AllPoints(study)
-        if out is not None:
-            stack.enter_context(sole_writer(Path(out)))
+        chooser: Chooser = CertifiedFront(study) if front_only else AllPoints(make_points(study))
         store.claim(study, "sweep")
-        if out is not None:
-            keep_copy(study, Path(out))
-        if retry_failed:
-            store.forget("failed")
         chooser.resume(store)
         return work_off(store, chooser, partial(start_crew, study, workers, scheduler), stop, tell)
 
@@ -205,7 +186,7 @@ def work_off(
     Raises:
         KeyboardInterrupt: It was stopped.
     """
-    counts, begun, evaluated = Counter(store.counts()), monotonic(), 0
+    counts, begun, evaluated = store.counts(), monotonic(), 0
 
     def progress() -> Progress:
         seconds = monotonic() - begun
@@ -224,10 +205,9 @@ def work_off(
                 if results is None:
                     break
                 store.add(results)
-                others = chooser.learn(results)
-                store.add(others)
+                chooser.learn(results)
                 evaluated += len(results)
-                counts.update(row["status"] for _, row in (*results, *others))
+                counts.update(row["status"] for _, row in results)
                 tell(progress())
     if stop() and progress().finished < chooser.total:
         raise KeyboardInterrupt
@@ -252,13 +232,3 @@ def interruptible() -> Iterator[Stop]:
         yield pressed.is_set
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-def keep_copy(study: Study, out: Path) -> None:
-    """The study beside its results; a file of that name that is there already stays."""
-    copy = out / STUDY_FILE
-    try:
-        if not copy.exists():
-            copy.write_text(study.text, encoding="utf-8")
-    except OSError as error:
-        raise unwritable(copy, error) from None

@@ -121,7 +121,7 @@ def tricks_of(design: Design, workload: Workload | None = None) -> tuple[Trick, 
     work = workload or Workload("video")
     if work.kind == "text":
         cure = "take video:8, or compare two designs"
-        raise InputError("--tricks", "compares policies of videos, and this is a text", cure)
+        raise InputError("`tricks`", "compares policies of videos, and this is a text", cure)
     if work.kind == "video" and work.replay is None:
         work = replace(work, replay=league()[DENSE, False, True].ratio)
     plain = override(design, {"policy.attention": {"kind": PLAIN.kind}})

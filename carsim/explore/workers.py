@@ -17,11 +17,9 @@ import signal
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import closing
-from functools import cached_property
 from multiprocessing import get_all_start_methods, get_context
 from pathlib import Path
 from platform import node
@@ -36,7 +34,7 @@ from carsim.base.registry import outside_kinds
 from carsim.base.yaml_file import shown
 from carsim.explore.code import code_sha256
 from carsim.explore.evaluate import Evaluator, Row
-from carsim.explore.points import Point, chunks_of
+from carsim.explore.points import Point
 from carsim.explore.study import Study
 from carsim.metrics import METRICS
 
@@ -49,6 +47,7 @@ COMMIT_S = 0.1
 POLL_S = 5.0
 """So often it is asked whether there are workers left."""
 
+SAME = "install the same on all machines"
 KILLS = 2
 """So many processes may die of one point, which they evaluated alone, before it has failed."""
 
@@ -57,67 +56,72 @@ Answer = tuple[list[Result], list[Point]]
 Stop = Callable[[], bool]
 
 
-class Job(NamedTuple):
-    """A study, the checksum of the asker's code, and (role, name) of the outside kinds it needs."""
-
-    study: Study
-    code: str
-    outside: frozenset[tuple[str, str]]
-
-
-def job_of(study: Study) -> Job:
-    """A job of this process: all metrics are needed, of other kinds those that the study names."""
-    texts = [study.text, *(each.model_dump_json() for each in study.designs.values())]
-    outside = {
-        (role, name)
-        for role, name in outside_kinds()
-        if role == METRICS.role or any(name in text for text in texts)
-    }
-    return Job(study, code_sha256(), frozenset(outside))
-
-
 class Parcel(NamedTuple):
-    """A job on its way: it is unpacked once the plugins are loaded whose classes it may hold."""
+    """A study on its way to workers, which must run the same code with the same kinds.
+
+    Attributes:
+        plugins: Plugins of the sender, of which the study may hold classes: file -> hash.
+        code: Checksum of the sender's code.
+        outside: (role, name) of the outside kinds that are needed: all metrics, of other kinds
+            those that the study names.
+        packed: The study.
+    """
 
     plugins: Mapping[str, str]
+    code: str
+    outside: frozenset[tuple[str, str]]
     packed: bytes
 
     @classmethod
-    def of(cls, job: Job) -> "Parcel":
-        """A job with the plugins of this process."""
-        return cls(loaded_plugins(), pickle.dumps(job))
+    def of(cls, study: Study) -> "Parcel":
+        """A study of this process."""
+        texts = [study.text, *(each.model_dump_json() for each in study.designs.values())]
+        outside = {
+            (role, name)
+            for role, name in outside_kinds()
+            if role == METRICS.role or any(name in text for text in texts)
+        }
+        return cls(loaded_plugins(), code_sha256(), frozenset(outside), pickle.dumps(study))
 
-    def unpack(self) -> Job:
-        """The job.
+    def unpack(self) -> Study:
+        """The study.
 
         Raises:
-            InputError: This process lacks a plugin, or has loaded another file of its name.
+            InputError: This process lacks a plugin or a kind, or runs other code.
         """
+        worker = f"a worker on {node()}"
         mine = set(loaded_plugins().values())
         for path, digest in self.plugins.items():
             if digest not in mine:
                 problem = f"has not loaded the plugin {Path(path).name}, sha256 {digest[:12]}"
                 cure = f"copy that file there, and name it in {VARIABLE} before the worker starts"
-                raise InputError(f"a worker on {node()}", problem, cure)
+                raise InputError(worker, problem, cure)
+        if self.code != code_sha256():
+            raise InputError(worker, "runs other code of carsim", SAME)
+        if unknown := sorted(self.outside - outside_kinds()):
+            named = ", ".join(f"{role} {shown(name)}" for role, name in unknown)
+            cure = "register it in a module that the study's script imports, or use no workers (0)"
+            raise InputError(worker, f"knows no {named}", cure)
         try:
-            job: Job = pickle.loads(self.packed)
+            study: Study = pickle.loads(self.packed)
         except (ImportError, AttributeError) as error:
-            problem = f"a worker cannot run this carsim ({error})"
-            raise InputError("`scheduler`", problem, "install the same on all machines") from None
-        return job
+            raise InputError(worker, f"cannot run this carsim ({error})", SAME) from None
+        # What is here now stays until the end: to look through it for garbage cost a point 8 %.
+        gc.freeze()
+        return study
 
 
-jobs: dict[str, Job | Parcel] = {}
-"""In a worker: the jobs that it works at."""
+studies: dict[str, Study | Parcel] = {}
+"""In a worker: the studies that it works at."""
 
 _own = threading.local()
 
 
-def evaluate_some(job: str, points: list[Point], budget_s: float) -> Answer:
+def evaluate_some(key: str, points: list[Point], budget_s: float) -> Answer:
     """Runs in a worker: evaluate points until the time is up, at least one.
 
     Args:
-        job: Key of :data:`jobs`.
+        key: Key of :data:`studies`.
         points: The points.
         budget_s: Seconds after which no further one is begun.
 
@@ -125,30 +129,20 @@ def evaluate_some(job: str, points: list[Point], budget_s: float) -> Answer:
         Results, and the points that are left.
 
     Raises:
-        InputError: This worker runs other code than the process that asks, or lacks its kinds.
+        InputError: As of :meth:`Parcel.unpack`.
     """
-    asked = jobs[job]
-    if isinstance(asked, Parcel):
-        asked = jobs[job] = asked.unpack()
-    study, code, outside = asked
-    if code != code_sha256():
-        problem = f"the worker on {node()} runs other code of carsim"
-        raise InputError("`scheduler`", problem, "install the same on all machines")
-    if unknown := sorted(outside - outside_kinds()):
-        named = ", ".join(f"{role} {shown(name)}" for role, name in unknown)
-        cure = "register it in a module that the study's script imports, or use no workers (0)"
-        raise InputError(f"a worker on {node()}", f"knows no {named}", cure)
+    study = studies[key]
+    if isinstance(study, Parcel):
+        study = studies[key] = study.unpack()
     evaluator: Evaluator | None = getattr(_own, "evaluator", None)
     if evaluator is None or evaluator.study is not study:
         evaluator = _own.evaluator = Evaluator(study)
     results: list[Result] = []
     until = monotonic() + budget_s
     while points and (not results or monotonic() <= until):
-        some = points[: evaluator.together if budget_s else 1]
-        points = points[len(some) :]
-        if len(some) > 1:
-            evaluator.prepare(some)
-        results += [(point, evaluator.evaluate(point)) for point in some]
+        count = evaluator.together if budget_s else 1
+        some, points = points[:count], points[count:]
+        results += zip(some, evaluator.evaluate(some), strict=True)
     return results, points
 
 
@@ -167,19 +161,13 @@ class Workers:
     death: type[Exception] = BrokenProcessPool
 
     def __init__(self, study: Study) -> None:
-        self.job = uuid4().hex
-        self.study = study
-        jobs[self.job] = self._own_job = job_of(study)
-
-    @cached_property
-    def parcel(self) -> Parcel:
-        """The job as other processes get it; in this process nothing has to be packed."""
-        return Parcel.of(self._own_job)
+        self.key = uuid4().hex
+        studies[self.key] = study
 
     def submit(self, points: list[Point], budget_s: float) -> Future[Answer]:
         """Begin to evaluate points."""
         future: Future[Answer] = Future()
-        future.set_result(evaluate_some(self.job, points, min(budget_s, COMMIT_S)))
+        future.set_result(evaluate_some(self.key, points, min(budget_s, COMMIT_S)))
         return future
 
     def alone(self, point: Point) -> Row:
@@ -195,7 +183,7 @@ class Workers:
 
     def close(self) -> None:
         """End the workers when they have finished what they do."""
-        jobs.pop(self.job, None)
+        studies.pop(self.key, None)
         _own.evaluator = None
 
 
@@ -210,23 +198,24 @@ class Processes(Workers):
     def __init__(self, study: Study, count: int) -> None:
         super().__init__(study)
         self.slots = count
+        self._parcel = Parcel.of(study)
         self._pool = self._start(count)
 
     def submit(self, points: list[Point], budget_s: float) -> Future[Answer]:
         """Begin to evaluate points; where a process has died, others take the place of all."""
         try:
-            return self._pool.submit(evaluate_some, self.job, points, budget_s)
+            return self._pool.submit(evaluate_some, self.key, points, budget_s)
         except BrokenProcessPool:
             self._pool.shutdown()
             self._pool = self._start(self.slots)
-            return self._pool.submit(evaluate_some, self.job, points, budget_s)
+            return self._pool.submit(evaluate_some, self.key, points, budget_s)
 
     def alone(self, point: Point) -> Row:
         """Evaluate one point in a process of its own, and in another one if that dies."""
         for _ in range(KILLS):
             with self._start(1) as pool:
                 try:
-                    ((_, row),), _ = pool.submit(evaluate_some, self.job, [point], 0.0).result()
+                    ((_, row),), _ = pool.submit(evaluate_some, self.key, [point], 0.0).result()
                 except BrokenProcessPool:
                     continue
                 return row
@@ -241,7 +230,7 @@ class Processes(Workers):
         # Never a fork of this process, whose threads may hold locks; where there is a server of
         # forks, it has imported all that a worker needs once for all of them.
         processes = get_context("forkserver" if prepare() else "spawn")
-        arguments = (self.job, self.parcel)
+        arguments = (self.key, self._parcel)
         return ProcessPoolExecutor(
             count, mp_context=processes, initializer=_start, initargs=arguments
         )
@@ -343,39 +332,6 @@ def start_crew(study: Study, workers: int | None, scheduler: str | None = None) 
     return Crew(Processes(study, count) if count else Workers(study))
 
 
-def evaluate(
-    study: Study,
-    points: Iterable[Point],
-    *,
-    workers: int | None = 0,
-    scheduler: str | None = None,
-    stop: Stop = lambda: False,
-) -> Generator[list[Result]]:
-    """Evaluate points of a study.
-
-    Args:
-        study: The study.
-        points: The points; neighbours need not be side by side.
-        workers: As of :func:`start_crew`.
-        scheduler: As there.
-        stop: As of :meth:`Crew.take`.
-
-    Yields:
-        Results as they come in.
-
-    Raises:
-        InputError: As of :func:`start_crew`.
-    """
-    chunks = chunks_of(points)
-    if workers != 0:
-        workers = min(workers or available_cores(), sum(map(len, chunks)))
-    with closing(start_crew(study, workers, scheduler)) as crew:
-        for chunk in chunks:
-            crew.add(chunk)
-        while (results := crew.take(stop)) is not None:
-            yield results
-
-
 def failure(who: str) -> Row:
     """The row of a point that could not be evaluated."""
     reason = f"killed {who}; memory may have run out"
@@ -428,6 +384,4 @@ def _start(name: str, parcel: Parcel) -> None:
     """Runs first in a worker: it finishes its task on Ctrl-C, and does not outlive its parent."""
     follow_parent()
     load_plugins(parcel.plugins)
-    jobs[name] = parcel.unpack()
-    # What is here now stays until the end: to look through it for garbage cost a point 8 %.
-    gc.freeze()
+    studies[name] = parcel

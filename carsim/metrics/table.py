@@ -133,11 +133,6 @@ def _price(end: str) -> Get:
     return _of_run(lambda run: getattr(total(run.fit.prices), end, None))
 
 
-def _measured(row: "RowResult", run: Run | None) -> Value:
-    """Quality is measured by decoding, not simulated: studies join it to their points."""
-    return None
-
-
 _JOULES = "energy of all batches / videos"
 _PER_TOKEN = "energy of all batches without their prompts / tokens of all streams"
 _PRICE = "sum over die, package, memories and tests, or price of the board"
@@ -306,20 +301,6 @@ _ROWS = (
            "Multiply-accumulates that all cores can do in a cycle",
            "cores * rows * columns", "lower",
            _of_run(lambda run: run.design.machine.macs_per_cycle), of_design=True, shown="no"),
-    Metric("quality_loss", "nats", "quality loss",
-           "Log-likelihood per token lost against dense decoding, teacher-forced",
-           "quality_nats - quality_dense_nats", "lower", _measured),
-    Metric("quality_nats", "nats", "cross-entropy",
-           "Negative log-likelihood per token, teacher-forced",
-           "mean of -log p(token)", "lower", _measured),
-    Metric("quality_dense_nats", "nats", "cross-entropy of dense decoding",
-           "Negative log-likelihood per token of dense decoding",
-           "mean of -log p(token)", None, _measured),
-    Metric("quality_replay_eligible", "share", "replay ratio of quality",
-           "Replay ratio after the first frame where the quality was measured",
-           "replayed / decisions after frame 0", "higher", _measured),
-    Metric("quality_note", "", "note on quality",
-           "Why a quality is missing", "", None, _measured),
 )
 # fmt: on
 
@@ -336,9 +317,6 @@ def _add_resources(technology: type[Technology]) -> None:
 
 TECHNOLOGIES.follow(_add_resources)
 
-QUALITY = tuple(name for name in METRICS if name.startswith("quality_"))
-"""Metrics that studies add to their points; runs do not have them."""
-
 
 def headline(kind: str) -> list[Metric]:
     """The metrics in the table of policies of a video or a text."""
@@ -353,11 +331,11 @@ def interval_text(name: str, look_up: Callable[[str], Value]) -> str:
 
 
 def figures(row: "RowResult | None", run: Run | None = None) -> dict[str, Value]:
-    """All figures of a row by the names of :data:`METRICS`, without :data:`QUALITY`.
+    """All figures of a row by the names of :data:`METRICS`.
 
     Args:
         row: The row; None for a design that was not simulated.
         run: Its report, or a :class:`carsim.metrics.Setting`. Without it, figures of the board and
             the speed-up are None.
     """
-    return {name: metric.of(row, run) for name, metric in METRICS.items() if name not in QUALITY}
+    return {name: metric.of(row, run) for name, metric in METRICS.items()}

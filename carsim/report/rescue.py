@@ -13,7 +13,7 @@ from carsim.base.digests import DIGESTS, problems, write_digests
 from carsim.base.errors import InputError
 from carsim.explore.code import MANIFEST
 from carsim.explore.frame import export, frame_of
-from carsim.explore.store import STORE_FILE, open_store, write_rescued
+from carsim.explore.store import STORE_FILE, open_store
 from carsim.report.files import NOTICE, OUTPUT_FILES, REPORT
 from carsim.report.folder import whole_folder
 from carsim.report.stored import SUMMARY
@@ -48,7 +48,9 @@ def inspect(folder: Path) -> dict[str, str]:
     if SUMMARY in there:
         found[SUMMARY] = _problem_of_summary(folder)
     if STORE_FILE in there:
-        found[STORE_FILE] = _problem_of_store(folder)
+        problem = _problem_of_store(folder)
+        if problem or found[STORE_FILE] == UNKNOWN:
+            found[STORE_FILE] = problem
     return found
 
 
@@ -104,20 +106,18 @@ def _problem_of_summary(folder: Path) -> str:
 def _problem_of_store(folder: Path) -> str:
     try:
         with open_store(folder) as store:
-            damage = store.damage()
+            return f"is damaged ({', '.join(store.damaged)})" if store.damaged else ""
     except InputError as error:
         return error.problem
-    return f"is damaged ({', '.join(damage)})" if damage else ""
 
 
 def _rescue_store(folder: Path, into: Path) -> bool:
     """Copy the sound rows of a store, unless nothing of it can be read."""
     try:
         with open_store(folder) as store:
-            facts, rows = store.sound()
+            store.rescue(into / STORE_FILE)
     except InputError:
         return False
-    write_rescued(into / STORE_FILE, facts, rows)
     return True
 
 

@@ -1,13 +1,16 @@
 """Read back the store of a sweep or a search: its study, its results, their front."""
 
-import json
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from carsim.base.errors import InputError
+from carsim.explore.frame import frame_of
+from carsim.explore.pareto import feasible, pareto
+from carsim.explore.store import Store, open_store
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,26 +24,35 @@ class StoredStudy:
     """A study with its results.
 
     Attributes:
-        name: Name of the study.
-        kind: ``sweep`` or ``search``.
-        text: The study file.
-        version: Version of carsim that made it.
+        facts: What its store says of it.
         axes: Names of what varies.
         objectives: Metric -> ``min`` or ``max``.
         constraints: Conditions that results have to meet.
-        traces: File -> hash.
         frame: All results, see :func:`carsim.explore.frame.frame_of`.
     """
 
-    name: str
-    kind: str
-    text: str
-    version: str
+    facts: Mapping[str, Any]
     axes: tuple[str, ...]
     objectives: dict[str, str]
     constraints: tuple[str, ...]
-    traces: dict[str, str]
     frame: "pd.DataFrame"
+
+    @classmethod
+    def of(cls, store: Store) -> "StoredStudy":
+        """The study of a store."""
+        facts = store.facts
+        return cls(
+            facts,
+            tuple(facts["axes"]),
+            facts["objectives"] or DEFAULT_OBJECTIVES,
+            tuple(facts["constraints"]),
+            frame_of(store),
+        )
+
+    @property
+    def name(self) -> str:
+        """Name of the study."""
+        return str(self.facts["name"])
 
     @cached_property
     def counts(self) -> Counter[str]:
@@ -59,8 +71,6 @@ class StoredStudy:
         Raises:
             InputError: A constraint that is none.
         """
-        from carsim.explore.pareto import feasible
-
         return feasible(self.frame, self.constraints)
 
     @cached_property
@@ -70,8 +80,6 @@ class StoredStudy:
         Raises:
             InputError: An objective or a constraint that is none.
         """
-        from carsim.explore.pareto import pareto
-
         try:
             return pareto(self.counted, self.objectives)
         except InputError as error:
@@ -96,27 +104,5 @@ def read_study(folder: Path) -> StoredStudy:
     Raises:
         InputError: It holds none, or a broken one.
     """
-    from carsim.explore.frame import frame_of
-    from carsim.explore.store import open_store
-
     with open_store(folder) as store:
-        try:
-            meta, frame = store.meta(), frame_of(store)
-            return StoredStudy(
-                name=meta["name"],
-                kind=meta["kind"],
-                text=meta["study"],
-                version=meta["version"],
-                axes=tuple(map(str, json.loads(meta["axes"]))),
-                objectives=_texts(json.loads(meta["objectives"])) or DEFAULT_OBJECTIVES,
-                constraints=tuple(map(str, json.loads(meta["constraints"]))),
-                traces=_texts(json.loads(meta["traces"])),
-                frame=frame,
-            )
-        except (ValueError, KeyError, TypeError, AttributeError):
-            cure = "sweep into another folder"
-            raise InputError(store.path, "is broken", cure) from None
-
-
-def _texts(document: Any) -> dict[str, str]:
-    return {str(key): str(value) for key, value in document.items()}
+        return StoredStudy.of(store)

@@ -34,7 +34,7 @@ BESIDE = {
     "points.parquet": "all points with all figures",
     "points.csv": "the same as text",
     "study.yaml": "the study",
-    "store.sqlite": "the store, which the same command continues",
+    "store.txt": "the store, which the same command continues",
 }
 """Files of a study's folder that a page links to."""
 
@@ -55,9 +55,9 @@ def study_page(study: StoredStudy, folder: Path, address: str) -> str:
     also = [each for each in ALSO if each in known and each not in columns]
     return page(
         "study.html",
-        f"{study.name}, a {study.kind} of {_count(len(study.frame))}",
+        f"{study.name}, a {study.facts['kind']} of {_count(len(study.frame))}",
         study=study,
-        description=_description(study.text),
+        description=_description(study.facts["study"]),
         failed=f"{_count(study.counts['failed'])} could not be evaluated.",
         tiles=list(_tiles(study)),
         answer=list(_answer(study)),
@@ -219,11 +219,11 @@ def _asked(study: StoredStudy) -> Iterator[tuple[str, str]]:
         yield "constraints", "; ".join(study.constraints)
     for axis in study.axes:
         yield axis, _span(study.frame[axis])
-    for name, sha256 in study.traces.items():
+    for name, sha256 in study.facts["traces"].items():
         yield f"trace {name}", f"sha256 {sha256[:12]}"
     if note := origin_note(study.frame):
         yield "decisions", note
-    yield "made by", f"carsim {study.version}"
+    yield "made by", f"carsim {study.facts['version']}"
 
 
 def _span(axis: "pd.Series[Any]") -> str:

@@ -34,7 +34,7 @@ from carsim.studio.page import KINDS, PLACES, SWEPT
 from carsim.studio.point import SimulatedPoint, point_of
 from carsim.studio.reach import Reach
 from carsim.studio.state import TabState
-from carsim.workload.workload import Workload, workload_of
+from carsim.workload.workload import Workload
 
 Parts = dict[str, Any]
 """Properties of the page."""
@@ -128,9 +128,7 @@ class Answers:
             return {}
         state = self._state(shown)
         point = self._point(state)
-        work = workload_of(state.workload) if state.workload else None
-        if state.trace:
-            work = Workload("trace", traces=(state.trace,))
+        work = Workload("trace", traces=(state.trace,)) if state.trace else state.work
         table = tricks_table(tricks_of(point.design, work))
         return {"tricks.children": view.table_of(table, "policies and pairs of them")}
 
@@ -143,9 +141,8 @@ class Answers:
         if not model:
             cure = "choose a design whose model is a shipped one"
             return {"target-error.children": f"the model of {state.design} has no preset; {cure}"}
-        work = workload_of(state.workload) if state.workload else None
         try:
-            wanted = Wanted(work, Expression(text, "target", SAY), model=model)
+            wanted = Wanted(state.work, Expression(text, "target", SAY), model=model)
             found = target_sections(wanted, search_target(wanted))
         except InputError as error:
             return {"target-error.children": str(error.named())}

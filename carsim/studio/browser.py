@@ -16,10 +16,10 @@ SETTLE = """(...values) => {
   clearTimeout(window.settling);
   const value = Number(document.getElementById(wanted).value);
   const told = { data: { key: wanted.replace("-slider", ""), value } };
-  window.settling = setTimeout(() => dash_clientside.set_props("slid", told), 60);
+  window.settling = setTimeout(() => dash_clientside.set_props("slid", told), 30);
   return "";
 }"""
-"""Tells of a slider that a user moved, once it has rested for 60 ms."""
+"""Tells of a slider that a user moved, once it has rested for 30 ms."""
 
 LATER = """shown => {
   clearTimeout(window.later);

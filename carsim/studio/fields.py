@@ -12,12 +12,13 @@ from carsim.decisions.trace.shipped import shipped_traces
 from carsim.decisions.trace.stated import text_of
 from carsim.design import Design
 from carsim.design.load import PRESET_PATHS, read_design, shipped_designs, shipped_presets
+from carsim.explore.study import value_of
 from carsim.hardware.machine import Arithmetic, Dataflow, WeightSharing
 from carsim.hardware.mapping import MAPPINGS
 from carsim.hardware.schedule import SCHEDULES
-from carsim.studio.point import base_of, value_of
+from carsim.studio.point import base_of
 from carsim.studio.state import TabState
-from carsim.workload.workload import Workload, workload_of
+from carsim.workload.workload import Workload
 
 POWERS = tuple(str(1 << power) for power in range(11))
 KIB = tuple(str(1 << power) for power in range(4, 13))
@@ -132,8 +133,8 @@ def plain(value: Any) -> str:
 def _work(state: TabState, design: Design, made: str) -> Workload:
     """The workload of a state, what it leaves out filled in; else the usual one of a kind."""
     work = Workload("text" if made == "text" else "video")
-    if state.workload and workload_of(state.workload).kind == made:
-        work = workload_of(state.workload)
+    if state.work is not None and state.work.kind == made:
+        work = state.work
     if made == "text":
         prompt, tokens = text_of(work, design.model)
         return replace(work, prompt=prompt, tokens=tokens)
@@ -143,7 +144,7 @@ def _work(state: TabState, design: Design, made: str) -> Workload:
 
 def _asked(state: TabState, design: Design, field: Field) -> str:
     """A field of the workload, or its first and last ``context``; empty where it has none."""
-    made = workload_of(state.workload).kind if state.workload else design.model.makes
+    made = state.work.kind if state.work is not None else design.model.makes
     if state.trace or made != field.made:
         return ""
     work, name = _work(state, design, field.made), field.path.removeprefix(WORK)

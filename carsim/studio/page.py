@@ -5,7 +5,7 @@ from typing import Any
 
 from dash import dcc, html
 
-from carsim.metrics import INTERVALS, METRICS, QUALITY
+from carsim.metrics import INTERVALS, METRICS
 from carsim.studio.fields import GROUPS, Field
 
 TITLE = "carsim studio"
@@ -98,9 +98,9 @@ def _swept() -> Iterable[html.Div]:
         field.key: f"{group}: {field.title}"
         for group, fields in GROUPS.items()
         for field in fields
-        if field.choices
+        if field.choices and field.path != "trace"
     }
-    left_out = {*QUALITY, *(end for ends in INTERVALS.values() for end in ends)} - {"quality_loss"}
+    left_out = {end for ends in INTERVALS.values() for end in ends}
     figures = {
         name: metric.heading
         for name, metric in METRICS.items()

@@ -8,7 +8,6 @@ from typing import Any
 
 from carsim.decisions.choose import Sources
 from carsim.decisions.trace import Trace, load_trace
-from carsim.decisions.trace.shipped import shipped_traces, trace_path
 from carsim.design import Design
 from carsim.design.load import PRESET_PATHS
 from carsim.explore.evaluate import Asked, Fitted, Machines
@@ -21,7 +20,6 @@ from carsim.runs.pipeline import run as simulate
 from carsim.runs.report import Report
 from carsim.studio.reach import Reach
 from carsim.studio.state import TabState
-from carsim.workload.workload import Workload, workload_of
 
 KEPT_POINTS = 32
 KEPT_FIGURES = 512
@@ -34,15 +32,9 @@ MACHINES = Machines("fluid")
 
 @dataclass(frozen=True, eq=False)
 class SimulatedPoint:
-    """A simulated design point.
-
-    Attributes:
-        report: What was found.
-        traces: What was decoded.
-    """
+    """A simulated design point."""
 
     report: Report
-    traces: tuple[Trace, ...]
 
     @property
     def design(self) -> Design:
@@ -69,7 +61,7 @@ def point_of(state: TabState, reach: Reach) -> SimulatedPoint:
 
 
 def figures_of(state: TabState, reach: Reach) -> Mapping[str, Any]:
-    """All figures of a state's own policy, without its alternatives; ``fits``, and the loss.
+    """All figures of a state's own policy, without its alternatives; and ``fits``.
 
     Args:
         state: The state.
@@ -81,14 +73,6 @@ def figures_of(state: TabState, reach: Reach) -> Mapping[str, Any]:
     return _figures(state.point.query, _files(state, reach))
 
 
-def value_of(design: Design, path: str) -> Any:
-    """The value of a field of a design by its dotted path; None where there is none."""
-    found: Any = design
-    for part in path.split("."):
-        found = found.get(part) if isinstance(found, Mapping) else getattr(found, part, None)
-    return found
-
-
 def base_of(state: TabState) -> Design:
     """The design of a state without its changes, but for the presets that they name.
 
@@ -98,20 +82,7 @@ def base_of(state: TabState) -> Design:
         InputError: It needs the changes.
     """
     presets = (f"{path}={value}" for path, value in state.changes.items() if path in PRESET_PATHS)
-    return open_design(state.design, tuple(presets), _work(state))
-
-
-def family(trace: Trace) -> list[str]:
-    """Shipped traces that differ from one in nothing but their threshold and number of rows."""
-    found = {
-        name: each
-        for name in shipped_traces()
-        for path in [trace_path(name)]
-        for each in [_trace(str(path), _changed(path))]
-        if not each.meta.made_up and not each.meta.never_replays and _kind(each) == _kind(trace)
-    }
-    of_taus = {each.meta.tau_per_layer: name for name, each in reversed(found.items())}
-    return [name for name in found if name in of_taus.values()]
+    return open_design(state.design, tuple(presets), state.work)
 
 
 # -------------------------------------------------------------------- private
@@ -121,9 +92,8 @@ def family(trace: Trace) -> list[str]:
 def _point(query: str, files: tuple[tuple[str, int], ...]) -> SimulatedPoint:
     """The point of a query; files with the time of their last change make it a new one."""
     design, sources = _opened(query, files)
-    traces = tuple(sources.traces)
-    report = simulate(design, traces, allow_misfit=True, what_if=False)
-    return SimulatedPoint(report, traces)
+    report = simulate(design, tuple(sources.traces), allow_misfit=True, what_if=False)
+    return SimulatedPoint(report)
 
 
 @lru_cache(maxsize=KEPT_FIGURES)
@@ -134,24 +104,15 @@ def _figures(query: str, files: tuple[tuple[str, int], ...]) -> Mapping[str, Any
     point = Fitted(Asked(design, sources, video, sources.replays_any), fit)
     (row,) = MACHINES.rows([point])
     baseline = Baseline(MACHINES.dense_latencies_s([point])[0])
-    quality = sources.trace_for(design.policy.attention).meta.quality
-    return {
-        **figures(row, Setting(design, fit, baseline)),
-        "fits": fit.fits,
-        "quality_loss": quality.loss.mean if quality and design.policy.tau == "captured" else None,
-    }
+    return {**figures(row, Setting(design, fit, baseline)), "fits": fit.fits}
 
 
 def _opened(query: str, files: tuple[tuple[str, int], ...]) -> tuple[Design, Sources]:
     """The design of a state, and what it decodes."""
     state = TabState.of_query(query, "")
-    given, work = [_trace(*files[1])] if state.trace else [], _work(state)
-    design = open_design(state.design, state.overrides, work)
-    return design, sources_of(design, given, work)
-
-
-def _work(state: TabState) -> Workload | None:
-    return workload_of(state.workload) if state.workload else None
+    given = [_trace(*files[1])] if state.trace else []
+    design = open_design(state.design, state.overrides, state.work)
+    return design, sources_of(design, given, state.work)
 
 
 def _files(state: TabState, reach: Reach) -> tuple[tuple[str, int], ...]:
@@ -171,10 +132,3 @@ def _changed(path: Path) -> int:
         return path.stat().st_mtime_ns
     except OSError:
         return 0  # opening it says what is wrong
-
-
-def _kind(trace: Trace) -> tuple[Any, ...]:
-    """All but threshold and rows that tells captured traces apart."""
-    meta = trace.meta
-    shape = meta.n_frames, meta.tokens_per_frame, meta.prompt_tokens, trace.n_layers
-    return (*shape, meta.attention, meta.rule, meta.decision_scope, meta.weights, meta.mode)

@@ -11,6 +11,7 @@ from urllib.parse import parse_qsl, urlencode
 
 from carsim.base.errors import InputError
 from carsim.base.yaml_file import shown
+from carsim.workload.workload import Workload, workload_of
 
 OPTIONS = ("trace", "workload")
 """Keys of an address that say what is decoded."""
@@ -91,6 +92,15 @@ class TabState:
         """The design point alone: two states of equal points have equal results."""
         kept = {key: getattr(self, key) for key in OPTIONS}
         return TabState(self.design, self.changes, **kept)
+
+    @property
+    def work(self) -> Workload | None:
+        """What is decoded, unless that is a trace or what the model makes.
+
+        Raises:
+            InputError: No such workload.
+        """
+        return workload_of(self.workload) if self.workload else None
 
     @property
     def overrides(self) -> list[str]:

@@ -17,7 +17,7 @@ from carsim.metrics import METRICS
 from carsim.report.figures.metric import metric_plot
 from carsim.report.figures.plot import Plot
 from carsim.studio.fields import FIELDS, Field
-from carsim.studio.point import SimulatedPoint, family, figures_of, point_of
+from carsim.studio.point import SimulatedPoint, figures_of, point_of
 from carsim.studio.reach import Reach
 from carsim.studio.state import TabState
 from carsim.workload.workload import workload_of
@@ -72,9 +72,8 @@ def swept(state: TabState, reach: Reach) -> Plot:
 
 
 def _values(field: Field, most: int, state: TabState, point: SimulatedPoint) -> list[str]:
-    """The present value and an even choice of others; traces that differ in tau alone."""
-    is_trace = field.path == "trace"
-    found = family(point.traces[0]) if is_trace else list(filter(None, field.options))
+    """The present value and an even choice of others."""
+    found = list(filter(None, field.options))
     own = field.text(state, point.design)
     step = max(1, -(-len(found) // most))
     return [text for place, text in enumerate(found) if place % step == 0 or text == own]
@@ -106,7 +105,7 @@ def opened(state: TabState, folder: Path, ordinal: int) -> TabState:
     """
     with open_store(folder) as store:
         values = next((values for number, values, _ in store.rows() if number == ordinal), None)
-        text = store.meta()["study"]
+        text = store.facts["study"]
     if values is None:
         raise InputError(state.store, f"has no point {ordinal}", "reload the page")
     raw = parse_yaml(text, "study")

@@ -3,7 +3,7 @@
     carsim sweep studies/cores_tau/search.yaml --out DIR      # evaluates the whole grid, once
     python studies/cores_tau/shares.py DIR [--seeds 10]     # searches look their points up in it
 
-Writes ``shares.csv`` and ``shares.png`` beside this file. The table has a line per sampler, seed
+Writes ``shares.csv`` and ``shares.png`` beside this file. The table has a line per way, seed
 and number of points: hypervolume found over that of the whole grid, and the share found of the
 different results on the grid's front. Objectives are scaled to 0 (best of the grid) to 1 (worst of
 the grid) and measured against 1.01 in each. Each different point counts once, whether it fits the
@@ -13,7 +13,8 @@ board or not.
 import argparse
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import product
+from itertools import islice, product
+from math import fsum
 from pathlib import Path
 from typing import Any
 
@@ -21,16 +22,15 @@ import numpy as np
 import pandas as pd
 
 from carsim.explore.evaluate import Row
-from carsim.explore.pareto import directions, front, hypervolume
-from carsim.explore.searcher import Searcher, open_trials
+from carsim.explore.pareto import directions, front
+from carsim.explore.searcher import Searcher
 from carsim.explore.store import open_store
 from carsim.explore.study import Study, load_study
 from carsim.report.figures import style as plots
 from studies.drawing import drawing
 
 HERE = Path(__file__).parent
-SAMPLERS = {"tpe": plots.BLUE, "nsga2": plots.VERMILION, "random": plots.GREY}
-NAMES = {"tpe": "TPE", "nsga2": "NSGA-II", "random": "random"}
+WAYS = {"search": plots.BLUE, "random": plots.GREY}
 REFERENCE = 1.01
 LOOKS = 6
 """Numbers of points at which a search is looked at, the last a tenth of the grid."""
@@ -52,20 +52,26 @@ def key_of(values: Mapping[str, Any]) -> str:
     return json.dumps(values, sort_keys=True)
 
 
-def searched(study: Study, grid: dict[str, Row], sampler: str, seed: int) -> Iterator[Row]:
+def searched(study: Study, grid: dict[str, Row], seed: int) -> Iterator[Row]:
     """Results of the points that a search asks for, in order."""
-    searcher = Searcher(study, open_trials(study, "memory", sampler, seed), seed)
+    searcher = Searcher(study, seed)
     while (point := searcher.propose()) is not None:
         row = grid[key_of(point.values)]
-        searcher.tell(point, row)
+        searcher.learn([(point, row)])
         yield row
 
 
-def shares_found(folder: str, sampler: str, seed: int) -> list[dict[str, Any]]:
+def drawn(grid: dict[str, Row], seed: int) -> Iterator[Row]:
+    """Results of randomly drawn points, each once."""
+    rows = [*grid.values()]
+    return (rows[place] for place in np.random.default_rng(seed).permutation(len(rows)))
+
+
+def shares_found(folder: str, way: str, seed: int) -> list[dict[str, Any]]:
     """What one search has found after some numbers of points."""
     study = load_study(HERE / "search.yaml")
     with open_store(folder) as store:
-        if store.meta()["fingerprint"] != study.fingerprint:
+        if store.facts["fingerprint"] != study.fingerprint:
             raise SystemExit(f"{folder} is of another study, design or trace; sweep again")
         grid = {key_of(values): row for _, values, row in store.rows()}
     everything = objectives(study, grid.values())
@@ -76,17 +82,43 @@ def shares_found(folder: str, sampler: str, seed: int) -> list[dict[str, Any]]:
     table: list[dict[str, Any]] = []
     rows: list[Row] = []
     points = len(grid) // 10
-    for row in searched(study, grid, sampler, seed):
+    found_rows = searched(study, grid, seed) if way == "search" else drawn(grid, seed)
+    for row in islice(found_rows, points):
         rows.append(row)
         if len(rows) * LOOKS % points == 0:
             values = objectives(study, rows)
             found = (values[:, None] == best).all(axis=-1).any(axis=0)
             shares = (hypervolume((values - low) / span, reference) / whole, found.mean())
-            place = {"sampler": sampler, "seed": seed, "points": len(rows), "of": len(grid)}
+            place = {"way": way, "seed": seed, "points": len(rows), "of": len(grid)}
             table.append(place | dict(zip(SHARES, shares, strict=True)))
-        if len(rows) == points:
-            break
     return table
+
+
+def hypervolume(values: np.ndarray, reference: np.ndarray) -> float:
+    """Exact hypervolume that points dominate, up to a reference point.
+
+    Args:
+        values: float[P, M] of which less is better.
+        reference: float[M]; points that are not better than it in every objective add nothing.
+
+    >>> hypervolume(np.array([[1.0, 2.0], [2.0, 1.0]]), np.array([3.0, 3.0]))
+    3.0
+    """
+    better = values[(values < reference).all(axis=1)]
+    return _volume(better[front(better)], reference) if len(better) else 0.0
+
+
+def _volume(points: np.ndarray, reference: np.ndarray) -> float:
+    """Slice along the last objective; each slice is a volume of one dimension less."""
+    if points.shape[1] == 1:
+        return float(reference[0] - points.min())
+    points = points[np.argsort(points[:, -1], kind="stable")]
+    heights = np.diff(np.append(points[:, -1], reference[-1]))
+    return fsum(
+        float(height) * _volume(below[front(below)], reference[:-1])
+        for place, height in enumerate(heights, 1)
+        if height > 0 and len(below := points[:place, :-1])
+    )
 
 
 def draw(table: pd.DataFrame, path: Path) -> None:
@@ -95,11 +127,11 @@ def draw(table: pd.DataFrame, path: Path) -> None:
     title = f"What searches find of a grid of {of:,} points: median and range of {seeds} seeds"
     with drawing(path, 7.2, 3.0, title) as figure:
         for axes, (share, what) in zip(figure.subplots(1, 2), SHARES.items(), strict=True):
-            for sampler, colour in SAMPLERS.items():
-                own = table[table["sampler"] == sampler].groupby("points")[share]
+            for way, colour in WAYS.items():
+                own = table[table["way"] == way].groupby("points")[share]
                 low, middle, high = (100 * own.quantile(q) for q in (0, 0.5, 1))
                 axes.fill_between(low.index, low, high, color=colour, alpha=0.15, linewidth=0)
-                axes.plot(middle, color=colour, marker="o", markersize=3, label=NAMES[sampler])
+                axes.plot(middle, color=colour, marker="o", markersize=3, label=way)
             axes.set_xlabel("points evaluated")
             axes.set_ylabel(what)
             axes.set_xlim(0, None)
@@ -109,19 +141,19 @@ def draw(table: pd.DataFrame, path: Path) -> None:
 
 
 def main() -> None:
-    """Search with every sampler and seed, and write what each has found."""
+    """Search and draw with every seed, and write what each has found."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("grid", help="folder of the swept grid")
     parser.add_argument("--seeds", type=int, default=10)
     arguments = parser.parse_args()
-    tasks = product(SAMPLERS, range(arguments.seeds))
+    tasks = product(WAYS, range(arguments.seeds))
     table = pd.DataFrame([row for task in tasks for row in shares_found(arguments.grid, *task)])
     table.to_csv(HERE / "shares.csv", index=False, float_format="%.4f", lineterminator="\n")
     draw(table, HERE / "shares.png")
     last = table[table["points"] == table["points"].max()]
     for share, what in SHARES.items():
         print(f"{what}, of {last['of'].iloc[0]} points after {last['points'].iloc[0]}")
-        print((100 * last.groupby("sampler")[share].describe()[["50%", "min", "max"]]).round(1))
+        print((100 * last.groupby("way")[share].describe()[["50%", "min", "max"]]).round(1))
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@
 
 Five traces of the same eight clips, seeds and noise, each at its own tau, hold their quality clip
 by clip beside dense decoding's own (``quality`` in their recipes). Writes their means over clips to
-``quality.csv``, as sweeps read them (:mod:`carsim.explore.quality`).
+``quality.csv``, which other studies join to their points (:mod:`studies.measured`).
 """
 
 from pathlib import Path

@@ -1,15 +1,14 @@
 """A full disk, a broken disk or a kill at every file operation in turn: nothing is half-written.
 
 A hook of Python's audit counts the operations that change something in a folder: opening to write,
-renaming, removing, making; and, for kills, every statement that a store executes. At one of them
-the fault happens. Tests take some of them; CARSIM_FILE_FAULTS=1 takes every one.
+renaming, removing, making. At one of them the fault happens. Tests
+take some of them; CARSIM_FILE_FAULTS=1 takes every one.
 """
 
 import errno
 import os
 import shutil
 import signal
-import sqlite3
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -20,7 +19,6 @@ import pytest
 from commands import Ended, call
 from explore_study import write_study
 
-from carsim.explore import sqlite_file
 from carsim.report.report import results
 from carsim.report.rescue import inspect
 
@@ -65,14 +63,6 @@ def hook(folder: Path, number: int, fault: str, reached: Path) -> None:
             if path.startswith(here):
                 operation()
 
-    def connected(*args: Any, **options: Any) -> sqlite3.Connection:
-        db = before(*args, **options)
-        db.set_trace_callback(lambda _: operation())
-        return db
-
-    if fault == "killed":
-        before = sqlite_file.connected
-        sqlite_file.connected = connected
     sys.addaudithook(audit)
 
 
@@ -126,7 +116,7 @@ def contents(folder: Path) -> list[str]:
             if each.name == "ran":
                 assert set(inspect(each).values()) == {""}
                 found.append(repr(results(each)))
-            elif (each / "store.sqlite").exists():
+            elif (each / "store.txt").exists():
                 found.append(results(each).frame.drop(columns="seconds").to_csv())
     return found
 

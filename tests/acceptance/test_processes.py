@@ -143,7 +143,7 @@ def test_a_sweep_that_gets_a_signal_ends_or_goes_on(
     axes = {"machine.cores": [1, 2, 4], "policy.tau": {"range": [-1.0, 0.9, 0.1]}}
     write_study(folder, axes=axes)
     process = begin(folder, SWEEP, before=before)
-    while not (folder / "out" / "store.sqlite").exists():
+    while not (folder / "out" / "store.txt").exists():
         time.sleep(0.01)
     os.killpg(process.pid, number)
     if number == signal.SIGSTOP:

@@ -12,8 +12,9 @@ import pytest
 from explore_study import write_study
 from tiny import tiny_report
 
+from carsim.explore.store import open_folder
 from carsim.explore.study import load_study
-from carsim.explore.sweep import fill, open_folder
+from carsim.explore.sweep import fill
 from carsim.report import save_report
 from carsim.report.report import write_page
 
@@ -93,7 +94,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     save_report(tiny_report(), folder / "run")
     study = load_study(write_study(folder, objectives=["seconds_per_video", "energy_per_video_j"]))
     with open_folder(folder / "out") as store:
-        fill(store, study, out=folder / "out", workers=0)
+        fill(store, study, workers=0)
     return {name: write_page(folder / name) for name in ("run", "out")}
 
 

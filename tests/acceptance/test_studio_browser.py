@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,8 +18,9 @@ import pytest
 from explore_study import write_study
 
 from carsim.design import load_design
+from carsim.explore.store import open_folder
 from carsim.explore.study import load_study
-from carsim.explore.sweep import fill, open_folder
+from carsim.explore.sweep import fill
 from carsim.studio.fields import FIELDS, SLIDERS
 
 pytest.importorskip("dash")
@@ -41,7 +42,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("studio")
     study = load_study(write_study(folder, objectives=["seconds_per_video", "energy_per_video_j"]))
     with open_folder(folder / "out") as store:
-        fill(store, study, out=folder / "out", workers=0)
+        fill(store, study, workers=0)
     return folder
 
 
@@ -286,36 +287,6 @@ def test_a_click_on_the_front_opens_its_point(tab: Any, folder: Path) -> None:
     assert "policy.tau=" in tab.url
 
 
-def test_a_sweep_is_read_again_only_if_its_store_has_changed(tab: Any, folder: Path) -> None:
-    def answer(act: Callable[[], object]) -> int:
-        """The status with which the server answers for the front: 204 if it did nothing."""
-        with tab.expect_response(
-            lambda found: "front-place" in (found.request.post_data or "")
-        ) as it:
-            act()
-        return int(it.value.status)
-
-    def typed() -> None:
-        tab.locator("#store").fill(str(folder / "out"))
-        tab.keyboard.press("Enter")
-
-    def moved() -> None:
-        tab.locator("#cores-slider").focus()
-        tab.keyboard.press("ArrowRight")
-
-    assert answer(typed) == 200
-    tab.wait_for_selector("#front .points path")
-    assert answer(moved) == 204
-    os.utime(folder / "out" / "store.sqlite")
-    assert answer(moved) == 200
-
-
-def test_a_folder_without_a_sweep_is_refused_in_place(tab: Any) -> None:
-    tab.locator("#store").fill("nowhere")
-    tab.keyboard.press("Enter")
-    tab.wait_for_selector('#store-error:has-text("is no folder")')
-
-
 def violations(page: Any) -> list[Any]:
     """Rules of accessibility that the page breaks.
 
@@ -406,9 +377,3 @@ def test_the_browser_is_opened_through_a_file_of_its_owner(
         assert page.url == shared
         assert not Path(arguments.removeprefix("file://")).exists()
         context.close()
-
-
-def test_an_address_shows_nothing_of_other_files(tab: Any) -> None:
-    tab.goto(tab.url.split("?")[0] + "?design=/etc/passwd")
-    tab.wait_for_selector('#trouble:has-text("is outside of the folder")')
-    assert Path("/etc/passwd").read_text().splitlines()[0] not in tab.content()

@@ -68,7 +68,7 @@ def test_a_cluster_gives_the_same_answers_though_a_worker_is_killed(tmp_path):
                 killed.append(progress.finished)
 
         with open_folder(tmp_path / "out") as store:
-            fill(store, study, out=tmp_path / "out", scheduler=address, tell=kill_one)
+            fill(store, study, scheduler=address, tell=kill_one)
             frame = frame_of(store).drop(columns="seconds")
     assert killed[0] < 60
     pd.testing.assert_frame_equal(frame, expected)
@@ -90,7 +90,7 @@ def test_what_a_cluster_gives_up_is_evaluated_all_the_same(tmp_path, monkeypatch
         return sent[-1]
 
     monkeypatch.setattr(distributed.cfexecutor.ClientExecutor, "submit", submit_and_lose_the_third)
-    with cluster(tmp_path, 1) as (address, _), Store(":memory:") as store:
+    with cluster(tmp_path, 1) as (address, _), Store() as store:
         fill(store, study, scheduler=address)
         frame = frame_of(store).drop(columns="seconds")
     assert len(sent) > 3
@@ -123,7 +123,7 @@ def test_a_cluster_that_goes_away_is_one_line_and_loses_nothing(tmp_path, capfd)
 def test_no_scheduler_is_one_line(tmp_path, monkeypatch, address, problem):
     monkeypatch.setattr(dask, "CONNECT_S", 1)
     study = load_study(write_study(tmp_path))
-    with Store(":memory:") as store, pytest.raises(InputError, match=problem) as caught:
+    with Store() as store, pytest.raises(InputError, match=problem) as caught:
         fill(store, study, scheduler=address)
     assert "\n" not in str(caught.value)
     assert caught.value.place == f"`scheduler` {address}"
@@ -133,7 +133,7 @@ def test_a_scheduler_without_workers_is_one_line(tmp_path):
     study = load_study(write_study(tmp_path))
     with (
         cluster(tmp_path, 0) as (address, _),
-        Store(":memory:") as store,
+        Store() as store,
         pytest.raises(InputError, match="the scheduler has no workers"),
     ):
         fill(store, study, scheduler=address)

@@ -26,7 +26,7 @@ COMMANDS = (
     "compare toy.yaml toy.yaml --set-b machine.cores=1 --trace toy.npz",
     "config metrics",
     "report ran",
-    "search study.yaml --out searched --points 4 --sampler random --workers 0",
+    "search study.yaml --out searched --points 4 --seed 0 --workers 0",
     "sweep study.yaml --out swept --workers 0",
     "report swept --front",
     "report swept --front " + " ".join(f"--objective {name}:min" for name in GOALS),

@@ -123,11 +123,11 @@ def test_it_goes_on_where_it_was_and_says_what_is_proven(tmp_path):
     }
     study = load_study(write_study(tmp_path, axes=axes, objectives=objectives))
     seen = []
-    with Store(":memory:") as store:
+    with Store() as store:
         chooser = CertifiedFront(study)
         store.claim(study, "sweep")
         first = chooser.next()[:1]
-        store.add((point, Evaluator(study).evaluate(point)) for point in first)
+        store.add((point, *Evaluator(study).evaluate([point])) for point in first)
         done = fill(store, study, workers=0, front_only=True, tell=seen.append)
         again = fill(store, study, workers=0, front_only=True)
         assert seen[0].counts.total() == 1

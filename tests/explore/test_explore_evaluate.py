@@ -29,7 +29,7 @@ SPARSE = {"kind": "streaming", "sinks": 2, "window": 8}
 def evaluated(folder, **changes):
     study = load_study(write_study(folder, **changes))
     evaluator = Evaluator(study)
-    return [(point, evaluator.evaluate(point)) for point in make_points(study)]
+    return [(point, *evaluator.evaluate([point])) for point in make_points(study)]
 
 
 def test_every_metric_equals_that_of_a_run(tmp_path):
@@ -204,7 +204,7 @@ def test_a_text_is_swept_without_a_trace(tmp_path):
     }
     loaded = load_study(write_study(tmp_path, **study))
     evaluator = Evaluator(loaded)
-    rows = [evaluator.evaluate(point) for point in make_points(loaded)]
+    rows = evaluator.evaluate(make_points(loaded))
     assert {row["status"] for row in rows} == {"ok"}
     short, _, long, _ = (row["first_token_s"] for row in rows)
     assert short < long

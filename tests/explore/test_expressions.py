@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from carsim.base.errors import InputError
 from carsim.explore.expression import Expression
 from carsim.explore.pareto import pareto
 
@@ -28,6 +29,30 @@ def test_a_chain_of_comparisons_is_that_of_python(sides: list[float], data: st.D
 )
 def test_a_range_has_two_ends(x: int, holds: bool) -> None:
     assert Expression("1 < a.x < 4", "x").holds({"a.x": x}.__getitem__) is holds
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("a.b[0]", "holds 'a.b\\[0\\]', which is not taken"),
+        ("f'{a}' == 1", "which is not taken"),
+        ("9 ** 9", "holds 'Pow'"),
+        ("min(*a) > 1", "holds '\\*a'"),
+        ("1 if a else 2", "which is not taken"),
+        ("a.b() < 1", "which is not taken"),
+        ("(" * 300 + "1" + ")" * 300, "is no expression"),
+        ("1" * 1001, "is longer than 1000 characters"),
+    ],
+)
+def test_what_is_no_condition_is_refused(text: str, problem: str) -> None:
+    with pytest.raises(InputError, match=problem):
+        Expression(text, "x")
+
+
+@pytest.mark.parametrize("text", ["'x' * a == 1", "'%s' % a == 1", "a < 'x'", "1 / (a - 3) < 1"])
+def test_what_has_no_value_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match="has no value"):
+        Expression(text, "x").holds({"a": 3}.__getitem__)
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, None])

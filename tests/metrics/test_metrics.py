@@ -7,7 +7,6 @@ from carsim.metrics import (
     INTERVALS,
     METRICS,
     PHASES,
-    QUALITY,
     Baseline,
     Comparison,
     Setting,
@@ -72,7 +71,6 @@ def test_figures_that_are_no_numbers_are_none() -> None:
     row = replace(tiny_report().chosen, replay_eligible=float("nan"))
     assert METRICS["replay_eligible"].of(row) is None
     assert METRICS["replay_eligible"].text(None) == "-"
-    assert not set(figures(row)) & set(QUALITY)
 
 
 def test_a_comparison_knows_its_errors() -> None:

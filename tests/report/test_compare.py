@@ -7,7 +7,7 @@ from tiny import MISFIT, tiny_design, tiny_report, tiny_trace, write_inputs
 
 from carsim import compare, load_trace
 from carsim.base.errors import InputError, MisfitError
-from carsim.metrics import METRICS, QUALITY
+from carsim.metrics import METRICS
 from carsim.report import save_report
 from carsim.report.compare import OWN, Change, RunComparison
 from carsim.report.compare_words import answer, spec_table
@@ -147,7 +147,7 @@ def test_what_cannot_be_compared_is_refused(tmp_path: Path) -> None:
 
 def test_the_document_holds_every_number() -> None:
     found, document = faster(), faster().document()
-    assert set(document["metrics"][OWN]) <= METRICS.keys() - set(QUALITY)
+    assert set(document["metrics"][OWN]) <= METRICS.keys()
     own = document["metrics"][OWN]["latency_s"]
     assert own["a"] == tiny_report().chosen.latency_s
     assert document["spec"] == [{"path": CLOCK.partition("=")[0], "a": 250.0, "b": 500.0}]

@@ -14,7 +14,7 @@ from carsim.base.errors import InputError
 from carsim.base.files import write_whole
 from carsim.design import load_design
 from carsim.machine import parts
-from carsim.metrics import METRICS, QUALITY
+from carsim.metrics import METRICS
 from carsim.metrics.table import RESOURCES
 from carsim.report import check_folder, save_report, summary
 from carsim.report.files import NOTICE, OUTPUT_FILES, REPORT
@@ -165,7 +165,7 @@ def test_summary_is_finite_json_and_agrees_with_the_report():
     of_others = set(RESOURCES) - set(report.fit.counts)  # an FPGA has no area in mm2
     for policy, row in zip(document["policies"], report.rows, strict=True):
         assert not of_others & policy.keys()
-        for name in METRICS.keys() - set(QUALITY) - of_others:
+        for name in METRICS.keys() - of_others:
             assert policy[name] == METRICS[name].of(row, report)
             value = frame.loc[policy["policy"], name]
             assert policy[name] == value or (policy[name] is None and pd.isna(value))

@@ -245,7 +245,7 @@ def test_foreign_folders_are_one_line(tmp_path: Path) -> None:
     for name, problem in (
         ("nowhere", "nowhere: there is no such folder; name the folder that carsim run, sweep or"),
         ("file", "file: is no folder; name the folder that"),
-        ("empty", "holds neither summary.json nor store.sqlite"),
+        ("empty", "holds neither summary.json nor store.txt"),
         ("binary", "is not UTF-8 text"),
         ("list", "is no summary of a run"),
     ):

@@ -11,9 +11,9 @@ from pages import EVIL, Page
 from carsim.base.errors import InputError
 from carsim.explore.frame import export, frame_of
 from carsim.explore.pareto import pareto
-from carsim.explore.store import STORE_FILE, open_store
+from carsim.explore.store import STORE_FILE, open_folder, open_store
 from carsim.explore.study import load_study
-from carsim.explore.sweep import fill, open_folder
+from carsim.explore.sweep import fill
 from carsim.report.figures.pareto import front_plot, heading
 from carsim.report.report import write_page
 from carsim.report.stored_study import read_study
@@ -28,7 +28,7 @@ def swept(folder: Path, **changes: Any) -> Path:
     study = load_study(write_study(folder, **changes))
     out = folder / "out"
     with open_folder(out) as store:
-        fill(store, study, out=out, workers=0)
+        fill(store, study, workers=0)
         export(frame_of(store), out)
     return out
 
@@ -70,7 +70,7 @@ def test_the_page_answers_what_was_asked(folder: Path, page: Page) -> None:
         "The least time per video: ",
     ):
         assert text in page.text
-    assert page.links == ["points.parquet", "points.csv", "study.yaml", "store.sqlite"]
+    assert page.links == ["points.parquet", "points.csv", "study.yaml", "store.txt"]
 
 
 def test_misfits_are_told_with_their_reason(page: Page) -> None:
@@ -191,15 +191,12 @@ def test_hostile_studies_are_shown_and_do_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("facts", "problem"),
     [
-        ({"objectives": "{"}, "is damaged"),
-        ({"axes": "[1"}, "is damaged"),
-        ({"columns": "[]"}, "is damaged"),
         ({"schema": "9"}, "is a store of schema '9'"),
-        ({"objectives": '{"nope": "min"}'}, "nope"),
-        ({"constraints": '["nope < 1"]'}, "nope"),
+        ({"objectives": {"nope": "min"}}, "nope"),
+        ({"constraints": ["nope < 1"]}, "nope"),
     ],
 )
-def test_broken_stores_are_one_line(tmp_path: Path, facts: dict[str, str], problem: str) -> None:
+def test_broken_stores_are_one_line(tmp_path: Path, facts: dict[str, Any], problem: str) -> None:
     folder = swept(tmp_path, axes={"machine.cores": [1, 2]})
     restated(folder, **facts)
     with pytest.raises(InputError, match=problem) as error:
@@ -208,7 +205,7 @@ def test_broken_stores_are_one_line(tmp_path: Path, facts: dict[str, str], probl
     assert not (folder / "report.html").exists()
 
 
-@pytest.mark.parametrize("length", [0, 50, 5000])
+@pytest.mark.parametrize("length", [0, 50, 900])
 def test_truncated_stores_are_one_line(tmp_path: Path, length: int) -> None:
     folder = swept(tmp_path, axes={"machine.cores": [1, 2]})
     path = folder / STORE_FILE

@@ -40,8 +40,8 @@ def spoil(path: Path, at: int) -> None:
         ("ran", DIGESTS, 85, "does not match its digest in SHA256SUMS"),
         ("ran", DIGESTS, 70, "is damaged: a line is no digest and name"),
         ("done", "points.csv", 99, "does not match its digest in SHA256SUMS"),
-        ("done", "store.sqlite", -200, "is damaged (p"),
-        ("done", "store.sqlite", 16, "is no store of carsim"),
+        ("done", "store.txt", -200, "is damaged (line 19)"),
+        ("done", "store.txt", 16, "is no store of carsim, or its first line is damaged"),
     ],
 )
 def test_what_is_damaged_is_named_and_the_rest_is_marked_as_rescued(
@@ -60,8 +60,18 @@ def test_what_is_damaged_is_named_and_the_rest_is_marked_as_rescued(
     assert what in ended.out
     assert what in (new / NOTICE).read_text()
     assert set(inspect(new).values()) == {""}
-    if file not in ("summary.json", "store.sqlite") or at < 0:
+    if file not in ("summary.json", "store.txt") or at < 0:
         assert "rescued" in repr(results(new)).lower()
+
+
+def test_a_store_that_lost_its_last_lines_is_seen(written: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "done"
+    shutil.copytree(written / "done", folder)
+    lines = (folder / "store.txt").read_bytes().splitlines(keepends=True)
+    (folder / "store.txt").write_bytes(b"".join(lines[:-2]))
+    assert "does not match its digest" in inspect(folder)["store.txt"]
+    rescue(folder, tmp_path / "new")
+    assert len(results(tmp_path / "new").frame) == len(lines) - 3
 
 
 def test_what_cannot_be_rescued_and_what_need_not_be_are_refused(
@@ -74,7 +84,7 @@ def test_what_cannot_be_rescued_and_what_need_not_be_are_refused(
     (bad / "summary.json").write_text("{")
     with pytest.raises(InputError, match="nothing of it can be rescued"):
         rescue(bad, tmp_path / "new")
-    with pytest.raises(InputError, match=r"holds neither summary.json nor store.sqlite nor SHA"):
+    with pytest.raises(InputError, match=r"holds neither summary.json nor store.txt nor SHA"):
         inspect(written)
     with pytest.raises(InputError, match="cannot be read"):
         inspect(tmp_path / "none")

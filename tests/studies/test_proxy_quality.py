@@ -1,10 +1,10 @@
-"""The quality study gathers what traces measured, clip by clip, as sweeps read it."""
+"""The quality study gathers what traces measured, clip by clip, as studies read it."""
 
 import pandas as pd
 import pytest
 from trace_maker import make_meta, make_quality, make_trace
 
-from carsim.explore.quality import load_quality
+from studies import measured
 from studies.proxy import quality as study
 
 
@@ -25,12 +25,14 @@ def test_every_clip_has_its_own_ratio_and_its_dense_figures():
     assert found.loc[1, "teacher_forced_dense_nats"] == 2.5
 
 
-def test_means_are_what_sweeps_read(tmp_path):
+def test_means_are_what_studies_read(tmp_path, monkeypatch):
     means = study.means_of(cells()).set_index("tau")
     assert means.loc[1.0, "teacher_forced_nats"] == 2.0
     assert means.loc[-1.0, "loss_low"] == means.loc[-1.0, "loss_high"] == 0.25
     assert means.loc[1.0, "loss_low"] == 0
     study.means_of(cells()).to_csv(tmp_path / "quality.csv", index=False)
-    table = load_quality(tmp_path / "quality.csv")
-    at, _ = table.at(0.0, frames=3, scope="row", window=0, sampling="top_k")
-    assert at["quality_loss"] == pytest.approx((0.125 + 0.25) / 2)
+    monkeypatch.setattr(measured, "TABLE", tmp_path / "quality.csv")
+    monkeypatch.setattr(measured, "FRAMES", 3)
+    found = measured.with_quality(pd.DataFrame({"policy.tau": [0.0, 1.0, 1.5]}))["quality_loss"]
+    assert list(found[:2]) == pytest.approx([(0.125 + 0.25) / 2, 0.125])
+    assert found.isna().tolist() == [False, False, True]

@@ -7,11 +7,12 @@ import pytest
 from tiny import tiny_design, tiny_trace, write_inputs
 
 from carsim.base.errors import InputError
+from carsim.explore.study import value_of
 from carsim.report.run_page import tiles
 from carsim.runs.pipeline import run
 from carsim.studio import point as studio_point
 from carsim.studio.fields import FIELDS, GROUPS, WORK
-from carsim.studio.point import base_of, figures_of, point_of, value_of
+from carsim.studio.point import base_of, point_of
 from carsim.studio.reach import Reach
 from carsim.studio.state import TabState
 from carsim.studio.sweep import swept
@@ -163,21 +164,9 @@ def test_a_sweep_has_the_numbers_of_its_points(toy):
     assert alone.panels[0].y_label.startswith("time per video [s]")
 
 
-def test_a_sweep_over_traces_takes_those_of_the_same_video():
-    state = TabState("kv260", trace="vilau_8f", over="trace", metric="quality_loss")
-    plot = swept(state, ANYWHERE)
-    names = plot.panels[0].categories
-    assert {"vilau_8f", "vilau_8f_r80"} <= set(names) <= {n for n in names if "vilau_8f" in n}
-    assert figures_of(state, ANYWHERE)["quality_loss"] in plot.panels[0].series[0].x
-
-
-@pytest.mark.parametrize(
-    ("fields", "match"),
-    [({"over": "nothing"}, "knows no nothing"), ({"over": "trace"}, "has no value here")],
-)
-def test_a_sweep_of_nothing_is_refused(toy, fields, match):
-    with pytest.raises(InputError, match=match):
-        swept(replace(toy, **fields), ANYWHERE)
+def test_a_sweep_of_nothing_is_refused(toy):
+    with pytest.raises(InputError, match="knows no nothing"):
+        swept(replace(toy, over="nothing"), ANYWHERE)
 
 
 def test_results_are_bounded_in_number():

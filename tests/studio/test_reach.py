@@ -6,11 +6,15 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from explore_study import write_study
 from tiny import write_inputs
 
 pytest.importorskip("dash")
 
 from carsim.base.errors import InputError
+from carsim.explore.store import open_folder
+from carsim.explore.study import load_study
+from carsim.explore.sweep import fill
 from carsim.studio.answers import Answers
 from carsim.studio.reach import Reach
 from carsim.studio.state import TabState
@@ -33,7 +37,7 @@ def answers(tmp_path, monkeypatch):
         (folder / "text.json").write_text(json.dumps(SECRET))
         with zipfile.ZipFile(folder / "archive.npz", "w") as archive:
             archive.writestr(f"{SECRET}.npy", SECRET)
-    (there / "store.sqlite").write_bytes(b"")
+    (there / "store.txt").write_bytes(b"")
     (here / "link.yaml").symlink_to(there / "toy.yaml")
     (here / "link.npz").symlink_to(there / "toy.npz")
     (here / "loop.yaml").symlink_to(here / "loop.yaml")
@@ -41,7 +45,7 @@ def answers(tmp_path, monkeypatch):
     (here / "traces").mkdir()
     (here / "traces" / "named.npz").symlink_to(there / "toy.npz")
     (here / "out").mkdir()
-    (here / "out" / "store.sqlite").symlink_to(there / "store.sqlite")
+    (here / "out" / "store.txt").symlink_to(there / "store.txt")
     os.mkfifo(here / "pipe.yaml")
     os.mkfifo(here / "pipe.npz")
     monkeypatch.chdir(here)
@@ -86,6 +90,16 @@ def test_what_lies_elsewhere_is_refused_unread_and_not_even_looked_for(answers, 
 def test_a_store_elsewhere_is_refused(answers, name):
     state = TabState("toy.yaml", trace="toy.npz", store=name)
     assert OUTSIDE in answers.front(state.query, None, None)["store-error.children"]
+
+
+def test_a_stored_front_is_read_again_only_if_its_store_has_changed(answers):
+    with open_folder("swept") as store:
+        fill(store, load_study(write_study(Path())), workers=0)
+    shown = TabState("toy.yaml", trace="toy.npz", store="swept").query
+    edition = answers.front(shown, None, None)["fronted.data"]
+    assert answers.front(shown, "front", edition) == {}
+    os.utime("swept/store.txt")
+    assert answers.front(shown, "front", edition)["fronted.data"] != edition
 
 
 @pytest.mark.parametrize(

@@ -123,6 +123,8 @@ def _trace(series: Series, panel: Panel) -> Json:
         trace["error_x"] = {"type": "data", "symmetric": False, **bars}
     if "lines" in trace["mode"]:
         trace["line"] = {"color": colour, "width": 1.6, "dash": series.dash}
+        if not series.name and len(panel.series) > 1:  # it joins points, which a click means
+            trace |= {"hoverinfo": "skip", "hovertemplate": None}
     if series.mark == "steps":
         trace["y"] = [*series.y, series.y[-1]]
         trace["line"]["shape"] = "hv"
