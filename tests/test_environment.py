@@ -40,7 +40,7 @@ def test_what_was_tested_is_locked_and_has_a_licence() -> None:
 
 def test_every_extra_of_a_user_can_be_asked_for() -> None:
     assert {extra for _, extra in LIBRARIES.values()} | {
-        *("dev", "docs", "notebook", "test", "train")
+        *("dev", "docs", "mutation", "notebook", "test", "train")
     } == set(EXTRAS)
 
 

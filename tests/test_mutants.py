@@ -1,6 +1,7 @@
 """Every mutant of tests/mutants.yaml can still be put in; whether it dies, mutants.py tells."""
 
 import pytest
+from drawn_mutants import draw, mutated, possible, score
 from mutants import missing, mutants, outcome, part
 
 
@@ -29,3 +30,22 @@ def test_a_share_that_is_none_is_refused(share: str) -> None:
 def test_tests_that_hang_are_no_tests_that_fail(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mutants.SECONDS", 0.01)
     assert outcome(tmp_path, ["tests"]) == "hang"
+
+
+def test_mutants_are_drawn_by_their_seed_and_leave_annotations_alone(
+    tmp_path, monkeypatch: pytest.MonkeyPatch, capsys
+) -> None:
+    pytest.importorskip("cosmic_ray")
+    monkeypatch.setattr("drawn_mutants.ROOT", tmp_path)
+    (tmp_path / "carsim").mkdir()
+    file = tmp_path / "carsim" / "a.py"
+    file.write_text("def f(a: int | None, b: int = 3) -> int | None:\n    return a and a + b\n")
+    found = list(possible(file))
+    assert {each.line for each in found} == {1, 2}
+    assert not [each for each in found if "_BitOr_" in each.operator]
+    assert draw([file], 5, seed=1) == draw([file], 5, seed=1) != draw([file], 5, seed=2)
+    assert all(mutated(each) != file.read_text() for each in found)
+    results = {found[0].key: "pass", found[1].key: "fail", found[2].key: "pass"}
+    assert score(found[:3], results, {}) == 1
+    assert "1 of    3 killed:  33%" in capsys.readouterr().out
+    assert score(found[:3], results, {found[0].key: "equal: x", found[2].key: "equal: y"}) == 0
