@@ -353,7 +353,8 @@ def prepare(module: str = __name__) -> bool:
     Left alone, it looks for modules in the working directory first (Python up to 3.12), where
     another carsim may lie. Ctrl-C is blocked meanwhile: the server and all of its children inherit
     that, so that none dies of it before it can ignore it, which could hang the pool for good. The
-    resource tracker, which unblocks Ctrl-C once it has started, starts before.
+    resource tracker, which unblocks Ctrl-C once it has started, starts before. A closed terminal is
+    blocked for it alone: it has to outlive this process, which tells it what to clean up.
 
     Args:
         module: What it imports.
@@ -365,11 +366,12 @@ def prepare(module: str = __name__) -> bool:
         return False
     from multiprocessing import forkserver, resource_tracker
 
-    resource_tracker.ensure_running()
-    forkserver.set_forkserver_preload([module])
     path = os.pathsep.join(folder or str(Path.cwd()) for folder in sys.path)
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGHUP])
     try:
+        resource_tracker.ensure_running()
+        signal.pthread_sigmask(signal.SIG_SETMASK, [*before, signal.SIGINT])
+        forkserver.set_forkserver_preload([module])
         with environment({"PYTHONSAFEPATH": "1", "PYTHONPATH": path}):
             forkserver.ensure_running()
     finally:
