@@ -83,10 +83,10 @@ def _write_text(path: Path, text: str) -> None:
 
 
 def _write_utilisation(report: Report, into: Path) -> None:
-    from carsim.report.figures.utilisation import utilisation_numbers
+    from carsim.report.figures.utilisation import utilisation_frame
 
-    usage = utilisation_numbers(report, usage_by_step(report.chosen))
-    _write_text(into / "utilisation.csv", csv_text(usage.frame(), index=True))
+    usage = utilisation_frame(report, usage_by_step(report.chosen))
+    _write_text(into / "utilisation.csv", csv_text(usage, index=True))
 
 
 def _timeline_json(report: Report, first: int, stop: int) -> str:

@@ -139,7 +139,7 @@ def _plot(
         raise InputError(others[0][0], f"{kind} shows one run", "give one folder")
     if kind == "timeline":
         return timeline_plot(folders[label], _window(rest) if rest else None)
-    usage = read_utilisation(run, folders[label])
+    usage = read_utilisation(folders[label])
     if usage is None:
         raise InputError(str(folders[label]), f"holds no {UTILISATION}", "run again with `out`")
     return utilisation_plot(run, usage)

@@ -21,7 +21,7 @@ from carsim.report.figures.plot import Panel, Plot, Series
 from carsim.report.figures.roofline import roofline_plot
 from carsim.report.figures.slices import layer_plot, mixed_layer, timeline_plot
 from carsim.report.figures.style import style
-from carsim.report.figures.utilisation import MAX_BINS, utilisation_numbers
+from carsim.report.figures.utilisation import MAX_BINS, utilisation_frame
 from carsim.report.plots import write_plot
 from carsim.report.stored import stored
 from carsim.runs.timeline import usage_by_step
@@ -29,7 +29,7 @@ from carsim.runs.timeline import usage_by_step
 
 def plots(*overrides):
     report = tiny_report(*overrides)
-    usage = utilisation_numbers(report, usage_by_step(report.chosen))
+    usage = utilisation_frame(report, usage_by_step(report.chosen))
     return run_plots(stored(report), usage)
 
 
@@ -187,25 +187,27 @@ def test_breakdown_leaves_out_what_nobody_would_see(run):
 def test_utilisation_of_few_steps_is_that_of_each_step():
     report = tiny_report()
     usage = usage_by_step(report.chosen)
-    numbers = utilisation_numbers(report, usage)
-    assert numbers.core_busy == pytest.approx(usage.core_busy)
-    assert numbers.replay_ratio == pytest.approx(usage.replay_ratio)
-    assert numbers.memory_utilisation["ps_ddr"] == pytest.approx(usage.memory_utilisation["ps_ddr"])
-    assert np.diff(numbers.seconds) == pytest.approx(usage.cycles / (usage.clock_mhz * 1e6))
-    assert numbers.frame_seconds == pytest.approx(numbers.seconds[[0, 16, 32]])
+    numbers = utilisation_frame(report, usage)
+    assert numbers["core_busy"].to_numpy() == pytest.approx(usage.core_busy)
+    assert numbers["replay_ratio"].to_numpy() == pytest.approx(usage.replay_ratio)
+    of_memory = usage.memory_utilisation["ps_ddr"]
+    assert numbers["ps_ddr_of_peak"].to_numpy() == pytest.approx(of_memory)
+    seconds = (numbers["end_s"] - numbers["start_s"]).to_numpy()
+    assert seconds == pytest.approx(usage.cycles / (usage.clock_mhz * 1e6))
+    assert [*numbers["frame_start_s"].unique()] == [*numbers["start_s"][[0, 16, 32]]]
 
 
 def test_utilisation_of_many_steps_is_averaged_over_time(monkeypatch):
     report = tiny_report()
     usage = usage_by_step(report.chosen)
     monkeypatch.setattr("carsim.report.figures.utilisation.MAX_BINS", 10)
-    numbers = utilisation_numbers(report, usage)
-    assert len(numbers.core_busy) == 10  # nine runs of five steps, one of three
+    numbers = utilisation_frame(report, usage)
+    assert len(numbers) == 10  # nine runs of five steps, one of three
     for place, steps in ((0, slice(5)), (-1, slice(45, None))):
         mean = np.average(usage.core_busy[steps], weights=usage.cycles[steps])
-        assert numbers.core_busy[place] == pytest.approx(mean)
-    assert numbers.replay_ratio[-1] == pytest.approx(usage.replay_ratio[45:].mean())
-    assert numbers.seconds[-1] == pytest.approx(usage.cycles.sum() / (usage.clock_mhz * 1e6))
+        assert numbers["core_busy"].iloc[place] == pytest.approx(mean)
+    assert numbers["replay_ratio"].iloc[-1] == pytest.approx(usage.replay_ratio[45:].mean())
+    assert numbers["end_s"].iloc[-1] == pytest.approx(usage.cycles.sum() / (usage.clock_mhz * 1e6))
     assert MAX_BINS > 48
 
 

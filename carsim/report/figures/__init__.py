@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from carsim.metrics import headline
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from carsim.report.figures.plot import Plot
-    from carsim.report.figures.utilisation import UtilisationNumbers
     from carsim.report.stored import StoredPolicy, StoredRun
 
 
@@ -38,7 +39,7 @@ def shown(runs: "Mapping[str, StoredRun]") -> list[Shown]:
     return [Shown(policy.policy, policy, run) for policy in run.policies if not policy.is_bound]
 
 
-def run_plots(run: "StoredRun", usage: "UtilisationNumbers | None") -> "dict[str, Plot]":
+def run_plots(run: "StoredRun", usage: "pd.DataFrame | None") -> "dict[str, Plot]":
     """The figures of a run by their names.
 
     Args:
