@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 from carsim.base.errors import InputError
-from carsim.cli.options import DESIGNS, JSON, TRACE, WORKLOAD, work_of
+from carsim.cli.options import JSON, TRACE, WORKLOAD, work_of
 
 if TYPE_CHECKING:
     from carsim.design import Design
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("a", shell_complete=DESIGNS)
-@click.argument("b", shell_complete=DESIGNS, required=False)
+@click.argument("a", type=click.Path())
+@click.argument("b", type=click.Path(), required=False)
 @click.option(
     "--tricks", is_flag=True, help="Compare all policies, and pairs, on the machine of A."
 )

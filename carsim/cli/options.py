@@ -3,12 +3,10 @@
 import json
 import shlex
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.shell_completion import CompletionItem
 
 from carsim.base.errors import InputError
 
@@ -28,39 +26,6 @@ class FiniteRange(click.FloatRange):
         return found
 
 
-Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
-
-
-def completing(names: Callable[[], Iterable[str]], *, files: bool = True) -> Complete:
-    """Completion of an argument by names that are asked for then, or else by files."""
-
-    def complete(_: click.Context, __: click.Parameter, start: str) -> list[CompletionItem]:
-        others = [CompletionItem(start, type="file")] if files else []
-        return [*others, *(CompletionItem(each) for each in names() if each.startswith(start))]
-
-    return complete
-
-
-def _designs() -> Iterable[str]:
-    from carsim.design import shipped_designs
-
-    return shipped_designs()
-
-
-def _traces() -> Iterable[str]:
-    from carsim.decisions.trace.shipped import shipped_traces
-
-    return shipped_traces()
-
-
-def _presets(section: str) -> Iterable[str]:
-    from carsim.design.load import shipped_presets
-
-    return shipped_presets()[section]
-
-
-DESIGNS, TRACES, STUDIES = completing(_designs), completing(_traces), completing(tuple)
-
 JSON = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON document, and nothing else."
 )
@@ -70,7 +35,7 @@ TRACE = click.option(
     "--trace",
     "traces",
     metavar="FILE",
-    shell_complete=TRACES,
+    type=click.Path(),
     multiple=True,
     help="Short for --workload trace:FILE, a file or a name; again for one captured under sparse "
     "attention.",
@@ -83,12 +48,10 @@ WORKLOAD = click.option(
 )
 BOARD = click.option(
     "--board",
-    shell_complete=completing(partial(_presets, "board"), files=False),
     help="Preset of the board, say kv260.",
 )
 MODEL = click.option(
     "--model",
-    shell_complete=completing(partial(_presets, "model")),
     help="Preset of the model, say tinyllama_1b, or its config.json of Hugging Face.",
 )
 

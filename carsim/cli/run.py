@@ -12,7 +12,6 @@ import click
 from carsim.base.errors import InputError
 from carsim.cli.options import (
     BOARD,
-    DESIGNS,
     JSON,
     MODEL,
     TRACE,
@@ -34,7 +33,7 @@ DIFFERENT = 1
 
 
 @click.command()
-@click.argument("design", shell_complete=DESIGNS, required=False)
+@click.argument("design", type=click.Path(), required=False)
 @BOARD
 @MODEL
 @WORKLOAD

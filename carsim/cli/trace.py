@@ -9,7 +9,7 @@ import click
 from carsim.base.errors import InputError
 from carsim.base.text import Table, count
 from carsim.cli import complain
-from carsim.cli.options import JSON, TRACES
+from carsim.cli.options import JSON
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,7 +25,7 @@ def trace() -> None:
 
 
 @trace.command()
-@click.argument("file", type=click.Path(), shell_complete=TRACES)
+@click.argument("file", type=click.Path())
 @JSON
 def info(file: str, as_json: bool) -> None:
     """Show geometry, replay ratios, scores and provenance of the trace FILE."""
@@ -42,7 +42,7 @@ def info(file: str, as_json: bool) -> None:
 
 
 @trace.command(name="list")
-@click.argument("files", nargs=-1, type=click.Path(), shell_complete=TRACES)
+@click.argument("files", nargs=-1, type=click.Path())
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV, with hashes in full.")
 def list_traces(files: tuple[str, ...], as_csv: bool) -> None:
     """Show what each trace FILE is, one line each.

@@ -1,4 +1,4 @@
-"""Small words that everybody reads: counts, intervals, names that were misspelt, completion."""
+"""Small words that everybody reads: counts, intervals, names that were misspelt."""
 
 import pytest
 from tiny import tiny_report, write_inputs
@@ -92,23 +92,6 @@ def test_a_command_that_moved_says_how_it_is_written(call, old, new):
     assert err == f"carsim: {told}\n"
     words = [word for word in new.split() if word != "DIR"]
     assert call(*words, "--help")[0] == 0
-
-
-def completed(call, monkeypatch, words):
-    monkeypatch.setenv("_CARSIM_COMPLETE", "bash_complete")
-    monkeypatch.setenv("COMP_WORDS", f"carsim {words}")
-    monkeypatch.setenv("COMP_CWORD", str(len(words.split())))
-    return call()[1].split()
-
-
-def test_a_shell_completes_designs_traces_studies_and_presets(call, monkeypatch):
-    shipped = {"plain,zcu102", "plain,zcu102_16gb", "plain,zcu102_head"}
-    for command in ("run", "studio", "compare", "config show", "calibrate"):
-        found = completed(call, monkeypatch, f"{command} zcu")
-        assert found == ["file,zcu", *sorted(shipped)], command  # files where no name begins so
-    assert completed(call, monkeypatch, "sweep to") == ["file,to"]
-    assert "plain,vilau_8f" in completed(call, monkeypatch, "run zcu102 --trace vilau")
-    assert completed(call, monkeypatch, "config new --board kv") == ["plain,kv260"]
 
 
 @pytest.mark.parametrize(
