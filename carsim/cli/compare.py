@@ -102,8 +102,7 @@ def _show_tricks(
         show_json({"design": design.name, "workload": work.text if work else "", "tricks": rows})
         return
     note = (
-        "Losses are of a proxy model at 8 frames, with 95 % intervals over ten scenes; the random "
-        "baseline makes as many choices at random. Assumed: counts of that model, or replays drawn "
-        "with the correlations of a captured trace; --trace brings captured decisions."
+        "Assumed: counts measured on a proxy model at 8 frames, or replays drawn with the "
+        "correlations of a captured trace; --trace brings captured decisions."
     )
     show(output_console(), [f"Policies on {design.name}", tricks_table(tricks), note])

@@ -1,6 +1,6 @@
 """The store of a sweep or a search as a page: answer, front, and misfits with their reasons."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -150,7 +150,7 @@ def _asked(study: StoredStudy) -> Iterator[tuple[str, str]]:
 
 def _span(axis: "pd.Series[Any]") -> str:
     """The values of an axis, or their ends where they are many."""
-    values: Sequence[Any] = axis.unique()
+    values = axis.unique()
     if len(values) <= MOST_VALUES:
         return ", ".join(_text("", value) for value in values)
     ends = f", {_text('', axis.min())} to {_text('', axis.max())}"

@@ -67,7 +67,6 @@ def test_an_interval_without_width_has_no_brackets():
         (("run", "toy.yaml", "--set", "machine.coers=2"), "cores"),
         (("run", "toy.yaml", "--set", "policy.schedule=drss"), "drs"),
         (("run", "toy.yaml", "--set", "policy.attention.kind=streming"), "streaming"),
-        (("validate", "fidelty"), "fidelity"),
         (("config", "metrcis"), "metrics"),
         (("config", "new", "--board", "zcu12", "--model", "tiny"), "zcu102"),
         (("config", "dram", "--standard", "DDR4-2401"), "DDR4-2400"),

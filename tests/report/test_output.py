@@ -76,18 +76,6 @@ def test_overwriting_replaces_the_whole_folder(tmp_path):
     assert leftovers(tmp_path / "out") == ["a.txt"]
 
 
-def test_a_failing_rename_restores_the_folder_that_was_there(tmp_path):
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "a.txt").write_text("old")
-    with (
-        pytest.raises(InputError, match="cannot be written"),
-        whole_folder(tmp_path / "out", overwrite=True, ours=OURS) as into,
-    ):
-        into.rmdir()  # the last step has nothing to rename
-    assert leftovers(tmp_path) == ["out"]
-    assert (tmp_path / "out" / "a.txt").read_text() == "old"
-
-
 def test_what_is_refused_before_any_work(tmp_path):
     (tmp_path / "file").write_text("x")
     (tmp_path / "full").mkdir()
@@ -206,21 +194,6 @@ def test_what_a_killed_process_left_goes_with_the_next(tmp_path):
         (into / "a.txt").write_text("new")
     write_whole(tmp_path / "a.txt", lambda path: path.write_text("new"))
     assert sorted(path.name for path in tmp_path.iterdir()) == [other.name, "a.txt", "out"]
-
-
-def test_a_folder_whose_replacement_was_killed_midway_comes_back(tmp_path):
-    aside = left_by_the_dead(tmp_path / "out", "replaced")
-    aside.mkdir()
-    (aside / "a.txt").write_text("old")
-
-    def fail():
-        with whole_folder(tmp_path / "out", overwrite=False, ours=OURS):
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        fail()
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["out"]
-    assert (tmp_path / "out" / "a.txt").read_text() == "old"
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from carsim.base.errors import InputError
 from carsim.explore.sweep import sweep
 from carsim.metrics import INTERVALS
 from carsim.report import save_report
-from carsim.report.figures import Shown, run_plots, shown
+from carsim.report.figures import Shown, run_plots, shown_policies
 from carsim.report.figures.breakdown import breakdown_plot
 from carsim.report.figures.draw import draw, image, on_paper, save
 from carsim.report.figures.interactive import plotly
@@ -168,7 +168,7 @@ def test_a_figure_that_cannot_be_drawn_is_one_line(folders, names, what, out, pr
 
 
 def test_breakdown_sums_to_the_latency_of_each_policy(run):
-    (panel,) = breakdown_plot(shown({"": run})).panels
+    (panel,) = breakdown_plot(shown_policies({"": run})).panels
     for line, policy in enumerate(policy for policy in run.policies if not policy.is_bound):
         parts = [series.x[line] - series.base[line] for series in panel.series]
         assert sum(parts) == pytest.approx(policy["latency_s"], rel=0.01)
@@ -180,7 +180,9 @@ def test_breakdown_sums_to_the_latency_of_each_policy(run):
 def test_breakdown_leaves_out_what_nobody_would_see(run):
     seconds = {"MLP": 10.0, "DRS": 0.02, "replay": 0.001}
     policies = tuple(each.model_copy(update={"breakdown_s": seconds}) for each in run.policies)
-    (panel,) = breakdown_plot(shown({"": run.model_copy(update={"policies": policies})})).panels
+    (panel,) = breakdown_plot(
+        shown_policies({"": run.model_copy(update={"policies": policies})})
+    ).panels
     assert [series.name for series in panel.series] == ["MLP", "DRS"]
 
 
@@ -240,7 +242,7 @@ def test_every_figure_is_a_chart(overrides, marked):
 
 
 def test_equal_figures_are_equal_files_of_every_format(run, tmp_path):
-    plot = breakdown_plot(shown({"": run}))
+    plot = breakdown_plot(shown_policies({"": run}))
     for suffix, start in ((".png", b"\x89PNG"), (".svg", b"<?xml"), (".pdf", b"%PDF")):
         path = tmp_path / f"figure{suffix}"
         save(plot, path)
@@ -258,7 +260,7 @@ def test_nothing_is_drawn_outside_of_the_figure_even_with_a_long_name():
 
 
 def test_a_roofline_holds_all_policies_that_use_its_memory_alone(run):
-    panel = roofline_plot(shown({"": run})).panels[0]
+    panel = roofline_plot(shown_policies({"": run})).panels[0]
     roof = panel["roof"]
     peak = run.own["macs_per_cycle"] * run.resolved_design["board"]["fabric_clock_mhz"] * 1e6 / 1e9
     assert max(roof.y) == pytest.approx(peak)
@@ -272,14 +274,14 @@ def test_a_roofline_holds_all_policies_that_use_its_memory_alone(run):
 
 
 def test_a_pinned_run_has_a_bar_and_a_point_of_its_own(run):
-    policies = [*shown({"": run}), Shown("pinned", run.own, run.model_copy())]
+    policies = [*shown_policies({"": run}), Shown("pinned", run.own, run.model_copy())]
     assert breakdown_plot(policies).panels[0].categories[-1] == "pinned"
     panel = roofline_plot(policies).panels[0]
     assert panel["pinned"].x == panel["own policy"].x
     own = run.own.model_copy(update={"memory_gb_per_video_by_memory": {"hbm": 1.0}})
     hbm = run.memories[0].model_copy(update={"name": "hbm"})
     other = run.model_copy(update={"policies": (own,), "memories": (hbm,)})
-    plot = roofline_plot(shown({"a": run, "b": other}))
+    plot = roofline_plot(shown_policies({"a": run, "b": other}))
     assert plot.panels[0].x_label == "MAC per byte of the memory"
 
 

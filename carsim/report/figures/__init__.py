@@ -2,7 +2,7 @@
 
 Each figure is a function that gives a :class:`.plot.Plot` of plain numbers, so that they are tested
 without drawing. :mod:`.draw` makes files of a plot, :mod:`.interactive` charts of a page. Figures
-of runs show what :func:`shown` chooses.
+of runs show what :func:`shown_policies` chooses.
 """
 
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ class Shown(NamedTuple):
         return self.policy.is_chosen and self.name == self.policy.policy
 
 
-def shown(runs: "Mapping[str, StoredRun]") -> list[Shown]:
+def shown_policies(runs: "Mapping[str, StoredRun]") -> list[Shown]:
     """All simulated policies of a run; of several, the own policy of each under its label."""
     if len(runs) > 1:
         return [Shown(label, run.own, run) for label, run in runs.items()]
@@ -55,5 +55,5 @@ def run_plots(run: "StoredRun", usage: "pd.DataFrame | None") -> "dict[str, Plot
     title = f"{run.design} on {run.spec().board.name}, {run.spec().model.name}"
     compared = metric_plot(rows, names, strong=run.own.policy)
     comparison = replace(compared, title=title, misfit=not run.fits)
-    plots = {"comparison": comparison, "breakdown": breakdown_plot(shown({"": run}))}
+    plots = {"comparison": comparison, "breakdown": breakdown_plot(shown_policies({"": run}))}
     return plots if usage is None else plots | {"utilisation": utilisation_plot(run, usage)}
