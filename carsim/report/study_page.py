@@ -5,20 +5,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from carsim.base.errors import InputError
-from carsim.base.text import Figure, Table, count, quantity
+from carsim.base.text import Figure, Table, count
 from carsim.base.yaml_file import parse_yaml
 from carsim.explore.frame import origin_note
 from carsim.metrics import METRICS
-from carsim.metrics.metric import finite
 from carsim.report.figures.pareto import axis_title, front_plot, heading
+from carsim.report.front_table import MOST_ROWS, front_table, text_of
 from carsim.report.html import chart, links_to, page
 from carsim.report.stored_study import StoredStudy
 
 if TYPE_CHECKING:
     import pandas as pd
-
-MOST_ROWS = 200
-"""Rows of a table at most."""
 
 MOST_VALUES = 24
 """Values of an axis that are listed at most."""
@@ -54,7 +51,7 @@ def study_page(study: StoredStudy, folder: Path, address: str) -> str:
         failed=f"{count(study.counts['failed'], 'point')} could not be evaluated.",
         tiles=list(_tiles(study)),
         answer=list(_answer(study)),
-        front=_front(study),
+        front=front_table(study),
         charts={"front": chart(front_plot({study.name: study}))} if len(study.fitting) else {},
         asked=list(_asked(study)),
         misfits=_misfits(study),
@@ -67,35 +64,10 @@ def _title(name: str) -> str:
     return METRICS[name].title if name in METRICS else axis_title(name)
 
 
-def _text(name: str, value: Any) -> str:
-    """A value of a column as people read it."""
-    value = finite(value)
-    if name in METRICS:
-        return METRICS[name].text(value)
-    return f"{value:,.6g}" if isinstance(value, float) else quantity(value)
-
-
 def _told(name: str, row: "pd.Series[Any]") -> str:
     """A figure of a row with its unit, such as ``352.0 s``."""
     unit = heading(name).removeprefix(_title(name)).strip(" []")
-    return f"{_text(name, row[name])} {unit}".strip()
-
-
-def _front(study: StoredStudy) -> Table:
-    """Points on the front with axes and objectives; the knee is marked."""
-    columns = ["point", *study.axes, *study.objectives]
-    rows = study.front.head(MOST_ROWS)
-    knees = rows["knee"].tolist()
-    cells = [[_cell(name, finite(value)) for value in rows[name]] for name in columns]
-    strong = frozenset(place for place, is_knee in enumerate(knees) if is_knee)
-    headings = ("", *map(heading, columns))
-    marks = ["knee" if is_knee else "" for is_knee in knees]
-    return Table(headings, tuple(zip(marks, *cells, strict=True)), strong=strong)
-
-
-def _cell(name: str, value: Any) -> str:
-    text = _text(name, value)
-    return Figure(text, float(value)) if isinstance(value, int | float) else text
+    return f"{text_of(name, row[name])} {unit}".strip()
 
 
 def _tiles(study: StoredStudy) -> Iterator[tuple[str, str, str]]:
@@ -104,7 +76,7 @@ def _tiles(study: StoredStudy) -> Iterator[tuple[str, str, str]]:
     yield "on the front", f"{len(front):,}", ", ".join(titles)
     for name in study.objectives if len(front) else ():
         best, knee = study.ranked(name, front).iloc[0], study.knee.iloc[0]
-        yield f"best {_title(name)}", _told(name, best), f"at the knee {_text(name, knee[name])}"
+        yield f"best {_title(name)}", _told(name, best), f"at the knee {text_of(name, knee[name])}"
 
 
 def _description(text: str) -> str:
@@ -152,8 +124,8 @@ def _span(axis: "pd.Series[Any]") -> str:
     """The values of an axis, or their ends where they are many."""
     values = axis.unique()
     if len(values) <= MOST_VALUES:
-        return ", ".join(_text("", value) for value in values)
-    ends = f", {_text('', axis.min())} to {_text('', axis.max())}"
+        return ", ".join(text_of("", value) for value in values)
+    ends = f", {text_of('', axis.min())} to {text_of('', axis.max())}"
     return f"{len(values):,} values{ends if axis.dtype.kind in 'iuf' else ''}"
 
 

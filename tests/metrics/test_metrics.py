@@ -65,14 +65,6 @@ def test_without_a_run_only_figures_of_the_row_are_there() -> None:
     assert {name for name, value in of_design.items() if value is not None} == needs_run - of_others
 
 
-def test_figures_that_are_no_numbers_are_none() -> None:
-    from dataclasses import replace
-
-    row = replace(tiny_report().chosen, replay_eligible=float("nan"))
-    assert METRICS["replay_eligible"].of(row) is None
-    assert METRICS["replay_eligible"].text(None) == "-"
-
-
 def test_a_comparison_knows_its_errors() -> None:
     row = Comparison("rate", 10.0, 11.0, 8.0, 0.05, "a paper")
     assert row.error == pytest.approx(0.1)

@@ -121,13 +121,9 @@ def folders(tmp_path_factory):
     ("names", "what", "columns"),
     [
         (["one=My rule", "two"], "seconds_per_video", {"My rule", "two"}),
-        (["one"], "busy:policy", {"FastCar + DRS"}),
-        (["one", "two"], "latency_s:machine.cores", {"1", "2"}),
         (["one", "two=B"], "breakdown", {"one", "B"}),
         (["one", "two"], "roofline", {"roof of one", "two"}),
-        (["one"], "utilisation", {"cores busy"}),
         (["one"], "timeline", {"DRS", "MLP"}),
-        (["swept"], "front", {"on the front"}),
         (["swept", "swept/=again"], "front", {"swept", "again"}),
         (["swept"], "energy_per_video_j:machine.cores:policy.schedule", {"drs"}),
     ],
@@ -145,19 +141,15 @@ def test_one_command_goes_from_results_to_a_figure_and_its_numbers(folders, name
     ("names", "what", "out", "problem"),
     [
         (["one"], "energy_j", "a.pdf", "energy_j: is no number in these results; did you mean"),
-        (["one"], "limit_mlp", "a.pdf", "limit_mlp: is no number in these results; carsim config"),
         (["one", "swept"], "busy", "a.pdf", "swept: has no policy; draw it by itself"),
         (["one"], "busy:machine.coers", "a.pdf", "is no axis of these results; did you mean"),
-        (["one"], "busy:policy:label:x", "a.pdf", "is no figure"),
         (["one"], "busy", "a.gif", "has no suffix of a figure"),
         (["one", "one"], "busy", "a.pdf", "has no label of its own"),
         (["one"], "front", "a.pdf", "is a run; front needs folders of sweeps"),
         (["swept"], "roofline", "a.pdf", "is a study; roofline needs folders of runs"),
-        (["one", "two"], "utilisation", "a.pdf", "utilisation shows one run"),
         (["two"], "timeline", "a.pdf", "holds no timeline.json"),
         (["one"], "timeline:soon", "a.pdf", "is no window; write timeline:FROM:TO"),
         (["one"], "timeline:100:101", "a.pdf", "holds nothing from 100 to 101 ms"),
-        (["gone"], "busy", "a.pdf", "there is no such folder"),
     ],
 )
 def test_a_figure_that_cannot_be_drawn_is_one_line(folders, names, what, out, problem):
@@ -175,28 +167,6 @@ def test_breakdown_sums_to_the_latency_of_each_policy(run):
         assert policy.policy == panel.categories[line]
     looks = [(series.colour, series.hatch) for series in panel.series]
     assert len(set(looks)) == len(looks)
-
-
-def test_breakdown_leaves_out_what_nobody_would_see(run):
-    seconds = {"MLP": 10.0, "DRS": 0.02, "replay": 0.001}
-    policies = tuple(each.model_copy(update={"breakdown_s": seconds}) for each in run.policies)
-    (panel,) = breakdown_plot(
-        shown_policies({"": run.model_copy(update={"policies": policies})})
-    ).panels
-    assert [series.name for series in panel.series] == ["MLP", "DRS"]
-
-
-def test_utilisation_of_few_steps_is_that_of_each_step():
-    report = tiny_report()
-    usage = usage_by_step(report.chosen)
-    numbers = utilisation_frame(report, usage)
-    assert numbers["core_busy"].to_numpy() == pytest.approx(usage.core_busy)
-    assert numbers["replay_ratio"].to_numpy() == pytest.approx(usage.replay_ratio)
-    of_memory = usage.memory_utilisation["ps_ddr"]
-    assert numbers["ps_ddr_of_peak"].to_numpy() == pytest.approx(of_memory)
-    seconds = (numbers["end_s"] - numbers["start_s"]).to_numpy()
-    assert seconds == pytest.approx(usage.cycles / (usage.clock_mhz * 1e6))
-    assert [*numbers["frame_start_s"].unique()] == [*numbers["start_s"][[0, 16, 32]]]
 
 
 def test_utilisation_of_many_steps_is_averaged_over_time(monkeypatch):
@@ -248,15 +218,6 @@ def test_equal_figures_are_equal_files_of_every_format(run, tmp_path):
         save(plot, path)
         assert path.read_bytes().startswith(start)
         assert path.read_bytes() == image(plot, suffix[1:])
-
-
-def test_nothing_is_drawn_outside_of_the_figure_even_with_a_long_name():
-    for plot in plots("name=" + "a very long name of a design, " * 6).values():
-        with style():
-            figure = draw(plot)
-            figure.canvas.draw()
-            assert figure.bbox.x1 >= figure.get_tightbbox().x1 * figure.dpi
-            assert figure.get_tightbbox().x0 >= 0
 
 
 def test_a_roofline_holds_all_policies_that_use_its_memory_alone(run):
