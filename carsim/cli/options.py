@@ -1,6 +1,5 @@
 """Options that several commands have."""
 
-import json
 import shlex
 from collections.abc import Callable, Iterable, Mapping
 from math import isfinite
@@ -79,13 +78,11 @@ def design_given(
     overrides: Iterable[str],
     workload: "Workload | None",
 ) -> "Design":
-    """The design of an argument, or of ``--board`` and ``--model``, which change a design's own.
+    """The design of an argument, or one that is chosen for ``--board`` and ``--model``.
 
     Raises:
-        InputError: Neither a design nor both of them; anything wrong with them.
+        InputError: Neither a design nor both of them, or all; anything wrong with them.
     """
-    from carsim.base.text import choose
-    from carsim.design.load import model_base, shipped_presets
     from carsim.runs.first import Wish, completed, open_design
 
     if name is None:
@@ -93,30 +90,10 @@ def design_given(
             raise InputError("DESIGN", "is missing", "name one, or say --board and --model")
         wish = Wish.of(board, model, overrides=tuple(overrides), workload=workload)
         return completed(wish)
-    base = model_base(model) if model else {}
-    bases = {f"model.{key}": value for key, value in base.items()}
-    if board is not None:
-        bases |= _of_board(name, board)
-    changed = [f"{path}={json.dumps(value)}" for path, value in bases.items()]
-    try:
-        return open_design(name, [*changed, *overrides], workload)
-    except InputError:
-        known = shipped_presets()["model"]
-        if base.get("preset") in (None, *known):
-            raise
-        cure = choose(model, known, "choose from")
-        raise InputError("--model", f"no preset {model!r}", cure) from None
-
-
-def _of_board(name: str, board: str) -> dict[str, str]:
-    """Changes of a design by another board: its energy constants and its name, too."""
-    from carsim.design.load import preset_board, read_design
-
-    raw, path = read_design(name)
-    bases = {"board.preset": board, "name": f"{path.stem}_{board}"}
-    if isinstance(energy := raw.get("energy"), dict) and "preset" in energy:
-        bases["energy.preset"] = preset_board(board, "--board").technology.energy_preset
-    return bases
+    if board is not None or model is not None:
+        cure = "leave it out, or say --set board.preset=NAME and --set model.preset=NAME"
+        raise InputError("DESIGN", "has a board and a model already", cure)
+    return open_design(name, tuple(overrides), workload)
 
 
 def overriding(text: str = "Change the design, say machine.cores=8") -> Callable[..., Any]:

@@ -7,7 +7,6 @@ from carsim.metrics import (
     INTERVALS,
     METRICS,
     PHASES,
-    Baseline,
     Comparison,
     Setting,
     figures,
@@ -56,7 +55,7 @@ def test_without_a_run_only_figures_of_the_row_are_there() -> None:
     missing = {name for name, value in alone.items() if value is None}
     needs_run = {name for name, metric in METRICS.items() if metric.of_design}
     assert missing == needs_run | {"speedup", "dense_latency_s"}
-    of_sweep = Setting(report.design, report.fit, Baseline(report.baseline.latency_s))
+    of_sweep = Setting(report.design, report.fit, report.baseline.latency_s)
     assert figures(report.chosen, of_sweep) == figures(report.chosen, report)
     of_design = figures(None, Setting(report.design, report.fit))
     of_others = set(RESOURCES) - set(report.fit.counts)  # of chips that are no UltraScale+
