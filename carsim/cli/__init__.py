@@ -7,7 +7,6 @@ Each subcommand lives in the module of its name and is imported when it is calle
 import errno
 import importlib
 import os
-import re
 import signal
 import sys
 import warnings
@@ -63,9 +62,6 @@ _PLUGINS = click.Option(
     callback=_load_plugins,
     help="Load kinds from this file; may be repeated. CARSIM_PLUGINS lists files, too.",
 )
-
-CHOICE = r"'(.+?)' is not one of (.+?)\.?$"
-"""What click says of a word that is none of those it knows."""
 
 
 class LazyGroup(click.Group):
@@ -238,7 +234,4 @@ def _one_line(error: click.ClickException) -> str:
     if context is None or message == context.get_help():
         return message
     message = " ".join(message.split()).rstrip(".")
-    if isinstance(error, click.BadParameter) and (given := re.match(CHOICE, error.message)):
-        name, known = given.groups()
-        message = f"{message}; {closest(name, known.replace(chr(39), '').split(', '))}".rstrip("; ")
     return one_line(f"carsim: {message}; see '{context.command_path} --help'")

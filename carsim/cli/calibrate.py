@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from carsim.cli.options import DESIGNS, JSON, overriding
+from carsim.cli.options import JSON, overriding
 
 if TYPE_CHECKING:
     from carsim.runs.calibrate import Fit
 
 
 @click.command()
-@click.argument("design", shell_complete=DESIGNS)
+@click.argument("design", type=click.Path())
 @click.option(
     "--measured",
     multiple=True,

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from carsim.cli.options import STUDIES
-
 if TYPE_CHECKING:
     from carsim.decisions.trace import Trace
     from carsim.decoder.capture import References
@@ -25,7 +23,6 @@ if TYPE_CHECKING:
     nargs=-1,
     required=True,
     type=click.Path(path_type=Path),
-    shell_complete=STUDIES,
 )
 @click.option(
     "--out",

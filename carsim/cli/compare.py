@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 from carsim.base.errors import InputError
-from carsim.cli.options import DESIGNS, JSON, TRACE, WORKLOAD, work_of
+from carsim.cli.options import JSON, TRACE, WORKLOAD, work_of
 
 if TYPE_CHECKING:
     from carsim.design import Design
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("a", shell_complete=DESIGNS)
-@click.argument("b", shell_complete=DESIGNS, required=False)
+@click.argument("a", type=click.Path())
+@click.argument("b", type=click.Path(), required=False)
 @click.option(
     "--tricks", is_flag=True, help="Compare all policies, and pairs, on the machine of A."
 )
@@ -102,8 +102,7 @@ def _show_tricks(
         show_json({"design": design.name, "workload": work.text if work else "", "tricks": rows})
         return
     note = (
-        "Losses are of a proxy model at 8 frames, with 95 % intervals over ten scenes; the random "
-        "baseline makes as many choices at random. Assumed: counts of that model, or replays drawn "
-        "with the correlations of a captured trace; --trace brings captured decisions."
+        "Assumed: counts measured on a proxy model at 8 frames, or replays drawn with the "
+        "correlations of a captured trace; --trace brings captured decisions."
     )
     show(output_console(), [f"Policies on {design.name}", tricks_table(tricks), note])

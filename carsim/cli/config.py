@@ -10,7 +10,6 @@ from carsim.base.errors import InputError
 from carsim.cli import LazyGroup
 from carsim.cli.options import (
     BOARD,
-    DESIGNS,
     JSON,
     MODEL,
     WORKLOAD,
@@ -33,7 +32,7 @@ def config() -> None:
 
 
 @config.command(short_help="Print a design as it is resolved.")
-@click.argument("design", shell_complete=DESIGNS, required=False)
+@click.argument("design", type=click.Path(), required=False)
 @BOARD
 @MODEL
 @WORKLOAD

@@ -28,9 +28,6 @@ GAP = 3
 LEAST_TEXT = 18
 """Characters that a column of text keeps beside numbers; longer texts are wrapped."""
 
-BAR_WIDTH, LEAST_BAR = 20, 6
-"""Characters of the longest bar; bars give way to texts, and go where so few are left."""
-
 Part = str | Table | RenderableType
 
 
@@ -80,7 +77,7 @@ def _print(console: Console, part: Part) -> None:
     """Print a part, without what a terminal would obey, which names out of a file may hold."""
     if isinstance(part, Table):
         for block in _blocks(part, console.width):
-            console.print(_rich_table(block, console))
+            console.print(_rich_table(block))
     elif isinstance(part, str):
         marks = {"MISFIT": "bold red", "warning:": "yellow"}
         style = next((s for m, s in marks.items() if part.lstrip("- ").startswith(m)), "")
@@ -124,16 +121,9 @@ def _blocks(table: Table, width: int) -> Iterator[Table]:
         yield replace(table, headings=headings, rows=tuple(rows))
 
 
-def _rich_table(table: Table, console: Console) -> RichTable:
-    """The table: numbers to the right, rows that matter bold, what breaks something in red.
-
-    A single column of cells with bars is drawn with them, as long as the width allows.
-    """
+def _rich_table(table: Table) -> RichTable:
+    """The table: numbers to the right, rows that matter bold, what breaks something in red."""
     widths, is_plain = _widths(table), not any(table.headings)
-    shares = [[getattr(cell, "share", None) for cell in row] for row in table.rows]
-    barred = [c for c, column in enumerate(zip(*shares, strict=True)) if any(column)]
-    longest = min(BAR_WIDTH, console.width - 2 - sum(each + GAP for each in widths))
-    bars = barred[0] if len(barred) == 1 and longest >= LEAST_BAR else None
     gap = GAP if table.text_columns < len(widths) else 2  # a blank of it is the column's own
     rich = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, gap - 2))
     if is_plain:
@@ -145,15 +135,9 @@ def _rich_table(table: Table, console: Console) -> RichTable:
             heading = textwrap.fill(heading, max(1, widths[column]))
             look |= {"justify": "right", "no_wrap": True}
         rich.add_column(visible(heading), overflow="fold", **look)
-        if column == bars:
-            rich.add_column("", no_wrap=True)
-    full = "#" if console.options.ascii_only else "█"
     for place, row in enumerate(table.rows):
-        cells = [visible(cell) for cell in row]
-        if bars is not None:
-            cells.insert(bars + 1, full * round(min(1.0, shares[place][bars] or 0.0) * longest))
         style = "bold red" if place in table.marked else "bold" if place in table.strong else None
-        rich.add_row(*cells, style=style)
+        rich.add_row(*map(visible, row), style=style)
     return rich
 
 

@@ -1,7 +1,6 @@
 """``carsim report --front``: the Pareto front of what a sweep or a search has stored."""
 
 import json
-import textwrap
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from carsim.cli.console import GAP
 from carsim.cli.options import command_of
 
 if TYPE_CHECKING:
@@ -17,12 +15,6 @@ if TYPE_CHECKING:
 
     from carsim.explore.study import Study
     from carsim.report.stored_study import StoredStudy
-
-BROKEN = 12
-"""Characters of a line to which names of columns are broken where room is short."""
-
-MOST_ROWS = 40
-"""Longer fronts are shown evenly thinned out; JSON and CSV hold all of them."""
 
 
 def show_front(
@@ -94,54 +86,19 @@ def print_front(study: "StoredStudy") -> None:
     """Print the front of a study, its knee marked."""
     from rich.text import Text
 
-    from carsim.base.text import Table, count
+    from carsim.base.text import count
     from carsim.cli.console import output_console, say, show
     from carsim.explore.frame import origin_note
+    from carsim.report.front_table import MOST_ROWS, front_table
 
-    console, front = output_console(), study.front
+    front = study.front
     if front.empty:
         say("None of them fits its board and meets the constraints.")
         return
-    shown = front
-    if console.is_terminal and len(front) > MOST_ROWS:
-        places = {round(i * (len(front) - 1) / (MOST_ROWS - 2)) for i in range(MOST_ROWS - 1)}
-        shown = front[front["knee"] | front.index.isin(places)]
-    columns = [*study.axes, *study.objectives]
-    headings = [*(axis.rpartition(".")[2] for axis in study.axes), *study.objectives]
-    if len({*headings}) < len(columns):  # two axes have one name
-        headings = columns
-    knees = ["knee" if is_knee else "" for is_knee in shown["knee"]]
-    cells = [[_cell(cell) for cell in shown[column]] for column in columns]
-    widths = (max(map(len, texts)) for texts in map(list.__add__, ([h] for h in headings), cells))
-    if sum(width + GAP for width in widths) > console.width - len(" knee "):
-        headings = [_broken(heading) for heading in headings]
-    table = Table(
-        ("", *headings),
-        tuple(zip(knees, *cells, strict=True)),
-        strong=frozenset(place for place, knee in enumerate(knees) if knee),
-    )
     verb = "is" if len(front) == 1 else "are"
     fitting = count(len(study.fitting), "point")
     title = f"{study.name}: {len(front):,} of {fitting} that fit {verb} on the front"
     notes = list(filter(None, [origin_note(study.frame)]))
-    if len(shown) < len(front):
-        notes.append(f"{len(shown)} of {len(front):,} are shown; --json and --out have all of them")
-    show(console, [Text(title, style="bold"), table, *notes])
-
-
-def _broken(heading: str) -> str:
-    """A long name of a column in several words.
-
-    >>> _broken("energy_per_video_j")
-    'energy_per_ video_j'
-    """
-    lines = textwrap.wrap(heading.replace("_", "_ "), BROKEN)
-    return " ".join(line.replace("_ ", "_") for line in lines)
-
-
-def _cell(value: object) -> str:
-    from carsim.base.text import number
-
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return str(value)
-    return number(value)
+    if len(front) > MOST_ROWS:
+        notes.append(f"{MOST_ROWS} of {len(front):,} are shown; --json and --out have all of them")
+    show(output_console(), [Text(title, style="bold"), front_table(study), *notes])

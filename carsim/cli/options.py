@@ -1,14 +1,11 @@
 """Options that several commands have."""
 
-import json
 import shlex
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.shell_completion import CompletionItem
 
 from carsim.base.errors import InputError
 
@@ -28,39 +25,6 @@ class FiniteRange(click.FloatRange):
         return found
 
 
-Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
-
-
-def completing(names: Callable[[], Iterable[str]], *, files: bool = True) -> Complete:
-    """Completion of an argument by names that are asked for then, or else by files."""
-
-    def complete(_: click.Context, __: click.Parameter, start: str) -> list[CompletionItem]:
-        others = [CompletionItem(start, type="file")] if files else []
-        return [*others, *(CompletionItem(each) for each in names() if each.startswith(start))]
-
-    return complete
-
-
-def _designs() -> Iterable[str]:
-    from carsim.design import shipped_designs
-
-    return shipped_designs()
-
-
-def _traces() -> Iterable[str]:
-    from carsim.decisions.trace.shipped import shipped_traces
-
-    return shipped_traces()
-
-
-def _presets(section: str) -> Iterable[str]:
-    from carsim.design.load import shipped_presets
-
-    return shipped_presets()[section]
-
-
-DESIGNS, TRACES, STUDIES = completing(_designs), completing(_traces), completing(tuple)
-
 JSON = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON document, and nothing else."
 )
@@ -70,7 +34,7 @@ TRACE = click.option(
     "--trace",
     "traces",
     metavar="FILE",
-    shell_complete=TRACES,
+    type=click.Path(),
     multiple=True,
     help="Short for --workload trace:FILE, a file or a name; again for one captured under sparse "
     "attention.",
@@ -83,12 +47,10 @@ WORKLOAD = click.option(
 )
 BOARD = click.option(
     "--board",
-    shell_complete=completing(partial(_presets, "board"), files=False),
     help="Preset of the board, say kv260.",
 )
 MODEL = click.option(
     "--model",
-    shell_complete=completing(partial(_presets, "model")),
     help="Preset of the model, say tinyllama_1b, or its config.json of Hugging Face.",
 )
 
@@ -116,13 +78,11 @@ def design_given(
     overrides: Iterable[str],
     workload: "Workload | None",
 ) -> "Design":
-    """The design of an argument, or of ``--board`` and ``--model``, which change a design's own.
+    """The design of an argument, or one that is chosen for ``--board`` and ``--model``.
 
     Raises:
-        InputError: Neither a design nor both of them; anything wrong with them.
+        InputError: Neither a design nor both of them, or all; anything wrong with them.
     """
-    from carsim.base.text import choose
-    from carsim.design.load import model_base, shipped_presets
     from carsim.runs.first import Wish, completed, open_design
 
     if name is None:
@@ -130,30 +90,10 @@ def design_given(
             raise InputError("DESIGN", "is missing", "name one, or say --board and --model")
         wish = Wish.of(board, model, overrides=tuple(overrides), workload=workload)
         return completed(wish)
-    base = model_base(model) if model else {}
-    bases = {f"model.{key}": value for key, value in base.items()}
-    if board is not None:
-        bases |= _of_board(name, board)
-    changed = [f"{path}={json.dumps(value)}" for path, value in bases.items()]
-    try:
-        return open_design(name, [*changed, *overrides], workload)
-    except InputError:
-        known = shipped_presets()["model"]
-        if base.get("preset") in (None, *known):
-            raise
-        cure = choose(model, known, "choose from")
-        raise InputError("--model", f"no preset {model!r}", cure) from None
-
-
-def _of_board(name: str, board: str) -> dict[str, str]:
-    """Changes of a design by another board: its energy constants and its name, too."""
-    from carsim.design.load import preset_board, read_design
-
-    raw, path = read_design(name)
-    bases = {"board.preset": board, "name": f"{path.stem}_{board}"}
-    if isinstance(energy := raw.get("energy"), dict) and "preset" in energy:
-        bases["energy.preset"] = preset_board(board, "--board").technology.energy_preset
-    return bases
+    if board is not None or model is not None:
+        cure = "leave it out, or say --set board.preset=NAME and --set model.preset=NAME"
+        raise InputError("DESIGN", "has a board and a model already", cure)
+    return open_design(name, tuple(overrides), workload)
 
 
 def overriding(text: str = "Change the design, say machine.cores=8") -> Callable[..., Any]:

@@ -12,7 +12,6 @@ import click
 from carsim.base.errors import InputError
 from carsim.cli.options import (
     BOARD,
-    DESIGNS,
     JSON,
     MODEL,
     TRACE,
@@ -34,7 +33,7 @@ DIFFERENT = 1
 
 
 @click.command()
-@click.argument("design", shell_complete=DESIGNS, required=False)
+@click.argument("design", type=click.Path(), required=False)
 @BOARD
 @MODEL
 @WORKLOAD
@@ -86,7 +85,7 @@ def run(
     """Simulate DESIGN, a YAML file or the name of a shipped design, on a workload.
 
     A board and a model are enough: carsim run --board kv260 --model tinyllama_1b chooses the
-    machine as config new does. Beside DESIGN they replace its own.
+    machine as config new does.
 
     Without --workload it decodes what the model makes, densely: a text if its head is a classifier,
     else a video. A trace has captured decisions; video:8,replay=0.5 draws them.

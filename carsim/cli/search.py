@@ -5,12 +5,12 @@ from typing import Any
 import click
 
 from carsim.base.environment import library
-from carsim.cli.options import JSON, MODEL, STUDIES, WORKLOAD, work_of
+from carsim.cli.options import JSON, MODEL, WORKLOAD, work_of
 from carsim.cli.sweep import WORKERS, show_results, sweep_progress
 
 
 @click.command()
-@click.argument("study", shell_complete=STUDIES, required=False)
+@click.argument("study", type=click.Path(), required=False)
 @WORKLOAD
 @click.option(
     "--target",

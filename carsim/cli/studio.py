@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from carsim.base.environment import library
-from carsim.cli.options import DESIGNS, TRACES, WORKLOAD, overriding, work_of
+from carsim.cli.options import WORKLOAD, overriding, work_of
 
 if TYPE_CHECKING:
     from carsim.studio.state import TabState
@@ -16,11 +16,10 @@ DESIGN, TRACE = "u280_compute_bound", "vilau_8f"
 
 
 @click.command()
-@click.argument("design", default=DESIGN, shell_complete=DESIGNS)
+@click.argument("design", type=click.Path(), default=DESIGN)
 @click.option(
     "--trace",
     metavar="FILE",
-    shell_complete=TRACES,
     help=f"Trace that is decoded; {TRACE} for videos.",
 )
 @WORKLOAD

@@ -9,7 +9,7 @@ import click
 from carsim.base.environment import library
 from carsim.base.errors import InputError
 from carsim.base.text import count
-from carsim.cli.options import JSON, STUDIES, WORKLOAD, work_of
+from carsim.cli.options import JSON, WORKLOAD, work_of
 
 if TYPE_CHECKING:
     from carsim.explore.store import Store
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 FAILED = 1
 """Exit status of a sweep or a search some of whose points could not be evaluated."""
 
-STUDY = click.argument("study", shell_complete=STUDIES)
+STUDY = click.argument("study", type=click.Path())
 OUT = click.option(
     "--out", metavar="DIR", required=True, help="Folder of the store and its exports."
 )

@@ -2,14 +2,14 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from carsim.base.errors import InputError
 from carsim.base.text import Table, count
 from carsim.cli import complain
-from carsim.cli.options import JSON, TRACES
+from carsim.cli.options import JSON
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,7 +25,7 @@ def trace() -> None:
 
 
 @trace.command()
-@click.argument("file", type=click.Path(), shell_complete=TRACES)
+@click.argument("file", type=click.Path())
 @JSON
 def info(file: str, as_json: bool) -> None:
     """Show geometry, replay ratios, scores and provenance of the trace FILE."""
@@ -42,7 +42,7 @@ def info(file: str, as_json: bool) -> None:
 
 
 @trace.command(name="list")
-@click.argument("files", nargs=-1, type=click.Path(), shell_complete=TRACES)
+@click.argument("files", nargs=-1, type=click.Path())
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV, with hashes in full.")
 def list_traces(files: tuple[str, ...], as_csv: bool) -> None:
     """Show what each trace FILE is, one line each.
@@ -159,7 +159,7 @@ def _as_json(loaded: "Trace", stats: "TraceStats") -> str:
 
 
 def _tables(loaded: "Trace", stats: "TraceStats") -> Iterable[Table]:
-    """Facts, scores, and replay ratios by frame, layer and row."""
+    """Facts, scores, and replay ratios by frame and layer; JSON has those of rows as well."""
     from carsim.decisions.trace.stats import QUANTILES
 
     meta = loaded.meta
@@ -177,21 +177,6 @@ def _tables(loaded: "Trace", stats: "TraceStats") -> Iterable[Table]:
     by_layer = [(f"{each.over_all:.1%}", f"{each.over_eligible:.1%}") for each in stats.by_layer]
     rows = ((str(layer), *ratios) for layer, ratios in enumerate(by_layer))
     yield _table("replay ratio by layer", ("layer", "of all steps", "of eligible"), rows)
-    if meta.guidance_pairs:
-        clips = meta.content.get("clips")
-        names = [_clip(clip) for clip in clips] if isinstance(clips, list) else []
-        names += [""] * (len(meta.guidance_pairs) - len(names))
-        by_pair = [
-            (
-                f"{a}, {b}",
-                name,
-                *(f"{stats.by_row[row].over_eligible:.1%}" for row in (a, b)),
-                _number(float(phi)),
-            )
-            for (a, b), name, phi in zip(meta.guidance_pairs, names, stats.pair_phi, strict=False)
-        ]
-        headings = ["rows", "clip", "conditional", "blank", "phi"]
-        yield _table("replay ratio of eligible steps by row", headings, by_pair, texts=2)
 
 
 def _facts(loaded: "Trace", stats: "TraceStats") -> dict[str, str]:
@@ -242,14 +227,6 @@ def _shape(of: "Geometry") -> str:
     heads = f"{of.n_heads}/{count(of.n_kv_heads, 'head')} of {of.head_dim}"
     layers = count(of.n_layers, "layer")
     return f"{of.name}: {layers}, width {of.hidden_size}, {heads}, MLP {of.ffn_size}"
-
-
-def _clip(clip: Any) -> str:
-    """A clip in a few words: "coins pan 2", or the name of its prompt."""
-    if not isinstance(clip, dict):
-        return str(clip)
-    shown = (value for name, value in clip.items() if name not in ("seed", "kept_tokens"))
-    return " ".join(f"{value:g}" if isinstance(value, float) else str(value) for value in shown)
 
 
 def _table(

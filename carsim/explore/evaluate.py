@@ -31,7 +31,7 @@ from carsim.machine.phases import SOLVED, Phases
 from carsim.machine.ranges import bytes_of_step
 from carsim.machine.row import Candidate, RowResult, simulate_rows
 from carsim.machine.variants import BASE, Variant, own_variant
-from carsim.metrics import Baseline, Setting, figures
+from carsim.metrics import Setting, figures
 from carsim.runs.first import open_design
 from carsim.runs.pipeline import fit_of, sources_of
 from carsim.workload.geometry import Video
@@ -158,11 +158,10 @@ class Evaluator:
                 return [_refused(error)]
             return [row for point in points for row in self._rows([point])]
         for place, each in fitted.items():
-            baseline = Baseline(dense[place]) if place in dense else None
             rows[place] = {
                 "status": "ok" if each.fit.fits else "misfit",
                 "reason": "; ".join(each.fit.misfits),
-                **figures(own.get(place), Setting(each.design, each.fit, baseline)),
+                **figures(own.get(place), Setting(each.design, each.fit, dense.get(place))),
             }
         return rows
 

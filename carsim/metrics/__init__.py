@@ -1,7 +1,7 @@
 """Every figure is defined once, here; all outputs are renderings of :data:`METRICS`."""
 
 from carsim.metrics.comparison import Comparison
-from carsim.metrics.metric import Baseline, Metric, Run, Setting, Value
+from carsim.metrics.metric import Metric, Run, Setting, Value
 from carsim.metrics.table import (
     INTERVALS,
     METRICS,
@@ -15,7 +15,6 @@ __all__ = [
     "INTERVALS",
     "METRICS",
     "PHASES",
-    "Baseline",
     "Comparison",
     "Metric",
     "Run",

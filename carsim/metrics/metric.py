@@ -23,14 +23,6 @@ Value = bool | int | float | str | None
 """A figure; None where there is none, such as a ratio whose denominator is zero."""
 
 
-class HasLatency(Protocol):
-    """A result with a latency."""
-
-    @property
-    def latency_s(self) -> float:
-        """Seconds of a batch."""
-
-
 class Run(Protocol):
     """What some figures need beside their row. A ``Report`` is one; so is a :class:`Setting`."""
 
@@ -43,15 +35,8 @@ class Run(Protocol):
         """What it takes of its board."""
 
     @property
-    def baseline(self) -> HasLatency | None:
-        """Dense decoding on the same machine; None if it was not simulated."""
-
-
-@dataclass(frozen=True, slots=True)
-class Baseline:
-    """Latency of dense decoding, where nothing else is kept of it."""
-
-    latency_s: float
+    def dense_latency_s(self) -> float | None:
+        """Latency of dense decoding on the same machine; None if it was not simulated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +45,7 @@ class Setting:
 
     design: "Design"
     fit: "FitReport"
-    baseline: HasLatency | None = None
+    dense_latency_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

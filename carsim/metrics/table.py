@@ -63,7 +63,7 @@ def _phase_limit(phase: str) -> Get:
 
 
 def _dense_latency_s(row: "RowResult", run: Run | None) -> float | None:
-    return run.baseline.latency_s if run is not None and run.baseline is not None else None
+    return None if run is None else run.dense_latency_s
 
 
 def _speedup(row: "RowResult", run: Run | None) -> Value:

@@ -102,7 +102,8 @@ def _certainty(comparison: RunComparison) -> Iterator[str]:
 def spec_table(comparison: RunComparison) -> Table:
     """Fields that differ, a line each."""
     rows = (
-        (each.path, shown(each.a), shown(each.b)) for each in (*comparison.spec, *comparison.inputs)
+        (each.path, field_text(each.a), field_text(each.b))
+        for each in (*comparison.spec, *comparison.inputs)
     )
     return Table(("what", "A", "B"), tuple(rows), text_columns=3)
 
@@ -141,10 +142,10 @@ def policies_table(comparison: RunComparison) -> Table:
     return Table(("policy", "A [s]", "B [s]", "change", "A [J]", "B [J]", "change"), tuple(rows))
 
 
-def shown(value: Any) -> str:
+def field_text(value: Any) -> str:
     """A value of a field, in the words of the YAML.
 
-    >>> shown("drs"), shown(None), shown([1, 2]), shown(True)
+    >>> field_text("drs"), field_text(None), field_text([1, 2]), field_text(True)
     ('drs', '-', '[1, 2]', 'true')
     """
     if value is None:

@@ -18,9 +18,6 @@ from carsim.runs.timeline import check_window, record_timeline, usage_by_step
 REPORT = "report.html"
 """The page that ``carsim report`` adds."""
 
-NOTICE = "RESCUED.txt"
-"""What of a damaged folder was not rescued."""
-
 OUTPUT_FILES = (
     SUMMARY,
     "design.yaml",
@@ -28,7 +25,6 @@ OUTPUT_FILES = (
     "utilisation.csv",
     "timeline.json",
     DIGESTS,
-    NOTICE,
     REPORT,
 )
 """Names that a run's folder may hold; one that holds others is never replaced."""
@@ -87,10 +83,10 @@ def _write_text(path: Path, text: str) -> None:
 
 
 def _write_utilisation(report: Report, into: Path) -> None:
-    from carsim.report.figures.utilisation import utilisation_numbers
+    from carsim.report.figures.utilisation import utilisation_frame
 
-    usage = utilisation_numbers(report, usage_by_step(report.chosen))
-    _write_text(into / "utilisation.csv", csv_text(usage.frame(), index=True))
+    usage = utilisation_frame(report, usage_by_step(report.chosen))
+    _write_text(into / "utilisation.csv", csv_text(usage, index=True))
 
 
 def _timeline_json(report: Report, first: int, stop: int) -> str:

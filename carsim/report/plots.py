@@ -11,7 +11,7 @@ from carsim.base.files import write_whole
 from carsim.base.text import closest
 from carsim.metrics import METRICS
 from carsim.metrics.columns import csv_text
-from carsim.report.figures import shown
+from carsim.report.figures import shown_policies
 from carsim.report.figures.breakdown import breakdown_plot
 from carsim.report.figures.metric import metric_plot, run_rows
 from carsim.report.figures.pareto import front_plot
@@ -133,13 +133,13 @@ def _plot(
     if studies:
         raise InputError(next(iter(studies)), "is a study", f"{kind} needs folders of runs")
     if kind in OF_SEVERAL:
-        return OF_SEVERAL[kind](shown(runs))
+        return OF_SEVERAL[kind](shown_policies(runs))
     (label, run), *others = runs.items()
     if others:
         raise InputError(others[0][0], f"{kind} shows one run", "give one folder")
     if kind == "timeline":
         return timeline_plot(folders[label], _window(rest) if rest else None)
-    usage = read_utilisation(run, folders[label])
+    usage = read_utilisation(folders[label])
     if usage is None:
         raise InputError(str(folders[label]), f"holds no {UTILISATION}", "run again with `out`")
     return utilisation_plot(run, usage)

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from carsim.base.text import Table, count, signed_percent
 from carsim.metrics import METRICS
 from carsim.report.compare import Change, Difference, differences
-from carsim.report.compare_words import shown
+from carsim.report.compare_words import field_text
 from carsim.report.run_words import Section
 from carsim.report.stored import StoredRun
 
@@ -42,14 +42,16 @@ class Repetition(NamedTuple):
         what, parts = "What has changed, without effect", list[str | Table]()
         answer = f"All {count(self.figures, 'figure')} are the same."
         if self.moved:
-            rows = tuple((*map(shown, each), _relative(each)) for each in self.moved[:MOST_ROWS])
+            rows = tuple(
+                (*map(field_text, each), _relative(each)) for each in self.moved[:MOST_ROWS]
+            )
             answer = f"{len(self.moved):,} of {count(self.figures, 'figure')} differ."
             parts = [Table(("figure", "stored", "now", "change"), rows)]
             what = "What has changed"
         yield "", [answer, *parts]
         if self.changed:
             table = Table(
-                ("what", "stored", "now"), tuple(tuple(map(shown, e)) for e in self.changed)
+                ("what", "stored", "now"), tuple(tuple(map(field_text, e)) for e in self.changed)
             )
             yield what, [table]
         elif self.moved:
@@ -58,18 +60,17 @@ class Repetition(NamedTuple):
 
 def repetition(before: StoredRun, now: StoredRun) -> Repetition:
     """Compare every figure of every policy, and everything that the run depends on."""
-    figures, moved = 0, []
-    of_before, of_now = ({policy.key: policy for policy in run.policies} for run in (before, now))
-    for key in dict.fromkeys([*of_before, *of_now]):
-        a, b = of_before.get(key), of_now.get(key)
-        for name in METRICS:
-            values = [policy and policy.get(name) for policy in (a, b)]
-            figures += values[0] is not None
-            if not _is_same(*values):
-                policy = a or b
-                moved.append(Difference(f"{policy and policy.policy}: {name}", *values))
+    figures = _figures(before)
+    moved = (e for e in differences(figures, _figures(now)) if not _is_same(e.a, e.b))
     changed = differences(_depends_on(before), _depends_on(now))
-    return Repetition(figures, tuple(moved), tuple(changed))
+    known = sum(value is not None for value in figures.values())
+    return Repetition(known, tuple(moved), tuple(changed))
+
+
+def _figures(run: StoredRun) -> dict[str, Any]:
+    return {
+        f"{policy.policy}: {name}": policy.get(name) for policy in run.policies for name in METRICS
+    }
 
 
 def _is_same(a: Any, b: Any) -> bool:

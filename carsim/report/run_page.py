@@ -36,7 +36,7 @@ def run_page(run: StoredRun, folder: Path, address: str) -> str:
         InputError: The folder holds a broken file, or plotly is not installed.
     """
     design = run.spec()
-    plots = run_plots(run, read_utilisation(run, folder))
+    plots = run_plots(run, read_utilisation(folder))
     (_, answer), (_, policies), *_ = short_sections(run)
     return page(
         "run.html",

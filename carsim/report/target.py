@@ -13,8 +13,6 @@ PARTS_ALONE = (
     "and masks (some 300 million USD at 7 nm), circuit board, host, margin. Prices of boards are "
     "of a shop, dated (carsim/hardware/technology/data/boards.csv)."
 )
-MOST_OTHERS = 8
-"""Rows of the table of other boards."""
 
 
 def target_sections(
@@ -50,8 +48,6 @@ def target_sections(
         if not wanted.target.names & {"cost_usd", "area_mm2"}:  # which no speed would lower
             lines.append(f"It lacks {lack(nearest)}.")
         yield f"{title}: {nearest.machine}", lines
-    if (table := _others(wanted, tried, reached)).rows:
-        yield "Best of each other board", [table]
     precision = f"{count(len(tried), 'machine')} looked at, in W4A8 with 8-bit keys and values; "
     notes = [f"{precision}quality not known.", PARTS_ALONE]
     if tried:
@@ -125,23 +121,3 @@ def _lines(wanted: Wanted, tried: SizedMachine) -> list[str | Table]:
         parts = ", ".join(f"{price.part} {price.value:.1f}" for price in tried.prices)
         lines.append(f"USD: {parts}")
     return list(lines)
-
-
-def _others(
-    wanted: Wanted, tried: Sequence[SizedMachine], reached: Sequence[SizedMachine]
-) -> Table:
-    """One row for each preset that is not the answer: its best, or its fastest."""
-    best: dict[str, SizedMachine] = {}
-    for each in sorted(tried, key=lambda each: (not each.reaches, -wanted.nearness(each))):
-        best.setdefault(each.preset, each)
-    rest = [each for each in best.values() if not reached or each.preset != reached[0].preset]
-    names = list(dict.fromkeys([*sorted(wanted.target.names), wanted.minimise]))
-    rows = tuple(
-        (
-            each.machine,
-            *(interval_text(name, each.figures.__getitem__) for name in names),
-            next(iter(each.limits)),
-        )
-        for each in rest[:MOST_OTHERS]
-    )
-    return Table(("machine", *names, "limit"), rows)

@@ -78,6 +78,11 @@ class Report:
     command: str = ""
 
     @property
+    def dense_latency_s(self) -> float:
+        """Latency of dense decoding."""
+        return self.baseline.latency_s
+
+    @property
     def baseline(self) -> RowResult:
         """Dense decoding, which speed-ups refer to."""
         return self.rows[0]

@@ -17,7 +17,7 @@ from carsim.explore.target import SAY, Wanted, search_target
 from carsim.explore.tricks import tricks_of, tricks_table
 from carsim.report.compare import RunComparison
 from carsim.report.compare_words import changed_table, headline, spec_table
-from carsim.report.figures import Shown, shown
+from carsim.report.figures import Shown, shown_policies
 from carsim.report.figures.breakdown import breakdown_plot
 from carsim.report.figures.pareto import front_plot
 from carsim.report.figures.roofline import roofline_plot
@@ -240,7 +240,7 @@ class Answers:
         run, design = point.run, point.design
         pins = map(_pin, state.pins)
         pinned = {f"pinned: {each.title}": self._point(each).run for each in pins}
-        policies = shown({"": run})
+        policies = shown_policies({"": run})
         policies += [Shown(name, other.own, other) for name, other in pinned.items()]
         misfits = [f"MISFIT: {run.design} does not fit {design.board.name}.", *run.misfits]
         misfits += [f"Cure: {cure}." for cure in point.report.fit.cures]

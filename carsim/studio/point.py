@@ -11,7 +11,7 @@ from carsim.decisions.trace import Trace, load_trace
 from carsim.design import Design
 from carsim.design.load import PRESET_PATHS
 from carsim.explore.evaluate import Asked, Fitted, Machines
-from carsim.metrics import Baseline, Setting, figures
+from carsim.metrics import Setting, figures
 from carsim.report.stored import StoredRun
 from carsim.report.stored import stored as stored_run
 from carsim.runs.first import open_design
@@ -103,8 +103,8 @@ def _figures(query: str, files: tuple[tuple[str, int], ...]) -> Mapping[str, Any
     fit = fit_of(design, sources, video)
     point = Fitted(Asked(design, sources, video, sources.replays_any), fit)
     (row,) = MACHINES.rows([point])
-    baseline = Baseline(MACHINES.dense_latencies_s([point])[0])
-    return {**figures(row, Setting(design, fit, baseline)), "fits": fit.fits}
+    dense_s = MACHINES.dense_latencies_s([point])[0]
+    return {**figures(row, Setting(design, fit, dense_s)), "fits": fit.fits}
 
 
 def _opened(query: str, files: tuple[tuple[str, int], ...]) -> tuple[Design, Sources]:

@@ -106,5 +106,7 @@ def _align(column: int, table: Table) -> str:
 
 def _cell(column: int, text: str, table: Table) -> html.Td:
     share = text.share if isinstance(text, Figure) else None
-    style = None if share is None else {"--bar": f"{min(1.0, max(0.0, share)):.3f}"}
+    style = (
+        None if share is None else {"backgroundSize": f"{6 * min(1.0, max(0.0, share)):.3f}rem 82%"}
+    )
     return html.Td(unbroken(str(text)), className=_align(column, table), style=style)

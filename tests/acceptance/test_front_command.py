@@ -77,9 +77,17 @@ def test_the_front_is_written_where_it_is_asked_for(stored: Path) -> None:
 
 def test_the_table_names_axes_objectives_and_knee(stored: Path) -> None:
     output = call(stored).output
-    title, head, *lines = (line for line in output.splitlines() if line.strip())
+    title, *lines = (line for line in output.splitlines() if line.strip())
     assert "toy study" in title
-    assert head.split() == ["cores", "tau", "schedule", *GOALS]
+    assert {*" ".join(lines).split()} >= {
+        "cores",
+        "tau",
+        "schedule",
+        "latency",
+        "[s]",
+        "replay",
+        "ratio",
+    }
     assert sum(line.split()[0] == "knee" for line in lines) == 1
     assert "evaluated by" not in output
 

@@ -28,27 +28,21 @@ USE = """
 addEventListener("load", () => setTimeout(() => {
   const isNumeric = (row) => row.cells[1].dataset.value !== undefined;
   const table = [...document.querySelectorAll("table")].reverse().find(
-    ({ tBodies: [{ rows }] }) => rows.length > 4 && [...rows].every(isNumeric));
+    ({ tBodies: [{ rows }] }) => rows.length > 1 && [...rows].every(isNumeric));
   const heading = table.tHead.rows[0].cells[1];
   const column = () => [...table.tBodies[0].rows].map((row) => row.cells[1].dataset.value);
   heading.click();
   const up = column();
   heading.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter" }));
-  const select = document.querySelector("select");
-  if (select) {
-    select.value = select.options[0].value;
-    select.dispatchEvent(new Event("change"));
-  }
   setTimeout(() => {
     const found = { up, down: column(), charts: document.querySelectorAll(".live").length,
                     plots: document.querySelectorAll("svg.main-svg").length,
-                    marks: document.querySelectorAll(".points path, .lines path").length,
-                    titles: [...document.querySelectorAll(".ytitle")].map((t) => t.textContent) };
+                    marks: document.querySelectorAll(".points path, .lines path").length };
     console.log("FOUND " + JSON.stringify(found));
   }, 700);
 }, 1500));
 """
-"""Sorts a table up and down, chooses another column for the chart, and tells what it sees."""
+"""Sorts a table up and down, and tells what it sees."""
 
 
 def browse(page: Path, folder: Path) -> list[str]:
@@ -92,7 +86,7 @@ def found(console: list[str]) -> dict[str, list[str] | int]:
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("pages")
     save_report(tiny_report(), folder / "run")
-    study = load_study(write_study(folder, objectives=["seconds_per_video", "energy_per_video_j"]))
+    study = load_study(write_study(folder, objectives=["seconds_per_video", "dsp"]))
     with open_folder(folder / "out") as store:
         fill(store, study, workers=0)
     return {name: write_page(folder / name) for name in ("run", "out")}
@@ -113,5 +107,3 @@ def test_a_page_works_and_says_nothing_on_the_console(
     assert len(set(numbers)) > 1
     assert numbers == sorted(numbers)
     assert seen["down"] == sorted(seen["up"], key=float, reverse=True)
-    if name == "out":
-        assert seen["titles"] == ["cores"]  # the first choice, taken by the reader

@@ -60,11 +60,6 @@ BAD = {
         ("toy.yaml", "--tricks", "--set-b", "machine.cores=2"),
         "--set-b: changes B, and --tricks has none; say --set-a",
     ),
-    "no folder nor design": (("nope", "toy.yaml"), "nope: is neither a YAML file nor a shipped"),
-    "pairs alone": (
-        ("toy.yaml", "toy.yaml", "--workload", "video:pairs=0.8"),
-        "--workload: pairs is",
-    ),
     "an empty folder": (("empty", "toy.yaml"), "empty: holds no summary.json of a run"),
     "an unknown key": (
         ("toy.yaml", "toy.yaml", "--set-b", "machine.coers=2"),

@@ -31,22 +31,3 @@ def test_a_trace_of_another_choice_is_refused_in_one_line(call, toy, tmp_path):
     both = ("--trace", path, "--trace", other)
     assert call("run", toy[0], *both, "--set", quarter)[0] == 0
     assert call("run", toy[0], *both, "--set", HALF)[0] == 0
-
-
-def test_fields_that_do_nothing_are_refused_in_one_line(call, toy):
-    policy = "policy.attention={kind: draft, tables: 2}"
-    status, out, err = call("run", toy[0], "--trace", toy[1], "--set", policy)
-    assert (status, out) == (2, "")
-    assert err == (
-        "carsim: --set policy.attention: $.policy.attention.tables: does nothing under scorer "
-        "'mean'; leave it out\n"
-    )
-
-
-def test_a_trace_says_what_was_read(call, tmp_path):
-    path = tmp_path / "draft.npz"
-    save_trace(path, draft_trace(Draft(block_tokens=4, keep=0.5)))
-    status, out, err = call("trace", "info", path)
-    assert (status, err) == (0, "")
-    text = " ".join(out.split())
-    assert "draft attention (block_tokens 4, keep 0.5, scorer mean, pooled_bits 8)" in text

@@ -60,7 +60,6 @@ def test_other_inputs_are_named_with_the_figures_that_they_moved(call, ran):
 
 BAD = {
     "another option": (("--batch", "4"), lambda _: None, "ran: is repeated as it was run; leave"),
-    "a file to write": (("--out", "o"), lambda _: None, "ran: is repeated as it was run; leave"),
     "no command": (
         (),
         lambda found: found["manifest"].update(command=""),
@@ -70,11 +69,6 @@ BAD = {
         (),
         lambda found: found["manifest"].update(command="carsim run toy.yaml --plugin evil.py"),
         "ran/summary.json: its command cannot be used (No such option",
-    ),
-    "a trace that is gone": (
-        (),
-        lambda found: found["manifest"].update(command="carsim run toy.yaml --trace gone.npz"),
-        "gone.npz: cannot be read",
     ),
     "half a command": (
         (),

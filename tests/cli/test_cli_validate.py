@@ -44,12 +44,6 @@ def test_a_part_shows_rows_statistics_notes_and_what_fails(found: dict[str, Part
     assert "0 of 1 groups of comparisons are within their bounds." in result.output
 
 
-def test_a_part_within_its_bounds_is_no_failure(found: dict[str, Part]) -> None:
-    result = call("array")
-    assert result.return_value is None
-    assert "1 of 1 groups of comparisons are within their bounds." in result.output
-
-
 def test_all_parts_show_a_line_per_group_and_rows_on_request(found: dict[str, Part]) -> None:
     brief, every = call(), call("--every")
     assert brief.return_value == every.return_value == 1

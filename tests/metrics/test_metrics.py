@@ -7,7 +7,6 @@ from carsim.metrics import (
     INTERVALS,
     METRICS,
     PHASES,
-    Baseline,
     Comparison,
     Setting,
     figures,
@@ -56,21 +55,13 @@ def test_without_a_run_only_figures_of_the_row_are_there() -> None:
     missing = {name for name, value in alone.items() if value is None}
     needs_run = {name for name, metric in METRICS.items() if metric.of_design}
     assert missing == needs_run | {"speedup", "dense_latency_s"}
-    of_sweep = Setting(report.design, report.fit, Baseline(report.baseline.latency_s))
+    of_sweep = Setting(report.design, report.fit, report.baseline.latency_s)
     assert figures(report.chosen, of_sweep) == figures(report.chosen, report)
     of_design = figures(None, Setting(report.design, report.fit))
     of_others = set(RESOURCES) - set(report.fit.counts)  # of chips that are no UltraScale+
     assert of_others == {"area_mm2", "ai_engines"}
     of_others |= {"area_low_mm2", "area_high_mm2"}
     assert {name for name, value in of_design.items() if value is not None} == needs_run - of_others
-
-
-def test_figures_that_are_no_numbers_are_none() -> None:
-    from dataclasses import replace
-
-    row = replace(tiny_report().chosen, replay_eligible=float("nan"))
-    assert METRICS["replay_eligible"].of(row) is None
-    assert METRICS["replay_eligible"].text(None) == "-"
 
 
 def test_a_comparison_knows_its_errors() -> None:

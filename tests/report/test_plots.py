@@ -12,7 +12,7 @@ from carsim.base.errors import InputError
 from carsim.explore.sweep import sweep
 from carsim.metrics import INTERVALS
 from carsim.report import save_report
-from carsim.report.figures import Shown, run_plots, shown
+from carsim.report.figures import Shown, run_plots, shown_policies
 from carsim.report.figures.breakdown import breakdown_plot
 from carsim.report.figures.draw import draw, image, on_paper, save
 from carsim.report.figures.interactive import plotly
@@ -21,7 +21,7 @@ from carsim.report.figures.plot import Panel, Plot, Series
 from carsim.report.figures.roofline import roofline_plot
 from carsim.report.figures.slices import layer_plot, mixed_layer, timeline_plot
 from carsim.report.figures.style import style
-from carsim.report.figures.utilisation import MAX_BINS, utilisation_numbers
+from carsim.report.figures.utilisation import MAX_BINS, utilisation_frame
 from carsim.report.plots import write_plot
 from carsim.report.stored import stored
 from carsim.runs.timeline import usage_by_step
@@ -29,7 +29,7 @@ from carsim.runs.timeline import usage_by_step
 
 def plots(*overrides):
     report = tiny_report(*overrides)
-    usage = utilisation_numbers(report, usage_by_step(report.chosen))
+    usage = utilisation_frame(report, usage_by_step(report.chosen))
     return run_plots(stored(report), usage)
 
 
@@ -121,13 +121,9 @@ def folders(tmp_path_factory):
     ("names", "what", "columns"),
     [
         (["one=My rule", "two"], "seconds_per_video", {"My rule", "two"}),
-        (["one"], "busy:policy", {"FastCar + DRS"}),
-        (["one", "two"], "latency_s:machine.cores", {"1", "2"}),
         (["one", "two=B"], "breakdown", {"one", "B"}),
         (["one", "two"], "roofline", {"roof of one", "two"}),
-        (["one"], "utilisation", {"cores busy"}),
         (["one"], "timeline", {"DRS", "MLP"}),
-        (["swept"], "front", {"on the front"}),
         (["swept", "swept/=again"], "front", {"swept", "again"}),
         (["swept"], "energy_per_video_j:machine.cores:policy.schedule", {"drs"}),
     ],
@@ -145,19 +141,15 @@ def test_one_command_goes_from_results_to_a_figure_and_its_numbers(folders, name
     ("names", "what", "out", "problem"),
     [
         (["one"], "energy_j", "a.pdf", "energy_j: is no number in these results; did you mean"),
-        (["one"], "limit_mlp", "a.pdf", "limit_mlp: is no number in these results; carsim config"),
         (["one", "swept"], "busy", "a.pdf", "swept: has no policy; draw it by itself"),
         (["one"], "busy:machine.coers", "a.pdf", "is no axis of these results; did you mean"),
-        (["one"], "busy:policy:label:x", "a.pdf", "is no figure"),
         (["one"], "busy", "a.gif", "has no suffix of a figure"),
         (["one", "one"], "busy", "a.pdf", "has no label of its own"),
         (["one"], "front", "a.pdf", "is a run; front needs folders of sweeps"),
         (["swept"], "roofline", "a.pdf", "is a study; roofline needs folders of runs"),
-        (["one", "two"], "utilisation", "a.pdf", "utilisation shows one run"),
         (["two"], "timeline", "a.pdf", "holds no timeline.json"),
         (["one"], "timeline:soon", "a.pdf", "is no window; write timeline:FROM:TO"),
         (["one"], "timeline:100:101", "a.pdf", "holds nothing from 100 to 101 ms"),
-        (["gone"], "busy", "a.pdf", "there is no such folder"),
     ],
 )
 def test_a_figure_that_cannot_be_drawn_is_one_line(folders, names, what, out, problem):
@@ -168,7 +160,7 @@ def test_a_figure_that_cannot_be_drawn_is_one_line(folders, names, what, out, pr
 
 
 def test_breakdown_sums_to_the_latency_of_each_policy(run):
-    (panel,) = breakdown_plot(shown({"": run})).panels
+    (panel,) = breakdown_plot(shown_policies({"": run})).panels
     for line, policy in enumerate(policy for policy in run.policies if not policy.is_bound):
         parts = [series.x[line] - series.base[line] for series in panel.series]
         assert sum(parts) == pytest.approx(policy["latency_s"], rel=0.01)
@@ -177,35 +169,17 @@ def test_breakdown_sums_to_the_latency_of_each_policy(run):
     assert len(set(looks)) == len(looks)
 
 
-def test_breakdown_leaves_out_what_nobody_would_see(run):
-    seconds = {"MLP": 10.0, "DRS": 0.02, "replay": 0.001}
-    policies = tuple(each.model_copy(update={"breakdown_s": seconds}) for each in run.policies)
-    (panel,) = breakdown_plot(shown({"": run.model_copy(update={"policies": policies})})).panels
-    assert [series.name for series in panel.series] == ["MLP", "DRS"]
-
-
-def test_utilisation_of_few_steps_is_that_of_each_step():
-    report = tiny_report()
-    usage = usage_by_step(report.chosen)
-    numbers = utilisation_numbers(report, usage)
-    assert numbers.core_busy == pytest.approx(usage.core_busy)
-    assert numbers.replay_ratio == pytest.approx(usage.replay_ratio)
-    assert numbers.memory_utilisation["ps_ddr"] == pytest.approx(usage.memory_utilisation["ps_ddr"])
-    assert np.diff(numbers.seconds) == pytest.approx(usage.cycles / (usage.clock_mhz * 1e6))
-    assert numbers.frame_seconds == pytest.approx(numbers.seconds[[0, 16, 32]])
-
-
 def test_utilisation_of_many_steps_is_averaged_over_time(monkeypatch):
     report = tiny_report()
     usage = usage_by_step(report.chosen)
     monkeypatch.setattr("carsim.report.figures.utilisation.MAX_BINS", 10)
-    numbers = utilisation_numbers(report, usage)
-    assert len(numbers.core_busy) == 10  # nine runs of five steps, one of three
+    numbers = utilisation_frame(report, usage)
+    assert len(numbers) == 10  # nine runs of five steps, one of three
     for place, steps in ((0, slice(5)), (-1, slice(45, None))):
         mean = np.average(usage.core_busy[steps], weights=usage.cycles[steps])
-        assert numbers.core_busy[place] == pytest.approx(mean)
-    assert numbers.replay_ratio[-1] == pytest.approx(usage.replay_ratio[45:].mean())
-    assert numbers.seconds[-1] == pytest.approx(usage.cycles.sum() / (usage.clock_mhz * 1e6))
+        assert numbers["core_busy"].iloc[place] == pytest.approx(mean)
+    assert numbers["replay_ratio"].iloc[-1] == pytest.approx(usage.replay_ratio[45:].mean())
+    assert numbers["end_s"].iloc[-1] == pytest.approx(usage.cycles.sum() / (usage.clock_mhz * 1e6))
     assert MAX_BINS > 48
 
 
@@ -238,7 +212,7 @@ def test_every_figure_is_a_chart(overrides, marked):
 
 
 def test_equal_figures_are_equal_files_of_every_format(run, tmp_path):
-    plot = breakdown_plot(shown({"": run}))
+    plot = breakdown_plot(shown_policies({"": run}))
     for suffix, start in ((".png", b"\x89PNG"), (".svg", b"<?xml"), (".pdf", b"%PDF")):
         path = tmp_path / f"figure{suffix}"
         save(plot, path)
@@ -246,17 +220,8 @@ def test_equal_figures_are_equal_files_of_every_format(run, tmp_path):
         assert path.read_bytes() == image(plot, suffix[1:])
 
 
-def test_nothing_is_drawn_outside_of_the_figure_even_with_a_long_name():
-    for plot in plots("name=" + "a very long name of a design, " * 6).values():
-        with style():
-            figure = draw(plot)
-            figure.canvas.draw()
-            assert figure.bbox.x1 >= figure.get_tightbbox().x1 * figure.dpi
-            assert figure.get_tightbbox().x0 >= 0
-
-
 def test_a_roofline_holds_all_policies_that_use_its_memory_alone(run):
-    panel = roofline_plot(shown({"": run})).panels[0]
+    panel = roofline_plot(shown_policies({"": run})).panels[0]
     roof = panel["roof"]
     peak = run.own["macs_per_cycle"] * run.resolved_design["board"]["fabric_clock_mhz"] * 1e6 / 1e9
     assert max(roof.y) == pytest.approx(peak)
@@ -270,14 +235,14 @@ def test_a_roofline_holds_all_policies_that_use_its_memory_alone(run):
 
 
 def test_a_pinned_run_has_a_bar_and_a_point_of_its_own(run):
-    policies = [*shown({"": run}), Shown("pinned", run.own, run.model_copy())]
+    policies = [*shown_policies({"": run}), Shown("pinned", run.own, run.model_copy())]
     assert breakdown_plot(policies).panels[0].categories[-1] == "pinned"
     panel = roofline_plot(policies).panels[0]
     assert panel["pinned"].x == panel["own policy"].x
     own = run.own.model_copy(update={"memory_gb_per_video_by_memory": {"hbm": 1.0}})
     hbm = run.memories[0].model_copy(update={"name": "hbm"})
     other = run.model_copy(update={"policies": (own,), "memories": (hbm,)})
-    plot = roofline_plot(shown({"a": run, "b": other}))
+    plot = roofline_plot(shown_policies({"a": run, "b": other}))
     assert plot.panels[0].x_label == "MAC per byte of the memory"
 
 

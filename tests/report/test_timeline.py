@@ -93,15 +93,6 @@ def test_slices_of_a_core_or_port_sum_to_what_the_run_has_booked(overrides, fide
             assert state == "idle" or drawn[track, state] == cycles, (track, state)
 
 
-def test_samples_hold_from_the_start_of_each_phase():
-    timeline = record_timeline(tiny_report().chosen, 14, 20)
-    starts = [s.start_cycle for s in timeline.slices if s.track == "phases"]
-    assert {sample.counter for sample in timeline.samples} == {"ps_ddr GB/s", "cores busy"}
-    busy = [sample for sample in timeline.samples if sample.counter == "cores busy"]
-    assert [sample.cycle for sample in busy] == starts
-    assert all(0 < sample.value <= 1 for sample in busy)
-
-
 def test_steps_and_phases_cover_the_window_without_a_gap():
     timeline = record_timeline(tiny_report().chosen, 14, 20)
     for track, count in (("steps", 6), ("phases", 6 * (4 * 4 + 1))):
@@ -174,9 +165,8 @@ def assert_valid(document):
     return tracks
 
 
-@EACH
-def test_a_chrome_trace_is_valid_and_as_long_as_the_window(overrides):
-    row = tiny_report(*overrides).chosen
+def test_a_chrome_trace_is_valid_and_as_long_as_the_window():
+    row = tiny_report().chosen
     timeline = record_timeline(row, 14, 20)
     document = chrome_trace(timeline, 300.0, "a title", {"fits": False})
     tracks = assert_valid(document)

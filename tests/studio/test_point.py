@@ -10,8 +10,7 @@ from carsim.base.errors import InputError
 from carsim.explore.study import value_of
 from carsim.report.run_page import tiles
 from carsim.runs.pipeline import run
-from carsim.studio import point as studio_point
-from carsim.studio.fields import FIELDS, GROUPS, WORK
+from carsim.studio.fields import FIELDS, WORK
 from carsim.studio.point import base_of, point_of
 from carsim.studio.reach import Reach
 from carsim.studio.state import TabState
@@ -114,10 +113,6 @@ def test_a_field_sets_its_path(toy, key, text, path, value):
     assert FIELDS[key].set(state, design, FIELDS[key].text(toy, point_at(toy).design)) == toy
 
 
-def test_all_controls_have_names_of_their_own():
-    assert len(FIELDS) == sum(map(len, GROUPS.values()))
-
-
 @pytest.mark.parametrize(
     ("design", "key", "text", "workload"),
     [
@@ -162,12 +157,3 @@ def test_a_sweep_has_the_numbers_of_its_points(toy):
     assert at[2.0] == pytest.approx(point_at(toy).run.own["speedup"], rel=1e-12)
     alone = swept(replace(toy, over="cores"), ANYWHERE)
     assert alone.panels[0].y_label.startswith("time per video [s]")
-
-
-def test_a_sweep_of_nothing_is_refused(toy):
-    with pytest.raises(InputError, match="knows no nothing"):
-        swept(replace(toy, over="nothing"), ANYWHERE)
-
-
-def test_results_are_bounded_in_number():
-    assert studio_point._point.cache_info().maxsize == studio_point.KEPT_POINTS

@@ -22,17 +22,12 @@ TOKEN = "0123456789abcdef"
 PAGES = (
     "/",
     "/?design=kv260",
-    "/_dash-layout",
-    "/_dash-dependencies",
     "/assets/studio.css",
     "/_dash-component-suites/plotly/package_data/plotly.min.js",
 )
 ABSENT = (
     "/nothing",
-    "/favicon.ico",
-    "/assets/nothing.css",
     "/assets/../app.py",
-    "/_dash-component-suites/dash/nothing.js",
     "/_dash-component-suites/nothing/nothing.js",
 )
 

@@ -2,7 +2,7 @@
 
 Each figure is a function that gives a :class:`.plot.Plot` of plain numbers, so that they are tested
 without drawing. :mod:`.draw` makes files of a plot, :mod:`.interactive` charts of a page. Figures
-of runs show what :func:`shown` chooses.
+of runs show what :func:`shown_policies` chooses.
 """
 
 from collections.abc import Mapping
@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from carsim.metrics import headline
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from carsim.report.figures.plot import Plot
-    from carsim.report.figures.utilisation import UtilisationNumbers
     from carsim.report.stored import StoredPolicy, StoredRun
 
 
@@ -30,7 +31,7 @@ class Shown(NamedTuple):
         return self.policy.is_chosen and self.name == self.policy.policy
 
 
-def shown(runs: "Mapping[str, StoredRun]") -> list[Shown]:
+def shown_policies(runs: "Mapping[str, StoredRun]") -> list[Shown]:
     """All simulated policies of a run; of several, the own policy of each under its label."""
     if len(runs) > 1:
         return [Shown(label, run.own, run) for label, run in runs.items()]
@@ -38,7 +39,7 @@ def shown(runs: "Mapping[str, StoredRun]") -> list[Shown]:
     return [Shown(policy.policy, policy, run) for policy in run.policies if not policy.is_bound]
 
 
-def run_plots(run: "StoredRun", usage: "UtilisationNumbers | None") -> "dict[str, Plot]":
+def run_plots(run: "StoredRun", usage: "pd.DataFrame | None") -> "dict[str, Plot]":
     """The figures of a run by their names.
 
     Args:
@@ -54,5 +55,5 @@ def run_plots(run: "StoredRun", usage: "UtilisationNumbers | None") -> "dict[str
     title = f"{run.design} on {run.spec().board.name}, {run.spec().model.name}"
     compared = metric_plot(rows, names, strong=run.own.policy)
     comparison = replace(compared, title=title, misfit=not run.fits)
-    plots = {"comparison": comparison, "breakdown": breakdown_plot(shown({"": run}))}
+    plots = {"comparison": comparison, "breakdown": breakdown_plot(shown_policies({"": run}))}
     return plots if usage is None else plots | {"utilisation": utilisation_plot(run, usage)}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from carsim.base.text import number, percent
 from carsim.metrics import INTERVALS, METRICS
-from carsim.report.figures import shown, style
+from carsim.report.figures import shown_policies, style
 from carsim.report.figures.breakdown import LOOKS
 from carsim.report.figures.pareto import heading
 from carsim.report.figures.plot import DASHES, Panel, Plot, Series
@@ -33,7 +33,7 @@ def run_rows(runs: "Mapping[str, StoredRun]") -> "pd.DataFrame":
         | {name: policy.get(name) for name in METRICS}
         | {"label": label, "policy": name}
         for label, run in runs.items()
-        for name, policy, _ in shown({label: run})
+        for name, policy, _ in shown_policies({label: run})
     ]
     return pd.DataFrame(rows)
 

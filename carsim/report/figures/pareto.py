@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from carsim.base.text import count
+from carsim.base.text import count, quantity
 from carsim.explore.frame import origin_note
 from carsim.explore.pareto import pareto
 from carsim.metrics import METRICS
 from carsim.report.figures import style
-from carsim.report.figures.interactive import escaped, plotly
 from carsim.report.figures.plot import DASHES, Panel, Plot, Series
 
 if TYPE_CHECKING:
@@ -30,11 +29,6 @@ COLOURS = (
 
 SECTIONS = ("board", "machine", "model", "policy", "energy", "video")
 """Sections of a design, and of what is decoded, that fields of axes are in."""
-
-MOST_FILTERED = 24
-"""Values of an axis that a chart can be narrowed down to one of."""
-
-Cell = float | str | None
 
 
 def heading(name: str) -> str:
@@ -79,7 +73,7 @@ def front_plot(studies: "Mapping[str, StoredStudy]") -> Plot:
         for (name, study), (colour, marker, dash) in zip(studies.items(), looks, strict=False):
             front = pareto(study.counted, objectives)
             series.append(replace(_line(front, objectives, x, y), colour=colour, dash=dash))
-            series.append(_marks(name, front, x, y, colour, marker=marker, size=4))
+            series.append(_marks(name, study, front, x, y, colour, marker=marker, size=4))
     panel = Panel(_label(x, objectives), tuple(series), _label(y, objectives))
     return Plot(title, (panel,), alt="Pareto fronts", size_in=(6.5, 4.0))
 
@@ -87,25 +81,34 @@ def front_plot(studies: "Mapping[str, StoredStudy]") -> Plot:
 def _points(study: "StoredStudy", objectives: Mapping[str, str], x: str, y: str) -> list[Series]:
     """All points of a study, its front and its knee; the line is the front of these two alone."""
     points, front = study.counted if len(study.front) else study.fitting, study.front
-    drawn = thinned(points)
+    drawn = points.iloc[:: max(1, -(-len(points) // MOST_DRAWN))]  # an even choice
     some = f", {len(drawn):,} of them drawn" if len(drawn) < len(points) else ""
-    series = [_marks(f"dominated{some}", drawn, x, y, style.GREY, size=2)]
+    series = [_marks(f"dominated{some}", study, drawn, x, y, style.GREY, size=2)]
     if len(objectives) == 2 and len(front):
         series.append(_line(pareto(points, objectives), objectives, x, y))
-    series.append(_marks("on the front", front, x, y, style.BLUE, size=4))
+    series.append(_marks("on the front", study, front, x, y, style.BLUE, size=4))
     look: dict[str, Any] = {"size": 10, "marker": "d", "hollow": True}
-    return [*series, _marks("knee", study.knee, x, y, style.VERMILION, **look)]
+    return [*series, _marks("knee", study, study.knee, x, y, style.VERMILION, **look)]
 
 
-def _marks(name: str, of: "pd.DataFrame", x: str, y: str, colour: str, **look: Any) -> Series:
+def _marks(
+    name: str,
+    study: "StoredStudy",
+    of: "pd.DataFrame",
+    x: str,
+    y: str,
+    colour: str,
+    **look: Any,
+) -> Series:
+    """Points of a study; the pointer shows number, axes and objectives of each."""
     known = of[np.isfinite(of[[x, y]].to_numpy(np.float64)).all(axis=1)]
-    keys = known["point"].tolist()
-    return Series(name, known[x].tolist(), known[y].tolist(), "points", colour, keys=keys, **look)
-
-
-def thinned(points: "pd.DataFrame") -> "pd.DataFrame":
-    """At most :data:`MOST_DRAWN` of the points, an even choice."""
-    return points.iloc[:: max(1, -(-len(points) // MOST_DRAWN))]
+    told = ["point", *study.axes, *study.objectives]
+    hover = [
+        ", ".join(f"{heading(each)} {quantity(value)}" for each, value in row.items())
+        for row in known[told].to_dict("records")
+    ]
+    look |= {"hover": hover, "keys": known["point"].tolist()}
+    return Series(name, known[x].tolist(), known[y].tolist(), "points", colour, **look)
 
 
 def _line(front: "pd.DataFrame", objectives: Mapping[str, str], x: str, y: str) -> Series:
@@ -128,49 +131,3 @@ def _label(name: str, objectives: Mapping[str, str]) -> str:
         objectives.get(name, ""), ""
     )
     return heading(name) + better
-
-
-def chosen_chart(
-    points: list[Cell],
-    columns: Mapping[str, tuple[Cell, ...]],
-    objectives: Mapping[str, str],
-    axes: tuple[str, ...],
-    on_front: tuple[bool, ...],
-    knee: int | None,
-) -> dict[str, Any]:
-    """The chart of a page, whose readers choose what goes to the right, up and into colour.
-
-    Args:
-        points: P names of the points, as in the tables.
-        columns: Axes and metrics by name; P values, None where a point has none.
-        objectives: Column -> ``min`` or ``max``.
-        axes: Columns that the study varies.
-        on_front: For each of the P points, True if no other dominates it.
-        knee: Place of the compromise among the points; None without a front.
-    """
-    told = list(dict.fromkeys([*axes, *objectives]))
-    x, y = list(objectives)[:2] if len(objectives) > 1 else (axes[0], next(iter(objectives)))
-    varying = (name for name in axes if len(set(columns[name])) > 1)
-    narrowed = [name for name in axes if 1 < len(set(columns[name])) <= MOST_FILTERED]
-    chart = plotly(Plot("", (Panel("", ()),), alt="", size_in=(10, 5.8)))
-    margin = {"l": 70, "r": 20, "t": 20, "b": 60}
-    return {
-        "data": [],
-        "layout": chart["layout"] | {"margin": margin},
-        "choices": {
-            "columns": {
-                escaped(heading(name)): [escaped(v) if isinstance(v, str) else v for v in values]
-                for name, values in columns.items()
-            },
-            "hover": [escaped(heading(name)) for name in told],
-            "x": escaped(heading(x)),
-            "y": escaped(heading(y)),
-            "colour": escaped(heading(next(varying, ""))),
-            "filters": [escaped(heading(name)) for name in narrowed],
-            "points": points,
-            "front": list(on_front),
-            "knee": knee,
-            "joined": len(objectives) == 2,
-            "colours": COLOURS,
-        },
-    }
