@@ -297,10 +297,10 @@ class _Steps:
                 mlp = plan.phases.mlp(schedule, cases, plan.rule)
                 counts = np.zeros((1, len(batches.replay), len(first)), np.int64)
                 np.add.at(counts[0].T, same_as, rows.counts.T)
-                begin = same_as[rows.row_of_step(0)][None]
+                begin = same_as[rows.row_of(0)][None]
                 yield Visits("mlp", mlp, counts, self._first(begin, len(first)))
                 continue
-            used, index = renumber(same_as[rows.row_of] + len(first) * start_of, len(start))
+            used, index = renumber(same_as[rows.row_of()] + len(first) * start_of, len(start))
             mlp = plan.phases.mlp(schedule, cases.take(used), plan.rule)
             yield self._visits("mlp", mlp, index, layers)
 

@@ -103,10 +103,10 @@ def test_different_rows_stand_for_all_rows(batch: int) -> None:
     batches = Batches(replay, 1, 0, "", "")
     for group in (slice(0, batch), slice(batch // 2, batch)):
         found = batches.distinct(np.arange(3, 6), group)
-        assert (found.rows[found.row_of] == ~replay[:, 3:6, :, group]).all()
-        assert len(np.unique(found.rows, axis=0)) == len(found.rows) == found.row_of.max() + 1
+        assert (found.rows[found.row_of()] == ~replay[:, 3:6, :, group]).all()
+        assert len(np.unique(found.rows, axis=0)) == len(found.rows) == found.row_of().max() + 1
         for g in range(2):
-            counts = np.bincount(found.row_of[g].ravel(), minlength=len(found.rows))
+            counts = np.bincount(found.row_of()[g].ravel(), minlength=len(found.rows))
             assert (found.counts[g] == counts).all()
     computing = (~replay).sum(axis=-1).ravel()
     assert (batches.computing_counts == np.bincount(computing, minlength=batch + 1)).all()

@@ -109,7 +109,7 @@ def test_every_board_has_a_design_or_says_what_is_missing(
         (Wish.of("kv260", "llama9"), r"model.preset: no preset 'llama9'; .*choose from"),
         (
             Wish.of("kv260", "llama2_7b", bits=16),
-            r"--board kv260 --model llama2_7b: none of \d+ designs fits; the nearest lacks .*mem",
+            r"llama2_7b on kv260: none of \d+ designs fits; the nearest lacks .*mem",
         ),
     ],
 )
