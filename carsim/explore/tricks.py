@@ -37,7 +37,7 @@ from carsim.hardware.technology.base import amount
 from carsim.machine.batches import Batches, make_batches
 from carsim.machine.hardware import Hardware
 from carsim.machine.phases import Phases
-from carsim.machine.row import simulate_row
+from carsim.machine.row import Candidate, simulate_rows
 from carsim.machine.variants import Variant
 from carsim.runs.pipeline import sources_of
 from carsim.workload.geometry import Video
@@ -193,7 +193,8 @@ class _Bench:
         fit = check_fit(design, self._video, rule, held)
         schedule = design.policy.schedule if rule else BASELINE.kind
         variant = Variant(attention, schedule, replays=rule is not None)
-        row = simulate_row(design, variant, batches, self._video, fit, phases)
+        only = [Candidate(design, fit)]
+        (row,) = simulate_rows(only, variant, batches, self._video, phases)
         return Trick(
             title or "dense decoding",
             row.seconds_per_video,

@@ -76,20 +76,6 @@ class Simulation:
     visits: tuple[Visits, ...] = ()
 
     @property
-    def phase_cycles(self) -> dict[str, Ints]:
-        """Cycles of each layer-step by kind, int64[G, S, L]; empty without detail."""
-        shape = (
-            len(self.batch_cycles),
-            len(self.plan.steps),
-            self.plan.hw.design.model.body.n_layers,
-        )
-        found = {name: np.zeros(shape, np.int64) for name in LAYER_PHASES if self.visits}
-        for visits in self.visits:
-            if visits.name in found:
-                found[visits.name] += visits.spread(visits.outcome.cycles)
-        return found
-
-    @property
     def cycles(self) -> int:
         """Latencies of all batches, added up."""
         return sum(total.cycles for total in self.totals.values())

@@ -80,7 +80,7 @@ def _trust(report: Report) -> Iterator[str]:
 def _why_no_help(static: RowResult, central: RowResult, gain: float) -> str:
     machine, batch = static.design.machine, static.design.policy.batch
     width = machine.drs.index_register_bits
-    limit = {each.phase: each.limit for each in static.limits}.get("mlp")
+    limit = {each.phase: each.limited_by for each in static.limits}.get("mlp")
     if machine.splits_mlp:
         why = "every matrix is split over all cores, so there is no load to balance"
     elif MAPPINGS[machine.mapping].splits_remainder:

@@ -20,7 +20,7 @@ from carsim.machine.batches import Batches, make_batches
 from carsim.machine.elasticity import bandwidth_ends, elasticities, latency_factors
 from carsim.machine.hardware import Hardware
 from carsim.machine.phases import SOLVED, Phases
-from carsim.machine.row import RowResult, bound_of, simulate_row
+from carsim.machine.row import Candidate, RowResult, bound_of, simulate_rows
 from carsim.machine.variants import own_variant, variants
 from carsim.runs.first import open_design
 from carsim.runs.report import Report
@@ -139,14 +139,14 @@ def _simulated(
     phases: Phases,
 ) -> list[RowResult]:
     """A row for each policy of the comparison; those with equal decisions share them."""
-    rows = []
+    rows: list[RowResult] = []
     decided: dict[tuple[bool, AttentionPolicy], Batches] = {}
     for variant in variants(design, replays=sources.replays_any):
         key = variant.replays, variant.attention
         if key not in decided:
             decisions = sources.decisions(variant.attention, replays=variant.replays)
             decided[key] = make_batches(decisions, sources.batch, sources.tokens_per_step)
-        rows.append(simulate_row(design, variant, decided[key], video, fit, phases))
+        rows += simulate_rows([Candidate(design, fit)], variant, decided[key], video, phases)
     return rows
 
 

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
+from plainly import phase_cycles
 from tiny import tiny_report
 
 from carsim.base.errors import InputError
@@ -38,7 +39,7 @@ EACH = pytest.mark.parametrize("overrides", DESIGNS.values(), ids=DESIGNS)
 def cycles_of(row, first, stop):
     """Cycles of steps of the first batch as the run itself counted them."""
     simulation = simulate(row.simulation.plan, row.batches, detail=True)
-    layers = sum(cycles[0, first:stop].sum() for cycles in simulation.phase_cycles.values())
+    layers = sum(cycles[0, first:stop].sum() for cycles in phase_cycles(simulation).values())
     head = simulation.totals.get("head")
     return int(layers) + (head.cycles // head.count * (stop - first) if head else 0)
 

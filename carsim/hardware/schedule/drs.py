@@ -11,7 +11,7 @@ Simplification: an MLP starts when its last instruction has been sent, not with 
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -29,30 +29,6 @@ from carsim.hardware.schedule.base import (
 if TYPE_CHECKING:
     import simpy
 
-Order = TypeVar("Order", int, Cores)
-
-
-class IndexRegister:
-    """One bit per sequence: 1 computes, 0 replays."""
-
-    def __init__(self, width_bits: int) -> None:
-        self.width_bits = width_bits
-        self.bits = 0
-
-    def latch(self, computing: Sequence[bool]) -> None:
-        """Take the decisions of one layer.
-
-        Raises:
-            ValueError: More sequences than bits.
-        """
-        if len(computing) > self.width_bits:
-            raise ValueError(f"{len(computing)} sequences in a register of {self.width_bits} bits")
-        self.bits = sum(1 << b for b, computes in enumerate(computing) if computes)
-
-    def computes(self, sequence: int) -> bool:
-        """The bit of one sequence."""
-        return bool(self.bits >> sequence & 1)
-
 
 class Drs(Schedule):
     """Computing sequences, in order, to cores 0, 1, ..., cores - 1, 0, ...
@@ -64,7 +40,7 @@ class Drs(Schedule):
     label = "DRS"
     compared = True
 
-    def core_of(self, order: Order, computing: Order, batch: int, cores: int) -> Order:
+    def core_of(self, order: Cores, computing: Cores, batch: int, cores: int) -> Cores:
         """The core of the ``order``-th of all computing sequences of a batch: round robin."""
         return order % cores
 
@@ -88,14 +64,7 @@ class Drs(Schedule):
         send: Send,
     ) -> Process:
         """Latch, scan, then check and send."""
-        index = IndexRegister(registers.index_register_bits)
-        yield env.timeout(registers.latch_cycles)
-        index.latch(computing)
-        mapping = [REPLAYS] * len(computing)  # the Mapping Registers
-        order = 0
-        for sequence in range(len(computing)):
-            yield env.timeout(registers.scan_cycles_per_sequence)
-            if index.computes(sequence):
-                mapping[sequence] = self.core_of(order, sum(computing), len(computing), cores)
-                order += 1
+        scan_cycles = len(computing) * registers.scan_cycles_per_sequence
+        yield env.timeout(registers.latch_cycles + scan_cycles)
+        (mapping,) = self.assign(np.array([computing]), cores).tolist()  # the Mapping Registers
         yield from check_instructions(env, registers, list(enumerate(mapping)), send)
