@@ -10,24 +10,9 @@ is complete holds the MLP up.
 Simplification: an MLP starts when its last instruction has been sent, not with its first.
 """
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from carsim.hardware.schedule.base import (
-    REPLAYS,
-    Bools,
-    Cores,
-    Process,
-    Registers,
-    Schedule,
-    Send,
-    check_instructions,
-)
-
-if TYPE_CHECKING:
-    import simpy
+from carsim.hardware.schedule.base import REPLAYS, Bools, Cores, Registers, Schedule
 
 
 class Drs(Schedule):
@@ -54,17 +39,3 @@ class Drs(Schedule):
         """Latch + B (scan + instructions x check)."""
         of_sequence = registers.scan_cycles_per_sequence + registers.check_cycles
         return registers.latch_cycles + batch * of_sequence
-
-    def dispatch(
-        self,
-        env: "simpy.Environment",
-        registers: Registers,
-        computing: Sequence[bool],
-        cores: int,
-        send: Send,
-    ) -> Process:
-        """Latch, scan, then check and send."""
-        scan_cycles = len(computing) * registers.scan_cycles_per_sequence
-        yield env.timeout(registers.latch_cycles + scan_cycles)
-        (mapping,) = self.assign(np.array([computing]), cores).tolist()  # the Mapping Registers
-        yield from check_instructions(env, registers, list(enumerate(mapping)), send)
